@@ -1,0 +1,15 @@
+// Serves prepared exports as they are, in a process of its own: node dist/bench/serve.js DIR [LATENCY_MS]. Prints its address as JSON.
+import { systemClock } from '../src/base/clock.ts';
+import { startSimulator } from '../src/simulator/index.ts';
+
+const [dir, latency = '0'] = process.argv.slice(2);
+const simulator = await startSimulator({
+  seed: 1,
+  clock: systemClock,
+  serviceId: 'bench',
+  tokens: { export: 'bench-export', import: 'bench-import' },
+  latencyMs: Number(latency),
+  ...(dir !== undefined && dir !== '' && { files: dir }),
+});
+simulator.setScenario({ limits: { exports_per_hour: 100_000 } });
+console.log(JSON.stringify({ url: simulator.url }));

@@ -1,0 +1,22 @@
+// Bundles one connector, with everything in it, into the single file that its image carries.
+//   node connectors/bundle.mjs source-dfinery OUT.mjs
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+
+export const bundle = (connector, outfile) =>
+  build({
+    entryPoints: [fileURLToPath(new URL(`${connector}/main.ts`, import.meta.url))],
+    outfile,
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20.19',
+    logLevel: 'warning',
+    // Packages written for `require` ask for Node's own modules by it.
+    banner: {
+      js: "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);",
+    },
+  });
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await bundle(process.argv[2], process.argv[3]);

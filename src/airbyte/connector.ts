@@ -1,0 +1,56 @@
+import type { Clock } from '../base/clock.ts';
+import type { Env } from '../base/env.ts';
+import type { Logger } from '../base/log.ts';
+import type { Random } from '../base/random.ts';
+import type { Redactor } from '../base/secrets.ts';
+import type { Verb } from './argv.ts';
+import type { ConfiguredCatalog } from './configured-catalog.ts';
+import type { Message } from './messages.ts';
+import type { StateInput } from './state-input.ts';
+import type { MessageWriter } from './writer.ts';
+
+/** What every verb gets from outside. */
+export interface VerbContext {
+  readonly writer: MessageWriter;
+  /** Writes LOG messages, masked. */
+  readonly logger: Logger;
+  /** Add every secret to it as soon as it is known. */
+  readonly redactor: Redactor;
+  readonly clock: Clock;
+  readonly env: Env;
+  readonly random: Random;
+  /** Aborted by SIGTERM and SIGINT, by a closed stdout and by an unforeseen error anywhere. */
+  readonly signal: AbortSignal;
+}
+
+export type SpecVerb = (context: VerbContext) => Promise<Message>;
+/** A user's problem is a config or transient Failure (FAILED, exit 0); any other error is a defect (TRACE, exit 1). */
+export type CheckVerb = (config: unknown, context: VerbContext) => Promise<Message>;
+export type DiscoverVerb = (config: unknown, context: VerbContext) => Promise<Message>;
+export type ReadVerb = (
+  config: unknown,
+  catalog: ConfiguredCatalog,
+  state: StateInput,
+  context: VerbContext,
+) => Promise<void>;
+export type WriteVerb = (
+  config: unknown,
+  catalog: ConfiguredCatalog,
+  input: AsyncIterable<Uint8Array>,
+  context: VerbContext,
+) => Promise<void>;
+
+/** A connector: its verbs, each loaded only when it is called, so that `spec` starts at once. */
+export interface Connector {
+  readonly name: string;
+  readonly spec: () => Promise<SpecVerb>;
+  readonly check: () => Promise<CheckVerb>;
+  readonly discover: () => Promise<DiscoverVerb>;
+  readonly read?: () => Promise<ReadVerb>;
+  readonly write?: () => Promise<WriteVerb>;
+}
+
+export function verbsOf(connector: Connector): Verb[] {
+  const { read, write } = connector;
+  return ['spec', 'check', 'discover', ...(read ? (['read'] as const) : []), ...(write ? (['write'] as const) : [])];
+}

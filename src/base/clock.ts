@@ -1,0 +1,30 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** Time as everything here sees it: injected, so that tests never sleep for real. Milliseconds since 1970, UTC. */
+export interface Clock {
+  now(): number;
+  /** Resolves after `ms`; rejects with the signal's reason when it aborts first. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /** Calls back once after `ms` unless cancelled; never keeps the process alive by itself. */
+  after(ms: number, callback: () => void): () => void;
+}
+
+const LONGEST_TIMER = 2 ** 31 - 1;
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  async sleep(ms, signal) {
+    signal?.throwIfAborted();
+    try {
+      await delay(Math.min(Math.max(0, ms), LONGEST_TIMER), undefined, signal ? { signal } : {});
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw error;
+    }
+  },
+  after(ms, callback) {
+    const timer = setTimeout(callback, Math.min(Math.max(0, ms), LONGEST_TIMER));
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+};

@@ -1,0 +1,42 @@
+/** A calendar day as the service and the contract write it: `yyyy-MM-dd`. Compared as text. */
+export type Day = string;
+
+const MS_PER_DAY = 86_400_000;
+const MS_PER_HOUR = 3_600_000;
+const SHAPE = /^\d{4}-\d{2}-\d{2}$/;
+
+/** True for a day that exists in the calendar, written in full. */
+export function isDay(text: string): boolean {
+  if (!SHAPE.test(text) || text < '0001-01-01') return false;
+  const ms = Date.parse(`${text}T00:00:00Z`);
+  return !Number.isNaN(ms) && new Date(ms).toISOString().slice(0, 10) === text;
+}
+
+/** The UTC day of an instant (ms), seen from a zone `offsetHours` ahead of UTC. */
+export function dayAt(ms: number, offsetHours = 0): Day {
+  return new Date(ms + offsetHours * MS_PER_HOUR).toISOString().slice(0, 10);
+}
+
+/** The first instant (ms, UTC) of a day. */
+export function startOf(day: Day): number {
+  return Date.parse(`${day}T00:00:00Z`);
+}
+
+export function addDays(day: Day, count: number): Day {
+  return new Date(startOf(day) + count * MS_PER_DAY).toISOString().slice(0, 10);
+}
+
+/** Whole days from `from` to `to`; negative when `to` is earlier. */
+export function daysBetween(from: Day, to: Day): number {
+  return Math.round((startOf(to) - startOf(from)) / MS_PER_DAY);
+}
+
+/** Every day of [first, last], both included; empty when last is before first. */
+export function daysOf(first: Day, last: Day): Day[] {
+  const out: Day[] = [];
+  for (let day = first; day <= last; day = addDays(day, 1)) out.push(day);
+  return out;
+}
+
+export const laterOf = (a: Day, b: Day): Day => (a > b ? a : b);
+export const earlierOf = (a: Day, b: Day): Day => (a < b ? a : b);

@@ -1,0 +1,66 @@
+/** Who must act on a failure: the user (`config`), nobody but time (`transient`), or us (`system`). */
+export type FailureKind = 'config' | 'transient' | 'system';
+
+/** The command line's exit codes (0 is success). Connectors use them only to tell a success from a failure. */
+export const EXIT = { done: 0, defect: 1, usage: 2, later: 3, lost: 4, guard: 5 } as const;
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+/** Where a failure happened. Rows and bytes count from 1 and 0: row 1 is the header, byte 0 the first of the body. */
+export interface Coordinates {
+  readonly stream?: string;
+  readonly window?: string;
+  readonly attempt?: number;
+  readonly row?: number;
+  readonly column?: string;
+  readonly byte?: number;
+  readonly file?: string;
+}
+
+export interface FailureDetails {
+  /** For our own eyes; may hold technical detail, never a secret or a cell's text. */
+  readonly internal?: string;
+  readonly where?: Coordinates;
+  readonly exitCode?: ExitCode;
+  readonly cause?: unknown;
+}
+
+/** Every expected failure: `message` is one sentence for the user that says what is wrong, where, and what to do. */
+export class Failure extends Error {
+  override readonly name: string = 'Failure';
+  readonly kind: FailureKind;
+  readonly internal: string;
+  readonly where: Coordinates;
+  readonly exitCode: ExitCode;
+
+  constructor(kind: FailureKind, message: string, details: FailureDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.kind = kind;
+    this.internal = details.internal ?? message;
+    this.where = details.where ?? {};
+    this.exitCode = details.exitCode ?? DEFAULT_EXIT[kind];
+  }
+}
+
+const DEFAULT_EXIT = { config: EXIT.usage, transient: EXIT.later, system: EXIT.defect } as const satisfies Record<
+  FailureKind,
+  ExitCode
+>;
+
+export const configFailure = (message: string, details?: FailureDetails) => new Failure('config', message, details);
+export const transientFailure = (message: string, details?: FailureDetails) =>
+  new Failure('transient', message, details);
+export const defect = (message: string, details?: FailureDetails) => new Failure('system', message, details);
+
+/** The text of anything that was thrown. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
+/** The `code` of a Node system error (`ENOSPC`, `ECONNRESET`, …), looked for along the chain of causes. */
+export function codeOf(thrown: unknown): string | undefined {
+  for (let at = thrown, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth++) {
+    const code = (at as { code?: unknown }).code;
+    if (typeof code === 'string') return code;
+  }
+  return undefined;
+}

@@ -1,0 +1,27 @@
+import type { ExitCode } from './errors.ts';
+
+/** Sets the code to end with; Node then ends by itself once stdout and stderr are drained. */
+export function setExitCode(code: ExitCode | number): void {
+  process.exitCode = code;
+}
+
+/** Ends by the default action of a signal, so that whoever waits sees how we died. */
+export function dieBySignal(signal: NodeJS.Signals): void {
+  process.removeAllListeners(signal);
+  process.kill(process.pid, signal);
+}
+
+/** True while a process of this machine has that id; one that we may not signal is alive as well. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as { code?: unknown }).code === 'EPERM';
+  }
+}
+
+/** Ends at once, whatever is still open: only after everything that was said has been taken by the system. */
+export function endNow(code: number): void {
+  process.exit(code);
+}

@@ -1,0 +1,40 @@
+/** Severities, least first; the names are those of the command line's `--log-level`. */
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** One thing that happened. `event` is a stable, dotted name (`window.retry`); fields hold numbers and short texts only. */
+export interface LogEvent {
+  readonly level: LogLevel;
+  readonly event: string;
+  readonly message: string;
+  readonly fields?: Readonly<Record<string, string | number | boolean | null>>;
+}
+
+export type LogFields = NonNullable<LogEvent['fields']>;
+
+/** Where events go: stderr for the command line, LOG messages for the connectors, an array in tests. */
+export type LogSink = (event: LogEvent) => void;
+
+export interface Logger {
+  debug(event: string, message: string, fields?: LogFields): void;
+  info(event: string, message: string, fields?: LogFields): void;
+  warn(event: string, message: string, fields?: LogFields): void;
+  error(event: string, message: string, fields?: LogFields): void;
+}
+
+/** A logger that drops what is below `level` and hands the rest, with secrets masked, to `sink`. */
+export function createLogger(sink: LogSink, level: LogLevel, mask: (text: string) => string): Logger {
+  const least = LOG_LEVELS.indexOf(level);
+  const at = (name: LogLevel) => (event: string, message: string, fields?: LogFields) => {
+    if (LOG_LEVELS.indexOf(name) < least) return;
+    const clean = fields && maskFields(fields, mask);
+    sink({ level: name, event, message: mask(message), ...(clean && { fields: clean }) });
+  };
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+function maskFields(fields: LogFields, mask: (text: string) => string): LogFields {
+  return Object.fromEntries(Object.entries(fields).map(([k, v]) => [k, typeof v === 'string' ? mask(v) : v]));
+}
+
+export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} };

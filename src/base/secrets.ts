@@ -1,0 +1,47 @@
+import { inspect } from 'node:util';
+
+const MASK = '******';
+const SHORTEST_MASKED = 4;
+
+/** A token that cannot be printed by accident: every way of turning it into text gives the mask. */
+export class Secret {
+  readonly #text: string;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** The token itself, for the one header or key it belongs in. */
+  reveal(): string {
+    return this.#text;
+  }
+
+  toString(): string {
+    return MASK;
+  }
+
+  toJSON(): string {
+    return MASK;
+  }
+
+  [inspect.custom](): string {
+    return MASK;
+  }
+}
+
+/** Replaces every known secret in texts, as it stands and as a URL or JSON would spell it. One per run, never global. */
+export class Redactor {
+  readonly #texts = new Set<string>();
+
+  add(secret: Secret | undefined): void {
+    const text = secret?.reveal();
+    if (text === undefined || text.length < SHORTEST_MASKED) return;
+    for (const form of [text, encodeURIComponent(text), JSON.stringify(text).slice(1, -1)]) this.#texts.add(form);
+  }
+
+  readonly mask = (text: string): string => {
+    let out = text;
+    for (const secret of this.#texts) if (out.includes(secret)) out = out.replaceAll(secret, MASK);
+    return out;
+  };
+}

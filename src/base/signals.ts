@@ -1,0 +1,38 @@
+import type { Clock } from './clock.ts';
+import { dieBySignal } from './exit.ts';
+
+const STOPPING: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT'];
+const GRACE_MS = 4_500;
+
+/** Why a run was aborted by a signal; the reason of the run's AbortSignal. */
+export class Stopped extends Error {
+  readonly signal: NodeJS.Signals;
+
+  constructor(signal: NodeJS.Signals) {
+    super(`stopped by ${signal}`);
+    this.name = 'Stopped';
+    this.signal = signal;
+  }
+}
+
+/**
+ * Runs `work` under a signal that aborts on SIGTERM or SIGINT. When the work has let go, or after a grace of 4.5 s, the
+ * process dies by that same signal, so that whoever started it sees the truth. A second signal ends it at once.
+ */
+export async function runUntilStopped(work: (signal: AbortSignal) => Promise<void>, clock: Clock): Promise<void> {
+  const controller = new AbortController();
+  let stoppedBy: NodeJS.Signals | undefined;
+  const stop = (name: NodeJS.Signals) => {
+    if (stoppedBy !== undefined) return dieBySignal(name);
+    stoppedBy = name;
+    controller.abort(new Stopped(name));
+    clock.after(GRACE_MS, () => dieBySignal(name));
+  };
+  for (const name of STOPPING) process.on(name, stop);
+  try {
+    await work(controller.signal);
+  } finally {
+    for (const name of STOPPING) process.off(name, stop);
+    if (stoppedBy !== undefined) dieBySignal(stoppedBy);
+  }
+}

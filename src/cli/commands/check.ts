@@ -1,0 +1,46 @@
+import { EXIT, type ExitCode } from '../../base/errors.ts';
+import { PROBE_COST, type ProbeKind, probeExport } from '../../service/check.ts';
+import { type Command, flag, text } from '../command.ts';
+import { loadSourceConfig } from '../context.ts';
+import { openQuota } from '../session.ts';
+
+const EXITS: Readonly<Record<ProbeKind, ExitCode>> = {
+  ok: EXIT.done,
+  ok_no_events: EXIT.done,
+  quota_spent: EXIT.done,
+  inconclusive: EXIT.done,
+  wrong_token: EXIT.usage,
+  wrong_service: EXIT.usage,
+  not_this_service: EXIT.usage,
+  unreachable: EXIT.later,
+};
+/** Out of reach, and no time will mend it. */
+const NEVER_REACHED = new Set(['certificate', 'proxy']);
+
+export const check: Command = {
+  usage: 'check',
+  summary: 'One smallest export: is the configuration right, and does the service answer?',
+  options: (yargs) =>
+    yargs
+      .option('config', { type: 'string', describe: 'Source configuration (JSON); default dfinery.json' })
+      .option('json', { type: 'boolean', default: false, describe: 'The verdict as one JSON object on stdout' }),
+  async run(options, context) {
+    const config = loadSourceConfig(text(options, 'config'), context);
+    const { clock, logger, env, signal, terminal, redactor } = context;
+    const quota = openQuota(config, context);
+    logger.info('check.cost', PROBE_COST);
+    try {
+      const { kind, code, usable, message, limits } = await probeExport(
+        { ...config, clock, logger, env, quota },
+        signal,
+      );
+      const said = redactor.mask(message);
+      const resetAt = limits.resetAt === undefined ? null : new Date(limits.resetAt).toISOString();
+      const verdict = { v: 1, kind, usable, message: said, remaining: limits.remaining ?? null, reset_at: resetAt };
+      terminal.result(flag(options, 'json') ? JSON.stringify(verdict) : said);
+      return NEVER_REACHED.has(code) ? EXIT.usage : EXITS[kind];
+    } finally {
+      await quota.close();
+    }
+  },
+};

@@ -1,0 +1,114 @@
+import { existsSync } from 'node:fs';
+import { formatDuration } from '../../base/durations.ts';
+import { EXIT } from '../../base/errors.ts';
+import type { SourceConfig } from '../../config/source.ts';
+import type { Plan } from '../../extract/plan.ts';
+import { exportsNeeded } from '../../extract/summary.ts';
+import { openDuckDbSink } from '../../sinks/duckdb/sink.ts';
+import type { Memory } from '../../sinks/sink.ts';
+import { type Command, flag, text } from '../command.ts';
+import { type Context, dayOption, loadSourceConfig } from '../context.ts';
+import { openQuota, planLocal } from '../session.ts';
+import { tableLines } from '../table.ts';
+
+const NOTHING: Memory = { state: undefined, covered: new Set(), eventNames: [] };
+const MOST_SHOWN = 40;
+
+export const plan: Command = {
+  usage: 'plan',
+  summary: 'Windows, exports and time of the next sync, before any call',
+  options: (yargs) =>
+    yargs
+      .option('config', { type: 'string', describe: 'Source configuration (JSON); default dfinery.json' })
+      .option('duckdb', { type: 'string', describe: 'DuckDB file to go on from; without it a first run is planned' })
+      .option('from', { type: 'string', describe: 'First day, yyyy-MM-dd' })
+      .option('to', { type: 'string', describe: 'Last day, included' })
+      .option('full-refresh', { type: 'boolean', default: false, describe: 'Every day again' })
+      .option('json', { type: 'boolean', default: false, describe: 'The plan as one JSON object' }),
+  async run(options, context) {
+    const config = loadSourceConfig(text(options, 'config'), context);
+    const span = {
+      from: dayOption('from', text(options, 'from')),
+      to: dayOption('to', text(options, 'to')),
+      fullRefresh: flag(options, 'fullRefresh'),
+    };
+    const memory = await recall(text(options, 'duckdb'), config, context);
+    const now = context.clock.now();
+    const made = planLocal(config, memory, span, now);
+    const quota = openQuota(config, context);
+    const needed = exportsNeeded(made);
+    const forecast = quota.forecast(needed.most);
+    await quota.close();
+    for (const { event, message } of made.warnings) context.logger.warn(event, message);
+    const told = { made, needed, forecast, now };
+    if (flag(options, 'json')) context.terminal.result(JSON.stringify(asJson(told)));
+    else for (const line of asLines(told)) context.terminal.result(line);
+    return EXIT.done;
+  },
+};
+
+interface Told {
+  readonly made: Plan;
+  readonly needed: { readonly least: number; readonly most: number };
+  readonly forecast: { readonly startableNow: number; readonly left: number; readonly earliestEnd: number };
+  readonly now: number;
+}
+
+async function recall(file: string | undefined, config: SourceConfig, context: Context): Promise<Memory> {
+  // A file that is not there is a first run, and stays away.
+  if (file === undefined || !existsSync(file)) return NOTHING;
+  const sink = await openDuckDbSink({
+    ...config,
+    file,
+    clock: context.clock,
+    logger: context.logger,
+    signal: context.signal,
+  });
+  try {
+    return await sink.recall();
+  } finally {
+    await sink.close();
+  }
+}
+
+function asJson({ made, needed, forecast }: Told) {
+  return {
+    v: 1,
+    from_date: made.firstDay ?? null,
+    to_date: made.lastDay ?? null,
+    windows: made.windows.map(({ first, last, from, to }) => ({ first, last, from_date: from, to_date: to })),
+    exports_least: needed.least,
+    exports_most: needed.most,
+    exports_startable_now: forecast.startableNow,
+    exports_left: forecast.left,
+    earliest_end: new Date(forecast.earliestEnd).toISOString(),
+    to_date_inclusive: made.inclusive ?? null,
+    gaps: made.gaps,
+    cursor: made.cursor,
+  };
+}
+
+function asLines({ made, needed, forecast, now }: Told): string[] {
+  if (made.firstDay === undefined) return [`Nothing to read: the cursor stands at ${made.cursor}.`];
+  const rows = made.windows.map(({ first, last }, i) => [
+    `${i + 1}`,
+    first,
+    last,
+    last < made.cursor ? 'read again' : 'new',
+  ]);
+  const shown =
+    rows.length > MOST_SHOWN ? [...rows.slice(0, MOST_SHOWN - 1), ['…', '…', '…', `${rows.length} in all`]] : rows;
+  const wait = Math.max(0, forecast.earliestEnd - now);
+  const exports = needed.least === needed.most ? `${needed.least}` : `${needed.least} to ${needed.most}`;
+  return [
+    ...tableLines(['window', 'first day', 'last day', ''], shown),
+    '',
+    `  ${made.windows.length} windows, ${exports} exports; ${forecast.left} are left of this hour's, ${forecast.startableNow} may start now.`,
+    wait === 0
+      ? '  The quota holds nothing up.'
+      : `  The quota lets the last one start in ${formatDuration(wait)} at the earliest.`,
+    made.inclusive === undefined
+      ? '  Whether to_date is included is not known yet: the first days of data will prove it.'
+      : `  to_date is ${made.inclusive ? '' : 'not '}included.`,
+  ];
+}

@@ -1,0 +1,83 @@
+import { readFileSync } from 'node:fs';
+import type { Clock } from '../base/clock.ts';
+import { isDay } from '../base/days.ts';
+import { parseDuration } from '../base/durations.ts';
+import type { Env } from '../base/env.ts';
+import { configFailure, messageOf } from '../base/errors.ts';
+import { createLogger, type Logger, type LogLevel, type LogSink } from '../base/log.ts';
+import { Redactor } from '../base/secrets.ts';
+import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
+import { type Terminal, terminalLog } from './terminal.ts';
+
+/** What every command gets from outside. */
+export interface Io {
+  readonly terminal: Terminal;
+  readonly clock: Clock;
+  readonly env: Env;
+  readonly signal: AbortSignal;
+}
+
+/** The options that all commands share. */
+export interface GlobalOptions {
+  readonly logLevel: LogLevel;
+  readonly logFormat: 'text' | 'json';
+}
+
+export interface Context extends Io {
+  readonly logger: Logger;
+  readonly redactor: Redactor;
+  /** The same log with its lines led through something else, for instance around a progress bar. */
+  relog(wrap: (log: LogSink) => LogSink): Logger;
+}
+
+export function contextOf(io: Io, options: GlobalOptions): Context {
+  const redactor = new Redactor();
+  const sink = terminalLog(io.terminal, options.logFormat, () => io.clock.now());
+  const relog = (wrap: (log: LogSink) => LogSink) => createLogger(wrap(sink), options.logLevel, redactor.mask);
+  return { ...io, redactor, relog, logger: relog((log) => log) };
+}
+
+const DEFAULT_CONFIG = 'dfinery.json';
+
+/** Reads and parses a JSON file that the user named; every way of failing is one sentence. */
+export function readJsonFile(path: string, what: string): unknown {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw configFailure(`${what} ${path} cannot be read: ${messageOf(error)}.`, {
+      cause: error,
+      where: { file: path },
+    });
+  }
+  try {
+    return JSON.parse(text.replace(/^\uFEFF/, ''));
+  } catch {
+    // The parser's own message quotes the text around the fault, which may be a token.
+    throw configFailure(`${what} ${path} is not valid JSON.`, { where: { file: path } });
+  }
+}
+
+/** The source configuration from `--config` (default: dfinery.json here); unknown keys are refused. */
+export function loadSourceConfig(path: string | undefined, context: Context): SourceConfig {
+  const value = readJsonFile(path ?? DEFAULT_CONFIG, 'the configuration file');
+  const { config, unknown } = parseSourceConfig(value, context.env);
+  context.redactor.add(config.exportToken);
+  context.redactor.add(config.suppressionKey);
+  if (unknown.length > 0) throw configFailure(`the configuration has unknown keys: ${unknown.join(', ')}.`);
+  return config;
+}
+
+/** A day given on the command line, or undefined. */
+export function dayOption(name: string, value: string | undefined): string | undefined {
+  if (value === undefined || isDay(value)) return value;
+  throw configFailure(`--${name} is ${JSON.stringify(value)}, wanted a day of the calendar as yyyy-MM-dd.`);
+}
+
+/** A length of time given on the command line, in ms, or undefined. */
+export function durationOption(name: string, value: string | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  const ms = parseDuration(value);
+  if (ms !== undefined) return ms;
+  throw configFailure(`--${name} is ${JSON.stringify(value)}, wanted a time such as 30s, 20m or 1h.`);
+}

@@ -1,0 +1,37 @@
+import { configFailure } from '../../base/errors.ts';
+import { idsFrom, idsFromFile } from '../../erase/id-list.ts';
+import { queryDuckDb } from '../../sinks/duckdb/query.ts';
+import { type Options, text } from '../command.ts';
+import { lockWait } from '../commands/maintenance.ts';
+import type { Context } from '../context.ts';
+
+/** The ids that the command line names, in one of three ways; each exactly as it stands there. */
+export function idsOf(options: Options, context: Context): AsyncIterable<unknown> {
+  const [id, file, query] = [options.id, text(options, 'file'), text(options, 'query')];
+  const given = [id, file, query].filter((value) => value !== undefined).length;
+  if (given !== 1) throw configFailure('forget wants exactly one of --id, --file and --query.');
+  if (file !== undefined) {
+    const list = { column: text(options, 'column') };
+    return file === '-' ? idsFrom(process.stdin, 'standard input', list) : idsFromFile(file, list);
+  }
+  if (query !== undefined) return fromQuery(query, text(options, 'duckdb'), options, context);
+  return fromList(Array.isArray(id) ? id : [id]);
+}
+
+async function* fromList(ids: readonly unknown[]): AsyncGenerator<unknown> {
+  yield* ids;
+}
+
+async function* fromQuery(
+  query: string,
+  file: string | undefined,
+  options: Options,
+  { clock, signal }: Context,
+): AsyncGenerator<unknown> {
+  if (file === undefined) throw configFailure('--query wants --duckdb FILE, the file that it is put to.');
+  const [result] = await queryDuckDb({ file, lockWaitMs: lockWait(options), clock, signal }, [query]);
+  if (result.header.length > 1) {
+    throw configFailure(`The query gives ${result.header.length} columns, wanted one with the external IDs.`);
+  }
+  for (const [id] of result.rows) yield id;
+}

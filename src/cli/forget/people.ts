@@ -1,0 +1,133 @@
+import { configFailure, EXIT, type ExitCode } from '../../base/errors.ts';
+import { systemRandom } from '../../base/random.ts';
+import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
+import { type ForgetPlan, planForget } from '../../erase/forget.ts';
+import type { LedgerOutput } from '../../erase/ledger/output.ts';
+import { type DeletionReport, reportTable } from '../../erase/report.ts';
+import { deleterFor } from '../../erase/service-deleter.ts';
+import { flag, type Options, text } from '../command.ts';
+import { type Context, readJsonFile } from '../context.ts';
+import { idsOf } from './input.ts';
+import { type PurgeRequest, purge, purgeRequest, resolvePeople } from './purge.ts';
+
+const DEFAULT_CONFIG = 'dfinery-destination.json';
+
+/** Plans a deletion, or with `--execute --confirm HASH` carries it out and purges what was loaded. */
+export async function forgetPeople(options: Options, context: Context): Promise<ExitCode> {
+  const isReal = flag(options, 'execute');
+  const confirm = text(options, 'confirm');
+  if (isReal && confirm === undefined) {
+    throw configFailure(
+      '--execute wants --confirm HASH: run without --execute first, look at the plan, and repeat its hash.',
+    );
+  }
+  const config = loadDestinationConfig(text(options, 'config') ?? DEFAULT_CONFIG, context);
+  const wanted = purgeRequest(options, context);
+  const io = {
+    clock: context.clock,
+    random: systemRandom,
+    logger: context.logger,
+    signal: context.signal,
+    lines: logLines(context),
+  };
+  const plan = await planForget(idsOf(options, context), { config, io, isReal });
+  try {
+    const found = wanted && (await lookUp(plan, wanted, context));
+    if (!isReal || confirm === undefined) return tellPlan(plan, found, options, context);
+    return await executePlan(plan, confirm, config, { wanted, found, options, context });
+  } finally {
+    plan.close();
+  }
+}
+
+interface Found {
+  readonly ids: readonly string[];
+  readonly people: readonly string[];
+}
+
+async function lookUp(plan: ForgetPlan, wanted: PurgeRequest, context: Context): Promise<Found> {
+  const ids: string[] = [];
+  for await (const id of plan.ids()) ids.push(id);
+  return { ids, people: await resolvePeople(wanted, ids, context) };
+}
+
+interface Execution {
+  readonly wanted: PurgeRequest | undefined;
+  readonly found: Found | undefined;
+  readonly options: Options;
+  readonly context: Context;
+}
+
+async function executePlan(
+  plan: ForgetPlan,
+  confirm: string,
+  config: DestinationConfig,
+  run: Execution,
+): Promise<ExitCode> {
+  const { wanted, found, options, context } = run;
+  const deleter = deleterFor(config, context);
+  let purged: object | undefined;
+  try {
+    const { report, failure } = await plan.execute(confirm, deleter, async (ledger) => {
+      if (wanted && found) purged = await purge(wanted, found.people, found.ids, ledger, context);
+    });
+    tell(report, purged === undefined ? {} : { purged }, options, context);
+    if (wanted && wanted.suppressionFile === undefined) {
+      context.logger.warn(
+        'purge.unsuppressed',
+        'Without --suppression-file the next sync may bring the rows back while the service still exports them.',
+      );
+    }
+    if (failure !== undefined) throw failure;
+    return EXIT.done;
+  } finally {
+    await deleter.close();
+  }
+}
+
+function tellPlan(plan: ForgetPlan, found: Found | undefined, options: Options, context: Context): ExitCode {
+  const people = found === undefined ? {} : { people_to_purge: found.people.length };
+  tell(plan.report, { hash: plan.hash, ...people }, options, context);
+  if (plan.report.guard !== null) context.logger.warn('forget.guard', plan.report.guard);
+  context.logger.warn(
+    'forget.plan',
+    `Nothing was deleted. To delete exactly this list: --execute --confirm ${plan.hash}`,
+  );
+  return EXIT.done;
+}
+
+function tell(
+  report: DeletionReport,
+  more: Readonly<Record<string, unknown>>,
+  options: Options,
+  { terminal }: Context,
+): void {
+  if (flag(options, 'json')) {
+    terminal.result(JSON.stringify({ ...report, ...more }));
+    return;
+  }
+  terminal.result(reportTable(report));
+  for (const [name, value] of Object.entries(more)) {
+    terminal.result(
+      `${name.replaceAll('_', ' ')}: ${typeof value === 'object' ? JSON.stringify(value) : String(value)}`,
+    );
+  }
+}
+
+function loadDestinationConfig(path: string, context: Context): DestinationConfig {
+  const { config, unknown } = parseDestinationConfig(readJsonFile(path, 'the configuration file'), context.env);
+  if (unknown.length > 0) throw configFailure(`the configuration has unknown keys: ${unknown.join(', ')}.`);
+  context.redactor.add(config.importToken);
+  context.redactor.add(config.ledgerKey);
+  return config;
+}
+
+/** Without a folder the ledger's lines go out as log lines, whatever the log level. */
+function logLines({ terminal }: Context): LedgerOutput {
+  return {
+    async write(lines) {
+      for (const line of lines) terminal.note(line);
+    },
+    async close() {},
+  };
+}

@@ -1,0 +1,135 @@
+import { tmpdir } from 'node:os';
+import { secretFrom } from '../../base/env.ts';
+import { configFailure } from '../../base/errors.ts';
+import { type Secret, Secret as SecretText } from '../../base/secrets.ts';
+import { idsFromFile } from '../../erase/id-list.ts';
+import type { Ledger } from '../../erase/ledger/ledger.ts';
+import { type PurgeCounts, type Purger, purgeAll } from '../../erase/purge.ts';
+import { suppress } from '../../erase/suppression.ts';
+import { spoolFolders } from '../../extract/spool.ts';
+import { purgeSpools } from '../../extract/sweep.ts';
+import { UNIFIED_ID } from '../../schema/groups.ts';
+import { peopleInDuckDb } from '../../sinks/duckdb/people.ts';
+import { rewriteDuckDb } from '../../sinks/duckdb/rewrite.ts';
+import { peopleInParquet } from '../../sinks/parquet/people.ts';
+import { purgeParquet } from '../../sinks/parquet/rewrite.ts';
+import { type Options, text } from '../command.ts';
+import { lockWait } from '../commands/maintenance.ts';
+import type { Context } from '../context.ts';
+
+/** What is to be purged here, and how people are found there. */
+export interface PurgeRequest {
+  readonly kind: 'duckdb' | 'parquet';
+  readonly path: string;
+  readonly column: string | undefined;
+  readonly mapping: string | undefined;
+  readonly suppressionFile: string | undefined;
+  readonly suppressionKey: Secret | undefined;
+  readonly spoolDir: string;
+  readonly lockWaitMs: number;
+}
+
+/** Reads `--purge KIND PATH` and what belongs to it; undefined when nothing is to be purged. */
+export function purgeRequest(options: Options, { env, redactor }: Context): PurgeRequest | undefined {
+  const given = Array.isArray(options.purge) ? options.purge.map(String) : [];
+  if (given.length === 0) return undefined;
+  const [kind, path] = given;
+  if ((kind !== 'duckdb' && kind !== 'parquet') || path === undefined) {
+    throw configFailure('--purge wants "duckdb FILE" or "parquet DIR".');
+  }
+  const [column, mapping] = [text(options, 'purgeColumn'), text(options, 'mapping')];
+  if ((column === undefined) === (mapping === undefined)) {
+    throw configFailure('--purge wants exactly one of --purge-column and --mapping, to find the people there.');
+  }
+  const suppressionFile = text(options, 'suppressionFile');
+  const key = secretFrom(env, 'DFINERY_SUPPRESSION_KEY');
+  if (suppressionFile !== undefined && key === undefined) {
+    throw configFailure(
+      '--suppression-file wants the key in DFINERY_SUPPRESSION_KEY (or the file that DFINERY_SUPPRESSION_KEY_FILE names).',
+    );
+  }
+  const suppressionKey = key === undefined ? undefined : new SecretText(key);
+  redactor.add(suppressionKey);
+  const spoolDir = text(options, 'spoolDir') ?? tmpdir();
+  return { kind, path, column, mapping, suppressionFile, suppressionKey, spoolDir, lockWaitMs: lockWait(options) };
+}
+
+/** The `df_unified_id`s behind these external IDs, looked up before anything is deleted. */
+export async function resolvePeople(
+  request: PurgeRequest,
+  ids: readonly string[],
+  context: Context,
+): Promise<string[]> {
+  if (request.mapping !== undefined) return fromMapping(request.mapping, new Set(ids));
+  const column = request.column ?? UNIFIED_ID;
+  const { clock, logger, signal } = context;
+  const common = { lockWaitMs: request.lockWaitMs, clock, logger, signal };
+  return request.kind === 'duckdb'
+    ? peopleInDuckDb({ ...common, file: request.path }, column, ids)
+    : peopleInParquet({ ...common, dir: request.path }, column, ids);
+}
+
+/** A CSV or JSON Lines file with the columns external_id and df_unified_id. */
+async function fromMapping(path: string, ids: ReadonlySet<string>): Promise<string[]> {
+  const people = new Set<string>();
+  const external = idsFromFile(path, { column: 'external_id' });
+  const unified = idsFromFile(path, { column: UNIFIED_ID });
+  for await (const id of external) {
+    const { value } = await unified.next();
+    if (typeof id === 'string' && ids.has(id) && typeof value === 'string' && value !== '') people.add(value);
+  }
+  return [...people];
+}
+
+/** Purges the target and the spools, and keeps the people on the suppression list; each count goes into the ledger. */
+export async function purge(
+  request: PurgeRequest,
+  people: readonly string[],
+  ids: readonly string[],
+  ledger: Pick<Ledger, 'purge'>,
+  context: Context,
+): Promise<PurgeCounts | undefined> {
+  // First the list: a sync that runs in between must not bring anybody back.
+  if (request.suppressionFile !== undefined && request.suppressionKey !== undefined) {
+    await suppress(request.suppressionFile, each(people), request.suppressionKey);
+  }
+  await purgeSpools(await spoolFolders(request.spoolDir), context.clock.now());
+  const counts = await purgeAll([purgerOf(request, ids, context)], () => each(people), ledger, context.signal);
+  return [...counts.values()][0];
+}
+
+async function* each(texts: readonly string[]): AsyncGenerator<string> {
+  yield* texts;
+}
+
+function purgerOf(request: PurgeRequest, ids: readonly string[], context: Context): Purger {
+  return {
+    target: `${request.kind} ${request.path}`,
+    async purge(unifiedIds) {
+      const people: string[] = [];
+      for await (const id of unifiedIds) people.push(id);
+      const first = await leaveOut(request, UNIFIED_ID, people, context);
+      // Rows that name the person without a unified id hold the external ID all the same.
+      const second = request.column === undefined ? undefined : await leaveOut(request, request.column, ids, context);
+      return {
+        people: people.length,
+        rows: first.rowsLeftOut + (second?.rowsLeftOut ?? 0),
+        files_rewritten: 1,
+        bytes_before: first.bytesBefore,
+        bytes_after: (second ?? first).bytesAfter,
+      };
+    },
+  };
+}
+
+function leaveOut(
+  request: PurgeRequest,
+  column: string,
+  values: readonly string[],
+  { clock, logger, signal }: Context,
+) {
+  const common = { lockWaitMs: request.lockWaitMs, clock, logger, signal, leaveOut: { column, values } };
+  return request.kind === 'duckdb'
+    ? rewriteDuckDb({ ...common, file: request.path })
+    : purgeParquet({ ...common, dir: request.path });
+}

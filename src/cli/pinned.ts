@@ -1,0 +1,29 @@
+import { configFailure } from '../base/errors.ts';
+import { type ColumnType, isColumnType } from '../types/type.ts';
+import { readJsonFile } from './context.ts';
+
+/** A schema as `discover` prints it. */
+export interface SchemaFile {
+  readonly v: 1;
+  readonly columns: readonly { readonly source: string; readonly group: string; readonly type: ColumnType }[];
+}
+
+/** Types by source name from a pinned schema file, or undefined where none is given. */
+export function pinnedTypes(path: string | undefined): ReadonlyMap<string, ColumnType> | undefined {
+  if (path === undefined) return undefined;
+  const value = readJsonFile(path, 'the schema file');
+  const problem = (what: string) =>
+    configFailure(`the schema file ${path} ${what}: make one with dfinery-elt discover.`, { where: { file: path } });
+  if (typeof value !== 'object' || value === null || !('columns' in value) || !Array.isArray(value.columns)) {
+    throw problem('has no list "columns"');
+  }
+  if ('v' in value && value.v !== 1) throw problem('is of a newer version');
+  const types = new Map<string, ColumnType>();
+  for (const [i, column] of value.columns.entries()) {
+    const { source, type } = column ?? {};
+    if (typeof source !== 'string' || !isColumnType(type))
+      throw problem(`has no source name and type in entry ${i + 1}`);
+    types.set(source, type);
+  }
+  return types;
+}

@@ -1,0 +1,125 @@
+import { COLUMN_GROUPS, type ColumnGroup } from '../schema/scan.ts';
+import type { ColumnProfile, FileProfile } from '../sinks/duckdb/profile.ts';
+import { cut, tableLines, widthOf } from './table.ts';
+
+const TITLES = {
+  unified_id: 'Unified ID',
+  system: 'System',
+  standard: 'Standard',
+  standard_item: 'Standard items',
+  custom_item: 'Custom items',
+  custom: 'Custom',
+} as const satisfies Record<ColumnGroup, string>;
+
+/** From so many terminal columns on, minimum, maximum and examples each get their own column. */
+const WIDE = 120;
+const LONGEST_NAME = 32;
+/** Where there is little room. */
+const LONGEST_NARROW_NAME = 24;
+const GAP = 2;
+/** A text that is shown is never cut to less. */
+const LEAST_TEXT = 12;
+/** Between two names of empty columns. */
+const SEPARATOR = ', ';
+
+/** The columns of a file as lines for a terminal of so many columns: a table by group, then those without a value. */
+export function profileLines({ columns, rows }: FileProfile, terminalColumns: number): string[] {
+  const filled = COLUMN_GROUPS.map((group) => columns.filter((c) => c.group === group && c.filled > 0));
+  const shown = filled.flat();
+  const table = shown.length === 0 ? [] : tableOf(shown, rows, terminalColumns);
+  const [header, rule, ...lines] = table;
+  const out = shown.length === 0 ? [] : [header, rule];
+  for (const [i, group] of COLUMN_GROUPS.entries()) {
+    const own = lines.splice(0, filled[i].length);
+    if (own.length > 0) out.push(` ${TITLES[group]}`, ...own);
+  }
+  return [...out, ...emptyLines(columns, terminalColumns)];
+}
+
+function tableOf(columns: readonly ColumnProfile[], rows: number, terminalColumns: number): string[] {
+  const hasRescued = columns.some((column) => column.rescued > 0);
+  const facts = columns.map((column) => [
+    cut(column.source, terminalColumns < WIDE ? LONGEST_NARROW_NAME : LONGEST_NAME),
+    column.type ?? '',
+    percent(column.filled, rows),
+    whole(column.distinct),
+    ...(hasRescued ? [column.rescued > 0 ? whole(column.rescued) : ''] : []),
+  ]);
+  const header = ['column', 'type', 'filled', 'distinct ≈', ...(hasRescued ? ['rescued'] : [])];
+  const widths = header.map((name, i) => Math.max(widthOf(name), ...facts.map((row) => widthOf(row[i]))));
+  const room = terminalColumns - widths.reduce((sum, width) => sum + width + GAP, GAP);
+  if (terminalColumns < WIDE) {
+    const rest = columns.map((column) => [cut(narrow(column), Math.max(LEAST_TEXT, room))]);
+    return lines([...header, 'values'], facts, rest);
+  }
+  const end = Math.max(LEAST_TEXT, Math.floor((room - 2 * GAP) / 4));
+  const examples = Math.max(LEAST_TEXT, room - 2 * (end + GAP));
+  const rest = columns.map((column) => [
+    cut(column.minimum ?? '', end),
+    cut(column.maximum ?? '', end),
+    cut(listed(column), examples),
+  ]);
+  return lines([...header, 'minimum', 'maximum', 'examples'], facts, rest);
+}
+
+function lines(header: readonly string[], facts: readonly string[][], rest: readonly string[][]): string[] {
+  const rows = facts.map((fact, i) => [...fact, ...rest[i]]);
+  return tableLines(header, rows, Number.MAX_SAFE_INTEGER);
+}
+
+/** Where there is room for one thing: from … to of what has an order, examples of the rest. */
+function narrow(column: ColumnProfile): string {
+  const isRange = column.type === 'long' || column.type === 'double' || column.type?.startsWith('date') === true;
+  const { type, minimum, maximum } = column;
+  if (!isRange || minimum === null || maximum === null) return listed(column);
+  if (minimum === maximum) return minimum;
+  return type === 'datetime' ? shortSpan(minimum, maximum) : `${minimum} … ${maximum}`;
+}
+
+const DAY_LENGTH = 'yyyy-MM-dd'.length;
+const MINUTE_LENGTH = 'yyyy-MM-dd HH:mm'.length;
+
+/** Two datetimes in canonical text, to the day; within one day to the minute. */
+function shortSpan(first: string, last: string): string {
+  const [from, to] = [first.slice(0, DAY_LENGTH), last.slice(0, DAY_LENGTH)];
+  if (from !== to) return `${from} … ${to}`;
+  return `${first.slice(0, MINUTE_LENGTH)}…${last.slice(DAY_LENGTH + 1, MINUTE_LENGTH)}`;
+}
+
+const listed = (column: ColumnProfile): string => column.examples.join(' | ');
+
+const whole = (count: number): string => count.toLocaleString('en-US');
+
+/** Never 0% of something, never 100% of less than all. */
+function percent(part: number, all: number): string {
+  if (part === 0 || all === 0) return '0%';
+  if (part === all) return '100%';
+  return `${Math.min(99.9, Math.max(0.1, (part / all) * 100)).toFixed(1)}%`;
+}
+
+const MOST_EMPTY_LINES = 6;
+
+function emptyLines(columns: readonly ColumnProfile[], terminalColumns: number): string[] {
+  const names = columns.filter((column) => column.filled === 0).map((column) => cut(column.source, LONGEST_NAME));
+  if (names.length === 0) return [];
+  const title = ` Without a value (${whole(names.length)} ${names.length === 1 ? 'column' : 'columns'})`;
+  return [title, ...wrap(names, terminalColumns)];
+}
+
+/** Names in lines of at most so many columns, and only the first of very many. */
+function wrap(names: readonly string[], terminalColumns: number): string[] {
+  const out: string[] = [];
+  let line = '';
+  for (const [i, name] of names.entries()) {
+    const text = i === names.length - 1 ? name : name + SEPARATOR;
+    if (line !== '' && widthOf(line) + widthOf(text) > terminalColumns - GAP) {
+      out.push(line.trimEnd());
+      line = '';
+      if (out.length === MOST_EMPTY_LINES) return [...out.map(indent), indent(`and ${whole(names.length - i)} more`)];
+    }
+    line += text;
+  }
+  return [...out, line].map(indent);
+}
+
+const indent = (line: string): string => `  ${line}`;

@@ -1,0 +1,162 @@
+import yargs, { type Argv } from 'yargs';
+import manifest from '../../package.json' with { type: 'json' };
+import { EXIT, type ExitCode, Failure, messageOf } from '../base/errors.ts';
+import { LOG_LEVELS } from '../base/log.ts';
+import { Stopped } from '../base/signals.ts';
+import type { Command, Options } from './command.ts';
+import { COMMANDS } from './commands/index.ts';
+import { type Context, contextOf, type Io } from './context.ts';
+
+const EPILOGUE = [
+  'Exit: 0 done; 1 a defect, or verify found a difference; 2 usage or configuration; 3 try again later;',
+  '4 days are lost at the service; 5 a deletion guard stopped the run.',
+  'Tokens come from the configuration file, DFINERY_EXPORT_TOKEN, DFINERY_IMPORT_TOKEN, or the file that the same',
+  'name + _FILE names; never from the command line.',
+].join('\n');
+
+interface Chosen {
+  readonly command: Command;
+  readonly options: Options;
+}
+
+/** Runs one command line and gives its exit code; nothing escapes as an exception. */
+export async function runCommandLine(argv: readonly string[], io: Io): Promise<ExitCode> {
+  const parsed = parse(argv);
+  if (parsed.usage !== undefined) {
+    io.terminal.note(`${parsed.usage}\nSee dfinery-elt --help.`);
+    return EXIT.usage;
+  }
+  if (parsed.chosen === undefined) {
+    io.terminal.result(parsed.output);
+    return EXIT.done;
+  }
+  const { command, options } = parsed.chosen;
+  const context = contextOf(io, options);
+  try {
+    return await command.run(options, context);
+  } catch (error) {
+    return report(error, context);
+  }
+}
+
+type Choose = (command: Command, options: Options) => void;
+
+interface Parsed {
+  readonly chosen?: Chosen;
+  readonly usage?: string;
+  readonly output: string;
+}
+
+function parse(argv: readonly string[]): Parsed {
+  let chosen: Chosen | undefined;
+  let output = '';
+  let usage: string | undefined;
+  const parser = define((command, options) => {
+    chosen = { command, options };
+  });
+  try {
+    parser.parse([...argv], {}, (error: unknown, _argv: unknown, printed: string) => {
+      if (error) usage = messageOf(error);
+      output = printed;
+    });
+  } catch (error) {
+    usage = messageOf(error);
+  }
+  if (usage === undefined && chosen === undefined && output === '') usage = 'which command?';
+  return { output, ...(chosen && { chosen }), ...(usage !== undefined && { usage }) };
+}
+
+function define(choose: Choose): Argv {
+  const parser = yargs()
+    .scriptName('dfinery-elt')
+    .usage('$0 <command>')
+    .option('log-level', {
+      choices: LOG_LEVELS,
+      default: 'info' as const,
+      describe: 'Least severity on stderr',
+      global: true,
+    })
+    .option('log-format', {
+      choices: ['text', 'json'] as const,
+      default: 'text' as const,
+      describe: 'Log lines on stderr',
+      global: true,
+    })
+    .parserConfiguration({ 'duplicate-arguments-array': false, 'parse-numbers': false, 'boolean-negation': false })
+    .version(manifest.version)
+    .help()
+    .strict()
+    .demandCommand(1, 'which command?')
+    .recommendCommands()
+    .exitProcess(false)
+    .fail((message, error) => {
+      throw error ?? new Error(message);
+    })
+    .epilogue(EPILOGUE)
+    .wrap(110);
+  for (const [family, members] of families()) {
+    if (family === '') for (const command of members) add(parser, command, command.usage, choose);
+    else parser.command(family, FAMILIES[family] ?? '', (inner) => addFamily(inner, family, members, choose));
+  }
+  return parser;
+}
+
+/** What `sync`, `verify` and `compact` are, before a target is named. */
+const FAMILIES: Readonly<Record<string, string>> = {
+  sync: 'The export into a local target: duckdb, parquet or arrow',
+  verify: 'A target against its receipts: duckdb or parquet',
+  compact: 'A target written anew: duckdb or parquet',
+};
+
+/** Commands by the word that they share, in their order; `` for those of one word. */
+function families(): Map<string, Command[]> {
+  const out = new Map<string, Command[]>();
+  for (const command of COMMANDS) {
+    const [family] = command.usage.split(' ');
+    const name = family in FAMILIES ? family : '';
+    out.set(name, [...(out.get(name) ?? []), command]);
+  }
+  return out;
+}
+
+function addFamily(parser: Argv, family: string, members: readonly Command[], choose: Choose): Argv {
+  for (const command of members) add(parser, command, command.usage.slice(family.length + 1), choose);
+  return parser.demandCommand(1, `${family} what? ${FAMILIES[family]}`).strict();
+}
+
+function add(parser: Argv, command: Command, usage: string, choose: Choose): void {
+  parser.command(
+    usage,
+    command.summary,
+    (builder) => command.options(builder),
+    (argv) => choose(command, asOptions(argv)),
+  );
+}
+
+/** What yargs parsed: every value is looked at again where it is used. */
+const asOptions = (argv: object): Options => argv as Options;
+
+/** One sentence for an expected failure; the whole story for a defect. */
+function report(error: unknown, context: Context): ExitCode {
+  if (error instanceof Stopped || context.signal.aborted) {
+    context.logger.warn(
+      'run.stopped',
+      `${messageOf(context.signal.reason ?? error)}; what was not committed is dropped.`,
+    );
+    return EXIT.later;
+  }
+  if (error instanceof Failure) {
+    context.logger.error('run.failed', placed(error), { kind: error.kind, ...error.where });
+    if (error.internal !== error.message) context.logger.debug('run.failed.detail', error.internal);
+    return error.exitCode;
+  }
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  context.logger.error('run.defect', `a defect of dfinery-elt, please report it: ${stack}`);
+  return EXIT.defect;
+}
+
+/** The sentence, with the window and the attempt where it does not name them itself. */
+function placed({ message, where }: Failure): string {
+  if (where.window === undefined || message.includes(where.window)) return message;
+  return `${where.window}${where.attempt === undefined ? '' : `, attempt ${where.attempt}`}: ${message}`;
+}

@@ -1,0 +1,73 @@
+import { writeFileSync } from 'node:fs';
+import type { Day } from '../base/days.ts';
+import { formatDuration } from '../base/durations.ts';
+import { configFailure, messageOf } from '../base/errors.ts';
+
+/** What a run did, as scripts read it (`--json`, `--xcom`); every key is always there. Schema: schemas/summary.json. */
+export interface Summary {
+  readonly v: 1;
+  /** Rows in committed windows. */
+  readonly rows: number;
+  readonly windows: number;
+  /** Requests sent. */
+  readonly exports: number;
+  /** CSV received. */
+  readonly bytes: number;
+  readonly seconds: number;
+  /** First day asked for; null when nothing had to be asked. */
+  readonly from_date: Day | null;
+  /** The cursor after the run. */
+  readonly next_from_date: Day | null;
+  readonly to_date_inclusive: boolean | null;
+  readonly columns_added: readonly string[];
+  readonly rescued_cells: number;
+  readonly gaps: readonly Day[];
+  /** Rows held out because the person asked to be forgotten. */
+  readonly suppressed_rows: number;
+}
+
+export const EMPTY_SUMMARY: Summary = {
+  v: 1,
+  rows: 0,
+  windows: 0,
+  exports: 0,
+  bytes: 0,
+  seconds: 0,
+  from_date: null,
+  next_from_date: null,
+  to_date_inclusive: null,
+  columns_added: [],
+  rescued_cells: 0,
+  gaps: [],
+  suppressed_rows: 0,
+};
+
+/** Writes the summary for an orchestrator; the folder must exist. */
+export function writeXcom(path: string, summary: Summary): void {
+  try {
+    writeFileSync(path, `${JSON.stringify(summary)}\n`);
+  } catch (error) {
+    throw configFailure(`the file of --xcom, ${path}, cannot be written: ${messageOf(error)}.`, { cause: error });
+  }
+}
+
+const count = (n: number, one: string, many = `${one}s`) => `${n.toLocaleString('en-US')} ${n === 1 ? one : many}`;
+
+/** The summary as a sentence or two for people. */
+export function describeSummary(summary: Summary, target: string): string {
+  if (summary.windows === 0)
+    return `Nothing new for ${target}; the cursor stays at ${summary.next_from_date ?? 'the start'}.`;
+  const mb = (summary.bytes / 1e6).toFixed(1);
+  const parts = [
+    `${count(summary.rows, 'row')} in ${count(summary.windows, 'window')} (${mb} MB, ${count(summary.exports, 'export')})`,
+    `committed to ${target} in ${formatDuration(summary.seconds * 1_000)}`,
+  ];
+  const extras = [
+    summary.columns_added.length > 0 && `${count(summary.columns_added.length, 'new column')}`,
+    summary.rescued_cells > 0 && `${count(summary.rescued_cells, 'cell')} rescued`,
+    summary.suppressed_rows > 0 && `${count(summary.suppressed_rows, 'row')} of forgotten people held out`,
+    summary.gaps.length > 0 && `${count(summary.gaps.length, 'day')} lost at the service`,
+    summary.next_from_date !== null && `the next run starts at ${summary.next_from_date}`,
+  ].filter((part): part is string => typeof part === 'string');
+  return `${parts.join(' ')}${extras.length > 0 ? `; ${extras.join('; ')}` : ''}.`;
+}

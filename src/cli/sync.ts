@@ -1,0 +1,84 @@
+import type { SourceConfig } from '../config/source.ts';
+import type { Plan } from '../extract/plan.ts';
+import { summaryOf, type Tally } from '../extract/summary.ts';
+import { type Loaded, load, nothingLoaded } from '../sinks/load.ts';
+import type { Sink } from '../sinks/sink.ts';
+import type { Context } from './context.ts';
+import { createProgress } from './progress.ts';
+import { extractDeps, openServiceSession, planLocal, type Span } from './session.ts';
+import { EMPTY_SUMMARY, type Summary } from './summary.ts';
+
+const TICK_MS = 500;
+
+/** One run of one question into one target. */
+export interface SyncRun {
+  readonly config: SourceConfig;
+  readonly span: Span;
+  readonly maxWaitMs: number | undefined;
+  /** The address that the question is remembered under, where it is not the one that is asked. */
+  readonly rememberAs?: string;
+  /** Called for the summary so far, whichever way the run ends. */
+  onSummary(summary: Summary): void;
+}
+
+/** Plans, reads and commits; the sink is closed whatever happens. */
+export async function sync(run: SyncRun, openSink: () => Promise<Sink>, context: Context): Promise<void> {
+  const began = context.clock.now();
+  const sink = await openSink();
+  try {
+    const settings = { ...run.config, baseUrl: run.rememberAs ?? run.config.baseUrl };
+    const plan = planLocal(settings, await sink.recall(), run.span, began);
+    await execute(run, plan, context, (deps, loaded, show) => load(plan, sink, deps, loaded, show));
+  } finally {
+    await sink.close();
+  }
+}
+
+/** What takes the windows of a plan: counts what it has taken, and shows it. */
+export type Consumer = (deps: RunDeps, loaded: Loaded, show: () => void) => Promise<void>;
+export type RunDeps = ReturnType<typeof extractDeps>;
+
+/** Carries a plan out against the service, with progress, and gives the summary whichever way it ends. */
+export async function execute(run: SyncRun, plan: Plan, outer: Context, consume: Consumer): Promise<void> {
+  const began = outer.clock.now();
+  const progress = createProgress(outer.terminal, outer.clock);
+  const context: Context = { ...outer, logger: outer.relog(progress.wrap) };
+  const session = openServiceSession(run.config, context, run.maxWaitMs);
+  const deps = extractDeps(run.config, session.service, context);
+  const loaded = nothingLoaded();
+  let waitingUntil: number | undefined;
+  session.quota.onWait((until) => {
+    waitingUntil = until;
+  });
+  const show = () =>
+    progress.update({
+      windows: loaded.windows,
+      planned: Math.max(plan.windows.length, loaded.windows),
+      rows: loaded.rows,
+      bytes: deps.tally.bytes,
+      quotaLeft: session.quota.forecast(1).left,
+      waitingUntil,
+    });
+  const ticker = setInterval(show, TICK_MS);
+  try {
+    await consume(deps, loaded, show);
+  } finally {
+    clearInterval(ticker);
+    progress.stop();
+    await session.close();
+    run.onSummary(summarize(plan, deps.tally, loaded, (context.clock.now() - began) / 1_000));
+  }
+}
+
+function summarize(plan: Plan, tally: Tally, loaded: Loaded, seconds: number): Summary {
+  return {
+    ...EMPTY_SUMMARY,
+    ...summaryOf(plan, tally),
+    rows: loaded.rows,
+    windows: loaded.windows,
+    seconds,
+    columns_added: loaded.columnsAdded,
+    rescued_cells: [...loaded.rescued.values()].reduce((sum, cells) => sum + cells, 0),
+    suppressed_rows: loaded.suppressed,
+  };
+}

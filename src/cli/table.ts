@@ -1,0 +1,48 @@
+const WIDE =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
+const MARK = /\p{M}|\u200d|\ufe0f/u;
+
+/** Columns that a text takes in a terminal: two for Korean and emoji, none for combining marks. */
+export function widthOf(text: string): number {
+  let width = 0;
+  for (const char of text) width += MARK.test(char) ? 0 : WIDE.test(char) ? 2 : 1;
+  return width;
+}
+
+/** The text cut to so many terminal columns, with line ends and control characters shown as spaces. */
+export function cut(text: string, most: number): string {
+  const flat = text.replaceAll(/[\p{Cc}\s]+/gu, ' ');
+  if (widthOf(flat) <= most) return flat;
+  let out = '';
+  for (const char of flat) {
+    if (widthOf(out) + widthOf(char) > most - 1) break;
+    out += char;
+  }
+  return `${out}…`;
+}
+
+const NUMERIC = /^-?[\d,]+(\.\d+)?%?$/;
+
+/** Rows as lines of a table; columns of numbers are aligned right. No cell is wider than `most` columns. */
+export function tableLines(header: readonly string[], rows: readonly (readonly string[])[], most = 40): string[] {
+  const cells = rows.map((row) => header.map((_, i) => cut(row[i] ?? '', most)));
+  const widths = header.map((name, i) => Math.max(widthOf(name), ...cells.map((row) => widthOf(row[i] ?? ''))));
+  const right = header.map(
+    (_, i) => cells.some((row) => row[i] !== '') && cells.every((row) => row[i] === '' || NUMERIC.test(row[i] ?? '')),
+  );
+  const pad = (text: string, i: number) => {
+    const space = ' '.repeat(Math.max(0, (widths[i] ?? 0) - widthOf(text)));
+    return right[i] ? space + text : text + space;
+  };
+  const line = (row: readonly string[]) => `  ${row.map(pad).join('  ')}`.trimEnd();
+  return [line(header), `  ${widths.map((width) => '─'.repeat(width)).join('  ')}`, ...cells.map(line)];
+}
+
+const BLOCKS = ' ▏▎▍▌▋▊▉█';
+
+/** A horizontal bar of up to `columns` terminal columns, in eighths. */
+export function bar(value: number, largest: number, columns: number): string {
+  if (largest <= 0) return '';
+  const eighths = Math.round((value / largest) * columns * 8);
+  return '█'.repeat(Math.floor(eighths / 8)) + (eighths % 8 === 0 ? '' : (BLOCKS[eighths % 8] ?? ''));
+}

@@ -1,0 +1,29 @@
+import { isIP } from 'node:net';
+import type { Problem } from './problems.ts';
+
+/** True for names and addresses that never leave this machine. */
+export function isLoopback(hostname: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '').toLowerCase();
+  if (host === 'localhost' || host === '::1') return true;
+  return isIP(host) === 4 && host.startsWith('127.');
+}
+
+/** The problem with a base URL, if any: https anywhere, plain http on loopback alone, no query, no credentials. */
+export function baseUrlProblem(text: string): Problem | undefined {
+  const problem = (why: string): Problem => ({ key: 'base_url', text: `base_url ${why}` });
+  if (!URL.canParse(text)) return problem(`is not an address, wanted https://host`);
+  const url = new URL(text);
+  if (url.search !== '' || url.hash !== '') return problem('carries a query or a fragment, wanted https://host');
+  if (url.username !== '' || url.password !== '')
+    return problem('carries a user name or password, wanted https://host');
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname))) {
+    return problem(`is ${url.origin}, wanted https (plain http is accepted on loopback alone)`);
+  }
+  return undefined;
+}
+
+/** The address to which paths are appended: scheme, host, port and path prefix if any, without a trailing slash. */
+export const cleanBaseUrl = (text: string): string => {
+  const url = new URL(text);
+  return `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
+};

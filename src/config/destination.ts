@@ -1,0 +1,94 @@
+import schema from '../../schemas/destination-config.json' with { type: 'json' };
+import type { Env } from '../base/env.ts';
+import { Secret } from '../base/secrets.ts';
+import { baseUrlProblem, cleanBaseUrl } from './base-url.ts';
+import { type Problem, refuse, schemaProblems } from './problems.ts';
+import { fromEnv, objectOf, type Parsed } from './source.ts';
+import { compileSchema, proved, unknownKeys, withDefaults } from './validate.ts';
+
+/** The destination's configuration: frozen, every default filled in. Keys as in the contract. */
+export interface DestinationConfig {
+  readonly baseUrl: string;
+  readonly serviceId: string;
+  readonly importToken: Secret;
+  readonly externalIdField: string;
+  readonly dryRun: boolean;
+  readonly maxDeletionsPerSync: number;
+  readonly maxDeletionsPercent: number | undefined;
+  readonly knownProfiles: number | undefined;
+  readonly requestsPerMinute: number;
+  readonly maxConcurrentRequests: number;
+  /** Bytes of UTF-8. */
+  readonly maxIdLength: number;
+  readonly streams: readonly string[];
+  readonly requestedBy: string | undefined;
+  readonly reason: string | undefined;
+  readonly onRejected: 'fail' | 'continue';
+  readonly ledgerDir: string | undefined;
+  readonly ledgerKey: Secret | undefined;
+}
+
+interface Raw {
+  readonly base_url: string;
+  readonly service_id: string;
+  readonly import_token: string;
+  readonly external_id_field: string;
+  readonly dry_run: boolean;
+  readonly max_deletions_per_sync: number;
+  readonly max_deletions_percent?: number;
+  readonly known_profiles?: number;
+  readonly requests_per_minute: number;
+  readonly max_concurrent_requests: number;
+  readonly max_id_length: number;
+  readonly streams: string[];
+  readonly requested_by?: string;
+  readonly reason?: string;
+  readonly on_rejected: 'fail' | 'continue';
+  readonly ledger_dir?: string;
+  readonly ledger_key?: string;
+}
+
+/** Parses an untrusted configuration; throws one configuration failure that lists every problem. */
+export function parseDestinationConfig(value: unknown, env: Env): Parsed<DestinationConfig> {
+  const given = objectOf(value);
+  const filled = withDefaults(schema, given);
+  fromEnv(filled, 'import_token', env, 'DFINERY_IMPORT_TOKEN');
+  fromEnv(filled, 'ledger_key', env, 'DFINERY_LEDGER_KEY');
+  const problems = schemaProblems(compileSchema(schema), filled);
+  if (problems.length === 0) problems.push(...furtherProblems(proved<Raw>(filled)));
+  refuse(problems, 'the configuration is not usable');
+  return { config: Object.freeze(build(proved<Raw>(filled))), unknown: unknownKeys(schema, given) };
+}
+
+function furtherProblems(raw: Raw): Problem[] {
+  const out: Problem[] = [];
+  const url = baseUrlProblem(raw.base_url);
+  if (url) out.push(url);
+  if (/[\r\n]/.test(raw.import_token)) out.push({ key: 'import_token', text: 'import_token holds a line end' });
+  if (raw.max_deletions_percent !== undefined && raw.known_profiles === undefined) {
+    out.push({ key: 'known_profiles', text: 'known_profiles is missing beside max_deletions_percent' });
+  }
+  return out;
+}
+
+function build(raw: Raw): DestinationConfig {
+  return {
+    baseUrl: cleanBaseUrl(raw.base_url),
+    serviceId: raw.service_id,
+    importToken: new Secret(raw.import_token),
+    externalIdField: raw.external_id_field,
+    dryRun: raw.dry_run,
+    maxDeletionsPerSync: raw.max_deletions_per_sync,
+    maxDeletionsPercent: raw.max_deletions_percent,
+    knownProfiles: raw.known_profiles,
+    requestsPerMinute: raw.requests_per_minute,
+    maxConcurrentRequests: raw.max_concurrent_requests,
+    maxIdLength: raw.max_id_length,
+    streams: raw.streams,
+    requestedBy: raw.requested_by || undefined,
+    reason: raw.reason || undefined,
+    onRejected: raw.on_rejected,
+    ledgerDir: raw.ledger_dir || undefined,
+    ledgerKey: raw.ledger_key ? new Secret(raw.ledger_key) : undefined,
+  };
+}

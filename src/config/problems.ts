@@ -1,0 +1,57 @@
+import type { ErrorObject, ValidateFunction } from 'ajv';
+import { configFailure } from '../base/errors.ts';
+
+/** One thing wrong with a configuration: the key, what was found, what is wanted. */
+export interface Problem {
+  readonly key: string;
+  readonly text: string;
+}
+
+const LONGEST_SHOWN = 60;
+const FORMATS: Readonly<Record<string, string>> = {
+  date: 'a day of the calendar as yyyy-MM-dd',
+  uri: 'an address such as https://host',
+};
+
+/** What was found, short; never for secrets. */
+function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}…` : text;
+}
+
+function keyOf(error: ErrorObject): string {
+  const path = error.instancePath.slice(1).replaceAll('/', '.');
+  if (error.keyword !== 'required') return path;
+  const missing = String(error.params.missingProperty);
+  return path === '' ? missing : `${path}.${missing}`;
+}
+
+function wanted(error: ErrorObject): string {
+  const { keyword, params, parentSchema } = error;
+  if (keyword === 'enum') return `one of ${(params.allowedValues as unknown[]).map((v) => shown(v)).join(', ')}`;
+  if (keyword === 'type') return `${article(String(params.type))} ${String(params.type)}`;
+  if (keyword === 'pattern') return String(parentSchema?.pattern_descriptor ?? `text like ${params.pattern}`);
+  if (keyword === 'format') return FORMATS[String(params.format)] ?? String(params.format);
+  if (keyword === 'minLength') return 'a text that is not empty';
+  return (error.message ?? keyword).replace(/^must be /, '');
+}
+
+const article = (word: string) => (/^[aeiou]/.test(word) ? 'an' : 'a');
+
+/** Every violation of a schema, as problems that name key, finding and wish. */
+export function schemaProblems(validate: ValidateFunction, value: unknown): Problem[] {
+  if (validate(value)) return [];
+  return (validate.errors ?? []).map((error) => {
+    const key = keyOf(error);
+    if (error.keyword === 'required') return { key, text: `${key} is missing` };
+    const secret = error.parentSchema?.airbyte_secret === true;
+    const found = secret ? 'the value given' : shown(error.data);
+    return { key, text: `${key === '' ? 'the configuration' : key} is ${found}, wanted ${wanted(error)}` };
+  });
+}
+
+/** Ends with every problem in one sentence, or returns when there is none. */
+export function refuse(problems: readonly Problem[], what: string): void {
+  if (problems.length === 0) return;
+  throw configFailure(`${what}: ${problems.map((p) => p.text).join('; ')}.`);
+}

@@ -1,0 +1,50 @@
+const BOM = [0xef, 0xbb, 0xbf];
+/** White space looked through for the first other byte. */
+const MOST_SPACE = 256;
+
+const OTHER_FORMATS: ReadonlyMap<number, string> = new Map([
+  [0x7b, 'text that starts with {, as a JSON message does'],
+  [0x5b, 'text that starts with [, as a JSON message does'],
+  [0x3c, 'text that starts with <, as an HTML page does'],
+  [0x00, 'binary data'],
+  [0x1f, 'binary data, perhaps still compressed'],
+  [0xfe, 'binary data or UTF-16 text'],
+  [0xff, 'binary data or UTF-16 text'],
+]);
+
+/**
+ * Where the text of [start, end) begins, behind a BOM; what it is instead of CSV, in words; or undefined while there are
+ * too few bytes to tell.
+ */
+export function bodyStart(b: Uint8Array, start: number, end: number, last: boolean): number | string | undefined {
+  if (end - start < BOM.length && !last) return undefined;
+  const hasBom = end - start >= BOM.length && BOM.every((byte, i) => b[start + i] === byte);
+  const begin = hasBom ? start + BOM.length : start;
+  let i = begin;
+  while (i < end && i - begin < MOST_SPACE && (b[i] === 32 || b[i] === 10 || b[i] === 13 || b[i] === 9)) i++;
+  if (i === end) return last ? begin : undefined;
+  const other = OTHER_FORMATS.get(b[i]);
+  if (other === undefined) return begin;
+  const isHeader = holdsHeader(b, i, end, last);
+  if (isHeader === undefined) return undefined;
+  return isHeader ? begin : other;
+}
+
+/** Every header has this column, and a comma stands before or behind it. */
+const UNIFIED_ID = Uint8Array.from('df_unified_id', (c) => c.charCodeAt(0));
+const COMMA = 44;
+const LINE_END = 10;
+/** A header without a line end is looked through no further. */
+const LONGEST_HEADER = 1024 * 1024;
+
+/**
+ * Whether the first line is a header all the same: a customer's own key may begin with a bracket. Undefined while the
+ * line is not all there.
+ */
+export function holdsHeader(b: Uint8Array, start: number, end: number, last: boolean): boolean | undefined {
+  for (let i = start; i < end; i++) {
+    if (b[i] === LINE_END) return false;
+    if (b[i] === COMMA && UNIFIED_ID.every((byte, k) => b[i + 1 + k] === byte)) return true;
+  }
+  return last || end - start > LONGEST_HEADER ? false : undefined;
+}

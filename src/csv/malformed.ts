@@ -1,0 +1,63 @@
+import { type Coordinates, Failure } from '../base/errors.ts';
+import type { BrokenReason } from './tokenizer.ts';
+
+export type MalformedReason =
+  | BrokenReason
+  | 'short_row'
+  | 'long_row'
+  | 'cut_in_row'
+  | 'blank_line'
+  | 'empty_body'
+  | 'no_header'
+  | 'missing_columns'
+  | 'row_too_long'
+  | 'not_csv';
+
+export interface MalformedDetails {
+  /** Counted in rows, not lines: the header is row 1. */
+  readonly row: number;
+  /** Offset in the body as received. */
+  readonly byte: number;
+  readonly expected: string;
+  readonly found: string;
+}
+
+const WHAT = {
+  short_row: 'has too few cells',
+  long_row: 'has too many cells',
+  quote_in_cell: 'has a quote inside a cell that does not start with one',
+  after_quote: 'has text after a closing quote',
+  cut_in_quote: 'ends inside a quoted cell',
+  cut_in_row: 'ends before its last cell',
+  blank_line: 'is blank',
+  empty_body: 'is missing, as is everything else',
+  no_header: 'has no column names',
+  missing_columns: 'lacks columns that every export has',
+  row_too_long: 'is longer than a row may be',
+  not_csv: 'is not CSV',
+} as const satisfies Record<MalformedReason, string>;
+
+/** The body is no whole CSV export. Another download may be; nothing of this one is used. */
+export class MalformedCsv extends Failure {
+  override readonly name = 'MalformedCsv';
+  readonly reason: MalformedReason;
+  readonly expected: string;
+  readonly found: string;
+  /** What is wrong and where, without advice and without a full stop. */
+  readonly sentence: string;
+
+  constructor(reason: MalformedReason, details: MalformedDetails) {
+    const where: Coordinates = { row: details.row, byte: details.byte };
+    const sentence =
+      `Row ${details.row} of the export (byte ${details.byte}) ${WHAT[reason]}: expected ${details.expected}, found ` +
+      details.found;
+    super('transient', `${sentence}; nothing of it was used, try again later.`, {
+      where,
+      internal: `malformed csv: ${reason}`,
+    });
+    this.sentence = sentence;
+    this.reason = reason;
+    this.expected = details.expected;
+    this.found = details.found;
+  }
+}

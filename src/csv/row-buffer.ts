@@ -1,0 +1,41 @@
+/** Room kept beyond the data: the tokenizer's sentinel and one line end. */
+const MARGIN = 8;
+const START_BYTES = 1 << 20;
+
+/**
+ * Bytes waiting to become whole rows: chunks of any size go in, one contiguous run comes out, whatever the cuts.
+ * `bytes` is a plain Uint8Array (never a Buffer: one hidden class keeps the loops over it fast) and may be replaced by
+ * `append`.
+ */
+export class RowBuffer {
+  bytes = new Uint8Array(START_BYTES);
+  start = 0;
+  end = 0;
+
+  get length(): number {
+    return this.end - this.start;
+  }
+
+  /** Copies a chunk behind the rest, first moving that to the front; positions taken earlier are void. */
+  append(chunk: Uint8Array): void {
+    if (this.start > 0) this.#toFront();
+    this.reserve(chunk.length);
+    this.bytes.set(chunk, this.end);
+    this.end += chunk.length;
+  }
+
+  /** Makes room for `more` bytes behind `end`; positions stay. */
+  reserve(more: number): void {
+    const needed = this.end + more + MARGIN;
+    if (needed <= this.bytes.length) return;
+    const larger = new Uint8Array(Math.max(needed, this.bytes.length * 2));
+    larger.set(this.bytes.subarray(this.start, this.end), this.start);
+    this.bytes = larger;
+  }
+
+  #toFront(): void {
+    this.bytes.copyWithin(0, this.start, this.end);
+    this.end -= this.start;
+    this.start = 0;
+  }
+}

@@ -1,0 +1,196 @@
+import { bodyStart } from './body-start.ts';
+import { MalformedCsv, type MalformedReason } from './malformed.ts';
+import { RowBuffer } from './row-buffer.ts';
+import { RowWriter } from './row-writer.ts';
+import { INCOMPLETE, RowTokenizer, SENTINEL } from './tokenizer.ts';
+import { ValidText } from './valid-text.ts';
+
+/** Work starts at so many bytes, so that small chunks cost no more than large ones. */
+const BLOCK_BYTES = 256 * 1024;
+const MAX_ROW_BYTES = 64 * 1024 * 1024;
+const LF = 10;
+/** A row that is no row and starts like this is the service's word that the export failed. */
+const BRACE = 0x7b;
+const JSON_MESSAGE = 'text that starts with {, as a JSON message does';
+
+export interface RowLimits {
+  /** Longest row accepted, its line end included, in bytes; default 64 MiB. */
+  readonly maxRowBytes?: number | undefined;
+  /** Bytes that are gathered before work starts; default 256 KiB. Changes nothing but speed. */
+  readonly blockBytes?: number | undefined;
+}
+
+/** Takes one row after another; the first is the header. */
+export interface RowHandler {
+  /**
+   * One whole row of the right width, from byte `start` of `bytes`; `source.tokenizer` lists its cells. False leaves it
+   * out of what is written. Nothing of it may be kept: the bytes are overwritten.
+   */
+  row(bytes: Uint8Array, start: number, source: RowSource): boolean;
+}
+
+/**
+ * Turns a body, cut into chunks anywhere, into whole rows, checks their form, and hands back the bytes to keep: LF ends,
+ * valid UTF-8, no BOM, no blank lines at the end, quotes around a cell with a bare CR; otherwise byte for byte.
+ */
+export class RowSource {
+  readonly tokenizer = new RowTokenizer();
+  /** Whole rows so far, the header among them; during `RowHandler.row` without the current one. */
+  rows = 0;
+  /** Bytes of the longest row written, its line end included. */
+  longestRow = 0;
+  /** Bytes handed back in all. */
+  outLength = 0;
+  /** False when the last row had no line end. */
+  finalNewline = false;
+  readonly #handler: RowHandler;
+  readonly #maxRowBytes: number;
+  readonly #blockBytes: number;
+  readonly #buffer = new RowBuffer();
+  readonly #text = new ValidText(this.#buffer);
+  readonly #writer = new RowWriter();
+  #width = 0;
+  #started = false;
+  #need = 0;
+  #blankAt = -1;
+
+  constructor(handler: RowHandler, limits: RowLimits = {}) {
+    this.#handler = handler;
+    this.#maxRowBytes = limits.maxRowBytes ?? MAX_ROW_BYTES;
+    this.#blockBytes = limits.blockBytes ?? BLOCK_BYTES;
+  }
+
+  /** Takes a chunk; returns the bytes to keep, valid until the next call. Throws MalformedCsv. */
+  push(chunk: Uint8Array): Uint8Array[] {
+    this.#text.moves();
+    this.#buffer.append(chunk);
+    return this.#buffer.length < this.#need ? [] : this.#read(false);
+  }
+
+  /** Ends the body; returns the last bytes to keep. Throws MalformedCsv when it is not whole. */
+  finish(): Uint8Array[] {
+    const parts = this.#read(true);
+    if (this.rows === 0) {
+      const isEmpty = this.#text.offsetOf(this.#buffer.end) === 0;
+      throw this.malformed(isEmpty ? 'empty_body' : 'no_header', this.#buffer.start, 'a header line', 'nothing');
+    }
+    return parts;
+  }
+
+  /** A failure at byte `index` of the buffer, in the current row. */
+  malformed(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
+    return new MalformedCsv(reason, { row: this.rows + 1, byte: this.#text.offsetOf(index), expected, found });
+  }
+
+  /** True when some text at hand was not valid UTF-8. */
+  get isRepaired(): boolean {
+    return this.#text.isRepaired;
+  }
+
+  /** Calls `each` with every place of the row that starts at `start` where U+FFFD stands for bad bytes. */
+  repairedIn(start: number, each: (index: number) => void): void {
+    this.#text.repairedIn(start, this.tokenizer.contentEnd, each);
+  }
+
+  #read(last: boolean): Uint8Array[] {
+    if (!this.#started && !this.#start(last)) return [];
+    const buffer = this.#buffer;
+    const end = this.#text.check(last);
+    if (this.#text.isHopeless) throw this.malformed('not_csv', buffer.start, 'UTF-8 text', 'other bytes');
+    const bytes = buffer.bytes;
+    const kept = bytes[end];
+    bytes[end] = SENTINEL;
+    this.#writer.begin(bytes, buffer.start);
+    buffer.start = this.#readRows(bytes, buffer.start, end, last);
+    if (!last) bytes[end] = kept;
+    this.#text.forget(buffer.start);
+    this.#checkLength(buffer.start, buffer.end);
+    this.#need = this.rows === 0 ? 0 : Math.max(this.#blockBytes, buffer.length * 2);
+    const parts = this.#writer.finish();
+    for (const part of parts) this.outLength += part.length;
+    return parts;
+  }
+
+  /** Looks at the first bytes once there are enough of them. */
+  #start(last: boolean): boolean {
+    const { bytes, start, end } = this.#buffer;
+    const begin = bodyStart(bytes, start, end, last);
+    if (begin === undefined) return false;
+    if (typeof begin === 'string') throw this.malformed('not_csv', start, 'a header line', begin);
+    this.#buffer.start = begin;
+    this.#started = true;
+    return true;
+  }
+
+  /** Reads all whole rows of [start, end) and returns where they end. */
+  #readRows(bytes: Uint8Array, start: number, end: number, last: boolean): number {
+    const tokenizer = this.tokenizer;
+    let at = start;
+    while (at < end) {
+      const next = tokenizer.next(bytes, at, end, last);
+      if (next === INCOMPLETE) break;
+      if (next < 0) throw this.#broken(bytes, at);
+      if (tokenizer.contentEnd === at) this.#blank(at);
+      else this.#row(bytes, at, next);
+      at = next;
+    }
+    return at;
+  }
+
+  #row(bytes: Uint8Array, at: number, next: number): void {
+    const tokenizer = this.tokenizer;
+    if (this.#blankAt >= 0) throw this.#blankLine();
+    this.finalNewline = next > tokenizer.contentEnd && bytes[next - 1] === LF;
+    if (this.rows === 0) this.#openHeader(bytes, next);
+    else if (tokenizer.width !== this.#width) throw this.#wrongWidth(bytes, at);
+    this.#checkLength(at, next);
+    if (this.#handler.row(bytes, at, this)) {
+      const length = this.#writer.keep(tokenizer, at);
+      if (length > this.longestRow) this.longestRow = length;
+    }
+    this.rows++;
+  }
+
+  #openHeader(bytes: Uint8Array, next: number): void {
+    const { width, contentEnd } = this.tokenizer;
+    this.#width = width;
+    this.tokenizer.crlf = this.finalNewline && next - contentEnd === 2 && bytes[contentEnd] !== LF;
+  }
+
+  #blank(at: number): void {
+    if (this.rows === 0) throw this.malformed('no_header', at, 'column names', 'a blank line');
+    if (this.#blankAt < 0) this.#blankAt = this.#text.offsetOf(at);
+  }
+
+  #blankLine(): MalformedCsv {
+    const expected = `${this.#width} cells`;
+    return new MalformedCsv('blank_line', { row: this.rows + 1, byte: this.#blankAt, expected, found: 'a blank line' });
+  }
+
+  #checkLength(from: number, to: number): void {
+    if (to - from <= this.#maxRowBytes) return;
+    throw this.malformed('row_too_long', from, `at most ${this.#maxRowBytes} bytes`, `${to - from} or more`);
+  }
+
+  #wrongWidth(bytes: Uint8Array, at: number): MalformedCsv {
+    const { width } = this.tokenizer;
+    const expected = `${this.#width} cells`;
+    if (bytes[at] === BRACE) return this.malformed('not_csv', at, expected, JSON_MESSAGE);
+    if (width > this.#width) return this.malformed('long_row', at, expected, `${width} cells`);
+    const reason = this.finalNewline ? 'short_row' : 'cut_in_row';
+    return this.malformed(reason, at, expected, `${width} cells`);
+  }
+
+  #broken(bytes: Uint8Array, at: number): MalformedCsv {
+    const { reason, brokenAt } = this.tokenizer;
+    if (bytes[at] === BRACE) return this.malformed('not_csv', at, `${this.#width} cells`, JSON_MESSAGE);
+    const found = reason === 'cut_in_quote' ? 'the end of the body' : reason === 'after_quote' ? 'text' : 'a quote';
+    return this.malformed(reason, brokenAt, BROKEN_EXPECTED[reason], found);
+  }
+}
+
+const BROKEN_EXPECTED = {
+  quote_in_cell: 'a comma or a line end before any quote',
+  after_quote: 'a comma or a line end after the closing quote',
+  cut_in_quote: 'a closing quote',
+} as const;

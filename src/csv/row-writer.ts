@@ -1,0 +1,70 @@
+import { BARE_CR, type RowTokenizer, STRIDE } from './tokenizer.ts';
+
+const LF = 10;
+const QUOTE = 34;
+
+/**
+ * Writes kept rows back over the bytes they came from, LF-ended, so that rows that need no change are never copied. What
+ * was written since `begin` are `parts`: views of the buffer, and a copy of each row that had to grow.
+ */
+export class RowWriter {
+  parts: Uint8Array[] = [];
+  #bytes = new Uint8Array(0);
+  #from = 0;
+  #to = 0;
+
+  /** Starts behind `at`; everything before it is done with. */
+  begin(bytes: Uint8Array<ArrayBuffer>, at: number): void {
+    this.parts = [];
+    this.#bytes = bytes;
+    this.#from = at;
+    this.#to = at;
+  }
+
+  /** Keeps the row that the tokenizer just read at `start` and returns its written length. */
+  keep(tokenizer: RowTokenizer, start: number): number {
+    if ((tokenizer.flags & BARE_CR) !== 0) return this.#rewrite(tokenizer, start);
+    const bytes = this.#bytes;
+    const length = tokenizer.contentEnd - start;
+    if (this.#to !== start) bytes.copyWithin(this.#to, start, tokenizer.contentEnd);
+    this.#to += length;
+    bytes[this.#to++] = LF;
+    return length + 1;
+  }
+
+  finish(): Uint8Array[] {
+    this.#flush();
+    return this.parts;
+  }
+
+  #flush(): void {
+    if (this.#to > this.#from) this.parts.push(this.#bytes.subarray(this.#from, this.#to));
+  }
+
+  /** A CR alone ends a row for many readers: its cell gets quotes. */
+  #rewrite(tokenizer: RowTokenizer, start: number): number {
+    const { cells, used, contentEnd } = tokenizer;
+    const out = new Uint8Array(contentEnd - start + used + 1);
+    let from = start;
+    let to = 0;
+    const copy = (end: number) => {
+      out.set(this.#bytes.subarray(from, end), to);
+      to += end - from;
+      from = end;
+    };
+    for (let k = 0; k < used; k += STRIDE) {
+      if ((cells[k] & BARE_CR) === 0) continue;
+      copy(cells[k + 1]);
+      out[to++] = QUOTE;
+      copy(cells[k + 2]);
+      out[to++] = QUOTE;
+    }
+    copy(contentEnd);
+    out[to++] = LF;
+    this.#flush();
+    this.parts.push(out.subarray(0, to));
+    this.#from = contentEnd;
+    this.#to = contentEnd;
+    return to;
+  }
+}

@@ -1,0 +1,165 @@
+/** Beside a cell's column: written in quotes; with doubled quotes inside; unquoted with a bare CR inside. */
+export const QUOTED = 1;
+export const DOUBLED = 2;
+export const BARE_CR = 4;
+/** `cells[k] >> COLUMN_SHIFT` is the column. */
+export const COLUMN_SHIFT = 3;
+/** Numbers a filled cell takes in `cells`. */
+export const STRIDE = 3;
+
+/** What `next` answers instead of a position. */
+export const INCOMPLETE = -1;
+export const BROKEN = -2;
+
+/** What stands at `bytes[end]` while rows are read: it stops both inner loops, so that neither looks at `end`. */
+export const SENTINEL = 0x22;
+
+const LF = 10;
+const CR = 13;
+const SPACE = 32;
+const QUOTE = 34;
+const COMMA = 44;
+
+const ONE_COLUMN = 1 << COLUMN_SHIFT;
+/** Never a flag of a cell. */
+const LINE_END = 1 << 10;
+
+export type BrokenReason = 'quote_in_cell' | 'after_quote' | 'cut_in_quote';
+
+/**
+ * Cuts one row of RFC 4180 text after another out of a byte buffer, without an object per row or cell. Line ends are LF
+ * or CRLF; a CR elsewhere is data. Only cells that hold something are listed: most cells of an export are empty.
+ */
+export class RowTokenizer {
+  /** Of each filled cell of the last row: `column << COLUMN_SHIFT | flags`, start, end (its quotes left out). */
+  cells = new Int32Array(STRIDE * 64);
+  /** Numbers used in `cells`: `STRIDE` times the filled cells. */
+  used = 0;
+  /** Cells of the last row, the empty ones too. */
+  width = 0;
+  /** Where the last row's text ends and its line end, of `next - contentEnd` bytes, begins. */
+  contentEnd = 0;
+  /** The flags of all its cells together. */
+  flags = 0;
+  /** A CR that is the body's very last byte belongs to a line end that was cut. */
+  crlf = false;
+  /** Why and where `next` answered BROKEN. */
+  reason: BrokenReason = 'cut_in_quote';
+  brokenAt = 0;
+
+  /**
+   * Reads the row that starts at `at` and returns where the next one starts; INCOMPLETE when it does not end before
+   * `end` and more may come; BROKEN when it is no CSV. `bytes[end]` must hold SENTINEL. With `last`, `end` ends the row.
+   */
+  next(bytes: Uint8Array, at: number, end: number, last: boolean): number {
+    let cells = this.cells;
+    let used = 0;
+    let head = 0;
+    let all = 0;
+    let i = at;
+    for (;;) {
+      let c = bytes[i];
+      while (c === COMMA) {
+        head += ONE_COLUMN;
+        c = bytes[++i];
+      }
+      if (c !== LF) {
+        let start = i;
+        let flags = 0;
+        if (c === QUOTE && i !== end) {
+          flags = QUOTED;
+          start = ++i;
+          for (;;) {
+            while (bytes[i] !== QUOTE) i++;
+            if (bytes[i + 1] !== QUOTE || i + 1 >= end) break;
+            flags = QUOTED | DOUBLED;
+            i += 2;
+          }
+          c = bytes[i + 1];
+          if ((c !== COMMA && c !== LF) || i + 1 >= end) c = this.#afterQuote(bytes, i, end, last);
+          if (c < 0) return c;
+        } else {
+          while (c > COMMA) c = bytes[++i];
+          while (c !== COMMA && c !== LF) {
+            if (c <= QUOTE && c !== SPACE) {
+              if (i === end) break;
+              if (c === CR) flags |= this.#carriageReturn(bytes, i, end, last);
+              else if (c === QUOTE) return this.#broken('quote_in_cell', i);
+              if (flags < 0) return INCOMPLETE;
+              if (flags >= LINE_END) break;
+            }
+            do c = bytes[++i];
+            while (c > COMMA);
+          }
+          flags &= BARE_CR;
+        }
+        if (i > start) {
+          if (used === cells.length) cells = this.#grow();
+          cells[used] = head | flags;
+          cells[used + 1] = start;
+          cells[used + 2] = i;
+          used += STRIDE;
+          all |= flags;
+        }
+        i += flags & QUOTED;
+        if (c === COMMA) {
+          head += ONE_COLUMN;
+          i++;
+          continue;
+        }
+      }
+      this.used = used;
+      this.flags = all;
+      this.width = (head >> COLUMN_SHIFT) + 1;
+      this.contentEnd = i;
+      return c === LF ? i + 1 : this.#rowEnd(i, end, last);
+    }
+  }
+
+  /** The bytes of cell `k` as written, quotes and all: from here … */
+  rawStart(k: number): number {
+    return this.cells[k + 1] - (this.cells[k] & QUOTED);
+  }
+
+  /** … to here. */
+  rawEnd(k: number): number {
+    return this.cells[k + 2] + (this.cells[k] & QUOTED);
+  }
+
+  /** The row does not end in LF alone. */
+  #rowEnd(i: number, end: number, last: boolean): number {
+    if (i === end) return last ? end : INCOMPLETE;
+    return i + 1 === end ? end : i + 2;
+  }
+
+  /** A CR in an unquoted cell: BARE_CR, LINE_END, or INCOMPLETE. */
+  #carriageReturn(bytes: Uint8Array, i: number, end: number, last: boolean): number {
+    if (i + 1 < end) return bytes[i + 1] === LF ? LINE_END : BARE_CR;
+    if (!last) return INCOMPLETE;
+    return this.crlf ? LINE_END : BARE_CR;
+  }
+
+  /** `i` is at a quote that ends its cell, or at the sentinel. Returns the byte behind it when that is in order. */
+  #afterQuote(bytes: Uint8Array, i: number, end: number, last: boolean): number {
+    if (i + 1 >= end) {
+      if (!last) return INCOMPLETE;
+      return i >= end ? this.#broken('cut_in_quote', end) : SENTINEL;
+    }
+    if (bytes[i + 1] !== CR) return this.#broken('after_quote', i + 1);
+    if (i + 2 === end) return last ? CR : INCOMPLETE;
+    return bytes[i + 2] === LF ? CR : this.#broken('after_quote', i + 1);
+  }
+
+  #grow(): Int32Array<ArrayBuffer> {
+    const larger = new Int32Array(this.cells.length * 2);
+    larger.set(this.cells);
+    this.cells = larger;
+    return larger;
+  }
+
+  #broken(reason: BrokenReason, at: number): number {
+    this.reason = reason;
+    this.brokenAt = at;
+    return BROKEN;
+  }
+}

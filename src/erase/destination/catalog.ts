@@ -1,0 +1,90 @@
+import { type ConfiguredCatalog, type ConfiguredStream, keyOf } from '../../airbyte/configured-catalog.ts';
+import { isObject } from '../../airbyte/json.ts';
+import type { StreamDescriptor } from '../../airbyte/messages.ts';
+import { configFailure } from '../../base/errors.ts';
+import type { DestinationConfig } from '../../config/destination.ts';
+
+/** The one object and key that `discover` offers for data activation. */
+export const PROFILES = 'profiles';
+export const MATCHING_KEY = 'external_id';
+
+/** What a record of a stream is read by. */
+export interface StreamPlan {
+  readonly index: number;
+  readonly name: string;
+  readonly idField: string;
+}
+
+/** Looks up the plan of a stream that a record or a state names. */
+export type StreamPlans = (stream: StreamDescriptor) => StreamPlan | undefined;
+
+type Scope = Pick<DestinationConfig, 'externalIdField' | 'streams'>;
+
+/** Judges the configured catalog as a whole; throws one config failure that lists every problem, by stream. */
+export function planStreams(catalog: ConfiguredCatalog, scope: Scope): StreamPlans {
+  const problems: string[] = [];
+  const plans = new Map<string, StreamPlan>();
+  for (const [index, stream] of catalog.streams.entries()) {
+    const idField = isActivation(stream) ? MATCHING_KEY : scope.externalIdField;
+    for (const problem of problemsOf(stream, idField, scope)) problems.push(`stream ${stream.name}: ${problem}`);
+    plans.set(keyOf(stream.descriptor), { index, name: stream.name, idField });
+  }
+  if (problems.length > 0) {
+    throw configFailure(`Nothing was deleted: the connection's streams cannot be used: ${problems.join('; ')}.`);
+  }
+  return (stream) => plans.get(keyOf(stream));
+}
+
+const isActivation = (stream: ConfiguredStream): boolean => stream.destinationObjectName !== undefined;
+
+function problemsOf(stream: ConfiguredStream, idField: string, scope: Scope): string[] {
+  const mode = isActivation(stream) ? activationProblem(stream) : modeProblem(stream);
+  const all = [mode, generationProblem(stream), ...schemaProblems(stream, idField, scope)];
+  return all.filter((problem) => problem !== undefined);
+}
+
+function modeProblem({ destinationSyncMode: mode }: ConfiguredStream): string | undefined {
+  if (mode === 'append' || mode === 'append_dedup') return undefined;
+  return `the sync mode ${JSON.stringify(mode)} has no meaning for deletions, wanted append or append_dedup`;
+}
+
+function activationProblem(stream: ConfiguredStream): string | undefined {
+  const { destinationObjectName: object, destinationSyncMode: mode, primaryKey } = stream;
+  if (object !== PROFILES) return `there is no object ${JSON.stringify(object)}, wanted ${PROFILES}`;
+  if (mode !== 'soft_delete') return `${PROFILES} has no ${JSON.stringify(mode)}, wanted soft_delete`;
+  const isKnownKey = primaryKey.length === 1 && primaryKey[0].length === 1 && primaryKey[0][0] === MATCHING_KEY;
+  return primaryKey.length === 0 || isKnownKey ? undefined : `the matching key must be ${MATCHING_KEY} alone`;
+}
+
+/**
+ * A truncating sync would replace what is there, which a deletion cannot. PyAirbyte writes 1 into all three fields of
+ * every stream, whatever the mode: that, and that alone, says nothing.
+ */
+function generationProblem(stream: ConfiguredStream): string | undefined {
+  const { generationId: generation, minimumGenerationId: minimum, syncId } = stream;
+  if (minimum === undefined || minimum === 0) return undefined;
+  if (generation === 1 && minimum === 1 && syncId === 1) return undefined;
+  return 'a refresh that removes what was there (minimum_generation_id above 0) has no meaning for deletions';
+}
+
+function schemaProblems({ name, jsonSchema }: ConfiguredStream, idField: string, scope: Scope): string[] {
+  const properties = isObject(jsonSchema.properties) ? jsonSchema.properties : {};
+  const names = Object.keys(properties);
+  if (!names.includes(idField)) return [`its schema has no property ${JSON.stringify(idField)} (external_id_field)`];
+  const out: string[] = [];
+  if (!isText(properties[idField])) out.push(`the property ${JSON.stringify(idField)} is not a string in its schema`);
+  const more = names.filter((one) => one !== idField && !one.startsWith('_'));
+  if (more.length > 0 && !scope.streams.includes(name)) {
+    const shown = more.slice(0, 5).map((one) => JSON.stringify(one));
+    out.push(
+      `it carries more than the ID (${shown.join(', ')}${more.length > shown.length ? ', …' : ''}), as a table of customers would: select the ID alone, or name the stream in "streams"`,
+    );
+  }
+  return out;
+}
+
+function isText(schema: unknown): boolean {
+  if (!isObject(schema)) return false;
+  const types = (Array.isArray(schema.type) ? schema.type : [schema.type]).filter((type) => type !== 'null');
+  return types.length === 1 && types[0] === 'string';
+}

@@ -1,0 +1,169 @@
+import type { StateStats } from '../../airbyte/messages.ts';
+
+/** How a row ended; undecided rows are in neither count. */
+export type Decision = 'done' | 'rejected' | 'undecided';
+
+/** A state at rest in the stage. */
+export interface StateAt {
+  /** Undefined: of all streams. */
+  readonly stream: number | undefined;
+  readonly at: number;
+  readonly length: number;
+}
+
+interface Counts {
+  done: number;
+  rejected: number;
+}
+
+/** The rows between two states. */
+class Segment {
+  readonly byStream = new Map<number, Counts>();
+  open = 0;
+  isUndecided = false;
+  state: StateAt | undefined;
+
+  of(stream: number): Counts {
+    let counts = this.byStream.get(stream);
+    if (counts === undefined) {
+      counts = { done: 0, rejected: 0 };
+      this.byStream.set(stream, counts);
+    }
+    return counts;
+  }
+}
+
+/** Where a row stands among the states. */
+export interface Place {
+  readonly segment: object;
+  readonly stream: number;
+  /** How many rows of that stream it stands for. */
+  rows: number;
+}
+
+/**
+ * Releases each state, in order, once every row before it is decided, with the counts of its stream since that stream's
+ * state before. After an undecided row nothing is released any more. Memory: one small object a state not yet released.
+ */
+export class Checkpoints {
+  readonly #release: (state: StateAt, stats: Required<StateStats>) => Promise<void>;
+  readonly #since = new Map<number, Counts>();
+  #segments: Segment[] = [new Segment()];
+  #head = 0;
+  #isHeld = true;
+  #isBlocked = false;
+  #work: Promise<void> = Promise.resolve();
+
+  /** Nothing is released before `unhold`: not before one row is known to be accepted. */
+  constructor(release: (state: StateAt, stats: Required<StateStats>) => Promise<void>) {
+    this.#release = release;
+  }
+
+  /** States not released yet. */
+  get pending(): number {
+    return this.#segments.length - this.#head;
+  }
+
+  /** A row that will be decided later; `settle` it exactly once. */
+  expect(stream: number): Place {
+    const segment = this.#last();
+    segment.open++;
+    return { segment, stream, rows: 1 };
+  }
+
+  /** One more row with the same fate; false when a state, or another stream, lies between: it needs its own place. */
+  expectMore(place: Place, stream: number): boolean {
+    const segment = this.#last();
+    if (place.segment !== segment || place.stream !== stream) return false;
+    segment.open++;
+    place.rows++;
+    return true;
+  }
+
+  settle(place: Place, decision: Decision): void {
+    const { segment, stream, rows } = place;
+    if (!(segment instanceof Segment)) return;
+    segment.open -= rows;
+    count(segment, stream, decision, rows);
+    this.#advance();
+  }
+
+  /** A row that is decided already. */
+  add(stream: number, decision: Decision): void {
+    count(this.#last(), stream, decision, 1);
+  }
+
+  addState(state: StateAt): void {
+    this.#last().state = state;
+    this.#segments.push(new Segment());
+    this.#advance();
+  }
+
+  unhold(): void {
+    this.#isHeld = false;
+    this.#advance();
+  }
+
+  /** Resolves when everything that may be released has been; rejects when a release failed. */
+  async settled(): Promise<void> {
+    for (let seen: Promise<void> | undefined; seen !== this.#work; ) {
+      seen = this.#work;
+      await seen;
+    }
+  }
+
+  #last(): Segment {
+    return this.#segments[this.#segments.length - 1];
+  }
+
+  #advance(): void {
+    while (!this.#isHeld && !this.#isBlocked) {
+      const segment = this.#segments[this.#head];
+      if (segment.isUndecided) this.#isBlocked = true;
+      if (segment.open > 0 || segment.isUndecided || segment.state === undefined) return;
+      this.#drop();
+      this.#queue(segment, segment.state);
+    }
+  }
+
+  #drop(): void {
+    this.#head++;
+    if (this.#head < 1_024 || this.#head * 2 < this.#segments.length) return;
+    this.#segments = this.#segments.slice(this.#head);
+    this.#head = 0;
+  }
+
+  #queue(segment: Segment, state: StateAt): void {
+    for (const [stream, { done, rejected }] of segment.byStream) {
+      const since = this.#of(stream);
+      since.done += done;
+      since.rejected += rejected;
+    }
+    const stats = this.#take(state.stream);
+    this.#work = this.#work.then(() => this.#release(state, stats));
+    this.#work.catch(() => {});
+  }
+
+  #take(stream: number | undefined): Required<StateStats> {
+    const streams = stream === undefined ? [...this.#since.keys()] : [stream];
+    const sum = { recordCount: 0, rejectedRecordCount: 0 };
+    for (const one of streams) {
+      const since = this.#of(one);
+      sum.recordCount += since.done;
+      sum.rejectedRecordCount += since.rejected;
+      this.#since.delete(one);
+    }
+    return sum;
+  }
+
+  #of(stream: number): Counts {
+    const counts = this.#since.get(stream) ?? { done: 0, rejected: 0 };
+    this.#since.set(stream, counts);
+    return counts;
+  }
+}
+
+function count(segment: Segment, stream: number, decision: Decision, rows: number): void {
+  if (decision === 'undecided') segment.isUndecided = true;
+  else segment.of(stream)[decision] += rows;
+}

@@ -1,0 +1,112 @@
+import type { Clock } from '../../base/clock.ts';
+import { transientFailure } from '../../base/errors.ts';
+import type { Chain } from './chain.ts';
+import type { LedgerLine, Outcome } from './line.ts';
+import type { LedgerOutput } from './output.ts';
+
+type WithoutCommon<L> = L extends LedgerLine ? Omit<L, 'v' | 'run' | 'at'> : never;
+type Content = WithoutCommon<LedgerLine>;
+
+/** One answer, as the ledger records it. */
+export interface Attempted {
+  /** Hex of the id's keyed hash. */
+  readonly id: string;
+  readonly attempt: number;
+}
+
+/**
+ * The ledger of one run. Lines are sealed in the order of the calls; those that wait for the disk together share one
+ * `fsync`. After a write has failed nothing more is written and every call rejects.
+ */
+export class Ledger {
+  readonly run: string;
+  readonly #chain: Chain;
+  readonly #output: LedgerOutput;
+  readonly #clock: Clock;
+  #pending: string[] = [];
+  #sealed = 0;
+  #written = 0;
+  #writing: Promise<void> | undefined;
+  #failure: Error | undefined;
+
+  constructor(run: string, chain: Chain, output: LedgerOutput, clock: Clock) {
+    this.run = run;
+    this.#chain = chain;
+    this.#output = output;
+    this.#clock = clock;
+  }
+
+  /** Code of the last line: to be printed, and kept elsewhere. */
+  get head(): string {
+    return this.#chain.head;
+  }
+
+  open(content: Omit<Extract<Content, { kind: 'open' }>, 'kind'>): Promise<void> {
+    this.#add({ kind: 'open', ...content });
+    return this.sync();
+  }
+
+  /** Resolves when the line is on disk: only then may the request go out. */
+  before(what: Attempted): Promise<void> {
+    this.#add({ kind: 'before', ...what });
+    return this.sync();
+  }
+
+  /** Not waited for: `sync` before anything relies on it. */
+  after(what: Attempted, outcome: Outcome, code: string, status: number | undefined): void {
+    this.#add({ kind: 'after', ...what, outcome, code, status: status ?? null });
+  }
+
+  purge(target: string, counts: Readonly<Record<string, number>>): Promise<void> {
+    this.#add({ kind: 'purge', target, counts });
+    return this.sync();
+  }
+
+  /** The closing line: the run came to its end and is not resumed. */
+  finish(counts: Readonly<Record<string, number>>): Promise<void> {
+    this.#add({ kind: 'close', counts });
+    return this.sync();
+  }
+
+  /** Resolves when every line so far is on disk. */
+  async sync(): Promise<void> {
+    const wanted = this.#sealed;
+    while (this.#written < wanted && this.#failure === undefined) {
+      this.#writing ??= this.#write();
+      await this.#writing;
+    }
+    if (this.#failure) throw this.#failure;
+  }
+
+  /** Lets go of the file; without `finish` the run stays open to be resumed. */
+  async close(): Promise<void> {
+    try {
+      await this.sync();
+    } finally {
+      await this.#output.close();
+    }
+  }
+
+  async #write(): Promise<void> {
+    const lines = this.#pending;
+    this.#pending = [];
+    try {
+      await this.#output.write(lines);
+      this.#written += lines.length;
+    } catch (error) {
+      this.#failure = transientFailure(
+        'The ledger could not be written, so nothing more was sent: see that its disk has room, then run again.',
+        { cause: error },
+      );
+    } finally {
+      this.#writing = undefined;
+    }
+  }
+
+  #add(content: Content): void {
+    if (this.#failure) throw this.#failure;
+    const common = { v: 1, run: this.run, at: new Date(this.#clock.now()).toISOString() } as const;
+    this.#pending.push(this.#chain.seal({ ...common, ...content }));
+    this.#sealed++;
+  }
+}

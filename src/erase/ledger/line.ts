@@ -1,0 +1,57 @@
+/** The lines of the ledger. Keys as in schemas/ledger-line.json; ids are keyed hashes, instants ISO 8601 in UTC. */
+
+export const GENESIS = '0'.repeat(64);
+
+interface Common {
+  readonly v: 1;
+  readonly run: string;
+  readonly at: string;
+}
+
+/** First of a file: what the run is, and which unfinished run it goes on with. */
+export interface OpenLine extends Common {
+  readonly kind: 'open';
+  readonly base_url: string;
+  readonly service_id: string;
+  /** Tells a wrong key from an edited line. */
+  readonly key_check: string;
+  readonly resumes?: string;
+  readonly requested_by?: string;
+  readonly reason?: string;
+  /** Ids about to be requested. */
+  readonly ids: number;
+}
+
+export interface BeforeLine extends Common {
+  readonly kind: 'before';
+  readonly id: string;
+  readonly attempt: number;
+}
+
+export const OUTCOMES = ['done', 'rejected', 'retry', 'wait', 'stop', 'undecided', 'not_sent'] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+export interface AfterLine extends Common {
+  readonly kind: 'after';
+  readonly id: string;
+  readonly attempt: number;
+  readonly outcome: Outcome;
+  readonly code: string;
+  readonly status: number | null;
+}
+
+/** Rows of a forgotten person that were removed from what had been loaded. */
+export interface PurgeLine extends Common {
+  readonly kind: 'purge';
+  readonly target: string;
+  readonly counts: Readonly<Record<string, number>>;
+}
+
+/** Last of a run that came to its end; a run without it is resumed. */
+export interface CloseLine extends Common {
+  readonly kind: 'close';
+  readonly counts: Readonly<Record<string, number>>;
+}
+
+export type LedgerLine = OpenLine | BeforeLine | AfterLine | PurgeLine | CloseLine;
+export type Chained<L extends LedgerLine = LedgerLine> = L & { readonly prev: string; readonly mac: string };

@@ -1,0 +1,70 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import type { Clock } from '../../base/clock.ts';
+import { defect } from '../../base/errors.ts';
+import type { DestinationConfig } from '../../config/destination.ts';
+import { Chain } from './chain.ts';
+import { eachDone, LedgerFolder, type OpenContent } from './folder.ts';
+import { LedgerKey, passingKey, storedKey } from './key.ts';
+import { Ledger } from './ledger.ts';
+import type { LedgerOutput } from './output.ts';
+
+type IdHashListener = (idHash: Buffer) => void;
+
+/** Where the ledger of a run is kept: a folder, the log, or nowhere for a run that deletes nothing. */
+export interface LedgerPlace {
+  readonly key: LedgerKey;
+  /** Tells the hash of every id that an unfinished run of this service is proved to have done. */
+  eachDone(listener: IdHashListener): Promise<void>;
+  start(content: OpenContent): Promise<Ledger>;
+  close(): void;
+}
+
+export interface PlaceOptions {
+  readonly config: DestinationConfig;
+  /** False: nothing is written or locked. */
+  readonly isReal: boolean;
+  readonly clock: Clock;
+  /** For a run without a folder. */
+  readonly lines: LedgerOutput | undefined;
+}
+
+export async function openLedgerPlace(options: PlaceOptions): Promise<LedgerPlace> {
+  const { config, isReal } = options;
+  if (!isReal) return dryPlace(config);
+  if (config.ledgerDir === undefined) return logPlace(options);
+  const { ledgerKey: key, ledgerDir: folder, baseUrl, serviceId } = config;
+  return LedgerFolder.open({ folder, key, service: { baseUrl, serviceId }, clock: options.clock });
+}
+
+/** Looks, and leaves no trace. */
+function dryPlace({ ledgerDir, ledgerKey, baseUrl, serviceId }: DestinationConfig): LedgerPlace {
+  const folder = ledgerDir !== undefined && existsSync(ledgerDir) ? ledgerDir : undefined;
+  const secret = ledgerKey ?? (folder === undefined ? undefined : storedKey(folder));
+  const key = secret === undefined ? passingKey() : new LedgerKey(secret);
+  return {
+    key,
+    async eachDone(listener) {
+      if (folder !== undefined && secret !== undefined) await eachDone(folder, key, { baseUrl, serviceId }, listener);
+    },
+    async start() {
+      throw defect('A dry run has no ledger.');
+    },
+    close() {},
+  };
+}
+
+function logPlace({ config, clock, lines }: PlaceOptions): LedgerPlace {
+  if (config.ledgerKey === undefined || lines === undefined) throw defect('A run without a ledger folder needs a key.');
+  const key = new LedgerKey(config.ledgerKey);
+  return {
+    key,
+    async eachDone() {},
+    async start(content) {
+      const ledger = new Ledger(randomBytes(8).toString('hex'), new Chain(key), lines, clock);
+      await ledger.open({ base_url: config.baseUrl, service_id: config.serviceId, key_check: key.check, ...content });
+      return ledger;
+    },
+    close() {},
+  };
+}

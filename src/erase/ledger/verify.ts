@@ -1,0 +1,124 @@
+import { existsSync, statSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { configFailure } from '../../base/errors.ts';
+import type { Secret } from '../../base/secrets.ts';
+import { fileOf, type LedgerFile, ledgerFiles } from './files.ts';
+import { LedgerKey, storedKey } from './key.ts';
+import { GENESIS } from './line.ts';
+import { readLedgerFile } from './read.ts';
+
+/** One file's part in a verification. */
+export interface VerifiedFile {
+  readonly file: string;
+  readonly run: string;
+  readonly lines: number;
+  /** False: the run never came to its end; a later one may have gone on with it. */
+  readonly closed: boolean;
+  /** Bytes of a line that a crash cut off; such a line was never relied on. */
+  readonly torn_bytes: number;
+}
+
+/** What a verification found; `ok` is false as soon as there is one problem. */
+export interface LedgerVerdict {
+  readonly v: 1;
+  readonly kind: 'ledger_verdict';
+  readonly ok: boolean;
+  readonly files: readonly VerifiedFile[];
+  /** Sentences that say file, line and what is wrong there. */
+  readonly problems: readonly string[];
+  /** What could not be looked at. */
+  readonly notes: readonly string[];
+  /** Code of the last line; compare it with one that was kept elsewhere. */
+  readonly head: string | null;
+}
+
+/** The key of a ledger: the one given, else the one that lies beside it. Throws a config failure when there is neither. */
+export function keyOfLedger(folder: string, given: Secret | undefined): LedgerKey {
+  const secret = given ?? storedKey(folder);
+  if (secret) return new LedgerKey(secret);
+  throw configFailure(
+    `The ledger in ${folder} has no key beside it: give it as ledger_key or in DFINERY_LEDGER_KEY (or the file that DFINERY_LEDGER_KEY_FILE names).`,
+  );
+}
+
+/**
+ * Verifies a ledger: a folder whole, or one file and all files before it in the chain. Finds every edit; with `head`, the
+ * code that a run printed, also a tail that was cut off.
+ */
+export async function verifyLedger(path: string, key: Secret | undefined, head?: string): Promise<LedgerVerdict> {
+  const { folder, files } = filesToVerify(path);
+  const verification = new Verification(keyOfLedger(folder, key), head?.trim().toLowerCase());
+  for (const file of files) await verification.add(file);
+  return verification.verdict();
+}
+
+function filesToVerify(path: string): { folder: string; files: readonly LedgerFile[] } {
+  if (!existsSync(path)) throw configFailure(`There is no ledger at ${path}.`);
+  if (statSync(path).isDirectory()) return { folder: path, files: ledgerFiles(path) };
+  const folder = dirname(path);
+  const [wanted] = fileOf(folder, basename(path));
+  if (wanted === undefined) return { folder, files: [{ path, name: basename(path), number: 1, run: '' }] };
+  return { folder, files: ledgerFiles(folder).filter((file) => file.number <= wanted.number) };
+}
+
+class Verification {
+  readonly #key: LedgerKey;
+  readonly #wanted: string | undefined;
+  readonly #files: VerifiedFile[] = [];
+  readonly #problems: string[] = [];
+  readonly #notes: string[] = [];
+  #head: string | undefined;
+  #number: number | undefined;
+  #isFound = false;
+
+  constructor(key: LedgerKey, head: string | undefined) {
+    this.#key = key;
+    this.#wanted = head;
+  }
+
+  async add({ path, name, number, run }: LedgerFile): Promise<void> {
+    const facts = await readLedgerFile(path, this.#key, (line) => {
+      if (line.mac === this.#wanted) this.#isFound = true;
+    });
+    const { lines, isClosed: closed, tornBytes, broken, first, head } = facts;
+    this.#files.push({ file: name, run, lines, closed, torn_bytes: tornBytes });
+    if (broken) this.#problems.push(`${name}, line ${broken.line}: ${broken.problem}.`);
+    this.#checkPlace(name, number, first);
+    if (lines === 0 && !broken) this.#notes.push(`${name} holds no whole line: its run ended before its first one.`);
+    this.#head = head ?? this.#head;
+    this.#number = number;
+  }
+
+  verdict(): LedgerVerdict {
+    if (this.#files.length === 0) this.#problems.push('There is no file of a ledger here.');
+    if (this.#wanted !== undefined && !this.#isFound) {
+      this.#problems.push(
+        'The head given is the code of no line: lines were cut off at the end, or it is of another ledger.',
+      );
+    }
+    if (this.#isFound && this.#head !== this.#wanted) {
+      this.#notes.push('Lines were added after the head given; up to it nothing is missing.');
+    }
+    return {
+      v: 1,
+      kind: 'ledger_verdict',
+      ok: this.#problems.length === 0,
+      files: this.#files,
+      problems: this.#problems,
+      notes: this.#notes,
+      head: this.#head ?? null,
+    };
+  }
+
+  #checkPlace(name: string, number: number, first: string | undefined): void {
+    if (this.#number !== undefined && number !== this.#number + 1) {
+      this.#problems.push(`${name}: the files between number ${this.#number} and ${number} are missing.`);
+    } else if (first === undefined) {
+      return;
+    } else if (this.#head === undefined && this.#number === undefined && number > 1) {
+      this.#notes.push(`${name} is not the first of its ledger, and the files before it are not here.`);
+    } else if (first !== (this.#head ?? GENESIS)) {
+      this.#problems.push(`${name}, line 1: does not follow the last line of the file before it.`);
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { open, readdir, readFile, rename, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isLeased } from './lease.ts';
+import type { Verified } from './verified.ts';
+
+/** What lies beside a verified spool file so that another run can use it. */
+interface Sidecar {
+  readonly v: 1;
+  readonly fingerprint: string;
+  readonly spool_sha256: string;
+  readonly part: Omit<Verified, 'path' | 'exports'>;
+}
+
+interface Marks {
+  readonly fingerprint: string;
+  readonly spoolSha256: string;
+}
+
+const RUN = /^(r[0-9a-f]{16})-\d{6}\.json$/;
+
+export const sidecarOf = (path: string): string => path.replace(/\.csv$/, '.json');
+
+/** Writes the sidecar whole or not at all. */
+export async function writeKept(part: Verified, path: string, marks: Marks): Promise<void> {
+  const { path: _path, exports: _exports, ...rest } = part;
+  const sidecar: Sidecar = { v: 1, fingerprint: marks.fingerprint, spool_sha256: marks.spoolSha256, part: rest };
+  const temporary = path.replace(/\.csv$/, '.tmp');
+  const file = await open(temporary, 'wx', 0o600);
+  try {
+    await file.writeFile(JSON.stringify(sidecar));
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, sidecarOf(path));
+}
+
+/**
+ * Sidecars of dead runs by the key that they answer, oldest first. What was made under another fingerprint (another
+ * suppression list, say) is removed.
+ */
+export async function readKept(folder: string, fingerprint: string, now: number): Promise<Map<string, string[]>> {
+  const out = new Map<string, string[]>();
+  for (const name of (await readdir(folder)).sort()) {
+    const run = RUN.exec(name)?.[1];
+    if (run === undefined || (await isLeased(folder, run, now))) continue;
+    const path = join(folder, name);
+    const found = await sidecarAt(path);
+    if (found?.fingerprint === fingerprint) out.set(found.part.key, [...(out.get(found.part.key) ?? []), path]);
+    else await removePair(path);
+  }
+  return out;
+}
+
+async function removePair(sidecarPath: string): Promise<void> {
+  await unlink(sidecarPath).catch(() => {});
+  await unlink(sidecarPath.replace(/\.json$/, '.csv')).catch(() => {});
+}
+
+/** Removes a kept file that nobody wants; whoever takes its sidecar away first decides. */
+export async function discardKept(sidecarPath: string): Promise<void> {
+  try {
+    await unlink(sidecarPath);
+  } catch {
+    return;
+  }
+  await unlink(sidecarPath.replace(/\.json$/, '.csv')).catch(() => {});
+}
+
+/** Makes a kept file ours: the rename of the sidecar decides between two runs. Undefined when it is gone or not whole. */
+export async function adopt(
+  sidecarPath: string,
+  target: string,
+  key: string,
+  fingerprint: string,
+): Promise<Verified | undefined> {
+  try {
+    await rename(sidecarPath, `${target}.json`);
+    await rename(sidecarPath.replace(/\.json$/, '.csv'), `${target}.csv`);
+    const sidecar = await sidecarAt(`${target}.json`);
+    if (sidecar?.fingerprint !== fingerprint || sidecar.part.key !== key) throw new Error('another sidecar');
+    if ((await sha256Of(`${target}.csv`)) !== sidecar.spool_sha256) throw new Error('another text');
+    return { ...sidecar.part, path: `${target}.csv`, exports: 0 };
+  } catch {
+    await removePair(`${target}.json`);
+    return undefined;
+  }
+}
+
+async function sidecarAt(path: string): Promise<Sidecar | undefined> {
+  try {
+    const found = JSON.parse(await readFile(path, 'utf8')) as Partial<Sidecar>;
+    if (found.v !== 1 || found.part === undefined || found.spool_sha256 === undefined) return undefined;
+    return { v: 1, fingerprint: String(found.fingerprint), spool_sha256: found.spool_sha256, part: found.part };
+  } catch {
+    return undefined;
+  }
+}
+
+async function sha256Of(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) hash.update(chunk as Uint8Array);
+  return hash.digest('hex');
+}

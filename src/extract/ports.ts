@@ -1,0 +1,47 @@
+import type { Clock } from '../base/clock.ts';
+import type { Logger } from '../base/log.ts';
+import type { Random } from '../base/random.ts';
+import type { ScanResult } from '../schema/scanner.ts';
+import type { ExportService } from '../service/service.ts';
+import type { RetryPolicy } from './retry.ts';
+import type { Tally } from './summary.ts';
+
+/** What reads an export as it arrives; `Scanner` of src/schema, or a fake. */
+export interface WindowScanner {
+  /** Bytes to write, valid until the next call. Throws MalformedCsv. */
+  push(chunk: Uint8Array): readonly Uint8Array[];
+  finish(): ScanResult;
+}
+
+/** People who stay forgotten: their rows never reach a spool file. */
+export interface Suppression {
+  /** True for a `df_unified_id` whose rows are left out. */
+  readonly isSuppressed: (bytes: Uint8Array, start: number, end: number) => boolean;
+  /** Changes whenever the list or its key does: a spool made under another list is not used again. */
+  readonly digest: string;
+}
+
+export interface ExtractOptions {
+  readonly maxConcurrentExports: number;
+  readonly emptyBody: 'retry' | 'no_rows';
+  readonly timezone: string | undefined;
+  readonly suppression?: Suppression | undefined;
+  readonly retry?: RetryPolicy | undefined;
+  /** Columns that the service promises must be there; default true. */
+  readonly requireSystem?: boolean | undefined;
+}
+
+/** The world of an extraction. */
+export interface ExtractDeps {
+  readonly service: ExportService;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+  /** Folder under which the spool folder of this question is made. */
+  readonly spoolDir: string;
+  readonly options: ExtractOptions;
+  readonly scannerFactory?: (() => WindowScanner) | undefined;
+  /** Filled while the extraction runs; what `summaryOf` and a progress bar read. */
+  readonly tally?: Tally | undefined;
+}

@@ -1,0 +1,57 @@
+import { createHash } from 'node:crypto';
+import type { Day } from '../base/days.ts';
+import type { ColumnScan } from '../schema/scan.ts';
+import { columnsOfParts } from './merge.ts';
+import type { Fetch } from './outcome.ts';
+import type { Verified } from './verified.ts';
+import type { Receipt, SpoolFile } from './window.ts';
+
+/** The receipt of a window, from those of its parts. */
+export function receiptOf(fetch: Fetch, coversTo: Day | null, zoned: boolean): Receipt {
+  const { parts, split, from, to } = fetch.answer;
+  const columns = columnsOfParts(
+    parts.map((part) => part.scan.columns),
+    zoned,
+  );
+  return {
+    v: 1,
+    id: parts[0].id,
+    from,
+    to,
+    covers_from: fetch.span.first,
+    covers_to: coversTo,
+    bytes: sum(parts, (part) => part.bytes),
+    sha256: hashOf(parts),
+    rows: sum(parts, (part) => part.scan.rows),
+    exports: sum(parts, (part) => part.exports),
+    header: headerOf(parts, columns),
+    columns,
+    split,
+    verified_at: parts.map((part) => part.verifiedAt).sort()[parts.length - 1],
+    suppressed: sum(parts, (part) => part.scan.suppressed),
+    invalid_utf8: sum(parts, (part) => part.scan.invalidUtf8.cells),
+  };
+}
+
+export function filesOf(fetch: Fetch): SpoolFile[] {
+  return fetch.answer.parts.flatMap(({ path, scan }) => {
+    if (path === undefined) return [];
+    const { header, columns, rows, longestRow, keysNeedWork, eventNames } = scan;
+    return [{ path, header, columns, rows, longestRow, keysNeedWork, eventNames }];
+  });
+}
+
+const sum = (parts: readonly Verified[], of: (part: Verified) => number): number =>
+  parts.reduce((total, part) => total + of(part), 0);
+
+function hashOf(parts: readonly Verified[]): string {
+  if (parts.length === 1) return parts[0].sha256;
+  return createHash('sha256')
+    .update(parts.map((part) => part.sha256).join(''))
+    .digest('hex');
+}
+
+/** Of one part its header as it is; of several the union, in the order of first sight. */
+function headerOf(parts: readonly Verified[], columns: readonly ColumnScan[]): readonly string[] {
+  return parts.length === 1 ? parts[0].scan.header : columns.map((column) => column.source);
+}

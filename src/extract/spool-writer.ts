@@ -1,0 +1,98 @@
+import { createHash, type Hash } from 'node:crypto';
+import { type FileHandle, open, unlink } from 'node:fs/promises';
+import { diskFailure } from './disk.ts';
+
+/** Bytes gathered before one write; two such buffers a file. */
+const BUFFER_BYTES = 1 << 20;
+
+/** One spool file while it is written: exclusive, 0600, never more than two buffers ahead of the disk. */
+export class SpoolWriter {
+  readonly path: string;
+  readonly #folder: string;
+  readonly #file: FileHandle;
+  readonly #hash: Hash = createHash('sha256');
+  #filling = Buffer.allocUnsafeSlow(BUFFER_BYTES);
+  #spare = Buffer.allocUnsafeSlow(BUFFER_BYTES);
+  #used = 0;
+  #writing: Promise<void> = Promise.resolve();
+  #closed = false;
+
+  private constructor(path: string, folder: string, file: FileHandle) {
+    this.path = path;
+    this.#folder = folder;
+    this.#file = file;
+  }
+
+  static async create(path: string, folder: string): Promise<SpoolWriter> {
+    try {
+      return new SpoolWriter(path, folder, await open(path, 'wx', 0o600));
+    } catch (error) {
+      throw diskFailure(error, folder);
+    }
+  }
+
+  /** Copies the chunk; a promise comes back only when the disk must be waited for. */
+  write(chunk: Uint8Array): Promise<void> | undefined {
+    if (chunk.length <= BUFFER_BYTES - this.#used) {
+      this.#filling.set(chunk, this.#used);
+      this.#used += chunk.length;
+      return undefined;
+    }
+    return this.#writeLong(chunk);
+  }
+
+  /** SHA-256 (hex) of everything written, once it is on its way to the disk and the file closed. */
+  async finish(): Promise<string> {
+    await this.#flush();
+    await this.#wait();
+    await this.close();
+    return this.#hash.digest('hex');
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.#writing.catch(() => {});
+    await this.#file.close().catch(() => {});
+  }
+
+  /** Closes and removes; safe at any time. */
+  async drop(): Promise<void> {
+    await this.close();
+    await unlink(this.path).catch(() => {});
+  }
+
+  async #writeLong(chunk: Uint8Array): Promise<void> {
+    for (let at = 0; at < chunk.length; ) {
+      const count = Math.min(chunk.length - at, BUFFER_BYTES - this.#used);
+      this.#filling.set(chunk.subarray(at, at + count), this.#used);
+      this.#used += count;
+      at += count;
+      if (this.#used === BUFFER_BYTES) await this.#flush();
+    }
+  }
+
+  async #flush(): Promise<void> {
+    await this.#wait();
+    const full = this.#filling;
+    const length = this.#used;
+    this.#filling = this.#spare;
+    this.#spare = full;
+    this.#used = 0;
+    this.#hash.update(full.subarray(0, length));
+    this.#writing = this.#writeAll(full, length);
+    this.#writing.catch(() => {});
+  }
+
+  async #wait(): Promise<void> {
+    try {
+      await this.#writing;
+    } catch (error) {
+      throw diskFailure(error, this.#folder);
+    }
+  }
+
+  async #writeAll(buffer: Uint8Array, length: number): Promise<void> {
+    for (let at = 0; at < length; ) at += (await this.#file.write(buffer, at, length - at)).bytesWritten;
+  }
+}

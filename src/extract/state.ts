@@ -1,0 +1,63 @@
+import schema from '../../schemas/state.json' with { type: 'json' };
+import type { Day } from '../base/days.ts';
+import { Failure, type FailureDetails } from '../base/errors.ts';
+import { compileSchema, proved } from '../config/validate.ts';
+import type { State } from './window.ts';
+
+/** Why a stored state cannot be used. `filters` and `future` have answers of their own where a platform reads (S6). */
+export type StateProblem = 'malformed' | 'version' | 'service' | 'filters' | 'future';
+
+/** A stored state that this run must not go on from: exit 2 on the command line. */
+export class StateFailure extends Failure {
+  override readonly name = 'StateFailure';
+  readonly problem: StateProblem;
+
+  constructor(problem: StateProblem, message: string, details: FailureDetails = {}) {
+    super('config', message, details);
+    this.problem = problem;
+  }
+}
+
+/** The keys that this version knows beyond the contract's own; all optional, all kept with the rest. */
+export interface KnownState extends State {
+  readonly start_date?: Day;
+  readonly service?: string;
+  readonly final_newline?: boolean;
+  readonly gaps?: readonly Day[];
+  readonly by_cursor?: boolean;
+  readonly last_receipt?: string;
+  readonly max_window_days?: number;
+  readonly name_groups?: number;
+}
+
+const valid = compileSchema(schema);
+
+/**
+ * A stored state, every key kept. `undefined`, `null` and an object without keys are no state. Throws a StateFailure
+ * (`malformed`, `version`) for anything that is not one.
+ */
+export function parseState(value: unknown): KnownState | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== 'object' || Array.isArray(value)) throw malformed('it is not a JSON object');
+  const given = value as Record<string, unknown>;
+  if (Object.keys(given).length === 0) return undefined;
+  const version = given.version;
+  if (typeof version === 'number' && version > 1) {
+    throw new StateFailure(
+      'version',
+      `The stored state has version ${version}, this program knows version 1: use the newer program that wrote it.`,
+    );
+  }
+  if (!valid(given)) throw malformed((valid.errors ?? []).map(problemText).join('; '));
+  return proved<KnownState>(Object.freeze({ ...given }));
+}
+
+function problemText(error: { readonly instancePath: string; readonly message?: string }): string {
+  return `${error.instancePath.slice(1) || 'it'} ${error.message ?? 'is wrong'}`;
+}
+
+const malformed = (why: string) =>
+  new StateFailure(
+    'malformed',
+    `The stored state cannot be used: ${why}; wanted {"version":1,"from_date":"YYYY-MM-DD"}. Restore it or start anew with a full refresh.`,
+  );

@@ -1,0 +1,62 @@
+import type { Day } from '../base/days.ts';
+import type { Plan } from './plan.ts';
+
+/** Counts of an extraction as it goes on. */
+export interface Tally {
+  /** Exports sent, bytes of CSV received (retries included), rows and windows handed on. */
+  exports: number;
+  bytes: number;
+  rows: number;
+  windows: number;
+  /** Windows whose data the consumer has stored, and the cursor that it stored with them. */
+  committed: number;
+  committedRows: number;
+  nextFromDate: Day | undefined;
+  inclusive: boolean | undefined;
+  gaps: Day[];
+}
+
+export const newTally = (): Tally => ({
+  exports: 0,
+  bytes: 0,
+  rows: 0,
+  windows: 0,
+  committed: 0,
+  committedRows: 0,
+  nextFromDate: undefined,
+  inclusive: undefined,
+  gaps: [],
+});
+
+/** What the command line's summary takes from an extraction; keys as in the contract. */
+export interface ExtractSummary {
+  readonly exports: number;
+  readonly bytes: number;
+  /** First day asked for; null when nothing was to be read. */
+  readonly from_date: Day | null;
+  /** The cursor after the last committed window. */
+  readonly next_from_date: Day;
+  readonly to_date_inclusive: boolean | null;
+  readonly gaps: readonly Day[];
+}
+
+export function summaryOf(plan: Plan, tally: Tally): ExtractSummary {
+  return {
+    exports: tally.exports,
+    bytes: tally.bytes,
+    from_date: plan.firstDay ?? null,
+    next_from_date: tally.nextFromDate ?? plan.state.from_date,
+    to_date_inclusive: tally.inclusive ?? plan.inclusive ?? null,
+    gaps: [...new Set([...plan.gaps, ...tally.gaps])].sort(),
+  };
+}
+
+/**
+ * How many exports a plan will send if nothing fails. With an unknown end-day rule between one a day (the first proves
+ * it) and two a day (nothing ever does); with a known one exactly one a window.
+ */
+export function exportsNeeded(plan: Plan): { readonly least: number; readonly most: number } {
+  const least = plan.windows.length;
+  if (plan.inclusive !== undefined || least === 0) return { least, most: least };
+  return { least, most: 2 * plan.days.length + (plan.settleFirst ? 1 : 0) };
+}

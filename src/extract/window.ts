@@ -1,0 +1,73 @@
+import type { Day } from '../base/days.ts';
+import type { ColumnScan } from '../schema/scan.ts';
+
+/** What is known of one verified export. Written beside the data it describes, in every sink. */
+export interface Receipt {
+  readonly v: 1;
+  /** Unique per verified download; orders receipts by time. */
+  readonly id: string;
+  /** First and last day asked for (`to` is what was sent as `to_date`). */
+  readonly from: Day;
+  readonly to: Day;
+  /** Days this window makes complete: [`covers_from`, `covers_to`], both included; a shared boundary day is not covered. */
+  readonly covers_from: Day;
+  readonly covers_to: Day | null;
+  /**
+   * Bytes of CSV as received after any content coding, and their SHA-256 in hex; of a window in parts the SHA-256 of the
+   * parts' hashes, in order, as one text.
+   */
+  readonly bytes: number;
+  readonly sha256: string;
+  /** Data rows, the header not counted. */
+  readonly rows: number;
+  /** Exports sent to obtain its data (retries and parts included); 0 when an earlier run's verified download was used. */
+  readonly exports: number;
+  /** Names exactly as in the header, in its order; of parts the union. Empty for an answer of zero bytes (`no_rows`). */
+  readonly header: readonly string[];
+  readonly columns: readonly ColumnScan[];
+  /** `names` when a day had to be fetched in parts by event name. */
+  readonly split: 'none' | 'names';
+  /** Instant (ISO, UTC) at which the download was verified. */
+  readonly verified_at: string;
+  /** Rows held out because the person asked to be forgotten. */
+  readonly suppressed: number;
+  /** Cells whose bytes were not valid UTF-8; kept with U+FFFD in their place. */
+  readonly invalid_utf8: number;
+}
+
+/** One part of a window at rest: a whole, verified CSV, normalised for readers (LF, valid UTF-8, no BOM). */
+export interface SpoolFile {
+  readonly path: string;
+  readonly header: readonly string[];
+  readonly columns: readonly ColumnScan[];
+  readonly rows: number;
+  /** Bytes of the longest row in the file, its line end included: what a reader's line buffer must hold. */
+  readonly longestRow: number;
+  /** True when a `df_event_detail_log_id` occurs twice or is missing: only then do keys need a second look. */
+  readonly keysNeedWork: boolean;
+  /** Distinct event names, at most 1,000, sorted; absent where nobody looked. */
+  readonly eventNames?: readonly string[];
+}
+
+/** A span of days, downloaded, verified and waiting to be committed. Handed on in order of days; one at a time. */
+export interface Window {
+  readonly receipt: Receipt;
+  /**
+   * One file, or one per part of a day that was split by names; headers may differ between parts. None at all for an
+   * answer of zero bytes that means no rows. The files are gone once the next window is asked for.
+   */
+  readonly files: readonly SpoolFile[];
+  /** The state to store together with this window's data. */
+  readonly state: State;
+}
+
+/** The cursor and what goes with it. Unknown keys of a stored state are kept. */
+export interface State {
+  readonly version: 1;
+  /** First day not yet known to be complete. */
+  readonly from_date: Day;
+  /** Hash of base_url, service_id, events*, properties*. */
+  readonly question?: string;
+  readonly to_date_inclusive?: boolean;
+  readonly [key: string]: unknown;
+}

@@ -1,0 +1,21 @@
+// The library: what the commands and connectors are made of.
+export { type Clock, systemClock } from './base/clock.ts';
+export { Failure, type FailureKind } from './base/errors.ts';
+export { createLogger, type LogEvent, type Logger, silentLogger } from './base/log.ts';
+export { Secret } from './base/secrets.ts';
+export { type DestinationConfig, parseDestinationConfig } from './config/destination.ts';
+export { parseSourceConfig, type SourceConfig } from './config/source.ts';
+export { extractWindows } from './extract/extract.ts';
+export { type Plan, type PlanInput, planRun } from './extract/plan.ts';
+export type { ExtractDeps, ExtractOptions } from './extract/ports.ts';
+export { newTally, summaryOf, type Tally } from './extract/summary.ts';
+export type { Receipt, State, Window } from './extract/window.ts';
+export { Scanner, type ScanResult } from './schema/scanner.ts';
+export { createExportService } from './service/export.ts';
+export { createExportQuota } from './service/quota.ts';
+export type { ExportAnswer, ExportQuestion, ExportService } from './service/service.ts';
+export { type Simulator, startSimulator } from './simulator/index.ts';
+export { openDuckDbSink } from './sinks/duckdb/sink.ts';
+export { load, nothingLoaded } from './sinks/load.ts';
+export type { Commit, Memory, Sink } from './sinks/sink.ts';
+export { COLUMN_TYPES, type ColumnType } from './types/type.ts';

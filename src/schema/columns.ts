@@ -1,0 +1,145 @@
+import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE } from '../csv/tokenizer.ts';
+import { Unquoter } from '../csv/unquote.ts';
+import { classify } from '../types/classify.ts';
+import {
+  acceptedBy,
+  DATE,
+  DATETIME_DASH,
+  DATETIME_DOT,
+  DATETIME_GAP,
+  DATETIME_ZONED,
+  NULL_TEXT,
+  STRING,
+  typeOf,
+} from '../types/evidence.ts';
+import type { ColumnType, Evidence } from '../types/type.ts';
+import type { Zone } from '../types/zone.ts';
+import { DETAIL_LOG_ID, eventNameIndex, type HeaderColumn } from './groups.ts';
+import { IdSet } from './id-set.ts';
+import { NameSet } from './name-set.ts';
+import type { ColumnScan, FirstSeen } from './scan.ts';
+import { shapeOf } from './shape.ts';
+import { TimeRanges } from './time-range.ts';
+
+/** What is still to be learnt of a column: everything, nothing, or what its name asks for. */
+const OPEN = 0;
+const CLOSED = 1;
+const EVENT_IDS = 2;
+const EVENT_NAMES = 3;
+
+const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_ZONED;
+/** Distinct event names kept. */
+const MOST_EVENT_NAMES = 1000;
+
+/** Learns from every cell of every row what `ColumnScan` tells; state in flat arrays, one entry a column. */
+export class Columns {
+  readonly #header: readonly HeaderColumn[];
+  readonly #zone: Zone | undefined;
+  readonly #evidence: Int32Array;
+  readonly #accepted: Int32Array;
+  readonly #filled: Float64Array;
+  readonly #misfits: Float64Array;
+  readonly #modes: Uint8Array;
+  readonly #times: TimeRanges;
+  readonly #seen = new Map<number, FirstSeen[]>();
+  readonly #unquoter = new Unquoter();
+  readonly #ids = new IdSet();
+  readonly #eventNames = new NameSet(MOST_EVENT_NAMES);
+
+  constructor(header: readonly HeaderColumn[], zone: Zone | undefined) {
+    const count = header.length;
+    this.#header = header;
+    this.#zone = zone;
+    this.#evidence = new Int32Array(count);
+    this.#accepted = Int32Array.from(header, (c) => (c.declared ? acceptedBy(c.declared, zone !== undefined) : -1));
+    this.#filled = new Float64Array(count);
+    this.#misfits = new Float64Array(count);
+    this.#modes = Uint8Array.from(header, (c) => (c.declared === 'string' ? CLOSED : OPEN));
+    this.#times = new TimeRanges(count);
+    const names = header.map((c) => c.source);
+    this.#watch(names.indexOf(DETAIL_LOG_ID), EVENT_IDS);
+    this.#watch(eventNameIndex(names), EVENT_NAMES);
+  }
+
+  /** Takes in the tokenizer's last row. `row` is its number, for `seen`. */
+  observe(b: Uint8Array, tokenizer: RowTokenizer, row: number): void {
+    const { cells, used } = tokenizer;
+    const filled = this.#filled;
+    const modes = this.#modes;
+    for (let k = 0; k < used; k += STRIDE) {
+      const column = cells[k] >> COLUMN_SHIFT;
+      filled[column]++;
+      const mode = modes[column];
+      if (mode === CLOSED) continue;
+      const start = cells[k + 1];
+      const end = cells[k + 2];
+      if ((cells[k] & DOUBLED) === 0) this.#cell(b, start, end, column, mode, row);
+      else {
+        const length = this.#unquoter.unquote(b, start, end);
+        this.#cell(this.#unquoter.text, 0, length, column, mode, row);
+      }
+    }
+  }
+
+  /** False when one of `rows` rows had no detail log id, or one that another row had. */
+  idsAreKeys(rows: number): boolean {
+    return this.#ids.distinct === rows;
+  }
+
+  eventNames(): string[] {
+    return this.#eventNames.names();
+  }
+
+  scans(): ColumnScan[] {
+    return this.#header.map((_, column) => this.#scan(column));
+  }
+
+  #watch(column: number, mode: number): void {
+    if (column >= 0) this.#modes[column] = mode;
+  }
+
+  #cell(b: Uint8Array, start: number, end: number, column: number, mode: number, row: number): void {
+    if (mode === OPEN) this.#learn(b, start, end, column, row);
+    else if (mode === EVENT_NAMES) this.#eventNames.add(b, start, end);
+    else this.#ids.add(b, start, end);
+  }
+
+  #learn(b: Uint8Array, start: number, end: number, column: number, row: number): void {
+    const bits = classify(b, start, end, this.#zone);
+    const had = this.#evidence[column];
+    if ((bits & ~had) !== 0) this.#discover(b, start, end, column, bits & ~had, row);
+    if ((bits & ~this.#accepted[column]) !== 0) this.#misfits[column]++;
+    if ((bits & TIMES) !== 0 && (bits & DATETIME_GAP) === 0) this.#times.add(column, bits, this.#zone);
+  }
+
+  #discover(b: Uint8Array, start: number, end: number, column: number, bits: Evidence, row: number): void {
+    this.#evidence[column] |= bits;
+    if ((bits & STRING) !== 0 && this.#header[column].declared === undefined) this.#modes[column] = CLOSED;
+    const seen = this.#seen.get(column) ?? [];
+    seen.push({ evidence: bits, row, shape: shapeOf(b, start, end) });
+    this.#seen.set(column, seen);
+  }
+
+  #scan(column: number): ColumnScan {
+    const { source, group, declared } = this.#header[column];
+    const filled = this.#filled[column];
+    const evidence = declared === 'string' && filled > 0 ? STRING : this.#evidence[column];
+    const type = this.#typeOf(evidence, declared);
+    const seen = this.#seen.get(column);
+    return {
+      source,
+      group,
+      evidence,
+      ...(type !== undefined && { type }),
+      filled,
+      misfits: this.#misfits[column],
+      ...(type === 'datetime' && this.#times.range(column)),
+      ...(seen !== undefined && { seen }),
+    };
+  }
+
+  #typeOf(evidence: Evidence, declared: ColumnType | undefined): ColumnType | undefined {
+    if (declared !== undefined) return (evidence & ~NULL_TEXT) === 0 ? undefined : declared;
+    return typeOf(evidence, this.#zone !== undefined);
+  }
+}

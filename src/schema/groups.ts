@@ -1,0 +1,97 @@
+import columns from '../../schemas/columns.json' with { type: 'json' };
+import { type ColumnType, isColumnType } from '../types/type.ts';
+import { COLUMN_GROUPS, type ColumnGroup } from './scan.ts';
+
+export const UNIFIED_ID = 'df_unified_id';
+export const EVENT_NAME = 'df_event_name';
+/** The event name's other name; a custom column where an export has both. */
+export const EVENT_NAME_ALTERNATIVE = 'event_name';
+export const SERVER_DATETIME = 'df_server_datetime';
+export const CORRECTION_DATETIME = 'df_correction_datetime';
+export const DETAIL_LOG_ID = 'df_event_detail_log_id';
+export const LOG_ID = 'df_event_log_id';
+export const ITEM_PREFIX = 'df_items_';
+
+/** A column of `schemas/columns.json`: S specification, P the provider's public pages, U unknown. */
+export interface KnownColumn {
+  readonly name: string;
+  readonly group: ColumnGroup;
+  readonly type: ColumnType;
+  readonly description: string;
+  readonly nameGrade: string;
+  readonly typeGrade: string;
+  /** Every export has it, under this name or its alternative. */
+  readonly required: boolean;
+  readonly alternative?: string;
+}
+
+type RawColumn = (typeof columns.columns)[number] & { readonly required?: boolean; readonly alternative?: string };
+
+function known(raw: RawColumn): KnownColumn {
+  const group = COLUMN_GROUPS.find((name) => name === raw.group);
+  if (group === undefined || !isColumnType(raw.type)) throw new TypeError(`columns.json: ${raw.name}`);
+  return {
+    name: raw.name,
+    group,
+    type: raw.type,
+    description: raw.description,
+    nameGrade: raw.name_grade,
+    typeGrade: raw.type_grade,
+    required: raw.required ?? false,
+    ...(raw.alternative !== undefined && { alternative: raw.alternative }),
+  };
+}
+
+/** The columns whose meaning the service fixes, by name. */
+export const KNOWN_COLUMNS: ReadonlyMap<string, KnownColumn> = new Map(columns.columns.map((c) => [c.name, known(c)]));
+
+/**
+ * The group of a column from its name alone. Names count letter by letter: `DF_KEYWORD` and `df_anything_else` are
+ * custom, `df_items_df_new` is a custom item, a bare `df_items_` names no item property and is custom.
+ */
+export function groupOf(name: string): ColumnGroup {
+  const column = KNOWN_COLUMNS.get(name);
+  if (column !== undefined) return column.group;
+  return name.startsWith(ITEM_PREFIX) && name.length > ITEM_PREFIX.length ? 'custom_item' : 'custom';
+}
+
+/** The type that a known column has whatever its cells hold; none for custom ones. */
+export function declaredType(name: string): ColumnType | undefined {
+  return KNOWN_COLUMNS.get(name)?.type;
+}
+
+/** A column of one header: the same as `groupOf` and `declaredType`, but for names that stand there twice. */
+export interface HeaderColumn {
+  readonly source: string;
+  readonly group: ColumnGroup;
+  readonly declared: ColumnType | undefined;
+}
+
+/**
+ * Each column of a header. Beside `df_event_name` an `event_name` is a custom column, wherever it stands; of equal names
+ * the first is the known column, the others are custom.
+ */
+export function headerColumns(header: readonly string[]): HeaderColumn[] {
+  const taken = new Set<string>(header.includes(EVENT_NAME) ? [EVENT_NAME_ALTERNATIVE] : []);
+  return header.map((source) => {
+    const isCustom = taken.has(source) && KNOWN_COLUMNS.has(source);
+    taken.add(source);
+    if (!isCustom) return { source, group: groupOf(source), declared: declaredType(source) };
+    const group = source.startsWith(ITEM_PREFIX) ? 'custom_item' : 'custom';
+    return { source, group, declared: undefined };
+  });
+}
+
+/** Where the event name stands in a header, or -1. */
+export function eventNameIndex(header: readonly string[]): number {
+  const index = header.indexOf(EVENT_NAME);
+  return index < 0 ? header.indexOf(EVENT_NAME_ALTERNATIVE) : index;
+}
+
+/** The columns that every export has and this header lacks. */
+export function missingColumns(header: readonly string[]): string[] {
+  const names = new Set(header);
+  return [...KNOWN_COLUMNS.values()]
+    .filter((c) => c.required && !names.has(c.name) && !(c.alternative !== undefined && names.has(c.alternative)))
+    .map((c) => c.name);
+}

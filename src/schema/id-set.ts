@@ -1,0 +1,87 @@
+/** Slots of eight bytes, doubled when three quarters are taken: 11 to 21 bytes a row. */
+const START_SLOTS = 1 << 16;
+/** 64 MiB of slots: about 6.3 million ids. Beyond that nothing is claimed any more. */
+const MOST_SLOTS = 1 << 23;
+const FULLEST = 0.75;
+/** Hashes gathered before they are looked up together, so that the memory fetches of many overlap. */
+const BATCH = 256;
+
+/**
+ * Counts distinct ids by a 63-bit hash, outside the heap. It may take two ids for one (and gives up once it is full),
+ * never one for two.
+ */
+export class IdSet {
+  #slots = new Int32Array(START_SLOTS * 2);
+  #mask = START_SLOTS - 1;
+  #size = 0;
+  #isFull = false;
+  readonly #batch = new Int32Array(BATCH * 2);
+  #waiting = 0;
+
+  /** Takes in the id of these bytes. */
+  add(b: Uint8Array, start: number, end: number): void {
+    let high = (end - start) | 0;
+    let low = 0x2c1b3c6d;
+    let i = start;
+    for (; i + 4 <= end; i += 4) {
+      const word = b[i] | (b[i + 1] << 8) | (b[i + 2] << 16) | (b[i + 3] << 24);
+      high = Math.imul(high ^ word, 0x01000193) ^ (high >>> 15);
+      low = Math.imul(low + word, 0x297a2d39) ^ (low >>> 13);
+    }
+    for (; i < end; i++) {
+      high = Math.imul(high ^ b[i], 0x01000193) ^ (high >>> 15);
+      low = Math.imul(low + b[i], 0x297a2d39) ^ (low >>> 13);
+    }
+    this.#batch[this.#waiting] = mix(high ^ low);
+    this.#batch[this.#waiting + 1] = mix(low) | 1;
+    this.#waiting += 2;
+    if (this.#waiting === BATCH * 2) this.#settle();
+  }
+
+  /** How many different ids there were; fewer than there were, or none, when it cannot be told. */
+  get distinct(): number {
+    this.#settle();
+    return this.#isFull ? 0 : this.#size;
+  }
+
+  #settle(): void {
+    if (!this.#isFull) this.#insert(this.#batch, this.#waiting);
+    this.#waiting = 0;
+    if (this.#size + BATCH > (this.#mask + 1) * FULLEST) this.#grow();
+  }
+
+  #insert(hashes: Int32Array, length: number): void {
+    const slots = this.#slots;
+    const mask = this.#mask;
+    let size = this.#size;
+    for (let i = 0; i < length; i += 2) {
+      const low = hashes[i + 1];
+      if (low === 0) continue;
+      const high = hashes[i];
+      let at = (high & mask) * 2;
+      while (slots[at + 1] !== 0 && (slots[at] !== high || slots[at + 1] !== low)) at = (at + 2) & (mask * 2 + 1);
+      if (slots[at + 1] !== 0) continue;
+      slots[at] = high;
+      slots[at + 1] = low;
+      size++;
+    }
+    this.#size = size;
+  }
+
+  #grow(): void {
+    const old = this.#slots;
+    const count = old.length;
+    this.#isFull = count > MOST_SLOTS;
+    this.#slots = new Int32Array(this.#isFull ? 0 : count * 2);
+    this.#mask = count - 1;
+    this.#size = 0;
+    if (!this.#isFull) this.#insert(old, old.length);
+  }
+}
+
+function mix(hash: number): number {
+  let h = hash;
+  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
+  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
+  return h ^ (h >>> 16);
+}

@@ -1,0 +1,51 @@
+const decoder = new TextDecoder();
+/** Names differ in their last bytes more than in their first. */
+const HASHED_BYTES = 6;
+
+/** The distinct texts of a column with few of them, found without making a string for each cell. */
+export class NameSet {
+  readonly #most: number;
+  readonly #known: Uint8Array<ArrayBuffer>[] = [];
+  readonly #byHash = new Map<number, number[]>();
+  #last = new Uint8Array(0);
+
+  /** `most`: how many names are kept; further ones are left out. */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  add(b: Uint8Array, start: number, end: number): void {
+    if (same(this.#last, b, start, end)) return;
+    let hash = end - start;
+    for (let i = Math.max(start, end - HASHED_BYTES); i < end; i++) hash = (Math.imul(hash, 31) + b[i]) | 0;
+    const bucket = this.#byHash.get(hash);
+    if (bucket !== undefined && this.#isKnown(bucket, b, start, end)) return;
+    if (this.#known.length < this.#most) this.#keep(b.slice(start, end), hash, bucket);
+  }
+
+  names(): string[] {
+    return this.#known.map((bytes) => decoder.decode(bytes)).sort();
+  }
+
+  #isKnown(bucket: readonly number[], b: Uint8Array, start: number, end: number): boolean {
+    for (let i = 0; i < bucket.length; i++) {
+      if (!same(this.#known[bucket[i]], b, start, end)) continue;
+      this.#last = this.#known[bucket[i]];
+      return true;
+    }
+    return false;
+  }
+
+  #keep(name: Uint8Array<ArrayBuffer>, hash: number, bucket: number[] | undefined): void {
+    if (bucket === undefined) this.#byHash.set(hash, [this.#known.length]);
+    else bucket.push(this.#known.length);
+    this.#known.push(name);
+    this.#last = name;
+  }
+}
+
+function same(name: Uint8Array, b: Uint8Array, start: number, end: number): boolean {
+  if (name.length !== end - start) return false;
+  for (let i = 0; i < name.length; i++) if (name[i] !== b[start + i]) return false;
+  return true;
+}

@@ -1,0 +1,141 @@
+import { type RowLimits, RowSource } from '../csv/row-source.ts';
+import { COLUMN_SHIFT, STRIDE } from '../csv/tokenizer.ts';
+import { Zone } from '../types/zone.ts';
+import { Columns } from './columns.ts';
+import { type DropRow, Forgotten } from './forgotten.ts';
+import { headerColumns, missingColumns } from './groups.ts';
+import { readNames } from './header.ts';
+import type { ColumnScan } from './scan.ts';
+
+export interface ScannerOptions extends RowLimits {
+  /** IANA name of the zone of datetimes that carry none. */
+  readonly timezone?: string | undefined;
+  /** Refuse a header without the columns that every export has. */
+  readonly requireSystem: boolean;
+  /** True leaves the row out of everything: counts, types, written bytes. */
+  readonly dropRow?: DropRow | undefined;
+}
+
+/** Where a replaced character stands; the header is row 1. */
+export interface CellPlace {
+  readonly row: number;
+  readonly column: string;
+}
+
+/** What one export is, from every one of its bytes. */
+export interface ScanResult {
+  readonly header: readonly string[];
+  readonly columns: readonly ColumnScan[];
+  /** Data rows kept. */
+  readonly rows: number;
+  /** Data rows left out by `dropRow`. */
+  readonly suppressed: number;
+  /** Bytes of the longest row written, the header too, its line end included. */
+  readonly longestRow: number;
+  /** True when a `df_event_detail_log_id` occurs twice or is missing (or when there were too many to tell). */
+  readonly keysNeedWork: boolean;
+  /** False when the last row had no line end: perhaps the body was cut there. */
+  readonly finalNewline: boolean;
+  /** Cells that were not valid UTF-8, and the first of them. */
+  readonly invalidUtf8: { readonly cells: number; readonly first?: CellPlace };
+  /** Bytes written in all, `tail` included. */
+  readonly outLength: number;
+  /** Distinct event names, at most 1,000, sorted. */
+  readonly eventNames: readonly string[];
+  /** The last bytes to write. */
+  readonly tail: readonly Uint8Array[];
+}
+
+/**
+ * Reads an export as it arrives: checks every row, classifies every cell, and hands back the bytes to keep, normalised
+ * (LF, valid UTF-8, no BOM, no blank lines at the end). However the body is cut into chunks, the result is the same.
+ */
+export class Scanner {
+  readonly #source: RowSource;
+  readonly #requireSystem: boolean;
+  readonly #zone: Zone | undefined;
+  readonly #forgotten: Forgotten;
+  #columns: Columns | undefined;
+  #header: readonly string[] = [];
+  #badCells = 0;
+  #firstBad: CellPlace | undefined;
+
+  constructor(options: ScannerOptions) {
+    this.#source = new RowSource(this, options);
+    this.#requireSystem = options.requireSystem;
+    this.#zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
+    this.#forgotten = new Forgotten(options.dropRow);
+  }
+
+  /** The column names, once the first line has come. */
+  get header(): readonly string[] | undefined {
+    return this.#columns && this.#header;
+  }
+
+  /** Data rows kept so far. */
+  get rows(): number {
+    return Math.max(0, this.#source.rows - 1) - this.#forgotten.rows;
+  }
+
+  /** Takes a chunk; returns the bytes to write, valid until the next call. Throws MalformedCsv. */
+  push(chunk: Uint8Array): Uint8Array[] {
+    return this.#source.push(chunk);
+  }
+
+  /** Ends the body. Throws MalformedCsv when it is not whole. */
+  finish(): ScanResult {
+    const tail = this.#source.finish();
+    const { longestRow, finalNewline, outLength } = this.#source;
+    const { rows } = this;
+    return {
+      header: this.#header,
+      columns: this.#columns?.scans() ?? [],
+      rows,
+      suppressed: this.#forgotten.rows,
+      longestRow,
+      keysNeedWork: this.#columns?.idsAreKeys(rows) === false,
+      finalNewline,
+      invalidUtf8: { cells: this.#badCells, ...(this.#firstBad && { first: this.#firstBad }) },
+      outLength,
+      eventNames: this.#columns?.eventNames() ?? [],
+      tail,
+    };
+  }
+
+  /** Called by the row source for every row; not for others. */
+  row(bytes: Uint8Array, start: number, source: RowSource): boolean {
+    const columns = this.#columns;
+    if (columns === undefined) this.#open(bytes, start, source);
+    else {
+      if (this.#forgotten.has(bytes, source.tokenizer)) return false;
+      columns.observe(bytes, source.tokenizer, source.rows + 1);
+    }
+    if (source.isRepaired) this.#countBad(start, source);
+    return true;
+  }
+
+  #open(bytes: Uint8Array, start: number, source: RowSource): void {
+    const header = readNames(bytes, source.tokenizer);
+    if (header.every((name) => name === '')) throw source.malformed('no_header', start, 'column names', 'empty cells');
+    const missing = this.#requireSystem ? missingColumns(header) : [];
+    if (missing.length > 0) {
+      throw source.malformed('missing_columns', start, missing.join(', '), `${header.length} other columns`);
+    }
+    this.#header = header;
+    this.#columns = new Columns(headerColumns(header), this.#zone);
+    this.#forgotten.open(header);
+  }
+
+  #countBad(start: number, source: RowSource): void {
+    const { cells, used } = source.tokenizer;
+    let k = 0;
+    let counted = -1;
+    source.repairedIn(start, (index) => {
+      while (k < used && cells[k + 2] <= index) k += STRIDE;
+      if (k >= used || k === counted) return;
+      counted = k;
+      this.#badCells++;
+      this.#firstBad ??= { row: source.rows + 1, column: this.#header[cells[k] >> COLUMN_SHIFT] };
+    });
+  }
+}

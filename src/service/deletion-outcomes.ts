@@ -1,0 +1,137 @@
+/** What the deletion of one profile came to. */
+export type DeletionKind = 'done' | 'rejected' | 'retry' | 'wait' | 'stop' | 'undecided';
+
+/** All that the judgement may rest on; nothing of it is free text of the service. */
+export interface DeletionFacts {
+  readonly status: number;
+  /** `code` of a JSON envelope; undefined where the body is none. */
+  readonly code: string | undefined;
+  /** All four fields say success. */
+  readonly allFour: boolean;
+  /** The envelope's own `status` says success. */
+  readonly claimsSuccess: boolean;
+  readonly host: string;
+}
+
+export interface DeletionRow {
+  readonly when: (facts: DeletionFacts) => boolean;
+  readonly kind: DeletionKind;
+  /** Absent: the envelope's code, else `http_<status>`. */
+  readonly code?: string;
+  readonly say: (facts: DeletionFacts) => string;
+}
+
+const has =
+  (...codes: string[]) =>
+  ({ code }: DeletionFacts) =>
+    code !== undefined && codes.includes(code);
+const status =
+  (first: number, last = first) =>
+  (facts: DeletionFacts) =>
+    facts.status >= first && facts.status <= last;
+const TOKEN =
+  'nothing more is sent. Check import_token and service_id; a token that was reissued in the console replaces the old one.';
+const BASE = 'nothing more is sent. Is base_url right?';
+
+/**
+ * First match wins; the last row matches everything. A code outweighs the HTTP status, since failures come as 200; but
+ * what is final for an id (`rejected`) is believed only where the status does not speak of the whole service.
+ */
+export const DELETION_OUTCOMES: readonly DeletionRow[] = [
+  { when: ({ allFour }) => allFour, kind: 'done', say: () => 'The service says that the profile is deleted.' },
+  { when: has('40101'), kind: 'stop', say: ({ host }) => `${host} does not know the service_id (40101): ${TOKEN}` },
+  { when: has('40201'), kind: 'stop', say: ({ host }) => `${host} does not accept the import token (40201): ${TOKEN}` },
+  {
+    when: has('40401'),
+    kind: 'wait',
+    say: ({ host }) => `${host} says that the limit of requests is reached (40401).`,
+  },
+  { when: status(429), kind: 'wait', say: ({ host }) => `${host} says that the limit of requests is reached (429).` },
+  { when: has('50000'), kind: 'retry', say: ({ host }) => `${host} failed inside (50000).` },
+  {
+    when: (facts) => has('40000', '40001')(facts) && !facts.claimsSuccess && facts.status < 500,
+    kind: 'rejected',
+    say: ({ host, code }) => `${host} does not accept this id (${code}).`,
+  },
+  {
+    when: has('40402', '40403'),
+    kind: 'undecided',
+    say: ({ host, code }) => `${host} answered ${code}, whose meaning is not documented: it may or may not be deleted.`,
+  },
+  {
+    when: has('20000'),
+    kind: 'undecided',
+    say: ({ host }) => `${host} answered 20000, but not all of status, code, message and data say success.`,
+  },
+  {
+    when: status(300, 399),
+    kind: 'stop',
+    code: 'redirect',
+    say: (facts) => `${facts.host} answered with a redirect (${facts.status}), which is not followed: ${BASE}`,
+  },
+  {
+    when: (facts) => facts.status === 401 || facts.status === 403,
+    kind: 'stop',
+    say: (facts) => `${facts.host} does not allow the deletion (${facts.status}): ${TOKEN}`,
+  },
+  {
+    when: (facts) => status(404, 405)(facts) || status(410)(facts),
+    kind: 'stop',
+    say: (facts) => `${facts.host} knows no deletion under base_url (${facts.status}): ${BASE}`,
+  },
+  {
+    when: status(407),
+    kind: 'stop',
+    say: () => 'The proxy wants a user name and a password (407): nothing more is sent. Put them into HTTPS_PROXY.',
+  },
+  { when: status(500, 599), kind: 'retry', say: (facts) => `${facts.host} answered ${facts.status}.` },
+  {
+    when: (facts) => status(408)(facts) || status(409)(facts) || status(423, 425)(facts) || status(499)(facts),
+    kind: 'retry',
+    say: (facts) => `${facts.host} answered ${facts.status}.`,
+  },
+  {
+    when: ({ code }) => code !== undefined,
+    kind: 'undecided',
+    say: (facts) =>
+      `${facts.host} answered ${facts.status} with a code that is not known: it may or may not be deleted.`,
+  },
+  {
+    when: status(200, 299),
+    kind: 'retry',
+    code: 'odd_body',
+    say: (facts) => `${facts.host} answered ${facts.status} with something that is no answer to a deletion.`,
+  },
+  {
+    when: () => true,
+    kind: 'undecided',
+    say: (facts) => `${facts.host} answered ${facts.status}: it may or may not be deleted.`,
+  },
+];
+
+const CODE = /^\d{3,8}$/;
+
+/** Reads the envelope of an answer; anything that is none has no code. */
+export function deletionFacts(httpStatus: number, text: string, host: string): DeletionFacts {
+  const { status: own, code, message, data } = parsedObject(text);
+  const shown = typeof code === 'number' ? String(code) : code;
+  return {
+    status: httpStatus,
+    code: typeof shown === 'string' ? (CODE.test(shown) ? shown : 'odd_code') : undefined,
+    allFour: own === true && code === '20000' && message === 'OK' && data === true,
+    claimsSuccess: own === true,
+    host,
+  };
+}
+
+export const deletionRowFor = (facts: DeletionFacts): DeletionRow =>
+  DELETION_OUTCOMES.find(({ when }) => when(facts)) ?? DELETION_OUTCOMES[DELETION_OUTCOMES.length - 1];
+
+function parsedObject(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}

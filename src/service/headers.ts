@@ -1,0 +1,81 @@
+import type { AnswerHeaders } from './transport.ts';
+
+/** What an answer's headers say about the quota; instants in ms since 1970. Nonsense reads as absent. */
+export interface LimitHeaders {
+  readonly remaining: number | undefined;
+  readonly resetAt: number | undefined;
+  /** From `Retry-After`, already an instant. */
+  readonly retryAt: number | undefined;
+}
+
+const HOUR_MS = 3_600_000;
+const LENIENCY_MS = 300_000;
+const PREFIXES = ['x-rate-limit-', 'x-ratelimit-'] as const;
+/** Seconds until the year 2286 have at most 10 digits, milliseconds since 2001 at least 12. */
+const FIRST_MS = 100_000_000_000;
+/** The longest cycle that is known is a month; what lies further ahead is nonsense. */
+const FURTHEST_MS = 32 * 24 * HOUR_MS;
+
+/** Reads the limit headers in both spellings, in seconds or milliseconds. A reset not after `now` reads as absent. */
+export function readLimits(headers: AnswerHeaders, now: number): LimitHeaders {
+  const serverTime = readDate(headers);
+  return {
+    remaining: firstOf(headers, 'remaining', wholeNumber),
+    resetAt: firstOf(headers, 'reset', (text) => onOurClock(instantOf(text), now, serverTime)),
+    retryAt: laterThan(now, retryAtOf(oneOf(headers['retry-after']), now)),
+  };
+}
+
+/** The `Date` header in ms. */
+export function readDate(headers: AnswerHeaders): number | undefined {
+  const ms = Date.parse(oneOf(headers.date) ?? '');
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+export const oneOf = (value: string | readonly string[] | undefined): string | undefined =>
+  typeof value === 'string' ? value : value?.[0];
+
+function firstOf<T>(headers: AnswerHeaders, name: string, read: (text: string) => T | undefined): T | undefined {
+  for (const prefix of PREFIXES) {
+    const value = headers[`${prefix}${name}`];
+    // A header that came twice is one text with a comma.
+    for (const text of (typeof value === 'string' ? [value] : (value ?? [])).flatMap((all) => all.split(','))) {
+      const found = read(text.trim());
+      if (found !== undefined) return found;
+    }
+  }
+  return undefined;
+}
+
+function wholeNumber(text: string): number | undefined {
+  if (!/^\d{1,15}$/.test(text)) return undefined;
+  return Number(text);
+}
+
+function instantOf(text: string): number | undefined {
+  if (!/^\d{9,15}(\.\d+)?$/.test(text)) return undefined;
+  const number = Number(text);
+  const ms = number < FIRST_MS ? number * 1_000 : number;
+  return Math.round(ms);
+}
+
+/**
+ * The reset is an instant of the service's clock. Where ours makes no sense of it (gone by already, or further away than
+ * any hourly limit's) and the service's own `Date` does, the distance from there counts.
+ */
+function onOurClock(reset: number | undefined, now: number, serverTime: number | undefined): number | undefined {
+  if (reset === undefined) return undefined;
+  const isNear = (distance: number) => distance > 0 && distance <= HOUR_MS + LENIENCY_MS;
+  if (isNear(reset - now) || serverTime === undefined || !isNear(reset - serverTime)) return laterThan(now, reset);
+  return now + (reset - serverTime);
+}
+
+function retryAtOf(text: string | undefined, now: number): number | undefined {
+  if (text === undefined) return undefined;
+  if (/^\d{1,9}$/.test(text.trim())) return now + Number(text) * 1_000;
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+const laterThan = (now: number, at: number | undefined): number | undefined =>
+  at !== undefined && at > now && at <= now + FURTHEST_MS ? at : undefined;

@@ -1,0 +1,53 @@
+import { addDays, type Day, dayAt, daysBetween, isDay } from '../base/days.ts';
+import { EVENT_KINDS } from './data/event-name.ts';
+import type { NameFilter, Question } from './data/question.ts';
+import type { Scenario } from './scenario.ts';
+import { isObject } from './shape.ts';
+
+/** An export body, checked: the days as asked, and the question they come to. */
+export interface Ask {
+  readonly from: Day;
+  readonly to: Day;
+  readonly question: Question;
+}
+
+export type ExportError = 'invalid_parameter' | 'exceed_date_range_limit';
+
+const CONDITIONS = ['all', 'include', 'exclude'] as const;
+
+/** Reads an export body as the service would, or says why it is refused. */
+export function readAsk(body: unknown, scenario: Scenario, now: number): Ask | ExportError {
+  if (!isObject(body)) return 'invalid_parameter';
+  const events = readFilter(body.events, body.events_condition_type, true);
+  const properties = readFilter(body.properties, body.properties_condition_type, false);
+  const today = dayAt(now, scenario.days.zone_hours);
+  const dates = readDates(body, scenario, today);
+  if (events === undefined || properties === undefined || dates === undefined) return 'invalid_parameter';
+  if (scenario.answers.known_events_only && !areKnown(events)) return 'invalid_parameter';
+  if (dates.from < addDays(today, -scenario.days.history_days)) return 'exceed_date_range_limit';
+  const last = scenario.days.to_date_inclusive ? dates.to : addDays(dates.to, -1);
+  return { ...dates, question: { from: dates.from, last, events, properties, now } };
+}
+
+export const daysAsked = (ask: Ask): number => daysBetween(ask.from, ask.to) + 1;
+
+function readFilter(names: unknown, condition: unknown, isRequired: boolean): NameFilter | undefined {
+  const known = CONDITIONS.find((one) => one === (condition ?? (isRequired ? undefined : 'all')));
+  if (known === undefined) return undefined;
+  const list: unknown = names ?? [];
+  if (!Array.isArray(list) || !list.every((name) => typeof name === 'string')) return undefined;
+  return { condition: known, names: new Set(list) };
+}
+
+function readDates(body: Record<string, unknown>, scenario: Scenario, today: Day): { from: Day; to: Day } | undefined {
+  const from = body.from_date;
+  if (typeof from !== 'string' || !isDay(from)) return undefined;
+  const omitted = scenario.days.to_date_omitted === 'today' && from <= today ? today : from;
+  const to = body.to_date ?? omitted;
+  if (typeof to !== 'string' || !isDay(to) || to < from) return undefined;
+  return scenario.days.future === 'error' && to > today ? undefined : { from, to };
+}
+
+function areKnown(filter: NameFilter): boolean {
+  return [...filter.names].every((name) => EVENT_KINDS.some((kind) => kind.name === name));
+}

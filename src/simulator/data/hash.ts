@@ -1,0 +1,28 @@
+/** A 32-bit mix of two numbers; for a fixed `a` no two `b` share a result. */
+export function mix(a: number, b: number): number {
+  let h = Math.imul((a ^ ((b + 0x9e3779b9) | 0)) | 0, 0x85ebca6b);
+  h ^= h >>> 13;
+  h = Math.imul(h, 0xc2b2ae35);
+  h ^= h >>> 16;
+  h = Math.imul(h, 0x27d4eb2f);
+  return (h ^ (h >>> 15)) >>> 0;
+}
+
+/** FNV-1a over UTF-16 code units. */
+export function hashText(text: string): number {
+  let h = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 0x01000193);
+  return h >>> 0;
+}
+
+const TWO_32 = 2 ** 32;
+
+/** True for about `share` of all hashes; the same hash is always judged the same. */
+export const within = (hash: number, share: number): boolean => share > 0 && hash < share * TWO_32;
+
+/** A hash as a number in [0, 1). */
+export const unit = (hash: number): number => hash / TWO_32;
+
+const HEX = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'));
+
+export const hex8 = (h: number): string => HEX[h >>> 24] + HEX[(h >>> 16) & 255] + HEX[(h >>> 8) & 255] + HEX[h & 255];

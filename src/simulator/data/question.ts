@@ -1,0 +1,143 @@
+import { type Day, daysOf } from '../../base/days.ts';
+import type { Column } from './column.ts';
+import { emptyRow, loadEvent, type Row } from './event.ts';
+import { EVENT_KINDS, ITEM_EVENTS, UNNAMED } from './event-name.ts';
+import { mix, within } from './hash.ts';
+import { type DayPlan, daysTouching, instantOf, MS_PER_DAY, planDay, type World } from './world.ts';
+
+/** A filter by names: `all`, only these, or all but these. */
+export interface NameFilter {
+  readonly condition: 'all' | 'include' | 'exclude';
+  readonly names: ReadonlySet<string>;
+}
+
+export const EVERYTHING: NameFilter = { condition: 'all', names: new Set() };
+
+/** What rows are asked for: days by the service's own count, both included, as they stand at `now` (ms UTC). */
+export interface Question {
+  readonly from: Day;
+  readonly last: Day;
+  readonly events: NameFilter;
+  readonly properties: NameFilter;
+  readonly now: number;
+}
+
+const allows = (filter: NameFilter, name: string): boolean =>
+  filter.condition === 'all' || filter.names.size === 0 || filter.names.has(name) === (filter.condition === 'include');
+
+/** A row without a name is compared with nothing, as in SQL: only an unfiltered export has it. */
+const isFiltered = (filter: NameFilter): boolean => filter.condition !== 'all' && filter.names.size > 0;
+
+function selectedKinds(filter: NameFilter): number {
+  return EVENT_KINDS.reduce((mask, kind, i) => (allows(filter, kind.name) ? mask | (1 << i) : mask), 0);
+}
+
+/** The rows of a question, in the scenario's order. The same object is yielded again and again. */
+export function* rowsOf(world: World, question: Question): Generator<Row, void, undefined> {
+  const { order } = world.scenario.rows;
+  const days = plansOf(world, question);
+  if (order === 'reverse') days.reverse();
+  const passes = order === 'items_apart' ? 5 : 1;
+  for (let pass = 0; pass < passes; pass++) {
+    for (const plan of days)
+      yield* order === 'items_apart' ? itemPass(world, question, plan, pass) : allItems(world, question, plan);
+  }
+}
+
+/** The days that may hold rows of a question; none where the question has no day at all. */
+export function plansOf(world: World, question: Question): DayPlan[] {
+  if (question.last < question.from) return [];
+  const [first, last] = daysTouching(world.scenario, question.from, question.last);
+  return daysOf(first, last).map((day) => planDay(world, day));
+}
+
+function* allItems(world: World, question: Question, plan: DayPlan): Generator<Row, void, undefined> {
+  for (const row of eventsOf(world, question, plan)) {
+    for (row.item = 0; row.item < row.items; row.item++) {
+      yield row;
+      if (isRepeated(world, row)) yield row;
+    }
+  }
+}
+
+function* itemPass(world: World, question: Question, plan: DayPlan, item: number): Generator<Row, void, undefined> {
+  for (const row of eventsOf(world, question, plan)) {
+    if (item >= row.items) continue;
+    row.item = item;
+    yield row;
+    if (isRepeated(world, row)) yield row;
+  }
+}
+
+const isRepeated = (world: World, row: Row): boolean =>
+  world.scenario.ids.repeat_share > 0 && within(mix(row.hash, 30 + row.item), world.scenario.ids.repeat_share);
+
+/** The events of one day that the question selects, each with its first item. */
+export function* eventsOf(world: World, question: Question, plan: DayPlan): Generator<Row, void, undefined> {
+  const row = emptyRow(plan);
+  const kinds = selectedKinds(question.events);
+  const unnamed = !isFiltered(question.events);
+  const isDated = dateTest(world, question);
+  const indexAt = orderOf(world, plan);
+  for (let i = 0; i < plan.events; i++) {
+    if (!loadEvent(row, world, plan, indexAt(i), question.now)) continue;
+    if (row.kind === UNNAMED ? !unnamed : (kinds & (1 << row.kind)) === 0) continue;
+    if (isDated(row)) yield row;
+  }
+}
+
+function dateTest(world: World, question: Question): (row: Row) => boolean {
+  const from = instantOf(world.scenario, question.from);
+  const to = instantOf(world.scenario, question.last) + MS_PER_DAY;
+  const on = world.scenario.days.selects_on;
+  if (on === 'server') return () => true;
+  if (on === 'correction') return (row) => row.correction >= from && row.correction < to;
+  return (row) => row.occurred >= from && row.occurred < to;
+}
+
+function orderOf(world: World, plan: DayPlan): (i: number) => number {
+  const count = plan.events;
+  const { order } = world.scenario.rows;
+  if (order === 'reverse') return (i) => count - 1 - i;
+  if (order !== 'shuffled') return (i) => i;
+  let step = 1 + Math.floor(count * 0.618);
+  while (gcd(step, count) !== 1) step++;
+  return (i) => (i * step + 7) % count;
+}
+
+const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b));
+
+/** The text of a cell; empty where the row has no such value. */
+export function cellOf(column: Column, row: Row, world: World): string {
+  return isCarriedBy(column, row) ? drawn(column, row, world) : '';
+}
+
+/** True where an event of the row's kind may have the column. */
+export function isCarriedBy(column: Column, row: Row): boolean {
+  if (column.isSystem) return true;
+  return row.kind === UNNAMED ? column.grain === 'event' : (column.events & (1 << row.kind)) !== 0;
+}
+
+/** The text of a cell that the row may have. */
+export function drawn(column: Column, row: Row, world: World): string {
+  if (column.isSystem) return column.text(row, mix(row.hash, column.salt), world);
+  const base = mix(row.cells, column.salt);
+  const h = column.grain === 'item' ? mix(base, row.item) : base;
+  return (h & 0xff) < column.fill ? column.text(row, h, world) : '';
+}
+
+/** True where a column may have a value on a day, as far as the day alone decides. */
+export function isKnownOn(column: Column, plan: DayPlan): boolean {
+  return column.onDay ? column.onDay(plan.day) : mix(plan.hash, column.salt) % 256 < column.days;
+}
+
+/** The columns a question may return at all: system columns, and what its properties filter leaves. */
+export function askedColumns(world: World, question: Question): Column[] {
+  return world.columns.filter((column) => column.isSystem || allows(question.properties, column.name));
+}
+
+/** Can such an event carry it? A quick test, before any row is made. */
+export function mayCarry(column: Column, question: Question): boolean {
+  const kinds = selectedKinds(question.events);
+  return (column.events & kinds) !== 0 && (column.grain === 'event' || (kinds & ITEM_EVENTS) !== 0);
+}

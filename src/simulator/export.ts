@@ -1,0 +1,81 @@
+import { type Ask, daysAsked, readAsk } from './ask.ts';
+import { countRows } from './data/csv.ts';
+import { type Exchange, fail, isJson } from './exchange.ts';
+import { sendExport } from './export-body.ts';
+import { failByFault } from './fault-answer.ts';
+import { limitHeaders, type Standing } from './limit.ts';
+
+/** Serves one export: token, service, quota, body, fault, data, in that order. */
+export async function serveExport(exchange: Exchange): Promise<void> {
+  const { service, res, seen } = exchange;
+  const { answers } = service.scenario;
+  if (exchange.req.headers.authorization !== `Bearer ${service.tokens.export}`) {
+    return fail(exchange, 401, 'unauthorized_token', limitsOf(exchange));
+  }
+  const isKnown = seen.query.service_id === service.serviceId;
+  if (!isKnown && answers.unknown_service === '401')
+    return fail(exchange, 401, 'unauthorized_token', limitsOf(exchange));
+  if (!isKnown && (answers.unknown_service === '400' || seen.query.service_id === undefined)) {
+    return fail(exchange, 400, 'invalid_parameter', limitsOf(exchange));
+  }
+  if (refuseOverLimit(exchange)) return;
+  service.runningExports++;
+  res.once('close', () => service.runningExports--);
+  await serveCounted(exchange, isKnown);
+}
+
+/** An export that is within the limits; where failed ones do not count, they give their place back. */
+async function serveCounted(exchange: Exchange, isKnown: boolean): Promise<void> {
+  const { service, seen } = exchange;
+  const ask = isJson(exchange) ? readAsk(seen.body, service.scenario, service.clock.now()) : 'invalid_parameter';
+  if (typeof ask === 'string') {
+    if (!service.scenario.limits.failed_exports_count) service.exportWindow.giveBack();
+    return fail(exchange, 400, ask, limitsOf(exchange));
+  }
+  const fault = service.rules.next({ operation: 'export', ...ask, days: daysAsked(ask), isFiltered: isFiltered(ask) });
+  seen.fault = fault?.kind;
+  const limits = limitsOf(exchange);
+  if (fault && (await failByFault(exchange, fault, limits))) return;
+  if (isTooBig(exchange, ask)) return fail(exchange, service.scenario.too_big.status, 'query_error', limits);
+  await sendExport(exchange, ask, { fault, limits, isEmpty: !isKnown });
+}
+
+const isFiltered = (ask: Ask): boolean => ask.question.events.condition !== 'all' && ask.question.events.names.size > 0;
+
+function isTooBig({ service }: Exchange, ask: Ask): boolean {
+  const rule = service.scenario.too_big;
+  if (rule.most_rows !== undefined && countRows(service.world, ask.question, rule.most_rows) > rule.most_rows)
+    return true;
+  if (rule.unless_events && isFiltered(ask)) return false;
+  if (rule.longest_days !== undefined && daysAsked(ask) > rule.longest_days) return true;
+  return rule.days.some((day) => day >= ask.question.from && day <= ask.question.last);
+}
+
+function refuseOverLimit(exchange: Exchange): boolean {
+  const { service } = exchange;
+  const { limits } = service.scenario;
+  const now = service.clock.now();
+  const hourly = standingOf(exchange);
+  const isCrowded = service.runningExports >= limits.concurrent_exports;
+  if (!hourly.isOver && !isCrowded) {
+    service.exportWindow.take(now);
+    return false;
+  }
+  exchange.seen.outcome = hourly.isOver ? 'hourly_limit' : 'concurrent_limit';
+  const shown = !hourly.isOver && limits.concurrent_remaining === 'zero' ? { ...hourly, remaining: 0 } : hourly;
+  const retryAfter = limits.retry_after && { 'Retry-After': String(Math.ceil((shown.resetAt - now) / 1_000)) };
+  fail(exchange, 429, 'too_many_api_requests', { ...limitHeaders(limits, 'export', shown, now), ...retryAfter });
+  return true;
+}
+
+function standingOf({ service }: Exchange): Standing {
+  const { limits } = service.scenario;
+  return service.exportWindow.standing(limits.window, limits.exports_per_hour, service.clock.now());
+}
+
+/** The limit headers of an answer that is no 429. */
+function limitsOf(exchange: Exchange): Record<string, string> {
+  const { limits } = exchange.service.scenario;
+  if (limits.headers_on === '429') return {};
+  return limitHeaders(limits, 'export', standingOf(exchange), exchange.service.clock.now());
+}

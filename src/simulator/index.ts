@@ -1,0 +1,101 @@
+import type { Clock } from '../base/clock.ts';
+import type { Day } from '../base/days.ts';
+import { countRows, type TrueRow, truthOf } from './data/csv.ts';
+import { EVERYTHING, type NameFilter, type Question } from './data/question.ts';
+import { Journal, type SeenDeletion, type SeenRequest } from './journal.ts';
+import { parseScenario, patchScenario, type Scenario, type ScenarioPatch } from './scenario.ts';
+import type { ServedFiles } from './serve-file.ts';
+import { listen } from './server.ts';
+import { Service, type Tokens } from './service.ts';
+
+export type { TrueRow } from './data/csv.ts';
+export { EVENT_KINDS } from './data/event-name.ts';
+export type { SeenDeletion, SeenRequest } from './journal.ts';
+export { parseScenario, type Scenario, type ScenarioPatch } from './scenario.ts';
+
+export interface SimulatorOptions {
+  /** 0, the default: a free one. */
+  readonly port?: number;
+  /** `127.0.0.1` (default) or `::1`; anything else is refused. */
+  readonly host?: string;
+  readonly seed: number | string;
+  readonly scenario?: Scenario;
+  readonly clock: Clock;
+  readonly tokens: Tokens;
+  readonly serviceId: string;
+  /** Events a day, about; in place of the scenario's `rows.per_day`. */
+  readonly rowsPerDay?: number;
+  readonly latencyMs?: number;
+  /** Prepared exports, sent as they are in place of generated rows. */
+  readonly files?: ServedFiles;
+  /** How many of the last requests `requests()` keeps; 20,000 by default. */
+  readonly mostRequests?: number;
+}
+
+/** Days of a truth, both included whatever the scenario's end-day rule, and what is left of it. */
+export interface TruthRange {
+  readonly from: Day;
+  readonly to: Day;
+}
+
+export interface TruthFilter {
+  readonly events?: NameFilter;
+  /** As the service stood, or will stand, at this instant (ms UTC); now by default. */
+  readonly at?: number;
+}
+
+export interface Simulator {
+  readonly url: string;
+  readonly port: number;
+  close(): Promise<void>;
+  /** Every request seen, oldest first. */
+  requests(): readonly SeenRequest[];
+  /** Every external id received. */
+  deletions(): readonly SeenDeletion[];
+  /** The rows there are, one at a time, with the raw text of every cell that has one. */
+  truth(days: Day | TruthRange, filter?: TruthFilter): Iterable<TrueRow>;
+  countRows(days: Day | TruthRange, filter?: TruthFilter): number;
+  /** Replaces keys of the scenario, section by section; new `faults` replace all and count requests anew. */
+  setScenario(patch: ScenarioPatch): void;
+  /** Reissues tokens: the old ones no longer work. */
+  setTokens(tokens: Partial<Tokens>): void;
+  readonly scenario: Scenario;
+}
+
+/** Starts the embedded service on loopback. */
+export async function startSimulator(options: SimulatorOptions): Promise<Simulator> {
+  const service = createService(options);
+  const { url, port, close } = await listen(service, options.port ?? 0, options.host);
+  const question = (days: Day | TruthRange, filter: TruthFilter = {}): Question => ({
+    from: typeof days === 'string' ? days : days.from,
+    last: typeof days === 'string' ? days : days.to,
+    events: filter.events ?? EVERYTHING,
+    properties: EVERYTHING,
+    now: filter.at ?? service.clock.now(),
+  });
+  return {
+    url,
+    port,
+    close,
+    requests: () => service.journal.requests(),
+    deletions: () => service.journal.deletions(),
+    truth: (days, filter) => ({ [Symbol.iterator]: () => truthOf(service.world, question(days, filter)) }),
+    countRows: (days, filter) => countRows(service.world, question(days, filter), Number.POSITIVE_INFINITY),
+    setScenario: (patch) => service.setScenario(patchScenario(service.scenario, patch), patch.faults !== undefined),
+    setTokens: (tokens) => {
+      service.tokens = { ...service.tokens, ...tokens };
+    },
+    get scenario() {
+      return service.scenario;
+    },
+  };
+}
+
+function createService(options: SimulatorOptions): Service {
+  const given = options.scenario ?? parseScenario({});
+  const scenario =
+    options.rowsPerDay === undefined ? given : patchScenario(given, { rows: { per_day: options.rowsPerDay } });
+  const { clock, serviceId, seed, tokens, files } = options;
+  const journal = new Journal(options.mostRequests ?? 20_000);
+  return new Service({ clock, serviceId, seed, tokens, scenario, journal, files, latencyMs: options.latencyMs ?? 0 });
+}

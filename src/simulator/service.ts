@@ -1,0 +1,51 @@
+import type { Clock } from '../base/clock.ts';
+import { createWorld, type World } from './data/world.ts';
+import type { Journal } from './journal.ts';
+import { RequestWindow } from './limit.ts';
+import { FaultRules } from './rule.ts';
+import type { Scenario } from './scenario.ts';
+import type { ServedFiles } from './serve-file.ts';
+
+export interface Tokens {
+  readonly export: string;
+  readonly import: string;
+}
+
+/** The service behind the HTTP: what it knows, counts and remembers. */
+export class Service {
+  readonly clock: Clock;
+  readonly serviceId: string;
+  readonly journal: Journal;
+  readonly latencyMs: number;
+  readonly files: ServedFiles | undefined;
+  readonly seed: number | string;
+  readonly forgotten = new Set<number>();
+  readonly exportWindow = new RequestWindow(3_600_000);
+  readonly deleteWindow = new RequestWindow(60_000);
+  runningExports = 0;
+  tokens: Tokens;
+  scenario: Scenario;
+  world: World;
+  rules: FaultRules;
+
+  constructor(
+    parts: Pick<Service, 'clock' | 'serviceId' | 'journal' | 'latencyMs' | 'files' | 'seed' | 'tokens' | 'scenario'>,
+  ) {
+    this.clock = parts.clock;
+    this.serviceId = parts.serviceId;
+    this.journal = parts.journal;
+    this.latencyMs = parts.latencyMs;
+    this.files = parts.files;
+    this.seed = parts.seed;
+    this.tokens = parts.tokens;
+    this.scenario = parts.scenario;
+    this.world = createWorld(this);
+    this.rules = new FaultRules(parts.scenario.faults, this.world.seed);
+  }
+
+  setScenario(scenario: Scenario, hasNewFaults: boolean): void {
+    this.scenario = scenario;
+    this.world = createWorld(this);
+    if (hasNewFaults) this.rules = new FaultRules(scenario.faults, this.world.seed);
+  }
+}

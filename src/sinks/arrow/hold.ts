@@ -1,0 +1,47 @@
+import { copyFile, link, mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { codeOf } from '../../base/errors.ts';
+import type { SpoolFile, Window } from '../../extract/window.ts';
+
+/** Keeps the files of windows after those who made them have let go: on disk, as second names of the same bytes. */
+export class Hold {
+  readonly folder: string;
+  #files = 0;
+
+  constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  /** A window over files that stay until `release`. */
+  async keep(window: Window): Promise<Window> {
+    const files: SpoolFile[] = [];
+    for (const file of window.files) {
+      const path = join(this.folder, `${++this.#files}.csv`);
+      await secondName(file.path, path);
+      files.push({ ...file, path });
+    }
+    return { ...window, files };
+  }
+
+  async drop(window: Window): Promise<void> {
+    for (const { path } of window.files) await rm(path, { force: true });
+  }
+
+  async release(): Promise<void> {
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** A fresh folder for the owner alone. */
+export async function openHold(parent: string): Promise<Hold> {
+  return new Hold(await mkdtemp(join(parent, 'dfinery-arrow-')));
+}
+
+async function secondName(from: string, to: string): Promise<void> {
+  try {
+    await link(from, to);
+  } catch (error) {
+    if (!['EXDEV', 'EPERM', 'ENOTSUP', 'EMLINK'].includes(codeOf(error) ?? '')) throw error;
+    await copyFile(from, to);
+  }
+}

@@ -1,0 +1,192 @@
+import { join } from 'node:path';
+import type { Writable } from 'node:stream';
+import manifest from '../../../package.json' with { type: 'json' };
+import type { Clock } from '../../base/clock.ts';
+import { codeOf, configFailure, Failure, messageOf, transientFailure } from '../../base/errors.ts';
+import type { Logger } from '../../base/log.ts';
+import type { SchemaMode } from '../../config/source.ts';
+import type { Window } from '../../extract/window.ts';
+import type { ColumnType } from '../../types/type.ts';
+import { Zone } from '../../types/zone.ts';
+import { isTyped } from '../duckdb/alter.ts';
+import { arrivalsOf } from '../duckdb/arrivals.ts';
+import { FIRST_COLUMNS, type StoredColumn } from '../duckdb/columns.ts';
+import { type Engine, openEngine } from '../duckdb/engine.ts';
+import { engineFailure } from '../duckdb/faults.ts';
+import { planColumns, type Rules } from '../duckdb/plan.ts';
+import type { Load } from '../duckdb/source.ts';
+import { tellOf } from '../duckdb/tell.ts';
+import { Batches } from './batches.ts';
+import { type Hold, openHold } from './hold.ts';
+import { IpcStream, isReaderGone, type Outlet, outletTo, outletToFile } from './outlet.ts';
+import { rememberSent, windowQuery } from './rows.ts';
+import { streamSchema } from './schema.ts';
+
+export interface ArrowOptions {
+  /** A file's path, or a stream that stays open. */
+  readonly out: string | Writable;
+  /** Zone of datetimes without one. */
+  readonly timezone: string | undefined;
+  /** By source name; beats what the data says. */
+  readonly columnTypes: ReadonlyMap<string, ColumnType>;
+  readonly schemaMode: SchemaMode;
+  /** Types of a pinned schema, by source name: the stream then begins with the first window. */
+  readonly pinned?: ReadonlyMap<string, ColumnType> | undefined;
+  /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
+  readonly memoryLimit: string | undefined;
+  /** Where windows wait while the later ones are scanned. */
+  readonly spoolDir: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** What DuckDB may read ahead of the stream. */
+const AHEAD = '16MB';
+
+export interface ArrowResult {
+  readonly rows: number;
+  readonly windows: number;
+  /** Names in the stream, our own left out. */
+  readonly columns: readonly string[];
+  /** Cells in `_rescued`, by source column name. */
+  readonly rescued: ReadonlyMap<string, number>;
+  /** True when the reader went away before the end: nobody's fault. */
+  readonly readerLeft: boolean;
+}
+
+/**
+ * Writes windows as one Arrow IPC stream. Its schema is the pinned one, else that of all windows, which are then held
+ * on disk until the last has come (S31). Throws Failure; a file that was begun is then not there.
+ */
+export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowOptions): Promise<ArrowResult> {
+  const hold = await openHold(options.spoolDir);
+  const outlet = typeof options.out === 'string' ? outletToFile(options.out) : outletTo(options.out);
+  let engine: Engine | undefined;
+  try {
+    engine = await openEngine({ ...options, file: join(hold.folder, 'work'), lockWaitMs: 0 });
+    await engine.run('SET preserve_insertion_order = true');
+    await engine.run(`SET streaming_buffer_size = '${AHEAD}'`);
+    const result = await new ArrowRun(engine, hold, outlet, options).run(windows);
+    await outlet.end();
+    return result;
+  } catch (error) {
+    await outlet.drop();
+    options.signal.throwIfAborted();
+    throw failureOf(error, options.out);
+  } finally {
+    await engine?.close();
+    await hold.release();
+  }
+}
+
+function failureOf(error: unknown, out: string | Writable): unknown {
+  if (error instanceof Failure) return error;
+  const name = typeof out === 'string' ? out : 'the Arrow stream';
+  const code = codeOf(error);
+  if (code === 'ENOSPC' || code === 'EDQUOT') {
+    return transientFailure(`the disk of ${name} is full (${code}): free space and run again.`, { cause: error });
+  }
+  if (code !== undefined) return configFailure(`${name} cannot be written: ${messageOf(error)}.`, { cause: error });
+  return engineFailure(error, name);
+}
+
+/** One stream under way. */
+class ArrowRun {
+  readonly #engine: Engine;
+  readonly #hold: Hold;
+  readonly #outlet: Outlet;
+  readonly #options: ArrowOptions;
+  readonly #zone: Zone | undefined;
+  readonly #rules: Rules;
+  #columns: readonly StoredColumn[] = FIRST_COLUMNS;
+  #stream: IpcStream | undefined;
+  #batches: Batches | undefined;
+  #windows = 0;
+  #overlaps = false;
+  #readerLeft = false;
+
+  constructor(engine: Engine, hold: Hold, outlet: Outlet, options: ArrowOptions) {
+    this.#engine = engine;
+    this.#hold = hold;
+    this.#outlet = outlet;
+    this.#options = options;
+    this.#zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
+    const { columnTypes, pinned, schemaMode } = options;
+    // A stream that has begun cannot change: what a pinned schema does not know is rescued, unless it is to fail.
+    const mode = pinned !== undefined && schemaMode === 'evolve' ? 'freeze' : schemaMode;
+    this.#rules = { zoned: this.#zone !== undefined, columnTypes, pinned, mode };
+  }
+
+  async run(windows: AsyncIterable<Window>): Promise<ArrowResult> {
+    const stop = () => this.#engine.interrupt();
+    this.#options.signal.addEventListener('abort', stop);
+    try {
+      if (this.#options.pinned === undefined) await this.#afterAll(windows);
+      else await this.#oneByOne(windows);
+      await this.#batches?.end();
+    } catch (error) {
+      if (!isReaderGone(error)) throw error;
+      this.#readerLeft = true;
+    } finally {
+      this.#stream?.release();
+      this.#options.signal.removeEventListener('abort', stop);
+    }
+    const batches = this.#batches;
+    return {
+      rows: batches?.rows ?? 0,
+      windows: this.#windows,
+      columns: this.#columns.filter(isTyped).map(({ name }) => name),
+      rescued: batches?.rescued ?? new Map(),
+      readerLeft: this.#readerLeft,
+    };
+  }
+
+  async #oneByOne(windows: AsyncIterable<Window>): Promise<void> {
+    this.#columns = planColumns(FIRST_COLUMNS, new Map(), this.#rules, true);
+    this.#begin();
+    for await (const window of windows) await this.#send(window);
+  }
+
+  async #afterAll(windows: AsyncIterable<Window>): Promise<void> {
+    const kept: Window[] = [];
+    for await (const window of windows) {
+      const plan = planColumns(this.#columns, arrivalsOf(window.files).columns, this.#rules, kept.length === 0);
+      tellOf(this.#options.logger, kept.length === 0 ? [] : plan, new Map());
+      this.#columns = plan;
+      kept.push(await this.#hold.keep(window));
+    }
+    this.#begin();
+    for (const window of kept) {
+      await this.#send(window);
+      await this.#hold.drop(window);
+    }
+  }
+
+  #begin(): void {
+    const columns = this.#columns.filter(isTyped);
+    const schema = streamSchema(columns, this.#zone !== undefined, manifest.version);
+    this.#stream = new IpcStream(this.#outlet.stream, schema.schema);
+    this.#batches = new Batches(schema, this.#stream);
+  }
+
+  async #send(window: Window): Promise<void> {
+    const { signal } = this.#options;
+    signal.throwIfAborted();
+    const arrivals = arrivalsOf(window.files);
+    const plan = planColumns(this.#columns, arrivals.columns, this.#rules, false);
+    const number = ++this.#windows;
+    const load: Load = { window, number, arrivals, plan: new Map(plan.map((c) => [c.key, c])), zone: this.#zone };
+    const longestRow = Math.max(1, ...window.files.map((file) => file.longestRow));
+    const query = await windowQuery(this.#engine, load, this.#overlaps);
+    for await (const chunk of this.#engine.chunks(query.sql)) {
+      signal.throwIfAborted();
+      await this.#batches?.add(chunk, longestRow);
+    }
+    signal.throwIfAborted();
+    await query.done();
+    const { to, covers_to } = window.receipt;
+    this.#overlaps = covers_to === null || to > covers_to;
+    if (this.#overlaps) await rememberSent(this.#engine, load);
+  }
+}

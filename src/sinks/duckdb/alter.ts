@@ -1,0 +1,136 @@
+import { configFailure, type Failure } from '../../base/errors.ts';
+import { fitsWholly } from '../../types/evidence.ts';
+import { TYPES, widenings } from '../../types/index.ts';
+import type { ColumnType } from '../../types/type.ts';
+import type { Zone } from '../../types/zone.ts';
+import { rescueKey } from './cells.ts';
+import type { StoredColumn } from './columns.ts';
+import type { Engine } from './engine.ts';
+import type { PlannedColumn } from './plan.ts';
+import { anyOf, identifier, jsonMember } from './sql.ts';
+import { widen } from './widen.ts';
+
+const REBUILT = '_dfinery_rebuilt';
+/** Measured: what adding a column costs for each column there is, against rewriting one cell of the table. */
+const ADD_COST = 120;
+
+/** A column of `events` that exists and changes its type. */
+export type Change = PlannedColumn & { readonly before: ColumnType; readonly type: ColumnType };
+/** Everything of `events` that comes from the export. */
+export type Typed = StoredColumn & { readonly type: ColumnType };
+
+export const isTyped = <C extends StoredColumn>(column: C): column is C & { type: ColumnType } => column.type !== null;
+
+/** The statement that makes a table for these columns, `events` or one to take its place. */
+export function createEvents(table: string, columns: readonly StoredColumn[], zoned: boolean): string {
+  const typed = columns.filter(isTyped).map((c) => `, ${identifier(c.name)} ${TYPES[c.type].duckdb(zoned)}`);
+  return `CREATE OR REPLACE TABLE ${table} (_key VARCHAR, _dfinery_window BIGINT, _rescued JSON${typed.join('')})`;
+}
+
+/** Adds and alters the columns of `events` as planned; first in the transaction (DuckDB refuses it after a DELETE). */
+export async function alterEvents(
+  engine: Engine,
+  plan: readonly PlannedColumn[],
+  zone: Zone | undefined,
+): Promise<void> {
+  const added = plan.filter((c) => c.before === null && c.type !== null);
+  const changed = plan.filter((c): c is Change => c.before !== null && c.type !== null && c.type !== c.before);
+  if (added.length + changed.length === 0) return;
+  const rows = Number((await engine.row('SELECT count(*) AS n FROM events')).n);
+  const isNarrowed = changed.some((column) => !isWidening(column, zone !== undefined));
+  if (rows > 0 && !isNarrowed && added.length * ADD_COST <= rows) {
+    return alterEach(engine, added.filter(isTyped), changed, zone);
+  }
+  await refuseIndexes(engine);
+  if (rows === 0) await engine.run(createEvents('events', plan, zone !== undefined));
+  else await rebuild(engine, plan.filter(isTyped), changed, zone);
+}
+
+/** A table that is made anew would lose its indexes without a word. */
+async function refuseIndexes(engine: Engine): Promise<void> {
+  const names = await indexNames(engine);
+  if (names.length > 0) throw indexFailure(engine, names);
+}
+
+/** Indexes that somebody made on `events`. */
+export async function indexNames(engine: Engine): Promise<string[]> {
+  const rows = await engine.rows(
+    `SELECT index_name AS name FROM duckdb_indexes()
+    WHERE database_name = current_database() AND table_name = 'events' ORDER BY 1`,
+  );
+  return rows.map((row) => String(row.name));
+}
+
+export function indexFailure(engine: Engine, names: readonly string[]): Failure {
+  const what = names.length === 0 ? 'a constraint' : `the index ${names.join(', ')}`;
+  return configFailure(
+    `${what} on "events" in ${engine.file} does not let this window in: drop it and run again. Nothing was changed.`,
+  );
+}
+
+async function alterEach(
+  engine: Engine,
+  added: readonly Typed[],
+  changed: readonly Change[],
+  zone: Zone | undefined,
+): Promise<void> {
+  for (const column of added) {
+    const type = TYPES[column.type].duckdb(zone !== undefined);
+    await engine.run(`ALTER TABLE events ADD COLUMN ${identifier(column.name)} ${type}`);
+  }
+  for (const column of changed) {
+    const type = TYPES[column.type].duckdb(zone !== undefined);
+    const using = valueAfter(column, zone);
+    await engine.run(`ALTER TABLE events ALTER ${identifier(column.name)} SET DATA TYPE ${type} USING (${using})`);
+  }
+}
+
+/**
+ * Writes the whole table anew: for many columns at once, since each ALTER costs as much as there are columns, and for
+ * narrowing, whose SQL `ALTER … USING` does not take.
+ */
+async function rebuild(
+  engine: Engine,
+  typed: readonly Typed[],
+  changed: readonly Change[],
+  zone: Zone | undefined,
+): Promise<void> {
+  const changes = new Map(changed.map((column) => [column.name, column]));
+  const old = typed.filter((column) => !('before' in column) || column.before !== null);
+  const into = ['_key', '_dfinery_window', '_rescued', ...old.map((c) => identifier(c.name))].join(', ');
+  const values = old.map((column) => {
+    const change = changes.get(column.name);
+    return change === undefined ? identifier(column.name) : valueAfter(change, zone);
+  });
+  await engine.run(createEvents(REBUILT, typed, zone !== undefined));
+  const select = ['_key', '_dfinery_window', rescuedAfter(changed, zone), ...values].join(', ');
+  await engine.run(`INSERT INTO ${REBUILT} (${into}) SELECT ${select} FROM events`);
+  await engine.run('DROP TABLE events');
+  await engine.run(`ALTER TABLE ${REBUILT} RENAME TO events`);
+}
+
+/** True when no value can be lost. What a fixed type narrows may not fit. */
+function isWidening({ before, type, storedEvidence }: Change, zoned: boolean): boolean {
+  return widenings(before).includes(type) && (type === 'string' || fitsWholly(storedEvidence, type, zoned));
+}
+
+/** The value of a changed column, from what the table has. */
+export function valueAfter(column: Change, zone: Zone | undefined): string {
+  const name = identifier(column.name);
+  if (isWidening(column, zone !== undefined)) return widen(name, column.before, column.type, zone);
+  return TYPES[column.type].sql(TYPES[column.before].sqlText(name, zone), zone);
+}
+
+/** `_rescued` with what the narrowed columns no longer hold. */
+export function rescuedAfter(changed: readonly Change[], zone: Zone | undefined): string {
+  const narrowed = changed.filter((column) => !isWidening(column, zone !== undefined));
+  if (narrowed.length === 0) return '_rescued';
+  const losses = narrowed.map((column) => {
+    const text = TYPES[column.before].sqlText(identifier(column.name), zone);
+    const condition = `NOT ${TYPES[column.type].sqlFits(text, zone)}`;
+    return { condition, member: jsonMember(rescueKey(column), text, condition) };
+  });
+  const kept = `nullif(substr(CAST(_rescued AS VARCHAR), 2, length(CAST(_rescued AS VARCHAR)) - 2), '')`;
+  const members = losses.map((loss) => loss.member).join(', ');
+  return `CASE WHEN ${anyOf(losses.map((l) => l.condition))} THEN '{' || concat_ws(',', ${kept}, ${members}) || '}' ELSE _rescued END`;
+}

@@ -1,0 +1,39 @@
+import { configFailure, messageOf } from '../../base/errors.ts';
+import { type EngineOptions, fileExists, openEngine } from './engine.ts';
+
+/** A small result as texts: what a person reads. */
+export interface QueryResult {
+  readonly header: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/**
+ * Runs queries on a file that is opened for reading alone, without access to any other file or address.
+ * Throws a configuration failure with DuckDB's own words when a query is wrong.
+ */
+export async function queryDuckDb(
+  options: Omit<EngineOptions, 'readOnly'>,
+  queries: readonly string[],
+): Promise<QueryResult[]> {
+  if (!fileExists(options.file)) throw configFailure(`${options.file} does not exist.`);
+  const engine = await openEngine({ ...options, readOnly: true });
+  try {
+    await engine.run('SET enable_external_access = false');
+    const results: QueryResult[] = [];
+    for (const sql of queries) {
+      const rows = await engine.rows(sql).catch((error: unknown) => {
+        throw configFailure(`The query is not usable: ${messageOf(error)}`, { cause: error });
+      });
+      results.push({ header: Object.keys(rows[0] ?? {}), rows: rows.map((row) => Object.values(row).map(textOf)) });
+    }
+    return results;
+  } finally {
+    await engine.close();
+  }
+}
+
+function textOf(value: unknown): string {
+  if (value === null || value === undefined) return '';
+  if (value instanceof Date) return value.toISOString().replace(/T00:00:00\.000Z$/, '');
+  return String(value);
+}

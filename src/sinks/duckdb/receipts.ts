@@ -1,0 +1,56 @@
+import { type Day, daysOf } from '../../base/days.ts';
+import type { Receipt } from '../../extract/window.ts';
+import type { Engine } from './engine.ts';
+
+export const CREATE_WINDOWS = `CREATE TABLE _dfinery_windows (
+  number BIGINT, v INTEGER, id VARCHAR, from_date DATE, to_date DATE, covers_from DATE, covers_to DATE, rows BIGINT,
+  rows_live BIGINT, bytes BIGINT, sha256 VARCHAR, exports INTEGER, split VARCHAR, suppressed BIGINT, invalid_utf8 BIGINT,
+  verified_at TIMESTAMPTZ, header VARCHAR[], columns JSON, rescued JSON)`;
+
+/** The number of the next window, from 1. */
+export async function nextNumber(engine: Engine): Promise<number> {
+  return Number((await engine.row('SELECT coalesce(max(number), 0) + 1 AS n FROM _dfinery_windows')).n);
+}
+
+/** Writes a receipt beside its rows, all of them still its own. `rescued`: cells by source column. */
+export async function writeReceipt(
+  engine: Engine,
+  number: number,
+  receipt: Receipt,
+  rescued: ReadonlyMap<string, number>,
+): Promise<void> {
+  const r = receipt;
+  const values = [
+    ...[number, r.v, r.id, r.from, r.to, r.covers_from, r.covers_to, r.rows, r.rows, r.bytes, r.sha256, r.exports],
+    ...[r.split, r.suppressed, r.invalid_utf8, r.verified_at],
+    ...[JSON.stringify(r.header), JSON.stringify(r.columns), jsonObject(rescued)],
+  ];
+  const places = values.map((_, i) => (i === HEADER ? `from_json($${i + 1}, '["VARCHAR"]')` : `$${i + 1}`));
+  await engine.run(`INSERT INTO _dfinery_windows VALUES (${places.join(', ')})`, values);
+}
+
+const HEADER = 16;
+
+/** Days that committed receipts cover. */
+export async function coveredDays(engine: Engine): Promise<Set<Day>> {
+  const rows = await engine.rows(
+    `SELECT DISTINCT CAST(covers_from AS VARCHAR) AS first, CAST(covers_to AS VARCHAR) AS last FROM _dfinery_windows
+    WHERE covers_to IS NOT NULL`,
+  );
+  return new Set(rows.flatMap((row) => daysOf(String(row.first), String(row.last))));
+}
+
+/** Rows of the latest receipt that asked for exactly these days, for all that were ever asked for. */
+export async function rowsOfDays(engine: Engine): Promise<(from: Day, to: Day) => number | undefined> {
+  const rows = await engine.rows(
+    `SELECT from_date || '..' || to_date AS days, arg_max(rows, number) AS n FROM _dfinery_windows GROUP BY days`,
+  );
+  const counts = new Map(rows.map((row) => [String(row.days), Number(row.n)]));
+  return (from, to) => counts.get(`${from}..${to}`);
+}
+
+/** A JSON object whose keys may be anything. */
+function jsonObject(counts: ReadonlyMap<string, number>): string | null {
+  if (counts.size === 0) return null;
+  return `{${[...counts].map(([key, count]) => `${JSON.stringify(key)}:${count}`).join(',')}}`;
+}

@@ -1,0 +1,143 @@
+import type { Clock } from '../../base/clock.ts';
+import type { Logger } from '../../base/log.ts';
+import type { SchemaMode } from '../../config/source.ts';
+import type { Window } from '../../extract/window.ts';
+import { DETAIL_LOG_ID } from '../../schema/groups.ts';
+import type { ColumnType } from '../../types/type.ts';
+import { Zone } from '../../types/zone.ts';
+import type { Commit, Memory, Sink } from '../sink.ts';
+import { alterEvents, indexFailure, indexNames } from './alter.ts';
+import { arrivalsOf } from './arrivals.ts';
+import { readColumns, writeColumns } from './columns.ts';
+import { type Engine, openEngine } from './engine.ts';
+import { engineFailure, isOutOfMemory, isRefusedByIndex } from './faults.ts';
+import { loadWindow } from './load.ts';
+import { planColumns, type Rules } from './plan.ts';
+import { coveredDays, nextNumber, rowsOfDays, writeReceipt } from './receipts.ts';
+import { removeReplaced } from './replace.ts';
+import { rescuedCounts } from './rescued.ts';
+import { hasRowsWithoutId, ID, isPlain } from './source.ts';
+import { addEventNames, prepareStore, readEventNames, readState, writeState } from './store.ts';
+import { tellOf } from './tell.ts';
+import { createViews } from './views.ts';
+
+export interface DuckDbSinkOptions {
+  readonly file: string;
+  /** Zone of datetimes without one; fixed by the first load. */
+  readonly timezone: string | undefined;
+  /** By source name; beats what the data says. */
+  readonly columnTypes: ReadonlyMap<string, ColumnType>;
+  readonly schemaMode: SchemaMode;
+  /** Types of a pinned schema, by source name. */
+  readonly pinned?: ReadonlyMap<string, ColumnType> | undefined;
+  /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
+  readonly memoryLimit: string | undefined;
+  readonly lockWaitMs: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Opens a DuckDB file for windows, making it and its tables where there are none. Throws Failure. */
+export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<Sink> {
+  const engine = await openEngine(options);
+  try {
+    await prepareStore(engine, options.timezone);
+    return new FileSink(engine, options);
+  } catch (error) {
+    await engine.close();
+    options.signal?.throwIfAborted();
+    throw engineFailure(error, engine.file);
+  }
+}
+
+class FileSink implements Sink {
+  readonly #engine: Engine;
+  readonly #rules: Rules;
+  readonly #zone: Zone | undefined;
+  readonly #logger: Logger;
+
+  constructor(engine: Engine, options: DuckDbSinkOptions) {
+    this.#engine = engine;
+    this.#zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
+    this.#logger = options.logger;
+    this.#rules = {
+      zoned: this.#zone !== undefined,
+      columnTypes: options.columnTypes,
+      pinned: options.pinned,
+      mode: options.schemaMode,
+    };
+  }
+
+  recall(): Promise<Memory> {
+    return this.#guard(async () => ({
+      state: await readState(this.#engine),
+      covered: await coveredDays(this.#engine),
+      eventNames: await readEventNames(this.#engine),
+      rowsOf: await rowsOfDays(this.#engine),
+    }));
+  }
+
+  async commit(window: Window, signal: AbortSignal): Promise<Commit> {
+    return this.#guard(async () => {
+      await this.#engine.run(`SET preserve_insertion_order = ${!isPlain(window)}`);
+      try {
+        return await this.#engine.transaction(() => this.#write(window), signal);
+      } catch (error) {
+        if (isRefusedByIndex(error)) throw indexFailure(this.#engine, await indexNames(this.#engine));
+        if (!isOutOfMemory(error)) throw error;
+        return await this.#writeFrugally(window, signal);
+      }
+    }, signal);
+  }
+
+  close(): Promise<void> {
+    return this.#engine.close();
+  }
+
+  /** Each thread holds a block of every column: of very many columns one thread's worth may fit where two do not. */
+  async #writeFrugally(window: Window, signal: AbortSignal): Promise<Commit> {
+    await this.#engine.run('SET threads = 1');
+    try {
+      return await this.#engine.transaction(() => this.#write(window), signal);
+    } finally {
+      await this.#engine.run('RESET threads');
+    }
+  }
+
+  async #write(window: Window): Promise<Commit> {
+    const engine = this.#engine;
+    const number = await nextNumber(engine);
+    const arrivals = arrivalsOf(window.files);
+    const columns = planColumns(await readColumns(engine), arrivals.columns, this.#rules, number === 1);
+    const plan = new Map(columns.map((column) => [column.key, column]));
+    await alterEvents(engine, columns, this.#zone);
+    const load = { window, number, arrivals, plan, zone: this.#zone };
+    await loadWindow(engine, load);
+    const idName = plan.get(ID)?.name ?? DETAIL_LOG_ID;
+    const rescued = await rescuedCounts(engine, number, columns);
+    await writeReceipt(engine, number, window.receipt, rescued);
+    await removeReplaced(engine, number, idName, hasRowsWithoutId(load));
+    await writeColumns(
+      engine,
+      columns.filter((column) => column.isChanged),
+    );
+    await addEventNames(engine, number);
+    await writeState(engine, window.state);
+    if (columns.some((column) => column.type !== column.before)) await createViews(engine, columns);
+    tellOf(this.#logger, columns, rescued);
+    const columnsAdded = columns
+      .filter((c) => c.type !== null && (c.before === null || number === 1))
+      .map((c) => c.name);
+    return { rows: window.receipt.rows, columnsAdded, rescued };
+  }
+
+  async #guard<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw engineFailure(error, this.#engine.file);
+    }
+  }
+}

@@ -1,0 +1,54 @@
+import { extractWindows } from '../extract/extract.ts';
+import type { Plan } from '../extract/plan.ts';
+import type { ExtractDeps } from '../extract/ports.ts';
+import type { Tally } from '../extract/summary.ts';
+import type { Commit, Sink } from './sink.ts';
+
+/** What a run has stored so far. */
+export interface Loaded {
+  /** Rows and windows that are committed. */
+  rows: number;
+  windows: number;
+  suppressed: number;
+  readonly columnsAdded: string[];
+  /** Cells in `_rescued`, by source column name. */
+  readonly rescued: Map<string, number>;
+}
+
+export const nothingLoaded = (): Loaded => ({
+  rows: 0,
+  windows: 0,
+  suppressed: 0,
+  columnsAdded: [],
+  rescued: new Map(),
+});
+
+/** Carries out a plan into a sink: window after window, each committed whole with its state before the next is taken. */
+export async function load(
+  plan: Plan,
+  sink: Sink,
+  deps: ExtractDeps & { readonly tally: Tally },
+  loaded: Loaded,
+  onCommit: (loaded: Loaded) => void,
+): Promise<void> {
+  for await (const window of extractWindows(plan, deps)) {
+    const commit = await sink.commit(window, deps.signal);
+    add(loaded, commit);
+    loaded.suppressed += window.receipt.suppressed;
+    const { from, to, rows, bytes } = window.receipt;
+    deps.logger.debug('window.committed', `Window ${from} to ${to} is committed: ${rows} rows.`, {
+      from,
+      to,
+      rows,
+      bytes,
+    });
+    onCommit(loaded);
+  }
+}
+
+function add(loaded: Loaded, commit: Commit): void {
+  loaded.rows += commit.rows;
+  loaded.windows++;
+  loaded.columnsAdded.push(...commit.columnsAdded);
+  for (const [column, cells] of commit.rescued) loaded.rescued.set(column, (loaded.rescued.get(column) ?? 0) + cells);
+}

@@ -1,0 +1,56 @@
+import { join } from 'node:path';
+import { defect } from '../../base/errors.ts';
+
+/** The datasets a folder can hold, each under its own name. */
+export const DATASETS = ['events', 'event_items', 'event_logs'] as const;
+export type DatasetName = (typeof DATASETS)[number];
+
+export function isDatasetName(text: unknown): text is DatasetName {
+  return typeof text === 'string' && (DATASETS as readonly string[]).includes(text);
+}
+
+/** Hive's name of the partition of rows without a date. */
+export const NO_DATE = '__HIVE_DEFAULT_PARTITION__';
+/** Readers that glob see files of this ending alone. */
+export const LIVE_ENDING = '.parquet';
+/** What is not live yet ends like this. */
+export const PART_ENDING = 'part';
+const PARTITION =
+  /^(events|event_items|event_logs)\/event_date=(\d{4}-\d{2}-\d{2}|__HIVE_DEFAULT_PARTITION__)\/data_0\.parquet$/;
+
+/** The one file of a partition, from the dataset's folder, with `/`: its name never changes. */
+export function livePath(dataset: DatasetName, date: string): string {
+  return `${dataset}/event_date=${date}/data_0${LIVE_ENDING}`;
+}
+
+/** Throws for a path that no file of ours has. */
+export function partitionOf(path: string): { readonly dataset: DatasetName; readonly date: string } {
+  const match = PARTITION.exec(path);
+  const dataset = match?.[1];
+  if (match === null || !isDatasetName(dataset)) throw defect('The manifest names a file outside its datasets.');
+  return { dataset, date: match[2] };
+}
+
+/** The folders and files of ours beside the datasets. */
+export interface Places {
+  readonly root: string;
+  readonly own: string;
+  readonly manifest: string;
+  readonly journal: string;
+  /** A DuckDB file without tables: whoever has it open is the writer. */
+  readonly lock: string;
+  /** Everything in it belongs to the writer under way. */
+  readonly temporary: string;
+}
+
+export function placesIn(root: string): Places {
+  const own = join(root, '_dfinery');
+  return {
+    root,
+    own,
+    manifest: join(own, 'manifest.json'),
+    journal: join(own, 'journal.json'),
+    lock: join(own, 'lock'),
+    temporary: join(own, 'tmp'),
+  };
+}

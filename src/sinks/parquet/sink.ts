@@ -1,0 +1,111 @@
+import type { Clock } from '../../base/clock.ts';
+import { configFailure } from '../../base/errors.ts';
+import type { Logger } from '../../base/log.ts';
+import type { SchemaMode } from '../../config/source.ts';
+import type { Window } from '../../extract/window.ts';
+import type { ColumnType } from '../../types/type.ts';
+import { Zone } from '../../types/zone.ts';
+import { isPlain } from '../duckdb/source.ts';
+import { tellOf } from '../duckdb/tell.ts';
+import type { Commit, Memory, Sink } from '../sink.ts';
+import { prepareWindow, type Settings } from './commit.ts';
+import { type Dataset, openDataset } from './dataset.ts';
+import { failureOf } from './faults.ts';
+import { DATASETS, type DatasetName } from './layout.ts';
+import { coveredDays, rowsOf } from './receipts.ts';
+import { addTables } from './tables.ts';
+
+export interface ParquetSinkOptions {
+  readonly dir: string;
+  /** Datasets wanted beside `events`, which is always kept: the others follow from it. */
+  readonly tables: readonly DatasetName[];
+  /** Zone of datetimes without one; fixed by the first load. */
+  readonly timezone: string | undefined;
+  /** By source name; beats what the data says. */
+  readonly columnTypes: ReadonlyMap<string, ColumnType>;
+  readonly schemaMode: SchemaMode;
+  /** Types of a pinned schema, by source name. */
+  readonly pinned?: ReadonlyMap<string, ColumnType> | undefined;
+  /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
+  readonly memoryLimit: string | undefined;
+  readonly lockWaitMs: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Opens a folder of Parquet datasets for windows, making it when it is not there; finishes what a dead run had decided
+ * and removes what it left. Throws Failure.
+ */
+export async function openParquetSink(options: ParquetSinkOptions): Promise<Sink> {
+  const dataset = await openDataset(options);
+  try {
+    const zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
+    const wanted = DATASETS.filter((name) => name === 'events' || options.tables.includes(name));
+    checkTimezone(dataset, options.timezone ?? null);
+    const rules = {
+      zoned: zone !== undefined,
+      columnTypes: options.columnTypes,
+      pinned: options.pinned,
+      mode: options.schemaMode,
+    };
+    if (dataset.manifest !== undefined) await addTables(dataset, dataset.manifest, wanted, options.signal);
+    return new FolderSink(dataset, { rules, zone, tables: wanted }, options.logger);
+  } catch (error) {
+    await dataset.close();
+    options.signal?.throwIfAborted();
+    throw failureOf(error, options.dir);
+  }
+}
+
+class FolderSink implements Sink {
+  readonly #dataset: Dataset;
+  readonly #settings: Settings;
+  readonly #logger: Logger;
+
+  constructor(dataset: Dataset, settings: Settings, logger: Logger) {
+    this.#dataset = dataset;
+    this.#settings = settings;
+    this.#logger = logger;
+  }
+
+  async recall(): Promise<Memory> {
+    const { manifest } = this.#dataset;
+    const receipts = manifest?.receipts ?? [];
+    return {
+      state: manifest?.state ?? undefined,
+      covered: coveredDays(receipts),
+      eventNames: manifest?.event_names ?? [],
+      rowsOf: (from, to) => rowsOf(receipts, from, to),
+    };
+  }
+
+  async commit(window: Window, signal: AbortSignal): Promise<Commit> {
+    const dataset = this.#dataset;
+    try {
+      await dataset.engine.run(`SET preserve_insertion_order = ${!isPlain(window)}`);
+      const work = () => prepareWindow(dataset, window, this.#settings);
+      const { change, commit, plan } = await dataset.prepare(work, signal);
+      await dataset.change(change);
+      await dataset.clear();
+      tellOf(this.#logger, plan, commit.rescued);
+      return commit;
+    } catch (error) {
+      signal.throwIfAborted();
+      throw failureOf(error, dataset.places.root);
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#dataset.close();
+  }
+}
+
+function checkTimezone({ manifest }: Dataset, timezone: string | null): void {
+  if (manifest === undefined || manifest.receipts.length === 0 || manifest.timezone === timezone) return;
+  throw configFailure(
+    `timezone is ${timezone ?? 'not set'}, but the folder was loaded with ${manifest.timezone ?? 'none'}: keep it, or ` +
+      'load into another folder.',
+  );
+}

@@ -1,0 +1,240 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { daysOf } from '../../base/days.ts';
+import { codeOf } from '../../base/errors.ts';
+import { Coverage } from '../../extract/coverage.ts';
+import { nameDays } from '../../extract/gaps.ts';
+import { parseState } from '../../extract/state.ts';
+import { LOG_ID } from '../../schema/groups.ts';
+import { TYPES } from '../../types/index.ts';
+import { identifier } from '../duckdb/sql.ts';
+import { eventItems, nameOf } from '../duckdb/views.ts';
+import { typedColumns } from './columns.ts';
+import { countRows, readFiles } from './copy.ts';
+import { type Dataset, type DatasetOptions, openExisting } from './dataset.ts';
+import { fingerprint } from './durable.ts';
+import { failureOf } from './faults.ts';
+import { DATASETS, type DatasetName, LIVE_ENDING } from './layout.ts';
+import type { LiveFile, Manifest } from './manifest.ts';
+import { coveredDays, receiptsAfter } from './receipts.ts';
+
+/** Something about a folder that its manifest does not say. */
+export interface Difference {
+  readonly check: 'files' | 'rows' | 'keys' | 'days' | 'columns';
+  /** For a person; names files, windows, days and columns, never a key. */
+  readonly message: string;
+}
+
+type Existing = Dataset & { readonly manifest: Manifest };
+
+/**
+ * Compares every file of a folder with its manifest, and the rows of all of them with the receipts. What a dead run had
+ * decided is carried out first. Throws Failure when it cannot.
+ */
+export async function verifyParquet(options: DatasetOptions): Promise<Difference[]> {
+  const dataset = await openExisting(options);
+  try {
+    const found = [...(await checkFiles(dataset, options.signal)), ...checkReceipts(dataset.manifest)];
+    found.push(...checkDays(dataset.manifest));
+    if (found.some(({ check }) => check === 'files')) return found;
+    for (const check of [checkColumns, checkRows, checkKeys, checkDerived]) {
+      options.signal?.throwIfAborted();
+      found.push(...(await check(dataset)));
+    }
+    return found;
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    throw failureOf(error, options.dir);
+  } finally {
+    await dataset.close();
+  }
+}
+
+const difference = (check: Difference['check'], message: string): Difference => ({ check, message });
+
+async function checkFiles(dataset: Existing, signal: AbortSignal | undefined): Promise<Difference[]> {
+  const { files } = dataset.manifest;
+  const found: Difference[] = [];
+  const whole: LiveFile[] = [];
+  for (const file of files) {
+    signal?.throwIfAborted();
+    const is = await fingerprintIfThere(dataset.pathOf(file.path));
+    if (is === undefined) found.push(difference('files', `${file.path} is missing`));
+    else if (is.bytes !== file.bytes || is.sha256 !== file.sha256) {
+      found.push(
+        difference('files', `${file.path} is not the file that was written (${is.bytes} bytes, was ${file.bytes})`),
+      );
+    } else whole.push(file);
+  }
+  const counts = await countRows(
+    dataset.engine,
+    whole.map((file) => dataset.pathOf(file.path)),
+  );
+  for (const file of whole) {
+    const rows = counts.get(dataset.pathOf(file.path));
+    if (rows !== file.rows)
+      found.push(difference('files', `${file.path} has ${rows} rows, the manifest says ${file.rows}`));
+  }
+  const known = new Set(files.map(({ path }) => path));
+  for (const path of await liveFiles(dataset)) {
+    if (!known.has(path)) found.push(difference('files', `${path} is not in the manifest, and readers see it`));
+  }
+  return found;
+}
+
+async function fingerprintIfThere(path: string) {
+  try {
+    return await fingerprint(path);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** What a reader that globs finds. */
+async function liveFiles({ places }: Dataset): Promise<string[]> {
+  const found: string[] = [];
+  for (const name of DATASETS) {
+    const folder = join(places.root, name);
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch((error) => {
+      if (codeOf(error) === 'ENOENT') return [];
+      throw error;
+    });
+    for (const entry of entries) {
+      if (!entry.isDirectory() && entry.name.endsWith(LIVE_ENDING)) {
+        found.push(join(entry.parentPath, entry.name).slice(places.root.length + 1));
+      }
+    }
+  }
+  return found.map((path) => path.replaceAll('\\', '/')).sort();
+}
+
+/** The manifest agrees with itself. */
+function checkReceipts({ receipts, files }: Manifest): Difference[] {
+  const counted = new Map(receiptsAfter(receipts, files).map((receipt) => [receipt.window, receipt.rows_live]));
+  return receipts.flatMap(({ window, from, to, rows, rows_live: said }) => {
+    const there = counted.get(window) ?? 0;
+    if (there === said && said <= rows) return [];
+    return [
+      difference(
+        'rows',
+        `window ${window} (${from} to ${to}) should have ${said} rows of its ${rows}, and has ${there}`,
+      ),
+    ];
+  });
+}
+
+/** Every day from the first one wanted up to the cursor is covered by a receipt, or is a recorded gap. */
+function checkDays({ state: stored, receipts }: Manifest): Difference[] {
+  const state = parseState(stored);
+  if (state === undefined) return [];
+  const covered = coveredDays(receipts);
+  const start = state.start_date ?? [...covered].sort()[0] ?? state.from_date;
+  const coverage = Coverage.of(state, covered);
+  const missing = daysOf(start, state.from_date).filter((day) => day < state.from_date && !coverage.has(day));
+  if (missing.length === 0) return [];
+  return [difference('days', `the cursor is at ${state.from_date}, but no receipt covers ${nameDays(missing)}`)];
+}
+
+function pathsOf(
+  { manifest, pathOf }: { readonly manifest: Manifest; pathOf(path: string): string },
+  name: DatasetName,
+) {
+  return manifest.files.filter(({ path }) => path.startsWith(`${name}/`)).map(({ path }) => pathOf(path));
+}
+
+const datasetPaths = (dataset: Existing, name: DatasetName) =>
+  pathsOf({ manifest: dataset.manifest, pathOf: (path) => dataset.pathOf(path) }, name);
+
+/** Every file has the columns of the manifest, in its order, of its types. */
+async function checkColumns(dataset: Existing): Promise<Difference[]> {
+  const { manifest } = dataset;
+  const zoned = manifest.timezone !== null;
+  const own = ['_key VARCHAR', '_dfinery_window BIGINT', '_rescued VARCHAR'];
+  const typed = typedColumns(manifest.columns).map(
+    ({ name, type }) => `${identifier(name)} ${TYPES[type].duckdb(zoned)}`,
+  );
+  const wanted = new Map<DatasetName, string>([['events', [...own, ...typed].join(', ')]]);
+  const found: Difference[] = [];
+  for (const name of DATASETS) {
+    for (const path of datasetPaths(dataset, name)) {
+      const is = await columnsOf(dataset, path);
+      if (!wanted.has(name)) wanted.set(name, is);
+      if (is === wanted.get(name)) continue;
+      found.push(
+        difference(
+          'columns',
+          `${path.slice(dataset.places.root.length + 1)} has other columns than the rest of ${name}`,
+        ),
+      );
+    }
+  }
+  return found;
+}
+
+async function columnsOf(dataset: Existing, path: string): Promise<string> {
+  const rows = await dataset.engine.rows(`DESCRIBE SELECT * FROM ${readFiles([path])}`);
+  const own = new Set(['_key', '_dfinery_window', '_rescued']);
+  return rows
+    .map(({ column_name: name, column_type: type }) => {
+      const text = String(type) === 'TIMESTAMP WITH TIME ZONE' ? 'TIMESTAMPTZ' : String(type);
+      return own.has(String(name)) ? `${name} ${text}` : `${identifier(String(name))} ${text}`;
+    })
+    .join(', ');
+}
+
+/** The rows of each window, in the files, are what the manifest says. */
+async function checkRows(dataset: Existing): Promise<Difference[]> {
+  const paths = datasetPaths(dataset, 'events');
+  if (paths.length === 0) return [];
+  const rows = await dataset.engine.rows(
+    `SELECT _dfinery_window AS w, count(*) AS n FROM ${readFiles(paths)} GROUP BY 1`,
+  );
+  const there = new Map(rows.map(({ w, n }) => [Number(w), Number(n)]));
+  const said = new Map(dataset.manifest.receipts.map(({ window, rows_live }) => [window, rows_live]));
+  return [...new Set([...there.keys(), ...said.keys()])]
+    .sort((a, b) => a - b)
+    .flatMap((window) => {
+      const [is, should] = [there.get(window) ?? 0, said.get(window)];
+      if (should === undefined)
+        return [difference('rows', `${is} rows belong to window ${window}, which has no receipt`)];
+      return is === should ? [] : [difference('rows', `window ${window} should have ${should} rows, and has ${is}`)];
+    });
+}
+
+async function checkKeys(dataset: Existing): Promise<Difference[]> {
+  const paths = datasetPaths(dataset, 'events');
+  if (paths.length === 0) return [];
+  const files = readFiles(paths);
+  const { absent } = await dataset.engine.row(`SELECT count(*) FILTER (_key IS NULL) AS absent FROM ${files}`);
+  const { repeated } = await dataset.engine.row(
+    `SELECT count(*) AS repeated FROM (SELECT _key FROM ${files} WHERE _key IS NOT NULL GROUP BY _key HAVING count(*) > 1)`,
+  );
+  const found = [];
+  if (Number(absent) > 0) found.push(difference('keys', `${absent} rows have no _key`));
+  if (Number(repeated) > 0) found.push(difference('keys', `${repeated} keys occur more than once`));
+  return found;
+}
+
+/** The other datasets have a row for each item and for each event. */
+async function checkDerived(dataset: Existing): Promise<Difference[]> {
+  const { manifest, engine } = dataset;
+  const events = datasetPaths(dataset, 'events');
+  if (events.length === 0) return [];
+  const log = nameOf(manifest.columns, LOG_ID);
+  const files = readFiles(events);
+  const wanted = {
+    event_items: `(${eventItems(typedColumns(manifest.columns), files)})`,
+    event_logs: `(SELECT 1 FROM ${files} GROUP BY ${log}, CASE WHEN ${log} IS NULL THEN _key END)`,
+  };
+  const found: Difference[] = [];
+  for (const name of ['event_items', 'event_logs'] as const) {
+    if (!manifest.tables.includes(name)) continue;
+    const should = Number((await engine.row(`SELECT count(*) AS n FROM ${wanted[name]}`)).n);
+    const is = manifest.files
+      .filter(({ path }) => path.startsWith(`${name}/`))
+      .reduce((sum, { rows }) => sum + rows, 0);
+    if (is !== should) found.push(difference('rows', `${name} should have ${should} rows, and has ${is}`));
+  }
+  return found;
+}

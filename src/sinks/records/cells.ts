@@ -1,0 +1,48 @@
+import { fitsWholly, NULL_TEXT } from '../../types/evidence.ts';
+import type { TypeFace } from '../../types/face.ts';
+import { TYPES } from '../../types/index.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../types/type.ts';
+import { Zone } from '../../types/zone.ts';
+import type { StreamPlan } from './plan.ts';
+
+/** How a column's cells are written; decided once a file, from what its every cell was seen to be. */
+export const SKIP = 0;
+/** Any text. */
+export const TEXT = 1;
+/** Numbers that are JSON as they stand. */
+export const COPY = 2;
+/** Cells that all fit, or are absent. */
+export const CLEAN = 3;
+/** Cells that must be looked at one by one. */
+export const CHECKED = 4;
+/** Instants are wanted and no zone is configured: only cells with a zone of their own fit. */
+export const ZONED_ONLY = 5;
+
+/** How each column of a file is written into one stream. */
+export interface CellPlan {
+  readonly modes: Uint8Array;
+  readonly faces: readonly (TypeFace | undefined)[];
+  readonly zones: readonly (Zone | undefined)[];
+}
+
+/** `evidence`: per column, over every cell of the file. */
+export function planCells(plan: StreamPlan, evidence: readonly number[], timezone: string | undefined): CellPlan {
+  const zone = timezone === undefined ? undefined : new Zone(timezone);
+  const utc = new Zone('UTC');
+  const types = Array.from(plan.kinds, (kind): ColumnType | undefined => COLUMN_TYPES[kind - 1]);
+  const modes = types.map((type, i) => modeOf(type, evidence[i], plan.zoned[i] === 1, zone));
+  return {
+    modes: Uint8Array.from(modes),
+    faces: types.map((type) => type && TYPES[type]),
+    zones: modes.map((mode, i) => (mode === ZONED_ONLY ? utc : plan.zoned[i] === 1 ? zone : undefined)),
+  };
+}
+
+function modeOf(type: ColumnType | undefined, evidence: number, zoned: boolean, zone: Zone | undefined): number {
+  if (type === undefined) return SKIP;
+  if (type === 'string') return TEXT;
+  if (type === 'datetime' && zoned && zone === undefined) return ZONED_ONLY;
+  if (!fitsWholly(evidence, type, zoned)) return CHECKED;
+  const isNumber = type === 'long' || type === 'double';
+  return isNumber && (evidence & NULL_TEXT) === 0 ? COPY : CLEAN;
+}

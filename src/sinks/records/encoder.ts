@@ -1,0 +1,215 @@
+import { COLUMN_SHIFT, DOUBLED, QUOTED, type RowTokenizer, STRIDE } from '../../csv/tokenizer.ts';
+import { Unquoter } from '../../csv/unquote.ts';
+import { classify } from '../../types/classify.ts';
+import { DATETIME_GAP, DATETIME_ZONED } from '../../types/evidence.ts';
+import { copyBytes, writeString } from '../../types/json-text.ts';
+import { isNull } from '../../types/list-text.ts';
+import { type CellPlan, CHECKED, COPY, planCells, SKIP, TEXT, ZONED_ONLY } from './cells.ts';
+import type { RowKey } from './key.ts';
+import type { Out } from './out.ts';
+import type { StreamPlan } from './plan.ts';
+
+const QUOTE = 34;
+const BACKSLASH = 92;
+const HASH = 35;
+const OPEN_BRACE = 123;
+/** What one cell may take beyond eight times its bytes, twice over for a cell that is rescued. */
+const CELL_ROOM = 100;
+const BYTE_ROOM = 16;
+const ESCAPE_ROOM = 6;
+/** Rows of more bytes are measured cell by cell before room is made for them. */
+const LARGE_ROW = 1 << 18;
+const MISFIT = -1;
+
+const encoder = new TextEncoder();
+const bytesOf = (text: string) => encoder.encode(text);
+
+const KEY_LABEL = bytesOf(',"_key":');
+const LOG_ID_LABEL = bytesOf(',"df_event_log_id":');
+const POSITION_LABEL = bytesOf(',"item_position":');
+const NULL = bytesOf('null');
+const END = bytesOf('}}}\n');
+
+/** Writes rows as RECORD lines of one stream. */
+export class StreamEncoder {
+  /** Cells that did not fit, per column of the header. */
+  readonly rescued: Float64Array;
+  records = 0;
+  readonly #plan: StreamPlan;
+  readonly #cells: CellPlan;
+  readonly #head: Uint8Array;
+  readonly #filler: Uint8Array;
+  readonly #room: number;
+  readonly #misfits: number[] = [];
+  readonly #unquoter = new Unquoter();
+
+  /** `emittedAt`: ms since 1970. `evidence`: per column, over every cell of the file. */
+  constructor(plan: StreamPlan, evidence: readonly number[], timezone: string | undefined, emittedAt: number) {
+    this.#plan = plan;
+    this.#cells = planCells(plan, evidence, timezone);
+    this.rescued = new Float64Array(plan.kinds.length);
+    this.#head = bytesOf(`{"type":"RECORD","record":{"stream":"${plan.name}","emitted_at":${emittedAt},"data":`);
+    this.#filler = bytesOf(plan.filler);
+    const names = plan.sources.reduce((sum, name) => sum + name.length * 3, 0);
+    this.#room = this.#head.length + this.#filler.length + plan.labels.length * 3 + names + 1024;
+  }
+
+  /** Appends the tokenizer's last row. `ordinal`: how many rows of this export, it included, have its key. */
+  write(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer, key: RowKey, ordinal: number, out: Out): void {
+    const plan = this.#plan;
+    out.reserve(this.#roomFor(b, tokenizer, key));
+    const to = out.bytes;
+    const open = copyBytes(this.#head, 0, this.#head.length, to, out.at);
+    let at = plan.key ? writeKey(key, ordinal, to, open) : open;
+    at = this.#writeCells(b, tokenizer, to, at);
+    if (!key.hasLogId && plan.name === 'event_logs') at = writeOwnLogId(key, ordinal, to, at);
+    if (plan.position && key.positionEnd > key.positionStart) at = writePosition(key, to, at);
+    if (at === open) at = copyBytes(this.#filler, 0, this.#filler.length, to, at);
+    if (this.#misfits.length > 0) at = this.#writeMisfits(b, tokenizer, to, at);
+    else at = copyBytes(END, 0, END.length, to, at);
+    to[open] = OPEN_BRACE;
+    out.at = at;
+    this.records++;
+  }
+
+  /** More bytes than the row can take. */
+  #roomFor(b: Uint8Array, tokenizer: RowTokenizer, key: RowKey): number {
+    const { cells, used, contentEnd } = tokenizer;
+    const rest = this.#room + (key.end - key.start) * ESCAPE_ROOM + used * CELL_ROOM;
+    const length = used === 0 ? 0 : contentEnd - cells[1];
+    if (length <= LARGE_ROW) return rest + length * BYTE_ROOM;
+    let room = rest;
+    for (let k = 0; k < used; k += STRIDE) {
+      const isText = this.#cells.modes[cells[k] >> COLUMN_SHIFT] === TEXT;
+      const bytes = cells[k + 2] - cells[k + 1];
+      room += isText ? bytes + escapesIn(b, cells[k + 1], cells[k + 2]) * ESCAPE_ROOM : bytes * BYTE_ROOM;
+    }
+    return room;
+  }
+
+  #writeCells(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer, to: Uint8Array, from: number): number {
+    const { cells, used } = tokenizer;
+    const { modes } = this.#cells;
+    const { labels, labelOffsets } = this.#plan;
+    let at = from;
+    for (let k = 0; k < used; k += STRIDE) {
+      const head = cells[k];
+      const column = head >> COLUMN_SHIFT;
+      const mode = modes[column];
+      if (mode === SKIP) continue;
+      const start = at;
+      for (let i = labelOffsets[column], end = labelOffsets[column + 1]; i < end; i++) to[at++] = labels[i];
+      if (mode === TEXT) {
+        at =
+          (head & DOUBLED) === 0
+            ? writeString(b, cells[k + 1], cells[k + 2], to, at)
+            : this.#writeDoubled(b, cells, k, to, at);
+      } else if (mode === COPY && (head & QUOTED) === 0) {
+        at = copyBytes(b, cells[k + 1], cells[k + 2], to, at);
+      } else at = this.#writeTyped(b, cells, k, to, start, at);
+    }
+    return at;
+  }
+
+  /** The text of a cell as a JSON string, each pair of quotes as one. */
+  #writeDoubled(b: Uint8Array, cells: Int32Array, k: number, to: Uint8Array, at: number): number {
+    if ((cells[k] & DOUBLED) === 0) return writeString(b, cells[k + 1], cells[k + 2], to, at);
+    const length = this.#unquoter.unquote(b, cells[k + 1], cells[k + 2]);
+    return writeString(this.#unquoter.text, 0, length, to, at);
+  }
+
+  /** Writes a cell of any type behind its label, or takes the label back when the cell is absent. */
+  #writeTyped(
+    b: Uint8Array<ArrayBuffer>,
+    cells: Int32Array,
+    k: number,
+    to: Uint8Array,
+    start: number,
+    at: number,
+  ): number {
+    let [bytes, from, end] = [b, cells[k + 1], cells[k + 2]];
+    if ((cells[k] & DOUBLED) !== 0) {
+      end = this.#unquoter.unquote(b, from, end);
+      bytes = this.#unquoter.text;
+      from = 0;
+    }
+    if (isNull(bytes, from, end)) return start;
+    const stop = this.#writeValue(bytes, from, end, to, at, cells[k] >> COLUMN_SHIFT);
+    if (stop !== MISFIT) return stop;
+    this.#misfits.push(k);
+    this.rescued[cells[k] >> COLUMN_SHIFT]++;
+    return copyBytes(NULL, 0, NULL.length, to, at);
+  }
+
+  #writeValue(b: Uint8Array, start: number, end: number, to: Uint8Array, at: number, column: number): number {
+    const face = this.#cells.faces[column];
+    if (face === undefined) return MISFIT;
+    const zone = this.#cells.zones[column];
+    const mode = this.#cells.modes[column];
+    if (mode === CHECKED && !face.accepts(b, start, end, zone)) return MISFIT;
+    if (mode === ZONED_ONLY) {
+      const form = classify(b, start, end, zone);
+      if ((form & DATETIME_ZONED) === 0 || (form & DATETIME_GAP) !== 0) return MISFIT;
+    }
+    return face.writeJson(b, start, end, to, at, zone);
+  }
+
+  /** `_rescued` and `meta.changes` for the cells that did not fit, and the end of the line. */
+  #writeMisfits(b: Uint8Array, tokenizer: RowTokenizer, to: Uint8Array, from: number): number {
+    const misfits = this.#misfits;
+    const { cells } = tokenizer;
+    let at = from;
+    if (this.#plan.rescued) {
+      misfits.forEach((k, i) => {
+        at = writeText(`${i === 0 ? ',"_rescued":{' : ','}${this.#plan.sources[cells[k] >> COLUMN_SHIFT]}:`, to, at);
+        at = this.#writeDoubled(b, cells, k, to, at);
+      });
+      at = writeText('}', to, at);
+    }
+    at = writeText('},"meta":{"changes":[', to, at);
+    misfits.forEach((k, i) => {
+      const field = this.#plan.fields[cells[k] >> COLUMN_SHIFT];
+      const change = `{"field":${field},"change":"NULLED","reason":"SOURCE_SERIALIZATION_ERROR"}`;
+      at = writeText(i === 0 ? change : `,${change}`, to, at);
+    });
+    misfits.length = 0;
+    return writeText(']}}}\n', to, at);
+  }
+}
+
+function writeText(text: string, to: Uint8Array, at: number): number {
+  const bytes = bytesOf(text);
+  to.set(bytes, at);
+  return at + bytes.length;
+}
+
+/** `,"_key":"…"`, with `#n` behind the base of the second and later rows that share it. */
+function writeKey(key: RowKey, ordinal: number, to: Uint8Array, from: number): number {
+  const at = copyBytes(KEY_LABEL, 0, KEY_LABEL.length, to, from);
+  return withOrdinal(ordinal, to, writeString(key.bytes, key.start, key.end, to, at));
+}
+
+/** A row that names no event is one of its own: its key stands in for the log id. */
+function writeOwnLogId(key: RowKey, ordinal: number, to: Uint8Array, from: number): number {
+  const at = copyBytes(LOG_ID_LABEL, 0, LOG_ID_LABEL.length, to, from);
+  return withOrdinal(ordinal, to, writeString(key.bytes, key.start, key.end, to, at));
+}
+
+function withOrdinal(ordinal: number, to: Uint8Array, end: number): number {
+  if (ordinal <= 1) return end;
+  to[end - 1] = HASH;
+  const at = writeText(String(ordinal), to, end);
+  to[at] = QUOTE;
+  return at + 1;
+}
+
+function writePosition(key: RowKey, to: Uint8Array, from: number): number {
+  const at = copyBytes(POSITION_LABEL, 0, POSITION_LABEL.length, to, from);
+  return copyBytes(key.bytes, key.positionStart, key.positionEnd, to, at);
+}
+
+function escapesIn(b: Uint8Array, start: number, end: number): number {
+  let count = 0;
+  for (let i = start; i < end; i++) if (b[i] < 32 || b[i] === QUOTE || b[i] === BACKSLASH) count++;
+  return count;
+}

@@ -1,0 +1,87 @@
+import {
+  EVENT_NAME,
+  EVENT_NAME_ALTERNATIVE,
+  eventNameIndex,
+  type HeaderColumn,
+  ITEM_PREFIX,
+} from '../../schema/groups.ts';
+import type { ColumnGroup } from '../../schema/scan.ts';
+
+/** The streams, in the order in which `discover` lists them. */
+export const STREAM_NAMES = ['events', 'event_logs', 'event_items'] as const;
+export type StreamName = (typeof STREAM_NAMES)[number];
+
+export function isStreamName(name: string): name is StreamName {
+  return (STREAM_NAMES as readonly string[]).includes(name);
+}
+
+export const KEY = '_key';
+export const RESCUED = '_rescued';
+export const ITEM_POSITION = 'item_position';
+
+/** What a stream has of each group of columns: nothing, the column, or an item column without its prefix. */
+const SHOWN = {
+  events: all('whole'),
+  event_logs: { ...all('whole'), standard_item: 'hidden', custom_item: 'hidden' },
+  event_items: {
+    ...all('hidden'),
+    unified_id: 'whole',
+    system: 'whole',
+    standard_item: 'bare',
+    custom_item: 'bare',
+  },
+} as const satisfies Record<StreamName, Record<ColumnGroup, 'whole' | 'bare' | 'hidden'>>;
+
+function all<T extends string>(shown: T): Record<ColumnGroup, T> {
+  return { unified_id: shown, system: shown, standard: shown, standard_item: shown, custom_item: shown, custom: shown };
+}
+
+/** The name of a column whose header cell is empty. */
+const UNNAMED = 'column';
+const OWN: readonly string[] = [KEY, RESCUED];
+
+/**
+ * The property that each column of a header is in a stream, or undefined where the stream does not show it. Names stay
+ * as the customer wrote them, but for `event_name`, for names that are ours, and for the second of two equal names:
+ * those get `_2`, `_3`…
+ */
+export function propertyNames(stream: StreamName, header: readonly HeaderColumn[]): (string | undefined)[] {
+  const shown = SHOWN[stream];
+  const sources = header.map((column) => column.source);
+  const eventName = eventNameIndex(sources);
+  const wanted = header.map((column, index) => {
+    if (shown[column.group] === 'hidden') return undefined;
+    if (index === eventName && column.source === EVENT_NAME_ALTERNATIVE) return EVENT_NAME;
+    return column.source === '' ? UNNAMED : column.source;
+  });
+  const bare = header.map((column) => shown[column.group] === 'bare');
+  const fixed = wanted.filter((name, index): name is string => name !== undefined && !bare[index]);
+  const own = stream === 'event_items' ? [...OWN, ITEM_POSITION] : OWN;
+  return unique(withoutPrefix(wanted, bare, [...own, ...fixed]), own);
+}
+
+/** Drops the prefix wherever the rest is nobody else's name, letters of either case being the same. */
+function withoutPrefix(
+  names: readonly (string | undefined)[],
+  bare: readonly boolean[],
+  taken: readonly string[],
+): (string | undefined)[] {
+  const others = new Set(taken.map((name) => name.toLowerCase()));
+  return names.map((name, index) => {
+    if (name === undefined || !bare[index]) return name;
+    const rest = name.slice(ITEM_PREFIX.length);
+    return others.has(rest.toLowerCase()) ? name : rest;
+  });
+}
+
+function unique(names: readonly (string | undefined)[], own: readonly string[]): (string | undefined)[] {
+  const raw = new Set(names);
+  const used = new Set<string>(own);
+  return names.map((name) => {
+    if (name === undefined) return undefined;
+    let free = name;
+    for (let n = 2; used.has(free) || (free !== name && raw.has(free)); n++) free = `${name}_${n}`;
+    used.add(free);
+    return free;
+  });
+}

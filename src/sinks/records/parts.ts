@@ -1,0 +1,84 @@
+import type { FileHandle } from 'node:fs/promises';
+import { defect } from '../../base/errors.ts';
+import { INCOMPLETE, RowTokenizer, SENTINEL } from '../../csv/tokenizer.ts';
+
+/** Whole rows of a file: bytes [from, to). */
+export interface Part {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Small enough that all parts at work fit into memory many times over, large enough that handing one out costs nothing. */
+const PART_BYTES = 256 * 1024;
+const LF = 10;
+const QUOTE = 34;
+const QUOTES = 0x22222222;
+const ONES = 0x01010101;
+const HIGHS = 0x80808080 | 0;
+
+/** Cuts a normalised CSV file, behind its header, into parts of whole rows, in order. */
+export async function* partsOf(file: FileHandle, partBytes = PART_BYTES): AsyncGenerator<Part> {
+  const { size } = await file.stat();
+  let bytes = new Uint8Array(partBytes + 8);
+  let from = await headerEnd(file, size, partBytes);
+  while (from < size) {
+    let want = Math.min(partBytes, size - from);
+    let to = from + want;
+    while (to < size) {
+      if (bytes.length < want + 8) bytes = new Uint8Array(want * 2 + 8);
+      await readFully(file, bytes, want, from);
+      const cut = lastRowEnd(bytes, want);
+      if (cut > 0) {
+        to = from + cut;
+        break;
+      }
+      want = Math.min(want * 2, size - from);
+      to = from + want;
+    }
+    yield { from, to };
+    from = to;
+  }
+}
+
+async function headerEnd(file: FileHandle, size: number, partBytes: number): Promise<number> {
+  for (let want = Math.min(size, partBytes); ; want = Math.min(size, want * 2)) {
+    const bytes = new Uint8Array(want + 8);
+    await readFully(file, bytes, want, 0);
+    bytes[want] = SENTINEL;
+    const end = new RowTokenizer().next(bytes, 0, want, want === size);
+    if (end >= 0) return end;
+    if (end !== INCOMPLETE || want === size) throw defect('A verified export has no header.');
+  }
+}
+
+async function readFully(file: FileHandle, bytes: Uint8Array, length: number, position: number): Promise<void> {
+  for (let done = 0; done < length; ) {
+    const { bytesRead } = await file.read(bytes, done, length - done, position + done);
+    if (bytesRead === 0) throw defect('A verified export became shorter while it was read.');
+    done += bytesRead;
+  }
+}
+
+/** Where the last row that ends within the first `length` bytes ends, 0 when none does. They start with a row. */
+export function lastRowEnd(bytes: Uint8Array, length: number): number {
+  let quoted = isOdd(bytes, length);
+  for (let i = length - 1; i >= 0; i--) {
+    const c = bytes[i];
+    if (c === QUOTE) quoted = !quoted;
+    else if (c === LF && !quoted) return i + 1;
+  }
+  return 0;
+}
+
+/** True when an odd number of quotes is among the first `length` bytes; four bytes at a time, as few hold one. */
+function isOdd(bytes: Uint8Array, length: number): boolean {
+  const words = new Int32Array(bytes.buffer, bytes.byteOffset, length >> 2);
+  let count = 0;
+  for (let i = 0; i < words.length; i++) {
+    const x = words[i] ^ QUOTES;
+    if (((x - ONES) & ~x & HIGHS) === 0) continue;
+    for (let k = i << 2, end = k + 4; k < end; k++) if (bytes[k] === QUOTE) count++;
+  }
+  for (let i = words.length << 2; i < length; i++) if (bytes[i] === QUOTE) count++;
+  return (count & 1) === 1;
+}

@@ -1,0 +1,32 @@
+import type { Day } from '../base/days.ts';
+import type { State, Window } from '../extract/window.ts';
+
+/** What one committed window did to the target. */
+export interface Commit {
+  readonly rows: number;
+  /** Table columns that did not exist before. */
+  readonly columnsAdded: readonly string[];
+  /** Cells put into `_rescued`, by source column name. */
+  readonly rescued: ReadonlyMap<string, number>;
+}
+
+/** What a target remembers of earlier runs. */
+export interface Memory {
+  readonly state: State | undefined;
+  /** Days that committed receipts cover. */
+  readonly covered: ReadonlySet<Day>;
+  /** Event names seen so far, for a day that must be split. */
+  readonly eventNames: readonly string[];
+  /** Rows of the latest receipt that asked for exactly these days; without it a re-read is compared with nothing (S8). */
+  readonly rowsOf?: ((from: Day, to: Day) => number | undefined) | undefined;
+}
+
+/**
+ * A place where windows end up. `commit` stores the data, its receipt and the state in one step, or nothing at all;
+ * windows come one at a time. `close` releases locks and files and is safe after any failure.
+ */
+export interface Sink {
+  recall(): Promise<Memory>;
+  commit(window: Window, signal: AbortSignal): Promise<Commit>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,20 @@
+import type { CheckVerb } from '../airbyte/connector.ts';
+import { failed, succeeded } from '../airbyte/messages.ts';
+import { PROBE_COST, probeExport } from '../service/check.ts';
+import { openConfig, openQuota } from './world.ts';
+
+/** The `check` verb: one smallest export. A spent limit is no fault of the configuration, and says so. */
+export const checkVerb: CheckVerb = async (value, context) => {
+  const config = openConfig(value, context);
+  const { clock, logger, env, signal } = context;
+  const quota = openQuota(config, context);
+  try {
+    logger.info('check.cost', PROBE_COST);
+    const verdict = await probeExport({ ...config, clock, logger, env, quota }, signal);
+    logger.debug('check.verdict', verdict.message, { kind: verdict.kind, code: verdict.code });
+    const message = context.redactor.mask(verdict.message);
+    return verdict.usable ? succeeded(message) : failed(message);
+  } finally {
+    await quota.close();
+  }
+};

@@ -1,0 +1,110 @@
+import { addDays, type Day } from '../base/days.ts';
+import type { SourceConfig } from '../config/source.ts';
+import { oldestDays, overThrough, todayUtc } from '../extract/calendar.ts';
+import { extractWindows } from '../extract/extract.ts';
+import { emptyMemory } from '../extract/memory.ts';
+import { columnsOfParts } from '../extract/merge.ts';
+import { planRun } from '../extract/plan.ts';
+import type { ExtractDeps } from '../extract/ports.ts';
+import { exportQuestion, filtersOf } from '../extract/question.ts';
+import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, eventNameIndex, headerColumns, KNOWN_COLUMNS } from '../schema/groups.ts';
+import type { ColumnGroup, ColumnScan } from '../schema/scan.ts';
+import { compareBytes } from '../sinks/names.ts';
+import type { ColumnType } from '../types/type.ts';
+import { exportHeader } from './header.ts';
+
+/** One column of the history, as `discover` finds it: the pinned schema of the command line is a list of these. */
+export interface DiscoveredColumn {
+  /** The name as the export writes it; the event name's is `df_event_name` always. */
+  readonly source: string;
+  readonly group: ColumnGroup;
+  readonly type: ColumnType;
+}
+
+/**
+ * Every column of the history with its type, in the byte order of the names (S23). Costs two exports: the header of all
+ * days that can be exported, and the last `discover_days` that are over, whose every cell is looked at. A custom column
+ * that is empty there is text; `column_types` overrides. Throws a Failure.
+ */
+export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): Promise<DiscoveredColumn[]> {
+  const now = deps.clock.now();
+  const last = overThrough(now);
+  const first = addDays(last, 1 - config.discoverDays);
+  const from = oldestDays(now, config.historyDays).probably;
+  deps.logger.info(
+    'discover.cost',
+    `Discovery sends two exports: the header of ${from} to ${todayUtc(now)}, and ${first} to ${last} for the types.`,
+  );
+  const whole = await exportHeader(exportQuestion(filtersOf(config), from, todayUtc(now)), deps);
+  if (whole === undefined) {
+    const why = `The service does not export the whole of ${from} to ${todayUtc(now)} (history_days) at once: columns that are missing from ${first} to ${last} are not known.`;
+    deps.logger.warn('discover.partial', why);
+  }
+  return joined(whole ?? [], await sample(config, deps, first, last), config);
+}
+
+/** The columns of some days, each with the type of all its cells. */
+async function sample(config: SourceConfig, deps: ExtractDeps, from: Day, to: Day): Promise<readonly ColumnScan[]> {
+  const days = config.toDateInclusive === 'false' ? config.discoverDays + 1 : config.discoverDays;
+  // One question, whichever way its last day is meant: nothing is proved here.
+  const settings = { ...config, windowDays: days, toDateInclusive: 'true', onGap: 'warn' } as const;
+  const plan = planRun({
+    settings: { ...settings, endDate: undefined, startDate: undefined },
+    delivery: 'fresh',
+    from,
+    to: config.toDateInclusive === 'false' ? addDays(to, 1) : to,
+    memory: emptyMemory,
+    now: deps.clock.now(),
+  });
+  const parts: (readonly ColumnScan[])[] = [];
+  for await (const window of extractWindows(plan, deps)) parts.push(window.receipt.columns);
+  return parts.length === 0 ? [] : columnsOfParts(parts, config.timezone !== undefined);
+}
+
+function joined(header: readonly string[], scans: readonly ColumnScan[], config: SourceConfig): DiscoveredColumn[] {
+  const found = new Map<string, Found>();
+  const add = ({ source, nth }: Name, type?: ColumnType) =>
+    found.set(JSON.stringify([source, nth]), { source, nth, type });
+  for (const name of namesOf(header)) add(name);
+  namesOf(scans.map((scan) => scan.source)).forEach((name, i) => {
+    add(name, scans[i].type);
+  });
+  for (const source of standardNames(config)) if (!found.has(JSON.stringify([source, 1]))) add({ source, nth: 1 });
+  const ordered = [...found.values()].sort((a, b) => compareBytes(a.source, b.source) || a.nth - b.nth);
+  return headerColumns(ordered.map((one) => one.source)).map(({ source, group, declared }, i) => ({
+    source,
+    group,
+    type: config.columnTypes.get(source) ?? declared ?? ordered[i].type ?? 'string',
+  }));
+}
+
+/** A second column of one name is another column. */
+interface Name {
+  readonly source: string;
+  readonly nth: number;
+}
+
+interface Found extends Name {
+  readonly type: ColumnType | undefined;
+}
+
+function namesOf(header: readonly string[]): Name[] {
+  const eventName = eventNameIndex(header);
+  const seen = new Map<string, number>();
+  return header.map((name, i) => {
+    const source = i === eventName && name === EVENT_NAME_ALTERNATIVE ? EVENT_NAME : name;
+    const nth = (seen.get(source) ?? 0) + 1;
+    seen.set(source, nth);
+    return { source, nth };
+  });
+}
+
+/** The columns that the service fixes, as far as the configured filter lets them through. */
+function standardNames({ properties, propertiesCondition: condition }: SourceConfig): string[] {
+  const listed = new Set(properties);
+  const isLetThrough = (name: string) =>
+    condition === 'all' || listed.size === 0 || listed.has(name) === (condition === 'include');
+  return [...KNOWN_COLUMNS.values()]
+    .filter((column) => column.name !== EVENT_NAME_ALTERNATIVE && (column.required || isLetThrough(column.name)))
+    .map((column) => column.name);
+}

@@ -1,0 +1,110 @@
+import type { Clock } from '../base/clock.ts';
+import { addDays } from '../base/days.ts';
+import { configFailure, defect, Failure, transientFailure } from '../base/errors.ts';
+import type { Logger } from '../base/log.ts';
+import type { Random } from '../base/random.ts';
+import { type RowHandler, RowSource } from '../csv/row-source.ts';
+import { pauseAfter, RETRY, type RetryPolicy } from '../extract/retry.ts';
+import { readNames } from '../schema/header.ts';
+import type { ExportBody, ExportQuestion, ExportRefusal, ExportService } from '../service/service.ts';
+
+export interface HeaderWorld {
+  readonly service: ExportService;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+  readonly retry?: RetryPolicy | undefined;
+}
+
+/** Days that the first one may be moved on: where a day begins is the service's secret. */
+const MOST_MOVES = 2;
+
+/**
+ * The column names of one export: its first line, after which the connection is let go of. Undefined when the service
+ * cannot answer so large a question. Throws a Failure when the user must act or the service stays away.
+ */
+export async function exportHeader(
+  question: ExportQuestion,
+  world: HeaderWorld,
+): Promise<readonly string[] | undefined> {
+  const policy = world.retry ?? RETRY;
+  let asked = question;
+  let moves = 0;
+  let waits = 0;
+  for (let attempt = 1; ; attempt++) {
+    const found = await askOnce(asked, world);
+    if ('header' in found) return found.header;
+    const { kind } = found.refusal;
+    if (kind === 'gone' && moves++ < MOST_MOVES) {
+      asked = { ...asked, from: addDays(asked.from, 1) };
+      continue;
+    }
+    if (kind === 'wait' && waits++ < policy.waits) {
+      attempt--;
+      continue;
+    }
+    if (kind === 'gone' || (kind === 'retry_or_split' && attempt >= policy.splitAfter)) return undefined;
+    if (!isWorthRetrying(kind)) throw failureOf(found.refusal);
+    if (attempt >= policy.attempts) throw spent(found.refusal, attempt);
+    world.logger.warn('discover.retry', `The export of the header failed: ${found.refusal.message}; again.`, {
+      attempt,
+    });
+    await world.clock.sleep(pauseAfter(attempt, policy, world.random), world.signal);
+  }
+}
+
+type Found = { readonly header: readonly string[] } | { readonly refusal: Pick<ExportRefusal, 'kind' | 'message'> };
+
+async function askOnce(question: ExportQuestion, world: HeaderWorld): Promise<Found> {
+  world.signal.throwIfAborted();
+  const answer = await world.service.exportEvents(question, world.signal);
+  if (answer.kind !== 'data') return { refusal: answer };
+  try {
+    return { header: await firstLine(answer) };
+  } catch (error) {
+    world.signal.throwIfAborted();
+    if (!(error instanceof Failure) || error.kind !== 'transient') throw error;
+    return { refusal: { kind: 'retry', message: error.message } };
+  } finally {
+    await answer.close();
+  }
+}
+
+/** Reads until the first row is whole. */
+async function firstLine(body: ExportBody): Promise<readonly string[]> {
+  const taker = new HeaderTaker();
+  const source = new RowSource(taker);
+  for await (const chunk of body.bytes) {
+    try {
+      source.push(chunk);
+    } catch (error) {
+      // What is wrong behind the header is none of our business here.
+      if (taker.names === undefined) throw error;
+    }
+    if (taker.names !== undefined) return taker.names;
+  }
+  source.finish();
+  if (taker.names === undefined) throw transientFailure('The export ended before its first line did.');
+  return taker.names;
+}
+
+class HeaderTaker implements RowHandler {
+  names: readonly string[] | undefined;
+
+  row(bytes: Uint8Array, _start: number, source: RowSource): boolean {
+    this.names ??= readNames(bytes, source.tokenizer);
+    return false;
+  }
+}
+
+const isWorthRetrying = (kind: ExportRefusal['kind']): boolean =>
+  kind === 'retry' || kind === 'retry_or_split' || kind === 'wait';
+
+const failureOf = ({ kind, message }: Pick<ExportRefusal, 'kind' | 'message'>): Failure =>
+  kind === 'defect' ? defect(message) : configFailure(message);
+
+const spent = ({ message }: Pick<ExportRefusal, 'message'>, attempts: number): Failure =>
+  transientFailure(
+    `The columns could not be read: ${attempts} exports failed, the last one because ${message}. Try again later.`,
+  );

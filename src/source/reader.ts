@@ -1,0 +1,99 @@
+import type { VerbContext } from '../airbyte/connector.ts';
+import { estimate } from '../airbyte/messages.ts';
+import { configFailure } from '../base/errors.ts';
+import type { SourceConfig } from '../config/source.ts';
+import { extractWindows } from '../extract/extract.ts';
+import type { Plan } from '../extract/plan.ts';
+import type { ExtractDeps } from '../extract/ports.ts';
+import type { KnownState } from '../extract/state.ts';
+import type { Window } from '../extract/window.ts';
+import type { RecordWriter, WrittenWindow } from '../sinks/records/writer.ts';
+import { knowledgeIn } from './cursor.ts';
+import { type Segment, segmentPlan } from './segments.ts';
+import type { StreamRun } from './stream-run.ts';
+import type { Vigil } from './vigil.ts';
+
+export interface ReaderWorld {
+  readonly context: VerbContext;
+  readonly config: SourceConfig;
+  readonly deps: ExtractDeps;
+  readonly vigil: Vigil;
+  readonly writer: RecordWriter;
+}
+
+/** Reads segments: windows in, records and states out. */
+export class Reader {
+  readonly #world: ReaderWorld;
+  readonly #named = new Set<string>();
+  #known: Partial<KnownState> = {};
+
+  constructor(world: ReaderWorld) {
+    this.#world = world;
+  }
+
+  /** Reads one segment to its end for the streams that are still open. Throws what the extraction throws. */
+  async read(segment: Segment<StreamRun>): Promise<void> {
+    const plan = segmentPlan(segment, this.#known);
+    const windows = extractWindows(plan, this.#world.deps);
+    try {
+      for (;;) {
+        const next = await this.#world.vigil.over(windows.next());
+        if (next.done) return;
+        await this.#take(next.value, plan, segment);
+      }
+    } finally {
+      await windows.return();
+    }
+  }
+
+  async #take(window: Window, plan: Plan, { days, streams }: Segment<StreamRun>): Promise<void> {
+    const { context, writer } = this.#world;
+    if (days.length === 1) await this.#estimate(window, streams);
+    const written = await writer.write(
+      window,
+      streams.map((stream) => stream.records),
+      (bytes) => context.writer.writeBytes(bytes),
+      context.signal,
+    );
+    this.#report(window, written);
+    this.#known = { ...this.#known, ...knowledgeIn(window.state) };
+    for (const stream of streams) await stream.advance(window, plan, written.records.get(stream.name) ?? 0);
+  }
+
+  /** A single window that is here already: its rows are counted, nothing is guessed. */
+  async #estimate(window: Window, streams: readonly StreamRun[]): Promise<void> {
+    if (!streams.some((stream) => stream.name === 'events')) return;
+    const { rows, bytes } = window.receipt;
+    const { writer, clock } = this.#world.context;
+    const value = { name: 'events', type: 'STREAM', row_estimate: rows, byte_estimate: bytes } as const;
+    await writer.write(estimate(value, clock.now()));
+  }
+
+  /** Names columns that are not sent, and those with cells that did not fit, once each. */
+  #report(window: Window, written: WrittenWindow): void {
+    const { logger } = this.#world.context;
+    for (const [stream, names] of written.unsent) {
+      const fresh = names.filter((name) => this.#isNew(`${stream} ${name}`));
+      if (fresh.length === 0) continue;
+      logger.info('columns.unsent', `${stream}: not in the configured catalog and so not sent: ${fresh.join(', ')}.`);
+    }
+    const cells = [...written.rescued].map(([name, count]) => `${name} (${count})`).join(', ');
+    if (cells === '') return;
+    const { from } = window.receipt;
+    if (this.#world.config.schemaMode === 'fail') {
+      throw configFailure(
+        `${from} has cells that do not fit the configured types, and schema_mode is fail: ${cells}. Refresh the source's schema, or set schema_mode to evolve to keep such cells as text in _rescued.`,
+      );
+    }
+    logger.warn(
+      'cells.rescued',
+      `${from}: cells that do not fit the configured types are null, their text is in _rescued: ${cells}.`,
+    );
+  }
+
+  #isNew(what: string): boolean {
+    if (this.#named.has(what)) return false;
+    this.#named.add(what);
+    return true;
+  }
+}

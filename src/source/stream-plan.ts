@@ -1,0 +1,141 @@
+import type { ConfiguredStream } from '../airbyte/configured-catalog.ts';
+import type { JsonObject } from '../airbyte/json.ts';
+import { laterOf } from '../base/days.ts';
+import { configFailure, Failure } from '../base/errors.ts';
+import type { SourceConfig } from '../config/source.ts';
+import { oldestDays } from '../extract/calendar.ts';
+import { emptyMemory } from '../extract/memory.ts';
+import { type Delivery, type Plan, planRun } from '../extract/plan.ts';
+import { hashesOf } from '../extract/question.ts';
+import { type KnownState, parseState, StateFailure } from '../extract/state.ts';
+import { isStreamName, STREAM_NAMES, type StreamName } from '../sinks/records/names.ts';
+
+/** Key of the state of a full refresh: the job that it belongs to (S26). */
+export const SYNC_ID = 'sync_id';
+/** Key of a state that is repeated while nothing may be sent; never part of a stored one's meaning. */
+export const WAITING_UNTIL = 'waiting_until';
+
+/** What is to become of one configured stream, before anything is sent. */
+export type Verdict =
+  | { readonly kind: 'read'; readonly name: StreamName; readonly plan: Plan; readonly warning?: string }
+  /** Nothing to read: the state stands as it came. */
+  | { readonly kind: 'rest'; readonly name: StreamName; readonly state: JsonObject; readonly warning: string }
+  | { readonly kind: 'refused'; readonly failure: Failure };
+
+/** Judges one configured stream and its saved state (S6, S7, S25, S26). */
+export function judgeStream(
+  stream: ConfiguredStream,
+  saved: JsonObject | undefined,
+  config: SourceConfig,
+  now: number,
+): Verdict {
+  try {
+    const name = nameOf(stream);
+    if (stream.syncMode === 'full_refresh')
+      return { kind: 'read', name, plan: refreshPlan(stream, saved, config, now) };
+    return incremental(stream, name, saved, config, now);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return { kind: 'refused', failure: inStream(error, stream.name) };
+  }
+}
+
+function nameOf(stream: ConfiguredStream): StreamName {
+  if (stream.namespace !== undefined || !isStreamName(stream.name)) {
+    throw configFailure(
+      `The configured stream ${JSON.stringify(stream.name)} does not exist here; there are ${STREAM_NAMES.join(', ')}: refresh the source's schema.`,
+    );
+  }
+  if (stream.syncMode !== 'full_refresh' && stream.syncMode !== 'incremental') {
+    throw configFailure(
+      `The stream ${stream.name} is configured with the sync mode ${JSON.stringify(stream.syncMode)}; wanted full_refresh or incremental.`,
+    );
+  }
+  return stream.name;
+}
+
+function incremental(
+  stream: ConfiguredStream,
+  name: StreamName,
+  saved: JsonObject | undefined,
+  config: SourceConfig,
+  now: number,
+): Verdict {
+  const delivery = deliveryOf(stream, config);
+  const state = usable(saved);
+  try {
+    return {
+      kind: 'read',
+      name,
+      plan: planRun({ settings: config, delivery, memory: { ...emptyMemory, state }, now }),
+    };
+  } catch (error) {
+    if (!(error instanceof StateFailure)) throw error;
+    if (error.problem === 'filters') {
+      const warning = `${name}: the saved state belongs to other filters (events or properties); reading starts anew.`;
+      return { kind: 'read', name, plan: planRun({ settings: config, delivery, memory: emptyMemory, now }), warning };
+    }
+    if (error.problem !== 'future' || saved === undefined) throw advised(error);
+    const warning = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
+    return { kind: 'rest', name, state: saved, warning };
+  }
+}
+
+/** A full refresh goes on where an earlier attempt of the same job stopped, and else starts anew. */
+function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, config: SourceConfig, now: number): Plan {
+  const delivery = deliveryOf(stream, config);
+  const resumed = resumable(stream, saved, config);
+  const input = { settings: config, delivery, fullRefresh: true, now } as const;
+  if (resumed === undefined) return tagged(planRun({ ...input, memory: emptyMemory }), stream);
+  const from = laterOf(resumed.from_date, oldestDays(now, config.historyDays).probably);
+  const plan = planRun({ ...input, from, memory: { ...emptyMemory, state: resumed } });
+  return tagged({ ...plan, gapFrom: undefined }, stream);
+}
+
+const tagged = (plan: Plan, { syncId }: ConfiguredStream): Plan =>
+  syncId === undefined ? plan : { ...plan, state: { ...plan.state, [SYNC_ID]: syncId } };
+
+function resumable(
+  stream: ConfiguredStream,
+  saved: JsonObject | undefined,
+  config: SourceConfig,
+): KnownState | undefined {
+  if (stream.syncId === undefined || saved?.[SYNC_ID] !== stream.syncId) return undefined;
+  try {
+    const state = parseState(usable(saved));
+    return state?.question === hashesOf(config).question ? state : undefined;
+  } catch (error) {
+    if (error instanceof StateFailure) return undefined;
+    throw error;
+  }
+}
+
+/** Of a saved state what is one: the markers that other connectors' kits leave behind are none. */
+function usable(saved: JsonObject | undefined): JsonObject | undefined {
+  if (saved === undefined) return undefined;
+  const kept = Object.entries(saved).filter(([key]) => !key.startsWith('__ab_') && key !== WAITING_UNTIL);
+  return kept.length === 0 ? undefined : Object.fromEntries(kept);
+}
+
+/** Plain append gets each day once, when it is settled; whatever merges or replaces gets the fresh days too (S7). */
+export function deliveryOf(stream: ConfiguredStream, config: SourceConfig): Delivery {
+  if (config.delivery !== 'auto') return config.delivery;
+  const truncates = (stream.generationId ?? 0) > 0 && stream.minimumGenerationId === stream.generationId;
+  return stream.destinationSyncMode === 'append' && !truncates ? 'settled' : 'fresh';
+}
+
+const advised = (error: StateFailure): Failure =>
+  configFailure(`${withoutAdvice(error)} Clear the stream's data, or its state, in the platform to start anew.`, {
+    internal: error.internal,
+    cause: error,
+  });
+
+/** The command line's advice names options that a platform does not have. */
+const ADVICE = /: use another target[^.]*\.$|; wanted \{.*$/;
+const withoutAdvice = (error: StateFailure): string => `${error.message.replace(ADVICE, '.')}`;
+
+/** The same failure, told of one stream. */
+export function inStream(failure: Failure, stream: string): Failure {
+  const { kind, message, internal, exitCode, where } = failure;
+  return new Failure(kind, message, { internal, exitCode, cause: failure, where: { ...where, stream } });
+}

@@ -1,0 +1,61 @@
+import type { AirbyteStream } from '../airbyte/messages.ts';
+import { headerColumns, LOG_ID, SERVER_DATETIME } from '../schema/groups.ts';
+import { ITEM_POSITION, KEY, propertyNames, RESCUED, STREAM_NAMES, type StreamName } from '../sinks/records/names.ts';
+import { TYPES } from '../types/index.ts';
+import type { ColumnType } from '../types/type.ts';
+
+/** One column of the history, by the name under which the export, and everything made of it, knows it. */
+export interface TypedColumn {
+  readonly source: string;
+  readonly type: ColumnType;
+}
+
+const PRIMARY_KEY = {
+  events: KEY,
+  event_logs: LOG_ID,
+  event_items: KEY,
+} as const satisfies Record<StreamName, string>;
+
+/** The streams that records of these columns make up. `zoned`: datetimes are instants. */
+export function streamsOf(columns: readonly TypedColumn[], zoned: boolean): AirbyteStream[] {
+  const header = headerColumns(columns.map((column) => column.source));
+  return STREAM_NAMES.map((name) => {
+    const names = propertyNames(name, header);
+    const shown = columns.flatMap(({ type }, i) => (names[i] === undefined ? [] : [[names[i], schemaOf(type, zoned)]]));
+    return {
+      name,
+      json_schema: {
+        $schema: 'http://json-schema.org/draft-07/schema#',
+        type: 'object',
+        additionalProperties: true,
+        properties: Object.fromEntries([...ownProperties(name), ...shown]),
+      },
+      supported_sync_modes: ['full_refresh', 'incremental'],
+      source_defined_cursor: true,
+      default_cursor_field: [SERVER_DATETIME],
+      source_defined_primary_key: [[PRIMARY_KEY[name]]],
+      is_resumable: true,
+    };
+  });
+}
+
+const schemaOf = (type: ColumnType, zoned: boolean): object => TYPES[type].jsonSchema(zoned);
+
+function ownProperties(stream: StreamName): [string, object][] {
+  const rescued: [string, object] = [
+    RESCUED,
+    {
+      type: ['object', 'null'],
+      additionalProperties: true,
+      description: 'Raw text of the cells that did not fit their type, by the name of their column.',
+    },
+  ];
+  if (stream === 'event_logs') return [rescued];
+  const key: [string, object] = [
+    KEY,
+    { ...schemaOf('string', false), description: 'Key of the row: its detail log id, numbered where that repeats.' },
+  ];
+  if (stream === 'events') return [key, rescued];
+  const position = { ...schemaOf('long', false), description: 'Position of the item in its event, as exported.' };
+  return [key, rescued, [ITEM_POSITION, position]];
+}

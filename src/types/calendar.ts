@@ -1,0 +1,178 @@
+import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_ZONED } from './evidence.ts';
+import type { Evidence } from './type.ts';
+
+/** Where `parseTime` leaves what it read: one shared array, so that no cell costs an object. */
+export const FIELDS = new Int32Array(8);
+export const YEAR = 0;
+export const MONTH = 1;
+export const DAY = 2;
+export const HOUR = 3;
+export const MINUTE = 4;
+export const SECOND = 5;
+export const MICROS = 6;
+/** Seconds that the cell's own zone is ahead of UTC. */
+export const OFFSET = 7;
+
+const ZERO = 48;
+const NINE = 57;
+const DASH = 45;
+const DOT = 46;
+const COLON = 58;
+const SPACE = 32;
+const MAX_OFFSET_HOURS = 15;
+
+/** Days from 1970-01-01 to a day of the proleptic Gregorian calendar. */
+export function daysFromCivil(year: number, month: number, day: number): number {
+  const y = month <= 2 ? year - 1 : year;
+  const era = Math.floor(y / 400);
+  const yearOfEra = y - era * 400;
+  const dayOfYear = (((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) | 0) + day - 1;
+  const dayOfEra = yearOfEra * 365 + ((yearOfEra / 4) | 0) - ((yearOfEra / 100) | 0) + dayOfYear;
+  return era * 146_097 + dayOfEra - 719_468;
+}
+
+/** Sets the fields to the wall-clock time `seconds` after 1970-01-01 00:00; the micros stay. */
+export function setCivil(seconds: number): void {
+  const days = Math.floor(seconds / 86_400);
+  const rest = seconds - days * 86_400;
+  const z = days + 719_468;
+  const era = Math.floor(z / 146_097);
+  const dayOfEra = z - era * 146_097;
+  const yearOfEra =
+    ((dayOfEra - ((dayOfEra / 1460) | 0) + ((dayOfEra / 36_524) | 0) - ((dayOfEra / 146_096) | 0)) / 365) | 0;
+  const dayOfYear = dayOfEra - (365 * yearOfEra + ((yearOfEra / 4) | 0) - ((yearOfEra / 100) | 0));
+  const shifted = ((5 * dayOfYear + 2) / 153) | 0;
+  const month = shifted < 10 ? shifted + 3 : shifted - 9;
+  FIELDS[YEAR] = yearOfEra + era * 400 + (month <= 2 ? 1 : 0);
+  FIELDS[MONTH] = month;
+  FIELDS[DAY] = dayOfYear - (((153 * shifted + 2) / 5) | 0) + 1;
+  FIELDS[HOUR] = (rest / 3600) | 0;
+  FIELDS[MINUTE] = ((rest / 60) | 0) % 60;
+  FIELDS[SECOND] = rest % 60;
+}
+
+/** The day of the last `civilSeconds` and what it came to: cells of one export share few days. */
+let lastDay = 0;
+let lastDays = 0;
+
+/** The fields as seconds from 1970-01-01 00:00 of their own wall clock. */
+export function civilSeconds(): number {
+  const day = (FIELDS[YEAR] << 9) | (FIELDS[MONTH] << 5) | FIELDS[DAY];
+  if (day !== lastDay) {
+    lastDay = day;
+    lastDays = daysFromCivil(FIELDS[YEAR], FIELDS[MONTH], FIELDS[DAY]);
+  }
+  return lastDays * 86_400 + FIELDS[HOUR] * 3600 + FIELDS[MINUTE] * 60 + FIELDS[SECOND];
+}
+
+/**
+ * Reads a date or datetime into FIELDS and returns its form (DATE, DATETIME_DOT, DATETIME_DASH or DATETIME_ZONED), or 0
+ * when the text is none or no such day or time exists.
+ */
+export function parseTime(b: Uint8Array, start: number, end: number): Evidence {
+  const length = end - start;
+  if (length < 10) return 0;
+  const year = two(b, start) * 100 + two(b, start + 2);
+  if (year < 1 || two(b, start) < 0 || two(b, start + 2) < 0) return 0;
+  FIELDS[YEAR] = year;
+  const separator = b[start + 4];
+  if (separator === DOT) return parseDot(b, start + 5, end);
+  if (separator !== DASH || b[start + 7] !== DASH) return 0;
+  if (!setDay(two(b, start + 5), two(b, start + 8))) return 0;
+  return length === 10 ? atMidnight() : parseClock(b, start + 10, end);
+}
+
+function atMidnight(): Evidence {
+  FIELDS[HOUR] = 0;
+  FIELDS[MINUTE] = 0;
+  FIELDS[SECOND] = 0;
+  FIELDS[MICROS] = 0;
+  return DATE;
+}
+
+/** `M.d H:mm`; M, d and H of one or two digits. */
+function parseDot(b: Uint8Array, start: number, end: number): Evidence {
+  let i = start;
+  const month = oneOrTwo(b, i);
+  i += b[i + 1] === DOT ? 1 : 2;
+  if (b[i++] !== DOT) return 0;
+  const day = oneOrTwo(b, i);
+  i += b[i + 1] === SPACE ? 1 : 2;
+  if (b[i++] !== SPACE) return 0;
+  const hour = oneOrTwo(b, i);
+  i += b[i + 1] === COLON ? 1 : 2;
+  if (b[i] !== COLON || i + 3 !== end || !setDay(month, day)) return 0;
+  return setClock(hour, two(b, i + 1), 0) ? DATETIME_DOT : 0;
+}
+
+/** ` HH:mm:ss` or `THH:mm:ss`, a fraction, a zone. */
+function parseClock(b: Uint8Array, start: number, end: number): Evidence {
+  if (end - start < 9 || (b[start] !== SPACE && b[start] !== 0x54)) return 0;
+  if (b[start + 3] !== COLON || b[start + 6] !== COLON) return 0;
+  if (!setClock(two(b, start + 1), two(b, start + 4), two(b, start + 7))) return 0;
+  const i = b[start + 9] === DOT && start + 9 < end ? parseFraction(b, start + 10, end) : start + 9;
+  if (i === end) return DATETIME_DASH;
+  return i > 0 && parseOffset(b, i, end) ? DATETIME_ZONED : 0;
+}
+
+/** Reads one to six digits and returns where they end, or -1. */
+function parseFraction(b: Uint8Array, start: number, end: number): number {
+  let micros = 0;
+  let i = start;
+  for (let scale = 100_000; i < end && b[i] >= ZERO && b[i] <= NINE; scale /= 10, i++) {
+    if (scale < 1) return -1;
+    micros += (b[i] - ZERO) * scale;
+  }
+  FIELDS[MICROS] = micros;
+  return i === start ? -1 : i;
+}
+
+function parseOffset(b: Uint8Array, start: number, end: number): boolean {
+  const length = end - start;
+  FIELDS[OFFSET] = 0;
+  if (b[start] === 0x5a) return length === 1;
+  if ((b[start] !== 0x2b && b[start] !== DASH) || (length !== 5 && length !== 6)) return false;
+  if (length === 6 && b[start + 3] !== COLON) return false;
+  const hours = two(b, start + 1);
+  const minutes = two(b, end - 2);
+  if (hours < 0 || hours > MAX_OFFSET_HOURS || minutes < 0 || minutes > 59) return false;
+  FIELDS[OFFSET] = (hours * 3600 + minutes * 60) * (b[start] === DASH ? -1 : 1);
+  return true;
+}
+
+function setDay(month: number, day: number): boolean {
+  if (month < 1 || month > 12 || day < 1) return false;
+  if (day > 28 && day > daysIn(FIELDS[YEAR], month)) return false;
+  FIELDS[MONTH] = month;
+  FIELDS[DAY] = day;
+  return true;
+}
+
+function daysIn(year: number, month: number): number {
+  if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
+  return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
+}
+
+function setClock(hour: number, minute: number, second: number): boolean {
+  if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59) return false;
+  FIELDS[HOUR] = hour;
+  FIELDS[MINUTE] = minute;
+  FIELDS[SECOND] = second;
+  FIELDS[MICROS] = 0;
+  return true;
+}
+
+/** Two digits, or something negative. */
+function two(b: Uint8Array, at: number): number {
+  const high = b[at] - ZERO;
+  const low = b[at + 1] - ZERO;
+  return high >>> 0 <= 9 && low >>> 0 <= 9 ? high * 10 + low : -10_000;
+}
+
+/** One digit before something else, or two. */
+function oneOrTwo(b: Uint8Array, at: number): number {
+  const next = b[at + 1] - ZERO;
+  if (next >>> 0 <= 9) return two(b, at);
+  const digit = b[at] - ZERO;
+  return digit >>> 0 <= 9 ? digit : -1;
+}

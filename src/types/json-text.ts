@@ -1,0 +1,63 @@
+const NULL = [0x6e, 0x75, 0x6c, 0x6c];
+const QUOTE = 34;
+const BACKSLASH = 92;
+const HEX = Uint8Array.from('0123456789abcdef', (c) => c.charCodeAt(0));
+/** What follows the backslash for a control character with a short escape; 0 for the others. */
+const SHORT = new Uint8Array(32);
+SHORT[8] = 0x62;
+SHORT[9] = 0x74;
+SHORT[10] = 0x6e;
+SHORT[12] = 0x66;
+SHORT[13] = 0x72;
+
+export function writeNull(out: Uint8Array, at: number): number {
+  for (let i = 0; i < 4; i++) out[at + i] = NULL[i];
+  return at + 4;
+}
+
+/** Copies ASCII or UTF-8 bytes as they are. */
+export function copyBytes(b: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
+  let to = at;
+  for (let i = start; i < end; i++) out[to++] = b[i];
+  return to;
+}
+
+/** A JSON string, quotes and all, of valid UTF-8. */
+export function writeString(b: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
+  let to = at;
+  out[to++] = QUOTE;
+  for (let i = start; i < end; i++) {
+    const c = b[i];
+    if (c >= 32 && c !== QUOTE && c !== BACKSLASH) out[to++] = c;
+    else to = writeEscape(c, out, to);
+  }
+  out[to++] = QUOTE;
+  return to;
+}
+
+function writeEscape(c: number, out: Uint8Array, at: number): number {
+  out[at] = BACKSLASH;
+  if (c >= 32) {
+    out[at + 1] = c;
+    return at + 2;
+  }
+  if (SHORT[c] !== 0) {
+    out[at + 1] = SHORT[c];
+    return at + 2;
+  }
+  out[at + 1] = 0x75;
+  out[at + 2] = 48;
+  out[at + 3] = 48;
+  out[at + 4] = HEX[c >> 4];
+  out[at + 5] = HEX[c & 15];
+  return at + 6;
+}
+
+/** ASCII text in quotes. */
+export function writeQuoted(text: string, out: Uint8Array, at: number): number {
+  let to = at;
+  out[to++] = QUOTE;
+  for (let i = 0; i < text.length; i++) out[to++] = text.charCodeAt(i);
+  out[to++] = QUOTE;
+  return to;
+}

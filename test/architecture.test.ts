@@ -1,0 +1,106 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const LINES_PER_FILE = 300;
+
+/** Folder → folders it may import from, itself always included. The drawing in the README, as data. */
+const LAYERS: Readonly<Record<string, readonly string[]>> = {
+  base: [],
+  config: ['base', 'types'],
+  types: ['base'],
+  csv: ['base', 'types'],
+  schema: ['base', 'types', 'csv', 'config'],
+  service: ['base', 'types', 'csv', 'config'],
+  extract: ['base', 'types', 'csv', 'config', 'schema', 'service'],
+  airbyte: ['base', 'types', 'csv', 'config', 'schema', 'service', 'extract'],
+  sinks: ['base', 'types', 'csv', 'config', 'schema', 'service', 'extract'],
+  source: ['base', 'types', 'csv', 'config', 'schema', 'service', 'extract', 'sinks', 'airbyte'],
+  erase: ['base', 'types', 'csv', 'config', 'schema', 'service', 'extract', 'sinks', 'airbyte'],
+  simulator: ['base'],
+  cli: [
+    'base',
+    'types',
+    'csv',
+    'config',
+    'schema',
+    'service',
+    'extract',
+    'sinks',
+    'airbyte',
+    'source',
+    'erase',
+    'simulator',
+  ],
+};
+
+/** What only one file may touch, and which. */
+const OWNED: readonly { readonly what: RegExp; readonly owner: string }[] = [
+  { what: /\bprocess\.env\b/, owner: 'src/base/env.ts' },
+  { what: /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(/, owner: 'src/base/clock.ts' },
+  { what: /\bMath\.random\(/, owner: 'src/base/random.ts' },
+  { what: /\bprocess\.(exit|exitCode|kill)\b/, owner: 'src/base/exit.ts' },
+  { what: /\bconsole\./, owner: 'nobody' },
+];
+
+const ENGINES: readonly RegExp[] = [/^@duckdb\//, /^apache-arrow/];
+
+function sources(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)));
+}
+
+const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+const importsOf = (text: string) =>
+  [...text.matchAll(/(?:from|import\()\s*'([^']+)'|^import '([^']+)'/gm)].map((match) => match[1] ?? match[2]);
+const withoutComments = (text: string) => text.replaceAll(/\/\*[\s\S]*?\*\/|(?<![:'"`])\/\/.*$/gm, '');
+
+const SRC = sources('src');
+const SELF = relative(ROOT, import.meta.filename);
+const OWN = [...SRC, ...sources('connectors'), ...sources('bench'), ...sources('test')].filter((file) => file !== SELF);
+
+describe('the structure', () => {
+  it.each(SRC)('%s imports only from the layers below it', (file) => {
+    const folder = file.split('/')[1];
+    if (folder === undefined || folder === 'index.ts') return;
+    const allowed = new Set([folder, ...(LAYERS[folder] ?? [])]);
+    expect(LAYERS, `${folder} is no known folder of src`).toHaveProperty(folder);
+    for (const target of importsOf(read(file)).filter((name) => name.startsWith('.'))) {
+      const at = relative(join(ROOT, 'src'), resolve(ROOT, dirname(file), target));
+      if (at.startsWith('../schemas/') || at.startsWith('../package.json') || at.startsWith('../spec/')) continue;
+      expect(allowed, `${file} imports ${target}`).toContain(at.split('/')[0]);
+    }
+  });
+
+  it.each(SRC)('%s leaves the engines to the sinks', (file) => {
+    const engines = importsOf(read(file)).filter((name) => ENGINES.some((engine) => engine.test(name)));
+    if (!file.startsWith('src/sinks/')) expect(engines).toEqual([]);
+  });
+
+  it.each(OWN)('%s keeps within its size and its types', (file) => {
+    const text = read(file);
+    expect(text.split('\n').length, 'lines').toBeLessThanOrEqual(LINES_PER_FILE + 1);
+    expect(withoutComments(text)).not.toMatch(/\bas unknown as\b/);
+  });
+
+  it.each(SRC)('%s touches no global that another file owns', (file) => {
+    const code = withoutComments(read(file));
+    for (const { what, owner } of OWNED) if (file !== owner) expect(code, String(what)).not.toMatch(what);
+  });
+});
+
+describe('the package', () => {
+  const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>;
+
+  it('pins every dependency to one version', () => {
+    const all = { ...manifest.dependencies, ...manifest.devDependencies };
+    expect(Object.keys(all).length).toBeGreaterThan(5);
+    for (const [name, version] of Object.entries(all)) expect(version, name).toMatch(/^\d+\.\d+\.\d+(-[\w.]+)?$/);
+  });
+
+  it('has a lock file that names no host', () => {
+    expect(read('package-lock.json')).not.toMatch(/"resolved": "http/);
+  });
+});

@@ -1,0 +1,87 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { CliBench, daysBack, summaryIn } from '../../support/cli-child.ts';
+
+const WANTED = { from: daysBack(7), to: daysBack(2) };
+const SMALL_KIB = 400;
+
+let bench: CliBench;
+const mounts: string[] = [];
+afterEach(async () => {
+  for (const at of mounts.splice(0)) spawnSync('umount', [at]);
+  await bench.close();
+});
+
+/** A file system of so many KiB; undefined where this user may not mount one. */
+function smallDisk(kib: number): string | undefined {
+  const at = join(bench.dir, `disk-${mounts.length}`);
+  mkdirSync(at, { mode: 0o700 });
+  if (spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${kib}k,mode=700`, 'none', at]).status !== 0) return undefined;
+  mounts.push(at);
+  return at;
+}
+
+const remount = (at: string, kib: number) => spawnSync('mount', ['-o', `remount,size=${kib}k`, at]);
+
+describe('a full disk', () => {
+  it('under the spool: exit 3, the sentence names the folder, the table stays whole, the next run goes on', async (context) => {
+    bench = await CliBench.start({}, { rowsPerDay: 1_500 });
+    const disk = smallDisk(SMALL_KIB);
+    if (disk === undefined) return context.skip();
+    const ended = await bench.sync({ spool_dir: disk, max_concurrent_exports: 1 });
+    expect(ended.code, ended.stderr).toBe(3);
+    expect(ended.stderr).toMatch(/No space is left in the spool folder \S+disk-0\S* \(ENOSPC\): make room/);
+    expect(await bench.verify()).toEqual([]);
+    expect(bench.spooled(disk)).toEqual([]);
+    remount(disk, 65_536);
+    expect((await bench.sync({ spool_dir: disk })).code).toBe(0);
+    expect(await bench.rows()).toBe(bench.sim.countRows(WANTED));
+  });
+
+  it('under the database: exit 3, what was committed is whole, the next run goes on', async (context) => {
+    bench = await CliBench.start({}, { rowsPerDay: 1_500 });
+    const disk = smallDisk(5 * SMALL_KIB);
+    if (disk === undefined) return context.skip();
+    const file = join(disk, 'events.duckdb');
+    const argv = ['sync', 'duckdb', file, '--config', bench.config(), '--json'];
+    const ended = await bench.run(argv);
+    expect(ended.code, ended.stderr).toBe(3);
+    expect(ended.stderr).toContain(`the disk of ${file} is full`);
+    const { windows } = summaryIn(ended);
+    remount(disk, 262_144);
+    expect(await bench.verify(file)).toEqual([]);
+    expect(await bench.rows(file)).toBe(bench.sim.countRows({ from: WANTED.from, to: daysBack(8 - Number(windows)) }));
+    const next = await bench.run(argv);
+    expect(next.code, next.stderr).toBe(0);
+    expect(await bench.rows(file)).toBe(bench.sim.countRows(WANTED));
+  });
+
+  it('as a limit of the size of files: exit 3, and the next run goes on', async () => {
+    bench = await CliBench.start({}, { rowsPerDay: 1_500 });
+    const ended = await bench.startLimited(SMALL_KIB, bench.syncArgs({ max_concurrent_exports: 1 })).ended;
+    expect(ended.code, ended.stderr).toBe(3);
+    expect(await bench.verify()).toEqual([]);
+    expect((await bench.sync()).code).toBe(0);
+    expect(await bench.rows()).toBe(bench.sim.countRows(WANTED));
+  });
+});
+
+describe('a place that cannot be written', () => {
+  it('is named: the spool folder, the folder of the database, a file that is no database; exit 2', async () => {
+    bench = await CliBench.start();
+    const plain = join(bench.dir, 'plain.txt');
+    writeFileSync(plain, 'a text that is no database, and long enough to be read as one, perhaps. '.repeat(200));
+    const spool = await bench.sync({ spool_dir: join(plain, 'spool') });
+    expect([spool.code, spool.stderr]).toEqual([2, expect.stringContaining(join(plain, 'spool'))]);
+    const missing = join(bench.dir, 'no', 'such', 'folder', 'x.duckdb');
+    for (const file of [missing, join(plain, 'x.duckdb'), plain, bench.dir]) {
+      const ended = await bench.run(['sync', 'duckdb', file, '--config', bench.config(), '--json']);
+      expect([ended.code, ended.stderr], ended.stderr).toEqual([2, expect.stringContaining(file)]);
+      expect(summaryIn(ended)).toMatchObject({ windows: 0, exports: 0 });
+    }
+    expect(bench.sim.requests()).toEqual([]);
+    rmSync(plain);
+  });
+});

@@ -1,0 +1,50 @@
+import { readdirSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { compareRows, storedIn } from '../../support/cells.ts';
+import { CliBench, daysBack, summaryIn } from '../../support/cli-child.ts';
+import { Dice } from '../../support/dice.ts';
+
+const KILLS = Number(process.env.CLI_KILLS ?? 4);
+const RANGE = { from: daysBack(14), to: daysBack(2) };
+
+describe('SIGKILL at any instant', () => {
+  let bench: CliBench;
+  beforeAll(async () => {
+    bench = await CliBench.start({ limits: { exports_per_hour: 100_000 } }, { rowsPerDay: 250 });
+  });
+  afterAll(() => bench.close());
+
+  it('loses nothing, doubles nothing, and leaves a file that is whole', async () => {
+    const config = { start_date: RANGE.from, end_date: RANGE.to, exports_per_hour: 100_000, max_concurrent_exports: 3 };
+    const dice = new Dice(KILLS);
+    let [killed, needed, runs] = [0, 1_500, 0];
+    while (killed < KILLS && runs++ < 4 * KILLS) {
+      // Every day again: the work never runs out.
+      const child = bench.start(bench.syncArgs(config, killed % 2 === 1 ? ['--full-refresh'] : []));
+      const timer = delay(dice.int(Math.min(300, needed / 2), needed));
+      const ended = await Promise.race([child.ended, timer.then(() => undefined)]);
+      if (ended !== undefined) {
+        expect(ended.code, ended.stderr).toBe(0);
+        needed = Math.max(500, ended.ms - 100);
+        continue;
+      }
+      child.process.kill('SIGKILL');
+      expect((await child.ended).signal).toBe('SIGKILL');
+      killed++;
+      if (readdirSync(bench.dir).includes('events.duckdb')) {
+        const found = await bench.verify().catch((error: Error) => error.message);
+        if (found !== `${bench.file} holds no events of ours: nothing was done.`) expect(found).toEqual([]);
+      }
+    }
+    const last = await bench.sync(config);
+    expect(last.code, last.stderr).toBe(0);
+    expect(summaryIn(last)).toMatchObject({ next_from_date: daysBack(1), to_date_inclusive: true });
+    const found = compareRows(await storedIn(bench.file), bench.sim.truth(RANGE), []);
+    expect(found).toEqual({ missing: 0, doubled: 0, wrong: 0, strange: 0, examples: [] });
+    expect(await bench.verify()).toEqual([]);
+    expect(bench.spooled()).toEqual([]);
+    expect(bench.refused()).toBe(0);
+    expect(killed).toBe(KILLS);
+  }, 600_000);
+});

@@ -1,0 +1,164 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CliBench, daysBack, type Ended, summaryIn } from '../../support/cli-child.ts';
+
+const CANARY = 'canary-7d1f0c55e2-token';
+type Json = Record<string, unknown>;
+const KEYS = [
+  'rows',
+  'windows',
+  'exports',
+  'bytes',
+  'seconds',
+  'from_date',
+  'next_from_date',
+  'to_date_inclusive',
+  'columns_added',
+  'rescued_cells',
+  'gaps',
+];
+
+describe.concurrent('how a run ends', () => {
+  let bench: CliBench;
+  beforeAll(async () => {
+    bench = await CliBench.start();
+  });
+  afterAll(() => bench.close());
+
+  async function fails(code: number, what: RegExp, config: Json, more: readonly string[] = [], name = 'x.duckdb') {
+    const xcom = join(bench.dir, `xcom-${code}-${what.source.length}.json`);
+    const argv = ['sync', 'duckdb', join(bench.dir, name), '--json', '--xcom', xcom, '--config', bench.config(config)];
+    const ended = await bench.run([...argv, ...more]);
+    expect([ended.code, ended.stderr]).toEqual([code, expect.stringMatching(what)]);
+    expect(ended.stderr, 'no stack').not.toMatch(/\n\s+at /);
+    expect(Object.keys(summaryIn(ended))).toEqual(expect.arrayContaining(KEYS));
+    expect(JSON.parse(readFileSync(xcom, 'utf8'))).toEqual(summaryIn(ended));
+    return ended;
+  }
+
+  it('0, and the summary is the last line of stdout', async () => {
+    const ended = await bench.sync();
+    expect(ended.code, ended.stderr).toBe(0);
+    expect(ended.stdout.trimEnd().split('\n')).toHaveLength(1);
+    expect(summaryIn(ended)).toMatchObject({
+      v: 1,
+      rows: bench.sim.countRows({ from: daysBack(7), to: daysBack(2) }),
+      windows: 6,
+      exports: 6,
+      from_date: daysBack(7),
+      next_from_date: daysBack(1),
+      to_date_inclusive: true,
+      rescued_cells: 0,
+      gaps: [],
+    });
+  });
+
+  it('2: a wrong token, an unknown key, a bad date, an unknown option; every way out tells how far it got', async () => {
+    await fails(2, /token.*reissued/i, { export_token: 'wrong' });
+    await fails(2, /unknown keys: colour/, { colour: 'red' });
+    await fails(2, /start_date.*2026-02-30/, { start_date: '2026-02-30' });
+    await fails(2, /--from.*2026-13-01/, {}, ['--from', '2026-13-01']);
+    const ended = await bench.run(['sync', 'duckdb', bench.file, '--colour']);
+    expect([ended.code, ended.stderr]).toEqual([2, expect.stringMatching(/colour/)]);
+  });
+
+  it('3: the service is down; 4: days are lost', async () => {
+    const down = await fails(
+      3,
+      /refused the connection/,
+      { base_url: 'http://127.0.0.1:9', start_date: daysBack(2) },
+      [],
+      'down.duckdb',
+    );
+    expect(summaryIn(down)).toMatchObject({ windows: 0 });
+    const file = join(bench.dir, 'gap.duckdb');
+    const argv = ['sync', 'duckdb', file, '--json', '--config', bench.config({ start_date: daysBack(40) })];
+    const lost = await bench.run(argv);
+    expect([lost.code, lost.stderr]).toEqual([4, expect.stringContaining(daysBack(40))]);
+    expect(lost.stderr).toContain('on_gap');
+  }, 90_000);
+});
+
+/** A service that repeats what it was sent. */
+const echo = (when: Json) => ({
+  kind: 'status',
+  status: 401,
+  body: `{"message":"no such token: ${CANARY}"}`,
+  content_type: 'application/json',
+  when,
+});
+
+describe.concurrent('a token', () => {
+  let bench: CliBench;
+  beforeAll(async () => {
+    bench = await CliBench.start(
+      { faults: [echo({ day: daysBack(6) })] },
+      { tokens: { export: CANARY, import: 'no' } },
+    );
+  });
+  afterAll(() => bench.close());
+
+  const silent = (ended: Ended, what: string) => {
+    expect(`${ended.stdout}${ended.stderr}`, what).not.toContain(CANARY);
+    expect(`${ended.stdout}${ended.stderr}`, what).not.toContain(encodeURIComponent(CANARY));
+    expect(`${ended.stdout}${ended.stderr}`, `${what} says something`).not.toBe('');
+  };
+
+  it('is in no output of any command, at any level, in either format, however it fails', async () => {
+    const good = { export_token: CANARY, start_date: daysBack(5), end_date: daysBack(4) };
+    const configs: Record<string, string> = {
+      good: bench.config(good),
+      echoed: bench.config({ ...good, start_date: daysBack(6) }),
+      unknown: bench.config({ ...good, [CANARY]: CANARY }),
+      typed: bench.config({ ...good, export_token: [CANARY], service_id: 7 }),
+      elsewhere: bench.config({ ...good, base_url: `http://user:${CANARY}@127.0.0.1:9/${CANARY}` }),
+      short: join(bench.dir, 'short.json'),
+    };
+    writeFileSync(configs.short, `{"export_token": "${CANARY}", `);
+    const levels = [
+      ['--log-level', 'debug', '--log-format', 'json'],
+      ['--log-level', 'debug'],
+    ];
+    const sync = ['sync', 'duckdb', '--json'];
+    const commands: (readonly [readonly string[], string])[] = [
+      ...Object.keys(configs).map((name) => [sync, name] as const),
+      [['check'], 'good'],
+      [['discover'], 'good'],
+      [['plan'], 'good'],
+      [['plan'], 'typed'],
+    ];
+    const tried = async ([words, name]: (typeof commands)[number], i: number) => {
+      const file = words === sync ? [`${bench.file}-${i}`] : [];
+      const ended = await bench.run([...words, ...file, '--config', configs[name], ...levels[i % 2]]);
+      silent(ended, `${words.join(' ')} with ${name}`);
+      if (name !== 'good') expect(ended.code, `${words[0]} with ${name}: ${ended.stderr}`).toBe(2);
+    };
+    await Promise.all(commands.map(tried));
+    const { export_token: _, ...open } = good;
+    const file = join(bench.dir, 'token.txt');
+    writeFileSync(file, `${CANARY}\n`);
+    const fromEnv = await bench.run(
+      [...sync, bench.file, '--config', bench.config({ ...open, export_token: undefined })],
+      {
+        DFINERY_EXPORT_TOKEN: CANARY,
+      },
+    );
+    silent(fromEnv, 'from the environment');
+    expect(fromEnv.code, fromEnv.stderr).toBe(0);
+    const fromFile = await bench.run(
+      [...sync, bench.file, '--config', bench.config({ ...open, export_token: undefined })],
+      {
+        DFINERY_EXPORT_TOKEN_FILE: file,
+      },
+    );
+    silent(fromFile, 'from a file');
+    expect(fromFile.code, fromFile.stderr).toBe(0);
+    bench.sim.setScenario({ faults: [echo({})] });
+    for (const word of ['check', 'discover']) {
+      const ended = await bench.run([word, '--config', configs.good, '--log-level', 'debug']);
+      silent(ended, `${word}, echoed`);
+      expect(ended.code, ended.stderr).toBe(2);
+    }
+  }, 90_000);
+});

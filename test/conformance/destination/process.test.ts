@@ -1,0 +1,250 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { systemEnv } from '../../../src/base/env.ts';
+import { verifyLedger } from '../../../src/erase/ledger/verify.ts';
+import { bundleConnector, InputFiles, type Json, Output } from '../../support/airbyte.ts';
+import { formProblems } from '../../support/airbyte-rules.ts';
+import {
+  type Answer,
+  code,
+  type DeletionServer,
+  Folders,
+  json,
+  people,
+  record,
+  SUCCESS,
+  startDeletionServer,
+  state,
+  TOKEN,
+} from '../../support/deletions.ts';
+
+let built = '';
+let file = '';
+let server: DeletionServer;
+let folders: Folders;
+let files: InputFiles;
+let answer: Answer;
+
+beforeAll(async () => {
+  built = mkdtempSync(join(tmpdir(), 'dfinery-bundle-'));
+  file = await bundleConnector('destination-dfinery', built);
+});
+afterAll(() => rmSync(built, { recursive: true, force: true }));
+
+beforeEach(async () => {
+  answer = (_d, response) => json(response, SUCCESS);
+  server = await startDeletionServer((...all) => answer(...all));
+  folders = new Folders();
+  files = new InputFiles();
+});
+afterEach(async () => {
+  await server.close();
+  folders.close();
+  files.close();
+});
+
+const config = (more: Json = {}): Json => ({
+  base_url: server.url,
+  service_id: 's',
+  import_token: TOKEN,
+  dry_run: false,
+  ledger_dir: folders.ledger,
+  max_deletions_per_sync: 100_000,
+  requests_per_minute: 1_000_000,
+  ...more,
+});
+
+interface Child {
+  readonly ended: Promise<Output>;
+  kill(signal: NodeJS.Signals): void;
+}
+
+function start(words: readonly string[], input: string, env: Record<string, string> = {}): Child {
+  const child = spawn(process.execPath, [file, ...words], {
+    env: { PATH: systemEnv('PATH'), TMPDIR: folders.root, ...env },
+  });
+  const out: Buffer[] = [];
+  const err: Buffer[] = [];
+  child.stdout.on('data', (chunk: Buffer) => out.push(chunk));
+  child.stderr.on('data', (chunk: Buffer) => err.push(chunk));
+  child.stdin.on('error', () => {});
+  child.stdin.end(input);
+  const ended = new Promise<Output>((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (exit, signal) => {
+      const text = Buffer.concat(out).toString();
+      // A message cut by kill -9 is no message.
+      resolve(new Output(text.slice(0, text.lastIndexOf('\n') + 1), exit, signal, Buffer.concat(err).toString()));
+    });
+  });
+  return { ended, kill: (signal) => child.kill(signal) };
+}
+
+const write = (lines: readonly string[], more: Json = {}, env: Record<string, string> = {}): Child =>
+  start(
+    ['write', '--config', files.write(config(more)), '--catalog', files.write(people(), 'txt')],
+    `${lines.join('\n')}\n`,
+    env,
+  );
+
+const sound = (output: Output) => {
+  expect(output.stderr).toBe('');
+  const known = output.messages.filter(
+    ({ type }) => type !== 'DESTINATION_CATALOG' && type !== 'STATE' && type !== 'SPEC',
+  );
+  expect(formProblems(known)).toEqual([]);
+  expect(output.text).not.toContain(TOKEN);
+};
+
+describe('the verbs, as a platform starts them', () => {
+  it('spec: one message, quickly told, and nothing else', async () => {
+    const output = await start(['spec'], '').ended;
+    sound(output);
+    expect(output.code).toBe(0);
+    expect(output.messages).toHaveLength(1);
+    const { spec } = output.messages[0];
+    expect(spec).toMatchObject({
+      protocol_version: '0.2.0',
+      supported_destination_sync_modes: ['append', 'append_dedup'],
+    });
+    const properties = Object.entries(spec?.connectionSpecification.properties as Record<string, Json>);
+    expect(new Set(properties.map(([, one]) => `${one.group} ${one.order}`)).size).toBe(properties.length);
+    for (const [name, one] of properties)
+      expect([name, typeof one.title, typeof one.description]).toEqual([name, 'string', 'string']);
+    expect(properties.filter(([, one]) => one.airbyte_secret).map(([name]) => name)).toEqual([
+      'import_token',
+      'ledger_key',
+    ]);
+  });
+
+  it('check: reaches the host and never the path of deletions', async () => {
+    const output = await start(['check', '--config', files.write(config())], '').ended;
+    sound(output);
+    expect(output.code).toBe(0);
+    expect(output.messages.at(-1)?.connectionStatus?.status).toBe('SUCCEEDED');
+    expect(server.seen.map(({ method, url }) => `${method} ${url}`)).toEqual(['HEAD /']);
+    expect(server.seen[0].headers.access_token).toBeUndefined();
+    expect(readdirSync(folders.root)).toEqual([]);
+  });
+
+  it.each<[string, Json]>([
+    ['an address where nobody answers', { base_url: 'http://127.0.0.1:1' }],
+    ['an address that is none', { base_url: 'ftp://x' }],
+    ['no token', { import_token: null }],
+    ['a folder that cannot be written', { ledger_dir: '/proc/nowhere' }],
+    ['a real run without a ledger', { ledger_dir: null }],
+  ])('check: %s is FAILED with a sentence and exit 0', async (_name, more) => {
+    const output = await start(['check', '--config', files.write(config(more))], '').ended;
+    sound(output);
+    expect(output.code).toBe(0);
+    expect(output.messages).toHaveLength(1);
+    expect(output.messages[0].connectionStatus).toMatchObject({
+      status: 'FAILED',
+      message: expect.stringMatching(/\.$/),
+    });
+  });
+
+  it('discover: one closed object with its matching key', async () => {
+    const output = await start(['discover', '--config', files.write(config())], '').ended;
+    sound(output);
+    const [catalog] = output
+      .of('DESTINATION_CATALOG')
+      .map((one) => Object.entries(one).find(([key]) => key === 'destination_catalog')?.[1]);
+    expect(catalog).toMatchObject({
+      operations: [
+        {
+          object_name: 'profiles',
+          sync_mode: 'soft_delete',
+          matching_keys: [['external_id']],
+          json_schema: { additionalProperties: false, properties: { external_id: { type: 'string' } } },
+        },
+      ],
+    });
+  });
+
+  it.each([
+    [[]],
+    [['read']],
+    [['write', '--config', 'none.json']],
+    [['write', '--config', '/none', '--catalog', '/none']],
+  ])('a command line that is not understood is a config_error: %j', async (words) => {
+    const output = await start(words, '').ended;
+    sound(output);
+    expect(output.code).not.toBe(0);
+    expect(output.errors()).toMatchObject([{ failure_type: 'config_error' }]);
+  });
+});
+
+describe('write, in a process of its own', () => {
+  it('takes its token from the environment', async () => {
+    const output = await write([record('a')], { import_token: null }, { DFINERY_IMPORT_TOKEN: TOKEN }).ended;
+    sound(output);
+    expect(output.code).toBe(0);
+    expect(server.seen[0].headers.access_token).toBe(TOKEN);
+  });
+
+  it('leaves nothing in the temporary folder, and no id anywhere', async () => {
+    const output = await write([record('person-8842'), record('x'.repeat(10_000_000)), state(1)]).ended;
+    sound(output);
+    expect(output.code).toBe(0);
+    expect(readdirSync(folders.root)).toEqual(['ledger']);
+    expect(output.text + JSON.stringify(folders.ledgerLines())).not.toContain('person-88');
+  });
+
+  it('stops within five seconds of SIGTERM, by that signal, with a whole ledger that is resumed', async () => {
+    const held: (() => void)[] = [];
+    answer = ({ id }, response) => {
+      if (id === 'u3') held.push(() => json(response, SUCCESS));
+      else json(response, SUCCESS);
+    };
+    const lines = ['u1', 'u2', 'u3', 'u4'].map((id) => record(id));
+    const child = write([...lines, state(1)], { max_concurrent_requests: 1 });
+    while (held.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    child.kill('SIGTERM');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    held[0]();
+    const output = await child.ended;
+    sound(output);
+    expect([output.code, output.signal]).toEqual([null, 'SIGTERM']);
+    expect(output.of('STATE')).toEqual([]);
+    expect((await verifyLedger(folders.ledger, undefined)).ok).toBe(true);
+    expect(folders.ledgerLines().filter(({ outcome }) => outcome === 'done')).toHaveLength(3);
+    const again = await write([...lines, state(1)]).ended;
+    expect(again.code).toBe(0);
+    expect(server.ids().toSorted()).toEqual(['u1', 'u2', 'u3', 'u4']);
+    expect(again.text).toContain('"destinationStats":{"recordCount":4,"rejectedRecordCount":0}');
+  });
+
+  it('survives kill -9 at any instant: each deleted, none that was not asked for, none twice but for what was open', async () => {
+    const ids = [...Array(300).keys()].map((n) => `u${n}`);
+    const lines = [...ids.map((id) => record(id)), state(1)];
+    answer = ({ id }, response, nth) => {
+      if (nth === 1 && Number(id?.slice(1)) % 37 === 5) code(response, '50000');
+      else if (nth === 1 && Number(id?.slice(1)) % 41 === 7) response.socket?.destroy();
+      else json(response, SUCCESS);
+    };
+    const quick = { requests_per_minute: 30_000, max_concurrent_requests: 8 };
+    for (const requests of [3, 90, 170]) {
+      const child = write(lines, quick);
+      while (server.seen.length < requests) await new Promise((resolve) => setTimeout(resolve, 2));
+      child.kill('SIGKILL');
+      const output = await child.ended;
+      expect(output.signal).toBe('SIGKILL');
+      expect(output.of('STATE')).toEqual([]);
+      expect((await verifyLedger(folders.ledger, undefined)).ok).toBe(true);
+    }
+    const last = await write(lines, quick).ended;
+    expect(last.code).toBe(0);
+    expect(last.text).toContain('"destinationStats":{"recordCount":300,"rejectedRecordCount":0}');
+    expect(new Set(server.ids())).toEqual(new Set(ids));
+    const faults = ids.filter((_, n) => n % 37 === 5 || n % 41 === 7).length;
+    expect(server.ids().length).toBeLessThanOrEqual(300 + faults + 3 * 16);
+    const verdict = await verifyLedger(folders.ledger, undefined);
+    expect(verdict).toMatchObject({ ok: true });
+    expect(verdict.files.map(({ closed }) => closed)).toEqual([false, false, false, true]);
+    expect(readdirSync(folders.root)).toEqual(['ledger']);
+  });
+});

@@ -1,0 +1,208 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { parseScenario, type Simulator } from '../../../src/simulator/index.ts';
+import { type OperationId, operations, validateRequest, validateResponse } from '../../support/openapi.ts';
+import {
+  dayBody,
+  deleteRequest,
+  exportRequest,
+  SERVICE_ID,
+  startTestSimulator,
+  TOKENS,
+} from '../../support/simulator.ts';
+
+let sim: Simulator | undefined;
+afterEach(async () => sim?.close());
+
+const DAY = '2026-01-10';
+const asked = dayBody(DAY);
+
+/** What came back, with the answer held to the specification. */
+async function judged(id: OperationId, response: Response) {
+  const text = await response.text();
+  const headers = Object.fromEntries(response.headers);
+  const body = headers['content-type']?.includes('json') ? JSON.parse(text) : text;
+  expect(validateResponse(id, response.status, headers, body), `${response.status} ${text.slice(0, 200)}`).toEqual([]);
+  return { status: response.status, headers, body };
+}
+
+interface Case {
+  readonly name: string;
+  readonly scenario?: unknown;
+  readonly body?: unknown;
+  readonly headers?: Record<string, string>;
+  readonly wants: { status: number; message?: string };
+}
+
+const exportCases: readonly Case[] = [
+  { name: 'data', wants: { status: 200 } },
+  {
+    name: 'data with upper-case headers in seconds',
+    scenario: { limits: { headers: 'X-Rate-Limit', reset: 's' } },
+    wants: { status: 200 },
+  },
+  {
+    name: 'data under the other event name',
+    scenario: { columns: { event_name: 'df_event_name' } },
+    wants: { status: 200 },
+  },
+  { name: 'an empty day', scenario: { rows: { by_day: { [DAY]: 0 } } }, wants: { status: 200 } },
+  {
+    name: 'few properties',
+    body: { ...asked, properties: ['sum'], properties_condition_type: 'include' },
+    wants: { status: 200 },
+  },
+  {
+    name: 'a failure in a 200',
+    scenario: { faults: [{ kind: 'json_200' }] },
+    wants: { status: 200, message: 'client_connection_closed' },
+  },
+  { name: 'no condition', body: { from_date: DAY }, wants: { status: 400, message: 'invalid_parameter' } },
+  {
+    name: 'a bad date',
+    body: { ...asked, from_date: '2026-1-10' },
+    wants: { status: 400, message: 'invalid_parameter' },
+  },
+  { name: 'an old date', body: dayBody('2025-11-01'), wants: { status: 400, message: 'exceed_date_range_limit' } },
+  {
+    name: 'a wrong token',
+    headers: { Authorization: 'Bearer other' },
+    wants: { status: 401, message: 'unauthorized_token' },
+  },
+  {
+    name: 'no quota',
+    scenario: { limits: { exports_per_hour: 0 } },
+    wants: { status: 429, message: 'too_many_api_requests' },
+  },
+  {
+    name: 'no slot',
+    scenario: { limits: { concurrent_exports: 0 } },
+    wants: { status: 429, message: 'too_many_api_requests' },
+  },
+  {
+    name: 'an unknown error',
+    scenario: { faults: [{ kind: 'status', status: 500 }] },
+    wants: { status: 500, message: 'unknown_error' },
+  },
+  { name: 'a query too big', scenario: { too_big: { days: [DAY] } }, wants: { status: 500, message: 'query_error' } },
+  { name: 'HTML', scenario: { faults: [{ kind: 'status', status: 503 }] }, wants: { status: 503 } },
+];
+
+const deleteCases: readonly (Case & { wants: { code?: string } })[] = [
+  { name: 'done', wants: { status: 200, code: '20000' } },
+  {
+    name: 'done under another status',
+    scenario: { deletions: { success_status: 202 } },
+    wants: { status: 202, code: '20000' },
+  },
+  { name: 'a wrong token', headers: { access_token: 'other' }, wants: { status: 200, code: '40201' } },
+  { name: 'an empty id', body: '', wants: { status: 200, code: '40001' } },
+  {
+    name: 'no profile',
+    scenario: { deletions: { known_ids: [], unmatched: '40402' } },
+    wants: { status: 200, code: '40402' },
+  },
+  { name: 'over the limit', scenario: { limits: { deletions_per_minute: 0 } }, wants: { status: 429, code: '40401' } },
+  {
+    name: 'over the limit in a 200',
+    scenario: { limits: { deletions_per_minute: 0 }, deletions: { over_limit: '40401' } },
+    wants: { status: 200, code: '40401' },
+  },
+  ...['40000', '40001', '40101', '40201', '40401', '40402', '40403', '50000'].map((code) => ({
+    name: `code ${code}`,
+    scenario: { faults: [{ kind: 'code', code }] },
+    wants: { status: 200, code },
+  })),
+  {
+    name: 'a failure with a status of its own',
+    scenario: { faults: [{ kind: 'code', code: '50000' }], deletions: { failure_status: 'by_code' } },
+    wants: { status: 500, code: '50000' },
+  },
+  { name: 'HTML', scenario: { faults: [{ kind: 'status', status: 502 }] }, wants: { status: 502 } },
+];
+
+describe('answers of the simulator follow openapi.yaml', () => {
+  it.each(exportCases)('export: $name', async ({ scenario, body, headers, wants }) => {
+    sim = await startTestSimulator(scenario);
+    const answer = await judged('exportEvents', await exportRequest(sim, body ?? asked, headers));
+    expect(answer.status).toBe(wants.status);
+    if (wants.message) expect(answer.body).toEqual({ result: 'fail', message: wants.message });
+  });
+
+  it.each(deleteCases)('delete: $name', async ({ scenario, body, headers, wants }) => {
+    sim = await startTestSimulator(scenario);
+    const answer = await judged('deleteProfile', await deleteRequest(sim, body ?? 'someone', headers));
+    expect(answer.status).toBe(wants.status);
+    if (wants.code) expect(answer.body.code).toBe(wants.code);
+  });
+
+  it('a wrong service has its code', async () => {
+    sim = await startTestSimulator();
+    const url = `${sim.url}/api/v1/identities/delete?service_id=other`;
+    const headers = { access_token: TOKENS.import, 'Content-Type': 'application/json' };
+    const answer = await judged('deleteProfile', await fetch(url, { method: 'POST', headers, body: '{}' }));
+    expect(answer.body.code).toBe('40101');
+  });
+});
+
+describe('the validator', () => {
+  const query = { service_id: SERVICE_ID };
+  const headers = { authorization: 'Bearer x', 'content-type': 'application/json' };
+
+  it('accepts what the specification asks for', () => {
+    expect(
+      validateRequest('exportEvents', { method: 'POST', path: '/api/v1/export/event', query, headers, body: asked }),
+    ).toEqual([]);
+    const body = { identity: { external_id: '1' }, request_datetime: '2026-01-20T03:00:00.000Z' };
+    expect(validateRequest('deleteProfile', { query, headers: { ...headers, access_token: 'x' }, body })).toEqual([]);
+  });
+
+  it.each([
+    ['a missing service', { query: {}, headers, body: asked }],
+    ['an unknown parameter', { query: { ...query, token: 'x' }, headers, body: asked }],
+    ['a missing token', { query, headers: { 'content-type': 'application/json' }, body: asked }],
+    ['a token of the wrong shape', { query, headers: { ...headers, authorization: 'x' }, body: asked }],
+    ['a wrong content type', { query, headers: { ...headers, 'content-type': 'text/plain' }, body: asked }],
+    ['a missing condition', { query, headers, body: { from_date: DAY } }],
+    ['an impossible day', { query, headers, body: { ...asked, to_date: '2026-02-30' } }],
+    ['an unknown field', { query, headers, body: { ...asked, limit: 1 } }],
+    ['another method', { method: 'GET', query, headers, body: asked }],
+    ['another path', { path: '/api/v2/export/event', query, headers, body: asked }],
+  ])('refuses %s', (_name, request) => {
+    expect(validateRequest('exportEvents', request)).not.toEqual([]);
+  });
+
+  it.each([
+    ['a success that is none', 200, 'application/json', { status: true, code: '20000', message: 'OK', data: false }],
+    ['an undocumented code', 200, 'application/json', { status: false, code: '1', message: 'x' }],
+    ['HTML in a 200', 200, 'text/html', '<html>'],
+  ])('refuses %s', (_name, status, type, body) => {
+    expect(validateResponse('deleteProfile', status, { 'content-type': type }, body)).not.toEqual([]);
+  });
+
+  it('refuses CSV without the system columns, and limit headers of another shape', () => {
+    const type = { 'content-type': 'text/csv' };
+    expect(validateResponse('exportEvents', 200, type, 'a,b\n')).toHaveLength(7);
+    const reset = { 'x-ratelimit-reset': 'soon' };
+    expect(
+      validateResponse(
+        'exportEvents',
+        401,
+        { 'content-type': 'application/json', ...reset },
+        { result: 'fail', message: 'unauthorized_token' },
+      ),
+    ).toHaveLength(1);
+  });
+});
+
+it('every unknown that names a switch has one in the scenario', () => {
+  const switches = [...operations.values()].flatMap(
+    (one) => one.value['x-unknown'] as { id: string; switch?: string }[],
+  );
+  const scenario = parseScenario({});
+  for (const { id, switch: path } of switches.filter((one) => one.switch !== undefined)) {
+    const [section, key] = String(path).split('.');
+    const found = Object.entries(scenario).find(([name]) => name === section)?.[1];
+    expect(found, id).toHaveProperty(key);
+  }
+  expect(switches.length).toBeGreaterThan(25);
+});

@@ -1,0 +1,162 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { silentLogger } from '../../../src/base/log.ts';
+import { Secret } from '../../../src/base/secrets.ts';
+import { type ProbeKind, type ProbeOptions, probeExport } from '../../../src/service/check.ts';
+import {
+  CHUNKED,
+  chunks,
+  type FaultyServer,
+  head,
+  json,
+  type Script,
+  startFaultyServer,
+  whole,
+} from '../../support/faulty-server.ts';
+import { selfSigned } from '../../support/self-signed.ts';
+import { CANARY, ManualClock, OpenGate, settle } from '../../support/service.ts';
+import { NOW, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/simulator.ts';
+
+const SIGNAL = new AbortController().signal;
+const HEADER =
+  '"a, b",df_api_version,df_correction_datetime,df_event_detail_log_id,df_event_log_id,df_server_datetime,df_unified_id,event_name';
+const fail = (message: string) => ({ result: 'fail', message });
+
+let server: FaultyServer | undefined;
+afterEach(async () => {
+  await server?.close();
+  server = undefined;
+});
+
+const probeAt = (baseUrl: string, more: Partial<ProbeOptions> = {}) =>
+  probeExport(
+    {
+      baseUrl,
+      serviceId: SERVICE_ID,
+      exportToken: new Secret(CANARY),
+      clock: { ...systemClock, now: () => NOW },
+      logger: silentLogger,
+      env: () => undefined,
+      ...more,
+    },
+    SIGNAL,
+  );
+
+async function probe(script: Script, options = {}) {
+  server = await startFaultyServer(script, options);
+  return probeAt(server.url);
+}
+
+describe('what one smallest export tells', () => {
+  const rows: [string, Script, ProbeKind, boolean][] = [
+    ['a header', () => whole(200, `${HEADER}\n`), 'ok', true],
+    ['a header without a line end', () => whole(200, HEADER), 'ok', true],
+    [
+      'a header, CRLF, BOM, and rows for ever',
+      () => [{ send: head(200, CHUNKED) }, { send: chunks(`\uFEFF${HEADER}\r\n1,2\r\n`) }, { hold: true }],
+      'ok',
+      true,
+    ],
+    ['no byte', () => whole(200, ''), 'ok_no_events', true],
+    ['401', () => json(401, fail('unauthorized_token')), 'wrong_token', false],
+    ['403', () => whole(403, '<html>'), 'wrong_token', false],
+    ['a wrong token inside a 200', () => json(200, fail('unauthorized_token')), 'wrong_token', false],
+    ['a wrong service that is called so', () => json(400, fail('invalid_service_id')), 'wrong_service', false],
+    [
+      '429',
+      () =>
+        json(429, fail('too_many_api_requests'), { 'X-Rate-Limit-Reset': NOW + 60_000, 'X-Rate-Limit-Remaining': 0 }),
+      'quota_spent',
+      true,
+    ],
+    ['400 for the event', () => json(400, fail('invalid_parameter')), 'inconclusive', true],
+    ['400 for the day', () => json(400, fail('exceed_date_range_limit')), 'inconclusive', true],
+    ['another table', () => whole(200, 'id,name\n1,2\n'), 'not_this_service', false],
+    ['a page', () => whole(200, '<!doctype html>'), 'not_this_service', false],
+    ['404', () => whole(404, 'no'), 'not_this_service', false],
+    ['a redirect', () => whole(302, '', { Location: 'https://login.example' }), 'not_this_service', false],
+    ['503', () => whole(503, '<html>'), 'unreachable', false],
+    ['a reset', () => [{ reset: true }], 'unreachable', false],
+  ];
+  it.each(rows)('%s', async (_name, script, kind, usable) => {
+    const verdict = await probe(script);
+    expect(verdict).toMatchObject({ kind, usable });
+    expect(verdict.message).toMatch(/[.?]$/);
+    expect(verdict.message).toMatch(/^[A-Z0-9]/);
+    expect(JSON.stringify(verdict)).not.toContain(CANARY);
+    expect(server?.requests).toHaveLength(1);
+  });
+
+  it('says until when a spent quota lasts, and asks the smallest question', async () => {
+    const verdict = await probe(() => json(429, fail('x'), { 'X-Rate-Limit-Reset': NOW + 60_000 }));
+    expect(verdict.message).toContain('2026-01-20T03:01:00.000Z, in 1 min');
+    expect(verdict.limits.resetAt).toBe(NOW + 60_000);
+    expect(JSON.parse(server?.requests[0].body ?? '')).toMatchObject({
+      events_condition_type: 'include',
+      from_date: '2026-01-19',
+      to_date: '2026-01-19',
+    });
+  });
+
+  it('a certificate that nobody signed, and a port where nobody listens', async () => {
+    expect(await probe(() => [], { tls: selfSigned() })).toMatchObject({ kind: 'unreachable', code: 'certificate' });
+    const { url } = server as FaultyServer;
+    await server?.close();
+    server = undefined;
+    expect(await probeAt(url)).toMatchObject({ kind: 'unreachable' });
+  });
+
+  it('a token that no header can carry is wrong without any request', async () => {
+    server = await startFaultyServer(() => []);
+    expect(await probeAt(server.url, { exportToken: new Secret('') })).toMatchObject({ kind: 'wrong_token' });
+    expect(server.requests).toEqual([]);
+  });
+
+  it('answers in under five seconds: a silent host that takes connections is inconclusive', async () => {
+    server = await startFaultyServer(() => [{ hold: true }]);
+    const clock = new ManualClock();
+    const probing = probeAt(server.url, { clock });
+    await settle(40);
+    clock.pass(4_999);
+    expect(await probing).toMatchObject({ kind: 'inconclusive', usable: true, code: 'slow' });
+  });
+
+  it('is counted, and waits for nobody', async () => {
+    server = await startFaultyServer(() => whole(200, HEADER));
+    const quota = new OpenGate();
+    await probeAt(server.url, { quota });
+    expect(quota).toMatchObject({ entered: 1, left: 1 });
+  });
+
+  it('an abort rejects with its reason', async () => {
+    server = await startFaultyServer(() => [{ hold: true }]);
+    const controller = new AbortController();
+    const probing = probeExport(
+      { baseUrl: server.url, serviceId: 's', exportToken: new Secret('t'), clock: systemClock, logger: silentLogger },
+      controller.signal,
+    );
+    controller.abort(new Error('enough'));
+    await expect(probing).rejects.toThrow('enough');
+  });
+});
+
+describe('against the simulator', () => {
+  it.each([
+    [{}, TOKENS.export, SERVICE_ID, 'ok'],
+    [
+      { columns: { event_name: 'df_event_name' }, format: { crlf: true, bom: true, gzip: 'always' } },
+      TOKENS.export,
+      SERVICE_ID,
+      'ok',
+    ],
+    [{}, 'other', SERVICE_ID, 'wrong_token'],
+    [{}, TOKENS.export, 'other', 'wrong_token'],
+    [{ answers: { unknown_service: '400' } }, TOKENS.export, 'other', 'inconclusive'],
+    [{ answers: { known_events_only: true } }, TOKENS.export, SERVICE_ID, 'inconclusive'],
+    [{ limits: { exports_per_hour: 0 } }, TOKENS.export, SERVICE_ID, 'quota_spent'],
+  ])('%j %s %s is %s', async (scenario, token, serviceId, kind) => {
+    const sim = await startTestSimulator(scenario);
+    expect(await probeAt(sim.url, { exportToken: new Secret(token), serviceId })).toMatchObject({ kind });
+    await sim.close();
+  });
+});

@@ -1,0 +1,141 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { type Clock, systemClock } from '../../../src/base/clock.ts';
+import { silentLogger } from '../../../src/base/log.ts';
+import { Secret } from '../../../src/base/secrets.ts';
+import { createDeletionService } from '../../../src/service/delete-profile.ts';
+import { type FaultyServer, head, json, type Script, startFaultyServer, whole } from '../../support/faulty-server.ts';
+import { selfSigned } from '../../support/self-signed.ts';
+import { CANARY, ManualClock, settle } from '../../support/service.ts';
+import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/simulator.ts';
+
+const OK = { status: true, code: '20000', message: 'OK', data: true };
+const ID = 'person-4711';
+const SIGNAL = new AbortController().signal;
+
+let server: FaultyServer | undefined;
+afterEach(async () => {
+  await server?.close();
+  server = undefined;
+});
+
+const serviceAt = (baseUrl: string, more: { clock?: Clock; token?: string; serviceId?: string } = {}) =>
+  createDeletionService({
+    baseUrl,
+    serviceId: more.serviceId ?? SERVICE_ID,
+    importToken: new Secret(more.token ?? CANARY),
+    maxConcurrentRequests: 4,
+    clock: more.clock ?? systemClock,
+    logger: silentLogger,
+    env: () => undefined,
+  });
+
+async function remove(script: Script, options = {}) {
+  server = await startFaultyServer(script, options);
+  const service = serviceAt(server.url);
+  try {
+    return await service.deleteProfile(ID, SIGNAL);
+  } finally {
+    await service.close();
+  }
+}
+
+describe('what the wire may do to a deletion', () => {
+  it.each([
+    ['reset', () => [{ reset: true }], 'retry', 'reset'],
+    ['a FIN', () => [{ end: true }], 'retry', 'reset'],
+    ['no HTTP', () => [{ send: 'SSH-2.0\r\n' }], 'retry', 'protocol'],
+    [
+      'a success cut in the middle',
+      () => [{ send: head(200, { 'Content-Length': 60 }) }, { send: '{"status":true' }, { end: true }],
+      'retry',
+      'reset',
+    ],
+    [
+      'a success cut before its end',
+      () => [{ send: head(200, { 'Content-Length': 999 }) }, { send: JSON.stringify(OK) }, { end: true }],
+      'retry',
+      'reset',
+    ],
+    ['a compressed answer', () => whole(200, JSON.stringify(OK), { 'Content-Encoding': 'br' }), 'retry', 'odd_body'],
+    ['64 KiB and more', () => whole(200, `${' '.repeat(70_000)}${JSON.stringify(OK)}`), 'retry', 'odd_body'],
+    ['a page', () => whole(200, '<html>', { 'Content-Type': 'text/html' }), 'retry', 'odd_body'],
+    ['a redirect', () => whole(307, '', { Location: 'https://elsewhere.example/' }), 'stop', 'redirect'],
+  ] as [string, Script, string, string][])('%s', async (_name, script, kind, code) => {
+    const answer = await remove(script);
+    expect(answer).toMatchObject({ kind, code });
+    expect(JSON.stringify(answer)).not.toMatch(/4711|canary/);
+  });
+
+  it('a certificate that nobody signed stops everything', async () => {
+    expect(await remove(() => json(200, OK), { tls: selfSigned() })).toMatchObject({
+      kind: 'stop',
+      code: 'certificate',
+    });
+    expect(server?.requests).toEqual([]);
+  });
+
+  it('silence is given up after a minute, for the head and for the body', async () => {
+    for (const steps of [[{ hold: true }], [{ send: head(200, { 'Content-Length': 60 }) }, { hold: true }]] as const) {
+      server = await startFaultyServer(() => steps);
+      const clock = new ManualClock();
+      const service = serviceAt(server.url, { clock });
+      const answering = service.deleteProfile(ID, SIGNAL);
+      await settle(40);
+      clock.pass(59_000);
+      await settle();
+      clock.pass(1_000);
+      expect(await answering).toMatchObject({ kind: 'retry', code: 'timeout', status: undefined });
+      await service.close();
+      await server.close();
+    }
+  });
+
+  it('an abort rejects with its reason', async () => {
+    server = await startFaultyServer(() => [{ hold: true }]);
+    const service = serviceAt(server.url);
+    const controller = new AbortController();
+    const answering = service.deleteProfile(ID, controller.signal);
+    await settle(20);
+    controller.abort(new Error('enough'));
+    await expect(answering).rejects.toThrow('enough');
+    await service.close();
+  });
+
+  it('carries the limits, and the later of reset and Retry-After where it must wait', async () => {
+    const reset = Date.now() + 30_000;
+    const headers = { 'X-Rate-Limit-Remaining': 0, 'X-Rate-Limit-Reset': reset, 'Retry-After': 50 };
+    const waiting = await remove(() => json(429, { status: false, code: '40401', message: 'x' }, headers));
+    expect(waiting).toMatchObject({ kind: 'wait', code: '40401', status: 429, limits: { remaining: 0 } });
+    expect(waiting.limits.resetAt).toBeGreaterThan(reset + 10_000);
+    await server?.close();
+    const done = await remove(() => json(200, OK, headers));
+    expect(done).toMatchObject({ kind: 'done', limits: { remaining: 0, resetAt: reset } });
+  });
+});
+
+describe('against the simulator', () => {
+  it('deletes, keeps its connections, and tells every code for what it is', async () => {
+    const codes = { a: '40000', b: '40001', c: '40402', d: '50000', e: '40403' };
+    const sim = await startTestSimulator({ deletions: { codes, failure_status: 'by_code' } });
+    const service = serviceAt(sim.url, { token: TOKENS.import });
+    const kinds = await Promise.all(['x', 'a', 'b', 'c', 'd', 'e'].map((id) => service.deleteProfile(id, SIGNAL)));
+    expect(kinds.map(({ kind }) => kind)).toEqual(['done', 'rejected', 'rejected', 'undecided', 'retry', 'undecided']);
+    expect(sim.deletions().filter(({ externalId, deleted }) => externalId === 'x' && deleted === 1)).toHaveLength(1);
+    await service.close();
+    for (const wrong of [{ token: 'other' }, { token: TOKENS.import, serviceId: 'other' }]) {
+      const other = serviceAt(sim.url, wrong);
+      expect((await other.deleteProfile('y', SIGNAL)).kind).toBe('stop');
+      await other.close();
+    }
+    await sim.close();
+  });
+
+  it('takes a deletion that nobody confirmed for one to be asked again', async () => {
+    const sim = await startTestSimulator({ faults: [{ kind: 'cut_after', when: { nth: 1 } }] });
+    const service = serviceAt(sim.url, { token: TOKENS.import });
+    expect((await service.deleteProfile('x', SIGNAL)).kind).toBe('retry');
+    expect((await service.deleteProfile('x', SIGNAL)).kind).toBe('done');
+    await service.close();
+    await sim.close();
+  });
+});

@@ -1,0 +1,178 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { Failure } from '../../../src/base/errors.ts';
+import type { ExportAnswer } from '../../../src/service/service.ts';
+import {
+  CHUNKED,
+  chunks,
+  type FaultyServer,
+  type FaultyServerOptions,
+  gzip,
+  head,
+  json,
+  type Script,
+  type Step,
+  startFaultyServer,
+  whole,
+} from '../../support/faulty-server.ts';
+import { bodyOf, CANARY, exportService, ManualClock, QUESTION, settle } from '../../support/service.ts';
+
+const CSV = `df_api_version,df_unified_id\n${Array.from({ length: 400 }, (_, i) => `1,"user, ${i}"\n`).join('')}`;
+const GZIP = gzip(CSV);
+const CSV_HEAD = { 'Content-Type': 'text/csv' };
+const length = (bytes: string | Uint8Array, by = 0) => ({
+  ...CSV_HEAD,
+  'Content-Length': Buffer.byteLength(bytes) + by,
+});
+
+let server: FaultyServer | undefined;
+afterEach(async () => {
+  await server?.close();
+  server = undefined;
+});
+
+async function ask(script: Script | readonly Step[], options?: FaultyServerOptions) {
+  server = await startFaultyServer(typeof script === 'function' ? script : () => script, options);
+  const { service, gate } = exportService(server.url);
+  const answer = await service.exportEvents(QUESTION, new AbortController().signal);
+  return { answer, gate, service };
+}
+
+async function failureOf(answer: ExportAnswer): Promise<Failure> {
+  const failure = await bodyOf(answer).catch((error: unknown) => error);
+  if (!(failure instanceof Failure)) throw new Error(`no failure but ${String(failure).slice(0, 60)}`);
+  return failure;
+}
+
+describe('silence', () => {
+  const stalling = async (steps: readonly Step[]) => {
+    server = await startFaultyServer(() => steps);
+    const clock = new ManualClock();
+    const { service, gate } = exportService(server.url, { clock, stallMs: 600_000 });
+    const asking = service.exportEvents(QUESTION, new AbortController().signal);
+    return { clock, asking, gate };
+  };
+
+  it('instead of a head is a stall, after stallMs and not before', async () => {
+    const { clock, asking, gate } = await stalling([{ hold: true }]);
+    let answer: ExportAnswer | undefined;
+    void asking.then((one) => {
+      answer = one;
+    });
+    await settle(40);
+    clock.pass(599_000);
+    await settle();
+    expect(answer).toBeUndefined();
+    clock.pass(1_000);
+    expect(await asking).toMatchObject({ kind: 'retry_or_split', code: 'stall', status: undefined });
+    expect(gate.left).toBe(1);
+  });
+
+  it('behind a head, before the first byte', async () => {
+    const { clock, asking } = await stalling([{ send: head(200, CHUNKED) }, { hold: true }]);
+    await clock.passUntil(() => false, 700_000, 100_000);
+    expect(await asking).toMatchObject({ kind: 'retry_or_split', code: 'stall', status: 200 });
+  });
+
+  it('in the middle of a body', async () => {
+    const { clock, asking, gate } = await stalling([
+      { send: head(200, CHUNKED) },
+      { send: chunks(CSV) },
+      { hold: true },
+    ]);
+    const answer = await asking;
+    const failing = failureOf(answer);
+    await clock.passUntil(() => gate.left > 0, 2_000_000, 100_000);
+    expect((await failing).internal).toMatch(/^stall/);
+  });
+
+  it('is none while bytes keep coming, however slowly', async () => {
+    let go = () => {};
+    const later = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    const { clock, asking } = await stalling([
+      { send: head(200, length(CSV)) },
+      { send: CSV.slice(0, 900) },
+      { until: later },
+      { send: CSV.slice(900) },
+    ]);
+    const reading = bodyOf(await asking);
+    await settle();
+    clock.pass(590_000);
+    go();
+    expect(await reading).toBe(CSV);
+    clock.pass(10_000_000);
+  });
+});
+
+describe('letting go', () => {
+  it('an abort ends the wait for a head with its reason', async () => {
+    server = await startFaultyServer(() => [{ hold: true }]);
+    const { service, gate } = exportService(server.url);
+    const controller = new AbortController();
+    const asking = service.exportEvents(QUESTION, controller.signal);
+    await settle(30);
+    controller.abort(new Error('enough'));
+    await expect(asking).rejects.toThrow('enough');
+    expect(gate.left).toBe(1);
+  });
+
+  it('an abort ends a body with its reason', async () => {
+    const controller = new AbortController();
+    server = await startFaultyServer(() => [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { hold: true }]);
+    const { service, gate } = exportService(server.url);
+    const answer = await service.exportEvents(QUESTION, controller.signal);
+    const reading = bodyOf(answer);
+    await settle();
+    controller.abort(new Error('enough'));
+    await expect(reading).rejects.toThrow('enough');
+    expect(gate.left).toBe(1);
+  });
+
+  it.each(['identity', 'gzip'])('closing an unread body hangs up (%s)', async (coding) => {
+    const bytes = coding === 'gzip' ? GZIP : Buffer.from(CSV);
+    server = await startFaultyServer(() => [
+      { send: head(200, { ...CHUNKED, 'Content-Encoding': coding }) },
+      { send: chunks(bytes) },
+      { hold: true },
+    ]);
+    const { service, gate } = exportService(server.url);
+    const answer = await service.exportEvents(QUESTION, new AbortController().signal);
+    if (answer.kind !== 'data') throw new Error(answer.message);
+    for await (const _chunk of answer.bytes) break;
+    await answer.close();
+    await answer.close();
+    expect(gate.left).toBe(1);
+    await service.close();
+  });
+
+  it('closing the service breaks off what is under way', async () => {
+    server = await startFaultyServer(() => [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { hold: true }]);
+    const { service } = exportService(server.url);
+    const answer = await service.exportEvents(QUESTION, new AbortController().signal);
+    const reading = failureOf(answer);
+    await settle();
+    await service.close();
+    expect((await reading).internal).toMatch(/^reset/);
+  });
+});
+
+describe('the token', () => {
+  it('goes to one origin: a redirect is not followed, and only its origin is shown', async () => {
+    const other = await startFaultyServer(() => whole(200, CSV, CSV_HEAD));
+    const { answer } = await ask(
+      whole(302, '', { Location: `${other.url}/login?secret=1&token=${CANARY}`, 'Content-Type': 'text/html' }),
+    );
+    expect(answer).toMatchObject({ kind: 'config', code: 'redirect', status: 302 });
+    expect((answer as { message: string }).message).toContain(other.url);
+    expect(JSON.stringify(answer)).not.toMatch(/secret|canary/);
+    expect(other.requests).toEqual([]);
+    await other.close();
+  });
+
+  it('is never repeated, even where the service does', async () => {
+    const { answer } = await ask(json(400, { result: 'fail', message: CANARY.replaceAll('-', '_'), code: CANARY }));
+    expect(answer).toMatchObject({ kind: 'invalid' });
+    expect(JSON.stringify(answer)).not.toContain(CANARY);
+  });
+});

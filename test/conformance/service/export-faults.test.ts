@@ -1,0 +1,218 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { Failure } from '../../../src/base/errors.ts';
+import type { ExportAnswer } from '../../../src/service/service.ts';
+import {
+  CHUNKED,
+  chunks,
+  type FaultyServer,
+  type FaultyServerOptions,
+  gzip,
+  head,
+  LAST_CHUNK,
+  type Script,
+  type Step,
+  startFaultyServer,
+  whole,
+} from '../../support/faulty-server.ts';
+import { selfSigned } from '../../support/self-signed.ts';
+import { bodyOf, exportService, QUESTION, settle } from '../../support/service.ts';
+
+const CSV = `df_api_version,df_unified_id\n${Array.from({ length: 400 }, (_, i) => `1,"user, ${i}"\n`).join('')}`;
+const GZIP = gzip(CSV);
+const CSV_HEAD = { 'Content-Type': 'text/csv' };
+const GZIP_HEAD = { ...CSV_HEAD, 'Content-Encoding': 'gzip' };
+const length = (bytes: string | Uint8Array, by = 0) => ({
+  ...CSV_HEAD,
+  'Content-Length': Buffer.byteLength(bytes) + by,
+});
+
+let server: FaultyServer | undefined;
+afterEach(async () => {
+  await server?.close();
+  server = undefined;
+});
+
+async function ask(script: Script | readonly Step[], options?: FaultyServerOptions) {
+  server = await startFaultyServer(typeof script === 'function' ? script : () => script, options);
+  const { service, gate } = exportService(server.url);
+  const answer = await service.exportEvents(QUESTION, new AbortController().signal);
+  return { answer, gate, service };
+}
+
+async function failureOf(answer: ExportAnswer): Promise<Failure> {
+  const failure = await bodyOf(answer).catch((error: unknown) => error);
+  if (!(failure instanceof Failure)) throw new Error(`no failure but ${String(failure).slice(0, 60)}`);
+  return failure;
+}
+
+describe('bodies that arrive whole', () => {
+  const cases: Record<string, { steps: Step[]; endDeclared: boolean; text?: string }> = {
+    'with a length': { steps: whole(200, CSV, CSV_HEAD), endDeclared: true },
+    chunked: { steps: [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { send: LAST_CHUNK }], endDeclared: false },
+    'up to the end of the connection': {
+      steps: [{ send: head(200, { ...CSV_HEAD, Connection: 'close' }) }, { send: CSV }, { end: true }],
+      endDeclared: false,
+    },
+    gzip: { steps: whole(200, GZIP, GZIP_HEAD), endDeclared: true },
+    'gzip in two members': {
+      steps: whole(200, Buffer.concat([gzip(CSV.slice(0, 500)), gzip(CSV.slice(500))]), GZIP_HEAD),
+      endDeclared: true,
+    },
+    'gzip, chunked, byte by byte': {
+      steps: [
+        { send: head(200, { ...CHUNKED, 'Content-Encoding': 'gzip' }) },
+        { send: chunks(GZIP, 1) },
+        { send: LAST_CHUNK },
+      ],
+      endDeclared: true,
+    },
+    'a slow trickle': {
+      steps: [{ send: head(200, length(CSV.slice(0, 200))) }, { trickle: CSV.slice(0, 200), bytes: 7 }],
+      endDeclared: true,
+      text: CSV.slice(0, 200),
+    },
+    'with a BOM': { steps: whole(200, `\uFEFF${CSV}`, CSV_HEAD), endDeclared: true, text: `\uFEFF${CSV}` },
+    'with no byte': { steps: whole(200, '', CSV_HEAD), endDeclared: true, text: '' },
+    'with no byte, though gzip was announced': { steps: whole(200, '', GZIP_HEAD), endDeclared: true, text: '' },
+    'the header alone': { steps: whole(200, 'a,b\n', CSV_HEAD), endDeclared: true, text: 'a,b\n' },
+  };
+
+  it.each(Object.entries(cases))('%s', async (_name, { steps, endDeclared, text = CSV }) => {
+    const { answer, gate } = await ask(steps);
+    expect(answer).toMatchObject({ kind: 'data', endDeclared });
+    expect(await bodyOf(answer)).toBe(text);
+    expect(gate).toMatchObject({ entered: 1, left: 1 });
+  });
+});
+
+describe('bodies that are not whole', () => {
+  const cut = CSV.length - 300;
+  const cases: Record<string, { steps: Step[]; code: string }> = {
+    'a FIN before the declared length': {
+      steps: [{ send: head(200, length(CSV)) }, { send: CSV.slice(0, cut) }, { end: true }],
+      code: 'length',
+    },
+    'a FIN between two chunks': {
+      steps: [{ send: head(200, CHUNKED) }, { send: chunks(CSV.slice(0, cut)) }, { end: true }],
+      code: 'reset',
+    },
+    'a FIN within a chunk': {
+      steps: [{ send: head(200, CHUNKED) }, { send: chunks(CSV).subarray(0, cut) }, { end: true }],
+      code: 'reset',
+    },
+    'a chunk size that is none': {
+      steps: [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { send: 'zz\r\n' }],
+      code: 'reset',
+    },
+    'a reset within a declared length': {
+      steps: [{ send: head(200, length(CSV)) }, { send: CSV.slice(0, cut) }, { reset: true }],
+      code: 'reset',
+    },
+    'a reset within chunks': {
+      steps: [{ send: head(200, CHUNKED) }, { send: chunks(CSV.slice(0, cut)) }, { reset: true }],
+      code: 'reset',
+    },
+    'a reset where only the end of the connection ends the body': {
+      steps: [{ send: head(200, { ...CSV_HEAD, Connection: 'close' }) }, { send: CSV.slice(0, cut) }, { reset: true }],
+      code: 'reset',
+    },
+    'more than declared': {
+      steps: [{ send: head(200, length(CSV, -50)) }, { send: CSV }],
+      code: 'length',
+    },
+    'gzip without its end': { steps: whole(200, GZIP.subarray(0, -20), GZIP_HEAD), code: 'gzip' },
+    'gzip without its trailer': { steps: whole(200, GZIP.subarray(0, -8), GZIP_HEAD), code: 'gzip' },
+    'gzip with another text behind it': {
+      steps: whole(200, Buffer.concat([GZIP, Buffer.from('{"result":"fail"}')]), GZIP_HEAD),
+      code: 'gzip',
+    },
+    'gzip with zeros behind it': { steps: whole(200, Buffer.concat([GZIP, Buffer.alloc(9)]), GZIP_HEAD), code: 'gzip' },
+  };
+
+  it.each(Object.entries(cases))('%s', async (_name, { steps, code }) => {
+    const { answer, gate } = await ask(steps);
+    if (answer.kind === 'data') {
+      const failure = await failureOf(answer);
+      expect(failure.kind).toBe('transient');
+      expect(failure.internal.split(':')[0]).toBe(code);
+    } else expect(answer).toMatchObject({ kind: 'retry', code });
+    expect(gate.left).toBe(1);
+  });
+
+  it('a corrupt gzip trailer is never the end of data', async () => {
+    const corrupt = Buffer.from(GZIP);
+    corrupt[corrupt.length - 6] ^= 1;
+    const { answer } = await ask(whole(200, corrupt, GZIP_HEAD));
+    if (answer.kind === 'data') expect((await failureOf(answer)).internal).toMatch(/^gzip/);
+    else expect(answer).toMatchObject({ kind: 'retry', code: 'gzip' });
+  });
+
+  it('a reset while the reader is busy elsewhere is an error, not an end and not a crash', async () => {
+    const big = 'x'.repeat(4 * 1024 * 1024);
+    const { answer } = await ask([
+      { send: head(200, { ...CSV_HEAD, Connection: 'close' }) },
+      { trickle: big, bytes: 256 * 1024 },
+      { reset: true },
+    ]);
+    expect(answer.kind).toBe('data');
+    if (answer.kind !== 'data') return;
+    const read = async () => {
+      let bytes = 0;
+      for await (const chunk of answer.bytes) {
+        bytes += chunk.length;
+        await settle(30);
+      }
+      return bytes;
+    };
+    await expect(read()).rejects.toMatchObject({ kind: 'transient', internal: expect.stringMatching(/^reset/) });
+  });
+});
+
+describe('no answer at all', () => {
+  it('a connection that is reset', async () => {
+    const { answer, gate } = await ask([], { resetOnConnect: true });
+    expect(answer).toMatchObject({ kind: 'retry', code: 'reset', status: undefined });
+    expect(gate).toMatchObject({ entered: 1, left: 1, heads: [] });
+  });
+
+  it('a FIN in place of an answer, and half a head', async () => {
+    for (const steps of [[{ end: true } as const], [{ send: 'HTTP/1.1 200 O' }, { end: true } as const]]) {
+      const { answer } = await ask(steps);
+      expect(answer).toMatchObject({ kind: 'retry', code: 'reset' });
+      await server?.close();
+    }
+  });
+
+  it('something that is not HTTP', async () => {
+    const { answer } = await ask([{ send: 'SSH-2.0-OpenSSH_9.6\r\n' }]);
+    expect(answer).toMatchObject({ kind: 'retry', code: 'protocol' });
+  });
+
+  it('a port where nobody listens', async () => {
+    server = await startFaultyServer(() => []);
+    const { url, port } = server;
+    await server.close();
+    server = undefined;
+    const answer = await exportService(url).service.exportEvents(QUESTION, new AbortController().signal);
+    expect(answer).toMatchObject({ kind: 'retry', code: 'refused' });
+    expect((answer as { message: string }).message).toContain(`127.0.0.1:${port}`);
+  });
+
+  it('a name that cannot be looked up', async () => {
+    const url = `https://${'a'.repeat(64)}.invalid`;
+    const answer = await exportService(url).service.exportEvents(QUESTION, new AbortController().signal);
+    expect(answer).toMatchObject({ kind: 'retry', code: 'dns' });
+  });
+
+  it('a certificate that nobody signed is for the user to mend', async () => {
+    const { answer } = await ask(whole(200, CSV), { tls: selfSigned() });
+    expect(answer).toMatchObject({ kind: 'config', code: 'certificate' });
+  });
+
+  it('no TLS on the other side', async () => {
+    server = await startFaultyServer(() => [], { greeting: 'HTTP/1.1 400 Bad Request\r\n\r\n' });
+    const { service } = exportService(server.url.replace('http:', 'https:'));
+    const answer = await service.exportEvents(QUESTION, new AbortController().signal);
+    expect(answer).toMatchObject({ kind: 'retry', code: 'tls' });
+  });
+});

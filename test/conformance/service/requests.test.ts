@@ -1,0 +1,141 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { Failure } from '../../../src/base/errors.ts';
+import { silentLogger } from '../../../src/base/log.ts';
+import { Secret } from '../../../src/base/secrets.ts';
+import { createDeletionService } from '../../../src/service/delete-profile.ts';
+import type { ExportQuestion } from '../../../src/service/service.ts';
+import { type FaultyServer, json, type RawRequest, startFaultyServer, whole } from '../../support/faulty-server.ts';
+import { type OperationId, validateRequest } from '../../support/openapi.ts';
+import { bodyOf, CANARY, exportService, ManualClock, QUESTION } from '../../support/service.ts';
+
+let server: FaultyServer | undefined;
+afterEach(() => server?.close());
+
+function problems(id: OperationId, request: RawRequest): string[] {
+  const [method, target] = request.line.split(' ');
+  const url = new URL(target, 'http://loopback');
+  const query = Object.fromEntries(url.searchParams);
+  return validateRequest(id, {
+    method,
+    path: url.pathname,
+    query,
+    headers: request.headers,
+    body: JSON.parse(request.body),
+  });
+}
+
+describe('the request for an export', () => {
+  const ask = async (question: ExportQuestion, serviceId = 'svc-1') => {
+    server = await startFaultyServer(() => whole(200, 'a\n'));
+    const { service } = exportService(server.url, { serviceId });
+    await bodyOf(await service.exportEvents(question, new AbortController().signal));
+    expect(service.sent).toBe(1);
+    return server.requests[0];
+  };
+
+  it.each([
+    ['everything', QUESTION],
+    ['some events', { ...QUESTION, events: ['df_purchase', '가입, "new"'], eventsCondition: 'include' }],
+    ['but some properties', { ...QUESTION, properties: ['__proto__', 'a b'], propertiesCondition: 'exclude' }],
+  ] as [string, ExportQuestion][])('is what openapi.yaml describes: %s', async (_name, question) => {
+    const request = await ask(question);
+    expect(problems('exportEvents', request)).toEqual([]);
+    expect(JSON.parse(request.body)).toEqual({
+      ...(question.events.length > 0 && { events: question.events }),
+      events_condition_type: question.eventsCondition,
+      ...(question.properties.length > 0 && { properties: question.properties }),
+      properties_condition_type: question.propertiesCondition,
+      from_date: '2026-01-10',
+      to_date: '2026-01-11',
+    });
+  });
+
+  it('carries the token in one header, and only gzip as coding', async () => {
+    const { headers, line, body } = await ask(QUESTION);
+    expect(headers).toMatchObject({
+      authorization: `Bearer ${CANARY}`,
+      'content-type': 'application/json',
+      'accept-encoding': 'gzip',
+    });
+    expect(headers).not.toHaveProperty('access_token');
+    expect(line + body).not.toContain(CANARY);
+  });
+
+  it('encodes the service id', async () => {
+    const request = await ask(QUESTION, 'a/b?c=d&e#f 가 %2F');
+    expect(problems('exportEvents', request)).toEqual([]);
+    const url = new URL(request.line.split(' ')[1], 'http://loopback');
+    expect([...url.searchParams]).toEqual([['service_id', 'a/b?c=d&e#f 가 %2F']]);
+  });
+
+  it('keeps a path of base_url', async () => {
+    server = await startFaultyServer(() => whole(200, 'a\n'));
+    const { service } = exportService(`${server.url}/gateway/`);
+    await bodyOf(await service.exportEvents(QUESTION, new AbortController().signal));
+    expect(server.requests[0].line).toBe('POST /gateway/api/v1/export/event?service_id=svc-1 HTTP/1.1');
+  });
+
+  it.each(['', 'line\nend', '토큰', ' '])('is not sent with a token that no header can carry: %j', async (token) => {
+    server = await startFaultyServer(() => whole(200, 'a\n'));
+    const { service, gate } = exportService(server.url, { exportToken: new Secret(token) });
+    const error = await service.exportEvents(QUESTION, new AbortController().signal).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(Failure);
+    expect(error).toMatchObject({ kind: 'config', message: expect.stringMatching(/^export_token/) });
+    expect([server.requests.length, gate.entered]).toEqual([0, 0]);
+  });
+});
+
+describe('the request for a deletion', () => {
+  const OK = { status: true, code: '20000', message: 'OK', data: true };
+  const remove = async (ids: readonly string[]) => {
+    server = await startFaultyServer(() => json(200, OK));
+    const service = createDeletionService({
+      baseUrl: server.url,
+      serviceId: 'svc-1',
+      importToken: new Secret(CANARY),
+      maxConcurrentRequests: 2,
+      clock: { ...systemClock, now: () => Date.UTC(2026, 0, 20, 3, 0, 0, 7) },
+      logger: silentLogger,
+      env: () => undefined,
+    });
+    const answers = [];
+    for (const id of ids) answers.push(await service.deleteProfile(id, new AbortController().signal));
+    await service.close();
+    return { answers, requests: server.requests };
+  };
+
+  it('is what openapi.yaml describes, for any id, unchanged', async () => {
+    const ids = ['m-1', '../x', 'a b', '"', '🙂', '0', ' 가 ', 'x'.repeat(200_000)];
+    const { answers, requests } = await remove(ids);
+    expect(answers.every(({ kind }) => kind === 'done')).toBe(true);
+    for (const [i, request] of requests.entries()) {
+      expect(problems('deleteProfile', request)).toEqual([]);
+      expect(JSON.parse(request.body)).toEqual({
+        identity: { external_id: ids[i] },
+        request_datetime: '2026-01-20T03:00:00.007Z',
+      });
+      expect(request.headers).toMatchObject({ access_token: CANARY });
+      expect(request.headers).not.toHaveProperty('authorization');
+    }
+    expect(new Set(requests.map(({ connection }) => connection)).size).toBe(1);
+  });
+
+  it('is never sent for an id that would reach the service as another one', async () => {
+    const { answers, requests } = await remove(['', 'half a pair \uD83D']);
+    expect(answers.map(({ kind, code }) => [kind, code])).toEqual([
+      ['rejected', 'not_text'],
+      ['rejected', 'not_text'],
+    ]);
+    expect(requests).toEqual([]);
+  });
+});
+
+it('a clock that nobody moves never cuts an export off', async () => {
+  server = await startFaultyServer(() => whole(200, 'a\n'));
+  const clock = new ManualClock();
+  const { service } = exportService(server.url, { clock });
+  await bodyOf(await service.exportEvents(QUESTION, new AbortController().signal));
+  await service.close();
+  expect(clock.pending).toBe(0);
+});

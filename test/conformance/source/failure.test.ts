@@ -1,0 +1,84 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { readProblems } from '../../support/airbyte-rules.ts';
+import { SourceBench } from '../../support/source.ts';
+
+describe('a read that fails', () => {
+  let bench: SourceBench;
+  afterEach(() => bench.close());
+
+  it('leaves the state of the last good window, and a retry asks for none before it again', async () => {
+    bench = await SourceBench.start();
+    const catalog = await bench.catalog();
+    bench.sim.setScenario({
+      faults: [{ kind: 'status', when: { day: '2026-01-18' }, status: 500 }],
+    });
+    const output = await bench.read(catalog);
+    expect(readProblems(output, catalog)).toEqual([]);
+    for (const stream of ['events', 'event_logs', 'event_items']) {
+      expect(output.statuses(stream)).toEqual(['STARTED', 'RUNNING', 'INCOMPLETE']);
+      expect(output.states(stream).at(-1)?.from_date).toBe('2026-01-18');
+    }
+    expect(output.errors()[0]).toMatchObject({
+      failure_type: 'transient_error',
+      stream_descriptor: { name: 'events' },
+    });
+    bench.sim.setScenario({ faults: [] });
+    const before = bench.sim.requests().length;
+    const again = await bench.read(catalog, output.lastStates(), { lookback_days: 0 });
+    expect(readProblems(again, catalog)).toEqual([]);
+    expect(bench.asked(before)).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
+  });
+
+  it('says whose fault a reissued token is, without showing it', async () => {
+    bench = await SourceBench.start();
+    const catalog = await bench.catalog();
+    bench.sim.setTokens({ export: 'another-token' });
+    const output = await bench.read(catalog);
+    expect(readProblems(output, catalog)).toEqual([]);
+    expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error', message: expect.stringMatching(/token/) });
+    expect(output.text).not.toContain('export-token-7f3a');
+    expect(output.states('events').map((one) => one.from_date)).toEqual(['2026-01-15']);
+  });
+
+  it('names days that are lost, as the user has to decide', async () => {
+    bench = await SourceBench.start({ days: { history_days: 3 } });
+    const catalog = await bench.catalog();
+    const output = await bench.read(catalog, undefined, { history_days: 3 });
+    expect(readProblems(output, catalog)).toEqual([]);
+    expect(output.errors()[0]).toMatchObject({
+      failure_type: 'config_error',
+      message: expect.stringMatching(/on_gap/),
+    });
+    const warned = await bench.read(catalog, undefined, { history_days: 3, on_gap: 'warn' });
+    expect(readProblems(warned, catalog)).toEqual([]);
+    expect(warned.statuses('events').at(-1)).toBe('COMPLETE');
+    expect(warned.states('events').at(-1)?.gaps).toContain('2026-01-15');
+  });
+
+  it('waits for the quota aloud: RATE_LIMITED with its reset, and the last state again', async () => {
+    bench = await SourceBench.start({ limits: { exports_per_hour: 4 } });
+    const catalog = await bench.catalog();
+    const output = await bench.read(catalog);
+    expect(readProblems(output, catalog)).toEqual([]);
+    const limited = output.messages.filter(({ trace }) => trace?.stream_status?.reasons !== undefined);
+    expect(limited.length).toBeGreaterThanOrEqual(3);
+    const [reason] = limited[0].trace?.stream_status?.reasons ?? [];
+    expect(reason).toMatchObject({ type: 'RATE_LIMITED' });
+    expect(reason.rate_limited.quota_reset).toBeGreaterThan(1e12);
+    const waiting = output.states('events').filter((one) => one.waiting_until !== undefined);
+    expect(waiting.length).toBeGreaterThanOrEqual(1);
+    expect(Date.parse(String(waiting[0].waiting_until))).toBe(reason.rate_limited.quota_reset);
+    expect(output.states('events').at(-1)).not.toHaveProperty('waiting_until');
+    expect(output.statuses('events').at(-1)).toBe('COMPLETE');
+  });
+
+  it.each([
+    ['no JSON', 'not json', /not valid JSON/],
+    ['no streams', {}, /streams/],
+  ])('says what is wrong with a catalog of %s', async (_, catalog, message) => {
+    bench = await SourceBench.start();
+    const output = await bench.run('read', bench.config(), { catalog: catalog as Record<string, unknown> });
+    expect(output.code).not.toBe(0);
+    expect(output.errors()).toMatchObject([{ failure_type: 'config_error', message: expect.stringMatching(message) }]);
+  });
+});

@@ -1,0 +1,116 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { parseScenario, type Simulator, startSimulator } from '../../../src/simulator/index.ts';
+import { bundleConnector, configured, InputFiles, type Json, runChild } from '../../support/airbyte.ts';
+import { formProblems, readProblems } from '../../support/airbyte-rules.ts';
+import { SERVICE_ID, TOKENS } from '../../support/simulator.ts';
+
+const day = (back: number) => new Date(systemClock.now() - back * 86_400_000).toISOString().slice(0, 10);
+
+/** The connector as its image has it: one file, a process of its own. */
+describe('the source as a process', () => {
+  const files = new InputFiles();
+  let sim: Simulator;
+  let file: string;
+  let config: Json;
+  let catalog: Json;
+
+  beforeAll(async () => {
+    sim = await startSimulator({
+      seed: 3,
+      clock: systemClock,
+      tokens: TOKENS,
+      serviceId: SERVICE_ID,
+      rowsPerDay: 4000,
+      scenario: parseScenario({}),
+    });
+    file = await bundleConnector('source-dfinery', files.dir);
+    config = {
+      base_url: sim.url,
+      service_id: SERVICE_ID,
+      export_token: TOKENS.export,
+      start_date: day(3),
+      end_date: day(2),
+      spool_dir: files.dir,
+    };
+    const output = await runChild(file, ['discover', '--config', files.write(config)]);
+    catalog = configured(output.catalog().streams);
+  });
+  afterAll(async () => {
+    await sim.close();
+    files.close();
+  });
+  const read = (more: Json = {}) => [
+    'read',
+    '--config',
+    files.write({ ...config, ...more }),
+    '--catalog',
+    files.write(catalog, 'txt'),
+    '--state',
+    files.write('[]', 'txt'),
+  ];
+
+  it('answers spec without configuration or network', async () => {
+    const output = await runChild(file, ['spec']);
+    expect(formProblems(output.messages)).toEqual([]);
+    expect(output.messages).toHaveLength(1);
+    expect([output.code, output.stderr]).toEqual([0, '']);
+    const [spec] = output.of('SPEC');
+    expect(spec.spec?.connectionSpecification).toMatchObject({ required: ['base_url', 'service_id', 'export_token'] });
+  });
+
+  it('checks and reads; stderr stays empty', async () => {
+    const checked = await runChild(file, ['check', '--config', files.write(config)]);
+    expect([checked.of('CONNECTION_STATUS')[0].connectionStatus?.status, checked.stderr]).toEqual(['SUCCEEDED', '']);
+    const output = await runChild(file, read());
+    expect(readProblems(output, catalog)).toEqual([]);
+    expect(output.stderr).toBe('');
+    expect(output.records('events')).toHaveLength(sim.countRows({ from: day(3), to: day(2) }));
+  });
+
+  it('loses nothing to a reader that is slow', async () => {
+    const output = await runChild(file, read(), ({ stdout }) => {
+      let pauses = 0;
+      const pause = () => {
+        if (pauses++ > 12) return;
+        stdout.pause();
+        void delay(20).then(() => stdout.resume());
+      };
+      stdout.on('data', pause);
+    });
+    expect(readProblems(output, catalog)).toEqual([]);
+    expect(output.records('events')).toHaveLength(sim.countRows({ from: day(3), to: day(2) }));
+  });
+
+  it('ends without a word when its reader goes away', async () => {
+    const output = await runChild(file, read(), ({ stdout }) => stdout.once('data', () => stdout.destroy()));
+    expect(output.stderr).toBe('');
+    expect(output.code).not.toBe(0);
+  });
+
+  it('dies by SIGTERM, and what it said until then is whole', async () => {
+    const output = await runChild(file, read({ start_date: day(20), end_date: day(1) }), ({ stdout, kill }) => {
+      let seen = 0;
+      let killed = false;
+      stdout.on('data', (chunk: Buffer) => {
+        seen += chunk.length;
+        // A second signal would end it at once.
+        if (seen > 200_000 && !killed) killed = kill('SIGTERM');
+      });
+    });
+    expect(output.signal).toBe('SIGTERM');
+    expect(output.stderr).toBe('');
+    expect(output.text.endsWith('\n')).toBe(true);
+    expect(formProblems(output.messages)).toEqual([]);
+    expect(output.statuses('events').at(-1)).toBe('INCOMPLETE');
+  });
+
+  it('says what is wrong with its command line', async () => {
+    const output = await runChild(file, ['read', '--config', files.write(config)]);
+    expect(output.errors()).toMatchObject([
+      { failure_type: 'config_error', message: expect.stringMatching(/--catalog/) },
+    ]);
+    expect([output.code, output.stderr]).toEqual([1, '']);
+  });
+});

@@ -1,0 +1,189 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { proved } from '../../../src/config/validate.ts';
+import type { Json } from '../../support/airbyte.ts';
+import { readProblems } from '../../support/airbyte-rules.ts';
+import { SourceBench } from '../../support/source.ts';
+
+const DAYS = ['2026-01-15', '2026-01-16', '2026-01-17', '2026-01-18', '2026-01-19', '2026-01-20'];
+const state = (name: string, value: Json) => ({
+  type: 'STREAM',
+  stream: { stream_descriptor: { name, namespace: null }, stream_state: value },
+});
+
+describe('read', () => {
+  let bench: SourceBench;
+  let catalog: Json;
+  beforeAll(async () => {
+    bench = await SourceBench.start();
+    catalog = await bench.catalog();
+  });
+  afterAll(() => bench.close());
+
+  it('gives every row once, in three streams, from one export a day', async () => {
+    const before = bench.sim.requests().length;
+    const output = await bench.read(catalog);
+    expect(readProblems(output, catalog)).toEqual([]);
+    expect(bench.asked(before)).toEqual(DAYS);
+    const rows = bench.sim.countRows({ from: '2026-01-15', to: '2026-01-20' });
+    expect(rows).toBeGreaterThan(100);
+    const keys = output.records('events').map((data) => data._key);
+    expect(keys).toHaveLength(rows);
+    expect(new Set(keys).size).toBe(rows);
+    const logs = new Set(output.records('events').map((data) => data.df_event_log_id));
+    expect(output.records('event_logs').map((data) => data.df_event_log_id)).toEqual([...logs]);
+    expect(output.records('event_items').length).toBeGreaterThan(10);
+    expect(output.records('event_items').every((data) => keys.includes(data._key))).toBe(true);
+  });
+
+  it('begins with STARTED, the first day wanted, RUNNING, and ends with the last state and COMPLETE', async () => {
+    const output = await bench.read(catalog, []);
+    const ofEvents = output.messages.filter(
+      ({ state: one, trace }) =>
+        one?.stream.stream_descriptor.name === 'events' || trace?.stream_status?.stream_descriptor.name === 'events',
+    );
+    const told = ofEvents.map(
+      ({ state: one, trace }) => trace?.stream_status?.status ?? one?.stream.stream_state.from_date,
+    );
+    expect(told).toEqual([
+      'STARTED',
+      '2026-01-15',
+      'RUNNING',
+      '2026-01-16',
+      '2026-01-17',
+      '2026-01-18',
+      '2026-01-19',
+      '2026-01-19',
+      '2026-01-19',
+      'COMPLETE',
+    ]);
+  });
+
+  it('goes on from the state, a day earlier, and never moves it back', async () => {
+    const first = await bench.read(catalog);
+    const before = bench.sim.requests().length;
+    const second = await bench.read(catalog, first.lastStates());
+    expect(readProblems(second, catalog)).toEqual([]);
+    expect(bench.asked(before)).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
+    expect(second.states('events').map((one) => one.from_date)).toEqual(Array(4).fill('2026-01-19'));
+    expect(second.records('events').length).toBeLessThan(first.records('events').length);
+  });
+
+  it('gives the rest from each checkpoint', async () => {
+    const whole = await bench.read(catalog);
+    const checkpoints = whole.messages.flatMap(({ state: one }, i) =>
+      one?.stream.stream_descriptor.name === 'events' ? [{ i, value: one.stream.stream_state }] : [],
+    );
+    for (const { i, value } of [checkpoints[2], checkpoints[4]]) {
+      const after = whole.messages.slice(i).filter(({ record }) => record?.stream === 'events').length;
+      const rest = await bench.read(catalog, [
+        state('events', value),
+        state('event_logs', value),
+        state('event_items', value),
+      ]);
+      expect(rest.records('events').length).toBeGreaterThanOrEqual(after);
+      expect(rest.records('events').length).toBeLessThan(whole.records('events').length);
+    }
+  });
+
+  it('sends a plain append each day once, when it is settled', async () => {
+    const appending = await bench.catalog({ destination_sync_mode: 'append' });
+    const first = await bench.read(appending);
+    expect(first.states('events').at(-1)?.from_date).toBe('2026-01-19');
+    const before = bench.sim.requests().length;
+    const second = await bench.read(appending, first.lastStates());
+    expect(bench.asked(before)).toEqual([]);
+    expect(readProblems(second, appending)).toEqual([]);
+    expect(second.of('RECORD')).toEqual([]);
+    expect(second.states('events')).toHaveLength(1);
+  });
+
+  it('sends only what the catalog has, and names the rest once', async () => {
+    const half = structuredClone(catalog) as { streams: { stream: { json_schema: { properties: Json } } }[] };
+    for (const { stream } of half.streams) {
+      const kept = Object.entries(stream.json_schema.properties).filter(
+        ([key], i) => i % 2 === 0 || key === '_key' || key === 'df_event_log_id',
+      );
+      stream.json_schema.properties = Object.fromEntries(kept);
+    }
+    const output = await bench.read(proved<Json>(half));
+    expect(readProblems(output, proved<Json>(half))).toEqual([]);
+    const logs = output.logs('columns.unsent');
+    expect(
+      logs
+        .filter((line) => line.startsWith('events:'))
+        .join()
+        .match(/\bdf_correction_datetime\b|\bdf_api_version\b/g),
+    ).toHaveLength(1);
+  });
+
+  it('tells of a stream that does not exist, reads the others, and fails', async () => {
+    const [events] = (catalog as { streams: Json[] }).streams;
+    const unknown = { ...events, stream: { ...(events.stream as Json), name: 'nobody' }, sync_mode: 'INVALID' };
+    const output = await bench.read({ streams: [unknown, events] });
+    expect(output.code).not.toBe(0);
+    expect(output.statuses('nobody')).toEqual(['STARTED', 'INCOMPLETE']);
+    expect(output.statuses('events')).toEqual(['STARTED', 'RUNNING', 'COMPLETE']);
+    expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error', stream_descriptor: { name: 'nobody' } });
+    expect(output.records('events').length).toBeGreaterThan(100);
+  });
+
+  it('gives each stream its own days when their states differ', async () => {
+    const whole = await bench.read(catalog);
+    const later = whole.states('events').find((one) => one.from_date === '2026-01-18') as Json;
+    const before = bench.sim.requests().length;
+    const output = await bench.read(catalog, [state('event_logs', later)]);
+    expect(readProblems(output, catalog)).toEqual([]);
+    expect(bench.asked(before)).toEqual(DAYS);
+    const days = (stream: string) =>
+      [...new Set(output.records(stream).map((data) => String(data.df_server_datetime).slice(0, 10)))].sort();
+    expect(days('events')[0]).toBe('2026-01-15');
+    expect(days('event_logs')[0]).toBe('2026-01-17');
+    expect(output.states('event_logs').map((one) => one.from_date)).toEqual([
+      '2026-01-18',
+      '2026-01-18',
+      '2026-01-19',
+      '2026-01-19',
+      '2026-01-19',
+    ]);
+  });
+
+  it('stops at end_date', async () => {
+    const output = await bench.read(catalog, undefined, { end_date: '2026-01-16' });
+    expect(readProblems(output, catalog)).toEqual([]);
+    expect(output.states('events').at(-1)?.from_date).toBe('2026-01-17');
+    const again = await bench.read(catalog, output.lastStates(), { end_date: '2026-01-16', lookback_days: 0 });
+    expect(again.of('RECORD')).toEqual([]);
+    expect(again.statuses('events')).toEqual(['STARTED', 'RUNNING', 'COMPLETE']);
+  });
+
+  it('warns of keys that mean nothing', async () => {
+    const output = await bench.read(catalog, undefined, { end_date: '2026-01-15', page_size: 5 });
+    expect(output.code).toBe(0);
+    expect(output.logs('config.unknown')[0]).toContain('page_size');
+  });
+
+  it('keeps cells that do not fit the configured types', async () => {
+    const narrowed = structuredClone(catalog) as {
+      streams: { stream: { name: string; json_schema: { properties: Json } } }[];
+    };
+    narrowed.streams[0].stream.json_schema.properties.df_api_version = { type: ['boolean', 'null'] };
+    const output = await bench.read(proved<Json>(narrowed), undefined, { end_date: '2026-01-15' });
+    expect(readProblems(output, proved<Json>(narrowed))).toEqual([]);
+    const [record] = output.of('RECORD').filter((message) => message.record?.stream === 'events');
+    expect(record.record?.data).toMatchObject({
+      df_api_version: null,
+      _rescued: { df_api_version: expect.any(String) },
+    });
+    expect(record.record?.meta).toEqual({
+      changes: [{ field: 'df_api_version', change: 'NULLED', reason: 'SOURCE_SERIALIZATION_ERROR' }],
+    });
+    expect(output.logs('cells.rescued')[0]).toMatch(/df_api_version \(\d+\)/);
+    const strict = await bench.read(proved<Json>(narrowed), undefined, {
+      end_date: '2026-01-15',
+      schema_mode: 'fail',
+    });
+    expect(strict.code).not.toBe(0);
+    expect(strict.errors()[0].failure_type).toBe('config_error');
+    expect(strict.states('events')).toHaveLength(1);
+  });
+});

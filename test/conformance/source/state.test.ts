@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Json, Output } from '../../support/airbyte.ts';
+import { readProblems } from '../../support/airbyte-rules.ts';
+import { SourceBench } from '../../support/source.ts';
+
+const saved = (value: Json, ...names: string[]) =>
+  names.map((name) => ({ type: 'STREAM', stream: { stream_descriptor: { name }, stream_state: value } }));
+
+describe('a saved state', () => {
+  let bench: SourceBench;
+  let events: Json;
+  let whole: Output;
+  let last: Json;
+  beforeAll(async () => {
+    bench = await SourceBench.start();
+    events = await bench.catalog({}, ['events']);
+    whole = await bench.read(events);
+    last = whole.states('events').at(-1) as Json;
+  });
+  afterAll(() => bench.close());
+
+  it.each([
+    ['absent', undefined],
+    ['an empty list', []],
+    ['an empty object', {}],
+    ['an empty file', ''],
+    ['a state without content', saved({}, 'events')],
+    ['a marker of another kit', saved({ __ab_full_refresh_state_message: true }, 'events')],
+    ['a state of another stream', saved({ version: 1, from_date: '2026-01-18' }, 'event_logs')],
+  ])('that is %s starts from the first day', async (_, value) => {
+    const output = await bench.read(events, value);
+    expect(readProblems(output, events)).toEqual([]);
+    expect(output.records('events')).toEqual(whole.records('events'));
+  });
+
+  it.each([
+    ['a list of one', saved({ version: 1, from_date: '2026-01-19' }, 'events')],
+    ['the bare message', saved({ version: 1, from_date: '2026-01-19' }, 'events')[0]],
+    [
+      'the message in its envelope',
+      { type: 'STATE', state: saved({ version: 1, from_date: '2026-01-19' }, 'events')[0] },
+    ],
+    ['a legacy object', { version: 1, from_date: '2026-01-19' }],
+    ['a LEGACY message', { type: 'LEGACY', data: { version: 1, from_date: '2026-01-19' } }],
+    [
+      'nulls and unknown keys',
+      [
+        {
+          type: 'STREAM',
+          data: null,
+          global: null,
+          id: 4,
+          stream: {
+            stream_descriptor: { name: 'events', namespace: null },
+            stream_state: { version: 1, from_date: '2026-01-19', new_key: 'kept', waiting_until: 'x' },
+          },
+        },
+      ],
+    ],
+  ])('in the form of %s is gone on from', async (_, value) => {
+    const before = bench.sim.requests().length;
+    const output = await bench.read(events, value);
+    expect(readProblems(output, events)).toEqual([]);
+    expect(bench.asked(before)[0]).toMatch(/^2026-01-18/);
+    expect(output.states('events')[0]).not.toHaveProperty('waiting_until');
+  });
+
+  it('keeps keys that it does not know', async () => {
+    const output = await bench.read(events, saved({ ...last, new_key: { a: [1] } }, 'events'));
+    expect(output.states('events').at(-1)).toMatchObject({ new_key: { a: [1] }, from_date: '2026-01-19' });
+  });
+
+  it('of the future gives no record, and stays', async () => {
+    const future = { ...last, from_date: '2099-01-01' };
+    const output = await bench.read(events, saved(future, 'events'));
+    expect(readProblems(output, events)).toEqual([]);
+    expect(output.of('RECORD')).toEqual([]);
+    expect(output.states('events')).toEqual([future]);
+    expect(output.logs('state.future')).toHaveLength(1);
+  });
+
+  it('of other filters is left behind with a warning', async () => {
+    const output = await bench.read(events, saved(last, 'events'), {
+      events_condition_type: 'include',
+      events: ['df_purchase'],
+    });
+    expect(readProblems(output, events)).toEqual([]);
+    expect(output.states('events')[0].from_date).toBe('2026-01-15');
+    expect(new Set(output.records('events').map((data) => data.df_event_name))).toEqual(new Set(['df_purchase']));
+    expect(output.logs('state.fresh_start')).toHaveLength(1);
+  });
+
+  it.each([
+    ['another service', () => ({ ...last, service: 'a'.repeat(64) })],
+    ['a later version', () => ({ ...last, version: 2 })],
+    ['no form we know', () => ({ cursor: 'yesterday' })],
+    ['an impossible day', () => ({ version: 1, from_date: '2026-02-30' })],
+  ])('of %s is refused, and no export is sent', async (_, value) => {
+    const before = bench.sim.requests().length;
+    const output = await bench.read(events, saved(value(), 'events'));
+    expect(readProblems(output, events)).toEqual([]);
+    expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error', stream_descriptor: { name: 'events' } });
+    expect(output.errors()[0].message).toMatch(/Clear the stream's data/);
+    expect(output.errors()[0].message).not.toMatch(/--full-refresh|another target/);
+    expect(bench.asked(before)).toEqual([]);
+  });
+
+  it('of a full refresh is resumed within its job alone, without a look back', async () => {
+    const refresh = async (syncId: number, state?: unknown) => {
+      const before = bench.sim.requests().length;
+      const catalog = await bench.catalog(
+        { sync_mode: 'full_refresh', destination_sync_mode: 'overwrite', sync_id: syncId },
+        ['events'],
+      );
+      const spent = bench.sim.requests().length;
+      const output = await bench.read(catalog, state);
+      expect(readProblems(output, catalog)).toEqual([]);
+      expect(spent - before).toBe(2);
+      return { output, asked: bench.asked(spent) };
+    };
+    const first = await refresh(41);
+    expect(first.output.states('events')[0]).toMatchObject({ from_date: '2026-01-15', sync_id: 41 });
+    expect(first.output.records('events')).toEqual(whole.records('events'));
+    const middle = first.output.states('events')[2];
+    expect(middle).toMatchObject({ from_date: '2026-01-17', sync_id: 41 });
+    const again = await refresh(41, saved(middle, 'events'));
+    expect(again.asked).toEqual(['2026-01-17', '2026-01-18', '2026-01-19', '2026-01-20']);
+    const next = await refresh(42, saved(middle, 'events'));
+    expect(next.asked).toEqual(first.asked);
+    expect(next.output.states('events')[0]).toMatchObject({ from_date: '2026-01-15', sync_id: 42 });
+  });
+});

@@ -1,0 +1,123 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { catalogProblems, formProblems } from '../../support/airbyte-rules.ts';
+import { SourceBench } from '../../support/source.ts';
+
+describe('check', () => {
+  let bench: SourceBench;
+  beforeAll(async () => {
+    bench = await SourceBench.start();
+  });
+  afterAll(() => bench.close());
+  afterEach(() => bench.sim.setScenario({ faults: [] }));
+
+  const check = async (more: Record<string, unknown> = {}) => {
+    const output = await bench.run('check', bench.config(more));
+    expect(formProblems(output.messages)).toEqual([]);
+    expect(output.of('CONNECTION_STATUS')).toHaveLength(1);
+    expect(output.errors()).toEqual([]);
+    expect(output.code).toBe(0);
+    return output.of('CONNECTION_STATUS')[0].connectionStatus;
+  };
+
+  it('spends one export and succeeds', async () => {
+    const before = bench.sim.requests().length;
+    expect(await check()).toMatchObject({ status: 'SUCCEEDED' });
+    expect(bench.asked(before)).toHaveLength(1);
+  });
+
+  it.each([
+    ['a wrong token', { export_token: 'wrong-token' }, /token/],
+    ['another service', { service_id: 'nobody' }, /service|token/],
+    ['nobody there', { base_url: 'http://127.0.0.1:9' }, /127\.0\.0\.1/],
+    ['a bad address', { base_url: 'ftp://somewhere' }, /base_url/],
+    ['a bad day and an unknown zone', { start_date: '2026-02-30', timezone: 'Mars/Base' }, /start_date.*/],
+    ['no token', { export_token: null }, /export_token is missing/],
+  ])('fails for %s with a sentence and exit 0', async (_, more, message) => {
+    const status = await check(more);
+    expect(status).toMatchObject({ status: 'FAILED', message: expect.stringMatching(message) });
+    expect(status?.message).not.toContain('wrong-token');
+  });
+
+  it('succeeds while the limit is spent, and says so', async () => {
+    bench.sim.setScenario({ faults: [{ kind: 'rate_limit' }] });
+    expect(await check()).toMatchObject({ status: 'SUCCEEDED', message: expect.stringMatching(/limit/) });
+  });
+});
+
+describe('discover', () => {
+  let bench: SourceBench;
+  afterEach(() => bench.close());
+  const discover = async (more: Record<string, unknown> = {}) => {
+    const output = await bench.run('discover', bench.config(more));
+    expect(formProblems(output.messages)).toEqual([]);
+    expect(output.code).toBe(0);
+    expect(catalogProblems(output.catalog())).toEqual([]);
+    return output;
+  };
+
+  it('costs two exports, says so, and gives the same answer twice', async () => {
+    bench = await SourceBench.start({}, { rowsPerDay: 2000 });
+    const first = await discover();
+    expect(first.logs('discover.cost')[0]).toMatch(/two exports/);
+    expect(bench.asked()).toEqual(['2025-12-21..2026-01-20', '2026-01-16..2026-01-18']);
+    expect(bench.sim.requests()[0].outcome).toBe('closed');
+    expect((await discover()).text.split('\n').at(-2)).toBe(first.text.split('\n').at(-2));
+  });
+
+  it('knows columns of the whole history, and standard ones that the sampled days lack', async () => {
+    const old = { name: 'old "한글" column', values: ['1'], days: ['2025-12-25'] };
+    bench = await SourceBench.start({ columns: { own: [old, { name: 'mixed', values: ['1', 'x'] }] } });
+    const { streams } = (await discover()).catalog();
+    expect(streams.map((stream) => stream.name)).toEqual(['events', 'event_logs', 'event_items']);
+    const [events, logs, items] = streams.map((stream) => stream.json_schema.properties);
+    expect(events).toMatchObject({
+      _key: { type: ['string', 'null'] },
+      _rescued: { type: ['object', 'null'] },
+      [old.name]: { type: ['string', 'null'] },
+      mixed: { type: ['string', 'null'] },
+      df_total_refund_amount: { type: ['number', 'null'] },
+      df_items_df_quantity: { type: ['integer', 'null'] },
+      df_server_datetime: { format: 'date-time', airbyte_type: 'timestamp_without_timezone' },
+    });
+    expect(events).not.toHaveProperty('event_name');
+    expect(Object.keys(logs).filter((name) => name.startsWith('df_items_'))).toEqual([]);
+    expect(items).toMatchObject({
+      item_position: { type: ['integer', 'null'] },
+      df_quantity: { type: ['integer', 'null'] },
+    });
+    expect(items).not.toHaveProperty('mixed');
+    expect(streams[1].source_defined_primary_key).toEqual([['df_event_log_id']]);
+  });
+
+  it('follows timezone, column_types and the filter of properties', async () => {
+    bench = await SourceBench.start({ columns: { own: [{ name: 'n', values: ['1'] }] } });
+    const more = {
+      timezone: 'Asia/Seoul',
+      column_types: { n: 'double' },
+      properties_condition_type: 'exclude',
+      properties: ['df_keyword'],
+    };
+    const [{ json_schema: schema }] = (await discover(more)).catalog().streams;
+    expect(schema.properties).toMatchObject({
+      n: { type: ['number', 'null'] },
+      df_server_datetime: { airbyte_type: 'timestamp_with_timezone' },
+    });
+    expect(schema.properties).not.toHaveProperty('df_keyword');
+  });
+
+  it('does with the sampled days when the history is too long for one export', async () => {
+    bench = await SourceBench.start({ too_big: { longest_days: 5 } });
+    const output = await discover();
+    expect(output.logs('discover.partial')).toHaveLength(1);
+    expect(output.catalog().streams[0].json_schema.properties).toHaveProperty('df_unified_id');
+  });
+
+  it('goes on after a broken connection, and fails with a TRACE for a wrong token', async () => {
+    bench = await SourceBench.start({ faults: [{ kind: 'reset', when: { nth: 1 }, at_byte: 10 }] });
+    await discover();
+    const output = await bench.run('discover', bench.config({ export_token: 'wrong-token' }));
+    expect(output.code).not.toBe(0);
+    expect(output.errors()).toMatchObject([{ failure_type: 'config_error' }]);
+    expect(output.text).not.toContain('wrong-token');
+  });
+});

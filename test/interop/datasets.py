@@ -1,0 +1,151 @@
+"""Parquet and Arrow: every reader sees every value of the export, of the same types."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+
+import duckdb
+import pandas
+import polars
+import pyarrow
+import pyarrow.dataset
+import pyarrow.ipc
+
+from _service import PROGRAM, SCRATCH, export, run, simulator, write_config
+from _truth import differences
+
+FAILED = []
+
+
+def check(name: str, problems) -> None:
+    problems = list(problems)
+    print(f"{'ok    ' if not problems else 'FAILED'} {name}" + (f": {len(problems)} differences" if problems else ""))
+    for problem in problems[:5]:
+        print(f"         {problem}")
+    if problems:
+        FAILED.append(name)
+
+
+def by_key(rows: list[dict]) -> dict[str, dict]:
+    found = {row["_key"]: row for row in rows}
+    assert len(found) == len(rows), "a key occurs twice"
+    return found
+
+
+def read_pyarrow(path: str):
+    table = pyarrow.dataset.dataset(path, format="parquet", partitioning="hive").to_table()
+    table.validate(full=True)
+    return table.to_pylist()
+
+
+def read_polars(path: str):
+    return polars.read_parquet(f"{path}/**/*.parquet", hive_partitioning=True).to_dicts()
+
+
+def read_pandas(path: str):
+    return pandas.read_parquet(path, dtype_backend="pyarrow").to_dict("records")
+
+
+def read_duckdb(path: str):
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    found = connection.execute(f"SELECT * FROM read_parquet('{path}/*/*.parquet', hive_partitioning = true)")
+    names = [column[0] for column in found.description]
+    return [dict(zip(names, row)) for row in found.fetchall()]
+
+
+def read_spark(path: str):
+    from pyspark.sql import SparkSession
+
+    os.environ["TZ"] = "UTC"
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    session = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+    zoned = dict(session.read.parquet(path).dtypes)["df_server_datetime"] == "timestamp"
+    rows = [row.asDict(recursive=True) for row in session.read.parquet(path).collect()]
+    for row in rows:
+        for name, value in row.items():
+            if zoned and isinstance(value, datetime):
+                row[name] = value.replace(tzinfo=timezone.utc) if value.tzinfo is None else value
+    return rows
+
+
+PARQUET = {
+    "pyarrow": read_pyarrow,
+    "polars": read_polars,
+    "pandas": read_pandas,
+    "duckdb": read_duckdb,
+    "pyspark": read_spark,
+}
+
+
+def read_pipe(arguments: list[str], reader):
+    process = subprocess.Popen([*PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    rows = reader(process.stdout)
+    errors = process.stderr.read().decode()
+    assert process.wait(timeout=120) == 0, errors
+    return rows
+
+
+ARROW = {
+    "pyarrow": lambda pipe: [row for batch in pyarrow.ipc.open_stream(pipe) for row in batch.to_pylist()],
+    "polars": lambda pipe: polars.read_ipc_stream(pipe.read()).to_dicts(),
+}
+
+
+def types_of(manifest: dict, zone: str | None) -> dict[str, str]:
+    timestamp = "timestamp[us, tz=UTC]" if zone else "timestamp[us]"
+    names = {"boolean": "bool", "long": "int64", "double": "double", "date": "date32[day]", "datetime": timestamp}
+    names |= {"string": "string", "string[]": "list<element: string>"}
+    names |= {"long[]": "list<element: int64>", "double[]": "list<element: double>"}
+    return {column["name"]: names[column["type"]] for column in manifest["columns"] if column["type"]}
+
+
+def suite(config: dict, zone: str | None) -> None:
+    label = zone or "no zone"
+    today = datetime.now(timezone.utc).date()
+    days = [(today - timedelta(days=back)).isoformat() for back in range(10, 2, -1)]
+    path = write_config(f"config-{len(label)}.json", {**config, **({"timezone": zone} if zone else {})})
+    lake = str(SCRATCH / f"lake-{len(label)}")
+    span = ["--config", str(path), "--from", days[0], "--to", days[-1]]
+    run("sync", "parquet", lake, "--tables", "events,event_items,event_logs", *span)
+    run("sync", "parquet", lake, *span)
+    run("verify", "parquet", lake)
+    manifest = json.loads((SCRATCH / f"lake-{len(label)}" / "_dfinery/manifest.json").read_text())
+    columns = manifest["columns"]
+    truth = {row["df_event_detail_log_id"]: row for day in days for row in export(config, day, day)}
+    events = f"{lake}/events"
+    for name, read in PARQUET.items():
+        try:
+            check(f"parquet, {label}, {name}", differences(by_key(read(events)), truth, columns, zone))
+        except Exception as error:  # a reader that cannot read is a finding like any other
+            check(f"parquet, {label}, {name}", [f"{type(error).__name__}: {error}"])
+    schema = pyarrow.dataset.dataset(events, format="parquet", partitioning="hive").schema
+    wanted = types_of(manifest, zone)
+    check(
+        f"parquet types, {label}",
+        (f"{name}: {schema.field(name).type}, not {kind}" for name, kind in wanted.items() if str(schema.field(name).type) != kind),
+    )
+    logs = {row["df_event_log_id"] for row in truth.values()}
+    found = [row["df_event_log_id"] for row in read_pyarrow(f"{lake}/event_logs")]
+    check(f"event_logs, {label}", [] if sorted(found) == sorted(logs) else ["not one row an event"])
+    for name, read in ARROW.items():
+        rows = by_key(read_pipe(["sync", "arrow", "-", *span], read))
+        check(f"arrow, {label}, {name}", differences(rows, truth, columns, zone))
+
+
+with simulator("--rows-per-day", "300") as config:
+    suite(config, None)
+    suite(config, "America/New_York")
+sys.exit(1 if FAILED else 0)

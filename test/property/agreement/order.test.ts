@@ -1,0 +1,167 @@
+import fc from 'fast-check';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Window } from '../../../src/extract/window.ts';
+import { type Cells, csvOf } from '../../support/duckdb.ts';
+import { ParquetBench } from '../../support/parquet.ts';
+import * as forms from '../types/cells.ts';
+
+const RUNS = 2;
+const PATIENCE_MS = 60_000;
+const DAYS = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
+const ORDERS = [
+  [0, 1, 2],
+  [0, 2, 1],
+  [1, 0, 2],
+  [1, 2, 0],
+  [2, 0, 1],
+  [2, 1, 0],
+] as const;
+
+/** The rows of three days, each under an id that names its day. */
+type ThreeDays = readonly (readonly Cells[])[];
+
+const windowsOf = (bench: ParquetBench, days: ThreeDays, order: readonly number[], timezone?: string): Window[] =>
+  order.map((d) => bench.window(DAYS[d], csvOf(days[d]), timezone));
+
+async function inOrder(days: ThreeDays, order: readonly number[], timezone?: string) {
+  const bench = new ParquetBench();
+  try {
+    await bench.load(windowsOf(bench, days, order, timezone), { timezone });
+    const columns = await bench.query(
+      'SELECT source_name, table_name, type, evidence FROM _dfinery_columns ORDER BY 1, occurrence',
+    );
+    const names = columns.flatMap((c) => (c.type === null ? [] : [String(c.table_name)]));
+    return { columns, rows: await bench.query(selectOf(names, 'events')) };
+  } finally {
+    bench.close();
+  }
+}
+
+async function inParquet(days: ThreeDays, order: readonly number[], names: readonly string[], timezone?: string) {
+  const bench = new ParquetBench();
+  try {
+    await bench.store(windowsOf(bench, days, order, timezone), { timezone });
+    return await bench.read(selectOf(names, 'events'));
+  } finally {
+    bench.close();
+  }
+}
+
+const selectOf = (names: readonly string[], from: string): string =>
+  `SELECT _key, CAST(_rescued AS VARCHAR) AS r, ${names.map((name) => `CAST(to_json("${name}") AS VARCHAR) AS "${name}"`).join(', ')}
+  FROM ${from} ORDER BY _key`;
+
+/** Three days of cells, and what a column of them holds in the end. */
+const CASES = {
+  'long, double, text': {
+    days: [
+      ['5', '-7', '9007199254740992'],
+      ['1.50', '5.0', '1.0E20'],
+      ['abc', ''],
+    ],
+    type: 'string',
+    values: ['5', '-7', '9007199254740992', '1.5', '5', '1e+20', 'abc', null],
+  },
+  'long, double': { days: [['5'], ['1.50'], ['7']], type: 'double', values: [5, 1.5, 7] },
+  'date, datetime, boolean': {
+    days: [['2026-01-02'], ['2026.1.2 3:04', '2026-01-02 00:00:00'], ['TRUE']],
+    type: 'string',
+    values: ['2026-01-02', '2026-01-02 03:04:00.000', '2026-01-02', 'TRUE'],
+  },
+  'lists of numbers, a scalar': {
+    days: [['[1,2]'], ['[1.5]', '[2.0]'], ['7']],
+    type: 'string',
+    values: ['[1,2]', '[1.5]', '[2]', '7'],
+  },
+  'lists of numbers, lists of texts, a scalar': {
+    days: [['[188,null]', '[-1]'], ['["a","188","x,\\"7\\",","7"]', '["\\\\","8"]'], ['7']],
+    type: 'string',
+    values: ['[188,null]', '[-1]', '["a",188,"x,\\"7\\",",7]', '["\\\\",8]', '7'],
+  },
+  'a long that a double would round, a double': {
+    days: [['9007199254740993'], ['1.5'], ['2']],
+    type: 'string',
+    values: ['9007199254740993', '1.5', '2'],
+  },
+} as const;
+const NAMES = Object.keys(CASES) as (keyof typeof CASES)[];
+
+/** Every case in a column of its own. */
+const ALL_CASES: ThreeDays = DAYS.map((_, d) => {
+  const most = Math.max(...NAMES.map((name) => CASES[name].days[d].length));
+  return Array.from({ length: most }, (_, i) => ({
+    id: `${d}-${i}`,
+    ...Object.fromEntries(NAMES.map((name, c) => [`x${c}`, CASES[name].days[d][i] ?? ''])),
+  }));
+});
+
+describe('a column that changes its type over three days', () => {
+  const found: Awaited<ReturnType<typeof inOrder>>[] = [];
+  beforeAll(async () => {
+    for (const order of ORDERS) found.push(await inOrder(ALL_CASES, order));
+  }, PATIENCE_MS);
+
+  for (const [c, name] of NAMES.entries()) {
+    it(`is the same in every order: ${name}`, () => {
+      const { days, type, values } = CASES[name];
+      const keys = days.flatMap((cells, d) => cells.map((_, i) => `${d}-${i}`));
+      for (const { columns, rows } of found) {
+        const byKey = new Map(rows.map((row) => [row._key, row[`x${c}`]]));
+        const held = keys.map((key) => byKey.get(key) ?? null);
+        expect(held.map((json) => (json === null ? null : JSON.parse(String(json))))).toEqual(values);
+        expect(columns.find((column) => column.source_name === `x${c}`)?.type).toBe(type);
+      }
+    });
+  }
+});
+
+const KINDS = [
+  [forms.longs],
+  [forms.doubles],
+  [forms.booleans],
+  [forms.dates],
+  [forms.dashes, forms.dots],
+  [forms.odd, forms.zoned],
+  [forms.longLists],
+  [forms.doubleLists],
+  [forms.stringLists],
+  [forms.texts],
+  [fc.constantFrom('', 'null')],
+];
+const cellsOfDay = fc
+  .constantFrom(...KINDS)
+  .chain((some) => fc.array(fc.oneof(...some, fc.constantFrom('', 'null')), { minLength: 3, maxLength: 3 }));
+const threeDays = fc
+  .record({
+    columns: fc.array(fc.tuple(cellsOfDay, cellsOfDay, cellsOfDay), { minLength: 12, maxLength: 16 }),
+    timezone: fc.constantFrom(undefined, 'America/New_York'),
+  })
+  .map(({ columns, timezone }) => ({
+    timezone,
+    days: DAYS.map((_, d) =>
+      [0, 1, 2].map((i) => ({
+        id: `${d}-${i}`,
+        ...Object.fromEntries(columns.map((days, c) => [`x${c}`, days[d][i]])),
+      })),
+    ),
+  }));
+
+describe('columns of any kinds of cells over three days', () => {
+  it(
+    'get the same types and values in every order, in DuckDB and in Parquet',
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(threeDays, async ({ days, timezone }) => {
+          const first = await inOrder(days, ORDERS[0], timezone);
+          for (const order of ORDERS.slice(1)) {
+            expect({ order, ...(await inOrder(days, order, timezone)) }).toEqual({ order, ...first });
+          }
+          const names = first.columns.flatMap((c) => (c.type === null ? [] : [String(c.table_name)]));
+          expect(await inParquet(days, ORDERS[3], names, timezone)).toEqual(first.rows);
+        }),
+        { numRuns: RUNS, endOnFailure: true },
+      );
+    },
+    PATIENCE_MS,
+  );
+});

@@ -1,0 +1,189 @@
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { ColumnType } from '../../../src/types/type.ts';
+import { AgreementBench, type Held } from '../../support/agreement.ts';
+import { comparableJson } from '../types/agree.ts';
+import * as forms from '../types/cells.ts';
+
+const RUNS = 10;
+/** Long enough for a busy machine; usually a tenth of it. */
+const PATIENCE_MS = 60_000;
+
+const NAMES = [
+  ...['df_server_datetime', 'df_correction_datetime', 'df_total_purchase_amount', 'df_items_df_quantity', 'event_name'],
+  ...[
+    'df_event_log_id',
+    'df_items_k',
+    'df_items_',
+    'Case',
+    'case',
+    'CASE',
+    'select',
+    'a b',
+    'a.b',
+    'a"b',
+    "a'b",
+    '한글',
+  ],
+  ...[
+    '__proto__',
+    'constructor',
+    '_key',
+    '_rescued',
+    'event_date',
+    'line\nend',
+    'comma,',
+    '😀',
+    'É',
+    'é',
+    '',
+    'c0',
+    ' x',
+  ],
+];
+const names = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom(...NAMES) },
+  { weight: 1, arbitrary: forms.texts.filter((text) => !/[\r\uFEFF]/.test(text)) },
+);
+const FORMS = [
+  [forms.longs],
+  [forms.doubles],
+  [forms.longs, forms.doubles],
+  [forms.booleans],
+  [forms.dates],
+  [forms.dashes, forms.dots],
+  [forms.odd, forms.zoned, forms.dates],
+  [forms.longLists],
+  [forms.doubleLists, forms.longLists],
+  [forms.stringLists, forms.longLists],
+  [forms.texts],
+  [forms.cells],
+];
+/** A column whose cells have one kind of form, and perhaps one cell of another. */
+const column = (rows: number) =>
+  fc.constantFrom(...FORMS).chain((some) => {
+    const cell = fc.oneof(
+      { weight: 6, arbitrary: fc.oneof(...some) },
+      { weight: 2, arbitrary: fc.constant('') },
+      { weight: 1, arbitrary: fc.constant('null') },
+    );
+    const stray = fc.option(fc.tuple(fc.nat(rows - 1), forms.cells), { freq: 4 });
+    return fc.tuple(names, fc.array(cell, { minLength: rows, maxLength: rows }), stray).map(([name, cells, odd]) => ({
+      name,
+      cells: odd === null ? cells : cells.with(odd[0], odd[1]),
+    }));
+  });
+const ids = fc.constantFrom('a', 'b', 'c:1', 'c:2', 'a#2', 'd', 'e', '');
+const table = fc.integer({ min: 1, max: 14 }).chain((rows) =>
+  fc.record({
+    ids: fc.array(ids, { minLength: rows, maxLength: rows }),
+    columns: fc.array(column(rows), { minLength: 3, maxLength: 12 }),
+    /** Which cells are quoted without need. */
+    quotes: fc.infiniteStream(fc.boolean()),
+    lineEnd: fc.constantFrom('\n', '\r\n'),
+    bom: fc.boolean(),
+    finalLineEnd: fc.boolean(),
+    cuts: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 6 }),
+    timezone: fc.constantFrom(undefined, undefined, 'Asia/Seoul', 'America/New_York'),
+  }),
+);
+type Table = typeof table extends fc.Arbitrary<infer T> ? T : never;
+
+function bodyOf({ ids: keys, columns, quotes, lineEnd, bom, finalLineEnd }: Table): Buffer {
+  const text = (cell: string) =>
+    /[",\r\n]/.test(cell) || quotes.next().value === true ? `"${cell.replaceAll('"', '""')}"` : cell;
+  const header = ['df_event_detail_log_id', ...columns.map((c) => c.name)];
+  const rows = keys.map((id, i) => [id, ...columns.map((c) => c.cells[i])]);
+  const lines = [header, ...rows].map((row) => row.map(text).join(','));
+  return Buffer.from(`${bom ? '\uFEFF' : ''}${lines.join(lineEnd)}${finalLineEnd ? lineEnd : ''}`);
+}
+
+async function agree(body: Buffer, cuts: readonly number[], timezone: string | undefined): Promise<Held> {
+  const bench = new AgreementBench();
+  try {
+    const window = bench.exported(body, cuts, timezone);
+    const records = await bench.inRecords(window, timezone);
+    const duckDb = await bench.inDuckDb(window, timezone);
+    const parquet = await bench.inParquet(window, timezone);
+    expect(sorted(duckDb)).toEqual(sorted(records));
+    expect(sorted(parquet)).toEqual(sorted(records));
+    expect(records.size).toBe(window.receipt.rows);
+    return records;
+  } finally {
+    bench.close();
+  }
+}
+
+const sorted = (held: Held) => [...held].sort(([a], [b]) => (a < b ? -1 : 1));
+
+describe('records, DuckDB rows and the Parquet file', () => {
+  it(
+    'hold the same values under the same keys, for any table',
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(table, async (given) => {
+          const body = bodyOf(given);
+          const cuts = given.cuts.map((cut) => Math.floor(cut * body.length)).sort((a, b) => a - b);
+          await agree(body, cuts, given.timezone);
+        }),
+        { numRuns: RUNS },
+      );
+    },
+    PATIENCE_MS,
+  );
+});
+
+interface CellVector {
+  readonly cell: string;
+  readonly timezone?: string;
+  readonly type: ColumnType | null;
+  readonly json: Partial<Record<ColumnType, string>>;
+}
+interface ColumnVector {
+  readonly cells: readonly string[];
+  readonly timezone?: string;
+}
+const vectors = (name: string) =>
+  JSON.parse(readFileSync(new URL(`../../../spec/vectors/${name}`, import.meta.url), 'utf8'));
+const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
+function byZone<T extends { readonly timezone?: string }>(all: readonly T[]): [string | undefined, T[]][] {
+  const zones = [...new Set(all.map((vector) => vector.timezone))];
+  return zones.map((zone) => [zone, all.filter((vector) => vector.timezone === zone)]);
+}
+
+describe('the vectors in every sink', () => {
+  const cells: readonly CellVector[] = vectors('cells.json');
+  for (const [timezone, own] of byZone(cells)) {
+    it(`each cell alone in its column (${timezone ?? 'no zone'})`, async () => {
+      const header = own.map((_, i) => `v${i}`);
+      const csv = `df_event_detail_log_id,${header.join(',')}\nkey,${own.map((v) => quoted(v.cell)).join(',')}\n`;
+      const row = (await agree(Buffer.from(csv), [], timezone)).get('key');
+      const found = own.map(({ cell }, i) => ({ cell, value: row?.values[i + 1] }));
+      expect(found).toEqual(own.map((v) => ({ cell: v.cell, value: expectedOf(v) })));
+      const skipped = own.flatMap((v, i) => (v.type !== null && isSkipped(v) ? [[`v${i}`, v.cell]] : []));
+      expect(row?.rescued).toEqual(Object.fromEntries(skipped));
+    });
+  }
+
+  const columns: readonly ColumnVector[] = vectors('columns.json');
+  for (const [timezone, own] of byZone(columns)) {
+    it(`each column (${timezone ?? 'no zone'})`, async () => {
+      const most = Math.max(...own.map((v) => v.cells.length));
+      const lines = Array.from({ length: most }, (_, r) =>
+        [`key${r}`, ...own.map((v) => quoted(v.cells[r] ?? ''))].join(','),
+      );
+      const csv = `df_event_detail_log_id,${own.map((_, i) => `v${i}`).join(',')}\n${lines.join('\n')}\n`;
+      expect((await agree(Buffer.from(csv), [], timezone)).size).toBe(most);
+    });
+  }
+});
+
+/** What a vector says of the value, in the words of the sinks under test. */
+function expectedOf({ cell, type, json }: CellVector): unknown {
+  if (type === null || isSkipped({ cell, type, json })) return null;
+  return type === 'string' ? cell : comparableJson(type, json[type] ?? 'missing');
+}
+
+/** A local time that the zone skips: a datetime that no value stands for. */
+const isSkipped = ({ type, json }: CellVector): boolean => type === 'datetime' && json.datetime === undefined;

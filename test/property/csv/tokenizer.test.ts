@@ -1,0 +1,136 @@
+import { parse } from 'csv-parse/sync';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { MalformedCsv } from '../../../src/csv/malformed.ts';
+import { Scanner, type ScanResult } from '../../../src/schema/scanner.ts';
+import { readBack, scanIn } from '../../support/scan.ts';
+
+const isText = (text: string) => !/\p{Surrogate}/u.test(text);
+
+const character = fc.oneof(
+  fc.constantFrom('a', '7', ' ', ',', '"', '\n', '\r', '\r\n', '\\', '\t', '\u0000', '한', '😀', 'é', '{', ';'),
+  fc.string({ unit: 'grapheme', minLength: 1, maxLength: 1 }),
+);
+const cell = fc.oneof(
+  { weight: 3, arbitrary: fc.constant('') },
+  fc
+    .array(character, { maxLength: 8 })
+    .map((all) => all.join(''))
+    .filter(isText),
+  fc.constantFrom('TRUE', '12', '2026.1.2 3:04', 'null', '["a,b"]', '2026-01-02 03:04:05.678'),
+);
+
+/** A cell as RFC 4180 writes it; quoted where it must be, and sometimes where it need not be. */
+function write(text: string, quote: boolean): string {
+  return quote || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+const table = fc.integer({ min: 2, max: 6 }).chain((width) =>
+  fc.record({
+    header: fc.array(fc.constantFrom('a', 'b b', '한', 'c"c', 'd,d', 'df_keyword'), {
+      minLength: width,
+      maxLength: width,
+    }),
+    rows: fc.array(fc.array(fc.tuple(cell, fc.boolean()), { minLength: width, maxLength: width }), { maxLength: 8 }),
+    end: fc.constantFrom('\n', '\r\n'),
+    finalNewline: fc.boolean(),
+    bom: fc.boolean(),
+  }),
+);
+type Table = typeof table extends fc.Arbitrary<infer T> ? T : never;
+
+function linesOf({ header, rows }: Table): string[] {
+  const lines = [
+    header.map((name) => write(name, false)),
+    ...rows.map((row) => row.map(([text, q]) => write(text, q))),
+  ];
+  return lines.map((line) => line.join(','));
+}
+
+function document(t: Table): Buffer {
+  return Buffer.from((t.bom ? '\ufeff' : '') + linesOf(t).join(t.end) + (t.finalNewline ? t.end : ''));
+}
+
+const cutsOf = (fractions: readonly number[], length: number) =>
+  fractions.map((fraction) => Math.floor(fraction * length)).sort((a, b) => a - b);
+const fractions = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 12 });
+
+const withoutTail = ({ tail: _, ...rest }: ScanResult) => rest;
+
+describe('the tokenizer', () => {
+  it('reads what csv-parse reads from any RFC 4180 text, however the bytes are cut', () => {
+    fc.assert(
+      fc.property(table, fractions, (t, where) => {
+        const body = document(t);
+        const expected: string[][] = parse(body, { bom: true, record_delimiter: t.end });
+        const { result, written } = scanIn(
+          new Scanner({ requireSystem: false, blockBytes: 1 }),
+          body,
+          cutsOf(where, body.length),
+        );
+        expect(readBack(written)).toEqual(expected);
+        expect(result.header).toEqual(expected[0]);
+        expect(result.rows).toBe(expected.length - 1);
+        expect(result.finalNewline).toBe(t.finalNewline);
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  it('sees each row and cell where csv-parse sees them: fill counts, longest row, bytes written', () => {
+    fc.assert(
+      fc.property(table, (t) => {
+        const body = document({ ...t, bom: false, end: '\n', finalNewline: true });
+        const { result, written } = scanIn(new Scanner({ requireSystem: false, blockBytes: 1 }), body);
+        const rows: string[][] = parse(body, { record_delimiter: '\n' });
+        const filled = t.header.map((_, i) => rows.slice(1).filter((row) => row[i] !== '').length);
+        expect(result.columns.map((column) => column.filled)).toEqual(filled);
+        expect(written).toEqual(body);
+        expect(result.outLength).toBe(body.length);
+        const lengths = linesOf(t).map((line) => Buffer.byteLength(line) + 1);
+        expect(result.longestRow).toBe(Math.max(...lengths));
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('gives the same answer for any bytes at all, however they are cut: the same result or the same failure', () => {
+    const bytes = fc.oneof(
+      fc.uint8Array({ maxLength: 60 }),
+      fc
+        .array(fc.constantFrom(...Buffer.from('a,"\r\n\x00\xff\xed\x95\x9c x', 'latin1')), { maxLength: 60 })
+        .map((all) => Uint8Array.from([0x61, 0x2c, ...all])),
+    );
+    const outcome = (body: Uint8Array, cuts: readonly number[], blockBytes: number) => {
+      try {
+        const { result, written } = scanIn(new Scanner({ requireSystem: false, blockBytes }), body, cuts);
+        return { result: withoutTail(result), written: written.toString('hex') };
+      } catch (error) {
+        if (!(error instanceof MalformedCsv)) throw error;
+        return { reason: error.reason, where: error.where };
+      }
+    };
+    fc.assert(
+      fc.property(bytes, fractions, (body, where) => {
+        expect(outcome(body, cutsOf(where, body.length), 1)).toEqual(outcome(body, [], 1 << 20));
+      }),
+      { numRuns: 1500 },
+    );
+  });
+
+  it('repairs text as WHATWG decodes it', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 40 }), fractions, (junk, where) => {
+        const inner = junk.filter((c) => c !== 0x22);
+        const body = Buffer.concat([Buffer.from('a,b\n"'), inner, Buffer.from('",x\n')]);
+        const { written } = scanIn(
+          new Scanner({ requireSystem: false, blockBytes: 1 }),
+          body,
+          cutsOf(where, body.length),
+        );
+        expect(written.toString()).toBe(new TextDecoder('utf-8', { ignoreBOM: true }).decode(body));
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

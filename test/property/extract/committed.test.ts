@@ -1,0 +1,160 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { addDays, dayAt, daysOf, startOf } from '../../../src/base/days.ts';
+import { Bench, type FakeRow, type Fault, HOUR } from '../../support/extract.ts';
+
+const START = '2026-03-03';
+const FIRST_RUN = '2026-03-08T05:00:00Z';
+const LAST = '2026-03-20';
+const RUNS = process.env.EXTRACT_RUNS;
+const NAMES = ['df_login', 'df_logout', 'own'];
+
+interface Step {
+  readonly hours: number;
+  readonly commits: number;
+  readonly faultEvery: number;
+  readonly mapped: number | null;
+  /** The process dies instead of ending. */
+  readonly kill: boolean;
+  /** The last window was committed, and the process died before it could take note. */
+  readonly unnoticed: boolean;
+}
+
+const world = fc.record({
+  inclusive: fc.boolean(),
+  selects: fc.constantFrom('occurred' as const, 'arrived' as const),
+  zoneHours: fc.integer({ min: -12, max: 14 }),
+  future: fc.constantFrom('empty' as const, 'error' as const),
+  finalNewline: fc.boolean(),
+  historyDays: fc.constant(60),
+  most: fc.constantFrom(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 6),
+});
+
+const setup = fc.record({
+  world,
+  delivery: fc.constantFrom('fresh' as const, 'settled' as const),
+  perDay: fc.array(fc.constantFrom(0, 0, 1, 2, 4, 8), { minLength: 22, maxLength: 22 }),
+  late: fc.array(fc.integer({ min: 0, max: 12 }), { minLength: 5, maxLength: 5 }),
+  windowDays: fc.integer({ min: 1, max: 4 }),
+  concurrent: fc.integer({ min: 1, max: 4 }),
+  steps: fc.array(
+    fc.record<Step>({
+      hours: fc.integer({ min: 0, max: 40 }),
+      commits: fc.integer({ min: 0, max: 6 }),
+      faultEvery: fc.constantFrom(0, 0, 2, 3, 7),
+      mapped: fc.option(fc.integer({ min: 0, max: 8 }), { freq: 4 }),
+      kill: fc.boolean(),
+      unnoticed: fc.boolean(),
+    }),
+    { minLength: 1, maxLength: 6 },
+  ),
+});
+
+type Setup = typeof setup extends fc.Arbitrary<infer T> ? T : never;
+
+function rowsOf({ perDay, late, delivery }: Setup): FakeRow[] {
+  return perDay.flatMap((count, d) =>
+    Array.from({ length: count }, (_, i) => {
+      const occurred = startOf(addDays('2026-03-01', d)) + Math.floor(((i + 0.3) * 24 * HOUR) / count);
+      const delay = (i + d) % 3 === 0 ? late[(i * 7 + d) % late.length] : 0;
+      const arrived = occurred + (delivery === 'settled' ? Math.min(delay, 3) : delay) * HOUR;
+      return { id: `${d}-${i}`, event: NAMES[(i + d) % NAMES.length], occurred, arrived };
+    }),
+  );
+}
+
+const FAULTS: readonly Fault[] = [
+  { refuse: 'retry' },
+  { refuse: 'wait' },
+  { body: (csv) => csv.slice(0, -4) },
+  { body: (csv) => `${csv}{"result":"fail"}` },
+  { body: () => '' },
+];
+
+async function drive(bench: Bench, given: Setup): Promise<void> {
+  const settings = { startDate: START, windowDays: given.windowDays, historyDays: 60 };
+  const run = async (step: Step) => {
+    const { hours, faultEvery, mapped } = step;
+    bench.clock.time += hours * HOUR;
+    bench.service.world = {
+      ...bench.service.world,
+      fault: (_, n) => (faultEvery > 0 && n % faultEvery === 1 ? FAULTS[n % FAULTS.length] : undefined),
+    };
+    const day = mapped === null || given.delivery === 'settled' ? undefined : addDays(START, mapped);
+    const isOver = day === undefined || day < dayAt(bench.clock.now(), -12);
+    await once(bench, given, settings, step, isOver ? day : undefined);
+  };
+  for (const step of given.steps) await run(step);
+  // Four runs that are left in peace: each day is over, looked back at, and final.
+  for (let i = 0; i < 4; i++) await run(PEACE);
+}
+
+const PEACE: Step = {
+  hours: 25,
+  commits: Number.POSITIVE_INFINITY,
+  faultEvery: 0,
+  mapped: null,
+  kill: false,
+  unnoticed: false,
+};
+
+async function once(
+  bench: Bench,
+  { delivery }: Setup,
+  settings: object,
+  { commits, kill, unnoticed }: Step,
+  day: string | undefined,
+): Promise<void> {
+  const windows = bench.windows(settings, { delivery, from: day, to: day });
+  let left = commits;
+  try {
+    for (;;) {
+      const { value: window } = await windows.next();
+      if (window === undefined || (left === 0 && !unnoticed)) break;
+      const before = bench.target.state?.from_date ?? START;
+      await bench.target.commit(window);
+      check(bench, before);
+      if (left-- === 0) break;
+    }
+  } catch (error) {
+    if ((error as { exitCode?: unknown }).exitCode !== 3) throw error;
+  } finally {
+    if (kill) await bench.kill(windows);
+    else await windows.return();
+  }
+}
+
+/** What must hold after every commit: the cursor only grows, stays behind the world, and every day before it is there. */
+function check(bench: Bench, before: string): void {
+  const cursor = bench.target.state?.from_date ?? '';
+  expect(cursor >= before, `cursor ${cursor} after ${before}`).toBe(true);
+  expect(cursor <= dayAt(bench.clock.now(), -12), `cursor ${cursor} in the future`).toBe(true);
+  for (const row of bench.service.world.rows) {
+    const day = bench.service.dayOf(row);
+    if (day < START || day >= cursor || row.arrived > startOf(addDays(day, 1)) + 12 * HOUR) continue;
+    expect(bench.target.rows.has(row.id), `row ${row.id} of ${day} missing before ${cursor}`).toBe(true);
+  }
+}
+
+it('what is committed is the truth, whatever the service is and wherever a run stops', async () => {
+  await fc.assert(
+    fc.asyncProperty(setup, async (given) => {
+      const bench = new Bench(FIRST_RUN, { ...given.world, rows: rowsOf(given) });
+      bench.options = { maxConcurrentExports: given.concurrent };
+      try {
+        await drive(bench, given);
+        const cursor = bench.target.state?.from_date ?? START;
+        expect(cursor).toBe(addDays(dayAt(bench.clock.now() - (given.delivery === 'settled' ? 3 : 0) * HOUR, -12), 0));
+        const complete = new Set(daysOf(START, addDays(cursor, -2)).filter((day) => day <= LAST));
+        const wanted = bench.service.world.rows.filter((row) => complete.has(bench.service.dayOf(row)));
+        for (const row of wanted) expect(bench.target.rows.has(row.id), `row ${row.id}`).toBe(true);
+        if (given.delivery === 'settled')
+          expect(new Set(bench.target.appended).size).toBe(bench.target.appended.length);
+      } finally {
+        bench.close();
+      }
+    }),
+    // Always the same cases in the suite; others, and more of them, on demand.
+    RUNS === undefined ? { numRuns: 25, seed: 20260310 } : { numRuns: Number(RUNS) },
+  );
+}, 600_000);

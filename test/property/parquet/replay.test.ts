@@ -1,0 +1,104 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { silentLogger } from '../../../src/base/log.ts';
+import { compactParquet, purgeParquet } from '../../../src/sinks/parquet/rewrite.ts';
+import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
+import { type Cells, csvOf } from '../../support/duckdb.ts';
+import { ParquetBench } from '../../support/parquet.ts';
+
+const RUNS = 3;
+const TABLES = ['events', 'event_items', 'event_logs'] as const;
+
+/** Items of one event, ids that repeat, rows without an id; any of them on any day. */
+const row = fc.record({
+  id: fc.constantFrom('a:0', 'a:1', 'a:2', 'b', 'c', 'd', 'e', 'f', undefined),
+  day: fc.constantFrom('2026-01-01', '2026-01-02', '2026-01-03', ''),
+  n: fc.constantFrom('1', '2', '2.5', 'x', ''),
+  person: fc.constantFrom('u-1', 'u-2'),
+});
+type Row = typeof row extends fc.Arbitrary<infer R> ? R : never;
+const windows = fc.array(fc.array(row, { minLength: 1, maxLength: 6 }), { minLength: 2, maxLength: 6 });
+
+const cellsOf = ({ id, day, n, person }: Row): Cells => ({
+  ...(id !== undefined && { id }),
+  df_server_datetime: day === '' ? '' : `${day} 10:00:00.000`,
+  df_correction_datetime: '',
+  df_unified_id: person,
+  df_items_k: n,
+});
+
+/** What S12, S13 and S29 say is there: by base id the rows of the last window that had it. */
+class Model {
+  readonly #rows = new Map<string, Row[]>();
+
+  take(window: readonly Row[]): void {
+    const groups = new Map<string, Row[]>();
+    for (const r of window) {
+      const base = r.id ?? JSON.stringify(r);
+      groups.set(base, [...(groups.get(base) ?? []), r]);
+    }
+    for (const [base, rows] of groups) this.#rows.set(base, rows);
+  }
+
+  drop(person: string): void {
+    for (const [base, rows] of this.#rows) {
+      this.#rows.set(
+        base,
+        rows.filter((r) => r.person !== person),
+      );
+    }
+  }
+
+  rows(): string[] {
+    return [...this.#rows.values()]
+      .flat()
+      .map(({ id, day, person }) => `${id ?? ''}|${day}|${person}`)
+      .sort();
+  }
+
+  /** Events: rows that share a log id are one; a row without one is its own. */
+  logs(): number {
+    const all = [...this.#rows.values()].flat();
+    const named = new Set(all.flatMap(({ id }) => (id === undefined ? [] : id.replace(/:\d+$/, ''))));
+    return named.size + all.filter(({ id }) => id === undefined).length;
+  }
+}
+
+async function seen(bench: ParquetBench) {
+  const rows = await bench.read(
+    `SELECT coalesce(df_event_detail_log_id, '') || '|' || coalesce(event_date::VARCHAR, '') || '|' || df_unified_id AS r
+    FROM events ORDER BY r`,
+  );
+  const [logs] = await bench.read('SELECT count(*)::INT AS n FROM event_logs');
+  return { rows: rows.map(({ r }) => String(r)).sort(), logs: logs.n };
+}
+
+describe('days read again in any order', () => {
+  it('leave the rows that each id last had, in every dataset', { timeout: 120_000 }, async () => {
+    const property = fc.asyncProperty(windows, async (list) => {
+      const bench = new ParquetBench();
+      try {
+        const model = new Model();
+        for (const rows of list) model.take(rows);
+        await bench.store(
+          list.map((rows, i) => bench.window(`2026-02-0${i + 1}`, csvOf(rows.map(cellsOf)))),
+          { tables: TABLES },
+        );
+        const options = { dir: bench.root, lockWaitMs: 0, clock: systemClock, logger: silentLogger };
+        expect(await seen(bench)).toEqual({ rows: model.rows(), logs: model.logs() });
+        expect(await verifyParquet(options)).toEqual([]);
+        await compactParquet(options);
+        expect(await seen(bench)).toEqual({ rows: model.rows(), logs: model.logs() });
+        if (!model.rows().some((text) => text.endsWith('u-2'))) return;
+        await purgeParquet({ ...options, leaveOut: { column: 'df_unified_id', values: ['u-1'] } });
+        model.drop('u-1');
+        expect(await seen(bench)).toEqual({ rows: model.rows(), logs: model.logs() });
+        expect(await verifyParquet(options)).toEqual([]);
+      } finally {
+        bench.close();
+      }
+    });
+    await fc.assert(property, { numRuns: RUNS, endOnFailure: true });
+  });
+});

@@ -1,0 +1,82 @@
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { DuckBench } from '../../support/duckdb.ts';
+import { RecordBench, streamOf } from '../../support/records.ts';
+
+const bench = new RecordBench();
+const ducks: DuckBench[] = [];
+afterAll(() => {
+  bench.close();
+  for (const duck of ducks) duck.close();
+});
+
+const HEADER = 'df_event_detail_log_id,df_event_log_id,df_items_df_price,df_items_tag,event_name,n,note';
+const row = fc.record({
+  log: fc.constantFrom('', 'a', 'b', 'c#2', 'd'),
+  suffix: fc.constantFrom('', ':0', ':1', ':2', ':10', ':x', '#2'),
+  id: fc.boolean(),
+  price: fc.constantFrom('', '1.5', '7', 'x'),
+  tag: fc.constantFrom('', 'null', 't'),
+  n: fc.constantFrom('', '1', 'null', '12'),
+  note: fc.constantFrom('', '한', 'say ""no""', 'a,b'),
+});
+const csvOf = (
+  rows: readonly { log: string; suffix: string; id: boolean; price: string; tag: string; n: string; note: string }[],
+) =>
+  [
+    HEADER,
+    ...rows.map(
+      ({ log, suffix, id, price, tag, n, note }) =>
+        `${id ? `${log}${suffix}` : ''},${log},${price},${tag},login,${n},"${note}"`,
+    ),
+    // Every column has a type: one that is never filled has none in a table.
+    'z,z,1,t,login,2,note',
+    '',
+  ].join('\n');
+
+const STREAMS = [
+  streamOf('events', { _key: 'string', n: 'long', note: 'string', df_items_df_price: 'double' }),
+  streamOf('event_logs', { df_event_log_id: 'string', n: 'long', note: 'string' }),
+  streamOf('event_items', { _key: 'string', df_price: 'double', tag: 'string', item_position: 'long' }),
+];
+const sorted = (rows: readonly (readonly unknown[])[]) => rows.map((one) => JSON.stringify(one)).sort();
+/** 64-bit integers come back as text. */
+const value = (one: unknown) => (one === null || one === undefined ? null : String(one));
+
+describe('records and tables', () => {
+  it('have the same keys, events, items and values', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(row, { minLength: 1, maxLength: 12 }), async (rows) => {
+        const csv = csvOf(rows);
+        const written = await bench.write(csv, STREAMS);
+        const duck = new DuckBench();
+        ducks.push(duck);
+        await duck.load([duck.window('2026-01-02', csv)]);
+        const table = async (sql: string) => (await duck.query(sql)).map((one) => Object.values(one).map(value));
+        const fields = (stream: 'events' | 'event_items', ...names: string[]) =>
+          written.data(stream).map((data) => names.map((name) => value(data[name])));
+        const price = 'df_items_df_price';
+        const columns = (await duck.query('DESCRIBE events')).map((one) => String(one.column_name));
+        const or = (name: string) => (columns.includes(name) ? `"${name}"` : 'NULL');
+        expect(sorted(fields('events', '_key', 'n', 'note', price))).toEqual(
+          sorted(await table(`SELECT _key, ${or('n')}, ${or('note')}, ${or(price)} FROM events`)),
+        );
+        const items = (await duck.query('DESCRIBE event_items')).map((one) => String(one.column_name));
+        const item = (name: string) => (items.includes(name) ? `"${name}"` : 'NULL');
+        expect(sorted(fields('event_items', '_key', 'df_price', 'tag', 'item_position'))).toEqual(
+          sorted(await table(`SELECT _key, ${item('df_price')}, ${item('tag')}, item_position FROM event_items`)),
+        );
+        const named = written
+          .data('event_logs')
+          .flatMap(({ df_event_log_id: id }) => (id === 'z' || rows.some(({ log }) => log === id) ? [id] : []));
+        const log = or('df_event_log_id');
+        expect(sorted(named.map((id) => [id]))).toEqual(
+          sorted(await table(`SELECT ${log} FROM event_logs WHERE ${log} IS NOT NULL`)),
+        );
+        const [[count]] = await table('SELECT count(*) FROM event_logs');
+        expect(String(written.records.get('event_logs'))).toBe(count);
+      }),
+      { numRuns: 10 },
+    );
+  });
+});

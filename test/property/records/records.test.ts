@@ -1,0 +1,89 @@
+import { open, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parse } from 'csv-parse/sync';
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { partsOf } from '../../../src/sinks/records/parts.ts';
+import { RecordBench, streamOf, workerEntry } from '../../support/records.ts';
+
+const bench = new RecordBench();
+afterAll(() => bench.close());
+
+const cell = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom('', 'null', 'TRUE', '1', '1.5', '007', '[1,2]', '2026-01-02', 'a"b', 'x,y') },
+  fc.string({ unit: fc.constantFrom('a', '"', ',', '\n', '\\', '한', '\u0001', '#', '2', ' '), maxLength: 12 }),
+);
+const quoted = (text: string) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+const table = fc.record({
+  ids: fc.array(fc.constantFrom('a', 'b', 'a#2', 'c:1', ''), { minLength: 1, maxLength: 30 }),
+  cells: fc.array(fc.tuple(cell, cell), { minLength: 30, maxLength: 30 }),
+});
+const csvOf = ({ ids, cells }: { ids: string[]; cells: [string, string][] }) =>
+  `df_event_detail_log_id,"t,1",t2\n${ids.map((id, i) => [id, ...cells[i]].map(quoted).join(',')).join('\n')}\n`;
+
+describe('records', () => {
+  it('hold every text of any table, under unique keys', async () => {
+    const streams = [streamOf('events', { _key: 'string', 't,1': 'string', t2: 'string' })];
+    await fc.assert(
+      fc.asyncProperty(table, async (given) => {
+        const csv = csvOf(given);
+        const rows: string[][] = parse(csv, { from_line: 1 }).slice(1);
+        const { text, lines, records } = await bench.write(csv, streams);
+        const found = lines.map(({ record: { data } }) => [data['t,1'] ?? '', data.t2 ?? '']);
+        expect(found).toEqual(rows.map(([, a, b]) => [a, b]));
+        const keys = lines.map(({ record: { data } }) => data._key);
+        expect(new Set(keys).size).toBe(rows.length);
+        expect(keys.every((key) => typeof key === 'string' && key !== '')).toBe(true);
+        expect(records.get('events')).toBe(rows.length);
+        expect(text.split('\n').length - 1).toBe(rows.length);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('are the same whoever does the work and wherever the file is cut', async () => {
+    const rows = Array.from(
+      { length: 30_000 },
+      (_, i) => `e${i % 20_000}:${i % 7},e${i % 9000},${i},"a ""b""\n${'x'.repeat(i % 90)}",p${i % 3}`,
+    );
+    const csv = `df_event_detail_log_id,df_event_log_id,n,memo,df_items_x\n${rows.join('\n')}\n`;
+    const streams = [
+      streamOf('events', { _key: 'string', n: 'long', memo: 'string' }),
+      streamOf('event_logs', { df_event_log_id: 'string', n: 'long' }),
+      streamOf('event_items', { _key: 'string', x: 'string', item_position: 'long' }),
+    ];
+    const alone = await bench.write(csv, streams);
+    const entry = await workerEntry(bench.dir);
+    const together = await bench.write(csv, streams, { entry, workers: 3, bytes: 1e9 });
+    expect(together.text).toBe(alone.text);
+    expect(together.records).toEqual(alone.records);
+    expect(alone.data('event_logs')).toHaveLength(9000);
+    expect(new Set(alone.data('events').map((data) => data._key)).size).toBe(30_000);
+  });
+});
+
+describe('a file cut into parts', () => {
+  it('is cut between rows alone, and whole', async () => {
+    await fc.assert(
+      fc.asyncProperty(table, fc.integer({ min: 1, max: 200 }), async (given, size) => {
+        const path = join(bench.dir, 'parts.csv');
+        const csv = Buffer.from(csvOf(given));
+        await writeFile(path, csv);
+        const file = await open(path);
+        try {
+          let at = csv.indexOf('\n') + 1;
+          let rows = 0;
+          for await (const { from, to } of partsOf(file, size)) {
+            expect(from).toBe(at);
+            rows += (parse(csv.subarray(from, to), { relax_column_count: true }) as string[][]).length;
+            at = to;
+          }
+          expect([at, rows]).toEqual([csv.length, given.ids.length]);
+        } finally {
+          await file.close();
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+});

@@ -1,0 +1,105 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { classify } from '../../../src/types/classify.ts';
+import { fitsWholly, STRING } from '../../../src/types/evidence.ts';
+import { TYPES } from '../../../src/types/index.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';
+import { Zone } from '../../../src/types/zone.ts';
+import { comparableJson, comparableSql, jsonOf, sqlComparable } from './agree.ts';
+import * as forms from './cells.ts';
+import { Duck } from './duck.ts';
+
+const encoder = new TextEncoder();
+const evidenceOf = (cell: string, zone: Zone | undefined) => {
+  const bytes = encoder.encode(cell);
+  return classify(bytes, 0, bytes.length, zone);
+};
+
+/** Forms that one column may mix, by type; each column takes some of them. */
+const FORMS: Record<ColumnType, fc.Arbitrary<string>[]> = {
+  boolean: [forms.booleans],
+  long: [forms.longs],
+  double: [forms.doubles, forms.longs],
+  date: [forms.dates],
+  datetime: [forms.dots, forms.dashes, forms.dates, forms.zoned, forms.odd],
+  string: [forms.texts, forms.longs],
+  'string[]': [forms.stringLists, forms.longLists, forms.doubleLists],
+  'long[]': [forms.longLists],
+  'double[]': [forms.doubleLists, forms.longLists],
+};
+
+/** Cells of one column that all fit, with the evidence of them together. */
+function columns(type: ColumnType, zone: Zone | undefined) {
+  const fits = (cell: string) => cell !== '' && fitsWholly(evidenceOf(cell, zone), type, zone !== undefined);
+  return fc
+    .tuple(fc.subarray(FORMS[type], { minLength: 1 }), fc.boolean())
+    .chain(([some, withNull]) => {
+      const all = withNull ? [...some, fc.constant('null')] : some;
+      return fc.array(fc.oneof(...all), { minLength: 100, maxLength: 160 });
+    })
+    .map((cells) => {
+      const kept = cells.filter(fits);
+      return { cells: kept, evidence: kept.reduce((all, cell) => all | evidenceOf(cell, zone), 0) };
+    })
+    .filter(({ cells }) => cells.length > 0);
+}
+
+const quoted = (cell: string) => `"${cell.replaceAll('"', '""')}"`;
+
+describe('the cheap ways to read a clean column', () => {
+  let duck: Duck;
+  let folder: string;
+  beforeAll(async () => {
+    duck = await Duck.open();
+    folder = await mkdtemp(join(tmpdir(), 'types-'));
+  });
+  afterAll(async () => {
+    duck.close();
+    await rm(folder, { recursive: true });
+  });
+
+  async function readNatively(type: ColumnType, cells: readonly string[]) {
+    const file = join(folder, 'cells.csv');
+    await writeFile(file, cells.map((cell, n) => `${n},${quoted(cell)}\n`).join(''));
+    await duck.run(
+      `CREATE OR REPLACE TABLE native AS FROM read_csv('${file}', auto_detect = false, header = false, delim = ',', ` +
+        `quote = '"', escape = '"', new_line = '\\n', columns = {'n': 'INTEGER', 'c': '${TYPES[type].duckdb(false)}'})`,
+    );
+    return (await duck.rows(`SELECT ${sqlComparable(type, 'c', false)} FROM native ORDER BY n`)).map((row) => row[0]);
+  }
+
+  for (const name of [undefined, 'Asia/Seoul', 'America/New_York']) {
+    const zone = name === undefined ? undefined : new Zone(name);
+    for (const type of name === undefined ? COLUMN_TYPES : (['datetime'] as const)) {
+      it(`gives a column of ${type} its values (${name ?? 'no zone'})`, async () => {
+        const face = TYPES[type];
+        await fc.assert(
+          fc.asyncProperty(columns(type, zone), async ({ cells, evidence }) => {
+            await duck.load(cells);
+            const sql = sqlComparable(type, face.sqlClean('c', evidence, zone), zone !== undefined);
+            const values = (await duck.column(sql)).map((text) => comparableSql(type, text));
+            const expected = cells.map((cell) => comparableJson(type, jsonOf(type, cell, zone)));
+            expect(values.map((value, i) => ({ cell: cells[i], value }))).toEqual(
+              expected.map((value, i) => ({ cell: cells[i], value })),
+            );
+            if (!face.native(evidence, zone !== undefined)) return;
+            const native = (await readNatively(type, cells)).map((text) => comparableSql(type, text));
+            expect(native).toEqual(expected);
+          }),
+          { numRuns: 10 },
+        );
+      });
+    }
+  }
+
+  it('is not claimed for a column with the text null, nor for zoned datetimes', () => {
+    for (const type of COLUMN_TYPES) {
+      if (type !== 'string') expect(TYPES[type].native(evidenceOf('null', undefined), false)).toBe(false);
+    }
+    expect(TYPES.datetime.native(evidenceOf('2026-01-02 03:04:05', undefined), true)).toBe(false);
+    expect(TYPES.long.native(STRING, false)).toBe(false);
+  });
+});

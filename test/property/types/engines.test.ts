@@ -1,0 +1,45 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { TYPES } from '../../../src/types/index.ts';
+import { COLUMN_TYPES } from '../../../src/types/type.ts';
+import { Zone } from '../../../src/types/zone.ts';
+import { comparableJson, comparableSql, fitsBytes, jsonOf, sqlComparable } from './agree.ts';
+import { cells } from './cells.ts';
+import { Duck } from './duck.ts';
+
+const ZONES = [undefined, 'Asia/Seoul', 'America/New_York', 'America/Sao_Paulo', 'Pacific/Apia'];
+
+describe('the SQL faces and the byte faces', () => {
+  let duck: Duck;
+  beforeAll(async () => {
+    duck = await Duck.open();
+  });
+  afterAll(() => duck.close());
+
+  for (const name of ZONES) {
+    it(`accept the same cells and give them the same values (${name ?? 'no zone'})`, async () => {
+      const zone = name === undefined ? undefined : new Zone(name);
+      await fc.assert(
+        fc.asyncProperty(fc.array(cells, { minLength: 150, maxLength: 200 }), async (batch) => {
+          await duck.load(batch);
+          for (const type of name === undefined ? COLUMN_TYPES : (['datetime'] as const)) {
+            const face = TYPES[type];
+            const fits = await duck.column(face.sqlFits('c', zone));
+            const values = await duck.column(sqlComparable(type, face.sql('c', zone), zone !== undefined));
+            batch.forEach((cell, i) => {
+              const isFit = fitsBytes(type, cell, zone);
+              const expected = isFit ? comparableJson(type, jsonOf(type, cell, zone)) : null;
+              expect({ cell, type, fits: fits[i], value: comparableSql(type, values[i]) }).toEqual({
+                cell,
+                type,
+                fits: isFit,
+                value: expected,
+              });
+            });
+          }
+        }),
+        { numRuns: 4 },
+      );
+    });
+  }
+});

@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { sqlWiden, TYPES, widenings } from '../../../src/types/index.ts';
+import { COLUMN_TYPES } from '../../../src/types/type.ts';
+import { Zone } from '../../../src/types/zone.ts';
+import { Duck } from './duck.ts';
+
+describe('widening a stored column', () => {
+  let duck: Duck;
+  beforeAll(async () => {
+    duck = await Duck.open();
+  });
+  afterAll(() => duck.close());
+
+  const cases = [
+    ['boolean', 'string', ['true', 'FALSE'], ['TRUE', 'FALSE']],
+    ['long', 'string', ['9007199254740993', '-5'], ['9007199254740993', '-5']],
+    ['long', 'double', ['7'], ['7.0']],
+    ['double', 'string', ['1.50', '1.0E7', '-0.0'], ['1.5', '10000000.0', '-0.0']],
+    ['date', 'string', ['0001-01-01', '2024-02-29'], ['0001-01-01', '2024-02-29']],
+    ['date', 'datetime', ['2024-02-29'], ['2024-02-29 00:00:00']],
+    [
+      'datetime',
+      'string',
+      ['2026.1.2 3:04', '2026-01-02 03:04:05.5', '2026-01-02T03:04:05.000001', '0001-01-01 00:00:00'],
+      ['2026-01-02 03:04:00.000', '2026-01-02 03:04:05.500', '2026-01-02 03:04:05.000001', '0001-01-01 00:00:00.000'],
+    ],
+    ['long[]', 'double[]', ['[1,null]'], ['[1.0, NULL]']],
+    ['long[]', 'string[]', ['[1,null]'], ['[1, NULL]']],
+    ['long[]', 'string', ['[ 1, null ]', '[]'], ['[1,null]', '[]']],
+    ['double[]', 'string', ['[1.50,2]'], ['[1.5,2.0]']],
+    ['string[]', 'string', ['["a,\\"b"]'], ['["a,\\"b"]']],
+  ] as const;
+
+  for (const [from, to, cells, expected] of cases) {
+    it(`${from} becomes ${to} by its canonical text`, async () => {
+      await duck.load(cells);
+      const sql = sqlWiden(TYPES[from].sql('c'), from, to);
+      expect(await duck.column(`CAST(${sql} AS VARCHAR)`)).toEqual(expected);
+    });
+  }
+
+  it('every widening yields the type it names, in a table that holds rows', async () => {
+    for (const zone of [undefined, new Zone('Asia/Seoul')]) {
+      for (const from of COLUMN_TYPES) {
+        for (const to of widenings(from)) {
+          const [old, wide] = [from, to].map((type) => TYPES[type].duckdb(zone !== undefined));
+          await duck.run(`CREATE OR REPLACE TABLE t AS SELECT CAST(NULL AS ${old}) AS x FROM range(3)`);
+          await duck.run(`ALTER TABLE t ALTER x SET DATA TYPE ${wide} USING ${sqlWiden('x', from, to, zone)}`);
+          expect(await duck.rows('SELECT typeof(any_value(x)), count(*) FROM t')).toEqual([
+            [wide === 'TIMESTAMPTZ' ? 'TIMESTAMP WITH TIME ZONE' : wide, '3'],
+          ]);
+        }
+      }
+    }
+  });
+
+  it('writes an instant in the wall clock of its zone, and the second of two equal times in UTC', async () => {
+    const zone = new Zone('America/New_York');
+    await duck.load(['2024-07-01 12:00:00', '2024-11-03 01:30:00', '2024-11-03T01:30:00-05:00']);
+    expect(await duck.column(sqlWiden(TYPES.datetime.sql('c', zone), 'datetime', 'string', zone))).toEqual([
+      '2024-07-01 12:00:00.000',
+      '2024-11-03 01:30:00.000',
+      '2024-11-03 06:30:00.000Z',
+    ]);
+    await duck.load(['2024-07-01']);
+    const widened = sqlWiden(TYPES.date.sql('c'), 'date', 'datetime', zone);
+    expect(await duck.column(`epoch_us(${widened})`)).toEqual([String(Date.UTC(2024, 6, 1, 4) * 1000)]);
+  });
+
+  it('never narrows', () => {
+    expect(() => sqlWiden('x', 'string', 'long')).toThrow(/string cannot become long/);
+  });
+});

@@ -1,0 +1,102 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DuckDBInstance } from '@duckdb/node-api';
+import { build } from 'esbuild';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/base/clock.ts';
+import { silentLogger } from '../../src/base/log.ts';
+import { verifyParquet } from '../../src/sinks/parquet/verify.ts';
+import { type Cells, csvOf } from '../support/duckdb.ts';
+import { ParquetBench } from '../support/parquet.ts';
+
+const KILLS = process.env.SOAK_SEEDS === undefined ? 6 : 100;
+const DAYS = 4;
+const ROWS = 300;
+
+let bench: ParquetBench;
+beforeEach(() => {
+  bench = new ParquetBench();
+});
+afterEach(() => bench.close());
+
+const dayOf = (n: number) => `2026-01-0${1 + n}`;
+
+/** Days that are read again and again: some rows are the same, some change, columns come and widen. */
+function windows(): unknown[] {
+  const out: unknown[] = [];
+  for (let generation = 0; generation < 3; generation++) {
+    for (let day = 0; day < DAYS; day++) {
+      const rows = Array.from({ length: ROWS }, (_, i): Cells => {
+        const time = `${dayOf(day)} ${String(i % 24).padStart(2, '0')}:00:00.000`;
+        const more = generation > 0 && i === 0 ? { [`extra_${generation}_${day}`]: 'x' } : {};
+        const n = generation === 2 && i === 1 ? 'text' : String(i);
+        const id = `${day}-${i}`;
+        return { id, df_server_datetime: time, df_correction_datetime: time, n, df_items_k: `${i}`, ...more };
+      });
+      out.push(bench.window(dayOf(day), csvOf(rows)));
+    }
+  }
+  return out;
+}
+
+async function bundle(): Promise<string> {
+  symlinkSync(join(import.meta.dirname, '../../node_modules'), join(bench.dir, 'node_modules'));
+  const outfile = join(bench.dir, 'writer.mjs');
+  const entry = join(import.meta.dirname, '../support/parquet-writer.ts');
+  await build({ entryPoints: [entry], outfile, bundle: true, format: 'esm', platform: 'node', packages: 'external' });
+  return outfile;
+}
+
+/** Globs and reads all the time; fails when a key is seen twice. */
+async function readUntil(stop: AbortSignal): Promise<{ reads: number; doubled: number }> {
+  const instance = await DuckDBInstance.create(':memory:');
+  const connection = await instance.connect();
+  let reads = 0;
+  let doubled = 0;
+  const keys = `SELECT _key FROM read_parquet('${bench.root}/events/*/*.parquet', union_by_name = true)`;
+  while (!stop.aborted) {
+    try {
+      const sql = `SELECT count(*) AS n FROM (${keys} GROUP BY _key HAVING count(*) > 1)`;
+      const [row] = (await connection.runAndReadAll(sql)).getRowObjectsJS();
+      doubled += Number(row.n);
+      reads++;
+    } catch (error) {
+      if (!/No files found/.test(String(error))) throw error;
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  connection.closeSync();
+  instance.closeSync();
+  return { reads, doubled };
+}
+
+describe('a Parquet folder', () => {
+  it('is whole whenever its writer is killed, and readers never see a row twice', { timeout: 300_000 }, async () => {
+    const writer = await bundle();
+    const list = join(bench.dir, 'windows.json');
+    writeFileSync(list, JSON.stringify(windows()));
+    const stop = new AbortController();
+    const reading = readUntil(stop.signal);
+    try {
+      for (let kill = 0; kill < KILLS; kill++) {
+        const child = spawn(process.execPath, [writer, bench.root, list], { stdio: ['ignore', 'pipe', 'inherit'] });
+        await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
+        expect(child.exitCode).toBeNull();
+        await systemClock.sleep(20 + ((kill * 97) % 700));
+        child.kill('SIGKILL');
+        await once(child, 'exit');
+      }
+    } finally {
+      stop.abort();
+    }
+    const { reads, doubled } = await reading;
+    expect(doubled).toBe(0);
+    expect(reads).toBeGreaterThan(KILLS);
+    const options = { dir: bench.root, lockWaitMs: 10_000, clock: systemClock, logger: silentLogger };
+    expect(await verifyParquet(options)).toEqual([]);
+    expect(bench.files().filter((file) => /journal|tmp|part$|next$/.test(file))).toEqual([]);
+    rmSync(list);
+  });
+});

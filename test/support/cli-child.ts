@@ -1,0 +1,176 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { systemClock } from '../../src/base/clock.ts';
+import { type Day, dayAt } from '../../src/base/days.ts';
+import { parseScenario, type Simulator, type SimulatorOptions, startSimulator } from '../../src/simulator/index.ts';
+import { verifyDuckDb } from '../../src/sinks/duckdb/verify.ts';
+import { query } from './duckdb.ts';
+import { SERVICE_ID, TOKENS } from './simulator.ts';
+
+/** The built command line; `npm test` builds it first. */
+const PROGRAM = process.env.DFINERY_CLI ?? resolve(import.meta.dirname, '../../dist/bin/dfinery-elt.js');
+
+export const daysBack = (count: number): Day => dayAt(systemClock.now() - count * 86_400_000);
+
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly ms: number;
+}
+
+type Json = Record<string, unknown>;
+
+/** A run of the command line as a process of its own. */
+export class CliChild {
+  readonly process: ChildProcess;
+  readonly ended: Promise<Ended>;
+  stdout = '';
+  stderr = '';
+
+  constructor(program: string, argv: readonly string[], env: Record<string, string>) {
+    const began = systemClock.now();
+    this.process = spawn(program, argv, { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env.PATH, ...env } });
+    this.process.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.stdout += text;
+    });
+    this.process.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.stderr += text;
+    });
+    this.ended = new Promise((resolve, reject) => {
+      this.process.once('error', reject);
+      this.process.once('close', (code, signal) =>
+        resolve({ code, signal, stdout: this.stdout, stderr: this.stderr, ms: systemClock.now() - began }),
+      );
+    });
+  }
+
+  /** Resolves when stderr has what is looked for; throws when the process ends before. */
+  async says(what: string | RegExp, times = 1): Promise<void> {
+    const pattern = new RegExp(typeof what === 'string' ? what : what.source, 'g');
+    let over = false;
+    void this.ended.then(() => {
+      over = true;
+    });
+    for (let i = 0; i < 4_000; i++) {
+      if ((this.stderr.match(pattern)?.length ?? 0) >= times) return;
+      if (over) break;
+      await new Promise((next) => setTimeout(next, 5));
+    }
+    throw new Error(`it never said ${pattern} ${times} times:\n${this.stderr}`);
+  }
+}
+
+/** A folder with a configuration, a database, a spool; and a simulator by the clock of the world. */
+export class CliBench {
+  readonly dir = mkdtempSync(join(tmpdir(), 'dfinery-cli-'));
+  readonly file = join(this.dir, 'events.duckdb');
+  readonly spool = join(this.dir, 'spool');
+  readonly sim: Simulator;
+  readonly #children = new Set<ChildProcess>();
+  #configs = 0;
+
+  private constructor(sim: Simulator) {
+    this.sim = sim;
+  }
+
+  static async start(scenario: unknown = {}, more: Partial<SimulatorOptions> = {}): Promise<CliBench> {
+    const sim = await startSimulator({
+      seed: 11,
+      clock: systemClock,
+      tokens: TOKENS,
+      serviceId: SERVICE_ID,
+      rowsPerDay: 60,
+      scenario: parseScenario(scenario),
+      ...more,
+    });
+    return new CliBench(sim);
+  }
+
+  config(more: Json = {}): string {
+    const path = join(this.dir, `config-${++this.#configs}.json`);
+    const value = {
+      base_url: this.sim.url,
+      service_id: SERVICE_ID,
+      export_token: TOKENS.export,
+      spool_dir: this.spool,
+      memory_limit: '300MB',
+      start_date: daysBack(7),
+      end_date: daysBack(2),
+      ...more,
+    };
+    writeFileSync(path, JSON.stringify(value));
+    return path;
+  }
+
+  start(argv: readonly string[], env: Record<string, string> = {}): CliChild {
+    return this.#started(new CliChild(process.execPath, [PROGRAM, ...argv], env));
+  }
+
+  /** Under a limit of the size of files, in KiB: a disk that is full. */
+  startLimited(kib: number, argv: readonly string[]): CliChild {
+    const words = ['-c', `ulimit -f ${kib}; exec "$@"`, 'bash', process.execPath, PROGRAM, ...argv];
+    return this.#started(new CliChild('bash', words, {}));
+  }
+
+  run(argv: readonly string[], env: Record<string, string> = {}): Promise<Ended> {
+    return this.start(argv, env).ended;
+  }
+
+  sync(config: Json = {}, more: readonly string[] = []): Promise<Ended> {
+    return this.run(this.syncArgs(config, more));
+  }
+
+  syncArgs(config: Json = {}, more: readonly string[] = []): string[] {
+    return ['sync', 'duckdb', this.file, '--config', this.config(config), '--json', ...more];
+  }
+
+  #started(child: CliChild): CliChild {
+    this.#children.add(child.process);
+    void child.ended.finally(() => this.#children.delete(child.process));
+    return child;
+  }
+
+  verify(file = this.file) {
+    return verifyDuckDb({ file, lockWaitMs: 0, memoryLimit: '300MB', clock: systemClock });
+  }
+
+  async rows(file = this.file): Promise<number> {
+    const [{ n }] = await query(file, 'SELECT count(*) AS n FROM events');
+    return Number(n);
+  }
+
+  /** Files of the spool folder, the quota's ledger aside. */
+  spooled(folder = this.spool): string[] {
+    return readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && !entry.name.includes('-quota-'))
+      .map((entry) => entry.name);
+  }
+
+  /** 429s that the scenario did not order. */
+  refused(): number {
+    return this.sim.requests().filter(({ status, fault }) => status === 429 && fault === undefined).length;
+  }
+
+  async close(): Promise<void> {
+    for (const child of this.#children) child.kill('SIGKILL');
+    await this.sim.close();
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+}
+
+/** The summary: the last line of stdout. */
+export const summaryIn = ({ stdout }: Pick<Ended, 'stdout'>): Json =>
+  JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '') as Json;
+
+/** Waits for something to become so, for 20 s at most. */
+export async function until(isSo: () => boolean): Promise<void> {
+  for (let i = 0; i < 4_000; i++) {
+    if (isSo()) return;
+    await new Promise((next) => setTimeout(next, 5));
+  }
+  throw new Error(`it never became so: ${isSo}`);
+}

@@ -1,0 +1,27 @@
+import { parse } from 'csv-parse/sync';
+import type { Scanner, ScanResult } from '../../src/schema/scanner.ts';
+
+/** Feeds a body to a scanner, cut at these rising offsets; the written bytes are copied at once, as a file would. */
+export function scanIn(
+  scanner: Scanner,
+  body: Uint8Array,
+  cuts: readonly number[] = [],
+): { result: ScanResult; written: Buffer } {
+  const parts: Buffer[] = [];
+  const keep = (views: readonly Uint8Array[]) => {
+    for (const view of views) parts.push(Buffer.from(view));
+  };
+  let from = 0;
+  for (const to of [...cuts, body.length]) {
+    keep(scanner.push(body.subarray(from, to)));
+    from = to;
+  }
+  const result = scanner.finish();
+  keep(result.tail);
+  return { result, written: Buffer.concat(parts) };
+}
+
+/** All rows of a normalised file, by another parser. */
+export function readBack(written: Uint8Array): string[][] {
+  return parse(Buffer.from(written), { record_delimiter: '\n', relax_column_count: true });
+}

@@ -1,0 +1,126 @@
+import { describe, expect, it } from 'vitest';
+import { parseArguments } from '../../../src/airbyte/argv.ts';
+import { parseConfiguredCatalog } from '../../../src/airbyte/configured-catalog.ts';
+import { parseStateInput, stateOf } from '../../../src/airbyte/state-input.ts';
+
+const stream = (name: string, value: unknown, namespace?: string | null) => ({
+  type: 'STREAM',
+  stream: { stream_descriptor: { name, ...(namespace !== undefined && { namespace }) }, stream_state: value },
+});
+
+describe('a saved state', () => {
+  it.each<[string, unknown]>([
+    ['absent', undefined],
+    ['null', null],
+    ['an empty list', []],
+    ['an empty object', {}],
+    ['LEGACY without data', { type: 'LEGACY' }],
+    ['LEGACY with empty data', [{ type: 'LEGACY', data: {} }]],
+    ['a stream without a state', [stream('a', null)]],
+  ])('may be %s', (_name, value) => {
+    const { streams, legacy } = parseStateInput(value);
+    expect([streams.size, legacy]).toEqual([0, undefined]);
+  });
+
+  it('is found by stream, whichever way an absent namespace is written', () => {
+    const found = parseStateInput([stream('a', { n: 1 }, null), stream('b', { n: 2 }), stream('a', { n: 3 }, 'x')]);
+    expect(stateOf(found, { name: 'a' })).toEqual({ n: 1 });
+    expect(stateOf(found, { name: 'b', namespace: null })).toEqual({ n: 2 });
+    expect(stateOf(found, { name: 'a', namespace: 'x' })).toEqual({ n: 3 });
+    expect(stateOf(found, { name: 'c' })).toBeUndefined();
+  });
+
+  it('may be global, legacy, bare, single, or still in its envelope', () => {
+    const global = {
+      type: 'GLOBAL',
+      global: { shared_state: { s: 1 }, stream_states: [stream('a', { n: 1 }).stream] },
+    };
+    expect(stateOf(parseStateInput([global]), { name: 'a' })).toEqual({ n: 1 });
+    expect(parseStateInput([global]).shared).toEqual({ s: 1 });
+    expect(parseStateInput({ type: 'LEGACY', data: { n: 1 } }).legacy).toEqual({ n: 1 });
+    expect(parseStateInput({ version: 1 }).legacy).toEqual({ version: 1 });
+    expect(stateOf(parseStateInput(stream('a', { n: 1 })), { name: 'a' })).toEqual({ n: 1 });
+    expect(stateOf(parseStateInput([{ type: 'STATE', state: stream('a', { n: 1 }) }]), { name: 'a' })).toEqual({
+      n: 1,
+    });
+  });
+
+  it.each([[[5]], ['text'], [[{ type: 'STREAM' }]], [[{ stream: { stream_state: {} } }]]])(
+    'is refused: %j',
+    (value) => {
+      expect(() => parseStateInput(value)).toThrow(/saved state/);
+    },
+  );
+});
+
+describe('a configured catalog', () => {
+  it('takes nulls for absent and keeps what it does not know', () => {
+    const value = {
+      streams: [
+        {
+          stream: { name: 'a', namespace: null, json_schema: null },
+          sync_mode: 'incremental',
+          destination_sync_mode: 'append',
+          cursor_field: null,
+          primary_key: null,
+          generation_id: null,
+          later: 1,
+        },
+      ],
+    };
+    expect(parseConfiguredCatalog(value).streams[0]).toMatchObject({
+      descriptor: { name: 'a' },
+      namespace: undefined,
+      jsonSchema: {},
+      cursorField: [],
+      primaryKey: [],
+      generationId: undefined,
+      raw: { later: 1 },
+    });
+  });
+
+  it.each([[undefined], [{}], [{ streams: [{}] }], [{ streams: [{ stream: { name: '' } }] }]])(
+    'is refused: %j',
+    (value) => {
+      expect(() => parseConfiguredCatalog(value)).toThrow(/catalog/);
+    },
+  );
+
+  it('names a stream that occurs twice', () => {
+    const one = { stream: { name: 'a' } };
+    expect(() => parseConfiguredCatalog({ streams: [one, one] })).toThrow(/"a" occurs twice/);
+  });
+});
+
+describe('the command line', () => {
+  const verbs = ['spec', 'check', 'read'] as const;
+
+  it('is understood in both spellings', () => {
+    expect(parseArguments(['read', '--config=a=b', '--debug', '--catalog', 'c', '--state', 's'], verbs)).toEqual({
+      verb: 'read',
+      config: 'a=b',
+      catalog: 'c',
+      state: 's',
+      isDebug: true,
+    });
+  });
+
+  it.each([
+    [[], 'No command'],
+    [['write', '--config', 'c', '--catalog', 'd'], 'wanted one of spec, check, read'],
+    [['check'], '--config'],
+    [['check', '--config'], 'after it'],
+    [['read', '--config', 'c'], '--catalog'],
+    [['check', '--config', 'c', '--token=hush'], '--token'],
+    [['check', '--config', 'c', 'hush'], 'Word 4'],
+  ])('is refused: %j', (words, says) => {
+    let message = '';
+    try {
+      parseArguments(words, verbs);
+    } catch (error) {
+      message = String(error);
+    }
+    expect(message).toContain(says);
+    expect(message).not.toContain('hush');
+  });
+});

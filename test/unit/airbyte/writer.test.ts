@@ -1,0 +1,119 @@
+import { Writable } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import { log } from '../../../src/airbyte/messages.ts';
+import { traceOf } from '../../../src/airbyte/trace.ts';
+import { ClosedPipe, MessageWriter } from '../../../src/airbyte/writer.ts';
+import { configFailure } from '../../../src/base/errors.ts';
+
+/** Takes a chunk only when told to. */
+function slowReader() {
+  const waiting: (() => void)[] = [];
+  let text = '';
+  const out = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      waiting.push(() => {
+        text += chunk.toString();
+        done();
+      });
+    },
+  });
+  const take = async (times = 1) => {
+    for (let i = 0; i < times; i++) {
+      waiting.shift()?.();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  return { out, take, text: () => text };
+}
+
+const tick = () => new Promise((resolve) => setImmediate(resolve));
+const settled = async (promise: Promise<unknown>) => {
+  let is = false;
+  promise.then(() => {
+    is = true;
+  });
+  await tick();
+  return is;
+};
+
+describe('the writer', () => {
+  it('keeps messages and bytes in the order of the calls', async () => {
+    const { out, take, text } = slowReader();
+    const writer = new MessageWriter(out);
+    void writer.write(log('INFO', 'one'));
+    void writer.writeBytes(Buffer.from('two\n'));
+    void writer.writeLine('three');
+    const drained = writer.drain();
+    await take(5);
+    await drained;
+    expect(text()).toBe('{"type":"LOG","log":{"level":"INFO","message":"one"}}\ntwo\nthree\n');
+  });
+
+  it('gives a buffer back only when it was taken', async () => {
+    const { out, take } = slowReader();
+    const written = new MessageWriter(out).writeBytes(Buffer.from('x\n'));
+    expect(await settled(written)).toBe(false);
+    await take();
+    expect(await settled(written)).toBe(true);
+  });
+
+  it('makes its callers wait once a megabyte is queued', async () => {
+    const { out, take } = slowReader();
+    const writer = new MessageWriter(out);
+    const line = 'x'.repeat(100_000);
+    const waits = [];
+    for (let i = 0; i < 11; i++) waits.push(writer.writeLine(line));
+    expect(await settled(waits[9])).toBe(true);
+    expect(await settled(waits[10])).toBe(false);
+    await take(2);
+    expect(await settled(waits[10])).toBe(true);
+    await take(20);
+  });
+
+  it('rejects everything after the reader has gone, and says so once', async () => {
+    const out = new Writable({
+      write(_chunk, _encoding, done) {
+        done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
+      },
+    });
+    const writer = new MessageWriter(out);
+    const heard: unknown[] = [];
+    writer.onClosed((error) => heard.push(error));
+    await expect(writer.writeBytes(Buffer.from('x\n'))).rejects.toBeInstanceOf(ClosedPipe);
+    await expect(writer.write(log('INFO', 'y'))).rejects.toBeInstanceOf(ClosedPipe);
+    await expect(writer.drain()).rejects.toBeInstanceOf(ClosedPipe);
+    expect(heard).toHaveLength(1);
+  });
+});
+
+describe('a trace', () => {
+  const mask = (text: string) => text.replaceAll('hush', '******');
+
+  it('tells a failure to its user and to its maker, masked', () => {
+    const error = configFailure('Wrong token hush.', { internal: 'got hush', where: { stream: 'events', row: 3 } });
+    const text = JSON.stringify(traceOf(error, 1_700_000_000_000, mask));
+    expect(JSON.parse(text).trace).toMatchObject({
+      type: 'ERROR',
+      emitted_at: 1_700_000_000_000,
+      error: {
+        message: 'Wrong token ******.',
+        internal_message: 'got ****** (stream events, row 3)',
+        failure_type: 'config_error',
+        stream_descriptor: { name: 'events' },
+      },
+    });
+    expect(text).not.toContain('hush');
+  });
+
+  it('never quotes what a parser quoted', () => {
+    let thrown: unknown;
+    try {
+      JSON.parse('somebody@example.com');
+    } catch (error) {
+      thrown = error;
+    }
+    const text = JSON.stringify(traceOf(thrown, 1, mask));
+    expect(text).toContain('system_error');
+    expect(text).not.toContain('somebody');
+  });
+});

@@ -1,0 +1,195 @@
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { PassThrough, Writable } from 'node:stream';
+import { RecordBatchReader, tableFromIPC } from 'apache-arrow';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Failure } from '../../../src/base/errors.ts';
+import type { Window } from '../../../src/extract/window.ts';
+import { ArrowBench, plainRows } from '../../support/arrow.ts';
+import { type Cells, csvOf } from '../../support/duckdb.ts';
+
+let bench: ArrowBench;
+beforeEach(() => {
+  bench = new ArrowBench();
+});
+afterEach(() => bench.close());
+
+const typesOf = () => Object.fromEntries(bench.table().schema.fields.map((field) => [field.name, String(field.type)]));
+
+describe('an Arrow stream', () => {
+  it('has typed columns, event names as a dictionary, and every value', async () => {
+    const csv = csvOf([
+      {
+        id: 'a',
+        n: '9007199254740993',
+        x: '1.5',
+        b: 'TRUE',
+        d: '2026-01-02',
+        l: '["p","안녕, \\"x\\""]',
+        q: '[1,null]',
+      },
+      { id: 'b', memo: 'a text of more than twelve bytes, "안녕"', l: 'null', df_event_name: '회원가입' },
+      { id: 'c', b: 'FALSE', n: '-1', memo: 'short', df_event_name: '' },
+    ]);
+    const result = await bench.write([bench.window('2026-01-01', csv)]);
+    expect(result).toMatchObject({ rows: 3, windows: 1, readerLeft: false });
+    expect(typesOf()).toMatchObject({
+      _key: 'Utf8',
+      df_event_name: 'Dictionary<Int32, Utf8>',
+      df_server_datetime: 'Timestamp<MICROSECOND>',
+      n: 'Int64',
+      x: 'Float64',
+      b: 'Bool',
+      d: 'Date32<DAY>',
+      l: 'List<Utf8>',
+      q: 'List<Int64>',
+      _rescued: 'Utf8',
+    });
+    const rows = plainRows(bench.table());
+    expect(rows.map(({ _key, n, x, b, l, q, memo, df_event_name: e }) => ({ _key, n, x, b, l, q, memo, e }))).toEqual([
+      {
+        _key: 'a',
+        n: '9007199254740993',
+        x: 1.5,
+        b: true,
+        l: ['p', '안녕, "x"'],
+        q: ['1', null],
+        memo: null,
+        e: 'df_login',
+      },
+      {
+        _key: 'b',
+        n: null,
+        x: null,
+        b: null,
+        l: null,
+        q: null,
+        memo: 'a text of more than twelve bytes, "안녕"',
+        e: '회원가입',
+      },
+      { _key: 'c', n: '-1', x: null, b: false, l: null, q: null, memo: 'short', e: null },
+    ]);
+    const field = bench.table().schema.fields.find(({ name }) => name === 'n');
+    expect(Object.fromEntries(field?.metadata ?? [])).toEqual({ source: 'n', group: 'custom', type: 'long' });
+  });
+
+  it('has one schema over all windows, found before the first row is sent', async () => {
+    const day = (n: number, more: Cells) => bench.window(`2026-01-0${n}`, csvOf([{ id: `r${n}`, ...more }]));
+    async function* windows(): AsyncGenerator<Window> {
+      for (const window of [day(1, { n: '1.50' }), day(2, { n: 'x', late: 'TRUE' }), day(3, { n: '7' })]) {
+        yield window;
+        // The one who made the window lets go of its files when the next is asked for.
+        for (const { path } of window.files) rmSync(path);
+      }
+    }
+    await bench.write(windows());
+    expect(typesOf()).toMatchObject({ n: 'Utf8', late: 'Bool' });
+    const rows = plainRows(bench.table()).map(({ _key, n, late }) => ({ _key, n, late }));
+    expect(rows).toEqual([
+      { _key: 'r1', n: '1.5', late: null },
+      { _key: 'r2', n: 'x', late: true },
+      { _key: 'r3', n: '7', late: null },
+    ]);
+    expect(readdirSync(bench.dir).filter((name) => name.startsWith('dfinery-arrow-'))).toEqual([]);
+  });
+
+  it('has the pinned schema, and rescues what does not fit it', async () => {
+    const pinned = new Map([
+      ['n', 'long' as const],
+      ['never', 'date' as const],
+    ]);
+    const windows = [
+      bench.window('2026-01-01', csvOf([{ id: 'a', n: '1', other: 'x' }])),
+      bench.window('2026-01-02', csvOf([{ id: 'b', n: '1.5' }])),
+    ];
+    const result = await bench.write(windows, { pinned });
+    expect(typesOf()).toMatchObject({ n: 'Int64', never: 'Date32<DAY>' });
+    expect(typesOf()).not.toHaveProperty('other');
+    expect(plainRows(bench.table()).map(({ _key, n, _rescued }) => ({ _key, n, _rescued }))).toEqual([
+      { _key: 'a', n: '1', _rescued: '{"other":"x"}' },
+      { _key: 'b', n: null, _rescued: '{"n":"1.5"}' },
+    ]);
+    expect(Object.fromEntries(result.rescued)).toEqual({ other: 1, n: 1 });
+  });
+
+  it('comes in batches of bounded size, and a late event name is a new dictionary', async () => {
+    const rows = Array.from({ length: 70_000 }, (_, i) => ({
+      id: `r${i}`,
+      df_event_name: i < 69_000 ? 'early' : 'late',
+    }));
+    await bench.write([bench.window('2026-01-01', csvOf(rows))]);
+    const sizes = [...RecordBatchReader.from(readFileSync(bench.out))].map((batch) => batch.numRows);
+    expect(sizes.length).toBeGreaterThan(1);
+    expect(Math.max(...sizes)).toBeLessThan(70_000);
+    const names = bench.table().getChild('df_event_name');
+    expect([names?.get(0), names?.get(69_999), names?.length]).toEqual(['early', 'late', 70_000]);
+    expect(bench.table().getChild('_key')?.get(69_999)).toBe('r69999');
+  });
+
+  it('tells its schema even without a row', async () => {
+    expect(await bench.write([])).toMatchObject({ rows: 0, windows: 0 });
+    expect(bench.table().schema.fields.map(({ name }) => name)).toContain('df_event_name');
+  });
+
+  it('sends a row once where two windows share a day', async () => {
+    const shared = (id: string, n: string) => ({ id, n });
+    const first = bench.window('2026-01-01', csvOf([shared('a', '1'), shared('b', '1')]));
+    const open = { ...first, receipt: { ...first.receipt, to: '2026-01-02' } };
+    await bench.write([open, bench.window('2026-01-02', csvOf([shared('b', '2'), shared('c', '2')]))]);
+    expect(plainRows(bench.table()).map(({ _key, n }) => `${_key}${n}`)).toEqual(['a1', 'b1', 'c2']);
+  });
+
+  it('numbers keys that repeat and makes those that are missing', async () => {
+    await bench.write([bench.window('2026-01-01', csvOf([{ id: 'a' }, { id: 'a' }, { n: '1' }]))]);
+    const keys = plainRows(bench.table()).map(({ _key }) => String(_key));
+    expect(keys.slice(0, 2)).toEqual(['a', 'a#2']);
+    expect(keys[2]).toMatch(/^hash:[0-9a-f]{64}$/);
+  });
+});
+
+describe('the reader of a stream', () => {
+  const many = () =>
+    bench.window('2026-01-01', csvOf(Array.from({ length: 200_000 }, (_, i) => ({ id: `a-rather-long-id-${i}` }))));
+
+  it('sets the pace', async () => {
+    const out = new PassThrough({ highWaterMark: 1024 });
+    const writing = bench.write([many()], { out });
+    const parts: Buffer[] = [];
+    let most = 0;
+    for await (const part of out) {
+      parts.push(part);
+      most = Math.max(most, out.writableLength);
+      await new Promise((resolve) => setImmediate(resolve));
+      if (out.writableLength === 0 && out.readableLength === 0) {
+        const done = await Promise.race([writing, new Promise((resolve) => setTimeout(resolve, 200))]);
+        if (done) break;
+      }
+    }
+    expect((await writing).rows).toBe(200_000);
+    expect(tableFromIPC(Buffer.concat(parts)).numRows).toBe(200_000);
+    expect(most).toBeLessThan(40_000_000);
+    expect(out.writableEnded).toBe(false);
+  });
+
+  it('may leave', async () => {
+    const out = new Writable({
+      write(_part, _encoding, done) {
+        done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
+      },
+    });
+    expect(await bench.write([many()], { out })).toMatchObject({ readerLeft: true });
+  });
+
+  it('never finds half a file', async () => {
+    async function* broken(): AsyncGenerator<Window> {
+      yield bench.window('2026-01-01', csvOf([{ id: 'a' }]));
+      throw new Failure('transient', 'the service is down.');
+    }
+    const pinned = new Map([['n', 'long' as const]]);
+    await expect(bench.write(broken(), { pinned })).rejects.toThrow('the service is down.');
+    expect(existsSync(bench.out)).toBe(false);
+    expect(readdirSync(bench.dir).filter((name) => name.endsWith('.part') || name.startsWith('dfinery-arrow'))).toEqual(
+      [],
+    );
+    await expect(bench.write([], { out: `${bench.dir}/none/x.arrows` })).rejects.toMatchObject({ kind: 'config' });
+  });
+});

@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import { parseDestinationConfig } from '../../../src/config/destination.ts';
+
+const MINIMAL = { base_url: 'https://example.com', service_id: 'svc', import_token: 'canary-token-2' };
+const NONE = () => undefined;
+
+describe('the destination configuration', () => {
+  it('deletes nothing and caps everything unless told otherwise', () => {
+    expect(parseDestinationConfig(MINIMAL, NONE).config).toMatchObject({
+      dryRun: true,
+      externalIdField: 'external_id',
+      maxDeletionsPerSync: 500,
+      requestsPerMinute: 5_000,
+      maxConcurrentRequests: 20,
+      maxIdLength: 1_024,
+      onRejected: 'continue',
+      streams: [],
+    });
+  });
+
+  it('wants the number of profiles beside a cap in percent', () => {
+    expect(() => parseDestinationConfig({ ...MINIMAL, max_deletions_percent: 5 }, NONE)).toThrow(
+      /known_profiles is missing/,
+    );
+  });
+
+  it('never takes a text for a dry run', () => {
+    expect(() => parseDestinationConfig({ ...MINIMAL, dry_run: 'false' }, NONE)).toThrow(
+      /dry_run is "false", wanted a boolean/,
+    );
+  });
+
+  it('keeps secrets out of its own words', () => {
+    expect(() => parseDestinationConfig({ ...MINIMAL, import_token: { a: 'canary' } }, NONE)).toThrow(
+      expect.not.objectContaining({ message: expect.stringContaining('canary') }),
+    );
+    const env = (name: string) => (name === 'DFINERY_LEDGER_KEY' ? 'canary-key' : undefined);
+    const { config } = parseDestinationConfig(MINIMAL, env);
+    expect(config.ledgerKey?.reveal()).toBe('canary-key');
+    expect(JSON.stringify(config)).not.toContain('canary');
+  });
+});

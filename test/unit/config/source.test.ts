@@ -1,0 +1,141 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import schema from '../../../schemas/source-config.json' with { type: 'json' };
+import { Failure } from '../../../src/base/errors.ts';
+import { parseSourceConfig } from '../../../src/config/source.ts';
+
+const NONE = () => undefined;
+const MINIMAL = { base_url: 'http://127.0.0.1:8080', service_id: 'svc', export_token: 'canary-token-1' };
+
+function refusal(value: unknown, env: (name: string) => string | undefined = NONE): string {
+  try {
+    parseSourceConfig(value, env);
+  } catch (error) {
+    expect(error).toBeInstanceOf(Failure);
+    expect((error as Failure).kind).toBe('config');
+    expect((error as Failure).exitCode).toBe(2);
+    return (error as Failure).message;
+  }
+  throw new Error('was accepted');
+}
+
+describe('the source configuration', () => {
+  it('fills in every default of the contract', () => {
+    const { config, unknown } = parseSourceConfig(MINIMAL, NONE);
+    expect(unknown).toEqual([]);
+    expect(config).toMatchObject({
+      windowDays: 1,
+      lookbackDays: 1,
+      delivery: 'auto',
+      settleHours: 3,
+      discoverDays: 3,
+      toDateInclusive: 'auto',
+      historyDays: 30,
+      onGap: 'fail',
+      maxConcurrentExports: 5,
+      exportsPerHour: 100,
+      schemaMode: 'evolve',
+      stallMs: 600_000,
+      emptyBody: 'retry',
+      lockWaitMs: 30_000,
+      eventsCondition: 'all',
+      propertiesCondition: 'all',
+      spoolDir: tmpdir(),
+    });
+    expect(Object.isFrozen(config)).toBe(true);
+  });
+
+  it('names every problem at once, each with its key, what was found and what is wanted', () => {
+    const message = refusal({
+      base_url: 'http://example.com',
+      service_id: 3,
+      start_date: '2026-02-30',
+      window_days: 0,
+    });
+    expect(message).toContain('service_id is 3, wanted a string');
+    expect(message).toContain('export_token is missing');
+    expect(message).toContain('start_date is "2026-02-30", wanted a day of the calendar as yyyy-MM-dd');
+    expect(message).toContain('window_days is 0, wanted >= 1');
+  });
+
+  it.each([
+    ['http://example.com', 'plain http is accepted on loopback alone'],
+    ['ftp://127.0.0.1', 'base_url is "ftp://127.0.0.1"'],
+    ['https://user:pw@example.com', 'user name or password'],
+    ['https://example.com/?x=1', 'base_url is'],
+    ['nonsense', 'base_url is "nonsense"'],
+  ])('refuses the address %s', (base_url, why) => {
+    expect(refusal({ ...MINIMAL, base_url })).toContain(why);
+  });
+
+  it.each([
+    ['https://example.com/', 'https://example.com'],
+    ['http://localhost:9/', 'http://localhost:9'],
+    ['http://[::1]:9', 'http://[::1]:9'],
+    ['https://example.com/proxy/', 'https://example.com/proxy'],
+  ])('takes the address %s as %s', (base_url, clean) => {
+    expect(parseSourceConfig({ ...MINIMAL, base_url }, NONE).config.baseUrl).toBe(clean);
+  });
+
+  it('treats a null as absent, as platforms write it', () => {
+    const { config } = parseSourceConfig({ ...MINIMAL, timezone: null, window_days: null }, NONE);
+    expect(config.timezone).toBeUndefined();
+    expect(config.windowDays).toBe(1);
+  });
+
+  it('lists unknown keys with the key that was probably meant, and lets underscored ones pass', () => {
+    const { unknown } = parseSourceConfig({ ...MINIMAL, windowdays: 3, zzz: 1, __injected: true }, NONE);
+    expect(unknown).toEqual(['windowdays (did you mean window_days?)', 'zzz']);
+  });
+
+  it('refuses a type that is none, a zone that is none and days in the wrong order', () => {
+    const message = refusal({
+      ...MINIMAL,
+      column_types: { a: 'int' },
+      timezone: 'Mars/Base',
+      start_date: '2026-02-02',
+      end_date: '2026-02-01',
+    });
+    expect(message).toContain('column_types.a is "int", wanted one of boolean, long');
+    expect(message).toContain('timezone is "Mars/Base"');
+    expect(message).toContain('start_date 2026-02-02 is after end_date 2026-02-01');
+  });
+
+  it('takes the token from the environment or a file, and never prints it', () => {
+    const { export_token: _dropped, ...rest } = MINIMAL;
+    const direct = parseSourceConfig(rest, (name) => (name === 'DFINERY_EXPORT_TOKEN' ? 'canary-env' : undefined));
+    expect(direct.config.exportToken.reveal()).toBe('canary-env');
+    const dir = mkdtempSync(join(tmpdir(), 'config-'));
+    try {
+      const file = join(dir, 'token');
+      writeFileSync(file, 'canary-file\n');
+      const found = parseSourceConfig(rest, (name) => (name === 'DFINERY_EXPORT_TOKEN_FILE' ? file : undefined));
+      expect(found.config.exportToken.reveal()).toBe('canary-file');
+      expect(refusal(rest, (name) => (name === 'DFINERY_EXPORT_TOKEN_FILE' ? join(dir, 'no') : undefined))).toContain(
+        'DFINERY_EXPORT_TOKEN_FILE',
+      );
+    } finally {
+      rmSync(dir, { recursive: true });
+    }
+    expect(`${inspect(direct.config)}${JSON.stringify(direct.config)}${direct.config.exportToken}`).not.toContain(
+      'canary',
+    );
+    expect(refusal({ ...MINIMAL, export_token: ['canary-list'] })).not.toContain('canary');
+  });
+
+  it.each([[null], [[]], ['text'], [3]])('refuses %j, which is no object', (value) => {
+    expect(refusal(value)).toContain('not a JSON object');
+  });
+
+  it('has a title, a description and an order for every key, each order once', () => {
+    const properties = Object.entries(schema.properties);
+    expect(properties.length).toBe(29);
+    for (const [key, property] of properties) {
+      expect(property.title.length * property.description.length, key).toBeGreaterThan(0);
+    }
+    expect(new Set(properties.map(([, property]) => property.order)).size).toBe(properties.length);
+  });
+});

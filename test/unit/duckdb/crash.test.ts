@@ -1,0 +1,90 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { build } from 'esbuild';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { addDays } from '../../../src/base/days.ts';
+import type { Window } from '../../../src/extract/window.ts';
+import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
+import { csvOf, DuckBench } from '../../support/duckdb.ts';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
+const ROWS = 1_500;
+const WINDOWS = 8;
+const KILLS = 6;
+
+let bench: DuckBench;
+let script: string;
+let list: string;
+let windows: Window[];
+
+beforeAll(async () => {
+  bench = new DuckBench();
+  script = join(bench.dir, 'child.cjs');
+  list = join(bench.dir, 'windows.json');
+  const entry = join(ROOT, 'test/support/duckdb-child.ts');
+  await build({
+    entryPoints: [entry],
+    outfile: script,
+    bundle: true,
+    platform: 'node',
+    format: 'cjs',
+    external: ['@duckdb/*'],
+  });
+  windows = Array.from({ length: WINDOWS }, (_, w) => bench.window(addDays('2026-01-01', w), dayOf(w)));
+  writeFileSync(list, JSON.stringify(windows));
+});
+afterAll(() => bench.close());
+
+/** A day whose first third is the last third of the day before, with a column of its own. */
+function dayOf(w: number): string {
+  const rows = Array.from({ length: ROWS }, (_, i) => ({ id: `e${w * 1_000 + i}`, w: `${w}`, [`only ${w}`]: `v${i}` }));
+  return csvOf(rows);
+}
+
+const start = (): ChildProcess =>
+  spawn(process.execPath, [script, bench.file, list], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, NODE_PATH: join(ROOT, 'node_modules') },
+  });
+
+/** What the file must hold after its first `n` windows. */
+async function holds(n: number): Promise<void> {
+  expect(await verifyDuckDb({ file: bench.file, lockWaitMs: 0, clock: systemClock })).toEqual([]);
+  expect(await bench.query('SELECT count(*)::INTEGER AS n FROM events')).toEqual([{ n: n && (n - 1) * 1_000 + ROWS }]);
+  if (n === 0) return;
+  const wanted = Array.from({ length: n }, (_, w) => ({ w: `${w}`, n: w === n - 1 ? ROWS : 1_000 }));
+  expect(await bench.query('SELECT w, count(*)::INTEGER AS n FROM events GROUP BY w ORDER BY w')).toEqual(wanted);
+}
+
+async function committed(): Promise<number> {
+  const [{ day }] = await bench.query("SELECT state->>'from_date' AS day FROM _dfinery_state");
+  return windows.findIndex((window) => window.state.from_date === day) + 1;
+}
+
+describe('kill -9 at any instant', () => {
+  it('leaves whole windows and their cursor, and the next run goes on from there', async () => {
+    let reached = 0;
+    for (let kill = 0; kill < KILLS; kill++) {
+      const child = start();
+      const exit = once(child, 'exit');
+      await Promise.race([once(child.stdout ?? child, 'data'), exit]);
+      await delay((kill * 67) % 180);
+      child.kill('SIGKILL');
+      await exit;
+      const n = await committed();
+      expect(n).toBeGreaterThanOrEqual(reached);
+      reached = n;
+
+      await holds(n);
+    }
+    const last = start();
+    expect((await once(last, 'exit'))[0]).toBe(0);
+    await holds(WINDOWS);
+    expect(existsSync(`${bench.file}.wal`)).toBe(false);
+    expect(readdirSync(bench.dir).filter((name) => name.startsWith('events.duckdb'))).toEqual(['events.duckdb']);
+  });
+});

@@ -1,0 +1,212 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { csvOf, DuckBench } from '../../support/duckdb.ts';
+
+let bench: DuckBench;
+beforeEach(() => {
+  bench = new DuckBench();
+});
+afterEach(() => bench.close());
+
+const typeOf = async (name: string) =>
+  (
+    await bench.query(
+      `SELECT data_type AS t FROM duckdb_columns() WHERE table_name = 'events' AND column_name = '${name}'`,
+    )
+  )[0]?.t;
+
+/** Loads a column `x` day by day and returns its values by id. */
+async function values(days: readonly (readonly string[])[]): Promise<unknown[]> {
+  const windows = days.map((cells, d) =>
+    bench.window(
+      `2026-01-0${d + 1}`,
+      csvOf(
+        cells.map((x, i) => ({ id: `${d}-${i}`, x })),
+        ['x'],
+      ),
+    ),
+  );
+  await bench.load(windows);
+  return (await bench.query('SELECT x FROM events ORDER BY _key')).map((row) => row.x);
+}
+
+describe('types', () => {
+  it('widen from long to double to string, with one log line each', async () => {
+    expect(await values([['1', ''], ['1.5'], ['abc', '']])).toMatchObject({ length: 5 });
+    expect(await typeOf('x')).toBe('VARCHAR');
+    const said = bench.log.filter((event) => event.event === 'schema.changed');
+    expect(said.map(({ fields }) => fields)).toEqual([
+      { column: 'x', from: 'long', to: 'double', shape: '9.9' },
+      { column: 'x', from: 'double', to: 'string', shape: 'aaa' },
+    ]);
+  });
+
+  it('become what the whole says, never what came first', async () => {
+    expect(await values([['TRUE'], ['7']])).toEqual(['TRUE', '7']);
+  });
+
+  it('are none while every cell is empty or null', async () => {
+    expect(await typeOf('x')).toBeUndefined();
+    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', x: 'null' }, { id: 'b' }]))]);
+    expect(await typeOf('x')).toBeUndefined();
+    expect(await bench.query("SELECT type, table_name AS name FROM _dfinery_columns WHERE source_name = 'x'")).toEqual([
+      { type: null, name: 'x' },
+    ]);
+    await bench.load([bench.window('2026-01-02', csvOf([{ id: 'c', x: '[1]' }]))]);
+    expect(await typeOf('x')).toBe('BIGINT[]');
+  });
+
+  it('of the service never widen: what does not fit is rescued', async () => {
+    const csv = csvOf([
+      { id: 'a', df_discount: 'free', df_items___proto__: '1' },
+      { id: 'b', df_discount: '2' },
+      { id: 'c', df_discount: 'null', df_server_datetime: 'never' },
+    ]);
+    const [commit] = await bench.load([bench.window('2026-01-01', csv)]);
+    expect(commit.rescued).toEqual(
+      new Map([
+        ['df_discount', 1],
+        ['df_server_datetime', 1],
+      ]),
+    );
+    expect(await bench.query('SELECT _key, df_discount AS d, _rescued FROM events ORDER BY 1')).toEqual([
+      { _key: 'a', d: null, _rescued: '{"df_discount":"free"}' },
+      { _key: 'b', d: 2, _rescued: null },
+      { _key: 'c', d: null, _rescued: '{"df_server_datetime":"never"}' },
+    ]);
+    expect(bench.log.filter((event) => event.event === 'cells.rescued')).toHaveLength(2);
+    expect(await bench.query('SELECT rescued FROM _dfinery_windows')).toEqual([
+      { rescued: '{"df_discount":1,"df_server_datetime":1}' },
+    ]);
+  });
+});
+
+describe('column_types', () => {
+  it('beats the data and rescues', async () => {
+    const columnTypes = new Map([
+      ['x', 'long' as const],
+      ['y', 'string' as const],
+    ]);
+    await bench.load(
+      [
+        bench.window(
+          '2026-01-01',
+          csvOf([
+            { id: 'a', x: '1', y: '2' },
+            { id: 'b', x: 'q"', y: 'null' },
+          ]),
+        ),
+      ],
+      {
+        columnTypes,
+      },
+    );
+    expect(await bench.query('SELECT x, y, _rescued AS r FROM events ORDER BY _key')).toEqual([
+      { x: '1', y: '2', r: null },
+      { x: null, y: 'null', r: '{"x":"q\\""}' },
+    ]);
+  });
+
+  it('narrows a stored column; what no longer fits moves to _rescued', async () => {
+    await bench.load([
+      bench.window(
+        '2026-01-01',
+        csvOf([
+          { id: 'a', x: '1', z: '7' },
+          { id: 'b', x: 'q', df_discount: '?', z: '8' },
+        ]),
+      ),
+    ]);
+    await bench.load([bench.window('2026-01-02', csvOf([{ id: 'c', x: '3' }]))], {
+      columnTypes: new Map([
+        ['x', 'long' as const],
+        ['z', 'string' as const],
+      ]),
+    });
+    expect(await typeOf('x')).toBe('BIGINT');
+    expect(await bench.query('SELECT x, z, _rescued AS r FROM events ORDER BY _key')).toEqual([
+      { x: '1', z: '7', r: null },
+      { x: null, z: '8', r: '{"df_discount":"?","x":"q"}' },
+      { x: '3', z: null, r: null },
+    ]);
+  });
+});
+
+describe('schema_mode', () => {
+  const start = () => bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', x: '1' }]))]);
+
+  it('freeze rescues new columns and contradicting cells', async () => {
+    await start();
+    const csv = csvOf([
+      { id: 'b', x: 'abc', 'new "one"': 'v', empty: 'null', df_keyword: 'k' },
+      { id: 'c', x: '5' },
+    ]);
+    const [commit] = await bench.load([bench.window('2026-01-02', csv)], { schemaMode: 'freeze' });
+    expect(commit.columnsAdded).toEqual([]);
+    const [row] = await bench.query("SELECT x, _rescued AS r FROM events WHERE _key = 'b'");
+    expect(row.x).toBeNull();
+    expect(JSON.parse(String(row.r))).toEqual({ x: 'abc', 'new "one"': 'v', df_keyword: 'k' });
+    expect(commit.rescued).toEqual(
+      new Map([
+        ['df_keyword', 1],
+        ['new "one"', 1],
+        ['x', 1],
+      ]),
+    );
+    expect(await bench.query("SELECT x FROM events WHERE _key = 'c'")).toEqual([{ x: '5' }]);
+  });
+
+  it.each([
+    [{ id: 'b', y: '12-ab' }, /column y is new \(first such cell: 99-aa\)/],
+    [{ id: 'b', x: '1.5' }, /column x of type long would become double \(first such cell: 9\.9\)/],
+    [{ id: 'b', df_server_datetime: 'x' }, /df_server_datetime of type datetime has a cell that does not fit/],
+  ])('fail refuses %j', async (row, message) => {
+    await start();
+    const loading = bench.load([bench.window('2026-01-02', csvOf([row as never]))], { schemaMode: 'fail' });
+    await expect(loading).rejects.toMatchObject({ exitCode: 2, message: expect.stringMatching(message) });
+    expect(await bench.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '1' }]);
+  });
+
+  it('holds to a pinned schema from the first window on', async () => {
+    const pinned = new Map([
+      ['x', 'double' as const],
+      ['later', 'string[]' as const],
+    ]);
+    const [commit] = await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', x: '1', other: 'v' }]))], {
+      schemaMode: 'freeze',
+      pinned,
+    });
+    expect(commit.columnsAdded).toEqual(expect.arrayContaining(['x', 'later']));
+    expect(await bench.query('SELECT x, later, _rescued AS r FROM events')).toEqual([
+      { x: 1, later: null, r: '{"other":"v"}' },
+    ]);
+    expect([await typeOf('x'), await typeOf('later')]).toEqual(['DOUBLE', 'VARCHAR[]']);
+  });
+});
+
+describe('timezone', () => {
+  it('makes datetimes instants, rescues a local time that does not exist', async () => {
+    const zone = 'America/New_York';
+    const csv = csvOf([
+      { id: 'a', at: '2026-03-08 02:30:00' },
+      { id: 'b', at: '2026.3.8 3:30' },
+      { id: 'c', at: '2026-11-01 01:30:00' },
+    ]);
+    const [commit] = await bench.load([bench.window('2026-01-01', csv, zone)], { timezone: zone });
+    expect(commit.rescued).toEqual(new Map([['at', 1]]));
+    expect(await bench.query('SELECT epoch_ms("at") AS t, _rescued AS r FROM events ORDER BY _key')).toEqual([
+      { t: null, r: '{"at":"2026-03-08 02:30:00"}' },
+      { t: String(Date.parse('2026-03-08T07:30:00Z')), r: null },
+      { t: String(Date.parse('2026-11-01T05:30:00Z')), r: null },
+    ]);
+    expect(await typeOf('df_server_datetime')).toBe('TIMESTAMP WITH TIME ZONE');
+  });
+
+  it('is fixed by the first load, not before', async () => {
+    await (await bench.open({ timezone: 'Asia/Seoul' })).close();
+    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    await expect(bench.open({ timezone: 'Asia/Seoul' })).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(/timezone is Asia\/Seoul, but .* was loaded with none/),
+    });
+  });
+});

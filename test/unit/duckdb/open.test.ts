@@ -1,0 +1,114 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { csvOf, DuckBench, query } from '../../support/duckdb.ts';
+
+let bench: DuckBench;
+beforeEach(() => {
+  bench = new DuckBench();
+});
+afterEach(() => bench.close());
+
+const fails = (exitCode: number, message: RegExp) => ({ exitCode, message: expect.stringMatching(message) });
+
+describe('opening', () => {
+  it('makes a file for its owner alone, in a pinned storage version, with no extension from anywhere', async () => {
+    await (await bench.open()).close();
+    expect(statSync(bench.file).mode & 0o777).toBe(0o600);
+    const [{ tags }] = await bench.query(
+      "SELECT tags['storage_version'] AS tags FROM duckdb_databases() WHERE NOT internal",
+    );
+    expect(tags).toBe('v1.2.0+');
+    expect(existsSync(`${bench.file}.wal`)).toBe(false);
+  });
+
+  it('refuses a file that is no database, and leaves it as it is', async () => {
+    writeFileSync(bench.file, 'hello '.repeat(10_000));
+    await expect(bench.open()).rejects.toMatchObject(fails(2, /is not a database/));
+    expect(readFileSync(bench.file, 'utf8')).toMatch(/^hello/);
+  });
+
+  it.each(['TABLE events AS SELECT 1 AS x', 'VIEW event_items AS SELECT 1 AS x'])(
+    'refuses somebody else’s %s',
+    async (what) => {
+      await query(bench.file, `CREATE ${what}`);
+      const before = readFileSync(bench.file);
+      await expect(bench.open()).rejects.toMatchObject(fails(2, /that is not ours/));
+      expect(readFileSync(bench.file).equals(before)).toBe(true);
+    },
+  );
+
+  it('leaves other tables of a file alone', async () => {
+    await query(bench.file, 'CREATE TABLE mine AS SELECT 42 AS x');
+    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    expect(await bench.query('SELECT * FROM mine')).toEqual([{ x: 42 }]);
+  });
+
+  it('refuses a later version', async () => {
+    await (await bench.open()).close();
+    await query(bench.file, 'UPDATE _dfinery_state SET v = 2');
+    await expect(bench.open()).rejects.toMatchObject(fails(2, /later version \(2\)/));
+  });
+
+  it('refuses a folder that is not there, and a folder in place of the file', async () => {
+    await expect(bench.open({ file: join(bench.dir, 'no', 'x.duckdb') })).rejects.toMatchObject(
+      fails(2, /cannot be opened/),
+    );
+    mkdirSync(bench.file);
+    await expect(bench.open()).rejects.toMatchObject(fails(2, /cannot be/));
+  });
+
+  it('refuses a memory limit that is none', async () => {
+    await expect(bench.open({ memoryLimit: 'lots' })).rejects.toMatchObject(fails(2, /memory_limit/));
+  });
+
+  it('sweeps away what dead runs left', async () => {
+    await (await bench.open()).close();
+    mkdirSync(`${bench.file}.tmp`);
+    writeFileSync(`${bench.file}.tmp/duckdb_temp_storage_DEFAULT-0.tmp`, 'secret');
+    writeFileSync(`${bench.file}.rewriting`, 'secret');
+    await (await bench.open()).close();
+    expect(existsSync(`${bench.file}.tmp`)).toBe(false);
+    expect(existsSync(`${bench.file}.rewriting`)).toBe(false);
+  });
+});
+
+describe('a locked file', () => {
+  const HOLD = `
+    const { DuckDBInstance } = require('@duckdb/node-api');
+    DuckDBInstance.create(process.argv[1]).then((db) => { globalThis.db = db; process.stdout.write('held'); process.stdin.resume(); });
+  `;
+  const hold = async (file: string) => {
+    const holder = spawn(process.execPath, ['-e', HOLD, file], { stdio: ['pipe', 'pipe', 'inherit'] });
+    await new Promise((resolve) => holder.stdout.once('data', resolve));
+    return { pid: holder.pid, free: () => new Promise((resolve) => holder.once('exit', resolve).stdin.end()) };
+  };
+
+  it('is waited for, then named with its holder', async () => {
+    await (await bench.open()).close();
+    const holder = await hold(bench.file);
+    let now = 0;
+    const sleep = async (ms: number) => {
+      now += ms;
+    };
+    const clock = { now: () => now, sleep, after: () => () => {} };
+    await expect(bench.open({ clock, lockWaitMs: 30_000 })).rejects.toMatchObject(
+      fails(3, new RegExp(`PID ${holder.pid}`)),
+    );
+    expect(now).toBe(30_000);
+    const freeing = { ...clock, sleep: async () => void (await holder.free()) };
+    await (await bench.open({ clock: freeing, lockWaitMs: 60_000 })).close();
+  });
+});
+
+describe('a user’s index', () => {
+  it('that stands in the way of a change is named', async () => {
+    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', x: '1' }]))]);
+    await query(bench.file, 'CREATE INDEX mine ON events (x)');
+    const widening = bench.load([bench.window('2026-01-02', csvOf([{ id: 'b', x: 'text' }]))]);
+    await expect(widening).rejects.toMatchObject(fails(2, /index.*mine/));
+    await bench.load([bench.window('2026-01-02', csvOf([{ id: 'b', x: '2' }]))]);
+    expect(await bench.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '2' }]);
+  });
+});

@@ -1,0 +1,105 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { csvOf, DuckBench } from '../../support/duckdb.ts';
+
+let bench: DuckBench;
+beforeEach(() => {
+  bench = new DuckBench();
+});
+afterEach(() => bench.close());
+
+describe('a day that is read again', () => {
+  it('replaces its rows, keeps those it no longer has, and moves their receipts', async () => {
+    const one = bench.window(
+      '2026-01-01',
+      csvOf([
+        { id: 'a', n: '1' },
+        { id: 'b', n: '2' },
+        { id: 'c', n: '3' },
+      ]),
+    );
+    const two = bench.window(
+      '2026-01-02',
+      csvOf([
+        { id: 'b', n: '20' },
+        { id: 'd', n: '4' },
+      ]),
+    );
+    await bench.load([one, two]);
+    expect(await bench.query('SELECT _key, n, _dfinery_window AS w FROM events ORDER BY _key')).toEqual([
+      { _key: 'a', n: '1', w: '1' },
+      { _key: 'b', n: '20', w: '2' },
+      { _key: 'c', n: '3', w: '1' },
+      { _key: 'd', n: '4', w: '2' },
+    ]);
+    expect(await bench.query('SELECT rows, rows_live FROM _dfinery_windows ORDER BY number')).toEqual([
+      { rows: '3', rows_live: '2' },
+      { rows: '2', rows_live: '2' },
+    ]);
+  });
+
+  it('takes away the second row of an id that now has one', async () => {
+    await bench.load([
+      bench.window(
+        '2026-01-01',
+        csvOf([
+          { id: 'a', n: '1' },
+          { id: 'a', n: '2' },
+        ]),
+      ),
+    ]);
+    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', n: '3' }]))]);
+    expect(await bench.query('SELECT _key, n FROM events')).toEqual([{ _key: 'a', n: '3' }]);
+  });
+
+  it('is an empty day as well as any other', async () => {
+    const [, commit] = await bench.load([
+      bench.window('2026-01-01', csvOf([{ id: 'a' }])),
+      bench.window('2026-01-02', csvOf([])),
+    ]);
+    expect(commit).toEqual({ rows: 0, columnsAdded: [], rescued: new Map() });
+    expect(await bench.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '1' }]);
+  });
+
+  it('is remembered: state, days, event names, rows', async () => {
+    await bench.load([
+      bench.window('2026-01-01', csvOf([{ id: 'a', df_event_name: '구매' }, { id: 'b' }]), undefined, 2),
+    ]);
+    const sink = await bench.open();
+    const memory = await sink.recall();
+    await sink.close();
+    expect(memory.state).toEqual({ version: 1, from_date: '2026-01-03' });
+    expect([...memory.covered].sort()).toEqual(['2026-01-01', '2026-01-02']);
+    expect(memory.eventNames).toEqual(['df_login', '구매']);
+    expect(memory.rowsOf?.('2026-01-01', '2026-01-02')).toBe(2);
+    expect(memory.rowsOf?.('2026-01-01', '2026-01-01')).toBeUndefined();
+  });
+
+  it('leaves nothing when it is stopped, or when its rows are not those of the receipt', async () => {
+    const good = bench.window('2026-01-01', csvOf([{ id: 'a' }]));
+    const bad = bench.window('2026-01-02', csvOf([{ id: 'b', extra: '1' }]));
+    const sink = await bench.open();
+    await sink.commit(good, bench.signal);
+    const lie = { ...bad, receipt: { ...bad.receipt, rows: 2 } };
+    await expect(sink.commit(lie, bench.signal)).rejects.toMatchObject({ exitCode: 1, kind: 'system' });
+    const stopped = AbortSignal.abort(new Error('stop'));
+    await expect(sink.commit(bad, stopped)).rejects.toThrow('stop');
+    await sink.commit(bad, bench.signal);
+    await sink.close();
+    expect(await bench.query('SELECT _key, extra FROM events ORDER BY 1')).toEqual([
+      { _key: 'a', extra: null },
+      { _key: 'b', extra: '1' },
+    ]);
+  });
+
+  it('never repeats a cell in a failure', async () => {
+    const window = bench.window('2026-01-01', csvOf([{ id: 'a', n: '5' }]));
+    const [file] = window.files;
+    const { writeFileSync } = await import('node:fs');
+    writeFileSync(file.path, csvOf([{ id: 'a', n: 'canary-7' }]));
+    const failure = await bench.load([window]).catch((error: Error) => error);
+    expect(failure).toMatchObject({ exitCode: 1 });
+    expect(JSON.stringify(failure) + String((failure as Error).stack) + String((failure as Error).cause)).not.toContain(
+      'canary',
+    );
+  });
+});

@@ -1,0 +1,95 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { compactDuckDb } from '../../../src/sinks/duckdb/compact.ts';
+import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
+import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
+import { csvOf, DuckBench, query } from '../../support/duckdb.ts';
+
+let bench: DuckBench;
+beforeEach(() => {
+  bench = new DuckBench();
+});
+afterEach(() => bench.close());
+
+const options = () => ({ file: bench.file, lockWaitMs: 0, clock: systemClock });
+
+describe('compact', () => {
+  it('gives back space and changes nothing', async () => {
+    const rows = Array.from({ length: 20_000 }, (_, i) => ({ id: `e${i}`, memo: `${(i * 2654435761) % 4294967296}` }));
+    for (const day of ['1', '2', '3']) await bench.load([bench.window(`2026-01-0${day}`, csvOf(rows))]);
+    await query(bench.file, 'CREATE TABLE mine AS SELECT 42 AS x');
+    const sum =
+      'SELECT count(*) AS n, sum(hash(_key, memo))::VARCHAR AS h, (SELECT count(*) FROM event_logs) AS l FROM events';
+    const before = await bench.query(sum);
+    const done = await compactDuckDb(options());
+    expect(done).toMatchObject({ rows: 20_000, rowsLeftOut: 0 });
+    expect(done.bytesAfter).toBeLessThan(done.bytesBefore);
+    expect(await bench.query(sum)).toEqual(before);
+    expect(await bench.query('SELECT x FROM mine')).toEqual([{ x: 42 }]);
+    expect(await verifyDuckDb(options())).toEqual([]);
+    expect(statSync(bench.file).mode & 0o777).toBe(0o600);
+    expect(readdirSync(bench.dir).filter((name) => name.startsWith('events.duckdb'))).toEqual(['events.duckdb']);
+    const again = bench.window('2026-01-03', csvOf(rows.slice(0, 10)));
+    await bench.load([again]);
+    expect(await verifyDuckDb(options())).toEqual([]);
+  });
+
+  it('refuses what is not there or not ours', async () => {
+    await expect(compactDuckDb(options())).rejects.toMatchObject({ exitCode: 2 });
+    await query(bench.file, 'CREATE TABLE t AS SELECT 1 AS x');
+    await expect(compactDuckDb(options())).rejects.toMatchObject({ exitCode: 2 });
+  });
+});
+
+describe('rewrite', () => {
+  it('leaves people out, so that no byte of them is left', async () => {
+    const rows = Array.from({ length: 3_000 }, (_, i) => ({
+      id: `e${i}`,
+      df_unified_id: `person-${i % 100}-unified`,
+      memo: 'm',
+    }));
+    await bench.load([bench.window('2026-01-01', csvOf(rows)), bench.window('2026-01-02', csvOf(rows.slice(0, 500)))]);
+    const leaveOut = { column: 'df_unified_id', values: ['person-7-unified', "o'hara", 'person-8-unified'] };
+    const done = await rewriteDuckDb({ ...options(), leaveOut });
+    expect(done).toMatchObject({ rows: 2_940, rowsLeftOut: 60 });
+    expect(await verifyDuckDb(options())).toEqual([]);
+    expect(await bench.query('SELECT rows_live FROM _dfinery_windows ORDER BY number')).toEqual([
+      { rows_live: '2450' },
+      { rows_live: '490' },
+    ]);
+    for (const name of readdirSync(bench.dir).filter((file) => file.startsWith('events.duckdb'))) {
+      expect(readFileSync(join(bench.dir, name)).includes('person-7-unified'), name).toBe(false);
+    }
+  });
+
+  it('finds a rescued cell too, and refuses a column that is not there', async () => {
+    await bench.load(
+      [
+        bench.window(
+          '2026-01-01',
+          csvOf([
+            { id: 'a', 'x/~': 'me' },
+            { id: 'b', 'x/~': '1' },
+          ]),
+        ),
+      ],
+      {
+        columnTypes: new Map([['x/~', 'long' as const]]),
+      },
+    );
+    await expect(rewriteDuckDb({ ...options(), leaveOut: { column: 'y', values: ['me'] } })).rejects.toMatchObject({
+      exitCode: 2,
+    });
+    await rewriteDuckDb({ ...options(), leaveOut: { column: 'x/~', values: ['me'] } });
+    expect(await bench.query('SELECT _key FROM events')).toEqual([{ _key: 'b' }]);
+  });
+
+  it('leaves the file whole when it is stopped', async () => {
+    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    await expect(compactDuckDb({ ...options(), signal: AbortSignal.abort(new Error('stop')) })).rejects.toThrow('stop');
+    expect(await verifyDuckDb(options())).toEqual([]);
+    expect(readdirSync(bench.dir).filter((name) => name.startsWith('events.duckdb'))).toEqual(['events.duckdb']);
+  });
+});

@@ -1,0 +1,64 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
+import { csvOf, DuckBench, query } from '../../support/duckdb.ts';
+
+let bench: DuckBench;
+beforeEach(async () => {
+  bench = new DuckBench();
+  await bench.load([
+    bench.window('2026-01-01', csvOf([{ id: 'a', x: '1' }, { id: 'b' }])),
+    bench.window('2026-01-02', csvOf([{ id: 'b', x: '[1]' }, { id: 'c' }])),
+  ]);
+});
+afterEach(() => bench.close());
+
+const verify = () => verifyDuckDb({ file: bench.file, lockWaitMs: 0, clock: systemClock });
+
+describe('verify', () => {
+  it('finds nothing in what was loaded', async () => {
+    expect(await verify()).toEqual([]);
+  });
+
+  it.each([
+    [
+      "DELETE FROM events WHERE _key = 'a'",
+      [{ check: 'rows', message: 'window 1 (2026-01-01 to 2026-01-01) should have 1 rows of its 2, and has 0' }],
+    ],
+    [
+      'UPDATE events SET _dfinery_window = 9 WHERE _dfinery_window = 2',
+      [
+        { check: 'rows', message: 'window 2 (2026-01-02 to 2026-01-02) should have 2 rows of its 2, and has 0' },
+        { check: 'rows', message: '2 rows belong to window 9, which has no receipt' },
+      ],
+    ],
+    ["UPDATE events SET _key = 'b' WHERE _key = 'c'", [{ check: 'keys', message: '1 keys occur more than once' }]],
+    ["UPDATE events SET _key = NULL WHERE _key = 'c'", [{ check: 'keys', message: '1 rows have no _key' }]],
+    [
+      `UPDATE _dfinery_state SET state = '{"version":1,"from_date":"2026-01-05"}'`,
+      [{ check: 'days', message: 'the cursor is at 2026-01-05, but no receipt covers 2026-01-03 to 2026-01-04' }],
+    ],
+    [
+      `UPDATE _dfinery_state SET state = '{"version":1,"from_date":"2026-01-05","gaps":["2026-01-03","2026-01-04"]}'`,
+      [],
+    ],
+    ['ALTER TABLE events DROP COLUMN x', [{ check: 'columns', message: 'column x should be VARCHAR and is absent' }]],
+    [
+      'ALTER TABLE events ADD COLUMN y INTEGER',
+      [{ check: 'columns', message: 'column y should be absent and is INTEGER' }],
+    ],
+  ])('sees %s', async (sql, differences) => {
+    await query(bench.file, sql);
+    expect(await verify()).toEqual(differences);
+  });
+
+  it('refuses a file that is not there, or not ours', async () => {
+    await expect(verifyDuckDb({ file: `${bench.file}.no`, lockWaitMs: 0, clock: systemClock })).rejects.toMatchObject({
+      exitCode: 2,
+    });
+    await query(`${bench.dir}/other`, 'CREATE TABLE events AS SELECT 1 AS x');
+    await expect(verifyDuckDb({ file: `${bench.dir}/other`, lockWaitMs: 0, clock: systemClock })).rejects.toMatchObject(
+      { exitCode: 2 },
+    );
+  });
+});

@@ -1,0 +1,213 @@
+import { existsSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { InputFiles, type Json, type Output } from '../../support/airbyte.ts';
+import {
+  type Answer,
+  type DeletionServer,
+  Folders,
+  json,
+  people,
+  record,
+  SUCCESS,
+  startDeletionServer,
+  state,
+  TOKEN,
+  write,
+} from '../../support/deletions.ts';
+
+let server: DeletionServer;
+let folders: Folders;
+let files: InputFiles;
+let answer: Answer;
+
+beforeEach(async () => {
+  answer = (_deletion, response) => json(response, SUCCESS);
+  server = await startDeletionServer((...all) => answer(...all));
+  folders = new Folders();
+  files = new InputFiles();
+});
+
+afterEach(async () => {
+  await server.close();
+  folders.close();
+  files.close();
+});
+
+const config = (more: Json = {}): Json => ({
+  base_url: server.url,
+  service_id: 'svc 1/ä',
+  import_token: TOKEN,
+  dry_run: false,
+  ledger_dir: folders.ledger,
+  ...more,
+});
+
+const go = (input: readonly (string | Uint8Array)[], more: Json = {}, catalog?: Json): Promise<Output> =>
+  write({ files, config: config(more), input, ...(catalog && { catalog }) });
+
+const statsOf = (output: Output): unknown[] =>
+  output
+    .of('STATE')
+    .map(({ state: one }) => Object.entries(one ?? {}).find(([key]) => key === 'destinationStats')?.[1]);
+const failure = (output: Output) => output.errors().at(-1);
+
+describe('a run that must not delete', () => {
+  const nothing = (output: Output) => {
+    expect(server.seen).toEqual([]);
+    expect(output.of('STATE')).toEqual([]);
+  };
+  const refused = (output: Output) => {
+    nothing(output);
+    expect(failure(output)).toMatchObject({ failure_type: 'config_error' });
+    expect(output.code).not.toBe(0);
+  };
+
+  it('is a dry run: first and last message WARN, exit 0, no trace on disk', async () => {
+    const output = await go([record('a'), record(null), state(1)], { dry_run: true });
+    nothing(output);
+    expect(output.code).toBe(0);
+    expect(output.messages[0].log).toMatchObject({ level: 'WARN' });
+    expect(output.messages.at(-1)?.log).toMatchObject({ level: 'WARN' });
+    expect(output.messages.at(-1)?.log?.message).toContain('nothing was deleted');
+    expect(existsSync(folders.ledger)).toBe(false);
+  });
+
+  it('has 501 ids against a cap of 500', async () => {
+    const input = [...Array(501).keys()].map((n) => record(`u${n}`));
+    refused(await go([...input, record('u0'), state(1)]));
+    expect((await go([...input.slice(0, 500), record('u0')], { requests_per_minute: 1_000_000 })).code).toBe(0);
+    expect(server.ids()).toHaveLength(500);
+  });
+
+  it('has more than the share of the known profiles', async () => {
+    const limits = { max_deletions_percent: 10, known_profiles: 20 };
+    const output = await go([record('a'), record('b'), record('c')], limits);
+    refused(output);
+    expect(failure(output)?.message).toMatch(/15\.00 %.*20.*10 %/);
+    expect((await go([record('a'), record('b')], limits)).code).toBe(0);
+  });
+
+  it.each<[string, Json, Json]>([
+    ['overwrite', { destination_sync_mode: 'overwrite' }, {}],
+    ['update', { destination_sync_mode: 'update' }, {}],
+    ['a truncating refresh', { generation_id: 3, minimum_generation_id: 3, sync_id: 9 }, {}],
+    ['a first truncating refresh', { generation_id: 1, minimum_generation_id: 1 }, {}],
+    ['an unknown object', { destination_object_name: 'things', destination_sync_mode: 'soft_delete' }, {}],
+    ['an object under another mode', { destination_object_name: 'profiles', destination_sync_mode: 'append' }, {}],
+    [
+      'another matching key',
+      { destination_object_name: 'profiles', destination_sync_mode: 'soft_delete', primary_key: [['email']] },
+      {},
+    ],
+    ['soft_delete without an object', { destination_sync_mode: 'soft_delete' }, {}],
+    ['no id in the schema', {}, { json_schema: { type: 'object', properties: { id: { type: 'string' } } } }],
+    ['no schema', {}, { json_schema: {} }],
+    ['an id that is a number', {}, { json_schema: { properties: { external_id: { type: ['null', 'integer'] } } } }],
+    [
+      'an id that may be a number',
+      {},
+      { json_schema: { properties: { external_id: { type: ['string', 'integer'] } } } },
+    ],
+    [
+      'a table of customers',
+      {},
+      { json_schema: { properties: { external_id: { type: 'string' }, email: { type: 'string' } } } },
+    ],
+  ])('has a stream with %s', async (_name, more, stream) => {
+    refused(await go([record('a'), state(1)], {}, people(more, stream)));
+    expect(existsSync(folders.ledger)).toBe(false);
+  });
+
+  it('names a stream that it does not have', async () => {
+    refused(await go([record('a'), record('b', {}, 'strangers'), state(1)]));
+  });
+
+  it('has nothing but refused rows', async () => {
+    refused(await go([record(''), record(5), record('a', { _ab_cdc_deleted_at: '2026-01-01' }), state(1)]));
+  });
+
+  it('has neither a folder nor a key for its ledger', async () => {
+    refused(await go([record('a')], { ledger_dir: undefined }));
+  });
+
+  it.each([
+    ['not json at all'],
+    ['{"type":"RECORD","record":{"stream":"people","data":5}}'],
+    ['{"hello":"secret-content"}'],
+    ['[1]'],
+    [Buffer.from([0x7b, 0xff, 0x7d, 0x0a])],
+  ])('has a line that is no message: its number is told, never its content (%#)', async (line) => {
+    const output = await go([record('a'), '', line, state(1)]);
+    nothing(output);
+    expect(failure(output)?.message).toContain('Line 3');
+    expect(output.text).not.toMatch(/hello|secret-content|not json at/);
+    expect(output.code).not.toBe(0);
+  });
+});
+
+describe('what is accepted all the same', () => {
+  it.each<[string, Json, Json]>([
+    ['data activation', { destination_object_name: 'profiles', destination_sync_mode: 'soft_delete' }, {}],
+    ["PyAirbyte's three ones", { generation_id: 1, minimum_generation_id: 1, sync_id: 1 }, {}],
+    ['a generation that keeps everything', { generation_id: 4, minimum_generation_id: 0, sync_id: 8 }, {}],
+    [
+      'explicit nulls',
+      {
+        generation_id: null,
+        minimum_generation_id: null,
+        sync_id: null,
+        cursor_field: null,
+        primary_key: null,
+        destination_object_name: null,
+      },
+      { namespace: null },
+    ],
+    [
+      'columns of the platform',
+      {},
+      { json_schema: { properties: { external_id: { type: 'string' }, _airbyte_raw_id: { type: 'string' } } } },
+    ],
+  ])('%s', async (_name, more, stream) => {
+    const pydantic =
+      '{"type":"RECORD","log":null,"record":{"namespace":null,"stream":"people","data":{"external_id":"p","_ab_cdc_deleted_at":null},"emitted_at":1700000000,"meta":null,"file_reference":null},"state":null,"trace":null}';
+    const trace =
+      '{"type":"TRACE","trace":{"type":"STREAM_STATUS","emitted_at":1700000000,"stream_status":{"status":"COMPLETE","stream_descriptor":{"name":"people"}}}}';
+    const output = await go([pydantic, state(1), trace], {}, people(more, stream));
+    expect(output.errors()).toEqual([]);
+    expect(server.ids()).toEqual(['p']);
+    expect(statsOf(output)).toEqual([{ recordCount: 1, rejectedRecordCount: 0 }]);
+  });
+
+  it('a wide stream that is named, and another id field', async () => {
+    const properties = { user: { type: 'string' }, email: { type: 'string' } };
+    const row = JSON.stringify({
+      type: 'RECORD',
+      record: { stream: 'people', emitted_at: 1, data: { user: 'u', email: 'e' } },
+    });
+    const output = await go(
+      [row],
+      { streams: ['people'], external_id_field: 'user' },
+      people({}, { json_schema: { properties } }),
+    );
+    expect(output.code).toBe(0);
+    expect(server.ids()).toEqual(['u']);
+  });
+
+  it('an empty input, with its states', async () => {
+    const output = await go([state(1)]);
+    expect(output.code).toBe(0);
+    expect(statsOf(output)).toEqual([{ recordCount: 0, rejectedRecordCount: 0 }]);
+  });
+
+  it('a ledger in the log', async () => {
+    const output = await go([record('a'), state(1)], { ledger_dir: undefined, ledger_key: 'k'.repeat(32) });
+    expect(output.code).toBe(0);
+    expect(output.logs('ledger.line').map((line) => JSON.parse(line).kind)).toEqual([
+      'open',
+      'before',
+      'after',
+      'close',
+    ]);
+    expect(output.text).not.toContain('k'.repeat(32));
+  });
+});

@@ -1,0 +1,121 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { hasPair } from '../../../src/extract/end-rule.ts';
+import type { ColumnScan } from '../../../src/schema/scan.ts';
+import { at, Bench, type FakeRow, type FakeWorld, HOUR, steadyRows } from '../../support/extract.ts';
+
+const column = (source: string, first?: string, last?: string): ColumnScan => ({
+  source,
+  group: 'system',
+  evidence: 0,
+  filled: 2,
+  misfits: 0,
+  ...(first !== undefined && { first }),
+  ...(last !== undefined && { last }),
+});
+
+describe('the proof', () => {
+  it('is two rows an hour apart in one datetime column', () => {
+    const times = (first: string, last: string) => hasPair([column('df_server_datetime', first, last)]);
+    expect(times('2026-03-05T10:00:00.000', '2026-03-05T11:00:00.000')).toBe(true);
+    expect(times('2026-03-05T10:00:00.000', '2026-03-05T10:59:59.999')).toBe(false);
+    expect(times('2026-03-05T10:00:00.000001', '2026-03-05T11:00:00.000000')).toBe(true);
+    expect(hasPair([column('df_server_datetime')])).toBe(false);
+  });
+
+  it('is nothing that two columns show together, nor a column of the customer’s own', () => {
+    const split = [
+      column('df_server_datetime', '2026-03-05T10:00:00.000', '2026-03-05T10:00:00.000'),
+      column('df_correction_datetime', '2026-03-05T20:00:00.000', '2026-03-05T20:00:00.000'),
+      column('my_time', '2026-03-05T10:00:00.000', '2026-03-05T20:00:00.000'),
+    ];
+    expect(hasPair(split)).toBe(false);
+  });
+});
+
+describe('each case of the table', () => {
+  let bench: Bench;
+  afterEach(() => bench.close());
+  const row = (id: string, time: string): FakeRow => ({ id, event: 'df_login', occurred: at(time), arrived: at(time) });
+  const busy = (day: string) => steadyRows(day, day, 4);
+  const run = async (world: Partial<FakeWorld>, delivery: 'fresh' | 'settled' = 'fresh', endDate = '2026-03-06') => {
+    bench = new Bench('2026-03-10T16:00:00Z', world);
+    await bench.run({ startDate: '2026-03-05', endDate }, { delivery });
+    return bench.service.ranges.map((r) => r.replaceAll('2026-03-', ''));
+  };
+
+  it('a pair: inclusive, no export more than windows', async () => {
+    expect(await run({ rows: [...busy('2026-03-05'), ...busy('2026-03-06')] })).toEqual(['05..05', '06..06']);
+    expect(bench.target.state?.to_date_inclusive).toBe(true);
+  });
+
+  it('an empty day first: the next one proves', async () => {
+    expect(await run({ rows: busy('2026-03-06') })).toEqual(['05..05', '05..06', '06..06']);
+    expect(bench.target.state?.to_date_inclusive).toBe(true);
+    expect(bench.target.ids().length).toBe(4);
+  });
+
+  it('the same, settled: no row twice', async () => {
+    expect(await run({ rows: busy('2026-03-06') }, 'settled')).toEqual(['05..05', '05..06', '06..06']);
+    expect(bench.target.appended.length).toBe(4);
+  });
+
+  it('rows in [D,D+1] and none in [D+1,D+1]: exclusive', async () => {
+    expect(await run({ inclusive: false, rows: busy('2026-03-05') })).toEqual(['05..05', '05..06', '06..06', '06..07']);
+    expect(bench.target.state?.to_date_inclusive).toBe(false);
+  });
+
+  it('a service that refuses a range of one day: exclusive', async () => {
+    const world = { inclusive: false, rows: busy('2026-03-05') };
+    const fault: FakeWorld['fault'] = (q) => (q.from === q.to ? { refuse: 'invalid' } : undefined);
+    expect(await run({ ...world, fault })).toEqual(['05..05', '05..06', '06..06', '06..07']);
+    expect(bench.target.state?.to_date_inclusive).toBe(false);
+  });
+
+  it('one row a day: never proved, boundary days shared, nothing lost', async () => {
+    const rows = [row('a', '2026-03-05T23:00:00Z'), row('b', '2026-03-06T01:00:00Z')];
+    expect(await run({ rows })).toEqual(['05..05', '05..06', '06..06', '06..07']);
+    expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
+    expect(bench.target.ids()).toEqual(['a', 'b']);
+  });
+
+  it('a row of the next day in [D,D+1] proves nothing', async () => {
+    await run({ rows: [row('b', '2026-03-06T01:00:00Z'), row('c', '2026-03-06T01:30:00Z')] }, 'fresh', '2026-03-05');
+    expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
+  });
+
+  it('a day that is still going on proves no exclusive end', async () => {
+    const rows = [row('late', '2026-03-10T16:00:01Z')];
+    bench = new Bench('2026-03-10T16:00:00Z', { rows });
+    const tick: FakeWorld['fault'] = (_q, count) => {
+      // The first row of the day arrives between the first and the second export.
+      if (count === 2) bench.clock.time += 2_000;
+      return undefined;
+    };
+    bench.service.world = { ...bench.service.world, fault: tick };
+    await bench.run({ startDate: '2026-03-10' });
+    expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
+    expect(bench.target.ids()).toEqual(['late']);
+  });
+
+  it('the configuration’s word is taken, and not kept', async () => {
+    bench = new Bench('2026-03-10T16:00:00Z', { inclusive: false, rows: busy('2026-03-05') });
+    await bench.run({ startDate: '2026-03-05', endDate: '2026-03-06', toDateInclusive: 'false' });
+    expect(bench.service.ranges).toEqual(['2026-03-05..2026-03-06', '2026-03-06..2026-03-07']);
+    expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
+  });
+});
+
+describe('clocks', () => {
+  let bench: Bench;
+  afterEach(() => bench.close());
+
+  it('far apart: one warning, and the earlier one moves the cursor', async () => {
+    bench = new Bench('2026-03-12T16:00:00Z', {
+      rows: steadyRows('2026-03-05', '2026-03-12', 4),
+      clockAhead: -48 * HOUR,
+    });
+    await bench.run({ startDate: '2026-03-05', toDateInclusive: 'true' });
+    expect(bench.target.state?.from_date).toBe('2026-03-10');
+    expect(bench.events('clock.apart').length).toBe(1);
+  });
+});

@@ -1,0 +1,163 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { afterEach, describe, expect, it } from 'vitest';
+import { Failure } from '../../../src/base/errors.ts';
+import { Bench, type FakeWorld, type Fault, steadyRows } from '../../support/extract.ts';
+
+const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
+const DAYS = { startDate: '2026-03-05', endDate: '2026-03-07' };
+let bench: Bench;
+const open = (world: Partial<FakeWorld> = {}) => {
+  bench = new Bench('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
+  return bench;
+};
+afterEach(() => bench.close());
+
+const failureOf = async (work: Promise<unknown>): Promise<Failure> => {
+  const error = await work.then(
+    () => undefined,
+    (e: unknown) => e,
+  );
+  if (error instanceof Failure) return error;
+  throw error ?? new Error('nothing was thrown');
+};
+const truth = () =>
+  ROWS.filter((r) => ['05', '06', '07'].includes(r.id.slice(17, 19)))
+    .map((r) => r.id)
+    .sort();
+const cutRow = (csv: string) => csv.slice(0, -9);
+const shortRow = (csv: string) => csv.replace(/,df_login\n/, '\n');
+
+describe('what passes', () => {
+  const passing: [string, Fault][] = [
+    ['a server error', { refuse: 'retry' }],
+    ['a cut in a row', { body: cutRow }],
+    ['a short row', { body: shortRow }],
+    ['JSON after the rows', { body: (csv) => `${csv}{"result":"fail"}` }],
+    ['no byte at all', { body: () => '' }],
+    ['a quota refusal', { refuse: 'wait' }],
+  ];
+  it.each(passing)('%s is asked for again and nothing of it is stored', async (_, fault) => {
+    await open({ fault: (_q, count) => (count === 2 ? fault : undefined) }).run(DAYS);
+    expect(bench.target.ids()).toEqual(truth());
+    expect(bench.service.sent).toBe(4);
+    expect(bench.target.receipts.map((r) => r.exports).reduce((a, b) => a + b)).toBe(4);
+    expect(readdirSync(bench.spoolDir)).toEqual([]);
+  });
+});
+
+describe('what does not pass', () => {
+  it('ends after five attempts with exit 3, the windows before it committed', async () => {
+    open({ fault: (q) => (q.from === '2026-03-06' ? { refuse: 'retry' } : undefined) });
+    const failure = await failureOf(bench.run(DAYS));
+    expect([failure.exitCode, failure.where.window, failure.where.attempt]).toEqual([3, '2026-03-06', 5]);
+    expect(bench.target.state?.from_date).toBe('2026-03-06');
+    expect(bench.events('window.retry').length).toBe(4);
+    expect(bench.clock.slept).toBe(500 + 1000 + 2000 + 4000);
+  });
+
+  it.each(['config', 'defect'] as const)('%s ends at once', async (refuse) => {
+    open({ fault: () => ({ refuse }) });
+    const failure = await failureOf(bench.run(DAYS));
+    expect([failure.exitCode, bench.service.sent]).toEqual([refuse === 'config' ? 2 : 1, 1]);
+  });
+
+  it('keeps a body that is broken the same way three times, and names it', async () => {
+    open({ fault: () => ({ body: shortRow }) });
+    const failure = await failureOf(bench.run(DAYS));
+    expect([failure.exitCode, bench.service.sent]).toEqual([3, 3]);
+    const path = failure.where.file ?? '';
+    expect(failure.message).toContain(path);
+    expect(readFileSync(path, 'utf8')).toContain('u-df_login-2026-03-05-0\n1,');
+  });
+
+  it('an empty body is exit 3, unless it means no rows', async () => {
+    open({ fault: (q) => (q.from === '2026-03-06' ? { body: () => '' } : undefined) });
+    expect((await failureOf(bench.run(DAYS))).exitCode).toBe(3);
+    bench.options = { emptyBody: 'no_rows' };
+    await bench.run(DAYS);
+    expect(bench.target.state?.from_date).toBe('2026-03-08');
+    expect(bench.target.receipts.find((r) => r.from === '2026-03-06')).toMatchObject({ rows: 0, header: [], bytes: 0 });
+  });
+
+  it('an abort ends it with the signal’s reason', async () => {
+    open();
+    const windows = bench.windows(DAYS);
+    await windows.next();
+    bench.controller.abort(new Error('stop'));
+    await expect(windows.next()).rejects.toThrow('stop');
+  });
+});
+
+describe('a body without a final line end', () => {
+  it('is confirmed once by a second download, and remembered', async () => {
+    await open({ finalNewline: false }).run(DAYS);
+    expect(bench.service.sent).toBe(4);
+    expect(bench.target.state).toMatchObject({ final_newline: false });
+    bench.service.asked.length = 0;
+    await bench.run({ ...DAYS, endDate: '2026-03-08' });
+    expect(bench.service.sent).toBe(2);
+    expect(bench.target.ids().length).toBe(24);
+  });
+
+  it('is a cut when the second one is whole', async () => {
+    await open({ fault: (_q, count) => (count === 1 ? { body: (csv) => csv.slice(0, -3) } : undefined) }).run(DAYS);
+    expect(bench.target.ids()).toEqual(truth());
+    expect([...bench.target.rows.values()].every((line) => line.endsWith('df_login'))).toBe(true);
+    expect(bench.target.state).not.toHaveProperty('final_newline');
+  });
+
+  it('needs no confirmation where the wire said where it ends', async () => {
+    await open({ finalNewline: false, endDeclared: true }).run(DAYS);
+    expect(bench.service.sent).toBe(3);
+  });
+});
+
+describe('days in the future, and days gone', () => {
+  it('asks again with today in UTC', async () => {
+    await open({ future: 'error' }).run({ startDate: '2026-03-08' });
+    expect(bench.target.ids()).toContain('df_login-2026-03-10-0');
+    expect(bench.target.state?.from_date).toBe('2026-03-10');
+  });
+
+  it('shortens a window that reaches into the future', async () => {
+    await open({ future: 'error' }).run({ startDate: '2026-03-08', windowDays: 5, toDateInclusive: 'true' });
+    expect(bench.service.ranges).toEqual(['2026-03-08..2026-03-11', '2026-03-08..2026-03-10']);
+    expect(bench.target.receipts[0]).toMatchObject({ covers_from: '2026-03-08', covers_to: '2026-03-09' });
+  });
+
+  it('leaves today to a later run where it cannot be asked for', async () => {
+    await open({ future: 'error', inclusive: false }).run({ startDate: '2026-03-05' });
+    expect(bench.target.state?.from_date).toBe('2026-03-10');
+  });
+
+  it('a question that is refused for every day is a configuration error', async () => {
+    open({ fault: () => ({ refuse: 'invalid' }) });
+    expect((await failureOf(bench.run(DAYS))).exitCode).toBe(2);
+  });
+
+  it.each([
+    ['fail', 4],
+    ['warn', 0],
+  ] as const)('a shorter history is a gap: %s', async (onGap, exit) => {
+    open({ historyDays: 4 });
+    const run = bench.run({ startDate: '2026-03-03', onGap });
+    if (exit === 4) {
+      const failure = await failureOf(run);
+      expect([failure.exitCode, bench.target.receipts.length]).toEqual([4, 0]);
+      expect(failure.message).toContain('2026-03-03 to 2026-03-05');
+      return;
+    }
+    await run;
+    expect(bench.target.state).toMatchObject({
+      from_date: '2026-03-10',
+      gaps: ['2026-03-03', '2026-03-04', '2026-03-05'],
+    });
+    expect(bench.tally.gaps).toEqual(['2026-03-03', '2026-03-04', '2026-03-05']);
+  });
+
+  it('the default start moves along with a warning', async () => {
+    await open({ historyDays: 4 }).run({ historyDays: 7 });
+    expect(bench.target.state).toMatchObject({ from_date: '2026-03-10', start_date: '2026-03-06' });
+    expect(bench.events('window.clamped').length).toBe(1);
+  });
+});

@@ -1,0 +1,155 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Ajv } from 'ajv';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import receiptSchema from '../../../schemas/receipt.json' with { type: 'json' };
+import stateSchema from '../../../schemas/state.json' with { type: 'json' };
+import { isDay } from '../../../src/base/days.ts';
+import { Coverage } from '../../../src/extract/coverage.ts';
+import { diskFailure } from '../../../src/extract/disk.ts';
+import { nameDays } from '../../../src/extract/gaps.ts';
+import { isLeased, Lease, PLACE } from '../../../src/extract/lease.ts';
+import { columnsOfParts } from '../../../src/extract/merge.ts';
+import { pauseAfter, RETRY } from '../../../src/extract/retry.ts';
+import { parseState } from '../../../src/extract/state.ts';
+import { summaryOf } from '../../../src/extract/summary.ts';
+import type { ColumnScan } from '../../../src/schema/scan.ts';
+import { DOUBLE, LONG, NULL_TEXT } from '../../../src/types/evidence.ts';
+import { at, Bench, FakeClock, planFor, steadyRows } from '../../support/extract.ts';
+
+const dir = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
+afterAll(() => rmSync(dir, { recursive: true }));
+const now = at('2026-03-31T13:00:00Z');
+
+describe('pauses', () => {
+  it('grow, are spread over all of their span, and end at two minutes', () => {
+    const pauses = (random: number) => [1, 2, 3, 4, 12].map((attempt) => pauseAfter(attempt, RETRY, () => random));
+    expect(pauses(1)).toEqual([1_000, 2_000, 4_000, 8_000, 120_000]);
+    expect(pauses(0)).toEqual([0, 0, 0, 0, 0]);
+  });
+});
+
+describe('coverage', () => {
+  it('moves the cursor over what is contiguous, never past today in UTC-12', () => {
+    const days = new Coverage(['2026-03-01', '2026-03-02', '2026-03-04'], undefined);
+    expect(days.cursor('2026-03-01', now)).toBe('2026-03-03');
+    days.add('2026-03-03', '2026-04-20');
+    expect(days.cursor('2026-03-01', now)).toBe('2026-03-31');
+  });
+
+  it('names days as spans', () => {
+    expect(nameDays(['2026-02-27', '2026-02-28', '2026-03-01', '2026-03-03'])).toBe(
+      '2026-02-27 to 2026-03-01, 2026-03-03',
+    );
+  });
+});
+
+describe('a state', () => {
+  it('may be absent in every way a platform writes it', () => {
+    for (const nothing of [undefined, null, {}]) expect(parseState(nothing)).toBeUndefined();
+    for (const wrong of [[], 'x', 3, { version: 1 }, { from_date: '2026-03-01' }]) {
+      expect(() => parseState(wrong)).toThrow(/cannot be used/);
+    }
+  });
+});
+
+describe('a lease', () => {
+  it('is held by a living process, and by no other of the same id', async () => {
+    const clock = new FakeClock(now);
+    const lease = await Lease.take(dir, clock);
+    expect(await isLeased(dir, lease.run, now)).toBe(true);
+    const path = join(dir, `${lease.run}.lease`);
+    const holder = JSON.parse(readFileSync(path, 'utf8')) as { began: string };
+    writeFileSync(path, JSON.stringify({ ...holder, began: `${holder.began}0` }));
+    expect(await isLeased(dir, lease.run, now)).toBe(process.platform !== 'linux');
+    await lease.release();
+    expect(await isLeased(dir, lease.run, now)).toBe(false);
+  });
+
+  it('ends with its process', async () => {
+    const { pid } = spawnSync(process.execPath, ['-e', '0']);
+    const run = 'r0000000000000000';
+    writeFileSync(join(dir, `${run}.lease`), JSON.stringify({ pid, host: PLACE, began: '' }));
+    expect(await isLeased(dir, run, now)).toBe(false);
+  });
+});
+
+describe('a disk', () => {
+  it.each([
+    ['ENOSPC', 3],
+    ['EDQUOT', 3],
+    ['EACCES', 2],
+    ['EROFS', 2],
+    ['EIO', 3],
+  ])('that says %s: exit %i, the folder named', (code, exit) => {
+    const failure = diskFailure(Object.assign(new Error(code), { code }), '/spool');
+    expect(failure).toMatchObject({ exitCode: exit });
+    expect(String(failure)).toContain('/spool');
+  });
+});
+
+describe('columns of parts', () => {
+  const scan = (source: string, evidence: number, more: Partial<ColumnScan> = {}): ColumnScan => ({
+    source,
+    group: 'custom',
+    evidence,
+    filled: 1,
+    misfits: 0,
+    ...more,
+  });
+  it('join as sets, by name and place', () => {
+    const joined = columnsOfParts(
+      [
+        [scan('a', LONG, { type: 'long' }), scan('b', NULL_TEXT)],
+        [scan('a', DOUBLE, { type: 'double' }), scan('c', LONG, { type: 'long' })],
+      ],
+      false,
+    );
+    expect(joined.map((c) => [c.source, c.type, c.filled])).toEqual([
+      ['a', 'double', 2],
+      ['b', undefined, 1],
+      ['c', 'long', 1],
+    ]);
+  });
+  it('keep a declared type and the whole span of time', () => {
+    const system = (first: string, last: string) =>
+      scan('df_server_datetime', 0, { group: 'system', type: 'datetime', first, last });
+    const [column] = columnsOfParts([[system('b', 'c')], [system('a', 'b')]], false);
+    expect(column).toMatchObject({ type: 'datetime', first: 'a', last: 'c' });
+  });
+});
+
+describe('what is written', () => {
+  let bench: Bench;
+  afterEach(() => bench.close());
+  const ajv = new Ajv({ strict: false, formats: { date: isDay, 'date-time': true } });
+
+  it('fits its schemas, and the summary says what happened', async () => {
+    bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
+    const plan = planFor(bench.clock, bench.target.memory(), { startDate: '2026-03-08' });
+    await bench.run({ startDate: '2026-03-08' });
+    expect(ajv.validate(stateSchema, bench.target.state), ajv.errorsText()).toBe(true);
+    for (const receipt of bench.target.receipts)
+      expect(ajv.validate(receiptSchema, receipt), ajv.errorsText()).toBe(true);
+    expect(new Set(bench.target.receipts.map((r) => r.id)).size).toBe(4);
+    expect(summaryOf(plan, bench.tally)).toEqual({
+      exports: 4,
+      bytes: bench.target.receipts.reduce((sum, r) => sum + r.bytes, 0),
+      from_date: '2026-03-08',
+      next_from_date: '2026-03-10',
+      to_date_inclusive: true,
+      gaps: [],
+    });
+  });
+
+  it('warns of a re-read with fewer rows', async () => {
+    bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
+    const days = { startDate: '2026-03-08', endDate: '2026-03-08' };
+    for await (const window of bench.windows(days, {}, { rowsOf: () => 7 })) await bench.target.commit(window);
+    expect(bench.events('window.fewer_rows').length).toBe(1);
+    for await (const window of bench.windows(days, {}, { rowsOf: () => 6 })) await bench.target.commit(window);
+    expect(bench.events('window.fewer_rows').length).toBe(1);
+  });
+});

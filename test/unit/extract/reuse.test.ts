@@ -1,0 +1,173 @@
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { Failure } from '../../../src/base/errors.ts';
+import { spoolFolders } from '../../../src/extract/spool.ts';
+import { purgeSpools } from '../../../src/extract/sweep.ts';
+import { Bench, type FakeWorld, HOUR, steadyRows } from '../../support/extract.ts';
+
+const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
+const DAYS = { startDate: '2026-03-03', endDate: '2026-03-08', toDateInclusive: 'true' } as const;
+const DEAD = 'r0123456789abcdef';
+let bench: Bench;
+const open = (world: Partial<FakeWorld> = {}) => {
+  bench = new Bench('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
+  return bench;
+};
+afterEach(() => bench.close());
+
+const filesIn = (): string[] =>
+  readdirSync(bench.spoolDir, { recursive: true })
+    .map(String)
+    .filter((n) => /\.\w+$/.test(n));
+const folder = (): string => {
+  const [name] = readdirSync(bench.spoolDir).filter((n) => n.startsWith('dfinery-elt-'));
+  return join(bench.spoolDir, name);
+};
+
+describe('a run that ends early', () => {
+  it('spends no export twice', async () => {
+    await open().run(DAYS, {}, 2);
+    const first = bench.service.sent;
+    expect(filesIn().every((name) => /\.(csv|json)$/.test(name))).toBe(true);
+    await bench.run(DAYS);
+    const reused = bench.events('window.reused').length;
+    expect(reused).toBeGreaterThanOrEqual(2);
+    // The lookback day was committed before: it is asked for again, as are the days never verified.
+    expect([first, bench.service.sent]).toEqual([5, 5 + 1 + (4 - reused)]);
+    expect(bench.target.ids().length).toBe(36);
+    expect(readdirSync(bench.spoolDir)).toEqual([]);
+  });
+
+  it('keeps files and folder to itself', async () => {
+    const windows = open().windows(DAYS);
+    await windows.next();
+    expect(lstatSync(folder()).mode & 0o777).toBe(0o700);
+    for (const name of filesIn()) expect(lstatSync(join(bench.spoolDir, name)).mode & 0o777, name).toBe(0o600);
+    await windows.return();
+  });
+
+  it('does not read a file that was changed', async () => {
+    await open().run(DAYS, {}, 1);
+    for (const name of filesIn().filter((n) => n.endsWith('.csv'))) {
+      const path = join(bench.spoolDir, name);
+      writeFileSync(path, readFileSync(path, 'utf8').replace('df_login', 'df_hacks'));
+    }
+    await bench.run(DAYS);
+    expect([...bench.target.rows.values()].every((line) => line.endsWith('df_login'))).toBe(true);
+    expect(bench.events('window.reused')).toEqual([]);
+  });
+
+  it('leaves nothing to another question, zone or suppression list', async () => {
+    await open().run(DAYS, {}, 1);
+    bench.options = { suppression: { isSuppressed: () => false, digest: 'another' } };
+    await bench.run(DAYS);
+    expect(bench.events('window.reused')).toEqual([]);
+  });
+
+  it('is not used for a window that was committed', async () => {
+    await open().run({ ...DAYS, endDate: '2026-03-03' });
+    // The commit was done, the file still there: as after a kill in between.
+    const windows = bench.windows({ ...DAYS, endDate: '2026-03-04' });
+    const { value } = await windows.next();
+    if (value) await bench.target.commit(value);
+    await windows.return();
+    await bench.run({ ...DAYS, endDate: '2026-03-04' });
+    expect(bench.service.ranges.filter((r) => r.startsWith('2026-03-03')).length).toBe(3);
+  });
+
+  it('is not used once late rows would be missed for good', async () => {
+    open();
+    await bench.run({ ...DAYS, startDate: '2026-03-09', endDate: '2026-03-09' }, {}, 0);
+    bench.clock.time += HOUR;
+    await bench.run({ ...DAYS, startDate: '2026-03-09', endDate: '2026-03-09' }, {}, 0);
+    expect(bench.events('window.reused').length).toBe(1);
+    bench.clock.time += 48 * HOUR;
+    await bench.run({ ...DAYS, startDate: '2026-03-09', endDate: '2026-03-09' });
+    expect(bench.events('window.reused').length).toBe(1);
+  });
+});
+
+describe('what other runs left', () => {
+  const leave = (name: string, text = 'x', ageMs = 0) => {
+    const path = join(folder(), name);
+    writeFileSync(path, text);
+    const then = (bench.clock.time - ageMs) / 1000;
+    utimesSync(path, then, then);
+    return path;
+  };
+
+  it('is removed when the run is dead, and left alone while it lives', async () => {
+    await open().run(DAYS, {}, 1);
+    const dead = [
+      leave(`${DEAD}.lease`, '{"pid":4194999,"host":"elsewhere","began":""}', HOUR),
+      leave(`${DEAD}-000001.part`),
+    ];
+    const living = [
+      leave('rfedcba9876543210.lease', '{"pid":1,"host":"elsewhere","began":""}'),
+      leave('rfedcba9876543210-000001.part'),
+    ];
+    const old = [leave('malformed-1.csv', 'x', 8 * 24 * HOUR)];
+    const young = [leave('malformed-2.csv', 'x', 6 * 24 * HOUR)];
+    await bench.run(DAYS);
+    expect([...dead, ...old].filter(existsSync)).toEqual([]);
+    expect([...living, ...young].every(existsSync)).toBe(true);
+  });
+
+  it('of verified files goes after seven days, and by purge at once', async () => {
+    await open().run(DAYS, {}, 0);
+    expect(filesIn().length).toBeGreaterThan(0);
+    expect(await purgeSpools(await spoolFolders(bench.spoolDir), bench.clock.now())).toBeGreaterThan(0);
+    expect(filesIn()).toEqual([]);
+    await bench.run(DAYS, {}, 0);
+    bench.clock.time += 8 * 24 * HOUR;
+    await bench.run({ ...DAYS, startDate: '2026-03-15', endDate: '2026-03-15' });
+    expect(filesIn()).toEqual([]);
+  });
+});
+
+describe('a spool folder that cannot be used', () => {
+  const failureOf = async (work: Promise<unknown>): Promise<Failure> => {
+    const error = await work.then(
+      () => undefined,
+      (e: unknown) => e,
+    );
+    if (error instanceof Failure) return error;
+    throw error ?? new Error('nothing was thrown');
+  };
+
+  it('is named: not a folder', async () => {
+    open();
+    const path = join(bench.spoolDir, 'file');
+    writeFileSync(path, '');
+    const failure = await failureOf(
+      (async () => {
+        for await (const _ of (await import('../../../src/extract/extract.ts')).extractWindows(
+          (await import('../../support/extract.ts')).planFor(bench.clock, bench.target.memory(), DAYS),
+          { ...bench.deps(), spoolDir: path },
+        ));
+      })(),
+    );
+    expect([failure.exitCode, failure.kind]).toEqual([2, 'config']);
+    expect(failure.message).toContain(path);
+  });
+
+  it('is refused when it is a link', async () => {
+    await open().run(DAYS, {}, 0);
+    const target = folder();
+    bench.close();
+    mkdirSync(bench.spoolDir);
+    symlinkSync(tmpdir(), target);
+    expect((await failureOf(bench.run(DAYS))).message).toContain('is a link');
+  });
+});

@@ -1,0 +1,68 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { Secret } from '../../../src/base/secrets.ts';
+import { extractWindows } from '../../../src/extract/extract.ts';
+import { createExportService } from '../../../src/service/export.ts';
+import { createExportQuota } from '../../../src/service/quota.ts';
+import type { Simulator } from '../../../src/simulator/index.ts';
+import { Bench, planFor } from '../../support/extract.ts';
+import { handClock, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/simulator.ts';
+
+describe('against the embedded service', () => {
+  const open: { sim?: Simulator; bench?: Bench } = {};
+  afterEach(async () => {
+    await open.sim?.close();
+    open.bench?.close();
+  });
+
+  it.each([
+    [true, 'server', 'error'],
+    [false, 'server', 'empty'],
+    [false, 'event', 'error'],
+    [true, 'correction', 'empty'],
+  ] as const)(
+    'every row of every complete day: inclusive %s, %s, %s',
+    async (to_date_inclusive, selects_on, future) => {
+      const clock = handClock();
+      const sim = await startTestSimulator({ days: { to_date_inclusive, selects_on, future } }, { clock });
+      const bench = new Bench(new Date(clock.now()).toISOString(), {});
+      Object.assign(open, { sim, bench });
+      const deps = { ...bench.deps(), clock };
+      const quota = createExportQuota({
+        maxConcurrentExports: 3,
+        exportsPerHour: 100,
+        baseUrl: sim.url,
+        serviceId: SERVICE_ID,
+        clock,
+        random: () => 0.5,
+        logger: deps.logger,
+      });
+      const service = createExportService({
+        baseUrl: sim.url,
+        serviceId: SERVICE_ID,
+        exportToken: new Secret(TOKENS.export),
+        stallMs: 10_000,
+        clock,
+        logger: deps.logger,
+        quota,
+        env: () => undefined,
+      });
+      try {
+        const plan = planFor(clock, bench.target.memory(), {
+          startDate: '2026-01-12',
+          baseUrl: sim.url,
+          serviceId: SERVICE_ID,
+        });
+        for await (const window of extractWindows(plan, { ...deps, service })) await bench.target.commit(window);
+      } finally {
+        await service.close();
+      }
+      expect(bench.target.state).toMatchObject({ from_date: '2026-01-19', to_date_inclusive });
+      const truth = [...sim.truth({ from: '2026-01-12', to: '2026-01-18' })].length;
+      expect(truth).toBeGreaterThan(100);
+      const complete = bench.target.receipts.filter((r) => r.covers_to !== null);
+      expect(complete.length).toBe(7);
+      if (to_date_inclusive) expect(complete.reduce((sum, r) => sum + r.rows, 0)).toBe(truth);
+      expect(sim.requests().length).toBe(bench.tally.exports);
+    },
+  );
+});

@@ -1,0 +1,93 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { daysOf } from '../../../src/base/days.ts';
+import { Failure } from '../../../src/base/errors.ts';
+import { Bench, type FakeRow, type FakeWorld, steadyRows } from '../../support/extract.ts';
+
+const NAMES = ['df_login', 'df_logout', 'df_purchase', 'own_a', 'own_b'];
+const ROWS: FakeRow[] = NAMES.flatMap((name) => steadyRows('2026-03-01', '2026-03-11', 4, name));
+const BIG = '2026-03-06';
+const DAYS = { startDate: '2026-03-05', endDate: '2026-03-07', toDateInclusive: 'true' } as const;
+let bench: Bench;
+const open = (world: Partial<FakeWorld> = {}) => {
+  bench = new Bench('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
+  bench.options = { maxConcurrentExports: 1 };
+  return bench;
+};
+afterEach(() => bench.close());
+const idsOf = (first: string, last: string, names = NAMES) =>
+  ROWS.filter((r) => names.includes(r.event) && daysOf(first, last).some((d) => r.id.includes(d)))
+    .map((r) => r.id)
+    .sort();
+
+describe('days too many for one export', () => {
+  it('are asked for in fewer days, and that is remembered', async () => {
+    await open({ most: 45 }).run({ ...DAYS, endDate: '2026-03-08', windowDays: 4 });
+    const spans = bench.service.ranges.map((r) => r.replaceAll('2026-03-', ''));
+    expect(spans).toEqual(['05..08', '05..08', '05..08', '05..06', '07..08']);
+    expect(bench.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-08'));
+    expect(bench.target.state).toMatchObject({ max_window_days: 2, from_date: '2026-03-09' });
+  });
+});
+
+describe('one day too big for one export', () => {
+  const big = { fault: (q: { from: string; eventsCondition: string; events: readonly string[] }) => tooBig(q) };
+  const tooBig = ({
+    from,
+    eventsCondition,
+    events,
+  }: {
+    from: string;
+    eventsCondition: string;
+    events: readonly string[];
+  }) =>
+    from === BIG && (eventsCondition === 'all' || (eventsCondition === 'include' && events.length > 5))
+      ? ({ refuse: 'retry_or_split' } as const)
+      : undefined;
+
+  it('comes in parts by event name, as one window', async () => {
+    await open(big).run(DAYS);
+    expect(bench.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07'));
+    const receipt = bench.target.receipts.find((r) => r.from === BIG);
+    expect(receipt).toMatchObject({ split: 'names', rows: 20, covers_to: BIG });
+    expect(receipt?.header).toContain('event_name');
+    const rest = bench.service.asked.filter((q) => q.eventsCondition === 'exclude');
+    expect(rest.map((q) => q.from)).toEqual([BIG]);
+    expect(bench.target.state?.name_groups).toBeGreaterThan(1);
+  });
+
+  it('stays within the user’s own filter', async () => {
+    await open(big).run({ ...DAYS, events: ['df_login', 'own_a', 'a', 'b', 'c', 'd'], eventsCondition: 'include' });
+    expect(bench.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07', ['df_login', 'own_a']));
+    bench.close();
+    await open(big).run({ ...DAYS, events: ['df_login'], eventsCondition: 'exclude' });
+    expect(bench.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07', NAMES.slice(1)));
+  });
+
+  it('goes around names that the service does not know', async () => {
+    const known = new Set(NAMES);
+    await open({
+      fault: (q) => {
+        if (q.events.some((name) => !known.has(name))) return { refuse: 'invalid' };
+        return big.fault(q);
+      },
+    }).run(DAYS);
+    expect(bench.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07'));
+  });
+
+  it('with a single name still too big ends with exit 3 and names it', async () => {
+    open({
+      fault: (q) =>
+        q.from === BIG && (q.eventsCondition === 'all' || q.events.includes('df_purchase'))
+          ? { refuse: 'retry_or_split' }
+          : undefined,
+    });
+    const error = await bench.run(DAYS).then(
+      () => undefined,
+      (e: unknown) => e,
+    );
+    expect(error).toBeInstanceOf(Failure);
+    expect(error).toMatchObject({ exitCode: 3 });
+    expect(String(error)).toContain('df_purchase');
+    expect(bench.target.state?.from_date).toBe(BIG);
+  });
+});

@@ -1,0 +1,54 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { Secret } from '../../../src/base/secrets.ts';
+import { loadSuppression, suppressionHmac } from '../../../src/extract/suppression.ts';
+import { Bench, steadyRows } from '../../support/extract.ts';
+
+const dir = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
+afterAll(() => rmSync(dir, { recursive: true }));
+const KEY = new Secret('a key');
+const file = (name: string, ...lines: object[]) => {
+  const path = join(dir, name);
+  writeFileSync(path, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  return path;
+};
+const hmac = (id: string) => ({ hmac: suppressionHmac(KEY, Buffer.from(id)) });
+const asks = (path: string, id: string) =>
+  loadSuppression(path, KEY).isSuppressed(Buffer.from(`x${id}x`), 1, 1 + Buffer.byteLength(id));
+
+describe('people who stay forgotten', () => {
+  let bench: Bench | undefined;
+  afterEach(() => bench?.close());
+
+  it('are known by their HMAC', () => {
+    const path = file('list', { v: 1, kind: 'suppression' }, hmac('누구'));
+    expect([asks(path, '누구'), asks(path, 'other'), asks(file('empty'), 'x')]).toEqual([true, false, false]);
+  });
+
+  it('change the digest of the list', () => {
+    const digest = (...ids: string[]) => loadSuppression(file('d', ...ids.map(hmac)), KEY).digest;
+    expect(digest('a', 'b')).toBe(digest('b', 'a'));
+    expect(digest('a')).not.toBe(digest('b'));
+  });
+
+  it.each([
+    ['a line that is no HMAC', [{ hmac: 'x' }]],
+    ['another version', [{ v: 2, kind: 'suppression' }]],
+  ])('refuses %s', (_, lines) => {
+    expect(() => loadSuppression(file('bad', ...lines), KEY)).toThrow(/Line 1/);
+  });
+
+  it('refuses a list that is not there', () => {
+    expect(() => loadSuppression(join(dir, 'none'), KEY)).toThrow(/cannot be read/);
+  });
+
+  it('never reach a spool file', async () => {
+    bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-05', '2026-03-05', 6) });
+    bench.options = { suppression: loadSuppression(file('one', hmac('u-df_login-2026-03-05-3')), KEY) };
+    await bench.run({ startDate: '2026-03-05', endDate: '2026-03-05' });
+    expect(bench.target.rows.has('df_login-2026-03-05-3')).toBe(false);
+    expect(bench.target.receipts[0]).toMatchObject({ rows: 5, suppressed: 1 });
+  });
+});

@@ -1,0 +1,62 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { csvOf } from '../../support/duckdb.ts';
+import { ParquetBench } from '../../support/parquet.ts';
+
+let bench: ParquetBench;
+beforeEach(() => {
+  bench = new ParquetBench();
+});
+afterEach(() => bench.close());
+
+const at = (time: string) => ({ df_server_datetime: time, df_correction_datetime: time });
+
+describe('a window', () => {
+  it('becomes a file a date, with its manifest', async () => {
+    const csv = csvOf([
+      { id: 'a', n: '1', flag: 'TRUE', tags: 'null', memo: 'x,"y"\n안녕', ...at('2026-01-01 10:00:00.000') },
+      { id: 'b:1', n: '9007199254740993', df_items_df_price: '1.5', tags: '["p"]', ...at('2026.1.2 3:04') },
+    ]);
+    const [commit] = await bench.store([bench.window('2026-01-01', csv)]);
+    expect(commit).toMatchObject({ rows: 2, rescued: new Map() });
+    expect(bench.files()).toEqual([
+      '_dfinery/lock',
+      '_dfinery/manifest.json',
+      'events/event_date=2026-01-01/data_0.parquet',
+      'events/event_date=2026-01-02/data_0.parquet',
+    ]);
+    expect(
+      await bench.read(
+        'SELECT _key, n, flag, tags, memo, df_items_df_price AS p, event_date AS d FROM events ORDER BY _key',
+      ),
+    ).toEqual([
+      { _key: 'a', n: '1', flag: true, tags: null, memo: 'x,"y"\n안녕', p: null, d: '2026-01-01' },
+      { _key: 'b:1', n: '9007199254740993', flag: null, tags: ['p'], memo: null, p: 1.5, d: '2026-01-02' },
+    ]);
+    const { files, receipts, state } = bench.manifest;
+    expect(files.map(({ path, rows, windows }) => ({ path, rows, windows }))).toEqual([
+      { path: 'events/event_date=2026-01-01/data_0.parquet', rows: 1, windows: { 1: 1 } },
+      { path: 'events/event_date=2026-01-02/data_0.parquet', rows: 1, windows: { 1: 1 } },
+    ]);
+    expect(receipts).toMatchObject([{ window: 1, rows: 2, rows_live: 2, from: '2026-01-01' }]);
+    expect(state).toEqual({ version: 1, from_date: '2026-01-02' });
+  });
+
+  it('replaces by id what older windows wrote, in whatever partition', async () => {
+    const first = csvOf([
+      { id: 'a', n: '1', ...at('2026-01-01 10:00:00.000') },
+      { id: 'b', n: '1', ...at('2026-01-01 11:00:00.000') },
+      { id: 'c', n: '1', ...at('2026-01-02 11:00:00.000') },
+    ]);
+    const second = csvOf([
+      { id: 'a', n: '2', ...at('2026-01-02 10:00:00.000') },
+      { id: 'c', n: '2.5', extra: 'x', ...at('2026-01-01 11:00:00.000') },
+    ]);
+    await bench.store([bench.window('2026-01-01', first), bench.window('2026-01-01', second)]);
+    expect(await bench.read('SELECT _key, n, extra, event_date AS d FROM events ORDER BY _key')).toEqual([
+      { _key: 'a', n: 2, extra: null, d: '2026-01-02' },
+      { _key: 'b', n: 1, extra: null, d: '2026-01-01' },
+      { _key: 'c', n: 2.5, extra: 'x', d: '2026-01-01' },
+    ]);
+    expect(bench.manifest.receipts.map((r) => r.rows_live)).toEqual([1, 2]);
+  });
+});

@@ -1,0 +1,131 @@
+import { appendFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { EXIT, Failure } from '../../../src/base/errors.ts';
+import { silentLogger } from '../../../src/base/log.ts';
+import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
+import { csvOf } from '../../support/duckdb.ts';
+import { ParquetBench } from '../../support/parquet.ts';
+
+let bench: ParquetBench;
+beforeEach(() => {
+  bench = new ParquetBench();
+});
+afterEach(() => bench.close());
+
+const at = (time: string, correction = time) => ({ df_server_datetime: time, df_correction_datetime: correction });
+const CSV = csvOf([{ id: 'a', ...at('2026-01-01 10:00:00.000') }]);
+
+async function failureOf(work: Promise<unknown>): Promise<Failure> {
+  const error = await work.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (!(error instanceof Failure)) throw new Error(`no Failure: ${String(error)}`);
+  return error;
+}
+
+describe('a folder', () => {
+  it('has one writer: the second waits, then is told to try later', async () => {
+    const first = await bench.openFolder();
+    const failure = await failureOf(bench.openFolder());
+    expect(failure).toMatchObject({ kind: 'transient', exitCode: EXIT.later });
+    expect(failure.message).toContain('is in use');
+    const second = bench.openFolder({ lockWaitMs: 10_000 });
+    await first.close();
+    await (await second).close();
+  });
+
+  it('is not ours when it holds files without a manifest', async () => {
+    mkdirSync(join(bench.root, 'events'), { recursive: true });
+    writeFileSync(join(bench.root, 'events/part-0.parquet'), 'x');
+    const failure = await failureOf(bench.openFolder());
+    expect(failure).toMatchObject({ kind: 'config', exitCode: EXIT.usage });
+    expect(bench.files()).toEqual(['events/part-0.parquet']);
+  });
+
+  it('cannot be a file', async () => {
+    writeFileSync(bench.root, 'x');
+    expect(await failureOf(bench.openFolder())).toMatchObject({ kind: 'config' });
+  });
+
+  it('keeps its time zone', async () => {
+    await bench.store([bench.window('2026-01-01', CSV, 'Asia/Seoul')], { timezone: 'Asia/Seoul' });
+    const failure = await failureOf(bench.openFolder({ timezone: 'UTC' }));
+    expect(failure.message).toMatch(/timezone is UTC, but the folder was loaded with Asia\/Seoul/);
+  });
+
+  it('refuses a manifest that is damaged or newer', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)]);
+    const path = join(bench.root, '_dfinery/manifest.json');
+    const good = readFileSync(path, 'utf8');
+    writeFileSync(path, good.replace('"v":1', '"v":2'));
+    expect((await failureOf(bench.openFolder())).message).toMatch(/has version 2, this program knows version 1/);
+    writeFileSync(path, good.slice(0, -10));
+    expect((await failureOf(bench.openFolder())).message).toMatch(/is not JSON/);
+    writeFileSync(path, good.replace('events/event_date=', '../event_date='));
+    expect((await failureOf(bench.openFolder())).kind).toBe('config');
+    writeFileSync(path, good);
+    await (await bench.openFolder()).close();
+  });
+
+  it('is the owner’s alone, file by file', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)]);
+    for (const file of bench.files()) expect(statSync(join(bench.root, file)).mode & 0o077, file).toBe(0);
+    expect(statSync(join(bench.root, 'events')).mode & 0o077).toBe(0);
+  });
+
+  it('remembers state, days, event names and rows', async () => {
+    await bench.store([bench.window('2026-01-01', CSV), bench.window('2026-01-02', csvOf([]))]);
+    const sink = await bench.openFolder();
+    const memory = await sink.recall();
+    await sink.close();
+    expect(memory.state).toEqual({ version: 1, from_date: '2026-01-03' });
+    expect([...memory.covered]).toEqual(['2026-01-01', '2026-01-02']);
+    expect(memory.eventNames).toEqual(['df_login']);
+    expect(memory.rowsOf?.('2026-01-01', '2026-01-01')).toBe(1);
+    expect(memory.rowsOf?.('2026-01-02', '2026-01-02')).toBe(0);
+    expect(memory.rowsOf?.('2026-01-03', '2026-01-03')).toBeUndefined();
+  });
+
+  it('may have any name', async () => {
+    const dir = join(bench.dir, "la[k]e's *?{1} %20 안녕");
+    const rows = (day: string, other: string) =>
+      csvOf([
+        { id: 'a', ...at(`2026-01-0${day} 10:00:00.000`) },
+        { id: 'b', ...at(`2026-01-0${other} 10:00:00.000`) },
+        { id: 'c', ...at('2026-01-03 10:00:00.000') },
+      ]);
+    const tables = ['events', 'event_logs'] as const;
+    await bench.store([bench.window('2026-01-01', rows('1', '2')), bench.window('2026-01-01', rows('2', '1'))], {
+      dir,
+      tables,
+    });
+    expect(await verifyParquet({ dir, lockWaitMs: 0, clock: systemClock, logger: silentLogger })).toEqual([]);
+  });
+
+  it('has one file and one receipt a day after a day of hourly runs', async () => {
+    for (let hour = 0; hour < 6; hour++) {
+      const rows = Array.from({ length: hour + 1 }, (_, i) => ({ id: `r${i}`, ...at(`2026-01-01 0${i}:00:00.000`) }));
+      await bench.store([bench.window('2026-01-01', csvOf(rows))]);
+    }
+    expect(bench.files().filter((file) => file.startsWith('events/'))).toHaveLength(1);
+    expect(bench.manifest.receipts).toMatchObject([{ window: 6, rows: 6, rows_live: 6 }]);
+  });
+
+  it('keeps what it had when a window is stopped or fails', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)]);
+    const before = bench.files();
+    const sink = await bench.openFolder();
+    const window = bench.window('2026-01-01', csvOf([{ id: 'b', ...at('2026-01-02 10:00:00.000') }]));
+    const stop = new AbortController();
+    stop.abort(new Error('stopped'));
+    await expect(sink.commit(window, stop.signal)).rejects.toThrow('stopped');
+    appendFileSync(window.files[0].path, 'cut,"');
+    expect((await failureOf(sink.commit(window, bench.signal))).message).not.toContain('cut');
+    await sink.close();
+    expect(bench.files()).toEqual(before);
+    expect(await bench.read('SELECT _key FROM events')).toEqual([{ _key: 'a' }]);
+  });
+});

@@ -1,0 +1,118 @@
+import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { silentLogger } from '../../../src/base/log.ts';
+import { compactParquet, purgeParquet } from '../../../src/sinks/parquet/rewrite.ts';
+import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
+import { csvOf } from '../../support/duckdb.ts';
+import { ParquetBench } from '../../support/parquet.ts';
+
+let bench: ParquetBench;
+beforeEach(() => {
+  bench = new ParquetBench();
+});
+afterEach(() => bench.close());
+
+const at = (time: string) => ({ df_server_datetime: time, df_correction_datetime: time });
+const options = () => ({ dir: bench.root, lockWaitMs: 0, clock: systemClock, logger: silentLogger });
+const TABLES = ['events', 'event_items', 'event_logs'] as const;
+
+const CSV = csvOf([
+  { id: 'a:1', df_unified_id: 'erna-4711', df_items_x: '1', ...at('2026-01-01 10:00:00.000') },
+  { id: 'a:2', df_unified_id: 'erna-4711', df_items_x: '2', ...at('2026-01-01 10:00:00.000') },
+  { id: 'b', df_unified_id: 'hans-0815', ...at('2026-01-01 11:00:00.000') },
+  { id: 'c', df_unified_id: 'erna-4711', ...at('2026-01-02 11:00:00.000') },
+]);
+
+describe('verify', () => {
+  it('finds nothing in what was just written, with every dataset', async () => {
+    await bench.store([bench.window('2026-01-01', CSV), bench.window('2026-01-01', CSV)], { tables: TABLES });
+    expect(await verifyParquet(options())).toEqual([]);
+    expect(await bench.read('SELECT count(*)::INT AS n FROM event_logs')).toEqual([{ n: 3 }]);
+    expect(await bench.read('SELECT _key, x, item_position AS p FROM event_items ORDER BY 1')).toEqual([
+      { _key: 'a:1', x: '1', p: '1' },
+      { _key: 'a:2', x: '2', p: '2' },
+    ]);
+  });
+
+  it('names a file that is gone, changed, unknown, and a receipt that lies', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)]);
+    const first = join(bench.root, 'events/event_date=2026-01-01/data_0.parquet');
+    const second = join(bench.root, 'events/event_date=2026-01-02/data_0.parquet');
+    const good = readFileSync(first);
+    writeFileSync(join(bench.root, 'events/event_date=2026-01-02/other.parquet'), good);
+    appendFileSync(first, 'x');
+    rmSync(second);
+    const found = await verifyParquet(options());
+    expect(found.map(({ check }) => check)).toEqual(['files', 'files', 'files']);
+    expect(found.map(({ message }) => message).join('\n')).toMatch(
+      /2026-01-01.*is not the file.*\n.*2026-01-02.*is missing\n.*other\.parquet is not in the manifest/,
+    );
+    const path = join(bench.root, '_dfinery/manifest.json');
+    writeFileSync(
+      path,
+      JSON.stringify({ ...bench.manifest, files: [], receipts: [{ ...bench.manifest.receipts[0] }] }),
+    );
+    const again = await verifyParquet(options());
+    expect(again.map(({ check }) => check)).toContain('rows');
+  });
+
+  it('finds a key that two partitions have', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)]);
+    const { files, receipts } = bench.manifest;
+    const [one] = files;
+    const twice = join(bench.root, 'events/event_date=2026-01-03/data_0.parquet');
+    const { mkdirSync } = await import('node:fs');
+    mkdirSync(join(twice, '..'));
+    writeFileSync(twice, readFileSync(join(bench.root, one.path)));
+    const copy = { ...one, path: 'events/event_date=2026-01-03/data_0.parquet' };
+    writeFileSync(
+      join(bench.root, '_dfinery/manifest.json'),
+      JSON.stringify({
+        ...bench.manifest,
+        files: [...files, copy],
+        receipts: [{ ...receipts[0], rows: 7, rows_live: 7 }],
+      }),
+    );
+    expect(await verifyParquet(options())).toEqual([{ check: 'keys', message: '3 keys occur more than once' }]);
+  });
+
+  it('refuses a folder that holds no dataset', async () => {
+    await expect(verifyParquet(options())).rejects.toThrow(/holds no dataset of ours/);
+    expect(bench.files()).toEqual([]);
+  });
+});
+
+describe('purge', () => {
+  it('leaves no byte of the person in any file, and the receipts agree', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)], { tables: TABLES });
+    const holding = () => bench.files().filter((file) => readFileSync(join(bench.root, file)).includes('4711'));
+    expect(holding().length).toBeGreaterThan(2);
+    const leaveOut = { column: 'df_unified_id', values: ['erna-4711'] };
+    const found = await purgeParquet({ ...options(), leaveOut });
+    expect(found).toMatchObject({ rows: 1, rowsLeftOut: 3 });
+    expect(holding()).toEqual([]);
+    expect(await bench.read('SELECT _key FROM events')).toEqual([{ _key: 'b' }]);
+    expect(await bench.read('SELECT df_unified_id AS u FROM event_logs')).toEqual([{ u: 'hans-0815' }]);
+    expect(bench.manifest.receipts[0]).toMatchObject({ rows: 4, rows_live: 1 });
+    expect(await verifyParquet(options())).toEqual([]);
+    expect(await purgeParquet({ ...options(), leaveOut })).toMatchObject({ rowsLeftOut: 0 });
+  });
+});
+
+describe('compact', () => {
+  it('drops what is empty and keeps every row', async () => {
+    const moved = csvOf([{ id: 'c', df_unified_id: 'x', ...at('2026-01-01 11:00:00.000') }]);
+    await bench.store([bench.window('2026-01-01', CSV), bench.window('2026-01-01', moved)], { tables: TABLES });
+    expect(bench.manifest.files.filter(({ rows }) => rows === 0).length).toBeGreaterThan(0);
+    const before = await bench.read('SELECT * FROM events ORDER BY _key');
+    await compactParquet(options());
+    expect(await bench.read('SELECT * FROM events ORDER BY _key')).toEqual(before);
+    expect(bench.manifest.files.map(({ path }) => path).filter((path) => path.startsWith('events/'))).toEqual([
+      'events/event_date=2026-01-01/data_0.parquet',
+    ]);
+    expect(bench.files().filter((file) => file.includes('2026-01-02'))).toEqual([]);
+    expect(await verifyParquet(options())).toEqual([]);
+  });
+});

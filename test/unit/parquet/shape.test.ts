@@ -1,0 +1,176 @@
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from 'hyparquet';
+import { compressors } from 'hyparquet-compressors';
+import { ParquetReader } from 'parquetjs-lite';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Cells, csvOf, query } from '../../support/duckdb.ts';
+import { ParquetBench } from '../../support/parquet.ts';
+
+let bench: ParquetBench;
+beforeEach(() => {
+  bench = new ParquetBench();
+});
+afterEach(() => bench.close());
+
+const at = (time: string, correction = time) => ({ df_server_datetime: time, df_correction_datetime: correction });
+const dates = async () => {
+  const rows = await bench.read('SELECT _key, event_date::VARCHAR AS d FROM events ORDER BY _key');
+  return Object.fromEntries(rows.map(({ _key, d }) => [_key, d]));
+};
+
+describe('the date a row is filed under', () => {
+  it('is the one written in the server’s datetime, else in the other, else none', async () => {
+    const rows: Cells[] = [
+      { id: 'dash', ...at('2026-01-31 23:59:59.999', '2026-02-01 00:00:00.000') },
+      { id: 'dot', ...at('2026.2.1 0:00', '2026-03-01 00:00:00.000') },
+      { id: 'day', ...at('2026-02-02') },
+      { id: 'other', ...at('', '2026-02-03 00:00:00.000') },
+      { id: 'null', ...at('null', '2026.2.4 9:30') },
+      { id: 'junk', ...at('yesterday', '2026-02-05 00:00:00.000') },
+      { id: 'none', ...at('yesterday', '') },
+      { id: 'zoned', ...at('2026-02-06T23:00:00.000Z') },
+    ];
+    await bench.store([bench.window('2026-01-31', csvOf(rows))]);
+    expect(await dates()).toEqual({
+      dash: '2026-01-31',
+      dot: '2026-02-01',
+      day: '2026-02-02',
+      other: '2026-02-03',
+      null: '2026-02-04',
+      junk: '2026-02-05',
+      none: null,
+      zoned: '2026-02-06',
+    });
+    expect(bench.files()).toContain('events/event_date=__HIVE_DEFAULT_PARTITION__/data_0.parquet');
+  });
+
+  it('does not depend on the time zone', async () => {
+    const rows: Cells[] = [
+      { id: 'local', ...at('2026-03-08 02:30:00.000') },
+      { id: 'own', ...at('2026-03-08T23:30:00-05:00') },
+      { id: 'late', ...at('2026-03-07 23:59:00.000') },
+    ];
+    const timezone = 'America/New_York';
+    await bench.store([bench.window('2026-03-08', csvOf(rows), timezone)], { timezone });
+    expect(await dates()).toEqual({ local: '2026-03-08', own: '2026-03-08', late: '2026-03-07' });
+    const [row] = await bench.read(
+      "SELECT df_server_datetime AS s, typeof(df_server_datetime) AS t, _rescued AS r FROM events WHERE _key = 'local'",
+    );
+    expect(row.s).toBeNull();
+    expect(row.t).toBe('TIMESTAMP WITH TIME ZONE');
+    expect(JSON.parse(String(row.r))).toMatchObject({ df_server_datetime: '2026-03-08 02:30:00.000' });
+  });
+});
+
+describe('every file', () => {
+  it('has the same columns after one was added and another widened', async () => {
+    const day = (n: number, more: Cells) =>
+      bench.window(`2026-01-0${n}`, csvOf([{ id: `r${n}`, ...at(`2026-01-0${n} 10:00:00.000`), ...more }]));
+    await bench.store([day(1, { n: '1', b: 'TRUE' }), day(2, { n: '2.5', b: 'TRUE' }), day(3, { n: 'x', late: '7' })]);
+    const files = bench.files().filter((file) => file.endsWith('.parquet'));
+    const shapes = new Set<string>();
+    for (const file of files) {
+      shapes.add(JSON.stringify(await query(':memory:', `DESCRIBE SELECT * FROM '${join(bench.root, file)}'`)));
+    }
+    expect([files.length, shapes.size]).toEqual([3, 1]);
+    expect(await bench.read('SELECT _key, n, b, late FROM events ORDER BY _key')).toEqual([
+      { _key: 'r1', n: '1', b: true, late: null },
+      { _key: 'r2', n: '2.5', b: true, late: null },
+      { _key: 'r3', n: 'x', b: null, late: '7' },
+    ]);
+    expect(bench.log.filter(({ event }) => event === 'schema.changed').map(({ message }) => message)).toEqual([
+      'column n changes from long to double: first such cell 9.9',
+      'column n changes from double to string: first such cell a',
+    ]);
+  });
+
+  it('says what it is: window, receipt, columns, version', async () => {
+    await bench.store([
+      bench.window('2026-01-01', csvOf([{ id: 'a', df_items_k: '1', ...at('2026-01-01 10:00:00.000') }])),
+    ]);
+    const file = await asyncBufferFromFile(join(bench.root, 'events/event_date=2026-01-01/data_0.parquet'));
+    const { key_value_metadata: pairs = [] } = await parquetMetadataAsync(file);
+    const said = Object.fromEntries(pairs.map(({ key, value }) => [key, value]));
+    expect(Object.keys(said).sort()).toEqual([
+      'dfinery.columns',
+      'dfinery.receipt',
+      'dfinery.version',
+      'dfinery.window',
+    ]);
+    expect(JSON.parse(said['dfinery.window'] ?? '')).toMatchObject({ window: 1, from: '2026-01-01' });
+    expect(JSON.parse(said['dfinery.receipt'] ?? '')).toMatchObject({ v: 1, rows: 1 });
+    expect(JSON.parse(said['dfinery.columns'] ?? '')).toContainEqual({
+      name: 'df_items_k',
+      source: 'df_items_k',
+      group: 'custom_item',
+      type: 'long',
+      item_name: 'k',
+    });
+  });
+
+  it('has row groups that a filter on the event name can skip; one on the time skips dates', {
+    timeout: 60_000,
+  }, async () => {
+    const rows = Array.from({ length: 500_000 }, (_, i) => {
+      const time = `${String((i * 7) % 24).padStart(2, '0')}:${String(i % 60).padStart(2, '0')}:00.000`;
+      return { id: `r${i}`, df_event_name: `e${(i * 11) % 10}`, ...at(`2026-01-01 ${time}`) };
+    });
+    await bench.store([bench.window('2026-01-01', csvOf(rows))]);
+    const groups = await query(
+      ':memory:',
+      `SELECT row_group_id AS g, path_in_schema AS c, stats_min_value AS lo, stats_max_value AS hi
+      FROM parquet_metadata('${join(bench.root, 'events/event_date=2026-01-01/data_0.parquet')}')`,
+    );
+    const readBy = (column: string, value: string) =>
+      groups.filter(({ c, lo, hi }) => c === column && String(lo) <= value && value <= String(hi)).length;
+    const all = groups.filter(({ c }) => c === '_key').length;
+    expect(all).toBeGreaterThanOrEqual(8);
+    const names = Array.from({ length: 10 }, (_, i) => readBy('df_event_name', `e${i}`));
+    expect(names.reduce((sum, n) => sum + n, 0) / 10).toBeLessThanOrEqual(all * 0.3);
+  });
+});
+
+describe('independent readers', () => {
+  const CSV = csvOf([
+    {
+      id: 'a',
+      n: '9007199254740993',
+      x: '1.5',
+      b: 'FALSE',
+      d: '2026-01-01',
+      l: '["p","안녕"]',
+      m: '[1,2]',
+      ...at('2026.1.1 9:05'),
+    },
+    { id: 'b', memo: 'two\nlines, "quoted"', l: 'null', ...at('2026-01-01 10:00:00.123') },
+  ]);
+  const path = () => join(bench.root, 'events/event_date=2026-01-01/data_0.parquet');
+
+  it('hyparquet sees every value', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)]);
+    const rows = await parquetReadObjects({ file: await asyncBufferFromFile(path()), compressors });
+    expect(rows).toHaveLength(2);
+    expect(rows[0]).toMatchObject({
+      _key: 'a',
+      n: 9007199254740993n,
+      x: 1.5,
+      b: false,
+      l: ['p', '안녕'],
+      m: [1n, 2n],
+      df_server_datetime: new Date('2026-01-01T09:05:00.000Z'),
+    });
+    expect(rows[1]).toMatchObject({ _key: 'b', memo: 'two\nlines, "quoted"', n: null });
+  });
+
+  it('parquetjs-lite does too, given zstd, but for microseconds', async () => {
+    const { PARQUET_COMPRESSION_METHODS: methods } = createRequire(import.meta.url)('parquetjs-lite/lib/compression');
+    methods.ZSTD = { inflate: (bytes: Uint8Array) => Buffer.from(compressors.ZSTD?.(bytes, 0) ?? []) };
+    await bench.store([bench.window('2026-01-01', CSV)]);
+    const reader = await ParquetReader.openFile(path());
+    const cursor = reader.getCursor([['_key'], ['x'], ['b'], ['memo']]);
+    const rows = [await cursor.next(), await cursor.next(), await cursor.next()];
+    await reader.close();
+    expect(rows).toEqual([{ _key: 'a', x: 1.5, b: false }, { _key: 'b', memo: 'two\nlines, "quoted"' }, null]);
+  });
+});

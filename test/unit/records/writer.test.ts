@@ -1,0 +1,249 @@
+import { createHash } from 'node:crypto';
+import { afterAll, describe, expect, it } from 'vitest';
+import { EMITTED_AT, RecordBench, streamOf } from '../../support/records.ts';
+
+const bench = new RecordBench();
+afterAll(() => bench.close());
+
+const KEYS = 'df_event_detail_log_id,df_event_log_id';
+const events = (properties: Parameters<typeof streamOf>[1]) => [streamOf('events', properties)];
+
+describe('a record', () => {
+  it('is one line with stream, time and the configured properties alone', async () => {
+    const { text, records, unsent } = await bench.write(
+      `${KEYS},a,b\nx:1,x,1,2\n`,
+      events({ _key: 'string', a: 'long' }),
+    );
+    expect(text).toBe(
+      `{"type":"RECORD","record":{"stream":"events","emitted_at":${EMITTED_AT},"data":{"_key":"x:1","a":1}}}\n`,
+    );
+    expect(records).toEqual(new Map([['events', 1]]));
+    expect(unsent.get('events')).toEqual(['df_event_detail_log_id', 'df_event_log_id', 'b']);
+  });
+
+  it('writes each type as the protocol wants it', async () => {
+    const csv = [
+      `${KEYS},b,l,d,day,t,s,ss,ll,dd`,
+      'x,x,TRUE,9007199254740993,1.50,2026-02-28,2026.1.2 3:04,007,"[""a"",null]","[1, 2]","[1.5,2]"',
+      'y,y,false,-1,1.0E7,2026-03-01,2026-01-02 03:04:05.678901,null,[],"[null]",null',
+    ].join('\n');
+    const { text } = await bench.write(
+      csv,
+      events({
+        b: 'boolean',
+        l: 'long',
+        d: 'double',
+        day: 'date',
+        t: 'datetime',
+        s: 'string',
+        ss: 'string[]',
+        ll: 'long[]',
+        dd: 'double[]',
+      }),
+    );
+    const [first, second] = text.split('\n').map((line) => line.replace(/.*"data":/, ''));
+    expect(first).toBe(
+      '{"b":true,"l":9007199254740993,"d":1.50,"day":"2026-02-28","t":"2026-01-02T03:04:00.000","s":"007","ss":["a",null],"ll":[1,2],"dd":[1.5,2]}}}',
+    );
+    expect(second).toBe(
+      '{"b":false,"l":-1,"d":1.0E7,"day":"2026-03-01","t":"2026-01-02T03:04:05.678901","s":"null","ss":[],"ll":[null]}}}',
+    );
+  });
+
+  it('carries any text: quotes, newlines, control characters, other scripts, names of objects', async () => {
+    const text = 'two\nlines, "quoted" \\ \u0000\u001f 안녕 \u{1f600} __proto__';
+    const csv = `df_event_detail_log_id,__proto__,"na""me, 한"\nx,"${text.replaceAll('"', '""')}",plain\n`;
+    const { data } = await bench.write(csv, [
+      {
+        name: 'events',
+        keys: [],
+        properties: JSON.parse('{"__proto__":{"type":["string","null"]},"na\\"me, 한":{"type":"string"}}'),
+      },
+    ]);
+    expect(Object.entries(data('events')[0])).toEqual([
+      ['__proto__', text],
+      ['na"me, 한', 'plain'],
+    ]);
+  });
+
+  it('is never empty', async () => {
+    const { data } = await bench.write('df_event_detail_log_id,a\nx,\ny,null\n', events({ a: 'long' }));
+    expect(data('events')).toEqual([{ a: null }, { a: null }]);
+  });
+
+  it('has its key even when only the configured key asks for it', async () => {
+    const { data } = await bench.write('df_event_detail_log_id,a\nx,1\n', [
+      streamOf('events', { a: 'long' }, ['_key']),
+    ]);
+    expect(data('events')).toEqual([{ _key: 'x', a: 1 }]);
+  });
+
+  it('calls the event name by one name', async () => {
+    const schema = events({ df_event_name: 'string', event_name: 'string' });
+    const one = await bench.write('df_event_detail_log_id,event_name\nx,login\n', schema);
+    expect(one.data('events')).toEqual([{ df_event_name: 'login' }]);
+    const both = await bench.write('df_event_detail_log_id,df_event_name,event_name\nx,login,mine\n', schema);
+    expect(both.data('events')).toEqual([{ df_event_name: 'login', event_name: 'mine' }]);
+  });
+});
+
+describe('a cell that does not fit', () => {
+  const csv = `${KEYS},df_items_n,a,b\nx,x,5x,"say ""no""",2\ny,y,,3,\n`;
+
+  it('is null, in _rescued by its column, and named in meta', async () => {
+    const { lines, rescued } = await bench.write(
+      csv,
+      events({ _key: 'string', df_items_n: 'long', a: 'long', b: 'long', _rescued: 'object' }),
+    );
+    expect(lines[0].record.data).toEqual({
+      _key: 'x',
+      df_items_n: null,
+      a: null,
+      b: 2,
+      _rescued: { df_items_n: '5x', a: 'say "no"' },
+    });
+    const change = { change: 'NULLED', reason: 'SOURCE_SERIALIZATION_ERROR' };
+    expect(lines[0].record.meta).toEqual({
+      changes: [
+        { field: 'df_items_n', ...change },
+        { field: 'a', ...change },
+      ],
+    });
+    expect(lines[1].record).not.toHaveProperty('meta');
+    expect(rescued).toEqual(
+      new Map([
+        ['df_items_n', 1],
+        ['a', 1],
+      ]),
+    );
+  });
+
+  it('is not sent in _rescued unless that is configured, and counts once for all streams', async () => {
+    const { lines, rescued } = await bench.write(csv, [
+      streamOf('events', { df_items_n: 'long' }),
+      streamOf('event_items', { n: 'long', _rescued: 'object' }),
+    ]);
+    expect(lines[0].record.data).toEqual({ df_items_n: null });
+    expect(lines[1].record).toMatchObject({
+      stream: 'event_items',
+      data: { n: null, _rescued: { df_items_n: '5x' } },
+      meta: { changes: [{ field: 'n' }] },
+    });
+    expect(rescued).toEqual(new Map([['df_items_n', 1]]));
+  });
+});
+
+describe('datetimes', () => {
+  const csv = 'df_event_detail_log_id,t\nx,2026.1.2 3:04\ny,2026-01-02T03:04:05+09:00\nz,2026-03-29 02:30:00\n';
+  const told = async (kind: 'datetime' | 'instant', timezone?: string) =>
+    (await bench.write(csv, events({ _key: 'string', t: kind }), timezone === undefined ? {} : { timezone }))
+      .data('events')
+      .map((d) => d.t);
+
+  it('stay wall-clock times where the catalog says so, whatever the zone', async () => {
+    expect(await told('datetime')).toEqual(['2026-01-02T03:04:00.000', null, '2026-03-29T02:30:00.000']);
+    expect(await told('datetime', 'Europe/Berlin')).toEqual([
+      '2026-01-02T03:04:00.000',
+      null,
+      '2026-03-29T02:30:00.000',
+    ]);
+  });
+
+  it('are instants with a zone, and those that the zone skips are rescued', async () => {
+    expect(await told('instant', 'Europe/Berlin')).toEqual([
+      '2026-01-02T02:04:00.000Z',
+      '2026-01-01T18:04:05.000Z',
+      null,
+    ]);
+  });
+
+  it('are instants without a zone only where the cell has one', async () => {
+    expect(await told('instant')).toEqual([null, '2026-01-01T18:04:05.000Z', null]);
+  });
+});
+
+describe('keys', () => {
+  const keysOf = async (csv: string | readonly string[]) =>
+    (await bench.write(csv, events({ _key: 'string' }))).data('events').map((data) => data._key);
+
+  it('number repeats within an export, over all of its parts, past numbers that are taken', async () => {
+    expect(await keysOf('df_event_detail_log_id\na\nb\na\na#2\na\n')).toEqual(['a', 'b', 'a#3', 'a#2', 'a#4']);
+    expect(await keysOf(['df_event_detail_log_id\na\n', 'df_event_detail_log_id\na\nb\n'])).toEqual(['a', 'a#2', 'b']);
+  });
+
+  it('hash the filled cells of a row without an id, in the byte order of their names', async () => {
+    const text = '7:Zcolumn1:z13:df_event_name5:login4:note4:null';
+    const hash = `hash:${createHash('sha256').update(text).digest('hex')}`;
+    const csv = 'event_name,Zcolumn,df_event_detail_log_id,empty,note\nlogin,z,,,null\nlogin,z,,,null\n';
+    expect(await keysOf(csv)).toEqual([hash, `${hash}#2`]);
+  });
+});
+
+describe('event_items', () => {
+  it('has a row for each item: system columns, item columns without prefix, the position', async () => {
+    const csv = [
+      'df_event_detail_log_id,df_event_log_id,df_unified_id,custom,df_items_df_price,df_items_,df_items_tags',
+      'e:0,e,u,c,1.5,bare,null',
+      'e:12,e,u,c,,,"[""t""]"',
+      'f,f,u,c,,bare,null',
+    ].join('\n');
+    const { data } = await bench.write(csv, [
+      streamOf('event_items', {
+        _key: 'string',
+        df_event_detail_log_id: 'string',
+        df_event_log_id: 'string',
+        df_unified_id: 'string',
+        custom: 'string',
+        df_items_: 'string',
+        df_price: 'double',
+        tags: 'string[]',
+        item_position: 'long',
+      }),
+    ]);
+    expect(data('event_items')).toEqual([
+      {
+        _key: 'e:0',
+        df_event_detail_log_id: 'e:0',
+        df_event_log_id: 'e',
+        df_unified_id: 'u',
+        df_price: 1.5,
+        item_position: 0,
+      },
+      {
+        _key: 'e:12',
+        df_event_detail_log_id: 'e:12',
+        df_event_log_id: 'e',
+        df_unified_id: 'u',
+        tags: ['t'],
+        item_position: 12,
+      },
+    ]);
+  });
+});
+
+describe('event_logs', () => {
+  it('has of each event the row of the lowest position, wherever it stands, without item columns', async () => {
+    const csv = [
+      `${KEYS},v,df_items_x`,
+      'e:2,e,2,i',
+      'f,f,f,i',
+      'e:0,e,0,i',
+      'e:1,e,1,i',
+      'g:10,g,10,i',
+      'g:9,g,9,i',
+      ',,none,',
+      ',,none,',
+    ].join('\n');
+    const { data } = await bench.write(csv, [
+      streamOf('event_logs', { df_event_log_id: 'string', v: 'string', df_items_x: 'string' }),
+    ]);
+    const hash = expect.stringMatching(/^hash:[0-9a-f]{64}$/);
+    expect(data('event_logs')).toEqual([
+      { df_event_log_id: 'f', v: 'f' },
+      { df_event_log_id: 'e', v: '0' },
+      { df_event_log_id: 'g', v: '9' },
+      { v: 'none', df_event_log_id: hash },
+      { v: 'none', df_event_log_id: expect.stringMatching(/^hash:[0-9a-f]{64}#2$/) },
+    ]);
+  });
+});

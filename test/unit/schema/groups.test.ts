@@ -1,0 +1,100 @@
+import { describe, expect, it } from 'vitest';
+import {
+  declaredType,
+  eventNameIndex,
+  groupOf,
+  headerColumns,
+  KNOWN_COLUMNS,
+  missingColumns,
+} from '../../../src/schema/groups.ts';
+
+const SYSTEM = [
+  'df_unified_id',
+  'df_api_version',
+  'df_event_name',
+  'df_server_datetime',
+  'df_correction_datetime',
+  'df_event_detail_log_id',
+  'df_event_log_id',
+];
+
+describe('the group of a column', () => {
+  it.each([
+    ['df_unified_id', 'unified_id', 'string'],
+    ['df_api_version', 'system', 'string'],
+    ['event_name', 'system', 'string'],
+    ['df_server_datetime', 'system', 'datetime'],
+    ['df_event_datetime', 'standard', 'datetime'],
+    ['df_total_purchase_amount', 'standard', 'double'],
+    ['df_order_id', 'standard', 'string'],
+    ['df_items_df_price', 'standard_item', 'double'],
+    ['df_items_df_quantity', 'standard_item', 'long'],
+    ['df_items_df_category5', 'standard_item', 'string'],
+    ['df_items_df_category6', 'custom_item', undefined],
+    ['df_items_색', 'custom_item', undefined],
+    ['df_items_df_new', 'custom_item', undefined],
+    ['df_items_', 'custom', undefined],
+    ['df_items', 'custom', undefined],
+    ['df_total_anything', 'custom', undefined],
+    ['df_unknown', 'custom', undefined],
+    ['DF_KEYWORD', 'custom', undefined],
+    ['df_keyword ', 'custom', undefined],
+    ['sum', 'custom', undefined],
+    ['__proto__', 'custom', undefined],
+    ['', 'custom', undefined],
+  ] as const)('%j is %s', (name, group, type) => {
+    expect(groupOf(name)).toBe(group);
+    expect(declaredType(name)).toBe(type);
+  });
+
+  it('makes event_name a custom column beside df_event_name, on whichever side', () => {
+    for (const header of [
+      ['event_name', 'df_event_name'],
+      ['df_event_name', 'event_name'],
+    ]) {
+      const columns = new Map(headerColumns(header).map((column) => [column.source, column]));
+      expect(columns.get('event_name')).toMatchObject({ group: 'custom', declared: undefined });
+      expect(columns.get('df_event_name')).toMatchObject({ group: 'system', declared: 'string' });
+      expect(header[eventNameIndex(header)]).toBe('df_event_name');
+    }
+    expect(headerColumns(['event_name'])[0]).toMatchObject({ group: 'system', declared: 'string' });
+    expect(eventNameIndex(['a', 'event_name'])).toBe(1);
+    expect(eventNameIndex(['a'])).toBe(-1);
+  });
+
+  it('takes the first of equal names for the known column', () => {
+    const columns = headerColumns(['df_keyword', 'a', 'df_keyword', 'df_items_df_price', 'df_items_df_price', 'a']);
+    expect(columns.map((column) => column.group)).toEqual([
+      'standard',
+      'custom',
+      'custom',
+      'standard_item',
+      'custom_item',
+      'custom',
+    ]);
+    expect(columns.map((column) => column.declared)).toEqual([
+      'string',
+      undefined,
+      undefined,
+      'double',
+      undefined,
+      undefined,
+    ]);
+  });
+
+  it('knows what every export has', () => {
+    expect(missingColumns(SYSTEM)).toEqual([]);
+    expect(missingColumns(SYSTEM.map((name) => (name === 'df_event_name' ? 'event_name' : name)))).toEqual([]);
+    for (const name of SYSTEM) expect(missingColumns(SYSTEM.filter((other) => other !== name))).toEqual([name]);
+  });
+
+  it('lists the columns of the specification, each with a grade for every fact', () => {
+    const standard = [...KNOWN_COLUMNS.values()].filter((column) => column.group.startsWith('standard'));
+    expect(standard).toHaveLength(22);
+    for (const column of KNOWN_COLUMNS.values()) {
+      expect(['S', 'P', 'U']).toContain(column.nameGrade);
+      expect(['S', 'P', 'U']).toContain(column.typeGrade);
+      expect(column.description.length).toBeGreaterThan(5);
+    }
+  });
+});

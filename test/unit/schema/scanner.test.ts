@@ -1,0 +1,192 @@
+import { describe, expect, it } from 'vitest';
+import { MalformedCsv } from '../../../src/csv/malformed.ts';
+import { Scanner, type ScannerOptions, type ScanResult } from '../../../src/schema/scanner.ts';
+import {
+  DATETIME_DASH,
+  DATETIME_DOT,
+  DATETIME_GAP,
+  DOUBLE,
+  LONG,
+  NULL_TEXT,
+  STRING,
+} from '../../../src/types/evidence.ts';
+import { scanIn } from '../../support/scan.ts';
+
+const scan = (csv: string, options: Partial<ScannerOptions> = {}) =>
+  scanIn(new Scanner({ requireSystem: false, ...options }), Buffer.from(csv));
+const columnOf = (result: ScanResult, source: string) => result.columns.find((column) => column.source === source);
+const failure = (work: () => unknown): MalformedCsv => {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof MalformedCsv) return error;
+    throw error;
+  }
+  throw new Error('nothing was thrown');
+};
+
+const SYSTEM =
+  'df_unified_id,df_api_version,df_event_name,df_server_datetime,df_correction_datetime,df_event_detail_log_id,df_event_log_id';
+
+describe('a scan', () => {
+  it('classifies every cell, and shows the first cell of each kind by its shape alone', () => {
+    const { result } = scan(
+      'n,s,t,e\n1,a1-한,2026.1.2 3:04,\nnull,"x ""1"" y",2026-01-02 03:04:05.678,null\n1.50,,,\n',
+    );
+    expect(columnOf(result, 'n')).toEqual({
+      source: 'n',
+      group: 'custom',
+      evidence: LONG | NULL_TEXT | DOUBLE,
+      type: 'double',
+      filled: 3,
+      misfits: 0,
+      seen: [
+        { evidence: LONG, row: 2, shape: '9' },
+        { evidence: NULL_TEXT, row: 3, shape: 'aaaa' },
+        { evidence: DOUBLE, row: 4, shape: '9.99' },
+      ],
+    });
+    expect(columnOf(result, 's')).toMatchObject({ evidence: STRING, type: 'string', filled: 2 });
+    expect(columnOf(result, 's')?.seen).toEqual([{ evidence: STRING, row: 2, shape: 'a9-a' }]);
+    expect(columnOf(result, 't')).toMatchObject({
+      evidence: DATETIME_DOT | DATETIME_DASH,
+      type: 'datetime',
+      first: '2026-01-02T03:04:00.000',
+      last: '2026-01-02T03:04:05.678',
+    });
+    expect(columnOf(result, 'e')).toMatchObject({ evidence: NULL_TEXT, filled: 1 });
+    expect(columnOf(result, 'e')).not.toHaveProperty('type');
+  });
+
+  it('keeps declared types and counts what does not fit', () => {
+    const { result } = scan(
+      'df_api_version,df_items_df_quantity,df_discount,df_server_datetime,df_order_id,df_keyword\n' +
+        '1.10,2,1,2026-01-02,null,\n1.2,2.0,9007199254740993,yesterday,007,\n2.0,x,null,2026.1.2 3:04,1,\n',
+    );
+    const facts = result.columns.map(({ source, type, misfits }) => [source, type, misfits]);
+    expect(facts).toEqual([
+      ['df_api_version', 'string', 0],
+      ['df_items_df_quantity', 'long', 2],
+      ['df_discount', 'double', 1],
+      ['df_server_datetime', 'datetime', 1],
+      ['df_order_id', 'string', 0],
+      ['df_keyword', undefined, 0],
+    ]);
+    expect(columnOf(result, 'df_server_datetime')).toMatchObject({
+      first: '2026-01-02T00:00:00.000',
+      last: '2026-01-02T03:04:00.000',
+    });
+    expect(columnOf(result, 'df_order_id')?.evidence).toBe(STRING);
+  });
+
+  it('reads datetimes in the wall clock of the configured zone', () => {
+    const csv = 'df_server_datetime,t\n2024-03-10 02:30:00,2024-11-03T01:30:00-05:00\n2024-11-03 01:30:00.000001,\n';
+    const { result } = scan(csv, { timezone: 'America/New_York' });
+    expect(columnOf(result, 'df_server_datetime')).toMatchObject({
+      misfits: 1,
+      first: '2024-11-03T01:30:00.000001',
+      last: '2024-11-03T01:30:00.000001',
+    });
+    expect((columnOf(result, 'df_server_datetime')?.evidence ?? 0) & DATETIME_GAP).toBe(DATETIME_GAP);
+    expect(columnOf(result, 't')).toMatchObject({ type: 'datetime', first: '2024-11-03T01:30:00.000' });
+    expect(columnOf(scan(csv).result, 't')).toMatchObject({ type: 'string' });
+  });
+
+  it('says when detail log ids repeat or are missing', () => {
+    const csv = (...ids: string[]) => `a,df_event_detail_log_id\n${ids.map((id) => `x,${id}\n`).join('')}`;
+    expect(scan(csv('1', '2', '3')).result.keysNeedWork).toBe(false);
+    expect(scan(csv()).result.keysNeedWork).toBe(false);
+    expect(scan(csv('1', '2', '1')).result.keysNeedWork).toBe(true);
+    expect(scan(csv('1', '', '3')).result.keysNeedWork).toBe(true);
+    expect(scan(csv('1', '"1"')).result.keysNeedWork).toBe(true);
+    expect(scan('a,b\n1,2\n').result.keysNeedWork).toBe(true);
+  });
+
+  it('collects event names, from whichever column has them', () => {
+    const names = ['df_purchase', 'df_view_cart', 'df_view_list', '', '구매', '"a ""b"""', 'df_view_cart'];
+    for (const column of ['event_name', 'df_event_name']) {
+      const { result } = scan(`${column},x\n${names.map((name) => `${name},1\n`).join('')}`);
+      expect(result.eventNames).toEqual(['a "b"', 'df_purchase', 'df_view_cart', 'df_view_list', '구매']);
+    }
+    const many = Array.from({ length: 1500 }, (_, i) => `e${i}\n`).join('');
+    expect(scan(`event_name\n${many}`).result.eventNames).toHaveLength(1000);
+  });
+
+  it('leaves out the rows of people who stay forgotten, wherever they would count', () => {
+    const asked: string[] = [];
+    const dropRow = (bytes: Uint8Array, start: number, end: number) => {
+      asked.push(new TextDecoder().decode(bytes.subarray(start, end)));
+      return asked.at(-1) === 'a "b"';
+    };
+    const csv =
+      'df_event_detail_log_id,df_unified_id,n\n1,u1,5\n1,"a ""b""",long secret text here\n2,,6\n3,"a ""b""",\n4,u2,7\n';
+    const { result, written } = scan(csv, { dropRow });
+    expect(written.toString()).toBe('df_event_detail_log_id,df_unified_id,n\n1,u1,5\n2,,6\n4,u2,7\n');
+    expect(asked).toEqual(['u1', 'a "b"', 'a "b"', 'u2']);
+    expect(result).toMatchObject({ rows: 3, suppressed: 2, keysNeedWork: false, outLength: written.length });
+    expect(columnOf(result, 'n')).toMatchObject({ type: 'long', filled: 3 });
+    expect(result.longestRow).toBe(Buffer.byteLength('df_event_detail_log_id,df_unified_id,n\n'));
+  });
+
+  it('knows the header as soon as its line has come', () => {
+    const scanner = new Scanner({ requireSystem: false });
+    scanner.push(Buffer.from('a,b'));
+    expect(scanner.header).toBeUndefined();
+    scanner.push(Buffer.from(',c\n1,'));
+    expect(scanner.header).toEqual(['a', 'b', 'c']);
+    expect(scanner.rows).toBe(0);
+  });
+
+  it('refuses a header without the columns that every export has, and names them', () => {
+    const error = failure(() => scan('a,df_unified_id\n', { requireSystem: true }));
+    expect(error.reason).toBe('missing_columns');
+    expect(error.message).toContain('df_server_datetime');
+    expect(error.message).not.toContain('df_unified_id,');
+    expect(scan(`${SYSTEM}\n`, { requireSystem: true }).result.rows).toBe(0);
+  });
+
+  it('bounds a row, whole or not, in bytes', () => {
+    const row = (length: number) => `${'x'.repeat(length - 1)}\n`;
+    expect(scan(`a\n${row(100)}`, { maxRowBytes: 100 }).result.longestRow).toBe(100);
+    const whole = failure(() => scan(`a\n${row(101)}y\n`, { maxRowBytes: 100 }));
+    expect(whole).toMatchObject({ reason: 'row_too_long', where: { row: 2, byte: 2 } });
+    const open = new Scanner({ requireSystem: false, maxRowBytes: 100 });
+    open.push(Buffer.from('a\n"'));
+    const endless = failure(() => {
+      for (let i = 0; i < 1000; i++) open.push(Buffer.alloc(1024, 0x78));
+    });
+    expect(endless).toMatchObject({ reason: 'row_too_long', where: { row: 2, byte: 2 } });
+  });
+
+  it('says in its failures what was expected, never what a cell held', () => {
+    const error = failure(() => scan('a,b\nsecret,"sec"ret\n'));
+    expect(error.message).toBe(
+      'Row 2 of the export (byte 16) has text after a closing quote: expected a comma or a line end after the closing ' +
+        'quote, found text; nothing of it was used, try again later.',
+    );
+    expect(JSON.stringify([error.message, error.internal, error.where])).not.toContain('sec');
+  });
+
+  it('answers alike for blocks of its own size and a body of megabytes cut at random', () => {
+    const rows = Array.from({ length: 40_000 }, (_, i) =>
+      i % 7 === 0 ? `${i},"한글 ""${i}""\r\nline",\xe9${i}\r\n` : `${i},plain\rcr,2026.1.${(i % 28) + 1} 3:04\n`,
+    );
+    const body = Buffer.from(`a,b,c\r\n${rows.join('')}`, 'utf8');
+    body[body.indexOf('plain', body.length >> 1)] = 0xff;
+    const cuts = [];
+    for (let at = 1, step = 1; at < body.length; at += step, step = (step * 7919) % 70_001) cuts.push(at);
+    const whole = scanIn(new Scanner({ requireSystem: false, blockBytes: 1 << 26 }), body);
+    const cut = scanIn(new Scanner({ requireSystem: false }), body, cuts);
+    expect(cut.written.equals(whole.written)).toBe(true);
+    expect({ ...cut.result, tail: [] }).toEqual({ ...whole.result, tail: [] });
+    expect(whole.result).toMatchObject({ rows: 40_000, invalidUtf8: { cells: 1 } });
+  });
+
+  it('takes 5,000 columns, mostly empty, in its stride', () => {
+    const names = Array.from({ length: 5000 }, (_, i) => `c${i}`);
+    const rows = Array.from({ length: 300 }, (_, i) => `${','.repeat(i)}7${','.repeat(4999 - i)}\n`);
+    const { result } = scan(`${names.join(',')}\n${rows.join('')}`);
+    expect(result.columns.filter((column) => column.type === 'long')).toHaveLength(300);
+    expect(result.columns.filter((column) => column.type === undefined)).toHaveLength(4700);
+  });
+});

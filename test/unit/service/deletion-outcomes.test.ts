@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import { DELETION_OUTCOMES, deletionFacts, deletionRowFor } from '../../../src/service/deletion-outcomes.ts';
+
+const OK = { status: true, code: '20000', message: 'OK', data: true };
+const failure = (code: unknown, more: object = {}) => ({ status: false, code, message: 'x', data: null, ...more });
+const judged = (status: number, body: unknown) => {
+  const facts = deletionFacts(status, typeof body === 'string' ? body : JSON.stringify(body), 'api.example');
+  return deletionRowFor(facts).kind;
+};
+
+describe('the outcome of a deletion', () => {
+  it('is done under any HTTP status where all four fields say so', () => {
+    for (const status of [200, 201, 204, 400, 401, 429, 500, 503]) expect(judged(status, OK)).toBe('done');
+    expect(judged(200, { ...OK, extra: 1 })).toBe('done');
+  });
+
+  it.each([
+    ['status', false],
+    ['status', 'true'],
+    ['status', undefined],
+    ['code', 20000],
+    ['code', '20001'],
+    ['code', undefined],
+    ['message', 'Ok'],
+    ['message', undefined],
+    ['data', false],
+    ['data', 'true'],
+    ['data', null],
+    ['data', undefined],
+  ])('is not done where %s is %j', (key, value) => {
+    for (const status of [200, 201, 500]) {
+      const kind = judged(status, { ...OK, [key]: value });
+      expect(['undecided', 'retry']).toContain(kind);
+    }
+  });
+
+  const rows: [number, unknown, string][] = [
+    [200, failure('40000'), 'rejected'],
+    [200, failure('40001'), 'rejected'],
+    [400, failure('40001'), 'rejected'],
+    [200, failure(40001), 'rejected'],
+    [200, failure('40000', { status: true }), 'undecided'],
+    [429, failure('40000'), 'wait'],
+    [500, failure('40000'), 'retry'],
+    [200, failure('40101'), 'stop'],
+    [401, failure('40101'), 'stop'],
+    [200, failure('40201'), 'stop'],
+    [200, failure('40401'), 'wait'],
+    [429, failure('40401'), 'wait'],
+    [429, '<html>', 'wait'],
+    [200, failure('40402'), 'undecided'],
+    [404, failure('40402'), 'undecided'],
+    [404, failure('40403'), 'undecided'],
+    [200, failure('50000'), 'retry'],
+    [500, failure('50000'), 'retry'],
+    [200, failure('49999'), 'undecided'],
+    [200, failure('somebody@example.com'), 'undecided'],
+    [200, '<html>', 'retry'],
+    [200, '', 'retry'],
+    [200, 'true', 'retry'],
+    [200, '[]', 'retry'],
+    [204, '', 'retry'],
+    [301, '', 'stop'],
+    [308, '', 'stop'],
+    [400, '<html>', 'undecided'],
+    [401, '', 'stop'],
+    [403, '<html>', 'stop'],
+    [404, '<html>', 'stop'],
+    [405, '', 'stop'],
+    [407, '', 'stop'],
+    [408, '', 'retry'],
+    [409, '', 'retry'],
+    [413, '', 'undecided'],
+    [425, '', 'retry'],
+    [500, '', 'retry'],
+    [502, '<html>', 'retry'],
+    [503, '<html>', 'retry'],
+    [600, '', 'undecided'],
+  ];
+  it.each(rows)('%i %j is %s', (status, body, kind) => {
+    expect(judged(status, body)).toBe(kind);
+  });
+
+  it('has a sentence everywhere that repeats nothing of the body', () => {
+    for (const [status, body] of rows) {
+      const facts = deletionFacts(status, JSON.stringify(body), 'api.example');
+      const said = deletionRowFor(facts).say(facts);
+      expect(said).toMatch(/[.?]$/);
+      expect(said).not.toContain('somebody');
+      expect(facts.code ?? '').not.toContain('somebody');
+    }
+  });
+
+  it('stands or falls by the four fields for every row', () => {
+    expect(DELETION_OUTCOMES.filter(({ kind }) => kind === 'done')).toHaveLength(1);
+  });
+});

@@ -1,0 +1,132 @@
+import { describe, expect, it } from 'vitest';
+import { type AnswerFacts, EXPORT_OUTCOMES } from '../../../src/service/export-outcomes.ts';
+import { contentOf, originOf, reasonIn, rowFor } from '../../../src/service/judge.ts';
+
+const facts = (status: number, reason?: string, content: AnswerFacts['content'] = 'json'): AnswerFacts => ({
+  status,
+  content,
+  reason,
+  host: 'api.example',
+  location: undefined,
+});
+
+describe('the outcome of an export', () => {
+  const rows: [number, string | undefined, AnswerFacts['content'], string, string | undefined][] = [
+    [200, 'client_connection_closed', 'json', 'retry', undefined],
+    [200, 'exceed_date_range_limit', 'json', 'gone', undefined],
+    [200, 'unauthorized_token', 'json', 'config', undefined],
+    [200, 'invalid_parameter', 'json', 'invalid', undefined],
+    [200, 'too_many_api_requests', 'json', 'wait', undefined],
+    [200, 'query_error', 'json', 'retry_or_split', undefined],
+    [200, 'something_new', 'json', 'retry', 'json_200'],
+    [200, undefined, 'html', 'retry', 'html_200'],
+    [204, undefined, 'empty', 'retry', 'odd_status'],
+    [302, undefined, 'empty', 'config', 'redirect'],
+    [304, undefined, 'empty', 'config', 'redirect'],
+    [400, 'invalid_parameter', 'json', 'invalid', undefined],
+    [400, 'exceed_date_range_limit', 'json', 'gone', undefined],
+    [400, undefined, 'html', 'invalid', 'bad_request'],
+    [400, 'unauthorized_token', 'json', 'config', undefined],
+    [401, 'unauthorized_token', 'json', 'config', undefined],
+    [401, undefined, 'html', 'config', 'unauthorized'],
+    [403, undefined, 'html', 'config', 'forbidden'],
+    [404, undefined, 'html', 'config', 'not_here'],
+    [405, undefined, 'empty', 'config', 'not_here'],
+    [407, undefined, 'empty', 'config', 'proxy'],
+    [408, undefined, 'empty', 'retry', 'timeout'],
+    [409, undefined, 'empty', 'retry', 'busy'],
+    [413, undefined, 'html', 'retry_or_split', 'too_large'],
+    [418, undefined, 'html', 'config', 'refused_request'],
+    [422, undefined, 'json', 'invalid', 'bad_request'],
+    [425, undefined, 'empty', 'retry', 'busy'],
+    [429, 'too_many_api_requests', 'json', 'wait', 'too_many_api_requests'],
+    [429, 'unauthorized_token', 'html', 'wait', 'too_many_api_requests'],
+    [500, 'unknown_error', 'json', 'retry_or_split', undefined],
+    [500, 'exceed_date_range_limit', 'json', 'retry_or_split', undefined],
+    [500, undefined, 'html', 'retry_or_split', undefined],
+    [502, undefined, 'html', 'retry', 'unavailable'],
+    [503, undefined, 'html', 'retry', 'unavailable'],
+    [504, undefined, 'html', 'retry_or_split', 'gateway_timeout'],
+    [524, undefined, 'html', 'retry_or_split', 'gateway_timeout'],
+    [599, undefined, 'empty', 'retry', 'unavailable'],
+    [799, undefined, 'empty', 'retry', 'odd_status'],
+  ];
+  it.each(rows)('%i %s %s is %s', (status, reason, content, kind, code) => {
+    const row = rowFor(EXPORT_OUTCOMES, facts(status, reason, content));
+    expect({ kind: row.kind, code: row.code }).toEqual({ kind, code });
+  });
+
+  it('has a row, and a sentence that names the host, for every status', () => {
+    for (let status = 100; status < 1_000; status++) {
+      for (const content of ['empty', 'json', 'html', 'other'] as const) {
+        const at = facts(status, undefined, content);
+        expect(rowFor(EXPORT_OUTCOMES, at).say(at)).toMatch(status === 407 ? /proxy/ : /api\.example/);
+      }
+    }
+  });
+
+  it('uses every row', () => {
+    const used = new Set<unknown>();
+    const reasons = [undefined, ...EXPORT_OUTCOMES.flatMap(({ reason }) => reason ?? [])];
+    for (let status = 100; status < 601; status++) {
+      for (const reason of reasons) {
+        for (const content of ['json', 'html'] as const)
+          used.add(rowFor(EXPORT_OUTCOMES, facts(status, reason, content)));
+      }
+    }
+    expect(EXPORT_OUTCOMES.filter((row) => !used.has(row)).map(({ status, code }) => [status, code])).toEqual([]);
+  });
+
+  it('says what a wrong token may be, and never gives a clause a full stop', () => {
+    expect(rowFor(EXPORT_OUTCOMES, facts(401)).say(facts(401))).toMatch(/reissued .* replaces the old one/);
+    for (const { kind, say } of EXPORT_OUTCOMES) {
+      if (kind === 'retry' || kind === 'retry_or_split') expect(say(facts(500))).not.toMatch(/\.$/);
+      else expect(say(facts(400))).toMatch(/[.?]$/);
+    }
+  });
+});
+
+describe('the first bytes', () => {
+  const rows: [string, boolean, string | undefined][] = [
+    ['', true, 'empty'],
+    ['', false, undefined],
+    ['df_', false, 'other'],
+    ['\uFEFFdf_', false, 'other'],
+    ['\uFEFF{"a"', true, 'json'],
+    [' \r\n\t[1', true, 'json'],
+    ['\n\n<html', true, 'html'],
+    ['   ', false, undefined],
+    ['   ', true, 'other'],
+  ];
+  it.each(rows)('%j (all: %s)', (text, isAll, content) => {
+    expect(contentOf(Buffer.from(text), isAll)).toBe(content);
+  });
+  it('half a BOM says nothing yet', () => {
+    expect(contentOf(Buffer.from([0xef, 0xbb]), false)).toBeUndefined();
+  });
+});
+
+describe('the reason in a failure', () => {
+  const rows: [string, string | undefined][] = [
+    ['{"result":"fail","message":"query_error"}', 'query_error'],
+    ['\uFEFF{"message":"QUERY_ERROR"}', 'query_error'],
+    ['{"error":"unauthorized"}', 'unauthorized'],
+    ['[{"code":"invalid_parameter"}]', 'invalid_parameter'],
+    ['{"message":"Row 17 of user kim@example.com"}', undefined],
+    ['{"message":"token_secret_x"}', undefined],
+    [`{"message":"${'a'.repeat(61)}"}`, undefined],
+    ['{"message":5}', undefined],
+    ['{"message"', undefined],
+    ['null', undefined],
+  ];
+  it.each(rows)('%s', (text, reason) => {
+    expect(reasonIn(text, 'secret')).toBe(reason);
+  });
+});
+
+it('of a redirect only the origin is shown', () => {
+  expect(originOf('https://login.example/?t=1', 'https://api.example/x')).toBe('https://login.example');
+  expect(originOf('/login', 'https://api.example/x')).toBe('https://api.example');
+  expect(originOf('mailto:someone', 'https://api.example')).toBe('mailto:');
+  expect(originOf(undefined, 'https://api.example')).toBeUndefined();
+});

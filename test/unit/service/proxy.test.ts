@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest';
+import { isExempt, proxyFor } from '../../../src/service/proxy.ts';
+
+const env = (values: Record<string, string>) => (name: string) => values[name];
+const PROXY = 'http://proxy.example:3128';
+
+describe('the proxy for an address', () => {
+  it.each([
+    ['https://api.example', { HTTPS_PROXY: PROXY }, `${PROXY}/`],
+    ['https://api.example', { https_proxy: PROXY, HTTPS_PROXY: 'http://other' }, `${PROXY}/`],
+    ['https://api.example', { HTTPS_PROXY: 'proxy.example:3128' }, `${PROXY}/`],
+    ['https://api.example', { HTTPS_PROXY: PROXY, NO_PROXY: 'example' }, undefined],
+    ['https://api.example', { HTTPS_PROXY: PROXY, no_proxy: '*' }, undefined],
+    ['https://api.example', { HTTP_PROXY: PROXY }, undefined],
+    ['https://api.example', {}, undefined],
+    ['http://127.0.0.1:8080', { HTTP_PROXY: PROXY, HTTPS_PROXY: PROXY }, undefined],
+    ['https://localhost', { HTTPS_PROXY: PROXY }, undefined],
+    ['https://[::1]:8443', { HTTPS_PROXY: PROXY }, undefined],
+  ] as [string, Record<string, string>, string | undefined][])('%s with %j', (url, values, proxy) => {
+    expect(proxyFor(url, env(values))?.href).toBe(proxy);
+  });
+
+  it.each(['socks5://proxy:1080', 'http://', 'http://a b'])('%s cannot be used, and is not repeated', (text) => {
+    expect(() => proxyFor('https://api.example', env({ HTTPS_PROXY: text }))).toThrow(
+      /^HTTPS_PROXY is not the address/,
+    );
+  });
+});
+
+it.each([
+  ['api.example', true],
+  ['.example', true],
+  ['*.example', true],
+  ['xample', false],
+  ['api.example:443', true],
+  ['api.example:8443', false],
+  ['other, API.EXAMPLE', true],
+  ['', false],
+])('NO_PROXY %j', (list, exempt) => {
+  expect(isExempt(new URL('https://api.example/x'), list)).toBe(exempt);
+});

@@ -1,0 +1,217 @@
+import { describe, expect, it } from 'vitest';
+import type { Head } from '../../../src/service/gate.ts';
+import { afterHead, budgetOf, concurrencyOf, decide, refusedUntil } from '../../../src/service/quota-rules.ts';
+import { EMPTY_STATE, HOUR_MS, pruned, type QuotaState, type Slot } from '../../../src/service/quota-state.ts';
+
+const NOW = Date.UTC(2026, 0, 20, 3);
+const LIMITS = { maxConcurrentExports: 5, exportsPerHour: 100 };
+const MINUTE = 60_000;
+const now = { limits: LIMITS, now: NOW, random: () => 0 };
+
+const slot = (n: number, more: Partial<Slot> = {}): Slot => ({
+  n,
+  pid: 1,
+  host: 'h',
+  run: 'r',
+  lease: NOW + HOUR_MS,
+  heard: true,
+  ...more,
+});
+const sent = (count: number, at = NOW - MINUTE) => Array.from({ length: count }, (_, i) => ({ n: i + 1, at }));
+const state = (more: Partial<QuotaState>): QuotaState => ({
+  ...EMPTY_STATE,
+  next: (more.sent?.length ?? 0) + 1,
+  muteAt: NOW - MINUTE,
+  ...more,
+});
+const word = (remaining: number, resetAt: number | undefined, more = {}) => {
+  const rest = { remaining, at: NOW - MINUTE, by: 1, upTo: 1_000, unheard: 0, ...more };
+  return resetAt === undefined ? rest : { ...rest, resetAt };
+};
+const head = (status: number, remaining?: number, resetAt?: number, retryAt?: number): Head => ({
+  status,
+  limited: status === 429,
+  limits: { remaining, resetAt, retryAt },
+});
+
+describe('whether an export may be sent', () => {
+  const rows: [string, QuotaState, unknown][] = [
+    ['nothing sent, nothing known: the first goes', EMPTY_STATE, { kind: 'go' }],
+    [
+      'nothing known while the first has no answer yet: the others wait for it',
+      { ...EMPTY_STATE, sent: sent(1), next: 2, slots: [slot(1, { heard: false })] },
+      { kind: 'news' },
+    ],
+    ['a service without limit headers: by our own count', state({ sent: sent(99), slots: [slot(99)] }), { kind: 'go' }],
+    ['our own hundred in an hour', state({ sent: sent(100) }), { kind: 'until', at: NOW - MINUTE + HOUR_MS + 1 }],
+    ['five at once', state({ sent: sent(5), slots: sent(5).map(({ n }) => slot(n)) }), { kind: 'news' }],
+    [
+      'a place that is about to be free is not yet',
+      state({ sent: sent(5), slots: sent(5).map(({ n }) => slot(n, n === 1 ? { freeAt: NOW + 20 } : {})) }),
+      { kind: 'news' },
+    ],
+    [
+      'the service knows of more left than we: it wins',
+      state({ sent: sent(100), word: word(40, NOW + MINUTE) }),
+      { kind: 'go' },
+    ],
+    [
+      'the service knows of none left: until its reset',
+      state({ sent: sent(3), word: word(0, NOW + 20 * MINUTE) }),
+      { kind: 'until', at: NOW + 20 * MINUTE + 1_000 },
+    ],
+    [
+      'what was sent since its word is taken off',
+      state({ sent: sent(12), word: word(2, NOW + MINUTE, { upTo: 10 }) }),
+      { kind: 'until', at: NOW + MINUTE + 1_000 },
+    ],
+    [
+      'what was under way at its word is taken off, and asked about first',
+      state({
+        sent: sent(4),
+        word: word(2, NOW + MINUTE, { upTo: 4, unheard: 2 }),
+        slots: [slot(4, { heard: false })],
+      }),
+      { kind: 'news' },
+    ],
+    [
+      'a refusal holds everybody back',
+      state({ blocked: { at: NOW, until: NOW + MINUTE } }),
+      { kind: 'until', at: NOW + MINUTE },
+    ],
+    ['until it is over', state({ blocked: { at: NOW - MINUTE, until: NOW } }), { kind: 'go' }],
+    [
+      'behind a reset one asks for all, whatever we counted',
+      state({ sent: sent(100, NOW - 2 * MINUTE), word: word(0, NOW - MINUTE) }),
+      { kind: 'go' },
+    ],
+    [
+      'behind a reset the second waits for the answer to the first',
+      {
+        ...EMPTY_STATE,
+        sent: [...sent(9), { n: 10, at: NOW }],
+        word: word(0, NOW - MINUTE, { upTo: 9 }),
+        slots: [slot(10, { heard: false })],
+      },
+      { kind: 'news' },
+    ],
+    [
+      'three at once after refusals',
+      state({ slots: [slot(1), slot(2), slot(3)], lowered: { to: 3, at: NOW, times: 1 } }),
+      { kind: 'news' },
+    ],
+  ];
+  it.each(rows)('%s', (_name, given, decision) => {
+    expect(decide(given, LIMITS, NOW)).toMatchObject(decision as object);
+  });
+
+  it('a word without a reset holds for an hour', () => {
+    const told = state({ sent: sent(100), word: word(3, undefined) });
+    expect(budgetOf(told, LIMITS, NOW)).toMatchObject({ left: 3, known: true });
+    expect(budgetOf({ ...told, sent: [] }, LIMITS, NOW + HOUR_MS)).toMatchObject({ left: 100 });
+  });
+});
+
+describe('what an answer changes', () => {
+  const running = (count: number) =>
+    state({ sent: sent(count), slots: sent(count).map(({ n }) => slot(n, { heard: n !== 1 })) });
+
+  it('a success takes the service’s word, with those in mind that it may not know of', () => {
+    const before = state({ sent: sent(4), slots: [slot(3, { heard: false }), slot(4, { heard: false })] });
+    const after = afterHead(before, 3, head(200, 50, NOW + MINUTE), now);
+    expect(after.word).toEqual({ remaining: 50, resetAt: NOW + MINUTE, at: NOW, by: 3, upTo: 4, unheard: 1 });
+    expect(after.slots[0].heard).toBe(true);
+  });
+
+  it('an older answer that comes late does not raise what is left', () => {
+    const before = state({ sent: sent(4), word: word(40, NOW + MINUTE, { by: 4, upTo: 4, unheard: 2 }) });
+    expect(budgetOf(before, LIMITS, NOW).left).toBe(38);
+    expect(budgetOf(afterHead(before, 2, head(200, 42, NOW + MINUTE), now), LIMITS, NOW).left).toBe(39);
+    expect(afterHead(before, 2, head(200, 42, NOW + MINUTE), now).word?.remaining).toBe(40);
+    expect(afterHead(before, 2, head(200, 12, NOW + MINUTE), now).word?.remaining).toBe(12);
+    expect(afterHead(before, 5, head(200, 99, NOW + MINUTE), now).word?.remaining).toBe(99);
+  });
+
+  it('none left and no reset: an hour behind our oldest', () => {
+    const after = afterHead(running(3), 1, head(200, 0), now);
+    expect(decide({ ...after, slots: [] }, LIMITS, NOW)).toMatchObject({ at: NOW - MINUTE + HOUR_MS + 1_000 });
+  });
+
+  it('a 503 without headers is no word', () => {
+    const before: QuotaState = { ...EMPTY_STATE, sent: sent(1), next: 2 };
+    expect(afterHead(before, 1, head(503), now)).toEqual(before);
+  });
+
+  it('refused while others run: fewer at once, and nobody is stopped till the reset (S9)', () => {
+    for (const remaining of [57, 0, undefined]) {
+      const after = afterHead(running(5), 1, head(429, remaining, NOW + 30 * MINUTE), now);
+      expect(concurrencyOf(after, LIMITS, NOW)).toBe(4);
+      expect(after.blocked?.until).toBe(NOW + 1_000);
+      expect(after.word?.remaining ?? 0).toBe(remaining ?? 0);
+      const oneEnded = { ...after, slots: after.slots.slice(2) };
+      expect(decide(oneEnded, LIMITS, NOW + 2_000)).toEqual({ kind: 'go' });
+    }
+  });
+
+  it('refused again and again goes down to one at a time', () => {
+    let at = running(5);
+    for (let left = 5; left > 1; left--) {
+      at = afterHead(at, left, head(429, 9, NOW + MINUTE), now);
+      at = { ...at, slots: at.slots.filter(({ n }) => n !== left) };
+    }
+    expect(concurrencyOf(at, LIMITS, NOW)).toBe(1);
+  });
+
+  it('refused alone with some left: asked again after short pauses, and only then the hourly limit', () => {
+    let at = running(1);
+    const waits: number[] = [];
+    for (let i = 0; i < 4; i++) {
+      at = afterHead(at, 1, head(429, 9, NOW + 30 * MINUTE), now);
+      waits.push((at.blocked?.until ?? 0) - NOW);
+    }
+    expect(waits).toEqual([2_000, 4_000, 8_000, 30 * MINUTE + 1_000]);
+  });
+
+  it('refused alone with none left: everybody waits for the reset, and the first asks alone', () => {
+    const after = afterHead(running(1), 1, head(429, 0, NOW + 30 * MINUTE), now);
+    expect(decide({ ...after, slots: [] }, LIMITS, NOW)).toMatchObject({
+      kind: 'until',
+      at: NOW + 30 * MINUTE + 1_000,
+    });
+    expect(
+      decide(
+        pruned({ ...after, slots: [] }, NOW + 31 * MINUTE, () => true),
+        LIMITS,
+        NOW + 31 * MINUTE,
+      ),
+    ).toEqual({
+      kind: 'go',
+    });
+  });
+
+  it('refused without a reset: longer and longer, never blindly', () => {
+    let at = running(1);
+    const waits: number[] = [];
+    for (let i = 0; i < 7; i++) {
+      at = afterHead(at, 1, head(429, undefined, undefined), now);
+      waits.push(((at.blocked?.until ?? 0) - NOW) / MINUTE);
+    }
+    expect(waits).toEqual([1, 2, 4, 8, 15, 15, 15]);
+    expect(afterHead(at, 1, head(200, 50, NOW + MINUTE), now).refusals).toBe(0);
+  });
+
+  it('the later of reset and Retry-After, and jitter only where neither is told', () => {
+    const limits = { remaining: 0, resetAt: NOW + 5 * MINUTE, retryAt: NOW + 9 * MINUTE };
+    expect(refusedUntil(limits, 0, NOW, () => 1)).toBe(NOW + 9 * MINUTE + 1_000);
+    expect(refusedUntil({ ...limits, resetAt: undefined, retryAt: undefined }, 0, NOW, () => 1)).toBe(
+      NOW + 1.25 * MINUTE,
+    );
+  });
+
+  it('fewer at once becomes more again, later each time it was wrong', () => {
+    const lowered = (times: number) => state({ lowered: { to: 1, at: NOW, times } });
+    const within = (minutes: number, times: number) => concurrencyOf(lowered(times), LIMITS, NOW + minutes * MINUTE);
+    expect([0, 14, 15, 30, 600].map((minutes) => within(minutes, 1))).toEqual([1, 1, 2, 3, 5]);
+    expect([15, 30, 60].map((minutes) => within(minutes, 2))).toEqual([1, 2, 3]);
+  });
+});

@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest';
+import { forecastOf } from '../../../src/service/quota-rules.ts';
+import {
+  EMPTY_STATE,
+  HOUR_MS,
+  parseState,
+  pruned,
+  type QuotaState,
+  type Slot,
+} from '../../../src/service/quota-state.ts';
+
+const NOW = Date.UTC(2026, 0, 20, 3);
+const LIMITS = { maxConcurrentExports: 5, exportsPerHour: 100 };
+const MINUTE = 60_000;
+
+const slot = (n: number, more: Partial<Slot> = {}): Slot => ({
+  n,
+  pid: 1,
+  host: 'h',
+  run: 'r',
+  lease: NOW + HOUR_MS,
+  heard: true,
+  ...more,
+});
+const sent = (count: number, at = NOW - MINUTE) => Array.from({ length: count }, (_, i) => ({ n: i + 1, at }));
+const state = (more: Partial<QuotaState>): QuotaState => ({
+  ...EMPTY_STATE,
+  next: (more.sent?.length ?? 0) + 1,
+  muteAt: NOW - MINUTE,
+  ...more,
+});
+const word = (remaining: number, resetAt: number | undefined, more = {}) => {
+  const rest = { remaining, at: NOW - MINUTE, by: 1, upTo: 1_000, unheard: 0, ...more };
+  return resetAt === undefined ? rest : { ...rest, resetAt };
+};
+
+describe('the forecast', () => {
+  it.each([
+    [EMPTY_STATE, 3, 3, NOW],
+    [EMPTY_STATE, 30, 5, NOW],
+    [state({ sent: sent(98) }), 3, 2, NOW - MINUTE + HOUR_MS + 1],
+    [state({ word: word(0, NOW + 20 * MINUTE) }), 3, 0, NOW + 20 * MINUTE + 1_000],
+    [state({ word: word(2, NOW + 20 * MINUTE) }), 202, 2, NOW + 20 * MINUTE + 1_000 + HOUR_MS],
+    [state({ blocked: { at: NOW, until: NOW + MINUTE } }), 3, 0, NOW + MINUTE],
+    [state({ slots: [slot(1), slot(2)] }), 9, 3, NOW],
+    [EMPTY_STATE, 0, 0, NOW],
+  ])('%#', (given, count, startableNow, earliestEnd) => {
+    expect(forecastOf(given, LIMITS, count, NOW)).toMatchObject({ startableNow, earliestEnd });
+  });
+});
+
+describe('the state', () => {
+  const held = () => true;
+  it('forgets what is over: an hour, dead processes, ended exports', () => {
+    const before = state({
+      sent: [
+        { n: 1, at: NOW - HOUR_MS },
+        { n: 2, at: NOW - HOUR_MS + 1 },
+      ],
+      slots: [slot(1), slot(2), slot(3, { freeAt: NOW }), slot(4, { freeAt: NOW + 1 })],
+      blocked: { at: NOW - 5, until: NOW },
+    });
+    const after = pruned(before, NOW, ({ n }) => n !== 1);
+    expect(after.sent.map(({ n }) => n)).toEqual([2]);
+    expect(after.slots.map(({ n }) => n)).toEqual([2, 4]);
+    expect(after.blocked).toBeUndefined();
+  });
+
+  it('survives a clock that was set back a day', () => {
+    const day = 24 * HOUR_MS;
+    const before = state({
+      sent: sent(100, NOW + day),
+      blocked: { at: NOW + day, until: NOW + day + MINUTE },
+      word: word(0, NOW + day + HOUR_MS, { at: NOW + day }),
+    });
+    const after = pruned(before, NOW, held);
+    expect(after.sent.every(({ at }) => at === NOW)).toBe(true);
+    expect(after.blocked).toEqual({ at: NOW, until: NOW + MINUTE });
+    expect(after.word).toBeUndefined();
+  });
+
+  it('is read back as written, and nothing else is', () => {
+    const whole = state({
+      sent: sent(2),
+      slots: [slot(1)],
+      word: word(3, NOW),
+      lowered: { to: 1, at: NOW, times: 1 },
+      blocked: { at: 1, until: 2 },
+    });
+    expect(parseState(JSON.stringify(whole))).toEqual(whole);
+    for (const text of [
+      '',
+      '{',
+      'null',
+      '[]',
+      '{"v":1}',
+      JSON.stringify({ ...whole, v: 2 }),
+      JSON.stringify({ ...whole, sent: [1] }),
+      JSON.stringify({ ...whole, word: {} }),
+      JSON.stringify({ ...whole, blocked: 5 }),
+      JSON.stringify({ ...whole, slots: {} }),
+      JSON.stringify({ ...whole, next: 'x' }),
+    ]) {
+      expect(parseState(text), text).toBeUndefined();
+    }
+  });
+});

@@ -1,0 +1,278 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Failure } from '../../../src/base/errors.ts';
+import type { ExportGate, Head, Place } from '../../../src/service/gate.ts';
+import { createExportQuota, type ExportQuotaOptions } from '../../../src/service/quota.ts';
+import { ManualClock, recorder, settle } from '../../support/service.ts';
+
+const HOUR = 3_600_000;
+let folder = '';
+let clock = new ManualClock();
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'quota-'));
+  clock = new ManualClock();
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const log = () => recorder();
+function gate(more: Partial<ExportQuotaOptions> = {}, heard = log()): ExportGate {
+  return createExportQuota({
+    baseUrl: 'https://api.example',
+    serviceId: 'svc-1',
+    maxConcurrentExports: 5,
+    exportsPerHour: 100,
+    clock,
+    random: () => 0,
+    logger: heard.logger,
+    ledgerDir: folder,
+    ...more,
+  });
+}
+const NEVER = new AbortController().signal;
+const ok = (remaining?: number, resetAt?: number): Head => ({
+  status: 200,
+  limited: false,
+  limits: { remaining, resetAt, retryAt: undefined },
+});
+const refused = (remaining?: number, resetAt?: number): Head => ({
+  ...ok(remaining, resetAt),
+  status: 429,
+  limited: true,
+});
+const ledgerFile = () => join(folder, readdirSync(folder).find((name) => name.endsWith('.json')) ?? 'none');
+
+/** Enters as many as get in, and says how many are left outside. */
+async function enterMany(quota: ExportGate, count: number, signal = NEVER) {
+  const inside: Place[] = [];
+  const failures: unknown[] = [];
+  const all = Array.from({ length: count }, () =>
+    quota.enter(signal).then(
+      (place) => inside.push(place),
+      (error: unknown) => failures.push(error),
+    ),
+  );
+  await settle(40);
+  return { inside, failures, all };
+}
+
+describe('the gate', () => {
+  it('lets the first in alone, and with its answer as many as may run at once', async () => {
+    const quota = gate();
+    const { inside, all } = await enterMany(quota, 7);
+    expect(inside).toHaveLength(1);
+    await inside[0].answered(ok(99, clock.now() + HOUR));
+    await settle(40);
+    expect(inside).toHaveLength(5);
+    for (const place of inside.splice(0)) await place.leave();
+    await settle(40);
+    clock.pass(60);
+    await settle(40);
+    expect(inside).toHaveLength(2);
+    await Promise.all(all);
+  });
+
+  it('lets the next in when one ended without any answer', async () => {
+    const quota = gate();
+    const { inside } = await enterMany(quota, 2);
+    await inside[0].leave();
+    await inside[0].leave();
+    await settle(40);
+    expect(inside).toHaveLength(2);
+  });
+
+  it('obeys what the service says is left, those under way in mind', async () => {
+    const quota = gate();
+    const { inside } = await enterMany(quota, 6);
+    await inside[0].answered(ok(2, clock.now() + HOUR));
+    await settle(40);
+    expect(inside).toHaveLength(3);
+    await inside[1].answered(ok(0, clock.now() + HOUR));
+    await inside[2].answered(ok(0, clock.now() + HOUR));
+    await settle(40);
+    expect(inside).toHaveLength(3);
+    await clock.passUntil(() => inside.length > 3, HOUR + 5_000, 60_000);
+    expect(inside).toHaveLength(4);
+  });
+
+  it('a refusal stops everybody until the reset, and tells of it before and after', async () => {
+    const heard = log();
+    const quota = gate({}, heard);
+    const waits: (number | undefined)[] = [];
+    quota.onWait((until) => waits.push(until));
+    const { inside } = await enterMany(quota, 2);
+    const resetAt = clock.now() + 20 * 60_000;
+    await inside[0].answered(refused(0, resetAt));
+    await inside[0].leave();
+    await settle(40);
+    expect(inside).toHaveLength(1);
+    expect(waits).toEqual([resetAt + 1_000]);
+    expect(heard.events.map(({ event }) => event)).toContain('quota.wait');
+    await clock.passUntil(() => inside.length > 1, 21 * 60_000, 30_000);
+    expect(inside).toHaveLength(2);
+    expect(clock.now()).toBeGreaterThan(resetAt);
+    expect(waits).toEqual([resetAt + 1_000, undefined]);
+  });
+
+  it('refuses a wait that is longer than allowed, naming it, and lets shorter ones be', async () => {
+    const quota = gate({ maxWaitMs: 10 * 60_000 });
+    const first = await quota.enter(NEVER);
+    await first.answered(refused(0, clock.now() + 20 * 60_000));
+    await first.leave();
+    const error = await quota.enter(NEVER).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(Failure);
+    expect(error).toMatchObject({ kind: 'transient', exitCode: 3, message: expect.stringContaining('20 min 1 s') });
+    clock.pass(15 * 60_000);
+    const { inside } = await enterMany(quota, 1);
+    await clock.passUntil(() => inside.length > 0, 6 * 60_000, 10_000);
+    expect(inside).toHaveLength(1);
+  });
+
+  it('an abort ends a wait in the queue, for a place and for the reset alike', async () => {
+    const quota = gate();
+    const controller = new AbortController();
+    const { inside, failures, all } = await enterMany(quota, 3, controller.signal);
+    controller.abort(new Error('enough'));
+    await Promise.all(all);
+    expect(inside).toHaveLength(1);
+    expect(failures.map(String)).toEqual(['Error: enough', 'Error: enough']);
+    await inside[0].leave();
+    const again = await quota.enter(NEVER);
+    await again.leave();
+  });
+
+  it('tells when the service takes fewer at once', async () => {
+    const heard = log();
+    const quota = gate({}, heard);
+    const { inside } = await enterMany(quota, 3);
+    await inside[0].answered(ok(50, clock.now() + HOUR));
+    await settle(40);
+    await inside[2].answered(refused(49, clock.now() + HOUR));
+    expect(heard.events).toContainEqual(expect.objectContaining({ level: 'warn', event: 'quota.crowded' }));
+  });
+});
+
+describe('the ledger', () => {
+  it('is shared: two runs together take no more than one may', async () => {
+    const [one, two] = [gate(), gate()];
+    const first = await one.enter(NEVER);
+    await first.answered(ok(99, clock.now() + HOUR));
+    const mine = await enterMany(one, 2);
+    const theirs = await enterMany(two, 5);
+    expect(mine.inside.length + theirs.inside.length).toBe(4);
+    await first.leave();
+    await clock.passUntil(() => theirs.inside.length > 2, 2_000, 100);
+    expect(theirs.inside).toHaveLength(3);
+  });
+
+  it('is for its owner alone, and no half of it is ever there', async () => {
+    const place = await gate().enter(NEVER);
+    expect(statSync(ledgerFile()).mode & 0o777).toBe(0o600);
+    expect(readdirSync(folder)).toHaveLength(1);
+    await place.leave();
+  });
+
+  it('counts an hour over runs: what one sent the next one knows', async () => {
+    const one = gate({ exportsPerHour: 2 });
+    for (let i = 0; i < 2; i++) {
+      const place = await one.enter(NEVER);
+      await place.answered(ok());
+      await place.leave();
+    }
+    const { inside } = await enterMany(gate({ exportsPerHour: 2 }), 1);
+    expect(inside).toHaveLength(0);
+    expect(gate({ exportsPerHour: 2 }).forecast(1)).toMatchObject({ startableNow: 0 });
+    await clock.passUntil(() => inside.length > 0, HOUR + 60_000, 60_000);
+    expect(inside).toHaveLength(1);
+  });
+
+  it.each([
+    ['a process that is no more', { pid: 2 ** 22 + 5, host: hostname(), lease: HOUR }],
+    ['a lease that was not renewed', { pid: process.pid, host: hostname(), lease: -1 }],
+    ['a lease of another machine that ran out', { pid: 1, host: 'elsewhere', lease: -1 }],
+  ])('frees the places of %s', async (_name, { lease, ...dead }) => {
+    const first = await gate().enter(NEVER);
+    await first.answered(ok(50, clock.now() + HOUR));
+    await first.leave();
+    clock.pass(100);
+    const ledger = JSON.parse(readFileSync(ledgerFile(), 'utf8'));
+    const slots = [1, 2, 3, 4, 5].map((n) => ({ n, run: 'x', heard: true, lease: clock.now() + lease, ...dead }));
+    writeFileSync(ledgerFile(), JSON.stringify({ ...ledger, slots }));
+    const { inside } = await enterMany(gate(), 5);
+    expect(inside).toHaveLength(5);
+  });
+
+  it('leaves the places of the living', async () => {
+    const first = await gate().enter(NEVER);
+    await first.answered(ok(50, clock.now() + HOUR));
+    const ledger = JSON.parse(readFileSync(ledgerFile(), 'utf8'));
+    const [mine] = ledger.slots;
+    const slots = [1, 2, 3, 4, 5].map((n) => ({ ...mine, n, run: 'x', pid: process.ppid }));
+    writeFileSync(ledgerFile(), JSON.stringify({ ...ledger, slots }));
+    const { inside } = await enterMany(gate(), 1);
+    expect(inside).toHaveLength(0);
+  });
+
+  it('renews its leases for as long as an export takes', async () => {
+    const place = await gate().enter(NEVER);
+    const leaseOf = () => JSON.parse(readFileSync(ledgerFile(), 'utf8')).slots[0].lease;
+    const before = leaseOf();
+    for (let i = 0; i < 10; i++) {
+      clock.pass(30_000);
+      await settle();
+    }
+    expect(leaseOf()).toBeGreaterThanOrEqual(before + 270_000);
+    await place.leave();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('that is damaged is started anew, with a warning', async () => {
+    await (await gate().enter(NEVER)).leave();
+    writeFileSync(ledgerFile(), '{"v":1,"sent":');
+    const heard = log();
+    const { inside } = await enterMany(gate({}, heard), 1);
+    expect(inside).toHaveLength(1);
+    expect(heard.events.map(({ event }) => event)).toEqual(['quota.ledger']);
+  });
+
+  it('that cannot be written leaves a run that counts alone, with a warning', async () => {
+    const file = join(folder, 'file');
+    writeFileSync(file, '');
+    const heard = log();
+    const quota = gate({ ledgerDir: join(file, 'below'), exportsPerHour: 1 }, heard);
+    const first = await quota.enter(NEVER);
+    await first.answered(ok());
+    await first.leave();
+    expect(heard.events.map(({ event }) => event)).toEqual(['quota.ledger']);
+    expect((await enterMany(quota, 1)).inside).toHaveLength(0);
+  });
+
+  it('takes over the lock of a process that is no more, and waits for one that lives', async () => {
+    await (await gate().enter(NEVER)).leave();
+    const lock = `${ledgerFile()}.lock`;
+    writeFileSync(lock, `${2 ** 22 + 5} ${hostname()} x`);
+    await (await gate().enter(NEVER)).leave();
+    writeFileSync(lock, `${process.ppid} ${hostname()} x`);
+    const { inside } = await enterMany(gate(), 1);
+    expect(inside).toHaveLength(0);
+    rmSync(lock);
+    await clock.passUntil(() => inside.length > 0, 1_000, 20);
+    expect(inside).toHaveLength(1);
+    expect(readdirSync(folder).filter((name) => name.includes('lock'))).toEqual([]);
+  });
+
+  it('is one for each service', async () => {
+    await (await gate().enter(NEVER)).leave();
+    await (await gate({ serviceId: 'svc-2' }).enter(NEVER)).leave();
+    expect(readdirSync(folder)).toHaveLength(2);
+  });
+
+  it('a place that is not waited for counts', async () => {
+    const quota = gate({ exportsPerHour: 1 });
+    const place = await quota.enterNow();
+    await place.answered(ok());
+    await place.leave();
+    expect(quota.forecast(1)).toMatchObject({ startableNow: 0 });
+  });
+});

@@ -1,0 +1,226 @@
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { FAULT_KINDS } from '../../../src/simulator/fault.ts';
+import type { Simulator } from '../../../src/simulator/index.ts';
+import { parseScenario } from '../../../src/simulator/index.ts';
+import {
+  dayBody,
+  deleteRequest,
+  exportRequest,
+  handClock,
+  NOW,
+  SERVICE_ID,
+  startTestSimulator,
+  TOKENS,
+} from '../../support/simulator.ts';
+
+const DAY = '2026-01-10';
+let sim: Simulator | undefined;
+afterEach(async () => sim?.close());
+
+async function status(simulator: Simulator, body: unknown = dayBody(DAY)): Promise<number> {
+  const answer = await exportRequest(simulator, body);
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
+describe('limits', () => {
+  it('a fixed window opens again all at once', async () => {
+    const clock = handClock();
+    sim = await startTestSimulator({ limits: { exports_per_hour: 2 } }, { clock });
+    expect(await status(sim)).toBe(200);
+    clock.advance(1_800_000);
+    expect([await status(sim), await status(sim)]).toEqual([200, 429]);
+    const refused = await exportRequest(sim, dayBody(DAY));
+    expect(refused.headers.get('x-ratelimit-remaining')).toBe('0');
+    expect(Number(refused.headers.get('x-ratelimit-reset'))).toBe(NOW + 3_600_000);
+    clock.advance(1_800_000);
+    expect([await status(sim), await status(sim), await status(sim)]).toEqual([200, 200, 429]);
+  });
+
+  it('a sliding window gives back one at a time', async () => {
+    const clock = handClock();
+    sim = await startTestSimulator({ limits: { exports_per_hour: 2, window: 'sliding' } }, { clock });
+    await status(sim);
+    clock.advance(1_800_000);
+    await status(sim);
+    clock.advance(1_800_000);
+    expect([await status(sim), await status(sim)]).toEqual([200, 429]);
+  });
+
+  it('five at once, and a slot comes back when its body is over', async () => {
+    sim = await startTestSimulator({ faults: [{ kind: 'stall', at_byte: 10, when: { nth: [1, 2, 3, 4, 5] } }] });
+    const open = await Promise.all(Array.from({ length: 5 }, () => exportRequest(sim as Simulator, dayBody(DAY))));
+    const sixth = await exportRequest(sim, dayBody(DAY));
+    expect(sixth.status).toBe(429);
+    expect(sixth.headers.get('x-ratelimit-remaining')).toBe('95');
+    sim.setScenario({ limits: { concurrent_remaining: 'zero' } });
+    expect((await exportRequest(sim, dayBody(DAY))).headers.get('x-ratelimit-remaining')).toBe('0');
+    await open[0].body?.cancel();
+    await expect.poll(() => status(sim as Simulator)).toBe(200);
+    for (const one of open.slice(1)) await one.body?.cancel();
+    expect(sim.requests()[0].outcome).toBe('fault:stall');
+  });
+
+  it('failed exports count, or not', async () => {
+    sim = await startTestSimulator({ limits: { exports_per_hour: 1 } });
+    expect([await status(sim, {}), await status(sim)]).toEqual([400, 429]);
+    await sim.close();
+    sim = await startTestSimulator({ limits: { exports_per_hour: 1, failed_exports_count: false } });
+    expect([await status(sim, {}), await status(sim)]).toEqual([400, 200]);
+  });
+
+  it.each([
+    ['ms', String(NOW + 3_600_000)],
+    ['s', String((NOW + 3_600_000) / 1_000)],
+    ['absent', null],
+    ['nonsense', 'soon'],
+    ['past', String(NOW - 60_000)],
+  ])('the reset is told as: %s', async (reset, want) => {
+    sim = await startTestSimulator({
+      limits: { reset, headers: 'X-Rate-Limit', retry_after: true, exports_per_hour: 1 },
+    });
+    const answer = await exportRequest(sim, dayBody(DAY));
+    expect(answer.headers.get('x-rate-limit-reset')).toBe(want);
+    expect(answer.headers.get('x-rate-limit-limit')).toBe('1H');
+    const refused = await exportRequest(sim, dayBody(DAY));
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '3600']);
+  });
+
+  it('deletions have a minute of their own', async () => {
+    const clock = handClock();
+    sim = await startTestSimulator({ limits: { deletions_per_minute: 2 } }, { clock });
+    const statuses: number[] = [];
+    for (let i = 0; i < 4; i++) statuses.push((await deleteRequest(sim, `id-${i}`)).status);
+    clock.advance(60_000);
+    statuses.push((await deleteRequest(sim, 'id-4')).status);
+    expect(statuses).toEqual([200, 200, 429, 429, 200]);
+    expect(sim.deletions().map((one) => one.deleted)).toEqual([1, 1, 0, 0, 1]);
+  });
+});
+
+describe('the server', () => {
+  it('is not found elsewhere, and takes POST alone', async () => {
+    sim = await startTestSimulator();
+    expect((await fetch(`${sim.url}/api/v1/export/other`, { method: 'POST' })).status).toBe(404);
+    expect((await fetch(`${sim.url}/api/v1/export/event`)).status).toBe(405);
+    expect(sim.requests().map((one) => one.outcome)).toEqual(['not_found', 'method_not_allowed']);
+  });
+
+  it('refuses to serve anywhere but on loopback', async () => {
+    await expect(startTestSimulator({}, { host: '0.0.0.0' })).rejects.toThrow('loopback only');
+  });
+
+  it('answers an unknown service by scenario, and no reissued token', async () => {
+    sim = await startTestSimulator();
+    const ask = () =>
+      fetch(`${(sim as Simulator).url}/api/v1/export/event?service_id=other`, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${TOKENS.export}`, 'Content-Type': 'application/json' },
+        body: JSON.stringify(dayBody(DAY)),
+      });
+    expect((await ask()).status).toBe(401);
+    sim.setScenario({ answers: { unknown_service: '400' } });
+    expect((await ask()).status).toBe(400);
+    sim.setScenario({ answers: { unknown_service: 'empty' } });
+    expect((await (await ask()).text()).trim().split('\n')).toHaveLength(1);
+    sim.setTokens({ export: 'another' });
+    expect(await status(sim)).toBe(401);
+  });
+
+  it('keeps what it saw, with its own clock in the Date header', async () => {
+    sim = await startTestSimulator({ answers: { date_skew_s: -7_200 } });
+    const answer = await exportRequest(sim, dayBody(DAY), { 'X-Test': 'yes' });
+    const bytes = (await answer.arrayBuffer()).byteLength;
+    expect(Date.parse(answer.headers.get('date') ?? '')).toBe(NOW - 7_200_000);
+    await expect.poll(() => sim?.requests()[0].done).toBe(true);
+    expect(sim.requests()[0]).toMatchObject({
+      number: 1,
+      operation: 'export',
+      method: 'POST',
+      path: '/api/v1/export/event',
+      query: { service_id: SERVICE_ID },
+      body: dayBody(DAY),
+      at: NOW,
+      status: 200,
+      outcome: 'ok',
+      bytes,
+    });
+    expect(sim.requests()[0].headers['x-test']).toBe('yes');
+  });
+
+  it('a large day is sent only as fast as it is read', async () => {
+    sim = await startTestSimulator({}, { rowsPerDay: 1_000_000 });
+    const answer = await exportRequest(sim, dayBody(DAY));
+    const reader = answer.body?.getReader();
+    await reader?.read();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(sim.requests()[0].bytes).toBeLessThan(16 * 1024 * 1024);
+    await reader?.cancel();
+    await expect.poll(() => sim?.requests()[0].outcome).toBe('closed');
+  });
+
+  it('serves prepared files as they are', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'simulator-'));
+    try {
+      await writeFile(join(folder, '2026-01-09.csv'), '"a\nb",c\n1,2\n');
+      await writeFile(join(folder, '2026-01-10.csv'), '"a\nb",c\n3,4');
+      sim = await startTestSimulator({}, { files: folder });
+      const text = async (from: string, to = from) => (await exportRequest(sim as Simulator, dayBody(from, to))).text();
+      expect(await text('2026-01-10')).toBe('"a\nb",c\n3,4');
+      expect(await text('2026-01-08', '2026-01-12')).toBe('"a\nb",c\n1,2\n3,4');
+      expect(await text('2026-01-12')).toMatch(/^df_api_version,.*event_name\n$/);
+      await sim.close();
+      sim = await startTestSimulator({}, { files: new Map([[DAY, join(folder, '2026-01-09.csv')]]) });
+      expect(await text(DAY)).toBe('"a\nb",c\n1,2\n');
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+});
+
+describe('a scenario', () => {
+  it('has a default for everything', () => {
+    expect(parseScenario({})).toEqual(parseScenario('{}'));
+    expect(parseScenario({}).days).toMatchObject({ to_date_inclusive: true, selects_on: 'server', history_days: 30 });
+  });
+
+  it('is refused with every problem named', () => {
+    const bad = {
+      dais: {},
+      days: { zone_hours: 'KST', future: 'maybe' },
+      faults: [{ kind: 'cut', at_bite: 1 }, { kind: 'boom' }],
+    };
+    const refused = () => parseScenario(bad);
+    for (const part of [
+      '"dais" is not known',
+      '"days.zone_hours" is "KST"',
+      '"empty", "error"',
+      '"faults[0].at_bite" is not known',
+      '"faults[1].kind" is "boom"',
+    ]) {
+      expect(refused).toThrow(part);
+    }
+    expect(() => parseScenario('{')).toThrow('not valid JSON');
+    expect(() => parseScenario('[]')).toThrow('not a JSON object');
+    expect(() => parseScenario({ columns: { own: [{ values: [] }] } })).toThrow('"columns.own[0].name" is missing');
+  });
+
+  it('changes by section', async () => {
+    sim = await startTestSimulator({ days: { zone_hours: 1 }, rows: { by_day: { [DAY]: 3 } } });
+    sim.setScenario({ days: { future: 'error' } });
+    expect(sim.scenario.days).toMatchObject({ zone_hours: 1, future: 'error' });
+    expect(sim.scenario.rows.by_day.get(DAY)).toBe(3);
+    expect(() => sim?.setScenario({ days: { futur: 'error' } })).toThrow('not known');
+  });
+});
+
+it('docs/simulator.md names every key of a scenario and every kind of fault', () => {
+  const page = readFileSync(new URL('../../../docs/simulator.md', import.meta.url), 'utf8');
+  const keys = Object.entries(parseScenario({})).flatMap(([section, part]) => [section, ...Object.keys(part)]);
+  expect([...keys, ...FAULT_KINDS].filter((key) => !page.includes(`\`${key}\``))).toEqual([]);
+  expect(keys.length).toBeGreaterThan(50);
+});

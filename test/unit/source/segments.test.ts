@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import { daysOf } from '../../../src/base/days.ts';
+import { emptyMemory } from '../../../src/extract/memory.ts';
+import { type PlanInput, planRun } from '../../../src/extract/plan.ts';
+import { segmentPlan, segmentsOf } from '../../../src/source/segments.ts';
+
+const settings = {
+  baseUrl: 'https://host',
+  serviceId: 's',
+  events: [],
+  eventsCondition: 'all',
+  properties: [],
+  propertiesCondition: 'all',
+  startDate: '2026-01-10',
+  endDate: undefined,
+  windowDays: 3,
+  lookbackDays: 1,
+  settleHours: 3,
+  toDateInclusive: 'auto',
+  historyDays: 30,
+  onGap: 'fail',
+} as const;
+const now = Date.UTC(2026, 0, 20, 3);
+const stream = (name: string, more: Partial<PlanInput> = {}) => ({
+  name,
+  plan: planRun({ settings, delivery: 'fresh', memory: emptyMemory, now, ...more }),
+});
+const at = (from_date: string, more = {}) => ({
+  memory: { ...emptyMemory, state: { version: 1, from_date, ...more } },
+});
+const told = (streams: Parameters<typeof segmentsOf<ReturnType<typeof stream>>>[0]) =>
+  segmentsOf(streams).map(({ days, streams: of }) => `${days[0]}..${days.at(-1)} ${of.map((s) => s.name).join('+')}`);
+
+describe('the days of several streams', () => {
+  it('are one segment when all want the same', () => {
+    expect(told([stream('a'), stream('b')])).toEqual(['2026-01-10..2026-01-20 a+b']);
+    expect(segmentsOf([])).toEqual([]);
+  });
+
+  it('are cut where one joins in or leaves', () => {
+    const settled = stream('settled', { delivery: 'settled' });
+    expect(told([stream('late', at('2026-01-16')), settled, stream('all')])).toEqual([
+      '2026-01-10..2026-01-14 settled+all',
+      '2026-01-15..2026-01-18 late+settled+all',
+      '2026-01-19..2026-01-20 late+all',
+    ]);
+  });
+
+  it('make one plan: the strictest of what the streams ask for, and what is known by now', () => {
+    const settled = stream('settled', { delivery: 'settled', ...at('2026-01-15') });
+    const known = stream('known', at('2026-01-16', { to_date_inclusive: false }));
+    const [segment] = segmentsOf([settled, known]);
+    const plan = segmentPlan(segment, {});
+    expect(plan).toMatchObject({
+      delivery: 'fresh',
+      settleFirst: true,
+      settleHours: 3,
+      lookbackDays: 0,
+      inclusive: false,
+    });
+    expect(plan.days).toEqual(segment.days);
+    expect(plan.gapFrom).toBe('2026-01-15');
+    const later = segmentPlan(segment, { to_date_inclusive: true, max_window_days: 1 });
+    expect(later).toMatchObject({ inclusive: true, windowDays: 1, state: { to_date_inclusive: true } });
+  });
+
+  it('of a stream with nothing to read are none', () => {
+    const done = stream('done', {
+      settings: { ...settings, endDate: '2026-01-12', lookbackDays: 0 },
+      ...at('2026-01-13'),
+    });
+    expect(done.plan.days).toEqual([]);
+    expect(told([done, stream('all')])).toEqual(['2026-01-10..2026-01-20 all']);
+    expect(daysOf('2026-01-10', '2026-01-20')).toHaveLength(11);
+  });
+});

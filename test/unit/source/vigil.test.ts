@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest';
+import type { Clock } from '../../../src/base/clock.ts';
+import { Vigil } from '../../../src/source/vigil.ts';
+
+const MINUTE = 60_000;
+
+/** A clock whose timers fire when the test moves it on. */
+class Timers implements Clock {
+  #now = 0;
+  #timers: { at: number; callback: () => void }[] = [];
+  now = () => this.#now;
+  sleep = async () => {};
+  after = (ms: number, callback: () => void) => {
+    const timer = { at: this.#now + ms, callback };
+    this.#timers.push(timer);
+    return () => {
+      this.#timers = this.#timers.filter((one) => one !== timer);
+    };
+  };
+
+  advance(ms: number): void {
+    const end = this.#now + ms;
+    for (;;) {
+      const next = this.#timers.filter(({ at }) => at <= end).sort((a, b) => a.at - b.at)[0];
+      if (next === undefined) break;
+      this.#timers = this.#timers.filter((one) => one !== next);
+      this.#now = next.at;
+      next.callback();
+    }
+    this.#now = end;
+  }
+}
+
+function bench() {
+  const clock = new Timers();
+  const said: string[] = [];
+  const at = () => `${clock.now() / MINUTE}:`;
+  const vigil = new Vigil(clock, {
+    limited: (until) => said.push(`${at()} limited until ${until / MINUTE}`),
+    resumed: () => said.push(`${at()} resumed`),
+    alive: () => said.push(`${at()} alive`),
+  });
+  let end = (_value: string) => {};
+  const work = new Promise<string>((resolve) => {
+    end = resolve;
+  });
+  return { clock, said, vigil, work, end };
+}
+
+describe('while a window is waited for', () => {
+  it('silence is broken every ten minutes', async () => {
+    const { clock, said, vigil, work, end } = bench();
+    const over = vigil.over(work);
+    clock.advance(25 * MINUTE);
+    end('window');
+    expect(await over).toBe('window');
+    clock.advance(60 * MINUTE);
+    expect(said).toEqual(['10: alive', '20: alive']);
+  });
+
+  it('a spent limit is said at once, again at every beat, and when it is over', async () => {
+    const { clock, said, vigil, work, end } = bench();
+    const over = vigil.over(work);
+    clock.advance(5 * MINUTE);
+    vigil.waiting(40 * MINUTE);
+    clock.advance(16 * MINUTE);
+    vigil.waiting(undefined);
+    end('window');
+    await over;
+    expect(said).toEqual(['5: limited until 40', '10: limited until 40', '20: limited until 40', '21: resumed']);
+  });
+
+  it('a wait that began while records were written is said afterwards, and none of it in between', async () => {
+    const { clock, said, vigil, work, end } = bench();
+    vigil.waiting(40 * MINUTE);
+    clock.advance(30 * MINUTE);
+    expect(said).toEqual([]);
+    const over = vigil.over(work);
+    end('window');
+    await over;
+    expect(said).toEqual(['30: limited until 40', '30: resumed']);
+  });
+});

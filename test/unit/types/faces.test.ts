@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest';
+import { TYPES } from '../../../src/types/index.ts';
+import { COLUMN_TYPES } from '../../../src/types/type.ts';
+
+const string = { type: ['string', 'null'] };
+
+/** The table of column types of the contract. */
+const CONTRACT = {
+  boolean: [{ type: ['boolean', 'null'] }, 'BOOLEAN', { kind: 'bool' }],
+  long: [{ type: ['integer', 'null'] }, 'BIGINT', { kind: 'int64' }],
+  double: [{ type: ['number', 'null'] }, 'DOUBLE', { kind: 'float64' }],
+  date: [{ ...string, format: 'date' }, 'DATE', { kind: 'date32' }],
+  datetime: [
+    { ...string, format: 'date-time', airbyte_type: 'timestamp_without_timezone' },
+    'TIMESTAMP',
+    { kind: 'timestamp', unit: 'microsecond', timezone: null },
+  ],
+  string: [string, 'VARCHAR', { kind: 'utf8' }],
+  'string[]': [{ type: ['array', 'null'], items: string }, 'VARCHAR[]', { kind: 'list', item: { kind: 'utf8' } }],
+  'long[]': [
+    { type: ['array', 'null'], items: { type: ['integer', 'null'] } },
+    'BIGINT[]',
+    { kind: 'list', item: { kind: 'int64' } },
+  ],
+  'double[]': [
+    { type: ['array', 'null'], items: { type: ['number', 'null'] } },
+    'DOUBLE[]',
+    { kind: 'list', item: { kind: 'float64' } },
+  ],
+} as const;
+
+describe('the faces of a type', () => {
+  it.each(COLUMN_TYPES)('%s is what the contract says', (type) => {
+    const face = TYPES[type];
+    expect(face.type).toBe(type);
+    expect([face.jsonSchema(false), face.duckdb(false), face.arrow(false)]).toEqual(CONTRACT[type]);
+  });
+
+  it('make a datetime with a zone an instant', () => {
+    expect(TYPES.datetime.jsonSchema(true).airbyte_type).toBe('timestamp_with_timezone');
+    expect(TYPES.datetime.duckdb(true)).toBe('TIMESTAMPTZ');
+    expect(TYPES.datetime.arrow(true)).toEqual({ kind: 'timestamp', unit: 'microsecond', timezone: 'UTC' });
+  });
+});
