@@ -8,8 +8,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { silentLogger } from '../../src/base/log.ts';
 import { verifyParquet } from '../../src/sinks/parquet/verify.ts';
+import { literal } from '../../src/types/sql.ts';
 import { type Cells, csvOf } from '../support/duckdb.ts';
 import { ParquetBench } from '../support/parquet.ts';
+import { until } from '../support/wait.ts';
 
 const KILLS = process.env.SOAK_SEEDS === undefined ? 6 : 100;
 const DAYS = 4;
@@ -50,18 +52,16 @@ async function bundle(): Promise<string> {
 }
 
 /** Globs and reads all the time; fails when a key is seen twice. */
-async function readUntil(stop: AbortSignal): Promise<{ reads: number; doubled: number }> {
+async function readUntil(stop: AbortSignal, seen: { reads: number; doubled: number }): Promise<void> {
   const instance = await DuckDBInstance.create(':memory:');
   const connection = await instance.connect();
-  let reads = 0;
-  let doubled = 0;
-  const keys = `SELECT _key FROM read_parquet('${bench.root}/events/*/*.parquet', union_by_name = true)`;
+  const keys = `SELECT _key FROM read_parquet(${literal(`${bench.root}/events/*/*.parquet`)}, union_by_name = true)`;
   while (!stop.aborted) {
     try {
       const sql = `SELECT count(*) AS n FROM (${keys} GROUP BY _key HAVING count(*) > 1)`;
       const [row] = (await connection.runAndReadAll(sql)).getRowObjectsJS();
-      doubled += Number(row.n);
-      reads++;
+      seen.doubled += Number(row.n);
+      seen.reads++;
     } catch (error) {
       if (!/No files found/.test(String(error))) throw error;
     }
@@ -69,7 +69,6 @@ async function readUntil(stop: AbortSignal): Promise<{ reads: number; doubled: n
   }
   connection.closeSync();
   instance.closeSync();
-  return { reads, doubled };
 }
 
 describe('a Parquet folder', () => {
@@ -78,22 +77,25 @@ describe('a Parquet folder', () => {
     const list = join(bench.dir, 'windows.json');
     writeFileSync(list, JSON.stringify(windows()));
     const stop = new AbortController();
-    const reading = readUntil(stop.signal);
+    const seen = { reads: 0, doubled: 0 };
+    const reading = readUntil(stop.signal, seen);
     try {
       for (let kill = 0; kill < KILLS; kill++) {
         const child = spawn(process.execPath, [writer, bench.root, list], { stdio: ['ignore', 'pipe', 'inherit'] });
-        await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
-        expect(child.exitCode).toBeNull();
+        const exit = once(child, 'exit');
+        await Promise.race([once(child.stdout, 'data'), exit]);
         await systemClock.sleep(20 + ((kill * 97) % 700));
+        // The last one goes on until enough was read beside it.
+        if (kill === KILLS - 1) await until(() => seen.reads > KILLS || child.exitCode !== null);
         child.kill('SIGKILL');
-        await once(child, 'exit');
+        expect(await exit).toEqual([null, 'SIGKILL']);
       }
     } finally {
       stop.abort();
+      await reading;
     }
-    const { reads, doubled } = await reading;
-    expect(doubled).toBe(0);
-    expect(reads).toBeGreaterThan(KILLS);
+    expect(seen.doubled).toBe(0);
+    expect(seen.reads).toBeGreaterThan(KILLS);
     const options = { dir: bench.root, lockWaitMs: 10_000, clock: systemClock, logger: silentLogger };
     expect(await verifyParquet(options)).toEqual([]);
     expect(bench.files().filter((file) => /journal|tmp|part$|next$/.test(file))).toEqual([]);

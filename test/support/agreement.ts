@@ -7,6 +7,7 @@ import { Scanner } from '../../src/schema/scanner.ts';
 import { identifier } from '../../src/sinks/duckdb/sql.ts';
 import { propertyNames } from '../../src/sinks/records/names.ts';
 import { RecordWriter } from '../../src/sinks/records/writer.ts';
+import { literal } from '../../src/types/sql.ts';
 import type { ColumnType } from '../../src/types/type.ts';
 import { sqlComparable } from '../property/types/agree.ts';
 import { ParquetBench } from './parquet.ts';
@@ -49,7 +50,7 @@ export class AgreementBench extends ParquetBench {
 
   async inParquet(window: Window, timezone: string | undefined): Promise<Held> {
     await this.store([window], { timezone });
-    const files = `read_parquet('${this.root}/events/*/*.parquet', hive_partitioning = false)`;
+    const files = `read_parquet(${literal(`${this.root}/events/*/*.parquet`)}, hive_partitioning = false)`;
     return this.#held(this.file, files, window, timezone !== undefined);
   }
 

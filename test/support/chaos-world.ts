@@ -6,8 +6,9 @@ import { SERVICE_ID, TOKENS } from './simulator.ts';
 export const HOUR = 3_600_000;
 export const START: Day = '2026-03-02';
 const STALL_MS = 600_000;
-/** What a stall lasts for real. */
+/** What a stall lasts for real; where none is to come, a machine may be slow for long before it looks like one. */
 const STALLED_MS = 600;
+const SLOW_MS = 60_000;
 
 /** Faults that an extraction has to live with, as the simulator spells them. */
 const FAULTS: readonly object[] = [
@@ -56,6 +57,8 @@ export const HARMLESS = new Set(['slow', 'bom', 'crlf', 'gzip']);
 /** A clock that moves when somebody sleeps, or is told to; a stall is over in a moment. */
 export class ChaosClock implements Clock {
   time: number;
+  /** Whether the service may stall now. */
+  mayStall = false;
 
   constructor(time: number) {
     this.time = time;
@@ -71,7 +74,8 @@ export class ChaosClock implements Clock {
   }
 
   after(ms: number, callback: () => void): () => void {
-    return systemClock.after(ms >= STALL_MS ? STALLED_MS : ms, callback);
+    const stall = this.mayStall ? STALLED_MS : SLOW_MS;
+    return systemClock.after(ms >= STALL_MS ? stall : ms, callback);
   }
 }
 

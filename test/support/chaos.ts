@@ -1,13 +1,4 @@
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../src/base/clock.ts';
@@ -31,9 +22,11 @@ import {
   START,
   type Step,
 } from './chaos-world.ts';
+import { copyLiving } from './copy.ts';
 import { Dice } from './dice.ts';
 import { query } from './duckdb.ts';
 import { SERVICE_ID, TOKENS } from './simulator.ts';
+import { until } from './wait.ts';
 
 const DEAD_PID = 4_194_999;
 
@@ -103,6 +96,7 @@ export class Chaos {
   async step(step: Step): Promise<void> {
     this.clock.time += step.hours * HOUR;
     this.sim.setScenario({ faults: step.faults });
+    this.clock.mayStall = step.faults.some((fault) => 'kind' in fault && fault.kind === 'stall');
     if (step.faults.some((fault) => 'remaining' in fault)) this.#wasMisled = true;
     const result = await this.run(step);
     if (result.code !== 0 && result.code !== 3)
@@ -113,6 +107,7 @@ export class Chaos {
   async peace(): Promise<void> {
     this.clock.time += 25 * HOUR;
     this.sim.setScenario({ faults: [] });
+    this.clock.mayStall = false;
     const result = await this.run(PEACE);
     this.#frugal(result);
     if (result.code !== 0) throw new Error(`in peace: exit ${result.code}: ${result.log.slice(-5).join('\n')}`);
@@ -177,20 +172,14 @@ export class Chaos {
     clearTimeout(jump);
     over.is = true;
     await (await restore)?.();
-    await this.#quiet();
+    // The service has noticed that everybody is gone.
+    await until(() => this.sim.requests().every(({ done }) => done));
     const requests = this.sim.requests().length - before;
     const summary = JSON.parse(results.at(-1) ?? '{}') as Json;
     const result = { code, log, summary, requests };
     this.runs.push(result);
     this.#count(result);
     return result;
-  }
-
-  /** The service has noticed that everybody is gone. */
-  async #quiet(): Promise<void> {
-    for (let i = 0; i < 2_000 && this.sim.requests().some(({ done }) => !done); i++) {
-      await new Promise((resolve) => setTimeout(resolve, 1));
-    }
   }
 
   #count({ requests, summary }: RunResult): void {
@@ -229,10 +218,10 @@ export class Chaos {
   /** The spool as it is now; called later, puts it back as a dead process would have left it. */
   #remembered(): () => void {
     const copy = mkdtempSync(join(tmpdir(), 'dfinery-chaos-'));
-    copyAll(this.spool, copy);
+    copyLiving(this.spool, copy);
     return () => {
       rmSync(this.spool, { recursive: true, force: true });
-      copyAll(copy, this.spool);
+      copyLiving(copy, this.spool);
       rmSync(copy, { recursive: true });
       for (const name of readdirSync(this.spool, { recursive: true }).map(String)) {
         const path = join(this.spool, name);
@@ -277,20 +266,5 @@ export class Chaos {
   async close(): Promise<void> {
     await this.sim.close();
     rmSync(this.dir, { recursive: true, force: true });
-  }
-}
-
-/** File by file: what is removed meanwhile is not there. */
-function copyAll(from: string, to: string): void {
-  if (!existsSync(from)) return;
-  mkdirSync(to, { recursive: true, mode: 0o700 });
-  for (const entry of readdirSync(from, { withFileTypes: true })) {
-    const [source, target] = [join(from, entry.name), join(to, entry.name)];
-    try {
-      if (entry.isDirectory()) copyAll(source, target);
-      else copyFileSync(source, target);
-    } catch (error) {
-      if (existsSync(source)) throw error;
-    }
   }
 }

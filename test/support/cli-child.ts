@@ -3,16 +3,19 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { systemClock } from '../../src/base/clock.ts';
-import { type Day, dayAt } from '../../src/base/days.ts';
+import { addDays, type Day, dayAt } from '../../src/base/days.ts';
 import { parseScenario, type Simulator, type SimulatorOptions, startSimulator } from '../../src/simulator/index.ts';
 import { verifyDuckDb } from '../../src/sinks/duckdb/verify.ts';
 import { query } from './duckdb.ts';
 import { SERVICE_ID, TOKENS } from './simulator.ts';
+import { until } from './wait.ts';
 
 /** The built command line; `npm test` builds it first. */
 const PROGRAM = process.env.DFINERY_CLI ?? resolve(import.meta.dirname, '../../dist/bin/dfinery-elt.js');
 
-export const daysBack = (count: number): Day => dayAt(systemClock.now() - count * 86_400_000);
+/** One today for all of a test file: midnight may pass in the middle of it. */
+const TODAY = dayAt(systemClock.now());
+export const daysBack = (count: number): Day => addDays(TODAY, -count);
 
 export interface Ended {
   readonly code: number | null;
@@ -32,7 +35,7 @@ export class CliChild {
   stderr = '';
 
   constructor(program: string, argv: readonly string[], env: Record<string, string>) {
-    const began = systemClock.now();
+    const began = performance.now();
     this.process = spawn(program, argv, { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env.PATH, ...env } });
     this.process.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.stdout += text;
@@ -43,7 +46,7 @@ export class CliChild {
     this.ended = new Promise((resolve, reject) => {
       this.process.once('error', reject);
       this.process.once('close', (code, signal) =>
-        resolve({ code, signal, stdout: this.stdout, stderr: this.stderr, ms: systemClock.now() - began }),
+        resolve({ code, signal, stdout: this.stdout, stderr: this.stderr, ms: performance.now() - began }),
       );
     });
   }
@@ -51,16 +54,13 @@ export class CliChild {
   /** Resolves when stderr has what is looked for; throws when the process ends before. */
   async says(what: string | RegExp, times = 1): Promise<void> {
     const pattern = new RegExp(typeof what === 'string' ? what : what.source, 'g');
-    let over = false;
-    void this.ended.then(() => {
-      over = true;
+    const hasSaid = () => (this.stderr.match(pattern)?.length ?? 0) >= times;
+    let isOver = false;
+    void this.ended.finally(() => {
+      isOver = true;
     });
-    for (let i = 0; i < 4_000; i++) {
-      if ((this.stderr.match(pattern)?.length ?? 0) >= times) return;
-      if (over) break;
-      await new Promise((next) => setTimeout(next, 5));
-    }
-    throw new Error(`it never said ${pattern} ${times} times:\n${this.stderr}`);
+    await until(() => hasSaid() || isOver);
+    if (!hasSaid()) throw new Error(`it never said ${pattern} ${times} times:\n${this.stderr}`);
   }
 }
 
@@ -70,7 +70,7 @@ export class CliBench {
   readonly file = join(this.dir, 'events.duckdb');
   readonly spool = join(this.dir, 'spool');
   readonly sim: Simulator;
-  readonly #children = new Set<ChildProcess>();
+  readonly #children = new Set<CliChild>();
   #configs = 0;
 
   private constructor(sim: Simulator) {
@@ -107,13 +107,13 @@ export class CliBench {
   }
 
   start(argv: readonly string[], env: Record<string, string> = {}): CliChild {
-    return this.#started(new CliChild(process.execPath, [PROGRAM, ...argv], env));
+    return this.#started(new CliChild(process.execPath, [PROGRAM, ...argv], { TMPDIR: this.dir, ...env }));
   }
 
   /** Under a limit of the size of files, in KiB: a disk that is full. */
   startLimited(kib: number, argv: readonly string[]): CliChild {
     const words = ['-c', `ulimit -f ${kib}; exec "$@"`, 'bash', process.execPath, PROGRAM, ...argv];
-    return this.#started(new CliChild('bash', words, {}));
+    return this.#started(new CliChild('bash', words, { TMPDIR: this.dir }));
   }
 
   run(argv: readonly string[], env: Record<string, string> = {}): Promise<Ended> {
@@ -129,8 +129,7 @@ export class CliBench {
   }
 
   #started(child: CliChild): CliChild {
-    this.#children.add(child.process);
-    void child.ended.finally(() => this.#children.delete(child.process));
+    this.#children.add(child);
     return child;
   }
 
@@ -156,7 +155,9 @@ export class CliBench {
   }
 
   async close(): Promise<void> {
-    for (const child of this.#children) child.kill('SIGKILL');
+    for (const { process } of this.#children) process.kill('SIGKILL');
+    // A child that still writes would put files into folders that are being removed.
+    await Promise.allSettled([...this.#children].map(({ ended }) => ended));
     await this.sim.close();
     rmSync(this.dir, { recursive: true, force: true });
   }
@@ -165,12 +166,3 @@ export class CliBench {
 /** The summary: the last line of stdout. */
 export const summaryIn = ({ stdout }: Pick<Ended, 'stdout'>): Json =>
   JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '') as Json;
-
-/** Waits for something to become so, for 20 s at most. */
-export async function until(isSo: () => boolean): Promise<void> {
-  for (let i = 0; i < 4_000; i++) {
-    if (isSo()) return;
-    await new Promise((next) => setTimeout(next, 5));
-  }
-  throw new Error(`it never became so: ${isSo}`);
-}

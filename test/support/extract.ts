@@ -1,4 +1,4 @@
-import { chmodSync, cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,6 +12,7 @@ import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../src
 import type { ExtractDeps, ExtractOptions } from '../../src/extract/ports.ts';
 import { newTally, type Tally } from '../../src/extract/summary.ts';
 import type { Receipt, State, Window } from '../../src/extract/window.ts';
+import { copyLiving } from './copy.ts';
 import { at, FakeClock, FakeService, type FakeWorld } from './extract-service.ts';
 
 export * from './extract-service.ts';
@@ -129,15 +130,11 @@ export class Bench {
   /** Ends an extraction as `kill -9` would: what lies in the spool at this moment stays, and its lease is a dead one. */
   async kill(windows: AsyncGenerator<Window>): Promise<void> {
     const copy = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
-    cpSync(this.spoolDir, copy, { recursive: true });
+    copyLiving(this.spoolDir, copy);
     await windows.return(undefined);
     rmSync(this.spoolDir, { recursive: true });
-    cpSync(copy, this.spoolDir, { recursive: true });
+    copyLiving(copy, this.spoolDir);
     rmSync(copy, { recursive: true });
-    // Node 24 copies a folder without its mode.
-    for (const folder of readdirSync(this.spoolDir, { withFileTypes: true })) {
-      if (folder.isDirectory()) chmodSync(join(this.spoolDir, folder.name), 0o700);
-    }
     for (const name of readdirSync(this.spoolDir, { recursive: true }).map(String)) {
       const dead = JSON.stringify({ pid: 4_194_999, host: PLACE, began: '' });
       if (name.endsWith('.lease')) writeFileSync(join(this.spoolDir, name), dead);

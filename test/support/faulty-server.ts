@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createServer as createTlsServer } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 
@@ -118,14 +119,14 @@ async function play(socket: Socket, steps: readonly Step[]): Promise<void> {
     else if ('hold' in step) await once(socket, 'close');
     else if ('end' in step) socket.end();
     else {
-      await turns(TURNS_TO_READ);
+      await delay(MS_TO_READ);
       socket.resetAndDestroy();
     }
   }
 }
 
 /** A reset does away with bytes that were not read yet: the other side is given a chance to read them. */
-const TURNS_TO_READ = 8;
+const MS_TO_READ = 10;
 
 async function turns(count: number): Promise<void> {
   for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve));

@@ -6,6 +6,7 @@ import type { Window } from '../../src/extract/window.ts';
 import type { Manifest } from '../../src/sinks/parquet/manifest.ts';
 import { openParquetSink, type ParquetSinkOptions } from '../../src/sinks/parquet/sink.ts';
 import type { Commit, Sink } from '../../src/sinks/sink.ts';
+import { literal } from '../../src/types/sql.ts';
 import { DuckBench, query } from './duckdb.ts';
 
 /** A folder of datasets and the spool files of the windows made here. */
@@ -59,7 +60,9 @@ export class ParquetBench extends DuckBench {
   /** A query over `events`, `event_items` or `event_logs` as a reader that globs sees them. */
   read(sql: string): Promise<Record<string, unknown>[]> {
     const withs = ['events', 'event_items', 'event_logs'].filter((name) => existsSync(join(this.root, name)));
-    const views = withs.map((name) => `${name} AS (SELECT * FROM read_parquet('${this.root}/${name}/*/*.parquet'))`);
+    const views = withs.map(
+      (name) => `${name} AS (SELECT * FROM read_parquet(${literal(`${this.root}/${name}/*/*.parquet`)}))`,
+    );
     return query(':memory:', `WITH ${views.join(', ')} ${sql}`);
   }
 }

@@ -46,6 +46,8 @@ export class OpenGate implements ExportGate {
 /** A clock whose timers ring when told to: time passes by `pass` alone. */
 export class ManualClock implements Clock {
   time: number;
+  /** How long each timer was set for, in order. */
+  readonly set: number[] = [];
   readonly #timers = new Map<object, { readonly at: number; readonly ring: () => void }>();
 
   constructor(time = Date.UTC(2026, 0, 20, 3)) {
@@ -57,6 +59,7 @@ export class ManualClock implements Clock {
   }
   after(ms: number, ring: () => void) {
     const key = {};
+    this.set.push(ms);
     this.#timers.set(key, { at: this.time + ms, ring });
     return () => {
       this.#timers.delete(key);

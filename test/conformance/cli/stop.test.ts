@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { CliBench, daysBack, summaryIn, until } from '../../support/cli-child.ts';
+import { CliBench, daysBack, summaryIn } from '../../support/cli-child.ts';
 import { query } from '../../support/duckdb.ts';
+import { until } from '../../support/wait.ts';
 
-const STOP_MS = 5_000;
 const WANTED = { from: daysBack(7), to: daysBack(2) };
 
 async function withBench(scenario: unknown, work: (bench: CliBench) => Promise<void>): Promise<void> {
@@ -34,11 +34,10 @@ describe.concurrent('a stop', () => {
       const child = bench.start(bench.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));
       await child.says('is committed', 3);
       await until(() => stalled(bench));
-      const began = performance.now();
       child.process.kill(signal);
       const ended = await child.ended;
-      expect(performance.now() - began).toBeLessThan(STOP_MS);
       expect([ended.code, ended.signal]).toEqual([null, signal]);
+      // Its own watch ends it after 4.5 s without another word: what it says, it said in time.
       expect(ended.stderr).toContain(`stopped by ${signal}`);
       expect(summaryIn(ended)).toMatchObject({ windows: 3, next_from_date: daysBack(4) });
       await holdsWholeWindows(bench, 3);
@@ -75,14 +74,14 @@ describe.concurrent('a stop', () => {
     withBench({ limits: { exports_per_hour: 2 } }, async (bench) => {
       const waiting = bench.start(bench.syncArgs({}, ['--log-level', 'debug']));
       await waiting.says('The limit of exports is reached');
+      await waiting.says('is committed', 2);
       const locked = bench.start(['sync', 'duckdb', bench.file, '--config', bench.config({ lock_wait: '1h' })]);
       await new Promise((resolve) => setTimeout(resolve, 1_500));
-      const began = performance.now();
       locked.process.kill('SIGINT');
       expect((await locked.ended).signal).toBe('SIGINT');
       waiting.process.kill('SIGTERM');
-      expect((await waiting.ended).signal).toBe('SIGTERM');
-      expect(performance.now() - began).toBeLessThan(STOP_MS);
+      const ended = await waiting.ended;
+      expect([ended.signal, ended.stderr]).toEqual(['SIGTERM', expect.stringContaining('stopped by SIGTERM')]);
       await holdsWholeWindows(bench, 2);
     }));
 });

@@ -7,6 +7,7 @@ import { type FaultyServer, head, json, type Script, startFaultyServer, whole } 
 import { selfSigned } from '../../support/self-signed.ts';
 import { CANARY, ManualClock, settle } from '../../support/service.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/simulator.ts';
+import { until } from '../../support/wait.ts';
 
 const OK = { status: true, code: '20000', message: 'OK', data: true };
 const ID = 'person-4711';
@@ -80,7 +81,7 @@ describe('what the wire may do to a deletion', () => {
       const clock = new ManualClock();
       const service = serviceAt(server.url, { clock });
       const answering = service.deleteProfile(ID, SIGNAL);
-      await settle(40);
+      await until(() => server?.requests.length === 1);
       clock.pass(59_000);
       await settle();
       clock.pass(1_000);

@@ -15,6 +15,7 @@ import {
   whole,
 } from '../../support/faulty-server.ts';
 import { bodyOf, CANARY, exportService, ManualClock, QUESTION, settle } from '../../support/service.ts';
+import { until } from '../../support/wait.ts';
 
 const CSV = `df_api_version,df_unified_id\n${Array.from({ length: 400 }, (_, i) => `1,"user, ${i}"\n`).join('')}`;
 const GZIP = gzip(CSV);
@@ -58,7 +59,7 @@ describe('silence', () => {
     void asking.then((one) => {
       answer = one;
     });
-    await settle(40);
+    await until(() => server?.requests.length === 1);
     clock.pass(599_000);
     await settle();
     expect(answer).toBeUndefined();
@@ -69,6 +70,8 @@ describe('silence', () => {
 
   it('behind a head, before the first byte', async () => {
     const { clock, asking } = await stalling([{ send: head(200, CHUNKED) }, { hold: true }]);
+    // Patience begins twice: for the head, and behind it.
+    await until(() => clock.set.filter((ms) => ms === 600_000).length === 2);
     await clock.passUntil(() => false, 700_000, 100_000);
     expect(await asking).toMatchObject({ kind: 'retry_or_split', code: 'stall', status: 200 });
   });

@@ -13,6 +13,7 @@ import { createExportQuota } from '../../../src/service/quota.ts';
 import type { Simulator } from '../../../src/simulator/index.ts';
 import { bodyOf, QUESTION } from '../../support/service.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/simulator.ts';
+import { until } from '../../support/wait.ts';
 
 const PROCESSES = 3;
 const DAY = addDays(dayAt(systemClock.now()), -3);
@@ -35,13 +36,17 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** A process that asks for so many exports and prints how many came; undefined where it was killed first. */
 function child(sim: Simulator, spool: string, count: number) {
-  const process = spawn('node', [worker, sim.url, spool, String(count)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const words = [worker, sim.url, spool, String(count)];
+  const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] });
   let text = '';
-  process.stdout.on('data', (chunk) => {
+  child.stdout.on('data', (chunk) => {
     text += chunk;
   });
-  const ended = new Promise<string>((done) => process.once('close', () => done(text)));
-  return { process, ended };
+  const ended = new Promise<string>((done, fail) => {
+    child.once('error', fail);
+    child.once('close', () => done(text));
+  });
+  return { process: child, ended };
 }
 
 const refusals = (sim: Simulator) => sim.requests().filter(({ status }) => status === 429).length;
@@ -70,8 +75,7 @@ describe('processes of one machine on one quota', () => {
     );
     const spool = mkdtempSync(join(folder, 'spool-'));
     const hanging = child(sim, spool, 5);
-    while (sim.requests().filter(({ bytes }) => bytes > 0).length < 5)
-      await new Promise((done) => setTimeout(done, 20));
+    await until(() => sim.requests().filter(({ bytes }) => bytes > 0).length === 5);
     hanging.process.kill('SIGKILL');
     await hanging.ended;
     const told = JSON.parse(await child(sim, spool, 5).ended);

@@ -1,12 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
+import { addDays, dayAt } from '../../../src/base/days.ts';
 import { parseScenario, type Simulator, startSimulator } from '../../../src/simulator/index.ts';
 import { bundleConnector, configured, InputFiles, type Json, runChild } from '../../support/airbyte.ts';
 import { formProblems, readProblems } from '../../support/airbyte-rules.ts';
 import { SERVICE_ID, TOKENS } from '../../support/simulator.ts';
 
-const day = (back: number) => new Date(systemClock.now() - back * 86_400_000).toISOString().slice(0, 10);
+/** One today for all: midnight may pass in the middle. */
+const TODAY = dayAt(systemClock.now());
+const day = (back: number) => addDays(TODAY, -back);
 
 /** The connector as its image has it: one file, a process of its own. */
 describe('the source as a process', () => {

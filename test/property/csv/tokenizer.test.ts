@@ -1,8 +1,8 @@
 import { parse } from 'csv-parse/sync';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MalformedCsv } from '../../../src/csv/malformed.ts';
 import { Scanner, type ScanResult } from '../../../src/schema/scanner.ts';
+import fc from '../../support/property.ts';
 import { readBack, scanIn } from '../../support/scan.ts';
 
 const isText = (text: string) => !/\p{Surrogate}/u.test(text);

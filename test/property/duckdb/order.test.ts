@@ -1,9 +1,10 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { csvOf, DuckBench } from '../../support/duckdb.ts';
+import fc from '../../support/property.ts';
 
 const BOOLEANS = ['TRUE', 'FALSE', 'true', 'false'];
-const NUMBERS = ['0', '1', '-7', '9007199254740993', '1.5', '2.0', '-0.0', '1.0E-7', '123456789012.5'];
+/** No -0.0: a checkpoint of DuckDB 1.5 may store it as 0.0, and 0.0 as -0.0 (measured: compressed by RLE or as a constant). */
+const NUMBERS = ['0', '1', '-7', '9007199254740993', '1.5', '2.0', '1.0E-7', '123456789012.5'];
 const TIMES = [
   '2026-01-02',
   '2026-01-02 00:00:00.000',
@@ -11,7 +12,7 @@ const TIMES = [
   '2026-01-02 03:04:05.123456',
   '2026-01-02T03:04:05',
 ];
-const NUMBER_LISTS = ['[]', '[null]', '[1]', '[1.5,2]', '[2.0,-0.0,0.0,0.0]', '[9007199254740993]'];
+const NUMBER_LISTS = ['[]', '[null]', '[1]', '[1.5,2]', '[2.0,0.5,0.0,0.0]', '[9007199254740993]'];
 const TEXT_LISTS = ['[]', '["a"]', '["1",null]'];
 const TEXTS = ['x', '007', '[1,"a"]', '{"a":1}', '안녕', '2026-02-30'];
 

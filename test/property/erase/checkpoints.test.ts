@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Checkpoints, type Decision, type Place } from '../../../src/erase/execute/checkpoints.ts';
+import fc from '../../support/property.ts';
 
 type Event =
   | { kind: 'row'; stream: number; decision: Decision; later: number }

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { membersOf, withMember } from '../../../src/erase/input/member.ts';
+import fc from '../../support/property.ts';
 
 const object = fc.dictionary(fc.string({ unit: 'binary', maxLength: 8 }), fc.jsonValue());
 const spaced = fc

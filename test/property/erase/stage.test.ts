@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { StageWriter, type Step } from '../../../src/erase/stage/stage.ts';
+import fc from '../../support/property.ts';
 
 let folder = '';
 beforeAll(() => {

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
@@ -6,6 +5,7 @@ import { compactParquet, purgeParquet } from '../../../src/sinks/parquet/rewrite
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import { type Cells, csvOf } from '../../support/duckdb.ts';
 import { ParquetBench } from '../../support/parquet.ts';
+import fc from '../../support/property.ts';
 
 const RUNS = 3;
 const TABLES = ['events', 'event_items', 'event_logs'] as const;

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { DuckBench } from '../../support/duckdb.ts';
+import fc from '../../support/property.ts';
 import { RecordBench, streamOf } from '../../support/records.ts';
 
 const bench = new RecordBench();

@@ -1,9 +1,9 @@
 import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
-import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { partsOf } from '../../../src/sinks/records/parts.ts';
+import fc from '../../support/property.ts';
 import { RecordBench, streamOf, workerEntry } from '../../support/records.ts';
 
 const bench = new RecordBench();

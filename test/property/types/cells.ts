@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import fc from '../../support/property.ts';
 
 const isText = (text: string) => !/\p{Surrogate}/u.test(text);
 const pad = (value: number, width: number) => String(value).padStart(width, '0');

@@ -1,13 +1,14 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { classify } from '../../../src/types/classify.ts';
 import { fitsWholly, STRING } from '../../../src/types/evidence.ts';
 import { TYPES } from '../../../src/types/index.ts';
+import { literal } from '../../../src/types/sql.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';
 import { Zone } from '../../../src/types/zone.ts';
+import fc from '../../support/property.ts';
 import { comparableJson, comparableSql, jsonOf, sqlComparable } from './agree.ts';
 import * as forms from './cells.ts';
 import { Duck } from './duck.ts';
@@ -65,7 +66,7 @@ describe('the cheap ways to read a clean column', () => {
     const file = join(folder, 'cells.csv');
     await writeFile(file, cells.map((cell, n) => `${n},${quoted(cell)}\n`).join(''));
     await duck.run(
-      `CREATE OR REPLACE TABLE native AS FROM read_csv('${file}', auto_detect = false, header = false, delim = ',', ` +
+      `CREATE OR REPLACE TABLE native AS FROM read_csv(${literal(file)}, auto_detect = false, header = false, delim = ',', ` +
         `quote = '"', escape = '"', new_line = '\\n', columns = {'n': 'INTEGER', 'c': '${TYPES[type].duckdb(false)}'})`,
     );
     return (await duck.rows(`SELECT ${sqlComparable(type, 'c', false)} FROM native ORDER BY n`)).map((row) => row[0]);

@@ -1,8 +1,8 @@
-import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TYPES } from '../../../src/types/index.ts';
 import { COLUMN_TYPES } from '../../../src/types/type.ts';
 import { Zone } from '../../../src/types/zone.ts';
+import fc from '../../support/property.ts';
 import { comparableJson, comparableSql, fitsBytes, jsonOf, sqlComparable } from './agree.ts';
 import { cells } from './cells.ts';
 import { Duck } from './duck.ts';

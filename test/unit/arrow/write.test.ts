@@ -152,17 +152,17 @@ describe('the reader of a stream', () => {
 
   it('sets the pace', async () => {
     const out = new PassThrough({ highWaterMark: 1024 });
-    const writing = bench.write([many()], { out });
+    let isOver = false;
+    const writing = bench.write([many()], { out }).finally(() => {
+      isOver = true;
+    });
     const parts: Buffer[] = [];
     let most = 0;
-    for await (const part of out) {
-      parts.push(part);
+    while (!isOver || out.readableLength > 0) {
+      const part: Buffer | null = out.read();
+      if (part !== null) parts.push(part);
       most = Math.max(most, out.writableLength);
-      await new Promise((resolve) => setImmediate(resolve));
-      if (out.writableLength === 0 && out.readableLength === 0) {
-        const done = await Promise.race([writing, new Promise((resolve) => setTimeout(resolve, 200))]);
-        if (done) break;
-      }
+      await new Promise((resolve) => (part === null ? setTimeout(resolve, 1) : setImmediate(resolve)));
     }
     expect((await writing).rows).toBe(200_000);
     expect(tableFromIPC(Buffer.concat(parts)).numRows).toBe(200_000);

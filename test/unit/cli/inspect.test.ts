@@ -1,7 +1,7 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { runCommandLine } from '../../../src/cli/program.ts';
 import { widthOf } from '../../../src/cli/table.ts';
@@ -134,11 +134,18 @@ describe('inspect', () => {
   });
 
   it('leaves nothing in the temporary folder', async () => {
-    const left = () => readdirSync(tmpdir()).filter((name) => name.startsWith('dfinery-elt-inspect-'));
-    const before = left();
-    await run([fileOf(WORLD)]);
-    await run([fileOf('a,b\n1\n')]);
-    expect(left().filter((name) => !before.includes(name))).toEqual([]);
+    // One of its own: others on this machine may inspect as well.
+    const own = join(dir, 'own');
+    mkdirSync(own);
+    vi.stubEnv('TMPDIR', own);
+    try {
+      expect(tmpdir()).toBe(own);
+      await run([fileOf(WORLD)]);
+      await run([fileOf('a,b\n1\n')]);
+      expect(readdirSync(own)).toEqual([]);
+    } finally {
+      vi.unstubAllEnvs();
+    }
   });
 
   it('keeps to the width of the terminal, and groups the columns', async () => {

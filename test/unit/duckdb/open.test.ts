@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -81,8 +82,13 @@ describe('a locked file', () => {
   `;
   const hold = async (file: string) => {
     const holder = spawn(process.execPath, ['-e', HOLD, file], { stdio: ['pipe', 'pipe', 'inherit'] });
-    await new Promise((resolve) => holder.stdout.once('data', resolve));
-    return { pid: holder.pid, free: () => new Promise((resolve) => holder.once('exit', resolve).stdin.end()) };
+    const exit = once(holder, 'exit');
+    await Promise.race([once(holder.stdout, 'data'), exit]);
+    const free = () => {
+      holder.stdin.end();
+      return exit;
+    };
+    return { pid: holder.pid, free };
   };
 
   it('is waited for, then named with its holder', async () => {

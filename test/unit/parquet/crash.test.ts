@@ -7,6 +7,7 @@ import { silentLogger } from '../../../src/base/log.ts';
 import { prepareWindow } from '../../../src/sinks/parquet/commit.ts';
 import { type Change, openDataset } from '../../../src/sinks/parquet/dataset.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
+import { literal } from '../../../src/types/sql.ts';
 import { csvOf } from '../../support/duckdb.ts';
 import { ParquetBench } from '../../support/parquet.ts';
 
@@ -58,7 +59,7 @@ async function prepared(): Promise<Change> {
 
 const seen = () =>
   bench.read(
-    `SELECT split_part(_key, ':', 1) AS id, count(*)::INT AS times FROM read_parquet('${bench.root}/events/*/*.parquet',
+    `SELECT split_part(_key, ':', 1) AS id, count(*)::INT AS times FROM read_parquet(${literal(`${bench.root}/events/*/*.parquet`)},
     union_by_name = true) GROUP BY id ORDER BY id`,
   );
 

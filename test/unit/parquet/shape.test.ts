@@ -4,6 +4,7 @@ import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from 'h
 import { compressors } from 'hyparquet-compressors';
 import { ParquetReader } from 'parquetjs-lite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { literal } from '../../../src/types/sql.ts';
 import { type Cells, csvOf, query } from '../../support/duckdb.ts';
 import { ParquetBench } from '../../support/parquet.ts';
 
@@ -71,7 +72,7 @@ describe('every file', () => {
     const files = bench.files().filter((file) => file.endsWith('.parquet'));
     const shapes = new Set<string>();
     for (const file of files) {
-      shapes.add(JSON.stringify(await query(':memory:', `DESCRIBE SELECT * FROM '${join(bench.root, file)}'`)));
+      shapes.add(JSON.stringify(await query(':memory:', `DESCRIBE SELECT * FROM ${literal(join(bench.root, file))}`)));
     }
     expect([files.length, shapes.size]).toEqual([3, 1]);
     expect(await bench.read('SELECT _key, n, b, late FROM events ORDER BY _key')).toEqual([
@@ -120,7 +121,7 @@ describe('every file', () => {
     const groups = await query(
       ':memory:',
       `SELECT row_group_id AS g, path_in_schema AS c, stats_min_value AS lo, stats_max_value AS hi
-      FROM parquet_metadata('${join(bench.root, 'events/event_date=2026-01-01/data_0.parquet')}')`,
+      FROM parquet_metadata(${literal(join(bench.root, 'events/event_date=2026-01-01/data_0.parquet'))})`,
     );
     const readBy = (column: string, value: string) =>
       groups.filter(({ c, lo, hi }) => c === column && String(lo) <= value && value <= String(hi)).length;

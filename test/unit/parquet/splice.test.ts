@@ -2,12 +2,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
-import fc from 'fast-check';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { splice } from '../../../src/sinks/parquet/splice.ts';
 import { readStruct, type Thrift, writeStruct } from '../../../src/sinks/parquet/thrift.ts';
+import { literal } from '../../../src/types/sql.ts';
+import fc from '../../support/property.ts';
 
 let dir: string;
 beforeAll(() => {
@@ -30,7 +31,7 @@ describe('parts made one file', () => {
       for (let part = 1; part < bounds.length; part++) {
         const path = join(dir, `part-${part}`);
         await connection.run(
-          `COPY (SELECT ${COLUMNS} FROM range(${bounds[part - 1]}, ${bounds[part]}) t(i)) TO '${path}'
+          `COPY (SELECT ${COLUMNS} FROM range(${bounds[part - 1]}, ${bounds[part]}) t(i)) TO ${literal(path)}
           (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 4096, KV_METADATA {k: 'v'})`,
         );
         parts.push(path);
@@ -38,15 +39,17 @@ describe('parts made one file', () => {
       const whole = join(dir, 'whole.parquet');
       await splice(parts, whole);
       const order = 'ORDER BY file_row_number';
-      const all = `SELECT * EXCLUDE (file_row_number) FROM read_parquet('${whole}', file_row_number = true) ${order}`;
+      const all = `SELECT * EXCLUDE (file_row_number) FROM read_parquet(${literal(whole)}, file_row_number = true) ${order}`;
       expect(await rows(all)).toEqual(await rows(`SELECT ${COLUMNS} FROM range(23000) t(i)`));
-      expect(await rows(`SELECT id FROM '${whole}' WHERE few = 'few-3' AND i = 15_003`)).toEqual([{ id: 'id-15003' }]);
+      expect(await rows(`SELECT id FROM ${literal(whole)} WHERE few = 'few-3' AND i = 15_003`)).toEqual([
+        { id: 'id-15003' },
+      ]);
       const groups = await rows(
-        `SELECT DISTINCT row_group_id AS g, row_group_num_rows AS n FROM parquet_metadata('${whole}') ORDER BY g`,
+        `SELECT DISTINCT row_group_id AS g, row_group_num_rows AS n FROM parquet_metadata(${literal(whole)}) ORDER BY g`,
       );
       expect(groups.map(({ g }) => Number(g))).toEqual(groups.map((_, i) => i));
       expect(groups.reduce((sum, { n }) => sum + Number(n), 0)).toBe(23_000);
-      const [first] = await rows(`SELECT value::VARCHAR AS v FROM parquet_kv_metadata('${whole}')`);
+      const [first] = await rows(`SELECT value::VARCHAR AS v FROM parquet_kv_metadata(${literal(whole)})`);
       expect(first).toEqual({ v: 'v' });
       const read = await parquetReadObjects({ file: await asyncBufferFromFile(whole), compressors, rowStart: 22_999 });
       expect(read).toMatchObject([{ id: 'id-22999', list: ['a', null, '22999'], b: false }]);
