@@ -68,6 +68,8 @@ function parse(argv: readonly string[]): Parsed {
 
 function define(choose: Choose): Argv {
   const parser = yargs()
+    // Everything else here is said in English, whatever the locale.
+    .detectLocale(false)
     .scriptName('dfinery-elt')
     .usage('$0 <command>')
     .option('log-level', {

@@ -1,0 +1,28 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { runCommandLine } from '../../../src/cli/program.ts';
+
+afterEach(() => vi.unstubAllEnvs());
+
+async function run(...argv: string[]) {
+  const said: string[] = [];
+  const say = (line: string) => void said.push(line);
+  const code = await runCommandLine(argv, {
+    terminal: { result: say, note: say, interactive: false, columns: 80 },
+    clock: systemClock,
+    env: () => undefined,
+    signal: new AbortController().signal,
+  });
+  return { code, text: said.join('\n') };
+}
+
+describe('the command line', () => {
+  it.each(['ko_KR.UTF-8', 'de_DE.UTF-8', 'C', ''])('speaks one language, under the locale %j too', async (locale) => {
+    for (const name of ['LC_ALL', 'LC_MESSAGES', 'LANG', 'LANGUAGE']) vi.stubEnv(name, locale);
+    expect(await run('--help')).toEqual({ code: 0, text: expect.stringMatching(/^Commands:$/m) });
+    expect(await run('sync', 'duckdb', 'x', '--colour')).toEqual({
+      code: 2,
+      text: expect.stringContaining('Unknown argument: colour'),
+    });
+  });
+});
