@@ -18,6 +18,23 @@ export interface Pace {
   readonly maxConcurrent: number;
 }
 
+/** Instants as far apart as the rate asks: a minute, wherever it begins, never holds more of them than that. */
+class Spacing {
+  readonly #gapMs: number;
+  #next = Number.NEGATIVE_INFINITY;
+
+  constructor(perMinute: number) {
+    this.#gapMs = (MINUTE_MS / perMinute) * SLACK;
+  }
+
+  /** Takes the next instant; how many ms it lies ahead of `now`. */
+  take(now: number): number {
+    const due = Math.max(this.#next, now - CATCH_UP_MS);
+    this.#next = due + this.#gapMs;
+    return due - now;
+  }
+}
+
 /**
  * When the next request may go out: evenly spread, never over the rate, never into the reserve, not at all while the
  * service's limit is exhausted. All senders ask the same pacer.
@@ -25,8 +42,9 @@ export interface Pace {
 export class Pacer {
   readonly #clock: Clock;
   readonly #pace: Pace;
-  readonly #gapMs: number;
-  #next = Number.NEGATIVE_INFINITY;
+  readonly #turns: Spacing;
+  /** Kept apart from the turns: who waits after their turn, for a pause or a slot, must not come all at once. */
+  readonly #sends: Spacing;
   #turn: Promise<void> = Promise.resolve();
   #pausedUntil = 0;
   #underWay = 0;
@@ -39,7 +57,8 @@ export class Pacer {
   constructor(clock: Clock, pace: Pace) {
     this.#clock = clock;
     this.#pace = pace;
-    this.#gapMs = (MINUTE_MS / pace.requestsPerMinute) * SLACK;
+    this.#turns = new Spacing(pace.requestsPerMinute);
+    this.#sends = new Spacing(pace.requestsPerMinute);
   }
 
   /** Instant (ms) until which nothing is sent; in the past when sending is allowed. */
@@ -49,12 +68,12 @@ export class Pacer {
 
   /** Resolves when it is the caller's turn by the rate. Turns are given in the order of the calls. */
   turn(signal: AbortSignal): Promise<void> {
-    const mine = this.#turn.then(() => this.#wait(signal));
+    const mine = this.#turn.then(() => this.#wait(this.#turns, signal));
     this.#turn = mine.catch(() => {});
     return mine;
   }
 
-  /** Resolves when one more request may be under way; every `enter` that resolves needs its `leave`. */
+  /** Resolves when one more request may go out at once; every `enter` that resolves needs its `leave`. */
   async enter(signal: AbortSignal): Promise<void> {
     for (;;) {
       await this.#open(signal);
@@ -62,6 +81,13 @@ export class Pacer {
       await new Promise<void>((resolve) => this.#wakeOne.push(resolve));
     }
     this.#underWay++;
+    try {
+      do await this.#wait(this.#sends, signal);
+      while (this.#pausedUntil > this.#clock.now());
+    } catch (error) {
+      this.leave(undefined);
+      throw error;
+    }
   }
 
   leave(answer: DeletionAnswer | undefined): void {
@@ -70,11 +96,9 @@ export class Pacer {
     this.#wakeOne.shift()?.();
   }
 
-  async #wait(signal: AbortSignal): Promise<void> {
+  async #wait(spacing: Spacing, signal: AbortSignal): Promise<void> {
     await this.#open(signal);
-    const due = Math.max(this.#next, this.#clock.now() - CATCH_UP_MS);
-    this.#next = due + this.#gapMs;
-    const ahead = due - this.#clock.now();
+    const ahead = spacing.take(this.#clock.now());
     if (ahead > 0) await this.#clock.sleep(ahead, signal);
     else signal.throwIfAborted();
   }
@@ -100,10 +124,14 @@ export class Pacer {
     if (free <= 0 || free < this.#reserve()) this.#pause(resetAt, now);
   }
 
-  /** Never more than what the user's own rate leaves of the quota: who sets 9,500 of 10,000 means it. */
+  /**
+   * Not more than what the user's own rate leaves of the quota: who sets 9,500 of 10,000 means it. A rate that no quota
+   * so small could hold says nothing about it.
+   */
   #reserve(): number {
+    const share = this.#quota * RESERVE;
     const left = this.#quota - this.#pace.requestsPerMinute;
-    return Math.max(0, Math.min(this.#quota * RESERVE, left));
+    return left < 0 ? share : Math.min(share, left);
   }
 
   #pause(resetAt: number | undefined, now: number): void {

@@ -33,6 +33,27 @@ describe('the pacer', () => {
     }
   });
 
+  it('never lets more out in any minute when those who had their turn were held up', async () => {
+    const clock = quickClock();
+    const pacer = new Pacer(clock, { requestsPerMinute: 60, maxConcurrent: 20 });
+    const sent: number[] = [];
+    const begin = clock.now();
+    await pacer.turn(never);
+    await pacer.enter(never);
+    for (let i = 0; i < 20; i++) await pacer.turn(never);
+    pacer.leave(answer('wait', 0, begin + 120_000));
+    const held = Array.from({ length: 20 }, () => pacer.enter(never).then(() => sent.push(clock.now())));
+    await Promise.all(held);
+    for (let i = 0; i < 60; i++) {
+      pacer.leave(answer('done'));
+      await pacer.turn(never);
+      await pacer.enter(never);
+      sent.push(clock.now());
+    }
+    expect(Math.min(...sent)).toBeGreaterThanOrEqual(begin + 120_000);
+    for (const first of sent) expect(sent.filter((at) => at >= first && at < first + 60_000).length).toBeLessThan(61);
+  });
+
   it.each([60, 5_000, 9_500])('reaches at least 95 %% of %i a minute', async (rate) => {
     const sent = await sendsOf(rate, rate + 10);
     const inMinute = sent.filter((at) => at - sent[0] < 60_000).length;
@@ -91,6 +112,20 @@ describe('the pacer', () => {
     expect(pacer.pausedUntil).toBeLessThan(clock.now());
     await pacer.enter(never);
     pacer.leave(answer('done', 499, reset));
+    expect(pacer.pausedUntil).toBe(reset);
+  });
+
+  it('keeps a fifth of a quota that is smaller than the set rate', async () => {
+    const clock = quickClock();
+    const pacer = new Pacer(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const reset = clock.now() + 30_000;
+    for (const remaining of [999, 201]) {
+      await pacer.enter(never);
+      pacer.leave(answer('done', remaining, reset));
+    }
+    expect(pacer.pausedUntil).toBeLessThan(clock.now());
+    await pacer.enter(never);
+    pacer.leave(answer('done', 199, reset));
     expect(pacer.pausedUntil).toBe(reset);
   });
 
