@@ -29,6 +29,9 @@ const status =
   (first: number, last = first) =>
   (facts: DeletionFacts) =>
     facts.status >= first && facts.status <= last;
+/** Statuses that are about the request at hand; the others are about who asks, where, or how the service fares. */
+const isOfOneRequest = (facts: DeletionFacts): boolean =>
+  status(200, 299)(facts) || [400, 404, 409, 413, 422].includes(facts.status);
 const TOKEN =
   'nothing more is sent. Check import_token and service_id; a token that was reissued in the console replaces the old one.';
 const BASE = 'nothing more is sent. Is base_url right?';
@@ -49,7 +52,7 @@ export const DELETION_OUTCOMES: readonly DeletionRow[] = [
   { when: status(429), kind: 'wait', say: ({ host }) => `${host} says that the limit of requests is reached (429).` },
   { when: has('50000'), kind: 'retry', say: ({ host }) => `${host} failed inside (50000).` },
   {
-    when: (facts) => has('40000', '40001')(facts) && !facts.claimsSuccess && facts.status < 500,
+    when: (facts) => has('40000', '40001')(facts) && !facts.claimsSuccess && isOfOneRequest(facts),
     kind: 'rejected',
     say: ({ host, code }) => `${host} does not accept this id (${code}).`,
   },
@@ -75,7 +78,8 @@ export const DELETION_OUTCOMES: readonly DeletionRow[] = [
     say: (facts) => `${facts.host} does not allow the deletion (${facts.status}): ${TOKEN}`,
   },
   {
-    when: (facts) => status(404, 405)(facts) || status(410)(facts),
+    // With an envelope the service itself has spoken, and may mean this one id.
+    when: (facts) => (status(404)(facts) && facts.code === undefined) || status(405)(facts) || status(410)(facts),
     kind: 'stop',
     say: (facts) => `${facts.host} knows no deletion under base_url (${facts.status}): ${BASE}`,
   },
