@@ -28,8 +28,13 @@ export const REFUSAL_TEXT = {
 const BLANK = /^[\p{White_Space}\p{Cf}]+$/u;
 const CONTROL = /\p{Cc}/u;
 const LONE_SURROGATE = /\p{Surrogate}/u;
-const PLACEHOLDERS = new Set(['null', 'undefined', 'nan', 'none', 'nil', 'n/a', '#n/a', '\\n', '[object object]']);
-const WRAPPED = /^[<([{"']+(.*?)[>)\]}"']+$/s;
+/** What programs, tables and templates write where there is no value. */
+const PLACEHOLDERS = new Set([
+  ...['null', 'undefined', 'nan', 'none', 'nil', 'n/a', '\\n', '[object object]'],
+  ...['#n/a', '#null!', '#ref!', '#value!', '#name?', '#num!', '#div/0!', '<na>', '""', "''", '[]', '{}', '()', '<>'],
+]);
+const WRAPPED = /^[<([{"'`]+(.*?)[>)\]}"'`]+$/s;
+const INVISIBLE = /\p{Cf}/gu;
 const WILDCARD = /^[*%]+$/;
 const LONGEST_PLACEHOLDER = 40;
 
@@ -47,7 +52,8 @@ export function refusalOf(id: unknown, mostBytes: number): Refusal | undefined {
 
 function isPlaceholder(id: string): boolean {
   if (id.length > LONGEST_PLACEHOLDER) return false;
-  const bare = id.trim().toLowerCase();
+  // As the eye reads it: full-width letters and invisible characters do not make a person of "null".
+  const bare = id.normalize('NFKC').replace(INVISIBLE, '').trim().toLowerCase();
   const inner = WRAPPED.exec(bare)?.[1] ?? bare;
   return PLACEHOLDERS.has(bare) || PLACEHOLDERS.has(inner) || WILDCARD.test(inner);
 }
