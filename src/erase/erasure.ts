@@ -81,9 +81,9 @@ export class Erasure {
     else this.#writer.addId(stream, String(id));
   }
 
-  /** A row whose request was taken back at its source. */
-  addWithdrawn(stream: number): void {
-    this.#writer.addRefused(stream, 'withdrawn');
+  /** A row whose request was taken back at its source, with whatever stands in its ID field. */
+  addWithdrawn(stream: number, id: unknown): void {
+    this.#writer.addWithdrawn(stream, typeof id === 'string' ? id : undefined);
   }
 
   addState(stream: number | undefined, text: string): void {

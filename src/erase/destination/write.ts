@@ -61,7 +61,7 @@ async function stage(
 function take(erasure: Erasure, plans: StreamPlans, message: InputMessage): void {
   const plan = message.stream && planOf(plans, message.stream, message.line);
   if (message.kind === 'state') erasure.addState(plan?.index, message.text);
-  else if (plan && isWithdrawn(message.data)) erasure.addWithdrawn(plan.index);
+  else if (plan && isWithdrawn(message.data)) erasure.addWithdrawn(plan.index, own(message.data, plan.idField));
   else if (plan) erasure.addRow(plan.index, own(message.data, plan.idField));
 }
 

@@ -6,6 +6,8 @@ const PARTITIONS = 256;
 const RANGE = 65_536;
 /** In place of an occurrence's number: this id was done by an earlier run that is being resumed. */
 const DONE = 2 ** 48 - 1;
+/** Added to the number of occurrences so far: what was asked for before it is taken back. */
+const WITHDRAWN = 2 ** 47;
 
 /** What became of the occurrence of an id: the first of its kind, or which one it repeats. */
 export interface Standing {
@@ -13,12 +15,16 @@ export interface Standing {
   readonly first: number;
   /** True when the run that is being resumed is proved to have done it. */
   readonly isDone: boolean;
+  /** True when the request was taken back further on, and not made again. */
+  readonly isWithdrawn: boolean;
 }
 
 export interface DuplicateCounts {
   readonly unique: number;
   /** Of these, done already by the run that is resumed. */
   readonly done: number;
+  /** Occurrences whose request was taken back; they are in no other count. */
+  readonly withdrawn: number;
 }
 
 /**
@@ -45,13 +51,19 @@ export class Duplicates {
     this.#put(digest, DONE);
   }
 
+  /** Takes the occurrences so far back. */
+  withdraw(digest: Buffer): void {
+    this.#put(digest, WITHDRAWN + this.#occurrences);
+  }
+
   /** After the last `add`: compares everything. */
   resolve(): DuplicateCounts {
-    const counts = { unique: 0, done: 0 };
+    const counts = { unique: 0, done: 0, withdrawn: 0 };
     for (let partition = 0; partition < PARTITIONS; partition++) {
       const part = this.#resolvePartition(partition);
       counts.unique += part.unique;
       counts.done += part.done;
+      counts.withdrawn += part.withdrawn;
     }
     return counts;
   }
@@ -67,7 +79,8 @@ export class Duplicates {
         range = wanted;
       }
       const first = known.get(occurrence) ?? occurrence;
-      return first === DONE ? { first: occurrence, isDone: true } : { first, isDone: false };
+      const [isDone, isWithdrawn] = [first === DONE, first === WITHDRAWN];
+      return { first: isDone || isWithdrawn ? occurrence : first, isDone, isWithdrawn };
     };
   }
 
@@ -83,12 +96,11 @@ export class Duplicates {
   }
 
   #resolvePartition(partition: number): DuplicateCounts {
-    const firsts = new Map<string, number>();
-    for (const [digest, number] of this.#entries(partition)) if (number === DONE) firsts.set(digest, DONE);
-    const counts = { unique: 0, done: 0 };
+    const firsts = this.#settled(partition);
+    const counts = { unique: 0, withdrawn: 0 };
     const seenDone = new Set<string>();
     for (const [digest, number] of this.#entries(partition)) {
-      if (number === DONE) continue;
+      if (number >= WITHDRAWN) continue;
       const first = firsts.get(digest);
       if (first === undefined) {
         firsts.set(digest, number);
@@ -97,8 +109,25 @@ export class Duplicates {
       }
       this.#remember(number, first);
       if (first === DONE) seenDone.add(digest);
+      if (first === WITHDRAWN) counts.withdrawn++;
     }
-    return { unique: counts.unique + seenDone.size, done: seenDone.size };
+    return { ...counts, unique: counts.unique + seenDone.size, done: seenDone.size };
+  }
+
+  /** The ids whose fate does not depend on a first occurrence: done before, or taken back after their last one. */
+  #settled(partition: number): Map<string, number> {
+    const settled = new Map<string, number>();
+    const takenBackAt = new Map<string, number>();
+    for (const [digest, number] of this.#entries(partition)) {
+      if (number === DONE) settled.set(digest, DONE);
+      else if (number >= WITHDRAWN) takenBackAt.set(digest, number - WITHDRAWN);
+    }
+    if (takenBackAt.size === 0) return settled;
+    for (const [digest, number] of this.#entries(partition)) {
+      if (number < WITHDRAWN && number >= (takenBackAt.get(digest) ?? 0)) takenBackAt.delete(digest);
+    }
+    for (const digest of takenBackAt.keys()) if (!settled.has(digest)) settled.set(digest, WITHDRAWN);
+    return settled;
   }
 
   *#entries(partition: number): Generator<[string, number]> {

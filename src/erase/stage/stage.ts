@@ -16,7 +16,7 @@ export type Step =
   | { readonly kind: 'state'; readonly stream: number | undefined; readonly at: number; readonly length: number };
 
 /** Counts of rows, all known once the input has ended. */
-export interface StageCounts extends DuplicateCounts {
+export interface StageCounts extends Omit<DuplicateCounts, 'withdrawn'> {
   readonly received: number;
   readonly accepted: number;
   readonly duplicates: number;
@@ -62,6 +62,12 @@ export class StageWriter {
     this.#refused.set(refusal, (this.#refused.get(refusal) ?? 0) + 1);
   }
 
+  /** A row that takes the request for an id back: it is refused itself, and so is every row before it with that id. */
+  addWithdrawn(stream: number, id: string | undefined): void {
+    this.addRefused(stream, 'withdrawn');
+    if (id !== undefined) this.#duplicates.withdraw(this.#hash(Buffer.from(id)));
+  }
+
   addState(stream: number | undefined, text: string): void {
     this.#steps.add(STEP.state, stream ?? EVERY_STREAM, Buffer.from(text));
     this.#states++;
@@ -75,13 +81,15 @@ export class StageWriter {
   /** Ends the input. */
   finish(): Stage {
     this.#steps.flush();
-    const found = this.#duplicates.resolve();
+    const { withdrawn, ...found } = this.#duplicates.resolve();
+    if (withdrawn > 0) this.#refused.set('withdrawn', (this.#refused.get('withdrawn') ?? 0) + withdrawn);
+    const accepted = this.#accepted - withdrawn;
     const refused = [...this.#refused.values()].reduce((sum, n) => sum + n, 0);
     const counts: StageCounts = {
       ...found,
-      received: this.#accepted + refused,
-      accepted: this.#accepted,
-      duplicates: this.#accepted - found.unique,
+      received: accepted + refused,
+      accepted,
+      duplicates: accepted - found.unique,
       refused: new Map(REFUSALS.flatMap((name) => pairOf(name, this.#refused.get(name)))),
       states: this.#states,
     };
@@ -114,7 +122,9 @@ class StageAtRest implements Stage {
     let number = 0;
     for await (const { kind, stream, at, payload } of this.#steps.steps()) {
       if (kind === STEP.id) {
-        yield { kind: 'id', stream, number, ...standing(number), id: payload.toString() };
+        const { isWithdrawn, ...place } = standing(number);
+        if (isWithdrawn) yield { kind: 'refused', stream, refusal: 'withdrawn' };
+        else yield { kind: 'id', stream, number, ...place, id: payload.toString() };
         number++;
       } else if (kind === STEP.refused) {
         yield { kind: 'refused', stream, refusal: REFUSALS[payload[0] ?? 0] ?? 'missing' };

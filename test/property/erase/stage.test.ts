@@ -76,6 +76,41 @@ describe('the stage', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
+  it('refuses what was asked for and taken back later, unless it was asked for again or is done', async () => {
+    const asks = fc.array(fc.record({ id: fc.constantFrom('a', 'b', 'c', 'done'), isBack: fc.boolean() }), {
+      maxLength: 30,
+    });
+    await fc.assert(
+      fc.asyncProperty(asks, async (input) => {
+        const writer = new StageWriter(folder, crowded);
+        writer.markDone(crowded(Buffer.from('done')));
+        for (const { id, isBack } of input) {
+          if (isBack) writer.addWithdrawn(1, id);
+          else writer.addId(1, id);
+        }
+        const stage = writer.finish();
+        try {
+          const last = new Map(input.map(({ id, isBack }) => [id, isBack]));
+          const wanted = input.map(({ id, isBack }) => (isBack || (id !== 'done' && last.get(id)) ? 'refused' : id));
+          const steps: Step[] = [];
+          for await (const step of stage.steps()) steps.push(step);
+          expect(steps.map((step) => (step.kind === 'id' ? step.id : step.kind))).toEqual(wanted);
+          const ids = wanted.filter((id) => id !== 'refused');
+          const unique = new Set(ids).size;
+          expect(stage.counts).toMatchObject({
+            received: input.length,
+            accepted: ids.length,
+            unique,
+            duplicates: ids.length - unique,
+          });
+          expect(stage.counts.refused.get('withdrawn') ?? 0).toBe(input.length - ids.length);
+        } finally {
+          stage.close();
+        }
+      }),
+    );
+  });
+
   it('compares 90,000 ids exactly, over many blocks, in bounded memory', async () => {
     const writer = new StageWriter(folder, sha);
     for (let i = 0; i < 90_000; i++) writer.addId(0, `id-${i % 60_000}`);
