@@ -1,10 +1,11 @@
-import { lstat, mkdir, readdir, rename, rmdir, unlink, utimes } from 'node:fs/promises';
+import { mkdir, readdir, rename, rmdir, unlink, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { configFailure } from '../base/errors.ts';
 import { diskFailure } from './disk.ts';
 import { adopt, discardKept, readKept, sidecarOf, writeKept } from './kept.ts';
 import { Lease } from './lease.ts';
+import { isOwn, sweepRunFolders } from './own-folder.ts';
 import { sha256 } from './question.ts';
 import { SpoolWriter } from './spool-writer.ts';
 import { sweepAll } from './sweep.ts';
@@ -52,6 +53,7 @@ export class Spool {
       throw diskFailure(error, folder);
     });
     await sweepAll(await spoolFolders(root), clock.now());
+    await sweepRunFolders(root, clock.now());
     const left = await readKept(folder, fingerprint, clock.now());
     return new Spool(folder, lease, fingerprint, clock, left);
   }
@@ -157,11 +159,4 @@ async function claim(folder: string, clock: Clock): Promise<Lease> {
       if (tries === 3) throw error;
     }
   }
-}
-
-async function isOwn(folder: string): Promise<boolean> {
-  const found = await lstat(folder).catch(() => undefined);
-  if (found === undefined || !found.isDirectory()) return false;
-  const uid = process.getuid?.();
-  return uid === undefined || (found.uid === uid && (found.mode & 0o077) === 0);
 }

@@ -60,7 +60,13 @@ async function stream(
   const { config, out, pinned } = target;
   const { clock, logger, signal } = context;
   const windows = counted(extractWindows(plan, deps), loaded, show);
-  const result = await writeArrow(windows, { ...config, out, pinned, clock, logger, signal });
+  const result = await writeArrow(windows, { ...config, out, pinned, clock, logger, signal }).catch(
+    (error: unknown) => {
+      // Windows count once they are where they belong: those of a file all at once, held ones after the last was scanned.
+      if (typeof out === 'string' || pinned === undefined) Object.assign(loaded, { rows: 0, windows: 0 });
+      throw error;
+    },
+  );
   loaded.rows = result.rows;
   loaded.columnsAdded.push(...result.columns);
   for (const [column, cells] of result.rescued) loaded.rescued.set(column, cells);

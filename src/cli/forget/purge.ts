@@ -6,6 +6,7 @@ import { idsFromFile } from '../../erase/id-list.ts';
 import type { Ledger } from '../../erase/ledger/ledger.ts';
 import { type PurgeCounts, type Purger, purgeAll } from '../../erase/purge.ts';
 import { suppress } from '../../erase/suppression.ts';
+import { sweepRunFolders } from '../../extract/own-folder.ts';
 import { spoolFolders } from '../../extract/spool.ts';
 import { purgeSpools } from '../../extract/sweep.ts';
 import { UNIFIED_ID } from '../../schema/groups.ts';
@@ -94,6 +95,7 @@ export async function purge(
     await suppress(request.suppressionFile, each(people), request.suppressionKey);
   }
   await purgeSpools(await spoolFolders(request.spoolDir), context.clock.now());
+  await sweepRunFolders(request.spoolDir, context.clock.now());
   const counts = await purgeAll([purgerOf(request, ids, context)], () => each(people), ledger, context.signal);
   return [...counts.values()][0];
 }

@@ -1,15 +1,21 @@
-import { copyFile, link, mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, link, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Clock } from '../../base/clock.ts';
 import { codeOf } from '../../base/errors.ts';
+import { RunFolder } from '../../extract/own-folder.ts';
 import type { SpoolFile, Window } from '../../extract/window.ts';
 
 /** Keeps the files of windows after those who made them have let go: on disk, as second names of the same bytes. */
 export class Hold {
-  readonly folder: string;
+  readonly #own: RunFolder;
   #files = 0;
 
-  constructor(folder: string) {
-    this.folder = folder;
+  constructor(own: RunFolder) {
+    this.#own = own;
+  }
+
+  get folder(): string {
+    return this.#own.path;
   }
 
   /** A window over files that stay until `release`. */
@@ -28,13 +34,13 @@ export class Hold {
   }
 
   async release(): Promise<void> {
-    await rm(this.folder, { recursive: true, force: true });
+    await this.#own.remove();
   }
 }
 
-/** A fresh folder for the owner alone. */
-export async function openHold(parent: string): Promise<Hold> {
-  return new Hold(await mkdtemp(join(parent, 'dfinery-arrow-')));
+/** A fresh folder for the owner alone. Throws a Failure that names the spool directory. */
+export async function openHold(spoolDir: string, clock: Clock): Promise<Hold> {
+  return new Hold(await RunFolder.open(spoolDir, clock));
 }
 
 async function secondName(from: string, to: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
+import { rename, rm, stat } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { AsyncByteQueue, type RecordBatch, RecordBatchStreamWriter, type Schema } from 'apache-arrow';
 import { codeOf } from '../../base/errors.ts';
@@ -9,6 +9,8 @@ const OWNER_FILE = 0o600;
 
 /** Where the bytes of a stream go. */
 export interface Outlet {
+  /** Resolves once bytes may be written; throws what the system said against it. */
+  ready(): Promise<void>;
   /** Ends what is there with success: a file takes its name. */
   end(): Promise<void>;
   /** Gives up: an unfinished file goes. */
@@ -18,17 +20,24 @@ export interface Outlet {
 
 /** A stream that somebody else owns, and closes. */
 export function outletTo(stream: Writable): Outlet {
-  return { stream, async end() {}, async drop() {} };
+  return { stream, async ready() {}, async end() {}, async drop() {} };
 }
 
 /** A file that appears under its name once it is whole. */
 export function outletToFile(path: string): Outlet {
   const waiting = `${path}.part`;
   const stream = createWriteStream(waiting, { mode: OWNER_FILE });
+  const opened = once(stream, 'open');
   const closed = once(stream, 'close');
-  closed.catch(() => {});
+  for (const event of [opened, closed]) event.catch(() => {});
   return {
     stream,
+    async ready() {
+      await opened;
+      // What is to take the name of a folder would only be refused at the very end.
+      const found = await stat(path).catch(() => undefined);
+      if (found?.isDirectory()) throw Object.assign(new Error(`${path} is a folder`), { code: 'EISDIR' });
+    },
     async end() {
       stream.end();
       await closed;

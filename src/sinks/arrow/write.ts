@@ -60,10 +60,11 @@ export interface ArrowResult {
  * on disk until the last has come (S31). Throws Failure; a file that was begun is then not there.
  */
 export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowOptions): Promise<ArrowResult> {
-  const hold = await openHold(options.spoolDir);
+  const hold = await openHold(options.spoolDir, options.clock);
   const outlet = typeof options.out === 'string' ? outletToFile(options.out) : outletTo(options.out);
   let engine: Engine | undefined;
   try {
+    await outlet.ready();
     engine = await openEngine({ ...options, file: join(hold.folder, 'work'), lockWaitMs: 0 });
     await engine.run('SET preserve_insertion_order = true');
     await engine.run(`SET streaming_buffer_size = '${AHEAD}'`);

@@ -1,8 +1,11 @@
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
 import { RecordBatchReader, tableFromIPC } from 'apache-arrow';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Failure } from '../../../src/base/errors.ts';
+import { PLACE } from '../../../src/extract/lease.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { ArrowBench, plainRows } from '../../support/arrow.ts';
 import { type Cells, csvOf } from '../../support/duckdb.ts';
@@ -191,5 +194,46 @@ describe('the reader of a stream', () => {
       [],
     );
     await expect(bench.write([], { out: `${bench.dir}/none/x.arrows` })).rejects.toMatchObject({ kind: 'config' });
+  });
+
+  it('clears away what a dead run held, and nothing of a living one', async () => {
+    const { pid } = spawnSync(process.execPath, ['-e', '0']);
+    const holder = (folder: string, lease: object | undefined) => {
+      mkdirSync(join(bench.dir, folder), { mode: 0o700 });
+      writeFileSync(join(bench.dir, folder, '1.csv'), 'somebody');
+      if (lease) writeFileSync(join(bench.dir, folder, 'r0123456789abcdef.lease'), JSON.stringify(lease));
+    };
+    holder('dfinery-arrow-dead01', { pid, host: PLACE, began: '1' });
+    holder('dfinery-arrow-other1', { pid, host: 'elsewhere', began: '1' });
+    holder('dfinery-arrow-young1', undefined);
+    holder('dfinery-arrow-notours', undefined);
+    await bench.write([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    expect(readdirSync(bench.dir).filter((name) => name.startsWith('dfinery-arrow'))).toEqual([
+      'dfinery-arrow-notours',
+      'dfinery-arrow-other1',
+      'dfinery-arrow-young1',
+    ]);
+  });
+
+  it('makes a spool directory that is not there, and names one that cannot be used', async () => {
+    const windows = [bench.window('2026-01-01', csvOf([{ id: 'a' }]))];
+    expect(await bench.write(windows, { spoolDir: join(bench.dir, 'none', 'yet') })).toMatchObject({ rows: 1 });
+    await expect(bench.write(windows, { spoolDir: join(bench.out, 'x') })).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringContaining('set spool_dir'),
+    });
+  });
+
+  it('asks for nothing when the file cannot be written', async () => {
+    let asked = 0;
+    async function* windows(): AsyncGenerator<Window> {
+      asked++;
+      yield bench.window('2026-01-01', csvOf([{ id: 'a' }]));
+    }
+    for (const out of [bench.dir, `${bench.dir}/none/x.arrows`]) {
+      await expect(bench.write(windows(), { out })).rejects.toMatchObject({ kind: 'config' });
+    }
+    expect(asked).toBe(0);
+    expect(existsSync(`${bench.dir}.part`)).toBe(false);
   });
 });

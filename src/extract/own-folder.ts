@@ -1,0 +1,65 @@
+import { lstat, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock } from '../base/clock.ts';
+import { diskFailure } from './disk.ts';
+import { isLeased, Lease, leaseOf } from './lease.ts';
+
+const PREFIX = 'dfinery-arrow-';
+const RUN_FOLDER = /^dfinery-arrow-[0-9A-Za-z]{6}$/;
+/** A folder without a lease may have been made at this moment. */
+const YOUNG_MS = 60_000;
+
+/** A folder for one run alone under the spool directory: when the run dies, the next one removes it. */
+export class RunFolder {
+  readonly path: string;
+  readonly #lease: Lease;
+
+  private constructor(path: string, lease: Lease) {
+    this.path = path;
+    this.#lease = lease;
+  }
+
+  /** Makes one under `root`, which need not be there, and removes those of dead runs. Throws a Failure that names it. */
+  static async open(root: string, clock: Clock): Promise<RunFolder> {
+    try {
+      await mkdir(root, { recursive: true, mode: 0o700 });
+      await sweepRunFolders(root, clock.now());
+      const path = await mkdtemp(join(root, PREFIX));
+      return new RunFolder(path, await Lease.take(path, clock));
+    } catch (error) {
+      throw diskFailure(error, root);
+    }
+  }
+
+  /** Removes it with all that is in it. */
+  async remove(): Promise<void> {
+    await this.#lease.release();
+    await rm(this.path, { recursive: true, force: true });
+  }
+}
+
+/** Removes the folders that dead runs left under a spool directory: all that they hold are copies. */
+export async function sweepRunFolders(root: string, now: number): Promise<void> {
+  const names = await readdir(root).catch(() => []);
+  for (const name of names.filter((text) => RUN_FOLDER.test(text))) {
+    const folder = join(root, name);
+    if (!(await isOwn(folder)) || (await isInUse(folder, now))) continue;
+    await rm(folder, { recursive: true, force: true }).catch(() => {});
+  }
+}
+
+async function isInUse(folder: string, now: number): Promise<boolean> {
+  const runs = (await readdir(folder).catch(() => [])).flatMap((name) => leaseOf(name) ?? []);
+  for (const run of runs) if (await isLeased(folder, run, now)) return true;
+  if (runs.length > 0) return false;
+  const found = await lstat(folder).catch(() => undefined);
+  return found !== undefined && now - found.mtimeMs < YOUNG_MS;
+}
+
+/** True for a folder, no link, that belongs to this user and that nobody else may look into. */
+export async function isOwn(folder: string): Promise<boolean> {
+  const found = await lstat(folder).catch(() => undefined);
+  if (found === undefined || !found.isDirectory()) return false;
+  const uid = process.getuid?.();
+  return uid === undefined || (found.uid === uid && (found.mode & 0o077) === 0);
+}
