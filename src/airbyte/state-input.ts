@@ -15,9 +15,15 @@ export interface StateInput {
 
 export const NO_STATE: StateInput = { streams: new Map(), legacy: undefined, shared: undefined };
 
-/** The saved state of one stream, if any. */
+/** The saved state of one stream, if any; a legacy object is that of every stream, or a map of them by name. */
 export const stateOf = (input: StateInput, stream: StreamDescriptor): JsonObject | undefined =>
-  input.streams.get(keyOf(stream));
+  input.streams.get(keyOf(stream)) ?? legacyOf(input.legacy, stream.name);
+
+function legacyOf(legacy: JsonObject | undefined, name: string): JsonObject | undefined {
+  if (legacy === undefined || !Object.values(legacy).every(isObject)) return legacy;
+  const own = Object.hasOwn(legacy, name) ? legacy[name] : undefined;
+  return isObject(own) ? own : undefined;
+}
 
 /** Parses the content of a state file: absent, `[]`, a list of states, one state, or a legacy object. */
 export function parseStateInput(value: unknown): StateInput {

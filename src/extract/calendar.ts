@@ -1,4 +1,4 @@
-import { addDays, type Day, dayAt, earlierOf } from '../base/days.ts';
+import { addDays, type Day, dayAt, earlierOf, laterOf } from '../base/days.ts';
 
 const MS_PER_HOUR = 3_600_000;
 const EAST = 14;
@@ -30,4 +30,14 @@ export const CLOCK_TOLERANCE_MS = MS_PER_HOUR;
 export function oldestDays(now: number, historyDays: number): { readonly surely: Day; readonly probably: Day } {
   const probably = addDays(todayUtc(now), -historyDays);
   return { surely: earlierOf(addDays(todayWest(now), -historyDays), probably), probably };
+}
+
+/**
+ * True when some of the days `first` to `through` could still get late rows as they were read (ms since 1970), and no run
+ * from now on would look back at them.
+ */
+export function missesLateRows(first: Day, through: Day, readAt: number, now: number, lookbackDays: number): boolean {
+  const openThen = addDays(overThrough(readAt), 1 - lookbackDays);
+  const closedNow = addDays(overThrough(now), -lookbackDays);
+  return laterOf(first, openThen) <= earlierOf(through, closedNow);
 }

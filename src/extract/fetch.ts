@@ -1,9 +1,9 @@
-import { addDays, type Day, earlierOf, laterOf } from '../base/days.ts';
+import type { Day } from '../base/days.ts';
 import { formatDuration } from '../base/durations.ts';
 import { configFailure, defect, transientFailure } from '../base/errors.ts';
 import type { ExportQuestion } from '../service/service.ts';
 import { type Attempt, attemptExport, type Inspect } from './attempt.ts';
-import { overThrough, settledThrough } from './calendar.ts';
+import { missesLateRows, settledThrough } from './calendar.ts';
 import { keyOf } from './question.ts';
 import { pauseAfter } from './retry.ts';
 import type { Run } from './run.ts';
@@ -70,7 +70,9 @@ export async function fetchExport(run: Run, question: ExportQuestion, options: F
 async function reuse(run: Run, question: ExportQuestion, options: FetchOptions): Promise<Verified | undefined> {
   const part = await run.spool.take(keyOf(question), run.plan.state.last_receipt);
   if (part === undefined) return undefined;
-  if (!isWorthKeeping(run, part, options) || missesLateRows(run, part, question.from, options.through)) {
+  const { lookbackDays } = run.plan;
+  const isTooOld = missesLateRows(question.from, options.through, part.sentAt, run.deps.clock.now(), lookbackDays);
+  if (isTooOld || !isWorthKeeping(run, part, options)) {
     await run.spool.discard(part);
     return undefined;
   }
@@ -84,17 +86,6 @@ async function reuse(run: Run, question: ExportQuestion, options: FetchOptions):
 /** True when all its days were over, and settled where that is asked for, as it was sent for (S11). */
 const isWorthKeeping = (run: Run, part: Verified, options: FetchOptions): boolean =>
   options.through <= settledThrough(part.sentAt, run.plan.settleHours);
-
-/**
- * True when some of the days could still get late rows as the file was made, and no later run would look back at them:
- * then the file is too old to stand for them.
- */
-function missesLateRows(run: Run, part: Verified, first: Day, through: Day): boolean {
-  const { lookbackDays } = run.plan;
-  const openThen = addDays(overThrough(part.sentAt), 1 - lookbackDays);
-  const closedNow = addDays(overThrough(run.deps.clock.now()), -lookbackDays);
-  return laterOf(first, openThen) <= earlierOf(through, closedNow);
-}
 
 function inspectFor(run: Run, tries: Tries): Inspect {
   return {

@@ -39,7 +39,7 @@ export interface PlanInput {
   readonly from?: Day | undefined;
   readonly to?: Day | undefined;
   readonly fullRefresh?: boolean | undefined;
-  /** A full refresh that goes on from the state's cursor, without any lookback, instead of from the first day. */
+  /** Goes on from the state's cursor where an earlier attempt stopped: no lookback, and a full refresh not from its first day. */
   readonly resume?: boolean | undefined;
   readonly memory: TargetMemory;
   /** The machine's clock and the service's `Date` header (where one is known), ms since 1970. */
@@ -167,7 +167,7 @@ function boundsOf(input: PlanInput, state: KnownState | undefined, coverage: Cov
     return { ...common, first: laterOf(asked, oldest.probably), asked, gapFrom: undefined, explicit: true };
   }
   const cursor = coverage.cursor(start, now);
-  const wanted = laterOf(start, addDays(cursor, -lookbackOf(input)));
+  const wanted = laterOf(start, addDays(cursor, input.resume ? 0 : -lookbackOf(input)));
   const first = laterOf(wanted, earlierOf(cursor, oldest.probably));
   return { ...common, first, asked: moved ?? wanted, gapFrom: floating ? undefined : cursor, explicit: false };
 }

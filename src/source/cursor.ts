@@ -2,7 +2,8 @@ import { laterOf } from '../base/days.ts';
 import type { Coverage } from '../extract/coverage.ts';
 import type { Plan } from '../extract/plan.ts';
 import type { KnownState } from '../extract/state.ts';
-import type { Window } from '../extract/window.ts';
+import type { Receipt, Window } from '../extract/window.ts';
+import { sinceOf, withReading } from './reading.ts';
 
 /** What windows teach about the service, for the next ones and for the state. */
 const KNOWLEDGE = ['to_date_inclusive', 'final_newline', 'max_window_days', 'name_groups'] as const;
@@ -18,9 +19,14 @@ export class StreamCursor {
   readonly #plan: Plan;
   readonly #coverage: Coverage;
   readonly #gaps: Set<string>;
+  readonly #since: string | undefined;
 
-  constructor(plan: Plan) {
+  /** `now`: when the read begins, ms since 1970. */
+  constructor(plan: Plan, now: number) {
     this.#plan = plan;
+    // A full refresh has a mark of its own, and a settled day is read once anyway.
+    const looksBack = !plan.fullRefresh && plan.delivery === 'fresh' && plan.lookbackDays > 0;
+    this.#since = looksBack ? (sinceOf(plan.state) ?? new Date(now).toISOString()) : undefined;
     this.state = plan.state;
     this.#coverage = plan.coverage.clone();
     this.#gaps = new Set(plan.state.gaps ?? []);
@@ -34,7 +40,7 @@ export class StreamCursor {
     for (const day of found.gaps ?? []) this.#lose(day);
     const moved = lead.start === this.#plan.start ? found.start_date : undefined;
     const start = moved ?? this.state.start_date ?? this.#plan.start;
-    this.state = {
+    const state: KnownState = {
       ...this.state,
       ...knowledgeIn(found),
       version: 1,
@@ -43,6 +49,19 @@ export class StreamCursor {
       last_receipt: receipt.id,
       ...(this.#gaps.size > 0 && { gaps: [...this.#gaps].sort() }),
     };
+    this.state = withReading(state, this.#isWithin(state, receipt) ? this.#since : undefined);
+  }
+
+  /** The read is over: the next one looks back again. */
+  finish(): void {
+    this.state = withReading(this.state, undefined);
+  }
+
+  /** True while days are left to read, once the ones before the cursor have all been read. */
+  #isWithin(state: KnownState, { to, covers_to }: Receipt): boolean {
+    const { lastDay, state: first } = this.#plan;
+    const isLast = lastDay === undefined || (covers_to ?? to) >= lastDay;
+    return !isLast && (sinceOf(first) !== undefined || state.from_date > first.from_date);
   }
 
   #lose(day: string): void {

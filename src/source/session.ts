@@ -29,7 +29,7 @@ export class Session {
     const now = this.#world.clock.now();
     const warned = new Set<string>();
     for (const stream of catalog.streams) {
-      const verdict = judgeStream(stream, stateOf(saved, stream.descriptor) ?? saved.legacy, config, now);
+      const verdict = judgeStream(stream, stateOf(saved, stream.descriptor), config, now);
       if (verdict.kind === 'refused') await this.#refuse(stream, verdict.failure);
       else if (verdict.kind === 'rest') await this.#rest(stream, verdict.state, verdict.warning);
       else {

@@ -9,6 +9,7 @@ import { type Delivery, type Plan, planRun } from '../extract/plan.ts';
 import { hashesOf } from '../extract/question.ts';
 import { type KnownState, parseState, StateFailure } from '../extract/state.ts';
 import { isStreamName, STREAM_NAMES, type StreamName } from '../sinks/records/names.ts';
+import { READING_SINCE, readingSince, withReading } from './reading.ts';
 
 /** Key of the state of a full refresh: the job that it belongs to (S26). */
 export const SYNC_ID = 'sync_id';
@@ -62,13 +63,8 @@ function incremental(
   now: number,
 ): Verdict {
   const delivery = deliveryOf(stream, config);
-  const state = usable(saved);
   try {
-    return {
-      kind: 'read',
-      name,
-      plan: planRun({ settings: config, delivery, memory: { ...emptyMemory, state }, now }),
-    };
+    return { kind: 'read', name, plan: incrementalPlan(delivery, saved, config, now) };
   } catch (error) {
     if (!(error instanceof StateFailure)) throw error;
     if (error.problem === 'filters') {
@@ -79,6 +75,15 @@ function incremental(
     const warning = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
     return { kind: 'rest', name, state: saved, warning };
   }
+}
+
+/** Within a read that an earlier attempt began, the days before the cursor have been read already. */
+function incrementalPlan(delivery: Delivery, saved: JsonObject | undefined, config: SourceConfig, now: number): Plan {
+  const state = parseState(usable(saved));
+  const since = saved && state && readingSince(saved, state, config, now);
+  const memory = { ...emptyMemory, state };
+  const plan = planRun({ settings: config, delivery, memory, now, resume: since !== undefined });
+  return { ...plan, state: withReading(plan.state, since) };
 }
 
 /** A full refresh goes on where an earlier attempt of the same job stopped, and else starts anew. */
@@ -110,10 +115,13 @@ function resumable(
   }
 }
 
+/** Keys that tell of one read and are no part of what a state means to the next. */
+const OURS = new Set([WAITING_UNTIL, READING_SINCE]);
+
 /** Of a saved state what is one: the markers that other connectors' kits leave behind are none. */
 function usable(saved: JsonObject | undefined): JsonObject | undefined {
   if (saved === undefined) return undefined;
-  const kept = Object.entries(saved).filter(([key]) => !key.startsWith('__ab_') && key !== WAITING_UNTIL);
+  const kept = Object.entries(saved).filter(([key]) => !key.startsWith('__ab_') && !OURS.has(key));
   return kept.length === 0 ? undefined : Object.fromEntries(kept);
 }
 

@@ -8,6 +8,7 @@ import type { Window } from '../extract/window.ts';
 import type { StreamName } from '../sinks/records/names.ts';
 import type { RecordStream } from '../sinks/records/plan.ts';
 import { StreamCursor } from './cursor.ts';
+import { sinceOf } from './reading.ts';
 import { WAITING_UNTIL } from './stream-plan.ts';
 
 export interface Output {
@@ -48,7 +49,7 @@ export class StreamRun extends StreamVoice {
     super(stream, output);
     this.name = name;
     this.plan = plan;
-    this.#cursor = new StreamCursor(plan);
+    this.#cursor = new StreamCursor(plan, output.clock.now());
     this.records = { name, properties: propertiesOf(stream.jsonSchema), keys: keysOf(stream) };
   }
 
@@ -79,7 +80,15 @@ export class StreamRun extends StreamVoice {
   async close(status: 'COMPLETE' | 'INCOMPLETE'): Promise<void> {
     if (!this.isOpen) return;
     this.isOpen = false;
+    if (status === 'COMPLETE') await this.#finish();
     await this.status(status);
+  }
+
+  /** A state that still says that the read goes on is not the last one. */
+  async #finish(): Promise<void> {
+    const before = this.#cursor.state;
+    this.#cursor.finish();
+    if (sinceOf(before) !== undefined) await this.state(this.#cursor.state, 0);
   }
 }
 

@@ -24,9 +24,31 @@ describe('a read that fails', () => {
     });
     bench.sim.setScenario({ faults: [] });
     const before = bench.sim.requests().length;
-    const again = await bench.read(catalog, output.lastStates(), { lookback_days: 0 });
+    const again = await bench.read(catalog, output.lastStates());
     expect(readProblems(again, catalog)).toEqual([]);
     expect(bench.asked(before)).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
+    // The retry ended the read: the next one looks back.
+    expect(again.states('events').at(-1)).not.toHaveProperty('reading_since');
+    const next = bench.sim.requests().length;
+    await bench.read(catalog, again.lastStates());
+    expect(bench.asked(next)).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
+  });
+
+  it('is no retry any more once rows may have come late to days it had read', async () => {
+    bench = await SourceBench.start();
+    const catalog = await bench.catalog({}, ['events']);
+    bench.sim.setScenario({ faults: [{ kind: 'status', when: { day: '2026-01-19' }, status: 500 }] });
+    const output = await bench.read(catalog, undefined, { lookback_days: 2 });
+    expect(output.states('events').at(-1)).toMatchObject({ from_date: '2026-01-19' });
+    bench.sim.setScenario({ faults: [] });
+    const days = async (wait: number) => {
+      bench.clock.advance(wait);
+      const before = bench.sim.requests().length;
+      await bench.read(catalog, output.lastStates(), { lookback_days: 2, end_date: '2026-01-20' });
+      return bench.asked(before)[0];
+    };
+    expect(await days(0)).toBe('2026-01-19');
+    expect(await days(3 * 86_400_000)).toBe('2026-01-17');
   });
 
   it('says whose fault a reissued token is, without showing it', async () => {

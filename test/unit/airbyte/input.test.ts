@@ -45,6 +45,15 @@ describe('a saved state', () => {
     });
   });
 
+  it('of the oldest form is that of all streams, or a map by their names', () => {
+    const one = parseStateInput({ version: 1, from_date: '2026-01-02', future: { n: 1 } });
+    expect(stateOf(one, { name: 'a' })).toMatchObject({ from_date: '2026-01-02' });
+    for (const map of [{ a: { n: 1 }, b: { n: 2 } }, [{ type: 'LEGACY', data: { a: { n: 1 }, b: { n: 2 } } }]]) {
+      expect(stateOf(parseStateInput(map), { name: 'b' })).toEqual({ n: 2 });
+      expect(stateOf(parseStateInput(map), { name: 'c' })).toBeUndefined();
+    }
+  });
+
   it.each([[[5]], ['text'], [[{ type: 'STREAM' }]], [[{ stream: { stream_state: {} } }]]])(
     'is refused: %j',
     (value) => {
