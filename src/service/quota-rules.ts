@@ -130,12 +130,12 @@ function crowded(
   return { ...told, lowered, blocked: { at: now, until: Math.max(state.blocked?.until ?? 0, now + CROWDED_PAUSE_MS) } };
 }
 
-/** Takes the service's word on what is left, unless an export sent later has told already that there is less. */
+/** Takes the service's word on what is left, unless an export sent later, or under way beside it, has told of less. */
 function afterWord(state: QuotaState, n: number, { remaining, resetAt }: LimitHeaders, now: number): QuotaState {
   if (remaining === undefined) return state;
   const { word } = state;
-  if (word !== undefined && word.by > n && holds(word, now) && word.remaining <= remaining) {
-    // Sent before, and more was left then: the word that holds knows of this one after all.
+  if (word !== undefined && n <= word.upTo && holds(word, now) && word.remaining <= remaining) {
+    // More was left when the service saw it: that was before, and the word that holds knows of this one after all.
     return { ...state, word: { ...word, unheard: Math.max(0, word.unheard - 1) } };
   }
   const unheard = state.slots.filter((slot) => !slot.heard && slot.freeAt === undefined && slot.n !== n).length;

@@ -132,6 +132,22 @@ describe('what an answer changes', () => {
     expect(afterHead(before, 5, head(200, 99, NOW + MINUTE), now).word?.remaining).toBe(99);
   });
 
+  it('of exports that were under way together, whichever the service saw first, the least that is left counts', () => {
+    const unheard = { heard: false };
+    const before = state({ sent: sent(4), slots: [slot(2, unheard), slot(3, unheard), slot(4, unheard)] });
+    // Processes that are slow to send and to hear: the second came last to the service, and is heard first.
+    let at = afterHead(before, 2, head(200, 0, NOW + MINUTE), now);
+    for (const [n, remaining] of [
+      [3, 2],
+      [4, 1],
+    ]) {
+      expect(decide(at, LIMITS, NOW)).toMatchObject({ kind: 'news' });
+      at = afterHead(at, n, head(200, remaining, NOW + MINUTE), now);
+    }
+    expect(decide(at, LIMITS, NOW)).toMatchObject({ kind: 'until' });
+    expect(afterHead(at, 5, head(200, 99, NOW + 2 * MINUTE), now).word?.remaining).toBe(99);
+  });
+
   it('none left and no reset: an hour behind our oldest', () => {
     const after = afterHead(running(3), 1, head(200, 0), now);
     expect(decide({ ...after, slots: [] }, LIMITS, NOW)).toMatchObject({ at: NOW - MINUTE + HOUR_MS + 1_000 });
