@@ -9,7 +9,7 @@ import { literal } from '../../types/sql.ts';
 const STORAGE_VERSION = 'v1.2.0';
 /**
  * Bytes. Appending to a table takes a block or more of every column: at DuckDB's usual 256 KiB, 5,000 columns do not fit
- * into 4 GB (measured); so a window of them fits into 2 GB, at the same speed and with files a fifth larger.
+ * into 4 GB (measured); so a window of them fits into 1 GB, at the same speed and with files a fifth larger.
  */
 const BLOCK_SIZE = 16_384;
 /** How a file of ours is made. */

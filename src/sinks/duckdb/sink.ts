@@ -21,6 +21,9 @@ import { addEventNames, prepareStore, readEventNames, readState, writeState } fr
 import { tellOf } from './tell.ts';
 import { createViews } from './views.ts';
 
+/** Replaced rows after which their blocks are given back to the file, so that a full re-read does not double it. */
+const CHECKPOINT_ROWS = 100_000;
+
 export interface DuckDbSinkOptions {
   readonly file: string;
   /** Zone of datetimes without one; fixed by the first load. */
@@ -56,6 +59,8 @@ class FileSink implements Sink {
   readonly #rules: Rules;
   readonly #zone: Zone | undefined;
   readonly #logger: Logger;
+  /** Rows replaced since their blocks were given back. */
+  #replaced = 0;
 
   constructor(engine: Engine, options: DuckDbSinkOptions) {
     this.#engine = engine;
@@ -80,6 +85,7 @@ class FileSink implements Sink {
 
   async commit(window: Window, signal: AbortSignal): Promise<Commit> {
     return this.#guard(async () => {
+      await this.#reclaim();
       await this.#engine.run(`SET preserve_insertion_order = ${!isPlain(window)}`);
       try {
         return await this.#engine.transaction(() => this.#write(window), signal);
@@ -93,6 +99,13 @@ class FileSink implements Sink {
 
   close(): Promise<void> {
     return this.#engine.close();
+  }
+
+  /** Before a window and not after one: what a commit has stored is stored, whatever happens here. */
+  async #reclaim(): Promise<void> {
+    if (this.#replaced < CHECKPOINT_ROWS) return;
+    this.#replaced = 0;
+    await this.#engine.run('CHECKPOINT target');
   }
 
   /** Each thread holds a block of every column: of very many columns one thread's worth may fit where two do not. */
@@ -117,7 +130,7 @@ class FileSink implements Sink {
     const idName = plan.get(ID)?.name ?? DETAIL_LOG_ID;
     const rescued = await rescuedCounts(engine, number, columns);
     await writeReceipt(engine, number, window.receipt, rescued);
-    await removeReplaced(engine, number, idName, hasRowsWithoutId(load));
+    this.#replaced += await removeReplaced(engine, number, idName, hasRowsWithoutId(load));
     await writeColumns(
       engine,
       columns.filter((column) => column.isChanged),

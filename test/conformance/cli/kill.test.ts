@@ -6,12 +6,13 @@ import { CliBench, daysBack, summaryIn } from '../../support/cli-child.ts';
 import { Dice } from '../../support/dice.ts';
 
 const KILLS = Number(process.env.CLI_KILLS ?? 4);
+const ROWS = Number(process.env.CLI_ROWS ?? 250);
 const RANGE = { from: daysBack(14), to: daysBack(2) };
 
 describe('SIGKILL at any instant', () => {
   let bench: CliBench;
   beforeAll(async () => {
-    bench = await CliBench.start({ limits: { exports_per_hour: 100_000 } }, { rowsPerDay: 250 });
+    bench = await CliBench.start({ limits: { exports_per_hour: 100_000 } }, { rowsPerDay: ROWS });
   });
   afterAll(() => bench.close());
 
