@@ -21,7 +21,7 @@ export async function tellLedger(path: string, options: Options, context: Contex
     for (const { file, lines, closed } of verdict.files) {
       context.terminal.result(`${file}: ${lines} lines, ${closed ? 'closed' : 'not closed'}`);
     }
-    for (const problem of verdict.problems) context.terminal.result(problem);
+    for (const problem of [...verdict.problems, ...verdict.notes]) context.terminal.result(problem);
     context.terminal.result(verdict.ok ? `The ledger is whole. Head: ${verdict.head}` : 'The ledger is broken.');
   }
   return verdict.ok ? EXIT.done : EXIT.defect;

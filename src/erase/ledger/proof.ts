@@ -1,3 +1,5 @@
+import { existsSync, statSync } from 'node:fs';
+import { configFailure } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { ledgerFiles } from './files.ts';
 import type { AfterLine, OpenLine } from './line.ts';
@@ -34,6 +36,8 @@ export interface Proof {
 
 /** When, and with what answers, an id was asked to be erased, from every file of a ledger. Memory: the answers found. */
 export async function proveErasure(id: string, folder: string, given: Secret | undefined): Promise<Proof> {
+  if (!existsSync(folder)) throw configFailure(`There is no ledger at ${folder}.`);
+  if (!statSync(folder).isDirectory()) throw configFailure(`${folder} is no folder: wanted the ledger's folder.`);
   const key = keyOfLedger(folder, given);
   const hash = key.idHash(id).toString('hex');
   const answers: ProvedAnswer[] = [];

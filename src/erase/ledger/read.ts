@@ -75,14 +75,16 @@ class Reading {
   }
 
   facts(isWhole: boolean): FileFacts {
-    // A line with its end was written whole: if it is bad, it was changed.
-    if (this.#bad && isWhole) this.#break(this.#bad.problem);
+    // A line with its end was written whole: if it is bad, it was changed. A run that is closed writes nothing more.
+    if (this.#bad && (isWhole || this.#isClosed)) {
+      this.#break(this.#isClosed ? 'comes after the closing line' : this.#bad.problem);
+    }
     return {
       lines: this.#lines,
       first: this.#first,
       head: this.#head,
       isClosed: this.#isClosed,
-      tornBytes: this.#bad && !isWhole ? this.#bad.bytes : 0,
+      tornBytes: this.#bad && !this.#broken ? this.#bad.bytes : 0,
       broken: this.#broken,
     };
   }

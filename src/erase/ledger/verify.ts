@@ -116,7 +116,7 @@ class Verification {
     } else if (first === undefined) {
       return;
     } else if (this.#head === undefined && this.#number === undefined && number > 1) {
-      this.#notes.push(`${name} is not the first of its ledger, and the files before it are not here.`);
+      this.#problems.push(`${name} is not the first of its ledger: the files before it are missing.`);
     } else if (first !== (this.#head ?? GENESIS)) {
       this.#problems.push(`${name}, line 1: does not follow the last line of the file before it.`);
     }

@@ -113,6 +113,32 @@ describe('a ledger', () => {
     expect((await verify()).ok).toBe(false);
   });
 
+  it('shows that its first file is missing', async () => {
+    await go(['a']);
+    await go(['b']);
+    rmSync(pathOf(0));
+    const verdict = await verify();
+    expect(verdict).toMatchObject({ ok: false, problems: [expect.stringContaining('files before it are missing')] });
+  });
+
+  it('shows what was added after a closing line, with or without a line end', async () => {
+    await go(['a']);
+    for (const more of ['x', 'x\n', '{"v":1,"kind":"open"']) {
+      const whole = readFileSync(pathOf(0));
+      writeFileSync(pathOf(0), Buffer.concat([whole, Buffer.from(more)]));
+      expect(await verify(), more).toMatchObject({ ok: false, files: [{ closed: true, torn_bytes: 0 }] });
+      writeFileSync(pathOf(0), whole);
+    }
+    expect(await verify()).toMatchObject({ ok: true });
+  });
+
+  it('is wanted as a folder that is there, for a proof', async () => {
+    await go(['a']);
+    const missing = proveErasure('a', join(folders.ledger, 'no'), undefined);
+    await expect(missing).rejects.toMatchObject({ kind: 'config', message: expect.stringContaining('no ledger') });
+    await expect(proveErasure('a', pathOf(0), undefined)).rejects.toMatchObject({ kind: 'config' });
+  });
+
   it('shows a cut tail to whoever kept the head', async () => {
     const output = await go(['a', 'b']);
     const head = /Head of the ledger: ([0-9a-f]{64})/.exec(output.text)?.[1];
