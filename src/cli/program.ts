@@ -62,8 +62,18 @@ function parse(argv: readonly string[]): Parsed {
   } catch (error) {
     usage = messageOf(error);
   }
+  usage ??= repeated(argv);
   if (usage === undefined && chosen === undefined && output === '') usage = 'which command?';
   return { output, ...(chosen && { chosen }), ...(usage !== undefined && { usage }) };
+}
+
+/** The parser would keep the last and forget the others: somebody would not be deleted, or a day not asked for. */
+function repeated(argv: readonly string[]): string | undefined {
+  const end = argv.indexOf('--');
+  const words = end === -1 ? argv : argv.slice(0, end);
+  const names = words.flatMap((word) => /^--[^=]+/.exec(word)?.[0] ?? []);
+  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  return twice === undefined ? undefined : `${twice} is given more than once.`;
 }
 
 function define(choose: Choose): Argv {

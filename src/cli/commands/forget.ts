@@ -1,4 +1,5 @@
-import { type Command, text } from '../command.ts';
+import { configFailure } from '../../base/errors.ts';
+import { type Command, type Options, text } from '../command.ts';
 import { tellLedger, tellProof } from '../forget/ledger.ts';
 import { forgetPeople } from '../forget/people.ts';
 import { maintenanceOptions } from './maintenance.ts';
@@ -38,6 +39,7 @@ export const forget: Command = {
       .option('proof', { type: 'string', describe: 'An external ID: when and with what answer it was erased' })
       .option('ledger-dir', { type: 'string', describe: 'The ledger for --proof' }),
   async run(options, context) {
+    refuseEmpty(options);
     const ledger = text(options, 'verifyLedger');
     if (ledger !== undefined) return tellLedger(ledger, options, context);
     const proof = text(options, 'proof');
@@ -45,3 +47,11 @@ export const forget: Command = {
     return forgetPeople(options, context);
   },
 };
+
+/** An empty variable of a script must not quietly leave out a check, a list or a purge. */
+function refuseEmpty(options: Options): void {
+  for (const [name, value] of Object.entries(options)) {
+    if (name.includes('-') || (Array.isArray(value) ? !value.includes('') : value !== '')) continue;
+    throw configFailure(`--${name.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)} is empty.`);
+  }
+}

@@ -25,4 +25,14 @@ describe('the command line', () => {
       text: expect.stringContaining('Unknown argument: colour'),
     });
   });
+
+  it.each([
+    [['forget', '--id', 'a', '--id', 'b'], '--id is given more than once.'],
+    [['forget', '--id=a', '--id', 'b'], '--id is given more than once.'],
+    [['forget', '--verify-ledger', 'x', '--head', ''], '--head is empty.'],
+    [['forget', '--proof', '', '--ledger-dir', 'x'], '--proof is empty.'],
+    [['forget', '--id'], '--id is empty.'],
+  ])('leaves out nothing that was meant: %j', async (argv, sentence) => {
+    expect(await run(...argv)).toEqual({ code: 2, text: expect.stringContaining(sentence) });
+  });
 });
