@@ -4,8 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import { diskFailure } from './disk.ts';
 import { isLeased, Lease, leaseOf } from './lease.ts';
 
-const PREFIX = 'dfinery-arrow-';
-const RUN_FOLDER = /^dfinery-arrow-[0-9A-Za-z]{6}$/;
+const RUN_FOLDER = /^dfinery-(arrow|verify)-[0-9A-Za-z]{6}$/;
 /** A folder without a lease may have been made at this moment. */
 const YOUNG_MS = 60_000;
 
@@ -20,11 +19,11 @@ export class RunFolder {
   }
 
   /** Makes one under `root`, which need not be there, and removes those of dead runs. Throws a Failure that names it. */
-  static async open(root: string, clock: Clock): Promise<RunFolder> {
+  static async open(root: string, clock: Clock, what: 'arrow' | 'verify'): Promise<RunFolder> {
     try {
       await mkdir(root, { recursive: true, mode: 0o700 });
       await sweepRunFolders(root, clock.now());
-      const path = await mkdtemp(join(root, PREFIX));
+      const path = await mkdtemp(join(root, `dfinery-${what}-`));
       return new RunFolder(path, await Lease.take(path, clock));
     } catch (error) {
       throw diskFailure(error, root);

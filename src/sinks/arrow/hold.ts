@@ -40,7 +40,7 @@ export class Hold {
 
 /** A fresh folder for the owner alone. Throws a Failure that names the spool directory. */
 export async function openHold(spoolDir: string, clock: Clock): Promise<Hold> {
-  return new Hold(await RunFolder.open(spoolDir, clock));
+  return new Hold(await RunFolder.open(spoolDir, clock, 'arrow'));
 }
 
 async function secondName(from: string, to: string): Promise<void> {

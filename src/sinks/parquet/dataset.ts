@@ -2,7 +2,7 @@ import { readdir, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import manifestOfPackage from '../../../package.json' with { type: 'json' };
 import type { Clock } from '../../base/clock.ts';
-import { codeOf, configFailure, transientFailure } from '../../base/errors.ts';
+import { codeOf, configFailure, type Failure, transientFailure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { type Engine, openEngine } from '../duckdb/engine.ts';
 import { isOutOfMemory } from '../duckdb/faults.ts';
@@ -136,13 +136,15 @@ export async function openDataset(options: DatasetOptions): Promise<Dataset> {
 export async function openExisting(options: DatasetOptions): Promise<Dataset & { readonly manifest: Manifest }> {
   const places = placesIn(options.dir);
   const hasOwn = (await entriesOf(places.own)).some((name) => name === 'manifest.json' || name === 'journal.json');
-  if (!hasOwn)
-    throw configFailure(`${places.root} holds no dataset of ours (no _dfinery/manifest.json): give another folder.`);
+  if (!hasOwn) throw nothingOfOurs(places);
   const dataset = await openDataset(options);
   if (hasManifest(dataset)) return dataset;
   await dataset.close();
-  throw configFailure(`${places.root} holds no dataset of ours (no _dfinery/manifest.json): give another folder.`);
+  throw nothingOfOurs(places);
 }
+
+export const nothingOfOurs = ({ root }: Places): Failure =>
+  configFailure(`${root} holds no dataset of ours (no _dfinery/manifest.json): give another folder.`);
 
 function hasManifest(dataset: Dataset): dataset is Dataset & { readonly manifest: Manifest } {
   return dataset.manifest !== undefined;
@@ -157,9 +159,7 @@ async function takeOver(places: Places, key: string, options: DatasetOptions): P
   let engine: Engine | undefined;
   try {
     const left = Math.max(0, until - options.clock.now());
-    engine = await openEngine({ ...options, file: places.lock, lockWaitMs: left });
-    // Files are replaced under their names: what was read of one says nothing about the next.
-    await engine.run('SET enable_external_file_cache = false');
+    engine = await readingEngine(await openEngine({ ...options, file: places.lock, lockWaitMs: left }));
     if (await recover(places)) {
       options.logger.warn('parquet.recovered', 'A run that died while it committed a window is finished now.');
     }
@@ -171,6 +171,12 @@ async function takeOver(places: Places, key: string, options: DatasetOptions): P
     held.delete(key);
     throw error;
   }
+}
+
+/** An engine for files that are replaced under their names: what was read of one says nothing about the next. */
+export async function readingEngine(engine: Engine): Promise<Engine> {
+  await engine.run('SET enable_external_file_cache = false');
+  return engine;
 }
 
 async function waitForOurselves(places: Places, key: string, until: number, options: DatasetOptions): Promise<void> {

@@ -11,11 +11,12 @@ import { identifier } from '../duckdb/sql.ts';
 import { eventItems, nameOf } from '../duckdb/views.ts';
 import { typedColumns } from './columns.ts';
 import { countRows, readFiles } from './copy.ts';
-import { type Dataset, type DatasetOptions, openExisting } from './dataset.ts';
+import type { DatasetOptions } from './dataset.ts';
 import { fingerprint } from './durable.ts';
 import { failureOf } from './faults.ts';
 import { DATASETS, type DatasetName, LIVE_ENDING } from './layout.ts';
 import type { LiveFile, Manifest } from './manifest.ts';
+import { readDataset, type Snapshot } from './reading.ts';
 import { coveredDays, receiptsAfter } from './receipts.ts';
 
 /** Something about a folder that its manifest does not say. */
@@ -25,34 +26,38 @@ export interface Difference {
   readonly message: string;
 }
 
-type Existing = Dataset & { readonly manifest: Manifest };
-
 /**
  * Compares every file of a folder with its manifest, and the rows of all of them with the receipts. What a dead run had
- * decided is carried out first. Throws Failure when it cannot.
+ * decided is carried out first, where the folder can be written; where it cannot, or somebody is writing, it is only
+ * read. Throws Failure when it cannot be.
  */
 export async function verifyParquet(options: DatasetOptions): Promise<Difference[]> {
-  const dataset = await openExisting(options);
   try {
-    const found = [...(await checkFiles(dataset, options.signal)), ...checkReceipts(dataset.manifest)];
-    found.push(...checkDays(dataset.manifest));
-    if (found.some(({ check }) => check === 'files')) return found;
-    for (const check of [checkColumns, checkRows, checkKeys, checkDerived]) {
-      options.signal?.throwIfAborted();
-      found.push(...(await check(dataset)));
-    }
-    return found;
+    return await readDataset(
+      options,
+      (snapshot) => differencesIn(snapshot, options.signal),
+      (found) => found.length > 0,
+    );
   } catch (error) {
     options.signal?.throwIfAborted();
     throw failureOf(error, options.dir);
-  } finally {
-    await dataset.close();
   }
+}
+
+async function differencesIn(snapshot: Snapshot, signal: AbortSignal | undefined): Promise<Difference[]> {
+  const { manifest } = snapshot;
+  const found = [...(await checkFiles(snapshot, signal)), ...checkReceipts(manifest), ...checkDays(manifest)];
+  if (found.some(({ check }) => check === 'files')) return found;
+  for (const check of [checkColumns, checkRows, checkKeys, checkDerived]) {
+    signal?.throwIfAborted();
+    found.push(...(await check(snapshot)));
+  }
+  return found;
 }
 
 const difference = (check: Difference['check'], message: string): Difference => ({ check, message });
 
-async function checkFiles(dataset: Existing, signal: AbortSignal | undefined): Promise<Difference[]> {
+async function checkFiles(dataset: Snapshot, signal: AbortSignal | undefined): Promise<Difference[]> {
   const { files } = dataset.manifest;
   const found: Difference[] = [];
   const whole: LiveFile[] = [];
@@ -92,7 +97,7 @@ async function fingerprintIfThere(path: string) {
 }
 
 /** What a reader that globs finds. */
-async function liveFiles({ places }: Dataset): Promise<string[]> {
+async function liveFiles({ places }: Snapshot): Promise<string[]> {
   const found: string[] = [];
   for (const name of DATASETS) {
     const folder = join(places.root, name);
@@ -143,11 +148,11 @@ function pathsOf(
   return manifest.files.filter(({ path }) => path.startsWith(`${name}/`)).map(({ path }) => pathOf(path));
 }
 
-const datasetPaths = (dataset: Existing, name: DatasetName) =>
+const datasetPaths = (dataset: Snapshot, name: DatasetName) =>
   pathsOf({ manifest: dataset.manifest, pathOf: (path) => dataset.pathOf(path) }, name);
 
 /** Every file has the columns of the manifest, in its order, of its types. */
-async function checkColumns(dataset: Existing): Promise<Difference[]> {
+async function checkColumns(dataset: Snapshot): Promise<Difference[]> {
   const { manifest } = dataset;
   const zoned = manifest.timezone !== null;
   const own = ['_key VARCHAR', '_dfinery_window BIGINT', '_rescued VARCHAR'];
@@ -172,7 +177,7 @@ async function checkColumns(dataset: Existing): Promise<Difference[]> {
   return found;
 }
 
-async function columnsOf(dataset: Existing, path: string): Promise<string> {
+async function columnsOf(dataset: Snapshot, path: string): Promise<string> {
   const rows = await dataset.engine.rows(`DESCRIBE SELECT * FROM ${readFiles([path])}`);
   const own = new Set(['_key', '_dfinery_window', '_rescued']);
   return rows
@@ -184,7 +189,7 @@ async function columnsOf(dataset: Existing, path: string): Promise<string> {
 }
 
 /** The rows of each window, in the files, are what the manifest says. */
-async function checkRows(dataset: Existing): Promise<Difference[]> {
+async function checkRows(dataset: Snapshot): Promise<Difference[]> {
   const paths = datasetPaths(dataset, 'events');
   if (paths.length === 0) return [];
   const rows = await dataset.engine.rows(
@@ -202,7 +207,7 @@ async function checkRows(dataset: Existing): Promise<Difference[]> {
     });
 }
 
-async function checkKeys(dataset: Existing): Promise<Difference[]> {
+async function checkKeys(dataset: Snapshot): Promise<Difference[]> {
   const paths = datasetPaths(dataset, 'events');
   if (paths.length === 0) return [];
   const files = readFiles(paths);
@@ -217,7 +222,7 @@ async function checkKeys(dataset: Existing): Promise<Difference[]> {
 }
 
 /** The other datasets have a row for each item and for each event. */
-async function checkDerived(dataset: Existing): Promise<Difference[]> {
+async function checkDerived(dataset: Snapshot): Promise<Difference[]> {
   const { manifest, engine } = dataset;
   const events = datasetPaths(dataset, 'events');
   if (events.length === 0) return [];

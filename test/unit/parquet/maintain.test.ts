@@ -1,8 +1,9 @@
-import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
+import { readDataset, type Snapshot } from '../../../src/sinks/parquet/reading.ts';
 import { compactParquet, purgeParquet } from '../../../src/sinks/parquet/rewrite.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import { csvOf } from '../../support/duckdb.ts';
@@ -34,6 +35,49 @@ describe('verify', () => {
       { _key: 'a:1', x: '1', p: '1' },
       { _key: 'a:2', x: '2', p: '2' },
     ]);
+  });
+
+  it('only reads while somebody else writes, and waits for a change to be finished', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)]);
+    const times = () => bench.files().map((file) => [file, statSync(join(bench.root, file)).mtimeMs]);
+    const journal = join(bench.root, '_dfinery/journal.json');
+    const sink = await bench.openFolder();
+    try {
+      const before = times();
+      expect(await verifyParquet(options())).toEqual([]);
+      appendFileSync(join(bench.root, 'events/event_date=2026-01-01/data_0.parquet'), 'x');
+      expect((await verifyParquet(options())).map(({ check }) => check)).toEqual(['files']);
+      expect(times().map(([file]) => file)).toEqual(before.map(([file]) => file));
+      writeFileSync(journal, '{}');
+      await expect(verifyParquet(options())).rejects.toMatchObject({ kind: 'transient' });
+      rmSync(journal);
+    } finally {
+      await sink.close();
+    }
+  });
+
+  it('looks again when what it doubts changed meanwhile, and no more often than is sensible', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)]);
+    const sink = await bench.openFolder();
+    const windows: number[] = [];
+    const look = async ({ manifest }: Snapshot) => {
+      windows.push(manifest.receipts[0].window);
+      if (windows.length < 3) await sink.commit(bench.window('2026-01-01', CSV), bench.signal);
+      if (windows.length === 1) throw new Error('a file went away');
+      return windows.length;
+    };
+    try {
+      expect(await readDataset(options(), look, () => true)).toBe(3);
+      expect(windows).toEqual([1, 2, 3]);
+      const restless = async () => {
+        windows.push(0);
+        await sink.commit(bench.window('2026-01-01', CSV), bench.signal);
+      };
+      await expect(readDataset(options(), restless, () => true)).rejects.toMatchObject({ kind: 'transient' });
+      expect(windows.length).toBeLessThan(20);
+    } finally {
+      await sink.close();
+    }
   });
 
   it('names a file that is gone, changed, unknown, and a receipt that lies', async () => {
