@@ -9,10 +9,10 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     // Only a test that hangs takes so long, on however slow a machine: none proves anything by these.
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     teardownTimeout: 60_000,
-    expect: { poll: { timeout: 120_000 } },
+    expect: { poll: { timeout: 300_000 } },
     pool: 'forks',
     // Many tests wait for child processes: one worker a core, where the default leaves one core out.
     maxWorkers: '100%',

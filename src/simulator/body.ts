@@ -44,7 +44,7 @@ async function end(exchange: Exchange, plan: BodyPlan): Promise<void> {
   }
 }
 
-const TURNS_TO_READ = 6;
+const TURNS_TO_READ = 50;
 
 /** Resolves when what was written has left for the socket, or the other side is gone. */
 async function flushed({ res }: Exchange): Promise<void> {

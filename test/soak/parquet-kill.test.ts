@@ -72,7 +72,7 @@ async function readUntil(stop: AbortSignal, seen: { reads: number; doubled: numb
 }
 
 describe('a Parquet folder', () => {
-  it('is whole whenever its writer is killed, and readers never see a row twice', { timeout: 300_000 }, async () => {
+  it('is whole whenever its writer is killed, and readers never see a row twice', async () => {
     const writer = await bundle();
     const list = join(bench.dir, 'windows.json');
     writeFileSync(list, JSON.stringify(windows()));

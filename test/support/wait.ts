@@ -1,8 +1,8 @@
 /** So long nothing takes that still comes, on a machine however slow. */
-const MOST_MS = 120_000;
+const MOST_MS = 300_000;
 const PAUSE_MS = 2;
 
-/** Waits for something to become so; throws after two minutes in which it did not. */
+/** Waits for something to become so; throws after five minutes in which it did not. */
 export async function until(isSo: () => boolean): Promise<void> {
   const end = performance.now() + MOST_MS;
   while (!isSo()) {

@@ -77,7 +77,7 @@ describe.concurrent('how a run ends', () => {
     const lost = await bench.run(argv);
     expect([lost.code, lost.stderr]).toEqual([4, expect.stringContaining(daysBack(40))]);
     expect(lost.stderr).toContain('on_gap');
-  }, 90_000);
+  });
 });
 
 /** A service that repeats what it was sent. */
@@ -160,5 +160,5 @@ describe.concurrent('a token', () => {
       silent(ended, `${word}, echoed`);
       expect(ended.code, ended.stderr).toBe(2);
     }
-  }, 90_000);
+  });
 });

@@ -105,18 +105,6 @@ describe('bodies that are not whole', () => {
       steps: [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { send: 'zz\r\n' }],
       code: 'reset',
     },
-    'a reset within a declared length': {
-      steps: [{ send: head(200, length(CSV)) }, { send: CSV.slice(0, cut) }, { reset: true }],
-      code: 'reset',
-    },
-    'a reset within chunks': {
-      steps: [{ send: head(200, CHUNKED) }, { send: chunks(CSV.slice(0, cut)) }, { reset: true }],
-      code: 'reset',
-    },
-    'a reset where only the end of the connection ends the body': {
-      steps: [{ send: head(200, { ...CSV_HEAD, Connection: 'close' }) }, { send: CSV.slice(0, cut) }, { reset: true }],
-      code: 'reset',
-    },
     'more than declared': {
       steps: [{ send: head(200, length(CSV, -50)) }, { send: CSV }],
       code: 'length',
@@ -140,6 +128,29 @@ describe('bodies that are not whole', () => {
     expect(gate.left).toBe(1);
   });
 
+  it.each([
+    ['within a declared length', head(200, length(CSV)), CSV.slice(0, cut)],
+    ['within chunks', head(200, CHUNKED), chunks(CSV.slice(0, cut))],
+    ['where only the end ends the body', head(200, { ...CSV_HEAD, Connection: 'close' }), CSV.slice(0, cut)],
+  ])('a reset %s', async (_name, start, sent) => {
+    let go = () => {};
+    const isRead = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    const { answer } = await ask([{ send: start }, { send: sent }, { until: isRead }, { reset: true }]);
+    expect(answer.kind).toBe('data');
+    if (answer.kind !== 'data') return;
+    const read = async () => {
+      let bytes = 0;
+      for await (const chunk of answer.bytes) {
+        bytes += chunk.length;
+        // Only then: a reset that overtakes unread bytes is shown by Node as the end of the connection.
+        if (bytes === cut) go();
+      }
+    };
+    await expect(read()).rejects.toMatchObject({ kind: 'transient', internal: expect.stringMatching(/^reset/) });
+  });
+
   it('a corrupt gzip trailer is never the end of data', async () => {
     const corrupt = Buffer.from(GZIP);
     corrupt[corrupt.length - 6] ^= 1;
@@ -151,8 +162,8 @@ describe('bodies that are not whole', () => {
   it('a reset while the reader is busy elsewhere is an error, not an end and not a crash', async () => {
     const big = 'x'.repeat(4 * 1024 * 1024);
     const { answer } = await ask([
-      { send: head(200, { ...CSV_HEAD, Connection: 'close' }) },
-      { trickle: big, bytes: 256 * 1024 },
+      { send: head(200, CHUNKED) },
+      { trickle: chunks(big, 64 * 1024), bytes: 256 * 1024 },
       { reset: true },
     ]);
     expect(answer.kind).toBe('data');

@@ -75,7 +75,7 @@ async function seen(bench: ParquetBench) {
 }
 
 describe('days read again in any order', () => {
-  it('leave the rows that each id last had, in every dataset', { timeout: 120_000 }, async () => {
+  it('leave the rows that each id last had, in every dataset', async () => {
     const property = fc.asyncProperty(windows, async (list) => {
       const bench = new ParquetBench();
       try {
