@@ -63,7 +63,10 @@ async function stream(
   const result = await writeArrow(windows, { ...config, out, pinned, clock, logger, signal }).catch(
     (error: unknown) => {
       // Windows count once they are where they belong: those of a file all at once, held ones after the last was scanned.
-      if (typeof out === 'string' || pinned === undefined) Object.assign(loaded, { rows: 0, windows: 0 });
+      if (typeof out === 'string' || pinned === undefined) {
+        Object.assign(loaded, { rows: 0, windows: 0 });
+        deps.tally.nextFromDate = undefined;
+      }
       throw error;
     },
   );

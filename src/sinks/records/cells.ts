@@ -3,7 +3,7 @@ import type { TypeFace } from '../../types/face.ts';
 import { TYPES } from '../../types/index.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../types/type.ts';
 import { Zone } from '../../types/zone.ts';
-import type { StreamPlan } from './plan.ts';
+import { type StreamPlan, UNFIT } from './plan.ts';
 
 /** How a column's cells are written; decided once a file, from what its every cell was seen to be. */
 export const SKIP = 0;
@@ -30,7 +30,9 @@ export function planCells(plan: StreamPlan, evidence: readonly number[], timezon
   const zone = timezone === undefined ? undefined : new Zone(timezone);
   const utc = new Zone('UTC');
   const types = Array.from(plan.kinds, (kind): ColumnType | undefined => COLUMN_TYPES[kind - 1]);
-  const modes = types.map((type, i) => modeOf(type, evidence[i], plan.zoned[i] === 1, zone));
+  const modes = types.map((type, i) =>
+    plan.kinds[i] === UNFIT ? CHECKED : modeOf(type, evidence[i], plan.zoned[i] === 1, zone),
+  );
   return {
     modes: Uint8Array.from(modes),
     faces: types.map((type) => type && TYPES[type]),

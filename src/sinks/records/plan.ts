@@ -1,7 +1,7 @@
 import { headerColumns } from '../../schema/groups.ts';
 import { COLUMN_TYPES } from '../../types/type.ts';
 import { ITEM_POSITION, KEY, propertyNames, RESCUED, type StreamName } from './names.ts';
-import { propertyType } from './property.ts';
+import { type PropertyType, propertyType } from './property.ts';
 
 /** One stream of the configured catalog, as far as its records depend on it. */
 export interface RecordStream {
@@ -12,8 +12,9 @@ export interface RecordStream {
   readonly keys: readonly string[];
 }
 
-/** What a cell of a column becomes: nothing, or 1 + the index of its type in COLUMN_TYPES. */
+/** What a cell of a column becomes: nothing, 1 + the index of its type in COLUMN_TYPES, or text in `_rescued` alone. */
 export const HIDDEN = 0;
+export const UNFIT = COLUMN_TYPES.length + 1;
 
 /** How the rows of one header become the records of one stream; plain data, so that it may go to a worker. */
 export interface StreamPlan {
@@ -50,7 +51,7 @@ export function planStream(stream: RecordStream, header: readonly string[]): Str
     .map((l) => encoder.encode(l));
   return {
     name: stream.name,
-    kinds: Uint8Array.from(types, (type) => (type === undefined ? HIDDEN : COLUMN_TYPES.indexOf(type.type) + 1)),
+    kinds: Uint8Array.from(types, kindOf),
     zoned: Uint8Array.from(types, (type) => (type?.zoned ? 1 : 0)),
     labels: joined(labels),
     labelOffsets: offsetsOf(labels),
@@ -62,6 +63,11 @@ export function planStream(stream: RecordStream, header: readonly string[]): Str
     unsent: names.filter((name): name is string => name !== undefined && !isWanted(stream, name)),
     filler: fillerOf(stream),
   };
+}
+
+function kindOf(wanted: PropertyType | undefined): number {
+  if (wanted === undefined) return HIDDEN;
+  return wanted.type === undefined ? UNFIT : COLUMN_TYPES.indexOf(wanted.type) + 1;
 }
 
 function isWanted(stream: RecordStream, name: string): boolean {

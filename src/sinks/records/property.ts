@@ -2,7 +2,8 @@ import type { ColumnType } from '../../types/type.ts';
 
 /** What a configured property wants of its cells. `zoned` matters to datetimes: instants in UTC, or wall-clock times. */
 export interface PropertyType {
-  readonly type: ColumnType;
+  /** Undefined: what no cell can be, an object or a time of day, say. */
+  readonly type: ColumnType | undefined;
   readonly zoned: boolean;
 }
 
@@ -13,32 +14,35 @@ interface PropertySchema {
   readonly items?: unknown;
 }
 
-/** The column type behind a property of a configured JSON schema; text where the schema says nothing we know. */
+/** The column type behind a property of a configured JSON schema; text where the schema names no type. */
 export function propertyType(schema: unknown): PropertyType {
   const property: PropertySchema = isObject(schema) ? schema : {};
   const type = typeOfProperty(property);
   return { type, zoned: type === 'datetime' && property.airbyte_type !== 'timestamp_without_timezone' };
 }
 
-function typeOfProperty(property: PropertySchema): ColumnType {
+function typeOfProperty(property: PropertySchema): ColumnType | undefined {
   const types = typesOf(property);
   if (types.includes('string')) return typeOfText(property.format);
   if (types.includes('boolean')) return 'boolean';
   if (types.includes('number')) return property.airbyte_type === 'integer' ? 'long' : 'double';
   if (types.includes('integer')) return 'long';
-  return types.includes('array') ? listType(property.items) : 'string';
+  if (types.includes('array')) return listType(property.items);
+  return property.type === undefined ? 'string' : undefined;
 }
 
-function typeOfText(format: unknown): ColumnType {
+function typeOfText(format: unknown): ColumnType | undefined {
   if (format === 'date') return 'date';
+  if (format === 'time') return undefined;
   return format === 'date-time' ? 'datetime' : 'string';
 }
 
-function listType(items: unknown): ColumnType {
-  const types = isObject(items) ? typesOf(items) : [];
+function listType(items: unknown): ColumnType | undefined {
+  if (!isObject(items) || items.type === undefined) return 'string[]';
+  const types = typesOf(items);
   if (types.includes('string')) return 'string[]';
   if (types.includes('number')) return 'double[]';
-  return types.includes('integer') ? 'long[]' : 'string[]';
+  return types.includes('integer') ? 'long[]' : undefined;
 }
 
 function typesOf(schema: PropertySchema): readonly unknown[] {

@@ -50,6 +50,31 @@ describe('a record', () => {
     );
   });
 
+  it('is rescued where the configured type is none that a cell can be', async () => {
+    const properties = {
+      o: { type: ['null', 'object'] },
+      t: { type: 'string', format: 'time' },
+      l: { type: 'array', items: { type: 'object' } },
+      any: {},
+      list: { type: 'array' },
+      _rescued: { type: 'object' },
+    };
+    const csv = `${KEYS},o,t,l,any,list\nx,x,"{""a"":1}",03:04,"[{}]",7,"[""a""]"\ny,y,null,,,,\n`;
+    const { text, rescued } = await bench.write(csv, [{ name: 'events', keys: [], properties }]);
+    const [first, second] = text.split('\n').map((line) => JSON.parse(line || '{}').record);
+    expect(first.data).toEqual({
+      o: null,
+      t: null,
+      l: null,
+      any: '7',
+      list: ['a'],
+      _rescued: { o: '{"a":1}', t: '03:04', l: '[{}]' },
+    });
+    expect(first.meta.changes).toHaveLength(3);
+    expect(second.data).toEqual({ o: null });
+    expect(rescued.get('o')).toBe(1);
+  });
+
   it('carries any text: quotes, newlines, control characters, other scripts, names of objects', async () => {
     const text = 'two\nlines, "quoted" \\ \u0000\u001f 안녕 \u{1f600} __proto__';
     const csv = `df_event_detail_log_id,__proto__,"na""me, 한"\nx,"${text.replaceAll('"', '""')}",plain\n`;
