@@ -1,6 +1,7 @@
-import { createReadStream, mkdirSync } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { makeFolders } from '../base/folders.ts';
 import type { Secret } from '../base/secrets.ts';
 import { SUPPRESSION_HEADER, suppressionHmac } from '../extract/suppression.ts';
 import { linesOf } from './input/lines.ts';
@@ -26,7 +27,7 @@ export async function suppress(path: string, unifiedIds: AsyncIterable<string>, 
 }
 
 async function append(path: string, hashes: Set<string>): Promise<number> {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeFolders(dirname(path), 0o700);
   const file = await open(path, 'a+', 0o600);
   try {
     const whole = await wholeBytes(path, hashes);

@@ -1,6 +1,7 @@
-import { lstat, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
+import { makeFolders } from '../base/folders.ts';
 import { diskFailure } from './disk.ts';
 import { isLeased, Lease, leaseOf } from './lease.ts';
 
@@ -21,7 +22,7 @@ export class RunFolder {
   /** Makes one under `root`, which need not be there, and removes those of dead runs. Throws a Failure that names it. */
   static async open(root: string, clock: Clock, what: 'arrow' | 'verify'): Promise<RunFolder> {
     try {
-      await mkdir(root, { recursive: true, mode: 0o700 });
+      makeFolders(root, 0o700);
       await sweepRunFolders(root, clock.now());
       const path = await mkdtemp(join(root, `dfinery-${what}-`));
       return new RunFolder(path, await Lease.take(path, clock));

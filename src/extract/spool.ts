@@ -1,7 +1,8 @@
-import { mkdir, readdir, rename, rmdir, unlink, utimes } from 'node:fs/promises';
+import { readdir, rename, rmdir, unlink, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { configFailure } from '../base/errors.ts';
+import { makeFolders } from '../base/folders.ts';
 import { diskFailure } from './disk.ts';
 import { adopt, discardKept, readKept, sidecarOf, writeKept } from './kept.ts';
 import { Lease } from './lease.ts';
@@ -145,7 +146,7 @@ const fileName = (run: string, id: string): string => `${run}-${id.slice(-6)}`;
 
 async function claim(folder: string, clock: Clock): Promise<Lease> {
   for (let tries = 0; ; tries++) {
-    await mkdir(folder, { recursive: true, mode: 0o700 });
+    makeFolders(folder, 0o700);
     if (!(await isOwn(folder))) {
       throw configFailure(
         `The spool folder ${folder} is a link, belongs to another user or is open to others: remove it or set spool_dir.`,

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { codeOf, messageOf } from '../base/errors.ts';
 import { isAlive } from '../base/exit.ts';
+import { makeFolders } from '../base/folders.ts';
 import type { Logger } from '../base/log.ts';
 import { withLock } from './ledger-lock.ts';
 import { EMPTY_STATE, parseState, pruned, type QuotaState, type Slot } from './quota-state.ts';
@@ -53,7 +54,7 @@ export class Ledger {
     if (path === undefined) return apply(() => {});
     let done: { readonly result: T } | undefined;
     try {
-      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      makeFolders(dirname(path), 0o700);
       return await withLock(`${path}.lock`, this.#clock, () => {
         const result = apply(() => {});
         done = { result };

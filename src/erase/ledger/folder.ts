@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { configFailure, EXIT, messageOf } from '../../base/errors.ts';
+import { makeFolders } from '../../base/folders.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { Chain } from './chain.ts';
 import { fileName, type LedgerFile, ledgerFiles } from './files.ts';
@@ -90,7 +90,7 @@ export interface FolderOptions {
 
 function makeFolder(folder: string): void {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolders(folder, 0o700);
   } catch (error) {
     throw configFailure(`The ledger's folder ${folder} cannot be made: ${messageOf(error)}.`, { cause: error });
   }

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { chmod, mkdir, open, rename, rm } from 'node:fs/promises';
+import { chmod, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { codeOf } from '../../base/errors.ts';
+import { makeFolders } from '../../base/folders.ts';
 
 const OWNER_FOLDER = 0o700;
 const OWNER_FILE = 0o600;
@@ -14,7 +15,7 @@ export interface Fingerprint {
 }
 
 export async function makeFolder(path: string): Promise<void> {
-  await mkdir(path, { recursive: true, mode: OWNER_FOLDER });
+  makeFolders(path, OWNER_FOLDER);
 }
 
 /** Reads a file to its end. */
