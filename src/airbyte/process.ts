@@ -10,7 +10,7 @@ import { MessageWriter, openStdout } from './writer.ts';
 /** The whole process of a connector: what `main.ts` of each calls, and nothing else. */
 export async function runConnectorProcess(connector: Connector): Promise<void> {
   let code = 1;
-  const writer = new MessageWriter(openStdout());
+  const writer = new MessageWriter(openStdout(systemClock));
   tellWarnings(writer);
   await runUntilStopped(async (signal) => {
     code = await runConnector(connector, {

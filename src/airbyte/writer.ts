@@ -1,6 +1,7 @@
-import { fstatSync } from 'node:fs';
+import { close, constants, fstatSync, open } from 'node:fs';
 import { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
+import type { Clock } from '../base/clock.ts';
 import { codeOf, Failure } from '../base/errors.ts';
 import type { LogEvent, LogSink } from '../base/log.ts';
 import { type Level, log, type Message } from './messages.ts';
@@ -9,6 +10,8 @@ import { type Level, log, type Message } from './messages.ts';
 const BATCH_BYTES = 64 * 1024;
 /** Bytes queued before `write` makes its caller wait. */
 const MOST_QUEUED_BYTES = 1024 * 1024;
+/** How often a pipe is asked for its reader. */
+const READER_MS = 2_000;
 
 const LEVELS = { debug: 'DEBUG', info: 'INFO', warn: 'WARN', error: 'ERROR' } as const satisfies Record<string, Level>;
 
@@ -139,12 +142,30 @@ export const isClosedPipe = (error: unknown): boolean => error instanceof Closed
  * The process's stdout. A pipe is opened anew as a socket: Node writes to piped stdout synchronously, so that a reader
  * that is slow would stop timers and signals too.
  */
-export function openStdout(fd = 1): Writable {
+export function openStdout(clock: Clock, fd = 1): Writable {
   try {
     const found = fstatSync(fd);
-    if (found.isFIFO() || found.isSocket()) return new Socket({ fd, readable: false, writable: true });
+    if (!found.isFIFO() && !found.isSocket()) return process.stdout;
+    const out = new Socket({ fd, readable: false, writable: true });
+    if (found.isFIFO()) watchReader(fd, out, clock);
+    return out;
   } catch {
     // Not something that can be opened as a socket.
+    return process.stdout;
   }
-  return process.stdout;
+}
+
+/**
+ * Closes `out` when nobody reads the pipe any more: a run with little to say would otherwise work on for whoever is gone.
+ * Linux refuses to open a pipe for writing that has no reader; elsewhere only the next write shows it.
+ */
+function watchReader(fd: number, out: Socket, clock: Clock): void {
+  const ask = () =>
+    open(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK, (error, probe) => {
+      if (error?.code === 'ENXIO') out.destroy(error);
+      if (error) return;
+      close(probe, () => {});
+      clock.after(READER_MS, ask);
+    });
+  clock.after(READER_MS, ask);
 }

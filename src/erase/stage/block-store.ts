@@ -1,5 +1,5 @@
-import { closeSync, readSync, writeSync } from 'node:fs';
-import { openScratch } from './scratch.ts';
+import { closeSync, readSync } from 'node:fs';
+import { openScratch, writeScratch } from './scratch.ts';
 
 const BLOCK_BYTES = 8 * 1024;
 
@@ -62,10 +62,7 @@ export class BlockStore {
   }
 
   #spill(place: Partition): void {
-    let written = 0;
-    while (written < this.#blockBytes) {
-      written += writeSync(this.#fd, place.tail, written, this.#blockBytes - written, this.#end + written);
-    }
+    writeScratch(this.#fd, place.tail, this.#end);
     place.blocks.push(this.#end);
     this.#end += this.#blockBytes;
     place.used = 0;

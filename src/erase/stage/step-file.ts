@@ -1,7 +1,7 @@
-import { closeSync, read, writeSync } from 'node:fs';
+import { closeSync, read } from 'node:fs';
 import { promisify } from 'node:util';
 import { defect } from '../../base/errors.ts';
-import { openScratch } from './scratch.ts';
+import { openScratch, writeScratch } from './scratch.ts';
 
 const readAt = promisify(read);
 
@@ -43,12 +43,12 @@ export class StepFile {
       return;
     }
     this.flush();
-    writeAll(this.#fd, payload);
+    writeScratch(this.#fd, payload);
   }
 
   /** After the last `add`. */
   flush(): void {
-    writeAll(this.#fd, this.#buffer.subarray(0, this.#used));
+    writeScratch(this.#fd, this.#buffer.subarray(0, this.#used));
     this.#used = 0;
   }
 
@@ -90,8 +90,4 @@ export class StepFile {
   close(): void {
     closeSync(this.#fd);
   }
-}
-
-function writeAll(fd: number, bytes: Uint8Array): void {
-  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done);
 }

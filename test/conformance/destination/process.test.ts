@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -193,6 +194,35 @@ describe('write, in a process of its own', () => {
     expect(readdirSync(folders.root)).toEqual(['ledger']);
     expect(output.text + JSON.stringify(folders.ledgerLines())).not.toContain('person-88');
   });
+
+  it('says which temporary folder it cannot use, and sends nothing', async () => {
+    const output = await write([record('a'), state(1)], {}, { TMPDIR: join(folders.root, 'missing') }).ended;
+    sound(output);
+    expect(output.code).toBe(1);
+    expect(output.errors()).toMatchObject([
+      { failure_type: 'config_error', message: expect.stringMatching(/temporary folder .*missing cannot be used/) },
+    ]);
+    expect(server.ids()).toEqual([]);
+  });
+
+  it.runIf(process.platform === 'linux')(
+    'ends when nobody reads its output, though it has nothing to say',
+    async () => {
+      answer = ({ id }, response) => (id === 'a' ? json(response, SUCCESS) : undefined);
+      const exit = join(folders.root, 'exit');
+      const words = ['write', '--config', files.write(config()), '--catalog', files.write(people(), 'txt')];
+      // A pipe of the shell, whose reader goes away after the first line; what Node makes are sockets.
+      const pipeline = `{ "$@"; echo $? > '${exit}'; } | head -n 1 > '${exit}.head'`;
+      const child = spawn('sh', ['-c', pipeline, 'sh', process.execPath, file, ...words], {
+        env: { PATH: systemEnv('PATH'), TMPDIR: folders.root },
+      });
+      child.stdin.end(`${[record('a'), record('b'), state(1)].join('\n')}\n`);
+      await once(child, 'close');
+      expect(readFileSync(exit, 'utf8')).toBe('1\n');
+      expect(server.ids()).toEqual(['a', 'b']);
+      expect(folders.ledgerLines().map(({ kind }) => kind)).toEqual(['open', 'before', 'after', 'before', 'after']);
+    },
+  );
 
   it('stops within five seconds of SIGTERM, by that signal, with a whole ledger that is resumed', async () => {
     const ids = [...Array(200).keys()].map((n) => `u${n}`);
