@@ -23,7 +23,7 @@ def simulator(*arguments: str):
         yield json.loads(process.stdout.readline())
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=120)
 
 
 def write_config(name: str, config: dict) -> Path:

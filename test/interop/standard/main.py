@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -62,13 +63,17 @@ def engine() -> bool:
 
 def build(name: str) -> str:
     image = f"localhost/{name}"
-    done = subprocess.run(
-        ["docker", "build", "-f", f"connectors/{name}/Dockerfile", "-t", image, "."],
-        cwd=PROJECT, capture_output=True, text=True, timeout=900,
-    )  # fmt: skip
-    if done.returncode != 0:
-        sys.exit(f"{image} was not built: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return image
+    # What it needs comes over the network, which may hiccup.
+    for pause in (5, 20, None):
+        done = subprocess.run(
+            ["docker", "build", "-f", f"connectors/{name}/Dockerfile", "-t", image, "."],
+            cwd=PROJECT, capture_output=True, text=True, timeout=900,
+        )  # fmt: skip
+        if done.returncode == 0:
+            return image
+        if pause is not None:
+            time.sleep(pause)
+    sys.exit(f"{image} was not built: {done.stdout[-2000:]}{done.stderr[-2000:]}")
 
 
 def secrets(name: str, service: dict) -> dict[str, dict]:
