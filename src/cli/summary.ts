@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, writeFileSync } from 'node:fs';
 import type { Day } from '../base/days.ts';
 import { formatDuration } from '../base/durations.ts';
 import { configFailure, messageOf } from '../base/errors.ts';
@@ -42,10 +42,15 @@ export const EMPTY_SUMMARY: Summary = {
   suppressed_rows: 0,
 };
 
+/** It holds counts alone, and an orchestrator's side car may be another user. */
+const XCOM_PERMISSIONS = 0o644;
+
 /** Writes the summary for an orchestrator; the folder must exist. */
 export function writeXcom(path: string, summary: Summary): void {
   try {
+    const isNew = !existsSync(path);
     writeFileSync(path, `${JSON.stringify(summary)}\n`);
+    if (isNew) chmodSync(path, XCOM_PERMISSIONS);
   } catch (error) {
     throw configFailure(`the file of --xcom, ${path}, cannot be written: ${messageOf(error)}.`, { cause: error });
   }

@@ -1,4 +1,5 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { compareRows, storedIn } from '../../support/cells.ts';
@@ -35,6 +36,8 @@ describe('SIGKILL at any instant', () => {
       }
       expect(ended.signal).toBe('SIGKILL');
       killed++;
+      const names = readdirSync(bench.dir).filter((name) => name.startsWith('events.duckdb'));
+      for (const name of names) expect(statSync(join(bench.dir, name)).mode & 0o077, name).toBe(0);
       if (readdirSync(bench.dir).includes('events.duckdb')) {
         const found = await bench.verify().catch((error: Error) => error.message);
         if (found !== `${bench.file} holds no events of ours: nothing was done.`) expect(found).toEqual([]);

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CliBench, daysBack, type Ended, summaryIn } from '../../support/cli-child.ts';
@@ -34,6 +34,7 @@ describe.concurrent('how a run ends', () => {
     expect(ended.stderr, 'no stack').not.toMatch(/\n\s+at /);
     expect(Object.keys(summaryIn(ended))).toEqual(expect.arrayContaining(KEYS));
     expect(JSON.parse(readFileSync(xcom, 'utf8'))).toEqual(summaryIn(ended));
+    expect(statSync(xcom).mode & 0o777, 'another user’s side car reads it').toBe(0o644);
     return ended;
   }
 
