@@ -14,8 +14,8 @@ import { parseStateInput } from './state-input.ts';
 import { traceOf } from './trace.ts';
 import { isClosedPipe, type MessageWriter } from './writer.ts';
 
-/** What work may still take to close after an error that nobody caught. */
-const CLOSING_MS = 3_000;
+/** What work may still take to close after an error that nobody caught; a second more than what it gives its requests. */
+const CLOSING_MS = 4_000;
 
 /** What a connector's process hands in. */
 export interface ConnectorIo {

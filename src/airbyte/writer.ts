@@ -157,7 +157,8 @@ export function openStdout(clock: Clock, fd = 1): Writable {
 
 /**
  * Closes `out` when nobody reads the pipe any more: a run with little to say would otherwise work on for whoever is gone.
- * Linux refuses to open a pipe for writing that has no reader; elsewhere only the next write shows it.
+ * Linux refuses to open a named pipe, which a platform gives us, for writing without a reader; with a pipe that has no
+ * name, and elsewhere, only the next write shows it.
  */
 function watchReader(fd: number, out: Socket, clock: Clock): void {
   const ask = () =>
