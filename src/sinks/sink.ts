@@ -1,5 +1,25 @@
+import type { Clock } from '../base/clock.ts';
 import type { Day } from '../base/days.ts';
+import type { Logger } from '../base/log.ts';
+import type { SchemaMode } from '../config/source.ts';
 import type { State, Window } from '../extract/window.ts';
+import type { ColumnType } from '../types/type.ts';
+
+/** What every local target is told: how cells become values, and what it may use. */
+export interface TargetOptions {
+  /** Zone of datetimes without one; a target that stays is bound to the one of its first load. */
+  readonly timezone: string | undefined;
+  /** By source name; beats what the data says. */
+  readonly columnTypes: ReadonlyMap<string, ColumnType>;
+  readonly schemaMode: SchemaMode;
+  /** Types of a pinned schema, by source name. */
+  readonly pinned?: ReadonlyMap<string, ColumnType> | undefined;
+  /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
+  readonly memoryLimit: string | undefined;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly signal?: AbortSignal | undefined;
+}
 
 /** What one committed window did to the target. */
 export interface Commit {

@@ -9,7 +9,8 @@ import { createLogger, type LogEvent } from '../../src/base/log.ts';
 import type { SpoolFile, Window } from '../../src/extract/window.ts';
 import { Scanner } from '../../src/schema/scanner.ts';
 import { type DuckDbSinkOptions, openDuckDbSink } from '../../src/sinks/duckdb/sink.ts';
-import type { Sink } from '../../src/sinks/sink.ts';
+import type { Commit, Sink } from '../../src/sinks/sink.ts';
+import type { ColumnType } from '../../src/types/type.ts';
 import { scanIn } from './scan.ts';
 
 export type Cells = Readonly<Record<string, string>>;
@@ -58,28 +59,35 @@ export class DuckBench {
   }
 
   open(options: Partial<DuckDbSinkOptions> = {}): Promise<Sink> {
-    return openDuckDbSink({
-      file: this.file,
+    return openDuckDbSink({ file: this.file, ...this.targetOptions, ...options });
+  }
+
+  /** What a target is told where a test says nothing else. */
+  get targetOptions() {
+    const logger = createLogger(
+      (event) => this.log.push(event),
+      'debug',
+      (text) => text,
+    );
+    return {
       timezone: undefined,
-      columnTypes: new Map(),
-      schemaMode: 'evolve',
+      columnTypes: new Map<string, ColumnType>(),
+      schemaMode: 'evolve' as const,
       memoryLimit: '500MB',
       lockWaitMs: 0,
       clock: systemClock,
-      logger: createLogger(
-        (event) => this.log.push(event),
-        'debug',
-        (text) => text,
-      ),
-      ...options,
-    });
+      logger,
+    };
   }
 
   /** Opens, commits these windows, closes. */
-  async load(windows: readonly Window[], options: Partial<DuckDbSinkOptions> = {}) {
-    const sink = await this.open(options);
+  async load(windows: readonly Window[], options: Partial<DuckDbSinkOptions> = {}): Promise<Commit[]> {
+    return this.commitAll(await this.open(options), windows);
+  }
+
+  async commitAll(sink: Sink, windows: readonly Window[]): Promise<Commit[]> {
     try {
-      const commits = [];
+      const commits: Commit[] = [];
       for (const window of windows) commits.push(await sink.commit(window, this.signal));
       return commits;
     } finally {

@@ -1,7 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemClock } from '../../src/base/clock.ts';
-import { createLogger } from '../../src/base/log.ts';
 import type { Window } from '../../src/extract/window.ts';
 import type { Manifest } from '../../src/sinks/parquet/manifest.ts';
 import { openParquetSink, type ParquetSinkOptions } from '../../src/sinks/parquet/sink.ts';
@@ -14,34 +12,12 @@ export class ParquetBench extends DuckBench {
   readonly root = join(this.dir, 'lake');
 
   openFolder(options: Partial<ParquetSinkOptions> = {}): Promise<Sink> {
-    return openParquetSink({
-      dir: this.root,
-      tables: ['events'],
-      timezone: undefined,
-      columnTypes: new Map(),
-      schemaMode: 'evolve',
-      memoryLimit: '500MB',
-      lockWaitMs: 0,
-      clock: systemClock,
-      logger: createLogger(
-        (event) => this.log.push(event),
-        'debug',
-        (text) => text,
-      ),
-      ...options,
-    });
+    return openParquetSink({ dir: this.root, tables: ['events'], ...this.targetOptions, ...options });
   }
 
   /** Opens, commits these windows, closes. */
   async store(windows: readonly Window[], options: Partial<ParquetSinkOptions> = {}): Promise<Commit[]> {
-    const sink = await this.openFolder(options);
-    try {
-      const commits: Commit[] = [];
-      for (const window of windows) commits.push(await sink.commit(window, this.signal));
-      return commits;
-    } finally {
-      await sink.close();
-    }
+    return this.commitAll(await this.openFolder(options), windows);
   }
 
   get manifest(): Manifest {

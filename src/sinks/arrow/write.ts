@@ -1,12 +1,8 @@
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import manifest from '../../../package.json' with { type: 'json' };
-import type { Clock } from '../../base/clock.ts';
 import { codeOf, configFailure, Failure, messageOf, transientFailure } from '../../base/errors.ts';
-import type { Logger } from '../../base/log.ts';
-import type { SchemaMode } from '../../config/source.ts';
 import type { Window } from '../../extract/window.ts';
-import type { ColumnType } from '../../types/type.ts';
 import { Zone } from '../../types/zone.ts';
 import { isTyped } from '../duckdb/alter.ts';
 import { arrivalsOf } from '../duckdb/arrivals.ts';
@@ -16,28 +12,18 @@ import { engineFailure } from '../duckdb/faults.ts';
 import { planColumns, type Rules } from '../duckdb/plan.ts';
 import type { Load } from '../duckdb/source.ts';
 import { tellOf } from '../duckdb/tell.ts';
+import type { TargetOptions } from '../sink.ts';
 import { Batches } from './batches.ts';
 import { type Hold, openHold } from './hold.ts';
 import { IpcStream, isReaderGone, type Outlet, outletTo, outletToFile } from './outlet.ts';
 import { rememberSent, windowQuery } from './rows.ts';
 import { streamSchema } from './schema.ts';
 
-export interface ArrowOptions {
+export interface ArrowOptions extends TargetOptions {
   /** A file's path, or a stream that stays open. */
   readonly out: string | Writable;
-  /** Zone of datetimes without one. */
-  readonly timezone: string | undefined;
-  /** By source name; beats what the data says. */
-  readonly columnTypes: ReadonlyMap<string, ColumnType>;
-  readonly schemaMode: SchemaMode;
-  /** Types of a pinned schema, by source name: the stream then begins with the first window. */
-  readonly pinned?: ReadonlyMap<string, ColumnType> | undefined;
-  /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
-  readonly memoryLimit: string | undefined;
   /** Where windows wait while the later ones are scanned. */
   readonly spoolDir: string;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly signal: AbortSignal;
 }
 

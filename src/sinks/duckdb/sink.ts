@@ -1,11 +1,8 @@
-import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
-import type { SchemaMode } from '../../config/source.ts';
 import type { Window } from '../../extract/window.ts';
 import { DETAIL_LOG_ID } from '../../schema/groups.ts';
-import type { ColumnType } from '../../types/type.ts';
 import { Zone } from '../../types/zone.ts';
-import type { Commit, Memory, Sink } from '../sink.ts';
+import type { Commit, Memory, Sink, TargetOptions } from '../sink.ts';
 import { alterEvents, indexFailure, indexNames } from './alter.ts';
 import { arrivalsOf } from './arrivals.ts';
 import { readColumns, writeColumns } from './columns.ts';
@@ -24,21 +21,9 @@ import { createViews } from './views.ts';
 /** Replaced rows after which their blocks are given back to the file, so that a full re-read does not double it. */
 const CHECKPOINT_ROWS = 100_000;
 
-export interface DuckDbSinkOptions {
+export interface DuckDbSinkOptions extends TargetOptions {
   readonly file: string;
-  /** Zone of datetimes without one; fixed by the first load. */
-  readonly timezone: string | undefined;
-  /** By source name; beats what the data says. */
-  readonly columnTypes: ReadonlyMap<string, ColumnType>;
-  readonly schemaMode: SchemaMode;
-  /** Types of a pinned schema, by source name. */
-  readonly pinned?: ReadonlyMap<string, ColumnType> | undefined;
-  /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
-  readonly memoryLimit: string | undefined;
   readonly lockWaitMs: number;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** Opens a DuckDB file for windows, making it and its tables where there are none. Throws Failure. */

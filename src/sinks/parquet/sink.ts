@@ -1,13 +1,10 @@
-import type { Clock } from '../../base/clock.ts';
 import { configFailure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
-import type { SchemaMode } from '../../config/source.ts';
 import type { Window } from '../../extract/window.ts';
-import type { ColumnType } from '../../types/type.ts';
 import { Zone } from '../../types/zone.ts';
 import { isPlain } from '../duckdb/source.ts';
 import { tellOf } from '../duckdb/tell.ts';
-import type { Commit, Memory, Sink } from '../sink.ts';
+import type { Commit, Memory, Sink, TargetOptions } from '../sink.ts';
 import { prepareWindow, type Settings } from './commit.ts';
 import { type Dataset, openDataset } from './dataset.ts';
 import { failureOf } from './faults.ts';
@@ -15,23 +12,11 @@ import { DATASETS, type DatasetName } from './layout.ts';
 import { coveredDays, rowsOf } from './receipts.ts';
 import { addTables } from './tables.ts';
 
-export interface ParquetSinkOptions {
+export interface ParquetSinkOptions extends TargetOptions {
   readonly dir: string;
   /** Datasets wanted beside `events`, which is always kept: the others follow from it. */
   readonly tables: readonly DatasetName[];
-  /** Zone of datetimes without one; fixed by the first load. */
-  readonly timezone: string | undefined;
-  /** By source name; beats what the data says. */
-  readonly columnTypes: ReadonlyMap<string, ColumnType>;
-  readonly schemaMode: SchemaMode;
-  /** Types of a pinned schema, by source name. */
-  readonly pinned?: ReadonlyMap<string, ColumnType> | undefined;
-  /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
-  readonly memoryLimit: string | undefined;
   readonly lockWaitMs: number;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /**

@@ -1,65 +1,28 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { Failure } from '../../../src/base/errors.ts';
 import type { ExportAnswer } from '../../../src/service/service.ts';
-import {
-  CHUNKED,
-  chunks,
-  type FaultyServer,
-  type FaultyServerOptions,
-  gzip,
-  head,
-  json,
-  type Script,
-  type Step,
-  startFaultyServer,
-  whole,
-} from '../../support/faulty-server.ts';
+import { ask, CSV, CSV_HEAD, closeServer, failureOf, GZIP, length, serve } from '../../support/faulty-export.ts';
+import { CHUNKED, chunks, head, json, type Step, startFaultyServer, whole } from '../../support/faulty-server.ts';
 import { bodyOf, CANARY, exportService, ManualClock, QUESTION, settle } from '../../support/service.ts';
 import { until } from '../../support/wait.ts';
 
-const CSV = `df_api_version,df_unified_id\n${Array.from({ length: 400 }, (_, i) => `1,"user, ${i}"\n`).join('')}`;
-const GZIP = gzip(CSV);
-const CSV_HEAD = { 'Content-Type': 'text/csv' };
-const length = (bytes: string | Uint8Array, by = 0) => ({
-  ...CSV_HEAD,
-  'Content-Length': Buffer.byteLength(bytes) + by,
-});
-
-let server: FaultyServer | undefined;
-afterEach(async () => {
-  await server?.close();
-  server = undefined;
-});
-
-async function ask(script: Script | readonly Step[], options?: FaultyServerOptions) {
-  server = await startFaultyServer(typeof script === 'function' ? script : () => script, options);
-  const { service, gate } = exportService(server.url);
-  const answer = await service.exportEvents(QUESTION, new AbortController().signal);
-  return { answer, gate, service };
-}
-
-async function failureOf(answer: ExportAnswer): Promise<Failure> {
-  const failure = await bodyOf(answer).catch((error: unknown) => error);
-  if (!(failure instanceof Failure)) throw new Error(`no failure but ${String(failure).slice(0, 60)}`);
-  return failure;
-}
+afterEach(closeServer);
 
 describe('silence', () => {
   const stalling = async (steps: readonly Step[]) => {
-    server = await startFaultyServer(() => steps);
+    const server = await serve(() => steps);
     const clock = new ManualClock();
     const { service, gate } = exportService(server.url, { clock, stallMs: 600_000 });
     const asking = service.exportEvents(QUESTION, new AbortController().signal);
-    return { clock, asking, gate };
+    return { server, clock, asking, gate };
   };
 
   it('instead of a head is a stall, after stallMs and not before', async () => {
-    const { clock, asking, gate } = await stalling([{ hold: true }]);
+    const { server, clock, asking, gate } = await stalling([{ hold: true }]);
     let answer: ExportAnswer | undefined;
     void asking.then((one) => {
       answer = one;
     });
-    await until(() => server?.requests.length === 1);
+    await until(() => server.requests.length === 1);
     clock.pass(599_000);
     await settle();
     expect(answer).toBeUndefined();
@@ -110,7 +73,7 @@ describe('silence', () => {
 
 describe('letting go', () => {
   it('an abort ends the wait for a head with its reason', async () => {
-    server = await startFaultyServer(() => [{ hold: true }]);
+    const server = await serve(() => [{ hold: true }]);
     const { service, gate } = exportService(server.url);
     const controller = new AbortController();
     const asking = service.exportEvents(QUESTION, controller.signal);
@@ -122,7 +85,7 @@ describe('letting go', () => {
 
   it('an abort ends a body with its reason', async () => {
     const controller = new AbortController();
-    server = await startFaultyServer(() => [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { hold: true }]);
+    const server = await serve(() => [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { hold: true }]);
     const { service, gate } = exportService(server.url);
     const answer = await service.exportEvents(QUESTION, controller.signal);
     const reading = bodyOf(answer);
@@ -134,7 +97,7 @@ describe('letting go', () => {
 
   it.each(['identity', 'gzip'])('closing an unread body hangs up (%s)', async (coding) => {
     const bytes = coding === 'gzip' ? GZIP : Buffer.from(CSV);
-    server = await startFaultyServer(() => [
+    const server = await serve(() => [
       { send: head(200, { ...CHUNKED, 'Content-Encoding': coding }) },
       { send: chunks(bytes) },
       { hold: true },
@@ -150,7 +113,7 @@ describe('letting go', () => {
   });
 
   it('closing the service breaks off what is under way', async () => {
-    server = await startFaultyServer(() => [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { hold: true }]);
+    const server = await serve(() => [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { hold: true }]);
     const { service } = exportService(server.url);
     const answer = await service.exportEvents(QUESTION, new AbortController().signal);
     const reading = failureOf(answer);

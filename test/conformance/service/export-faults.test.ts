@@ -1,50 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { Failure } from '../../../src/base/errors.ts';
-import type { ExportAnswer } from '../../../src/service/service.ts';
-import {
-  CHUNKED,
-  chunks,
-  type FaultyServer,
-  type FaultyServerOptions,
-  gzip,
-  head,
-  LAST_CHUNK,
-  type Script,
-  type Step,
-  startFaultyServer,
-  whole,
-} from '../../support/faulty-server.ts';
+import { ask, CSV, CSV_HEAD, closeServer, failureOf, GZIP, length, serve } from '../../support/faulty-export.ts';
+import { CHUNKED, chunks, gzip, head, LAST_CHUNK, type Step, whole } from '../../support/faulty-server.ts';
 import { selfSigned } from '../../support/self-signed.ts';
 import { bodyOf, exportService, QUESTION } from '../../support/service.ts';
 
-const CSV = `df_api_version,df_unified_id\n${Array.from({ length: 400 }, (_, i) => `1,"user, ${i}"\n`).join('')}`;
-const GZIP = gzip(CSV);
-const CSV_HEAD = { 'Content-Type': 'text/csv' };
 const GZIP_HEAD = { ...CSV_HEAD, 'Content-Encoding': 'gzip' };
-const length = (bytes: string | Uint8Array, by = 0) => ({
-  ...CSV_HEAD,
-  'Content-Length': Buffer.byteLength(bytes) + by,
-});
 
-let server: FaultyServer | undefined;
-afterEach(async () => {
-  await server?.close();
-  server = undefined;
-});
-
-async function ask(script: Script | readonly Step[], options?: FaultyServerOptions) {
-  server = await startFaultyServer(typeof script === 'function' ? script : () => script, options);
-  const { service, gate } = exportService(server.url);
-  const answer = await service.exportEvents(QUESTION, new AbortController().signal);
-  return { answer, gate, service };
-}
-
-async function failureOf(answer: ExportAnswer): Promise<Failure> {
-  const failure = await bodyOf(answer).catch((error: unknown) => error);
-  if (!(failure instanceof Failure)) throw new Error(`no failure but ${String(failure).slice(0, 60)}`);
-  return failure;
-}
+afterEach(closeServer);
 
 describe('bodies that arrive whole', () => {
   const cases: Record<string, { steps: Step[]; endDeclared: boolean; text?: string }> = {
@@ -191,7 +154,6 @@ describe('no answer at all', () => {
     for (const steps of [[{ end: true } as const], [{ send: 'HTTP/1.1 200 O' }, { end: true } as const]]) {
       const { answer } = await ask(steps);
       expect(answer).toMatchObject({ kind: 'retry', code: 'reset' });
-      await server?.close();
     }
   });
 
@@ -220,7 +182,7 @@ describe('no answer at all', () => {
   });
 
   it('no TLS on the other side', async () => {
-    server = await startFaultyServer(() => [], { greeting: 'HTTP/1.1 400 Bad Request\r\n\r\n' });
+    const server = await serve(() => [], { greeting: 'HTTP/1.1 400 Bad Request\r\n\r\n' });
     const { service } = exportService(server.url.replace('http:', 'https:'));
     const answer = await service.exportEvents(QUESTION, new AbortController().signal);
     expect(answer).toMatchObject({ kind: 'retry', code: 'tls' });

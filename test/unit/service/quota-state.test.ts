@@ -1,38 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { forecastOf } from '../../../src/service/quota-rules.ts';
-import {
-  EMPTY_STATE,
-  HOUR_MS,
-  parseState,
-  pruned,
-  type QuotaState,
-  type Slot,
-} from '../../../src/service/quota-state.ts';
-
-const NOW = Date.UTC(2026, 0, 20, 3);
-const LIMITS = { maxConcurrentExports: 5, exportsPerHour: 100 };
-const MINUTE = 60_000;
-
-const slot = (n: number, more: Partial<Slot> = {}): Slot => ({
-  n,
-  pid: 1,
-  host: 'h',
-  run: 'r',
-  lease: NOW + HOUR_MS,
-  heard: true,
-  ...more,
-});
-const sent = (count: number, at = NOW - MINUTE) => Array.from({ length: count }, (_, i) => ({ n: i + 1, at }));
-const state = (more: Partial<QuotaState>): QuotaState => ({
-  ...EMPTY_STATE,
-  next: (more.sent?.length ?? 0) + 1,
-  muteAt: NOW - MINUTE,
-  ...more,
-});
-const word = (remaining: number, resetAt: number | undefined, more = {}) => {
-  const rest = { remaining, at: NOW - MINUTE, by: 1, upTo: 1_000, unheard: 0, ...more };
-  return resetAt === undefined ? rest : { ...rest, resetAt };
-};
+import { EMPTY_STATE, HOUR_MS, parseState, pruned } from '../../../src/service/quota-state.ts';
+import { LIMITS, MINUTE, NOW, sent, slot, state, word } from '../../support/quota.ts';
 
 describe('the forecast', () => {
   it.each([
