@@ -54,17 +54,19 @@ export function parseDestinationConfig(value: unknown, env: Env): Parsed<Destina
   const filled = withDefaults(schema, given);
   fromEnv(filled, 'import_token', env, 'DFINERY_IMPORT_TOKEN');
   fromEnv(filled, 'ledger_key', env, 'DFINERY_LEDGER_KEY');
+  const unknown = unknownKeys(schema, given);
   const problems = schemaProblems(compileSchema(schema), filled);
-  if (problems.length === 0) problems.push(...furtherProblems(proved<Raw>(filled)));
-  refuse(problems, 'the configuration is not usable');
-  return { config: Object.freeze(build(proved<Raw>(filled))), unknown: unknownKeys(schema, given) };
+  refuse(problems, furtherProblems(filled), unknown, 'the configuration is not usable');
+  return { config: Object.freeze(build(proved<Raw>(filled))), unknown };
 }
 
-function furtherProblems(raw: Raw): Problem[] {
+/** What a JSON schema cannot say. A value of the wrong type is none of its business. */
+function furtherProblems(raw: Readonly<Record<string, unknown>>): Problem[] {
   const out: Problem[] = [];
-  const url = baseUrlProblem(raw.base_url);
+  const url = typeof raw.base_url === 'string' ? baseUrlProblem(raw.base_url) : undefined;
   if (url) out.push(url);
-  if (/[\r\n]/.test(raw.import_token)) out.push({ key: 'import_token', text: 'import_token holds a line end' });
+  if (typeof raw.import_token === 'string' && /[\r\n]/.test(raw.import_token))
+    out.push({ key: 'import_token', text: 'import_token holds a line end' });
   if (raw.max_deletions_percent !== undefined && raw.known_profiles === undefined) {
     out.push({ key: 'known_profiles', text: 'known_profiles is missing beside max_deletions_percent' });
   }

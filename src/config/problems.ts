@@ -38,11 +38,12 @@ function wanted(error: ErrorObject): string {
 
 const article = (word: string) => (/^[aeiou]/.test(word) ? 'an' : 'a');
 
-/** Every violation of a schema, as problems that name key, finding and wish. */
+/** The violations of a schema, one a key, as problems that name key, finding and wish. */
 export function schemaProblems(validate: ValidateFunction, value: unknown): Problem[] {
   if (validate(value)) return [];
-  return (validate.errors ?? []).map((error) => {
-    const key = keyOf(error);
+  // Of several about one key the last says most: a choice after its type, a calendar after a pattern.
+  const byKey = new Map((validate.errors ?? []).map((error) => [keyOf(error), error]));
+  return [...byKey].map(([key, error]) => {
     if (error.keyword === 'required') return { key, text: `${key} is missing` };
     const secret = error.parentSchema?.airbyte_secret === true;
     const found = secret ? 'the value given' : shown(error.data);
@@ -50,8 +51,19 @@ export function schemaProblems(validate: ValidateFunction, value: unknown): Prob
   });
 }
 
-/** Ends with every problem in one sentence, or returns when there is none. */
-export function refuse(problems: readonly Problem[], what: string): void {
-  if (problems.length === 0) return;
-  throw configFailure(`${what}: ${problems.map((p) => p.text).join('; ')}.`);
+/**
+ * Ends with every problem in one sentence, or returns when there is none. `further`: of what a schema cannot say; counts
+ * for keys that have no problem yet. `unknown`: keys to name as well; alone they are no reason to end.
+ */
+export function refuse(
+  problems: readonly Problem[],
+  further: readonly Problem[],
+  unknown: readonly string[],
+  what: string,
+): void {
+  const named = new Set(problems.map(({ key }) => key.split('.')[0]));
+  const all = [...problems, ...further.filter(({ key }) => !named.has(key))];
+  if (all.length === 0) return;
+  const strange = unknown.map((key) => `unknown key ${key}`);
+  throw configFailure(`${what}: ${[...all.map((p) => p.text), ...strange].join('; ')}.`);
 }

@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import schema from '../../schemas/source-config.json' with { type: 'json' };
-import type { Day } from '../base/days.ts';
+import { type Day, isDay } from '../base/days.ts';
 import { parseDuration } from '../base/durations.ts';
 import { type Env, secretFrom } from '../base/env.ts';
 import { configFailure, messageOf } from '../base/errors.ts';
@@ -62,10 +62,10 @@ export function parseSourceConfig(value: unknown, env: Env): Parsed<SourceConfig
   const filled = withDefaults(schema, given);
   fromEnv(filled, 'export_token', env, 'DFINERY_EXPORT_TOKEN');
   fromEnv(filled, 'suppression_key', env, 'DFINERY_SUPPRESSION_KEY');
+  const unknown = unknownKeys(schema, given);
   const problems = schemaProblems(compileSchema(schema), filled);
-  if (problems.length === 0) problems.push(...furtherProblems(filled));
-  refuse(problems, 'the configuration is not usable');
-  return { config: Object.freeze(build(proved<Raw>(filled))), unknown: unknownKeys(schema, given) };
+  refuse(problems, furtherProblems(filled), unknown, 'the configuration is not usable');
+  return { config: Object.freeze(build(proved<Raw>(filled))), unknown };
 }
 
 export function objectOf(value: unknown): Record<string, unknown> {
@@ -115,26 +115,25 @@ interface Raw {
   readonly spool_dir?: string;
 }
 
-/** What a JSON schema cannot say: between keys, or about the world. */
+/** What a JSON schema cannot say: between keys, or about the world. Values of the wrong type are none of its business. */
 function furtherProblems(filled: Readonly<Record<string, unknown>>): Problem[] {
-  const raw = proved<Raw>(filled);
   const out: Problem[] = [];
   const add = (key: string, text: string) => out.push({ key, text });
-  const url = baseUrlProblem(raw.base_url);
+  const textOf = (key: string) => (typeof filled[key] === 'string' ? filled[key] : '');
+  const [start, end, zone] = [textOf('start_date'), textOf('end_date'), textOf('timezone')];
+  const url = typeof filled.base_url === 'string' ? baseUrlProblem(filled.base_url) : undefined;
   if (url) out.push(url);
-  if (/[\r\n]/.test(raw.export_token)) add('export_token', 'export_token holds a line end');
-  if (raw.timezone && !isZone(raw.timezone)) {
-    add('timezone', `timezone is ${JSON.stringify(raw.timezone)}, wanted an IANA name such as Asia/Seoul`);
+  if (/[\r\n]/.test(textOf('export_token'))) add('export_token', 'export_token holds a line end');
+  if (zone !== '' && !isZone(zone)) {
+    add('timezone', `timezone is ${JSON.stringify(zone)}, wanted an IANA name such as Asia/Seoul`);
   }
-  if (raw.start_date && raw.end_date && raw.start_date > raw.end_date) {
-    add('start_date', `start_date ${raw.start_date} is after end_date ${raw.end_date}`);
-  }
-  for (const [key, type] of Object.entries(raw.column_types)) {
+  if (isDay(start) && isDay(end) && start > end) add('start_date', `start_date ${start} is after end_date ${end}`);
+  for (const [key, type] of Object.entries(filled.column_types ?? {})) {
     if (!isColumnType(type)) {
       add('column_types', `column_types.${key} is ${JSON.stringify(type)}, wanted one of ${COLUMN_TYPES.join(', ')}`);
     }
   }
-  if (raw.suppression_file && !raw.suppression_key)
+  if (textOf('suppression_file') !== '' && filled.suppression_key === undefined)
     add('suppression_key', 'suppression_key is missing beside suppression_file');
   return out;
 }

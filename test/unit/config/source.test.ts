@@ -61,6 +61,24 @@ describe('the source configuration', () => {
     expect(message).toContain('window_days is 0, wanted >= 1');
   });
 
+  it('names the problems that no schema can say, and unknown keys, beside the others, each key once', () => {
+    const message = refusal({
+      ...MINIMAL,
+      window_days: 0,
+      end_date: 'tomorrow',
+      to_date_inclusive: true,
+      timezone: 'Mars/Base',
+      column_types: { a: 'int' },
+      windowdays: 3,
+    });
+    expect(message).toContain('window_days is 0, wanted >= 1');
+    expect(message).toContain('timezone is "Mars/Base"');
+    expect(message).toContain('column_types.a is "int"');
+    expect(message).toContain('unknown key windowdays (did you mean window_days?)');
+    expect(message.match(/end_date/g)).toHaveLength(1);
+    expect(message.match(/to_date_inclusive/g)).toHaveLength(1);
+  });
+
   it.each([
     ['http://example.com', 'plain http is accepted on loopback alone'],
     ['ftp://127.0.0.1', 'base_url is "ftp://127.0.0.1"'],
