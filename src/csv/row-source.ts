@@ -2,7 +2,7 @@ import { bodyStart } from './body-start.ts';
 import { MalformedCsv, type MalformedReason } from './malformed.ts';
 import { RowBuffer } from './row-buffer.ts';
 import { RowWriter } from './row-writer.ts';
-import { INCOMPLETE, RowTokenizer, SENTINEL } from './tokenizer.ts';
+import { BARE_CR, INCOMPLETE, RowTokenizer, SENTINEL } from './tokenizer.ts';
 import { ValidText } from './valid-text.ts';
 
 /** Work starts at so many bytes, so that small chunks cost no more than large ones. */
@@ -53,6 +53,7 @@ export class RowSource {
   #started = false;
   #need = 0;
   #blankAt = -1;
+  #headerHasCr = false;
 
   constructor(handler: RowHandler, limits: RowLimits = {}) {
     this.#handler = handler;
@@ -73,6 +74,11 @@ export class RowSource {
     if (this.rows === 0) {
       const isEmpty = this.#text.offsetOf(this.#buffer.end) === 0;
       throw this.malformed(isEmpty ? 'empty_body' : 'no_header', this.#buffer.start, 'a header line', 'nothing');
+    }
+    // Rows that end in CR alone all look like one long header: taken for an empty day, they would be lost.
+    if (this.rows === 1 && this.#headerHasCr) {
+      const found = { row: 1, byte: 0, expected: 'lines that end in LF or CRLF', found: 'CR without LF' };
+      throw new MalformedCsv('not_csv', found);
     }
     return parts;
   }
@@ -152,8 +158,9 @@ export class RowSource {
   }
 
   #openHeader(bytes: Uint8Array, next: number): void {
-    const { width, contentEnd } = this.tokenizer;
+    const { width, contentEnd, flags } = this.tokenizer;
     this.#width = width;
+    this.#headerHasCr = (flags & BARE_CR) !== 0;
     this.tokenizer.crlf = this.finalNewline && next - contentEnd === 2 && bytes[contentEnd] !== LF;
   }
 
