@@ -68,16 +68,17 @@ export function loadSourceConfig(path: string | undefined, context: Context): So
   return config;
 }
 
-/** A day given on the command line, or undefined. */
-export function dayOption(name: string, value: string | undefined): string | undefined {
-  if (value === undefined || isDay(value)) return value;
+/** A day given on the command line, or undefined. An empty text is no day: perhaps a variable that was never set. */
+export function dayOption(name: string, value: unknown): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === 'string' && isDay(value)) return value;
   throw configFailure(`--${name} is ${JSON.stringify(value)}, wanted a day of the calendar as yyyy-MM-dd.`);
 }
 
 /** A length of time given on the command line, in ms, or undefined. */
-export function durationOption(name: string, value: string | undefined): number | undefined {
+export function durationOption(name: string, value: unknown): number | undefined {
   if (value === undefined) return undefined;
-  const ms = parseDuration(value);
+  const ms = typeof value === 'string' ? parseDuration(value) : undefined;
   if (ms !== undefined) return ms;
   throw configFailure(`--${name} is ${JSON.stringify(value)}, wanted a time such as 30s, 20m or 1h.`);
 }

@@ -14,7 +14,7 @@ export const discover: Command = {
       .option('max-wait', { type: 'string', describe: 'Longest wait for the quota (30s, 20m, 1h)' }),
   async run(options, context) {
     const config = loadSourceConfig(text(options, 'config'), context);
-    const session = openServiceSession(config, context, durationOption('max-wait', text(options, 'maxWait')));
+    const session = openServiceSession(config, context, durationOption('max-wait', options.maxWait));
     try {
       const columns = await discoverColumns(config, extractDeps(config, session.service, context));
       const file: SchemaFile = { v: 1, columns };

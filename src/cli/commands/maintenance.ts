@@ -1,5 +1,5 @@
 import type { Argv } from 'yargs';
-import { type Options, text } from '../command.ts';
+import type { Options } from '../command.ts';
 import { durationOption } from '../context.ts';
 
 const DEFAULT_WAIT = '30s';
@@ -12,4 +12,4 @@ export function maintenanceOptions(yargs: Argv): Argv {
 }
 
 /** ms. */
-export const lockWait = (options: Options): number => durationOption('lock-wait', text(options, 'lockWait')) ?? 0;
+export const lockWait = (options: Options): number => durationOption('lock-wait', options.lockWait) ?? 0;

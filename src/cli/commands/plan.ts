@@ -28,8 +28,8 @@ export const plan: Command = {
   async run(options, context) {
     const config = loadSourceConfig(text(options, 'config'), context);
     const span = {
-      from: dayOption('from', text(options, 'from')),
-      to: dayOption('to', text(options, 'to')),
+      from: dayOption('from', options.from),
+      to: dayOption('to', options.to),
       fullRefresh: flag(options, 'fullRefresh'),
     };
     const memory = await recall(text(options, 'duckdb'), config, context);

@@ -43,12 +43,12 @@ export const reportOptions = (options: Options) => ({ json: flag(options, 'json'
 export function readSyncOptions(options: Options): SyncOptions {
   return {
     config: text(options, 'config'),
-    from: dayOption('from', text(options, 'from')),
-    to: dayOption('to', text(options, 'to')),
+    from: dayOption('from', options.from),
+    to: dayOption('to', options.to),
     fullRefresh: flag(options, 'fullRefresh'),
     tables: tablesOf(text(options, 'tables') ?? 'events'),
     schema: text(options, 'schema'),
-    maxWaitMs: durationOption('max-wait', text(options, 'maxWait')),
+    maxWaitMs: durationOption('max-wait', options.maxWait),
   };
 }
 
