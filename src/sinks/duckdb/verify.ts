@@ -78,11 +78,17 @@ const daysBefore = (first: Day, end: Day): Day[] => daysOf(first, end).filter((d
 /** The map and the table say the same; a zone makes all datetimes instants. */
 const checkColumns: Check = async (engine) => {
   const zoned = (await readTimezone(engine)) !== null;
+  // As JSON, for the reason that `readColumns` has.
   const rows = await engine.rows(
-    `SELECT column_name AS name, data_type AS type FROM duckdb_columns()
+    `SELECT CAST(to_json([column_name, data_type]) AS VARCHAR) AS c FROM duckdb_columns()
     WHERE database_name = current_database() AND schema_name = 'main' AND table_name = 'events'`,
   );
-  const there = new Map(rows.map((row) => [String(row.name), duckDbName(String(row.type))]));
+  const there = new Map(
+    rows.map((row) => {
+      const [name, type]: string[] = JSON.parse(String(row.c));
+      return [name, duckDbName(type)];
+    }),
+  );
   const columns = (await readColumns(engine)).flatMap(({ name, type }) => (type === null ? [] : [{ name, type }]));
   const mapped = new Map(columns.map(({ name, type }) => [name, TYPES[type].duckdb(zoned)]));
   for (const own of ['_key', '_dfinery_window', '_rescued']) there.delete(own);

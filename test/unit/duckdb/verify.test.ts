@@ -52,6 +52,11 @@ describe('verify', () => {
     expect(await verify()).toEqual(differences);
   });
 
+  it('knows a column whose name starts with U+FEFF', async () => {
+    await bench.load([bench.window('2026-01-03', csvOf([{ id: 'd', '\ufeff': '1', '\ufeffx': '2' }]))]);
+    expect(await verify()).toEqual([]);
+  });
+
   it('refuses a file that is not there, or not ours', async () => {
     await expect(verifyDuckDb({ file: `${bench.file}.no`, lockWaitMs: 0, clock: systemClock })).rejects.toMatchObject({
       exitCode: 2,
