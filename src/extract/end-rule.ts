@@ -19,6 +19,9 @@ import { fetchSpan, refused } from './span.ts';
  *   D not over, rows   a 400      -               open: D+1 has not begun                  [D,D], covering nothing
  *   D after today in UTC, a 400   -               open: D has not begun                    none
  *
+ * Where [D-1,D] had no row, [D,D] has none either and is not asked for (unless it may have to be handed on). A 400 says nothing of D having begun where a day
+ * that had was refused alone, too.
+ *
  * A pair is two rows at least an hour apart in one datetime column: an exclusive end leaves at most an instant of [D,D].
  * [D+1,D+1] is the first question of the next day anyway, so an inclusive service costs no export more than there are
  * windows, an exclusive one two more in all, and one that proves nothing two a day. While it is open the days share
@@ -43,13 +46,18 @@ export function hasPair(columns: readonly ColumnScan[]): boolean {
 /** Milliseconds of an ISO text without a zone; micros are cut. */
 const msOf = (text: string): number => Date.parse(`${text.slice(0, 23)}Z`);
 
+/** [D,D], or when a longer answer was sent for that D lies in and that had no row. */
+type Alone = Asked | { readonly kind: 'bare'; readonly sentAt: number };
+
 /** Settles the rule, day by day, while it fetches the windows of these days. Used one day at a time, in order. */
 export class EndRule {
   readonly #run: Run;
   /** [D+1,D+1] when it was asked for D already. */
-  #ahead: { readonly day: Day; readonly asked: Asked } | undefined;
+  #ahead: { readonly day: Day; readonly asked: Alone } | undefined;
   /** The day before, when it could still prove an exclusive end. */
   #suspect: Day | undefined;
+  /** A day that had begun was refused alone: that is no sign of one that has not. */
+  #refusesAlone = false;
 
   constructor(run: Run) {
     this.#run = run;
@@ -59,12 +67,13 @@ export class EndRule {
   async fetchDay(day: Day): Promise<Outcome[]> {
     const alone = await this.#alone(day);
     if (alone.kind === 'gone') return [{ kind: 'gone', day, message: alone.message }];
-    if (alone.kind === 'invalid' && day > todayUtc(this.#run.deps.clock.now())) {
-      return [{ kind: 'dropped', span: only(day), message: alone.message }];
+    if (alone.kind === 'invalid') {
+      if (day <= todayUtc(this.#run.deps.clock.now())) this.#refusesAlone = true;
+      else if (!this.#refusesAlone) return [{ kind: 'dropped', span: only(day), message: alone.message }];
     }
     if (alone.kind === 'rows' && proves(alone)) return this.#inclusive(day, alone);
     if (this.#suspect === addDays(day, -1) && isNone(alone)) {
-      await discardAnswer(this.#run, alone);
+      await this.#discard(alone);
       return this.exclusive(day);
     }
     this.#suspect = undefined;
@@ -72,11 +81,11 @@ export class EndRule {
   }
 
   /** [D,D], asked now or before. */
-  async #alone(day: Day): Promise<Asked> {
+  async #alone(day: Day): Promise<Alone> {
     const ahead = this.#ahead;
     this.#ahead = undefined;
     if (ahead?.day === day) return ahead.asked;
-    if (ahead !== undefined) await discardAnswer(this.#run, ahead.asked);
+    if (ahead !== undefined) await this.#discard(ahead.asked);
     return ask(this.#run, day, day, { through: day, single: true });
   }
 
@@ -100,25 +109,28 @@ export class EndRule {
     );
   }
 
-  async #withNext(day: Day, lone: Asked): Promise<Outcome[]> {
+  async #withNext(day: Day, lone: Alone): Promise<Outcome[]> {
     const both = await ask(this.#run, day, addDays(day, 1), { through: day, single: true });
     if (both.kind !== 'rows') return this.#onlyAlone(day, lone, both);
     const suspicious = isNone(lone) && totalRows(both) > 0 && this.#wasOver(day, lone);
     if (this.#run.plan.settleFirst && totalRows(both) > 0) return this.#settle(day, lone, both, suspicious);
-    await discardAnswer(this.#run, lone);
+    await this.#discard(lone);
     if (suspicious) this.#suspect = day;
+    if (totalRows(both) === 0 && !this.#run.plan.settleFirst) {
+      this.#ahead = { day: addDays(day, 1), asked: { kind: 'bare', sentAt: sentAtOf(both) } };
+    }
     return [windowOf(day, both)];
   }
 
-  #wasOver(day: Day, lone: Asked): boolean {
-    const sentAt = lone.kind === 'rows' ? sentAtOf(lone) : this.#run.deps.clock.now();
-    return day <= overThrough(sentAt);
+  #wasOver(day: Day, lone: Alone): boolean {
+    if (lone.kind === 'bare') return day <= overThrough(lone.sentAt);
+    return day <= overThrough(lone.kind === 'rows' ? sentAtOf(lone) : this.#run.deps.clock.now());
   }
 
   /** [D,D+1] was refused: of a day that is over that is the user's to see, else D+1 has not begun. */
-  async #onlyAlone(day: Day, lone: Asked, both: Exclude<Asked, Answered>): Promise<Outcome[]> {
+  async #onlyAlone(day: Day, lone: Alone, both: Exclude<Asked, Answered>): Promise<Outcome[]> {
     if (both.kind === 'gone') {
-      await discardAnswer(this.#run, lone);
+      await this.#discard(lone);
       return [{ kind: 'gone', day, message: both.message }];
     }
     if (day <= overThrough(this.#run.deps.clock.now())) throw refused(only(day), both.message);
@@ -127,7 +139,7 @@ export class EndRule {
   }
 
   /** Before anything is handed on: [D+1,D+1] decides, or the counts do. */
-  async #settle(day: Day, lone: Asked, both: Answered, suspicious: boolean): Promise<Outcome[]> {
+  async #settle(day: Day, lone: Alone, both: Answered, suspicious: boolean): Promise<Outcome[]> {
     const next = addDays(day, 1);
     const after = await ask(this.#run, next, next, { through: next, single: true });
     this.#ahead = { day: next, asked: after };
@@ -137,11 +149,11 @@ export class EndRule {
     }
     if (isNone(after) && suspicious) {
       this.#prove(false, day);
-      await discardAnswer(this.#run, lone);
+      await this.#discard(lone);
       return [windowOf(day, both)];
     }
     if (totalRows(both) <= countOf(lone) + countOf(after)) return this.#deliver(day, lone, both);
-    await discardAnswer(this.#run, lone);
+    await this.#discard(lone);
     this.#run.deps.logger.warn(
       'rule.open',
       `Whether to_date is included could not be proved with ${day}: rows of the next day may come twice; set to_date_inclusive.`,
@@ -151,7 +163,7 @@ export class EndRule {
   }
 
   /** [D,D] is all of D; where it was refused, [D,D+1] stands for it. */
-  async #deliver(day: Day, lone: Asked, both: Answered): Promise<Outcome[]> {
+  async #deliver(day: Day, lone: Alone, both: Answered): Promise<Outcome[]> {
     if (lone.kind !== 'rows') return [windowOf(day, both)];
     await discardAnswer(this.#run, both);
     return [{ kind: 'window', span: only(day), answer: lone, contains: day }];
@@ -166,8 +178,12 @@ export class EndRule {
   }
 
   async close(): Promise<void> {
-    if (this.#ahead !== undefined) await discardAnswer(this.#run, this.#ahead.asked);
+    if (this.#ahead !== undefined) await this.#discard(this.#ahead.asked);
     this.#ahead = undefined;
+  }
+
+  async #discard(alone: Alone): Promise<void> {
+    if (alone.kind === 'rows') await discardAnswer(this.#run, alone);
   }
 }
 
@@ -183,6 +199,7 @@ const windowOf = (day: Day, answer: Answered): Outcome => ({
 const proves = (answer: Answered): boolean => answer.parts.some((part) => hasPair(part.scan.columns));
 
 /** No row at all; a 400 for [D,D] says as much (S2). */
-const isNone = (asked: Asked): boolean => asked.kind === 'invalid' || (asked.kind === 'rows' && totalRows(asked) === 0);
+const isNone = (asked: Alone): boolean =>
+  asked.kind === 'invalid' || asked.kind === 'bare' || (asked.kind === 'rows' && totalRows(asked) === 0);
 
-const countOf = (asked: Asked): number => (asked.kind === 'rows' ? totalRows(asked) : 0);
+const countOf = (asked: Alone): number => (asked.kind === 'rows' ? totalRows(asked) : 0);

@@ -140,9 +140,23 @@ class HandOver {
         { window: receipt.from, rows: receipt.rows, before },
       );
     }
+    this.#tellOfBytes(fetch);
     tally.windows++;
     tally.rows += receipt.rows;
     return { receipt, files: filesOf(fetch), state };
+  }
+
+  /** Bytes that are no UTF-8 are kept as U+FFFD: how many cells, and where the first is. */
+  #tellOfBytes(fetch: Fetch): void {
+    for (const { scan } of fetch.answer.parts) {
+      const { cells, first } = scan.invalidUtf8;
+      if (first === undefined) continue;
+      this.#run.deps.logger.warn(
+        'window.invalid_utf8',
+        `${fetch.answer.from}: bytes that are not valid UTF-8 are kept as U+FFFD, in ${cells} ${cells === 1 ? 'cell' : 'cells'}, first in row ${first.row}, column ${first.column}.`,
+        { window: fetch.answer.from, cells, row: first.row, column: first.column },
+      );
+    }
   }
 }
 
@@ -176,7 +190,8 @@ const knowledgeOf = (plan: Plan): Knowledge => ({
   maxWindowDays: plan.state.max_window_days,
   nameGroups: plan.state.name_groups,
   askLimit: undefined,
-  answered: false,
+  // What this question has brought before shows that it is a valid one.
+  answered: plan.state.last_receipt !== undefined && !plan.fullRefresh,
   names: new Set(),
   clockWarned: false,
 });

@@ -19,7 +19,7 @@ export interface Knowledge {
   nameGroups: number | undefined;
   /** Last day that may be asked for, once the service refused a later one. */
   askLimit: Day | undefined;
-  /** True once an export of this run had data: then the question itself is no invalid one. */
+  /** True once an export of this run, or of one before, had data: then the question itself is no invalid one. */
   answered: boolean;
   readonly names: Set<string>;
   clockWarned: boolean;

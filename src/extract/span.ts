@@ -50,7 +50,7 @@ async function halves(run: Run, span: Span, inclusive: boolean): Promise<Outcome
   ];
 }
 
-/** A 400 for a range that reaches into the future somewhere: again up to today in UTC, then in UTC-12 (S3). */
+/** A 400 for a range that reaches into the future somewhere: again through today in UTC, then in UTC-12 (S3). */
 async function lowered(run: Run, span: Span, inclusive: boolean, to: Day, message: string): Promise<Outcome[]> {
   const limit = nextLimit(run.deps.clock.now(), to);
   if (limit === undefined) throw refused(span, message);
@@ -68,9 +68,13 @@ async function lowered(run: Run, span: Span, inclusive: boolean, to: Day, messag
 const again = (run: Run, span: Span, to: Day): Promise<Asked> =>
   ask(run, span.first, to, { through: span.last, single: lengthOf(span) === 1 });
 
-/** The next earlier day to try as `to_date`, or undefined when none of the asked days lies in the future anywhere. */
+/**
+ * The next earlier day to try as `to_date`, or undefined when none of the asked days lies in the future anywhere. Where
+ * the end is not included, today in UTC ends on the day after it.
+ */
 export function nextLimit(now: number, to: Day): Day | undefined {
-  return [todayUtc(now), todayWest(now)].find((limit) => limit < to);
+  const today = todayUtc(now);
+  return [addDays(today, 1), today, todayWest(now)].find((limit) => limit < to);
 }
 
 export const refused = (span: Span, message: string) =>

@@ -1,3 +1,4 @@
+import type { ErrorObject } from 'ajv';
 import schema from '../../schemas/state.json' with { type: 'json' };
 import type { Day } from '../base/days.ts';
 import { Failure, type FailureDetails } from '../base/errors.ts';
@@ -52,12 +53,13 @@ export function parseState(value: unknown): KnownState | undefined {
   return proved<KnownState>(Object.freeze({ ...given }));
 }
 
-function problemText(error: { readonly instancePath: string; readonly message?: string }): string {
-  return `${error.instancePath.slice(1) || 'it'} ${error.message ?? 'is wrong'}`;
+function problemText({ instancePath, message, params }: ErrorObject): string {
+  const wish = params.allowedValue === undefined ? (message ?? 'is wrong') : `must be ${params.allowedValue}`;
+  return `${instancePath.slice(1) || 'it'} ${wish}`;
 }
 
 const malformed = (why: string) =>
   new StateFailure(
     'malformed',
-    `The stored state cannot be used: ${why}; wanted {"version":1,"from_date":"YYYY-MM-DD"}. Restore it or start anew with a full refresh.`,
+    `The stored state cannot be used: ${why}; wanted {"version":1,"from_date":"YYYY-MM-DD"}. Restore it from a copy, or start anew with another target (on a platform: reset the stream).`,
   );

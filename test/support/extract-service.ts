@@ -52,7 +52,7 @@ export interface FakeWorld {
 
 export type Fault =
   | { readonly refuse: 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' | 'defect' }
-  | { readonly body: (csv: string) => string };
+  | { readonly body: (csv: string) => string | Uint8Array };
 
 export const WORLD: FakeWorld = {
   rows: [],
@@ -137,7 +137,7 @@ export class FakeService implements ExportService {
     return this.world.finalNewline ? `${text}\n` : text;
   }
 
-  #body(text: string) {
+  #body(text: string | Uint8Array) {
     this.busy++;
     this.busiest = Math.max(this.busiest, this.busy);
     let open = true;
@@ -149,8 +149,8 @@ export class FakeService implements ExportService {
   }
 }
 
-async function* chunks(text: string, close: () => Promise<void>): AsyncGenerator<Uint8Array> {
-  const bytes = Buffer.from(text);
+async function* chunks(text: string | Uint8Array, close: () => Promise<void>): AsyncGenerator<Uint8Array> {
+  const bytes = typeof text === 'string' ? Buffer.from(text) : text;
   for (let i = 0; i < bytes.length; i += 97) {
     await Promise.resolve();
     yield bytes.subarray(i, i + 97);

@@ -54,6 +54,17 @@ describe('each case of the table', () => {
     expect(bench.target.ids().length).toBe(4);
   });
 
+  it('empty days in a row: each but the first costs one export, and the proof is no other', async () => {
+    const days = async (inclusive: boolean) => run({ inclusive, rows: busy('2026-03-08') }, 'fresh', '2026-03-09');
+    const start = ['05..05', '05..06', '06..07'];
+    expect(await days(true)).toEqual([...start, '07..08', '08..08', '09..09']);
+    expect(bench.target.ids().length).toBe(4);
+    await bench.close();
+    expect(await days(false)).toEqual([...start, '07..08', '08..09', '09..09', '09..10']);
+    expect(bench.target.state?.to_date_inclusive).toBe(false);
+    expect(bench.target.ids().length).toBe(4);
+  });
+
   it('the same, settled: no row twice', async () => {
     expect(await run({ rows: busy('2026-03-06') }, 'settled')).toEqual(['05..05', '05..06', '06..06']);
     expect(bench.target.appended.length).toBe(4);

@@ -130,6 +130,33 @@ describe('days in the future, and days gone', () => {
     expect(bench.target.state?.from_date).toBe('2026-03-10');
   });
 
+  it('goes through today where only the day after tomorrow is too far for an end that is not included', async () => {
+    // 16:00 UTC: it is tomorrow already in UTC+14, which the window reaches for.
+    const fault: FakeWorld['fault'] = (q) => (q.to > '2026-03-11' ? { refuse: 'invalid' } : undefined);
+    open({ inclusive: false, fault });
+    await bench.run({ startDate: '2026-03-05', windowDays: 7, toDateInclusive: 'false' });
+    expect(bench.target.ids().filter((id) => id.includes('2026-03-10')).length).toBeGreaterThan(0);
+  });
+
+  it('asks for a day that has begun in the east alone where every single day is refused', async () => {
+    const fault: FakeWorld['fault'] = (q) => (q.from === q.to ? { refuse: 'invalid' } : undefined);
+    open({ inclusive: false, fault, rows: steadyRows('2026-03-10', '2026-03-10', 4), zoneHours: 14 });
+    await bench.run({ startDate: '2026-03-10' });
+    const rows = bench.service.selected({ from: '2026-03-11', to: '2026-03-12' });
+    expect(rows.length).toBeGreaterThan(0);
+    expect(bench.target.ids()).toEqual(expect.arrayContaining(rows.map((row) => row.id)));
+  });
+
+  it('refuses nothing of today once the question has been answered before', async () => {
+    const settings = { startDate: '2026-03-09', lookbackDays: 0 };
+    const fault: FakeWorld['fault'] = (q) => (q.to > '2026-03-10' ? { refuse: 'invalid' } : undefined);
+    open({ inclusive: false, fault });
+    await bench.run({ ...settings, toDateInclusive: 'false' });
+    expect(bench.target.state?.from_date).toBe('2026-03-10');
+    await bench.run({ ...settings, toDateInclusive: 'false' });
+    expect(bench.events('window.dropped').length).toBeGreaterThan(1);
+  });
+
   it('a question that is refused for every day is a configuration error', async () => {
     open({ fault: () => ({ refuse: 'invalid' }) });
     expect((await failureOf(bench.run(DAYS))).exitCode).toBe(2);

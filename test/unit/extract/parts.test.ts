@@ -144,6 +144,15 @@ describe('what is written', () => {
     });
   });
 
+  it('warns of bytes that are no UTF-8, with the row and column of the first', async () => {
+    const broken = (csv: string) => Buffer.from(csv.replaceAll('u-df_login', '\xff'), 'latin1');
+    const rows = steadyRows('2026-03-08', '2026-03-08', 2);
+    bench = new Bench('2026-03-10T16:00:00Z', { rows, fault: () => ({ body: broken }) });
+    await bench.run({ startDate: '2026-03-08', endDate: '2026-03-08' });
+    const fields = { window: '2026-03-08', cells: 2, row: 2, column: 'df_unified_id' };
+    expect(bench.events('window.invalid_utf8')).toMatchObject([{ level: 'warn', fields }]);
+  });
+
   it('warns of a re-read with fewer rows', async () => {
     bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
     const days = { startDate: '2026-03-08', endDate: '2026-03-08' };
