@@ -118,7 +118,12 @@ function isWidening({ before, type, storedEvidence }: Change, zoned: boolean): b
 export function valueAfter(column: Change, zone: Zone | undefined): string {
   const name = identifier(column.name);
   if (isWidening(column, zone !== undefined)) return widen(name, column.before, column.type, zone);
-  return TYPES[column.type].sql(TYPES[column.before].sqlText(name, zone), zone);
+  return TYPES[column.type].sql(textBefore(column, zone), zone);
+}
+
+/** What is stored, as text that any type it could have had before takes: `5`, not `5.0`; a midnight as its date. */
+function textBefore(column: Change, zone: Zone | undefined): string {
+  return widen(identifier(column.name), column.before, 'string', zone);
 }
 
 /** `_rescued` with what the narrowed columns no longer hold. */
@@ -126,7 +131,7 @@ export function rescuedAfter(changed: readonly Change[], zone: Zone | undefined)
   const narrowed = changed.filter((column) => !isWidening(column, zone !== undefined));
   if (narrowed.length === 0) return '_rescued';
   const losses = narrowed.map((column) => {
-    const text = TYPES[column.before].sqlText(identifier(column.name), zone);
+    const text = textBefore(column, zone);
     const condition = `NOT ${TYPES[column.type].sqlFits(text, zone)}`;
     return { condition, member: jsonMember(rescueKey(column), text, condition) };
   });

@@ -8,8 +8,8 @@ const LONGS = ['CAST(-9223372036854775808 AS DOUBLE)', 'CAST(9223372036854775808
 
 /**
  * A typed expression as a wider type. Text is written so that it does not matter what the column was in between: a
- * double or datetime that a long or date could have been is written as those are, and what could be a number in a list
- * as a number (S21).
+ * double or datetime that a long or date could have been is written as those are, and a list that may have been one of
+ * numbers as that (S21).
  */
 export function widen(expr: string, from: ColumnType, to: ColumnType, zone: Zone | undefined): string {
   if (from === to) return expr;
@@ -37,7 +37,10 @@ function withLongs(list: string): string {
 /** A number as a cell or DuckDB writes it. */
 const NUMBER = '-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?(?:[eE][+-]?[0-9]+)?';
 
-/** `["1.5","a"]` as `[1.5,"a"]`: a quote right behind a comma or bracket opens an element, for those inside have a backslash. */
+/** `["1.5",null]` as `[1.5,null]`; a list with any other text was never one of numbers. */
 function withNumbers(list: string): string {
-  return `regexp_replace(${list}, ${literal(`([\\[,])"(${NUMBER})"`)}, '\\1\\2', 'g')`;
+  const element = `(?:"${NUMBER}"|null)`;
+  const isNumbers = `regexp_full_match(${list}, ${literal(`\\[${element}(?:,${element})*\\]`)})`;
+  const numbers = `regexp_replace(${list}, ${literal(`([\\[,])"(${NUMBER})"`)}, '\\1\\2', 'g')`;
+  return `CASE WHEN ${isNumbers} THEN ${numbers} ELSE ${list} END`;
 }

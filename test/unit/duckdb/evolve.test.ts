@@ -44,6 +44,20 @@ describe('types', () => {
     expect(await values([['TRUE'], ['7']])).toEqual(['TRUE', '7']);
   });
 
+  it('keep a text of digits in a list a text, unless all of the list may have been numbers', async () => {
+    const lists = ['["a","1"]', '["1",null,"x"]', '[1,2.5]', '[1.0]', '[]'];
+    const written = ['["a","1"]', '["1",null,"x"]', '[1,2.5]', '[1]', '[]'];
+    const orders = [
+      [[lists[0], lists[1]], [lists[2]], [lists[3]], [lists[4]], ['5']],
+      [['5'], [lists[4]], [lists[3]], [lists[2]], [lists[0], lists[1]]],
+    ];
+    for (const days of orders) {
+      expect((await values(days)).sort()).toEqual([...written, '5'].sort());
+      bench.close();
+      bench = new DuckBench();
+    }
+  });
+
   it('are none while every cell is empty or null', async () => {
     expect(await typeOf('x')).toBeUndefined();
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', x: 'null' }, { id: 'b' }]))]);
@@ -104,6 +118,29 @@ describe('column_types', () => {
       { x: '1', y: '2', r: null },
       { x: null, y: 'null', r: '{"x":"q\\""}' },
     ]);
+  });
+
+  it.each([
+    [['5', '1.5'], 'long', ['5', null], { x: '1.5' }],
+    [['2026-01-02', '2026-01-02 03:04:05'], 'date', ['2026-01-02', null], { x: '2026-01-02 03:04:05.000' }],
+    [['[1,2]', '[1.5]'], 'long[]', ['[1, 2]', null], { x: '[1.5]' }],
+  ] as const)('narrows %j to %s: what would have fitted at first fits still', async (cells, type, kept, rescued) => {
+    await bench.load([
+      bench.window(
+        '2026-01-01',
+        csvOf(
+          cells.map((x, i) => ({ id: `${i}`, x })),
+          ['x'],
+        ),
+      ),
+    ]);
+    const again = bench.window('2026-01-02', csvOf([{ id: 'z', x: '' }], ['x']));
+    await bench.load([again], { columnTypes: new Map([['x', type]]) });
+    const rows = await bench.query(
+      "SELECT CAST(x AS VARCHAR) AS t, _rescued FROM events WHERE _key <> 'z' ORDER BY _key",
+    );
+    expect(rows.map((row) => row.t)).toEqual(kept);
+    expect(rows.map((row) => row._rescued && JSON.parse(String(row._rescued)))).toEqual([null, rescued]);
   });
 
   it('narrows a stored column; what no longer fits moves to _rescued', async () => {
