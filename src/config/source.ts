@@ -139,6 +139,8 @@ function furtherProblems(filled: Readonly<Record<string, unknown>>): Problem[] {
 }
 
 export function isZone(name: string): boolean {
+  // Later versions of Node take an offset such as +09:00 for a name; no other engine here does.
+  if (!/^[A-Za-z]/.test(name)) return false;
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '';
   } catch {

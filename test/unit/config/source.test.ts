@@ -122,6 +122,10 @@ describe('the source configuration', () => {
     expect(message).toContain('start_date 2026-02-02 is after end_date 2026-02-01');
   });
 
+  it('takes no offset for a zone, whatever the runtime thinks of it', () => {
+    expect(refusal({ ...MINIMAL, timezone: '+09:00' })).toContain('timezone is "+09:00", wanted an IANA name');
+  });
+
   it('takes the token from the environment or a file, and never prints it', () => {
     const { export_token: _dropped, ...rest } = MINIMAL;
     const direct = parseSourceConfig(rest, (name) => (name === 'DFINERY_EXPORT_TOKEN' ? 'canary-env' : undefined));
