@@ -55,7 +55,7 @@ function parse(argv: readonly string[]): Parsed {
     chosen = { command, options };
   });
   try {
-    parser.parse([...argv], {}, (error: unknown, _argv: unknown, printed: string) => {
+    parser.parse(withDashes(argv), {}, (error: unknown, _argv: unknown, printed: string) => {
       if (error) usage = messageOf(error);
       output = printed;
     });
@@ -65,6 +65,20 @@ function parse(argv: readonly string[]): Parsed {
   usage ??= repeated(argv);
   if (usage === undefined && chosen === undefined && output === '') usage = 'which command?';
   return { output, ...(chosen && { chosen }), ...(usage !== undefined && { usage }) };
+}
+
+/** Options whose value may begin with a dash: an id, or `-` for standard input. There are no short options. */
+const DASHED = new Set(['--id', '--proof', '--file', '--query', '--column', '--purge-column']);
+
+/** The parser takes a word with a dash for an option: such a value is tied to the option before it. */
+function withDashes(argv: readonly string[]): string[] {
+  const out: string[] = [];
+  for (const word of argv) {
+    const option = out.at(-1);
+    if (option !== undefined && DASHED.has(option) && /^-(?!-)/.test(word)) out[out.length - 1] = `${option}=${word}`;
+    else out.push(word);
+  }
+  return out;
 }
 
 /** The parser would keep the last and forget the others: somebody would not be deleted, or a day not asked for. */

@@ -32,6 +32,10 @@ describe('the command line', () => {
     [['forget', '--verify-ledger', 'x', '--head', ''], '--head is empty.'],
     [['forget', '--proof', '', '--ledger-dir', 'x'], '--proof is empty.'],
     [['forget', '--id'], '--id is empty.'],
+    [['forget', '--id', '--execute'], '--id is empty.'],
+    [['forget', '--proof', '-x'], '--proof wants --ledger-dir DIR.'],
+    [['forget', '--id', '-x', '--config', '/none'], '/none cannot be read'],
+    [['forget', '--file', '-', '--config', '/none'], '/none cannot be read'],
   ])('leaves out nothing that was meant: %j', async (argv, sentence) => {
     expect(await run(...argv)).toEqual({ code: 2, text: expect.stringContaining(sentence) });
   });
