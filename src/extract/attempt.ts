@@ -21,11 +21,11 @@ export interface Broken {
 export interface Unconfirmed {
   readonly kind: 'unconfirmed';
   readonly part: Verified;
-  readonly spoolSha256: string;
+  readonly spoolCrc: number;
 }
 
 export type Attempt =
-  | { readonly kind: 'verified'; readonly part: Verified; readonly spoolSha256: string }
+  | { readonly kind: 'verified'; readonly part: Verified; readonly spoolCrc: number }
   | Unconfirmed
   | Broken
   | ExportRefusal;
@@ -96,7 +96,7 @@ async function receive(run: Run, answer: ExportAnswer & ExportBody, at: Receivin
     const broken = brokenFrom(error);
     if (broken === undefined) throw error;
     if (broken.code === 'empty_body' && run.deps.options.emptyBody === 'no_rows') {
-      return { kind: 'verified', part: nothing(run, at, body.bytes, body.hash.digest('hex')), spoolSha256: '' };
+      return { kind: 'verified', part: nothing(run, at, body.bytes, body.hash.digest('hex')), spoolCrc: 0 };
     }
     await inspected(run, at, broken, raw);
     return broken;
@@ -150,12 +150,12 @@ async function settle(
   bytes: number,
   sha256: string,
 ): Promise<Attempt> {
-  const spoolSha256 = await at.writer.file.finish();
+  const spoolCrc = await at.writer.file.finish();
   const path = await run.spool.settle(at.writer.file, at.writer.id);
   const { tail: _tail, ...kept } = scan;
   const part: Verified = { ...origin(run, at), path, scan: kept, bytes, sha256 };
   const certain = scan.finalNewline || answer.endDeclared || run.known.finalNewline === false;
-  return { kind: certain ? 'verified' : 'unconfirmed', part, spoolSha256 };
+  return { kind: certain ? 'verified' : 'unconfirmed', part, spoolCrc };
 }
 
 function origin(run: Run, { question, sentAt, writer }: Receiving) {

@@ -17,7 +17,7 @@ import type { Window } from './window.ts';
 import { Downloads } from './windows.ts';
 
 /** Raised whenever a spool file of an older program could be misread. */
-const SPOOL_VERSION = 1;
+const SPOOL_VERSION = 2;
 
 /**
  * Carries out a plan: verified windows, in order of days, one at a time. Asking for the next one says that the last one

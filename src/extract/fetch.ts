@@ -112,9 +112,9 @@ async function judge(
   const where = { window: name(question), attempt: tries.attempt };
   switch (attempt.kind) {
     case 'verified':
-      return accept(run, options, tries, attempt.part, attempt.spoolSha256);
+      return accept(run, options, tries, attempt.part, attempt.spoolCrc);
     case 'unconfirmed':
-      return doubt(run, question, options, tries, attempt.part, attempt.spoolSha256);
+      return doubt(run, question, options, tries, attempt.part, attempt.spoolCrc);
     case 'gone':
     case 'invalid':
       return { kind: attempt.kind, message: attempt.message };
@@ -139,12 +139,12 @@ async function accept(
   options: FetchOptions,
   tries: Tries,
   found: Verified,
-  spoolSha256: string,
+  spoolCrc: number,
 ): Promise<Fetched> {
   const part = { ...found, exports: tries.attempt + tries.waits };
   run.known.answered = true;
   for (const event of part.scan.eventNames) run.known.names.add(event);
-  if (isWorthKeeping(run, part, options)) await run.spool.keep(part, spoolSha256);
+  if (isWorthKeeping(run, part, options)) await run.spool.keep(part, spoolCrc);
   return { kind: 'verified', part };
 }
 
@@ -155,7 +155,7 @@ async function doubt(
   options: FetchOptions,
   tries: Tries,
   part: Verified,
-  spoolSha256: string,
+  spoolCrc: number,
 ): Promise<Fetched | undefined> {
   const before = tries.doubtful;
   tries.doubtful = part;
@@ -164,7 +164,7 @@ async function doubt(
   if (run.known.finalNewline === false || before?.sha256 === part.sha256) {
     run.known.finalNewline = false;
     tries.doubtful = undefined;
-    return accept(run, options, tries, part, spoolSha256);
+    return accept(run, options, tries, part, spoolCrc);
   }
   const why = 'the last row has no line end and may have been cut';
   return again(run, question, options, tries, 'no_final_newline', why, false);

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { open, readdir, readFile, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { isLeased } from './lease.ts';
 import type { Verified } from './verified.ts';
 
@@ -9,13 +9,14 @@ import type { Verified } from './verified.ts';
 interface Sidecar {
   readonly v: 1;
   readonly fingerprint: string;
-  readonly spool_sha256: string;
+  /** Of the file beside it: a power cut may take some of its pages. The folder is its owner's alone. */
+  readonly spool_crc32: number;
   readonly part: Omit<Verified, 'path' | 'exports'>;
 }
 
 interface Marks {
   readonly fingerprint: string;
-  readonly spoolSha256: string;
+  readonly spoolCrc: number;
 }
 
 const RUN = /^(r[0-9a-f]{16})-\d{6}\.json$/;
@@ -25,7 +26,7 @@ export const sidecarOf = (path: string): string => path.replace(/\.csv$/, '.json
 /** Writes the sidecar whole or not at all. */
 export async function writeKept(part: Verified, path: string, marks: Marks): Promise<void> {
   const { path: _path, exports: _exports, ...rest } = part;
-  const sidecar: Sidecar = { v: 1, fingerprint: marks.fingerprint, spool_sha256: marks.spoolSha256, part: rest };
+  const sidecar: Sidecar = { v: 1, fingerprint: marks.fingerprint, spool_crc32: marks.spoolCrc, part: rest };
   const temporary = path.replace(/\.csv$/, '.tmp');
   const file = await open(temporary, 'wx', 0o600);
   try {
@@ -80,7 +81,7 @@ export async function adopt(
     await rename(sidecarPath.replace(/\.json$/, '.csv'), `${target}.csv`);
     const sidecar = await sidecarAt(`${target}.json`);
     if (sidecar?.fingerprint !== fingerprint || sidecar.part.key !== key) throw new Error('another sidecar');
-    if ((await sha256Of(`${target}.csv`)) !== sidecar.spool_sha256) throw new Error('another text');
+    if ((await crcOf(`${target}.csv`)) !== sidecar.spool_crc32) throw new Error('another text');
     return { ...sidecar.part, path: `${target}.csv`, exports: 0 };
   } catch {
     await removePair(`${target}.json`);
@@ -91,15 +92,15 @@ export async function adopt(
 async function sidecarAt(path: string): Promise<Sidecar | undefined> {
   try {
     const found = JSON.parse(await readFile(path, 'utf8')) as Partial<Sidecar>;
-    if (found.v !== 1 || found.part === undefined || found.spool_sha256 === undefined) return undefined;
-    return { v: 1, fingerprint: String(found.fingerprint), spool_sha256: found.spool_sha256, part: found.part };
+    if (found.v !== 1 || found.part === undefined || found.spool_crc32 === undefined) return undefined;
+    return { v: 1, fingerprint: String(found.fingerprint), spool_crc32: found.spool_crc32, part: found.part };
   } catch {
     return undefined;
   }
 }
 
-async function sha256Of(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) hash.update(chunk as Uint8Array);
-  return hash.digest('hex');
+async function crcOf(path: string): Promise<number> {
+  let crc = 0;
+  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) crc = crc32(chunk as Uint8Array, crc);
+  return crc;
 }

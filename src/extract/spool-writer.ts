@@ -1,5 +1,5 @@
-import { createHash, type Hash } from 'node:crypto';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
+import { crc32 } from 'node:zlib';
 import { diskFailure } from './disk.ts';
 
 /** Bytes gathered before one write; two such buffers a file. */
@@ -10,10 +10,10 @@ export class SpoolWriter {
   readonly path: string;
   readonly #folder: string;
   readonly #file: FileHandle;
-  readonly #hash: Hash = createHash('sha256');
   #filling = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   #spare = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   #used = 0;
+  #crc = 0;
   #writing: Promise<void> = Promise.resolve();
   #closed = false;
 
@@ -41,12 +41,12 @@ export class SpoolWriter {
     return this.#writeLong(chunk);
   }
 
-  /** SHA-256 (hex) of everything written, once it is on its way to the disk and the file closed. */
-  async finish(): Promise<string> {
+  /** CRC-32 of everything written, once it is on its way to the disk and the file closed. */
+  async finish(): Promise<number> {
     await this.#flush();
     await this.#wait();
     await this.close();
-    return this.#hash.digest('hex');
+    return this.#crc;
   }
 
   async close(): Promise<void> {
@@ -79,7 +79,7 @@ export class SpoolWriter {
     this.#filling = this.#spare;
     this.#spare = full;
     this.#used = 0;
-    this.#hash.update(full.subarray(0, length));
+    this.#crc = crc32(full.subarray(0, length), this.#crc);
     this.#writing = this.#writeAll(full, length);
     this.#writing.catch(() => {});
   }

@@ -77,9 +77,9 @@ export class Spool {
   }
 
   /** Makes a verified file outlive this run, should it end before the file is committed. */
-  async keep(part: Verified, spoolSha256: string): Promise<void> {
+  async keep(part: Verified, spoolCrc: number): Promise<void> {
     if (part.path === undefined) return;
-    await writeKept(part, part.path, { fingerprint: this.#fingerprint, spoolSha256 });
+    await writeKept(part, part.path, { fingerprint: this.#fingerprint, spoolCrc });
     const now = this.#clock.now() / 1_000;
     for (const path of [part.path, sidecarOf(part.path)]) await utimes(path, now, now);
     this.#kept.add(part.path);
