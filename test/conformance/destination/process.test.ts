@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -208,11 +208,16 @@ describe('write, in a process of its own', () => {
   it.runIf(process.platform === 'linux')(
     'ends when nobody reads its output, though it has nothing to say',
     async () => {
-      answer = ({ id }, response) => (id === 'a' ? json(response, SUCCESS) : undefined);
+      answer = ({ id }, response) => {
+        if (id === 'a') json(response, SUCCESS);
+        else writeFileSync(join(folders.root, 'go'), '');
+      };
       const words = ['write', '--config', files.write(config()), '--catalog', files.write(people(), 'txt')];
-      // A named pipe, as the platform makes it, whose reader goes away after the first line.
-      const shell = `cd '${folders.root}' && mkfifo pipe && { head -n 1 pipe > first & "$@" > pipe; echo $? > exit; }`;
+      // A named pipe, as the platform makes it, whose reader goes away once the second request is under way.
+      const reader = '{ for i in $(seq 3000); do [ -e go ] && break; sleep 0.1; done; } < pipe';
+      const shell = `mkfifo pipe && { ${reader} & "$@" > pipe; echo $? > exit; }`;
       const child = spawn('sh', ['-c', shell, 'sh', process.execPath, file, ...words], {
+        cwd: folders.root,
         env: { PATH: systemEnv('PATH'), TMPDIR: folders.root },
       });
       child.stdin.end(`${[record('a'), record('b'), state(1)].join('\n')}\n`);
