@@ -86,6 +86,11 @@ export class Columns {
     return this.#ids.distinct === rows;
   }
 
+  /** Gives back what only `idsAreKeys` needs. */
+  end(): void {
+    this.#ids.end();
+  }
+
   eventNames(): string[] {
     return this.#eventNames.names();
   }

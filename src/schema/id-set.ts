@@ -1,7 +1,10 @@
+import { Scratch } from '../base/scratch.ts';
+
 /** Slots of eight bytes, doubled when three quarters are taken: 11 to 21 bytes a row. */
 const START_SLOTS = 1 << 16;
 /** 64 MiB of slots: about 6.3 million ids. Beyond that nothing is claimed any more. */
 const MOST_SLOTS = 1 << 23;
+const SLOT_BYTES = 8;
 const FULLEST = 0.75;
 /** Hashes gathered before they are looked up together, so that the memory fetches of many overlap. */
 const BATCH = 256;
@@ -11,7 +14,8 @@ const BATCH = 256;
  * never one for two.
  */
 export class IdSet {
-  #slots = new Int32Array(START_SLOTS * 2);
+  #scratch = new Scratch(START_SLOTS * SLOT_BYTES);
+  #slots = new Int32Array(this.#scratch.buffer, 0, START_SLOTS * 2);
   #mask = START_SLOTS - 1;
   #size = 0;
   #isFull = false;
@@ -47,7 +51,7 @@ export class IdSet {
   #settle(): void {
     if (!this.#isFull) this.#insert(this.#batch, this.#waiting);
     this.#waiting = 0;
-    if (this.#size + BATCH > (this.#mask + 1) * FULLEST) this.#grow();
+    if (!this.#isFull && this.#size + BATCH > (this.#mask + 1) * FULLEST) this.#grow();
   }
 
   #insert(hashes: Int32Array, length: number): void {
@@ -68,14 +72,25 @@ export class IdSet {
     this.#size = size;
   }
 
+  /** Gives the memory back; from then on it cannot be told how many there were. */
+  end(): void {
+    this.#isFull = true;
+    this.#scratch.free();
+  }
+
   #grow(): void {
-    const old = this.#slots;
+    const [old, scratch] = [this.#slots, this.#scratch];
     const count = old.length;
-    this.#isFull = count > MOST_SLOTS;
-    this.#slots = new Int32Array(this.#isFull ? 0 : count * 2);
+    if (count > MOST_SLOTS) {
+      this.end();
+      return;
+    }
+    this.#scratch = new Scratch(count * SLOT_BYTES);
+    this.#slots = new Int32Array(this.#scratch.buffer, 0, count * 2);
     this.#mask = count - 1;
     this.#size = 0;
-    if (!this.#isFull) this.#insert(old, old.length);
+    this.#insert(old, count);
+    scratch.free();
   }
 }
 

@@ -87,13 +87,15 @@ export class Scanner {
     const tail = this.#source.finish();
     const { longestRow, finalNewline, outLength } = this.#source;
     const { rows } = this;
+    const keysNeedWork = this.#columns?.idsAreKeys(rows) === false;
+    this.#columns?.end();
     return {
       header: this.#header,
       columns: this.#columns?.scans() ?? [],
       rows,
       suppressed: this.#forgotten.rows,
       longestRow,
-      keysNeedWork: this.#columns?.idsAreKeys(rows) === false,
+      keysNeedWork,
       finalNewline,
       invalidUtf8: { cells: this.#badCells, ...(this.#firstBad && { first: this.#firstBad }) },
       outLength,

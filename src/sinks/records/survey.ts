@@ -1,9 +1,11 @@
+import { Scratch } from '../../base/scratch.ts';
 import { OWN_EVENT, SURVEY_STRIDE, type Surveyed } from './task.ts';
 
 /** Slots beyond the rows, so that looking one up stays short: 15 bytes a row in all. */
 const LOAD = 0.8;
 /** Numbers per slot. */
 const SLOT = 3;
+const SLOT_BYTES = SLOT * Uint32Array.BYTES_PER_ELEMENT;
 /** Ranks from here on count as this one. */
 const MOST_RANK = 0xffff;
 
@@ -13,13 +15,20 @@ export class EventRows {
   readonly chosen: Uint8Array;
   /** Half of the event's hash; a quarter of it beside the rank of the row chosen; that row, from 1. */
   readonly #slots: Uint32Array;
+  readonly #scratch: Scratch;
   readonly #capacity: number;
 
   /** `rows`: of the window; at most 2^32 - 2. */
   constructor(rows: number) {
     this.chosen = new Uint8Array(rows);
     this.#capacity = Math.ceil(rows / LOAD) + 1;
-    this.#slots = new Uint32Array(this.#capacity * SLOT);
+    this.#scratch = new Scratch(this.#capacity * SLOT_BYTES);
+    this.#slots = new Uint32Array(this.#scratch.buffer, 0, this.#capacity * SLOT);
+  }
+
+  /** Gives the table back. */
+  end(): void {
+    this.#scratch.free();
   }
 
   /** Takes in row `row`, described by the survey's numbers from `k` on. */
@@ -57,11 +66,18 @@ export class EventRows {
 export class KeyCounts {
   /** Two thirds of the key's hash, and the count. */
   readonly #slots: Uint32Array;
+  readonly #scratch: Scratch;
   readonly #capacity: number;
 
   constructor(rows: number) {
     this.#capacity = Math.ceil(rows / LOAD) + 1;
-    this.#slots = new Uint32Array(this.#capacity * SLOT);
+    this.#scratch = new Scratch(this.#capacity * SLOT_BYTES);
+    this.#slots = new Uint32Array(this.#scratch.buffer, 0, this.#capacity * SLOT);
+  }
+
+  /** Gives the table back. */
+  end(): void {
+    this.#scratch.free();
   }
 
   /** How many rows, this one included, have had the key whose hash stands at `k`. */
@@ -118,6 +134,8 @@ export class SurveyBuilder implements Survey {
   /** Lets go of the tables. */
   finish(): Survey {
     this.#chosen = this.#events?.chosen;
+    this.#events?.end();
+    this.#keys?.end();
     this.#events = undefined;
     this.#keys = undefined;
     return this;

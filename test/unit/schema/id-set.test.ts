@@ -30,4 +30,18 @@ describe('the id set', () => {
     set.add(new Uint8Array(4), 0, 4);
     expect(set.distinct).toBe(1);
   });
+
+  it('knows of none any more once its memory is given back', () => {
+    const set = new IdSet();
+    for (let i = 0; i < 100_000; i++) add(set, `${i}`);
+    expect(set.distinct).toBe(100_000);
+    set.end();
+    for (let i = 0; i < 100_000; i++) add(set, `later ${i}`);
+    expect(set.distinct).toBe(0);
+  });
 });
+
+function add(set: IdSet, text: string): void {
+  const bytes = encoder.encode(text);
+  set.add(bytes, 0, bytes.length);
+}
