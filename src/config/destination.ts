@@ -56,7 +56,8 @@ export function parseDestinationConfig(value: unknown, env: Env): Parsed<Destina
   fromEnv(filled, 'ledger_key', env, 'DFINERY_LEDGER_KEY');
   const unknown = unknownKeys(schema, given);
   const problems = schemaProblems(compileSchema(schema), filled);
-  refuse(problems, furtherProblems(filled), unknown, 'the configuration is not usable');
+  const secrets = [filled.import_token, filled.ledger_key];
+  refuse('the configuration is not usable', { problems, further: furtherProblems(filled), unknown, secrets });
   return { config: Object.freeze(build(proved<Raw>(filled))), unknown };
 }
 

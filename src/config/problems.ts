@@ -1,5 +1,6 @@
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import { configFailure } from '../base/errors.ts';
+import { Redactor, Secret } from '../base/secrets.ts';
 
 /** One thing wrong with a configuration: the key, what was found, what is wanted. */
 export interface Problem {
@@ -51,19 +52,24 @@ export function schemaProblems(validate: ValidateFunction, value: unknown): Prob
   });
 }
 
-/**
- * Ends with every problem in one sentence, or returns when there is none. `further`: of what a schema cannot say; counts
- * for keys that have no problem yet. `unknown`: keys to name as well; alone they are no reason to end.
- */
-export function refuse(
-  problems: readonly Problem[],
-  further: readonly Problem[],
-  unknown: readonly string[],
-  what: string,
-): void {
+/** All that is known to be wrong with a configuration. */
+export interface Findings {
+  readonly problems: readonly Problem[];
+  /** Of what a schema cannot say: they count for keys that have no problem yet. */
+  readonly further: readonly Problem[];
+  /** Keys to name as well; alone they are no reason to end. */
+  readonly unknown: readonly string[];
+  /** Values that no message may repeat, wherever else they were written by mistake. */
+  readonly secrets: readonly unknown[];
+}
+
+/** Ends with every problem in one sentence, or returns when there is none. */
+export function refuse(what: string, { problems, further, unknown, secrets }: Findings): void {
   const named = new Set(problems.map(({ key }) => key.split('.')[0]));
   const all = [...problems, ...further.filter(({ key }) => !named.has(key))];
   if (all.length === 0) return;
   const strange = unknown.map((key) => `unknown key ${key}`);
-  throw configFailure(`${what}: ${[...all.map((p) => p.text), ...strange].join('; ')}.`);
+  const redactor = new Redactor();
+  for (const secret of secrets) if (typeof secret === 'string') redactor.add(new Secret(secret));
+  throw configFailure(redactor.mask(`${what}: ${[...all.map((p) => p.text), ...strange].join('; ')}.`));
 }

@@ -64,7 +64,8 @@ export function parseSourceConfig(value: unknown, env: Env): Parsed<SourceConfig
   fromEnv(filled, 'suppression_key', env, 'DFINERY_SUPPRESSION_KEY');
   const unknown = unknownKeys(schema, given);
   const problems = schemaProblems(compileSchema(schema), filled);
-  refuse(problems, furtherProblems(filled), unknown, 'the configuration is not usable');
+  const secrets = [filled.export_token, filled.suppression_key];
+  refuse('the configuration is not usable', { problems, further: furtherProblems(filled), unknown, secrets });
   return { config: Object.freeze(build(proved<Raw>(filled))), unknown };
 }
 

@@ -122,6 +122,14 @@ describe('the source configuration', () => {
     expect(message).toContain('start_date 2026-02-02 is after end_date 2026-02-01');
   });
 
+  it('repeats no token, wherever it was written by mistake', () => {
+    const token = MINIMAL.export_token;
+    const message = refusal({ ...MINIMAL, base_url: `ftp://${token}@host`, [token]: 1, timezone: token });
+    expect(message).toContain('timezone is');
+    expect(message).toContain('unknown key');
+    expect(message).not.toContain(token);
+  });
+
   it('takes no offset for a zone, whatever the runtime thinks of it', () => {
     expect(refusal({ ...MINIMAL, timezone: '+09:00' })).toContain('timezone is "+09:00", wanted an IANA name');
   });
