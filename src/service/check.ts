@@ -41,14 +41,14 @@ export interface ProbeOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId'
   readonly env?: Env;
   /** Counts the export; is not waited for. */
   readonly quota?: ExportGate;
-  /** From the first byte sent to the verdict; default 4.5 s. */
+  /** From the first byte sent to the verdict; default 4 s. */
   readonly timeoutMs?: number;
 }
 
 /** What a check spends, in words for before it. */
 export const PROBE_COST = 'One export of the hourly limit is spent on this check.';
 
-const TIMEOUT_MS = 4_500;
+const TIMEOUT_MS = 4_000;
 const NO_EVENT = 'dfinery_elt_check_no_such_event';
 const NO_LIMITS: Limits = { remaining: undefined, resetAt: undefined };
 

@@ -60,7 +60,7 @@ const BY_REASON: readonly OutcomeRow[] = SUCCESS_OR_REFUSAL.flatMap((status): Ou
     reason: ['invalid_parameter'],
     kind: 'invalid',
     say: (facts) =>
-      `${facts.host} refuses the question (invalid_parameter): a day, an event or a property it does not take.`,
+      `${facts.host} refuses the question (invalid_parameter): a service_id, a day, an event or a property it does not take.`,
   },
   {
     status,

@@ -1,5 +1,5 @@
 import { EXIT, type ExitCode } from '../../base/errors.ts';
-import { PROBE_COST, type ProbeKind, probeExport } from '../../service/check.ts';
+import { PROBE_COST, type ProbeKind, type ProbeVerdict, probeExport } from '../../service/check.ts';
 import { type Command, flag, text } from '../command.ts';
 import { loadSourceConfig } from '../context.ts';
 import { openQuota } from '../session.ts';
@@ -16,6 +16,12 @@ const EXITS: Readonly<Record<ProbeKind, ExitCode>> = {
 };
 /** Out of reach, and no time will mend it. */
 const NEVER_REACHED = new Set(['certificate', 'proxy']);
+
+/** The exit code of a verdict. What proves neither fault nor success is done, unless it was a failure to be tried again. */
+export function exitOf({ kind, usable, code }: Pick<ProbeVerdict, 'kind' | 'usable' | 'code'>): ExitCode {
+  if (NEVER_REACHED.has(code)) return EXIT.usage;
+  return kind === 'inconclusive' && !usable ? EXIT.later : EXITS[kind];
+}
 
 export const check: Command = {
   usage: 'check',
@@ -38,7 +44,7 @@ export const check: Command = {
       const resetAt = limits.resetAt === undefined ? null : new Date(limits.resetAt).toISOString();
       const verdict = { v: 1, kind, usable, message: said, remaining: limits.remaining ?? null, reset_at: resetAt };
       terminal.result(flag(options, 'json') ? JSON.stringify(verdict) : said);
-      return NEVER_REACHED.has(code) ? EXIT.usage : EXITS[kind];
+      return exitOf({ kind, usable, code });
     } finally {
       await quota.close();
     }
