@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { extname } from 'node:path';
 import { Readable } from 'node:stream';
-import { type CsvError, parse } from 'csv-parse';
+import { CsvError, parse } from 'csv-parse';
 import { isObject } from '../airbyte/json.ts';
 import { configFailure, messageOf } from '../base/errors.ts';
 import { linesOf } from './input/lines.ts';
@@ -102,7 +102,7 @@ async function* csvColumn(input: AsyncIterable<Uint8Array>, name: string, column
       else yield row[at];
     }
   } catch (error) {
-    throw isCsvError(error) ? notCsv(name, error) : error;
+    throw error instanceof CsvError ? notCsv(name, error) : error;
   } finally {
     source.destroy();
   }
@@ -130,9 +130,6 @@ function columnOf(header: readonly string[], name: string, column: string): numb
   const why = at === -1 ? 'has no column' : 'has more than one column';
   throw configFailure(`The list ${name} ${why} ${JSON.stringify(column)}; nothing was deleted.`);
 }
-
-const isCsvError = (error: unknown): error is CsvError =>
-  error instanceof Error && 'code' in error && String(error.code).startsWith('CSV_');
 
 /** The parser's own message may quote the text at fault. */
 const notCsv = (name: string, { code, lines }: CsvError) =>
