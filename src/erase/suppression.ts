@@ -1,13 +1,15 @@
-import { createReadStream } from 'node:fs';
+import { closeSync, createReadStream, openSync, readSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { configFailure } from '../base/errors.ts';
 import { makeFolders } from '../base/folders.ts';
 import type { Secret } from '../base/secrets.ts';
-import { SUPPRESSION_HEADER, suppressionHmac } from '../extract/suppression.ts';
+import { isSuppressionHeader, suppressionHeader, suppressionHmac } from '../extract/suppression.ts';
 import { linesOf } from './input/lines.ts';
 
 /** People looked up, and written, at a time. */
 const BATCH = 50_000;
+const LONGEST_HEADER = 1_024;
 const ENTRY = /^\{"hmac":"([0-9a-f]{64})"\}\s*$/;
 
 /**
@@ -20,28 +22,49 @@ export async function suppress(path: string, unifiedIds: AsyncIterable<string>, 
   for await (const id of unifiedIds) {
     batch.add(suppressionHmac(key, Buffer.from(id)));
     if (batch.size < BATCH) continue;
-    added += await append(path, batch);
+    added += await append(path, batch, key);
     batch = new Set();
   }
-  return added + (await append(path, batch));
+  return added + (await append(path, batch, key));
 }
 
-async function append(path: string, hashes: Set<string>): Promise<number> {
+/** Throws a configuration failure for a path where no list can be, and for one that holds something else. */
+export function checkSuppression(path: string, key: Secret): void {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined || found.size === 0) return;
+  const line = found.isFile() ? firstLine(path) : undefined;
+  if (line !== undefined && (isSuppressionHeader(line, path, key) || ENTRY.test(line))) return;
+  throw configFailure(`${path} is no suppression file: give another path, or one where there is nothing yet.`);
+}
+
+function firstLine(path: string): string {
+  const file = openSync(path, 'r');
+  try {
+    const buffer = Buffer.alloc(LONGEST_HEADER);
+    const text = buffer.toString('utf8', 0, readSync(file, buffer, 0, buffer.length, 0));
+    return text.split('\n', 1)[0];
+  } finally {
+    closeSync(file);
+  }
+}
+
+async function append(path: string, hashes: Set<string>, key: Secret): Promise<number> {
+  checkSuppression(path, key);
   makeFolders(dirname(path), 0o700);
   const file = await open(path, 'a+', 0o600);
   try {
     const whole = await wholeBytes(path, hashes);
     if (hashes.size === 0 && whole > 0) return 0;
     await file.truncate(whole);
-    await addLines(file, whole, hashes);
+    await addLines(file, whole, hashes, key);
     return hashes.size;
   } finally {
     await file.close();
   }
 }
 
-async function addLines(file: FileHandle, whole: number, hashes: ReadonlySet<string>): Promise<void> {
-  const header = whole === 0 ? [JSON.stringify(SUPPRESSION_HEADER)] : [];
+async function addLines(file: FileHandle, whole: number, hashes: ReadonlySet<string>, key: Secret): Promise<void> {
+  const header = whole === 0 ? [JSON.stringify(suppressionHeader(key))] : [];
   const lines = [...header, ...[...hashes].map((hmac) => JSON.stringify({ hmac }))];
   try {
     await file.writeFile(`${lines.join('\n')}\n`);

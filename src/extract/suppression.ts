@@ -4,8 +4,28 @@ import { configFailure, messageOf } from '../base/errors.ts';
 import type { Secret } from '../base/secrets.ts';
 import type { Suppression } from './ports.ts';
 
-/** First line of a suppression file; every other one is `{"hmac":"<64 hex>"}`. */
-export const SUPPRESSION_HEADER = { v: 1, kind: 'suppression' } as const;
+const HEADER = { v: 1, kind: 'suppression' } as const;
+const CHECK_LENGTH = 16;
+
+/** First line of a suppression file, which tells a wrong key; every other one is `{"hmac":"<64 hex>"}`. */
+export const suppressionHeader = (key: Secret) => ({ ...HEADER, key_check: checkOf(key) });
+
+const checkOf = (key: Secret): string =>
+  createHmac('sha256', key.reveal())
+    .update('dfinery-elt suppression key check v1')
+    .digest('hex')
+    .slice(0, CHECK_LENGTH);
+
+/** Whether a line is a suppression file's first one; throws a configuration failure for one of another key. */
+export function isSuppressionHeader(line: string, path: string, key: Secret): boolean {
+  const found = parsed(line);
+  if (found?.kind !== HEADER.kind || found.v !== HEADER.v) return false;
+  if (found.key_check === undefined || found.key_check === checkOf(key)) return true;
+  throw configFailure(
+    `The suppression file ${path} was written under another key: give that one as suppression_key (or DFINERY_SUPPRESSION_KEY).`,
+    { where: { file: path } },
+  );
+}
 
 /** Ids whose answer is remembered, before the memory is emptied. */
 const REMEMBERED = 100_000;
@@ -22,7 +42,8 @@ export const suppressionHmac = (key: Secret, unifiedId: Uint8Array): string =>
 export function loadSuppression(path: string, key: Secret): Suppression {
   const listed = new Set<string>();
   const lines = textOf(path).split(/\r?\n/);
-  for (let i = 0; i < lines.length; i++) if (lines[i].trim() !== '') take(lines[i], i + 1, path, listed);
+  for (let i = 0; i < lines.length; i++)
+    if (lines[i].trim() !== '' && !isSuppressionHeader(lines[i], path, key)) take(lines[i], i + 1, path, listed);
   const digest = createHash('sha256').update(suppressionHmac(key, Buffer.from('digest')));
   for (const hmac of [...listed].sort()) digest.update(hmac);
   return { isSuppressed: lookup(listed, key), digest: digest.digest('hex') };
@@ -41,7 +62,6 @@ function textOf(path: string): string {
 
 function take(line: string, number: number, path: string, listed: Set<string>): void {
   const found = parsed(line);
-  if (found?.kind === SUPPRESSION_HEADER.kind && found.v === 1) return;
   if (typeof found?.hmac === 'string' && HMAC.test(found.hmac)) {
     listed.add(found.hmac);
     return;
@@ -56,6 +76,7 @@ interface Line {
   readonly v?: unknown;
   readonly kind?: unknown;
   readonly hmac?: unknown;
+  readonly key_check?: unknown;
 }
 
 function parsed(line: string): Line | undefined {

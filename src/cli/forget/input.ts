@@ -33,5 +33,12 @@ async function* fromQuery(
   if (result.header.length > 1) {
     throw configFailure(`The query gives ${result.header.length} columns, wanted one with the external IDs.`);
   }
-  for (const [id] of result.rows) yield id;
+  for (const [id] of result.values) {
+    if (id !== null && typeof id !== 'string') {
+      throw configFailure(
+        'The query gives values that are no text: an ID is a text, so say CAST(… AS VARCHAR) if it is meant.',
+      );
+    }
+    yield id;
+  }
 }

@@ -48,7 +48,14 @@ interface Found {
 async function lookUp(plan: ForgetPlan, wanted: PurgeRequest, context: Context): Promise<Found> {
   const ids: string[] = [];
   for await (const id of plan.ids()) ids.push(id);
-  return { ids, people: await resolvePeople(wanted, ids, context) };
+  const people = await resolvePeople(wanted, ids, context);
+  if (people.length === 0 && ids.length > 0) {
+    context.logger.warn(
+      'purge.nobody',
+      `None of these IDs was found by ${wanted.mapping === undefined ? '--purge-column' : '--mapping'}: nobody would leave ${wanted.path}.`,
+    );
+  }
+  return { ids, people };
 }
 
 interface Execution {

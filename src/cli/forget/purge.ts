@@ -5,7 +5,7 @@ import { type Secret, Secret as SecretText } from '../../base/secrets.ts';
 import { idsFromFile } from '../../erase/id-list.ts';
 import type { Ledger } from '../../erase/ledger/ledger.ts';
 import { type PurgeCounts, type Purger, purgeAll } from '../../erase/purge.ts';
-import { suppress } from '../../erase/suppression.ts';
+import { checkSuppression, suppress } from '../../erase/suppression.ts';
 import { sweepRunFolders } from '../../extract/own-folder.ts';
 import { spoolFolders } from '../../extract/spool.ts';
 import { purgeSpools } from '../../extract/sweep.ts';
@@ -33,7 +33,7 @@ export interface PurgeRequest {
 /** Reads `--purge KIND PATH` and what belongs to it; undefined when nothing is to be purged. */
 export function purgeRequest(options: Options, { env, redactor }: Context): PurgeRequest | undefined {
   const given = Array.isArray(options.purge) ? options.purge.map(String) : [];
-  if (given.length === 0) return undefined;
+  if (given.length === 0) return nothingToPurge(options);
   const [kind, path] = given;
   if ((kind !== 'duckdb' && kind !== 'parquet') || path === undefined) {
     throw configFailure('--purge wants "duckdb FILE" or "parquet DIR".');
@@ -51,8 +51,16 @@ export function purgeRequest(options: Options, { env, redactor }: Context): Purg
   }
   const suppressionKey = key === undefined ? undefined : new SecretText(key);
   redactor.add(suppressionKey);
+  if (suppressionFile !== undefined && suppressionKey) checkSuppression(suppressionFile, suppressionKey);
   const spoolDir = text(options, 'spoolDir') ?? tmpdir();
   return { kind, path, column, mapping, suppressionFile, suppressionKey, spoolDir, lockWaitMs: lockWait(options) };
+}
+
+function nothingToPurge(options: Options): undefined {
+  const without = ['suppressionFile', 'mapping', 'purgeColumn'].find((name) => text(options, name) !== undefined);
+  if (without === undefined) return undefined;
+  const shown = without.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
+  throw configFailure(`--${shown} wants --purge: people are looked up in what was loaded.`);
 }
 
 /** The `df_unified_id`s behind these external IDs, looked up before anything is deleted. */
@@ -61,8 +69,13 @@ export async function resolvePeople(
   ids: readonly string[],
   context: Context,
 ): Promise<string[]> {
-  if (request.mapping !== undefined) return fromMapping(request.mapping, new Set(ids));
+  // With a mapping the target is opened all the same: what cannot be purged must show before anything is deleted.
   const column = request.column ?? UNIFIED_ID;
+  const people = await inTarget(request, column, request.mapping === undefined ? ids : [], context);
+  return request.mapping === undefined ? people : fromMapping(request.mapping, new Set(ids));
+}
+
+function inTarget(request: PurgeRequest, column: string, ids: readonly string[], context: Context): Promise<string[]> {
   const { clock, logger, signal } = context;
   const common = { lockWaitMs: request.lockWaitMs, clock, logger, signal };
   return request.kind === 'duckdb'

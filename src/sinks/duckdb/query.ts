@@ -5,6 +5,8 @@ import { type EngineOptions, fileExists, openEngine } from './engine.ts';
 export interface QueryResult {
   readonly header: readonly string[];
   readonly rows: readonly (readonly string[])[];
+  /** The same rows as values: null, and numbers that are numbers. */
+  readonly values: readonly (readonly unknown[])[];
 }
 
 /**
@@ -24,7 +26,8 @@ export async function queryDuckDb(
       const rows = await engine.rows(sql).catch((error: unknown) => {
         throw configFailure(`The query is not usable: ${messageOf(error)}`, { cause: error });
       });
-      results.push({ header: Object.keys(rows[0] ?? {}), rows: rows.map((row) => Object.values(row).map(textOf)) });
+      const values = rows.map((row) => Object.values(row));
+      results.push({ header: Object.keys(rows[0] ?? {}), rows: values.map((row) => row.map(textOf)), values });
     }
     return results;
   } finally {

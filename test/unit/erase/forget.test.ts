@@ -58,6 +58,8 @@ describe('a list of ids', () => {
     ['no such column', 'a,b\n1,2\n', { column: 'c' }],
     ['a column twice', 'a,a\n1,2\n', { column: 'a' }],
     ['a row too short', 'a,b\nsecret\n', { column: 'a' }],
+    ['a quote inside a field', 'a\nx"secret\n', { column: 'a' }],
+    ['a field after a quote', 'a\n"x"secret\n', { column: 'a' }],
     ['an open quote', 'a\n"secret\n', { column: 'a' }],
     ['bytes that are no text, in CSV', Buffer.from([0x61, 0x0a, 0xff, 0x0a]), { column: 'a' }],
     ['bytes that are no text, in lines', Buffer.from([0x61, 0x0a, 0xff, 0x0a]), {}],
@@ -196,7 +198,7 @@ describe('the suppression list', () => {
     expect(await suppress(path, of('u2', 'u3'), key)).toBe(1);
     const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
     expect(lines).toEqual([
-      '{"v":1,"kind":"suppression"}',
+      expect.stringMatching(/^\{"v":1,"kind":"suppression","key_check":"[0-9a-f]{16}"\}$/),
       ...['u1', 'u2', 'u3'].map((id) => `{"hmac":"${hashOf(id)}"}`),
     ]);
     expect(statSync(path).mode & 0o777).toBe(0o600);
@@ -210,6 +212,32 @@ describe('the suppression list', () => {
     writeFileSync(path, `${readFileSync(path, 'utf8')}{"hmac":"12`);
     expect(() => loadSuppression(path, key)).toThrow(/Line 3/);
     expect(await suppress(path, of('u2'), key)).toBe(1);
+    expect(holds(path, 'u1') && holds(path, 'u2')).toBe(true);
+  });
+
+  it('is not written to, nor read, under another key', async () => {
+    const path = join(folders.root, 'f.jsonl');
+    await suppress(path, of('u1'), key);
+    const other = new Secret('other');
+    await expect(suppress(path, of('u2'), other)).rejects.toMatchObject({ kind: 'config' });
+    expect(() => loadSuppression(path, other)).toThrow(/another key/);
+    expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(2);
+  });
+
+  it('is not written into a file that is something else', async () => {
+    const path = join(folders.root, 'people.csv');
+    for (const text of ['external_id\nu1', '{"v":1,"kind":"proof"}\n', '\u0000']) {
+      writeFileSync(path, text);
+      await expect(suppress(path, of('u1'), key)).rejects.toMatchObject({ kind: 'config' });
+      expect(readFileSync(path, 'utf8')).toBe(text);
+    }
+    await expect(suppress(folders.root, of('u1'), key)).rejects.toMatchObject({ kind: 'config' });
+  });
+
+  it('may have been made by hand, without a header', async () => {
+    const path = join(folders.root, 'f.jsonl');
+    writeFileSync(path, `{"hmac":"${hashOf('u1')}"}\n`);
+    expect(await suppress(path, of('u1', 'u2'), key)).toBe(1);
     expect(holds(path, 'u1') && holds(path, 'u2')).toBe(true);
   });
 

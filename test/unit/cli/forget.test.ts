@@ -1,0 +1,132 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DuckDBInstance } from '@duckdb/node-api';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { runCommandLine } from '../../../src/cli/program.ts';
+import { type DeletionServer, startDeletionServer } from '../../support/deletions.ts';
+import { csvOf, DuckBench } from '../../support/duckdb.ts';
+
+let dir = '';
+let server: DeletionServer;
+const at = (name: string) => join(dir, name);
+
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'dfinery-forget-'));
+  server = await startDeletionServer();
+  const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: at('ledger') };
+  writeFileSync(at('config.json'), JSON.stringify(config));
+});
+afterEach(async () => {
+  await server.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+const SECRETS: Readonly<Record<string, string>> = { DFINERY_SUPPRESSION_KEY: 'key' };
+
+async function forget(...argv: string[]) {
+  const [results, notes]: [string[], string[]] = [[], []];
+  const code = await runCommandLine(['forget', '--config', at('config.json'), ...argv], {
+    terminal: {
+      result: (line) => void results.push(line),
+      note: (line) => void notes.push(line),
+      interactive: false,
+      columns: 80,
+    },
+    clock: systemClock,
+    env: (name) => SECRETS[name],
+    signal: new AbortController().signal,
+  });
+  return { code, result: results.join('\n'), said: notes.join('\n') };
+}
+
+async function database(...statements: string[]): Promise<string> {
+  const instance = await DuckDBInstance.create(at('people.duckdb'));
+  const connection = await instance.connect();
+  for (const sql of statements) await connection.run(sql);
+  connection.closeSync();
+  instance.closeSync();
+  return at('people.duckdb');
+}
+
+describe('forget, from a query', () => {
+  it('takes texts as they are, and nothing else for an id', async () => {
+    const file = await database(
+      "CREATE TABLE p AS SELECT * FROM (VALUES ('007', 7, true), (NULL, 8, false)) t(id, n, b)",
+    );
+    const plan = await forget('--query', 'SELECT id FROM p', '--duckdb', file, '--json');
+    expect(JSON.parse(plan.result)).toMatchObject({ received: 2, ids: 1, refused: { missing: 1 } });
+    for (const sql of ['SELECT n FROM p', 'SELECT b FROM p', 'SELECT count(*) FROM p', 'SELECT [id] FROM p']) {
+      expect(await forget('--query', sql, '--duckdb', file), sql).toMatchObject({
+        code: 2,
+        said: expect.stringContaining('AS VARCHAR'),
+      });
+    }
+  });
+});
+
+describe('forget, with a purge', () => {
+  let bench: DuckBench;
+  beforeEach(() => {
+    bench = new DuckBench();
+  });
+  afterEach(() => bench.close());
+
+  const target = async () => {
+    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'e1', df_unified_id: 'u1' }]))]);
+    return bench.file;
+  };
+  const mapping = (text: string) => {
+    writeFileSync(at('mapping.csv'), text);
+    return at('mapping.csv');
+  };
+
+  it('deletes nobody when what is to be purged, or to be written, is not what it should be', async () => {
+    const file = await target();
+    const people = mapping('external_id,df_unified_id\na,u1\n');
+    writeFileSync(at('other.txt'), 'something else\n');
+    const argv: readonly (readonly string[])[] = [
+      ['--purge', 'duckdb', at('none.duckdb'), '--mapping', people],
+      ['--purge', 'duckdb', at('other.txt'), '--mapping', people],
+      ['--purge', 'parquet', dir, '--mapping', people],
+      ['--purge', 'duckdb', file, '--purge-column', 'nope'],
+      ['--purge', 'duckdb', file, '--mapping', people, '--suppression-file', at('other.txt')],
+      ['--purge', 'duckdb', file, '--mapping', people, '--suppression-file', dir],
+      ['--suppression-file', at('list.jsonl')],
+      ['--mapping', people],
+    ];
+    const plan = await forget('--id', 'a', '--json');
+    const confirmed = ['--execute', '--confirm', String(JSON.parse(plan.result).hash)];
+    for (const words of argv) {
+      expect(await forget('--id', 'a', ...words), words.join(' ')).toMatchObject({ code: 2 });
+      expect(await forget('--id', 'a', ...confirmed, ...words), words.join(' ')).toMatchObject({ code: 2 });
+    }
+    expect(server.ids()).toEqual([]);
+    expect(readFileSync(at('other.txt'), 'utf8')).toBe('something else\n');
+    expect(existsSync(at('list.jsonl'))).toBe(false);
+  });
+
+  it('deletes, purges and keeps out whom the mapping names', async () => {
+    const file = await target();
+    const people = mapping('external_id,df_unified_id\na,u1\n');
+    const words = ['--id', 'a', '--json', '--purge', 'duckdb', file, '--mapping', people, '--spool-dir', at('spool')];
+    const listed = [...words, '--suppression-file', at('list.jsonl')];
+    const plan = await forget(...listed);
+    const { hash, people_to_purge } = JSON.parse(plan.result);
+    expect(people_to_purge).toBe(1);
+    const ended = await forget(...listed, '--execute', '--confirm', hash);
+    expect(ended.code, ended.said).toBe(0);
+    expect(JSON.parse(ended.result)).toMatchObject({ done: 1, purged: { people: 1, rows: 1 } });
+    expect(server.ids()).toEqual(['a']);
+    expect(await bench.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '0' }]);
+    expect(readFileSync(at('list.jsonl'), 'utf8').trimEnd().split('\n')).toHaveLength(2);
+  });
+
+  it('says so when nobody was found', async () => {
+    const people = mapping('external_id,df_unified_id\nb,u1\n');
+    const plan = await forget('--id', 'a', '--json', '--purge', 'duckdb', await target(), '--mapping', people);
+    expect(plan).toMatchObject({ code: 0, said: expect.stringContaining('None of these IDs was found by --mapping') });
+    expect(JSON.parse(plan.result)).toMatchObject({ people_to_purge: 0 });
+  });
+});
