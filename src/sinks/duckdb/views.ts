@@ -17,9 +17,19 @@ export async function createViews(engine: Engine, columns: readonly StoredColumn
  * that the rows to choose from must meet.
  */
 export function eventLogs(columns: readonly StoredColumn[], from = 'events', keep = 'true'): string {
-  const own = columns.filter((column) => !isItem(column.group)).map((column) => identifier(column.name));
   const first = `SELECT ${firstKey(columns)} FROM ${from} WHERE ${keep} GROUP BY ${eventIdentity(columns)}`;
-  return `SELECT ${own.join(', ')}, _rescued FROM ${from} WHERE _key IN (${first})`;
+  return `SELECT ${logColumns(columns)} FROM ${from} WHERE _key IN (${first})`;
+}
+
+/** The same rows by sorting them, which spills where memory is short and takes its time. */
+export function sortedEventLogs(columns: readonly StoredColumn[], from: string, keep: string): string {
+  const order = `row_number() OVER (PARTITION BY ${eventIdentity(columns)} ORDER BY ${rank(columns)})`;
+  return `SELECT ${logColumns(columns)} FROM ${from} WHERE ${keep} QUALIFY ${order} = 1`;
+}
+
+function logColumns(columns: readonly StoredColumn[]): string {
+  const own = columns.filter((column) => !isItem(column.group)).map((column) => identifier(column.name));
+  return [...own, '_rescued'].join(', ');
 }
 
 /** The key of the row that stands for an event: an aggregate over its rows. */

@@ -1,7 +1,7 @@
 import { LOG_ID } from '../../schema/groups.ts';
 import { literal } from '../../types/sql.ts';
 import type { StoredColumn } from '../duckdb/columns.ts';
-import { eventItems, eventLogs, nameOf, rank } from '../duckdb/views.ts';
+import { eventItems, eventLogs, nameOf, rank, sortedEventLogs } from '../duckdb/views.ts';
 import { typedColumns } from './columns.ts';
 import { countRows, FILE, type Metadata, readFiles } from './copy.ts';
 import type { Dataset } from './dataset.ts';
@@ -115,9 +115,10 @@ function logIds(log: string, files: readonly string[]): string {
   return `SELECT ${log} FROM ${readFiles(files)} WHERE ${log} IS NOT NULL`;
 }
 
-function logsOf({ columns }: Derivation, path: string): string {
+function logsOf({ dataset, columns }: Derivation, path: string): string {
   const log = nameOf(columns, LOG_ID);
   const elsewhere = `SELECT log FROM ${SHARED} WHERE owner <> ${literal(path)}`;
   const keep = `(${log} IS NULL OR CAST(${log} AS VARCHAR) NOT IN (${elsewhere}))`;
-  return eventLogs(typedColumns(columns), readFiles([path]), keep);
+  const select = dataset.isFrugal ? sortedEventLogs : eventLogs;
+  return select(typedColumns(columns), readFiles([path]), keep);
 }
