@@ -87,6 +87,9 @@ async function executePlan(
     }
     if (failure !== undefined) throw failure;
     return EXIT.done;
+  } catch (error) {
+    if (plan.report.guard !== null) tell(plan.report, { hash: plan.hash }, options, context);
+    throw error;
   } finally {
     await deleter.close();
   }

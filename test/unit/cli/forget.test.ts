@@ -66,6 +66,24 @@ describe('forget, from a query', () => {
   });
 });
 
+describe('forget, stopped by a guard', () => {
+  it('deletes nobody, exits with 5, and still gives its report', async () => {
+    writeFileSync(at('ids.txt'), Array.from({ length: 501 }, (_, i) => `p${i}\n`).join(''));
+    const plan = await forget('--file', at('ids.txt'), '--json');
+    const { hash } = JSON.parse(plan.result);
+    const ended = await forget('--file', at('ids.txt'), '--json', '--execute', '--confirm', hash);
+    expect(ended.code).toBe(5);
+    expect(JSON.parse(ended.result)).toMatchObject({
+      mode: 'dry_run',
+      ids: 501,
+      requests: 0,
+      guard: expect.stringContaining('501'),
+      hash,
+    });
+    expect(server.ids()).toEqual([]);
+  });
+});
+
 describe('forget, with a purge', () => {
   let bench: DuckBench;
   beforeEach(() => {
