@@ -10,7 +10,8 @@ import { createViews } from './views.ts';
 const VERSION = 1;
 /** Event names remembered, for days that must be split. */
 const MOST_EVENT_NAMES = 10_000;
-const OURS = ['events', 'event_logs', 'event_items', '_dfinery_windows', '_dfinery_columns', '_dfinery_event_names'];
+const TABLES = ['events', '_dfinery_windows', '_dfinery_columns', '_dfinery_event_names'];
+const OURS = [...TABLES, 'event_logs', 'event_items'];
 
 const CREATE_STATE = 'CREATE TABLE _dfinery_state (v INTEGER, timezone VARCHAR, state JSON)';
 const CREATE_EVENT_NAMES = 'CREATE TABLE _dfinery_event_names (name VARCHAR)';
@@ -23,6 +24,7 @@ export async function prepareStore(engine: Engine, timezone: string | undefined)
   const names = await tableNames(engine);
   if (names.has('_dfinery_state')) {
     await checkVersion(engine);
+    checkTables(engine, names);
     await checkTimezone(engine, timezone);
     return;
   }
@@ -38,7 +40,17 @@ export async function checkStore(engine: Engine): Promise<void> {
   const names = await tableNames(engine);
   if (!names.has('_dfinery_state')) throw configFailure(`${engine.file} holds no events of ours: nothing was done.`);
   await checkVersion(engine);
+  checkTables(engine, names);
 }
+
+/** A file that lost a part of ours cannot be gone on with, nor mended by guesses. */
+function checkTables(engine: Engine, names: ReadonlySet<string>): void {
+  const missing = TABLES.filter((name) => !names.has(name));
+  if (missing.length > 0) throw damaged(engine, `lacks the table ${missing.join(', ')}`);
+}
+
+const damaged = (engine: Engine, how: string) =>
+  configFailure(`${engine.file} ${how} of ours: restore it from a copy, or load into another file.`);
 
 export async function readState(engine: Engine): Promise<State | undefined> {
   const { state } = await engine.row('SELECT CAST(state AS VARCHAR) AS state FROM _dfinery_state');
@@ -89,6 +101,7 @@ async function tableNames(engine: Engine): Promise<Set<string>> {
 
 async function checkVersion(engine: Engine): Promise<void> {
   const { v } = await engine.row('SELECT max(v) AS v FROM _dfinery_state');
+  if (v === null) throw damaged(engine, 'lacks the row of _dfinery_state, a table');
   if (Number(v) > VERSION) {
     throw configFailure(`${engine.file} was written by a later version (${v}) of this program: update it.`);
   }

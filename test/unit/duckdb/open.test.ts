@@ -46,6 +46,15 @@ describe('opening', () => {
     expect(await bench.query('SELECT * FROM mine')).toEqual([{ x: 42 }]);
   });
 
+  it.each(['DROP TABLE _dfinery_windows', 'DROP TABLE _dfinery_columns', 'DELETE FROM _dfinery_state'])(
+    'refuses a file after %s, and says what is gone',
+    async (sql) => {
+      await (await bench.open()).close();
+      await query(bench.file, sql);
+      await expect(bench.open()).rejects.toMatchObject(fails(2, new RegExp(`lacks .*${sql.split(' ')[2]}`)));
+    },
+  );
+
   it('refuses a later version', async () => {
     await (await bench.open()).close();
     await query(bench.file, 'UPDATE _dfinery_state SET v = 2');
