@@ -38,7 +38,7 @@ export interface Lowered {
   readonly times: number;
 }
 
-/** All that is known of the quota; what the ledger holds. Instants in ms since 1970. */
+/** All that is known of the quota; what the ledger holds (schemas/quota-ledger.json). Instants in ms since 1970. */
 export interface QuotaState {
   readonly v: 1;
   /** Those of the last hour, oldest first. */

@@ -1,7 +1,9 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Ajv } from 'ajv';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import ledgerSchema from '../../../schemas/quota-ledger.json' with { type: 'json' };
 import { Failure } from '../../../src/base/errors.ts';
 import type { ExportGate, Head, Place } from '../../../src/service/gate.ts';
 import { createExportQuota, type ExportQuotaOptions } from '../../../src/service/quota.ts';
@@ -56,6 +58,15 @@ async function enterMany(quota: ExportGate, count: number, signal = NEVER) {
   await settle(40);
   return { inside, failures, all };
 }
+
+/** The ledger as it stands in its file keeps to its schema at the end of every test that wrote one. */
+const fitsSchema = new Ajv({ strict: false }).compile(ledgerSchema);
+afterEach(() => {
+  for (const name of readdirSync(folder).filter((one) => one.endsWith('.json'))) {
+    const text = readFileSync(join(folder, name), 'utf8');
+    if (text.startsWith('{"v":1,')) expect(fitsSchema(JSON.parse(text)), JSON.stringify(fitsSchema.errors)).toBe(true);
+  }
+});
 
 describe('the gate', () => {
   it('lets the first in alone, and with its answer as many as may run at once', async () => {
