@@ -61,13 +61,19 @@ export function parseDestinationConfig(value: unknown, env: Env): Parsed<Destina
   return { config: Object.freeze(build(proved<Raw>(filled))), unknown };
 }
 
+/** No line ends, no control characters, nothing beyond one byte. */
+const HEADER_TEXT = /^[\t\x20-\x7e\x80-\xff]*$/;
+
 /** What a JSON schema cannot say. A value of the wrong type is none of its business. */
 function furtherProblems(raw: Readonly<Record<string, unknown>>): Problem[] {
   const out: Problem[] = [];
   const url = typeof raw.base_url === 'string' ? baseUrlProblem(raw.base_url) : undefined;
   if (url) out.push(url);
-  if (typeof raw.import_token === 'string' && /[\r\n]/.test(raw.import_token))
-    out.push({ key: 'import_token', text: 'import_token holds a line end' });
+  if (typeof raw.import_token === 'string' && !HEADER_TEXT.test(raw.import_token))
+    out.push({
+      key: 'import_token',
+      text: 'import_token holds a line end, or another character that no HTTP header can carry',
+    });
   if (raw.max_deletions_percent !== undefined && raw.known_profiles === undefined) {
     out.push({ key: 'known_profiles', text: 'known_profiles is missing beside max_deletions_percent' });
   }
