@@ -1,5 +1,6 @@
-import { mkdirSync, statSync } from 'node:fs';
+import { mkdirSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { codeOf } from './errors.ts';
 
 /**
  * Makes a folder and those above it, where they are missing; throws the system's error. Node's own recursion never ends
@@ -8,7 +9,8 @@ import { dirname } from 'node:path';
 export function makeFolders(path: string, mode: number): void {
   if (isFolder(path)) return;
   const parent = dirname(path);
-  if (parent !== path) makeFolders(parent, mode);
+  // Below a file it is the system that says so, with ENOTDIR.
+  if (parent !== path && found(parent) === undefined) makeFolders(parent, mode);
   try {
     mkdirSync(path, { mode });
   } catch (error) {
@@ -17,4 +19,14 @@ export function makeFolders(path: string, mode: number): void {
   }
 }
 
-const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+const isFolder = (path: string): boolean => found(path)?.isDirectory() === true;
+
+/** Node 20 throws ENOTDIR for a path below a file, Node 24 finds nothing there. */
+function found(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    if (codeOf(error) === 'ENOTDIR') return undefined;
+    throw error;
+  }
+}

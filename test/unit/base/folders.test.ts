@@ -21,7 +21,8 @@ describe('folders', () => {
   it('fail with the word of the system where a file stands', () => {
     writeFileSync(join(root, 'file'), '');
     expect(() => makeFolders(join(root, 'file'), 0o700)).toThrow('EEXIST');
-    expect(() => makeFolders(join(root, 'file', 'below'), 0o700)).toThrow(/ENOTDIR|EEXIST/);
+    for (const below of ['below', 'far/below'])
+      expect(() => makeFolders(join(root, 'file', below), 0o700)).toThrow('ENOTDIR');
   });
 
   it.runIf(process.platform === 'linux')('fail at once where nothing can be made', () => {
