@@ -24,6 +24,8 @@ export interface DeletionReport {
   readonly rejected_codes: Readonly<Record<string, number>>;
   /** Ids of which nobody knows, those never asked for included. */
   readonly undecided: number;
+  /** Of these, ids that had an answer, by the code of the last one. */
+  readonly undecided_codes: Readonly<Record<string, number>>;
   /** Why a real run would be stopped by the guard, or was. */
   readonly guard: string | null;
   /** The service's code that stopped everything. */
@@ -59,6 +61,7 @@ export function reportOf({ counts, tally, guard, run, head, seconds }: ReportPar
     rejected: tally?.rejected ?? 0,
     rejected_codes: Object.fromEntries(tally?.codes ?? []),
     undecided: tally === undefined ? 0 : wanted - tally.done - tally.rejected,
+    undecided_codes: Object.fromEntries(tally?.unclear ?? []),
     guard: guard ?? null,
     stopped_by: tally?.stoppedBy?.code ?? null,
     seconds: Math.round(seconds * 1_000) / 1_000,
@@ -87,6 +90,7 @@ const outcomes = (report: DeletionReport): (readonly [string, number])[] => [
   ['rejected by the service', report.rejected],
   ...Object.entries(report.rejected_codes).map(([code, n]) => [`  ${code}`, n] as const),
   ['undecided', report.undecided],
+  ...Object.entries(report.undecided_codes).map(([code, n]) => [`  ${code}`, n] as const),
   ['requests sent', report.requests],
 ];
 
@@ -113,25 +117,29 @@ export function failureOf(
   const decided = `${done} of ${ids - done_before} ids were deleted, ${undecided} are undecided`;
   if (stoppedMessage !== undefined) return configFailure(`${stoppedMessage} ${decided}.`);
   if (undecided > 0) {
+    const codes = codesOf(report.undecided_codes);
     return transientFailure(
-      `${decided}: the service was not reached or gave no clear answer. Run again: what is open is asked for again.`,
+      `${decided}: the service was not reached or gave no clear answer${codes && ` (${codes})`}. Run again: what is open is asked for again.`,
     );
   }
   if (rejected > 0 && done + done_before === 0) {
     return configFailure(
-      `The service rejected every ID (${codesOf(report)}): check that the ID field holds external IDs.`,
+      `The service rejected every ID (${codesOf(report.rejected_codes)}): check that the ID field holds external IDs.`,
     );
   }
   const refused = refusedSentence(report);
   if (onRejected === 'continue' || (rejected === 0 && refused === undefined)) return undefined;
-  const why = [refused, rejected > 0 ? `the service rejected ${rejected} (${codesOf(report)})` : undefined];
+  const why = [
+    refused,
+    rejected > 0 ? `the service rejected ${rejected} (${codesOf(report.rejected_codes)})` : undefined,
+  ];
   return configFailure(`on_rejected is "fail": ${why.filter((one) => one !== undefined).join('; ')}.`, {
     exitCode: EXIT.guard,
   });
 }
 
-const codesOf = ({ rejected_codes }: DeletionReport): string =>
-  Object.entries(rejected_codes)
+const codesOf = (codes: Readonly<Record<string, number>>): string =>
+  Object.entries(codes)
     .map(([code, n]) => `${code}: ${n}`)
     .join(', ');
 

@@ -51,6 +51,10 @@ export async function execute(options: ExecuteOptions): Promise<Tally> {
   return execution.tally;
 }
 
+function countCode(codes: Map<string, number>, { code }: DeletionAnswer): void {
+  codes.set(code, (codes.get(code) ?? 0) + 1);
+}
+
 class Execution {
   readonly tally = emptyTally();
   readonly #options: ExecuteOptions;
@@ -180,10 +184,8 @@ class Execution {
   #decided(decision: Decision, answer: DeletionAnswer): Decision {
     this.#undecidedInARow = 0;
     this.#waitsInARow = 0;
-    if (decision === 'rejected') {
-      const { codes } = this.tally;
-      codes.set(answer.code, (codes.get(answer.code) ?? 0) + 1);
-    }
+    if (decision === 'rejected') countCode(this.tally.codes, answer);
+    if (decision === 'undecided') countCode(this.tally.unclear, answer);
     return decision;
   }
 
@@ -201,6 +203,7 @@ class Execution {
   }
 
   #undecided(answer: DeletionAnswer): Decision {
+    countCode(this.tally.unclear, answer);
     if (++this.#undecidedInARow < MOST_UNDECIDED_IN_A_ROW) return 'undecided';
     return this.#signal.aborted ? 'undecided' : this.#giveUp(answer);
   }

@@ -8,6 +8,8 @@ export interface Tally {
   undecided: number;
   /** Rejections by the service's code. */
   readonly codes: Map<string, number>;
+  /** Undecided ids, by the code of their last answer; those that had none are not in it. */
+  readonly unclear: Map<string, number>;
   /** Requests sent, repeated ones included. */
   requests: number;
   /** The answer that ended everything, if one did. */
@@ -19,6 +21,7 @@ export const emptyTally = (): Tally => ({
   rejected: 0,
   undecided: 0,
   codes: new Map(),
+  unclear: new Map(),
   requests: 0,
   stoppedBy: undefined,
 });

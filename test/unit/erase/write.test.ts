@@ -156,7 +156,12 @@ describe('a run that deletes', () => {
       state(4),
     ]);
     expect(statsOf(output)).toHaveLength(2);
-    expect(failure(output)).toMatchObject({ failure_type: 'transient_error' });
+    expect(failure(output)).toMatchObject({
+      failure_type: 'transient_error',
+      message: expect.stringContaining(
+        '3 of 4 ids were deleted, 1 are undecided: the service was not reached or gave no clear answer (odd_body: 1)',
+      ),
+    });
     expect(output.code).not.toBe(0);
     expect(server.ids().filter((id) => id === 'c')).toHaveLength(1);
     expect(folders.ledgerLines().at(-1)).toMatchObject({ kind: 'close', counts: { done: 3, undecided: 1 } });
