@@ -21,10 +21,12 @@ export function eventLogs(columns: readonly StoredColumn[], from = 'events', kee
   return `SELECT ${logColumns(columns)} FROM ${from} WHERE _key IN (${first})`;
 }
 
-/** The same rows by sorting them, which spills where memory is short and takes its time. */
+/** The same rows by leaving out the others, whose keys are found by sorting: that spills where memory is short. */
 export function sortedEventLogs(columns: readonly StoredColumn[], from: string, keep: string): string {
-  const order = `row_number() OVER (PARTITION BY ${eventIdentity(columns)} ORDER BY ${rank(columns)})`;
-  return `SELECT ${logColumns(columns)} FROM ${from} WHERE ${keep} QUALIFY ${order} = 1`;
+  const place = `row_number() OVER (PARTITION BY ${eventIdentity(columns)} ORDER BY ${rank(columns)})`;
+  const placed = `SELECT _key, ${place} AS place FROM ${from} WHERE ${keep}`;
+  const later = `SELECT _key FROM (${placed}) WHERE place > 1`;
+  return `SELECT ${logColumns(columns)} FROM ${from} WHERE ${keep} AND _key NOT IN (${later})`;
 }
 
 function logColumns(columns: readonly StoredColumn[]): string {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
+import { eventLogs, sortedEventLogs } from '../../../src/sinks/duckdb/views.ts';
 import { readDataset, type Snapshot } from '../../../src/sinks/parquet/reading.ts';
 import { compactParquet, purgeParquet } from '../../../src/sinks/parquet/rewrite.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
@@ -158,5 +159,27 @@ describe('compact', () => {
     ]);
     expect(bench.files().filter((file) => file.includes('2026-01-02'))).toEqual([]);
     expect(await verifyParquet(options())).toEqual([]);
+  });
+});
+
+describe('event_logs of a folder with little memory', () => {
+  it('are the same rows', async () => {
+    const more = csvOf([
+      { id: 'a:0', ...at('2026-01-01 09:00:00.000') },
+      { id: 'a:0', memo: 'again', ...at('2026-01-01 09:00:00.000') },
+      { id: '', memo: 'no id at all', ...at('2026-01-01 09:00:00.000') },
+      { id: 'q:10', ...at('2026-01-01 09:00:00.000') },
+      { id: 'q:9', ...at('2026-01-02 09:00:00.000') },
+    ]);
+    await bench.store([bench.window('2026-01-01', CSV), bench.window('2026-01-02', more)]);
+    const columns = bench.manifest.columns.filter(({ type }) => type !== null);
+    const rowsOf = (sql: string) => bench.read(`SELECT * FROM (${sql}) ORDER BY ALL`);
+    const usual = await rowsOf(eventLogs(columns));
+    expect(usual).toHaveLength(5);
+    expect(await rowsOf(sortedEventLogs(columns, 'events', 'true'))).toEqual(usual);
+    const keep = "_key <> 'a:0'";
+    expect(await rowsOf(sortedEventLogs(columns, 'events', keep))).toEqual(
+      await rowsOf(eventLogs(columns, 'events', keep)),
+    );
   });
 });
