@@ -129,7 +129,10 @@ function planColumn(
   const isRefused = isNew && mode === 'freeze';
   const wanted = isRefused ? null : (fixed ?? widened(column.type, typeOf(evidence, rules.zoned)));
   const settled = column.type === null && !hasValues && !isPinned(column, rules) ? null : wanted;
-  const readAs = hasValues && !isRefused ? (fixed ?? typeOf(windowEvidence, rules.zoned) ?? null) : null;
+  const seenAs = fixed ?? typeOf(windowEvidence, rules.zoned) ?? null;
+  // A date whose midnight the zone skips is a date, but no datetime.
+  const isNoInstant = seenAs === 'date' && settled === 'datetime' && !fitsWholly(windowEvidence, settled, rules.zoned);
+  const readAs = hasValues && !isRefused ? (isNoInstant ? settled : seenAs) : null;
   const isClean = readAs === null || fitsWholly(windowEvidence, readAs, rules.zoned);
   const firstShape = column.firstShape ?? arrival?.seen[0]?.shape ?? null;
   const accepted = column.type === null ? 0 : acceptedBy(column.type, rules.zoned);

@@ -238,6 +238,25 @@ describe('timezone', () => {
     expect(await typeOf('df_server_datetime')).toBe('TIMESTAMP WITH TIME ZONE');
   });
 
+  it('rescues a date whose midnight the zone skips from a column of instants, in whatever order the days come', async () => {
+    const zone = 'America/Sao_Paulo';
+    const [date, time] = [csvOf([{ id: 'a', at: '2018-11-04' }]), csvOf([{ id: 'b', at: '2018-11-05 10:00:00' }])];
+    for (const [first, second] of [
+      [date, time],
+      [time, date],
+    ]) {
+      await bench.load([bench.window('2026-01-01', first, zone), bench.window('2026-01-02', second, zone)], {
+        timezone: zone,
+      });
+      expect(await bench.query('SELECT epoch_ms("at") AS t, _rescued AS r FROM events ORDER BY _key')).toEqual([
+        { t: null, r: '{"at":"2018-11-04"}' },
+        { t: String(Date.parse('2018-11-05T12:00:00Z')), r: null },
+      ]);
+      bench.close();
+      bench = new DuckBench();
+    }
+  });
+
   it('is fixed by the first load, not before', async () => {
     await (await bench.open({ timezone: 'Asia/Seoul' })).close();
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
