@@ -162,7 +162,7 @@ export class Chaos {
       '--log-level',
       'debug',
     ];
-    const work = runCommandLine(argv, { terminal, clock: this.clock, env: () => undefined, signal: controller.signal });
+    const work = runCommandLine(argv, { terminal, clock: machine, env: () => undefined, signal: controller.signal });
     const over = { is: false };
     const restore = step.end === 'whole' ? undefined : this.#ender(step, controller, { before, log, over });
     const jump = setTimeout(() => {
