@@ -58,8 +58,14 @@ async function isInUse(folder: string, now: number): Promise<boolean> {
 
 /** True for a folder, no link, that belongs to this user and that nobody else may look into. */
 export async function isOwn(folder: string): Promise<boolean> {
+  return (await ownerOf(folder)) === 'us';
+}
+
+/** Whose a folder is; `others` as well when they may look into it, or when it is a link or no folder. */
+export async function ownerOf(folder: string): Promise<'us' | 'others' | 'nobody'> {
   const found = await lstat(folder).catch(() => undefined);
-  if (found === undefined || !found.isDirectory()) return false;
+  if (found === undefined) return 'nobody';
+  if (!found.isDirectory()) return 'others';
   const uid = process.getuid?.();
-  return uid === undefined || (found.uid === uid && (found.mode & 0o077) === 0);
+  return uid === undefined || (found.uid === uid && (found.mode & 0o077) === 0) ? 'us' : 'others';
 }

@@ -1,17 +1,19 @@
 import { readdir, rename, rmdir, unlink, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
-import { configFailure } from '../base/errors.ts';
+import { codeOf, configFailure } from '../base/errors.ts';
 import { makeFolders } from '../base/folders.ts';
 import { diskFailure } from './disk.ts';
 import { adopt, discardKept, readKept, sidecarOf, writeKept } from './kept.ts';
 import { Lease } from './lease.ts';
-import { isOwn, sweepRunFolders } from './own-folder.ts';
+import { isOwn, ownerOf, sweepRunFolders } from './own-folder.ts';
 import { sha256 } from './question.ts';
 import { SpoolWriter } from './spool-writer.ts';
 import { sweepAll } from './sweep.ts';
 import type { Verified } from './verified.ts';
 
+/** Chances for a folder that others may remove under our hands. */
+const CLAIM_TRIES = 100;
 const OURS = /^dfinery-elt-[0-9a-f]{16}$/;
 
 /** Paths of the spool folders (one per question) under a spool directory. */
@@ -144,20 +146,21 @@ export class Spool {
 
 const fileName = (run: string, id: string): string => `${run}-${id.slice(-6)}`;
 
+/** Other runs remove the folder while it is empty, at any time before our lease is in it. */
 async function claim(folder: string, clock: Clock): Promise<Lease> {
-  for (let tries = 0; ; tries++) {
-    makeFolders(folder, 0o700);
-    if (!(await isOwn(folder))) {
-      throw configFailure(
-        `The spool folder ${folder} is a link, belongs to another user or is open to others: remove it or set spool_dir.`,
-        { where: { file: folder } },
-      );
-    }
+  for (let tries = 1; ; tries++) {
     try {
+      makeFolders(folder, 0o700);
+      if ((await ownerOf(folder)) === 'others') {
+        throw configFailure(
+          `The spool folder ${folder} is a link, belongs to another user or is open to others: remove it or set spool_dir.`,
+          { where: { file: folder } },
+        );
+      }
       return await Lease.take(folder, clock);
     } catch (error) {
-      // Another run that just ended may have removed the empty folder in between.
-      if (tries === 3) throw error;
+      const isGone = ['ENOENT', 'EEXIST'].includes(codeOf(error) ?? '');
+      if (!isGone || tries === CLAIM_TRIES) throw error;
     }
   }
 }
