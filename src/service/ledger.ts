@@ -110,7 +110,8 @@ export class Ledger {
   #isHeld(slot: Slot, now: number): boolean {
     if (this.isOwn(slot)) return this.#held.has(slot.n);
     if (slot.host === hostname() && !isAlive(slot.pid)) return false;
-    return slot.lease > now;
+    // No process takes so long a lease: its clock, or ours, was wrong since.
+    return slot.lease > now && slot.lease <= now + 2 * LEASE_MS;
   }
 
   #leaseEnd(): number {

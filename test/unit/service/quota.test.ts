@@ -202,6 +202,7 @@ describe('the ledger', () => {
     ['a process that is no more', { pid: 2 ** 22 + 5, host: hostname(), lease: HOUR }],
     ['a lease that was not renewed', { pid: process.pid, host: hostname(), lease: -1 }],
     ['a lease of another machine that ran out', { pid: 1, host: 'elsewhere', lease: -1 }],
+    ['a lease longer than any process takes', { pid: 1, host: 'elsewhere', lease: HOUR }],
   ])('frees the places of %s', async (_name, { lease, ...dead }) => {
     const first = await gate().enter(NEVER);
     await first.answered(ok(50, clock.now() + HOUR));
