@@ -17,8 +17,6 @@ export type Decision =
 
 /** A reset may be told in seconds, rounded down. */
 const RESET_MARGIN_MS = 1_000;
-/** The other side notices the end of an export a little later than we do. */
-export const SLOT_GRACE_MS = 50;
 const GROWING_MS = [60_000, 120_000, 240_000, 480_000, 900_000] as const;
 const CROWDED_PAUSE_MS = 1_000;
 const ALONE_TRIES = 3;

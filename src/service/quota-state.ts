@@ -1,3 +1,6 @@
+/** The other side notices the end of an export a little later than we do. */
+export const SLOT_GRACE_MS = 50;
+
 /** An export sent: its number, in the order of sending over all processes, and when. */
 export interface Sent {
   readonly n: number;
@@ -80,7 +83,8 @@ export function pruned(state: QuotaState, now: number, isHeld: (slot: Slot) => b
   // Told by a clock that was ahead of today's: as long as then, from now on.
   const blocked = told !== undefined && told.at > now ? { at: now, until: now + told.until - told.at } : told;
   const sent = state.sent.map(({ n, at }) => ({ n, at: Math.min(at, now) })).filter(({ at }) => at > now - HOUR_MS);
-  const slots = state.slots.filter((slot) => (slot.freeAt === undefined ? isHeld(slot) : slot.freeAt > now));
+  const isFreeing = (at: number) => at > now && at <= now + SLOT_GRACE_MS;
+  const slots = state.slots.filter((slot) => (slot.freeAt === undefined ? isHeld(slot) : isFreeing(slot.freeAt)));
   return {
     ...rest,
     sent,

@@ -9,8 +9,8 @@ import type { SourceConfig } from '../config/source.ts';
 import type { ExportGate, Head, Place } from './gate.ts';
 import { Ledger } from './ledger.ts';
 import { Bell, Queue } from './queue.ts';
-import { afterHead, type Decision, decide, type ExportLimits, forecastOf, SLOT_GRACE_MS } from './quota-rules.ts';
-import type { QuotaState, Slot } from './quota-state.ts';
+import { afterHead, type Decision, decide, type ExportLimits, forecastOf } from './quota-rules.ts';
+import { type QuotaState, SLOT_GRACE_MS, type Slot } from './quota-state.ts';
 
 export interface ExportQuotaOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId'>, ExportLimits {
   readonly clock: Clock;

@@ -41,8 +41,10 @@ describe('the state', () => {
       sent: sent(100, NOW + day),
       blocked: { at: NOW + day, until: NOW + day + MINUTE },
       word: word(0, NOW + day + HOUR_MS, { at: NOW + day }),
+      slots: [slot(1, { freeAt: NOW + day })],
     });
     const after = pruned(before, NOW, held);
+    expect(after.slots).toEqual([]);
     expect(after.sent.every(({ at }) => at === NOW)).toBe(true);
     expect(after.blocked).toEqual({ at: NOW, until: NOW + MINUTE });
     expect(after.word).toBeUndefined();
