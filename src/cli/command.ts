@@ -20,4 +20,8 @@ export const text = (options: Options, name: string): string | undefined => {
   return typeof value === 'string' && value !== '' ? value : undefined;
 };
 
+/** An option as it is written on the command line; `name`: as the parser calls it. */
+export const shownOption = (name: string): string =>
+  `--${name.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)}`;
+
 export const flag = (options: Options, name: string): boolean => options[name] === true;

@@ -1,6 +1,5 @@
-import { codeOf, configFailure, type Failure, messageOf, transientFailure } from '../base/errors.ts';
+import { codeOf, configFailure, type Failure, messageOf, NO_ROOM, transientFailure } from '../base/errors.ts';
 
-const FULL = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 const CLOSED = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOENT', 'ENOTDIR', 'EISDIR', 'ELOOP', 'ENAMETOOLONG']);
 
 /** What the system said about the spool folder, as a failure that names it; anything else unchanged. */
@@ -8,7 +7,7 @@ export function diskFailure(error: unknown, folder: string): unknown {
   const code = codeOf(error);
   if (code === undefined) return error;
   const details = { cause: error, where: { file: folder }, internal: messageOf(error) };
-  if (FULL.has(code)) return full(folder, code, details);
+  if (NO_ROOM.has(code)) return full(folder, code, details);
   if (CLOSED.has(code)) {
     return configFailure(
       `The spool folder ${folder} cannot be used (${code}): set spool_dir to a folder that this user may write to.`,

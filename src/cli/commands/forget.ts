@@ -1,5 +1,5 @@
 import { configFailure } from '../../base/errors.ts';
-import { type Command, type Options, text } from '../command.ts';
+import { type Command, type Options, shownOption, text } from '../command.ts';
 import { tellLedger, tellProof } from '../forget/ledger.ts';
 import { forgetPeople } from '../forget/people.ts';
 import { maintenanceOptions } from './maintenance.ts';
@@ -52,6 +52,6 @@ export const forget: Command = {
 function refuseEmpty(options: Options): void {
   for (const [name, value] of Object.entries(options)) {
     if (name.includes('-') || (Array.isArray(value) ? !value.includes('') : value !== '')) continue;
-    throw configFailure(`--${name.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)} is empty.`);
+    throw configFailure(`${shownOption(name)} is empty.`);
   }
 }

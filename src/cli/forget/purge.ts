@@ -14,7 +14,7 @@ import { peopleInDuckDb } from '../../sinks/duckdb/people.ts';
 import { rewriteDuckDb } from '../../sinks/duckdb/rewrite.ts';
 import { peopleInParquet } from '../../sinks/parquet/people.ts';
 import { purgeParquet } from '../../sinks/parquet/rewrite.ts';
-import { type Options, text } from '../command.ts';
+import { type Options, shownOption, text } from '../command.ts';
 import { lockWait } from '../commands/maintenance.ts';
 import type { Context } from '../context.ts';
 
@@ -59,8 +59,7 @@ export function purgeRequest(options: Options, { env, redactor }: Context): Purg
 function nothingToPurge(options: Options): undefined {
   const without = ['suppressionFile', 'mapping', 'purgeColumn'].find((name) => text(options, name) !== undefined);
   if (without === undefined) return undefined;
-  const shown = without.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
-  throw configFailure(`--${shown} wants --purge: people are looked up in what was loaded.`);
+  throw configFailure(`${shownOption(without)} wants --purge: people are looked up in what was loaded.`);
 }
 
 /** The `df_unified_id`s behind these external IDs, looked up before anything is deleted. */

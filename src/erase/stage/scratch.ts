@@ -1,9 +1,7 @@
 import { mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { codeOf, configFailure, type Failure, transientFailure } from '../../base/errors.ts';
-
-const FULL = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
+import { codeOf, configFailure, type Failure, NO_ROOM, transientFailure } from '../../base/errors.ts';
 
 /**
  * A new file (0600) in a folder of its own (0700) under `parent`, without a name from the first moment on: whatever
@@ -37,7 +35,7 @@ export function writeScratch(fd: number, bytes: Uint8Array, position?: number): 
 /** The list is read and put aside before the first request: a disk that fails here has cost nothing. */
 function scratchFailure(error: unknown, folder: string): Failure {
   const code = codeOf(error) ?? 'no code';
-  if (FULL.has(code)) {
+  if (NO_ROOM.has(code)) {
     return transientFailure(
       `Nothing was deleted: the temporary folder ${folder} has no room for the list (${code}): make room, or set TMPDIR to a folder on another disk.`,
       { cause: error },

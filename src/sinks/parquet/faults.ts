@@ -1,7 +1,6 @@
-import { codeOf, configFailure, Failure, type FailureDetails, transientFailure } from '../../base/errors.ts';
+import { codeOf, configFailure, Failure, type FailureDetails, NO_ROOM, transientFailure } from '../../base/errors.ts';
 import { engineFailure } from '../duckdb/faults.ts';
 
-const FULL = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 const FORBIDDEN = new Set(['EACCES', 'EPERM', 'EROFS']);
 
 /** What the file system refused, as a sentence; anything else is thrown on as it is. */
@@ -9,7 +8,7 @@ export function folderFailure(thrown: unknown, folder: string): unknown {
   if (thrown instanceof Failure) return thrown;
   const code = codeOf(thrown) ?? '';
   const details: FailureDetails = { cause: thrown, where: { file: folder } };
-  if (FULL.has(code)) {
+  if (NO_ROOM.has(code)) {
     const text = `the disk of ${folder} is full (${code}): nothing of this window was kept. Free space and run again.`;
     return transientFailure(text, details);
   }

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { ExportAnswer } from '../../../src/service/service.ts';
 import { ask, CSV, CSV_HEAD, closeServer, failureOf, GZIP, length, serve } from '../../support/faulty-export.ts';
 import { CHUNKED, chunks, gzip, head, LAST_CHUNK, type Step, whole } from '../../support/faulty-server.ts';
 import { selfSigned } from '../../support/self-signed.ts';
@@ -8,6 +9,20 @@ import { bodyOf, exportService, QUESTION } from '../../support/service.ts';
 const GZIP_HEAD = { ...CSV_HEAD, 'Content-Encoding': 'gzip' };
 
 afterEach(closeServer);
+
+/** Reads a body whose end must be a reset; `read` is awaited behind each chunk with the bytes so far. */
+async function endsInReset(answer: ExportAnswer, read: (bytes: number) => unknown): Promise<void> {
+  expect(answer.kind).toBe('data');
+  if (answer.kind !== 'data') return;
+  const reading = async () => {
+    let bytes = 0;
+    for await (const chunk of answer.bytes) {
+      bytes += chunk.length;
+      await read(bytes);
+    }
+  };
+  await expect(reading()).rejects.toMatchObject({ kind: 'transient', internal: expect.stringMatching(/^reset/) });
+}
 
 describe('bodies that arrive whole', () => {
   const cases: Record<string, { steps: Step[]; endDeclared: boolean; text?: string }> = {
@@ -101,17 +116,8 @@ describe('bodies that are not whole', () => {
       go = resolve;
     });
     const { answer } = await ask([{ send: start }, { send: sent }, { until: isRead }, { reset: true }]);
-    expect(answer.kind).toBe('data');
-    if (answer.kind !== 'data') return;
-    const read = async () => {
-      let bytes = 0;
-      for await (const chunk of answer.bytes) {
-        bytes += chunk.length;
-        // Only then: a reset that overtakes unread bytes is shown by Node as the end of the connection.
-        if (bytes === cut) go();
-      }
-    };
-    await expect(read()).rejects.toMatchObject({ kind: 'transient', internal: expect.stringMatching(/^reset/) });
+    // Only then: a reset that overtakes unread bytes is shown by Node as the end of the connection.
+    await endsInReset(answer, (bytes) => bytes === cut && go());
   });
 
   it('a corrupt gzip trailer is never the end of data', async () => {
@@ -129,17 +135,7 @@ describe('bodies that are not whole', () => {
       { trickle: chunks(big, 64 * 1024), bytes: 256 * 1024 },
       { reset: true },
     ]);
-    expect(answer.kind).toBe('data');
-    if (answer.kind !== 'data') return;
-    const read = async () => {
-      let bytes = 0;
-      for await (const chunk of answer.bytes) {
-        bytes += chunk.length;
-        await delay(2);
-      }
-      return bytes;
-    };
-    await expect(read()).rejects.toMatchObject({ kind: 'transient', internal: expect.stringMatching(/^reset/) });
+    await endsInReset(answer, () => delay(2));
   });
 });
 
