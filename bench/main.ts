@@ -1,7 +1,7 @@
 // npm run bench [-- NAME…]: speed and memory as ratios of one run. Goals are printed beside what was measured.
 import { benchArrow } from './arrow.ts';
+import { benchErase } from './deletion.ts';
 import { benchDuckDb } from './duckdb.ts';
-import { benchErase } from './erase.ts';
 import { printMachine } from './measure.ts';
 import { benchParquet } from './parquet.ts';
 import { benchRecords } from './records.ts';

@@ -5,34 +5,26 @@ import { describe, expect, it } from 'vitest';
 const ROOT = resolve(import.meta.dirname, '..');
 const LINES_PER_FILE = 300;
 
+const BASE = ['base', 'fs'];
+const MIDDLE = [...BASE, 'config', 'types', 'csv'];
+const SERVICE = [...MIDDLE, 'schema', 'service', 'suppression'];
 /** Folder → folders it may import from, itself always included. The drawing in the README, as data. */
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
   base: [],
-  config: ['base', 'types'],
-  types: ['base'],
-  csv: ['base', 'types'],
-  schema: ['base', 'types', 'csv', 'config'],
-  service: ['base', 'types', 'csv', 'config'],
-  extract: ['base', 'types', 'csv', 'config', 'schema', 'service'],
-  airbyte: ['base', 'types', 'csv', 'config', 'schema', 'service', 'extract'],
-  sinks: ['base', 'types', 'csv', 'config', 'schema', 'service', 'extract'],
-  source: ['base', 'types', 'csv', 'config', 'schema', 'service', 'extract', 'sinks', 'airbyte'],
-  erase: ['base', 'types', 'csv', 'config', 'schema', 'service', 'extract', 'sinks', 'airbyte'],
+  fs: ['base'],
+  config: [...BASE, 'types'],
+  types: BASE,
+  csv: [...BASE, 'types'],
+  schema: MIDDLE,
+  service: MIDDLE,
+  suppression: [...MIDDLE, 'schema'],
+  extract: SERVICE,
+  airbyte: [...SERVICE, 'extract'],
+  sinks: [...SERVICE, 'extract'],
+  source: [...SERVICE, 'extract', 'sinks', 'airbyte'],
+  deletion: [...SERVICE, 'extract', 'sinks', 'airbyte'],
   simulator: ['base'],
-  cli: [
-    'base',
-    'types',
-    'csv',
-    'config',
-    'schema',
-    'service',
-    'extract',
-    'sinks',
-    'airbyte',
-    'source',
-    'erase',
-    'simulator',
-  ],
+  cli: [...SERVICE, 'extract', 'sinks', 'airbyte', 'source', 'deletion', 'simulator'],
 };
 
 /** What only one file may touch, and which. */

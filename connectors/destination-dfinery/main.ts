@@ -1,5 +1,5 @@
 #!/usr/bin/env node
 import { runConnectorProcess } from '../../src/airbyte/process.ts';
-import { destination } from '../../src/erase/destination/connector.ts';
+import { destination } from '../../src/deletion/destination/connector.ts';
 
 await runConnectorProcess(destination);

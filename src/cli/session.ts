@@ -1,14 +1,14 @@
 import { systemRandom } from '../base/random.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { deliveryOf } from '../extract/delivery.ts';
 import { extractOptionsOf } from '../extract/options.ts';
-import { type Plan, planRun } from '../extract/plan.ts';
+import { deliveryOf } from '../extract/plan/delivery.ts';
+import { type Plan, planRun } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import { newTally, type Tally } from '../extract/summary.ts';
-import { createExportService } from '../service/export.ts';
-import type { ExportGate } from '../service/gate.ts';
-import { createExportQuota } from '../service/quota.ts';
-import type { ExportService } from '../service/service.ts';
+import { createExportService } from '../service/export/client.ts';
+import type { ExportService } from '../service/export/service.ts';
+import type { ExportGate } from '../service/quota/gate.ts';
+import { createExportQuota } from '../service/quota/quota.ts';
 import type { Memory } from '../sinks/sink.ts';
 import type { Context } from './context.ts';
 

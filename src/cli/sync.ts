@@ -1,5 +1,5 @@
 import type { SourceConfig } from '../config/source.ts';
-import type { Plan } from '../extract/plan.ts';
+import type { Plan } from '../extract/plan/plan.ts';
 import { summaryOf, type Tally } from '../extract/summary.ts';
 import { type Loaded, load, nothingLoaded } from '../sinks/load.ts';
 import type { Sink } from '../sinks/sink.ts';

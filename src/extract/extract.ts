@@ -1,20 +1,20 @@
 import pLimit from 'p-limit';
 import { configFailure } from '../base/errors.ts';
 import { Scanner } from '../schema/scanner.ts';
-import { discardAnswer } from './ask.ts';
-import { gapFailure, nameDays } from './gaps.ts';
-import type { Fetch, Outcome } from './outcome.ts';
-import type { Plan } from './plan.ts';
+import { discardAnswer } from './download/ask.ts';
+import type { Fetch, Outcome } from './download/outcome.ts';
+import { RETRY } from './download/retry.ts';
+import type { Knowledge, Run } from './download/run.ts';
+import { Downloads } from './download/windows.ts';
+import { gapFailure, nameDays } from './plan/gaps.ts';
+import type { Plan } from './plan/plan.ts';
 import type { ExtractDeps, WindowScanner } from './ports.ts';
 import { Progress } from './progress.ts';
 import { sha256 } from './question.ts';
 import { filesOf, receiptOf } from './receipt.ts';
-import { RETRY } from './retry.ts';
-import type { Knowledge, Run } from './run.ts';
-import { Spool } from './spool.ts';
+import { Spool } from './spool/spool.ts';
 import { newTally } from './summary.ts';
 import type { Window } from './window.ts';
-import { Downloads } from './windows.ts';
 
 /** Raised whenever a spool file of an older program could be misread. */
 const SPOOL_VERSION = 2;

@@ -1,6 +1,6 @@
 import type { SourceConfig } from '../config/source.ts';
+import { loadSuppression } from '../suppression/list.ts';
 import type { ExtractOptions } from './ports.ts';
-import { loadSuppression } from './suppression.ts';
 
 /** What a configuration says of how to extract. Reads the suppression file; throws Failure when it cannot. */
 export function extractOptionsOf(config: SourceConfig): ExtractOptions {

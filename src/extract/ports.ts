@@ -2,8 +2,9 @@ import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import type { ScanResult } from '../schema/scanner.ts';
-import type { ExportService } from '../service/service.ts';
-import type { RetryPolicy } from './retry.ts';
+import type { ExportService } from '../service/export/service.ts';
+import type { Suppression } from '../suppression/list.ts';
+import type { RetryPolicy } from './download/retry.ts';
 import type { Tally } from './summary.ts';
 
 /** What reads an export as it arrives; `Scanner` of src/schema, or a fake. */
@@ -11,14 +12,6 @@ export interface WindowScanner {
   /** Bytes to write, valid until the next call. Throws MalformedCsv. */
   push(chunk: Uint8Array): readonly Uint8Array[];
   finish(): ScanResult;
-}
-
-/** People who stay forgotten: their rows never reach a spool file. */
-export interface Suppression {
-  /** True for a `df_unified_id` whose rows are left out. */
-  readonly isSuppressed: (bytes: Uint8Array, start: number, end: number) => boolean;
-  /** Changes whenever the list or its key does: a spool made under another list is not used again. */
-  readonly digest: string;
 }
 
 export interface ExtractOptions {

@@ -1,10 +1,10 @@
 import { addDays, type Day, earlierOf, laterOf } from '../base/days.ts';
-import { sentAtOf } from './ask.ts';
-import { overThrough } from './calendar.ts';
-import type { Coverage } from './coverage.ts';
-import type { Fetch } from './outcome.ts';
-import type { Plan } from './plan.ts';
-import type { Knowledge } from './run.ts';
+import { sentAtOf } from './download/ask.ts';
+import type { Fetch } from './download/outcome.ts';
+import type { Knowledge } from './download/run.ts';
+import { overThrough } from './plan/calendar.ts';
+import type { Coverage } from './plan/coverage.ts';
+import type { Plan } from './plan/plan.ts';
 import type { KnownState } from './state.ts';
 
 /** The cursor as windows become final, one after the other. */

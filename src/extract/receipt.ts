@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Day } from '../base/days.ts';
 import type { ColumnScan } from '../schema/scan.ts';
-import { columnsOfParts } from './merge.ts';
-import type { Fetch } from './outcome.ts';
-import type { Verified } from './verified.ts';
+import { columnsOfParts } from './download/merge.ts';
+import type { Fetch } from './download/outcome.ts';
+import type { Verified } from './download/verified.ts';
 import type { Receipt, SpoolFile } from './window.ts';
 
 /** The receipt of a window, from those of its parts. */

@@ -1,5 +1,5 @@
 import type { Day } from '../base/days.ts';
-import type { Plan } from './plan.ts';
+import type { Plan } from './plan/plan.ts';
 
 /** Counts of an extraction as it goes on. */
 export interface Tally {

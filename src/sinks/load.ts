@@ -1,5 +1,5 @@
 import { extractWindows } from '../extract/extract.ts';
-import type { Plan } from '../extract/plan.ts';
+import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import type { Tally } from '../extract/summary.ts';
 import type { Commit, Sink } from './sink.ts';

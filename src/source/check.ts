@@ -1,6 +1,6 @@
 import type { CheckVerb } from '../airbyte/connector.ts';
 import { failed, succeeded } from '../airbyte/messages.ts';
-import { PROBE_COST, probeExport } from '../service/check.ts';
+import { PROBE_COST, probeExport } from '../service/export/check.ts';
 import { openConfig, openQuota } from './world.ts';
 
 /** The `check` verb: one smallest export. A spent limit is no fault of the configuration, and says so. */

@@ -1,10 +1,10 @@
 import { addDays, type Day } from '../base/days.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { oldestDays, overThrough, todayUtc } from '../extract/calendar.ts';
+import { columnsOfParts } from '../extract/download/merge.ts';
 import { extractWindows } from '../extract/extract.ts';
 import { emptyMemory } from '../extract/memory.ts';
-import { columnsOfParts } from '../extract/merge.ts';
-import { planRun } from '../extract/plan.ts';
+import { oldestDays, overThrough, todayUtc } from '../extract/plan/calendar.ts';
+import { planRun } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import { exportQuestion, filtersOf } from '../extract/question.ts';
 import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, eventNameIndex, headerColumns, KNOWN_COLUMNS } from '../schema/groups.ts';

@@ -1,6 +1,6 @@
 import { laterOf } from '../base/days.ts';
-import type { Coverage } from '../extract/coverage.ts';
-import type { Plan } from '../extract/plan.ts';
+import type { Coverage } from '../extract/plan/coverage.ts';
+import type { Plan } from '../extract/plan/plan.ts';
 import type { KnownState } from '../extract/state.ts';
 import type { Receipt, Window } from '../extract/window.ts';
 import { sinceOf, withReading } from './reading.ts';

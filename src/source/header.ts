@@ -4,9 +4,9 @@ import { configFailure, defect, Failure, transientFailure } from '../base/errors
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import { type RowHandler, RowSource } from '../csv/row-source.ts';
-import { pauseAfter, RETRY, type RetryPolicy } from '../extract/retry.ts';
+import { pauseAfter, RETRY, type RetryPolicy } from '../extract/download/retry.ts';
 import { readNames } from '../schema/header.ts';
-import type { ExportBody, ExportQuestion, ExportRefusal, ExportService } from '../service/service.ts';
+import type { ExportBody, ExportQuestion, ExportRefusal, ExportService } from '../service/export/service.ts';
 
 export interface HeaderWorld {
   readonly service: ExportService;

@@ -3,7 +3,7 @@ import { estimate } from '../airbyte/messages.ts';
 import { configFailure } from '../base/errors.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { extractWindows } from '../extract/extract.ts';
-import type { Plan } from '../extract/plan.ts';
+import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import type { KnownState } from '../extract/state.ts';
 import type { Window } from '../extract/window.ts';

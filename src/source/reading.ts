@@ -2,7 +2,7 @@ import type { JsonObject } from '../airbyte/json.ts';
 import { textOf } from '../airbyte/json.ts';
 import { addDays } from '../base/days.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { missesLateRows } from '../extract/calendar.ts';
+import { missesLateRows } from '../extract/plan/calendar.ts';
 import type { KnownState } from '../extract/state.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { addDays, type Day, earlierOf } from '../base/days.ts';
-import { layOut } from '../extract/layout.ts';
-import type { Plan } from '../extract/plan.ts';
+import { layOut } from '../extract/plan/layout.ts';
+import type { Plan } from '../extract/plan/plan.ts';
 import type { KnownState } from '../extract/state.ts';
 
 /** Neighbouring days that the same streams want: one extraction feeds them all. */

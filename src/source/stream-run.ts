@@ -3,7 +3,7 @@ import { isObject, type JsonObject } from '../airbyte/json.ts';
 import { type StreamStatus, streamState, streamStatus } from '../airbyte/messages.ts';
 import type { MessageWriter } from '../airbyte/writer.ts';
 import type { Clock } from '../base/clock.ts';
-import type { Plan } from '../extract/plan.ts';
+import type { Plan } from '../extract/plan/plan.ts';
 import type { Window } from '../extract/window.ts';
 import type { StreamName } from '../sinks/records/names.ts';
 import type { RecordStream } from '../sinks/records/plan.ts';

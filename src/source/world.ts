@@ -2,10 +2,10 @@ import type { VerbContext } from '../airbyte/connector.ts';
 import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
 import { extractOptionsOf } from '../extract/options.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
-import { createExportService } from '../service/export.ts';
-import type { ExportGate } from '../service/gate.ts';
-import { createExportQuota } from '../service/quota.ts';
-import type { ExportService } from '../service/service.ts';
+import { createExportService } from '../service/export/client.ts';
+import type { ExportService } from '../service/export/service.ts';
+import type { ExportGate } from '../service/quota/gate.ts';
+import { createExportQuota } from '../service/quota/quota.ts';
 
 /** The configuration of a connector's verb: secrets masked from here on, unknown keys warned about (S27). */
 export function openConfig(value: unknown, context: VerbContext): SourceConfig {

@@ -5,7 +5,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { addDays, type Day, dayAt } from '../../src/base/days.ts';
 import { Stopped } from '../../src/base/signals.ts';
 import { runCommandLine } from '../../src/cli/program.ts';
-import { PLACE } from '../../src/extract/lease.ts';
+import { PLACE } from '../../src/extract/spool/lease.ts';
 import { parseScenario, type Simulator, startSimulator } from '../../src/simulator/index.ts';
 import { verifyDuckDb } from '../../src/sinks/duckdb/verify.ts';
 import { compareRows, type Differences, storedIn } from './cells.ts';

@@ -7,7 +7,7 @@ import { Writable } from 'node:stream';
 import { runConnector } from '../../src/airbyte/entrypoint.ts';
 import { MessageWriter } from '../../src/airbyte/writer.ts';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
-import { destination } from '../../src/erase/destination/connector.ts';
+import { destination } from '../../src/deletion/destination/connector.ts';
 import { type InputFiles, type Json, Output } from './airbyte.ts';
 
 export const SUCCESS = { status: true, code: '20000', message: 'OK', data: true };

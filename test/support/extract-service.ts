@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf } from '../../src/base/days.ts';
-import type { ExportAnswer, ExportQuestion, ExportService } from '../../src/service/service.ts';
+import type { ExportAnswer, ExportQuestion, ExportService } from '../../src/service/export/service.ts';
 
 export const HOUR = 3_600_000;
 export const at = (text: string): number => Date.parse(text);

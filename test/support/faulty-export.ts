@@ -1,5 +1,5 @@
 import { Failure } from '../../src/base/errors.ts';
-import type { ExportAnswer } from '../../src/service/service.ts';
+import type { ExportAnswer } from '../../src/service/export/service.ts';
 import {
   type FaultyServer,
   type FaultyServerOptions,

@@ -1,4 +1,4 @@
-import { EMPTY_STATE, HOUR_MS, type QuotaState, type Slot } from '../../src/service/quota-state.ts';
+import { EMPTY_STATE, HOUR_MS, type QuotaState, type Slot } from '../../src/service/quota/state.ts';
 
 export const NOW = Date.UTC(2026, 0, 20, 3);
 export const LIMITS = { maxConcurrentExports: 5, exportsPerHour: 100 };

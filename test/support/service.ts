@@ -1,9 +1,9 @@
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { type LogEvent, silentLogger } from '../../src/base/log.ts';
 import { Secret } from '../../src/base/secrets.ts';
-import { createExportService, type ExportServiceOptions } from '../../src/service/export.ts';
-import type { ExportGate, Head } from '../../src/service/gate.ts';
-import type { ExportAnswer, ExportQuestion } from '../../src/service/service.ts';
+import { createExportService, type ExportServiceOptions } from '../../src/service/export/client.ts';
+import type { ExportAnswer, ExportQuestion } from '../../src/service/export/service.ts';
+import type { ExportGate, Head } from '../../src/service/quota/gate.ts';
 
 export const CANARY = 'canary-token-5e1f';
 

@@ -1,5 +1,5 @@
 import { EXIT, type ExitCode } from '../../base/errors.ts';
-import { PROBE_COST, type ProbeKind, type ProbeVerdict, probeExport } from '../../service/check.ts';
+import { PROBE_COST, type ProbeKind, type ProbeVerdict, probeExport } from '../../service/export/check.ts';
 import { type Command, flag, text } from '../command.ts';
 import { loadSourceConfig } from '../context.ts';
 import { openQuota } from '../session.ts';

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { formatDuration } from '../../base/durations.ts';
 import { EXIT } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import type { Plan } from '../../extract/plan.ts';
+import type { Plan } from '../../extract/plan/plan.ts';
 import { exportsNeeded } from '../../extract/summary.ts';
 import { openDuckDbSink } from '../../sinks/duckdb/sink.ts';
 import type { Memory } from '../../sinks/sink.ts';

@@ -1,7 +1,7 @@
 import { EXIT } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { extractWindows } from '../../extract/extract.ts';
-import type { Plan } from '../../extract/plan.ts';
+import type { Plan } from '../../extract/plan/plan.ts';
 import type { Window } from '../../extract/window.ts';
 import { type ArrowOptions, writeArrow } from '../../sinks/arrow/write.ts';
 import type { Loaded } from '../../sinks/load.ts';

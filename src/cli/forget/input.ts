@@ -1,5 +1,5 @@
 import { configFailure } from '../../base/errors.ts';
-import { idsFrom, idsFromFile } from '../../erase/id-list.ts';
+import { idsFrom, idsFromFile } from '../../deletion/input/id-list.ts';
 import { queryDuckDb } from '../../sinks/duckdb/query.ts';
 import { type Options, text } from '../command.ts';
 import { lockWait } from '../commands/maintenance.ts';

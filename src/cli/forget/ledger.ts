@@ -1,8 +1,8 @@
 import { secretFrom } from '../../base/env.ts';
 import { configFailure, EXIT, type ExitCode } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
-import { proveErasure } from '../../erase/ledger/proof.ts';
-import { verifyLedger } from '../../erase/ledger/verify.ts';
+import { proveErasure } from '../../deletion/ledger/proof.ts';
+import { verifyLedger } from '../../deletion/ledger/verify.ts';
 import { flag, type Options, text } from '../command.ts';
 import type { Context } from '../context.ts';
 

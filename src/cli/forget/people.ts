@@ -1,10 +1,10 @@
 import { configFailure, EXIT, type ExitCode } from '../../base/errors.ts';
 import { systemRandom } from '../../base/random.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
-import { type ForgetPlan, planForget } from '../../erase/forget.ts';
-import type { LedgerOutput } from '../../erase/ledger/output.ts';
-import { type DeletionReport, reportTable } from '../../erase/report.ts';
-import { deleterFor } from '../../erase/service-deleter.ts';
+import { type DeletionReport, reportTable } from '../../deletion/execute/report.ts';
+import { deleterFor } from '../../deletion/execute/service-deleter.ts';
+import type { LedgerOutput } from '../../deletion/ledger/output.ts';
+import { type ForgetPlan, planForget } from '../../deletion/stage/forget.ts';
 import { flag, type Options, text } from '../command.ts';
 import { type Context, readJsonFile } from '../context.ts';
 import { idsOf } from './input.ts';

@@ -2,7 +2,7 @@ import { copyFile, link, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { codeOf } from '../../base/errors.ts';
-import { RunFolder } from '../../extract/own-folder.ts';
+import { RunFolder } from '../../extract/spool/own-folder.ts';
 import type { SpoolFile, Window } from '../../extract/window.ts';
 
 /** Keeps the files of windows after those who made them have let go: on disk, as second names of the same bytes. */

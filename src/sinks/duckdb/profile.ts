@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { codeOf, configFailure, Failure, messageOf } from '../../base/errors.ts';
 import { MalformedCsv } from '../../csv/malformed.ts';
-import { SpoolWriter } from '../../extract/spool-writer.ts';
+import { SpoolWriter } from '../../extract/spool/spool-writer.ts';
 import { DETAIL_LOG_ID, missingColumns } from '../../schema/groups.ts';
 import type { ColumnGroup } from '../../schema/scan.ts';
 import { type CellPlace, Scanner, type ScanResult } from '../../schema/scanner.ts';

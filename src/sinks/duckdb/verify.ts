@@ -1,7 +1,7 @@
 import { type Day, daysOf } from '../../base/days.ts';
 import { configFailure } from '../../base/errors.ts';
-import { Coverage } from '../../extract/coverage.ts';
-import { nameDays } from '../../extract/gaps.ts';
+import { Coverage } from '../../extract/plan/coverage.ts';
+import { nameDays } from '../../extract/plan/gaps.ts';
 import { parseState } from '../../extract/state.ts';
 import { TYPES } from '../../types/index.ts';
 import { readColumns } from './columns.ts';

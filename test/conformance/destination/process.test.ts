@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemEnv } from '../../../src/base/env.ts';
-import { verifyLedger } from '../../../src/erase/ledger/verify.ts';
+import { verifyLedger } from '../../../src/deletion/ledger/verify.ts';
 import { bundleConnector, InputFiles, type Json, Output } from '../../support/airbyte.ts';
 import { formProblems } from '../../support/airbyte-rules.ts';
 import {

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { createDeletionService } from '../../../src/service/delete-profile.ts';
+import { createDeletionService } from '../../../src/service/delete/client.ts';
 import { type FaultyServer, head, json, type Script, startFaultyServer, whole } from '../../support/faulty-server.ts';
 import { selfSigned } from '../../support/self-signed.ts';
 import { CANARY, ManualClock, settle } from '../../support/service.ts';

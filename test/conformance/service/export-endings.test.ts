@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ExportAnswer } from '../../../src/service/service.ts';
+import type { ExportAnswer } from '../../../src/service/export/service.ts';
 import { ask, CSV, CSV_HEAD, closeServer, failureOf, GZIP, length, serve } from '../../support/faulty-export.ts';
 import { CHUNKED, chunks, head, json, type Step, startFaultyServer, whole } from '../../support/faulty-server.ts';
 import { bodyOf, CANARY, exportService, ManualClock, QUESTION, settle } from '../../support/service.ts';

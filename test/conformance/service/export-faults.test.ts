@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ExportAnswer } from '../../../src/service/service.ts';
+import type { ExportAnswer } from '../../../src/service/export/service.ts';
 import { ask, CSV, CSV_HEAD, closeServer, failureOf, GZIP, length, serve } from '../../support/faulty-export.ts';
 import { CHUNKED, chunks, gzip, head, LAST_CHUNK, type Step, whole } from '../../support/faulty-server.ts';
 import { selfSigned } from '../../support/self-signed.ts';

@@ -5,7 +5,7 @@ import { PassThrough, Writable } from 'node:stream';
 import { RecordBatchReader, tableFromIPC } from 'apache-arrow';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Failure } from '../../../src/base/errors.ts';
-import { PLACE } from '../../../src/extract/lease.ts';
+import { PLACE } from '../../../src/extract/spool/lease.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { ArrowBench, plainRows } from '../../support/arrow.ts';
 import { type Cells, csvOf } from '../../support/duckdb.ts';

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { hasPair } from '../../../src/extract/end-rule.ts';
+import { hasPair } from '../../../src/extract/download/end-rule.ts';
 import type { ColumnScan } from '../../../src/schema/scan.ts';
 import { at, Bench, type FakeRow, type FakeWorld, HOUR, steadyRows } from '../../support/extract.ts';
 

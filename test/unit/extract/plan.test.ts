@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { addDays, daysOf } from '../../../src/base/days.ts';
 import { Failure } from '../../../src/base/errors.ts';
-import { deliveryOf } from '../../../src/extract/delivery.ts';
 import { emptyMemory, type TargetMemory } from '../../../src/extract/memory.ts';
+import { deliveryOf } from '../../../src/extract/plan/delivery.ts';
 import { hashesOf } from '../../../src/extract/question.ts';
 import { StateFailure } from '../../../src/extract/state.ts';
 import { exportsNeeded } from '../../../src/extract/summary.ts';

@@ -12,8 +12,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Failure } from '../../../src/base/errors.ts';
-import { spoolFolders } from '../../../src/extract/spool.ts';
-import { purgeSpools } from '../../../src/extract/sweep.ts';
+import { spoolFolders } from '../../../src/extract/spool/spool.ts';
+import { purgeSpools } from '../../../src/extract/spool/sweep.ts';
 import { Bench, type FakeWorld, HOUR, steadyRows } from '../../support/extract.ts';
 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { Spool } from '../../../src/extract/spool.ts';
+import { Spool } from '../../../src/extract/spool/spool.ts';
 
 /** Removes a folder again and again, as runs that end do, for a minute at most. */
 const REMOVER = `

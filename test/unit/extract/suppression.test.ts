@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
-import { loadSuppression, suppressionHmac } from '../../../src/extract/suppression.ts';
+import { loadSuppression, suppressionHmac } from '../../../src/suppression/list.ts';
 import { Bench, steadyRows } from '../../support/extract.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'dfinery-test-'));

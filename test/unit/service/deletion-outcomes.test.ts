@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DELETION_OUTCOMES, deletionFacts, deletionRowFor } from '../../../src/service/deletion-outcomes.ts';
+import { DELETION_OUTCOMES, deletionFacts, deletionRowFor } from '../../../src/service/delete/outcomes.ts';
 
 const OK = { status: true, code: '20000', message: 'OK', data: true };
 const failure = (code: unknown, more: object = {}) => ({ status: false, code, message: 'x', data: null, ...more });

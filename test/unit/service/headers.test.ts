@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { readDate, readLimits } from '../../../src/service/headers.ts';
-import type { AnswerHeaders } from '../../../src/service/transport.ts';
+import { readDate, readLimits } from '../../../src/service/http/headers.ts';
+import type { AnswerHeaders } from '../../../src/service/http/transport.ts';
 
 const NOW = Date.UTC(2026, 0, 20, 3);
 const IN_20_MIN = NOW + 1_200_000;

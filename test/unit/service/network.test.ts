@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { judgeNetwork } from '../../../src/service/network.ts';
-import { CutShort } from '../../../src/service/transport.ts';
-import { ProxyRefused } from '../../../src/service/tunnel.ts';
+import { judgeNetwork } from '../../../src/service/http/network.ts';
+import { CutShort } from '../../../src/service/http/transport.ts';
+import { ProxyRefused } from '../../../src/service/http/tunnel.ts';
 
 const coded = (code: string) => Object.assign(new Error('x'), { code });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type AnswerFacts, EXPORT_OUTCOMES } from '../../../src/service/export-outcomes.ts';
-import { contentOf, originOf, reasonIn, rowFor } from '../../../src/service/judge.ts';
+import { contentOf, originOf, reasonIn, rowFor } from '../../../src/service/export/judge.ts';
+import { type AnswerFacts, EXPORT_OUTCOMES } from '../../../src/service/export/outcomes.ts';
 
 const facts = (status: number, reason?: string, content: AnswerFacts['content'] = 'json'): AnswerFacts => ({
   status,

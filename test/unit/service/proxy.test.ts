@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isExempt, proxyFor } from '../../../src/service/proxy.ts';
+import { isExempt, proxyFor } from '../../../src/service/http/proxy.ts';
 
 const env = (values: Record<string, string>) => (name: string) => values[name];
 const PROXY = 'http://proxy.example:3128';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { forecastOf } from '../../../src/service/quota-rules.ts';
-import { EMPTY_STATE, HOUR_MS, parseState, pruned } from '../../../src/service/quota-state.ts';
+import { forecastOf } from '../../../src/service/quota/rules.ts';
+import { EMPTY_STATE, HOUR_MS, parseState, pruned } from '../../../src/service/quota/state.ts';
 import { LIMITS, MINUTE, NOW, sent, slot, state, word } from '../../support/quota.ts';
 
 describe('the forecast', () => {

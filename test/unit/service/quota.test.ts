@@ -5,8 +5,8 @@ import { Ajv } from 'ajv';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import ledgerSchema from '../../../schemas/quota-ledger.json' with { type: 'json' };
 import { Failure } from '../../../src/base/errors.ts';
-import type { ExportGate, Head, Place } from '../../../src/service/gate.ts';
-import { createExportQuota, type ExportQuotaOptions } from '../../../src/service/quota.ts';
+import type { ExportGate, Head, Place } from '../../../src/service/quota/gate.ts';
+import { createExportQuota, type ExportQuotaOptions } from '../../../src/service/quota/quota.ts';
 import { ManualClock, recorder, settle } from '../../support/service.ts';
 
 const HOUR = 3_600_000;

@@ -1,0 +1,29 @@
+import { configFailure } from './errors.ts';
+
+const NEWLINE = 0x0a;
+/** Bytes of the longest line that is taken in. */
+const LONGEST_LINE = 64 * 1024 * 1024;
+
+/** The lines of a stream of bytes, as many at a time as a chunk completes; without their ends, valid until the next. */
+export async function* linesOf(input: AsyncIterable<Uint8Array | string>): AsyncGenerator<Buffer[]> {
+  const begun: Buffer[] = [];
+  let begunBytes = 0;
+  for await (const given of input) {
+    const chunk =
+      typeof given === 'string' ? Buffer.from(given) : Buffer.from(given.buffer, given.byteOffset, given.length);
+    const lines: Buffer[] = [];
+    let start = 0;
+    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+      const part = chunk.subarray(start, end);
+      lines.push(begun.length === 0 ? part : Buffer.concat([...begun.splice(0), part]));
+      begunBytes = 0;
+      start = end + 1;
+    }
+    if (lines.length > 0) yield lines;
+    if (start === chunk.length) continue;
+    begun.push(Buffer.from(chunk.subarray(start)));
+    begunBytes += chunk.length - start;
+    if (begunBytes > LONGEST_LINE) throw configFailure('A line of the input is longer than 64 MiB; nothing was sent.');
+  }
+  if (begun.length > 0) yield [Buffer.concat(begun)];
+}

@@ -1,0 +1,26 @@
+import { systemClock } from '../../base/clock.ts';
+import type { Env } from '../../base/env.ts';
+import { configFailure, Failure, transientFailure } from '../../base/errors.ts';
+import { judgeNetwork } from '../../service/http/network.ts';
+import { Transport } from '../../service/http/transport.ts';
+
+const TIMEOUT_MS = 20_000;
+
+/** Resolves when the host of `baseUrl` answers anything at all to a HEAD of its root, which carries no token. */
+export async function reach(baseUrl: string, env: Env, signal: AbortSignal): Promise<void> {
+  const { origin } = new URL(baseUrl);
+  const transport = new Transport({ baseUrl: origin, env, clock: systemClock, keptConnections: 0 });
+  try {
+    const limited = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+    const answer = await transport.send({ method: 'HEAD', path: '/', headers: {}, body: '' }, limited);
+    answer.hangUp();
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof Failure) throw error;
+    const { config, message } = judgeNetwork(error, transport.host);
+    const text = config ? message : `${transport.host} was not reached: ${message}; check base_url.`;
+    throw config ? configFailure(text, { cause: error }) : transientFailure(text, { cause: error });
+  } finally {
+    await transport.close();
+  }
+}

@@ -1,0 +1,215 @@
+import { setMaxListeners } from 'node:events';
+import type { Clock } from '../../base/clock.ts';
+import { transientFailure } from '../../base/errors.ts';
+import type { Logger } from '../../base/log.ts';
+import type { Random } from '../../base/random.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { Decision } from './checkpoints.ts';
+import type { Deleter, DeletionAnswer } from './deleter.ts';
+import type { Feed, Task } from './feed.ts';
+import { type Pace, Pacer } from './pacer.ts';
+import { pauseAfter, RETRY } from './retry.ts';
+import { emptyTally, type Tally } from './tally.ts';
+
+/** Ids that end undecided in a row before the rest is given up: the service is down. */
+const MOST_UNDECIDED_IN_A_ROW = 10;
+/** Times in a row that the service may say its limit is exceeded before the rest is given up. */
+const MOST_WAITS_IN_A_ROW = 120;
+/** What requests under way may take to end once the run is stopped. */
+const CLOSING_MS = 3_000;
+const REPORT_MS = 60_000;
+
+export interface ExecuteOptions {
+  readonly feed: Feed;
+  readonly deleter: Deleter;
+  readonly ledger: Ledger;
+  readonly idHash: (id: string) => Buffer;
+  readonly pace: Pace;
+  /** Ids to request, for the progress report. */
+  readonly total: number;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+  /** Called once, at the first deletion done. */
+  readonly onFirstDone: () => void;
+}
+
+/**
+ * Requests every id of the feed and returns what became of them: the first alone until one succeeds, then at the set rate.
+ * Each request has a line in the ledger before and after it. Returns early when the service refuses token or service, or
+ * is down; rejects when the ledger cannot be written. A stop by the signal ends with what was decided by then.
+ */
+export async function execute(options: ExecuteOptions): Promise<Tally> {
+  const execution = new Execution(options);
+  const stopReporting = execution.report();
+  try {
+    await execution.run();
+  } finally {
+    stopReporting();
+  }
+  return execution.tally;
+}
+
+function countCode(codes: Map<string, number>, { code }: DeletionAnswer): void {
+  codes.set(code, (codes.get(code) ?? 0) + 1);
+}
+
+class Execution {
+  readonly tally = emptyTally();
+  readonly #options: ExecuteOptions;
+  readonly #pacer: Pacer;
+  readonly #stop = new AbortController();
+  readonly #cut = new AbortController();
+  readonly #signal: AbortSignal;
+  #undecidedInARow = 0;
+  #waitsInARow = 0;
+
+  constructor(options: ExecuteOptions) {
+    this.#options = options;
+    this.#pacer = new Pacer(options.clock, options.pace);
+    this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
+    // Every sender listens: that is no leak.
+    setMaxListeners(0, this.#signal, this.#cut.signal);
+  }
+
+  async run(): Promise<void> {
+    const { signal, clock, pace } = this.#options;
+    const cutLater = () => clock.after(CLOSING_MS, () => this.#cut.abort(signal.reason));
+    signal.addEventListener('abort', cutLater);
+    try {
+      while (this.tally.done === 0) if (!(await this.#step())) return;
+      this.#options.feed.isBounded = true;
+      const senders = Array.from({ length: 2 * pace.maxConcurrent }, () => this.#sender());
+      const ends = await Promise.allSettled(senders);
+      for (const end of ends) if (end.status === 'rejected') throw end.reason;
+    } finally {
+      signal.removeEventListener('abort', cutLater);
+    }
+  }
+
+  /** One LOG a minute keeps a long deletion, and every wait, visible. */
+  report(): () => void {
+    const { clock, logger, total } = this.#options;
+    const say = () => {
+      const { done, rejected, undecided } = this.tally;
+      const left = this.#pacer.pausedUntil - clock.now();
+      const waiting = left > 0 ? `; waiting ${Math.ceil(left / 1_000)} s for the service's limit to reset` : '';
+      const text = `Deleting: ${done + rejected + undecided} of ${total} decided (${done} done)${waiting}.`;
+      logger.info('erase.progress', text, { done, rejected, undecided, total });
+      cancel = clock.after(REPORT_MS, say);
+    };
+    let cancel = clock.after(REPORT_MS, say);
+    return () => cancel();
+  }
+
+  async #sender(): Promise<void> {
+    try {
+      while (await this.#step());
+    } catch (error) {
+      this.#stop.abort(error);
+      throw error;
+    }
+  }
+
+  /** Takes one id to its decision; false when there is none left, or no more may be sent. */
+  async #step(): Promise<boolean> {
+    if (this.#signal.aborted) return false;
+    const task = await this.#options.feed.next();
+    if (task === undefined) return false;
+    const decision = this.#signal.aborted ? 'undecided' : await this.#decide(task);
+    this.#count(decision);
+    this.#options.feed.settle(task, decision);
+    return !this.#signal.aborted;
+  }
+
+  async #decide(task: Task): Promise<Decision> {
+    const id = this.#options.idHash(task.id).toString('hex');
+    for (let attempt = 1; attempt <= RETRY.attempts; attempt++) {
+      const answer = await this.#request(task.id, { id, attempt });
+      if (answer === undefined) return 'undecided';
+      if (answer.kind === 'done' || answer.kind === 'rejected') return this.#decided(answer.kind, answer);
+      if (answer.kind === 'stop') return this.#stopAll(answer);
+      if (answer.kind === 'wait') {
+        attempt--;
+        if (++this.#waitsInARow >= MOST_WAITS_IN_A_ROW * this.#options.pace.maxConcurrent) return this.#giveUp(answer);
+        continue;
+      }
+      if (answer.kind === 'undecided' && attempt >= RETRY.unclearAttempts) return this.#decided('undecided', answer);
+      if (attempt === RETRY.attempts) return this.#undecided(answer);
+      if (!(await this.#pause(attempt))) return 'undecided';
+    }
+    return 'undecided';
+  }
+
+  /** One request between its two lines of the ledger; undefined when the run was stopped before it went out. */
+  async #request(externalId: string, what: { id: string; attempt: number }): Promise<DeletionAnswer | undefined> {
+    const { ledger, deleter } = this.#options;
+    if (!(await this.#unlessStopped(() => this.#pacer.turn(this.#signal)))) return undefined;
+    await ledger.before(what);
+    if (!(await this.#unlessStopped(() => this.#pacer.enter(this.#signal)))) {
+      ledger.after(what, 'not_sent', 'stopped', undefined);
+      return undefined;
+    }
+    let answer: DeletionAnswer | undefined;
+    try {
+      this.tally.requests++;
+      answer = await deleter.deleteProfile(externalId, this.#cut.signal);
+      ledger.after(what, answer.kind, answer.code, answer.status);
+    } catch (error) {
+      ledger.after(what, 'undecided', 'failed', undefined);
+      if (!this.#signal.aborted) throw error;
+    } finally {
+      this.#pacer.leave(answer);
+    }
+    return answer;
+  }
+
+  async #unlessStopped(wait: () => Promise<void>): Promise<boolean> {
+    try {
+      await wait();
+      return true;
+    } catch (error) {
+      if (this.#signal.aborted) return false;
+      throw error;
+    }
+  }
+
+  #pause(attempt: number): Promise<boolean> {
+    const { clock, random } = this.#options;
+    return this.#unlessStopped(() => clock.sleep(pauseAfter(attempt, random), this.#signal));
+  }
+
+  /** The service has spoken, so it is there. */
+  #decided(decision: Decision, answer: DeletionAnswer): Decision {
+    this.#undecidedInARow = 0;
+    this.#waitsInARow = 0;
+    if (decision === 'rejected') countCode(this.tally.codes, answer);
+    if (decision === 'undecided') countCode(this.tally.unclear, answer);
+    return decision;
+  }
+
+  #stopAll(answer: DeletionAnswer): Decision {
+    this.tally.stoppedBy ??= answer;
+    this.#stop.abort(transientFailure(answer.message));
+    return 'undecided';
+  }
+
+  #giveUp(answer: DeletionAnswer): Decision {
+    const { logger } = this.#options;
+    logger.error('erase.given_up', `Nothing more is sent: ${answer.message}`, { code: answer.code });
+    this.#stop.abort(transientFailure(answer.message));
+    return 'undecided';
+  }
+
+  #undecided(answer: DeletionAnswer): Decision {
+    countCode(this.tally.unclear, answer);
+    if (++this.#undecidedInARow < MOST_UNDECIDED_IN_A_ROW) return 'undecided';
+    return this.#signal.aborted ? 'undecided' : this.#giveUp(answer);
+  }
+
+  #count(decision: Decision): void {
+    if (decision === 'done' && this.tally.done === 0) this.#options.onFirstDone();
+    this.tally[decision]++;
+  }
+}

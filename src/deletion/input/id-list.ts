@@ -1,0 +1,139 @@
+import { isUtf8 } from 'node:buffer';
+import { createReadStream } from 'node:fs';
+import { extname } from 'node:path';
+import { Readable } from 'node:stream';
+import { CsvError, parse } from 'csv-parse';
+import { isObject } from '../../airbyte/json.ts';
+import { configFailure, messageOf } from '../../base/errors.ts';
+import { linesOf } from '../../base/lines.ts';
+
+/** `lines`: one id a line. The others have the ids in a named column (CSV) or member (JSON Lines). */
+export type ListFormat = 'csv' | 'jsonl' | 'lines';
+
+export interface ListOptions {
+  /** For CSV and JSON Lines. */
+  readonly column?: string | undefined;
+  /** Default: by the file's extension, for stdin by its first character. */
+  readonly format?: ListFormat | undefined;
+}
+
+const FORMATS: Readonly<Record<string, ListFormat>> = {
+  '.csv': 'csv',
+  '.jsonl': 'jsonl',
+  '.ndjson': 'jsonl',
+  '.txt': 'lines',
+};
+const LONGEST_RECORD = 64 * 1024 * 1024;
+
+/** What stands in the id column of a file, row by row, exactly as it is. Throws config failures that name the line. */
+export async function* idsFromFile(path: string, options: ListOptions = {}): AsyncGenerator<unknown> {
+  const format = options.format ?? FORMATS[extname(path).toLowerCase()];
+  try {
+    yield* idsFrom(createReadStream(path), path, { ...options, format });
+  } catch (error) {
+    if (error instanceof Error && error.name === 'Failure') throw error;
+    throw configFailure(`The list ${path} cannot be read: ${messageOf(error)}.`, { cause: error });
+  }
+}
+
+/** The same from any stream of bytes; `name` is what failures call it. */
+export async function* idsFrom(
+  input: AsyncIterable<Uint8Array>,
+  name: string,
+  { column, format }: ListOptions = {},
+): AsyncGenerator<unknown> {
+  const { first, all } = await peeked(input);
+  const guessed = first === 0x7b ? 'jsonl' : column === undefined ? 'lines' : 'csv';
+  const chosen = format ?? guessed;
+  if (chosen === 'lines') return yield* plainLines(all, name);
+  if (column === undefined) throw configFailure(`The list ${name} has named columns: say which with --column.`);
+  yield* chosen === 'csv' ? csvColumn(all, name, column) : jsonMember(all, name, column);
+}
+
+async function peeked(input: AsyncIterable<Uint8Array>): Promise<{ first: number; all: AsyncGenerator<Uint8Array> }> {
+  const iterator = input[Symbol.asyncIterator]();
+  let begin = (await iterator.next()).value as Uint8Array | undefined;
+  if (begin && begin[0] === 0xef && begin[1] === 0xbb && begin[2] === 0xbf) begin = begin.subarray(3);
+  const all = (async function* () {
+    if (begin) yield begin;
+    yield* { [Symbol.asyncIterator]: () => iterator };
+  })();
+  return { first: begin?.[0] ?? 0, all };
+}
+
+async function* textLines(input: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<[string, number]> {
+  let number = 0;
+  for await (const lines of linesOf(input)) {
+    for (const line of lines) {
+      number++;
+      if (!isUtf8(line)) throw notText(name, number);
+      yield [line.toString().replace(/\r$/, ''), number];
+    }
+  }
+}
+
+async function* plainLines(input: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<string> {
+  for await (const [text] of textLines(input, name)) yield text;
+}
+
+async function* jsonMember(input: AsyncIterable<Uint8Array>, name: string, key: string): AsyncGenerator<unknown> {
+  for await (const [text, number] of textLines(input, name)) {
+    if (text.trim() === '') continue;
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      throw configFailure(`Line ${number} of the list ${name} is not JSON; nothing was deleted.`);
+    }
+    if (!isObject(value)) throw configFailure(`Line ${number} of the list ${name} is no object; nothing was deleted.`);
+    yield Object.hasOwn(value, key) ? value[key] : undefined;
+  }
+}
+
+async function* csvColumn(input: AsyncIterable<Uint8Array>, name: string, column: string): AsyncGenerator<string> {
+  const parser = parse({ max_record_size: LONGEST_RECORD, skip_empty_lines: true });
+  const source = Readable.from(decoded(input, name));
+  source.on('error', (error) => parser.destroy(error));
+  source.pipe(parser);
+  let at = -1;
+  try {
+    for await (const row of parser as AsyncIterable<string[]>) {
+      if (at === -1) at = columnOf(row, name, column);
+      else yield row[at];
+    }
+  } catch (error) {
+    throw error instanceof CsvError ? notCsv(name, error) : error;
+  } finally {
+    source.destroy();
+  }
+}
+
+/** Bytes that are no UTF-8 must not become other ids by being replaced. */
+async function* decoded(input: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+  let line = 1;
+  try {
+    for await (const chunk of input) {
+      const text = decoder.decode(chunk, { stream: true });
+      for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', end + 1)) line++;
+      if (text !== '') yield text;
+    }
+    decoder.decode();
+  } catch (error) {
+    throw error instanceof TypeError ? notText(name, line) : error;
+  }
+}
+
+function columnOf(header: readonly string[], name: string, column: string): number {
+  const at = header.indexOf(column);
+  if (at !== -1 && header.indexOf(column, at + 1) === -1) return at;
+  const why = at === -1 ? 'has no column' : 'has more than one column';
+  throw configFailure(`The list ${name} ${why} ${JSON.stringify(column)}; nothing was deleted.`);
+}
+
+/** The parser's own message may quote the text at fault. */
+const notCsv = (name: string, { code, lines }: CsvError) =>
+  configFailure(`The list ${name} is not sound CSV near line ${String(lines ?? '?')} (${code}); nothing was deleted.`);
+
+const notText = (name: string, line: number) =>
+  configFailure(`The list ${name} is not valid UTF-8 at or after line ${line}; nothing was deleted.`);

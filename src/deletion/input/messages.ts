@@ -1,0 +1,83 @@
+import { isUtf8 } from 'node:buffer';
+import { isObject, type JsonObject, textOf } from '../../airbyte/json.ts';
+import type { StreamDescriptor } from '../../airbyte/messages.ts';
+import { defect } from '../../base/errors.ts';
+import { linesOf } from '../../base/lines.ts';
+import { membersOf } from './member.ts';
+
+/** What a destination reads from a platform; everything else is skipped. */
+export type InputMessage =
+  | { readonly kind: 'record'; readonly line: number; readonly stream: StreamDescriptor; readonly data: JsonObject }
+  | {
+      readonly kind: 'state';
+      readonly line: number;
+      /** Undefined: of all streams. */
+      readonly stream: StreamDescriptor | undefined;
+      /** The state object as it was spelled. */
+      readonly text: string;
+    };
+
+/** Known to the protocol, of no concern here. */
+const SKIPPED = new Set(['LOG', 'SPEC', 'CONNECTION_STATUS', 'CATALOG', 'TRACE', 'CONTROL', 'DESTINATION_CATALOG']);
+
+/**
+ * The records and states of a platform's stdin, as many at a time as arrive together. Throws for a line that is no
+ * message, by its number: never its content. `onUnknown` hears of each message of an unknown type.
+ */
+export async function* readMessages(
+  input: AsyncIterable<Uint8Array | string>,
+  onUnknown: (line: number) => void = () => {},
+): AsyncGenerator<InputMessage[]> {
+  let line = 0;
+  for await (const lines of linesOf(input)) {
+    const messages: InputMessage[] = [];
+    for (const bytes of lines) {
+      line++;
+      const message = parse(bytes, line, onUnknown);
+      if (message) messages.push(message);
+    }
+    yield messages;
+  }
+}
+
+function parse(bytes: Buffer, line: number, onUnknown: (line: number) => void): InputMessage | undefined {
+  if (!isUtf8(bytes)) throw noMessage(line, 'is not valid UTF-8');
+  const text = bytes.toString();
+  if (text.trim() === '') return undefined;
+  const value = parsed(text, line);
+  if (!isObject(value) || typeof value.type !== 'string')
+    throw noMessage(line, 'is no message of the Airbyte protocol');
+  if (value.type === 'RECORD') return recordOf(value.record, line);
+  if (value.type === 'STATE') return stateOf(value.state, text, line);
+  if (!SKIPPED.has(value.type)) onUnknown(line);
+  return undefined;
+}
+
+function parsed(text: string, line: number): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw noMessage(line, 'is not JSON');
+  }
+}
+
+function recordOf(record: unknown, line: number): InputMessage {
+  if (!isObject(record) || !isObject(record.data)) throw noMessage(line, 'is a RECORD without data');
+  const name = textOf(record.stream);
+  if (name === undefined) throw noMessage(line, 'is a RECORD without a stream');
+  return { kind: 'record', line, stream: { name, namespace: textOf(record.namespace) || null }, data: record.data };
+}
+
+function stateOf(state: unknown, text: string, line: number): InputMessage {
+  const span = membersOf(text, 0).get('state');
+  if (!isObject(state) || span === undefined) throw noMessage(line, 'is a STATE without content');
+  const raw = text.slice(span.from, span.to);
+  const at = isObject(state.stream) ? state.stream.stream_descriptor : undefined;
+  if (!isObject(at)) return { kind: 'state', line, stream: undefined, text: raw };
+  const name = textOf(at.name);
+  if (name === undefined) throw noMessage(line, 'is a STATE of a stream without a name');
+  return { kind: 'state', line, stream: { name, namespace: textOf(at.namespace) || null }, text: raw };
+}
+
+const noMessage = (line: number, why: string) =>
+  defect(`Line ${line} of the input ${why}; the run was given up before any deletion.`, { where: { row: line } });

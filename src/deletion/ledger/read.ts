@@ -1,0 +1,126 @@
+import { closeSync, createReadStream, openSync, readSync } from 'node:fs';
+import { linesOf } from '../../base/lines.ts';
+import { unseal } from './chain.ts';
+import type { LedgerKey } from './key.ts';
+import type { Chained, OpenLine } from './line.ts';
+
+/** What is wrong with a file, by line; the first thing found ends the reading. */
+export interface Break {
+  /** From 1. */
+  readonly line: number;
+  readonly problem: string;
+}
+
+/** What reading a file to its end, or to its first break, came to. */
+export interface FileFacts {
+  readonly lines: number;
+  /** `prev` of the first line; undefined for a file without any. */
+  readonly first: string | undefined;
+  /** Code of the last whole line. */
+  readonly head: string | undefined;
+  readonly isClosed: boolean;
+  /** Bytes after the last whole line: what a crash in the middle of a write leaves. */
+  readonly tornBytes: number;
+  readonly broken: Break | undefined;
+}
+
+/** Reads one file of a ledger, checks every line and its place, and shows each good line to `see`. Memory: one line. */
+export async function readLedgerFile(
+  path: string,
+  key: LedgerKey,
+  see: (line: Chained, number: number) => void = () => {},
+): Promise<FileFacts> {
+  const reading = new Reading(key, see);
+  const ends = new LastByte();
+  for await (const lines of linesOf(ends.watch(createReadStream(path)))) {
+    for (const bytes of lines) if (!reading.take(bytes)) return reading.facts(true);
+  }
+  return reading.facts(ends.isWhole);
+}
+
+class Reading {
+  readonly #key: LedgerKey;
+  readonly #see: (line: Chained, number: number) => void;
+  #lines = 0;
+  #first: string | undefined;
+  #head: string | undefined;
+  #isClosed = false;
+  #broken: Break | undefined;
+  #bad: { readonly bytes: number; readonly problem: string } | undefined;
+
+  constructor(key: LedgerKey, see: (line: Chained, number: number) => void) {
+    this.#key = key;
+    this.#see = see;
+  }
+
+  /** False when there is no use in going on. */
+  take(bytes: Buffer): boolean {
+    if (this.#bad) return this.#break(this.#bad.problem);
+    const found = unseal(bytes.toString(), this.#key);
+    if ('problem' in found) {
+      // Only the last line of a file may be torn: whether it is the last, the next line tells.
+      this.#bad = { bytes: bytes.length, problem: found.problem };
+      return true;
+    }
+    const { line } = found;
+    if (this.#head !== undefined && line.prev !== this.#head) return this.#break('does not follow the line before it');
+    if (this.#isClosed) return this.#break('comes after the closing line');
+    if ((this.#lines === 0) !== (line.kind === 'open')) return this.#break('stands where it cannot stand');
+    this.#first ??= line.prev;
+    this.#head = line.mac;
+    this.#isClosed = line.kind === 'close';
+    this.#lines++;
+    this.#see(line, this.#lines);
+    return true;
+  }
+
+  facts(isWhole: boolean): FileFacts {
+    // A line with its end was written whole: if it is bad, it was changed. A run that is closed writes nothing more.
+    if (this.#bad && (isWhole || this.#isClosed)) {
+      this.#break(this.#isClosed ? 'comes after the closing line' : this.#bad.problem);
+    }
+    return {
+      lines: this.#lines,
+      first: this.#first,
+      head: this.#head,
+      isClosed: this.#isClosed,
+      tornBytes: this.#bad && !this.#broken ? this.#bad.bytes : 0,
+      broken: this.#broken,
+    };
+  }
+
+  #break(problem: string): false {
+    this.#broken ??= { line: this.#lines + 1, problem };
+    return false;
+  }
+}
+
+class LastByte {
+  isWhole = true;
+
+  async *watch(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of input) {
+      this.isWhole = chunk[chunk.length - 1] === 0x0a;
+      yield chunk;
+    }
+  }
+}
+
+const LONGEST_OPEN_LINE = 64 * 1024;
+
+/** What the first line of a file claims to be, unchecked; undefined for a file without a whole one. */
+export function openLineOf(path: string): Partial<OpenLine> | undefined {
+  const fd = openSync(path, 'r');
+  try {
+    const buffer = Buffer.allocUnsafe(LONGEST_OPEN_LINE);
+    const text = buffer.toString('utf8', 0, readSync(fd, buffer, 0, buffer.length, 0));
+    const end = text.indexOf('\n');
+    const line: unknown = JSON.parse(end === -1 ? text : text.slice(0, end));
+    return typeof line === 'object' && line !== null ? line : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,83 @@
+import { configFailure } from '../../base/errors.ts';
+import type { DestinationConfig } from '../../config/destination.ts';
+import type { Deleter } from '../execute/deleter.ts';
+import { type Afterwards, Erasure, type ErasureIo, type Executed, requireLedger } from '../execute/erasure.ts';
+import { type DeletionReport, nothingAccepted } from '../execute/report.ts';
+import { guard } from './guard.ts';
+import { listHash } from './list-hash.ts';
+
+export interface ForgetOptions {
+  /** `dry_run` in it is ignored: the confirmation is the consent. */
+  readonly config: DestinationConfig;
+  readonly io: ErasureIo;
+  /** True with `--execute`: the ledger is opened and locked, and `execute` may be called. */
+  readonly isReal: boolean;
+}
+
+/** A list of ids at rest, counted and hashed. `close` in any case. */
+export interface ForgetPlan {
+  /** Of exactly these ids at this service: what `--confirm` must repeat. */
+  readonly hash: string;
+  readonly report: DeletionReport;
+  /** The accepted ids, each once, in the order of the input: for a purge's mapping. */
+  ids(): AsyncGenerator<string>;
+  /** Deletes, once `confirm` is the plan's own hash and the guard lets it pass. */
+  execute(confirm: string, deleter: Deleter, afterwards?: Afterwards): Promise<Executed>;
+  close(): void;
+}
+
+/** Reads a list of ids to its end and says what deleting it would mean. Sends nothing. */
+export async function planForget(ids: AsyncIterable<unknown>, options: ForgetOptions): Promise<ForgetPlan> {
+  const { config, io, isReal } = options;
+  if (isReal) requireLedger(config);
+  const erasure = await Erasure.open(config, io, isReal);
+  try {
+    for await (const id of ids) {
+      io.signal.throwIfAborted();
+      erasure.addRow(0, id);
+    }
+    const hash = await listHash(erasure.seal(), config);
+    return new Plan(erasure, options, hash);
+  } catch (error) {
+    erasure.close();
+    throw error;
+  }
+}
+
+class Plan implements ForgetPlan {
+  readonly hash: string;
+  readonly report: DeletionReport;
+  readonly #erasure: Erasure;
+  readonly #options: ForgetOptions;
+
+  constructor(erasure: Erasure, options: ForgetOptions, hash: string) {
+    this.#erasure = erasure;
+    this.#options = options;
+    this.hash = hash;
+    this.report = erasure.plan();
+  }
+
+  async *ids(): AsyncGenerator<string> {
+    for await (const step of this.#erasure.seal().steps()) {
+      if (step.kind === 'id' && step.first === step.number) yield step.id;
+    }
+  }
+
+  async execute(confirm: string, deleter: Deleter, afterwards?: Afterwards): Promise<Executed> {
+    const { config, isReal } = this.#options;
+    if (!isReal) throw configFailure('Nothing was deleted: without --execute this is a plan only.');
+    if (confirm.trim().toLowerCase() !== this.hash) {
+      throw configFailure(
+        `Nothing was deleted: the list is not the one that was confirmed. Its hash is ${this.hash}; look at the plan again.`,
+      );
+    }
+    const nothing = nothingAccepted(this.report);
+    if (nothing) throw nothing;
+    guard(this.report.ids - this.report.done_before, config);
+    return this.#erasure.execute(deleter, async () => {}, afterwards);
+  }
+
+  close(): void {
+    this.#erasure.close();
+  }
+}

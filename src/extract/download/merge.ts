@@ -1,0 +1,49 @@
+import { headerColumns } from '../../schema/groups.ts';
+import type { ColumnScan } from '../../schema/scan.ts';
+import { typeOf } from '../../types/evidence.ts';
+
+/** The columns of a window in parts: of one part as they are, of several the union by name, in the order of first sight. */
+export function columnsOfParts(parts: readonly (readonly ColumnScan[])[], zoned: boolean): readonly ColumnScan[] {
+  if (parts.length === 1) return parts[0];
+  const merged = new Map<string, ColumnScan>();
+  for (const columns of parts) {
+    const seen = new Map<string, number>();
+    for (const column of columns) {
+      // A name that stands twice in one header is two columns.
+      const nth = (seen.get(column.source) ?? 0) + 1;
+      seen.set(column.source, nth);
+      const key = JSON.stringify([column.source, nth]);
+      const known = merged.get(key);
+      merged.set(key, known === undefined ? column : joined(known, column, zoned));
+    }
+  }
+  return [...merged.values()];
+}
+
+function joined(a: ColumnScan, b: ColumnScan, zoned: boolean): ColumnScan {
+  const evidence = a.evidence | b.evidence;
+  const type = isDeclared(a) ? (a.type ?? b.type) : typeOf(evidence, zoned);
+  const seen = [...(a.seen ?? []), ...(b.seen ?? []).filter((item) => (item.evidence & ~a.evidence) !== 0)];
+  const first = earliest(a.first, b.first);
+  const last = earliest(b.last, a.last, true);
+  return {
+    source: a.source,
+    group: a.group,
+    evidence,
+    ...(type !== undefined && { type }),
+    filled: a.filled + b.filled,
+    misfits: a.misfits + b.misfits,
+    ...(type === 'datetime' && first !== undefined && { first }),
+    ...(type === 'datetime' && last !== undefined && { last }),
+    ...(seen.length > 0 && { seen }),
+  };
+}
+
+/** A column of a group that the service fixes has a type of its own; a second one of the same name has not. */
+const isDeclared = (column: ColumnScan): boolean =>
+  column.group === headerColumns([column.source])[0].group && headerColumns([column.source])[0].declared !== undefined;
+
+function earliest(a: string | undefined, b: string | undefined, latest = false): string | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  return a < b !== latest ? a : b;
+}

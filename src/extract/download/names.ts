@@ -1,0 +1,121 @@
+import type { Day } from '../../base/days.ts';
+import { transientFailure } from '../../base/errors.ts';
+import { exportQuestion, type Filters } from '../question.ts';
+import { fetchExport, name } from './fetch.ts';
+import type { Run } from './run.ts';
+import type { Verified } from './verified.ts';
+
+/** Event names that the service is known to write (SERVICE.md); where a split starts from (S10). */
+const KNOWN_NAMES: readonly string[] = [
+  'df_start_session',
+  'df_end_session',
+  'df_sign_up',
+  'df_purchase',
+  'df_login',
+  'df_logout',
+  'df_view_home',
+  'df_view_product_details',
+  'df_add_to_cart',
+  'df_add_to_wishlist',
+  'df_refund',
+  'df_view_search_result',
+  'df_share_product',
+  'df_view_list',
+  'df_view_cart',
+  'df_remove_cart',
+  'df_add_payment_info',
+];
+
+export interface SplitRequest {
+  readonly from: Day;
+  readonly to: Day;
+  readonly through: Day;
+}
+
+/** Tries before a part is made smaller still: the whole has failed often enough to know why. */
+const PART_TRIES = 2;
+
+/**
+ * One day in parts by event name: `include` groups of the names known or seen, halved until each can be exported, and
+ * one `exclude` of all of them for the rest, all within the user's own filter. Throws when a single name is too big.
+ */
+export async function fetchByNames(run: Run, request: SplitRequest): Promise<Verified[]> {
+  const { filters } = run.plan;
+  const wanted = namesWithin(filters, [...KNOWN_NAMES, ...run.plan.eventNames, ...run.known.names]);
+  const parts: Verified[] = [];
+  const valid: string[] = [];
+  let groups = cut(wanted, Math.max(2, run.known.nameGroups ?? 2));
+  let done = 0;
+  while (groups.length > 0) {
+    const [group, ...rest] = groups;
+    const found = await fetchGroup(run, request, group);
+    groups = found === 'smaller' ? [...cut(group, 2), ...rest] : rest;
+    if (found === 'smaller' || found === 'unknown') continue;
+    parts.push(found);
+    valid.push(...group);
+    done++;
+  }
+  const rest = restOf(filters, valid);
+  if (rest !== undefined) parts.push(await fetchRest(run, request, rest));
+  run.known.nameGroups = Math.max(1, done);
+  return parts;
+}
+
+/** The names a split may ask for, the user's filter kept. */
+function namesWithin(filters: Filters, names: readonly string[]): string[] {
+  const all = [...new Set(names)];
+  if (filters.events.length === 0 || filters.eventsCondition === 'all') return all;
+  if (filters.eventsCondition === 'include') return [...new Set(filters.events)];
+  const excluded = new Set(filters.events);
+  return all.filter((event) => !excluded.has(event));
+}
+
+/** What the included names leave over; nothing where the user named what is wanted. */
+function restOf(filters: Filters, included: readonly string[]): string[] | undefined {
+  const filtered = filters.events.length > 0;
+  if (filtered && filters.eventsCondition === 'include') return undefined;
+  const own = filtered && filters.eventsCondition === 'exclude' ? filters.events : [];
+  return [...new Set([...own, ...included])];
+}
+
+async function fetchGroup(
+  run: Run,
+  request: SplitRequest,
+  group: readonly string[],
+): Promise<Verified | 'smaller' | 'unknown'> {
+  const filters: Filters = { ...run.plan.filters, events: group, eventsCondition: 'include' };
+  const options = { through: request.through, splitAfter: group.length === 1 ? undefined : PART_TRIES };
+  const found = await fetchExport(run, exportQuestion(filters, request.from, request.to), options);
+  if (found.kind === 'verified') return found.part;
+  if (group.length > 1) return 'smaller';
+  // A service that checks the names of a filter has no event of that name.
+  if (found.kind === 'invalid') return 'unknown';
+  throw transientFailure(
+    `The events named ${group[0]} of ${name(request)} are too many for one export (${found.message}): nothing of the day ` +
+      'was stored; ask the provider, or leave them out with the events filter.',
+    { where: { window: name(request) } },
+  );
+}
+
+async function fetchRest(run: Run, request: SplitRequest, excluded: readonly string[]): Promise<Verified> {
+  const filters: Filters = {
+    ...run.plan.filters,
+    events: excluded,
+    eventsCondition: excluded.length > 0 ? 'exclude' : 'all',
+  };
+  const found = await fetchExport(run, exportQuestion(filters, request.from, request.to), { through: request.through });
+  if (found.kind === 'verified') return found.part;
+  throw transientFailure(
+    `The events of ${name(request)} other than the ${excluded.length} names known cannot be exported (${found.message}): ` +
+      'nothing of the day was stored; run again later, or name the events wanted with the events filter.',
+    { where: { window: name(request) } },
+  );
+}
+
+/** The list in so many pieces of nearly equal length, none of them empty. */
+function cut(names: readonly string[], count: number): string[][] {
+  const size = Math.ceil(names.length / Math.max(1, count));
+  const out: string[][] = [];
+  for (let at = 0; at < names.length; at += size) out.push(names.slice(at, at + size));
+  return out;
+}

@@ -1,0 +1,54 @@
+import type pLimit from 'p-limit';
+import type { Day } from '../../base/days.ts';
+import { formatDuration } from '../../base/durations.ts';
+import { CLOCK_TOLERANCE_MS } from '../plan/calendar.ts';
+import type { Plan } from '../plan/plan.ts';
+import type { ExtractDeps, WindowScanner } from '../ports.ts';
+import type { Spool } from '../spool/spool.ts';
+import type { Tally } from '../summary.ts';
+import type { RetryPolicy } from './retry.ts';
+
+/** What a run finds out about the service as it goes; starts from the state, ends in it. */
+export interface Knowledge {
+  inclusive: boolean | undefined;
+  /** false: bodies end without a line end, seen twice the same. */
+  finalNewline: boolean | undefined;
+  /** Pending while one window finds that out. */
+  confirming: Promise<void> | undefined;
+  maxWindowDays: number | undefined;
+  nameGroups: number | undefined;
+  /** Last day that may be asked for, once the service refused a later one. */
+  askLimit: Day | undefined;
+  /** True once an export of this run, or of one before, had data: then the question itself is no invalid one. */
+  answered: boolean;
+  readonly names: Set<string>;
+  clockWarned: boolean;
+}
+
+/** Everything the parts of one extraction share. */
+export interface Run {
+  readonly plan: Plan;
+  readonly deps: ExtractDeps;
+  /** The caller's signal, or the end of this extraction. */
+  readonly signal: AbortSignal;
+  readonly spool: Spool;
+  readonly tally: Tally;
+  readonly retry: RetryPolicy;
+  readonly limit: ReturnType<typeof pLimit>;
+  readonly known: Knowledge;
+  /** Requests that the service object had sent before. */
+  readonly sentBefore: number;
+  readonly scanner: () => WindowScanner;
+}
+
+/** One warning a run when the clocks are far apart (S3). */
+export function watchClocks(run: Run, machine: number, service: number | undefined): void {
+  if (service === undefined || run.known.clockWarned || Math.abs(machine - service) <= CLOCK_TOLERANCE_MS) return;
+  run.known.clockWarned = true;
+  const apart = formatDuration(Math.abs(machine - service));
+  run.deps.logger.warn(
+    'clock.apart',
+    `This machine's clock and the service's are ${apart} apart: the earlier one decides which days are over.`,
+    { machine: new Date(machine).toISOString(), service: new Date(service).toISOString() },
+  );
+}

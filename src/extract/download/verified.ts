@@ -1,0 +1,24 @@
+import type { ScanResult } from '../../schema/scanner.ts';
+
+/** One export, downloaded to its end and verified, at rest in the spool. */
+export interface Verified {
+  /** Unique; later downloads sort after earlier ones. */
+  readonly id: string;
+  /** `keyOf` the question it answers. */
+  readonly key: string;
+  /** The normalised CSV; undefined when the body had no byte at all (`empty_body: no_rows`). */
+  readonly path: string | undefined;
+  readonly scan: Omit<ScanResult, 'tail'>;
+  /** Bytes received and their SHA-256 (hex). */
+  readonly bytes: number;
+  readonly sha256: string;
+  /** When the request was sent, by the more cautious of the two clocks: what was over then is complete in it. */
+  readonly sentAt: number;
+  /** ISO, UTC. */
+  readonly verifiedAt: string;
+  /** Exports sent to obtain it; 0 when it comes from an earlier run. */
+  readonly exports: number;
+}
+
+/** Rows the service sent, whether or not they were held out. */
+export const rowsSent = (part: Verified): number => part.scan.rows + part.scan.suppressed;

@@ -1,0 +1,44 @@
+import { addDays, type Day, daysOf, earlierOf, laterOf } from '../../base/days.ts';
+import type { KnownState } from '../state.ts';
+import { todayWest } from './calendar.ts';
+
+/** Which days are known to be complete: by receipts, by recorded gaps, or by a cursor that stands for all before it. */
+export class Coverage {
+  readonly #days: Set<Day>;
+  readonly #floor: Day | undefined;
+
+  /** `floor`: every day before it counts as complete. */
+  constructor(days: Iterable<Day>, floor: Day | undefined) {
+    this.#days = new Set(days);
+    this.#floor = floor;
+  }
+
+  /**
+   * Of a stored state and the receipts beside it. Where there are no receipts (a platform keeps the state alone), or
+   * they answer another question, the cursor speaks for the days before it.
+   */
+  static of(state: KnownState | undefined, covered: ReadonlySet<Day>): Coverage {
+    const byCursor = state !== undefined && (state.by_cursor === true || covered.size === 0);
+    const days = state?.by_cursor === true ? [] : covered;
+    return new Coverage([...days, ...(state?.gaps ?? [])], byCursor ? state.from_date : undefined);
+  }
+
+  has(day: Day): boolean {
+    return (this.#floor !== undefined && day < this.#floor) || this.#days.has(day);
+  }
+
+  add(first: Day, last: Day): void {
+    for (const day of daysOf(first, last)) this.#days.add(day);
+  }
+
+  /** The first day from `start` on that is not complete: the cursor (S4), at most today in UTC-12 (S3). */
+  cursor(start: Day, now: number): Day {
+    let day = this.#floor === undefined ? start : laterOf(start, this.#floor);
+    while (this.#days.has(day)) day = addDays(day, 1);
+    return earlierOf(day, todayWest(now));
+  }
+
+  clone(): Coverage {
+    return new Coverage(this.#days, this.#floor);
+  }
+}

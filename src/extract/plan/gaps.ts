@@ -1,0 +1,71 @@
+import { addDays, type Day, daysBetween } from '../../base/days.ts';
+import { formatDuration } from '../../base/durations.ts';
+import { configFailure, EXIT, type Failure } from '../../base/errors.ts';
+import { CLOCK_TOLERANCE_MS } from './calendar.ts';
+
+/** Something the user should know before anything is sent. */
+export interface PlanWarning {
+  readonly event: string;
+  readonly message: string;
+}
+
+/** From so many days before the oldest exportable day on, every run warns. */
+const CLIFF_DAYS = 7;
+const NAMED_DAYS = 40;
+
+/** `2026-01-01`, `2026-01-01 to 2026-01-03`, `2026-01-01, 2026-01-04`: days as runs, for a message. */
+export function nameDays(days: readonly Day[]): string {
+  const runs: string[] = [];
+  for (let i = 0; i < days.length; i++) {
+    const first = days[i];
+    while (i + 1 < days.length && days[i + 1] === addDays(days[i], 1)) i++;
+    runs.push(first === days[i] ? first : `${first} to ${days[i]}`);
+  }
+  if (runs.length <= NAMED_DAYS) return runs.join(', ');
+  return `${runs.slice(0, NAMED_DAYS).join(', ')} and ${runs.length - NAMED_DAYS} more spans`;
+}
+
+/** Days that can no longer be exported, under `on_gap: fail`: exit 4. `stored`: windows before them are committed. */
+export function gapFailure(days: readonly Day[], stored = false): Failure {
+  return configFailure(
+    `${plural(days.length, 'day')} can no longer be exported and would be lost: ${nameDays(days)}. ` +
+      `${stored ? 'What was stored before them is complete' : 'Nothing was changed'}; ` +
+      'set on_gap to warn to record the gap and go on from the oldest day there is.',
+    { exitCode: EXIT.lost },
+  );
+}
+
+export const gapWarning = (days: readonly Day[]): PlanWarning => ({
+  event: 'plan.gap',
+  message: `${plural(days.length, 'day')} can no longer be exported and are recorded as a gap: ${nameDays(days)}.`,
+});
+
+export const clampWarning = (asked: Day, first: Day): PlanWarning => ({
+  event: 'plan.clamped',
+  message: `Days before ${first} can no longer be exported: reading from ${first} instead of ${asked}.`,
+});
+
+export function cliffWarnings(cursor: Day, last: Day, oldest: Day): PlanWarning[] {
+  const left = daysBetween(oldest, cursor);
+  if (left > CLIFF_DAYS || cursor > last) return [];
+  const when = left <= 0 ? 'today' : `in ${plural(left, 'day')}`;
+  return [
+    {
+      event: 'plan.cliff',
+      message: `${cursor}, the first day not yet complete, falls out of what the service exports ${when}: let this run finish.`,
+    },
+  ];
+}
+
+export function clockWarnings(machine: number, service: number | undefined): PlanWarning[] {
+  if (service === undefined || Math.abs(machine - service) <= CLOCK_TOLERANCE_MS) return [];
+  const apart = formatDuration(Math.abs(machine - service));
+  return [
+    {
+      event: 'clock.apart',
+      message: `This machine's clock and the service's are ${apart} apart: the earlier one decides which days are over.`,
+    },
+  ];
+}
+
+const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;

@@ -1,0 +1,235 @@
+import { addDays, type Day, daysOf, earlierOf, laterOf } from '../../base/days.ts';
+import { configFailure } from '../../base/errors.ts';
+import type { SourceConfig } from '../../config/source.ts';
+import type { TargetMemory } from '../memory.ts';
+import { type Filters, filtersOf, hashesOf, type QuestionHashes } from '../question.ts';
+import type { KnownState } from '../state.ts';
+import { cautiousNow, oldestDays, settledThrough, todayEast } from './calendar.ts';
+import { Coverage } from './coverage.ts';
+import type { Delivery } from './delivery.ts';
+import { clampWarning, cliffWarnings, clockWarnings, gapFailure, gapWarning, type PlanWarning } from './gaps.ts';
+import { layOut, type WindowPlan } from './layout.ts';
+import { judgeState } from './resume.ts';
+
+export type { Delivery } from './delivery.ts';
+
+/** What a plan needs of the configuration. */
+export type PlanSettings = Pick<
+  SourceConfig,
+  | 'baseUrl'
+  | 'serviceId'
+  | 'events'
+  | 'eventsCondition'
+  | 'properties'
+  | 'propertiesCondition'
+  | 'startDate'
+  | 'endDate'
+  | 'windowDays'
+  | 'lookbackDays'
+  | 'settleHours'
+  | 'toDateInclusive'
+  | 'historyDays'
+  | 'onGap'
+>;
+
+export interface PlanInput {
+  readonly settings: PlanSettings;
+  readonly delivery: Delivery;
+  /** Exactly these days, both included, whatever the cursor says (`--from`, `--to`). */
+  readonly from?: Day | undefined;
+  readonly to?: Day | undefined;
+  readonly fullRefresh?: boolean | undefined;
+  /** Goes on from the state's cursor where an earlier attempt stopped: no lookback, and a full refresh not from its first day. */
+  readonly resume?: boolean | undefined;
+  readonly memory: TargetMemory;
+  /** The machine's clock and the service's `Date` header (where one is known), ms since 1970. */
+  readonly now: number;
+  readonly serverTime?: number | undefined;
+}
+
+/** Everything an extraction will do, decided before the first call. */
+export interface Plan {
+  readonly delivery: Delivery;
+  readonly fullRefresh: boolean;
+  /** The caller named the days: others may be wanted by other runs of the same question. */
+  readonly isPartial: boolean;
+  /** The end-day rule is settled before the first window is handed on, so that no window overlaps another (S7). */
+  readonly settleFirst: boolean;
+  readonly filters: Filters;
+  readonly hashes: QuestionHashes;
+  /** Whether `to_date` is included; undefined: not proved yet. */
+  readonly inclusive: boolean | undefined;
+  /** True when the configuration says so: then nothing is proved and nothing is kept. */
+  readonly ruleConfigured: boolean;
+  readonly windowDays: number;
+  /** Hours that a day must have been over; 0 where the delivery is fresh. */
+  readonly settleHours: number;
+  /** Days before the cursor that every run reads again. */
+  readonly lookbackDays: number;
+  /** Days to read, in order. */
+  readonly days: readonly Day[];
+  readonly firstDay: Day | undefined;
+  readonly lastDay: Day | undefined;
+  readonly windows: readonly WindowPlan[];
+  /** Days that are lost already (S5); with `on_gap: warn` alone, since `fail` throws. */
+  readonly gaps: readonly Day[];
+  /** A day from here on that the service no longer exports is a gap; before it the plan is clamped. */
+  readonly gapFrom: Day | undefined;
+  readonly onGap: 'fail' | 'warn';
+  /** First day wanted at all: contiguity is counted from here. */
+  readonly start: Day;
+  readonly cursor: Day;
+  readonly coverage: Coverage;
+  readonly eventNames: readonly string[];
+  readonly rowsOf: TargetMemory['rowsOf'];
+  /** The state before the first window: gaps recorded, question set. */
+  readonly state: KnownState;
+  readonly warnings: readonly PlanWarning[];
+}
+
+/**
+ * Decides which days are read, in which windows, and what is lost (S1-S7). Pure. Throws a StateFailure when the stored
+ * state must not be used, a configuration failure for impossible days, and one with exit code 4 for gaps under `fail`.
+ */
+export function planRun(input: PlanInput): Plan {
+  const { settings, memory } = input;
+  const now = cautiousNow(input.now, input.serverTime);
+  const hashes = hashesOf(settings);
+  const { state, anew } = judgeState(memory.state, hashes, input);
+  const coverage = anew ? new Coverage([], undefined) : Coverage.of(state, memory.covered);
+  const bounds = boundsOf(input, anew ? undefined : state, coverage, now);
+  const gaps = gapsOf(bounds, coverage);
+  if (gaps.length > 0 && settings.onGap === 'fail') throw gapFailure(gaps);
+  if (gaps.length > 0) coverage.add(gaps[0], gaps[gaps.length - 1]);
+  const days = wantedDays(bounds, input, coverage);
+  const inclusive = ruleOf(settings.toDateInclusive, state);
+  const cursor = coverage.cursor(bounds.start, now);
+  return {
+    delivery: input.delivery,
+    fullRefresh: input.fullRefresh === true,
+    isPartial: input.from !== undefined || input.to !== undefined,
+    settleFirst: input.delivery === 'settled' || input.fullRefresh === true,
+    filters: filtersOf(settings),
+    hashes,
+    inclusive,
+    ruleConfigured: settings.toDateInclusive !== 'auto',
+    windowDays: Math.min(settings.windowDays, state?.max_window_days ?? settings.windowDays),
+    settleHours: input.delivery === 'settled' ? settings.settleHours : 0,
+    lookbackDays: lookbackOf(input),
+    days,
+    firstDay: days[0],
+    lastDay: days.at(-1),
+    windows: layOut(days, settings.windowDays, inclusive),
+    gaps,
+    gapFrom: bounds.gapFrom,
+    onGap: settings.onGap,
+    start: bounds.start,
+    cursor,
+    coverage,
+    eventNames: memory.eventNames,
+    rowsOf: memory.rowsOf,
+    state: openingState(state, { anew, hashes, bounds, cursor, gaps }),
+    warnings: [...warningsOf(bounds, gaps, cursor), ...clockWarnings(input.now, input.serverTime)],
+  };
+}
+
+interface Bounds {
+  readonly first: Day;
+  readonly last: Day;
+  /** First day before any clamping. */
+  readonly asked: Day;
+  readonly start: Day;
+  readonly gapFrom: Day | undefined;
+  readonly oldest: { readonly surely: Day; readonly probably: Day };
+  readonly explicit: boolean;
+}
+
+function boundsOf(input: PlanInput, state: KnownState | undefined, coverage: Coverage, now: number): Bounds {
+  const { settings, fullRefresh } = input;
+  const oldest = oldestDays(now, settings.historyDays);
+  const last = lastDayOf(input, now);
+  if (input.from !== undefined && input.to !== undefined && input.from > input.to) {
+    throw configFailure(`--from ${input.from} is after --to ${input.to}: nothing lies between them.`);
+  }
+  const remembered = settings.startDate ?? state?.start_date ?? state?.from_date;
+  const unmoved = state === undefined || coverage.cursor(remembered ?? last, now) === state.start_date;
+  // Nobody named the first day and nothing has been read from it on: it moves along with what can be exported.
+  const floating = remembered === undefined || (settings.startDate === undefined && unmoved);
+  const anyStart = floating ? laterOf(remembered ?? oldest.probably, oldest.probably) : remembered;
+  const start = fullRefresh && state === undefined ? laterOf(anyStart, oldest.probably) : anyStart;
+  const common = { last, start, oldest };
+  const moved = remembered !== undefined && remembered < start ? remembered : undefined;
+  if (input.from !== undefined) {
+    return { ...common, first: input.from, asked: input.from, gapFrom: input.from, explicit: true };
+  }
+  if (fullRefresh) {
+    const asked = input.resume ? coverage.cursor(start, now) : anyStart;
+    return { ...common, first: laterOf(asked, oldest.probably), asked, gapFrom: undefined, explicit: true };
+  }
+  const cursor = coverage.cursor(start, now);
+  const wanted = laterOf(start, addDays(cursor, input.resume ? 0 : -lookbackOf(input)));
+  const first = laterOf(wanted, earlierOf(cursor, oldest.probably));
+  return { ...common, first, asked: moved ?? wanted, gapFrom: floating ? undefined : cursor, explicit: false };
+}
+
+/** A settled day is read once (S7). */
+const lookbackOf = ({ delivery, settings }: PlanInput): number => (delivery === 'settled' ? 0 : settings.lookbackDays);
+
+function lastDayOf(input: PlanInput, now: number): Day {
+  const { settings } = input;
+  const latest = input.delivery === 'settled' ? settledThrough(now, settings.settleHours) : todayEast(now);
+  const wanted = input.to ?? settings.endDate;
+  return wanted === undefined ? latest : earlierOf(wanted, latest);
+}
+
+function gapsOf(bounds: Bounds, coverage: Coverage): Day[] {
+  if (bounds.gapFrom === undefined) return [];
+  const lost = daysOf(laterOf(bounds.gapFrom, bounds.first), earlierOf(bounds.last, addDays(bounds.oldest.surely, -1)));
+  return lost.filter((day) => !coverage.has(day));
+}
+
+function wantedDays(bounds: Bounds, input: PlanInput, coverage: Coverage): Day[] {
+  const first = bounds.gapFrom === undefined ? bounds.first : laterOf(bounds.first, bounds.oldest.surely);
+  const all = daysOf(first, bounds.last);
+  // Between the cursor and today some days may be there already (mapped tasks). They are not asked for twice, unless a
+  // lookback is wanted: a receipt does not say that late rows have had their time.
+  if (bounds.explicit || lookbackOf(input) > 0) return all;
+  const from = bounds.gapFrom ?? coverage.cursor(bounds.start, cautiousNow(input.now, input.serverTime));
+  return all.filter((day) => day < from || !coverage.has(day));
+}
+
+function ruleOf(configured: PlanSettings['toDateInclusive'], state: KnownState | undefined): boolean | undefined {
+  if (configured !== 'auto') return configured === 'true';
+  return state?.to_date_inclusive;
+}
+
+interface Opening {
+  readonly anew: boolean;
+  readonly hashes: QuestionHashes;
+  readonly bounds: Bounds;
+  readonly cursor: Day;
+  readonly gaps: readonly Day[];
+}
+
+function openingState(state: KnownState | undefined, { anew, hashes, bounds, cursor, gaps }: Opening): KnownState {
+  const from = state === undefined || anew ? cursor : laterOf(state.from_date, cursor);
+  const lost = [...new Set([...(anew ? [] : (state?.gaps ?? [])), ...gaps])].sort();
+  return {
+    ...state,
+    version: 1,
+    from_date: from,
+    start_date: bounds.start,
+    ...hashes,
+    ...(lost.length > 0 && { gaps: lost }),
+    ...(anew && { by_cursor: true }),
+  };
+}
+
+function warningsOf(bounds: Bounds, gaps: readonly Day[], cursor: Day): PlanWarning[] {
+  const out: PlanWarning[] = [];
+  if (gaps.length > 0) out.push(gapWarning(gaps));
+  if (bounds.asked < bounds.first && bounds.first <= bounds.last) out.push(clampWarning(bounds.asked, bounds.first));
+  if (bounds.gapFrom !== undefined && !bounds.explicit)
+    out.push(...cliffWarnings(cursor, bounds.last, bounds.oldest.probably));
+  return out;
+}

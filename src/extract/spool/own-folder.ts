@@ -1,0 +1,71 @@
+import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock } from '../../base/clock.ts';
+import { makeFolders } from '../../base/folders.ts';
+import { diskFailure } from './disk.ts';
+import { isLeased, Lease, leaseOf } from './lease.ts';
+
+const RUN_FOLDER = /^dfinery-(arrow|verify)-[0-9A-Za-z]{6}$/;
+/** A folder without a lease may have been made at this moment. */
+const YOUNG_MS = 60_000;
+
+/** A folder for one run alone under the spool directory: when the run dies, the next one removes it. */
+export class RunFolder {
+  readonly path: string;
+  readonly #lease: Lease;
+
+  private constructor(path: string, lease: Lease) {
+    this.path = path;
+    this.#lease = lease;
+  }
+
+  /** Makes one under `root`, which need not be there, and removes those of dead runs. Throws a Failure that names it. */
+  static async open(root: string, clock: Clock, what: 'arrow' | 'verify'): Promise<RunFolder> {
+    try {
+      makeFolders(root, 0o700);
+      await sweepRunFolders(root, clock.now());
+      const path = await mkdtemp(join(root, `dfinery-${what}-`));
+      return new RunFolder(path, await Lease.take(path, clock));
+    } catch (error) {
+      throw diskFailure(error, root);
+    }
+  }
+
+  /** Removes it with all that is in it. */
+  async remove(): Promise<void> {
+    await this.#lease.release();
+    await rm(this.path, { recursive: true, force: true });
+  }
+}
+
+/** Removes the folders that dead runs left under a spool directory: all that they hold are copies. */
+export async function sweepRunFolders(root: string, now: number): Promise<void> {
+  const names = await readdir(root).catch(() => []);
+  for (const name of names.filter((text) => RUN_FOLDER.test(text))) {
+    const folder = join(root, name);
+    if (!(await isOwn(folder)) || (await isInUse(folder, now))) continue;
+    await rm(folder, { recursive: true, force: true }).catch(() => {});
+  }
+}
+
+async function isInUse(folder: string, now: number): Promise<boolean> {
+  const runs = (await readdir(folder).catch(() => [])).flatMap((name) => leaseOf(name) ?? []);
+  for (const run of runs) if (await isLeased(folder, run, now)) return true;
+  if (runs.length > 0) return false;
+  const found = await lstat(folder).catch(() => undefined);
+  return found !== undefined && now - found.mtimeMs < YOUNG_MS;
+}
+
+/** True for a folder, no link, that belongs to this user and that nobody else may look into. */
+export async function isOwn(folder: string): Promise<boolean> {
+  return (await ownerOf(folder)) === 'us';
+}
+
+/** Whose a folder is; `others` as well when they may look into it, or when it is a link or no folder. */
+export async function ownerOf(folder: string): Promise<'us' | 'others' | 'nobody'> {
+  const found = await lstat(folder).catch(() => undefined);
+  if (found === undefined) return 'nobody';
+  if (!found.isDirectory()) return 'others';
+  const uid = process.getuid?.();
+  return uid === undefined || (found.uid === uid && (found.mode & 0o077) === 0) ? 'us' : 'others';
+}

@@ -1,0 +1,158 @@
+import type { Clock } from '../../base/clock.ts';
+import { type Env, systemEnv } from '../../base/env.ts';
+import { Failure } from '../../base/errors.ts';
+import type { Logger } from '../../base/log.ts';
+import type { DestinationConfig } from '../../config/destination.ts';
+import { headerText, scopedPath } from '../export/request.ts';
+import type { Limits } from '../export/service.ts';
+import { codingOf, Patience, Stalled } from '../http/body.ts';
+import { readLimits } from '../http/headers.ts';
+import { judgeNetwork } from '../http/network.ts';
+import { type Post, type RawAnswer, Transport } from '../http/transport.ts';
+import { type DeletionKind, deletionFacts, deletionRowFor } from './outcomes.ts';
+
+/** What became of one deletion; never holds an id or a text of the service. */
+export interface DeletionAnswer {
+  /**
+   * `done`: all four fields say so. `rejected`: this id is not accepted, others may be. `retry`: the same again, which is
+   * harmless. `wait`: nothing more before `limits.resetAt`. `stop`: nothing more at all. `undecided`: nobody can tell.
+   */
+  readonly kind: DeletionKind;
+  /** The service's code, or a short word for what came instead. */
+  readonly code: string;
+  /** Undefined when no answer came. */
+  readonly status: number | undefined;
+  readonly message: string;
+  readonly limits: Limits;
+}
+
+export interface DeletionServiceOptions
+  extends Pick<DestinationConfig, 'baseUrl' | 'serviceId' | 'importToken' | 'maxConcurrentRequests'> {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly env?: Env;
+  /** From the request to the last byte of the answer; default 60 s. */
+  readonly timeoutMs?: number;
+}
+
+export interface DeletionService {
+  /**
+   * Sends one deletion, without any retry or pacing. Rejects when aborted, with the signal's reason, and with a
+   * configuration failure where nothing can be sent at all; never for what the service or the network did.
+   */
+  deleteProfile(externalId: string, signal: AbortSignal): Promise<DeletionAnswer>;
+  close(): Promise<void>;
+}
+
+const TIMEOUT_MS = 60_000;
+const MOST_BYTES = 64 * 1024;
+const NO_LIMITS: Limits = { remaining: undefined, resetAt: undefined };
+
+export function createDeletionService(options: DeletionServiceOptions): DeletionService {
+  const transport = new Transport({
+    baseUrl: options.baseUrl,
+    env: options.env ?? systemEnv,
+    clock: options.clock,
+    keptConnections: options.maxConcurrentRequests,
+  });
+  return {
+    deleteProfile: (externalId, signal) => deleteOne(transport, options, externalId, signal),
+    close: () => transport.close(),
+  };
+}
+
+/** The request exactly as specified. `at`: ms since 1970. */
+export function deletionPost(externalId: string, options: DeletionServiceOptions, at: number): Post {
+  return {
+    path: scopedPath('/api/v1/identities/delete', options.serviceId),
+    headers: {
+      'Content-Type': 'application/json',
+      access_token: headerText(options.importToken, 'import_token'),
+      'User-Agent': 'dfinery-elt',
+    },
+    body: JSON.stringify({
+      identity: { external_id: externalId },
+      request_datetime: new Date(at).toISOString(),
+    }),
+  };
+}
+
+async function deleteOne(
+  transport: Transport,
+  options: DeletionServiceOptions,
+  externalId: string,
+  signal: AbortSignal,
+): Promise<DeletionAnswer> {
+  signal.throwIfAborted();
+  const { clock, timeoutMs = TIMEOUT_MS } = options;
+  if (!isSendable(externalId)) return unsendable;
+  const post = deletionPost(externalId, options, clock.now());
+  const patience = new Patience(clock, timeoutMs, signal);
+  try {
+    return await patience.of(exchange(transport, post, clock, patience.signal));
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof Failure) throw error;
+    return troubled(error, transport.host);
+  } finally {
+    patience.end();
+  }
+}
+
+/** An id that JSON cannot carry unchanged would name somebody else at the service; an empty one names nobody. */
+const isSendable = (id: string): boolean => id !== '' && Buffer.from(id).toString() === id;
+
+const unsendable: DeletionAnswer = {
+  kind: 'rejected',
+  code: 'not_text',
+  status: undefined,
+  message: 'The id is empty or no valid Unicode text: nothing was sent for it.',
+  limits: NO_LIMITS,
+};
+
+async function exchange(transport: Transport, post: Post, clock: Clock, signal: AbortSignal): Promise<DeletionAnswer> {
+  const answer = await transport.send(post, signal);
+  try {
+    const text = await wholeText(answer.body);
+    return judged(answer, codingOf(answer) === 'identity' ? text : '', transport.host, clock.now());
+  } finally {
+    answer.hangUp();
+  }
+}
+
+/** A whole body as text; one that is longer than any answer to a deletion reads as nothing. Throws where it is cut. */
+async function wholeText(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body) {
+    length += chunk.length;
+    if (length > MOST_BYTES) return '';
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function judged(answer: RawAnswer, text: string, host: string, now: number): DeletionAnswer {
+  const facts = deletionFacts(answer.status, text, host);
+  const row = deletionRowFor(facts);
+  const { remaining, resetAt, retryAt } = readLimits(answer.headers, now);
+  const limits = { remaining, resetAt: row.kind === 'wait' ? laterOf(resetAt, retryAt) : resetAt };
+  const code = row.code ?? facts.code ?? `http_${answer.status}`;
+  return { kind: row.kind, code, status: answer.status, message: row.say(facts), limits };
+}
+
+const laterOf = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
+
+/** A connection that broke after the request was sent may have deleted the profile: asking again is harmless. */
+function troubled(error: unknown, host: string): DeletionAnswer {
+  if (error instanceof Stalled) {
+    const message = `${host} did not answer in time: it may or may not be deleted.`;
+    return { kind: 'retry', code: 'timeout', status: undefined, message, limits: NO_LIMITS };
+  }
+  const { config, code, message } = judgeNetwork(error, host);
+  return { kind: config ? 'stop' : 'retry', code, status: undefined, message: sentence(message), limits: NO_LIMITS };
+}
+
+const sentence = (clause: string): string =>
+  clause.endsWith('.') ? clause : `Not sure whether it is deleted: ${clause}.`;

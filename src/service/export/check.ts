@@ -1,0 +1,225 @@
+import type { Clock } from '../../base/clock.ts';
+import { addDays, dayAt } from '../../base/days.ts';
+import { formatDuration } from '../../base/durations.ts';
+import { type Env, systemEnv } from '../../base/env.ts';
+import { Failure } from '../../base/errors.ts';
+import type { Logger } from '../../base/log.ts';
+import type { SourceConfig } from '../../config/source.ts';
+import { onAbort } from '../http/on-abort.ts';
+import type { ExportGate, Place } from '../quota/gate.ts';
+import { createExportService } from './client.ts';
+import { firstLine, missingColumns, namesIn } from './header-line.ts';
+import type { ExportAnswer, ExportQuestion, ExportRefusal, Limits } from './service.ts';
+
+export type ProbeKind =
+  | 'ok'
+  | 'ok_no_events'
+  | 'wrong_token'
+  | 'wrong_service'
+  | 'quota_spent'
+  | 'unreachable'
+  | 'not_this_service'
+  | 'inconclusive';
+
+/** What one smallest export told of address, service and token. */
+export interface ProbeVerdict {
+  readonly kind: ProbeKind;
+  /** True where a synchronisation may go on: nothing that was heard speaks against the configuration. */
+  readonly usable: boolean;
+  /** For people: what was found, and what to do. */
+  readonly message: string;
+  /** What the outcome table called the answer; for logs. */
+  readonly code: string;
+  readonly limits: Limits;
+  /** The service's `Date` header in ms, when it had one. */
+  readonly serverTime: number | undefined;
+}
+
+export interface ProbeOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'> {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly env?: Env;
+  /** Counts the export; is not waited for. */
+  readonly quota?: ExportGate;
+  /** From the first byte sent to the verdict; default 4 s. */
+  readonly timeoutMs?: number;
+}
+
+/** What a check spends, in words for before it. */
+export const PROBE_COST = 'One export of the hourly limit is spent on this check.';
+
+const TIMEOUT_MS = 4_000;
+const NO_EVENT = 'dfinery_elt_check_no_such_event';
+const NO_LIMITS: Limits = { remaining: undefined, resetAt: undefined };
+
+/**
+ * Asks for one day of an event that does not exist, reads the header line and hangs up. Waits for no quota, never
+ * retries. Rejects only when aborted, with the signal's reason.
+ */
+export async function probeExport(options: ProbeOptions, signal: AbortSignal): Promise<ProbeVerdict> {
+  const timeout = new AbortController();
+  signal.throwIfAborted();
+  const unlink = onAbort(signal, () => timeout.abort(signal.reason));
+  const cancel = options.clock.after(options.timeoutMs ?? TIMEOUT_MS, () => timeout.abort(new TooSlow()));
+  const seen = { connected: false };
+  try {
+    return await probe(options, timeout.signal, seen);
+  } catch (error) {
+    signal.throwIfAborted();
+    return unanswered(error, options, seen.connected);
+  } finally {
+    cancel();
+    unlink();
+  }
+}
+
+class TooSlow extends Error {}
+
+async function probe(options: ProbeOptions, signal: AbortSignal, seen: { connected: boolean }): Promise<ProbeVerdict> {
+  const { clock, env = systemEnv, timeoutMs = TIMEOUT_MS } = options;
+  const service = createExportService({
+    ...options,
+    env,
+    quota: withoutWaiting(options.quota),
+    stallMs: timeoutMs * 2,
+    onConnect: () => {
+      seen.connected = true;
+    },
+  });
+  try {
+    const answer = await service.exportEvents(smallest(clock.now()), signal);
+    const verdict = answer.kind === 'data' ? await fromData(answer, options) : fromRefusal(answer, options);
+    return { ...verdict, limits: answer.limits, serverTime: answer.serverTime };
+  } finally {
+    await service.close();
+  }
+}
+
+/** Yesterday in UTC: a day that is over nearly everywhere and can be exported everywhere. */
+function smallest(now: number): ExportQuestion {
+  const day = addDays(dayAt(now), -1);
+  return {
+    from: day,
+    to: day,
+    events: [NO_EVENT],
+    eventsCondition: 'include',
+    properties: [],
+    propertiesCondition: 'all',
+  };
+}
+
+function withoutWaiting(quota: ExportGate | undefined): ExportGate {
+  const nowhere: Place = { answered: async () => {}, leave: async () => {} };
+  const enterNow = async () => quota?.enterNow() ?? nowhere;
+  return { enter: enterNow, enterNow, close: async () => {}, onWait() {}, forecast: () => NOTHING_KNOWN };
+}
+
+const NOTHING_KNOWN = { startableNow: 0, left: 0, earliestEnd: 0 };
+
+type Found = Pick<ProbeVerdict, 'kind' | 'usable' | 'message' | 'code'>;
+
+const found = (kind: ProbeKind, usable: boolean, code: string, message: string): Found => ({
+  kind,
+  usable,
+  code,
+  message,
+});
+
+async function fromData(answer: ExportAnswer & { kind: 'data' }, { baseUrl }: ProbeOptions): Promise<Found> {
+  const { host } = new URL(baseUrl);
+  try {
+    const line = await firstLine(answer.bytes);
+    if (line === undefined) {
+      return found(
+        'ok_no_events',
+        true,
+        'empty_body',
+        `${host} accepts token and service, and answers with nothing at all: there seem to be no events yet.`,
+      );
+    }
+    const missing = missingColumns(namesIn(line));
+    if (missing.length === 0) return found('ok', true, 'ok', `${host} accepts token and service, and exports events.`);
+    return found(
+      'not_this_service',
+      false,
+      'no_such_columns',
+      `${host} answers, but not with an export of events (${missing.length} columns of every export are missing): is base_url right?`,
+    );
+  } finally {
+    await answer.close();
+  }
+}
+
+type Judge = (refusal: ExportRefusal, limits: Limits, now: number) => Found;
+
+const wrongToken: Judge = ({ code, message }) => found('wrong_token', false, code, message);
+const notThis: Judge = ({ code, message }) => found('not_this_service', false, code, message);
+
+/** By the outcome table's own words; what is not here goes by its kind. */
+const BY_CODE: Readonly<Record<string, Judge>> = {
+  invalid_service_id: ({ code, message }) => found('wrong_service', false, code, message),
+  redirect: notThis,
+  not_here: notThis,
+  refused_request: notThis,
+  html_200: ({ code, message }) => found('not_this_service', false, code, `${capital(message)}: is base_url right?`),
+  certificate: ({ code, message }) => found('unreachable', false, code, message),
+  proxy: ({ code, message }) => found('unreachable', false, code, message),
+};
+
+const BY_KIND: Readonly<Record<ExportRefusal['kind'], Judge>> = {
+  config: wrongToken,
+  wait: ({ code }, { resetAt }, now) => {
+    const until =
+      resetAt === undefined
+        ? 'The service does not say when it resets'
+        : `It resets at ${new Date(resetAt).toISOString()}, in ${formatDuration(resetAt - now)}`;
+    return found(
+      'quota_spent',
+      true,
+      code,
+      `The service answers, but its limit of exports is spent at the moment, which is no fault of the configuration. ${until}; a run waits for that by itself.`,
+    );
+  },
+  invalid: ({ code, message }) =>
+    found(
+      'inconclusive',
+      true,
+      code,
+      `${message} This check asks for an event that does not exist, which the service may refuse for that alone: the configuration may be right. A sync will tell.`,
+    ),
+  gone: ({ code, message }) =>
+    found('inconclusive', true, code, `${message} Yesterday was asked for: is this machine's clock right?`),
+  retry: ({ code, message, status }) =>
+    status === undefined || status >= 500
+      ? found('unreachable', false, code, `${capital(message)}. Try again later.`)
+      : found('inconclusive', false, code, `${capital(message)}. Try again later.`),
+  retry_or_split: ({ code, message }) => found('unreachable', false, code, `${capital(message)}. Try again later.`),
+  defect: ({ code, message }) => found('inconclusive', false, code, message),
+};
+
+function fromRefusal(answer: ExportAnswer & ExportRefusal, { clock }: ProbeOptions): Found {
+  const judge = BY_CODE[answer.code] ?? BY_KIND[answer.kind];
+  return judge(answer, answer.limits, clock.now());
+}
+
+function unanswered(
+  error: unknown,
+  { baseUrl, timeoutMs = TIMEOUT_MS }: ProbeOptions,
+  connected: boolean,
+): ProbeVerdict {
+  const { host } = new URL(baseUrl);
+  const rest = { limits: NO_LIMITS, serverTime: undefined };
+  if (!(error instanceof TooSlow)) {
+    if (!(error instanceof Failure)) throw error;
+    const kind = error.kind === 'config' ? 'wrong_token' : 'unreachable';
+    return { ...found(kind, false, error.kind, error.message), ...rest };
+  }
+  const time = formatDuration(timeoutMs);
+  const silent = `${host} takes connections, but gave no answer within ${time}: an export may need longer than this check waits. A sync will tell.`;
+  const away = `${host} did not take a connection within ${time}: is base_url right, and may this machine reach it?`;
+  return connected
+    ? { ...found('inconclusive', true, 'slow', silent), ...rest }
+    : { ...found('unreachable', false, 'connect_timeout', away), ...rest };
+}
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

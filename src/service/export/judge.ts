@@ -1,0 +1,73 @@
+import { holdsHeader } from '../../csv/body-start.ts';
+import type { AnswerFacts, Content, OutcomeRow } from './outcomes.ts';
+
+/** The first row that fits; `fallback` where a status is beyond any table. */
+export function rowFor(rows: readonly OutcomeRow[], facts: AnswerFacts): OutcomeRow {
+  return rows.find((row) => fits(row, facts)) ?? rows[rows.length - 1];
+}
+
+function fits({ status, content, reason }: OutcomeRow, facts: AnswerFacts): boolean {
+  const [first, last] = typeof status === 'number' ? [status, status] : status;
+  if (facts.status < first || facts.status > last) return false;
+  if (content !== undefined && !content.includes(facts.content)) return false;
+  return reason === undefined || (facts.reason !== undefined && reason.includes(facts.reason));
+}
+
+const SPACE = new Set([9, 10, 13, 32]);
+const BOM = [0xef, 0xbb, 0xbf];
+
+/** What a body is that begins so, unless its first line is a header of CSV. */
+const CONTENTS: ReadonlyMap<number, Content> = new Map([
+  [0x7b, 'json'],
+  [0x5b, 'json'],
+  [0x3c, 'html'],
+]);
+
+/** What the first bytes say; undefined while there are too few of them. */
+export function contentOf(bytes: Uint8Array, isAll: boolean): Content | undefined {
+  if (bytes.length === 0) return isAll ? 'empty' : undefined;
+  if (bytes.length < BOM.length && !isAll && bytes[0] === BOM[0]) return undefined;
+  let at = BOM.every((byte, i) => bytes[i] === byte) ? BOM.length : 0;
+  while (at < bytes.length && SPACE.has(bytes[at])) at++;
+  if (at === bytes.length) return isAll ? 'other' : undefined;
+  const content = CONTENTS.get(bytes[at]);
+  if (content === undefined) return 'other';
+  const isHeader = holdsHeader(bytes, at, bytes.length, isAll);
+  if (isHeader === undefined) return undefined;
+  return isHeader ? 'other' : content;
+}
+
+const WORDS = /^[a-z]+(_[a-z]+)*$/;
+const LONGEST_REASON = 60;
+
+/**
+ * The reason in a JSON failure: its `message`, else its `code` or `error`. Only plain words are believed, and nothing
+ * that holds the token: what it returns is printed.
+ */
+export function reasonIn(text: string, token: string): string | undefined {
+  const parsed = parsedObject(text);
+  for (const key of ['message', 'code', 'error']) {
+    const value = parsed[key];
+    if (typeof value !== 'string' || value.length > LONGEST_REASON || value.includes(token)) continue;
+    const words = value.trim().toLowerCase();
+    if (WORDS.test(words)) return words;
+  }
+  return undefined;
+}
+
+function parsedObject(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text.replace(/^\uFEFF/, ''));
+    const first: unknown = Array.isArray(value) ? value[0] : value;
+    return typeof first === 'object' && first !== null ? (first as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+/** The origin that a `Location` points to; nothing more of it is ever shown. */
+export function originOf(location: string | undefined, base: string): string | undefined {
+  if (location === undefined || !URL.canParse(location, base)) return undefined;
+  const { origin, protocol } = new URL(location, base);
+  return origin === 'null' ? protocol : origin;
+}

@@ -1,0 +1,66 @@
+import type { Day } from '../../base/days.ts';
+import type { Condition } from '../../config/source.ts';
+
+/** The body of one export, as the service specifies it; `to` is always sent. */
+export interface ExportQuestion {
+  readonly from: Day;
+  readonly to: Day;
+  readonly events: readonly string[];
+  readonly eventsCondition: Condition;
+  readonly properties: readonly string[];
+  readonly propertiesCondition: Condition;
+}
+
+/** What the limit headers said; instants in ms since 1970. Absent or nonsensical headers are undefined. */
+export interface Limits {
+  readonly remaining: number | undefined;
+  readonly resetAt: number | undefined;
+}
+
+/** A 200 whose body may be CSV: nothing is data before it has been read to its end and verified. */
+export interface ExportBody {
+  readonly kind: 'data';
+  /**
+   * The CSV after content decoding. Throws a transient Failure whose `internal` starts with a code:
+   * `reset`, `stall`, `gzip`, `length` (declared length not met or exceeded). A clean end that is too early shows in the rows alone.
+   */
+  readonly bytes: AsyncIterable<Uint8Array>;
+  /** True when the wire declared where the body ends (Content-Length or a gzip trailer). */
+  readonly endDeclared: boolean;
+  /** Lets go of the connection; safe at any time, and needed unless `bytes` was read to its end. */
+  close(): Promise<void>;
+}
+
+/** An answer that is no data, judged by the outcome table; `message` is for people, `code` for logs and tests. */
+export interface ExportRefusal {
+  /**
+   * `retry`: the same again after a pause. `retry_or_split`: the same again, and after a few times a smaller question.
+   * `wait`: nothing more is sent before the quota allows it. `config`: the user must act. `gone`: older than the service
+   * exports. `invalid`: a 400 that may come from a day that has not begun, or from the question itself. `defect`: ours.
+   */
+  readonly kind: 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' | 'defect';
+  readonly code: string;
+  readonly message: string;
+  readonly status: number | undefined;
+}
+
+export type ExportAnswer = (ExportBody | ExportRefusal) & {
+  readonly limits: Limits;
+  /** The service's `Date` header in ms, when it had one. */
+  readonly serverTime: number | undefined;
+};
+
+/** Sends one export, without any retry of its own. Takes its place in the quota first and gives it back at the end. */
+export interface ExportService {
+  exportEvents(question: ExportQuestion, signal: AbortSignal): Promise<ExportAnswer>;
+  /** Requests sent so far by this object. */
+  readonly sent: number;
+}
+
+/** The forecast and the gate of the Export group's limits; shared between the processes of one machine. */
+export interface ExportQuota {
+  /** Exports that may start now, that are left until the limit, and when (ms) the last of `count` may start. */
+  forecast(count: number): { readonly startableNow: number; readonly left: number; readonly earliestEnd: number };
+  /** Told of every wait before it begins, so that it can be made visible; called again when it is over with undefined. */
+  onWait(listener: (until: number | undefined) => void): void;
+}

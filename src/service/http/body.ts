@@ -1,0 +1,139 @@
+import type { Clock } from '../../base/clock.ts';
+import { formatDuration } from '../../base/durations.ts';
+import { type Failure, transientFailure } from '../../base/errors.ts';
+import { BadGzip, gunzip } from './gunzip.ts';
+import { oneOf } from './headers.ts';
+import { judgeNetwork } from './network.ts';
+import { onAbort } from './on-abort.ts';
+import { CutShort, type RawAnswer } from './transport.ts';
+
+/** No byte came for too long. */
+export class Stalled extends Error {
+  readonly afterMs: number;
+  constructor(afterMs: number) {
+    super(`no byte for ${formatDuration(afterMs)}`);
+    this.afterMs = afterMs;
+  }
+}
+
+class WrongLength extends Error {}
+
+/** Aborts whatever listens to `signal` when nothing is heard for so long while somebody waits. */
+export class Patience {
+  readonly #clock: Clock;
+  readonly #stallMs: number;
+  readonly #controller = new AbortController();
+  readonly #unlink: () => void;
+  #disarm: () => void = () => {};
+
+  constructor(clock: Clock, stallMs: number, caller: AbortSignal) {
+    this.#clock = clock;
+    this.#stallMs = stallMs;
+    this.#unlink = onAbort(caller, () => this.#controller.abort(caller.reason));
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Waits for one thing to arrive. Rejects with the caller's reason or with `Stalled`. */
+  async of<T>(arrival: Promise<T>): Promise<T> {
+    this.#disarm = this.#clock.after(this.#stallMs, () => this.#controller.abort(new Stalled(this.#stallMs)));
+    try {
+      return await arrival;
+    } catch (error) {
+      if (this.signal.aborted) throw this.signal.reason;
+      throw error;
+    } finally {
+      this.#disarm();
+    }
+  }
+
+  end(): void {
+    this.#disarm();
+    this.#unlink();
+  }
+}
+
+/** `identity`, `gzip`, or undefined for a coding that nobody asked for. */
+export function codingOf(answer: RawAnswer): 'identity' | 'gzip' | undefined {
+  const coding = (oneOf(answer.headers['content-encoding']) ?? '').trim().toLowerCase();
+  if (coding === '' || coding === 'identity') return 'identity';
+  return coding === 'gzip' || coding === 'x-gzip' ? 'gzip' : undefined;
+}
+
+export function declaredLength(answer: RawAnswer): number | undefined {
+  const text = oneOf(answer.headers['content-length']);
+  return text !== undefined && /^\d+$/.test(text.trim()) ? Number(text) : undefined;
+}
+
+/**
+ * The bytes of a body after content decoding. Throws what the network threw, `Stalled`, `BadGzip`, `WrongLength`, or
+ * the caller's reason; `troubleOf` puts a name to it.
+ */
+export async function* bytesOf(answer: RawAnswer, patience: Patience): AsyncGenerator<Uint8Array, void, undefined> {
+  const raw = exactly(answer, patient(answer.body, patience));
+  if (codingOf(answer) !== 'gzip' || declaredLength(answer) === 0) yield* raw;
+  else yield* gunzip(raw);
+}
+
+async function* patient(
+  body: AsyncIterable<Uint8Array>,
+  patience: Patience,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const chunks = body[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await patience.of(chunks.next());
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    await chunks.return?.();
+  }
+}
+
+async function* exactly(
+  answer: RawAnswer,
+  body: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const declared = declaredLength(answer);
+  let received = 0;
+  try {
+    for await (const chunk of body) {
+      received += chunk.length;
+      yield chunk;
+    }
+  } catch (error) {
+    if (declared === undefined || !(error instanceof CutShort)) throw error;
+    throw new WrongLength(`${received} bytes came of ${declared} declared`);
+  }
+  if (declared === undefined) return;
+  if (received !== declared) throw new WrongLength(`${received} bytes came of ${declared} declared`);
+  if (await answer.hasSurplus()) throw new WrongLength(`more came than the ${declared} bytes declared`);
+}
+
+/** Why a body could not be read to its end. */
+export interface BodyTrouble {
+  readonly code: string;
+  /** A clause: it goes behind "because". */
+  readonly message: string;
+}
+
+export function troubleOf(error: unknown, host: string): BodyTrouble {
+  if (error instanceof Stalled) {
+    return { code: 'stall', message: `${host} sent no byte for ${formatDuration(error.afterMs)}` };
+  }
+  if (error instanceof BadGzip) {
+    return { code: 'gzip', message: `the compressed answer of ${host} is cut or corrupt (${error.message})` };
+  }
+  if (error instanceof WrongLength) {
+    return { code: 'length', message: `the answer of ${host} does not have the length it declared: ${error.message}` };
+  }
+  return { code: 'reset', message: judgeNetwork(error, host).message };
+}
+
+export function bodyFailure(error: unknown, host: string): Failure {
+  const { code, message } = troubleOf(error, host);
+  return transientFailure(message, { internal: `${code}: ${message}`, cause: error });
+}

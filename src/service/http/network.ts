@@ -1,0 +1,80 @@
+import { codeOf } from '../../base/errors.ts';
+import { CutShort } from './transport.ts';
+import { ProxyRefused } from './tunnel.ts';
+
+/** Why no answer, or no whole answer, came over the network. `say` is a clause for `config: false`, a sentence otherwise. */
+export interface NetworkTrouble {
+  /** True when only the user can mend it. */
+  readonly config: boolean;
+  readonly code: string;
+  readonly message: string;
+}
+
+interface Row {
+  readonly codes: RegExp;
+  readonly code: string;
+  readonly config?: true;
+  readonly say: (host: string, code: string) => string;
+}
+
+const CERTIFICATE =
+  /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT|UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|HOSTNAME_MISMATCH|INVALID_CA)/;
+
+/** Error codes of Node, first match wins. */
+const ROWS: readonly Row[] = [
+  {
+    codes: CERTIFICATE,
+    code: 'certificate',
+    config: true,
+    say: (host, code) =>
+      `The certificate of ${host} cannot be trusted (${code}): check base_url, this machine's clock, and NODE_EXTRA_CA_CERTS where a proxy opens TLS connections.`,
+  },
+  {
+    codes: /^(ENOTFOUND|EAI_)/,
+    code: 'dns',
+    say: (host, code) => `the name of ${host} could not be looked up (${code})`,
+  },
+  { codes: /^ECONNREFUSED$/, code: 'refused', say: (host) => `${host} refused the connection (ECONNREFUSED)` },
+  {
+    codes: /^ETIMEDOUT$/,
+    code: 'connect_timeout',
+    say: (host) => `${host} did not take the connection in time`,
+  },
+  {
+    codes: /^(EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN|EADDRNOTAVAIL|EACCES|EPERM)$/,
+    code: 'unreachable',
+    say: (host, code) => `${host} is not reachable from this machine (${code})`,
+  },
+  {
+    codes: /^(ERR_SSL_|EPROTO|ERR_TLS_)/,
+    code: 'tls',
+    say: (host, code) => `no TLS connection to ${host} came about (${code})`,
+  },
+  {
+    codes: /^HPE_/,
+    code: 'protocol',
+    say: (host, code) => `${host} answered with something that is not HTTP (${code})`,
+  },
+  {
+    codes: /^(ECONNRESET|EPIPE|ECONNABORTED)$/,
+    code: 'reset',
+    say: (host) => `the connection to ${host} broke`,
+  },
+];
+
+/** Judges whatever a request or the reading of its body threw. Total: anything unforeseen is worth another try. */
+export function judgeNetwork(error: unknown, host: string): NetworkTrouble {
+  if (error instanceof ProxyRefused) return proxyRefusal(error.status);
+  const code = error instanceof CutShort ? 'ECONNRESET' : (codeOf(error) ?? '');
+  const row = ROWS.find(({ codes }) => codes.test(code));
+  if (row) return { config: row.config === true, code: row.code, message: row.say(host, code) };
+  return { config: false, code: 'network', message: `the request to ${host} failed (${code || 'no code'})` };
+}
+
+function proxyRefusal(status: number): NetworkTrouble {
+  const config = status === 407 || status === 403;
+  const message = config
+    ? `The proxy of HTTPS_PROXY refused to connect (HTTP ${status}): check its user name and password, or add the host to NO_PROXY.`
+    : `the proxy of HTTPS_PROXY could not connect (HTTP ${status})`;
+  return { config, code: 'proxy', message };
+}

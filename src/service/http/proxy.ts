@@ -1,0 +1,36 @@
+import type { Env } from '../../base/env.ts';
+import { configFailure } from '../../base/errors.ts';
+import { isLoopback } from '../../config/base-url.ts';
+
+/**
+ * The proxy for an address, as HTTPS_PROXY and NO_PROXY say (in lower or upper case); undefined: none. Loopback goes
+ * direct whatever they say, for a proxy elsewhere would reach its own loopback; and plain http is for loopback alone.
+ * Throws a configuration failure for a proxy that cannot be used.
+ */
+export function proxyFor(baseUrl: string, env: Env): URL | undefined {
+  const url = new URL(baseUrl);
+  if (url.protocol !== 'https:' || isLoopback(url.hostname)) return undefined;
+  const either = (name: string) => env(name.toLowerCase()) || env(name) || '';
+  const proxy = either('HTTPS_PROXY').trim();
+  if (proxy === '' || isExempt(url, either('NO_PROXY'))) return undefined;
+  const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(proxy) ? proxy : `http://${proxy}`;
+  if (URL.canParse(text) && /^https?:\/\/[^/]/.test(text)) return new URL(text);
+  throw configFailure('HTTPS_PROXY is not the address of a proxy that can be used here, wanted http://host:port.');
+}
+
+/** Whether NO_PROXY names the host, a domain above it, or everything; an entry may end in a port. */
+export function isExempt(url: URL, noProxy: string): boolean {
+  const host = url.hostname.toLowerCase();
+  const port = url.port || (url.protocol === 'https:' ? '443' : '80');
+  return noProxy
+    .toLowerCase()
+    .split(/[\s,]+/)
+    .filter((entry) => entry !== '')
+    .some((entry) => {
+      if (entry === '*') return true;
+      const match = /^(.*?)(?::(\d+))?$/.exec(entry);
+      const name = (match?.[1] ?? entry).replace(/^\*?\./, '');
+      if (match?.[2] !== undefined && match[2] !== port) return false;
+      return host === name || host.endsWith(`.${name}`);
+    });
+}

@@ -1,0 +1,184 @@
+import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { Clock } from '../../base/clock.ts';
+import type { Env } from '../../base/env.ts';
+import { codeOf } from '../../base/errors.ts';
+import { onAbort } from './on-abort.ts';
+import { proxyFor } from './proxy.ts';
+import { TunnelAgent } from './tunnel.ts';
+
+/** One request: a POST of JSON, unless it says otherwise. */
+export interface Post {
+  readonly method?: 'POST' | 'HEAD';
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export type AnswerHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+export interface RawAnswer {
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: AnswerHeaders;
+  /** As on the wire, without the framing. Throws `CutShort`, or an error of Node. */
+  readonly body: AsyncIterable<Uint8Array>;
+  /** Asked after the end of the body: true when more came than was declared. Waits a few turns of the event loop. */
+  hasSurplus(): Promise<boolean>;
+  /** Lets go of the connection, whatever its state. */
+  hangUp(): void;
+}
+
+/** The connection was closed in good order before the body was whole. */
+export class CutShort extends Error {}
+
+/** No connection came about in time. */
+export class ConnectTimeout extends Error {
+  readonly code = 'ETIMEDOUT';
+}
+
+const CONNECT_TIMEOUT_MS = 30_000;
+const TURNS_FOR_SURPLUS = 3;
+
+export interface TransportOptions {
+  readonly baseUrl: string;
+  readonly env: Env;
+  readonly clock: Clock;
+  /** Kept alive between requests; 0: every request has a connection of its own, closed behind it. */
+  readonly keptConnections: number;
+  /** Told whenever a connection stands, TLS included. */
+  readonly onConnect?: (() => void) | undefined;
+}
+
+/**
+ * Sends requests to one origin and no other; redirects are answers like any other. Node's own client and not undici 7,
+ * which ends the process by an assertion when a connection closes while its reader is busy (nodejs/undici#5360), and
+ * takes a reset for a clean end where only the end of the connection ends the body.
+ */
+export class Transport {
+  readonly #options: TransportOptions;
+  readonly #base: URL;
+  readonly #requests = new Set<ClientRequest>();
+  #agent: HttpAgent | undefined;
+
+  constructor(options: TransportOptions) {
+    this.#options = options;
+    this.#base = new URL(options.baseUrl);
+  }
+
+  get host(): string {
+    return this.#base.host;
+  }
+
+  /** Rejects with an error of Node's, or with the signal's reason; throws a configuration failure for a bad proxy. */
+  async send(post: Post, signal: AbortSignal): Promise<RawAnswer> {
+    signal.throwIfAborted();
+    const asking = this.#open(post);
+    const stop = onAbort(signal, () => asking.destroy(signal.reason instanceof Error ? signal.reason : undefined));
+    const trouble: Trouble = { error: undefined };
+    asking.once('close', () => {
+      stop();
+      this.#requests.delete(asking);
+    });
+    this.#requests.add(asking);
+    this.#watchConnection(asking);
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      asking.on('error', (error) => {
+        trouble.error ??= error;
+        reject(signal.aborted ? signal.reason : error);
+      });
+      asking.once('response', resolve);
+      asking.end(post.body);
+    });
+    return rawAnswer(answer, trouble);
+  }
+
+  /** Breaks off what is under way. */
+  async close(): Promise<void> {
+    for (const asking of this.#requests) asking.destroy();
+    this.#agent?.destroy();
+    this.#agent = undefined;
+  }
+
+  #open({ method = 'POST', path, headers }: Post): ClientRequest {
+    const { protocol, hostname, port, pathname } = this.#base;
+    const prefix = pathname.replace(/\/+$/, '');
+    const request = protocol === 'https:' ? httpsRequest : httpRequest;
+    return request({
+      protocol,
+      hostname: hostname.replace(/^\[|\]$/g, ''),
+      port,
+      method,
+      path: `${prefix}${path}`,
+      headers,
+      agent: this.#agentFor(protocol),
+    });
+  }
+
+  #agentFor(protocol: string): HttpAgent {
+    const { keptConnections, baseUrl, env } = this.#options;
+    if (this.#agent !== undefined) return this.#agent;
+    const keepAlive = keptConnections > 0;
+    const options = { keepAlive, maxSockets: keepAlive ? keptConnections : Number.POSITIVE_INFINITY };
+    const proxy = proxyFor(baseUrl, env);
+    if (proxy !== undefined) this.#agent = new TunnelAgent(proxy, options);
+    else this.#agent = protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options);
+    return this.#agent;
+  }
+
+  #watchConnection(asking: ClientRequest): void {
+    const { clock, onConnect } = this.#options;
+    const secure = this.#base.protocol === 'https:';
+    const cancel = clock.after(CONNECT_TIMEOUT_MS, () => asking.destroy(new ConnectTimeout('no connection in time')));
+    const stands = () => {
+      cancel();
+      onConnect?.();
+    };
+    asking.once('close', cancel);
+    asking.once('socket', (socket) => {
+      if (asking.reusedSocket) stands();
+      else socket.once(secure ? 'secureConnect' : 'connect', stands);
+    });
+  }
+}
+
+/** What went wrong with a connection after its answer had begun. */
+interface Trouble {
+  error: Error | undefined;
+}
+
+function rawAnswer(answer: IncomingMessage, trouble: Trouble): RawAnswer {
+  // Whoever reads the body hears of it there.
+  answer.on('error', () => {});
+  return {
+    status: answer.statusCode ?? 0,
+    headers: answer.headers,
+    body: honest(answer, trouble),
+    async hasSurplus() {
+      for (let turn = 0; turn < TURNS_FOR_SURPLUS && trouble.error === undefined; turn++) await nextTurn();
+      return codeOf(trouble.error)?.startsWith('HPE_') === true;
+    },
+    hangUp() {
+      answer.destroy();
+    },
+  };
+}
+
+/** The bytes of a body that ends only where it is whole, as far as its framing can tell. */
+async function* honest(answer: IncomingMessage, trouble: Trouble): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    yield* answer as AsyncIterable<Uint8Array>;
+  } catch (error) {
+    throw (
+      trouble.error ?? (answer.complete ? error : new CutShort('the connection was closed early', { cause: error }))
+    );
+  }
+  if (!answer.complete) throw trouble.error ?? new CutShort('the connection was closed early');
+  // A body that the end of the connection ends looks whole to Node even where that end was a reset.
+  if (!isFramed(answer) && trouble.error !== undefined) throw trouble.error;
+}
+
+const isFramed = ({ headers }: IncomingMessage): boolean =>
+  headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve));

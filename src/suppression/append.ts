@@ -1,0 +1,97 @@
+import { closeSync, createReadStream, openSync, readSync, statSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { configFailure } from '../base/errors.ts';
+import { makeFolders } from '../base/folders.ts';
+import { linesOf } from '../base/lines.ts';
+import type { Secret } from '../base/secrets.ts';
+import { isSuppressionHeader, suppressionHeader, suppressionHmac } from './list.ts';
+
+/** People looked up, and written, at a time. */
+const BATCH = 50_000;
+const LONGEST_HEADER = 1_024;
+const ENTRY = /^\{"hmac":"([0-9a-f]{64})"\}\s*$/;
+
+/**
+ * Adds people to the list of those who stay forgotten: JSON Lines, a header and `{"hmac": …}` each (0600). Who is on it
+ * already is not added again. Returns how many were added; on disk by then. Memory: 50,000 hashes.
+ */
+export async function suppress(path: string, unifiedIds: AsyncIterable<string>, key: Secret): Promise<number> {
+  let added = 0;
+  let batch = new Set<string>();
+  for await (const id of unifiedIds) {
+    batch.add(suppressionHmac(key, Buffer.from(id)));
+    if (batch.size < BATCH) continue;
+    added += await append(path, batch, key);
+    batch = new Set();
+  }
+  return added + (await append(path, batch, key));
+}
+
+/** Throws a configuration failure for a path where no list can be, and for one that holds something else. */
+export function checkSuppression(path: string, key: Secret): void {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined || found.size === 0) return;
+  const line = found.isFile() ? firstLine(path) : undefined;
+  if (line !== undefined && (isSuppressionHeader(line, path, key) || ENTRY.test(line))) return;
+  throw configFailure(`${path} is no suppression file: give another path, or one where there is nothing yet.`);
+}
+
+function firstLine(path: string): string {
+  const file = openSync(path, 'r');
+  try {
+    const buffer = Buffer.alloc(LONGEST_HEADER);
+    const text = buffer.toString('utf8', 0, readSync(file, buffer, 0, buffer.length, 0));
+    return text.split('\n', 1)[0];
+  } finally {
+    closeSync(file);
+  }
+}
+
+async function append(path: string, hashes: Set<string>, key: Secret): Promise<number> {
+  checkSuppression(path, key);
+  makeFolders(dirname(path), 0o700);
+  const file = await open(path, 'a+', 0o600);
+  try {
+    const whole = await wholeBytes(path, hashes);
+    if (hashes.size === 0 && whole > 0) return 0;
+    await file.truncate(whole);
+    await addLines(file, whole, hashes, key);
+    return hashes.size;
+  } finally {
+    await file.close();
+  }
+}
+
+async function addLines(file: FileHandle, whole: number, hashes: ReadonlySet<string>, key: Secret): Promise<void> {
+  const header = whole === 0 ? [JSON.stringify(suppressionHeader(key))] : [];
+  const lines = [...header, ...[...hashes].map((hmac) => JSON.stringify({ hmac }))];
+  try {
+    await file.writeFile(`${lines.join('\n')}\n`);
+    await file.sync();
+  } catch (error) {
+    // Readers refuse a list with half a line, and rightly so.
+    await file.truncate(whole);
+    throw error;
+  }
+}
+
+/** Takes out those who are on the list already; returns the bytes of its whole lines, without what a crash cut. */
+async function wholeBytes(path: string, hashes: Set<string>): Promise<number> {
+  let [seen, whole] = [0, 0];
+  const watched = (async function* () {
+    for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
+      const end = chunk.lastIndexOf(0x0a);
+      if (end !== -1) whole = seen + end + 1;
+      seen += chunk.length;
+      yield chunk;
+    }
+  })();
+  for await (const lines of linesOf(watched)) {
+    for (const line of lines) {
+      const hmac = ENTRY.exec(line.toString('latin1'))?.[1];
+      if (hmac !== undefined) hashes.delete(hmac);
+    }
+  }
+  return whole;
+}

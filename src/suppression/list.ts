@@ -1,0 +1,111 @@
+import { createHash, createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { configFailure, messageOf } from '../base/errors.ts';
+import type { Secret } from '../base/secrets.ts';
+
+/** People who stay forgotten: their rows never reach a spool file. */
+export interface Suppression {
+  /** True for a `df_unified_id` whose rows are left out. */
+  readonly isSuppressed: (bytes: Uint8Array, start: number, end: number) => boolean;
+  /** Changes whenever the list or its key does: a spool made under another list is not used again. */
+  readonly digest: string;
+}
+
+const HEADER = { v: 1, kind: 'suppression' } as const;
+const CHECK_LENGTH = 16;
+
+/** First line of a suppression file, which tells a wrong key; every other one is `{"hmac":"<64 hex>"}`. */
+export const suppressionHeader = (key: Secret) => ({ ...HEADER, key_check: checkOf(key) });
+
+const checkOf = (key: Secret): string =>
+  createHmac('sha256', key.reveal())
+    .update('dfinery-elt suppression key check v1')
+    .digest('hex')
+    .slice(0, CHECK_LENGTH);
+
+/** Whether a line is a suppression file's first one; throws a configuration failure for one of another key. */
+export function isSuppressionHeader(line: string, path: string, key: Secret): boolean {
+  const found = parsed(line);
+  if (found?.kind !== HEADER.kind || found.v !== HEADER.v) return false;
+  if (found.key_check === undefined || found.key_check === checkOf(key)) return true;
+  throw configFailure(
+    `The suppression file ${path} was written under another key: give that one as suppression_key (or DFINERY_SUPPRESSION_KEY).`,
+    { where: { file: path } },
+  );
+}
+
+/** Ids whose answer is remembered, before the memory is emptied. */
+const REMEMBERED = 100_000;
+const HMAC = /^[0-9a-f]{64}$/;
+
+/** HMAC-SHA256 (hex) of a `df_unified_id` under the suppression key. */
+export const suppressionHmac = (key: Secret, unifiedId: Uint8Array): string =>
+  createHmac('sha256', key.reveal()).update(unifiedId).digest('hex');
+
+/**
+ * The people who stay forgotten, from a file of JSON Lines. Throws a configuration failure when it cannot be read or a
+ * line is not understood: a list that is not whole must not let anybody through.
+ */
+export function loadSuppression(path: string, key: Secret): Suppression {
+  const listed = new Set<string>();
+  const lines = textOf(path).split(/\r?\n/);
+  for (let i = 0; i < lines.length; i++)
+    if (lines[i].trim() !== '' && !isSuppressionHeader(lines[i], path, key)) take(lines[i], i + 1, path, listed);
+  const digest = createHash('sha256').update(suppressionHmac(key, Buffer.from('digest')));
+  for (const hmac of [...listed].sort()) digest.update(hmac);
+  return { isSuppressed: lookup(listed, key), digest: digest.digest('hex') };
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw configFailure(
+      `The suppression file ${path} cannot be read (${messageOf(error)}): make an empty file where nobody is to be held out yet.`,
+      { cause: error, where: { file: path } },
+    );
+  }
+}
+
+function take(line: string, number: number, path: string, listed: Set<string>): void {
+  const found = parsed(line);
+  if (typeof found?.hmac === 'string' && HMAC.test(found.hmac)) {
+    listed.add(found.hmac);
+    return;
+  }
+  throw configFailure(
+    `Line ${number} of the suppression file ${path} is not {"hmac":"<64 hex digits>"}: restore the file, or use the version that wrote it.`,
+    { where: { file: path, row: number } },
+  );
+}
+
+interface Line {
+  readonly v?: unknown;
+  readonly kind?: unknown;
+  readonly hmac?: unknown;
+  readonly key_check?: unknown;
+}
+
+function parsed(line: string): Line | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === 'object' && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function lookup(listed: ReadonlySet<string>, key: Secret): Suppression['isSuppressed'] {
+  if (listed.size === 0) return () => false;
+  const answers = new Map<string, boolean>();
+  return (bytes, start, end) => {
+    const id = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
+    const text = id.toString('latin1');
+    const known = answers.get(text);
+    if (known !== undefined) return known;
+    if (answers.size >= REMEMBERED) answers.clear();
+    const answer = listed.has(suppressionHmac(key, id));
+    answers.set(text, answer);
+    return answer;
+  };
+}

@@ -1,0 +1,250 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { Ajv } from 'ajv';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import reportSchema from '../../../schemas/deletion.json' with { type: 'json' };
+import { silentLogger } from '../../../src/base/log.ts';
+import { Secret } from '../../../src/base/secrets.ts';
+import { parseDestinationConfig } from '../../../src/config/destination.ts';
+import type { Deleter } from '../../../src/deletion/execute/deleter.ts';
+import { purgeAll } from '../../../src/deletion/execute/purge.ts';
+import { reportTable } from '../../../src/deletion/execute/report.ts';
+import { idsFrom, idsFromFile, type ListOptions } from '../../../src/deletion/input/id-list.ts';
+import { verifyLedger } from '../../../src/deletion/ledger/verify.ts';
+import { type ForgetPlan, planForget } from '../../../src/deletion/stage/forget.ts';
+import { suppress } from '../../../src/suppression/append.ts';
+import { loadSuppression, suppressionHmac } from '../../../src/suppression/list.ts';
+import type { Json } from '../../support/airbyte.ts';
+import { Folders, quickClock } from '../../support/deletions.ts';
+
+let folders: Folders;
+beforeEach(() => {
+  folders = new Folders();
+});
+afterEach(() => folders.close());
+
+async function* of<T>(...values: T[]): AsyncGenerator<T> {
+  yield* values;
+}
+const all = async (values: AsyncIterable<unknown>): Promise<unknown[]> => {
+  const out: unknown[] = [];
+  for await (const value of values) out.push(value);
+  return out;
+};
+
+describe('a list of ids', () => {
+  const read = (text: string | Buffer, options?: ListOptions) =>
+    all(idsFrom(Readable.from([Buffer.from(text)]), 'list', options));
+
+  it('is one id a line', async () => {
+    expect(await read('a\r\n b \n\n00\n')).toEqual(['a', ' b ', '', '00']);
+    expect(await read('\ufeffa')).toEqual(['a']);
+    expect(await read('')).toEqual([]);
+  });
+
+  it('is a column of a CSV, whatever stands in it', async () => {
+    const csv = 'n,id\r\n1,"a,""b"""\r\n2,\r\n3,"x\ny"\r\n';
+    expect(await read(csv, { column: 'id' })).toEqual(['a,"b"', '', 'x\ny']);
+    expect(await read(`\ufeff${csv}`, { column: 'n' })).toEqual(['1', '2', '3']);
+  });
+
+  it('is a member of JSON lines, with its type', async () => {
+    expect(await read('{"id":"a"}\n\n{"id":5}\n{}\n{"id":null}', { column: 'id' })).toEqual(['a', 5, undefined, null]);
+    expect(await read('{"a":1}', { column: 'toString' })).toEqual([undefined]);
+  });
+
+  it.each<[string, string | Buffer, ListOptions]>([
+    ['no such column', 'a,b\n1,2\n', { column: 'c' }],
+    ['a column twice', 'a,a\n1,2\n', { column: 'a' }],
+    ['a row too short', 'a,b\nsecret\n', { column: 'a' }],
+    ['a quote inside a field', 'a\nx"secret\n', { column: 'a' }],
+    ['a field after a quote', 'a\n"x"secret\n', { column: 'a' }],
+    ['an open quote', 'a\n"secret\n', { column: 'a' }],
+    ['bytes that are no text, in CSV', Buffer.from([0x61, 0x0a, 0xff, 0x0a]), { column: 'a' }],
+    ['bytes that are no text, in lines', Buffer.from([0x61, 0x0a, 0xff, 0x0a]), {}],
+    ['a cut character at its end', Buffer.from([0x61, 0x0a, 0xe2, 0x82]), { column: 'a' }],
+    ['a line that is no JSON', '{"a":1}\nsecret\n', { column: 'a' }],
+    ['no column named', '{"a":1}\n', {}],
+  ])('is refused for %s, without its content', async (_name, text, options) => {
+    const error = await read(text, options).then(
+      () => undefined,
+      (thrown) => thrown,
+    );
+    expect(error).toMatchObject({ name: 'Failure', kind: 'config' });
+    expect(error.message).not.toContain('secret');
+  });
+
+  it('is read by its file name', async () => {
+    const path = join(folders.root, 'people.csv');
+    writeFileSync(path, 'id\na\n');
+    expect(await all(idsFromFile(path, { column: 'id' }))).toEqual(['a']);
+    await expect(all(idsFromFile(join(folders.root, 'none.csv'), { column: 'id' }))).rejects.toThrow(/cannot be read/);
+  });
+});
+
+describe('a confirmed deletion', () => {
+  let deleted: string[];
+  const deleter: Deleter = {
+    async deleteProfile(id) {
+      deleted.push(id);
+      const limits = { remaining: undefined, resetAt: undefined };
+      return { kind: 'done', code: '20000', status: 200, message: 'ok', limits };
+    },
+  };
+  beforeEach(() => {
+    deleted = [];
+  });
+
+  async function plan(ids: readonly unknown[], isReal: boolean, more: Json = {}): Promise<ForgetPlan> {
+    const { config } = parseDestinationConfig(
+      {
+        base_url: 'http://127.0.0.1:9',
+        service_id: 's',
+        import_token: 'tok-1234',
+        ledger_dir: folders.ledger,
+        ...more,
+      },
+      () => undefined,
+    );
+    const io = {
+      clock: quickClock(),
+      random: () => 0.5,
+      logger: silentLogger,
+      signal: new AbortController().signal,
+      lines: undefined,
+    };
+    return planForget(of(...ids), { config, io, isReal });
+  }
+
+  async function hashOf(ids: readonly unknown[], more: Json = {}): Promise<string> {
+    const found = await plan(ids, false, more);
+    found.close();
+    return found.hash;
+  }
+
+  it('has a hash of exactly its ids, its address and its service', async () => {
+    const hash = await hashOf(['a', 'b', 'c']);
+    expect(hash).toMatch(/^[0-9a-f]{64}$/);
+    expect(await hashOf(['c', 'a', 'b', 'a', ''])).toBe(hash);
+    expect(await hashOf(['a', 'b'])).not.toBe(hash);
+    expect(await hashOf(['a', 'b', 'c '])).not.toBe(hash);
+    expect(await hashOf(['a', 'b', 'c'], { service_id: 't' })).not.toBe(hash);
+    expect(await hashOf(['a', 'b', 'c'], { base_url: 'http://127.0.0.1:8' })).not.toBe(hash);
+    expect(await hashOf(['a', 'b', 'c'], { ledger_key: 'another', dry_run: false })).toBe(hash);
+  });
+
+  it('acts on the hash of the same list alone, whatever dry_run says', async () => {
+    const ids = ['a', 'b', 'a', 7];
+    const hash = await hashOf(ids);
+    const other = await plan([...ids, 'c'], true);
+    await expect(other.execute(hash, deleter)).rejects.toThrow(/not the one that was confirmed/);
+    other.close();
+    expect(deleted).toEqual([]);
+    const real = await plan(ids, true);
+    const { report, failure } = await real.execute(hash, deleter);
+    real.close();
+    expect(failure).toBeUndefined();
+    expect(deleted).toEqual(['a', 'b']);
+    expect(report).toMatchObject({
+      mode: 'executed',
+      received: 4,
+      refused: { not_a_string: 1 },
+      duplicates: 1,
+      done: 2,
+    });
+    const ajv = new Ajv({ strict: false });
+    expect(ajv.validate(reportSchema, report), JSON.stringify(ajv.errors)).toBe(true);
+    expect(reportTable(report)).toMatch(/deleted +2\n/);
+  });
+
+  it('has its guards', async () => {
+    const real = await plan(['a', 'b'], true, { max_deletions_per_sync: 1 });
+    await expect(real.execute(real.hash, deleter)).rejects.toMatchObject({ exitCode: 5 });
+    real.close();
+    expect(deleted).toEqual([]);
+  });
+
+  it('purges before its closing line, with the counts in the ledger', async () => {
+    const real = await plan(['a'], true);
+    const counts = { people: 1, rows: 3, files_rewritten: 1, bytes_before: 10, bytes_after: 5 };
+    const seen: unknown[] = [];
+    const purger = {
+      target: 'duckdb x.db',
+      async purge(ids: AsyncIterable<string>) {
+        seen.push(...(await all(ids)));
+        return counts;
+      },
+    };
+    await real.execute(real.hash, deleter, async (ledger) => {
+      await purgeAll([purger], () => of('u1'), ledger, new AbortController().signal);
+    });
+    real.close();
+    expect(seen).toEqual(['u1']);
+    expect(folders.ledgerLines().map(({ kind }) => kind)).toEqual(['open', 'before', 'after', 'purge', 'close']);
+    expect(folders.ledgerLines()[3]).toMatchObject({ target: 'duckdb x.db', counts });
+    expect((await verifyLedger(folders.ledger, undefined)).ok).toBe(true);
+  });
+});
+
+describe('the suppression list', () => {
+  const key = new Secret('key');
+  const hashOf = (id: string) => suppressionHmac(key, Buffer.from(id));
+  const holds = (path: string, id: string) => loadSuppression(path, key).isSuppressed(Buffer.from(id), 0, id.length);
+
+  it('begins with its header and names everybody once, by hash', async () => {
+    const path = join(folders.root, 'sub', 'forgotten.jsonl');
+    expect(await suppress(path, of('u1', 'u2', 'u1'), key)).toBe(2);
+    expect(await suppress(path, of('u2', 'u3'), key)).toBe(1);
+    const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
+    expect(lines).toEqual([
+      expect.stringMatching(/^\{"v":1,"kind":"suppression","key_check":"[0-9a-f]{16}"\}$/),
+      ...['u1', 'u2', 'u3'].map((id) => `{"hmac":"${hashOf(id)}"}`),
+    ]);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(holds(path, 'u3')).toBe(true);
+    expect(holds(path, 'u4')).toBe(false);
+  });
+
+  it('drops half a line that a crash left, so that it can be read again', async () => {
+    const path = join(folders.root, 'f.jsonl');
+    await suppress(path, of('u1'), key);
+    writeFileSync(path, `${readFileSync(path, 'utf8')}{"hmac":"12`);
+    expect(() => loadSuppression(path, key)).toThrow(/Line 3/);
+    expect(await suppress(path, of('u2'), key)).toBe(1);
+    expect(holds(path, 'u1') && holds(path, 'u2')).toBe(true);
+  });
+
+  it('is not written to, nor read, under another key', async () => {
+    const path = join(folders.root, 'f.jsonl');
+    await suppress(path, of('u1'), key);
+    const other = new Secret('other');
+    await expect(suppress(path, of('u2'), other)).rejects.toMatchObject({ kind: 'config' });
+    expect(() => loadSuppression(path, other)).toThrow(/another key/);
+    expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(2);
+  });
+
+  it('is not written into a file that is something else', async () => {
+    const path = join(folders.root, 'people.csv');
+    for (const text of ['external_id\nu1', '{"v":1,"kind":"proof"}\n', '\u0000']) {
+      writeFileSync(path, text);
+      await expect(suppress(path, of('u1'), key)).rejects.toMatchObject({ kind: 'config' });
+      expect(readFileSync(path, 'utf8')).toBe(text);
+    }
+    await expect(suppress(folders.root, of('u1'), key)).rejects.toMatchObject({ kind: 'config' });
+  });
+
+  it('may have been made by hand, without a header', async () => {
+    const path = join(folders.root, 'f.jsonl');
+    writeFileSync(path, `{"hmac":"${hashOf('u1')}"}\n`);
+    expect(await suppress(path, of('u1', 'u2'), key)).toBe(1);
+    expect(holds(path, 'u1') && holds(path, 'u2')).toBe(true);
+  });
+
+  it('may be empty before', async () => {
+    const path = join(folders.root, 'f.jsonl');
+    writeFileSync(path, '');
+    expect(await suppress(path, of('u1'), key)).toBe(1);
+    expect(readFileSync(path, 'utf8')).toMatch(/^\{"v":1/);
+  });
+});

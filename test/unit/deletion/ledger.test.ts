@@ -1,0 +1,260 @@
+import { readFileSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv } from 'ajv';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import lineSchema from '../../../schemas/ledger-line.json' with { type: 'json' };
+import verdictSchema from '../../../schemas/ledger-verdict.json' with { type: 'json' };
+import proofSchema from '../../../schemas/proof.json' with { type: 'json' };
+import { systemClock } from '../../../src/base/clock.ts';
+import { Secret } from '../../../src/base/secrets.ts';
+import { LedgerLock } from '../../../src/deletion/ledger/lock.ts';
+import { proveErasure } from '../../../src/deletion/ledger/proof.ts';
+import { verifyLedger } from '../../../src/deletion/ledger/verify.ts';
+import { InputFiles, type Json } from '../../support/airbyte.ts';
+import {
+  type Answer,
+  code,
+  type DeletionServer,
+  Folders,
+  json,
+  record,
+  SUCCESS,
+  startDeletionServer,
+  state,
+  write,
+} from '../../support/deletions.ts';
+
+let server: DeletionServer;
+let folders: Folders;
+let files: InputFiles;
+let answer: Answer;
+const ajv = new Ajv({ strict: false, formats: { 'date-time': true } });
+
+beforeEach(async () => {
+  answer = (_d, response) => json(response, SUCCESS);
+  server = await startDeletionServer((...all) => answer(...all));
+  folders = new Folders();
+  files = new InputFiles();
+});
+
+afterEach(async () => {
+  await server.close();
+  folders.close();
+  files.close();
+});
+
+const go = (ids: readonly string[], more: Json = {}) =>
+  write({
+    files,
+    config: {
+      base_url: server.url,
+      service_id: 's',
+      import_token: 'tok-1234',
+      dry_run: false,
+      ledger_dir: folders.ledger,
+      ...more,
+    },
+    input: [...ids.map((id) => record(id)), state(1)],
+  });
+const pathOf = (index: number) => join(folders.ledger, folders.ledgerFiles()[index]);
+const verify = (head?: string) => verifyLedger(folders.ledger, undefined, head);
+
+/** Makes the last run look as if it had been killed: its closing line, and `more` bytes, are gone. */
+function cutShort(more = 0): void {
+  const path = pathOf(folders.ledgerFiles().length - 1);
+  const text = readFileSync(path, 'utf8');
+  truncateSync(path, text.lastIndexOf('\n', text.length - 2) + 1 - more);
+}
+
+describe('a ledger', () => {
+  it('holds lines that keep to their schema, under a key of mode 0600', async () => {
+    await go(['a', 'b']);
+    const valid = ajv.compile(lineSchema);
+    for (const line of folders.ledgerLines()) expect(valid(line), JSON.stringify(valid.errors)).toBe(true);
+    expect(ajv.validate(verdictSchema, await verify())).toBe(true);
+  });
+
+  it('shows every edit of one byte, wherever it is', async () => {
+    await go(['a']);
+    const whole = readFileSync(pathOf(0));
+    expect((await verify()).ok).toBe(true);
+    for (let at = 0; at < whole.length - 1; at += 23) {
+      const edited = Buffer.from(whole);
+      edited[at] ^= 1;
+      writeFileSync(pathOf(0), edited);
+      expect((await verify()).ok, `byte ${at}`).toBe(false);
+    }
+  });
+
+  it.each<[string, (lines: string[]) => string[]]>([
+    ['a line taken out', (lines) => lines.toSpliced(1, 1)],
+    ['two lines exchanged', (lines) => [lines[0], lines[2], lines[1], ...lines.slice(3)]],
+    ['a line repeated', (lines) => [...lines.slice(0, 2), ...lines.slice(1)]],
+    ['a first line taken out', (lines) => lines.slice(1)],
+    ['a line of our own', (lines) => [...lines, '{"v":1,"kind":"close"}']],
+  ])('shows %s', async (_name, edit) => {
+    await go(['a', 'b']);
+    const lines = readFileSync(pathOf(0), 'utf8').trimEnd().split('\n');
+    writeFileSync(pathOf(0), `${edit(lines).join('\n')}\n`);
+    const verdict = await verify();
+    expect(verdict.ok).toBe(false);
+    expect(verdict.problems[0]).toContain('line');
+  });
+
+  it('is one chain over its files: a file taken out or exchanged shows', async () => {
+    await go(['a']);
+    const { head } = await verify();
+    await go(['b']);
+    await go(['c']);
+    expect(await verify()).toMatchObject({ ok: true });
+    expect(await verify(head ?? '')).toMatchObject({ ok: true });
+    expect(folders.ledgerLines()[4].prev).toBe(folders.ledgerLines()[3].mac);
+    rmSync(pathOf(1));
+    expect((await verify()).ok).toBe(false);
+  });
+
+  it('shows that its first file is missing', async () => {
+    await go(['a']);
+    await go(['b']);
+    rmSync(pathOf(0));
+    const verdict = await verify();
+    expect(verdict).toMatchObject({ ok: false, problems: [expect.stringContaining('files before it are missing')] });
+  });
+
+  it('shows what was added after a closing line, with or without a line end', async () => {
+    await go(['a']);
+    for (const more of ['x', 'x\n', '{"v":1,"kind":"open"']) {
+      const whole = readFileSync(pathOf(0));
+      writeFileSync(pathOf(0), Buffer.concat([whole, Buffer.from(more)]));
+      expect(await verify(), more).toMatchObject({ ok: false, files: [{ closed: true, torn_bytes: 0 }] });
+      writeFileSync(pathOf(0), whole);
+    }
+    expect(await verify()).toMatchObject({ ok: true });
+  });
+
+  it('is wanted as a folder that is there, for a proof', async () => {
+    await go(['a']);
+    const missing = proveErasure('a', join(folders.ledger, 'no'), undefined);
+    await expect(missing).rejects.toMatchObject({ kind: 'config', message: expect.stringContaining('no ledger') });
+    await expect(proveErasure('a', pathOf(0), undefined)).rejects.toMatchObject({ kind: 'config' });
+  });
+
+  it('shows a cut tail to whoever kept the head', async () => {
+    const output = await go(['a', 'b']);
+    const head = /Head of the ledger: ([0-9a-f]{64})/.exec(output.text)?.[1];
+    expect(await verify(head)).toMatchObject({ ok: true, head });
+    cutShort();
+    expect((await verify()).ok).toBe(true);
+    expect((await verify(head)).ok).toBe(false);
+  });
+
+  it('is not verified under another key, nor written to', async () => {
+    await go(['a']);
+    expect((await verifyLedger(folders.ledger, new Secret('another'))).ok).toBe(false);
+    const output = await go(['b'], { ledger_key: 'another' });
+    expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error' });
+    expect(server.ids()).toEqual(['a']);
+  });
+
+  it('proves one erasure and no other', async () => {
+    answer = ({ id }, response) => (id === 'no' ? code(response, '40001') : json(response, SUCCESS));
+    await go(['a', 'no'], { requested_by: 'dpo' });
+    const proof = await proveErasure('a', folders.ledger, undefined);
+    expect(proof).toMatchObject({ erased: true, answers: [{ outcome: 'done', code: '20000', requested_by: 'dpo' }] });
+    expect(ajv.validate(proofSchema, proof)).toBe(true);
+    expect(await proveErasure('no', folders.ledger, undefined)).toMatchObject({
+      erased: false,
+      answers: [{ code: '40001' }],
+    });
+    expect(await proveErasure('b', folders.ledger, undefined)).toMatchObject({ erased: false, answers: [] });
+    expect(JSON.stringify(proof)).not.toContain('"a"');
+  });
+});
+
+describe('a run after another', () => {
+  it('asks again for whoever asks again, when the run before came to its end', async () => {
+    await go(['a']);
+    await go(['a']);
+    expect(server.ids()).toEqual(['a', 'a']);
+  });
+
+  it('goes on with one that was killed: what is proved done is skipped, the rest asked again, states exact', async () => {
+    await go(['a', 'b', 'c']);
+    cutShort();
+    const output = await go(['a', 'x', 'b', 'a']);
+    expect(server.ids()).toEqual(['a', 'b', 'c', 'x']);
+    expect(output.text).toContain('"destinationStats":{"recordCount":4,"rejectedRecordCount":0}');
+    expect(folders.ledgerLines()[7].resumes).toBe(folders.ledgerLines()[0].run);
+    expect((await verify()).ok).toBe(true);
+    await go(['a']);
+    expect(server.ids()).toHaveLength(5);
+  });
+
+  it('goes on over several that were killed', async () => {
+    await go(['a']);
+    cutShort();
+    await go(['a', 'b']);
+    cutShort();
+    await go(['a', 'b', 'c']);
+    expect(server.ids()).toEqual(['a', 'b', 'c']);
+  });
+
+  it.each([1, 40, 200])('takes a last line torn %i bytes before its end for what it is', async (bytes) => {
+    await go(['a', 'b']);
+    cutShort(bytes);
+    const output = await go(['a', 'b']);
+    expect(output.code).toBe(0);
+    expect(server.ids().filter((id) => id === 'a')).toHaveLength(1);
+    expect((await verify()).ok).toBe(true);
+  });
+
+  it('never goes on with a run of another service', async () => {
+    await go(['a']);
+    cutShort();
+    await go(['a'], { service_id: 'other' });
+    expect(server.ids()).toEqual(['a', 'a']);
+    await go(['a']);
+    expect(server.ids()).toEqual(['a', 'a']);
+  });
+
+  it('refuses to write after a ledger that was changed', async () => {
+    await go(['a', 'b']);
+    const text = readFileSync(pathOf(0), 'utf8');
+    writeFileSync(pathOf(0), text.replace('"attempt":1', '"attempt":2'));
+    const output = await go(['c']);
+    expect(output.code).not.toBe(0);
+    expect(server.ids()).toEqual(['a', 'b']);
+  });
+});
+
+describe('the lock', () => {
+  it('lets one run in, and names the other', async () => {
+    await go(['a']);
+    const lock = LedgerLock.take(folders.ledger, systemClock);
+    const output = await go(['b']);
+    expect(output.errors()[0]).toMatchObject({ failure_type: 'transient_error' });
+    expect(output.errors()[0].message).toContain(String(process.pid));
+    lock.release();
+    expect((await go(['b'])).code).toBe(0);
+  });
+
+  it.each<[string, Json]>([
+    ['a dead process', { pid: 2 ** 22 + 1, host: '', began: '1', token: 't' }],
+    ['another process under the same id', { pid: process.pid, host: '', began: '1', token: 't' }],
+  ])('is taken over from %s', async (_name, holder) => {
+    const { hostname } = await import('node:os');
+    await go(['a']);
+    writeFileSync(join(folders.ledger, 'ledger.lock'), JSON.stringify({ ...holder, host: hostname() }));
+    expect((await go(['b'])).code).toBe(0);
+  });
+
+  it('is taken over from another machine only after its silence', async () => {
+    await go(['a']);
+    const path = join(folders.ledger, 'ledger.lock');
+    const now = systemClock.now();
+    writeFileSync(path, JSON.stringify({ pid: 1, host: 'elsewhere', began: '', token: 't' }));
+    expect(() => LedgerLock.take(folders.ledger, systemClock)).toThrow(/elsewhere/);
+    utimesSync(path, now / 1_000 - 600, now / 1_000 - 600);
+    LedgerLock.take(folders.ledger, systemClock).release();
+  });
+});

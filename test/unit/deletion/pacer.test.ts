@@ -1,0 +1,155 @@
+import { describe, expect, it } from 'vitest';
+import type { DeletionAnswer } from '../../../src/deletion/execute/deleter.ts';
+import { Pacer } from '../../../src/deletion/execute/pacer.ts';
+import { quickClock } from '../../support/deletions.ts';
+
+const never = new AbortController().signal;
+const answer = (kind: DeletionAnswer['kind'], remaining?: number, resetAt?: number): DeletionAnswer => ({
+  kind,
+  code: 'x',
+  status: 200,
+  message: 'x',
+  limits: { remaining, resetAt },
+});
+
+async function sendsOf(requestsPerMinute: number, count: number): Promise<number[]> {
+  const clock = quickClock();
+  const pacer = new Pacer(clock, { requestsPerMinute, maxConcurrent: 5 });
+  const sent: number[] = [];
+  for (let i = 0; i < count; i++) {
+    await pacer.turn(never);
+    sent.push(clock.now());
+  }
+  return sent;
+}
+
+describe('the pacer', () => {
+  it.each([1, 7, 60, 1_000, 5_000, 9_500])('never lets more than %i out in any minute', async (rate) => {
+    const sent = await sendsOf(rate, Math.min(3 * rate, 12_000) + 2);
+    let first = 0;
+    for (let i = 0; i < sent.length; i++) {
+      while (sent[i] - sent[first] >= 60_000) first++;
+      expect(i - first + 1).toBeLessThanOrEqual(rate);
+    }
+  });
+
+  it('never lets more out in any minute when those who had their turn were held up', async () => {
+    const clock = quickClock();
+    const pacer = new Pacer(clock, { requestsPerMinute: 60, maxConcurrent: 20 });
+    const sent: number[] = [];
+    const begin = clock.now();
+    await pacer.turn(never);
+    await pacer.enter(never);
+    for (let i = 0; i < 20; i++) await pacer.turn(never);
+    pacer.leave(answer('wait', 0, begin + 120_000));
+    const held = Array.from({ length: 20 }, () => pacer.enter(never).then(() => sent.push(clock.now())));
+    await Promise.all(held);
+    for (let i = 0; i < 60; i++) {
+      pacer.leave(answer('done'));
+      await pacer.turn(never);
+      await pacer.enter(never);
+      sent.push(clock.now());
+    }
+    expect(Math.min(...sent)).toBeGreaterThanOrEqual(begin + 120_000);
+    for (const first of sent) expect(sent.filter((at) => at >= first && at < first + 60_000).length).toBeLessThan(61);
+  });
+
+  it.each([60, 5_000, 9_500])('reaches at least 95 %% of %i a minute', async (rate) => {
+    const sent = await sendsOf(rate, rate + 10);
+    const inMinute = sent.filter((at) => at - sent[0] < 60_000).length;
+    expect(inMinute).toBeGreaterThanOrEqual(0.95 * rate);
+  });
+
+  it('spreads them evenly', async () => {
+    const sent = await sendsOf(600, 100);
+    const gaps = sent.slice(1).map((at, i) => at - sent[i]);
+    expect(Math.max(...gaps.slice(2))).toBeLessThan(150);
+    expect(Math.min(...gaps.slice(2))).toBeGreaterThan(90);
+  });
+
+  it('stops at a refusal until the reset that it names', async () => {
+    const clock = quickClock();
+    const pacer = new Pacer(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    await pacer.enter(never);
+    const reset = clock.now() + 42_000;
+    pacer.leave(answer('wait', 0, reset));
+    await pacer.turn(never);
+    expect(clock.now()).toBeGreaterThanOrEqual(reset);
+  });
+
+  it('waits a minute after a refusal that names no reset', async () => {
+    const clock = quickClock();
+    const pacer = new Pacer(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const start = clock.now();
+    await pacer.enter(never);
+    pacer.leave(answer('wait'));
+    await pacer.enter(never);
+    expect(clock.now() - start).toBe(60_000);
+  });
+
+  it('keeps a fifth of the quota for others', async () => {
+    const clock = quickClock();
+    const pacer = new Pacer(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const reset = clock.now() + 30_000;
+    await pacer.enter(never);
+    pacer.leave(answer('done', 9_999, reset));
+    await pacer.enter(never);
+    pacer.leave(answer('done', 2_001, reset));
+    expect(pacer.pausedUntil).toBeLessThan(clock.now());
+    await pacer.enter(never);
+    pacer.leave(answer('done', 1_999, reset));
+    expect(pacer.pausedUntil).toBe(reset);
+  });
+
+  it('goes into the fifth only as far as the set rate itself asks', async () => {
+    const clock = quickClock();
+    const pacer = new Pacer(clock, { requestsPerMinute: 9_500, maxConcurrent: 5 });
+    const reset = clock.now() + 30_000;
+    for (const remaining of [9_999, 600]) {
+      await pacer.enter(never);
+      pacer.leave(answer('done', remaining, reset));
+    }
+    expect(pacer.pausedUntil).toBeLessThan(clock.now());
+    await pacer.enter(never);
+    pacer.leave(answer('done', 499, reset));
+    expect(pacer.pausedUntil).toBe(reset);
+  });
+
+  it('keeps a fifth of a quota that is smaller than the set rate', async () => {
+    const clock = quickClock();
+    const pacer = new Pacer(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const reset = clock.now() + 30_000;
+    for (const remaining of [999, 201]) {
+      await pacer.enter(never);
+      pacer.leave(answer('done', remaining, reset));
+    }
+    expect(pacer.pausedUntil).toBeLessThan(clock.now());
+    await pacer.enter(never);
+    pacer.leave(answer('done', 199, reset));
+    expect(pacer.pausedUntil).toBe(reset);
+  });
+
+  it('never sends into an exhausted quota, counting what is under way', async () => {
+    const clock = quickClock();
+    const pacer = new Pacer(clock, { requestsPerMinute: 100_000, maxConcurrent: 5 });
+    const reset = clock.now() + 30_000;
+    for (let i = 0; i < 3; i++) await pacer.enter(never);
+    pacer.leave(answer('done', 2, reset));
+    expect(pacer.pausedUntil).toBe(reset);
+  });
+
+  it('lets no more than the set number be under way', async () => {
+    const pacer = new Pacer(quickClock(), { requestsPerMinute: 100_000, maxConcurrent: 2 });
+    await pacer.enter(never);
+    await pacer.enter(never);
+    let isIn = false;
+    const third = pacer.enter(never).then(() => {
+      isIn = true;
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(isIn).toBe(false);
+    pacer.leave(undefined);
+    await third;
+    expect(isIn).toBe(true);
+  });
+});
