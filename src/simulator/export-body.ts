@@ -42,8 +42,8 @@ async function sourceOf(exchange: Exchange, ask: Ask, parts: ExportParts): Promi
   const form = csvForm(service.scenario.format, parts);
   const files = service.files === undefined ? [] : await filesOf(service.files, ask.question.from, ask.question.last);
   if (service.files === undefined)
-    return withTail({ chunks: () => csvOf(service.world, ask.question, form) }, parts.fault);
-  if (files.length === 0) return { chunks: () => csvOf(service.world, { ...ask.question, last: '' }, form) };
+    return withTail({ chunks: () => csvOf(service.dataset, ask.question, form) }, parts.fault);
+  if (files.length === 0) return { chunks: () => csvOf(service.dataset, { ...ask.question, last: '' }, form) };
   const whole = files.length === 1 ? { length: files[0].size } : {};
   return withTail({ chunks: () => bytesOf(files), ...whole }, parts.fault);
 }

@@ -44,7 +44,7 @@ const isFiltered = (ask: Ask): boolean => ask.question.events.condition !== 'all
 
 function isTooBig({ service }: Exchange, ask: Ask): boolean {
   const rule = service.scenario.too_big;
-  if (rule.most_rows !== undefined && countRows(service.world, ask.question, rule.most_rows) > rule.most_rows)
+  if (rule.most_rows !== undefined && countRows(service.dataset, ask.question, rule.most_rows) > rule.most_rows)
     return true;
   if (rule.unless_events && isFiltered(ask)) return false;
   if (rule.longest_days !== undefined && daysAsked(ask) > rule.longest_days) return true;

@@ -79,8 +79,8 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
     close,
     requests: () => service.journal.requests(),
     deletions: () => service.journal.deletions(),
-    truth: (days, filter) => ({ [Symbol.iterator]: () => truthOf(service.world, question(days, filter)) }),
-    countRows: (days, filter) => countRows(service.world, question(days, filter), Number.POSITIVE_INFINITY),
+    truth: (days, filter) => ({ [Symbol.iterator]: () => truthOf(service.dataset, question(days, filter)) }),
+    countRows: (days, filter) => countRows(service.dataset, question(days, filter), Number.POSITIVE_INFINITY),
     setScenario: (patch) => service.setScenario(patchScenario(service.scenario, patch), patch.faults !== undefined),
     setTokens: (tokens) => {
       service.tokens = { ...service.tokens, ...tokens };

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts';
-import { createWorld, type World } from './data/world.ts';
+import { createDataset, type Dataset } from './data/dataset.ts';
 import type { Journal } from './journal.ts';
 import { RequestWindow } from './limit.ts';
 import { FaultRules } from './rule.ts';
@@ -25,7 +25,7 @@ export class Service {
   runningExports = 0;
   tokens: Tokens;
   scenario: Scenario;
-  world: World;
+  dataset: Dataset;
   rules: FaultRules;
 
   constructor(
@@ -39,13 +39,13 @@ export class Service {
     this.seed = parts.seed;
     this.tokens = parts.tokens;
     this.scenario = parts.scenario;
-    this.world = createWorld(this);
-    this.rules = new FaultRules(parts.scenario.faults, this.world.seed);
+    this.dataset = createDataset(this);
+    this.rules = new FaultRules(parts.scenario.faults, this.dataset.seed);
   }
 
   setScenario(scenario: Scenario, hasNewFaults: boolean): void {
     this.scenario = scenario;
-    this.world = createWorld(this);
-    if (hasNewFaults) this.rules = new FaultRules(scenario.faults, this.world.seed);
+    this.dataset = createDataset(this);
+    if (hasNewFaults) this.rules = new FaultRules(scenario.faults, this.dataset.seed);
   }
 }

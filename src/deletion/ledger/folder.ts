@@ -11,7 +11,6 @@ import { Ledger } from './ledger.ts';
 import { type Chained, GENESIS, type OpenLine } from './line.ts';
 import { LedgerLock } from './lock.ts';
 import { FileOutput } from './output.ts';
-import type { LedgerPlace } from './place.ts';
 import { type FileFacts, openLineOf, readLedgerFile } from './read.ts';
 
 /** The service whose profiles a run deletes: only its own unfinished run is ever resumed. */
@@ -25,8 +24,8 @@ export type OpenContent = Omit<
   'v' | 'kind' | 'run' | 'at' | 'key_check' | 'resumes' | 'base_url' | 'service_id'
 >;
 
-/** A ledger's folder, locked for one run. `close` unlocks it. */
-export class LedgerFolder implements LedgerPlace {
+/** A ledger's folder, locked for one run: a `LedgerPlace`. `close` unlocks it. */
+export class LedgerFolder {
   readonly key: LedgerKey;
   readonly #options: FolderOptions;
   readonly #lock: LedgerLock;

@@ -1,5 +1,5 @@
+import type { DatasetParameters } from './dataset-parameters.ts';
 import type { Row } from './event.ts';
-import type { World } from './world.ts';
 
 /** One column of the export: where it may have a value, and the text of that value. */
 export interface ColumnSpec {
@@ -19,7 +19,7 @@ export interface ColumnSpec {
   /** Whether the text may need CSV quotes. */
   readonly free: boolean;
   /** The text for a row, drawn from `h`; an empty text is an absent value. */
-  readonly text: (row: Row, h: number, world: World) => string;
+  readonly text: (row: Row, h: number, parameters: DatasetParameters) => string;
   /** Overrides `days` where the days are named. */
   readonly onDay?: (day: string) => boolean;
 }

@@ -1,8 +1,9 @@
 import type { Column } from './column.ts';
+import type { Dataset } from './dataset.ts';
+import type { DayPlan } from './day-plan.ts';
 import type { Row } from './event.ts';
 import { headerOf } from './header.ts';
 import { cellOf, drawn, isCarriedBy, isKnownOn, type Question, rowsOf } from './question.ts';
-import type { DayPlan, World } from './world.ts';
 
 /** How an export is written: the ends of its rows, and rows that are made too short or too long (data rows count from 1). */
 export interface CsvForm {
@@ -20,14 +21,14 @@ const NEEDS_QUOTES = /[",\r\n]/;
 export const quoted = (text: string): string => (NEEDS_QUOTES.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
 /** The bytes of an export, generated as they are taken: never more than one chunk (about 64 KiB) at a time. */
-export function* csvOf(world: World, question: Question, form: CsvForm): Generator<Buffer, void, undefined> {
-  const columns = headerOf(world, question);
+export function* csvOf(dataset: Dataset, question: Question, form: CsvForm): Generator<Buffer, void, undefined> {
+  const columns = headerOf(dataset, question);
   const end = form.crlf ? '\r\n' : '\n';
   const header = (form.bom ? '\uFEFF' : '') + columns.map((column) => quoted(column.name)).join(',');
   let pending = header;
-  const write = rowWriter(world, columns);
+  const write = rowWriter(dataset, columns);
   let number = 0;
-  for (const row of form.headerOnly ? [] : rowsOf(world, question)) {
+  for (const row of form.headerOnly ? [] : rowsOf(dataset, question)) {
     number++;
     pending += end + edited(write(row), number, form);
     if (pending.length < CHUNK_CHARS) continue;
@@ -44,7 +45,7 @@ interface Layout {
 }
 
 /** Writes rows: which cells may have a value is worked out once for each kind of event of a day. */
-function rowWriter(world: World, columns: readonly Column[]): (row: Row) => string {
+function rowWriter(dataset: Dataset, columns: readonly Column[]): (row: Row) => string {
   let plan: DayPlan | undefined;
   let layouts = new Map<number, Layout>();
   return (row) => {
@@ -57,7 +58,7 @@ function rowWriter(world: World, columns: readonly Column[]): (row: Row) => stri
       layout = layOut(columns, row);
       layouts.set(row.kind, layout);
     }
-    return line(world, layout, row);
+    return line(dataset, layout, row);
   };
 }
 
@@ -73,10 +74,10 @@ function layOut(columns: readonly Column[], row: Row): Layout {
   return { cells, tail: ','.repeat(commas) };
 }
 
-function line(world: World, layout: Layout, row: Row): string {
+function line(dataset: Dataset, layout: Layout, row: Row): string {
   let out = '';
   for (const { commas, column } of layout.cells) {
-    const text = drawn(column, row, world);
+    const text = drawn(column, row, dataset);
     out += commas;
     if (text !== '') out += column.free ? quoted(text) : text;
   }
@@ -103,19 +104,19 @@ function withoutLastCell(line: string): string {
 export type TrueRow = ReadonlyMap<string, string>;
 
 /** The rows themselves, cell by cell, before any CSV. */
-export function* truthOf(world: World, question: Question): Generator<TrueRow, void, undefined> {
-  for (const row of rowsOf(world, question)) {
+export function* truthOf(dataset: Dataset, question: Question): Generator<TrueRow, void, undefined> {
+  for (const row of rowsOf(dataset, question)) {
     const cells = new Map<string, string>();
-    for (const column of world.columns) {
-      const text = isKnownOn(column, row.plan) ? cellOf(column, row, world) : '';
+    for (const column of dataset.columns) {
+      const text = isKnownOn(column, row.plan) ? cellOf(column, row, dataset) : '';
       if (text !== '') cells.set(column.name, text);
     }
     yield cells;
   }
 }
 
-export function countRows(world: World, question: Question, most: number): number {
+export function countRows(dataset: Dataset, question: Question, most: number): number {
   let count = 0;
-  for (const _row of rowsOf(world, question)) if (++count > most) return count;
+  for (const _row of rowsOf(dataset, question)) if (++count > most) return count;
   return count;
 }

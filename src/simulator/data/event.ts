@@ -1,6 +1,7 @@
+import type { DatasetParameters } from './dataset-parameters.ts';
+import { type DayPlan, MS_PER_DAY } from './day-plan.ts';
 import { EVENT_KINDS, KIND_OF, UNNAMED } from './event-name.ts';
 import { mix, unit, within } from './hash.ts';
-import { type DayPlan, MS_PER_DAY, type World } from './world.ts';
 
 const MS_PER_HOUR = 3_600_000;
 const MOST_ITEMS = 5;
@@ -29,29 +30,29 @@ export function emptyRow(plan: DayPlan): Row {
 }
 
 /** Fills `row` with event `index` of a day, as it stands at `now`; false when the service does not have it (yet, or any more). */
-export function loadEvent(row: Row, world: World, plan: DayPlan, index: number, now: number): boolean {
+export function loadEvent(row: Row, parameters: DatasetParameters, plan: DayPlan, index: number, now: number): boolean {
   const hash = mix(plan.hash, index + 16);
   row.plan = plan;
   row.index = index;
   row.hash = hash;
   row.server = plan.start + Math.floor(((index + unit(mix(hash, 2))) / plan.events) * MS_PER_DAY);
-  if (!isThere(world, hash, now - row.server)) return false;
-  const { corrected, users } = world.scenario.rows;
+  if (!isThere(parameters, hash, now - row.server)) return false;
+  const { corrected, users } = parameters.scenario.rows;
   const isCorrected = corrected.share > 0 && within(mix(hash, 5), corrected.share);
   row.cells = isCorrected && now - row.server >= corrected.hours * MS_PER_HOUR ? mix(hash, 6) : hash;
   row.user = userOf(mix(hash, 7), users);
-  if (world.forgotten.size > 0 && world.forgotten.has(row.user)) return false;
-  row.kind = kindOf(world, hash);
-  row.items = itemsOf(world, row.kind, hash);
+  if (parameters.forgotten.size > 0 && parameters.forgotten.has(row.user)) return false;
+  row.kind = kindOf(parameters, hash);
+  row.items = itemsOf(parameters, row.kind, hash);
   row.item = 0;
-  setTimes(row, world, hash);
+  setTimes(row, parameters, hash);
   return true;
 }
 
 /** `age`: ms since the event arrived. Late events are seen hours after that, withdrawn ones no longer. */
-function isThere(world: World, hash: number, age: number): boolean {
+function isThere(parameters: DatasetParameters, hash: number, age: number): boolean {
   if (age < 0) return false;
-  const { late, withdrawn } = world.scenario.rows;
+  const { late, withdrawn } = parameters.scenario.rows;
   if (late.share > 0 && within(mix(hash, 3), late.share) && age < late.hours * MS_PER_HOUR) return false;
   return !(withdrawn.share > 0 && within(mix(hash, 4), withdrawn.share) && age >= withdrawn.hours * MS_PER_HOUR);
 }
@@ -59,21 +60,21 @@ function isThere(world: World, hash: number, age: number): boolean {
 /** Some users do far more than others. */
 const userOf = (hash: number, users: number): number => Math.floor(unit(hash) ** 2 * users);
 
-function kindOf(world: World, hash: number): number {
-  if (within(mix(hash, 8), world.scenario.rows.unnamed_share)) return UNNAMED;
+function kindOf(parameters: DatasetParameters, hash: number): number {
+  if (within(mix(hash, 8), parameters.scenario.rows.unnamed_share)) return UNNAMED;
   return KIND_OF[hash >>> 22];
 }
 
-function itemsOf(world: World, kind: number, hash: number): number {
+function itemsOf(parameters: DatasetParameters, kind: number, hash: number): number {
   const items = kind === UNNAMED ? 'none' : EVENT_KINDS[kind].items;
   if (items === 'many') return 1 + (mix(hash, 9) % MOST_ITEMS);
-  if (items === 'refund' && world.scenario.ids.other_item_events !== 'single') return 1 + (mix(hash, 9) % 3);
+  if (items === 'refund' && parameters.scenario.ids.other_item_events !== 'single') return 1 + (mix(hash, 9) % 3);
   return 1;
 }
 
-function setTimes(row: Row, world: World, hash: number): void {
+function setTimes(row: Row, parameters: DatasetParameters, hash: number): void {
   const h = mix(hash, 10);
-  row.correction = row.server - delayOf(h, world.scenario.rows.longest_delay_hours * MS_PER_HOUR);
+  row.correction = row.server - delayOf(h, parameters.scenario.rows.longest_delay_hours * MS_PER_HOUR);
   row.occurred = row.correction - (h % 50 === 0 ? h % MS_PER_HOUR : h % 1_500);
 }
 

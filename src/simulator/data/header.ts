@@ -1,23 +1,24 @@
 import type { Column } from './column.ts';
+import type { Dataset } from './dataset.ts';
+import type { DayPlan } from './day-plan.ts';
 import { askedColumns, cellOf, eventsOf, isKnownOn, mayCarry, plansOf, type Question } from './question.ts';
-import type { DayPlan, World } from './world.ts';
 
 /** The columns of an export in header order: the system's, the listed ones, and each with a value in any row. Reads no more rows than it takes to see them. */
-export function headerOf(world: World, question: Question): Column[] {
-  const asked = askedColumns(world, question);
+export function headerOf(dataset: Dataset, question: Question): Column[] {
+  const asked = askedColumns(dataset, question);
   const seen = new Set(asked.filter((column) => column.isSystem || column.isListed));
   const open = asked.filter((column) => !seen.has(column) && mayCarry(column, question));
-  for (const plan of plansOf(world, question)) lookOn(world, question, plan, open, seen);
+  for (const plan of plansOf(dataset, question)) lookOn(dataset, question, plan, open, seen);
   return asked.filter((column) => seen.has(column));
 }
 
 /** Adds to `seen` the columns with a value on a day; stops at the row that shows the last of them. */
-function lookOn(world: World, question: Question, plan: DayPlan, open: Column[], seen: Set<Column>): void {
+function lookOn(dataset: Dataset, question: Question, plan: DayPlan, open: Column[], seen: Set<Column>): void {
   let wanted = open.filter((column) => !seen.has(column) && isKnownOn(column, plan));
   if (wanted.length === 0) return;
-  for (const row of eventsOf(world, question, plan)) {
+  for (const row of eventsOf(dataset, question, plan)) {
     for (row.item = 0; row.item < row.items; row.item++) {
-      for (const column of wanted) if (cellOf(column, row, world) !== '') seen.add(column);
+      for (const column of wanted) if (cellOf(column, row, dataset) !== '') seen.add(column);
     }
     if (wanted.some((column) => seen.has(column))) wanted = wanted.filter((column) => !seen.has(column));
     if (wanted.length === 0) return;

@@ -1,9 +1,10 @@
 import { type Day, daysOf } from '../../base/days.ts';
 import type { Column } from './column.ts';
+import type { Dataset } from './dataset.ts';
+import { type DayPlan, daysTouching, instantOf, MS_PER_DAY, planDay } from './day-plan.ts';
 import { emptyRow, loadEvent, type Row } from './event.ts';
 import { EVENT_KINDS, ITEM_EVENTS, UNNAMED } from './event-name.ts';
 import { mix, within } from './hash.ts';
-import { type DayPlan, daysTouching, instantOf, MS_PER_DAY, planDay, type World } from './world.ts';
 
 /** A filter by names: `all`, only these, or all but these. */
 export interface NameFilter {
@@ -33,71 +34,71 @@ function selectedKinds(filter: NameFilter): number {
 }
 
 /** The rows of a question, in the scenario's order. The same object is yielded again and again. */
-export function* rowsOf(world: World, question: Question): Generator<Row, void, undefined> {
-  const { order } = world.scenario.rows;
-  const days = plansOf(world, question);
+export function* rowsOf(dataset: Dataset, question: Question): Generator<Row, void, undefined> {
+  const { order } = dataset.scenario.rows;
+  const days = plansOf(dataset, question);
   if (order === 'reverse') days.reverse();
   const passes = order === 'items_apart' ? 5 : 1;
   for (let pass = 0; pass < passes; pass++) {
     for (const plan of days)
-      yield* order === 'items_apart' ? itemPass(world, question, plan, pass) : allItems(world, question, plan);
+      yield* order === 'items_apart' ? itemPass(dataset, question, plan, pass) : allItems(dataset, question, plan);
   }
 }
 
 /** The days that may hold rows of a question; none where the question has no day at all. */
-export function plansOf(world: World, question: Question): DayPlan[] {
+export function plansOf(dataset: Dataset, question: Question): DayPlan[] {
   if (question.last < question.from) return [];
-  const [first, last] = daysTouching(world.scenario, question.from, question.last);
-  return daysOf(first, last).map((day) => planDay(world, day));
+  const [first, last] = daysTouching(dataset.scenario, question.from, question.last);
+  return daysOf(first, last).map((day) => planDay(dataset, day));
 }
 
-function* allItems(world: World, question: Question, plan: DayPlan): Generator<Row, void, undefined> {
-  for (const row of eventsOf(world, question, plan)) {
+function* allItems(dataset: Dataset, question: Question, plan: DayPlan): Generator<Row, void, undefined> {
+  for (const row of eventsOf(dataset, question, plan)) {
     for (row.item = 0; row.item < row.items; row.item++) {
       yield row;
-      if (isRepeated(world, row)) yield row;
+      if (isRepeated(dataset, row)) yield row;
     }
   }
 }
 
-function* itemPass(world: World, question: Question, plan: DayPlan, item: number): Generator<Row, void, undefined> {
-  for (const row of eventsOf(world, question, plan)) {
+function* itemPass(dataset: Dataset, question: Question, plan: DayPlan, item: number): Generator<Row, void, undefined> {
+  for (const row of eventsOf(dataset, question, plan)) {
     if (item >= row.items) continue;
     row.item = item;
     yield row;
-    if (isRepeated(world, row)) yield row;
+    if (isRepeated(dataset, row)) yield row;
   }
 }
 
-const isRepeated = (world: World, row: Row): boolean =>
-  world.scenario.ids.repeat_share > 0 && within(mix(row.hash, 30 + row.item), world.scenario.ids.repeat_share);
+const isRepeated = (dataset: Dataset, row: Row): boolean =>
+  dataset.scenario.ids.repeat_share > 0 && within(mix(row.hash, 30 + row.item), dataset.scenario.ids.repeat_share);
 
 /** The events of one day that the question selects, each with its first item. */
-export function* eventsOf(world: World, question: Question, plan: DayPlan): Generator<Row, void, undefined> {
+export function* eventsOf(dataset: Dataset, question: Question, plan: DayPlan): Generator<Row, void, undefined> {
   const row = emptyRow(plan);
   const kinds = selectedKinds(question.events);
   const unnamed = !isFiltered(question.events);
-  const isDated = dateTest(world, question);
-  const indexAt = orderOf(world, plan);
+  const isDated = dateTest(dataset, question);
+  const indexAt = orderOf(dataset, plan);
   for (let i = 0; i < plan.events; i++) {
-    if (!loadEvent(row, world, plan, indexAt(i), question.now)) continue;
+    if (!loadEvent(row, dataset, plan, indexAt(i), question.now)) continue;
     if (row.kind === UNNAMED ? !unnamed : (kinds & (1 << row.kind)) === 0) continue;
     if (isDated(row)) yield row;
   }
 }
 
-function dateTest(world: World, question: Question): (row: Row) => boolean {
-  const from = instantOf(world.scenario, question.from);
-  const to = instantOf(world.scenario, question.last) + MS_PER_DAY;
-  const on = world.scenario.days.selects_on;
+function dateTest(dataset: Dataset, question: Question): (row: Row) => boolean {
+  const from = instantOf(dataset.scenario, question.from);
+  const to = instantOf(dataset.scenario, question.last) + MS_PER_DAY;
+  const on = dataset.scenario.days.selects_on;
   if (on === 'server') return () => true;
   if (on === 'correction') return (row) => row.correction >= from && row.correction < to;
   return (row) => row.occurred >= from && row.occurred < to;
 }
 
-function orderOf(world: World, plan: DayPlan): (i: number) => number {
+function orderOf(dataset: Dataset, plan: DayPlan): (i: number) => number {
   const count = plan.events;
-  const { order } = world.scenario.rows;
+  const { order } = dataset.scenario.rows;
   if (order === 'reverse') return (i) => count - 1 - i;
   if (order !== 'shuffled') return (i) => i;
   let step = 1 + Math.floor(count * 0.618);
@@ -108,8 +109,8 @@ function orderOf(world: World, plan: DayPlan): (i: number) => number {
 const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b));
 
 /** The text of a cell; empty where the row has no such value. */
-export function cellOf(column: Column, row: Row, world: World): string {
-  return isCarriedBy(column, row) ? drawn(column, row, world) : '';
+export function cellOf(column: Column, row: Row, dataset: Dataset): string {
+  return isCarriedBy(column, row) ? drawn(column, row, dataset) : '';
 }
 
 /** True where an event of the row's kind may have the column. */
@@ -119,11 +120,11 @@ export function isCarriedBy(column: Column, row: Row): boolean {
 }
 
 /** The text of a cell that the row may have. */
-export function drawn(column: Column, row: Row, world: World): string {
-  if (column.isSystem) return column.text(row, mix(row.hash, column.salt), world);
+export function drawn(column: Column, row: Row, dataset: Dataset): string {
+  if (column.isSystem) return column.text(row, mix(row.hash, column.salt), dataset);
   const base = mix(row.cells, column.salt);
   const h = column.grain === 'item' ? mix(base, row.item) : base;
-  return (h & 0xff) < column.fill ? column.text(row, h, world) : '';
+  return (h & 0xff) < column.fill ? column.text(row, h, dataset) : '';
 }
 
 /** True where a column may have a value on a day, as far as the day alone decides. */
@@ -132,8 +133,8 @@ export function isKnownOn(column: Column, plan: DayPlan): boolean {
 }
 
 /** The columns a question may return at all: system columns, and what its properties filter leaves. */
-export function askedColumns(world: World, question: Question): Column[] {
-  return world.columns.filter((column) => column.isSystem || allows(question.properties, column.name));
+export function askedColumns(dataset: Dataset, question: Question): Column[] {
+  return dataset.columns.filter((column) => column.isSystem || allows(question.properties, column.name));
 }
 
 /** Can such an event carry it? A quick test, before any row is made. */

@@ -1,47 +1,47 @@
 import type { Scenario } from '../scenario.ts';
 import { type ColumnSpec, column } from './column.ts';
+import type { DatasetParameters } from './dataset-parameters.ts';
 import type { Row } from './event.ts';
 import { EVENT_KINDS, ITEM_EVENTS, maskOf, UNNAMED } from './event-name.ts';
 import { hex8, mix, within } from './hash.ts';
 import { CATEGORIES, CHANNELS, ITEM_NAMES, KEYWORDS, PAYMENTS, SOURCES } from './text.ts';
-import type { World } from './world.ts';
 
 export const pick = (from: readonly string[], h: number): string => from[(h >>> 8) % from.length];
 
-const stamp = (ms: number, h: number, world: World): string =>
-  (h & 0x700) === 0 ? world.stamps.short(ms) : world.stamps.full(ms);
+const stamp = (ms: number, h: number, parameters: DatasetParameters): string =>
+  (h & 0x700) === 0 ? parameters.stamps.short(ms) : parameters.stamps.full(ms);
 
 export function systemColumns(scenario: Scenario): ColumnSpec[] {
   const always = { isSystem: true } as const;
   return [
-    column('df_unified_id', { ...always, text: (row, _h, world) => `u${hex8(mix(world.seed, row.user))}` }),
+    column('df_unified_id', { ...always, text: (row, _h, parameters) => `u${hex8(mix(parameters.seed, row.user))}` }),
     column('df_api_version', { ...always, text: (_row, h) => (h % 7 === 0 ? 'v2' : 'v1') }),
     column(scenario.columns.event_name, {
       ...always,
       free: true,
       text: (row) => (row.kind === UNNAMED ? '' : EVENT_KINDS[row.kind].name),
     }),
-    column('df_server_datetime', { ...always, text: (row, h, world) => stamp(row.server, h, world) }),
-    column('df_correction_datetime', { ...always, text: (row, h, world) => stamp(row.correction, h, world) }),
+    column('df_server_datetime', { ...always, text: (row, h, parameters) => stamp(row.server, h, parameters) }),
+    column('df_correction_datetime', { ...always, text: (row, h, parameters) => stamp(row.correction, h, parameters) }),
     column('df_event_detail_log_id', { ...always, text: detailId }),
-    column('df_event_log_id', { ...always, text: (row, _h, world) => logId(row, world) }),
+    column('df_event_log_id', { ...always, text: (row, _h, parameters) => logId(row, parameters) }),
   ];
 }
 
 /** Unique to an event: its day and a hash that no other event of the day has; a duplicate has its neighbour's. */
-function logId(row: Row, world: World): string {
-  return `${row.plan.compact}-${hex8(isDuplicate(row, world) ? mix(row.plan.hash, row.index + 15) : row.hash)}`;
+function logId(row: Row, parameters: DatasetParameters): string {
+  return `${row.plan.compact}-${hex8(isDuplicate(row, parameters) ? mix(row.plan.hash, row.index + 15) : row.hash)}`;
 }
 
-function isDuplicate(row: Row, world: World): boolean {
-  return row.index > 0 && within(mix(row.hash, 20), world.scenario.ids.duplicate_share);
+function isDuplicate(row: Row, parameters: DatasetParameters): boolean {
+  return row.index > 0 && within(mix(row.hash, 20), parameters.scenario.ids.duplicate_share);
 }
 
-function detailId(row: Row, _h: number, world: World): string {
-  const { ids } = world.scenario;
+function detailId(row: Row, _h: number, parameters: DatasetParameters): string {
+  const { ids } = parameters.scenario;
   if (within(mix(row.hash, 21 + row.item), ids.missing_share)) return '';
   const isNumbered = row.items > 1 && (EVENT_KINDS[row.kind].items === 'many' || ids.other_item_events === 'numbered');
-  return isNumbered ? `${logId(row, world)}:${row.item + ids.first_item}` : logId(row, world);
+  return isNumbered ? `${logId(row, parameters)}:${row.item + ids.first_item}` : logId(row, parameters);
 }
 
 /** Won or euro, as the provider's doubles come: whole, with a fraction, or with an exponent when large. */
@@ -60,14 +60,14 @@ export const standardColumns: readonly ColumnSpec[] = [
     text: (_r, h) => pick(['0', '2500', '3000', '2999.5'], h),
   }),
   column('df_discount', { events: purchase, fill: 120, text: amount }),
-  column('df_event_datetime', { text: (row, h, world) => stamp(row.occurred, h, world) }),
+  column('df_event_datetime', { text: (row, h, parameters) => stamp(row.occurred, h, parameters) }),
   column('df_keyword', { events: maskOf('df_view_search_result'), free: true, text: (_r, h) => pick(KEYWORDS, h) }),
   column('df_order_id', {
     events: purchase,
     text: (row) => `${row.plan.compact}${String(row.index).padStart(7, '0')}`,
   }),
   column('df_payment_method', { events: purchase, fill: 240, text: (_r, h) => pick(PAYMENTS, h) }),
-  column('df_service_id', { free: true, text: (_r, _h, world) => world.serviceId }),
+  column('df_service_id', { free: true, text: (_r, _h, parameters) => parameters.serviceId }),
   column('df_sharing_channel', { events: maskOf('df_share_product'), text: (_r, h) => pick(CHANNELS, h) }),
   column('df_sign_channel', { events: maskOf('df_sign_up', 'df_login'), text: (_r, h) => pick(CHANNELS, h) }),
   column('df_source_type', { fill: 250, text: (_r, h) => pick(SOURCES, h) }),
