@@ -7,8 +7,8 @@ import { parse } from 'csv-parse';
 import { systemClock } from '../src/base/clock.ts';
 import type { Window } from '../src/extract/window.ts';
 import { Scanner, type ScanResult } from '../src/schema/scanner.ts';
-import { serveTasks } from '../src/sinks/records/worker.ts';
-import { RecordWriter } from '../src/sinks/records/writer.ts';
+import { RecordWriter } from '../src/sinks/records/record-writer.ts';
+import { serveTasks } from '../src/sinks/records/workers/worker.ts';
 import { TYPES } from '../src/types/index.ts';
 import type { ColumnType } from '../src/types/type.ts';
 

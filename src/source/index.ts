@@ -1,5 +1,5 @@
 import type { Connector } from '../airbyte/connector.ts';
-import type { WorkerOptions } from '../sinks/records/crew.ts';
+import type { WorkerOptions } from '../sinks/records/workers/worker-pool.ts';
 
 /** The Airbyte source; each verb is loaded when it is called. */
 export function sourceConnector(threads: WorkerOptions): Connector {

@@ -1,7 +1,7 @@
 import type { ReadVerb, VerbContext } from '../airbyte/connector.ts';
 import type { SourceConfig } from '../config/source.ts';
-import type { WorkerOptions } from '../sinks/records/crew.ts';
-import { RecordWriter } from '../sinks/records/writer.ts';
+import { RecordWriter } from '../sinks/records/record-writer.ts';
+import type { WorkerOptions } from '../sinks/records/workers/worker-pool.ts';
 import { Reader } from './reader.ts';
 import { segmentsOf } from './segments.ts';
 import { Session } from './session.ts';

@@ -7,7 +7,7 @@ import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import type { KnownState } from '../extract/state.ts';
 import type { Window } from '../extract/window.ts';
-import type { RecordWriter, WrittenWindow } from '../sinks/records/writer.ts';
+import type { RecordWriter, WrittenWindow } from '../sinks/records/record-writer.ts';
 import { knowledgeIn } from './cursor.ts';
 import { type Segment, segmentPlan } from './segments.ts';
 import type { StreamRun } from './stream-run.ts';

@@ -8,7 +8,7 @@ import { oldestDays } from '../extract/plan/calendar.ts';
 import { type Delivery, type Plan, planRun } from '../extract/plan/plan.ts';
 import { hashesOf } from '../extract/question.ts';
 import { type KnownState, parseState, StateFailure } from '../extract/state.ts';
-import { isStreamName, STREAM_NAMES, type StreamName } from '../sinks/records/names.ts';
+import { isStreamName, STREAM_NAMES, type StreamName } from '../sinks/records/property-names.ts';
 import { READING_SINCE, readingSince, withReading } from './reading.ts';
 
 /** Key of the state of a full refresh: the job that it belongs to (S26). */

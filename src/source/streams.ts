@@ -1,6 +1,13 @@
 import type { AirbyteStream } from '../airbyte/messages.ts';
 import { headerColumns, LOG_ID, SERVER_DATETIME } from '../schema/groups.ts';
-import { ITEM_POSITION, KEY, propertyNames, RESCUED, STREAM_NAMES, type StreamName } from '../sinks/records/names.ts';
+import {
+  ITEM_POSITION,
+  KEY,
+  propertyNames,
+  RESCUED,
+  STREAM_NAMES,
+  type StreamName,
+} from '../sinks/records/property-names.ts';
 import { TYPES } from '../types/index.ts';
 import type { ColumnType } from '../types/type.ts';
 

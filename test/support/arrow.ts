@@ -4,7 +4,7 @@ import { type Table, tableFromIPC } from 'apache-arrow';
 import { systemClock } from '../../src/base/clock.ts';
 import { createLogger } from '../../src/base/log.ts';
 import type { Window } from '../../src/extract/window.ts';
-import { type ArrowOptions, type ArrowResult, writeArrow } from '../../src/sinks/arrow/write.ts';
+import { type ArrowOptions, type ArrowResult, writeArrow } from '../../src/sinks/arrow/write-arrow.ts';
 import { DuckBench } from './duckdb.ts';
 
 /** A file for a stream and the spool files of the windows made here. */

@@ -6,9 +6,9 @@ import { build } from 'esbuild';
 import type { Clock } from '../../src/base/clock.ts';
 import type { SpoolFile, Window } from '../../src/extract/window.ts';
 import { Scanner } from '../../src/schema/scanner.ts';
-import type { StreamName } from '../../src/sinks/records/names.ts';
-import type { RecordStream } from '../../src/sinks/records/plan.ts';
-import { RecordWriter, type WrittenWindow } from '../../src/sinks/records/writer.ts';
+import type { RecordStream } from '../../src/sinks/records/encode/record-plan.ts';
+import type { StreamName } from '../../src/sinks/records/property-names.ts';
+import { RecordWriter, type WrittenWindow } from '../../src/sinks/records/record-writer.ts';
 import { scanIn } from './scan.ts';
 
 export const EMITTED_AT = 1_760_000_000_000;
@@ -143,7 +143,10 @@ export async function workerEntry(dir: string): Promise<URL> {
   const outfile = join(dir, 'worker.mjs');
   const root = fileURLToPath(new URL('../..', import.meta.url));
   await build({
-    stdin: { contents: "import { serveTasks } from './src/sinks/records/worker.ts';\nserveTasks();", resolveDir: root },
+    stdin: {
+      contents: "import { serveTasks } from './src/sinks/records/workers/worker.ts';\nserveTasks();",
+      resolveDir: root,
+    },
     bundle: true,
     platform: 'node',
     format: 'esm',

@@ -3,7 +3,7 @@ import type { SourceConfig } from '../../config/source.ts';
 import { extractWindows } from '../../extract/extract.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import type { Window } from '../../extract/window.ts';
-import { type ArrowOptions, writeArrow } from '../../sinks/arrow/write.ts';
+import { type ArrowOptions, writeArrow } from '../../sinks/arrow/write-arrow.ts';
 import type { Loaded } from '../../sinks/load.ts';
 import type { Memory } from '../../sinks/sink.ts';
 import { type Command, text } from '../command.ts';

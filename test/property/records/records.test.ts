@@ -2,7 +2,7 @@ import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
 import { afterAll, describe, expect, it } from 'vitest';
-import { partsOf } from '../../../src/sinks/records/parts.ts';
+import { rowBlocksOf } from '../../../src/sinks/records/workers/row-blocks.ts';
 import fc from '../../support/property.ts';
 import { RecordBench, streamOf, workerEntry } from '../../support/records.ts';
 
@@ -73,7 +73,7 @@ describe('a file cut into parts', () => {
         try {
           let at = csv.indexOf('\n') + 1;
           let rows = 0;
-          for await (const { from, to } of partsOf(file, size)) {
+          for await (const { from, to } of rowBlocksOf(file, size)) {
             expect(from).toBe(at);
             rows += (parse(csv.subarray(from, to), { relax_column_count: true }) as string[][]).length;
             at = to;

@@ -1,12 +1,12 @@
 import { open } from 'node:fs/promises';
 import type { Clock } from '../../base/clock.ts';
 import type { SpoolFile, Window } from '../../extract/window.ts';
-import { assemble, type Crew, type WorkerOptions } from './crew.ts';
-import type { StreamName } from './names.ts';
-import { partsOf } from './parts.ts';
-import { planStream, type RecordStream } from './plan.ts';
-import { type Survey, SurveyBuilder } from './survey.ts';
-import type { FileJob, Task, Written } from './task.ts';
+import { planRecords, type RecordStream } from './encode/record-plan.ts';
+import { type WindowKeys, WindowKeysBuilder } from './keys/window-keys.ts';
+import type { StreamName } from './property-names.ts';
+import { rowBlocksOf } from './workers/row-blocks.ts';
+import type { EncodedBlock, FileJob, Task } from './workers/task.ts';
+import { openPool, type WorkerOptions, type WorkerPool } from './workers/worker-pool.ts';
 
 /** Bytes handed to `write` at a time. */
 const CHUNK_BYTES = 128 * 1024;
@@ -31,7 +31,11 @@ export interface WrittenWindow {
 /** Takes whole lines, in order; their bytes may be used again once it resolves. */
 export type WriteBytes = (bytes: Uint8Array) => Promise<void>;
 
-/** Writes the rows of verified windows as Airbyte RECORD lines, bytes to bytes. */
+/**
+ * Writes the rows of verified windows as Airbyte RECORD lines. This folder turns the bytes of CSV into the bytes of JSON
+ * without an object or a string a cell: `workers/` splits the files into blocks and runs them on threads, `encode/` writes
+ * a row as the record of a stream, `keys/` finds what a row's own bytes do not tell: repeated keys, the row of an event.
+ */
 export class RecordWriter {
   readonly #options: RecordWriterOptions;
 
@@ -48,20 +52,20 @@ export class RecordWriter {
   ): Promise<WrittenWindow> {
     const emittedAt = this.#options.clock.now();
     const jobs = window.files.map((file) => jobOf(file, streams, this.#options.timezone, emittedAt));
-    const tally = new Tally(jobs, streams);
-    if (streams.length === 0) return tally.result();
-    const crew = assemble(jobs, window.receipt.bytes, this.#options.threads);
+    const totals = new WindowTotals(jobs, streams);
+    if (streams.length === 0) return totals.result();
+    const pool = openPool(jobs, window.receipt.bytes, this.#options.threads);
     try {
-      const survey = await surveyWindow(crew, window.files, streams, signal);
-      for await (const done of crew.run(writeTasks(window.files, survey, signal))) {
-        if (done.kind !== 'write') continue;
-        await writeLines(done, write, signal);
-        tally.add(done);
+      const keys = await readWindowKeys(pool, window.files, streams, signal);
+      for await (const result of pool.run(encodeTasks(window.files, keys, signal))) {
+        if (result.kind !== 'encode') continue;
+        await writeLines(result, write, signal);
+        totals.add(result);
       }
     } finally {
-      await crew.close();
+      await pool.close();
     }
-    return tally.result();
+    return totals.result();
   }
 }
 
@@ -72,63 +76,63 @@ function jobOf(
   emittedAt: number,
 ): FileJob {
   const { path, header } = file;
-  const plans = streams.map((stream) => planStream(stream, header));
+  const plans = streams.map((stream) => planRecords(stream, header));
   return { path, header, evidence: file.columns.map((c) => c.evidence), streams: plans, timezone, emittedAt };
 }
 
-/** Which row stands for its event, and which keys repeat; asked only where it matters, for it reads the file once more. */
-async function surveyWindow(
-  crew: Crew,
+/** Reads the keys of all rows, where a stream needs more than each row by itself tells: one more pass over the files. */
+async function readWindowKeys(
+  pool: WorkerPool,
   files: readonly SpoolFile[],
   streams: readonly RecordStream[],
   signal: AbortSignal,
-): Promise<Survey> {
+): Promise<WindowKeys> {
   const events = streams.some((stream) => stream.name === 'event_logs');
   const keys = files.length > 1 || files.some((file) => file.keysNeedWork);
   const rows = files.reduce((sum, file) => sum + file.rows, 0);
-  const builder = new SurveyBuilder(events || keys ? rows : 0, { events, keys });
+  const builder = new WindowKeysBuilder(events || keys ? rows : 0, { events, keys });
   if (!events && !keys) return builder;
-  for await (const done of crew.run(surveyTasks(files, signal))) {
-    if (done.kind === 'survey') builder.add(done);
+  for await (const result of pool.run(hashTasks(files, signal))) {
+    if (result.kind === 'hash') builder.add(result);
   }
   return builder.finish();
 }
 
-async function* surveyTasks(files: readonly SpoolFile[], signal: AbortSignal): AsyncGenerator<Task> {
-  for await (const { job, from, to } of piecesOf(files, signal))
-    yield { kind: 'survey', job, from, to, spare: undefined };
+async function* hashTasks(files: readonly SpoolFile[], signal: AbortSignal): AsyncGenerator<Task> {
+  for await (const { job, from, to } of blocksOf(files, signal))
+    yield { kind: 'hash', job, from, to, spare: undefined };
 }
 
-async function* writeTasks(files: readonly SpoolFile[], survey: Survey, signal: AbortSignal): AsyncGenerator<Task> {
+async function* encodeTasks(files: readonly SpoolFile[], keys: WindowKeys, signal: AbortSignal): AsyncGenerator<Task> {
   let number = 0;
-  for await (const { job, from, to } of piecesOf(files, signal)) {
+  for await (const { job, from, to } of blocksOf(files, signal)) {
     yield {
-      kind: 'write',
+      kind: 'encode',
       job,
       from,
       to,
       spare: undefined,
-      events: survey.eventsOf(number),
-      ordinals: survey.ordinals.get(number),
-      taken: survey.taken.size > 0 && survey.ordinals.has(number) ? survey.taken : undefined,
+      events: keys.eventsOf(number),
+      ordinals: keys.ordinals.get(number),
+      reserved: keys.reserved.size > 0 && keys.ordinals.has(number) ? keys.reserved : undefined,
     };
     number++;
   }
 }
 
-interface FilePiece {
+interface FileBlock {
   readonly job: number;
   readonly from: number;
   readonly to: number;
 }
 
-async function* piecesOf(files: readonly SpoolFile[], signal: AbortSignal): AsyncGenerator<FilePiece> {
+async function* blocksOf(files: readonly SpoolFile[], signal: AbortSignal): AsyncGenerator<FileBlock> {
   for (let job = 0; job < files.length; job++) {
     const file = await open(files[job].path, 'r');
     try {
-      for await (const part of partsOf(file)) {
+      for await (const block of rowBlocksOf(file)) {
         signal.throwIfAborted();
-        yield { job, ...part };
+        yield { job, ...block };
       }
     } finally {
       await file.close();
@@ -137,8 +141,8 @@ async function* piecesOf(files: readonly SpoolFile[], signal: AbortSignal): Asyn
 }
 
 /** Hands on whole lines, about a chunk at a time. */
-async function writeLines(done: Written, write: WriteBytes, signal: AbortSignal): Promise<void> {
-  const lines = new Uint8Array(done.buffer, 0, done.length);
+async function writeLines(result: EncodedBlock, write: WriteBytes, signal: AbortSignal): Promise<void> {
+  const lines = new Uint8Array(result.buffer, 0, result.length);
   for (let from = 0; from < lines.length; ) {
     signal.throwIfAborted();
     const to = lineEnd(lines, from);
@@ -153,8 +157,8 @@ function lineEnd(lines: Uint8Array, from: number): number {
   return (last >= from ? last : lines.indexOf(LF, from + CHUNK_BYTES)) + 1;
 }
 
-/** Adds up what the parts of a window were. */
-class Tally {
+/** Adds up the results of the blocks of a window. */
+class WindowTotals {
   readonly #jobs: readonly FileJob[];
   readonly #records = new Map<StreamName, number>();
   readonly #rescued = new Map<string, number>();
@@ -166,14 +170,14 @@ class Tally {
     for (const stream of streams) this.#records.set(stream.name, 0);
   }
 
-  add(done: Written): void {
-    done.records.forEach((count, i) => {
+  add(result: EncodedBlock): void {
+    result.records.forEach((count, i) => {
       const { name } = this.#streams[i];
       this.#records.set(name, (this.#records.get(name) ?? 0) + count);
     });
     const cells = new Map<number, number>();
-    for (const [column, count] of done.rescued.flat()) cells.set(column, Math.max(cells.get(column) ?? 0, count));
-    const { header } = this.#jobs[done.job];
+    for (const [column, count] of result.rescued.flat()) cells.set(column, Math.max(cells.get(column) ?? 0, count));
+    const { header } = this.#jobs[result.job];
     for (const [column, count] of cells) {
       this.#rescued.set(header[column], (this.#rescued.get(header[column]) ?? 0) + count);
     }

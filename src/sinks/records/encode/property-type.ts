@@ -1,4 +1,4 @@
-import type { ColumnType } from '../../types/type.ts';
+import type { ColumnType } from '../../../types/type.ts';
 
 /** What a configured property wants of its cells. `zoned` matters to datetimes: instants in UTC, or wall-clock times. */
 export interface PropertyType {

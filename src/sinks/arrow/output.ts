@@ -8,25 +8,25 @@ import { codeOf } from '../../base/errors.ts';
 const OWNER_FILE = 0o600;
 
 /** Where the bytes of a stream go. */
-export interface Outlet {
+export interface Output {
   /** Resolves once bytes may be written; throws what the system said against it. */
   ready(): Promise<void>;
-  /** Ends what is there with success: a file takes its name. */
+  /** Ends with success: a file takes its name. */
   end(): Promise<void>;
-  /** Gives up: an unfinished file goes. */
+  /** Ends without success: an unfinished file is removed. */
   drop(): Promise<void>;
   readonly stream: Writable;
 }
 
-/** A stream that somebody else owns, and closes. */
-export function outletTo(stream: Writable): Outlet {
+/** A stream that the caller owns and closes. */
+export function streamOutput(stream: Writable): Output {
   return { stream, async ready() {}, async end() {}, async drop() {} };
 }
 
-/** A file that appears under its name once it is whole. */
-export function outletToFile(path: string): Outlet {
-  const waiting = `${path}.part`;
-  const stream = createWriteStream(waiting, { mode: OWNER_FILE });
+/** A file that appears under its name only when it is complete. */
+export function fileOutput(path: string): Output {
+  const temporary = `${path}.part`;
+  const stream = createWriteStream(temporary, { mode: OWNER_FILE });
   const opened = once(stream, 'open');
   const closed = once(stream, 'close');
   for (const event of [opened, closed]) event.catch(() => {});
@@ -34,23 +34,23 @@ export function outletToFile(path: string): Outlet {
     stream,
     async ready() {
       await opened;
-      // What is to take the name of a folder would only be refused at the very end.
+      // Without this check the rename at the very end is the first thing that a folder of this name refuses.
       const found = await stat(path).catch(() => undefined);
       if (found?.isDirectory()) throw Object.assign(new Error(`${path} is a folder`), { code: 'EISDIR' });
     },
     async end() {
       stream.end();
       await closed;
-      await rename(waiting, path);
+      await rename(temporary, path);
     },
     async drop() {
       stream.destroy();
-      await rm(waiting, { force: true });
+      await rm(temporary, { force: true });
     },
   };
 }
 
-/** Takes what Arrow's writer writes, at once and in order. */
+/** Collects what Arrow's writer writes, in order. */
 class Collector extends AsyncByteQueue {
   parts: Uint8Array[] = [];
 
@@ -85,7 +85,7 @@ export class IpcStream {
     await this.#flush();
   }
 
-  /** Stops listening to the stream, which may live on. */
+  /** Removes its listener from the stream, which may be used further. */
   release(): void {
     this.#out.off('error', this.#onError);
   }
@@ -107,7 +107,7 @@ export class IpcStream {
   }
 }
 
-/** True when whoever read the stream has gone away, which is theirs to do. */
+/** True when the reader closed its end of the stream: no failure of this program. */
 export function isReaderGone(error: unknown): boolean {
   return ['EPIPE', 'ERR_STREAM_DESTROYED', 'ERR_STREAM_WRITE_AFTER_END'].includes(codeOf(error) ?? '');
 }

@@ -1,8 +1,8 @@
 import type { DuckDBDataChunk } from '@duckdb/node-api';
 import { makeData, RecordBatch, Struct } from 'apache-arrow';
-import type { IpcStream } from './outlet.ts';
-import type { StreamSchema } from './schema.ts';
-import { vectorOf } from './vectors.ts';
+import { vectorOf } from './duckdb-vectors.ts';
+import type { IpcStream } from './output.ts';
+import type { StreamSchema } from './stream-schema.ts';
 
 /** A record batch ends at so many rows or bytes, whichever comes first. */
 const BATCH_ROWS = 65_536;
@@ -10,8 +10,8 @@ const BATCH_BYTES = 16 * 1024 * 1024;
 /** Most rows of a chunk. */
 const CHUNK_ROWS = 2_048;
 
-/** Gathers DuckDB's chunks into record batches of bounded size and sends each before it takes more. */
-export class Batches {
+/** Collects DuckDB's chunks into record batches of bounded size and sends each before it takes more rows. */
+export class RecordBatches {
   readonly #schema: StreamSchema;
   readonly #stream: IpcStream;
   #held = 0;
@@ -43,7 +43,7 @@ export class Batches {
     }
   }
 
-  /** Sends what is held and ends the stream; one without rows still tells its schema. */
+  /** Sends the remaining rows and ends the stream; one without rows still tells its schema. */
   async end(): Promise<void> {
     if (this.#held > 0) await this.#send();
     await this.#stream.end();

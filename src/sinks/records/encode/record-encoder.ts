@@ -1,13 +1,13 @@
-import { COLUMN_SHIFT, DOUBLED, QUOTED, type RowTokenizer, STRIDE } from '../../csv/tokenizer.ts';
-import { Unquoter } from '../../csv/unquote.ts';
-import { classify } from '../../types/classify.ts';
-import { DATETIME_GAP, DATETIME_ZONED } from '../../types/evidence.ts';
-import { copyBytes, writeString } from '../../types/json-text.ts';
-import { isNull } from '../../types/list-text.ts';
-import { type CellPlan, CHECKED, COPY, planCells, SKIP, TEXT, ZONED_ONLY } from './cells.ts';
-import type { RowKey } from './key.ts';
-import type { Out } from './out.ts';
-import type { StreamPlan } from './plan.ts';
+import { COLUMN_SHIFT, DOUBLED, QUOTED, type RowTokenizer, STRIDE } from '../../../csv/tokenizer.ts';
+import { Unquoter } from '../../../csv/unquote.ts';
+import { classify } from '../../../types/classify.ts';
+import { DATETIME_GAP, DATETIME_ZONED } from '../../../types/evidence.ts';
+import { copyBytes, writeString } from '../../../types/json-text.ts';
+import { isNull } from '../../../types/list-text.ts';
+import type { RowKey } from '../keys/row-key.ts';
+import type { ByteBuffer } from './byte-buffer.ts';
+import { type CellPlan, CHECKED, COPY, planCells, SKIP, TEXT, ZONED_ONLY } from './cell-plan.ts';
+import type { RecordPlan } from './record-plan.ts';
 
 const QUOTE = 34;
 const BACKSLASH = 92;
@@ -31,44 +31,44 @@ const NULL = bytesOf('null');
 const END = bytesOf('}}}\n');
 
 /** Writes rows as RECORD lines of one stream. */
-export class StreamEncoder {
+export class RecordEncoder {
   /** Cells that did not fit, per column of the header. */
   readonly rescued: Float64Array;
   records = 0;
-  readonly #plan: StreamPlan;
+  readonly #plan: RecordPlan;
   readonly #cells: CellPlan;
   readonly #head: Uint8Array;
-  readonly #filler: Uint8Array;
+  readonly #placeholder: Uint8Array;
   readonly #room: number;
   readonly #misfits: number[] = [];
   readonly #unquoter = new Unquoter();
 
   /** `emittedAt`: ms since 1970. `evidence`: per column, over every cell of the file. */
-  constructor(plan: StreamPlan, evidence: readonly number[], timezone: string | undefined, emittedAt: number) {
+  constructor(plan: RecordPlan, evidence: readonly number[], timezone: string | undefined, emittedAt: number) {
     this.#plan = plan;
     this.#cells = planCells(plan, evidence, timezone);
     this.rescued = new Float64Array(plan.kinds.length);
     this.#head = bytesOf(`{"type":"RECORD","record":{"stream":"${plan.name}","emitted_at":${emittedAt},"data":`);
-    this.#filler = bytesOf(plan.filler);
+    this.#placeholder = bytesOf(plan.placeholder);
     const names = plan.sources.reduce((sum, name) => sum + name.length * 3, 0);
-    this.#room = this.#head.length + this.#filler.length + plan.labels.length * 3 + names + 1024;
+    this.#room = this.#head.length + this.#placeholder.length + plan.labels.length * 3 + names + 1024;
   }
 
   /** Appends the tokenizer's last row. `ordinal`: how many rows of this export, it included, have its key. */
-  write(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer, key: RowKey, ordinal: number, out: Out): void {
+  write(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer, key: RowKey, ordinal: number, output: ByteBuffer): void {
     const plan = this.#plan;
-    out.reserve(this.#roomFor(b, tokenizer, key));
-    const to = out.bytes;
-    const open = copyBytes(this.#head, 0, this.#head.length, to, out.at);
+    output.reserve(this.#roomFor(b, tokenizer, key));
+    const to = output.bytes;
+    const open = copyBytes(this.#head, 0, this.#head.length, to, output.at);
     let at = plan.key ? writeKey(key, ordinal, to, open) : open;
     at = this.#writeCells(b, tokenizer, to, at);
     if (!key.hasLogId && plan.name === 'event_logs') at = writeOwnLogId(key, ordinal, to, at);
     if (plan.position && key.positionEnd > key.positionStart) at = writePosition(key, to, at);
-    if (at === open) at = copyBytes(this.#filler, 0, this.#filler.length, to, at);
+    if (at === open) at = copyBytes(this.#placeholder, 0, this.#placeholder.length, to, at);
     if (this.#misfits.length > 0) at = this.#writeMisfits(b, tokenizer, to, at);
     else at = copyBytes(END, 0, END.length, to, at);
     to[open] = OPEN_BRACE;
-    out.at = at;
+    output.at = at;
     this.records++;
   }
 

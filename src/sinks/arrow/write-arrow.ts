@@ -13,21 +13,21 @@ import { planColumns, type Rules } from '../duckdb/plan.ts';
 import type { Load } from '../duckdb/source.ts';
 import { tellOf } from '../duckdb/tell.ts';
 import type { TargetOptions } from '../sink.ts';
-import { Batches } from './batches.ts';
-import { type Hold, openHold } from './hold.ts';
-import { IpcStream, isReaderGone, type Outlet, outletTo, outletToFile } from './outlet.ts';
-import { rememberSent, windowQuery } from './rows.ts';
-import { streamSchema } from './schema.ts';
+import { fileOutput, IpcStream, isReaderGone, type Output, streamOutput } from './output.ts';
+import { RecordBatches } from './record-batches.ts';
+import { streamSchema } from './stream-schema.ts';
+import { openWindowQuery, storeSentIds } from './window-query.ts';
+import { openWindowStore, type WindowStore } from './window-store.ts';
 
 export interface ArrowOptions extends TargetOptions {
   /** A file's path, or a stream that stays open. */
   readonly out: string | Writable;
-  /** Where windows wait while the later ones are scanned. */
+  /** Holds the files of windows until the schema of all is known. */
   readonly spoolDir: string;
   readonly signal: AbortSignal;
 }
 
-/** What DuckDB may read ahead of the stream. */
+/** Rows that DuckDB buffers ahead of the stream. */
 const AHEAD = '16MB';
 
 export interface ArrowResult {
@@ -37,33 +37,34 @@ export interface ArrowResult {
   readonly columns: readonly string[];
   /** Cells in `_rescued`, by source column name. */
   readonly rescued: ReadonlyMap<string, number>;
-  /** True when the reader went away before the end: nobody's fault. */
+  /** True when the reader closed the stream before the end; that is no failure. */
   readonly readerLeft: boolean;
 }
 
 /**
- * Writes windows as one Arrow IPC stream. Its schema is the pinned one, else that of all windows, which are then held
+ * The Arrow target: this folder reads windows with DuckDB, copies its vectors into Arrow columns and sends them as record
+ * batches. Writes windows as one Arrow IPC stream. Its schema is the pinned one, else that of all windows, which are then held
  * on disk until the last has come (S31). Throws Failure; a file that was begun is then not there.
  */
 export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowOptions): Promise<ArrowResult> {
-  const hold = await openHold(options.spoolDir, options.clock);
-  const outlet = typeof options.out === 'string' ? outletToFile(options.out) : outletTo(options.out);
+  const store = await openWindowStore(options.spoolDir, options.clock);
+  const output = typeof options.out === 'string' ? fileOutput(options.out) : streamOutput(options.out);
   let engine: Engine | undefined;
   try {
-    await outlet.ready();
-    engine = await openEngine({ ...options, file: join(hold.folder, 'work'), lockWaitMs: 0 });
+    await output.ready();
+    engine = await openEngine({ ...options, file: join(store.folder, 'work'), lockWaitMs: 0 });
     await engine.run('SET preserve_insertion_order = true');
     await engine.run(`SET streaming_buffer_size = '${AHEAD}'`);
-    const result = await new ArrowRun(engine, hold, outlet, options).run(windows);
-    await outlet.end();
+    const result = await new ArrowRun(engine, store, output, options).run(windows);
+    await output.end();
     return result;
   } catch (error) {
-    await outlet.drop();
+    await output.drop();
     options.signal.throwIfAborted();
     throw failureOf(error, options.out);
   } finally {
     await engine?.close();
-    await hold.release();
+    await store.release();
   }
 }
 
@@ -78,25 +79,25 @@ function failureOf(error: unknown, out: string | Writable): unknown {
   return engineFailure(error, name);
 }
 
-/** One stream under way. */
+/** The state of one stream. */
 class ArrowRun {
   readonly #engine: Engine;
-  readonly #hold: Hold;
-  readonly #outlet: Outlet;
+  readonly #store: WindowStore;
+  readonly #output: Output;
   readonly #options: ArrowOptions;
   readonly #zone: Zone | undefined;
   readonly #rules: Rules;
   #columns: readonly StoredColumn[] = FIRST_COLUMNS;
   #stream: IpcStream | undefined;
-  #batches: Batches | undefined;
+  #batches: RecordBatches | undefined;
   #windows = 0;
   #overlaps = false;
   #readerLeft = false;
 
-  constructor(engine: Engine, hold: Hold, outlet: Outlet, options: ArrowOptions) {
+  constructor(engine: Engine, store: WindowStore, output: Output, options: ArrowOptions) {
     this.#engine = engine;
-    this.#hold = hold;
-    this.#outlet = outlet;
+    this.#store = store;
+    this.#output = output;
     this.#options = options;
     this.#zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
     const { columnTypes, pinned, schemaMode } = options;
@@ -141,20 +142,20 @@ class ArrowRun {
       const plan = planColumns(this.#columns, arrivalsOf(window.files).columns, this.#rules, kept.length === 0);
       tellOf(this.#options.logger, kept.length === 0 ? [] : plan, new Map());
       this.#columns = plan;
-      kept.push(await this.#hold.keep(window));
+      kept.push(await this.#store.keep(window));
     }
     this.#begin();
     for (const window of kept) {
       await this.#send(window);
-      await this.#hold.drop(window);
+      await this.#store.drop(window);
     }
   }
 
   #begin(): void {
     const columns = this.#columns.filter(isTyped);
     const schema = streamSchema(columns, this.#zone !== undefined, manifest.version);
-    this.#stream = new IpcStream(this.#outlet.stream, schema.schema);
-    this.#batches = new Batches(schema, this.#stream);
+    this.#stream = new IpcStream(this.#output.stream, schema.schema);
+    this.#batches = new RecordBatches(schema, this.#stream);
   }
 
   async #send(window: Window): Promise<void> {
@@ -165,7 +166,7 @@ class ArrowRun {
     const number = ++this.#windows;
     const load: Load = { window, number, arrivals, plan: new Map(plan.map((c) => [c.key, c])), zone: this.#zone };
     const longestRow = Math.max(1, ...window.files.map((file) => file.longestRow));
-    const query = await windowQuery(this.#engine, load, this.#overlaps);
+    const query = await openWindowQuery(this.#engine, load, this.#overlaps);
     for await (const chunk of this.#engine.chunks(query.sql)) {
       signal.throwIfAborted();
       await this.#batches?.add(chunk, longestRow);
@@ -174,6 +175,6 @@ class ArrowRun {
     await query.done();
     const { to, covers_to } = window.receipt;
     this.#overlaps = covers_to === null || to > covers_to;
-    if (this.#overlaps) await rememberSent(this.#engine, load);
+    if (this.#overlaps) await storeSentIds(this.#engine, load);
   }
 }

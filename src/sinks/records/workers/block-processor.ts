@@ -1,34 +1,34 @@
 import { closeSync, openSync, readSync } from 'node:fs';
-import { defect } from '../../base/errors.ts';
-import { COLUMN_SHIFT, RowTokenizer, SENTINEL, STRIDE } from '../../csv/tokenizer.ts';
-import { headerColumns } from '../../schema/groups.ts';
-import { isNull } from '../../types/list-text.ts';
-import { StreamEncoder } from './encoder.ts';
-import { hashBytes, WORDS } from './hash.ts';
-import { RowKey } from './key.ts';
-import { Out } from './out.ts';
-import { numberOf } from './survey.ts';
+import { defect } from '../../../base/errors.ts';
+import { COLUMN_SHIFT, RowTokenizer, SENTINEL, STRIDE } from '../../../csv/tokenizer.ts';
+import { headerColumns } from '../../../schema/groups.ts';
+import { isNull } from '../../../types/list-text.ts';
+import { ByteBuffer } from '../encode/byte-buffer.ts';
+import { RecordEncoder } from '../encode/record-encoder.ts';
+import { hashBytes, WORDS } from '../keys/hash-bytes.ts';
+import { RowKey } from '../keys/row-key.ts';
+import { keyNumber } from '../keys/window-keys.ts';
 import {
-  type Done,
+  type EncodedBlock,
+  type EncodeTask,
   type FileJob,
+  HASH_STRIDE,
+  type HashedBlock,
+  type HashTask,
   LAST_RANK,
   NO_POSITION,
   OWN_EVENT,
-  SURVEY_STRIDE,
-  type Surveyed,
-  type SurveyTask,
-  type WriteTask,
-  type Written,
+  type TaskResult,
 } from './task.ts';
 
 const MARGIN = 8;
 const FIRST_BUFFER_BYTES = 1 << 19;
 
-/** Does the tasks of one file at a time, in the main thread or in a worker. */
-export class PartRunner {
+/** Runs the tasks of one file, in the main thread or in a worker. */
+export class BlockProcessor {
   readonly #tokenizer = new RowTokenizer();
   readonly #file: number;
-  readonly #encoders: readonly StreamEncoder[];
+  readonly #encoders: readonly RecordEncoder[];
   readonly #streams: FileJob['streams'];
   readonly #isItem: Uint8Array;
   readonly #key: RowKey;
@@ -36,7 +36,7 @@ export class PartRunner {
 
   constructor(job: FileJob) {
     this.#streams = job.streams;
-    this.#encoders = job.streams.map((plan) => new StreamEncoder(plan, job.evidence, job.timezone, job.emittedAt));
+    this.#encoders = job.streams.map((plan) => new RecordEncoder(plan, job.evidence, job.timezone, job.emittedAt));
     this.#isItem = Uint8Array.from(headerColumns(job.header), ({ group }) => (group.endsWith('_item') ? 1 : 0));
     this.#key = new RowKey(job.header);
     this.#file = openSync(job.path, 'r');
@@ -46,12 +46,12 @@ export class PartRunner {
     closeSync(this.#file);
   }
 
-  run(task: SurveyTask | WriteTask): Done {
-    return task.kind === 'survey' ? this.#survey(task) : this.#write(task);
+  run(task: HashTask | EncodeTask): TaskResult {
+    return task.kind === 'hash' ? this.#hash(task) : this.#encode(task);
   }
 
-  /** Reads the part and calls `each` after the tokenizer has read a row of it. */
-  #rows(task: SurveyTask | WriteTask, each: (bytes: Uint8Array<ArrayBuffer>, row: number) => void): number {
+  /** Reads the block and calls `each` after the tokenizer has read a row of it. */
+  #rows(task: HashTask | EncodeTask, each: (bytes: Uint8Array<ArrayBuffer>, row: number) => void): number {
     const length = this.#read(task.from, task.to);
     const bytes = this.#bytes;
     let rows = 0;
@@ -76,13 +76,13 @@ export class PartRunner {
     return length;
   }
 
-  #survey(task: SurveyTask): Surveyed {
+  #hash(task: HashTask): HashedBlock {
     let words = new Uint32Array(task.spare ?? new ArrayBuffer(FIRST_BUFFER_BYTES / 8));
     const key = this.#key;
     const numbered: string[] = [];
     const rows = this.#rows(task, (bytes, row) => {
-      const k = row * SURVEY_STRIDE;
-      if (k + SURVEY_STRIDE > words.length) words = larger(words);
+      const k = row * HASH_STRIDE;
+      if (k + HASH_STRIDE > words.length) words = larger(words);
       key.read(bytes, this.#tokenizer);
       hashBytes(key.logBytes, key.logStart, key.logEnd);
       words[k] = WORDS[0];
@@ -94,12 +94,12 @@ export class PartRunner {
       words[k + 5] = WORDS[2];
       if (key.isNumbered) numbered.push(key.text);
     });
-    return { kind: 'survey', rows, buffer: words.buffer, numbered };
+    return { kind: 'hash', rows, buffer: words.buffer, numbered };
   }
 
-  #write(task: WriteTask): Written {
-    const out = new Out(task.spare ?? new ArrayBuffer(FIRST_BUFFER_BYTES * 2));
-    const { events, ordinals, taken } = task;
+  #encode(task: EncodeTask): EncodedBlock {
+    const output = new ByteBuffer(task.spare ?? new ArrayBuffer(FIRST_BUFFER_BYTES * 2));
+    const { events, ordinals, reserved } = task;
     for (const encoder of this.#encoders) {
       encoder.records = 0;
       encoder.rescued.fill(0);
@@ -107,19 +107,19 @@ export class PartRunner {
     this.#rows(task, (bytes, row) => {
       this.#key.read(bytes, this.#tokenizer);
       let ordinal = ordinals === undefined ? 1 : ordinals[row];
-      if (ordinal > 1 && taken !== undefined) ordinal = numberOf(ordinal, taken.get(this.#key.text));
+      if (ordinal > 1 && reserved !== undefined) ordinal = keyNumber(ordinal, reserved.get(this.#key.text));
       for (let s = 0; s < this.#encoders.length; s++) {
         const name = this.#streams[s].name;
         if (name === 'event_logs' && (events === undefined || events[row] === 0)) continue;
         if (name === 'event_items' && !this.#hasItem(bytes)) continue;
-        this.#encoders[s].write(bytes, this.#tokenizer, this.#key, ordinal, out);
+        this.#encoders[s].write(bytes, this.#tokenizer, this.#key, ordinal, output);
       }
     });
     return {
-      kind: 'write',
+      kind: 'encode',
       job: task.job,
-      buffer: out.bytes.buffer,
-      length: out.at,
+      buffer: output.bytes.buffer,
+      length: output.at,
       records: this.#encoders.map((encoder) => encoder.records),
       rescued: this.#encoders.map((encoder) => nonZero(encoder.rescued)),
     };

@@ -1,8 +1,8 @@
-import { isSet } from './bits.ts';
-import { INLINE_AT, INLINE_BYTES, maskOf, type RawVector, STRING_BYTES, textAt, valuesOf } from './vectors.ts';
+import { INLINE_AT, INLINE_BYTES, maskOf, type RawVector, TEXT_BYTES, textAt, valuesOf } from './duckdb-vectors.ts';
+import { isSet } from './validity.ts';
 
 /** Of each string in a vector, as 32-bit words: its length, itself or its first bytes, where it is. */
-const WORDS = STRING_BYTES / 4;
+const WORDS = TEXT_BYTES / 4;
 const POINTER_LOW = 2;
 const POINTER_HIGH = 3;
 const HIGH = 2 ** 32;
@@ -18,7 +18,7 @@ export type TakeText = (row: number, bytes: Uint8Array, start: number, end: numb
 export function readTexts(vector: RawVector, from: number, count: number, take: TakeText): Uint8Array | null {
   const end = from + count;
   const mask = maskOf(vector, end);
-  const values = valuesOf(vector, end * STRING_BYTES);
+  const values = valuesOf(vector, end * TEXT_BYTES);
   const words = new Uint32Array(values.buffer, values.byteOffset, end * WORDS);
   let run = values;
   let at = 0;
@@ -27,7 +27,7 @@ export function readTexts(vector: RawVector, from: number, count: number, take: 
     if (mask !== null && !isSet(mask, row)) continue;
     const length = words[row * WORDS];
     if (length <= INLINE_BYTES) {
-      const start = row * STRING_BYTES + INLINE_AT;
+      const start = row * TEXT_BYTES + INLINE_AT;
       take(row, values, start, start + length);
       continue;
     }

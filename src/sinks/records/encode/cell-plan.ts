@@ -1,9 +1,9 @@
-import { fitsWholly, NULL_TEXT } from '../../types/evidence.ts';
-import type { TypeFace } from '../../types/face.ts';
-import { TYPES } from '../../types/index.ts';
-import { COLUMN_TYPES, type ColumnType } from '../../types/type.ts';
-import { Zone } from '../../types/zone.ts';
-import { type StreamPlan, UNFIT } from './plan.ts';
+import { fitsWholly, NULL_TEXT } from '../../../types/evidence.ts';
+import type { TypeFace } from '../../../types/face.ts';
+import { TYPES } from '../../../types/index.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../../types/type.ts';
+import { Zone } from '../../../types/zone.ts';
+import { type RecordPlan, UNFIT } from './record-plan.ts';
 
 /** How a column's cells are written; decided once a file, from what its every cell was seen to be. */
 export const SKIP = 0;
@@ -26,7 +26,7 @@ export interface CellPlan {
 }
 
 /** `evidence`: per column, over every cell of the file. */
-export function planCells(plan: StreamPlan, evidence: readonly number[], timezone: string | undefined): CellPlan {
+export function planCells(plan: RecordPlan, evidence: readonly number[], timezone: string | undefined): CellPlan {
   const zone = timezone === undefined ? undefined : new Zone(timezone);
   const utc = new Zone('UTC');
   const types = Array.from(plan.kinds, (kind): ColumnType | undefined => COLUMN_TYPES[kind - 1]);

@@ -6,7 +6,7 @@ export type RawVector = duckdb.Vector;
 const WORD_BYTES = 8;
 const WORD_ROWS = 64;
 /** A string in a vector: its length, then itself when it is this short, else four bytes of it and where it is. */
-export const STRING_BYTES = 16;
+export const TEXT_BYTES = 16;
 /** The longest string that lies in the vector itself. */
 export const INLINE_BYTES = 12;
 export const INLINE_AT = 4;
@@ -33,7 +33,7 @@ export function maskOf(vector: RawVector, rows: number): Uint8Array | null {
 export function textAt(values: Uint8Array, row: number, bytes: number): Uint8Array {
   const { buffer, byteOffset } = values;
   if (!(buffer instanceof ArrayBuffer)) throw new TypeError('a vector in shared memory');
-  return duckdb.get_data_from_pointer(buffer, byteOffset + row * STRING_BYTES + POINTER_AT, bytes);
+  return duckdb.get_data_from_pointer(buffer, byteOffset + row * TEXT_BYTES + POINTER_AT, bytes);
 }
 
 /** The lists of the first `rows`, and the vector of all their elements. */

@@ -12,11 +12,11 @@ import {
   Utf8,
 } from 'apache-arrow';
 import type { ArrowType } from '../../types/face.ts';
-import { isSet, Validity } from './bits.ts';
-import { readTexts } from './texts.ts';
-import { listAt, listsOf, maskOf, type RawVector, valuesOf } from './vectors.ts';
+import { listAt, listsOf, maskOf, type RawVector, valuesOf } from './duckdb-vectors.ts';
+import { isSet, Validity } from './validity.ts';
+import { readTexts } from './vector-texts.ts';
 
-/** A column on its way from DuckDB's vectors into an Arrow record batch. */
+/** Builds one column of an Arrow record batch from DuckDB's vectors. */
 export interface ColumnBuilder {
   readonly type: DataType;
   /** Bytes held. */
@@ -29,7 +29,7 @@ export interface ColumnBuilder {
 
 /** Rows that a builder has room for before it grows. */
 export const FIRST_ROWS = 4_096;
-/** Up to here a loop copies faster than a call. */
+/** Up to this length a loop copies faster than `TypedArray.set`. */
 const SHORT_BYTES = 24;
 
 /** The builder of a column of this type. */
@@ -38,13 +38,17 @@ export function builderOf(type: ArrowType): ColumnBuilder {
     case 'bool':
       return new BoolBuilder();
     case 'int64':
-      return wide(new Int64(), 8, (buffer, rows) => new BigInt64Array(buffer, 0, rows));
+      return fixedWidth(new Int64(), 8, (buffer, rows) => new BigInt64Array(buffer, 0, rows));
     case 'float64':
-      return wide(new Float64(), 8, (buffer, rows) => new Float64Array(buffer, 0, rows));
+      return fixedWidth(new Float64(), 8, (buffer, rows) => new Float64Array(buffer, 0, rows));
     case 'date32':
-      return wide(new DateDay(), 4, (buffer, rows) => new Int32Array(buffer, 0, rows));
+      return fixedWidth(new DateDay(), 4, (buffer, rows) => new Int32Array(buffer, 0, rows));
     case 'timestamp':
-      return wide(new TimestampMicrosecond(type.timezone), 8, (buffer, rows) => new BigInt64Array(buffer, 0, rows));
+      return fixedWidth(
+        new TimestampMicrosecond(type.timezone),
+        8,
+        (buffer, rows) => new BigInt64Array(buffer, 0, rows),
+      );
     case 'utf8':
       return new TextBuilder();
     case 'list':
@@ -52,22 +56,26 @@ export function builderOf(type: ArrowType): ColumnBuilder {
   }
 }
 
-type WideType = Int64 | Float64 | DateDay | TimestampMicrosecond;
+type FixedWidthType = Int64 | Float64 | DateDay | TimestampMicrosecond;
 type Values = BigInt64Array | Float64Array | Int32Array;
 
-function wide(type: WideType, width: number, view: (buffer: ArrayBuffer, rows: number) => Values): ColumnBuilder {
-  return new WideBuilder(type, width, view);
+function fixedWidth(
+  type: FixedWidthType,
+  width: number,
+  view: (buffer: ArrayBuffer, rows: number) => Values,
+): ColumnBuilder {
+  return new FixedWidthBuilder(type, width, view);
 }
 
 /** Numbers, dates and times: DuckDB and Arrow have the same bytes for them. */
-class WideBuilder implements ColumnBuilder {
-  readonly type: WideType;
+class FixedWidthBuilder implements ColumnBuilder {
+  readonly type: FixedWidthType;
   readonly #width: number;
   readonly #view: (buffer: ArrayBuffer, rows: number) => Values;
   readonly #validity = new Validity(FIRST_ROWS);
   #values: Uint8Array<ArrayBuffer>;
 
-  constructor(type: WideType, width: number, view: (buffer: ArrayBuffer, rows: number) => Values) {
+  constructor(type: FixedWidthType, width: number, view: (buffer: ArrayBuffer, rows: number) => Values) {
     this.type = type;
     this.#width = width;
     this.#view = view;
@@ -95,7 +103,7 @@ class WideBuilder implements ColumnBuilder {
     return new Data(this.type, 0, length, ...valuesAnd(data, this.#validity));
   }
 
-  /** What DuckDB leaves where there is no value is nobody's business. */
+  /** Zeroes the bytes of null values: DuckDB leaves arbitrary memory there, which must not reach the stream. */
   #blank(mask: Uint8Array, from: number, count: number, at: number): void {
     const width = this.#width;
     for (let i = 0; i < count; i++) {

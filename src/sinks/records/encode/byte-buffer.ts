@@ -1,5 +1,5 @@
 /** Bytes being written: `at` is where the next one goes. A plain Uint8Array, so that loops over it stay fast. */
-export class Out {
+export class ByteBuffer {
   bytes: Uint8Array<ArrayBuffer>;
   at = 0;
 

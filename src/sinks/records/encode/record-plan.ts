@@ -1,7 +1,7 @@
-import { headerColumns } from '../../schema/groups.ts';
-import { COLUMN_TYPES } from '../../types/type.ts';
-import { ITEM_POSITION, KEY, propertyNames, RESCUED, type StreamName } from './names.ts';
-import { type PropertyType, propertyType } from './property.ts';
+import { headerColumns } from '../../../schema/groups.ts';
+import { COLUMN_TYPES } from '../../../types/type.ts';
+import { ITEM_POSITION, KEY, propertyNames, RESCUED, type StreamName } from '../property-names.ts';
+import { type PropertyType, propertyType } from './property-type.ts';
 
 /** One stream of the configured catalog, as far as its records depend on it. */
 export interface RecordStream {
@@ -17,7 +17,7 @@ export const HIDDEN = 0;
 export const UNFIT = COLUMN_TYPES.length + 1;
 
 /** How the rows of one header become the records of one stream; plain data, so that it may go to a worker. */
-export interface StreamPlan {
+export interface RecordPlan {
   readonly name: StreamName;
   /** Per column of the header. */
   readonly kinds: Uint8Array;
@@ -35,13 +35,13 @@ export interface StreamPlan {
   /** Names of columns that this stream would have and the catalog lacks. */
   readonly unsent: readonly string[];
   /** A configured property, as `,"name":null`, for a record that would be empty. */
-  readonly filler: string;
+  readonly placeholder: string;
 }
 
 const encoder = new TextEncoder();
 
-/** Lays out one stream over one header. */
-export function planStream(stream: RecordStream, header: readonly string[]): StreamPlan {
+/** Plans the records of one stream for files with this header. */
+export function planRecords(stream: RecordStream, header: readonly string[]): RecordPlan {
   const columns = headerColumns(header);
   const names = propertyNames(stream.name, columns);
   const wanted = names.map((name) => (name !== undefined && isWanted(stream, name) ? name : undefined));
@@ -61,7 +61,7 @@ export function planStream(stream: RecordStream, header: readonly string[]): Str
     rescued: Object.hasOwn(stream.properties, RESCUED),
     position: stream.name === 'event_items' && isWanted(stream, ITEM_POSITION),
     unsent: names.filter((name): name is string => name !== undefined && !isWanted(stream, name)),
-    filler: fillerOf(stream),
+    placeholder: placeholderOf(stream),
   };
 }
 
@@ -74,7 +74,7 @@ function isWanted(stream: RecordStream, name: string): boolean {
   return Object.hasOwn(stream.properties, name) || stream.keys.includes(name);
 }
 
-function fillerOf(stream: RecordStream): string {
+function placeholderOf(stream: RecordStream): string {
   const [first] = [...Object.keys(stream.properties), ...stream.keys, KEY];
   return `,${JSON.stringify(first)}:null`;
 }

@@ -5,8 +5,8 @@ import { codeOf } from '../../base/errors.ts';
 import { RunFolder } from '../../extract/spool/own-folder.ts';
 import type { SpoolFile, Window } from '../../extract/window.ts';
 
-/** Keeps the files of windows after those who made them have let go: on disk, as second names of the same bytes. */
-export class Hold {
+/** Keeps the files of windows on disk after the extraction removed its own: as hard links, or copies where links are refused. */
+export class WindowStore {
   readonly #own: RunFolder;
   #files = 0;
 
@@ -23,7 +23,7 @@ export class Hold {
     const files: SpoolFile[] = [];
     for (const file of window.files) {
       const path = join(this.folder, `${++this.#files}.csv`);
-      await secondName(file.path, path);
+      await linkOrCopy(file.path, path);
       files.push({ ...file, path });
     }
     return { ...window, files };
@@ -38,12 +38,12 @@ export class Hold {
   }
 }
 
-/** A fresh folder for the owner alone. Throws a Failure that names the spool directory. */
-export async function openHold(spoolDir: string, clock: Clock): Promise<Hold> {
-  return new Hold(await RunFolder.open(spoolDir, clock, 'arrow'));
+/** Opens an empty private folder. Throws a Failure that names the spool directory. */
+export async function openWindowStore(spoolDir: string, clock: Clock): Promise<WindowStore> {
+  return new WindowStore(await RunFolder.open(spoolDir, clock, 'arrow'));
 }
 
-async function secondName(from: string, to: string): Promise<void> {
+async function linkOrCopy(from: string, to: string): Promise<void> {
   try {
     await link(from, to);
   } catch (error) {

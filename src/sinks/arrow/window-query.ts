@@ -14,7 +14,7 @@ export interface Query {
 export const SENT = '_dfinery_sent';
 
 /** The rows of a window in the columns of the stream, in the order of the export, without those that were sent. */
-export async function windowQuery(engine: Engine, load: Load, skipsSent: boolean): Promise<Query> {
+export async function openWindowQuery(engine: Engine, load: Load, skipsSent: boolean): Promise<Query> {
   if (isPlain(load.window)) {
     const { columns, values, base, rescued, from } = sourceOf(load, 0);
     const found = new Map(columns.map((column, i) => [column.name, values[i]]));
@@ -48,7 +48,7 @@ function select(
 }
 
 /** Remembers the base ids of a window, instead of those of the one before. */
-export async function rememberSent(engine: Engine, load: Load): Promise<void> {
+export async function storeSentIds(engine: Engine, load: Load): Promise<void> {
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${SENT} (base VARCHAR)`);
   for (let i = 0; i < load.window.files.length; i++) {
     const { base, from } = sourceOf(load, i);

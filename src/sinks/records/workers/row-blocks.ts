@@ -1,28 +1,28 @@
 import type { FileHandle } from 'node:fs/promises';
-import { defect } from '../../base/errors.ts';
-import { INCOMPLETE, RowTokenizer, SENTINEL } from '../../csv/tokenizer.ts';
+import { defect } from '../../../base/errors.ts';
+import { INCOMPLETE, RowTokenizer, SENTINEL } from '../../../csv/tokenizer.ts';
 
 /** Whole rows of a file: bytes [from, to). */
-export interface Part {
+export interface RowBlock {
   readonly from: number;
   readonly to: number;
 }
 
-/** Small enough that all parts at work fit into memory many times over, large enough that handing one out costs nothing. */
-const PART_BYTES = 256 * 1024;
+/** Bytes of a block: small against the memory of a worker, large against the cost of a message to it. */
+const BLOCK_BYTES = 256 * 1024;
 const LF = 10;
 const QUOTE = 34;
 const QUOTES = 0x22222222;
 const ONES = 0x01010101;
 const HIGHS = 0x80808080 | 0;
 
-/** Cuts a normalised CSV file, behind its header, into parts of whole rows, in order. */
-export async function* partsOf(file: FileHandle, partBytes = PART_BYTES): AsyncGenerator<Part> {
+/** Cuts a normalised CSV file, behind its header, into blocks of whole rows, in order. */
+export async function* rowBlocksOf(file: FileHandle, blockBytes = BLOCK_BYTES): AsyncGenerator<RowBlock> {
   const { size } = await file.stat();
-  let bytes = new Uint8Array(partBytes + 8);
-  let from = await headerEnd(file, size, partBytes);
+  let bytes = new Uint8Array(blockBytes + 8);
+  let from = await headerEnd(file, size, blockBytes);
   while (from < size) {
-    let want = Math.min(partBytes, size - from);
+    let want = Math.min(blockBytes, size - from);
     let to = from + want;
     while (to < size) {
       if (bytes.length < want + 8) bytes = new Uint8Array(want * 2 + 8);
@@ -40,8 +40,8 @@ export async function* partsOf(file: FileHandle, partBytes = PART_BYTES): AsyncG
   }
 }
 
-async function headerEnd(file: FileHandle, size: number, partBytes: number): Promise<number> {
-  for (let want = Math.min(size, partBytes); ; want = Math.min(size, want * 2)) {
+async function headerEnd(file: FileHandle, size: number, blockBytes: number): Promise<number> {
+  for (let want = Math.min(size, blockBytes); ; want = Math.min(size, want * 2)) {
     const bytes = new Uint8Array(want + 8);
     await readFully(file, bytes, want, 0);
     bytes[want] = SENTINEL;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE } from '../../csv/tokenizer.ts';
-import { Unquoter } from '../../csv/unquote.ts';
-import { DETAIL_LOG_ID, EVENT_NAME, eventNameIndex, LOG_ID } from '../../schema/groups.ts';
+import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE } from '../../../csv/tokenizer.ts';
+import { Unquoter } from '../../../csv/unquote.ts';
+import { DETAIL_LOG_ID, EVENT_NAME, eventNameIndex, LOG_ID } from '../../../schema/groups.ts';
 
 const HASH = 35;
 const COLON = 58;

@@ -1,0 +1,73 @@
+import type { RecordPlan } from '../encode/record-plan.ts';
+
+/** All that the rows of one file need to become records; plain data, so that it may go to a worker. */
+export interface FileJob {
+  readonly path: string;
+  readonly header: readonly string[];
+  /** Per column of the header, over every cell of the file. */
+  readonly evidence: readonly number[];
+  readonly streams: readonly RecordPlan[];
+  readonly timezone: string | undefined;
+  /** ms since 1970. */
+  readonly emittedAt: number;
+}
+
+/** Work on one block of whole rows of one file. */
+export type Task = HashTask | EncodeTask;
+
+interface BlockTask {
+  /** Index of the file among the jobs of the window. */
+  readonly job: number;
+  /** Bytes [from, to) of the file. */
+  readonly from: number;
+  readonly to: number;
+  /** Memory for the result; the sender no longer needs it. */
+  readonly spare: ArrayBuffer | undefined;
+}
+
+/** Hash the event and the key of every row. */
+export interface HashTask extends BlockTask {
+  readonly kind: 'hash';
+}
+
+/** Write every row as the RECORD lines of all streams. */
+export interface EncodeTask extends BlockTask {
+  readonly kind: 'encode';
+  /** Per row of the block: 1 where `event_logs` has the row for its event. Absent: it has none of them. */
+  readonly events: Uint8Array | undefined;
+  /** Per row of the block: how many rows of the export, it included, have its key. Absent: 1 everywhere. */
+  readonly ordinals: Uint32Array | undefined;
+  /** Ids of the form `base#n` that the export itself holds: base → every n, rising. No generated key may use them. */
+  readonly reserved: ReadonlyMap<string, readonly number[]> | undefined;
+}
+
+/** Numbers per row of a `HashedBlock`: two of the event's hash, the rank among its rows, three of the key's hash. */
+export const HASH_STRIDE = 6;
+/** Ranks: no item position comes first, then the positions from 0 on; the last stands for all beyond it. */
+export const NO_POSITION = 0;
+export const LAST_RANK = 0xffff_fffe;
+/** In place of a rank: the row has no event id and is an event by itself. */
+export const OWN_EVENT = 0xffff_ffff;
+
+export interface HashedBlock {
+  readonly kind: 'hash';
+  readonly rows: number;
+  /** `HASH_STRIDE` numbers per row, from byte 0 on. */
+  readonly buffer: ArrayBuffer;
+  /** Ids that end in `#` and a number, as generated keys of repeated rows do. */
+  readonly numbered: readonly string[];
+}
+
+export interface EncodedBlock {
+  readonly kind: 'encode';
+  readonly job: number;
+  /** The lines, from byte 0 on. */
+  readonly buffer: ArrayBuffer;
+  readonly length: number;
+  /** Per stream of the job. */
+  readonly records: readonly number[];
+  /** Cells that did not fit: pairs of column and count, per stream of the job. */
+  readonly rescued: readonly (readonly (readonly [column: number, cells: number])[])[];
+}
+
+export type TaskResult = HashedBlock | EncodedBlock;
