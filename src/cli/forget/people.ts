@@ -1,10 +1,10 @@
 import { configFailure, EXIT, type ExitCode } from '../../base/errors.ts';
 import { systemRandom } from '../../base/random.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
+import { type ForgetPlan, planForget } from '../../deletion/execute/forget-plan.ts';
 import { type DeletionReport, reportTable } from '../../deletion/execute/report.ts';
-import { deleterFor } from '../../deletion/execute/service-deleter.ts';
 import type { LedgerOutput } from '../../deletion/ledger/output.ts';
-import { type ForgetPlan, planForget } from '../../deletion/stage/forget.ts';
+import { createDeletionService } from '../../service/delete/client.ts';
 import { flag, type Options, text } from '../command.ts';
 import { type Context, readJsonFile } from '../context.ts';
 import { idsOf } from './input.ts';
@@ -58,7 +58,7 @@ async function lookUp(plan: ForgetPlan, wanted: PurgeRequest, context: Context):
   return { ids, people };
 }
 
-interface Execution {
+interface Sender {
   readonly wanted: PurgeRequest | undefined;
   readonly found: Found | undefined;
   readonly options: Options;
@@ -69,10 +69,10 @@ async function executePlan(
   plan: ForgetPlan,
   confirm: string,
   config: DestinationConfig,
-  run: Execution,
+  run: Sender,
 ): Promise<ExitCode> {
   const { wanted, found, options, context } = run;
-  const deleter = deleterFor(config, context);
+  const deleter = createDeletionService({ ...config, clock: context.clock, logger: context.logger, env: context.env });
   let purged: object | undefined;
   try {
     const { report, failure } = await plan.execute(confirm, deleter, async (ledger) => {

@@ -4,10 +4,10 @@ import type { CheckVerb, VerbContext } from '../../airbyte/connector.ts';
 import { succeeded } from '../../airbyte/messages.ts';
 import { configFailure, messageOf } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
-import { requireLedger } from '../execute/erasure.ts';
-import { openLedgerPlace } from '../ledger/place.ts';
+import { requireLedger } from '../execute/deletion-run.ts';
+import { openLedgerStore } from '../ledger/open-store.ts';
 import { configured } from './configured.ts';
-import { reach } from './reach.ts';
+import { checkHost } from './host-check.ts';
 
 /**
  * Looks at the configuration, the ledger's folder and the way to the host. The path of deletions is never asked, not even
@@ -17,7 +17,7 @@ export const check: CheckVerb = async (value, context) => {
   const config = configured(value, context);
   if (!config.dryRun) requireLedger(config);
   if (config.ledgerDir !== undefined) await checkLedger(config.ledgerDir, config, context);
-  await reach(config.baseUrl, context.env, context.signal);
+  await checkHost(config.baseUrl, context.env, context.signal);
   const mode = config.dryRun ? 'dry_run is on: nothing will be deleted. ' : '';
   return succeeded(`${mode}The host answers. Whether the token is right only the first deletion shows.`);
 };
@@ -31,6 +31,6 @@ async function checkLedger(folder: string, config: DestinationConfig, context: V
   } catch (error) {
     throw configFailure(`ledger_dir ${folder} cannot be written: ${messageOf(error)}.`, { cause: error });
   }
-  const place = await openLedgerPlace({ config, isReal: false, clock: context.clock, lines: undefined });
-  await place.eachDone(() => {});
+  const ledgers = await openLedgerStore({ config, isReal: false, clock: context.clock, lines: undefined });
+  await ledgers.eachDone(() => {});
 }

@@ -4,20 +4,20 @@ import type { StreamDescriptor } from '../../airbyte/messages.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { configFailure } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
-import { Erasure, requireLedger } from '../execute/erasure.ts';
+import { createDeletionService } from '../../service/delete/client.ts';
+import { DeletionRun, requireLedger } from '../execute/deletion-run.ts';
+import { guard } from '../execute/guard.ts';
 import { type DeletionReport, nothingAccepted, refusedSentence, reportTable } from '../execute/report.ts';
-import { deleterFor } from '../execute/service-deleter.ts';
 import { type InputMessage, readMessages } from '../input/messages.ts';
 import { LogOutput } from '../ledger/output.ts';
-import { guard } from '../stage/guard.ts';
 import { planStreams, type StreamPlan, type StreamPlans } from './catalog.ts';
 import { parsed, warnOfUnknown } from './configured.ts';
-import { echoLine } from './echo.ts';
+import { stateLine } from './state-line.ts';
 
 /** A change-data source sets it on a row that was deleted there: the request itself was taken back. */
 const WITHDRAWN = '_ab_cdc_deleted_at';
 
-/** Reads everything, then deletes, then gives the states back: see README.md. */
+/** The verb `write` of the Airbyte destination: stages the whole input, checks the guard, deletes, and returns each state once its rows are decided. */
 export const write: WriteVerb = async (value, catalog, input, context) => {
   const { logger } = context;
   const { config, unknown } = parsed(value, context);
@@ -26,25 +26,25 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
   const plans = planStreams(catalog, config);
   if (!config.dryRun) requireLedger(config);
   const { clock, random, signal, writer } = context;
-  const io = { clock, random, logger, signal, lines: new LogOutput(writer) };
-  const erasure = await Erasure.open(config, io, !config.dryRun);
+  const runContext = { clock, random, logger, signal, lines: new LogOutput(writer) };
+  const run = await DeletionRun.open(config, runContext, !config.dryRun);
   try {
-    await stage(erasure, plans, input, context);
-    const plan = erasure.plan();
-    tellRefused(plan, context);
+    await stage(run, plans, input, context);
+    const plan = run.plan();
+    logRefused(plan, context);
     const nothing = nothingAccepted(plan);
     if (nothing) throw nothing;
-    if (config.dryRun) return tellDryRun(plan, config, context);
+    if (config.dryRun) return logDryRun(plan, config, context);
     guard(plan.ids - plan.done_before, config);
-    tellBeginning(plan, config, context);
-    await deleteAll(erasure, config, context);
+    logStart(plan, config, context);
+    await deleteAll(run, config, context);
   } finally {
-    erasure.close();
+    run.close();
   }
 };
 
 async function stage(
-  erasure: Erasure,
+  run: DeletionRun,
   plans: StreamPlans,
   input: AsyncIterable<Uint8Array>,
   { logger, signal }: VerbContext,
@@ -53,16 +53,16 @@ async function stage(
     logger.warn('input.unknown', `Line ${line} of the input is a message of an unknown type; it is skipped.`);
   for await (const messages of readMessages(input, onUnknown)) {
     signal.throwIfAborted();
-    for (const message of messages) take(erasure, plans, message);
+    for (const message of messages) take(run, plans, message);
   }
-  erasure.seal();
+  run.seal();
 }
 
-function take(erasure: Erasure, plans: StreamPlans, message: InputMessage): void {
+function take(run: DeletionRun, plans: StreamPlans, message: InputMessage): void {
   const plan = message.stream && planOf(plans, message.stream, message.line);
-  if (message.kind === 'state') erasure.addState(plan?.index, message.text);
-  else if (plan && isWithdrawn(message.data)) erasure.addWithdrawn(plan.index, own(message.data, plan.idField));
-  else if (plan) erasure.addRow(plan.index, own(message.data, plan.idField));
+  if (message.kind === 'state') run.addState(plan?.index, message.text);
+  else if (plan && isWithdrawn(message.data)) run.addWithdrawn(plan.index, own(message.data, plan.idField));
+  else if (plan) run.addRow(plan.index, own(message.data, plan.idField));
 }
 
 function planOf(plans: StreamPlans, stream: StreamDescriptor, line: number): StreamPlan {
@@ -78,12 +78,12 @@ const isWithdrawn = (data: JsonObject): boolean => (own(data, WITHDRAWN) ?? null
 
 const own = (data: JsonObject, key: string): unknown => (Object.hasOwn(data, key) ? data[key] : undefined);
 
-function tellRefused(plan: DeletionReport, { logger }: VerbContext): void {
+function logRefused(plan: DeletionReport, { logger }: VerbContext): void {
   const refused = refusedSentence(plan);
   if (refused !== undefined) logger.warn('erase.refused', `${refused}.`, { ...plan.refused });
 }
 
-function tellDryRun(plan: DeletionReport, config: DestinationConfig, { logger }: VerbContext): void {
+function logDryRun(plan: DeletionReport, config: DestinationConfig, { logger }: VerbContext): void {
   const count = plan.ids - plan.done_before;
   logger.info('erase.report', reportTable(plan));
   if (plan.guard !== null) logger.warn('erase.guard', `A real run would stop before its first deletion: ${plan.guard}`);
@@ -97,20 +97,18 @@ function tellDryRun(plan: DeletionReport, config: DestinationConfig, { logger }:
   );
 }
 
-function tellBeginning(plan: DeletionReport, { requestsPerMinute }: DestinationConfig, { logger }: VerbContext): void {
+function logStart(plan: DeletionReport, { requestsPerMinute }: DestinationConfig, { logger }: VerbContext): void {
   const count = plan.ids - plan.done_before;
   const resumed = plan.done_before > 0 ? ` (${plan.done_before} were done by the unfinished run before)` : '';
   const about = formatDuration((count * 60_000) / requestsPerMinute);
   logger.info('erase.begin', `Deleting ${count} profiles${resumed}: about ${about} at ${requestsPerMinute} a minute.`);
 }
 
-async function deleteAll(erasure: Erasure, config: DestinationConfig, context: VerbContext): Promise<void> {
-  const { logger, writer } = context;
-  const deleter = deleterFor(config, context);
+async function deleteAll(run: DeletionRun, config: DestinationConfig, context: VerbContext): Promise<void> {
+  const { clock, env, logger, writer } = context;
+  const deleter = createDeletionService({ ...config, clock, logger, env });
   try {
-    const { report, failure } = await erasure.execute(deleter, (text, stats) =>
-      writer.writeLine(echoLine(text, stats)),
-    );
+    const { report, failure } = await run.execute(deleter, (text, stats) => writer.writeLine(stateLine(text, stats)));
     logger.info('erase.report', reportTable(report));
     if (report.head !== null) logger.info('ledger.head', `Head of the ledger: ${report.head}`, { head: report.head });
     if (failure) throw failure;

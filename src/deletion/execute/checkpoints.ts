@@ -34,7 +34,7 @@ class Segment {
 }
 
 /** Where a row stands among the states. */
-export interface Place {
+export interface PendingRows {
   readonly segment: object;
   readonly stream: number;
   /** How many rows of that stream it stands for. */
@@ -50,38 +50,38 @@ export class Checkpoints {
   readonly #since = new Map<number, Counts>();
   #segments: Segment[] = [new Segment()];
   #head = 0;
-  #isHeld = true;
+  #isStarted = false;
   #isBlocked = false;
   #work: Promise<void> = Promise.resolve();
 
-  /** Nothing is released before `unhold`: not before one row is known to be accepted. */
+  /** Nothing is released before `start`: not before one row is known to be accepted. */
   constructor(release: (state: StateAt, stats: Required<StateStats>) => Promise<void>) {
     this.#release = release;
   }
 
   /** States not released yet. */
-  get pending(): number {
+  get unreleased(): number {
     return this.#segments.length - this.#head;
   }
 
-  /** A row that will be decided later; `settle` it exactly once. */
-  expect(stream: number): Place {
+  /** A row that will be decided later; `resolve` it exactly once. */
+  addPending(stream: number): PendingRows {
     const segment = this.#last();
     segment.open++;
     return { segment, stream, rows: 1 };
   }
 
-  /** One more row with the same fate; false when a state, or another stream, lies between: it needs its own place. */
-  expectMore(place: Place, stream: number): boolean {
+  /** One more row with the same fate; false when a state, or another stream, lies between: it needs its own pending. */
+  extend(pending: PendingRows, stream: number): boolean {
     const segment = this.#last();
-    if (place.segment !== segment || place.stream !== stream) return false;
+    if (pending.segment !== segment || pending.stream !== stream) return false;
     segment.open++;
-    place.rows++;
+    pending.rows++;
     return true;
   }
 
-  settle(place: Place, decision: Decision): void {
-    const { segment, stream, rows } = place;
+  resolve(pending: PendingRows, decision: Decision): void {
+    const { segment, stream, rows } = pending;
     if (!(segment instanceof Segment)) return;
     segment.open -= rows;
     count(segment, stream, decision, rows);
@@ -99,13 +99,13 @@ export class Checkpoints {
     this.#advance();
   }
 
-  unhold(): void {
-    this.#isHeld = false;
+  start(): void {
+    this.#isStarted = true;
     this.#advance();
   }
 
   /** Resolves when everything that may be released has been; rejects when a release failed. */
-  async settled(): Promise<void> {
+  async flushed(): Promise<void> {
     for (let seen: Promise<void> | undefined; seen !== this.#work; ) {
       seen = this.#work;
       await seen;
@@ -117,7 +117,7 @@ export class Checkpoints {
   }
 
   #advance(): void {
-    while (!this.#isHeld && !this.#isBlocked) {
+    while (this.#isStarted && !this.#isBlocked) {
       const segment = this.#segments[this.#head];
       if (segment.isUndecided) this.#isBlocked = true;
       if (segment.open > 0 || segment.isUndecided || segment.state === undefined) return;

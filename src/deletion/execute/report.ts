@@ -1,7 +1,7 @@
 import { configFailure, EXIT, type Failure, transientFailure } from '../../base/errors.ts';
-import { REFUSAL_TEXT } from '../stage/refusal.ts';
+import { REFUSAL_TEXT } from '../input/refusal.ts';
 import type { StageCounts } from '../stage/stage.ts';
-import type { Tally } from './tally.ts';
+import type { DeletionCounts } from './counts.ts';
 
 /** What a run did, or would do; written as JSON with these keys (schemas/deletion.json). Ids appear nowhere. */
 export interface DeletionReport {
@@ -37,33 +37,33 @@ export interface DeletionReport {
 
 export interface ReportParts {
   readonly counts: StageCounts;
-  readonly tally: Tally | undefined;
+  readonly sent: DeletionCounts | undefined;
   readonly guard: string | undefined;
   readonly run: string | undefined;
   readonly head: string | undefined;
   readonly seconds: number;
 }
 
-export function reportOf({ counts, tally, guard, run, head, seconds }: ReportParts): DeletionReport {
+export function reportOf({ counts, sent, guard, run, head, seconds }: ReportParts): DeletionReport {
   const wanted = counts.unique - counts.done;
   return {
     v: 1,
     kind: 'deletion',
-    mode: tally === undefined ? 'dry_run' : 'executed',
+    mode: sent === undefined ? 'dry_run' : 'executed',
     run: run ?? null,
     received: counts.received,
     refused: Object.fromEntries(counts.refused),
     duplicates: counts.duplicates,
     ids: counts.unique,
     done_before: counts.done,
-    requests: tally?.requests ?? 0,
-    done: tally?.done ?? 0,
-    rejected: tally?.rejected ?? 0,
-    rejected_codes: Object.fromEntries(tally?.codes ?? []),
-    undecided: tally === undefined ? 0 : wanted - tally.done - tally.rejected,
-    undecided_codes: Object.fromEntries(tally?.unclear ?? []),
+    requests: sent?.requests ?? 0,
+    done: sent?.done ?? 0,
+    rejected: sent?.rejected ?? 0,
+    rejected_codes: Object.fromEntries(sent?.codes ?? []),
+    undecided: sent === undefined ? 0 : wanted - sent.done - sent.rejected,
+    undecided_codes: Object.fromEntries(sent?.unclear ?? []),
     guard: guard ?? null,
-    stopped_by: tally?.stoppedBy?.code ?? null,
+    stopped_by: sent?.stoppedBy?.code ?? null,
     seconds: Math.round(seconds * 1_000) / 1_000,
     head: head ?? null,
   };

@@ -3,7 +3,7 @@ import { isObject, type JsonObject, textOf } from '../../airbyte/json.ts';
 import type { StreamDescriptor } from '../../airbyte/messages.ts';
 import { defect } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
-import { membersOf } from './member.ts';
+import { membersOf } from './json-member.ts';
 
 /** What a destination reads from a platform; everything else is skipped. */
 export type InputMessage =

@@ -12,6 +12,7 @@ import { type Chained, GENESIS, type OpenLine } from './line.ts';
 import { LedgerLock } from './lock.ts';
 import { FileOutput } from './output.ts';
 import { type FileFacts, openLineOf, readLedgerFile } from './read.ts';
+import type { LedgerStore, OpenContent } from './store.ts';
 
 /** The service whose profiles a run deletes: only its own unfinished run is ever resumed. */
 export interface ServiceName {
@@ -19,13 +20,8 @@ export interface ServiceName {
   readonly serviceId: string;
 }
 
-export type OpenContent = Omit<
-  OpenLine,
-  'v' | 'kind' | 'run' | 'at' | 'key_check' | 'resumes' | 'base_url' | 'service_id'
->;
-
-/** A ledger's folder, locked for one run: a `LedgerPlace`. `close` unlocks it. */
-export class LedgerFolder {
+/** A ledger's folder, locked for one run. `close` unlocks it. */
+export class LedgerFolder implements LedgerStore {
   readonly key: LedgerKey;
   readonly #options: FolderOptions;
   readonly #lock: LedgerLock;

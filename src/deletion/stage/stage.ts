@@ -1,5 +1,5 @@
+import { REFUSALS, type Refusal } from '../input/refusal.ts';
 import { type DuplicateCounts, Duplicates } from './duplicates.ts';
-import { REFUSALS, type Refusal } from './refusal.ts';
 import { EVERY_STREAM, STEP, StepFile } from './step-file.ts';
 
 /** One thing of the input, in its order. Streams are indexes of the configured catalog; undefined: all of them. */

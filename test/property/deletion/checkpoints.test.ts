@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Checkpoints, type Decision, type Place } from '../../../src/deletion/execute/checkpoints.ts';
+import { Checkpoints, type Decision, type PendingRows } from '../../../src/deletion/execute/checkpoints.ts';
 import fc from '../../support/property.ts';
 
 type Event =
@@ -44,13 +44,13 @@ describe('states', () => {
         const checkpoints = new Checkpoints(async ({ at }, { recordCount, rejectedRecordCount }) => {
           released.push([at, recordCount, rejectedRecordCount]);
         });
-        checkpoints.unhold();
-        const waiting: { rows: number[]; due: number; place: Place; decision: Decision }[] = [];
+        checkpoints.start();
+        const waiting: { rows: number[]; due: number; pending: PendingRows; decision: Decision }[] = [];
         const settle = (now: number) => {
           for (const one of waiting.filter(({ due }) => due <= now)) {
             waiting.splice(waiting.indexOf(one), 1);
             for (const row of one.rows) open.delete(row);
-            checkpoints.settle(one.place, one.decision);
+            checkpoints.resolve(one.pending, one.decision);
           }
         };
         for (const [at, event] of all.entries()) {
@@ -61,14 +61,14 @@ describe('states', () => {
             open.add(at);
             const { decision, stream } = event;
             const same = waiting.findLast((one) => one.decision === decision);
-            if (same && checkpoints.expectMore(same.place, stream)) same.rows.push(at);
-            else waiting.push({ rows: [at], due: at + event.later, place: checkpoints.expect(stream), decision });
+            if (same && checkpoints.extend(same.pending, stream)) same.rows.push(at);
+            else waiting.push({ rows: [at], due: at + event.later, pending: checkpoints.addPending(stream), decision });
           }
-          await checkpoints.settled();
+          await checkpoints.flushed();
           for (const [state] of released as [number][]) expect([...open].some((row) => row < state)).toBe(false);
         }
         settle(Number.POSITIVE_INFINITY);
-        await checkpoints.settled();
+        await checkpoints.flushed();
         expect(released).toEqual(expected(all));
       }),
       { numRuns: 300 },
@@ -82,10 +82,10 @@ describe('states', () => {
     });
     checkpoints.add(0, 'rejected');
     checkpoints.addState({ stream: 0, at: 0, length: 0 });
-    await checkpoints.settled();
+    await checkpoints.flushed();
     expect(released).toBe(0);
-    checkpoints.unhold();
-    await checkpoints.settled();
+    checkpoints.start();
+    await checkpoints.flushed();
     expect(released).toBe(1);
   });
 });

@@ -7,12 +7,12 @@ import reportSchema from '../../../schemas/deletion.json' with { type: 'json' };
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { parseDestinationConfig } from '../../../src/config/destination.ts';
-import type { Deleter } from '../../../src/deletion/execute/deleter.ts';
+import { type ForgetPlan, planForget } from '../../../src/deletion/execute/forget-plan.ts';
 import { purgeAll } from '../../../src/deletion/execute/purge.ts';
 import { reportTable } from '../../../src/deletion/execute/report.ts';
+import type { ProfileDeleter } from '../../../src/deletion/execute/send-requests.ts';
 import { idsFrom, idsFromFile, type ListOptions } from '../../../src/deletion/input/id-list.ts';
 import { verifyLedger } from '../../../src/deletion/ledger/verify.ts';
-import { type ForgetPlan, planForget } from '../../../src/deletion/stage/forget.ts';
 import { suppress } from '../../../src/suppression/append.ts';
 import { loadSuppression, suppressionHmac } from '../../../src/suppression/list.ts';
 import type { Json } from '../../support/airbyte.ts';
@@ -85,7 +85,7 @@ describe('a list of ids', () => {
 
 describe('a confirmed deletion', () => {
   let deleted: string[];
-  const deleter: Deleter = {
+  const deleter: ProfileDeleter = {
     async deleteProfile(id) {
       deleted.push(id);
       const limits = { remaining: undefined, resetAt: undefined };

@@ -1,12 +1,12 @@
 import type { Stage, Step } from '../stage/stage.ts';
-import type { Checkpoints, Decision, Place } from './checkpoints.ts';
+import type { Checkpoints, Decision, PendingRows } from './checkpoints.ts';
 
 /** One id to be requested. */
 export interface Task {
   readonly id: string;
   /** Number of its first occurrence. */
   readonly number: number;
-  readonly place: Place;
+  readonly pending: PendingRows;
 }
 
 const PAGE = 65_536;
@@ -20,11 +20,11 @@ const MOST_PENDING_STATES = 100_000;
  * repeated ones, states. Memory: 1 byte an id in pages of 64 KiB, and one object a
  * state and stream in which an id under way is repeated.
  */
-export class Feed {
+export class DeletionQueue {
   readonly #steps: AsyncGenerator<Step>;
   readonly #checkpoints: Checkpoints;
   readonly #pages = new Map<number, Uint8Array>();
-  readonly #repeats = new Map<number, Place[]>();
+  readonly #repeats = new Map<number, PendingRows[]>();
   #turn: Promise<Task | undefined> = Promise.resolve(undefined);
   #wake: (() => void) | undefined;
   /** False while no row is known to be accepted: then states gather, whatever their number. */
@@ -41,10 +41,10 @@ export class Feed {
     return this.#turn;
   }
 
-  settle(task: Task, decision: Decision): void {
+  resolve(task: Task, decision: Decision): void {
     this.#remember(task.number, decision);
-    this.#checkpoints.settle(task.place, decision);
-    for (const place of this.#repeats.get(task.number) ?? []) this.#checkpoints.settle(place, decision);
+    this.#checkpoints.resolve(task.pending, decision);
+    for (const pending of this.#repeats.get(task.number) ?? []) this.#checkpoints.resolve(pending, decision);
     this.#repeats.delete(task.number);
     this.#wake?.();
   }
@@ -56,7 +56,7 @@ export class Feed {
 
   async #pull(): Promise<Task | undefined> {
     for (;;) {
-      if (this.isBounded && this.#checkpoints.pending > MOST_PENDING_STATES) {
+      if (this.isBounded && this.#checkpoints.unreleased > MOST_PENDING_STATES) {
         await new Promise<void>((resolve) => {
           this.#wake = resolve;
         });
@@ -80,7 +80,7 @@ export class Feed {
 
   #task(id: string, number: number, stream: number): Task {
     this.#repeats.set(number, []);
-    return { id, number, place: this.#checkpoints.expect(stream) };
+    return { id, number, pending: this.#checkpoints.addPending(stream) };
   }
 
   #repeat(first: number, stream: number): void {
@@ -89,10 +89,10 @@ export class Feed {
       this.#checkpoints.add(stream, decision);
       return;
     }
-    const places = this.#repeats.get(first) ?? [];
-    const last = places[places.length - 1];
-    if (last === undefined || !this.#checkpoints.expectMore(last, stream)) {
-      places.push(this.#checkpoints.expect(stream));
+    const pendings = this.#repeats.get(first) ?? [];
+    const last = pendings[pendings.length - 1];
+    if (last === undefined || !this.#checkpoints.extend(last, stream)) {
+      pendings.push(this.#checkpoints.addPending(stream));
     }
   }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
-import type { DeletionAnswer } from './deleter.ts';
+import type { DeletionAnswer } from '../../service/delete/client.ts';
 
 const MINUTE_MS = 60_000;
 /** Sends are set this much further apart than the rate asks, so that no minute ever holds one too many. */
@@ -13,7 +13,7 @@ const UNKNOWN_RESET_MS = MINUTE_MS;
 /** A reset further away than this is no reset. */
 const LONGEST_RESET_MS = 400 * 24 * 60 * MINUTE_MS;
 
-export interface Pace {
+export interface RateLimits {
   readonly requestsPerMinute: number;
   readonly maxConcurrent: number;
 }
@@ -37,28 +37,28 @@ class Spacing {
 
 /**
  * When the next request may go out: evenly spread, never over the rate, never into the reserve, not at all while the
- * service's limit is exhausted. All senders ask the same pacer.
+ * service's limit is exhausted. All workers ask the same limiter.
  */
-export class Pacer {
+export class RateLimiter {
   readonly #clock: Clock;
-  readonly #pace: Pace;
+  readonly #limits: RateLimits;
   readonly #turns: Spacing;
   /** Kept apart from the turns: who waits after their turn, for a pause or a slot, must not come all at once. */
   readonly #sends: Spacing;
   #turn: Promise<void> = Promise.resolve();
   #pausedUntil = 0;
-  #underWay = 0;
-  #wakeOne: (() => void)[] = [];
+  #active = 0;
+  #waiters: (() => void)[] = [];
   /** The quota as last heard of, and the largest seen: what it is when it is whole. */
   #remaining: number | undefined;
   #resetAt: number | undefined;
   #quota = 0;
 
-  constructor(clock: Clock, pace: Pace) {
+  constructor(clock: Clock, limits: RateLimits) {
     this.#clock = clock;
-    this.#pace = pace;
-    this.#turns = new Spacing(pace.requestsPerMinute);
-    this.#sends = new Spacing(pace.requestsPerMinute);
+    this.#limits = limits;
+    this.#turns = new Spacing(limits.requestsPerMinute);
+    this.#sends = new Spacing(limits.requestsPerMinute);
   }
 
   /** Instant (ms) until which nothing is sent; in the past when sending is allowed. */
@@ -67,50 +67,50 @@ export class Pacer {
   }
 
   /** Resolves when it is the caller's turn by the rate. Turns are given in the order of the calls. */
-  turn(signal: AbortSignal): Promise<void> {
+  waitForTurn(signal: AbortSignal): Promise<void> {
     const mine = this.#turn.then(() => this.#wait(this.#turns, signal));
     this.#turn = mine.catch(() => {});
     return mine;
   }
 
-  /** Resolves when one more request may go out at once; every `enter` that resolves needs its `leave`. */
-  async enter(signal: AbortSignal): Promise<void> {
+  /** Resolves when one more request may go out at once; every `acquire` that resolves needs its `release`. */
+  async acquire(signal: AbortSignal): Promise<void> {
     for (;;) {
-      await this.#open(signal);
-      if (this.#underWay < this.#pace.maxConcurrent) break;
-      await new Promise<void>((resolve) => this.#wakeOne.push(resolve));
+      await this.#whenAllowed(signal);
+      if (this.#active < this.#limits.maxConcurrent) break;
+      await new Promise<void>((resolve) => this.#waiters.push(resolve));
     }
-    this.#underWay++;
+    this.#active++;
     try {
       do await this.#wait(this.#sends, signal);
       while (this.#pausedUntil > this.#clock.now());
     } catch (error) {
-      this.leave(undefined);
+      this.release(undefined);
       throw error;
     }
   }
 
-  leave(answer: DeletionAnswer | undefined): void {
-    this.#underWay--;
-    if (answer) this.#heed(answer);
-    this.#wakeOne.shift()?.();
+  release(answer: DeletionAnswer | undefined): void {
+    this.#active--;
+    if (answer) this.#observe(answer);
+    this.#waiters.shift()?.();
   }
 
   async #wait(spacing: Spacing, signal: AbortSignal): Promise<void> {
-    await this.#open(signal);
+    await this.#whenAllowed(signal);
     const ahead = spacing.take(this.#clock.now());
     if (ahead > 0) await this.#clock.sleep(ahead, signal);
     else signal.throwIfAborted();
   }
 
-  async #open(signal: AbortSignal): Promise<void> {
+  async #whenAllowed(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     for (let left = this.#pausedUntil - this.#clock.now(); left > 0; left = this.#pausedUntil - this.#clock.now()) {
       await this.#clock.sleep(left, signal);
     }
   }
 
-  #heed({ kind, limits }: DeletionAnswer): void {
+  #observe({ kind, limits }: DeletionAnswer): void {
     const { remaining, resetAt } = limits;
     const now = this.#clock.now();
     if (kind === 'wait') this.#pause(resetAt, now);
@@ -120,7 +120,7 @@ export class Pacer {
     this.#remaining = isSameCycle ? Math.min(this.#remaining ?? remaining, remaining) : remaining;
     this.#resetAt = resetAt;
     this.#quota = Math.max(this.#quota, remaining + 1);
-    const free = this.#remaining - this.#underWay;
+    const free = this.#remaining - this.#active;
     if (free <= 0 || free < this.#reserve()) this.#pause(resetAt, now);
   }
 
@@ -130,7 +130,7 @@ export class Pacer {
    */
   #reserve(): number {
     const share = this.#quota * RESERVE;
-    const left = this.#quota - this.#pace.requestsPerMinute;
+    const left = this.#quota - this.#limits.requestsPerMinute;
     return left < 0 ? share : Math.min(share, left);
   }
 

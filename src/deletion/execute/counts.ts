@@ -1,7 +1,7 @@
-import type { DeletionAnswer } from './deleter.ts';
+import type { DeletionAnswer } from '../../service/delete/client.ts';
 
 /** What became of the ids of a run. */
-export interface Tally {
+export interface DeletionCounts {
   done: number;
   rejected: number;
   /** Asked for, and nobody knows. */
@@ -16,7 +16,7 @@ export interface Tally {
   stoppedBy: DeletionAnswer | undefined;
 }
 
-export const emptyTally = (): Tally => ({
+export const newCounts = (): DeletionCounts => ({
   done: 0,
   rejected: 0,
   undecided: 0,

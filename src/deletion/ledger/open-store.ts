@@ -4,23 +4,13 @@ import type { Clock } from '../../base/clock.ts';
 import { defect } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { Chain } from './chain.ts';
-import { eachDone, LedgerFolder, type OpenContent } from './folder.ts';
+import { eachDone, LedgerFolder } from './folder.ts';
 import { LedgerKey, passingKey, storedKey } from './key.ts';
 import { Ledger } from './ledger.ts';
 import type { LedgerOutput } from './output.ts';
+import type { LedgerStore } from './store.ts';
 
-type IdHashListener = (idHash: Buffer) => void;
-
-/** Where the ledger of a run is kept: a folder, the log, or nowhere for a run that deletes nothing. */
-export interface LedgerPlace {
-  readonly key: LedgerKey;
-  /** Tells the hash of every id that an unfinished run of this service is proved to have done. */
-  eachDone(listener: IdHashListener): Promise<void>;
-  start(content: OpenContent): Promise<Ledger>;
-  close(): void;
-}
-
-export interface PlaceOptions {
+export interface StoreOptions {
   readonly config: DestinationConfig;
   /** False: nothing is written or locked. */
   readonly isReal: boolean;
@@ -29,16 +19,17 @@ export interface PlaceOptions {
   readonly lines: LedgerOutput | undefined;
 }
 
-export async function openLedgerPlace(options: PlaceOptions): Promise<LedgerPlace> {
+/** Opens the ledger of a run; a folder is locked until `close`. */
+export async function openLedgerStore(options: StoreOptions): Promise<LedgerStore> {
   const { config, isReal } = options;
-  if (!isReal) return dryPlace(config);
-  if (config.ledgerDir === undefined) return logPlace(options);
+  if (!isReal) return dryStore(config);
+  if (config.ledgerDir === undefined) return logStore(options);
   const { ledgerKey: key, ledgerDir: folder, baseUrl, serviceId } = config;
   return LedgerFolder.open({ folder, key, service: { baseUrl, serviceId }, clock: options.clock });
 }
 
 /** Looks, and leaves no trace. */
-function dryPlace({ ledgerDir, ledgerKey, baseUrl, serviceId }: DestinationConfig): LedgerPlace {
+function dryStore({ ledgerDir, ledgerKey, baseUrl, serviceId }: DestinationConfig): LedgerStore {
   const folder = ledgerDir !== undefined && existsSync(ledgerDir) ? ledgerDir : undefined;
   const secret = ledgerKey ?? (folder === undefined ? undefined : storedKey(folder));
   const key = secret === undefined ? passingKey() : new LedgerKey(secret);
@@ -54,7 +45,7 @@ function dryPlace({ ledgerDir, ledgerKey, baseUrl, serviceId }: DestinationConfi
   };
 }
 
-function logPlace({ config, clock, lines }: PlaceOptions): LedgerPlace {
+function logStore({ config, clock, lines }: StoreOptions): LedgerStore {
   if (config.ledgerKey === undefined || lines === undefined) throw defect('A run without a ledger folder needs a key.');
   const key = new LedgerKey(config.ledgerKey);
   return {

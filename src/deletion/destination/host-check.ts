@@ -7,7 +7,7 @@ import { Transport } from '../../service/http/transport.ts';
 const TIMEOUT_MS = 20_000;
 
 /** Resolves when the host of `baseUrl` answers anything at all to a HEAD of its root, which carries no token. */
-export async function reach(baseUrl: string, env: Env, signal: AbortSignal): Promise<void> {
+export async function checkHost(baseUrl: string, env: Env, signal: AbortSignal): Promise<void> {
   const { origin } = new URL(baseUrl);
   const transport = new Transport({ baseUrl: origin, env, clock: systemClock, keptConnections: 0 });
   try {

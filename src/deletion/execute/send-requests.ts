@@ -3,13 +3,13 @@ import type { Clock } from '../../base/clock.ts';
 import { transientFailure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Random } from '../../base/random.ts';
+import type { DeletionAnswer, DeletionService } from '../../service/delete/client.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Decision } from './checkpoints.ts';
-import type { Deleter, DeletionAnswer } from './deleter.ts';
-import type { Feed, Task } from './feed.ts';
-import { type Pace, Pacer } from './pacer.ts';
+import { type DeletionCounts, newCounts } from './counts.ts';
+import type { DeletionQueue, Task } from './queue.ts';
+import { RateLimiter, type RateLimits } from './rate-limiter.ts';
 import { pauseAfter, RETRY } from './retry.ts';
-import { emptyTally, type Tally } from './tally.ts';
 
 /** Ids that end undecided in a row before the rest is given up: the service is down. */
 const MOST_UNDECIDED_IN_A_ROW = 10;
@@ -19,12 +19,15 @@ const MOST_WAITS_IN_A_ROW = 120;
 const CLOSING_MS = 3_000;
 const REPORT_MS = 60_000;
 
-export interface ExecuteOptions {
-  readonly feed: Feed;
-  readonly deleter: Deleter;
+/** Sends one deletion, without any retry or pacing of its own; never throws for what the service or the network did. */
+export type ProfileDeleter = Pick<DeletionService, 'deleteProfile'>;
+
+export interface SendOptions {
+  readonly queue: DeletionQueue;
+  readonly deleter: ProfileDeleter;
   readonly ledger: Ledger;
   readonly idHash: (id: string) => Buffer;
-  readonly pace: Pace;
+  readonly limits: RateLimits;
   /** Ids to request, for the progress report. */
   readonly total: number;
   readonly clock: Clock;
@@ -36,52 +39,52 @@ export interface ExecuteOptions {
 }
 
 /**
- * Requests every id of the feed and returns what became of them: the first alone until one succeeds, then at the set rate.
+ * Requests every id of the queue and returns what became of them: the first alone until one succeeds, then at the set rate.
  * Each request has a line in the ledger before and after it. Returns early when the service refuses token or service, or
  * is down; rejects when the ledger cannot be written. A stop by the signal ends with what was decided by then.
  */
-export async function execute(options: ExecuteOptions): Promise<Tally> {
-  const execution = new Execution(options);
-  const stopReporting = execution.report();
+export async function sendRequests(options: SendOptions): Promise<DeletionCounts> {
+  const sender = new Sender(options);
+  const stopReporting = sender.report();
   try {
-    await execution.run();
+    await sender.run();
   } finally {
     stopReporting();
   }
-  return execution.tally;
+  return sender.counts;
 }
 
 function countCode(codes: Map<string, number>, { code }: DeletionAnswer): void {
   codes.set(code, (codes.get(code) ?? 0) + 1);
 }
 
-class Execution {
-  readonly tally = emptyTally();
-  readonly #options: ExecuteOptions;
-  readonly #pacer: Pacer;
+class Sender {
+  readonly counts = newCounts();
+  readonly #options: SendOptions;
+  readonly #limiter: RateLimiter;
   readonly #stop = new AbortController();
   readonly #cut = new AbortController();
   readonly #signal: AbortSignal;
   #undecidedInARow = 0;
   #waitsInARow = 0;
 
-  constructor(options: ExecuteOptions) {
+  constructor(options: SendOptions) {
     this.#options = options;
-    this.#pacer = new Pacer(options.clock, options.pace);
+    this.#limiter = new RateLimiter(options.clock, options.limits);
     this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
     // Every sender listens: that is no leak.
     setMaxListeners(0, this.#signal, this.#cut.signal);
   }
 
   async run(): Promise<void> {
-    const { signal, clock, pace } = this.#options;
+    const { signal, clock, limits } = this.#options;
     const cutLater = () => clock.after(CLOSING_MS, () => this.#cut.abort(signal.reason));
     signal.addEventListener('abort', cutLater);
     try {
-      while (this.tally.done === 0) if (!(await this.#step())) return;
-      this.#options.feed.isBounded = true;
-      const senders = Array.from({ length: 2 * pace.maxConcurrent }, () => this.#sender());
-      const ends = await Promise.allSettled(senders);
+      while (this.counts.done === 0) if (!(await this.#step())) return;
+      this.#options.queue.isBounded = true;
+      const workers = Array.from({ length: 2 * limits.maxConcurrent }, () => this.#worker());
+      const ends = await Promise.allSettled(workers);
       for (const end of ends) if (end.status === 'rejected') throw end.reason;
     } finally {
       signal.removeEventListener('abort', cutLater);
@@ -91,19 +94,19 @@ class Execution {
   /** One LOG a minute keeps a long deletion, and every wait, visible. */
   report(): () => void {
     const { clock, logger, total } = this.#options;
-    const say = () => {
-      const { done, rejected, undecided } = this.tally;
-      const left = this.#pacer.pausedUntil - clock.now();
+    const report = () => {
+      const { done, rejected, undecided } = this.counts;
+      const left = this.#limiter.pausedUntil - clock.now();
       const waiting = left > 0 ? `; waiting ${Math.ceil(left / 1_000)} s for the service's limit to reset` : '';
       const text = `Deleting: ${done + rejected + undecided} of ${total} decided (${done} done)${waiting}.`;
       logger.info('erase.progress', text, { done, rejected, undecided, total });
-      cancel = clock.after(REPORT_MS, say);
+      cancel = clock.after(REPORT_MS, report);
     };
-    let cancel = clock.after(REPORT_MS, say);
+    let cancel = clock.after(REPORT_MS, report);
     return () => cancel();
   }
 
-  async #sender(): Promise<void> {
+  async #worker(): Promise<void> {
     try {
       while (await this.#step());
     } catch (error) {
@@ -115,11 +118,11 @@ class Execution {
   /** Takes one id to its decision; false when there is none left, or no more may be sent. */
   async #step(): Promise<boolean> {
     if (this.#signal.aborted) return false;
-    const task = await this.#options.feed.next();
+    const task = await this.#options.queue.next();
     if (task === undefined) return false;
     const decision = this.#signal.aborted ? 'undecided' : await this.#decide(task);
     this.#count(decision);
-    this.#options.feed.settle(task, decision);
+    this.#options.queue.resolve(task, decision);
     return !this.#signal.aborted;
   }
 
@@ -132,7 +135,8 @@ class Execution {
       if (answer.kind === 'stop') return this.#stopAll(answer);
       if (answer.kind === 'wait') {
         attempt--;
-        if (++this.#waitsInARow >= MOST_WAITS_IN_A_ROW * this.#options.pace.maxConcurrent) return this.#giveUp(answer);
+        if (++this.#waitsInARow >= MOST_WAITS_IN_A_ROW * this.#options.limits.maxConcurrent)
+          return this.#giveUp(answer);
         continue;
       }
       if (answer.kind === 'undecided' && attempt >= RETRY.unclearAttempts) return this.#decided('undecided', answer);
@@ -145,22 +149,22 @@ class Execution {
   /** One request between its two lines of the ledger; undefined when the run was stopped before it went out. */
   async #request(externalId: string, what: { id: string; attempt: number }): Promise<DeletionAnswer | undefined> {
     const { ledger, deleter } = this.#options;
-    if (!(await this.#unlessStopped(() => this.#pacer.turn(this.#signal)))) return undefined;
+    if (!(await this.#unlessStopped(() => this.#limiter.waitForTurn(this.#signal)))) return undefined;
     await ledger.before(what);
-    if (!(await this.#unlessStopped(() => this.#pacer.enter(this.#signal)))) {
+    if (!(await this.#unlessStopped(() => this.#limiter.acquire(this.#signal)))) {
       ledger.after(what, 'not_sent', 'stopped', undefined);
       return undefined;
     }
     let answer: DeletionAnswer | undefined;
     try {
-      this.tally.requests++;
+      this.counts.requests++;
       answer = await deleter.deleteProfile(externalId, this.#cut.signal);
       ledger.after(what, answer.kind, answer.code, answer.status);
     } catch (error) {
       ledger.after(what, 'undecided', 'failed', undefined);
       if (!this.#signal.aborted) throw error;
     } finally {
-      this.#pacer.leave(answer);
+      this.#limiter.release(answer);
     }
     return answer;
   }
@@ -184,13 +188,13 @@ class Execution {
   #decided(decision: Decision, answer: DeletionAnswer): Decision {
     this.#undecidedInARow = 0;
     this.#waitsInARow = 0;
-    if (decision === 'rejected') countCode(this.tally.codes, answer);
-    if (decision === 'undecided') countCode(this.tally.unclear, answer);
+    if (decision === 'rejected') countCode(this.counts.codes, answer);
+    if (decision === 'undecided') countCode(this.counts.unclear, answer);
     return decision;
   }
 
   #stopAll(answer: DeletionAnswer): Decision {
-    this.tally.stoppedBy ??= answer;
+    this.counts.stoppedBy ??= answer;
     this.#stop.abort(transientFailure(answer.message));
     return 'undecided';
   }
@@ -203,13 +207,13 @@ class Execution {
   }
 
   #undecided(answer: DeletionAnswer): Decision {
-    countCode(this.tally.unclear, answer);
+    countCode(this.counts.unclear, answer);
     if (++this.#undecidedInARow < MOST_UNDECIDED_IN_A_ROW) return 'undecided';
     return this.#signal.aborted ? 'undecided' : this.#giveUp(answer);
   }
 
   #count(decision: Decision): void {
-    if (decision === 'done' && this.tally.done === 0) this.#options.onFirstDone();
-    this.tally[decision]++;
+    if (decision === 'done' && this.counts.done === 0) this.#options.onFirstDone();
+    this.counts[decision]++;
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { DeletionAnswer } from '../../../src/deletion/execute/deleter.ts';
-import { Pacer } from '../../../src/deletion/execute/pacer.ts';
+import { RateLimiter } from '../../../src/deletion/execute/rate-limiter.ts';
+import type { DeletionAnswer } from '../../../src/service/delete/client.ts';
 import { quickClock } from '../../support/deletions.ts';
 
 const never = new AbortController().signal;
@@ -14,16 +14,16 @@ const answer = (kind: DeletionAnswer['kind'], remaining?: number, resetAt?: numb
 
 async function sendsOf(requestsPerMinute: number, count: number): Promise<number[]> {
   const clock = quickClock();
-  const pacer = new Pacer(clock, { requestsPerMinute, maxConcurrent: 5 });
+  const limiter = new RateLimiter(clock, { requestsPerMinute, maxConcurrent: 5 });
   const sent: number[] = [];
   for (let i = 0; i < count; i++) {
-    await pacer.turn(never);
+    await limiter.waitForTurn(never);
     sent.push(clock.now());
   }
   return sent;
 }
 
-describe('the pacer', () => {
+describe('the rate limiter', () => {
   it.each([1, 7, 60, 1_000, 5_000, 9_500])('never lets more than %i out in any minute', async (rate) => {
     const sent = await sendsOf(rate, Math.min(3 * rate, 12_000) + 2);
     let first = 0;
@@ -35,19 +35,19 @@ describe('the pacer', () => {
 
   it('never lets more out in any minute when those who had their turn were held up', async () => {
     const clock = quickClock();
-    const pacer = new Pacer(clock, { requestsPerMinute: 60, maxConcurrent: 20 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrent: 20 });
     const sent: number[] = [];
     const begin = clock.now();
-    await pacer.turn(never);
-    await pacer.enter(never);
-    for (let i = 0; i < 20; i++) await pacer.turn(never);
-    pacer.leave(answer('wait', 0, begin + 120_000));
-    const held = Array.from({ length: 20 }, () => pacer.enter(never).then(() => sent.push(clock.now())));
+    await limiter.waitForTurn(never);
+    await limiter.acquire(never);
+    for (let i = 0; i < 20; i++) await limiter.waitForTurn(never);
+    limiter.release(answer('wait', 0, begin + 120_000));
+    const held = Array.from({ length: 20 }, () => limiter.acquire(never).then(() => sent.push(clock.now())));
     await Promise.all(held);
     for (let i = 0; i < 60; i++) {
-      pacer.leave(answer('done'));
-      await pacer.turn(never);
-      await pacer.enter(never);
+      limiter.release(answer('done'));
+      await limiter.waitForTurn(never);
+      await limiter.acquire(never);
       sent.push(clock.now());
     }
     expect(Math.min(...sent)).toBeGreaterThanOrEqual(begin + 120_000);
@@ -69,86 +69,86 @@ describe('the pacer', () => {
 
   it('stops at a refusal until the reset that it names', async () => {
     const clock = quickClock();
-    const pacer = new Pacer(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
-    await pacer.enter(never);
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    await limiter.acquire(never);
     const reset = clock.now() + 42_000;
-    pacer.leave(answer('wait', 0, reset));
-    await pacer.turn(never);
+    limiter.release(answer('wait', 0, reset));
+    await limiter.waitForTurn(never);
     expect(clock.now()).toBeGreaterThanOrEqual(reset);
   });
 
   it('waits a minute after a refusal that names no reset', async () => {
     const clock = quickClock();
-    const pacer = new Pacer(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
     const start = clock.now();
-    await pacer.enter(never);
-    pacer.leave(answer('wait'));
-    await pacer.enter(never);
+    await limiter.acquire(never);
+    limiter.release(answer('wait'));
+    await limiter.acquire(never);
     expect(clock.now() - start).toBe(60_000);
   });
 
   it('keeps a fifth of the quota for others', async () => {
     const clock = quickClock();
-    const pacer = new Pacer(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
     const reset = clock.now() + 30_000;
-    await pacer.enter(never);
-    pacer.leave(answer('done', 9_999, reset));
-    await pacer.enter(never);
-    pacer.leave(answer('done', 2_001, reset));
-    expect(pacer.pausedUntil).toBeLessThan(clock.now());
-    await pacer.enter(never);
-    pacer.leave(answer('done', 1_999, reset));
-    expect(pacer.pausedUntil).toBe(reset);
+    await limiter.acquire(never);
+    limiter.release(answer('done', 9_999, reset));
+    await limiter.acquire(never);
+    limiter.release(answer('done', 2_001, reset));
+    expect(limiter.pausedUntil).toBeLessThan(clock.now());
+    await limiter.acquire(never);
+    limiter.release(answer('done', 1_999, reset));
+    expect(limiter.pausedUntil).toBe(reset);
   });
 
   it('goes into the fifth only as far as the set rate itself asks', async () => {
     const clock = quickClock();
-    const pacer = new Pacer(clock, { requestsPerMinute: 9_500, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 9_500, maxConcurrent: 5 });
     const reset = clock.now() + 30_000;
     for (const remaining of [9_999, 600]) {
-      await pacer.enter(never);
-      pacer.leave(answer('done', remaining, reset));
+      await limiter.acquire(never);
+      limiter.release(answer('done', remaining, reset));
     }
-    expect(pacer.pausedUntil).toBeLessThan(clock.now());
-    await pacer.enter(never);
-    pacer.leave(answer('done', 499, reset));
-    expect(pacer.pausedUntil).toBe(reset);
+    expect(limiter.pausedUntil).toBeLessThan(clock.now());
+    await limiter.acquire(never);
+    limiter.release(answer('done', 499, reset));
+    expect(limiter.pausedUntil).toBe(reset);
   });
 
   it('keeps a fifth of a quota that is smaller than the set rate', async () => {
     const clock = quickClock();
-    const pacer = new Pacer(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
     const reset = clock.now() + 30_000;
     for (const remaining of [999, 201]) {
-      await pacer.enter(never);
-      pacer.leave(answer('done', remaining, reset));
+      await limiter.acquire(never);
+      limiter.release(answer('done', remaining, reset));
     }
-    expect(pacer.pausedUntil).toBeLessThan(clock.now());
-    await pacer.enter(never);
-    pacer.leave(answer('done', 199, reset));
-    expect(pacer.pausedUntil).toBe(reset);
+    expect(limiter.pausedUntil).toBeLessThan(clock.now());
+    await limiter.acquire(never);
+    limiter.release(answer('done', 199, reset));
+    expect(limiter.pausedUntil).toBe(reset);
   });
 
   it('never sends into an exhausted quota, counting what is under way', async () => {
     const clock = quickClock();
-    const pacer = new Pacer(clock, { requestsPerMinute: 100_000, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 100_000, maxConcurrent: 5 });
     const reset = clock.now() + 30_000;
-    for (let i = 0; i < 3; i++) await pacer.enter(never);
-    pacer.leave(answer('done', 2, reset));
-    expect(pacer.pausedUntil).toBe(reset);
+    for (let i = 0; i < 3; i++) await limiter.acquire(never);
+    limiter.release(answer('done', 2, reset));
+    expect(limiter.pausedUntil).toBe(reset);
   });
 
   it('lets no more than the set number be under way', async () => {
-    const pacer = new Pacer(quickClock(), { requestsPerMinute: 100_000, maxConcurrent: 2 });
-    await pacer.enter(never);
-    await pacer.enter(never);
+    const limiter = new RateLimiter(quickClock(), { requestsPerMinute: 100_000, maxConcurrent: 2 });
+    await limiter.acquire(never);
+    await limiter.acquire(never);
     let isIn = false;
-    const third = pacer.enter(never).then(() => {
+    const third = limiter.acquire(never).then(() => {
       isIn = true;
     });
     await new Promise((resolve) => setImmediate(resolve));
     expect(isIn).toBe(false);
-    pacer.leave(undefined);
+    limiter.release(undefined);
     await third;
     expect(isIn).toBe(true);
   });

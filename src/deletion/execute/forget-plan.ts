@@ -1,15 +1,15 @@
 import { configFailure } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
-import type { Deleter } from '../execute/deleter.ts';
-import { type Afterwards, Erasure, type ErasureIo, type Executed, requireLedger } from '../execute/erasure.ts';
-import { type DeletionReport, nothingAccepted } from '../execute/report.ts';
+import { listHash } from '../stage/list-hash.ts';
+import { DeletionRun, type OnCompleted, type RunContext, type RunResult, requireLedger } from './deletion-run.ts';
 import { guard } from './guard.ts';
-import { listHash } from './list-hash.ts';
+import { type DeletionReport, nothingAccepted } from './report.ts';
+import type { ProfileDeleter } from './send-requests.ts';
 
 export interface ForgetOptions {
   /** `dry_run` in it is ignored: the confirmation is the consent. */
   readonly config: DestinationConfig;
-  readonly io: ErasureIo;
+  readonly io: RunContext;
   /** True with `--execute`: the ledger is opened and locked, and `execute` may be called. */
   readonly isReal: boolean;
 }
@@ -22,7 +22,7 @@ export interface ForgetPlan {
   /** The accepted ids, each once, in the order of the input: for a purge's mapping. */
   ids(): AsyncGenerator<string>;
   /** Deletes, once `confirm` is the plan's own hash and the guard lets it pass. */
-  execute(confirm: string, deleter: Deleter, afterwards?: Afterwards): Promise<Executed>;
+  execute(confirm: string, deleter: ProfileDeleter, onCompleted?: OnCompleted): Promise<RunResult>;
   close(): void;
 }
 
@@ -30,16 +30,16 @@ export interface ForgetPlan {
 export async function planForget(ids: AsyncIterable<unknown>, options: ForgetOptions): Promise<ForgetPlan> {
   const { config, io, isReal } = options;
   if (isReal) requireLedger(config);
-  const erasure = await Erasure.open(config, io, isReal);
+  const run = await DeletionRun.open(config, io, isReal);
   try {
     for await (const id of ids) {
       io.signal.throwIfAborted();
-      erasure.addRow(0, id);
+      run.addRow(0, id);
     }
-    const hash = await listHash(erasure.seal(), config);
-    return new Plan(erasure, options, hash);
+    const hash = await listHash(run.seal(), config);
+    return new Plan(run, options, hash);
   } catch (error) {
-    erasure.close();
+    run.close();
     throw error;
   }
 }
@@ -47,23 +47,23 @@ export async function planForget(ids: AsyncIterable<unknown>, options: ForgetOpt
 class Plan implements ForgetPlan {
   readonly hash: string;
   readonly report: DeletionReport;
-  readonly #erasure: Erasure;
+  readonly #run: DeletionRun;
   readonly #options: ForgetOptions;
 
-  constructor(erasure: Erasure, options: ForgetOptions, hash: string) {
-    this.#erasure = erasure;
+  constructor(run: DeletionRun, options: ForgetOptions, hash: string) {
+    this.#run = run;
     this.#options = options;
     this.hash = hash;
-    this.report = erasure.plan();
+    this.report = run.plan();
   }
 
   async *ids(): AsyncGenerator<string> {
-    for await (const step of this.#erasure.seal().steps()) {
+    for await (const step of this.#run.seal().steps()) {
       if (step.kind === 'id' && step.first === step.number) yield step.id;
     }
   }
 
-  async execute(confirm: string, deleter: Deleter, afterwards?: Afterwards): Promise<Executed> {
+  async execute(confirm: string, deleter: ProfileDeleter, onCompleted?: OnCompleted): Promise<RunResult> {
     const { config, isReal } = this.#options;
     if (!isReal) throw configFailure('Nothing was deleted: without --execute this is a plan only.');
     if (confirm.trim().toLowerCase() !== this.hash) {
@@ -74,10 +74,10 @@ class Plan implements ForgetPlan {
     const nothing = nothingAccepted(this.report);
     if (nothing) throw nothing;
     guard(this.report.ids - this.report.done_before, config);
-    return this.#erasure.execute(deleter, async () => {}, afterwards);
+    return this.#run.execute(deleter, async () => {}, onCompleted);
   }
 
   close(): void {
-    this.#erasure.close();
+    this.#run.close();
   }
 }

@@ -5,21 +5,21 @@ import { configFailure, type Failure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Random } from '../../base/random.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
+import { refusalOf } from '../input/refusal.ts';
 import { Chain } from '../ledger/chain.ts';
 import { Ledger } from '../ledger/ledger.ts';
+import { openLedgerStore } from '../ledger/open-store.ts';
 import type { LedgerOutput } from '../ledger/output.ts';
-import { type LedgerPlace, openLedgerPlace } from '../ledger/place.ts';
-import { guardProblem } from '../stage/guard.ts';
-import { refusalOf } from '../stage/refusal.ts';
+import type { LedgerStore } from '../ledger/store.ts';
 import { type Stage, StageWriter } from '../stage/stage.ts';
 import { Checkpoints, type StateAt } from './checkpoints.ts';
-import type { Deleter } from './deleter.ts';
-import { execute } from './execute.ts';
-import { Feed } from './feed.ts';
+import type { DeletionCounts } from './counts.ts';
+import { guardProblem } from './guard.ts';
+import { DeletionQueue } from './queue.ts';
 import { type DeletionReport, failureOf, reportOf } from './report.ts';
-import type { Tally } from './tally.ts';
+import { type ProfileDeleter, sendRequests } from './send-requests.ts';
 
-export interface ErasureIo {
+export interface RunContext {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -28,13 +28,13 @@ export interface ErasureIo {
   readonly lines: LedgerOutput | undefined;
 }
 
-/** How a state is told: the state's text, and the counts of its rows. */
-export type Echo = (text: string, stats: Required<StateStats>) => Promise<void>;
+/** Writes a state to the platform: the state's text, and the counts of its rows. */
+export type EmitState = (text: string, stats: Required<StateStats>) => Promise<void>;
 
-/** What belongs to the run once its list is worked through, before its closing line: purges, say. */
-export type Afterwards = (ledger: Pick<Ledger, 'purge'>) => Promise<void>;
+/** Work of the run after its last request and before the ledger's closing line: the purges. */
+export type OnCompleted = (ledger: Pick<Ledger, 'purge'>) => Promise<void>;
 
-export interface Executed {
+export interface RunResult {
   readonly report: DeletionReport;
   /** What the run must end with; undefined when all is well. */
   readonly failure: Failure | undefined;
@@ -44,32 +44,32 @@ export interface Executed {
  * One deletion from its first row to its report: `add…` rows, `seal`, look at the counts and the guard, then `execute`
  * or leave it. `close` in any case.
  */
-export class Erasure {
+export class DeletionRun {
   readonly #config: DestinationConfig;
-  readonly #io: ErasureIo;
-  readonly #place: LedgerPlace;
+  readonly #context: RunContext;
+  readonly #ledgers: LedgerStore;
   readonly #writer: StageWriter;
   readonly #began: number;
   #stage: Stage | undefined;
 
-  private constructor(config: DestinationConfig, io: ErasureIo, place: LedgerPlace, writer: StageWriter) {
+  private constructor(config: DestinationConfig, context: RunContext, ledgers: LedgerStore, writer: StageWriter) {
     this.#config = config;
-    this.#io = io;
-    this.#place = place;
+    this.#context = context;
+    this.#ledgers = ledgers;
     this.#writer = writer;
-    this.#began = io.clock.now();
+    this.#began = context.clock.now();
   }
 
   /** Opens (and locks, where it is real) the ledger and the stage. Nothing is sent. */
-  static async open(config: DestinationConfig, io: ErasureIo, isReal: boolean): Promise<Erasure> {
-    const place = await openLedgerPlace({ config, isReal, clock: io.clock, lines: io.lines });
-    const writer = new StageWriter(tmpdir(), place.key.idHash);
-    const erasure = new Erasure(config, io, place, writer);
+  static async open(config: DestinationConfig, context: RunContext, isReal: boolean): Promise<DeletionRun> {
+    const ledgers = await openLedgerStore({ config, isReal, clock: context.clock, lines: context.lines });
+    const writer = new StageWriter(tmpdir(), ledgers.key.idHash);
+    const run = new DeletionRun(config, context, ledgers, writer);
     try {
-      await place.eachDone((idHash) => writer.markDone(idHash));
-      return erasure;
+      await ledgers.eachDone((idHash) => writer.markDone(idHash));
+      return run;
     } catch (error) {
-      erasure.close();
+      run.close();
       throw error;
     }
   }
@@ -100,32 +100,36 @@ export class Erasure {
   plan(): DeletionReport {
     const { counts } = this.seal();
     const guard = guardProblem(counts.unique - counts.done, this.#config);
-    return reportOf({ counts, tally: undefined, guard, run: undefined, head: undefined, seconds: this.#seconds() });
+    return reportOf({ counts, sent: undefined, guard, run: undefined, head: undefined, seconds: this.#seconds() });
   }
 
   /** Deletes. The guard must have let it pass. Rejects only for what makes going on impossible. */
-  async execute(deleter: Deleter, echo: Echo, afterwards: Afterwards = async () => {}): Promise<Executed> {
+  async execute(
+    deleter: ProfileDeleter,
+    emitState: EmitState,
+    onCompleted: OnCompleted = async () => {},
+  ): Promise<RunResult> {
     const stage = this.seal();
     const { counts } = stage;
     const ledger =
       counts.unique === 0
-        ? nothingToSay(this.#place, this.#io.clock)
-        : await this.#place.start({
+        ? discardingLedger(this.#ledgers, this.#context.clock)
+        : await this.#ledgers.start({
             ids: counts.unique - counts.done,
             ...(this.#config.requestedBy !== undefined && { requested_by: this.#config.requestedBy }),
             ...(this.#config.reason !== undefined && { reason: this.#config.reason }),
           });
     try {
-      const tally = await this.#run(stage, ledger, deleter, echo);
-      const { signal } = this.#io;
+      const sent = await this.#run(stage, ledger, deleter, emitState);
+      const { signal } = this.#context;
       // A run that did not work its list through leaves its ledger open: the next one goes on with it.
-      const isWorked = !signal.aborted && counts.unique - counts.done === tally.done + tally.rejected + tally.undecided;
-      if (isWorked && tally.stoppedBy === undefined) {
-        await afterwards(ledger);
-        await ledger.finish(closingCounts(tally));
+      const isWorked = !signal.aborted && counts.unique - counts.done === sent.done + sent.rejected + sent.undecided;
+      if (isWorked && sent.stoppedBy === undefined) {
+        await onCompleted(ledger);
+        await ledger.finish(closingCounts(sent));
       }
       await ledger.sync();
-      return this.#executed(tally, ledger);
+      return this.#executed(sent, ledger);
     } finally {
       await ledger.close();
     }
@@ -134,25 +138,25 @@ export class Erasure {
   close(): void {
     if (this.#stage) this.#stage.close();
     else this.#writer.discard();
-    this.#place.close();
+    this.#ledgers.close();
   }
 
-  async #run(stage: Stage, ledger: Ledger, deleter: Deleter, echo: Echo): Promise<Tally> {
-    const { clock, random, logger, signal } = this.#io;
+  async #run(stage: Stage, ledger: Ledger, deleter: ProfileDeleter, emitState: EmitState): Promise<DeletionCounts> {
+    const { clock, random, logger, signal } = this.#context;
     const checkpoints = new Checkpoints(async ({ at, length }: StateAt, stats) => {
       await ledger.sync();
-      await echo((await stage.state(at, length)).toString(), stats);
+      await emitState((await stage.state(at, length)).toString(), stats);
     });
     const { unique, done, received } = stage.counts;
-    if (received === 0 || done > 0) checkpoints.unhold();
-    const feed = new Feed(stage, checkpoints);
+    if (received === 0 || done > 0) checkpoints.start();
+    const queue = new DeletionQueue(stage, checkpoints);
     try {
-      return await execute({
-        feed,
+      return await sendRequests({
+        queue,
         deleter,
         ledger,
-        idHash: (id) => this.#place.key.idHash(id),
-        pace: {
+        idHash: (id) => this.#ledgers.key.idHash(id),
+        limits: {
           requestsPerMinute: this.#config.requestsPerMinute,
           maxConcurrent: this.#config.maxConcurrentRequests,
         },
@@ -161,31 +165,36 @@ export class Erasure {
         random,
         logger,
         signal,
-        onFirstDone: () => checkpoints.unhold(),
+        onFirstDone: () => checkpoints.start(),
       });
     } finally {
-      await feed.close();
-      await checkpoints.settled();
+      await queue.close();
+      await checkpoints.flushed();
     }
   }
 
-  #executed(tally: Tally, ledger: Ledger): Executed {
+  #executed(sent: DeletionCounts, ledger: Ledger): RunResult {
     const { counts } = this.seal();
     const { run, head } = counts.unique === 0 ? {} : ledger;
-    const report = reportOf({ counts, tally, guard: undefined, run, head, seconds: this.#seconds() });
-    return { report, failure: failureOf(report, this.#config.onRejected, tally.stoppedBy?.message) };
+    const report = reportOf({ counts, sent, guard: undefined, run, head, seconds: this.#seconds() });
+    return { report, failure: failureOf(report, this.#config.onRejected, sent.stoppedBy?.message) };
   }
 
   #seconds(): number {
-    return (this.#io.clock.now() - this.#began) / 1_000;
+    return (this.#context.clock.now() - this.#began) / 1_000;
   }
 }
 
 /** An input without ids leaves no run behind. */
-const nothingToSay = ({ key }: LedgerPlace, clock: Clock): Ledger =>
+const discardingLedger = ({ key }: LedgerStore, clock: Clock): Ledger =>
   new Ledger('', new Chain(key), { async write() {}, async close() {} }, clock);
 
-const closingCounts = ({ done, rejected, undecided, requests }: Tally) => ({ done, rejected, undecided, requests });
+const closingCounts = ({ done, rejected, undecided, requests }: DeletionCounts) => ({
+  done,
+  rejected,
+  undecided,
+  requests,
+});
 
 /** Where a real run leaves its proof must be known before anything is read. */
 export function requireLedger(config: DestinationConfig): void {
