@@ -5,6 +5,7 @@ import { demo } from './demo.ts';
 import { discover } from './discover.ts';
 import { forget } from './forget.ts';
 import { inspect } from './inspect.ts';
+import { models } from './models.ts';
 import { plan } from './plan.ts';
 import { simulate } from './simulate.ts';
 import { syncArrow } from './sync-arrow.ts';
@@ -26,6 +27,7 @@ export const COMMANDS: readonly Command[] = [
   verifyParquetFolder,
   compactDuckDbFile,
   compactParquetFolder,
+  models,
   forget,
   simulate,
 ];

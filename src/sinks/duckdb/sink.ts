@@ -5,10 +5,11 @@ import { Zone } from '../../types/zone.ts';
 import type { Commit, Memory, Sink, TargetOptions } from '../sink.ts';
 import { alterEvents, indexFailure, indexNames } from './alter.ts';
 import { arrivalsOf } from './arrivals.ts';
-import { readColumns, writeColumns } from './columns.ts';
+import { readColumns, type StoredColumn, writeColumns } from './columns.ts';
 import { type Engine, openEngine } from './engine.ts';
 import { engineFailure, isOutOfMemory, isRefusedByIndex } from './faults.ts';
 import { loadWindow } from './load.ts';
+import { refreshModels } from './models/store.ts';
 import { planColumns, type Rules } from './plan.ts';
 import { coveredDays, nextNumber, rowsOfDays, writeReceipt } from './receipts.ts';
 import { removeReplaced } from './replace.ts';
@@ -122,12 +123,17 @@ class FileSink implements Sink {
     );
     await addEventNames(engine, number);
     await writeState(engine, window.state);
-    if (columns.some((column) => column.type !== column.before)) await createViews(engine, columns);
+    if (columns.some((column) => column.type !== column.before)) await this.#renewViews(columns);
     tellOf(this.#logger, columns, rescued);
     const columnsAdded = columns
       .filter((c) => c.type !== null && (c.before === null || number === 1))
       .map((c) => c.name);
     return { rows: window.receipt.rows, columnsAdded, rescued };
+  }
+
+  async #renewViews(columns: readonly StoredColumn[]): Promise<void> {
+    await createViews(this.#engine, columns);
+    await refreshModels(this.#engine, columns);
   }
 
   async #guard<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {

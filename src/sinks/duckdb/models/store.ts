@@ -1,0 +1,113 @@
+import { configFailure } from '../../../base/errors.ts';
+import { TYPES } from '../../../types/index.ts';
+import { literal } from '../../../types/sql.ts';
+import type { ColumnType } from '../../../types/type.ts';
+import { isTyped } from '../alter.ts';
+import { readColumns, type StoredColumn } from '../columns.ts';
+import { type Engine, type EngineOptions, fileExists, openEngine } from '../engine.ts';
+import { engineFailure } from '../faults.ts';
+import { isItem } from '../plan.ts';
+import { identifier } from '../sql.ts';
+import { checkStore, readTimezone } from '../store.ts';
+import { MODELS } from './index.ts';
+import type { Model, ModelSource } from './model.ts';
+
+/** Name of the schema that the models are in. */
+const ANALYTICS = 'analytics';
+/** Ends the comment of each model: one that has it may be replaced. */
+const MARK = '(dfinery-elt models)';
+
+/**
+ * Makes the models in a file that was loaded before, or makes them anew. Returns their names. Throws a Failure for a
+ * file without events of ours, and where something else has one of the names; then nothing is changed.
+ */
+export async function writeModels(options: Omit<EngineOptions, 'readOnly'>): Promise<string[]> {
+  if (!fileExists(options.file)) throw configFailure(`${options.file} does not exist: load it with sync duckdb first.`);
+  const engine = await openEngine(options);
+  try {
+    await checkStore(engine);
+    const columns = await readColumns(engine);
+    await engine.transaction(() => createModels(engine, columns), options.signal);
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    throw engineFailure(error, engine.file);
+  } finally {
+    await engine.close();
+  }
+  return MODELS.map(({ name }) => `${ANALYTICS}.${name}`);
+}
+
+async function createModels(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
+  await engine.run(`CREATE SCHEMA IF NOT EXISTS ${ANALYTICS}`);
+  const foreign = await foreignNames(engine);
+  if (foreign.length > 0) {
+    throw configFailure(
+      `${engine.file} has ${foreign.map((name) => `${ANALYTICS}.${name}`).join(', ')}, made by somebody else: rename it, or drop it, and run models again.`,
+    );
+  }
+  const source = sourceOf(columns, await readTimezone(engine));
+  for (const model of MODELS) for (const statement of statementsOf(model, source)) await engine.run(statement);
+}
+
+/** Makes the models anew where a file has them: after a change of the columns they read. */
+export async function refreshModels(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
+  if (await hasModels(engine)) await createModels(engine, columns);
+}
+
+async function hasModels(engine: Engine): Promise<boolean> {
+  const marked = `database_name = current_database() AND schema_name = ${literal(ANALYTICS)} AND ends_with(comment, ${literal(MARK)})`;
+  const { n } = await engine.row(`SELECT count(*) AS n FROM duckdb_views() WHERE ${marked}`);
+  return Number(n) > 0;
+}
+
+/** Names of models that a table, or a view or macro without our mark, has in the schema. */
+async function foreignNames(engine: Engine): Promise<string[]> {
+  const here = `database_name = current_database() AND schema_name = ${literal(ANALYTICS)}`;
+  const unmarked = `${here} AND NOT coalesce(ends_with(comment, ${literal(MARK)}), false)`;
+  const rows = await engine.rows(
+    `SELECT lower(table_name) AS name FROM duckdb_tables() WHERE ${here}
+    UNION SELECT lower(view_name) FROM duckdb_views() WHERE ${unmarked}
+    UNION SELECT lower(function_name) FROM duckdb_functions() WHERE ${unmarked}`,
+  );
+  const found = new Set(rows.map(({ name }) => String(name)));
+  return MODELS.map(({ name }) => name).filter((name) => found.has(name));
+}
+
+function statementsOf(model: Model, source: ModelSource): string[] {
+  const name = `${ANALYTICS}.${model.name}`;
+  const comment = literal(`${model.grain} ${MARK}`);
+  if (model.parameters !== undefined) {
+    return [
+      `CREATE OR REPLACE MACRO ${name}(${model.parameters.join(', ')}) AS TABLE ${model.sql(source)}`,
+      `COMMENT ON MACRO TABLE ${name} IS ${comment}`,
+    ];
+  }
+  return [
+    `CREATE OR REPLACE VIEW ${name} AS ${model.sql(source)}`,
+    `COMMENT ON VIEW ${name} IS ${comment}`,
+    ...Object.entries(model.columns).map(
+      ([column, text]) => `COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(text)}`,
+    ),
+  ];
+}
+
+/** The models' view of a file. Its views are named with their schema, so that they are found from every database. */
+function sourceOf(columns: readonly StoredColumn[], timezone: string | null): ModelSource {
+  const typed = columns.filter(isTyped);
+  const find = (source: string) => typed.find((column) => column.source === source && column.occurrence === 1);
+  const valueOf = (name: string | null | undefined, stored: ColumnType | undefined, type: ColumnType) => {
+    const sqlType = TYPES[type].duckdb(timezone !== null);
+    if (name === undefined || name === null || stored === undefined) return `CAST(NULL AS ${sqlType})`;
+    return stored === type ? identifier(name) : `TRY_CAST(${identifier(name)} AS ${sqlType})`;
+  };
+  return {
+    logs: 'main.event_logs',
+    items: 'main.event_items',
+    log: (source, type) => valueOf(find(source)?.name, find(source)?.type, type),
+    item: (source, type) => valueOf(find(source)?.itemName ?? find(source)?.name, find(source)?.type, type),
+    wallClock: (instant) => (timezone === null ? instant : `timezone(${literal(timezone)}, ${instant})`),
+    properties: typed
+      .filter(({ group }) => !isItem(group) && group !== 'unified_id' && group !== 'system')
+      .map(({ name }) => name),
+  };
+}

@@ -1,0 +1,325 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { MODELS } from '../../../src/sinks/duckdb/models/index.ts';
+import { writeModels } from '../../../src/sinks/duckdb/models/store.ts';
+import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
+import { csvOf, DuckBench } from '../../support/duckdb.ts';
+
+let bench: DuckBench;
+beforeEach(() => {
+  bench = new DuckBench();
+});
+afterEach(() => bench.close());
+
+const models = () => writeModels({ file: bench.file, lockWaitMs: 0, clock: systemClock });
+
+interface Told {
+  readonly id: string;
+  readonly person?: string;
+  readonly name: string;
+  readonly at?: string;
+  readonly [column: string]: string | undefined;
+}
+
+/** An event as a row of an export; `at`: `HH:mm` on the day. */
+const row = ({ id, person = '', name, at, ...more }: Told, day = '2026-01-05') => ({
+  ...Object.fromEntries(Object.entries(more).map(([key, value]) => [key, value ?? ''])),
+  id,
+  df_unified_id: person,
+  df_event_name: name,
+  df_correction_datetime: at === undefined ? '' : `${day} ${at}:00.000`,
+});
+
+const START = 'df_start_session';
+const END = 'df_end_session';
+const of = (id: string, at: string, name = 'x', person = 'p'): Told => ({ id, at, name, person });
+
+async function loadDay(events: readonly Told[], day = '2026-01-05', options: { timezone?: string } = {}) {
+  const csv = csvOf(events.map((event) => row(event, day)));
+  await bench.load([bench.window(day, csv, options.timezone)], options);
+}
+
+const sessionsOf = () =>
+  bench.query(
+    `SELECT df_unified_id AS person, session_number AS n, strftime(started_at, '%H:%M') AS began, seconds, length, began_by,
+    ended_by, events FROM analytics.sessions ORDER BY person NULLS LAST, started_at NULLS LAST, session_id`,
+  );
+
+describe('sessions', () => {
+  it('go from a start event to its end event, however long nothing happens in between', async () => {
+    await loadDay([of('1', '10:00', START), of('2', '10:05'), of('3', '11:00'), of('4', '11:01', END)]);
+    await models();
+    expect(await sessionsOf()).toEqual([
+      {
+        person: 'p',
+        n: '1',
+        began: '10:00',
+        seconds: 3660,
+        length: 'exact',
+        began_by: 'start_event',
+        ended_by: 'end_event',
+        events: '4',
+      },
+    ]);
+  });
+
+  it('are separated by a pause where a start or an end event is missing', async () => {
+    await loadDay([
+      of('1', '09:00'),
+      of('2', '09:10'),
+      of('3', '09:41'),
+      of('4', '10:00', START),
+      of('5', '10:10'),
+      of('6', '12:00', START),
+      of('7', '12:10', END),
+      of('8', '12:11'),
+      of('9', '12:20', END),
+    ]);
+    await models();
+    const found = await sessionsOf();
+    expect(
+      found.map(({ began, length, began_by, ended_by, events }) => [began, length, began_by, ended_by, events]),
+    ).toEqual([
+      ['09:00', 'at_least', 'first_event', 'gap', '2'],
+      ['09:41', 'unknown', 'gap', 'start_event', '1'],
+      ['10:00', 'at_least', 'start_event', 'start_event', '2'],
+      ['12:00', 'exact', 'start_event', 'end_event', '2'],
+      ['12:11', 'at_least', 'end_event', 'end_event', '2'],
+    ]);
+    expect(found.map(({ seconds }) => seconds)).toEqual([600, null, 600, 600, 540]);
+  });
+
+  it('drop no event: one of nobody, or without a time, is a session of its own', async () => {
+    await loadDay([
+      of('1', '10:00'),
+      { id: '2', name: 'x', at: '10:00' },
+      { id: '3', name: 'x', at: '10:00' },
+      { id: '4', name: 'x', person: 'p', df_server_datetime: '' },
+      { id: '5', name: 'x', person: 'p', df_server_datetime: '' },
+    ]);
+    await models();
+    const [{ n, events }] = await bench.query('SELECT count(*) AS n, sum(events) AS events FROM analytics.sessions');
+    expect([n, events]).toEqual(['5', '5']);
+  });
+
+  it('are what an event-by-event reading gives, for 40 people of random events', async () => {
+    const events = randomEvents(40, 60);
+    await loadDay(events);
+    await models();
+    const found = await bench.query(
+      'SELECT df_unified_id AS person, session_id, events, length FROM analytics.sessions ORDER BY person, session_number',
+    );
+    expect(found).toEqual(readSessions(events));
+  });
+});
+
+describe('purchases', () => {
+  it('are there once each, and their items with what they cost', async () => {
+    await loadDay([
+      {
+        ...of('a:0', '10:00', 'df_purchase'),
+        df_total_purchase_amount: '30',
+        df_items_df_price: '10',
+        df_items_df_quantity: '2',
+      },
+      {
+        ...of('a:1', '10:00', 'df_purchase'),
+        df_total_purchase_amount: '30',
+        df_items_df_price: '5',
+        df_items_df_quantity: '2',
+      },
+      { ...of('b', '11:00', 'df_purchase'), df_total_purchase_amount: '7' },
+      { ...of('c:0', '11:00', 'df_add_to_cart'), df_items_df_price: '99', df_items_df_quantity: '1' },
+    ]);
+    await models();
+    const purchases = await bench.query('SELECT df_event_log_id AS id, amount FROM analytics.purchases ORDER BY id');
+    expect(purchases).toEqual([
+      { id: 'a', amount: 30 },
+      { id: 'b', amount: 7 },
+    ]);
+    const items = await bench.query('SELECT item_position AS n, amount FROM analytics.purchase_items ORDER BY n');
+    expect(items).toEqual([
+      { n: '0', amount: 20 },
+      { n: '1', amount: 10 },
+    ]);
+    const [user] = await bench.query('SELECT events, purchases, purchase_amount FROM analytics.users');
+    expect(user).toEqual({ events: '3', purchases: '2', purchase_amount: 37 });
+  });
+});
+
+describe('people over time', () => {
+  beforeEach(async () => {
+    await loadDay(
+      [of('1', '10:00', START, 'a'), of('2', '10:00', 'x', 'b'), { id: '3', name: 'x', at: '10:00' }],
+      '2026-01-05',
+    );
+    await loadDay([of('4', '10:00', 'x', 'a'), of('5', '11:00', 'x', 'a')], '2026-01-06');
+    await loadDay([of('6', '10:00', 'x', 'a'), of('7', '10:00', START, 'c')], '2026-02-02');
+    await models();
+  });
+
+  it('are counted a day, a week and a month', async () => {
+    const days = await bench.query(
+      'SELECT day, people, new_people, events, sessions FROM analytics.daily_active ORDER BY day',
+    );
+    expect(
+      days.map(({ day, people, new_people, events, sessions }) => [day, people, new_people, events, sessions]),
+    ).toEqual([
+      ['2026-01-05', '2', '2', '3', '1'],
+      ['2026-01-06', '1', '0', '2', '0'],
+      ['2026-02-02', '2', '1', '2', '1'],
+    ]);
+    const weeks = await bench.query('SELECT week, people FROM analytics.weekly_active ORDER BY week');
+    expect(weeks).toEqual([
+      { week: '2026-01-05', people: '2' },
+      { week: '2026-02-02', people: '2' },
+    ]);
+    const months = await bench.query('SELECT month, people, new_people FROM analytics.monthly_active ORDER BY month');
+    expect(months.map(({ month, people, new_people }) => [month, people, new_people])).toEqual([
+      ['2026-01-01', '2', '2'],
+      ['2026-02-01', '2', '1'],
+    ]);
+  });
+
+  it('come again, by the week of their first event', async () => {
+    const found = await bench.query('SELECT * FROM analytics.retention ORDER BY cohort_week, weeks_later');
+    expect(found).toEqual([
+      { cohort_week: '2026-01-05', weeks_later: '0', people: '2', cohort_people: '2', share: 1 },
+      { cohort_week: '2026-01-05', weeks_later: '4', people: '1', cohort_people: '2', share: 0.5 },
+      { cohort_week: '2026-02-02', weeks_later: '0', people: '1', cohort_people: '1', share: 1 },
+    ]);
+  });
+
+  it('go through a funnel in order and in time, from any first step of theirs', async () => {
+    const steps = await bench.query(
+      `SELECT step, people, share_of_first FROM analytics.funnel(['x', 'x', '${START}'], 28)`,
+    );
+    expect(steps).toEqual([
+      { step: '1', people: '2', share_of_first: 1 },
+      { step: '2', people: '1', share_of_first: 0.5 },
+      { step: '3', people: '0', share_of_first: 0 },
+    ]);
+    // From the second event of 6 January on, not from the first, 27 days pass.
+    expect(await bench.query(`SELECT people FROM analytics.funnel(['${START}', 'x', 'x', 'x'], 27)`)).toEqual(
+      ['2', '1', '1', '0'].map((people) => ({ people })),
+    );
+    expect(await bench.query(`SELECT people FROM analytics.funnel(['${START}', 'x', 'x', 'x'], 28)`)).toEqual(
+      ['2', '1', '1', '1'].map((people) => ({ people })),
+    );
+  });
+
+  it('are in a dictionary of events with the properties that they have', async () => {
+    await loadDay([{ ...of('8', '10:00', 'y', 'a'), color: 'red', 'q1, "q2"': '1' }], '2026-02-03');
+    const found = await bench.query(
+      'SELECT df_event_name AS name, events, people, properties FROM analytics.event_dictionary ORDER BY name',
+    );
+    expect(found).toEqual([
+      { name: START, events: '2', people: '2', properties: [] },
+      { name: 'x', events: '5', people: '2', properties: [] },
+      { name: 'y', events: '1', people: '1', properties: ['color', 'q1, "q2"'] },
+    ]);
+  });
+});
+
+describe('the models of a file', () => {
+  it('count the days of the zone of the file', async () => {
+    await loadDay([of('1', '23:30')], '2026-01-05', { timezone: 'Asia/Seoul' });
+    await models();
+    expect(await bench.query('SELECT day FROM analytics.sessions')).toEqual([{ day: '2026-01-05' }]);
+    expect(await bench.query('SELECT day FROM analytics.daily_active')).toEqual([{ day: '2026-01-05' }]);
+  });
+
+  it('say what a row and each of its columns is', async () => {
+    await loadDay([of('1', '10:00')]);
+    const names = await models();
+    expect(names).toEqual(MODELS.map(({ name }) => `analytics.${name}`));
+    for (const { name, columns, parameters } of MODELS.filter((model) => model.parameters === undefined)) {
+      expect(parameters).toBeUndefined();
+      const found = await bench.query(
+        `SELECT column_name AS name, comment FROM duckdb_columns() WHERE schema_name = 'analytics' AND table_name = '${name}'
+        ORDER BY column_index`,
+      );
+      expect(Object.fromEntries(found.map((column) => [column.name, column.comment]))).toEqual(columns);
+      expect(found.map((column) => column.name)).toEqual(Object.keys(columns));
+    }
+  });
+
+  it('go on after new and widened columns, a rewrite and a purge', async () => {
+    await loadDay([{ ...of('1', '10:00', 'x', 'a'), level: '1' }]);
+    await models();
+    await loadDay(
+      [{ ...of('2', '10:00', 'df_purchase', 'b'), level: 'high', df_total_purchase_amount: '3' }],
+      '2026-01-06',
+    );
+    const amounts = 'SELECT amount FROM analytics.purchases';
+    expect(await bench.query(amounts)).toEqual([{ amount: 3 }]);
+    await rewriteDuckDb({ file: bench.file, lockWaitMs: 0, clock: systemClock });
+    expect(await bench.query(amounts)).toEqual([{ amount: 3 }]);
+    const leaveOut = { column: 'df_unified_id', values: ['b'] };
+    await rewriteDuckDb({ file: bench.file, lockWaitMs: 0, clock: systemClock, leaveOut });
+    expect(await bench.query(amounts)).toEqual([]);
+    expect(await bench.query('SELECT sum(events) AS n FROM analytics.sessions')).toEqual([{ n: '1' }]);
+    await loadDay([of('3', '10:00', 'x', 'c')], '2026-01-07');
+    expect(await bench.query('SELECT sum(events) AS n FROM analytics.sessions')).toEqual([{ n: '2' }]);
+  });
+
+  it('replace no view or table that somebody else made, and change nothing then', async () => {
+    await loadDay([of('1', '10:00')]);
+    await bench.query('CREATE SCHEMA analytics');
+    await bench.query('CREATE VIEW analytics.users AS SELECT 1 AS mine');
+    await expect(models()).rejects.toThrow(/analytics\.users, made by somebody else/);
+    expect(await bench.query('FROM analytics.users')).toEqual([{ mine: 1 }]);
+    expect(await bench.query("SELECT count(*) AS n FROM duckdb_views() WHERE schema_name = 'analytics'")).toEqual([
+      { n: '1' },
+    ]);
+  });
+});
+
+/** Times never tie, so that the order is plain. */
+function randomEvents(people: number, each: number): Told[] {
+  let seed = 7;
+  const next = (below: number) => {
+    seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return Math.floor((seed / 2_147_483_648) * below);
+  };
+  return Array.from({ length: people }, (_, p) => p).flatMap((p) => {
+    const minutes = new Set(Array.from({ length: each }, () => next(1_440)));
+    return [...minutes].map((minute) => ({
+      id: `e${p}-${minute}`,
+      person: `p${String(p).padStart(2, '0')}`,
+      name: [START, END, 'x', 'y', 'z'][next(5)],
+      at: `${String(Math.floor(minute / 60)).padStart(2, '0')}:${String(minute % 60).padStart(2, '0')}`,
+    }));
+  });
+}
+
+/** The rule, event by event: what the SQL has to give. */
+function readSessions(events: readonly Told[]) {
+  const sessions: { person: string; session_id: string; events: string; length: string }[] = [];
+  const people = [...new Set(events.map(({ person }) => person ?? ''))].sort();
+  for (const person of people) {
+    const own = events
+      .filter((event) => event.person === person)
+      .sort((a, b) => ((a.at ?? '') < (b.at ?? '') ? -1 : 1));
+    let open: Told[] = [];
+    const close = () => {
+      if (open.length === 0) return;
+      const isExact = open[0].name === START && open.at(-1)?.name === END;
+      const length = isExact ? 'exact' : open.length > 1 ? 'at_least' : 'unknown';
+      sessions.push({ person, session_id: open[0].id, events: String(open.length), length });
+      open = [];
+    };
+    own.forEach((event, i) => {
+      const before = open.at(-1);
+      const boundary = own.slice(i).find(({ name }) => name === START || name === END);
+      const isEnclosed = open[0]?.name === START && boundary?.name === END;
+      if (event.name === START || before?.name === END) close();
+      else if (before !== undefined && !isEnclosed && minutesOf(event) - minutesOf(before) > 30) close();
+      open.push(event);
+    });
+    close();
+  }
+  return sessions;
+}
+
+const minutesOf = ({ at = '' }: Told) => Number(at.slice(0, 2)) * 60 + Number(at.slice(3));
