@@ -32,9 +32,9 @@ const isOnItsOwnLine = (source: string, text: string): boolean =>
   source.split('\n').some((line) => line.trim() === `${text},`);
 
 describe('spec/requirements.md', () => {
-  it('numbers its statements from 1 on, each once', () => {
+  it('gives each statement a number of its own', () => {
     expect(requirements.length).toBeGreaterThan(50);
-    expect(requirements.map((r) => r.number)).toEqual(requirements.map((_, i) => i + 1));
+    expect(new Set(requirements.map((r) => r.number)).size).toBe(requirements.length);
   });
 
   it.each(requirements.map((r) => [`R${r.number}`, r] as const))(
