@@ -5,6 +5,7 @@ import { parseDuration } from '../base/durations.ts';
 import type { Env } from '../base/env.ts';
 import { configFailure, messageOf } from '../base/errors.ts';
 import { createLogger, type Logger, type LogLevel, type LogSink } from '../base/log.ts';
+import { type Random, systemRandom } from '../base/random.ts';
 import { Redactor } from '../base/secrets.ts';
 import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
 import { type Terminal, terminalLog } from './terminal.ts';
@@ -25,6 +26,7 @@ export interface GlobalOptions {
 
 export interface Context extends Io {
   readonly logger: Logger;
+  readonly random: Random;
   readonly redactor: Redactor;
   /** The same log with its lines led through something else, for instance around a progress bar. */
   relog(wrap: (log: LogSink) => LogSink): Logger;
@@ -34,7 +36,7 @@ export function contextOf(io: Io, options: GlobalOptions): Context {
   const redactor = new Redactor();
   const sink = terminalLog(io.terminal, options.logFormat, () => io.clock.now());
   const relog = (wrap: (log: LogSink) => LogSink) => createLogger(wrap(sink), options.logLevel, redactor.mask);
-  return { ...io, redactor, relog, logger: relog((log) => log) };
+  return { ...io, random: systemRandom, redactor, relog, logger: relog((log) => log) };
 }
 
 const DEFAULT_CONFIG = 'dfinery.json';

@@ -1,11 +1,12 @@
 import type { SourceConfig } from '../config/source.ts';
 import type { Plan } from '../extract/plan/plan.ts';
+import { extractDeps, openExportSession } from '../extract/session.ts';
 import { summaryOf, type Tally } from '../extract/summary.ts';
 import { type Loaded, load, nothingLoaded } from '../sinks/load.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { Context } from './context.ts';
+import { planLocal, type WantedDays } from './local-plan.ts';
 import { createProgress } from './progress.ts';
-import { extractDeps, openServiceSession, planLocal, type Span } from './session.ts';
 import { EMPTY_SUMMARY, type Summary } from './summary.ts';
 
 const TICK_MS = 500;
@@ -13,7 +14,7 @@ const TICK_MS = 500;
 /** One run of one question into one target. */
 export interface SyncRun {
   readonly config: SourceConfig;
-  readonly span: Span;
+  readonly span: WantedDays;
   readonly maxWaitMs: number | undefined;
   /** The address that the question is remembered under, where it is not the one that is asked. */
   readonly rememberAs?: string;
@@ -43,7 +44,7 @@ export async function execute(run: SyncRun, plan: Plan, outer: Context, consume:
   const began = outer.clock.now();
   const progress = createProgress(outer.terminal, outer.clock);
   const context: Context = { ...outer, logger: outer.relog(progress.wrap) };
-  const session = openServiceSession(run.config, context, run.maxWaitMs);
+  const session = openExportSession(run.config, context, run.maxWaitMs);
   const deps = extractDeps(run.config, session.service, context);
   const loaded = nothingLoaded();
   let waitingUntil: number | undefined;

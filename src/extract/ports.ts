@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import type { ScanResult } from '../schema/scanner.ts';
-import type { ExportService } from '../service/export/service.ts';
+import type { ExportService } from '../service/export/answer.ts';
 import type { Suppression } from '../suppression/list.ts';
 import type { RetryPolicy } from './download/retry.ts';
 import type { Tally } from './summary.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Day } from '../base/days.ts';
 import type { Condition } from '../config/source.ts';
-import type { ExportQuestion } from '../service/export/service.ts';
+import type { ExportQuestion } from '../service/export/request.ts';
 
 /** What an extraction asks for, days aside. */
 export interface Filters {

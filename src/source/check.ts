@@ -1,7 +1,8 @@
 import type { CheckVerb } from '../airbyte/connector.ts';
 import { failed, succeeded } from '../airbyte/messages.ts';
-import { PROBE_COST, probeExport } from '../service/export/check.ts';
-import { openConfig, openQuota } from './world.ts';
+import { openQuota } from '../extract/session.ts';
+import { openConfig } from './config.ts';
+import { PROBE_COST, probeExport } from './probe.ts';
 
 /** The `check` verb: one smallest export. A spent limit is no fault of the configuration, and says so. */
 export const checkVerb: CheckVerb = async (value, context) => {

@@ -6,9 +6,10 @@ import type { Random } from '../base/random.ts';
 import { type RowHandler, RowSource } from '../csv/row-source.ts';
 import { pauseAfter, RETRY, type RetryPolicy } from '../extract/download/retry.ts';
 import { readNames } from '../schema/header.ts';
-import type { ExportBody, ExportQuestion, ExportRefusal, ExportService } from '../service/export/service.ts';
+import type { ExportRefusal, ExportService } from '../service/export/answer.ts';
+import type { ExportQuestion } from '../service/export/request.ts';
 
-export interface HeaderWorld {
+export interface HeaderDeps {
   readonly service: ExportService;
   readonly clock: Clock;
   readonly random: Random;
@@ -24,16 +25,13 @@ const MOST_MOVES = 2;
  * The column names of one export: its first line, after which the connection is let go of. Undefined when the service
  * cannot answer so large a question. Throws a Failure when the user must act or the service stays away.
  */
-export async function exportHeader(
-  question: ExportQuestion,
-  world: HeaderWorld,
-): Promise<readonly string[] | undefined> {
-  const policy = world.retry ?? RETRY;
+export async function exportHeader(question: ExportQuestion, deps: HeaderDeps): Promise<readonly string[] | undefined> {
+  const policy = deps.retry ?? RETRY;
   let asked = question;
   let moves = 0;
   let waits = 0;
   for (let attempt = 1; ; attempt++) {
-    const found = await askOnce(asked, world);
+    const found = await askOnce(asked, deps);
     if ('header' in found) return found.header;
     const { kind } = found.refusal;
     if (kind === 'gone' && moves++ < MOST_MOVES) {
@@ -47,23 +45,23 @@ export async function exportHeader(
     if (kind === 'gone' || (kind === 'retry_or_split' && attempt >= policy.splitAfter)) return undefined;
     if (!isWorthRetrying(kind)) throw failureOf(found.refusal);
     if (attempt >= policy.attempts) throw spent(found.refusal, attempt);
-    world.logger.warn('discover.retry', `The export of the header failed: ${found.refusal.message}; again.`, {
+    deps.logger.warn('discover.retry', `The export of the header failed: ${found.refusal.message}; again.`, {
       attempt,
     });
-    await world.clock.sleep(pauseAfter(attempt, policy, world.random), world.signal);
+    await deps.clock.sleep(pauseAfter(attempt, policy, deps.random), deps.signal);
   }
 }
 
 type Found = { readonly header: readonly string[] } | { readonly refusal: Pick<ExportRefusal, 'kind' | 'message'> };
 
-async function askOnce(question: ExportQuestion, world: HeaderWorld): Promise<Found> {
-  world.signal.throwIfAborted();
-  const answer = await world.service.exportEvents(question, world.signal);
+async function askOnce(question: ExportQuestion, deps: HeaderDeps): Promise<Found> {
+  deps.signal.throwIfAborted();
+  const answer = await deps.service.exportEvents(question, deps.signal);
   if (answer.kind !== 'data') return { refusal: answer };
   try {
-    return { header: await firstLine(answer) };
+    return { header: await readHeader(answer.bytes) };
   } catch (error) {
-    world.signal.throwIfAborted();
+    deps.signal.throwIfAborted();
     if (!(error instanceof Failure) || error.kind !== 'transient') throw error;
     return { refusal: { kind: 'retry', message: error.message } };
   } finally {
@@ -71,15 +69,15 @@ async function askOnce(question: ExportQuestion, world: HeaderWorld): Promise<Fo
   }
 }
 
-/** Reads until the first row is whole. */
-async function firstLine(body: ExportBody): Promise<readonly string[]> {
+/** The names in the first row of a body, which is read no further. Throws a Failure where there is no whole first row. */
+export async function readHeader(bytes: AsyncIterable<Uint8Array>): Promise<readonly string[]> {
   const taker = new HeaderTaker();
   const source = new RowSource(taker);
-  for await (const chunk of body.bytes) {
+  for await (const chunk of bytes) {
     try {
       source.push(chunk);
     } catch (error) {
-      // What is wrong behind the header is none of our business here.
+      // What is wrong behind the header does not matter here.
       if (taker.names === undefined) throw error;
     }
     if (taker.names !== undefined) return taker.names;

@@ -1,13 +1,14 @@
 import type { ReadVerb, VerbContext } from '../airbyte/connector.ts';
 import type { SourceConfig } from '../config/source.ts';
+import { extractDeps, openExportSession } from '../extract/session.ts';
 import { RecordWriter } from '../sinks/records/record-writer.ts';
 import type { WorkerOptions } from '../sinks/records/workers/worker-pool.ts';
+import { openConfig } from './config.ts';
+import { Heartbeat, type HeartbeatListener } from './heartbeat.ts';
 import { Reader } from './reader.ts';
 import { segmentsOf } from './segments.ts';
-import { Session } from './session.ts';
 import type { StreamRun } from './stream-run.ts';
-import { Vigil, type Voice } from './vigil.ts';
-import { depsOf, openConfig, openService } from './world.ts';
+import { StreamSet } from './stream-set.ts';
 
 /** The `read` verb; `threads` says how workers are started. */
 export const readVerb =
@@ -15,58 +16,59 @@ export const readVerb =
   async (value, catalog, saved, context) => {
     const config = openConfig(value, context);
     const { writer, clock, logger, redactor } = context;
-    const session = new Session({ writer, clock, logger, mask: redactor.mask });
-    await session.open(catalog, saved, config);
-    if (session.runs.length > 0) await readAll(session, config, context, threads);
-    session.finish();
+    const streams = new StreamSet({ writer, clock, logger, mask: redactor.mask });
+    await streams.open(catalog, saved, config);
+    if (streams.runs.length > 0) await readAll(streams, config, context, threads);
+    streams.finish();
   };
 
 async function readAll(
-  session: Session,
+  streams: StreamSet,
   config: SourceConfig,
   context: VerbContext,
   threads: WorkerOptions,
 ): Promise<void> {
-  const vigil = new Vigil(context.clock, voiceOf(session));
-  const service = openService(config, context, vigil.waiting);
+  const heartbeat = new Heartbeat(context.clock, listenerFor(streams));
+  const session = openExportSession(config, context);
+  session.quota.onWait(heartbeat.waiting);
   const { timezone } = config;
   const writer = new RecordWriter({ timezone, clock: context.clock, threads });
   try {
-    const deps = depsOf(config, context, service);
-    await readSegments(session, new Reader({ context, config, deps, vigil, writer }), context.signal);
+    const deps = extractDeps(config, session.service, context);
+    await readSegments(streams, new Reader({ context, config, extract: deps, heartbeat, writer }), context.signal);
   } catch (error) {
     // Stopped, or nobody listens any more: what can still be said is that nothing is complete.
-    for (const run of session.runs) await run.close('INCOMPLETE').catch(() => {});
+    for (const run of streams.runs) await run.close('INCOMPLETE').catch(() => {});
     throw error;
   } finally {
-    await service.close();
+    await session.close();
   }
 }
 
 /** One after the other; what fails ends the streams that need it, and the others go on (S25). */
-async function readSegments(session: Session, reader: Reader, signal: AbortSignal): Promise<void> {
-  const segments = segmentsOf(session.runs);
-  const left = (run: StreamRun, from: number) => segments.slice(from).some(({ streams }) => streams.includes(run));
+async function readSegments(streams: StreamSet, reader: Reader, signal: AbortSignal): Promise<void> {
+  const segments = segmentsOf(streams.runs);
+  const left = (run: StreamRun, from: number) => segments.slice(from).some((segment) => segment.streams.includes(run));
   const complete = async (from: number) => {
-    for (const run of session.runs) if (!left(run, from)) await run.close('COMPLETE');
+    for (const run of streams.runs) if (!left(run, from)) await run.close('COMPLETE');
   };
   await complete(0);
-  for (const [i, { days, streams }] of segments.entries()) {
-    const open = streams.filter((run) => run.isOpen);
+  for (const [i, { days, streams: wanted }] of segments.entries()) {
+    const open = wanted.filter((run) => run.isOpen);
     try {
       if (open.length > 0) await reader.read({ days, streams: open });
     } catch (error) {
       signal.throwIfAborted();
-      await session.fail(open, error);
+      await streams.fail(open, error);
     }
     await complete(i + 1);
   }
 }
 
-/** To every stream that is still being read; nobody waits for these. */
-function voiceOf(session: Session): Voice {
+/** Repeats each sign of life in every stream that is still being read; these writes are not waited for. */
+function listenerFor(streams: StreamSet): HeartbeatListener {
   const each = (say: (run: StreamRun) => Promise<void>) => {
-    for (const run of session.runs) if (run.isOpen) say(run).catch(() => {});
+    for (const run of streams.runs) if (run.isOpen) say(run).catch(() => {});
   };
   return {
     limited: (until) => each((run) => run.limited(until)),

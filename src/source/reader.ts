@@ -9,35 +9,35 @@ import type { KnownState } from '../extract/state.ts';
 import type { Window } from '../extract/window.ts';
 import type { RecordWriter, WrittenWindow } from '../sinks/records/record-writer.ts';
 import { knowledgeIn } from './cursor.ts';
+import type { Heartbeat } from './heartbeat.ts';
 import { type Segment, segmentPlan } from './segments.ts';
 import type { StreamRun } from './stream-run.ts';
-import type { Vigil } from './vigil.ts';
 
-export interface ReaderWorld {
+export interface ReaderDeps {
   readonly context: VerbContext;
   readonly config: SourceConfig;
-  readonly deps: ExtractDeps;
-  readonly vigil: Vigil;
+  readonly extract: ExtractDeps;
+  readonly heartbeat: Heartbeat;
   readonly writer: RecordWriter;
 }
 
 /** Reads segments: windows in, records and states out. */
 export class Reader {
-  readonly #world: ReaderWorld;
+  readonly #deps: ReaderDeps;
   readonly #named = new Set<string>();
   #known: Partial<KnownState> = {};
 
-  constructor(world: ReaderWorld) {
-    this.#world = world;
+  constructor(deps: ReaderDeps) {
+    this.#deps = deps;
   }
 
   /** Reads one segment to its end for the streams that are still open. Throws what the extraction throws. */
   async read(segment: Segment<StreamRun>): Promise<void> {
     const plan = segmentPlan(segment, this.#known);
-    const windows = extractWindows(plan, this.#world.deps);
+    const windows = extractWindows(plan, this.#deps.extract);
     try {
       for (;;) {
-        const next = await this.#world.vigil.over(windows.next());
+        const next = await this.#deps.heartbeat.during(windows.next());
         if (next.done) return;
         await this.#take(next.value, plan, segment);
       }
@@ -47,7 +47,7 @@ export class Reader {
   }
 
   async #take(window: Window, plan: Plan, { days, streams }: Segment<StreamRun>): Promise<void> {
-    const { context, writer } = this.#world;
+    const { context, writer } = this.#deps;
     if (days.length === 1) await this.#estimate(window, streams);
     const written = await writer.write(
       window,
@@ -64,14 +64,14 @@ export class Reader {
   async #estimate(window: Window, streams: readonly StreamRun[]): Promise<void> {
     if (!streams.some((stream) => stream.name === 'events')) return;
     const { rows, bytes } = window.receipt;
-    const { writer, clock } = this.#world.context;
+    const { writer, clock } = this.#deps.context;
     const value = { name: 'events', type: 'STREAM', row_estimate: rows, byte_estimate: bytes } as const;
     await writer.write(estimate(value, clock.now()));
   }
 
   /** Names columns that are not sent, and those with cells that did not fit, once each. */
   #report(window: Window, written: WrittenWindow): void {
-    const { logger } = this.#world.context;
+    const { logger } = this.#deps.context;
     for (const [stream, names] of written.unsent) {
       const fresh = names.filter((name) => this.#isNew(`${stream} ${name}`));
       if (fresh.length === 0) continue;
@@ -80,7 +80,7 @@ export class Reader {
     const cells = [...written.rescued].map(([name, count]) => `${name} (${count})`).join(', ');
     if (cells === '') return;
     const { from } = window.receipt;
-    if (this.#world.config.schemaMode === 'fail') {
+    if (this.#deps.config.schemaMode === 'fail') {
       throw configFailure(
         `${from} has cells that do not fit the configured types, and schema_mode is fail: ${cells}. Refresh the source's schema, or set schema_mode to evolve to keep such cells as text in _rescued.`,
       );

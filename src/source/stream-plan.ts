@@ -16,20 +16,20 @@ export const SYNC_ID = 'sync_id';
 /** Key of a state that is repeated while nothing may be sent; never part of a stored one's meaning. */
 export const WAITING_UNTIL = 'waiting_until';
 
-/** What is to become of one configured stream, before anything is sent. */
-export type Verdict =
+/** What one configured stream needs, before anything is sent. */
+export type StreamPlan =
   | { readonly kind: 'read'; readonly name: StreamName; readonly plan: Plan; readonly warning?: string }
   /** Nothing to read: the state stands as it came. */
   | { readonly kind: 'rest'; readonly name: StreamName; readonly state: JsonObject; readonly warning: string }
   | { readonly kind: 'refused'; readonly failure: Failure };
 
-/** Judges one configured stream and its saved state (S6, S7, S25, S26). */
-export function judgeStream(
+/** Plans one configured stream from its saved state (S6, S7, S25, S26). Never throws a Failure. */
+export function planStream(
   stream: ConfiguredStream,
   saved: JsonObject | undefined,
   config: SourceConfig,
   now: number,
-): Verdict {
+): StreamPlan {
   try {
     const name = nameOf(stream);
     if (stream.syncMode === 'full_refresh')
@@ -61,7 +61,7 @@ function incremental(
   saved: JsonObject | undefined,
   config: SourceConfig,
   now: number,
-): Verdict {
+): StreamPlan {
   const delivery = deliveryOf(stream, config);
   try {
     return { kind: 'read', name, plan: incrementalPlan(delivery, saved, config, now) };

@@ -16,8 +16,8 @@ export interface Output {
   readonly clock: Clock;
 }
 
-/** What the platform is told of one stream, whatever becomes of it. */
-export class StreamVoice {
+/** The messages about one stream: its status and its states. */
+export class StreamMessages {
   protected readonly output: Output;
   protected readonly stream: ConfiguredStream;
 
@@ -37,11 +37,11 @@ export class StreamVoice {
 }
 
 /** One stream while it is read. */
-export class StreamRun extends StreamVoice {
+export class StreamRun extends StreamMessages {
   readonly name: StreamName;
   readonly plan: Plan;
   readonly records: RecordStream;
-  /** False once it was told to be COMPLETE or INCOMPLETE. */
+  /** False once its last status, COMPLETE or INCOMPLETE, was written. */
   isOpen = true;
   readonly #cursor: StreamCursor;
 

@@ -1,6 +1,7 @@
 import type { Clock } from '../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf } from '../../src/base/days.ts';
-import type { ExportAnswer, ExportQuestion, ExportService } from '../../src/service/export/service.ts';
+import type { ExportAnswer, ExportService } from '../../src/service/export/answer.ts';
+import type { ExportQuestion } from '../../src/service/export/request.ts';
 
 export const HOUR = 3_600_000;
 export const at = (text: string): number => Date.parse(text);

@@ -1,5 +1,5 @@
 import { Failure } from '../../src/base/errors.ts';
-import type { ExportAnswer } from '../../src/service/export/service.ts';
+import type { ExportAnswer } from '../../src/service/export/answer.ts';
 import {
   type FaultyServer,
   type FaultyServerOptions,
@@ -37,9 +37,9 @@ export async function closeServer(): Promise<void> {
 /** One export from a server that does as it is told. */
 export async function ask(script: Script | readonly Step[], options?: FaultyServerOptions) {
   const { url } = await serve(typeof script === 'function' ? script : () => script, options);
-  const { service, gate } = exportService(url);
+  const { service, quota } = exportService(url);
   const answer = await service.exportEvents(QUESTION, new AbortController().signal);
-  return { answer, gate, service };
+  return { answer, quota, service };
 }
 
 /** What reading the body fails with. */

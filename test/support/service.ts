@@ -1,9 +1,11 @@
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { type LogEvent, silentLogger } from '../../src/base/log.ts';
 import { Secret } from '../../src/base/secrets.ts';
+import type { ExportAnswer } from '../../src/service/export/answer.ts';
 import { createExportService, type ExportServiceOptions } from '../../src/service/export/client.ts';
-import type { ExportAnswer, ExportQuestion } from '../../src/service/export/service.ts';
-import type { ExportGate, Head } from '../../src/service/quota/gate.ts';
+import type { ExportQuestion } from '../../src/service/export/request.ts';
+import type { ExportAdmission } from '../../src/service/quota/quota.ts';
+import type { AnswerHead } from '../../src/service/quota/rules.ts';
 
 export const CANARY = 'canary-token-5e1f';
 
@@ -16,30 +18,26 @@ export const QUESTION: ExportQuestion = {
   propertiesCondition: 'all',
 };
 
-/** A gate that lets everybody through and remembers what it was told. */
-export class OpenGate implements ExportGate {
+/** A quota that admits everybody and remembers what it was told. */
+export class OpenQuota implements ExportAdmission {
   entered = 0;
-  left = 0;
-  readonly heads: Head[] = [];
+  released = 0;
+  readonly heads: AnswerHead[] = [];
 
   async enter() {
     this.entered++;
     return {
-      answered: async (head: Head) => {
+      answered: async (head: AnswerHead) => {
         this.heads.push(head);
       },
-      leave: async () => {
-        this.left++;
+      release: async () => {
+        this.released++;
       },
     };
   }
   enterNow() {
     return this.enter();
   }
-  forecast() {
-    return { startableNow: 1, left: 100, earliestEnd: 0 };
-  }
-  onWait() {}
   async close() {}
 }
 
@@ -104,7 +102,7 @@ export async function settle(turns = 12): Promise<void> {
 }
 
 export function exportService(baseUrl: string, more: Partial<ExportServiceOptions> = {}) {
-  const gate = new OpenGate();
+  const quota = new OpenQuota();
   const service = createExportService({
     baseUrl,
     serviceId: 'svc-1',
@@ -113,10 +111,10 @@ export function exportService(baseUrl: string, more: Partial<ExportServiceOption
     clock: systemClock,
     logger: silentLogger,
     env: () => undefined,
-    quota: gate,
+    quota,
     ...more,
   });
-  return { service, gate };
+  return { service, quota };
 }
 
 export async function bodyOf(answer: ExportAnswer): Promise<string> {

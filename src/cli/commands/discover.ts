@@ -1,9 +1,9 @@
 import { EXIT } from '../../base/errors.ts';
+import { extractDeps, openExportSession } from '../../extract/session.ts';
 import { discoverColumns } from '../../source/columns.ts';
 import { type Command, text } from '../command.ts';
 import { durationOption, loadSourceConfig } from '../context.ts';
 import type { SchemaFile } from '../pinned.ts';
-import { extractDeps, openServiceSession } from '../session.ts';
 
 export const discover: Command = {
   usage: 'discover',
@@ -14,7 +14,7 @@ export const discover: Command = {
       .option('max-wait', { type: 'string', describe: 'Longest wait for the quota (30s, 20m, 1h)' }),
   async run(options, context) {
     const config = loadSourceConfig(text(options, 'config'), context);
-    const session = openServiceSession(config, context, durationOption('max-wait', options.maxWait));
+    const session = openExportSession(config, context, durationOption('max-wait', options.maxWait));
     try {
       const columns = await discoverColumns(config, extractDeps(config, session.service, context));
       const file: SchemaFile = { v: 1, columns };

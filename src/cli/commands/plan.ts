@@ -3,12 +3,13 @@ import { formatDuration } from '../../base/durations.ts';
 import { EXIT } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
+import { openQuota } from '../../extract/session.ts';
 import { exportsNeeded } from '../../extract/summary.ts';
 import { openDuckDbSink } from '../../sinks/duckdb/sink.ts';
 import type { Memory } from '../../sinks/sink.ts';
 import { type Command, flag, text } from '../command.ts';
 import { type Context, dayOption, loadSourceConfig } from '../context.ts';
-import { openQuota, planLocal } from '../session.ts';
+import { planLocal } from '../local-plan.ts';
 import { tableLines } from '../table.ts';
 
 const NOTHING: Memory = { state: undefined, covered: new Set(), eventNames: [] };

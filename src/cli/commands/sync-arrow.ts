@@ -8,9 +8,9 @@ import type { Loaded } from '../../sinks/load.ts';
 import type { Memory } from '../../sinks/sink.ts';
 import { type Command, text } from '../command.ts';
 import { type Context, loadSourceConfig } from '../context.ts';
+import { planLocal } from '../local-plan.ts';
 import { pinnedTypes } from '../pinned.ts';
 import { reporter } from '../report.ts';
-import { planLocal } from '../session.ts';
 import { execute, type RunDeps } from '../sync.ts';
 import { readSyncOptions, reportOptions, syncOptions } from './sync-options.ts';
 

@@ -3,7 +3,7 @@ import { configFailure } from '../../base/errors.ts';
 import { DATASETS, type DatasetName, isDatasetName } from '../../sinks/parquet/layout.ts';
 import { flag, type Options, text } from '../command.ts';
 import { dayOption, durationOption } from '../context.ts';
-import type { Span } from '../session.ts';
+import type { WantedDays } from '../local-plan.ts';
 
 /** The options of every `sync`. */
 export function syncOptions(yargs: Argv): Argv {
@@ -30,7 +30,7 @@ export function syncOptions(yargs: Argv): Argv {
     .option('xcom', { type: 'string', describe: 'File for the same JSON, on failure too' });
 }
 
-export interface SyncOptions extends Span {
+export interface SyncOptions extends WantedDays {
   readonly config: string | undefined;
   readonly tables: readonly DatasetName[];
   readonly schema: string | undefined;

@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { configFailure, defect, transientFailure } from '../../base/errors.ts';
-import type { ExportQuestion } from '../../service/export/service.ts';
+import type { ExportQuestion } from '../../service/export/request.ts';
 import { missesLateRows, settledThrough } from '../plan/calendar.ts';
 import { keyOf } from '../question.ts';
 import { type Attempt, attemptExport, type Inspect } from './attempt.ts';

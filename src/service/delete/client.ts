@@ -3,28 +3,14 @@ import { type Env, systemEnv } from '../../base/env.ts';
 import { Failure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
-import { headerText, scopedPath } from '../export/request.ts';
-import type { Limits } from '../export/service.ts';
+import type { Limits } from '../export/answer.ts';
 import { codingOf, Patience, Stalled } from '../http/body.ts';
 import { readLimits } from '../http/headers.ts';
-import { judgeNetwork } from '../http/network.ts';
+import { networkTrouble } from '../http/network.ts';
 import { type Post, type RawAnswer, Transport } from '../http/transport.ts';
-import { type DeletionKind, deletionFacts, deletionRowFor } from './outcomes.ts';
-
-/** What became of one deletion; never holds an id or a text of the service. */
-export interface DeletionAnswer {
-  /**
-   * `done`: all four fields say so. `rejected`: this id is not accepted, others may be. `retry`: the same again, which is
-   * harmless. `wait`: nothing more before `limits.resetAt`. `stop`: nothing more at all. `undecided`: nobody can tell.
-   */
-  readonly kind: DeletionKind;
-  /** The service's code, or a short word for what came instead. */
-  readonly code: string;
-  /** Undefined when no answer came. */
-  readonly status: number | undefined;
-  readonly message: string;
-  readonly limits: Limits;
-}
+import type { DeletionAnswer, DeletionService } from './answer.ts';
+import { deletionFacts, deletionOutcome } from './outcomes.ts';
+import { deletionPost, isSendable } from './request.ts';
 
 export interface DeletionServiceOptions
   extends Pick<DestinationConfig, 'baseUrl' | 'serviceId' | 'importToken' | 'maxConcurrentRequests'> {
@@ -33,15 +19,6 @@ export interface DeletionServiceOptions
   readonly env?: Env;
   /** From the request to the last byte of the answer; default 60 s. */
   readonly timeoutMs?: number;
-}
-
-export interface DeletionService {
-  /**
-   * Sends one deletion, without any retry or pacing. Rejects when aborted, with the signal's reason, and with a
-   * configuration failure where nothing can be sent at all; never for what the service or the network did.
-   */
-  deleteProfile(externalId: string, signal: AbortSignal): Promise<DeletionAnswer>;
-  close(): Promise<void>;
 }
 
 const TIMEOUT_MS = 60_000;
@@ -61,22 +38,6 @@ export function createDeletionService(options: DeletionServiceOptions): Deletion
   };
 }
 
-/** The request exactly as specified. `at`: ms since 1970. */
-export function deletionPost(externalId: string, options: DeletionServiceOptions, at: number): Post {
-  return {
-    path: scopedPath('/api/v1/identities/delete', options.serviceId),
-    headers: {
-      'Content-Type': 'application/json',
-      access_token: headerText(options.importToken, 'import_token'),
-      'User-Agent': 'dfinery-elt',
-    },
-    body: JSON.stringify({
-      identity: { external_id: externalId },
-      request_datetime: new Date(at).toISOString(),
-    }),
-  };
-}
-
 async function deleteOne(
   transport: Transport,
   options: DeletionServiceOptions,
@@ -86,7 +47,8 @@ async function deleteOne(
   signal.throwIfAborted();
   const { clock, timeoutMs = TIMEOUT_MS } = options;
   if (!isSendable(externalId)) return unsendable;
-  const post = deletionPost(externalId, options, clock.now());
+  const { serviceId, importToken } = options;
+  const post = deletionPost({ externalId, at: clock.now() }, serviceId, importToken);
   const patience = new Patience(clock, timeoutMs, signal);
   try {
     return await patience.of(exchange(transport, post, clock, patience.signal));
@@ -98,9 +60,6 @@ async function deleteOne(
     patience.end();
   }
 }
-
-/** An id that JSON cannot carry unchanged would name somebody else at the service; an empty one names nobody. */
-const isSendable = (id: string): boolean => id !== '' && Buffer.from(id).toString() === id;
 
 const unsendable: DeletionAnswer = {
   kind: 'rejected',
@@ -114,7 +73,7 @@ async function exchange(transport: Transport, post: Post, clock: Clock, signal: 
   const answer = await transport.send(post, signal);
   try {
     const text = await wholeText(answer.body);
-    return judged(answer, codingOf(answer) === 'identity' ? text : '', transport.host, clock.now());
+    return answerFrom(answer, codingOf(answer) === 'identity' ? text : '', transport.host, clock.now());
   } finally {
     answer.hangUp();
   }
@@ -132,9 +91,9 @@ async function wholeText(body: AsyncIterable<Uint8Array>): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function judged(answer: RawAnswer, text: string, host: string, now: number): DeletionAnswer {
+function answerFrom(answer: RawAnswer, text: string, host: string, now: number): DeletionAnswer {
   const facts = deletionFacts(answer.status, text, host);
-  const row = deletionRowFor(facts);
+  const row = deletionOutcome(facts);
   const { remaining, resetAt, retryAt } = readLimits(answer.headers, now);
   const limits = { remaining, resetAt: row.kind === 'wait' ? laterOf(resetAt, retryAt) : resetAt };
   const code = row.code ?? facts.code ?? `http_${answer.status}`;
@@ -150,7 +109,7 @@ function troubled(error: unknown, host: string): DeletionAnswer {
     const message = `${host} did not answer in time: it may or may not be deleted.`;
     return { kind: 'retry', code: 'timeout', status: undefined, message, limits: NO_LIMITS };
   }
-  const { config, code, message } = judgeNetwork(error, host);
+  const { config, code, message } = networkTrouble(error, host);
   return { kind: config ? 'stop' : 'retry', code, status: undefined, message: sentence(message), limits: NO_LIMITS };
 }
 

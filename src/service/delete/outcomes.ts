@@ -128,7 +128,7 @@ export function deletionFacts(httpStatus: number, text: string, host: string): D
   };
 }
 
-export const deletionRowFor = (facts: DeletionFacts): DeletionRow =>
+export const deletionOutcome = (facts: DeletionFacts): DeletionRow =>
   DELETION_OUTCOMES.find(({ when }) => when(facts)) ?? DELETION_OUTCOMES[DELETION_OUTCOMES.length - 1];
 
 function parsedObject(text: string): Readonly<Record<string, unknown>> {

@@ -1,4 +1,4 @@
-import type { ExportRefusal } from './service.ts';
+import type { ExportRefusal } from './answer.ts';
 
 /** What a body's first bytes look like, a BOM and white space aside. */
 export type Content = 'empty' | 'json' | 'html' | 'other';
@@ -156,3 +156,15 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow[] = [
   { status: [500, 599], kind: 'retry', code: 'unavailable', say: failed },
   { status: ANY, kind: 'retry', code: 'odd_status', say: failed },
 ];
+
+/** The first row that matches; the last one for a status beyond the table. */
+export function exportOutcome(facts: AnswerFacts): OutcomeRow {
+  return EXPORT_OUTCOMES.find((row) => matches(row, facts)) ?? EXPORT_OUTCOMES[EXPORT_OUTCOMES.length - 1];
+}
+
+function matches({ status, content, reason }: OutcomeRow, facts: AnswerFacts): boolean {
+  const [first, last] = typeof status === 'number' ? [status, status] : status;
+  if (facts.status < first || facts.status > last) return false;
+  if (content !== undefined && !content.includes(facts.content)) return false;
+  return reason === undefined || (facts.reason !== undefined && reason.includes(facts.reason));
+}

@@ -1,20 +1,17 @@
-import { configFailure } from '../../base/errors.ts';
+import type { Day } from '../../base/days.ts';
 import type { Secret } from '../../base/secrets.ts';
-import type { Post } from '../http/transport.ts';
-import type { ExportQuestion } from './service.ts';
+import type { Condition } from '../../config/source.ts';
+import { headerText } from '../http/token.ts';
+import { type Post, scopedPath } from '../http/transport.ts';
 
-const HEADER_TEXT = /^[\x21-\x7e\x80-\xff]([\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?$/;
-
-/** The text of a token for a header. Throws a configuration failure, naming the key, where no header can carry it. */
-export function headerText(token: Secret, key: string): string {
-  const text = token.reveal();
-  if (HEADER_TEXT.test(text)) return text;
-  throw configFailure(`${key} is empty, or holds a character that no HTTP header can carry: copy the token again.`);
-}
-
-/** A path with the service it is for. */
-export function scopedPath(path: string, serviceId: string): string {
-  return `${path}?service_id=${encodeURIComponent(Buffer.from(serviceId).toString())}`;
+/** What one export asks for; `to` is always sent. */
+export interface ExportQuestion {
+  readonly from: Day;
+  readonly to: Day;
+  readonly events: readonly string[];
+  readonly eventsCondition: Condition;
+  readonly properties: readonly string[];
+  readonly propertiesCondition: Condition;
 }
 
 /** The request exactly as specified: lists only where they hold something, since an empty one means the same. */

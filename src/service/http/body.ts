@@ -3,7 +3,7 @@ import { formatDuration } from '../../base/durations.ts';
 import { type Failure, transientFailure } from '../../base/errors.ts';
 import { BadGzip, gunzip } from './gunzip.ts';
 import { oneOf } from './headers.ts';
-import { judgeNetwork } from './network.ts';
+import { networkTrouble } from './network.ts';
 import { onAbort } from './on-abort.ts';
 import { CutShort, type RawAnswer } from './transport.ts';
 
@@ -130,7 +130,7 @@ export function troubleOf(error: unknown, host: string): BodyTrouble {
   if (error instanceof WrongLength) {
     return { code: 'length', message: `the answer of ${host} does not have the length it declared: ${error.message}` };
   }
-  return { code: 'reset', message: judgeNetwork(error, host).message };
+  return { code: 'reset', message: networkTrouble(error, host).message };
 }
 
 export function bodyFailure(error: unknown, host: string): Failure {

@@ -63,7 +63,7 @@ const ROWS: readonly Row[] = [
 ];
 
 /** Judges whatever a request or the reading of its body threw. Total: anything unforeseen is worth another try. */
-export function judgeNetwork(error: unknown, host: string): NetworkTrouble {
+export function networkTrouble(error: unknown, host: string): NetworkTrouble {
   if (error instanceof ProxyRefused) return proxyRefusal(error.status);
   const code = error instanceof CutShort ? 'ECONNRESET' : (codeOf(error) ?? '');
   const row = ROWS.find(({ codes }) => codes.test(code));

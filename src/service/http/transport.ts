@@ -15,6 +15,11 @@ export interface Post {
   readonly body: string;
 }
 
+/** A path with the service that it is for. */
+export function scopedPath(path: string, serviceId: string): string {
+  return `${path}?service_id=${encodeURIComponent(Buffer.from(serviceId).toString())}`;
+}
+
 export type AnswerHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 export interface RawAnswer {

@@ -1,94 +1,132 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import pLimit from 'p-limit';
 import type { Clock } from '../../base/clock.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { transientFailure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Random } from '../../base/random.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import type { ExportGate, Head, Place } from './gate.ts';
-import { Bell, Queue } from './queue.ts';
-import { afterHead, type Decision, decide, type ExportLimits, forecastOf } from './rules.ts';
+import { onAbort } from '../http/on-abort.ts';
+import { type AnswerHead, afterHead, type Decision, decide, type ExportLimits, forecastOf } from './rules.ts';
 import { Ledger } from './shared-state.ts';
 import { type QuotaState, SLOT_GRACE_MS, type Slot } from './state.ts';
+
+/*
+ * The Export group's limits, counted over all processes of this machine: how many exports may still be sent, and how
+ * many at the same time. `rules.ts` decides, purely, over the state of `state.ts`; this file waits and reports.
+ */
+
+/** The permission to send one export; it counts against both limits until it is released. */
+export interface Permit {
+  /** To be called when the head of the answer came, before `release`; a second call changes nothing. */
+  answered(head: AnswerHead): Promise<void>;
+  /** To be called when the connection is closed; harmless when repeated. */
+  release(): Promise<void>;
+}
+
+/** What a client that sends exports needs of the quota. */
+export type ExportAdmission = Pick<ExportQuota, 'enter' | 'close'>;
 
 export interface ExportQuotaOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId'>, ExportLimits {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** Folder of the ledger that processes of one machine share; undefined: none is shared. */
+  /** Folder of the state that processes of one machine share; undefined: none is shared. */
   readonly ledgerDir?: string | undefined;
   /** A longer wait than this is refused. */
   readonly maxWaitMs?: number | undefined;
 }
 
-export function createExportQuota(options: ExportQuotaOptions): ExportGate {
-  return new Gate(options);
-}
+export const createExportQuota = (options: ExportQuotaOptions): ExportQuota => new ExportQuota(options);
 
-/** Shorter waits are no news to anybody. */
-const WORTH_TELLING_MS = 5_000;
+/** Shorter waits are not reported. */
+const REPORTED_WAIT_MS = 5_000;
 /** A clock may jump, and another process may learn better: long waits are looked at again. */
 const LONGEST_SLEEP_MS = 300_000;
-/** How often the places of other processes are looked at. */
+/** How often the slots of other processes are looked at. */
 const POLL_MS = 200;
 
-class Gate implements ExportGate {
+export class ExportQuota {
   readonly #options: ExportQuotaOptions;
   readonly #ledger: Ledger;
-  readonly #queue = new Queue();
-  readonly #bell = new Bell();
+  readonly #queue = pLimit(1);
   readonly #listeners = new Set<(until: number | undefined) => void>();
-  readonly #places = new Set<Place>();
-  #told: number | undefined;
+  readonly #permits = new Set<Permit>();
+  /** Aborted, and replaced, whenever an answer or an end of an export of this process changed the state. */
+  #changed = new AbortController();
+  #reported: number | undefined;
 
   constructor(options: ExportQuotaOptions) {
     this.#options = options;
     this.#ledger = new Ledger({ path: ledgerPath(options), clock: options.clock, logger: options.logger });
   }
 
-  forecast(count: number) {
+  /** Exports that may start now, that are left until the limit, and when (ms) the last of `count` may start. */
+  forecast(count: number): { readonly startableNow: number; readonly left: number; readonly earliestEnd: number } {
     return forecastOf(this.#ledger.peek(), this.#options, count, this.#options.clock.now());
   }
 
+  /** Called before every reported wait with its end (ms since 1970), and with undefined when it is over. */
   onWait(listener: (until: number | undefined) => void): void {
     this.#listeners.add(listener);
   }
 
+  /** Gives back every permit of this process. */
   async close(): Promise<void> {
-    await Promise.all([...this.#places].map((place) => place.leave()));
+    await Promise.all([...this.#permits].map((permit) => permit.release()));
   }
 
-  /** One at a time, in the order in which they came: whoever waits for the quota holds the others back. */
-  async enter(signal: AbortSignal): Promise<Place> {
-    const next = await this.#queue.turn(signal);
+  /**
+   * Resolves when an export may be sent: one caller after the other, in the order of the calls. Rejects with the
+   * signal's reason, or with a transient Failure that names the wait when it is longer than allowed.
+   */
+  async enter(signal: AbortSignal): Promise<Permit> {
+    signal.throwIfAborted();
+    const admitted = this.#queue(() => this.#admit(signal));
+    let unlink = () => {};
+    const aborted = new Promise<never>((_, reject) => {
+      unlink = onAbort(signal, () => reject(signal.reason));
+    });
     try {
-      for (;;) {
-        signal.throwIfAborted();
-        const rung = this.#bell.next();
-        const decision = await this.#tryEnter();
-        if ('place' in decision) return decision.place;
-        await this.#wait(decision, rung, signal);
-      }
+      return await Promise.race([admitted, aborted]);
+    } catch (error) {
+      // Admitted at the moment of the abort: nobody will use the permit.
+      void admitted.then((permit) => permit.release()).catch(() => {});
+      throw error;
     } finally {
-      this.#tell(undefined);
-      next();
+      unlink();
     }
   }
 
-  async #tryEnter(): Promise<{ readonly place: Place } | Decision> {
+  /** A permit that is counted and not waited for: for one small question of a person who is waiting. */
+  async enterNow(): Promise<Permit> {
+    const { n } = await this.#ledger.update((state) => this.#taken(state, this.#options.clock.now()));
+    return this.#permitOf(n);
+  }
+
+  async #admit(signal: AbortSignal): Promise<Permit> {
+    try {
+      for (;;) {
+        signal.throwIfAborted();
+        const changed = this.#changed.signal;
+        const decision = await this.#tryEnter();
+        if ('permit' in decision) return decision.permit;
+        await this.#wait(decision, changed, signal);
+      }
+    } finally {
+      this.#report(undefined);
+    }
+  }
+
+  async #tryEnter(): Promise<{ readonly permit: Permit } | Decision> {
     const { clock } = this.#options;
     const decision = await this.#ledger.update<Decision | { readonly n: number }>((state) => {
       const now = clock.now();
       const made = decide(state, this.#options, now);
       return made.kind === 'go' ? this.#taken(state, now) : { state, result: made };
     });
-    return 'n' in decision ? { place: this.#placeOf(decision.n) } : decision;
-  }
-
-  async enterNow(): Promise<Place> {
-    const { n } = await this.#ledger.update((state) => this.#taken(state, this.#options.clock.now()));
-    return this.#placeOf(n);
+    return 'n' in decision ? { permit: this.#permitOf(decision.n) } : decision;
   }
 
   #taken(state: QuotaState, now: number) {
@@ -97,22 +135,22 @@ class Gate implements ExportGate {
     return { state: { ...state, next: n + 1, sent: [...state.sent, { n, at: now }], slots }, result: { n } };
   }
 
-  #placeOf(n: number): Place {
-    let left = false;
-    const place: Place = {
+  #permitOf(n: number): Permit {
+    let released = false;
+    const permit: Permit = {
       answered: (head) => this.#answered(n, head),
-      leave: async () => {
-        if (left) return;
-        left = true;
-        this.#places.delete(place);
-        await this.#left(n);
+      release: async () => {
+        if (released) return;
+        released = true;
+        this.#permits.delete(permit);
+        await this.#released(n);
       },
     };
-    this.#places.add(place);
-    return place;
+    this.#permits.add(permit);
+    return permit;
   }
 
-  async #answered(n: number, head: Head): Promise<void> {
+  async #answered(n: number, head: AnswerHead): Promise<void> {
     const { clock, random, logger } = this.#options;
     const lowered = await this.#ledger.update((state) => {
       const after = afterHead(state, n, head, { limits: this.#options, now: clock.now(), random });
@@ -122,22 +160,28 @@ class Gate implements ExportGate {
       const message = `The service refuses so many exports at once: ${lowered} at most for now.`;
       logger.warn('quota.crowded', message, { at_once: lowered });
     }
-    this.#bell.ring();
+    this.#wakeWaiting();
   }
 
-  async #left(n: number): Promise<void> {
+  async #released(n: number): Promise<void> {
     const freeAt = this.#options.clock.now() + SLOT_GRACE_MS;
     const mark = (slot: Slot): Slot => (slot.n === n ? { ...slot, freeAt } : slot);
     await this.#ledger.update((state) => ({ state: { ...state, slots: state.slots.map(mark) }, result: undefined }));
     this.#ledger.giveUp(n);
-    this.#bell.ring();
+    this.#wakeWaiting();
   }
 
-  async #wait(decision: Decision, rung: Promise<void>, signal: AbortSignal): Promise<void> {
+  #wakeWaiting(): void {
+    const changed = this.#changed;
+    this.#changed = new AbortController();
+    changed.abort();
+  }
+
+  async #wait(decision: Decision, changed: AbortSignal, signal: AbortSignal): Promise<void> {
     const now = this.#options.clock.now();
     if (decision.kind === 'until') await this.#waitUntil(decision.at, now, signal);
-    if (decision.kind === 'news') await this.#waitForNews(decision.slots, now, rung, signal);
-    // A clock that never really sleeps must not starve the sockets that the news come from.
+    if (decision.kind === 'news') await this.#waitForChange(decision.slots, now, AbortSignal.any([changed, signal]));
+    // A clock that never really sleeps must not starve the sockets that answers come from.
     await new Promise((resolve) => setImmediate(resolve));
   }
 
@@ -145,21 +189,23 @@ class Gate implements ExportGate {
     const { maxWaitMs, clock } = this.#options;
     const wait = at - now;
     if (maxWaitMs !== undefined && wait > maxWaitMs) throw tooLong(at, wait, maxWaitMs);
-    if (wait >= WORTH_TELLING_MS) this.#tell(at);
+    if (wait >= REPORTED_WAIT_MS) this.#report(at);
     await clock.sleep(Math.min(wait, LONGEST_SLEEP_MS), signal);
   }
 
-  async #waitForNews(slots: readonly Slot[], now: number, rung: Promise<void>, signal: AbortSignal): Promise<void> {
+  /** Until a change in this process (or an abort), until a slot is free, or until other processes are looked at again. */
+  async #waitForChange(slots: readonly Slot[], now: number, woken: AbortSignal): Promise<void> {
     const ends = slots.flatMap(({ freeAt }) => freeAt ?? []);
     const isForeign = slots.some((slot) => !this.#ledger.isOwn(slot));
     const pause = Math.min(...ends.map((end) => end - now), isForeign ? POLL_MS : Number.POSITIVE_INFINITY);
-    await this.#bell.wait(rung, Number.isFinite(pause) ? Math.max(1, pause) : undefined, this.#options.clock, signal);
+    if (!Number.isFinite(pause)) return new Promise((resolve) => void onAbort(woken, resolve));
+    await this.#options.clock.sleep(Math.max(1, pause), woken).catch(() => {});
   }
 
-  /** Tells every listener once of a wait, and once of its end. */
-  #tell(until: number | undefined): void {
-    if (until === this.#told) return;
-    this.#told = until;
+  /** Calls every listener once for a wait, and once for its end. */
+  #report(until: number | undefined): void {
+    if (until === this.#reported) return;
+    this.#reported = until;
     const { logger, clock } = this.#options;
     if (until !== undefined) {
       const [at, wait] = [new Date(until).toISOString(), formatDuration(until - clock.now())];

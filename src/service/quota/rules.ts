@@ -1,12 +1,19 @@
 import type { Random } from '../../base/random.ts';
 import type { LimitHeaders } from '../http/headers.ts';
-import type { Head } from './gate.ts';
 import { HOUR_MS, type QuotaState, type Slot, type Word } from './state.ts';
 
 /** The limits as configured. */
 export interface ExportLimits {
   readonly maxConcurrentExports: number;
   readonly exportsPerHour: number;
+}
+
+/** What the quota learns from the head of an answer. */
+export interface AnswerHead {
+  readonly status: number;
+  /** True when the answer says that the limit is reached, under whatever status. */
+  readonly limited: boolean;
+  readonly limits: LimitHeaders;
 }
 
 /** Send now; wait for an answer or an end of what is under way; or wait for an instant. */
@@ -86,7 +93,7 @@ export function concurrencyOf({ lowered }: QuotaState, limits: ExportLimits, now
 export function afterHead(
   state: QuotaState,
   n: number,
-  head: Head,
+  head: AnswerHead,
   { limits, now, random }: { readonly limits: ExportLimits; readonly now: number; readonly random: Random },
 ): QuotaState {
   const slots = state.slots.map((slot) => (slot.n === n ? { ...slot, heard: true } : slot));
@@ -105,7 +112,7 @@ export function afterHead(
   return { ...told, refusals: told.refusals + 1, blocked: { at: now, until } };
 }
 
-function afterSuccess(state: QuotaState, n: number, head: Head, now: number): QuotaState {
+function afterSuccess(state: QuotaState, n: number, head: AnswerHead, now: number): QuotaState {
   if (head.status !== 200) return afterWord(state, n, head.limits, now);
   const fresh: QuotaState = { ...state, refusals: 0, aloneRefusals: 0 };
   if (head.limits.remaining === undefined) return { ...fresh, muteAt: now };
@@ -116,7 +123,7 @@ function afterSuccess(state: QuotaState, n: number, head: Head, now: number): Qu
 function crowded(
   state: QuotaState,
   n: number,
-  head: Head,
+  head: AnswerHead,
   others: number,
   limits: ExportLimits,
   now: number,

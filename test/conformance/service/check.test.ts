@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { type ProbeKind, type ProbeOptions, probeExport } from '../../../src/service/export/check.ts';
+import { type ProbeKind, type ProbeOptions, probeExport } from '../../../src/source/probe.ts';
 import {
   CHUNKED,
   chunks,
@@ -14,7 +14,7 @@ import {
   whole,
 } from '../../support/faulty-server.ts';
 import { selfSigned } from '../../support/self-signed.ts';
-import { CANARY, ManualClock, OpenGate } from '../../support/service.ts';
+import { CANARY, ManualClock, OpenQuota } from '../../support/service.ts';
 import { NOW, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/simulator.ts';
 import { until } from '../../support/wait.ts';
 
@@ -121,9 +121,9 @@ describe('what one smallest export tells', () => {
 
   it('is counted, and waits for nobody', async () => {
     server = await startFaultyServer(() => whole(200, HEADER));
-    const quota = new OpenGate();
+    const quota = new OpenQuota();
     await probeAt(server.url, { quota });
-    expect(quota).toMatchObject({ entered: 1, left: 1 });
+    expect(quota).toMatchObject({ entered: 1, released: 1 });
   });
 
   it('an abort rejects with its reason', async () => {

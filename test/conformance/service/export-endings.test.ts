@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ExportAnswer } from '../../../src/service/export/service.ts';
+import type { ExportAnswer } from '../../../src/service/export/answer.ts';
 import { ask, CSV, CSV_HEAD, closeServer, failureOf, GZIP, length, serve } from '../../support/faulty-export.ts';
 import { CHUNKED, chunks, head, json, type Step, startFaultyServer, whole } from '../../support/faulty-server.ts';
 import { bodyOf, CANARY, exportService, ManualClock, QUESTION, settle } from '../../support/service.ts';
@@ -11,13 +11,13 @@ describe('silence', () => {
   const stalling = async (steps: readonly Step[]) => {
     const server = await serve(() => steps);
     const clock = new ManualClock();
-    const { service, gate } = exportService(server.url, { clock, stallMs: 600_000 });
+    const { service, quota } = exportService(server.url, { clock, stallMs: 600_000 });
     const asking = service.exportEvents(QUESTION, new AbortController().signal);
-    return { server, clock, asking, gate };
+    return { server, clock, asking, quota };
   };
 
   it('instead of a head is a stall, after stallMs and not before', async () => {
-    const { server, clock, asking, gate } = await stalling([{ hold: true }]);
+    const { server, clock, asking, quota } = await stalling([{ hold: true }]);
     let answer: ExportAnswer | undefined;
     void asking.then((one) => {
       answer = one;
@@ -28,7 +28,7 @@ describe('silence', () => {
     expect(answer).toBeUndefined();
     clock.pass(1_000);
     expect(await asking).toMatchObject({ kind: 'retry_or_split', code: 'stall', status: undefined });
-    expect(gate.left).toBe(1);
+    expect(quota.released).toBe(1);
   });
 
   it('behind a head, before the first byte', async () => {
@@ -40,14 +40,14 @@ describe('silence', () => {
   });
 
   it('in the middle of a body', async () => {
-    const { clock, asking, gate } = await stalling([
+    const { clock, asking, quota } = await stalling([
       { send: head(200, CHUNKED) },
       { send: chunks(CSV) },
       { hold: true },
     ]);
     const answer = await asking;
     const failing = failureOf(answer);
-    await clock.passUntil(() => gate.left > 0, 2_000_000, 100_000);
+    await clock.passUntil(() => quota.released > 0, 2_000_000, 100_000);
     expect((await failing).internal).toMatch(/^stall/);
   });
 
@@ -74,25 +74,25 @@ describe('silence', () => {
 describe('letting go', () => {
   it('an abort ends the wait for a head with its reason', async () => {
     const server = await serve(() => [{ hold: true }]);
-    const { service, gate } = exportService(server.url);
+    const { service, quota } = exportService(server.url);
     const controller = new AbortController();
     const asking = service.exportEvents(QUESTION, controller.signal);
     await settle(30);
     controller.abort(new Error('enough'));
     await expect(asking).rejects.toThrow('enough');
-    expect(gate.left).toBe(1);
+    expect(quota.released).toBe(1);
   });
 
   it('an abort ends a body with its reason', async () => {
     const controller = new AbortController();
     const server = await serve(() => [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { hold: true }]);
-    const { service, gate } = exportService(server.url);
+    const { service, quota } = exportService(server.url);
     const answer = await service.exportEvents(QUESTION, controller.signal);
     const reading = bodyOf(answer);
     await settle();
     controller.abort(new Error('enough'));
     await expect(reading).rejects.toThrow('enough');
-    expect(gate.left).toBe(1);
+    expect(quota.released).toBe(1);
   });
 
   it.each(['identity', 'gzip'])('closing an unread body hangs up (%s)', async (coding) => {
@@ -102,13 +102,13 @@ describe('letting go', () => {
       { send: chunks(bytes) },
       { hold: true },
     ]);
-    const { service, gate } = exportService(server.url);
+    const { service, quota } = exportService(server.url);
     const answer = await service.exportEvents(QUESTION, new AbortController().signal);
     if (answer.kind !== 'data') throw new Error(answer.message);
     for await (const _chunk of answer.bytes) break;
     await answer.close();
     await answer.close();
-    expect(gate.left).toBe(1);
+    expect(quota.released).toBe(1);
     await service.close();
   });
 

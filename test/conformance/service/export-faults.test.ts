@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ExportAnswer } from '../../../src/service/export/service.ts';
+import type { ExportAnswer } from '../../../src/service/export/answer.ts';
 import { ask, CSV, CSV_HEAD, closeServer, failureOf, GZIP, length, serve } from '../../support/faulty-export.ts';
 import { CHUNKED, chunks, gzip, head, LAST_CHUNK, type Step, whole } from '../../support/faulty-server.ts';
 import { selfSigned } from '../../support/self-signed.ts';
@@ -57,10 +57,10 @@ describe('bodies that arrive whole', () => {
   };
 
   it.each(Object.entries(cases))('%s', async (_name, { steps, endDeclared, text = CSV }) => {
-    const { answer, gate } = await ask(steps);
+    const { answer, quota } = await ask(steps);
     expect(answer).toMatchObject({ kind: 'data', endDeclared });
     expect(await bodyOf(answer)).toBe(text);
-    expect(gate).toMatchObject({ entered: 1, left: 1 });
+    expect(quota).toMatchObject({ entered: 1, released: 1 });
   });
 });
 
@@ -97,13 +97,13 @@ describe('bodies that are not whole', () => {
   };
 
   it.each(Object.entries(cases))('%s', async (_name, { steps, code }) => {
-    const { answer, gate } = await ask(steps);
+    const { answer, quota } = await ask(steps);
     if (answer.kind === 'data') {
       const failure = await failureOf(answer);
       expect(failure.kind).toBe('transient');
       expect(failure.internal.split(':')[0]).toBe(code);
     } else expect(answer).toMatchObject({ kind: 'retry', code });
-    expect(gate.left).toBe(1);
+    expect(quota.released).toBe(1);
   });
 
   it.each([
@@ -141,9 +141,9 @@ describe('bodies that are not whole', () => {
 
 describe('no answer at all', () => {
   it('a connection that is reset', async () => {
-    const { answer, gate } = await ask([], { resetOnConnect: true });
+    const { answer, quota } = await ask([], { resetOnConnect: true });
     expect(answer).toMatchObject({ kind: 'retry', code: 'reset', status: undefined });
-    expect(gate).toMatchObject({ entered: 1, left: 1, heads: [] });
+    expect(quota).toMatchObject({ entered: 1, released: 1, heads: [] });
   });
 
   it('a FIN in place of an answer, and half a head', async () => {

@@ -4,7 +4,7 @@ import { Failure } from '../../../src/base/errors.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { createDeletionService } from '../../../src/service/delete/client.ts';
-import type { ExportQuestion } from '../../../src/service/export/service.ts';
+import type { ExportQuestion } from '../../../src/service/export/request.ts';
 import { type FaultyServer, json, type RawRequest, startFaultyServer, whole } from '../../support/faulty-server.ts';
 import { type OperationId, validateRequest } from '../../support/openapi.ts';
 import { bodyOf, CANARY, exportService, ManualClock, QUESTION } from '../../support/service.ts';
@@ -78,11 +78,11 @@ describe('the request for an export', () => {
 
   it.each(['', 'line\nend', '토큰', ' '])('is not sent with a token that no header can carry: %j', async (token) => {
     server = await startFaultyServer(() => whole(200, 'a\n'));
-    const { service, gate } = exportService(server.url, { exportToken: new Secret(token) });
+    const { service, quota } = exportService(server.url, { exportToken: new Secret(token) });
     const error = await service.exportEvents(QUESTION, new AbortController().signal).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(Failure);
     expect(error).toMatchObject({ kind: 'config', message: expect.stringMatching(/^export_token/) });
-    expect([server.requests.length, gate.entered]).toEqual([0, 0]);
+    expect([server.requests.length, quota.entered]).toEqual([0, 0]);
   });
 });
 

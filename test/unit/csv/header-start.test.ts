@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Scanner } from '../../../src/schema/scanner.ts';
-import { contentOf } from '../../../src/service/export/judge.ts';
+import { contentOf } from '../../../src/service/export/content.ts';
 
 const REST =
   'df_api_version,df_correction_datetime,df_event_detail_log_id,df_event_log_id,df_event_name,df_server_datetime,df_unified_id';

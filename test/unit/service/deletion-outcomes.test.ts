@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { DELETION_OUTCOMES, deletionFacts, deletionRowFor } from '../../../src/service/delete/outcomes.ts';
+import { DELETION_OUTCOMES, deletionFacts, deletionOutcome } from '../../../src/service/delete/outcomes.ts';
 
 const OK = { status: true, code: '20000', message: 'OK', data: true };
 const failure = (code: unknown, more: object = {}) => ({ status: false, code, message: 'x', data: null, ...more });
 const judged = (status: number, body: unknown) => {
   const facts = deletionFacts(status, typeof body === 'string' ? body : JSON.stringify(body), 'api.example');
-  return deletionRowFor(facts).kind;
+  return deletionOutcome(facts).kind;
 };
 
 describe('the outcome of a deletion', () => {
@@ -92,7 +92,7 @@ describe('the outcome of a deletion', () => {
   it('has a sentence everywhere that repeats nothing of the body', () => {
     for (const [status, body] of rows) {
       const facts = deletionFacts(status, JSON.stringify(body), 'api.example');
-      const said = deletionRowFor(facts).say(facts);
+      const said = deletionOutcome(facts).say(facts);
       expect(said).toMatch(/[.?]$/);
       expect(said).not.toContain('somebody');
       expect(facts.code ?? '').not.toContain('somebody');

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { contentOf, originOf, reasonIn, rowFor } from '../../../src/service/export/judge.ts';
-import { type AnswerFacts, EXPORT_OUTCOMES } from '../../../src/service/export/outcomes.ts';
+import { contentOf, originOf, reasonIn } from '../../../src/service/export/content.ts';
+import { type AnswerFacts, EXPORT_OUTCOMES, exportOutcome } from '../../../src/service/export/outcomes.ts';
 
 const facts = (status: number, reason?: string, content: AnswerFacts['content'] = 'json'): AnswerFacts => ({
   status,
@@ -52,7 +52,7 @@ describe('the outcome of an export', () => {
     [799, undefined, 'empty', 'retry', 'odd_status'],
   ];
   it.each(rows)('%i %s %s is %s', (status, reason, content, kind, code) => {
-    const row = rowFor(EXPORT_OUTCOMES, facts(status, reason, content));
+    const row = exportOutcome(facts(status, reason, content));
     expect({ kind: row.kind, code: row.code }).toEqual({ kind, code });
   });
 
@@ -60,7 +60,7 @@ describe('the outcome of an export', () => {
     for (let status = 100; status < 1_000; status++) {
       for (const content of ['empty', 'json', 'html', 'other'] as const) {
         const at = facts(status, undefined, content);
-        expect(rowFor(EXPORT_OUTCOMES, at).say(at)).toMatch(status === 407 ? /proxy/ : /api\.example/);
+        expect(exportOutcome(at).say(at)).toMatch(status === 407 ? /proxy/ : /api\.example/);
       }
     }
   });
@@ -70,15 +70,14 @@ describe('the outcome of an export', () => {
     const reasons = [undefined, ...EXPORT_OUTCOMES.flatMap(({ reason }) => reason ?? [])];
     for (let status = 100; status < 601; status++) {
       for (const reason of reasons) {
-        for (const content of ['json', 'html'] as const)
-          used.add(rowFor(EXPORT_OUTCOMES, facts(status, reason, content)));
+        for (const content of ['json', 'html'] as const) used.add(exportOutcome(facts(status, reason, content)));
       }
     }
     expect(EXPORT_OUTCOMES.filter((row) => !used.has(row)).map(({ status, code }) => [status, code])).toEqual([]);
   });
 
   it('says what a wrong token may be, and never gives a clause a full stop', () => {
-    expect(rowFor(EXPORT_OUTCOMES, facts(401)).say(facts(401))).toMatch(/reissued .* replaces the old one/);
+    expect(exportOutcome(facts(401)).say(facts(401))).toMatch(/reissued .* replaces the old one/);
     for (const { kind, say } of EXPORT_OUTCOMES) {
       if (kind === 'retry' || kind === 'retry_or_split') expect(say(facts(500))).not.toMatch(/\.$/);
       else expect(say(facts(400))).toMatch(/[.?]$/);

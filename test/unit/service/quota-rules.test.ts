@@ -1,12 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import type { Head } from '../../../src/service/quota/gate.ts';
-import { afterHead, budgetOf, concurrencyOf, decide, refusedUntil } from '../../../src/service/quota/rules.ts';
+import {
+  type AnswerHead,
+  afterHead,
+  budgetOf,
+  concurrencyOf,
+  decide,
+  refusedUntil,
+} from '../../../src/service/quota/rules.ts';
 import { EMPTY_STATE, HOUR_MS, pruned, type QuotaState } from '../../../src/service/quota/state.ts';
 import { LIMITS, MINUTE, NOW, sent, slot, state, word } from '../../support/quota.ts';
 
 const now = { limits: LIMITS, now: NOW, random: () => 0 };
 
-const head = (status: number, remaining?: number, resetAt?: number, retryAt?: number): Head => ({
+const head = (status: number, remaining?: number, resetAt?: number, retryAt?: number): AnswerHead => ({
   status,
   limited: status === 429,
   limits: { remaining, resetAt, retryAt },

@@ -5,8 +5,13 @@ import { Ajv } from 'ajv';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import ledgerSchema from '../../../schemas/quota-ledger.json' with { type: 'json' };
 import { Failure } from '../../../src/base/errors.ts';
-import type { ExportGate, Head, Place } from '../../../src/service/quota/gate.ts';
-import { createExportQuota, type ExportQuotaOptions } from '../../../src/service/quota/quota.ts';
+import {
+  createExportQuota,
+  type ExportQuota,
+  type ExportQuotaOptions,
+  type Permit,
+} from '../../../src/service/quota/quota.ts';
+import type { AnswerHead } from '../../../src/service/quota/rules.ts';
 import { ManualClock, recorder, settle } from '../../support/service.ts';
 
 const HOUR = 3_600_000;
@@ -19,7 +24,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const log = () => recorder();
-function gate(more: Partial<ExportQuotaOptions> = {}, heard = log()): ExportGate {
+function openQuota(more: Partial<ExportQuotaOptions> = {}, heard = log()): ExportQuota {
   return createExportQuota({
     baseUrl: 'https://api.example',
     serviceId: 'svc-1',
@@ -33,12 +38,12 @@ function gate(more: Partial<ExportQuotaOptions> = {}, heard = log()): ExportGate
   });
 }
 const NEVER = new AbortController().signal;
-const ok = (remaining?: number, resetAt?: number): Head => ({
+const ok = (remaining?: number, resetAt?: number): AnswerHead => ({
   status: 200,
   limited: false,
   limits: { remaining, resetAt, retryAt: undefined },
 });
-const refused = (remaining?: number, resetAt?: number): Head => ({
+const refused = (remaining?: number, resetAt?: number): AnswerHead => ({
   ...ok(remaining, resetAt),
   status: 429,
   limited: true,
@@ -46,12 +51,12 @@ const refused = (remaining?: number, resetAt?: number): Head => ({
 const ledgerFile = () => join(folder, readdirSync(folder).find((name) => name.endsWith('.json')) ?? 'none');
 
 /** Enters as many as get in, and says how many are left outside. */
-async function enterMany(quota: ExportGate, count: number, signal = NEVER) {
-  const inside: Place[] = [];
+async function enterMany(quota: ExportQuota, count: number, signal = NEVER) {
+  const inside: Permit[] = [];
   const failures: unknown[] = [];
   const all = Array.from({ length: count }, () =>
     quota.enter(signal).then(
-      (place) => inside.push(place),
+      (permit) => inside.push(permit),
       (error: unknown) => failures.push(error),
     ),
   );
@@ -68,15 +73,15 @@ afterEach(() => {
   }
 });
 
-describe('the gate', () => {
+describe('the quota', () => {
   it('lets the first in alone, and with its answer as many as may run at once', async () => {
-    const quota = gate();
+    const quota = openQuota();
     const { inside, all } = await enterMany(quota, 7);
     expect(inside).toHaveLength(1);
     await inside[0].answered(ok(99, clock.now() + HOUR));
     await settle(40);
     expect(inside).toHaveLength(5);
-    for (const place of inside.splice(0)) await place.leave();
+    for (const permit of inside.splice(0)) await permit.release();
     await settle(40);
     clock.pass(60);
     await settle(40);
@@ -85,16 +90,16 @@ describe('the gate', () => {
   });
 
   it('lets the next in when one ended without any answer', async () => {
-    const quota = gate();
+    const quota = openQuota();
     const { inside } = await enterMany(quota, 2);
-    await inside[0].leave();
-    await inside[0].leave();
+    await inside[0].release();
+    await inside[0].release();
     await settle(40);
     expect(inside).toHaveLength(2);
   });
 
   it('obeys what the service says is left, those under way in mind', async () => {
-    const quota = gate();
+    const quota = openQuota();
     const { inside } = await enterMany(quota, 6);
     await inside[0].answered(ok(2, clock.now() + HOUR));
     await settle(40);
@@ -109,13 +114,13 @@ describe('the gate', () => {
 
   it('a refusal stops everybody until the reset, and tells of it before and after', async () => {
     const heard = log();
-    const quota = gate({}, heard);
+    const quota = openQuota({}, heard);
     const waits: (number | undefined)[] = [];
     quota.onWait((until) => waits.push(until));
     const { inside } = await enterMany(quota, 2);
     const resetAt = clock.now() + 20 * 60_000;
     await inside[0].answered(refused(0, resetAt));
-    await inside[0].leave();
+    await inside[0].release();
     await settle(40);
     expect(inside).toHaveLength(1);
     expect(waits).toEqual([resetAt + 1_000]);
@@ -127,10 +132,10 @@ describe('the gate', () => {
   });
 
   it('refuses a wait that is longer than allowed, naming it, and lets shorter ones be', async () => {
-    const quota = gate({ maxWaitMs: 10 * 60_000 });
+    const quota = openQuota({ maxWaitMs: 10 * 60_000 });
     const first = await quota.enter(NEVER);
     await first.answered(refused(0, clock.now() + 20 * 60_000));
-    await first.leave();
+    await first.release();
     const error = await quota.enter(NEVER).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(Failure);
     expect(error).toMatchObject({ kind: 'transient', exitCode: 3, message: expect.stringContaining('20 min 1 s') });
@@ -140,22 +145,22 @@ describe('the gate', () => {
     expect(inside).toHaveLength(1);
   });
 
-  it('an abort ends a wait in the queue, for a place and for the reset alike', async () => {
-    const quota = gate();
+  it('an abort ends a wait in the queue, for a permit and for the reset alike', async () => {
+    const quota = openQuota();
     const controller = new AbortController();
     const { inside, failures, all } = await enterMany(quota, 3, controller.signal);
     controller.abort(new Error('enough'));
     await Promise.all(all);
     expect(inside).toHaveLength(1);
     expect(failures.map(String)).toEqual(['Error: enough', 'Error: enough']);
-    await inside[0].leave();
+    await inside[0].release();
     const again = await quota.enter(NEVER);
-    await again.leave();
+    await again.release();
   });
 
   it('tells when the service takes fewer at once', async () => {
     const heard = log();
-    const quota = gate({}, heard);
+    const quota = openQuota({}, heard);
     const { inside } = await enterMany(quota, 3);
     await inside[0].answered(ok(50, clock.now() + HOUR));
     await settle(40);
@@ -166,34 +171,34 @@ describe('the gate', () => {
 
 describe('the ledger', () => {
   it('is shared: two runs together take no more than one may', async () => {
-    const [one, two] = [gate(), gate()];
+    const [one, two] = [openQuota(), openQuota()];
     const first = await one.enter(NEVER);
     await first.answered(ok(99, clock.now() + HOUR));
     const mine = await enterMany(one, 2);
     const theirs = await enterMany(two, 5);
     expect(mine.inside.length + theirs.inside.length).toBe(4);
-    await first.leave();
+    await first.release();
     await clock.passUntil(() => theirs.inside.length > 2, 2_000, 100);
     expect(theirs.inside).toHaveLength(3);
   });
 
   it('is for its owner alone, and no half of it is ever there', async () => {
-    const place = await gate().enter(NEVER);
+    const permit = await openQuota().enter(NEVER);
     expect(statSync(ledgerFile()).mode & 0o777).toBe(0o600);
     expect(readdirSync(folder)).toHaveLength(1);
-    await place.leave();
+    await permit.release();
   });
 
   it('counts an hour over runs: what one sent the next one knows', async () => {
-    const one = gate({ exportsPerHour: 2 });
+    const one = openQuota({ exportsPerHour: 2 });
     for (let i = 0; i < 2; i++) {
-      const place = await one.enter(NEVER);
-      await place.answered(ok());
-      await place.leave();
+      const permit = await one.enter(NEVER);
+      await permit.answered(ok());
+      await permit.release();
     }
-    const { inside } = await enterMany(gate({ exportsPerHour: 2 }), 1);
+    const { inside } = await enterMany(openQuota({ exportsPerHour: 2 }), 1);
     expect(inside).toHaveLength(0);
-    expect(gate({ exportsPerHour: 2 }).forecast(1)).toMatchObject({ startableNow: 0 });
+    expect(openQuota({ exportsPerHour: 2 }).forecast(1)).toMatchObject({ startableNow: 0 });
     await clock.passUntil(() => inside.length > 0, HOUR + 60_000, 60_000);
     expect(inside).toHaveLength(1);
   });
@@ -204,30 +209,30 @@ describe('the ledger', () => {
     ['a lease of another machine that ran out', { pid: 1, host: 'elsewhere', lease: -1 }],
     ['a lease longer than any process takes', { pid: 1, host: 'elsewhere', lease: HOUR }],
   ])('frees the places of %s', async (_name, { lease, ...dead }) => {
-    const first = await gate().enter(NEVER);
+    const first = await openQuota().enter(NEVER);
     await first.answered(ok(50, clock.now() + HOUR));
-    await first.leave();
+    await first.release();
     clock.pass(100);
     const ledger = JSON.parse(readFileSync(ledgerFile(), 'utf8'));
     const slots = [1, 2, 3, 4, 5].map((n) => ({ n, run: 'x', heard: true, lease: clock.now() + lease, ...dead }));
     writeFileSync(ledgerFile(), JSON.stringify({ ...ledger, slots }));
-    const { inside } = await enterMany(gate(), 5);
+    const { inside } = await enterMany(openQuota(), 5);
     expect(inside).toHaveLength(5);
   });
 
   it('leaves the places of the living', async () => {
-    const first = await gate().enter(NEVER);
+    const first = await openQuota().enter(NEVER);
     await first.answered(ok(50, clock.now() + HOUR));
     const ledger = JSON.parse(readFileSync(ledgerFile(), 'utf8'));
     const [mine] = ledger.slots;
     const slots = [1, 2, 3, 4, 5].map((n) => ({ ...mine, n, run: 'x', pid: process.ppid }));
     writeFileSync(ledgerFile(), JSON.stringify({ ...ledger, slots }));
-    const { inside } = await enterMany(gate(), 1);
+    const { inside } = await enterMany(openQuota(), 1);
     expect(inside).toHaveLength(0);
   });
 
   it('renews its leases for as long as an export takes', async () => {
-    const place = await gate().enter(NEVER);
+    const permit = await openQuota().enter(NEVER);
     const leaseOf = () => JSON.parse(readFileSync(ledgerFile(), 'utf8')).slots[0].lease;
     const before = leaseOf();
     for (let i = 0; i < 10; i++) {
@@ -235,15 +240,15 @@ describe('the ledger', () => {
       await settle();
     }
     expect(leaseOf()).toBeGreaterThanOrEqual(before + 270_000);
-    await place.leave();
+    await permit.release();
     expect(clock.pending).toBe(0);
   });
 
   it('that is damaged is started anew, with a warning', async () => {
-    await (await gate().enter(NEVER)).leave();
+    await (await openQuota().enter(NEVER)).release();
     writeFileSync(ledgerFile(), '{"v":1,"sent":');
     const heard = log();
-    const { inside } = await enterMany(gate({}, heard), 1);
+    const { inside } = await enterMany(openQuota({}, heard), 1);
     expect(inside).toHaveLength(1);
     expect(heard.events.map(({ event }) => event)).toEqual(['quota.ledger']);
   });
@@ -252,21 +257,21 @@ describe('the ledger', () => {
     const file = join(folder, 'file');
     writeFileSync(file, '');
     const heard = log();
-    const quota = gate({ ledgerDir: join(file, 'below'), exportsPerHour: 1 }, heard);
+    const quota = openQuota({ ledgerDir: join(file, 'below'), exportsPerHour: 1 }, heard);
     const first = await quota.enter(NEVER);
     await first.answered(ok());
-    await first.leave();
+    await first.release();
     expect(heard.events.map(({ event }) => event)).toEqual(['quota.ledger']);
     expect((await enterMany(quota, 1)).inside).toHaveLength(0);
   });
 
   it('takes over the lock of a process that is no more, and waits for one that lives', async () => {
-    await (await gate().enter(NEVER)).leave();
+    await (await openQuota().enter(NEVER)).release();
     const lock = `${ledgerFile()}.lock`;
     writeFileSync(lock, `${2 ** 22 + 5} ${hostname()} x`);
-    await (await gate().enter(NEVER)).leave();
+    await (await openQuota().enter(NEVER)).release();
     writeFileSync(lock, `${process.ppid} ${hostname()} x`);
-    const { inside } = await enterMany(gate(), 1);
+    const { inside } = await enterMany(openQuota(), 1);
     expect(inside).toHaveLength(0);
     rmSync(lock);
     await clock.passUntil(() => inside.length > 0, 1_000, 20);
@@ -275,16 +280,16 @@ describe('the ledger', () => {
   });
 
   it('is one for each service', async () => {
-    await (await gate().enter(NEVER)).leave();
-    await (await gate({ serviceId: 'svc-2' }).enter(NEVER)).leave();
+    await (await openQuota().enter(NEVER)).release();
+    await (await openQuota({ serviceId: 'svc-2' }).enter(NEVER)).release();
     expect(readdirSync(folder)).toHaveLength(2);
   });
 
-  it('a place that is not waited for counts', async () => {
-    const quota = gate({ exportsPerHour: 1 });
-    const place = await quota.enterNow();
-    await place.answered(ok());
-    await place.leave();
+  it('a permit that is not waited for counts', async () => {
+    const quota = openQuota({ exportsPerHour: 1 });
+    const permit = await quota.enterNow();
+    await permit.answered(ok());
+    await permit.release();
     expect(quota.forecast(1)).toMatchObject({ startableNow: 0 });
   });
 });

@@ -4,41 +4,41 @@ import { traceOf } from '../airbyte/trace.ts';
 import { Failure } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { inStream, judgeStream } from './stream-plan.ts';
-import { type Output, StreamRun, StreamVoice } from './stream-run.ts';
+import { inStream, planStream } from './stream-plan.ts';
+import { type Output, StreamMessages, StreamRun } from './stream-run.ts';
 
-export interface SessionWorld extends Output {
+export interface StreamSetDeps extends Output {
   readonly logger: Logger;
   readonly mask: (text: string) => string;
 }
 
 /** All streams of one read, and what failed among them. */
-export class Session {
+export class StreamSet {
   readonly runs: StreamRun[] = [];
-  readonly #world: SessionWorld;
+  readonly #deps: StreamSetDeps;
   readonly #failures: { readonly stream: string; readonly error: unknown }[] = [];
   #count = 0;
 
-  constructor(world: SessionWorld) {
-    this.#world = world;
+  constructor(deps: StreamSetDeps) {
+    this.#deps = deps;
   }
 
   /** Says of every configured stream that it starts, and of those with nothing to read or no way to do it how they end. */
   async open(catalog: ConfiguredCatalog, saved: StateInput, config: SourceConfig): Promise<void> {
     this.#count = catalog.streams.length;
-    const now = this.#world.clock.now();
+    const now = this.#deps.clock.now();
     const warned = new Set<string>();
     for (const stream of catalog.streams) {
-      const verdict = judgeStream(stream, stateOf(saved, stream.descriptor), config, now);
-      if (verdict.kind === 'refused') await this.#refuse(stream, verdict.failure);
-      else if (verdict.kind === 'rest') await this.#rest(stream, verdict.state, verdict.warning);
+      const planned = planStream(stream, stateOf(saved, stream.descriptor), config, now);
+      if (planned.kind === 'refused') await this.#refuse(stream, planned.failure);
+      else if (planned.kind === 'rest') await this.#rest(stream, planned.state, planned.warning);
       else {
-        if (verdict.warning !== undefined) this.#world.logger.warn('state.fresh_start', verdict.warning);
-        for (const { event, message } of verdict.plan.warnings) {
-          if (!warned.has(message)) this.#world.logger.warn(event, message);
+        if (planned.warning !== undefined) this.#deps.logger.warn('state.fresh_start', planned.warning);
+        for (const { event, message } of planned.plan.warnings) {
+          if (!warned.has(message)) this.#deps.logger.warn(event, message);
           warned.add(message);
         }
-        this.runs.push(new StreamRun(stream, verdict.name, verdict.plan, this.#world));
+        this.runs.push(new StreamRun(stream, planned.name, planned.plan, this.#deps));
       }
     }
     for (const run of this.runs) await run.open();
@@ -65,25 +65,25 @@ export class Session {
   }
 
   async #refuse(stream: ConfiguredStream, failure: Failure): Promise<void> {
-    const voice = new StreamVoice(stream, this.#world);
-    await voice.status('STARTED');
+    const messages = new StreamMessages(stream, this.#deps);
+    await messages.status('STARTED');
     await this.#trace(stream.name, failure);
-    await voice.status('INCOMPLETE');
+    await messages.status('INCOMPLETE');
   }
 
   async #rest(stream: ConfiguredStream, state: object, warning: string): Promise<void> {
-    const voice = new StreamVoice(stream, this.#world);
-    this.#world.logger.warn('state.future', warning);
-    await voice.status('STARTED');
-    await voice.state(state, 0);
-    await voice.status('RUNNING');
-    await voice.status('COMPLETE');
+    const messages = new StreamMessages(stream, this.#deps);
+    this.#deps.logger.warn('state.future', warning);
+    await messages.status('STARTED');
+    await messages.state(state, 0);
+    await messages.status('RUNNING');
+    await messages.status('COMPLETE');
   }
 
   async #trace(stream: string, error: unknown): Promise<void> {
     this.#failures.push({ stream, error });
-    const { writer, clock, mask } = this.#world;
-    const told = error instanceof Failure ? inStream(error, stream) : error;
-    await writer.write(traceOf(told, clock.now(), mask));
+    const { writer, clock, mask } = this.#deps;
+    const failure = error instanceof Failure ? inStream(error, stream) : error;
+    await writer.write(traceOf(failure, clock.now(), mask));
   }
 }

@@ -1,15 +1,18 @@
-import type { Clock } from '../../base/clock.ts';
-import { addDays, dayAt } from '../../base/days.ts';
-import { formatDuration } from '../../base/durations.ts';
-import { type Env, systemEnv } from '../../base/env.ts';
-import { Failure } from '../../base/errors.ts';
-import type { Logger } from '../../base/log.ts';
-import type { SourceConfig } from '../../config/source.ts';
-import { onAbort } from '../http/on-abort.ts';
-import type { ExportGate, Place } from '../quota/gate.ts';
-import { createExportService } from './client.ts';
-import { firstLine, missingColumns, namesIn } from './header-line.ts';
-import type { ExportAnswer, ExportQuestion, ExportRefusal, Limits } from './service.ts';
+import type { Clock } from '../base/clock.ts';
+import { addDays, dayAt } from '../base/days.ts';
+import { formatDuration } from '../base/durations.ts';
+import { type Env, systemEnv } from '../base/env.ts';
+import { Failure } from '../base/errors.ts';
+import type { Logger } from '../base/log.ts';
+import type { SourceConfig } from '../config/source.ts';
+import { MalformedCsv } from '../csv/malformed.ts';
+import { missingColumns } from '../schema/groups.ts';
+import type { ExportAnswer, ExportRefusal, Limits } from '../service/export/answer.ts';
+import { createExportService } from '../service/export/client.ts';
+import type { ExportQuestion } from '../service/export/request.ts';
+import { onAbort } from '../service/http/on-abort.ts';
+import type { ExportAdmission, ExportQuota, Permit } from '../service/quota/quota.ts';
+import { readHeader } from './header.ts';
 
 export type ProbeKind =
   | 'ok'
@@ -40,7 +43,7 @@ export interface ProbeOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId'
   readonly logger: Logger;
   readonly env?: Env;
   /** Counts the export; is not waited for. */
-  readonly quota?: ExportGate;
+  readonly quota?: Pick<ExportQuota, 'enterNow'>;
   /** From the first byte sent to the verdict; default 4 s. */
   readonly timeoutMs?: number;
 }
@@ -108,36 +111,26 @@ function smallest(now: number): ExportQuestion {
   };
 }
 
-function withoutWaiting(quota: ExportGate | undefined): ExportGate {
-  const nowhere: Place = { answered: async () => {}, leave: async () => {} };
-  const enterNow = async () => quota?.enterNow() ?? nowhere;
-  return { enter: enterNow, enterNow, close: async () => {}, onWait() {}, forecast: () => NOTHING_KNOWN };
+const UNCOUNTED: Permit = { answered: async () => {}, release: async () => {} };
+
+/** Exports are counted, where there is a quota to count them, and not waited for. */
+function withoutWaiting(quota: ProbeOptions['quota']): ExportAdmission {
+  return { enter: async () => quota?.enterNow() ?? UNCOUNTED, close: async () => {} };
 }
 
-const NOTHING_KNOWN = { startableNow: 0, left: 0, earliestEnd: 0 };
+type Finding = Pick<ProbeVerdict, 'kind' | 'usable' | 'message' | 'code'>;
 
-type Found = Pick<ProbeVerdict, 'kind' | 'usable' | 'message' | 'code'>;
-
-const found = (kind: ProbeKind, usable: boolean, code: string, message: string): Found => ({
+const found = (kind: ProbeKind, usable: boolean, code: string, message: string): Finding => ({
   kind,
   usable,
   code,
   message,
 });
 
-async function fromData(answer: ExportAnswer & { kind: 'data' }, { baseUrl }: ProbeOptions): Promise<Found> {
+async function fromData(answer: ExportAnswer & { kind: 'data' }, { baseUrl }: ProbeOptions): Promise<Finding> {
   const { host } = new URL(baseUrl);
   try {
-    const line = await firstLine(answer.bytes);
-    if (line === undefined) {
-      return found(
-        'ok_no_events',
-        true,
-        'empty_body',
-        `${host} accepts token and service, and answers with nothing at all: there seem to be no events yet.`,
-      );
-    }
-    const missing = missingColumns(namesIn(line));
+    const missing = missingColumns(await readHeader(answer.bytes));
     if (missing.length === 0) return found('ok', true, 'ok', `${host} accepts token and service, and exports events.`);
     return found(
       'not_this_service',
@@ -145,18 +138,31 @@ async function fromData(answer: ExportAnswer & { kind: 'data' }, { baseUrl }: Pr
       'no_such_columns',
       `${host} answers, but not with an export of events (${missing.length} columns of every export are missing): is base_url right?`,
     );
+  } catch (error) {
+    if (!(error instanceof MalformedCsv)) throw error;
+    return fromMalformed(error, host);
   } finally {
     await answer.close();
   }
 }
 
-type Judge = (refusal: ExportRefusal, limits: Limits, now: number) => Found;
+/** What a first line that is no header says of the service. */
+function fromMalformed({ reason }: MalformedCsv, host: string): Finding {
+  if (reason === 'empty_body') {
+    const nothing = `${host} accepts token and service, and answers with nothing at all: there seem to be no events yet.`;
+    return found('ok_no_events', true, 'empty_body', nothing);
+  }
+  const other = `${host} answers, but not with an export of events (${reason}): is base_url right?`;
+  return found('not_this_service', false, reason, other);
+}
 
-const wrongToken: Judge = ({ code, message }) => found('wrong_token', false, code, message);
-const notThis: Judge = ({ code, message }) => found('not_this_service', false, code, message);
+type Finder = (refusal: ExportRefusal, limits: Limits, now: number) => Finding;
+
+const wrongToken: Finder = ({ code, message }) => found('wrong_token', false, code, message);
+const notThis: Finder = ({ code, message }) => found('not_this_service', false, code, message);
 
 /** By the outcome table's own words; what is not here goes by its kind. */
-const BY_CODE: Readonly<Record<string, Judge>> = {
+const BY_CODE: Readonly<Record<string, Finder>> = {
   invalid_service_id: ({ code, message }) => found('wrong_service', false, code, message),
   redirect: notThis,
   not_here: notThis,
@@ -166,7 +172,7 @@ const BY_CODE: Readonly<Record<string, Judge>> = {
   proxy: ({ code, message }) => found('unreachable', false, code, message),
 };
 
-const BY_KIND: Readonly<Record<ExportRefusal['kind'], Judge>> = {
+const BY_KIND: Readonly<Record<ExportRefusal['kind'], Finder>> = {
   config: wrongToken,
   wait: ({ code }, { resetAt }, now) => {
     const until =
@@ -197,9 +203,9 @@ const BY_KIND: Readonly<Record<ExportRefusal['kind'], Judge>> = {
   defect: ({ code, message }) => found('inconclusive', false, code, message),
 };
 
-function fromRefusal(answer: ExportAnswer & ExportRefusal, { clock }: ProbeOptions): Found {
-  const judge = BY_CODE[answer.code] ?? BY_KIND[answer.kind];
-  return judge(answer, answer.limits, clock.now());
+function fromRefusal(answer: ExportAnswer & ExportRefusal, { clock }: ProbeOptions): Finding {
+  const find = BY_CODE[answer.code] ?? BY_KIND[answer.kind];
+  return find(answer, answer.limits, clock.now());
 }
 
 function unanswered(

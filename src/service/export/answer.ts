@@ -1,15 +1,4 @@
-import type { Day } from '../../base/days.ts';
-import type { Condition } from '../../config/source.ts';
-
-/** The body of one export, as the service specifies it; `to` is always sent. */
-export interface ExportQuestion {
-  readonly from: Day;
-  readonly to: Day;
-  readonly events: readonly string[];
-  readonly eventsCondition: Condition;
-  readonly properties: readonly string[];
-  readonly propertiesCondition: Condition;
-}
+import type { ExportQuestion } from './request.ts';
 
 /** What the limit headers said; instants in ms since 1970. Absent or nonsensical headers are undefined. */
 export interface Limits {
@@ -55,12 +44,4 @@ export interface ExportService {
   exportEvents(question: ExportQuestion, signal: AbortSignal): Promise<ExportAnswer>;
   /** Requests sent so far by this object. */
   readonly sent: number;
-}
-
-/** The forecast and the gate of the Export group's limits; shared between the processes of one machine. */
-export interface ExportQuota {
-  /** Exports that may start now, that are left until the limit, and when (ms) the last of `count` may start. */
-  forecast(count: number): { readonly startableNow: number; readonly left: number; readonly earliestEnd: number };
-  /** Told of every wait before it begins, so that it can be made visible; called again when it is over with undefined. */
-  onWait(listener: (until: number | undefined) => void): void;
 }

@@ -1,17 +1,5 @@
 import { holdsHeader } from '../../csv/body-start.ts';
-import type { AnswerFacts, Content, OutcomeRow } from './outcomes.ts';
-
-/** The first row that fits; `fallback` where a status is beyond any table. */
-export function rowFor(rows: readonly OutcomeRow[], facts: AnswerFacts): OutcomeRow {
-  return rows.find((row) => fits(row, facts)) ?? rows[rows.length - 1];
-}
-
-function fits({ status, content, reason }: OutcomeRow, facts: AnswerFacts): boolean {
-  const [first, last] = typeof status === 'number' ? [status, status] : status;
-  if (facts.status < first || facts.status > last) return false;
-  if (content !== undefined && !content.includes(facts.content)) return false;
-  return reason === undefined || (facts.reason !== undefined && reason.includes(facts.reason));
-}
+import type { Content } from './outcomes.ts';
 
 const SPACE = new Set([9, 10, 13, 32]);
 const BOM = [0xef, 0xbb, 0xbf];
@@ -70,4 +58,46 @@ export function originOf(location: string | undefined, base: string): string | u
   if (location === undefined || !URL.canParse(location, base)) return undefined;
   const { origin, protocol } = new URL(location, base);
   return origin === 'null' ? protocol : origin;
+}
+
+/** A body whose first bytes have been read. */
+export interface PeekedBody {
+  /** Enough of them for `contentOf`. */
+  readonly first: Uint8Array;
+  /** True when there are no more. */
+  readonly isAll: boolean;
+  /** The whole body, those first bytes included. */
+  readonly bytes: AsyncIterable<Uint8Array>;
+}
+
+/** Leading white space is read no further than this many bytes. */
+const MOST_BYTES = 64 * 1024;
+
+/** Reads a body until `contentOf` can tell what it is. Throws what the body throws. */
+export async function peekBody(body: AsyncIterable<Uint8Array>): Promise<PeekedBody> {
+  const rest = body[Symbol.asyncIterator]();
+  const chunks: Uint8Array[] = [];
+  let first: Uint8Array = new Uint8Array(0);
+  let isAll = false;
+  while (contentOf(first, isAll) === undefined && first.length < MOST_BYTES) {
+    const next = await rest.next();
+    if (next.done === true) isAll = true;
+    else {
+      chunks.push(next.value);
+      first = chunks.length === 1 ? next.value : Buffer.concat(chunks);
+    }
+  }
+  return { first, isAll, bytes: rejoined(chunks, rest) };
+}
+
+async function* rejoined(
+  first: readonly Uint8Array[],
+  rest: AsyncIterator<Uint8Array>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    yield* first;
+    for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
+  } finally {
+    await rest.return?.();
+  }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../../src/base/clock.ts';
-import { Vigil } from '../../../src/source/vigil.ts';
+import { Heartbeat } from '../../../src/source/heartbeat.ts';
 
 const MINUTE = 60_000;
 
@@ -35,7 +35,7 @@ function bench() {
   const clock = new Timers();
   const said: string[] = [];
   const at = () => `${clock.now() / MINUTE}:`;
-  const vigil = new Vigil(clock, {
+  const heartbeat = new Heartbeat(clock, {
     limited: (until) => said.push(`${at()} limited until ${until / MINUTE}`),
     resumed: () => said.push(`${at()} resumed`),
     alive: () => said.push(`${at()} alive`),
@@ -44,40 +44,40 @@ function bench() {
   const work = new Promise<string>((resolve) => {
     end = resolve;
   });
-  return { clock, said, vigil, work, end };
+  return { clock, said, heartbeat, work, end };
 }
 
 describe('while a window is waited for', () => {
   it('silence is broken every ten minutes', async () => {
-    const { clock, said, vigil, work, end } = bench();
-    const over = vigil.over(work);
+    const { clock, said, heartbeat, work, end } = bench();
+    const waiting = heartbeat.during(work);
     clock.advance(25 * MINUTE);
     end('window');
-    expect(await over).toBe('window');
+    expect(await waiting).toBe('window');
     clock.advance(60 * MINUTE);
     expect(said).toEqual(['10: alive', '20: alive']);
   });
 
   it('a spent limit is said at once, again at every beat, and when it is over', async () => {
-    const { clock, said, vigil, work, end } = bench();
-    const over = vigil.over(work);
+    const { clock, said, heartbeat, work, end } = bench();
+    const waiting = heartbeat.during(work);
     clock.advance(5 * MINUTE);
-    vigil.waiting(40 * MINUTE);
+    heartbeat.waiting(40 * MINUTE);
     clock.advance(16 * MINUTE);
-    vigil.waiting(undefined);
+    heartbeat.waiting(undefined);
     end('window');
-    await over;
+    await waiting;
     expect(said).toEqual(['5: limited until 40', '10: limited until 40', '20: limited until 40', '21: resumed']);
   });
 
   it('a wait that began while records were written is said afterwards, and none of it in between', async () => {
-    const { clock, said, vigil, work, end } = bench();
-    vigil.waiting(40 * MINUTE);
+    const { clock, said, heartbeat, work, end } = bench();
+    heartbeat.waiting(40 * MINUTE);
     clock.advance(30 * MINUTE);
     expect(said).toEqual([]);
-    const over = vigil.over(work);
+    const waiting = heartbeat.during(work);
     end('window');
-    await over;
+    await waiting;
     expect(said).toEqual(['30: limited until 40', '30: resumed']);
   });
 });

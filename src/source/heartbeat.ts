@@ -1,30 +1,30 @@
 import type { Clock } from '../base/clock.ts';
 
-/** Silence is broken so often: well within the hours after which a platform takes a source for dead. */
+/** Well within the hours of silence after which a platform takes a source for dead. */
 const BEAT_MS = 10 * 60_000;
 
-/** What is said while nothing comes. */
-export interface Voice {
-  /** The limit is spent until `until` (ms): said when the wait begins, and again at every beat. */
+/** Called while the run waits for a window. */
+export interface HeartbeatListener {
+  /** The limit is spent until `until` (ms since 1970): when the wait begins, and again at every beat. */
   limited(until: number): void;
   /** Records may flow again. */
   resumed(): void;
-  /** Nothing has come for a beat, for whatever reason. */
+  /** Nothing has come for a beat, for another reason. */
   alive(): void;
 }
 
-/** Keeps a run from being silent while it waits for the next window. Says nothing while records are written. */
-export class Vigil {
+/** Signs of life while a run waits for the next window; none while records are written. */
+export class Heartbeat {
   readonly #clock: Clock;
-  readonly #voice: Voice;
+  readonly #listener: HeartbeatListener;
   #until: number | undefined;
   #isIdle = false;
   #isLimited = false;
   #cancel: (() => void) | undefined;
 
-  constructor(clock: Clock, voice: Voice) {
+  constructor(clock: Clock, listener: HeartbeatListener) {
     this.#clock = clock;
-    this.#voice = voice;
+    this.#listener = listener;
   }
 
   /** Told by the quota when a wait begins, and with undefined when it is over. */
@@ -35,8 +35,8 @@ export class Vigil {
     else this.#resumed();
   };
 
-  /** Watches over one wait for a window. */
-  async over<T>(work: Promise<T>): Promise<T> {
+  /** Beats until `work` is settled. */
+  async during<T>(work: Promise<T>): Promise<T> {
     this.#isIdle = true;
     if (this.#until !== undefined) this.#limited(this.#until);
     this.#schedule();
@@ -51,7 +51,7 @@ export class Vigil {
 
   #schedule(): void {
     this.#cancel = this.#clock.after(BEAT_MS, () => {
-      if (this.#until === undefined) this.#voice.alive();
+      if (this.#until === undefined) this.#listener.alive();
       else this.#limited(this.#until);
       this.#schedule();
     });
@@ -59,11 +59,11 @@ export class Vigil {
 
   #limited(until: number): void {
     this.#isLimited = true;
-    this.#voice.limited(until);
+    this.#listener.limited(until);
   }
 
   #resumed(): void {
-    if (this.#isLimited) this.#voice.resumed();
+    if (this.#isLimited) this.#listener.resumed();
     this.#isLimited = false;
   }
 }

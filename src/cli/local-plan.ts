@@ -1,0 +1,16 @@
+import type { SourceConfig } from '../config/source.ts';
+import { deliveryOf } from '../extract/plan/delivery.ts';
+import { type Plan, planRun } from '../extract/plan/plan.ts';
+import type { Memory } from '../sinks/sink.ts';
+
+/** The days that the command line asks for, over what the configuration says. */
+export interface WantedDays {
+  readonly from: string | undefined;
+  readonly to: string | undefined;
+  readonly fullRefresh: boolean;
+}
+
+/** The plan of a run into a local target. */
+export function planLocal(config: SourceConfig, memory: Memory, wanted: WantedDays, now: number): Plan {
+  return planRun({ settings: config, delivery: deliveryOf(config.delivery, false), ...wanted, memory, now });
+}

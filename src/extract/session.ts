@@ -1,0 +1,59 @@
+import type { Clock } from '../base/clock.ts';
+import type { Env } from '../base/env.ts';
+import type { Logger } from '../base/log.ts';
+import type { Random } from '../base/random.ts';
+import type { SourceConfig } from '../config/source.ts';
+import type { ExportService } from '../service/export/answer.ts';
+import { createExportService } from '../service/export/client.ts';
+import { createExportQuota, type ExportQuota } from '../service/quota/quota.ts';
+import { loadSuppression } from '../suppression/list.ts';
+import type { ExtractDeps, ExtractOptions } from './ports.ts';
+import { newTally, type Tally } from './summary.ts';
+
+/** What a process gives to whatever it runs; the command line's context and a connector's both have it. */
+export interface Runtime {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly env: Env;
+  readonly signal: AbortSignal;
+}
+
+/** The service and its quota for one run. `close` ends both. */
+export interface ExportSession {
+  readonly service: ExportService;
+  readonly quota: ExportQuota;
+  close(): Promise<void>;
+}
+
+/** The quota of a configured service, shared by the processes of this machine through the spool folder. */
+export function openQuota(config: SourceConfig, { clock, random, logger }: Runtime, maxWaitMs?: number): ExportQuota {
+  return createExportQuota({ ...config, ledgerDir: config.spoolDir, clock, random, logger, maxWaitMs });
+}
+
+export function openExportSession(config: SourceConfig, runtime: Runtime, maxWaitMs?: number): ExportSession {
+  const { clock, logger, env } = runtime;
+  const quota = openQuota(config, runtime, maxWaitMs);
+  const service = createExportService({ ...config, clock, logger, env, quota });
+  return { service, quota, close: () => service.close() };
+}
+
+/** What an extraction of a configuration needs. Reads the suppression file; throws a Failure when it cannot. */
+export function extractDeps(
+  config: SourceConfig,
+  service: ExportService,
+  { clock, random, logger, signal }: Runtime,
+): ExtractDeps & { readonly tally: Tally } {
+  const options = extractOptions(config);
+  return { service, clock, random, logger, signal, spoolDir: config.spoolDir, options, tally: newTally() };
+}
+
+function extractOptions(config: SourceConfig): ExtractOptions {
+  const { suppressionFile: file, suppressionKey: key } = config;
+  return {
+    maxConcurrentExports: config.maxConcurrentExports,
+    emptyBody: config.emptyBody,
+    timezone: config.timezone,
+    ...(file !== undefined && key !== undefined && { suppression: loadSuppression(file, key) }),
+  };
+}
