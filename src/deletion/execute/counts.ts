@@ -1,4 +1,4 @@
-import type { DeletionAnswer } from '../../service/delete/client.ts';
+import type { DeletionAnswer } from '../../service/delete/answer.ts';
 
 /** What became of the ids of a run. */
 export interface DeletionCounts {

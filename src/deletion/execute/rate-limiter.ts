@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
-import type { DeletionAnswer } from '../../service/delete/client.ts';
+import type { DeletionAnswer } from '../../service/delete/answer.ts';
 
 const MINUTE_MS = 60_000;
 /** Sends are set this much further apart than the rate asks, so that no minute ever holds one too many. */

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { transientFailure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Random } from '../../base/random.ts';
-import type { DeletionAnswer, DeletionService } from '../../service/delete/client.ts';
+import type { DeletionAnswer, DeletionService } from '../../service/delete/answer.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Decision } from './checkpoints.ts';
 import { type DeletionCounts, newCounts } from './counts.ts';

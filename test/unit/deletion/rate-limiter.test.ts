@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { RateLimiter } from '../../../src/deletion/execute/rate-limiter.ts';
-import type { DeletionAnswer } from '../../../src/service/delete/client.ts';
+import type { DeletionAnswer } from '../../../src/service/delete/answer.ts';
 import { quickClock } from '../../support/deletions.ts';
 
 const never = new AbortController().signal;
