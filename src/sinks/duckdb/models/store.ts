@@ -95,7 +95,7 @@ function statementsOf(model: Model, source: ModelSource): string[] {
 function sourceOf(columns: readonly StoredColumn[], timezone: string | null): ModelSource {
   const typed = columns.filter(isTyped);
   const find = (source: string) => typed.find((column) => column.source === source && column.occurrence === 1);
-  const valueOf = (name: string | null | undefined, stored: ColumnType | undefined, type: ColumnType) => {
+  const typedValue = (name: string | null | undefined, stored: ColumnType | undefined, type: ColumnType) => {
     const sqlType = TYPES[type].duckdb(timezone !== null);
     if (name === undefined || name === null || stored === undefined) return `CAST(NULL AS ${sqlType})`;
     return stored === type ? identifier(name) : `TRY_CAST(${identifier(name)} AS ${sqlType})`;
@@ -103,8 +103,8 @@ function sourceOf(columns: readonly StoredColumn[], timezone: string | null): Mo
   return {
     logs: 'main.event_logs',
     items: 'main.event_items',
-    log: (source, type) => valueOf(find(source)?.name, find(source)?.type, type),
-    item: (source, type) => valueOf(find(source)?.itemName ?? find(source)?.name, find(source)?.type, type),
+    log: (source, type) => typedValue(find(source)?.name, find(source)?.type, type),
+    item: (source, type) => typedValue(find(source)?.itemName ?? find(source)?.name, find(source)?.type, type),
     wallClock: (instant) => (timezone === null ? instant : `timezone(${literal(timezone)}, ${instant})`),
     properties: typed
       .filter(({ group }) => !isItem(group) && group !== 'unified_id' && group !== 'system')
