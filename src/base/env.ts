@@ -1,15 +1,27 @@
 import { readFileSync } from 'node:fs';
 
-/** The environment as a plain lookup: injected, so that nothing else touches `process.env`. */
-export type Env = (name: string) => string | undefined;
+/** The environment as a lookup: injected, so that nothing else touches `process.env`. */
+export interface Env {
+  (name: string): string | undefined;
+  /** The names of all that is set, where that can be told. */
+  readonly names?: () => readonly string[];
+}
 
-export const systemEnv: Env = (name) => process.env[name];
+export const systemEnv: Env = Object.assign((name: string) => process.env[name], {
+  names: () => Object.keys(process.env),
+});
 
-/** A secret from `NAME`, or from the file that `NAME_FILE` names (one trailing line end dropped). Throws when unreadable. */
+/** An environment of exactly these. */
+export const envOf = (values: Readonly<Record<string, string | undefined>>): Env =>
+  Object.assign((name: string) => values[name], { names: () => Object.keys(values) });
+
+/** The text of the file that holds a secret, without one trailing line end. Throws when unreadable. */
+export const secretInFile = (path: string): string => readFileSync(path, 'utf8').replace(/\r?\n$/, '');
+
+/** A secret from `NAME`, or from the file that `NAME_FILE` names. Throws when unreadable. */
 export function secretFrom(env: Env, name: string): string | undefined {
   const direct = env(name);
   if (direct !== undefined && direct !== '') return direct;
   const file = env(`${name}_FILE`);
-  if (file === undefined || file === '') return undefined;
-  return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+  return file === undefined || file === '' ? undefined : secretInFile(file);
 }

@@ -7,7 +7,6 @@ import { configFailure, messageOf } from '../base/errors.ts';
 import { createLogger, type Logger, type LogLevel, type LogSink } from '../base/log.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { Redactor } from '../base/secrets.ts';
-import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
 import { type Terminal, terminalLog } from './terminal.ts';
 
 /** What every command gets from outside. */
@@ -39,8 +38,6 @@ export function contextOf(io: Io, options: GlobalOptions): Context {
   return { ...io, random: systemRandom, redactor, relog, logger: relog((log) => log) };
 }
 
-const DEFAULT_CONFIG = 'dfinery.json';
-
 /** Reads and parses a JSON file that the user named; every way of failing is one sentence. */
 export function readJsonFile(path: string, what: string): unknown {
   let text: string;
@@ -58,16 +55,6 @@ export function readJsonFile(path: string, what: string): unknown {
     // The parser's own message quotes the text around the fault, which may be a token.
     throw configFailure(`${what} ${path} is not valid JSON.`, { where: { file: path } });
   }
-}
-
-/** The source configuration from `--config` (default: dfinery.json here); unknown keys are refused. */
-export function loadSourceConfig(path: string | undefined, context: Context): SourceConfig {
-  const value = readJsonFile(path ?? DEFAULT_CONFIG, 'the configuration file');
-  const { config, unknown } = parseSourceConfig(value, context.env);
-  context.redactor.add(config.exportToken);
-  context.redactor.add(config.suppressionKey);
-  if (unknown.length > 0) throw configFailure(`the configuration has unknown keys: ${unknown.join(', ')}.`);
-  return config;
 }
 
 /** A day given on the command line, or undefined. An empty text is no day: perhaps a variable that was never set. */

@@ -3,9 +3,11 @@ import manifest from '../../package.json' with { type: 'json' };
 import { EXIT, type ExitCode, Failure, messageOf } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
 import { Stopped } from '../base/signals.ts';
+import { refuseUnknownNames } from '../config/environment.ts';
 import type { Command, Options } from './command.ts';
 import { COMMANDS } from './commands/index.ts';
 import { type Context, contextOf, type Io } from './context.ts';
+import { sourceEnvironmentHelp } from './environment-help.ts';
 
 const EPILOGUE = [
   'Exit: 0 done; 1 a defect, or verify found a difference; 2 usage or configuration; 3 try again later;',
@@ -33,6 +35,7 @@ export async function runCommandLine(argv: readonly string[], io: Io): Promise<E
   const { command, options } = parsed.chosen;
   const context = contextOf(io, options);
   try {
+    refuseUnknownNames(io.env);
     return await command.run(options, context);
   } catch (error) {
     return report(error, context);
@@ -147,6 +150,7 @@ function families(): Map<string, Command[]> {
 
 function addFamily(parser: Argv, family: string, members: readonly Command[], choose: Choose): Argv {
   for (const command of members) add(parser, command, command.usage.slice(family.length + 1), choose);
+  if (family === 'sync') parser.epilogue(sourceEnvironmentHelp());
   return parser.demandCommand(1, `${family} what? ${FAMILIES[family]}`).strict();
 }
 

@@ -49,7 +49,11 @@ interface Raw {
 }
 
 /** Parses an untrusted configuration; throws one configuration failure that lists every problem. */
-export function parseDestinationConfig(value: unknown, env: Env): Parsed<DestinationConfig> {
+export function parseDestinationConfig(
+  value: unknown,
+  env: Env,
+  names?: ReadonlyMap<string, string>,
+): Parsed<DestinationConfig> {
   const given = objectOf(value);
   const filled = withDefaults(schema, given);
   fromEnv(filled, 'import_token', env, 'DFINERY_IMPORT_TOKEN');
@@ -57,7 +61,7 @@ export function parseDestinationConfig(value: unknown, env: Env): Parsed<Destina
   const unknown = unknownKeys(schema, given);
   const problems = schemaProblems(compileSchema(schema), filled);
   const secrets = [filled.import_token, filled.ledger_key];
-  refuse('the configuration is not usable', { problems, further: furtherProblems(filled), unknown, secrets });
+  refuse('the configuration is not usable', { problems, further: furtherProblems(filled), unknown, secrets, names });
   return { config: Object.freeze(build(proved<Raw>(filled))), unknown };
 }
 

@@ -15,7 +15,7 @@ const FORMATS: Readonly<Record<string, string>> = {
 };
 
 /** What was found, short; never for secrets. */
-function shown(value: unknown): string {
+export function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value);
   return text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}…` : text;
 }
@@ -61,15 +61,21 @@ export interface Findings {
   readonly unknown: readonly string[];
   /** Values that no message may repeat, wherever else they were written by mistake. */
   readonly secrets: readonly unknown[];
+  /** Key → the environment variable that gave it. */
+  readonly names?: ReadonlyMap<string, string> | undefined;
 }
 
 /** Ends with every problem in one sentence, or returns when there is none. */
-export function refuse(what: string, { problems, further, unknown, secrets }: Findings): void {
+export function refuse(what: string, { problems, further, unknown, secrets, names }: Findings): void {
   const named = new Set(problems.map(({ key }) => key.split('.')[0]));
   const all = [...problems, ...further.filter(({ key }) => !named.has(key))];
   if (all.length === 0) return;
   const strange = unknown.map((key) => `unknown key ${key}`);
   const redactor = new Redactor();
   for (const secret of secrets) if (typeof secret === 'string') redactor.add(new Secret(secret));
-  throw configFailure(redactor.mask(`${what}: ${[...all.map((p) => p.text), ...strange].join('; ')}.`));
+  const placed = all.map(({ key, text }) => {
+    const name = names?.get(key.split('.')[0]);
+    return name === undefined ? text : `${text} (from ${name})`;
+  });
+  throw configFailure(redactor.mask(`${what}: ${[...placed, ...strange].join('; ')}.`));
 }

@@ -54,10 +54,11 @@ export interface Parsed<C> {
 }
 
 /**
- * Parses an untrusted configuration. Secrets missing from it are looked for in the environment.
+ * Parses an untrusted configuration. Secrets missing from it are looked for in the environment; `names` tells which
+ * variables gave the keys that came from there already.
  * Throws one configuration failure that lists every problem.
  */
-export function parseSourceConfig(value: unknown, env: Env): Parsed<SourceConfig> {
+export function parseSourceConfig(value: unknown, env: Env, names?: ReadonlyMap<string, string>): Parsed<SourceConfig> {
   const given = objectOf(value);
   const filled = withDefaults(schema, given);
   fromEnv(filled, 'export_token', env, 'DFINERY_EXPORT_TOKEN');
@@ -65,7 +66,7 @@ export function parseSourceConfig(value: unknown, env: Env): Parsed<SourceConfig
   const unknown = unknownKeys(schema, given);
   const problems = schemaProblems(compileSchema(schema), filled);
   const secrets = [filled.export_token, filled.suppression_key];
-  refuse('the configuration is not usable', { problems, further: furtherProblems(filled), unknown, secrets });
+  refuse('the configuration is not usable', { problems, further: furtherProblems(filled), unknown, secrets, names });
   return { config: Object.freeze(build(proved<Raw>(filled))), unknown };
 }
 

@@ -1,5 +1,6 @@
 import { Ajv, type ValidateFunction } from 'ajv';
 import { isDay } from '../base/days.ts';
+import { nearest } from './nearest.ts';
 
 /** A validator for one of our own schemas, with the Airbyte annotations known and every problem reported at once. */
 export function compileSchema(schema: object): ValidateFunction {
@@ -27,14 +28,9 @@ export function unknownKeys(schema: Schema, value: Readonly<Record<string, unkno
   return Object.keys(value)
     .filter((key) => !known.includes(key) && !key.startsWith('_'))
     .map((key) => {
-      const near = known.find((name) => resembles(name, key));
+      const near = nearest(key, known, key.length / 3);
       return near === undefined ? key : `${key} (did you mean ${near}?)`;
     });
-}
-
-function resembles(a: string, b: string): boolean {
-  const flat = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
-  return flat(a) === flat(b) || flat(a).startsWith(flat(b)) || flat(b).startsWith(flat(a));
 }
 
 /** The same value under the type that a schema has just proved it to have. */

@@ -9,7 +9,7 @@ import subprocess
 import urllib.request
 from pathlib import Path
 
-PROGRAM = ["node", os.environ["DFINERY_ELT"]]
+PROGRAM = ["node", os.environ["ELT_PROGRAM"]]
 SCRATCH = Path(os.environ["SCRATCH"])
 
 

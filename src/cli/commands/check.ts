@@ -2,7 +2,7 @@ import { EXIT, type ExitCode } from '../../base/errors.ts';
 import { openQuota } from '../../extract/session.ts';
 import { PROBE_COST, type ProbeKind, type ProbeVerdict, probeExport } from '../../source/probe.ts';
 import { type Command, flag, text } from '../command.ts';
-import { loadSourceConfig } from '../context.ts';
+import { loadSourceConfig } from '../configuration.ts';
 
 const EXITS: Readonly<Record<ProbeKind, ExitCode>> = {
   ok: EXIT.done,

@@ -2,7 +2,8 @@ import { EXIT } from '../../base/errors.ts';
 import { extractDeps, openExportSession } from '../../extract/session.ts';
 import { discoverColumns } from '../../source/columns.ts';
 import { type Command, text } from '../command.ts';
-import { durationOption, loadSourceConfig } from '../context.ts';
+import { loadSourceConfig } from '../configuration.ts';
+import { durationOption } from '../context.ts';
 import type { SchemaFile } from '../pinned.ts';
 
 export const discover: Command = {

@@ -1,5 +1,6 @@
 import { configFailure } from '../../base/errors.ts';
 import { type Command, type Options, shownOption, text } from '../command.ts';
+import { destinationEnvironmentHelp } from '../environment-help.ts';
 import { tellLedger, tellProof } from '../forget/ledger.ts';
 import { forgetPeople } from '../forget/people.ts';
 import { maintenanceOptions } from './maintenance.ts';
@@ -37,7 +38,8 @@ export const forget: Command = {
       .option('verify-ledger', { type: 'string', describe: 'A ledger file or folder: finds any edit' })
       .option('head', { type: 'string', describe: 'The head that a run printed: finds a cut tail too' })
       .option('proof', { type: 'string', describe: 'An external ID: when and with what answer it was erased' })
-      .option('ledger-dir', { type: 'string', describe: 'The ledger for --proof' }),
+      .option('ledger-dir', { type: 'string', describe: 'The ledger for --proof' })
+      .epilogue(destinationEnvironmentHelp()),
   async run(options, context) {
     refuseEmpty(options);
     const ledger = text(options, 'verifyLedger');

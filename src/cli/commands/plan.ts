@@ -8,7 +8,8 @@ import { exportsNeeded } from '../../extract/summary.ts';
 import { openDuckDbSink } from '../../sinks/duckdb/sink.ts';
 import type { Memory } from '../../sinks/sink.ts';
 import { type Command, flag, text } from '../command.ts';
-import { type Context, dayOption, loadSourceConfig } from '../context.ts';
+import { explainSourceConfig, type Setting } from '../configuration.ts';
+import { type Context, dayOption } from '../context.ts';
 import { planLocal } from '../local-plan.ts';
 import { tableLines } from '../table.ts';
 
@@ -27,7 +28,7 @@ export const plan: Command = {
       .option('full-refresh', { type: 'boolean', default: false, describe: 'Every day again' })
       .option('json', { type: 'boolean', default: false, describe: 'The plan as one JSON object' }),
   async run(options, context) {
-    const config = loadSourceConfig(text(options, 'config'), context);
+    const { config, settings } = explainSourceConfig(text(options, 'config'), context);
     const span = {
       from: dayOption('from', options.from),
       to: dayOption('to', options.to),
@@ -41,7 +42,7 @@ export const plan: Command = {
     const forecast = quota.forecast(needed.most);
     await quota.close();
     for (const { event, message } of made.warnings) context.logger.warn(event, message);
-    const told = { made, needed, forecast, now };
+    const told = { made, needed, forecast, now, settings };
     if (flag(options, 'json')) context.terminal.result(JSON.stringify(asJson(told)));
     else for (const line of asLines(told)) context.terminal.result(line);
     return EXIT.done;
@@ -53,6 +54,7 @@ interface Told {
   readonly needed: { readonly least: number; readonly most: number };
   readonly forecast: { readonly startableNow: number; readonly left: number; readonly earliestEnd: number };
   readonly now: number;
+  readonly settings: Readonly<Record<string, Setting>>;
 }
 
 async function recall(file: string | undefined, config: SourceConfig, context: Context): Promise<Memory> {
@@ -72,7 +74,7 @@ async function recall(file: string | undefined, config: SourceConfig, context: C
   }
 }
 
-function asJson({ made, needed, forecast }: Told) {
+function asJson({ made, needed, forecast, settings }: Told) {
   return {
     v: 1,
     from_date: made.firstDay ?? null,
@@ -86,6 +88,7 @@ function asJson({ made, needed, forecast }: Told) {
     to_date_inclusive: made.inclusive ?? null,
     gaps: made.gaps,
     cursor: made.cursor,
+    configuration: settings,
   };
 }
 

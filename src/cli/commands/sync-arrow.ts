@@ -7,7 +7,8 @@ import { type ArrowOptions, writeArrow } from '../../sinks/arrow/write-arrow.ts'
 import type { Loaded } from '../../sinks/load.ts';
 import type { Memory } from '../../sinks/sink.ts';
 import { type Command, text } from '../command.ts';
-import { type Context, loadSourceConfig } from '../context.ts';
+import { loadSourceConfig } from '../configuration.ts';
+import type { Context } from '../context.ts';
 import { planLocal } from '../local-plan.ts';
 import { pinnedTypes } from '../pinned.ts';
 import { reporter } from '../report.ts';

@@ -3,6 +3,7 @@ import { configFailure } from '../../base/errors.ts';
 import { DATASETS, type DatasetName, isDatasetName } from '../../sinks/parquet/layout.ts';
 import { flag, type Options, text } from '../command.ts';
 import { dayOption, durationOption } from '../context.ts';
+import { sourceEnvironmentHelp } from '../environment-help.ts';
 import type { WantedDays } from '../local-plan.ts';
 
 /** The options of every `sync`. */
@@ -27,7 +28,8 @@ export function syncOptions(yargs: Argv): Argv {
       describe: 'Longest wait for the quota (30s, 20m, 1h); longer: commit what is done, exit 3',
     })
     .option('json', { type: 'boolean', default: false, describe: 'The summary as JSON on the last line of stdout' })
-    .option('xcom', { type: 'string', describe: 'File for the same JSON, on failure too' });
+    .option('xcom', { type: 'string', describe: 'File for the same JSON, on failure too' })
+    .epilogue(sourceEnvironmentHelp());
 }
 
 export interface SyncOptions extends WantedDays {

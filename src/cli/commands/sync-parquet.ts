@@ -1,7 +1,7 @@
 import { EXIT } from '../../base/errors.ts';
 import { openParquetSink } from '../../sinks/parquet/sink.ts';
 import { type Command, text } from '../command.ts';
-import { loadSourceConfig } from '../context.ts';
+import { loadSourceConfig } from '../configuration.ts';
 import { pinnedTypes } from '../pinned.ts';
 import { reporter } from '../report.ts';
 import { sync } from '../sync.ts';

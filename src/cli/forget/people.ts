@@ -1,16 +1,15 @@
 import { configFailure, EXIT, type ExitCode } from '../../base/errors.ts';
 import { systemRandom } from '../../base/random.ts';
-import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
+import type { DestinationConfig } from '../../config/destination.ts';
 import { type ForgetPlan, planForget } from '../../deletion/execute/forget-plan.ts';
 import { type DeletionReport, reportTable } from '../../deletion/execute/report.ts';
 import type { LedgerOutput } from '../../deletion/ledger/output.ts';
 import { createDeletionService } from '../../service/delete/client.ts';
 import { flag, type Options, text } from '../command.ts';
-import { type Context, readJsonFile } from '../context.ts';
+import { loadDestinationConfig } from '../configuration.ts';
+import type { Context } from '../context.ts';
 import { idsOf } from './input.ts';
 import { type PurgeRequest, purge, purgeRequest, resolvePeople } from './purge.ts';
-
-const DEFAULT_CONFIG = 'dfinery-destination.json';
 
 /** Plans a deletion, or with `--execute --confirm HASH` carries it out and purges what was loaded. */
 export async function forgetPeople(options: Options, context: Context): Promise<ExitCode> {
@@ -21,7 +20,7 @@ export async function forgetPeople(options: Options, context: Context): Promise<
       '--execute wants --confirm HASH: run without --execute first, look at the plan, and repeat its hash.',
     );
   }
-  const config = loadDestinationConfig(text(options, 'config') ?? DEFAULT_CONFIG, context);
+  const config = loadDestinationConfig(text(options, 'config'), context);
   const wanted = purgeRequest(options, context);
   const io = {
     clock: context.clock,
@@ -122,14 +121,6 @@ function tell(
       `${name.replaceAll('_', ' ')}: ${typeof value === 'object' ? JSON.stringify(value) : String(value)}`,
     );
   }
-}
-
-function loadDestinationConfig(path: string, context: Context): DestinationConfig {
-  const { config, unknown } = parseDestinationConfig(readJsonFile(path, 'the configuration file'), context.env);
-  if (unknown.length > 0) throw configFailure(`the configuration has unknown keys: ${unknown.join(', ')}.`);
-  context.redactor.add(config.importToken);
-  context.redactor.add(config.ledgerKey);
-  return config;
 }
 
 /** Without a folder the ledger's lines go out as log lines, whatever the log level. */

@@ -17,7 +17,7 @@ from airbyte_cdk.models import AirbyteMessageSerializer, DestinationSyncMode, Sy
 
 from _service import SCRATCH, export, simulator
 
-BIN = Path(os.environ["DFINERY_ELT"]).parent
+BIN = Path(os.environ["ELT_PROGRAM"]).parent
 SOURCE = str(BIN / "source-dfinery.js")
 DESTINATION = str(BIN / "destination-dfinery.js")
 FAILED = []

@@ -1,0 +1,88 @@
+import { existsSync } from 'node:fs';
+import destinationSchema from '../../schemas/destination-config.json' with { type: 'json' };
+import sourceSchema from '../../schemas/source-config.json' with { type: 'json' };
+import { configFailure } from '../base/errors.ts';
+import { type DestinationConfig, parseDestinationConfig } from '../config/destination.ts';
+import { type ConfigSchema, type Given, readEnvironment, variableOf } from '../config/environment.ts';
+import { objectOf, type Parsed, parseSourceConfig, type SourceConfig } from '../config/source.ts';
+import { type Context, readJsonFile } from './context.ts';
+
+export const SOURCE_FILE = 'dfinery.json';
+const DESTINATION_FILE = 'dfinery-destination.json';
+const MASK = '******';
+
+/** One configuration key: its value (secrets masked), and where that came from. */
+export interface Setting {
+  readonly value: unknown;
+  readonly from: 'file' | 'environment' | 'default';
+  /** The environment variable. */
+  readonly variable?: string;
+}
+
+interface Layers {
+  readonly file: Readonly<Record<string, unknown>>;
+  readonly environment: Given;
+}
+
+/** The source configuration from the environment over `--config` (default: dfinery.json here); unknown keys are refused. */
+export function loadSourceConfig(path: string | undefined, context: Context): SourceConfig {
+  return parseSource(readLayers(sourceSchema, path, SOURCE_FILE, context), context);
+}
+
+/** The same, and for every key where its value came from. */
+export function explainSourceConfig(path: string | undefined, context: Context) {
+  const layers = readLayers(sourceSchema, path, SOURCE_FILE, context);
+  return { config: parseSource(layers, context), settings: settingsOf(sourceSchema, layers) };
+}
+
+/** The destination's configuration, in the same way. */
+export function loadDestinationConfig(path: string | undefined, context: Context): DestinationConfig {
+  const layers = readLayers(destinationSchema, path, DESTINATION_FILE, context);
+  const config = known(parseDestinationConfig(merged(layers), () => undefined, layers.environment.names));
+  context.redactor.add(config.importToken);
+  context.redactor.add(config.ledgerKey);
+  return config;
+}
+
+function parseSource(layers: Layers, { redactor }: Context): SourceConfig {
+  const parsed = parseSourceConfig(merged(layers), () => undefined, layers.environment.names);
+  redactor.add(parsed.config.exportToken);
+  redactor.add(parsed.config.suppressionKey);
+  return known(parsed);
+}
+
+function known<C>({ config, unknown }: Parsed<C>): C {
+  if (unknown.length > 0) throw configFailure(`the configuration has unknown keys: ${unknown.join(', ')}.`);
+  return config;
+}
+
+/** The environment wins over the file. */
+const merged = ({ file, environment }: Layers) => ({ ...file, ...environment.values });
+
+function readLayers(schema: ConfigSchema, path: string | undefined, usual: string, context: Context): Layers {
+  const environment = readEnvironment(schema, context.env);
+  if (path === undefined && !existsSync(usual)) {
+    refuseMissing(schema, usual, environment);
+    return { file: {}, environment };
+  }
+  return { file: objectOf(readJsonFile(path ?? usual, 'the configuration file')), environment };
+}
+
+function refuseMissing({ required }: ConfigSchema, usual: string, { names }: Given): void {
+  const missing = required.filter((key) => !names.has(key)).map(variableOf);
+  if (missing.length === 0) return;
+  const made = usual === SOURCE_FILE ? 'make one with dfinery-elt init' : 'write one';
+  throw configFailure(`there is no ${usual} here: ${made}, name another with --config, or set ${missing.join(', ')}.`);
+}
+
+function settingsOf({ properties }: ConfigSchema, { file, environment }: Layers): Record<string, Setting> {
+  const settings = Object.entries(properties).map(([key, property]): [string, Setting] => {
+    const shown = (value: unknown) => (property.airbyte_secret && value !== undefined ? MASK : value);
+    const variable = environment.names.get(key);
+    if (variable !== undefined) return [key, { value: shown(environment.values[key]), from: 'environment', variable }];
+    const written = file[key] ?? undefined;
+    if (written !== undefined) return [key, { value: shown(written), from: 'file' }];
+    return [key, { value: property.default ?? null, from: 'default' }];
+  });
+  return Object.fromEntries(settings);
+}

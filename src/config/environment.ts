@@ -1,0 +1,145 @@
+import destination from '../../schemas/destination-config.json' with { type: 'json' };
+import source from '../../schemas/source-config.json' with { type: 'json' };
+import { type Env, secretInFile } from '../base/env.ts';
+import { configFailure, messageOf } from '../base/errors.ts';
+import { nearest } from './nearest.ts';
+import { type Problem, refuse, shown } from './problems.ts';
+
+/** What a schema says of one configuration key. */
+export interface Property {
+  readonly type?: string;
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly airbyte_secret?: boolean;
+}
+
+export type ConfigSchema = {
+  readonly required: readonly string[];
+  readonly properties: Readonly<Record<string, Property>>;
+};
+
+/** One configuration key as an environment variable (S48). */
+export interface Variable {
+  readonly name: string;
+  readonly key: string;
+  readonly property: Property;
+}
+
+const PREFIX = 'DFINERY_';
+const FILE = '_FILE';
+
+export const variableOf = (key: string): string => `${PREFIX}${key.toUpperCase()}`;
+
+export const variablesOf = ({ properties }: ConfigSchema): Variable[] =>
+  Object.entries(properties).map(([key, property]) => ({ name: variableOf(key), key, property }));
+
+/** Secrets that commands read beside the configuration; each also as `_FILE`. */
+const OTHER_SECRETS = ['DFINERY_HASH_KEY', 'DFINERY_LEDGER_KEY', 'DFINERY_NOTIFY_URL', 'DFINERY_SUPPRESSION_KEY'];
+/** What the scheduler examples read. The command line inherits them there, and does not use them. */
+const EXAMPLES = ['CLI', 'CONFIG', 'TARGET', 'IMAGE', 'DATA', 'DOCKER_URL'].map((name) => `${PREFIX}${name}`);
+/** Set in every pod of a namespace that has a Kubernetes service called dfinery…, by Kubernetes itself. */
+const OF_KUBERNETES = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/;
+
+function knownNames(): string[] {
+  const variables = [...variablesOf(source), ...variablesOf(destination)];
+  const secrets = variables.filter(({ property }) => property.airbyte_secret).map(({ name }) => name);
+  const files = [...secrets, ...OTHER_SECRETS].map((name) => `${name}${FILE}`);
+  return [...new Set([...variables.map(({ name }) => name), ...OTHER_SECRETS, ...files, ...EXAMPLES])];
+}
+
+/** Ends the run when a name with our prefix means nothing: what it was to say would silently not count. */
+export function refuseUnknownNames(env: Env): void {
+  const known = knownNames();
+  const strange = (env.names?.() ?? []).filter(
+    (name) => name.toUpperCase().startsWith(PREFIX) && !known.includes(name) && !OF_KUBERNETES.test(name),
+  );
+  if (strange.length === 0) return;
+  const keys = known.map((name) => name.slice(PREFIX.length));
+  const told = strange
+    .sort()
+    .map((name) => `${name} (did you mean ${PREFIX}${nearest(name.slice(PREFIX.length), keys)}?)`);
+  throw configFailure(`the environment has names that mean nothing: ${told.join(', ')}. Correct or unset them.`);
+}
+
+/** What the environment says of the keys of one schema. */
+export interface Given {
+  readonly values: Readonly<Record<string, unknown>>;
+  /** Key → the name of the variable that gave it. */
+  readonly names: ReadonlyMap<string, string>;
+}
+
+/** Reads every key of the schema that the environment has; an empty variable counts as not set. */
+export function readEnvironment(schema: ConfigSchema, env: Env): Given {
+  const values: Record<string, unknown> = {};
+  const names = new Map<string, string>();
+  const problems: Problem[] = [];
+  for (const variable of variablesOf(schema)) {
+    const found = textOf(variable, env, problems);
+    if (found === undefined) continue;
+    const value = typedValue(found.text, variable.property.type);
+    if (value === undefined) problems.push(misfit(found.name, found.text, variable));
+    else values[variable.key] = value;
+    names.set(variable.key, found.name);
+  }
+  const secrets = variablesOf(schema).flatMap(({ key, property }) => (property.airbyte_secret ? [values[key]] : []));
+  refuse('the environment is not usable', { problems, further: [], unknown: [], secrets });
+  return { values, names };
+}
+
+interface Found {
+  readonly name: string;
+  readonly text: string;
+}
+
+function textOf({ name, key, property }: Variable, env: Env, problems: Problem[]): Found | undefined {
+  const text = env(name) || undefined;
+  const file = property.airbyte_secret ? env(`${name}${FILE}`) || undefined : undefined;
+  if (text !== undefined && file !== undefined) {
+    problems.push({ key, text: `${name} and ${name}${FILE} are both set, wanted one of them` });
+    return undefined;
+  }
+  if (file === undefined) return text === undefined ? undefined : { name, text };
+  try {
+    return { name: `${name}${FILE}`, text: secretInFile(file) };
+  } catch (error) {
+    problems.push({ key, text: `the file that ${name}${FILE} names cannot be read: ${messageOf(error)}` });
+    return undefined;
+  }
+}
+
+/** The value that a text stands for under a type; undefined where it stands for none. */
+function typedValue(text: string, type: string | undefined): unknown {
+  if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : undefined;
+  if (type === 'integer') return /^-?\d{1,15}$/.test(text) ? Number(text) : undefined;
+  if (type === 'number') return /^-?\d{1,15}(\.\d{1,15})?$/.test(text) ? Number(text) : undefined;
+  if (type === 'array') return text.trimStart().startsWith('[') ? json(text, Array.isArray) : separated(text);
+  if (type === 'object')
+    return json(text, (value) => typeof value === 'object' && value !== null && !Array.isArray(value));
+  return text;
+}
+
+const separated = (text: string): string[] => text.split(',').map((part) => part.trim());
+
+function json(text: string, fits: (value: unknown) => boolean): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    return fits(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What may be written in a variable of each type. */
+export const FORMS: Readonly<Record<string, string>> = {
+  boolean: 'true or false',
+  integer: 'a whole number',
+  number: 'a number',
+  array: 'names with commas between them, or a JSON array',
+  object: 'a JSON object',
+  string: 'a text',
+};
+
+function misfit(name: string, text: string, { key, property }: Variable): Problem {
+  return { key, text: `${name} is ${shown(text)}, wanted ${FORMS[property.type ?? 'string']}` };
+}

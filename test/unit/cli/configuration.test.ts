@@ -1,0 +1,109 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import schema from '../../../schemas/source-config.json' with { type: 'json' };
+import { systemClock } from '../../../src/base/clock.ts';
+import { envOf } from '../../../src/base/env.ts';
+import { runCommandLine } from '../../../src/cli/program.ts';
+import { variablesOf } from '../../../src/config/environment.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'dfinery-configuration-'));
+const here = process.cwd();
+afterEach(() => process.chdir(here));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const REQUIRED = {
+  DFINERY_BASE_URL: 'http://127.0.0.1:1',
+  DFINERY_SERVICE_ID: 'from-environment',
+  DFINERY_EXPORT_TOKEN: 'canary-token-1',
+  DFINERY_SPOOL_DIR: folder,
+};
+
+async function run(env: Readonly<Record<string, string>>, ...argv: string[]) {
+  const results: string[] = [];
+  const notes: string[] = [];
+  const code = await runCommandLine(argv, {
+    terminal: {
+      result: (line) => void results.push(line),
+      note: (line) => void notes.push(line),
+      interactive: false,
+      columns: 80,
+    },
+    clock: systemClock,
+    env: envOf(env),
+    signal: new AbortController().signal,
+  });
+  return { code, stdout: results.join('\n'), stderr: notes.join('\n') };
+}
+
+describe('the configuration of the command line', () => {
+  it('comes from the environment alone, and over the file; plan --json says which', async () => {
+    process.chdir(folder);
+    const alone = await run(REQUIRED, 'plan', '--json');
+    expect(alone).toMatchObject({ code: 0 });
+    expect(JSON.parse(alone.stdout).configuration.service_id).toEqual({
+      value: 'from-environment',
+      from: 'environment',
+      variable: 'DFINERY_SERVICE_ID',
+    });
+
+    const config = join(folder, 'some.json');
+    const written = {
+      base_url: 'http://127.0.0.1:1',
+      service_id: 'from-file',
+      export_token: 'canary-2',
+      window_days: 2,
+    };
+    writeFileSync(config, JSON.stringify({ ...written, suppression_file: null }));
+    const given = { DFINERY_WINDOW_DAYS: '5', DFINERY_EVENTS: 'a,b', DFINERY_SPOOL_DIR: folder };
+    const both = await run(given, 'plan', '--json', '--config', config);
+    expect(both).toMatchObject({ code: 0 });
+    expect(`${both.stdout}${both.stderr}`).not.toContain('canary');
+    const { configuration, windows } = JSON.parse(both.stdout);
+    expect(windows.some((window: { first: string; last: string }) => window.first < window.last)).toBe(true);
+    expect(configuration).toMatchObject({
+      service_id: { value: 'from-file', from: 'file' },
+      export_token: { value: '******', from: 'file' },
+      window_days: { value: 5, from: 'environment', variable: 'DFINERY_WINDOW_DAYS' },
+      events: { value: ['a', 'b'], from: 'environment', variable: 'DFINERY_EVENTS' },
+      lookback_days: { value: 1, from: 'default' },
+      suppression_file: { value: null, from: 'default' },
+    });
+    expect(Object.keys(configuration)).toEqual(Object.keys(schema.properties));
+  });
+
+  it('is asked for in one sentence where there is none, which names init and what is missing', async () => {
+    process.chdir(folder);
+    const { code, stderr } = await run({ DFINERY_SERVICE_ID: 'x' }, 'sync', 'duckdb', 'x.duckdb');
+    expect(code).toBe(2);
+    expect(stderr).toContain('there is no dfinery.json here: make one with dfinery-elt init');
+    expect(stderr).toContain('set DFINERY_BASE_URL, DFINERY_EXPORT_TOKEN.');
+    expect(await run({}, 'forget', '--id', 'x')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('there is no dfinery-destination.json here'),
+    });
+    expect(await run(REQUIRED, 'plan', '--config', 'gone.json')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('gone.json cannot be read'),
+    });
+  });
+
+  it.each([['plan'], ['check'], ['discover'], ['sync', 'parquet', 'x'], ['forget', '--id', 'x']])(
+    'refuses a misspelt variable before anything else: %j',
+    async (...argv) => {
+      const { code, stderr } = await run({ ...REQUIRED, DFINERY_SERVICEID: 'x' }, ...argv);
+      expect(code).toBe(2);
+      expect(stderr).toContain('DFINERY_SERVICEID (did you mean DFINERY_SERVICE_ID?)');
+    },
+  );
+
+  it('is listed by the help of sync and of each target', async () => {
+    for (const argv of [['sync'], ['sync', 'duckdb']]) {
+      const { code, stdout } = await run({}, ...argv, '--help');
+      expect(code).toBe(0);
+      for (const { name } of variablesOf(schema)) expect(stdout).toContain(name);
+    }
+    expect((await run({}, 'forget', '--help')).stdout).toContain('DFINERY_MAX_DELETIONS_PER_SYNC');
+  });
+});

@@ -1,0 +1,176 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import destination from '../../../schemas/destination-config.json' with { type: 'json' };
+import source from '../../../schemas/source-config.json' with { type: 'json' };
+import { envOf } from '../../../src/base/env.ts';
+import { Failure } from '../../../src/base/errors.ts';
+import { parseDestinationConfig } from '../../../src/config/destination.ts';
+import { readEnvironment, refuseUnknownNames, variableOf, variablesOf } from '../../../src/config/environment.ts';
+import { parseSourceConfig } from '../../../src/config/source.ts';
+import { configurationPage } from '../../support/configuration-page.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'dfinery-env-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const MINIMAL = {
+  DFINERY_BASE_URL: 'http://127.0.0.1:1',
+  DFINERY_SERVICE_ID: 'svc',
+  DFINERY_EXPORT_TOKEN: 'canary-token-1',
+};
+
+function refusal(act: () => unknown): string {
+  try {
+    act();
+  } catch (error) {
+    expect(error).toBeInstanceOf(Failure);
+    expect((error as Failure).exitCode).toBe(2);
+    return (error as Failure).message;
+  }
+  throw new Error('was accepted');
+}
+
+const wrong = (given: Record<string, string>) => refusal(() => readEnvironment(source, envOf(given)));
+
+/** A text that is right for each type and key. */
+const EXAMPLES: Readonly<Record<string, string>> = {
+  base_url: 'https://example.com',
+  start_date: '2026-01-01',
+  end_date: '2026-01-31',
+  timezone: 'Asia/Seoul',
+  memory_limit: '2GB',
+  lock_wait: '5m',
+  retention: '48h',
+  column_types: '{"a":"long"}',
+};
+const OF_TYPE: Readonly<Record<string, string>> = {
+  integer: '7',
+  number: '7.5',
+  array: 'a,b',
+  object: '{}',
+  boolean: 'false',
+};
+
+describe('the environment as a configuration', () => {
+  it.each([
+    ['source', source, parseSourceConfig],
+    ['destination', destination, parseDestinationConfig],
+  ] as const)('has a variable for every key of the %s, and is enough without a file', (_name, schema, parse) => {
+    const given = variablesOf(schema).map(({ name, key, property }) => {
+      const choice = property.enum?.at(-1);
+      const text =
+        EXAMPLES[key] ?? choice ?? OF_TYPE[property.type ?? ''] ?? 'a text that is longer than 32 characters';
+      return [name, String(text)];
+    });
+    const { values, names } = readEnvironment(schema, envOf(Object.fromEntries(given)));
+    expect(Object.keys(values)).toEqual(Object.keys(schema.properties));
+    expect([...names]).toEqual(Object.keys(schema.properties).map((key) => [key, variableOf(key)]));
+    expect(parse(values, () => undefined).unknown).toEqual([]);
+  });
+
+  it('takes lists with commas or as JSON, objects as JSON, and numbers as numbers', () => {
+    const given = {
+      ...MINIMAL,
+      DFINERY_EVENTS: 'one, two,세 번째',
+      DFINERY_PROPERTIES: '["with, comma", "b"]',
+      DFINERY_COLUMN_TYPES: '{"zip": "string"}',
+      DFINERY_STALL_MINUTES: '0.5',
+      DFINERY_WINDOW_DAYS: '3',
+      DFINERY_TIMEZONE: '',
+    };
+    const { config } = parseSourceConfig(readEnvironment(source, envOf(given)).values, () => undefined);
+    expect(config).toMatchObject({
+      events: ['one', 'two', '세 번째'],
+      properties: ['with, comma', 'b'],
+      columnTypes: new Map([['zip', 'string']]),
+      stallMs: 30_000,
+      windowDays: 3,
+      timezone: undefined,
+    });
+  });
+
+  it.each([
+    ['DFINERY_WINDOW_DAYS', '1x', 'DFINERY_WINDOW_DAYS is "1x", wanted a whole number'],
+    ['DFINERY_WINDOW_DAYS', '1.5', 'wanted a whole number'],
+    ['DFINERY_WINDOW_DAYS', ' 1', 'wanted a whole number'],
+    ['DFINERY_WINDOW_DAYS', '0x10', 'wanted a whole number'],
+    ['DFINERY_STALL_MINUTES', '1e3', 'wanted a number'],
+    ['DFINERY_STALL_MINUTES', 'Infinity', 'wanted a number'],
+    ['DFINERY_COLUMN_TYPES', '[]', 'wanted a JSON object'],
+    ['DFINERY_COLUMN_TYPES', 'null', 'wanted a JSON object'],
+    ['DFINERY_COLUMN_TYPES', '{"a":', 'wanted a JSON object'],
+    ['DFINERY_EVENTS', '["a"', 'wanted names with commas between them, or a JSON array'],
+  ])('refuses %s=%j, by name', (name, value, sentence) => {
+    expect(wrong({ ...MINIMAL, [name]: value })).toContain(sentence);
+  });
+
+  it.each(['True', 'yes', '1', ' true'])('takes %j for no boolean', (text) => {
+    const message = refusal(() => readEnvironment(destination, envOf({ DFINERY_DRY_RUN: text })));
+    expect(message).toContain('wanted true or false');
+  });
+
+  it('names all that is wrong at once, and the variable behind what the schema refuses', () => {
+    const message = wrong({ ...MINIMAL, DFINERY_WINDOW_DAYS: 'a', DFINERY_SETTLE_HOURS: 'b' });
+    expect(message).toMatch(/DFINERY_WINDOW_DAYS.*DFINERY_SETTLE_HOURS/);
+    const { values, names } = readEnvironment(source, envOf({ ...MINIMAL, DFINERY_WINDOW_DAYS: '99' }));
+    expect(refusal(() => parseSourceConfig(values, () => undefined, names))).toContain(
+      'window_days is 99, wanted <= 30 (from DFINERY_WINDOW_DAYS)',
+    );
+  });
+
+  it('takes secrets, and nothing else, from the file that NAME_FILE names too', () => {
+    const path = join(folder, 'token');
+    writeFileSync(path, 'canary-token-2\n');
+    const { values, names } = readEnvironment(source, envOf({ DFINERY_EXPORT_TOKEN_FILE: path }));
+    expect(values).toEqual({ export_token: 'canary-token-2' });
+    expect(names.get('export_token')).toBe('DFINERY_EXPORT_TOKEN_FILE');
+    expect(wrong({ DFINERY_EXPORT_TOKEN_FILE: '/none' })).toContain('DFINERY_EXPORT_TOKEN_FILE names cannot be read');
+    expect(wrong({ ...MINIMAL, DFINERY_EXPORT_TOKEN_FILE: path })).toContain('are both set, wanted one of them');
+    expect(refusal(() => refuseUnknownNames(envOf({ DFINERY_BASE_URL_FILE: path })))).toContain(
+      'did you mean DFINERY_BASE_URL?',
+    );
+  });
+
+  it('never repeats a secret, written into another variable by mistake', () => {
+    const message = wrong({ ...MINIMAL, DFINERY_WINDOW_DAYS: 'canary-token-1' });
+    expect(message).toContain('DFINERY_WINDOW_DAYS');
+    expect(message).not.toContain('canary-token-1');
+  });
+
+  it.each([
+    ['DFINERY_SERVICEID', 'DFINERY_SERVICE_ID'],
+    ['DFINERY_WINDOWS_DAY', 'DFINERY_WINDOW_DAYS'],
+    ['DFINERY_TOKEN', 'DFINERY_EXPORT_TOKEN'],
+    ['dfinery_base_url', 'DFINERY_BASE_URL'],
+    ['DFINERY_EXPORT_TOKEN_FILES', 'DFINERY_EXPORT_TOKEN_FILE'],
+    ['DFINERY_', 'DFINERY_'],
+  ])('refuses the name %s with the nearest that means something', (name, near) => {
+    const message = refusal(() => refuseUnknownNames(envOf({ ...MINIMAL, [name]: '1' })));
+    expect(message).toContain(`${name} (did you mean ${near}`);
+  });
+
+  it('leaves alone what the examples, forget and Kubernetes set', () => {
+    const names = [
+      'CLI',
+      'CONFIG',
+      'TARGET',
+      'IMAGE',
+      'DATA',
+      'DOCKER_URL',
+      'LEDGER_KEY_FILE',
+      'HASH_KEY',
+      'NOTIFY_URL',
+    ];
+    const ours = [...names, 'MAX_DELETIONS_PER_SYNC', 'WINDOW_DAYS'].map((name) => `DFINERY_${name}`);
+    const links = ['SERVICE_HOST', 'SERVICE_PORT', 'SERVICE_PORT_HTTP', 'PORT', 'PORT_80_TCP', 'PORT_80_TCP_ADDR'];
+    const all = [...ours, ...links.map((name) => `DFINERY_ELT_${name}`), 'OTHER_NAME'];
+    expect(() => refuseUnknownNames(envOf(Object.fromEntries(all.map((name) => [name, '1']))))).not.toThrow();
+  });
+});
+
+describe('docs/configuration.md', () => {
+  it('lists every key with its variable (made anew by vitest --update)', async () => {
+    await expect(configurationPage()).toMatchFileSnapshot('../../../docs/configuration.md');
+  });
+});
