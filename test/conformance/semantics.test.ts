@@ -12,8 +12,8 @@ const FOLDERS = ['src', 'test', 'docs', 'bench', 'connectors', 'spec'];
 const under = (folder: string): string[] =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((file) => `${folder}/${file}`);
 
-const files = [...FOLDERS.flatMap(under), ...readdirSync(ROOT).filter((file) => file.endsWith('.md'))].filter((file) =>
-  /\.(ts|mjs|md|py)$/.test(file),
+const files = [...FOLDERS.flatMap(under), ...readdirSync(ROOT).filter((file) => file.endsWith('.md'))].filter(
+  (file) => /\.(ts|mjs|md|py)$/.test(file) && !file.includes('node_modules'),
 );
 
 const cited = (file: string): number[] =>
