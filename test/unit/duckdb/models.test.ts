@@ -4,6 +4,7 @@ import { MODELS } from '../../../src/sinks/duckdb/models/index.ts';
 import { writeModels } from '../../../src/sinks/duckdb/models/store.ts';
 import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { csvOf, DuckBench } from '../../support/duckdb.ts';
+import { END, randomEvents, readSessions, START, type Told } from '../../support/session-events.ts';
 
 let bench: DuckBench;
 beforeEach(() => {
@@ -12,14 +13,6 @@ beforeEach(() => {
 afterEach(() => bench.close());
 
 const models = () => writeModels({ file: bench.file, lockWaitMs: 0, clock: systemClock });
-
-interface Told {
-  readonly id: string;
-  readonly person?: string;
-  readonly name: string;
-  readonly at?: string;
-  readonly [column: string]: string | undefined;
-}
 
 /** An event as a row of an export; `at`: `HH:mm` on the day. */
 const row = ({ id, person = '', name, at, ...more }: Told, day = '2026-01-05') => ({
@@ -30,8 +23,6 @@ const row = ({ id, person = '', name, at, ...more }: Told, day = '2026-01-05') =
   df_correction_datetime: at === undefined ? '' : `${day} ${at}:00.000`,
 });
 
-const START = 'df_start_session';
-const END = 'df_end_session';
 const of = (id: string, at: string, name = 'x', person = 'p'): Told => ({ id, at, name, person });
 
 async function loadDay(events: readonly Told[], day = '2026-01-05', options: { timezone?: string } = {}) {
@@ -274,52 +265,3 @@ describe('the models of a file', () => {
     ]);
   });
 });
-
-/** Times never tie, so that the order is plain. */
-function randomEvents(people: number, each: number): Told[] {
-  let seed = 7;
-  const next = (below: number) => {
-    seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
-    return Math.floor((seed / 2_147_483_648) * below);
-  };
-  return Array.from({ length: people }, (_, p) => p).flatMap((p) => {
-    const minutes = new Set(Array.from({ length: each }, () => next(1_440)));
-    return [...minutes].map((minute) => ({
-      id: `e${p}-${minute}`,
-      person: `p${String(p).padStart(2, '0')}`,
-      name: [START, END, 'x', 'y', 'z'][next(5)],
-      at: `${String(Math.floor(minute / 60)).padStart(2, '0')}:${String(minute % 60).padStart(2, '0')}`,
-    }));
-  });
-}
-
-/** The rule, event by event: what the SQL has to give. */
-function readSessions(events: readonly Told[]) {
-  const sessions: { person: string; session_id: string; events: string; length: string }[] = [];
-  const people = [...new Set(events.map(({ person }) => person ?? ''))].sort();
-  for (const person of people) {
-    const own = events
-      .filter((event) => event.person === person)
-      .sort((a, b) => ((a.at ?? '') < (b.at ?? '') ? -1 : 1));
-    let open: Told[] = [];
-    const close = () => {
-      if (open.length === 0) return;
-      const isExact = open[0].name === START && open.at(-1)?.name === END;
-      const length = isExact ? 'exact' : open.length > 1 ? 'at_least' : 'unknown';
-      sessions.push({ person, session_id: open[0].id, events: String(open.length), length });
-      open = [];
-    };
-    own.forEach((event, i) => {
-      const before = open.at(-1);
-      const boundary = own.slice(i).find(({ name }) => name === START || name === END);
-      const isEnclosed = open[0]?.name === START && boundary?.name === END;
-      if (event.name === START || before?.name === END) close();
-      else if (before !== undefined && !isEnclosed && minutesOf(event) - minutesOf(before) > 30) close();
-      open.push(event);
-    });
-    close();
-  }
-  return sessions;
-}
-
-const minutesOf = ({ at = '' }: Told) => Number(at.slice(0, 2)) * 60 + Number(at.slice(3));
