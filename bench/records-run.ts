@@ -70,6 +70,7 @@ async function ours(scan: ScanResult, path: string, out: string, workers: number
     bytes += writeSync(fd, lines);
   };
   const written = await writer.write(window, [events], write, new AbortController().signal);
+  await writer.close();
   return { records: written.records.get('events'), bytes };
 }
 

@@ -41,6 +41,7 @@ async function readAll(
     for (const run of streams.runs) await run.close('INCOMPLETE').catch(() => {});
     throw error;
   } finally {
+    await writer.close();
     await session.close();
   }
 }

@@ -34,6 +34,8 @@ export interface Written extends WrittenWindow {
 }
 
 export interface WriteOptions {
+  /** Used and left open; default: one of its own. */
+  readonly writer?: RecordWriter;
   readonly timezone?: string;
   readonly entry?: URL;
   readonly workers?: number;
@@ -61,13 +63,14 @@ export class RecordBench {
   ): Promise<Written> {
     const files = [csv].flat().map((text) => this.spool(text, options.timezone));
     const { timezone, entry, workers } = options;
-    const writer = new RecordWriter({ timezone, clock, threads: { entry, workers } });
+    const writer = options.writer ?? new RecordWriter({ timezone, clock, threads: { entry, workers } });
     const parts: Buffer[] = [];
     const keep = async (bytes: Uint8Array) => {
       parts.push(Buffer.from(bytes));
     };
     const bytes = options.bytes ?? [csv].flat().join('').length;
     const written = await writer.write(windowOf(files, bytes), streams, keep, new AbortController().signal);
+    if (options.writer === undefined) await writer.close();
     const text = Buffer.concat(parts).toString();
     const lines = text
       .split('\n')

@@ -6,7 +6,7 @@ import { type WindowKeys, WindowKeysBuilder } from './keys/window-keys.ts';
 import type { StreamName } from './property-names.ts';
 import { rowBlocksOf } from './workers/row-blocks.ts';
 import type { EncodedBlock, FileJob, Task } from './workers/task.ts';
-import { openPool, type WorkerOptions, type WorkerPool } from './workers/worker-pool.ts';
+import { type WindowTasks, type WorkerOptions, WorkerPool } from './workers/worker-pool.ts';
 
 /** Bytes handed to `write` at a time. */
 const CHUNK_BYTES = 128 * 1024;
@@ -38,9 +38,16 @@ export type WriteBytes = (bytes: Uint8Array) => Promise<void>;
  */
 export class RecordWriter {
   readonly #options: RecordWriterOptions;
+  readonly #pool: WorkerPool;
 
   constructor(options: RecordWriterOptions) {
     this.#options = options;
+    this.#pool = new WorkerPool(options.threads);
+  }
+
+  /** Ends the threads; safe at any time. */
+  close(): Promise<void> {
+    return this.#pool.close();
   }
 
   /** Writes the records of `streams`; stops between two chunks when the signal aborts. */
@@ -54,16 +61,16 @@ export class RecordWriter {
     const jobs = window.files.map((file) => jobOf(file, streams, this.#options.timezone, emittedAt));
     const totals = new WindowTotals(jobs, streams);
     if (streams.length === 0) return totals.result();
-    const pool = openPool(jobs, window.receipt.bytes, this.#options.threads);
+    const tasks = this.#pool.openFiles(jobs, window.receipt.bytes);
     try {
-      const keys = await readWindowKeys(pool, window.files, streams, signal);
-      for await (const result of pool.run(encodeTasks(window.files, keys, signal))) {
+      const keys = await readWindowKeys(tasks, window.files, streams, signal);
+      for await (const result of tasks.run(encodeTasks(window.files, keys, signal))) {
         if (result.kind !== 'encode') continue;
         await writeLines(result, write, signal);
         totals.add(result);
       }
     } finally {
-      await pool.close();
+      tasks.close();
     }
     return totals.result();
   }
@@ -82,7 +89,7 @@ function jobOf(
 
 /** Reads the keys of all rows, where a stream needs more than each row by itself tells: one more pass over the files. */
 async function readWindowKeys(
-  pool: WorkerPool,
+  tasks: WindowTasks,
   files: readonly SpoolFile[],
   streams: readonly RecordStream[],
   signal: AbortSignal,
@@ -92,7 +99,7 @@ async function readWindowKeys(
   const rows = files.reduce((sum, file) => sum + file.rows, 0);
   const builder = new WindowKeysBuilder(events || keys ? rows : 0, { events, keys });
   if (!events && !keys) return builder;
-  for await (const result of pool.run(hashTasks(files, signal))) {
+  for await (const result of tasks.run(hashTasks(files, signal))) {
     if (result.kind === 'hash') builder.add(result);
   }
   return builder.finish();

@@ -2,9 +2,10 @@ import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
 import { afterAll, describe, expect, it } from 'vitest';
+import { RecordWriter } from '../../../src/sinks/records/record-writer.ts';
 import { rowBlocksOf } from '../../../src/sinks/records/workers/row-blocks.ts';
 import fc from '../../support/property.ts';
-import { RecordBench, streamOf, workerEntry } from '../../support/records.ts';
+import { EMITTED_AT, RecordBench, streamOf, workerEntry } from '../../support/records.ts';
 
 const bench = new RecordBench();
 afterAll(() => bench.close());
@@ -59,6 +60,29 @@ describe('records', () => {
     expect(together.records).toEqual(alone.records);
     expect(alone.data('event_logs')).toHaveLength(9000);
     expect(new Set(alone.data('events').map((data) => data._key)).size).toBe(30_000);
+  });
+});
+
+describe('workers that live as long as the run', () => {
+  it('write one window after another, whatever header and streams each has', async () => {
+    const entry = await workerEntry(bench.dir);
+    const clock = { now: () => EMITTED_AT, sleep: async () => {}, after: () => () => {} };
+    const writer = new RecordWriter({ timezone: undefined, clock, threads: { entry, workers: 2 } });
+    try {
+      for (let window = 0; window < 4; window++) {
+        const columns = Array.from({ length: window + 1 }, (_, i) => `c${i}`);
+        const rows = Array.from({ length: 3_000 }, (_, i) => `e${i},${columns.map((c) => `${c}-${window}-${i}`)}`);
+        const csv = `df_event_detail_log_id,${columns}\n${rows.join('\n')}\n`;
+        const texts = Object.fromEntries(columns.map((c) => [c, 'string' as const]));
+        const streams = [streamOf('events', { _key: 'string', ...texts })];
+        const alone = await bench.write(csv, streams);
+        const pooled = await bench.write(csv, streams, { writer, bytes: 1e9 });
+        expect(pooled.text).toBe(alone.text);
+        expect(pooled.lines).toHaveLength(3_000);
+      }
+    } finally {
+      await writer.close();
+    }
   });
 });
 

@@ -3,11 +3,13 @@ import type { FileJob, Task, TaskResult } from './task.ts';
 
 /** Runs tasks one by one and keeps the file of the latest open; tasks come file by file. */
 export class TaskRunner {
-  readonly #jobs: readonly FileJob[];
+  #jobs: readonly FileJob[] = [];
   #job = -1;
   #processor: BlockProcessor | undefined;
 
-  constructor(jobs: readonly FileJob[]) {
+  /** The files of all tasks from now on; those before are closed. */
+  setFiles(jobs: readonly FileJob[]): void {
+    this.close();
     this.#jobs = jobs;
   }
 

@@ -12,6 +12,9 @@ export interface FileJob {
   readonly emittedAt: number;
 }
 
+/** What a worker is sent: the files of the tasks to come, or a task. */
+export type WorkerRequest = { readonly kind: 'files'; readonly files: readonly FileJob[] } | Task;
+
 /** Work on one block of whole rows of one file. */
 export type Task = HashTask | EncodeTask;
 
