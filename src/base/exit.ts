@@ -11,16 +11,6 @@ export function dieBySignal(signal: NodeJS.Signals): void {
   process.kill(process.pid, signal);
 }
 
-/** True while a process of this machine has that id; one that we may not signal is alive as well. */
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as { code?: unknown }).code === 'EPERM';
-  }
-}
-
 /** Ends at once, whatever is still open: only after everything that was said has been taken by the system. */
 export function endNow(code: number): void {
   process.exit(code);

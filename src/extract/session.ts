@@ -28,7 +28,7 @@ export interface ExportSession {
 
 /** The quota of a configured service, shared by the processes of this machine through the spool folder. */
 export function openQuota(config: SourceConfig, { clock, random, logger }: Runtime, maxWaitMs?: number): ExportQuota {
-  return createExportQuota({ ...config, ledgerDir: config.spoolDir, clock, random, logger, maxWaitMs });
+  return createExportQuota({ ...config, stateRoot: config.spoolDir, clock, random, logger, maxWaitMs });
 }
 
 export function openExportSession(config: SourceConfig, runtime: Runtime, maxWaitMs?: number): ExportSession {

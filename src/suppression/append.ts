@@ -1,22 +1,51 @@
-import { closeSync, createReadStream, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, createReadStream, openSync, readSync, realpathSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { basename, dirname, join } from 'node:path';
+import type { Clock } from '../base/clock.ts';
 import { configFailure } from '../base/errors.ts';
-import { makeFolders } from '../base/folders.ts';
 import { linesOf } from '../base/lines.ts';
 import type { Secret } from '../base/secrets.ts';
+import { diskFailure } from '../fs/disk-failure.ts';
+import { withLockFile } from '../fs/lock-file.ts';
+import { makeFolders } from '../fs/make-folders.ts';
+
 import { isSuppressionHeader, suppressionHeader, suppressionHmac } from './list.ts';
 
 /** People looked up, and written, at a time. */
 const BATCH = 50_000;
 const LONGEST_HEADER = 1_024;
+/** Another purge reads and writes the list in seconds. */
+const LOCK_WAIT_MS = 60_000;
 const ENTRY = /^\{"hmac":"([0-9a-f]{64})"\}\s*$/;
 
 /**
  * Adds people to the list of those who stay forgotten: JSON Lines, a header and `{"hmac": …}` each (0600). Who is on it
- * already is not added again. Returns how many were added; on disk by then. Memory: 50,000 hashes.
+ * already is not added again. Returns how many were added; on disk by then. Memory: 50,000 hashes. Two runs at once write
+ * one after the other; throws a transient failure when the other takes too long.
  */
-export async function suppress(path: string, unifiedIds: AsyncIterable<string>, key: Secret): Promise<number> {
+export async function suppress(
+  path: string,
+  unifiedIds: AsyncIterable<string>,
+  key: Secret,
+  { clock, signal }: { readonly clock: Clock; readonly signal?: AbortSignal | undefined },
+): Promise<number> {
+  const what = `the suppression file ${path}`;
+  try {
+    makeFolders(dirname(path), 0o700);
+    const lock = { what, clock, waitMs: LOCK_WAIT_MS, signal };
+    return await withLockFile(lockOf(path), lock, () => appendAll(path, unifiedIds, key));
+  } catch (error) {
+    throw diskFailure(error, { what, path });
+  }
+}
+
+/** One lock a file, by whichever link it is reached. */
+function lockOf(path: string): string {
+  const found = statSync(path, { throwIfNoEntry: false }) === undefined ? undefined : realpathSync(path);
+  return `${found ?? join(realpathSync(dirname(path)), basename(path))}.lock`;
+}
+
+async function appendAll(path: string, unifiedIds: AsyncIterable<string>, key: Secret): Promise<number> {
   let added = 0;
   let batch = new Set<string>();
   for await (const id of unifiedIds) {
@@ -50,12 +79,11 @@ function firstLine(path: string): string {
 
 async function append(path: string, hashes: Set<string>, key: Secret): Promise<number> {
   checkSuppression(path, key);
-  makeFolders(dirname(path), 0o700);
   const file = await open(path, 'a+', 0o600);
   try {
     const whole = await wholeBytes(path, hashes);
     if (hashes.size === 0 && whole > 0) return 0;
-    await file.truncate(whole);
+    if (whole < (await file.stat()).size) await file.truncate(whole);
     await addLines(file, whole, hashes, key);
     return hashes.size;
   } finally {

@@ -5,7 +5,6 @@ import { systemClock } from '../../src/base/clock.ts';
 import { addDays, type Day, dayAt } from '../../src/base/days.ts';
 import { Stopped } from '../../src/base/signals.ts';
 import { runCommandLine } from '../../src/cli/program.ts';
-import { PLACE } from '../../src/extract/spool/lease.ts';
 import { parseScenario, type Simulator, startSimulator } from '../../src/simulator/index.ts';
 import { verifyDuckDb } from '../../src/sinks/duckdb/verify.ts';
 import { compareRows, type Differences, storedIn } from './cells.ts';
@@ -25,10 +24,9 @@ import {
 import { copyLiving } from './copy.ts';
 import { Dice } from './dice.ts';
 import { query } from './duckdb.ts';
+import { DEAD_PID, holderText } from './holder.ts';
 import { SERVICE_ID, TOKENS } from './simulator.ts';
 import { until } from './wait.ts';
-
-const DEAD_PID = 4_194_999;
 
 export interface RunResult {
   readonly code: number;
@@ -225,7 +223,7 @@ export class Chaos {
       rmSync(copy, { recursive: true });
       for (const name of readdirSync(this.spool, { recursive: true }).map(String)) {
         const path = join(this.spool, name);
-        if (name.endsWith('.lease')) writeFileSync(path, JSON.stringify({ pid: DEAD_PID, host: PLACE, began: '' }));
+        if (name.endsWith('.lease')) writeFileSync(path, holderText({ pid: DEAD_PID }));
         if (/quota-[0-9a-f]+\.json$/.test(name)) {
           writeFileSync(path, readFileSync(path, 'utf8').replaceAll(`"pid":${process.pid}`, `"pid":${DEAD_PID}`));
         }

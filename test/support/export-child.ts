@@ -6,14 +6,14 @@ import { createExportService } from '../../src/service/export/client.ts';
 import { createExportQuota } from '../../src/service/quota/quota.ts';
 
 /** A process of its own that asks for `count` exports at once: node <this> URL SPOOL_DIR COUNT. Waits for no reset. */
-const [baseUrl = '', ledgerDir = '', count = '1'] = process.argv.slice(2);
+const [baseUrl = '', stateRoot = '', count = '1'] = process.argv.slice(2);
 const shared = { baseUrl, serviceId: 'svc-1', clock: systemClock, logger: silentLogger };
 const quota = createExportQuota({
   ...shared,
   maxConcurrentExports: 5,
   exportsPerHour: 25,
   random: () => 0,
-  ledgerDir,
+  stateRoot,
   maxWaitMs: 60_000,
 });
 const service = createExportService({

@@ -9,11 +9,11 @@ import { extractWindows } from '../../src/extract/extract.ts';
 import type { TargetMemory } from '../../src/extract/memory.ts';
 import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../src/extract/plan/plan.ts';
 import type { ExtractDeps, ExtractOptions } from '../../src/extract/ports.ts';
-import { PLACE } from '../../src/extract/spool/lease.ts';
 import { newTally, type Tally } from '../../src/extract/summary.ts';
 import type { Receipt, State, Window } from '../../src/extract/window.ts';
 import { copyLiving } from './copy.ts';
 import { at, FakeClock, FakeService, type FakeWorld } from './extract-service.ts';
+import { DEAD_PID, holderText } from './holder.ts';
 
 export * from './extract-service.ts';
 
@@ -136,7 +136,7 @@ export class Bench {
     copyLiving(copy, this.spoolDir);
     rmSync(copy, { recursive: true });
     for (const name of readdirSync(this.spoolDir, { recursive: true }).map(String)) {
-      const dead = JSON.stringify({ pid: 4_194_999, host: PLACE, began: '' });
+      const dead = holderText({ pid: DEAD_PID });
       if (name.endsWith('.lease')) writeFileSync(join(this.spoolDir, name), dead);
     }
   }

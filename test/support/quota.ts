@@ -7,8 +7,7 @@ export const MINUTE = 60_000;
 /** The place of an export under way. */
 export const slot = (n: number, more: Partial<Slot> = {}): Slot => ({
   n,
-  pid: 1,
-  host: 'h',
+  holder: { pid: 1, host: 'h', space: 's', started: '1' },
   run: 'r',
   lease: NOW + HOUR_MS,
   heard: true,

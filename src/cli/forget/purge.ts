@@ -5,7 +5,7 @@ import { type Secret, Secret as SecretText } from '../../base/secrets.ts';
 import { type PurgeCounts, type Purger, purgeAll } from '../../deletion/execute/purge.ts';
 import { idsFromFile } from '../../deletion/input/id-list.ts';
 import type { Ledger } from '../../deletion/ledger/ledger.ts';
-import { sweepRunFolders } from '../../extract/spool/own-folder.ts';
+import { sweepRunFolders } from '../../extract/spool/run-folder.ts';
 import { spoolFolders } from '../../extract/spool/spool.ts';
 import { purgeSpools } from '../../extract/spool/sweep.ts';
 import { UNIFIED_ID } from '../../schema/groups.ts';
@@ -104,7 +104,7 @@ export async function purge(
 ): Promise<PurgeCounts | undefined> {
   // First the list: a sync that runs in between must not bring anybody back.
   if (request.suppressionFile !== undefined && request.suppressionKey !== undefined) {
-    await suppress(request.suppressionFile, each(people), request.suppressionKey);
+    await suppress(request.suppressionFile, each(people), request.suppressionKey, context);
   }
   await purgeSpools(await spoolFolders(request.spoolDir), context.clock.now());
   await sweepRunFolders(request.spoolDir, context.clock.now());

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { configFailure, EXIT, messageOf } from '../../base/errors.ts';
-import { makeFolders } from '../../base/folders.ts';
 import type { Secret } from '../../base/secrets.ts';
+import { makeFolders } from '../../fs/make-folders.ts';
 import { Chain } from './chain.ts';
 import { fileName, type LedgerFile, ledgerFiles } from './files.ts';
 import { keyInFolder, LedgerKey } from './key.ts';
@@ -37,7 +37,7 @@ export class LedgerFolder implements LedgerStore {
   static async open(options: FolderOptions): Promise<LedgerFolder> {
     const { folder, clock } = options;
     makeFolder(folder);
-    const lock = LedgerLock.take(folder, clock);
+    const lock = await LedgerLock.take(folder, clock);
     try {
       return new LedgerFolder(options, lock, new LedgerKey(options.key ?? keyInFolder(folder)));
     } catch (error) {
@@ -58,7 +58,7 @@ export class LedgerFolder implements LedgerStore {
     const head = await headOf(files, this.key);
     const run = randomBytes(8).toString('hex');
     const path = join(folder, fileName((files.at(-1)?.number ?? 0) + 1, run));
-    const output = await FileOutput.create(path, folder);
+    const output = this.#lock.guarded(await FileOutput.create(path, folder));
     const ledger = new Ledger(run, new Chain(this.key, head), output, clock);
     await ledger.open({
       base_url: service.baseUrl,

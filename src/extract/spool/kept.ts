@@ -1,9 +1,10 @@
 import { createReadStream } from 'node:fs';
-import { open, readdir, readFile, rename, unlink } from 'node:fs/promises';
+import { readdir, readFile, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
+import { replaceFile } from '../../fs/atomic-file.ts';
+import { isLeased } from '../../fs/lease.ts';
 import type { Verified } from '../download/verified.ts';
-import { isLeased } from './lease.ts';
 
 /** What lies beside a verified spool file so that another run can use it. */
 interface Sidecar {
@@ -27,25 +28,18 @@ export const sidecarOf = (path: string): string => path.replace(/\.csv$/, '.json
 export async function writeKept(part: Verified, path: string, marks: Marks): Promise<void> {
   const { path: _path, exports: _exports, ...rest } = part;
   const sidecar: Sidecar = { v: 1, fingerprint: marks.fingerprint, spool_crc32: marks.spoolCrc, part: rest };
-  const temporary = path.replace(/\.csv$/, '.tmp');
-  const file = await open(temporary, 'wx', 0o600);
-  try {
-    await file.writeFile(JSON.stringify(sidecar));
-  } finally {
-    await file.close();
-  }
-  await rename(temporary, sidecarOf(path));
+  await replaceFile(sidecarOf(path), JSON.stringify(sidecar));
 }
 
 /**
  * Sidecars of dead runs by the key that they answer, oldest first. What was made under another fingerprint (another
  * suppression list, say) is removed.
  */
-export async function readKept(folder: string, fingerprint: string, now: number): Promise<Map<string, string[]>> {
+export async function readKept(folder: string, fingerprint: string): Promise<Map<string, string[]>> {
   const out = new Map<string, string[]>();
   for (const name of (await readdir(folder)).sort()) {
     const run = RUN.exec(name)?.[1];
-    if (run === undefined || (await isLeased(folder, run, now))) continue;
+    if (run === undefined || isLeased(folder, run)) continue;
     const path = join(folder, name);
     const found = await sidecarAt(path);
     if (found?.fingerprint === fingerprint) out.set(found.part.key, [...(out.get(found.part.key) ?? []), path]);

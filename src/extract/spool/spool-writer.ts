@@ -1,6 +1,6 @@
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import { diskFailure } from './disk.ts';
+import { spoolFailure } from './spool-failure.ts';
 
 /** Bytes gathered before one write; two such buffers a file. */
 const BUFFER_BYTES = 1 << 20;
@@ -27,7 +27,7 @@ export class SpoolWriter {
     try {
       return new SpoolWriter(path, folder, await open(path, 'wx', 0o600));
     } catch (error) {
-      throw diskFailure(error, folder);
+      throw spoolFailure(error, folder);
     }
   }
 
@@ -88,7 +88,7 @@ export class SpoolWriter {
     try {
       await this.#writing;
     } catch (error) {
-      throw diskFailure(error, this.#folder);
+      throw spoolFailure(error, this.#folder);
     }
   }
 

@@ -1,14 +1,14 @@
 import { readdir, rename, rmdir, unlink, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
-import { codeOf, configFailure } from '../../base/errors.ts';
-import { makeFolders } from '../../base/folders.ts';
+import { codeOf } from '../../base/errors.ts';
+import { Lease } from '../../fs/lease.ts';
+import { isPrivateFolder, makePrivateFolder } from '../../fs/private-folder.ts';
 import type { Verified } from '../download/verified.ts';
 import { sha256 } from '../question.ts';
-import { diskFailure } from './disk.ts';
 import { adopt, discardKept, readKept, sidecarOf, writeKept } from './kept.ts';
-import { Lease } from './lease.ts';
-import { isOwn, ownerOf, sweepRunFolders } from './own-folder.ts';
+import { sweepRunFolders } from './run-folder.ts';
+import { spoolFailure } from './spool-failure.ts';
 import { SpoolWriter } from './spool-writer.ts';
 import { sweepAll } from './sweep.ts';
 
@@ -21,7 +21,7 @@ export async function spoolFolders(root: string): Promise<string[]> {
   const names = await readdir(root).catch(() => []);
   const folders: string[] = [];
   for (const name of names.filter((text) => OURS.test(text))) {
-    if (await isOwn(join(root, name))) folders.push(join(root, name));
+    if (isPrivateFolder(join(root, name))) folders.push(join(root, name));
   }
   return folders;
 }
@@ -53,11 +53,11 @@ export class Spool {
     const own = sha256([question, process.getuid?.()]).slice(0, 16);
     const folder = join(root, `dfinery-elt-${own}`);
     const lease = await claim(folder, clock).catch((error: unknown) => {
-      throw diskFailure(error, folder);
+      throw spoolFailure(error, folder);
     });
     await sweepAll(await spoolFolders(root), clock.now());
     await sweepRunFolders(root, clock.now());
-    const left = await readKept(folder, fingerprint, clock.now());
+    const left = await readKept(folder, fingerprint);
     return new Spool(folder, lease, fingerprint, clock, left);
   }
 
@@ -139,7 +139,7 @@ export class Spool {
       const path = join(this.folder, name);
       if (!this.#kept.has(path.replace(/\.json$/, '.csv'))) await unlink(path).catch(() => {});
     }
-    await this.#lease.release();
+    this.#lease.release();
     await rmdir(this.folder).catch(() => {});
   }
 }
@@ -150,14 +150,8 @@ const fileName = (run: string, id: string): string => `${run}-${id.slice(-6)}`;
 async function claim(folder: string, clock: Clock): Promise<Lease> {
   for (let tries = 1; ; tries++) {
     try {
-      makeFolders(folder, 0o700);
-      if ((await ownerOf(folder)) === 'others') {
-        throw configFailure(
-          `The spool folder ${folder} is a link, belongs to another user or is open to others: remove it or set spool_dir.`,
-          { where: { file: folder } },
-        );
-      }
-      return await Lease.take(folder, clock);
+      makePrivateFolder(folder, 'The spool folder', 'set spool_dir to another folder');
+      return Lease.take(folder, clock);
     } catch (error) {
       const isGone = ['ENOENT', 'EEXIST'].includes(codeOf(error) ?? '');
       if (!isGone || tries === CLAIM_TRIES) throw error;

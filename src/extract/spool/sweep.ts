@@ -1,9 +1,11 @@
 import { readdir, rmdir, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isLeased, leaseOf } from './lease.ts';
+import { isTimeProbe } from '../../fs/holder-file.ts';
+import { isLeased, leaseOf } from '../../fs/lease.ts';
 
 const KEPT_MS = 7 * 86_400_000;
-const FILE = /^(r[0-9a-f]{16})-\d{6}\.(part|tmp|csv|json)$/;
+/** A run's own files, and the drafts of its sidecars. */
+const FILE = /^\.?(r[0-9a-f]{16})-\d{6}\.(part|csv|json)(\.[0-9a-f]{12}\.tmp)?$/;
 
 /** Removes what dead runs left: all but verified files and bodies kept for inspection, and those after seven days. */
 export async function sweepAll(folders: readonly string[], now: number): Promise<void> {
@@ -21,15 +23,15 @@ async function sweep(folder: string, now: number, keepMs: number): Promise<numbe
   const names = await readdir(folder).catch(() => []);
   const there = new Set(names);
   const alive = new Map<string, boolean>();
-  const lives = async (run: string) => {
-    const known = alive.get(run) ?? (await isLeased(folder, run, now));
+  const lives = (run: string) => {
+    const known = alive.get(run) ?? isLeased(folder, run);
     alive.set(run, known);
     return known;
   };
   let removed = 0;
   for (const name of names) {
     const path = join(folder, name);
-    if (!(await isLeftover(name, there, lives)) && !(await isOld(path, name, now, keepMs, lives))) continue;
+    if (!isLeftover(name, there, lives) && !(await isOld(path, name, now, keepMs, lives))) continue;
     await unlink(path).catch(() => {});
     removed++;
   }
@@ -37,12 +39,13 @@ async function sweep(folder: string, now: number, keepMs: number): Promise<numbe
   return removed;
 }
 
-type Lives = (run: string) => Promise<boolean>;
+type Lives = (run: string) => boolean;
 
 /** Files of dead runs that nobody can use: half written, or one of a pair alone. */
-async function isLeftover(name: string, there: ReadonlySet<string>, lives: Lives): Promise<boolean> {
+function isLeftover(name: string, there: ReadonlySet<string>, lives: Lives): boolean {
+  if (isTimeProbe(name)) return true;
   const run = leaseOf(name) ?? FILE.exec(name)?.[1];
-  if (run === undefined || (await lives(run))) return false;
+  if (run === undefined || lives(run)) return false;
   const stem = name.replace(/\.[a-z]+$/, '');
   return !(there.has(`${stem}.csv`) && there.has(`${stem}.json`) && /\.(csv|json)$/.test(name));
 }
@@ -50,7 +53,7 @@ async function isLeftover(name: string, there: ReadonlySet<string>, lives: Lives
 async function isOld(path: string, name: string, now: number, keepMs: number, lives: Lives): Promise<boolean> {
   const run = FILE.exec(name)?.[1];
   if (run === undefined && !name.startsWith('malformed-')) return false;
-  if (run !== undefined && (await lives(run))) return false;
+  if (run !== undefined && lives(run)) return false;
   const found = await stat(path).catch(() => undefined);
   return found !== undefined && now - found.mtimeMs > keepMs;
 }

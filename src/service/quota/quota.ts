@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto';
-import { join } from 'node:path';
 import pLimit from 'p-limit';
 import type { Clock } from '../../base/clock.ts';
 import { formatDuration } from '../../base/durations.ts';
@@ -9,8 +7,8 @@ import type { Random } from '../../base/random.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { onAbort } from '../http/on-abort.ts';
 import { type AnswerHead, afterHead, type Decision, decide, type ExportLimits, forecastOf } from './rules.ts';
-import { Ledger } from './shared-state.ts';
 import { type QuotaState, SLOT_GRACE_MS, type Slot } from './state.ts';
+import { QuotaStateFile } from './state-file.ts';
 
 /*
  * The Export group's limits, counted over all processes of this machine: how many exports may still be sent, and how
@@ -32,8 +30,8 @@ export interface ExportQuotaOptions extends Pick<SourceConfig, 'baseUrl' | 'serv
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** Folder of the state that processes of one machine share; undefined: none is shared. */
-  readonly ledgerDir?: string | undefined;
+  /** Folder under which the processes of one user share their state; undefined: none is shared. */
+  readonly stateRoot?: string | undefined;
   /** A longer wait than this is refused. */
   readonly maxWaitMs?: number | undefined;
 }
@@ -49,7 +47,7 @@ const POLL_MS = 200;
 
 export class ExportQuota {
   readonly #options: ExportQuotaOptions;
-  readonly #ledger: Ledger;
+  readonly #state: QuotaStateFile;
   readonly #queue = pLimit(1);
   readonly #listeners = new Set<(until: number | undefined) => void>();
   readonly #permits = new Set<Permit>();
@@ -59,12 +57,12 @@ export class ExportQuota {
 
   constructor(options: ExportQuotaOptions) {
     this.#options = options;
-    this.#ledger = new Ledger({ path: ledgerPath(options), clock: options.clock, logger: options.logger });
+    this.#state = new QuotaStateFile({ ...options, root: options.stateRoot });
   }
 
   /** Exports that may start now, that are left until the limit, and when (ms) the last of `count` may start. */
   forecast(count: number): { readonly startableNow: number; readonly left: number; readonly earliestEnd: number } {
-    return forecastOf(this.#ledger.peek(), this.#options, count, this.#options.clock.now());
+    return forecastOf(this.#state.peek(), this.#options, count, this.#options.clock.now());
   }
 
   /** Called before every reported wait with its end (ms since 1970), and with undefined when it is over. */
@@ -101,7 +99,7 @@ export class ExportQuota {
 
   /** A permit that is counted and not waited for: for one small question of a person who is waiting. */
   async enterNow(): Promise<Permit> {
-    const { n } = await this.#ledger.update((state) => this.#taken(state, this.#options.clock.now()));
+    const { n } = await this.#state.update((state) => this.#taken(state, this.#options.clock.now()));
     return this.#permitOf(n);
   }
 
@@ -121,7 +119,7 @@ export class ExportQuota {
 
   async #tryEnter(): Promise<{ readonly permit: Permit } | Decision> {
     const { clock } = this.#options;
-    const decision = await this.#ledger.update<Decision | { readonly n: number }>((state) => {
+    const decision = await this.#state.update<Decision | { readonly n: number }>((state) => {
       const now = clock.now();
       const made = decide(state, this.#options, now);
       return made.kind === 'go' ? this.#taken(state, now) : { state, result: made };
@@ -131,7 +129,7 @@ export class ExportQuota {
 
   #taken(state: QuotaState, now: number) {
     const n = state.next;
-    const slots = [...state.slots, this.#ledger.hold(n)];
+    const slots = [...state.slots, this.#state.newSlot(n)];
     return { state: { ...state, next: n + 1, sent: [...state.sent, { n, at: now }], slots }, result: { n } };
   }
 
@@ -152,7 +150,7 @@ export class ExportQuota {
 
   async #answered(n: number, head: AnswerHead): Promise<void> {
     const { clock, random, logger } = this.#options;
-    const lowered = await this.#ledger.update((state) => {
+    const lowered = await this.#state.update((state) => {
       const after = afterHead(state, n, head, { limits: this.#options, now: clock.now(), random });
       return { state: after, result: after.lowered === state.lowered ? undefined : after.lowered?.to };
     });
@@ -166,8 +164,8 @@ export class ExportQuota {
   async #released(n: number): Promise<void> {
     const freeAt = this.#options.clock.now() + SLOT_GRACE_MS;
     const mark = (slot: Slot): Slot => (slot.n === n ? { ...slot, freeAt } : slot);
-    await this.#ledger.update((state) => ({ state: { ...state, slots: state.slots.map(mark) }, result: undefined }));
-    this.#ledger.giveUp(n);
+    await this.#state.update((state) => ({ state: { ...state, slots: state.slots.map(mark) }, result: undefined }));
+    this.#state.releaseSlot(n);
     this.#wakeWaiting();
   }
 
@@ -196,7 +194,7 @@ export class ExportQuota {
   /** Until a change in this process (or an abort), until a slot is free, or until other processes are looked at again. */
   async #waitForChange(slots: readonly Slot[], now: number, woken: AbortSignal): Promise<void> {
     const ends = slots.flatMap(({ freeAt }) => freeAt ?? []);
-    const isForeign = slots.some((slot) => !this.#ledger.isOwn(slot));
+    const isForeign = slots.some((slot) => !this.#state.isOwn(slot));
     const pause = Math.min(...ends.map((end) => end - now), isForeign ? POLL_MS : Number.POSITIVE_INFINITY);
     if (!Number.isFinite(pause)) return new Promise((resolve) => void onAbort(woken, resolve));
     await this.#options.clock.sleep(Math.max(1, pause), woken).catch(() => {});
@@ -215,14 +213,6 @@ export class ExportQuota {
     }
     for (const listener of this.#listeners) listener(until);
   }
-}
-
-/** One file a service; users of one machine do not share it. */
-function ledgerPath({ ledgerDir, baseUrl, serviceId }: ExportQuotaOptions): string | undefined {
-  if (ledgerDir === undefined) return undefined;
-  const text = JSON.stringify([baseUrl, serviceId, process.getuid?.()]);
-  const key = createHash('sha256').update(text).digest('hex').slice(0, 16);
-  return join(ledgerDir, `dfinery-elt-quota-${key}.json`);
 }
 
 const tooLong = (at: number, wait: number, most: number) =>

@@ -1,3 +1,5 @@
+import { identityFrom, type ProcessIdentity } from '../../fs/process-identity.ts';
+
 /** The other side notices the end of an export a little later than we do. */
 export const SLOT_GRACE_MS = 50;
 
@@ -10,9 +12,8 @@ export interface Sent {
 /** A place taken by an export under way. */
 export interface Slot {
   readonly n: number;
-  /** The process that holds it: id and machine, and a word of its own, since ids of processes come again. */
-  readonly pid: number;
-  readonly host: string;
+  /** The process that holds it, and the object in it. */
+  readonly holder: ProcessIdentity;
   readonly run: string;
   /** Whoever does not renew it until then is taken for dead. */
   readonly lease: number;
@@ -41,7 +42,7 @@ export interface Lowered {
   readonly times: number;
 }
 
-/** All that is known of the quota; what the ledger holds (schemas/quota-ledger.json). Instants in ms since 1970. */
+/** All that is known of the quota; what the state file holds (schemas/quota-state.json). Instants in ms since 1970. */
 export interface QuotaState {
   readonly v: 1;
   /** Those of the last hour, oldest first. */
@@ -63,12 +64,13 @@ export const EMPTY_STATE: QuotaState = { v: 1, sent: [], next: 1, slots: [], ref
 
 export const HOUR_MS = 3_600_000;
 
-/** A ledger's text as state; undefined for anything that this version did not write. */
+/** A state file's text as state; undefined for anything that this version did not write. */
 export function parseState(text: string): QuotaState | undefined {
   const value = parsed(text);
   if (!isObject(value) || value.v !== 1 || !isCount(value.next)) return undefined;
   if (!isCount(value.refusals) || !isCount(value.aloneRefusals)) return undefined;
-  if (!isListOf(value.sent, ['n', 'at']) || !isListOf(value.slots, ['n', 'pid', 'lease'])) return undefined;
+  if (!isListOf(value.sent, ['n', 'at']) || !isListOf(value.slots, ['n', 'lease']) || !value.slots.every(isHeld))
+    return undefined;
   if (value.word !== undefined && !hasNumbers(value.word, ['remaining', 'at', 'by', 'upTo', 'unheard']))
     return undefined;
   if (value.lowered !== undefined && !hasNumbers(value.lowered, ['to', 'at', 'times'])) return undefined;
@@ -107,5 +109,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const isCount = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value) && value >= 0;
 const hasNumbers = (value: unknown, keys: readonly string[]): boolean =>
   isObject(value) && keys.every((key) => isCount(value[key]));
-const isListOf = (value: unknown, keys: readonly string[]): boolean =>
+const isHeld = (slot: Record<string, unknown>): boolean =>
+  identityFrom(slot.holder) !== undefined && typeof slot.run === 'string';
+const isListOf = (value: unknown, keys: readonly string[]): value is Record<string, unknown>[] =>
   Array.isArray(value) && value.every((one) => hasNumbers(one, keys));

@@ -2,7 +2,7 @@ import { copyFile, link, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { codeOf } from '../../base/errors.ts';
-import { RunFolder } from '../../extract/spool/own-folder.ts';
+import { RunFolder } from '../../extract/spool/run-folder.ts';
 import type { SpoolFile, Window } from '../../extract/window.ts';
 
 /** Keeps the files of windows on disk after the extraction removed its own: as hard links, or copies where links are refused. */

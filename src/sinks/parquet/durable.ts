@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { chmod, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { codeOf } from '../../base/errors.ts';
-import { makeFolders } from '../../base/folders.ts';
+import { makeFolders } from '../../fs/make-folders.ts';
 
 const OWNER_FOLDER = 0o700;
 const OWNER_FILE = 0o600;

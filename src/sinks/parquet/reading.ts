@@ -2,7 +2,7 @@ import { access, constants } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { codeOf, Failure, transientFailure } from '../../base/errors.ts';
-import { RunFolder } from '../../extract/spool/own-folder.ts';
+import { RunFolder } from '../../extract/spool/run-folder.ts';
 import { type Engine, openEngine } from '../duckdb/engine.ts';
 import { type DatasetOptions, nothingOfOurs, openExisting, readingEngine } from './dataset.ts';
 import { type Places, placesIn } from './layout.ts';

@@ -32,7 +32,7 @@ describe('a full disk', () => {
     if (disk === undefined) return context.skip();
     const ended = await bench.sync({ spool_dir: disk, max_concurrent_exports: 1 });
     expect(ended.code, ended.stderr).toBe(3);
-    expect(ended.stderr).toMatch(/No space is left in the spool folder .+disk-0.* \(ENOSPC\): make room/);
+    expect(ended.stderr).toMatch(/The disk of the spool folder .+disk-0.* is full \(ENOSPC\): make room/);
     expect(await bench.verify()).toEqual([]);
     expect(bench.spooled(disk)).toEqual([]);
     remount(disk, 65_536);

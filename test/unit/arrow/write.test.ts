@@ -5,10 +5,10 @@ import { PassThrough, Writable } from 'node:stream';
 import { RecordBatchReader, tableFromIPC } from 'apache-arrow';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Failure } from '../../../src/base/errors.ts';
-import { PLACE } from '../../../src/extract/spool/lease.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { ArrowBench, plainRows } from '../../support/arrow.ts';
 import { type Cells, csvOf } from '../../support/duckdb.ts';
+import { holderText } from '../../support/holder.ts';
 
 let bench: ArrowBench;
 beforeEach(() => {
@@ -198,13 +198,13 @@ describe('the reader of a stream', () => {
 
   it('clears away what a dead run held, and nothing of a living one', async () => {
     const { pid } = spawnSync(process.execPath, ['-e', '0']);
-    const holder = (folder: string, lease: object | undefined) => {
+    const holder = (folder: string, lease: string | undefined) => {
       mkdirSync(join(bench.dir, folder), { mode: 0o700 });
       writeFileSync(join(bench.dir, folder, '1.csv'), 'somebody');
-      if (lease) writeFileSync(join(bench.dir, folder, 'r0123456789abcdef.lease'), JSON.stringify(lease));
+      if (lease) writeFileSync(join(bench.dir, folder, 'r0123456789abcdef.lease'), lease);
     };
-    holder('dfinery-arrow-dead01', { pid, host: PLACE, began: '1' });
-    holder('dfinery-arrow-other1', { pid, host: 'elsewhere', began: '1' });
+    holder('dfinery-arrow-dead01', holderText({ pid }));
+    holder('dfinery-arrow-other1', holderText({ pid, host: 'elsewhere' }));
     holder('dfinery-arrow-young1', undefined);
     holder('dfinery-arrow-notours', undefined);
     await bench.write([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);

@@ -1,9 +1,10 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { Ajv } from 'ajv';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import reportSchema from '../../../schemas/deletion.json' with { type: 'json' };
+import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { parseDestinationConfig } from '../../../src/config/destination.ts';
@@ -188,14 +189,15 @@ describe('a confirmed deletion', () => {
 });
 
 describe('the suppression list', () => {
+  const io = { clock: systemClock };
   const key = new Secret('key');
   const hashOf = (id: string) => suppressionHmac(key, Buffer.from(id));
   const holds = (path: string, id: string) => loadSuppression(path, key).isSuppressed(Buffer.from(id), 0, id.length);
 
   it('begins with its header and names everybody once, by hash', async () => {
     const path = join(folders.root, 'sub', 'forgotten.jsonl');
-    expect(await suppress(path, of('u1', 'u2', 'u1'), key)).toBe(2);
-    expect(await suppress(path, of('u2', 'u3'), key)).toBe(1);
+    expect(await suppress(path, of('u1', 'u2', 'u1'), key, io)).toBe(2);
+    expect(await suppress(path, of('u2', 'u3'), key, io)).toBe(1);
     const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
     expect(lines).toEqual([
       expect.stringMatching(/^\{"v":1,"kind":"suppression","key_check":"[0-9a-f]{16}"\}$/),
@@ -206,20 +208,30 @@ describe('the suppression list', () => {
     expect(holds(path, 'u4')).toBe(false);
   });
 
+  it('loses nobody when several runs write at once', async () => {
+    const path = join(folders.root, 'sub', 'f.jsonl');
+    const people = (run: number) => Array.from({ length: 300 }, (_, i) => `u${run}-${i}`);
+    const added = await Promise.all([1, 2, 3].map((run) => suppress(path, of(...people(run), 'everybody'), key, io)));
+    expect(added.reduce((sum, n) => sum + n, 0)).toBe(901);
+    expect([1, 2, 3].flatMap(people).filter((id) => !holds(path, id))).toEqual([]);
+    expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(902);
+    expect(readdirSync(join(folders.root, 'sub'))).toEqual(['f.jsonl']);
+  });
+
   it('drops half a line that a crash left, so that it can be read again', async () => {
     const path = join(folders.root, 'f.jsonl');
-    await suppress(path, of('u1'), key);
+    await suppress(path, of('u1'), key, io);
     writeFileSync(path, `${readFileSync(path, 'utf8')}{"hmac":"12`);
     expect(() => loadSuppression(path, key)).toThrow(/Line 3/);
-    expect(await suppress(path, of('u2'), key)).toBe(1);
+    expect(await suppress(path, of('u2'), key, io)).toBe(1);
     expect(holds(path, 'u1') && holds(path, 'u2')).toBe(true);
   });
 
   it('is not written to, nor read, under another key', async () => {
     const path = join(folders.root, 'f.jsonl');
-    await suppress(path, of('u1'), key);
+    await suppress(path, of('u1'), key, io);
     const other = new Secret('other');
-    await expect(suppress(path, of('u2'), other)).rejects.toMatchObject({ kind: 'config' });
+    await expect(suppress(path, of('u2'), other, io)).rejects.toMatchObject({ kind: 'config' });
     expect(() => loadSuppression(path, other)).toThrow(/another key/);
     expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(2);
   });
@@ -228,23 +240,23 @@ describe('the suppression list', () => {
     const path = join(folders.root, 'people.csv');
     for (const text of ['external_id\nu1', '{"v":1,"kind":"proof"}\n', '\u0000']) {
       writeFileSync(path, text);
-      await expect(suppress(path, of('u1'), key)).rejects.toMatchObject({ kind: 'config' });
+      await expect(suppress(path, of('u1'), key, io)).rejects.toMatchObject({ kind: 'config' });
       expect(readFileSync(path, 'utf8')).toBe(text);
     }
-    await expect(suppress(folders.root, of('u1'), key)).rejects.toMatchObject({ kind: 'config' });
+    await expect(suppress(folders.root, of('u1'), key, io)).rejects.toMatchObject({ kind: 'config' });
   });
 
   it('may have been made by hand, without a header', async () => {
     const path = join(folders.root, 'f.jsonl');
     writeFileSync(path, `{"hmac":"${hashOf('u1')}"}\n`);
-    expect(await suppress(path, of('u1', 'u2'), key)).toBe(1);
+    expect(await suppress(path, of('u1', 'u2'), key, io)).toBe(1);
     expect(holds(path, 'u1') && holds(path, 'u2')).toBe(true);
   });
 
   it('may be empty before', async () => {
     const path = join(folders.root, 'f.jsonl');
     writeFileSync(path, '');
-    expect(await suppress(path, of('u1'), key)).toBe(1);
+    expect(await suppress(path, of('u1'), key, io)).toBe(1);
     expect(readFileSync(path, 'utf8')).toMatch(/^\{"v":1/);
   });
 });

@@ -23,6 +23,7 @@ import {
   state,
   write,
 } from '../../support/deletions.ts';
+import { DEAD_PID, holderText } from '../../support/holder.ts';
 
 let server: DeletionServer;
 let folders: Folders;
@@ -230,7 +231,7 @@ describe('a run after another', () => {
 describe('the lock', () => {
   it('lets one run in, and names the other', async () => {
     await go(['a']);
-    const lock = LedgerLock.take(folders.ledger, systemClock);
+    const lock = await LedgerLock.take(folders.ledger, systemClock);
     const output = await go(['b']);
     expect(output.errors()[0]).toMatchObject({ failure_type: 'transient_error' });
     expect(output.errors()[0].message).toContain(String(process.pid));
@@ -238,23 +239,35 @@ describe('the lock', () => {
     expect((await go(['b'])).code).toBe(0);
   });
 
-  it.each<[string, Json]>([
-    ['a dead process', { pid: 2 ** 22 + 1, host: '', began: '1', token: 't' }],
-    ['another process under the same id', { pid: process.pid, host: '', began: '1', token: 't' }],
-  ])('is taken over from %s', async (_name, holder) => {
-    const { hostname } = await import('node:os');
+  it('is taken over from a dead process', async () => {
     await go(['a']);
-    writeFileSync(join(folders.ledger, 'ledger.lock'), JSON.stringify({ ...holder, host: hostname() }));
+    writeFileSync(join(folders.ledger, 'ledger.lock'), holderText({ pid: DEAD_PID }));
     expect((await go(['b'])).code).toBe(0);
   });
 
   it('is taken over from another machine only after its silence', async () => {
     await go(['a']);
     const path = join(folders.ledger, 'ledger.lock');
-    const now = systemClock.now();
-    writeFileSync(path, JSON.stringify({ pid: 1, host: 'elsewhere', began: '', token: 't' }));
-    expect(() => LedgerLock.take(folders.ledger, systemClock)).toThrow(/elsewhere/);
-    utimesSync(path, now / 1_000 - 600, now / 1_000 - 600);
-    LedgerLock.take(folders.ledger, systemClock).release();
+    writeFileSync(path, holderText({ pid: 1, host: 'elsewhere' }));
+    await expect(LedgerLock.take(folders.ledger, systemClock)).rejects.toThrow(/elsewhere/);
+    const then = systemClock.now() / 1_000 - 600;
+    utimesSync(path, then, then);
+    (await LedgerLock.take(folders.ledger, systemClock)).release();
+  });
+
+  it('that another run has taken over stops the one that was silent for long, before its next request', async () => {
+    await go(['a']);
+    const lock = await LedgerLock.take(folders.ledger, systemClock);
+    const lines: string[] = [];
+    const output = lock.guarded({
+      async write(given) {
+        lines.push(...given);
+      },
+      async close() {},
+    });
+    await output.write(['first']);
+    writeFileSync(join(folders.ledger, 'ledger.lock'), holderText());
+    await expect(output.write(['second'])).rejects.toMatchObject({ kind: 'transient' });
+    expect(lines).toEqual(['first']);
   });
 });

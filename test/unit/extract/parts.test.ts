@@ -1,5 +1,4 @@
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
@@ -11,13 +10,12 @@ import { columnsOfParts } from '../../../src/extract/download/merge.ts';
 import { pauseAfter, RETRY } from '../../../src/extract/download/retry.ts';
 import { Coverage } from '../../../src/extract/plan/coverage.ts';
 import { nameDays } from '../../../src/extract/plan/gaps.ts';
-import { diskFailure } from '../../../src/extract/spool/disk.ts';
-import { isLeased, Lease, PLACE } from '../../../src/extract/spool/lease.ts';
+import { spoolFailure } from '../../../src/extract/spool/spool-failure.ts';
 import { parseState } from '../../../src/extract/state.ts';
 import { summaryOf } from '../../../src/extract/summary.ts';
 import type { ColumnScan } from '../../../src/schema/scan.ts';
 import { DOUBLE, LONG, NULL_TEXT } from '../../../src/types/evidence.ts';
-import { at, Bench, FakeClock, planFor, steadyRows } from '../../support/extract.ts';
+import { at, Bench, planFor, steadyRows } from '../../support/extract.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
 afterAll(() => rmSync(dir, { recursive: true }));
@@ -55,27 +53,6 @@ describe('a state', () => {
   });
 });
 
-describe('a lease', () => {
-  it('is held by a living process, and by no other of the same id', async () => {
-    const clock = new FakeClock(now);
-    const lease = await Lease.take(dir, clock);
-    expect(await isLeased(dir, lease.run, now)).toBe(true);
-    const path = join(dir, `${lease.run}.lease`);
-    const holder = JSON.parse(readFileSync(path, 'utf8')) as { began: string };
-    writeFileSync(path, JSON.stringify({ ...holder, began: `${holder.began}0` }));
-    expect(await isLeased(dir, lease.run, now)).toBe(process.platform !== 'linux');
-    await lease.release();
-    expect(await isLeased(dir, lease.run, now)).toBe(false);
-  });
-
-  it('ends with its process', async () => {
-    const { pid } = spawnSync(process.execPath, ['-e', '0']);
-    const run = 'r0000000000000000';
-    writeFileSync(join(dir, `${run}.lease`), JSON.stringify({ pid, host: PLACE, began: '' }));
-    expect(await isLeased(dir, run, now)).toBe(false);
-  });
-});
-
 describe('a disk', () => {
   it.each([
     ['ENOSPC', 3],
@@ -84,7 +61,7 @@ describe('a disk', () => {
     ['EROFS', 2],
     ['EIO', 3],
   ])('that says %s: exit %i, the folder named', (code, exit) => {
-    const failure = diskFailure(Object.assign(new Error(code), { code }), '/spool');
+    const failure = spoolFailure(Object.assign(new Error(code), { code }), '/spool');
     expect(failure).toMatchObject({ exitCode: exit });
     expect(String(failure)).toContain('/spool');
   });

@@ -15,6 +15,7 @@ import { Failure } from '../../../src/base/errors.ts';
 import { spoolFolders } from '../../../src/extract/spool/spool.ts';
 import { purgeSpools } from '../../../src/extract/spool/sweep.ts';
 import { Bench, type FakeWorld, HOUR, steadyRows } from '../../support/extract.ts';
+import { DEAD_PID, holderText } from '../../support/holder.ts';
 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
 const DAYS = { startDate: '2026-03-03', endDate: '2026-03-08', toDateInclusive: 'true' } as const;
@@ -110,13 +111,13 @@ describe('what other runs left', () => {
   it('is removed when the run is dead, and left alone while it lives', async () => {
     await open().run(DAYS, {}, 1);
     const dead = [
-      leave(`${DEAD}.lease`, '{"pid":4194999,"host":"elsewhere","began":""}', HOUR),
+      leave(`${DEAD}.lease`, holderText({ pid: DEAD_PID, host: 'elsewhere' }), HOUR),
       leave(`${DEAD}-000001.part`),
     ];
-    const living = [
-      leave('rfedcba9876543210.lease', '{"pid":1,"host":"elsewhere","began":""}'),
-      leave('rfedcba9876543210-000001.part'),
-    ];
+    const lease = leave('rfedcba9876543210.lease');
+    // Silence is measured by the clock of the file system.
+    writeFileSync(lease, holderText({ pid: DEAD_PID, host: 'elsewhere' }));
+    const living = [lease, leave('rfedcba9876543210-000001.part')];
     const old = [leave('malformed-1.csv', 'x', 8 * 24 * HOUR)];
     const young = [leave('malformed-2.csv', 'x', 6 * 24 * HOUR)];
     await bench.run(DAYS);

@@ -1,10 +1,11 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { hostname, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import ledgerSchema from '../../../schemas/quota-ledger.json' with { type: 'json' };
+import stateSchema from '../../../schemas/quota-state.json' with { type: 'json' };
 import { Failure } from '../../../src/base/errors.ts';
+import { OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
 import {
   createExportQuota,
   type ExportQuota,
@@ -12,9 +13,11 @@ import {
   type Permit,
 } from '../../../src/service/quota/quota.ts';
 import type { AnswerHead } from '../../../src/service/quota/rules.ts';
+import { DEAD_PID, holderText } from '../../support/holder.ts';
 import { ManualClock, recorder, settle } from '../../support/service.ts';
 
 const HOUR = 3_600_000;
+const MINUTE = 60_000;
 let folder = '';
 let clock = new ManualClock();
 beforeEach(() => {
@@ -33,7 +36,7 @@ function openQuota(more: Partial<ExportQuotaOptions> = {}, heard = log()): Expor
     clock,
     random: () => 0,
     logger: heard.logger,
-    ledgerDir: folder,
+    stateRoot: folder,
     ...more,
   });
 }
@@ -48,7 +51,9 @@ const refused = (remaining?: number, resetAt?: number): AnswerHead => ({
   status: 429,
   limited: true,
 });
-const ledgerFile = () => join(folder, readdirSync(folder).find((name) => name.endsWith('.json')) ?? 'none');
+const stateFolder = () => join(folder, readdirSync(folder)[0] ?? 'none');
+const stateFile = () =>
+  join(stateFolder(), readdirSync(stateFolder()).find((name) => name.endsWith('.json')) ?? 'none');
 
 /** Enters as many as get in, and says how many are left outside. */
 async function enterMany(quota: ExportQuota, count: number, signal = NEVER) {
@@ -65,10 +70,10 @@ async function enterMany(quota: ExportQuota, count: number, signal = NEVER) {
 }
 
 /** The ledger as it stands in its file keeps to its schema at the end of every test that wrote one. */
-const fitsSchema = new Ajv({ strict: false }).compile(ledgerSchema);
+const fitsSchema = new Ajv({ strict: false }).compile(stateSchema);
 afterEach(() => {
-  for (const name of readdirSync(folder).filter((one) => one.endsWith('.json'))) {
-    const text = readFileSync(join(folder, name), 'utf8');
+  for (const name of readdirSync(folder, { recursive: true }).map(String)) {
+    const text = name.endsWith('.json') ? readFileSync(join(folder, name), 'utf8') : '';
     if (text.startsWith('{"v":1,')) expect(fitsSchema(JSON.parse(text)), JSON.stringify(fitsSchema.errors)).toBe(true);
   }
 });
@@ -169,7 +174,7 @@ describe('the quota', () => {
   });
 });
 
-describe('the ledger', () => {
+describe('the shared state', () => {
   it('is shared: two runs together take no more than one may', async () => {
     const [one, two] = [openQuota(), openQuota()];
     const first = await one.enter(NEVER);
@@ -184,8 +189,8 @@ describe('the ledger', () => {
 
   it('is for its owner alone, and no half of it is ever there', async () => {
     const permit = await openQuota().enter(NEVER);
-    expect(statSync(ledgerFile()).mode & 0o777).toBe(0o600);
-    expect(readdirSync(folder)).toHaveLength(1);
+    expect(statSync(stateFile()).mode & 0o777).toBe(0o600);
+    expect(readdirSync(stateFolder())).toHaveLength(1);
     await permit.release();
   });
 
@@ -204,18 +209,18 @@ describe('the ledger', () => {
   });
 
   it.each([
-    ['a process that is no more', { pid: 2 ** 22 + 5, host: hostname(), lease: HOUR }],
-    ['a lease that was not renewed', { pid: process.pid, host: hostname(), lease: -1 }],
-    ['a lease of another machine that ran out', { pid: 1, host: 'elsewhere', lease: -1 }],
-    ['a lease longer than any process takes', { pid: 1, host: 'elsewhere', lease: HOUR }],
+    ['a process that is no more', { holder: { ...OWN_IDENTITY, pid: DEAD_PID }, lease: MINUTE }],
+    ['a lease that was not renewed', { holder: OWN_IDENTITY, lease: -1 }],
+    ['a lease of another machine that ran out', { holder: { ...OWN_IDENTITY, host: 'elsewhere' }, lease: -1 }],
+    ['a lease longer than any process takes', { holder: { ...OWN_IDENTITY, host: 'elsewhere' }, lease: HOUR }],
   ])('frees the places of %s', async (_name, { lease, ...dead }) => {
     const first = await openQuota().enter(NEVER);
     await first.answered(ok(50, clock.now() + HOUR));
     await first.release();
     clock.pass(100);
-    const ledger = JSON.parse(readFileSync(ledgerFile(), 'utf8'));
+    const ledger = JSON.parse(readFileSync(stateFile(), 'utf8'));
     const slots = [1, 2, 3, 4, 5].map((n) => ({ n, run: 'x', heard: true, lease: clock.now() + lease, ...dead }));
-    writeFileSync(ledgerFile(), JSON.stringify({ ...ledger, slots }));
+    writeFileSync(stateFile(), JSON.stringify({ ...ledger, slots }));
     const { inside } = await enterMany(openQuota(), 5);
     expect(inside).toHaveLength(5);
   });
@@ -223,17 +228,17 @@ describe('the ledger', () => {
   it('leaves the places of the living', async () => {
     const first = await openQuota().enter(NEVER);
     await first.answered(ok(50, clock.now() + HOUR));
-    const ledger = JSON.parse(readFileSync(ledgerFile(), 'utf8'));
+    const ledger = JSON.parse(readFileSync(stateFile(), 'utf8'));
     const [mine] = ledger.slots;
-    const slots = [1, 2, 3, 4, 5].map((n) => ({ ...mine, n, run: 'x', pid: process.ppid }));
-    writeFileSync(ledgerFile(), JSON.stringify({ ...ledger, slots }));
+    const slots = [1, 2, 3, 4, 5].map((n) => ({ ...mine, n, run: 'x' }));
+    writeFileSync(stateFile(), JSON.stringify({ ...ledger, slots }));
     const { inside } = await enterMany(openQuota(), 1);
     expect(inside).toHaveLength(0);
   });
 
   it('renews its leases for as long as an export takes', async () => {
     const permit = await openQuota().enter(NEVER);
-    const leaseOf = () => JSON.parse(readFileSync(ledgerFile(), 'utf8')).slots[0].lease;
+    const leaseOf = () => JSON.parse(readFileSync(stateFile(), 'utf8')).slots[0].lease;
     const before = leaseOf();
     for (let i = 0; i < 10; i++) {
       clock.pass(30_000);
@@ -246,43 +251,43 @@ describe('the ledger', () => {
 
   it('that is damaged is started anew, with a warning', async () => {
     await (await openQuota().enter(NEVER)).release();
-    writeFileSync(ledgerFile(), '{"v":1,"sent":');
+    writeFileSync(stateFile(), '{"v":1,"sent":');
     const heard = log();
     const { inside } = await enterMany(openQuota({}, heard), 1);
     expect(inside).toHaveLength(1);
-    expect(heard.events.map(({ event }) => event)).toEqual(['quota.ledger']);
+    expect(heard.events.map(({ event }) => event)).toEqual(['quota.state']);
   });
 
   it('that cannot be written leaves a run that counts alone, with a warning', async () => {
     const file = join(folder, 'file');
     writeFileSync(file, '');
     const heard = log();
-    const quota = openQuota({ ledgerDir: join(file, 'below'), exportsPerHour: 1 }, heard);
+    const quota = openQuota({ stateRoot: join(file, 'below'), exportsPerHour: 1 }, heard);
     const first = await quota.enter(NEVER);
     await first.answered(ok());
     await first.release();
-    expect(heard.events.map(({ event }) => event)).toEqual(['quota.ledger']);
+    expect(heard.events.map(({ event }) => event)).toEqual(['quota.state']);
     expect((await enterMany(quota, 1)).inside).toHaveLength(0);
   });
 
   it('takes over the lock of a process that is no more, and waits for one that lives', async () => {
     await (await openQuota().enter(NEVER)).release();
-    const lock = `${ledgerFile()}.lock`;
-    writeFileSync(lock, `${2 ** 22 + 5} ${hostname()} x`);
+    const lock = `${stateFile()}.lock`;
+    writeFileSync(lock, holderText({ pid: DEAD_PID }));
     await (await openQuota().enter(NEVER)).release();
-    writeFileSync(lock, `${process.ppid} ${hostname()} x`);
+    writeFileSync(lock, holderText());
     const { inside } = await enterMany(openQuota(), 1);
     expect(inside).toHaveLength(0);
     rmSync(lock);
     await clock.passUntil(() => inside.length > 0, 1_000, 20);
     expect(inside).toHaveLength(1);
-    expect(readdirSync(folder).filter((name) => name.includes('lock'))).toEqual([]);
+    expect(readdirSync(stateFolder()).filter((name) => name.includes('lock'))).toEqual([]);
   });
 
   it('is one for each service', async () => {
     await (await openQuota().enter(NEVER)).release();
     await (await openQuota({ serviceId: 'svc-2' }).enter(NEVER)).release();
-    expect(readdirSync(folder)).toHaveLength(2);
+    expect(readdirSync(stateFolder())).toHaveLength(2);
   });
 
   it('a permit that is not waited for counts', async () => {

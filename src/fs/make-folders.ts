@@ -1,6 +1,6 @@
 import { mkdirSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { codeOf } from './errors.ts';
+import { codeOf } from '../base/errors.ts';
 
 /**
  * Makes a folder and those above it, where they are missing; throws the system's error. Node's own recursion never ends

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { makeFolders } from '../../../src/base/folders.ts';
+import { makeFolders } from '../../../src/fs/make-folders.ts';
 
 let root = '';
 beforeAll(() => {

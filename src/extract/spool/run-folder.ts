@@ -1,9 +1,10 @@
 import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
-import { makeFolders } from '../../base/folders.ts';
-import { diskFailure } from './disk.ts';
-import { isLeased, Lease, leaseOf } from './lease.ts';
+import { isLeased, Lease, leaseOf } from '../../fs/lease.ts';
+import { makeFolders } from '../../fs/make-folders.ts';
+import { isPrivateFolder } from '../../fs/private-folder.ts';
+import { spoolFailure } from './spool-failure.ts';
 
 const RUN_FOLDER = /^dfinery-(arrow|verify)-[0-9A-Za-z]{6}$/;
 /** A folder without a lease may have been made at this moment. */
@@ -25,15 +26,15 @@ export class RunFolder {
       makeFolders(root, 0o700);
       await sweepRunFolders(root, clock.now());
       const path = await mkdtemp(join(root, `dfinery-${what}-`));
-      return new RunFolder(path, await Lease.take(path, clock));
+      return new RunFolder(path, Lease.take(path, clock));
     } catch (error) {
-      throw diskFailure(error, root);
+      throw spoolFailure(error, root);
     }
   }
 
   /** Removes it with all that is in it. */
   async remove(): Promise<void> {
-    await this.#lease.release();
+    this.#lease.release();
     await rm(this.path, { recursive: true, force: true });
   }
 }
@@ -43,29 +44,14 @@ export async function sweepRunFolders(root: string, now: number): Promise<void> 
   const names = await readdir(root).catch(() => []);
   for (const name of names.filter((text) => RUN_FOLDER.test(text))) {
     const folder = join(root, name);
-    if (!(await isOwn(folder)) || (await isInUse(folder, now))) continue;
+    if (!isPrivateFolder(folder) || (await isInUse(folder, now))) continue;
     await rm(folder, { recursive: true, force: true }).catch(() => {});
   }
 }
 
 async function isInUse(folder: string, now: number): Promise<boolean> {
   const runs = (await readdir(folder).catch(() => [])).flatMap((name) => leaseOf(name) ?? []);
-  for (const run of runs) if (await isLeased(folder, run, now)) return true;
-  if (runs.length > 0) return false;
+  if (runs.length > 0) return runs.some((run) => isLeased(folder, run));
   const found = await lstat(folder).catch(() => undefined);
   return found !== undefined && now - found.mtimeMs < YOUNG_MS;
-}
-
-/** True for a folder, no link, that belongs to this user and that nobody else may look into. */
-export async function isOwn(folder: string): Promise<boolean> {
-  return (await ownerOf(folder)) === 'us';
-}
-
-/** Whose a folder is; `others` as well when they may look into it, or when it is a link or no folder. */
-export async function ownerOf(folder: string): Promise<'us' | 'others' | 'nobody'> {
-  const found = await lstat(folder).catch(() => undefined);
-  if (found === undefined) return 'nobody';
-  if (!found.isDirectory()) return 'others';
-  const uid = process.getuid?.();
-  return uid === undefined || (found.uid === uid && (found.mode & 0o077) === 0) ? 'us' : 'others';
 }

@@ -1,0 +1,103 @@
+import { randomBytes } from 'node:crypto';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { type FileHandle, link, open, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { codeOf } from '../base/errors.ts';
+
+const OWNER_FILE = 0o600;
+
+/** Where the next version of a file waits, beside it. */
+const draftOf = (path: string): string =>
+  join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
+
+/** Replaces a file by one with this text; whatever happens, one of the two is there, whole. Throws the system's error. */
+export async function replaceFile(path: string, text: string, mode = OWNER_FILE): Promise<void> {
+  await throughDraft(path, text, mode, async (draft) => {
+    await rename(draft, path);
+  });
+}
+
+/**
+ * The same at once, for a small file that may be lost with the power: readers see one of the two, whole. Throws the
+ * system's error.
+ */
+export function replaceSmallFile(path: string, text: string): void {
+  const draft = draftOf(path);
+  try {
+    writeFileSync(draft, text, { flag: 'wx', mode: OWNER_FILE });
+    renameSync(draft, path);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+/** Makes a file with this text; false, and nothing changed, where there is one already. Throws the system's error. */
+export async function createFile(path: string, text: string): Promise<boolean> {
+  try {
+    await throughDraft(path, text, OWNER_FILE, (draft) => link(draft, path));
+    return true;
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+async function throughDraft(
+  path: string,
+  text: string,
+  mode: number,
+  giveName: (draft: string) => Promise<void>,
+): Promise<void> {
+  const draft = draftOf(path);
+  try {
+    await writeDraft(draft, text, mode);
+    await giveName(draft);
+  } finally {
+    await rm(draft, { force: true });
+  }
+  await syncFolder(dirname(path));
+}
+
+async function writeDraft(draft: string, text: string, mode: number): Promise<void> {
+  const file = await open(draft, 'wx', OWNER_FILE);
+  try {
+    await file.writeFile(text);
+    // Not left to the umask.
+    await file.chmod(mode);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Gives a finished file its lasting name, over one that has it: its bytes and the name are on disk when this returns. */
+export async function moveFile(from: string, to: string): Promise<void> {
+  await syncFile(from);
+  await rename(from, to);
+  await syncFolder(dirname(to));
+}
+
+/** Brings a file's bytes to the disk. */
+export async function syncFile(path: string): Promise<void> {
+  const file = await open(path, 'r');
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Brings the names in a folder to the disk. Some file systems cannot and need not. */
+export async function syncFolder(path: string): Promise<void> {
+  let folder: FileHandle | undefined;
+  try {
+    folder = await open(path, 'r');
+    await folder.sync();
+  } catch (error) {
+    if (!CANNOT_SYNC.has(codeOf(error) ?? '')) throw error;
+  } finally {
+    await folder?.close();
+  }
+}
+
+const CANNOT_SYNC = new Set(['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP', 'ENOENT']);

@@ -1,0 +1,57 @@
+import { codeOf, configFailure, Failure, messageOf, transientFailure } from '../base/errors.ts';
+
+/** Codes of a disk, a quota or a file that takes no more bytes. */
+const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
+/** Codes of a place that this user cannot write to, now or later. */
+const REFUSED: ReadonlySet<string> = new Set([
+  'EACCES',
+  'EPERM',
+  'EROFS',
+  'ENOENT',
+  'ENOTDIR',
+  'EISDIR',
+  'EEXIST',
+  'ELOOP',
+  'ENAMETOOLONG',
+]);
+
+/** What failed, in the words of the sentence about it. */
+export interface DiskPlace {
+  /** `the spool folder /var/spool`. */
+  readonly what: string;
+  /** The path alone. */
+  readonly path: string;
+  /** What has become of the work: `nothing of this window was kept`. */
+  readonly consequence?: string;
+  /** What else can be done than making room: `set spool_dir to a folder on another disk`. */
+  readonly remedy?: string;
+}
+
+export const isDiskFull = (error: unknown): boolean => FULL.has(codeOf(error) ?? '');
+
+/** What the system said about a place on disk, as a failure that names it; anything without a code unchanged. */
+export function diskFailure(error: unknown, place: DiskPlace): unknown {
+  const code = codeOf(error);
+  if (code === undefined || error instanceof Failure) return error;
+  const details = { cause: error, where: { file: place.path }, internal: messageOf(error) };
+  if (FULL.has(code)) return diskFull(place, code, error);
+  const after = place.consequence === undefined ? '' : `; ${place.consequence}`;
+  if (REFUSED.has(code)) {
+    const remedy = place.remedy ?? 'give another, or give this user the right to';
+    return configFailure(`${capital(place.what)} cannot be written (${code}): ${remedy}${after}.`, details);
+  }
+  return transientFailure(`${capital(place.what)} failed (${code}): try again later${after}.`, details);
+}
+
+/** The sentence about a full disk, for errors that carry no code. */
+export function diskFull({ what, path, consequence, remedy }: DiskPlace, code?: string, cause?: unknown): Failure {
+  const or = remedy === undefined ? 'and run again' : `or ${remedy}`;
+  const after = consequence === undefined ? '' : `; ${consequence}`;
+  return transientFailure(
+    `The disk of ${what} is full${code === undefined ? '' : ` (${code})`}: make room ${or}${after}.`,
+    { where: { file: path }, ...(cause !== undefined && { cause, internal: messageOf(cause) }) },
+  );
+}
+
+const capital = (text: string): string =>
+  text.startsWith('/') ? text : `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;

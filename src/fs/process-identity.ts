@@ -1,0 +1,82 @@
+import { readFileSync, readlinkSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { codeOf } from '../base/errors.ts';
+
+/** What tells one process from every other that may share a folder with it, in other containers and on other machines. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** For people. Two containers may share a host name. */
+  readonly host: string;
+  /** Boot and namespaces in which `pid` means this process; empty where the system does not tell. */
+  readonly space: string;
+  /** Start time in the system's own ticks: process ids are given again. Empty where the system does not tell. */
+  readonly started: string;
+}
+
+/** `unknown`: the process belongs to another machine, boot or container, whose processes cannot be seen from here. */
+export type Liveness = 'alive' | 'dead' | 'unknown';
+
+export const OWN_IDENTITY: ProcessIdentity = {
+  pid: process.pid,
+  host: hostname(),
+  space: processSpace(),
+  started: statusOf('self')?.started ?? '',
+};
+
+/** Whether a process lives, as far as that can be proved from here. */
+export function livenessOf({ pid, host, space, started }: ProcessIdentity): Liveness {
+  if (space === '' || space !== OWN_IDENTITY.space || host !== OWN_IDENTITY.host) return 'unknown';
+  if (!exists(pid)) return 'dead';
+  const found = statusOf(String(pid));
+  if (found === undefined || started === '') return 'unknown';
+  return found.isOver || found.started !== started ? 'dead' : 'alive';
+}
+
+/** What somebody wrote, as an identity; undefined for anything that is none. */
+export function identityFrom(value: unknown): ProcessIdentity | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { pid, host, space, started }: Partial<Record<keyof ProcessIdentity, unknown>> = value;
+  if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid < 1) return undefined;
+  if (typeof host !== 'string' || typeof space !== 'string' || typeof started !== 'string') return undefined;
+  return { pid, host, space, started };
+}
+
+/** A process that may not be signalled is there as well. */
+function exists(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return codeOf(error) === 'EPERM';
+  }
+}
+
+/** From /proc; undefined where it is not readable. A process that ended and was not collected by its parent is over. */
+function statusOf(pid: string): { readonly started: string; readonly isOver: boolean } | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // After the command's name, which may hold anything: the state is field 3, the start time field 22.
+    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+    return { started: fields[19] ?? '', isOver: fields[0] === 'Z' || fields[0] === 'X' };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Start times are counted in the time namespace, where the system has one. */
+function processSpace(): string {
+  try {
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
+    return `${boot} ${readlinkSync('/proc/self/ns/pid')} ${linkAt('/proc/self/ns/time')}`.trim();
+  } catch {
+    return '';
+  }
+}
+
+function linkAt(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,81 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { build } from 'esbuild';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+/** A container as far as processes are concerned: process ids of its own, the host name of its host. */
+const CONTAINER = ['unshare', '-Urpf', '--mount-proc', '--kill-child'];
+const HOST: readonly string[] = [];
+const isPermitted = spawnSync(CONTAINER[0], [...CONTAINER.slice(1), 'true']).status === 0;
+if (!isPermitted) process.stderr.write('skipped: this system does not permit `unshare -Urpf --mount-proc`\n');
+
+let folder = '';
+let child = '';
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'dfinery-containers-'));
+  child = join(folder, 'child.mjs');
+  await build({
+    entryPoints: [resolve(import.meta.dirname, '../../support/container-child.ts')],
+    outfile: child,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    logLevel: 'error',
+    banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
+  });
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const words = (place: readonly string[], ...more: string[]) => [...place, process.execPath, child, ...more];
+
+async function hold(place: readonly string[], at: string) {
+  const [command = '', ...rest] = words(place, 'hold', at);
+  const holder = spawn(command, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const ended = once(holder, 'exit');
+  const [run] = (await once(holder.stdout, 'data')) as [Buffer];
+  return {
+    run: run.toString().trim(),
+    async kill() {
+      holder.stdin.end();
+      await ended;
+    },
+  };
+}
+
+function tryAll(place: readonly string[], at: string, run: string): unknown {
+  const [command = '', ...rest] = words(place, 'try', at, run);
+  const { stdout, stderr } = spawnSync(command, rest, { encoding: 'utf8' });
+  expect(stderr).toBe('');
+  return JSON.parse(stdout);
+}
+
+const TAKEN = { ledger: true, list: true, lease: true, quota: true };
+const FREE = { ledger: false, list: false, lease: false, quota: false };
+
+describe.skipIf(!isPermitted)('two containers with one host name and one folder', () => {
+  it.each([
+    ['the host', 'a container', HOST, CONTAINER],
+    ['a container', 'the host', CONTAINER, HOST],
+    ['a container', 'another container', CONTAINER, CONTAINER],
+  ])('what %s holds is not taken by %s', async (_one, _other, holding, trying) => {
+    const at = mkdtempSync(join(folder, 'shared-'));
+    const holder = await hold(holding, at);
+    expect(tryAll(trying, at, holder.run)).toEqual(TAKEN);
+    await holder.kill();
+    // Death cannot be seen across containers: what is held stays so until its heartbeat has been silent.
+    expect(tryAll(trying, at, holder.run)).toEqual(TAKEN);
+  });
+});
+
+describe.runIf(process.platform === 'linux')('two processes of one machine', () => {
+  it('see at once that the other lives, and that it died', async () => {
+    const at = mkdtempSync(join(folder, 'shared-'));
+    const holder = await hold(HOST, at);
+    expect(tryAll(HOST, at, holder.run)).toEqual(TAKEN);
+    await holder.kill();
+    expect(tryAll(HOST, at, holder.run)).toEqual(FREE);
+  });
+});
