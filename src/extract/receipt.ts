@@ -1,15 +1,21 @@
 import { createHash } from 'node:crypto';
 import type { Day } from '../base/days.ts';
+import { mergeColumns } from '../schema/merge.ts';
 import type { ColumnScan } from '../schema/scan.ts';
-import { columnsOfParts } from './download/merge.ts';
-import type { Fetch } from './download/outcome.ts';
+import type { Downloaded } from './download/download.ts';
 import type { Verified } from './download/verified.ts';
 import type { Receipt, SpoolFile } from './window.ts';
 
+/** The days that a window makes complete; `last` is null for none. */
+export interface CoveredDays {
+  readonly first: Day;
+  readonly last: Day | null;
+}
+
 /** The receipt of a window, from those of its parts. */
-export function receiptOf(fetch: Fetch, coversTo: Day | null, zoned: boolean): Receipt {
-  const { parts, split, from, to } = fetch.answer;
-  const columns = columnsOfParts(
+export function receiptOf(download: Downloaded, covers: CoveredDays, zoned: boolean): Receipt {
+  const { parts, split, from, to } = download;
+  const columns = mergeColumns(
     parts.map((part) => part.scan.columns),
     zoned,
   );
@@ -18,8 +24,8 @@ export function receiptOf(fetch: Fetch, coversTo: Day | null, zoned: boolean): R
     id: parts[0].id,
     from,
     to,
-    covers_from: fetch.span.first,
-    covers_to: coversTo,
+    covers_from: covers.first,
+    covers_to: covers.last,
     bytes: sum(parts, (part) => part.bytes),
     sha256: hashOf(parts),
     rows: sum(parts, (part) => part.scan.rows),
@@ -33,8 +39,8 @@ export function receiptOf(fetch: Fetch, coversTo: Day | null, zoned: boolean): R
   };
 }
 
-export function filesOf(fetch: Fetch): SpoolFile[] {
-  return fetch.answer.parts.flatMap(({ path, scan }) => {
+export function filesOf(download: Downloaded): SpoolFile[] {
+  return download.parts.flatMap(({ path, scan }) => {
     if (path === undefined) return [];
     const { header, columns, rows, longestRow, keysNeedWork, eventNames } = scan;
     return [{ path, header, columns, rows, longestRow, keysNeedWork, eventNames }];

@@ -58,5 +58,5 @@ export function summaryOf(plan: Plan, tally: Tally): ExtractSummary {
 export function exportsNeeded(plan: Plan): { readonly least: number; readonly most: number } {
   const least = plan.windows.length;
   if (plan.inclusive !== undefined || least === 0) return { least, most: least };
-  return { least, most: 2 * plan.days.length + (plan.settleFirst ? 1 : 0) };
+  return { least, most: 2 * plan.days.length + (plan.proveFirst ? 1 : 0) };
 }

@@ -1,6 +1,5 @@
 import { addDays, type Day } from '../base/days.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { columnsOfParts } from '../extract/download/merge.ts';
 import { extractWindows } from '../extract/extract.ts';
 import { emptyMemory } from '../extract/memory.ts';
 import { oldestDays, overThrough, todayUtc } from '../extract/plan/calendar.ts';
@@ -8,6 +7,7 @@ import { planRun } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import { exportQuestion, filtersOf } from '../extract/question.ts';
 import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, eventNameIndex, headerColumns, KNOWN_COLUMNS } from '../schema/groups.ts';
+import { mergeColumns } from '../schema/merge.ts';
 import type { ColumnGroup, ColumnScan } from '../schema/scan.ts';
 import { compareBytes } from '../sinks/names.ts';
 import type { ColumnType } from '../types/type.ts';
@@ -58,11 +58,11 @@ async function sample(config: SourceConfig, deps: ExtractDeps, from: Day, to: Da
   });
   const parts: (readonly ColumnScan[])[] = [];
   for await (const window of extractWindows(plan, deps)) parts.push(window.receipt.columns);
-  return parts.length === 0 ? [] : columnsOfParts(parts, config.timezone !== undefined);
+  return parts.length === 0 ? [] : mergeColumns(parts, config.timezone !== undefined);
 }
 
 function joined(header: readonly string[], scans: readonly ColumnScan[], config: SourceConfig): DiscoveredColumn[] {
-  const found = new Map<string, Found>();
+  const found = new Map<string, TypedName>();
   const add = ({ source, nth }: Name, type?: ColumnType) =>
     found.set(JSON.stringify([source, nth]), { source, nth, type });
   for (const name of namesOf(header)) add(name);
@@ -84,7 +84,7 @@ interface Name {
   readonly nth: number;
 }
 
-interface Found extends Name {
+interface TypedName extends Name {
   readonly type: ColumnType | undefined;
 }
 

@@ -1,5 +1,5 @@
 import { addDays, type Day, earlierOf } from '../base/days.ts';
-import { layOut } from '../extract/plan/layout.ts';
+import { layOut } from '../extract/plan/day-ranges.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { KnownState } from '../extract/state.ts';
 
@@ -40,7 +40,7 @@ export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Pa
     delivery: settled ? 'settled' : 'fresh',
     fullRefresh: plans.every((plan) => plan.fullRefresh),
     // One stream that must not get a row twice is enough.
-    settleFirst: plans.some((plan) => plan.settleFirst),
+    proveFirst: plans.some((plan) => plan.proveFirst),
     // Other segments may have a use for what this one has none for.
     isPartial: true,
     settleHours: Math.max(...plans.map((plan) => plan.settleHours)),

@@ -5,7 +5,8 @@ import { configFailure, Failure } from '../base/errors.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { emptyMemory } from '../extract/memory.ts';
 import { oldestDays } from '../extract/plan/calendar.ts';
-import { type Delivery, type Plan, planRun } from '../extract/plan/plan.ts';
+import { type Delivery, deliveryOf } from '../extract/plan/delivery.ts';
+import { type Plan, planRun } from '../extract/plan/plan.ts';
 import { hashesOf } from '../extract/question.ts';
 import { type KnownState, parseState, StateFailure } from '../extract/state.ts';
 import { isStreamName, STREAM_NAMES, type StreamName } from '../sinks/records/property-names.ts';
@@ -62,7 +63,7 @@ function incremental(
   config: SourceConfig,
   now: number,
 ): StreamPlan {
-  const delivery = deliveryOf(stream, config);
+  const delivery = deliveryOf(config.delivery, isPlainAppend(stream));
   try {
     return { kind: 'read', name, plan: incrementalPlan(delivery, saved, config, now) };
   } catch (error) {
@@ -88,7 +89,7 @@ function incrementalPlan(delivery: Delivery, saved: JsonObject | undefined, conf
 
 /** A full refresh goes on where an earlier attempt of the same job stopped, and else starts anew. */
 function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, config: SourceConfig, now: number): Plan {
-  const delivery = deliveryOf(stream, config);
+  const delivery = deliveryOf(config.delivery, isPlainAppend(stream));
   const resumed = resumable(stream, saved, config);
   const input = { settings: config, delivery, fullRefresh: true, now } as const;
   if (resumed === undefined) return tagged(planRun({ ...input, memory: emptyMemory }), stream);
@@ -125,11 +126,10 @@ function usable(saved: JsonObject | undefined): JsonObject | undefined {
   return kept.length === 0 ? undefined : Object.fromEntries(kept);
 }
 
-/** Plain append gets each day once, when it is settled; whatever merges or replaces gets the fresh days too (S7). */
-export function deliveryOf(stream: ConfiguredStream, config: SourceConfig): Delivery {
-  if (config.delivery !== 'auto') return config.delivery;
-  const truncates = (stream.generationId ?? 0) > 0 && stream.minimumGenerationId === stream.generationId;
-  return stream.destinationSyncMode === 'append' && !truncates ? 'settled' : 'fresh';
+/** Rows are only ever added: the destination neither merges by key nor empties its table first. */
+function isPlainAppend({ destinationSyncMode, generationId = 0, minimumGenerationId }: ConfiguredStream): boolean {
+  const truncates = generationId > 0 && minimumGenerationId === generationId;
+  return destinationSyncMode === 'append' && !truncates;
 }
 
 const advised = (error: StateFailure): Failure =>

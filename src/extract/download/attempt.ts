@@ -7,40 +7,33 @@ import type { ExportQuestion } from '../../service/export/request.ts';
 import { cautiousNow } from '../plan/calendar.ts';
 import { keyOf } from '../question.ts';
 import type { SpoolWriter } from '../spool/spool-writer.ts';
-import { type Run, watchClocks } from './run.ts';
+import type { Inspection } from './inspection.ts';
+import { type Run, warnOfClocks } from './run.ts';
 import type { Verified } from './verified.ts';
 
-/** A body that was not whole: `code` says how, `same` is equal for two bodies broken in the same way. */
-export interface Broken {
-  readonly kind: 'broken';
-  readonly code: string;
-  readonly message: string;
-  readonly same: string | undefined;
-}
-
-/** A whole body whose last line had no end, nor did the wire say where it ends: it may have been cut there. */
-export interface Unconfirmed {
-  readonly kind: 'unconfirmed';
+/** A whole body, at rest in the spool. */
+export interface Received {
+  readonly kind: 'received';
   readonly part: Verified;
-  readonly spoolCrc: number;
+  /** Of the spool file. */
+  readonly crc: number;
+  /** False for a body whose last line had no end, where the wire did not say either where it ends: perhaps it was cut. */
+  readonly endIsCertain: boolean;
 }
 
-export type Attempt =
-  | { readonly kind: 'verified'; readonly part: Verified; readonly spoolCrc: number }
-  | Unconfirmed
-  | Broken
-  | ExportRefusal;
+/** What one request came to: a file, an answer that is no data, or a body that was not whole, which is refused likewise. */
+export type Attempt = Received | Pick<ExportRefusal, 'kind' | 'code' | 'message'>;
 
-/** One export from the request to a verified file. Broken bodies leave nothing behind unless `inspect` is asked for. */
-export async function attemptExport(run: Run, question: ExportQuestion, inspect: Inspect): Promise<Attempt> {
+/** One request, read to a verified file. Broken bodies leave nothing behind but what the inspection keeps. */
+export async function attemptExport(run: Run, question: ExportQuestion, inspection: Inspection): Promise<Attempt> {
   const machine = run.deps.clock.now();
   const answer = await send(run, question);
-  watchClocks(run, run.deps.clock.now(), answer.serverTime);
+  warnOfClocks(run, run.deps.clock.now(), answer.serverTime);
   if (answer.kind !== 'data') return answer;
   const sentAt = cautiousNow(machine, answer.serverTime);
   const writer = await openWriter(run, answer);
   try {
-    return await receive(run, answer, { question, sentAt, writer, inspect });
+    return await receive(run, answer, { question, sentAt, writer, inspection });
   } finally {
     await answer.close();
     await writer.file.drop();
@@ -54,14 +47,6 @@ async function send(run: Run, question: ExportQuestion): Promise<ExportAnswer> {
   } finally {
     run.tally.exports = run.deps.service.sent - run.sentBefore;
   }
-}
-
-/** What decides whether a broken body stays for a person to look at; the path it stays under is told to whoever asks. */
-export interface Inspect {
-  /** True when one more body broken in the same way would be kept. */
-  readonly armed: () => boolean;
-  readonly wants: (same: string) => boolean;
-  readonly kept: (path: string) => void;
 }
 
 interface Opened {
@@ -83,39 +68,36 @@ interface Receiving {
   readonly question: ExportQuestion;
   readonly sentAt: number;
   readonly writer: Opened;
-  readonly inspect: Inspect;
+  readonly inspection: Inspection;
 }
 
-async function receive(run: Run, answer: ExportAnswer & ExportBody, at: Receiving): Promise<Attempt> {
-  const raw = at.inspect.armed() ? await run.spool.create(run.spool.nextId()) : undefined;
+async function receive(run: Run, answer: ExportBody, at: Receiving): Promise<Attempt> {
+  const raw = at.inspection.isNext ? await run.spool.create(run.spool.nextId()) : undefined;
   const body: Body = { bytes: 0, raw, hash: createHash('sha256') };
   try {
     const scan = await scanBody(run, answer, at.writer.file, body);
-    return await settle(run, answer, at, scan, body.bytes, body.hash.digest('hex'));
+    return await received(run, answer, at, scan, body);
   } catch (error) {
     run.signal.throwIfAborted();
-    const broken = brokenFrom(error);
+    const broken = brokenBody(error);
     if (broken === undefined) throw error;
-    if (broken.code === 'empty_body' && run.deps.options.emptyBody === 'no_rows') {
-      return { kind: 'verified', part: nothing(run, at, body.bytes, body.hash.digest('hex')), spoolCrc: 0 };
-    }
-    await inspected(run, at, broken, raw);
-    return broken;
+    if (broken.code === 'empty_body' && run.deps.options.emptyBody === 'no_rows') return noRows(run, at, body);
+    if (broken.how !== undefined) await inspect(run, at.inspection, broken.how, raw);
+    return { kind: broken.code === 'stall' ? 'retry_or_split' : 'retry', code: broken.code, message: broken.message };
   } finally {
     await raw?.drop();
   }
 }
 
-async function inspected(run: Run, at: Receiving, broken: Broken, raw: SpoolWriter | undefined): Promise<void> {
-  if (broken.same === undefined || broken.code === 'empty_body') return;
-  if (!at.inspect.wants(broken.same) || raw === undefined) return;
+async function inspect(run: Run, inspection: Inspection, how: string, raw: SpoolWriter | undefined): Promise<void> {
+  if (!inspection.isEnough(how) || raw === undefined) return;
   await raw.finish();
-  at.inspect.kept(await run.spool.keepForInspection(raw));
+  inspection.keptAs = await run.spool.keepForInspection(raw);
 }
 
 interface Body {
   bytes: number;
-  /** Where the bytes go as they came, when this may be the body that is shown to a person. */
+  /** Where the bytes go as they came, when this may be the body that is kept for inspection. */
   readonly raw: SpoolWriter | undefined;
   readonly hash: ReturnType<typeof createHash>;
 }
@@ -143,28 +125,21 @@ async function writeAll(file: SpoolWriter, chunks: readonly Uint8Array[]): Promi
   }
 }
 
-async function settle(
-  run: Run,
-  answer: ExportBody,
-  at: Receiving,
-  scan: ScanResult,
-  bytes: number,
-  sha256: string,
-): Promise<Attempt> {
-  const spoolCrc = await at.writer.file.finish();
+async function received(run: Run, answer: ExportBody, at: Receiving, scan: ScanResult, body: Body): Promise<Received> {
+  const crc = await at.writer.file.finish();
   const path = await run.spool.settle(at.writer.file, at.writer.id);
-  const { tail: _tail, ...kept } = scan;
-  const part: Verified = { ...origin(run, at), path, scan: kept, bytes, sha256 };
-  const certain = scan.finalNewline || answer.endDeclared || run.known.finalNewline === false;
-  return { kind: certain ? 'verified' : 'unconfirmed', part, spoolCrc };
+  const { tail: _tail, ...found } = scan;
+  const endIsCertain = scan.finalNewline || answer.endDeclared || run.known.finalNewline === false;
+  return { kind: 'received', part: { ...origin(run, at, body), path, scan: found }, crc, endIsCertain };
 }
 
-function origin(run: Run, { question, sentAt, writer }: Receiving) {
+function origin(run: Run, { question, sentAt, writer }: Receiving, { bytes, hash }: Body) {
   const verifiedAt = new Date(run.deps.clock.now()).toISOString();
-  return { id: writer.id, key: keyOf(question), sentAt, verifiedAt, exports: 1 };
+  return { id: writer.id, key: keyOf(question), sentAt, verifiedAt, exports: 1, bytes, sha256: hash.digest('hex') };
 }
 
-function nothing(run: Run, at: Receiving, bytes: number, sha256: string): Verified {
+/** Zero bytes, where the configuration says that they mean no rows. */
+function noRows(run: Run, at: Receiving, body: Body): Received {
   const scan = {
     header: [],
     columns: [],
@@ -177,7 +152,7 @@ function nothing(run: Run, at: Receiving, bytes: number, sha256: string): Verifi
     outLength: 0,
     eventNames: [],
   };
-  return { ...origin(run, at), path: undefined, scan, bytes, sha256 };
+  return { kind: 'received', part: { ...origin(run, at, body), path: undefined, scan }, crc: 0, endIsCertain: true };
 }
 
 class EmptyBody extends Error {}
@@ -186,18 +161,21 @@ class EmptyBody extends Error {}
 const clauseOf = ({ where, expected, found }: MalformedCsv): string =>
   `row ${where.row} (byte ${where.byte}) of the body is broken: expected ${expected}, found ${found}`;
 
-/** What can be asked for again; undefined for everything else (a full disk, a defect). */
-function brokenFrom(error: unknown): Broken | undefined {
-  if (error instanceof EmptyBody) {
-    return { kind: 'broken', code: 'empty_body', message: 'the answer had no byte at all', same: undefined };
-  }
+interface BrokenBody {
+  readonly code: string;
+  readonly message: string;
+  /** Equal for two bodies broken in the same way at the same place; absent where a look at the body shows nothing. */
+  readonly how?: string;
+}
+
+/** What is wrong with a body that can be asked for again; undefined for everything else (a full disk, a defect). */
+function brokenBody(error: unknown): BrokenBody | undefined {
+  if (error instanceof EmptyBody) return { code: 'empty_body', message: 'the answer had no byte at all' };
   if (error instanceof MalformedCsv) {
-    const same = `${error.reason} ${error.where.row}`;
-    return { kind: 'broken', code: error.reason, message: clauseOf(error), same };
+    return { code: error.reason, message: clauseOf(error), how: `${error.reason} ${error.where.row}` };
   }
   if (error instanceof Failure && error.kind === 'transient' && error.where.file === undefined) {
-    const code = /^[a-z_]+/.exec(error.internal)?.[0] ?? 'reset';
-    return { kind: 'broken', code, message: error.message, same: undefined };
+    return { code: /^[a-z_]+/.exec(error.internal)?.[0] ?? 'reset', message: error.message };
   }
   return undefined;
 }

@@ -1,11 +1,21 @@
 import { addDays, type Day } from '../../base/days.ts';
 import type { ColumnScan } from '../../schema/scan.ts';
 import { overThrough, todayUtc } from '../plan/calendar.ts';
-import type { Span } from '../plan/layout.ts';
-import { type Answered, type Asked, ask, discardAnswer, sentAtOf, totalRows } from './ask.ts';
-import type { Outcome } from './outcome.ts';
+import type { DayRange } from '../plan/day-ranges.ts';
+import { dayRequest, fetchDays } from './days.ts';
+import {
+  type Download,
+  type Downloaded,
+  discard,
+  type NotDownloaded,
+  type RangeDownload,
+  rowCount,
+  sentAtOf,
+  windowOf,
+  withoutWindow,
+} from './download.ts';
+import { fetchRange, refused } from './range.ts';
 import type { Run } from './run.ts';
-import { fetchSpan, refused } from './span.ts';
 
 /*
  * Whether an export contains its `to_date` (S2). For a day D, in this order, each export reused where it can be:
@@ -24,11 +34,11 @@ import { fetchSpan, refused } from './span.ts';
  *
  * A pair is two rows at least an hour apart in one datetime column: an exclusive end leaves at most an instant of [D,D].
  * [D+1,D+1] is the first question of the next day anyway, so an inclusive service costs no export more than there are
- * windows, an exclusive one two more in all, and one that proves nothing two a day. While it is open the days share
+ * windows, an exclusive one two more in all, and one that proves nothing two a day. While nothing is proved the days share
  * their boundary: [D,D+1] contains D under both readings. An exclusive end is believed only of a D that was over
  * everywhere when [D,D] was sent; else the rows of [D,D+1] may have come in between.
  *
- * Settled deliveries and full refreshes hand each row on once, so there D waits for [D+1,D+1]. If the rule is open even
+ * Settled deliveries and full refreshes hand each row on once, so there D waits for [D+1,D+1]. If nothing is proved even
  * then, the counts decide: |[D,D+1]| <= |[D,D]| + |[D+1,D+1]| means that [D,D] is all of D under both readings.
  */
 
@@ -46,57 +56,71 @@ export function hasPair(columns: readonly ColumnScan[]): boolean {
 /** Milliseconds of an ISO text without a zone; micros are cut. */
 const msOf = (text: string): number => Date.parse(`${text.slice(0, 23)}Z`);
 
-/** [D,D], or when a longer answer was sent for that D lies in and that had no row. */
-type Alone = Asked | { readonly kind: 'bare'; readonly sentAt: number };
+/** The download of [D,D], or that it is known to be empty from [D-1,D]. */
+interface SingleDay {
+  readonly day: Day;
+  readonly download: Download;
+  /** When it was asked for (ms since 1970), by this machine's clock. */
+  readonly askedAt: number;
+}
 
-/** Settles the rule, day by day, while it fetches the windows of these days. Used one day at a time, in order. */
+/** Proves the rule, day by day, while it downloads the windows of these days. Used one day at a time, in order. */
 export class EndRule {
   readonly #run: Run;
   /** [D+1,D+1] when it was asked for D already. */
-  #ahead: { readonly day: Day; readonly asked: Alone } | undefined;
-  /** The day before, when it could still prove an exclusive end. */
-  #suspect: Day | undefined;
-  /** A day that had begun was refused alone: that is no sign of one that has not. */
-  #refusesAlone = false;
+  #ahead: SingleDay | undefined;
+  /** The day before, when the next one may prove an exclusive end. */
+  #maybeExclusive: Day | undefined;
+  /** A day that had begun was refused on its own: that is no sign of one that has not. */
+  #refusesSingleDays = false;
 
   constructor(run: Run) {
     this.#run = run;
   }
 
-  /** The window of one day while the rule is open. */
-  async fetchDay(day: Day): Promise<Outcome[]> {
-    const alone = await this.#alone(day);
-    if (alone.kind === 'gone') return [{ kind: 'gone', day, message: alone.message }];
-    if (alone.kind === 'invalid') {
-      if (day <= todayUtc(this.#run.deps.clock.now())) this.#refusesAlone = true;
-      else if (!this.#refusesAlone) return [{ kind: 'dropped', span: only(day), message: alone.message }];
+  /** The window of one day while the rule is not proved. */
+  async fetchDay(day: Day): Promise<RangeDownload[]> {
+    const single = await this.#single(day);
+    const { download } = single;
+    if (download.kind === 'gone') return [withoutWindow(only(day), 'gone', download.message)];
+    if (download.kind === 'invalid') {
+      if (day <= todayUtc(this.#run.deps.clock.now())) this.#refusesSingleDays = true;
+      else if (!this.#refusesSingleDays) return [withoutWindow(only(day), 'invalid', download.message)];
     }
-    if (alone.kind === 'rows' && proves(alone)) return this.#inclusive(day, alone);
-    if (this.#suspect === addDays(day, -1) && isNone(alone)) {
-      await this.#discard(alone);
-      return this.exclusive(day);
+    if (download.kind === 'rows' && provesInclusive(download)) {
+      this.#prove(true, day);
+      return [windowOf(only(day), download, day)];
     }
-    this.#suspect = undefined;
-    return this.#withNext(day, alone);
+    if (this.#maybeExclusive === addDays(day, -1) && isNone(download)) {
+      await discard(this.#run, download);
+      this.#prove(false, day);
+      return fetchRange(this.#run, only(day), false);
+    }
+    this.#maybeExclusive = undefined;
+    return this.#withNext(single);
   }
 
-  /** [D,D], asked now or before. */
-  async #alone(day: Day): Promise<Alone> {
+  /** A download that was asked for ahead and is the day's window under the rule, now that it is proved. */
+  takeAhead(day: Day): Downloaded | undefined {
+    const ahead = this.#ahead;
+    if (ahead?.day !== day || ahead.download.kind !== 'rows' || this.#run.known.inclusive !== true) return undefined;
+    this.#ahead = undefined;
+    return ahead.download;
+  }
+
+  async close(): Promise<void> {
+    if (this.#ahead !== undefined) await discard(this.#run, this.#ahead.download);
+    this.#ahead = undefined;
+  }
+
+  /** [D,D], asked for now or before. */
+  async #single(day: Day): Promise<SingleDay> {
     const ahead = this.#ahead;
     this.#ahead = undefined;
-    if (ahead?.day === day) return ahead.asked;
-    if (ahead !== undefined) await this.#discard(ahead.asked);
-    return ask(this.#run, day, day, { through: day, single: true });
-  }
-
-  #inclusive(day: Day, answer: Answered): Outcome[] {
-    this.#prove(true, day);
-    return [{ kind: 'window', span: only(day), answer, contains: day }];
-  }
-
-  exclusive(day: Day): Promise<Outcome[]> {
-    this.#prove(false, day);
-    return fetchSpan(this.#run, only(day), false);
+    if (ahead?.day === day) return ahead;
+    if (ahead !== undefined) await discard(this.#run, ahead.download);
+    const askedAt = this.#run.deps.clock.now();
+    return { day, askedAt, download: await fetchDays(this.#run, dayRequest(day, day)) };
   }
 
   #prove(inclusive: boolean, day: Day): void {
@@ -109,97 +133,78 @@ export class EndRule {
     );
   }
 
-  async #withNext(day: Day, lone: Alone): Promise<Outcome[]> {
-    const both = await ask(this.#run, day, addDays(day, 1), { through: day, single: true });
-    if (both.kind !== 'rows') return this.#onlyAlone(day, lone, both);
-    const suspicious = isNone(lone) && totalRows(both) > 0 && this.#wasOver(day, lone);
-    if (this.#run.plan.settleFirst && totalRows(both) > 0) return this.#settle(day, lone, both, suspicious);
-    await this.#discard(lone);
-    if (suspicious) this.#suspect = day;
-    if (totalRows(both) === 0 && !this.#run.plan.settleFirst) {
-      this.#ahead = { day: addDays(day, 1), asked: { kind: 'bare', sentAt: sentAtOf(both) } };
+  async #withNext(single: SingleDay): Promise<RangeDownload[]> {
+    const { day, download } = single;
+    const next = addDays(day, 1);
+    const both = await fetchDays(this.#run, dayRequest(day, next));
+    if (both.kind !== 'rows') return this.#refusedWithNext(single, both);
+    const rows = rowCount(both);
+    const maybeExclusive = isNone(download) && rows > 0 && wasOver(single);
+    if (this.#run.plan.proveFirst && rows > 0) return this.#proveNow(single, both, maybeExclusive);
+    await discard(this.#run, download);
+    if (maybeExclusive) this.#maybeExclusive = day;
+    if (rows === 0 && !this.#run.plan.proveFirst) {
+      const sentAt = sentAtOf(both);
+      this.#ahead = { day: next, askedAt: sentAt, download: { kind: 'empty', sentAt } };
     }
-    return [windowOf(day, both)];
-  }
-
-  #wasOver(day: Day, lone: Alone): boolean {
-    if (lone.kind === 'bare') return day <= overThrough(lone.sentAt);
-    return day <= overThrough(lone.kind === 'rows' ? sentAtOf(lone) : this.#run.deps.clock.now());
+    return [windowOf(only(day), both, day)];
   }
 
   /** [D,D+1] was refused: of a day that is over that is the user's to see, else D+1 has not begun. */
-  async #onlyAlone(day: Day, lone: Alone, both: Exclude<Asked, Answered>): Promise<Outcome[]> {
+  async #refusedWithNext({ day, download }: SingleDay, both: NotDownloaded): Promise<RangeDownload[]> {
     if (both.kind === 'gone') {
-      await this.#discard(lone);
-      return [{ kind: 'gone', day, message: both.message }];
+      await discard(this.#run, download);
+      return [withoutWindow(only(day), 'gone', both.message)];
     }
     if (day <= overThrough(this.#run.deps.clock.now())) throw refused(only(day), both.message);
-    if (lone.kind !== 'rows') return [{ kind: 'dropped', span: only(day), message: both.message }];
-    return [{ kind: 'window', span: only(day), answer: lone, contains: undefined }];
+    if (download.kind !== 'rows') return [withoutWindow(only(day), 'invalid', both.message)];
+    return [windowOf(only(day), download, undefined)];
   }
 
   /** Before anything is handed on: [D+1,D+1] decides, or the counts do. */
-  async #settle(day: Day, lone: Alone, both: Answered, suspicious: boolean): Promise<Outcome[]> {
+  async #proveNow(single: SingleDay, both: Downloaded, maybeExclusive: boolean): Promise<RangeDownload[]> {
+    const { day, download } = single;
     const next = addDays(day, 1);
-    const after = await ask(this.#run, next, next, { through: next, single: true });
-    this.#ahead = { day: next, asked: after };
-    if (after.kind === 'rows' && proves(after)) {
+    const askedAt = this.#run.deps.clock.now();
+    const after = await fetchDays(this.#run, dayRequest(next, next));
+    this.#ahead = { day: next, askedAt, download: after };
+    if (after.kind === 'rows' && provesInclusive(after)) {
       this.#prove(true, next);
-      return this.#deliver(day, lone, both);
+      return this.#handOnSingle(single, both);
     }
-    if (isNone(after) && suspicious) {
+    if (isNone(after) && maybeExclusive) {
       this.#prove(false, day);
-      await this.#discard(lone);
-      return [windowOf(day, both)];
+      await discard(this.#run, download);
+      return [windowOf(only(day), both, day)];
     }
-    if (totalRows(both) <= countOf(lone) + countOf(after)) return this.#deliver(day, lone, both);
-    await this.#discard(lone);
+    if (rowCount(both) <= rowCount(download) + rowCount(after)) return this.#handOnSingle(single, both);
+    await discard(this.#run, download);
     this.#run.deps.logger.warn(
       'rule.open',
       `Whether to_date is included could not be proved with ${day}: rows of the next day may come twice; set to_date_inclusive.`,
       { window: day },
     );
-    return [windowOf(day, both)];
+    return [windowOf(only(day), both, day)];
   }
 
-  /** [D,D] is all of D; where it was refused, [D,D+1] stands for it. */
-  async #deliver(day: Day, lone: Alone, both: Answered): Promise<Outcome[]> {
-    if (lone.kind !== 'rows') return [windowOf(day, both)];
-    await discardAnswer(this.#run, both);
-    return [{ kind: 'window', span: only(day), answer: lone, contains: day }];
-  }
-
-  /** An answer that was asked for ahead and fits the day's window under the rule, now that it is proved. */
-  takeAhead(day: Day): Answered | undefined {
-    const ahead = this.#ahead;
-    if (ahead?.day !== day || ahead.asked.kind !== 'rows' || this.#run.known.inclusive !== true) return undefined;
-    this.#ahead = undefined;
-    return ahead.asked;
-  }
-
-  async close(): Promise<void> {
-    if (this.#ahead !== undefined) await this.#discard(this.#ahead.asked);
-    this.#ahead = undefined;
-  }
-
-  async #discard(alone: Alone): Promise<void> {
-    if (alone.kind === 'rows') await discardAnswer(this.#run, alone);
+  /** [D,D] is all of D; where it was refused, [D,D+1] takes its place. */
+  async #handOnSingle({ day, download }: SingleDay, both: Downloaded): Promise<RangeDownload[]> {
+    if (download.kind !== 'rows') return [windowOf(only(day), both, day)];
+    await discard(this.#run, both);
+    return [windowOf(only(day), download, day)];
   }
 }
 
-const only = (day: Day): Span => ({ first: day, last: day });
+const only = (day: Day): DayRange => ({ first: day, last: day });
 
-const windowOf = (day: Day, answer: Answered): Outcome => ({
-  kind: 'window',
-  span: only(day),
-  answer,
-  contains: day,
-});
+/** Whether the day was over everywhere when it was asked for: no row of it came afterwards. */
+function wasOver({ day, download, askedAt }: SingleDay): boolean {
+  if (download.kind === 'rows') return day <= overThrough(sentAtOf(download));
+  return day <= overThrough(download.kind === 'empty' ? download.sentAt : askedAt);
+}
 
-const proves = (answer: Answered): boolean => answer.parts.some((part) => hasPair(part.scan.columns));
+const provesInclusive = (download: Downloaded): boolean => download.parts.some((part) => hasPair(part.scan.columns));
 
 /** No row at all; a 400 for [D,D] says as much (S2). */
-const isNone = (asked: Alone): boolean =>
-  asked.kind === 'invalid' || asked.kind === 'bare' || (asked.kind === 'rows' && totalRows(asked) === 0);
-
-const countOf = (asked: Alone): number => (asked.kind === 'rows' ? totalRows(asked) : 0);
+const isNone = (download: Download): boolean =>
+  download.kind === 'invalid' || download.kind === 'empty' || (download.kind === 'rows' && rowCount(download) === 0);

@@ -4,68 +4,42 @@ import { configFailure, defect, transientFailure } from '../../base/errors.ts';
 import type { ExportQuestion } from '../../service/export/request.ts';
 import { missesLateRows, settledThrough } from '../plan/calendar.ts';
 import { keyOf } from '../question.ts';
-import { type Attempt, attemptExport, type Inspect } from './attempt.ts';
+import { type Attempt, attemptExport, type Received } from './attempt.ts';
+import type { Downloaded, NotDownloaded } from './download.ts';
+import { Inspection } from './inspection.ts';
 import { pauseAfter } from './retry.ts';
 import type { Run } from './run.ts';
 import type { Verified } from './verified.ts';
 
-/** An export asked for until there is an answer that means something. */
-export type Fetched =
-  | { readonly kind: 'verified'; readonly part: Verified }
-  | { readonly kind: 'gone' | 'invalid' | 'too_big'; readonly message: string };
-
 export interface FetchOptions {
   /** The last day that must be over for the file to be worth keeping for another run. */
   readonly through: Day;
-  /** Tries before "too big" is believed; undefined: as the policy says. */
+  /** Attempts before "too big" is believed; undefined: as the policy says. */
   readonly splitAfter?: number | undefined;
-}
-
-/** Where the tries of one export stand. */
-interface Tries {
-  attempt: number;
-  waits: number;
-  big: number;
-  readonly same: Map<string, number>;
-  kept: string | undefined;
-  /** The last download whose end was in doubt. */
-  doubtful: Verified | undefined;
-  /** Lets the other windows go on that wait for this one's confirmation. */
-  confirms: boolean;
-  release: () => void;
 }
 
 /**
  * One export, verified, from an earlier run's spool or from the service. Throws a Failure when the policy's attempts
  * are spent, when the user must act, or when the spool cannot be written.
  */
-export async function fetchExport(run: Run, question: ExportQuestion, options: FetchOptions): Promise<Fetched> {
+export async function fetchExport(
+  run: Run,
+  question: ExportQuestion,
+  options: FetchOptions,
+): Promise<Downloaded | NotDownloaded> {
   // Nothing is waited for where there is nothing: exports start in the order of days.
   const reused = run.spool.has(keyOf(question)) ? await reuse(run, question, options) : undefined;
-  if (reused !== undefined) return { kind: 'verified', part: reused };
-  const tries: Tries = {
-    attempt: 0,
-    waits: 0,
-    big: 0,
-    same: new Map(),
-    kept: undefined,
-    doubtful: undefined,
-    confirms: false,
-    release() {},
-  };
-  try {
-    for (;;) {
-      run.signal.throwIfAborted();
-      tries.attempt++;
-      const attempt = await run.limit(() => attemptExport(run, question, inspectFor(run, tries)));
-      const fetched = await judge(run, question, options, tries, attempt);
-      if (fetched !== undefined) return fetched;
-    }
-  } finally {
-    tries.release();
-    if (tries.doubtful !== undefined) await run.spool.discard(tries.doubtful);
-  }
+  if (reused !== undefined) return downloaded(question, reused);
+  return new ExportFetch(run, question, options).fetch();
 }
+
+const downloaded = ({ from, to }: ExportQuestion, part: Verified): Downloaded => ({
+  kind: 'rows',
+  from,
+  to,
+  parts: [part],
+  split: 'none',
+});
 
 async function reuse(run: Run, question: ExportQuestion, options: FetchOptions): Promise<Verified | undefined> {
   const part = await run.spool.take(keyOf(question), run.plan.state.last_receipt);
@@ -76,8 +50,8 @@ async function reuse(run: Run, question: ExportQuestion, options: FetchOptions):
     await run.spool.discard(part);
     return undefined;
   }
-  run.deps.logger.info('window.reused', `${name(question)}: a verified download of an earlier run is used.`, {
-    window: name(question),
+  run.deps.logger.info('window.reused', `${nameOf(question)}: a verified download of an earlier run is used.`, {
+    window: nameOf(question),
     rows: part.scan.rows,
   });
   return part;
@@ -87,165 +61,161 @@ async function reuse(run: Run, question: ExportQuestion, options: FetchOptions):
 const isWorthKeeping = (run: Run, part: Verified, options: FetchOptions): boolean =>
   options.through <= settledThrough(part.sentAt, run.plan.settleHours);
 
-function inspectFor(run: Run, tries: Tries): Inspect {
-  return {
-    armed: () => [...tries.same.values()].some((count) => count >= run.retry.malformedAfter - 1),
-    wants: (same) => {
-      const count = (tries.same.get(same) ?? 0) + 1;
-      tries.same.set(same, count);
-      return count >= run.retry.malformedAfter;
-    },
-    kept: (path) => {
-      tries.kept = path;
-    },
-  };
-}
+/** The attempts at one export. */
+class ExportFetch {
+  readonly #run: Run;
+  readonly #question: ExportQuestion;
+  readonly #options: FetchOptions;
+  readonly #name: string;
+  readonly #inspection: Inspection;
+  #attempt = 0;
+  #waits = 0;
+  #tooBig = 0;
+  /** The last download whose end is not certain. */
+  #unconfirmed: Verified | undefined;
+  /** Set while the other fetches wait for this one to find out how bodies end. */
+  #endConfirming: (() => void) | undefined;
 
-/** The answer, when there is one; undefined after the pause that precedes the next attempt. */
-async function judge(
-  run: Run,
-  question: ExportQuestion,
-  options: FetchOptions,
-  tries: Tries,
-  attempt: Attempt,
-): Promise<Fetched | undefined> {
-  const where = { window: name(question), attempt: tries.attempt };
-  switch (attempt.kind) {
-    case 'verified':
-      return accept(run, options, tries, attempt.part, attempt.spoolCrc);
-    case 'unconfirmed':
-      return doubt(run, question, options, tries, attempt.part, attempt.spoolCrc);
-    case 'gone':
-    case 'invalid':
-      return { kind: attempt.kind, message: attempt.message };
-    case 'config':
-      throw configFailure(attempt.message, { where, internal: attempt.code });
-    case 'defect':
-      throw defect(attempt.message, { where, internal: attempt.code });
-    case 'wait':
-      return waitForQuota(run, question, tries, attempt.message);
-    case 'retry_or_split':
-      return again(run, question, options, tries, attempt.code, attempt.message, true);
-    case 'retry':
-      return again(run, question, options, tries, attempt.code, attempt.message, false);
-    case 'broken':
-      if (tries.kept !== undefined) throw malformedAlways(run, question, attempt.message, tries.kept);
-      return again(run, question, options, tries, attempt.code, attempt.message, attempt.code === 'stall');
+  constructor(run: Run, question: ExportQuestion, options: FetchOptions) {
+    this.#run = run;
+    this.#question = question;
+    this.#options = options;
+    this.#name = nameOf(question);
+    this.#inspection = new Inspection(run.retry.malformedAfter);
   }
-}
 
-async function accept(
-  run: Run,
-  options: FetchOptions,
-  tries: Tries,
-  found: Verified,
-  spoolCrc: number,
-): Promise<Fetched> {
-  const part = { ...found, exports: tries.attempt + tries.waits };
-  run.known.answered = true;
-  for (const event of part.scan.eventNames) run.known.names.add(event);
-  if (isWorthKeeping(run, part, options)) await run.spool.keep(part, spoolCrc);
-  return { kind: 'verified', part };
-}
-
-/** Twice the same bytes without a line end: that is how this service ends a body, for the rest of the run and later. */
-async function doubt(
-  run: Run,
-  question: ExportQuestion,
-  options: FetchOptions,
-  tries: Tries,
-  part: Verified,
-  spoolCrc: number,
-): Promise<Fetched | undefined> {
-  const before = tries.doubtful;
-  tries.doubtful = part;
-  await turnToConfirm(run, tries);
-  if (before !== undefined) await run.spool.discard(before);
-  if (run.known.finalNewline === false || before?.sha256 === part.sha256) {
-    run.known.finalNewline = false;
-    tries.doubtful = undefined;
-    return accept(run, options, tries, part, spoolCrc);
+  async fetch(): Promise<Downloaded | NotDownloaded> {
+    const run = this.#run;
+    try {
+      for (;;) {
+        run.signal.throwIfAborted();
+        this.#attempt++;
+        const attempt = await run.limit(() => attemptExport(run, this.#question, this.#inspection));
+        const download = await this.#downloadFrom(attempt);
+        if (download !== undefined) return download;
+      }
+    } finally {
+      this.#endConfirming?.();
+      if (this.#unconfirmed !== undefined) await run.spool.discard(this.#unconfirmed);
+    }
   }
-  const why = 'the last row has no line end and may have been cut';
-  return again(run, question, options, tries, 'no_final_newline', why, false);
-}
 
-/** One window at a time spends a second export on the question; the others take its answer. */
-async function turnToConfirm(run: Run, tries: Tries): Promise<void> {
-  if (tries.confirms) return;
-  while (run.known.confirming !== undefined) await run.known.confirming;
-  if (run.known.finalNewline === false) return;
-  tries.confirms = true;
-  run.known.confirming = new Promise((resolve) => {
-    tries.release = () => {
-      run.known.confirming = undefined;
-      resolve();
-    };
-  });
-}
-
-async function waitForQuota(run: Run, question: ExportQuestion, tries: Tries, message: string): Promise<undefined> {
-  tries.attempt--;
-  tries.waits++;
-  if (tries.waits >= run.retry.waits) {
-    throw transientFailure(`${name(question)}: ${message} Asked ${tries.waits} times; run again later.`);
+  /** The download, when there is one; undefined after the pause that precedes the next attempt. */
+  async #downloadFrom(attempt: Attempt): Promise<Downloaded | NotDownloaded | undefined> {
+    switch (attempt.kind) {
+      case 'received':
+        return attempt.endIsCertain ? this.#accept(attempt) : this.#confirm(attempt);
+      case 'gone':
+      case 'invalid':
+        return { kind: attempt.kind, message: attempt.message };
+      case 'config':
+        throw configFailure(attempt.message, { where: this.#where, internal: attempt.code });
+      case 'defect':
+        throw defect(attempt.message, { where: this.#where, internal: attempt.code });
+      case 'wait':
+        return this.#waitForQuota(attempt.message);
+      case 'retry_or_split':
+      case 'retry':
+        return this.#retry(attempt.code, attempt.message, attempt.kind === 'retry_or_split');
+    }
   }
-  run.deps.logger.info('window.wait', `${name(question)}: ${message} It is asked for again as soon as that allows.`, {
-    window: name(question),
-    wait: tries.waits,
-  });
-  return undefined;
-}
 
-async function again(
-  run: Run,
-  question: ExportQuestion,
-  options: FetchOptions,
-  tries: Tries,
-  code: string,
-  message: string,
-  maybeBig: boolean,
-): Promise<Fetched | undefined> {
-  const { logger, clock, random } = run.deps;
-  const fields = { window: name(question), attempt: tries.attempt, cause: code };
-  const why = withCode(message, code);
-  if (maybeBig && ++tries.big >= (options.splitAfter ?? run.retry.splitAfter)) {
-    logger.warn(
-      'window.split',
-      `${name(question)}, attempt ${tries.attempt}: ${why} again and again; a smaller question is asked next.`,
-      fields,
+  get #where() {
+    return { window: this.#name, attempt: this.#attempt };
+  }
+
+  async #accept({ part: found, crc }: Received): Promise<Downloaded> {
+    const run = this.#run;
+    const part = { ...found, exports: this.#attempt + this.#waits };
+    run.known.answered = true;
+    for (const event of part.scan.eventNames) run.known.names.add(event);
+    if (isWorthKeeping(run, part, this.#options)) await run.spool.keep(part, crc);
+    return downloaded(this.#question, part);
+  }
+
+  /** Twice the same bytes without a line end: that is how this service ends a body, for the rest of the run and later. */
+  async #confirm(attempt: Received): Promise<Downloaded | NotDownloaded | undefined> {
+    const { known, spool } = this.#run;
+    const { part } = attempt;
+    const before = this.#unconfirmed;
+    this.#unconfirmed = part;
+    await this.#waitForConfirmation();
+    if (before !== undefined) await spool.discard(before);
+    if (known.finalNewline === false || before?.sha256 === part.sha256) {
+      known.finalNewline = false;
+      this.#unconfirmed = undefined;
+      return this.#accept(attempt);
+    }
+    return this.#retry('no_final_newline', 'the last row has no line end and may have been cut', false);
+  }
+
+  /** One fetch at a time spends a second export on how bodies end; the others wait, and take what it found out. */
+  async #waitForConfirmation(): Promise<void> {
+    const { known } = this.#run;
+    if (this.#endConfirming !== undefined) return;
+    while (known.confirming !== undefined) await known.confirming;
+    if (known.finalNewline === false) return;
+    known.confirming = new Promise((resolve) => {
+      this.#endConfirming = () => {
+        known.confirming = undefined;
+        resolve();
+      };
+    });
+  }
+
+  async #waitForQuota(message: string): Promise<undefined> {
+    this.#attempt--;
+    this.#waits++;
+    if (this.#waits >= this.#run.retry.waits) {
+      throw transientFailure(`${this.#name}: ${message} Asked ${this.#waits} times; run again later.`);
+    }
+    this.#run.deps.logger.info(
+      'window.wait',
+      `${this.#name}: ${message} It is asked for again as soon as that allows.`,
+      { window: this.#name, wait: this.#waits },
     );
-    return { kind: 'too_big', message };
+    return undefined;
   }
-  if (tries.attempt >= run.retry.attempts) throw spent(question, tries, code, why);
-  const pause = pauseAfter(tries.attempt, run.retry, random);
-  logger.warn(
-    'window.retry',
-    `${name(question)}, attempt ${tries.attempt} of ${run.retry.attempts}: ${why}; again in ${formatDuration(pause)}.`,
-    { ...fields, pause_ms: pause },
-  );
-  await clock.sleep(pause, run.signal);
-  return undefined;
+
+  async #retry(code: string, message: string, maybeTooBig: boolean): Promise<NotDownloaded | undefined> {
+    const { deps, retry } = this.#run;
+    if (this.#inspection.keptAs !== undefined) throw this.#malformedAlways(message, this.#inspection.keptAs);
+    const fields = { ...this.#where, cause: code };
+    const why = withCode(message, code);
+    if (maybeTooBig && ++this.#tooBig >= (this.#options.splitAfter ?? retry.splitAfter)) {
+      const text = `${this.#name}, attempt ${this.#attempt}: ${why} again and again; a smaller question is asked next.`;
+      deps.logger.warn('window.split', text, fields);
+      return { kind: 'too_big', message };
+    }
+    if (this.#attempt >= retry.attempts) throw this.#spent(code, why);
+    const pause = pauseAfter(this.#attempt, retry, deps.random);
+    const text = `${this.#name}, attempt ${this.#attempt} of ${retry.attempts}: ${why}; again in ${formatDuration(pause)}.`;
+    deps.logger.warn('window.retry', text, { ...fields, pause_ms: pause });
+    await deps.clock.sleep(pause, this.#run.signal);
+    return undefined;
+  }
+
+  #spent(code: string, why: string) {
+    return transientFailure(
+      `The export of ${this.#name} failed ${this.#attempt} times, at last because ${why}; nothing of it was stored, ` +
+        'run again later.',
+      { where: this.#where, internal: code },
+    );
+  }
+
+  #malformedAlways(message: string, path: string) {
+    return transientFailure(
+      `The export of ${this.#name} was broken in the same way ${this.#run.retry.malformedAfter} times: ${message}. The ` +
+        `last body is kept for inspection, for seven days, as ${path}.`,
+      { where: { window: this.#name, file: path } },
+    );
+  }
 }
 
 /** The code is for those who search; where the reason says it already, once is enough. */
 const withCode = (message: string, code: string): string =>
   message.includes(`(${code})`) ? message : `${message} (${code})`;
 
-const spent = (question: ExportQuestion, tries: Tries, code: string, why: string) =>
-  transientFailure(
-    `The export of ${name(question)} failed ${tries.attempt} times, at last because ${why}; nothing of it was stored, ` +
-      'run again later.',
-    { where: { window: name(question), attempt: tries.attempt }, internal: code },
-  );
-
-const malformedAlways = (run: Run, question: ExportQuestion, message: string, path: string) =>
-  transientFailure(
-    `The export of ${name(question)} was broken in the same way ${run.retry.malformedAfter} times: ${message}. The last ` +
-      `body is kept for inspection, for seven days, as ${path}.`,
-    { where: { window: name(question), file: path } },
-  );
-
-/** A window for messages: `2026-01-01` or `2026-01-01..2026-01-03`. */
-export const name = ({ from, to }: { readonly from: Day; readonly to: Day }): string =>
+/** The days of an export for messages: `2026-01-01` or `2026-01-01..2026-01-03`. */
+export const nameOf = ({ from, to }: { readonly from: Day; readonly to: Day }): string =>
   from === to ? from : `${from}..${to}`;

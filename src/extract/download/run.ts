@@ -8,7 +8,7 @@ import type { Spool } from '../spool/spool.ts';
 import type { Tally } from '../summary.ts';
 import type { RetryPolicy } from './retry.ts';
 
-/** What a run finds out about the service as it goes; starts from the state, ends in it. */
+/** What a run finds out about the service as it goes; begins with the state's, and is stored in it. */
 export interface Knowledge {
   inclusive: boolean | undefined;
   /** false: bodies end without a line end, seen twice the same. */
@@ -42,7 +42,7 @@ export interface Run {
 }
 
 /** One warning a run when the clocks are far apart (S3). */
-export function watchClocks(run: Run, machine: number, service: number | undefined): void {
+export function warnOfClocks(run: Run, machine: number, service: number | undefined): void {
   if (service === undefined || run.known.clockWarned || Math.abs(machine - service) <= CLOCK_TOLERANCE_MS) return;
   run.known.clockWarned = true;
   const apart = formatDuration(Math.abs(machine - service));

@@ -6,12 +6,10 @@ import { type Filters, filtersOf, hashesOf, type QuestionHashes } from '../quest
 import type { KnownState } from '../state.ts';
 import { cautiousNow, oldestDays, settledThrough, todayEast } from './calendar.ts';
 import { Coverage } from './coverage.ts';
+import { layOut, type WindowPlan } from './day-ranges.ts';
 import type { Delivery } from './delivery.ts';
 import { clampWarning, cliffWarnings, clockWarnings, gapFailure, gapWarning, type PlanWarning } from './gaps.ts';
-import { layOut, type WindowPlan } from './layout.ts';
-import { judgeState } from './resume.ts';
-
-export type { Delivery } from './delivery.ts';
+import { checkState } from './stored-state.ts';
 
 /** What a plan needs of the configuration. */
 export type PlanSettings = Pick<
@@ -54,7 +52,7 @@ export interface Plan {
   /** The caller named the days: others may be wanted by other runs of the same question. */
   readonly isPartial: boolean;
   /** The end-day rule is settled before the first window is handed on, so that no window overlaps another (S7). */
-  readonly settleFirst: boolean;
+  readonly proveFirst: boolean;
   readonly filters: Filters;
   readonly hashes: QuestionHashes;
   /** Whether `to_date` is included; undefined: not proved yet. */
@@ -95,7 +93,7 @@ export function planRun(input: PlanInput): Plan {
   const { settings, memory } = input;
   const now = cautiousNow(input.now, input.serverTime);
   const hashes = hashesOf(settings);
-  const { state, anew } = judgeState(memory.state, hashes, input);
+  const { state, anew } = checkState(memory.state, hashes, input);
   const coverage = anew ? new Coverage([], undefined) : Coverage.of(state, memory.covered);
   const bounds = boundsOf(input, anew ? undefined : state, coverage, now);
   const gaps = gapsOf(bounds, coverage);
@@ -108,7 +106,7 @@ export function planRun(input: PlanInput): Plan {
     delivery: input.delivery,
     fullRefresh: input.fullRefresh === true,
     isPartial: input.from !== undefined || input.to !== undefined,
-    settleFirst: input.delivery === 'settled' || input.fullRefresh === true,
+    proveFirst: input.delivery === 'settled' || input.fullRefresh === true,
     filters: filtersOf(settings),
     hashes,
     inclusive,
@@ -128,7 +126,7 @@ export function planRun(input: PlanInput): Plan {
     coverage,
     eventNames: memory.eventNames,
     rowsOf: memory.rowsOf,
-    state: openingState(state, { anew, hashes, bounds, cursor, gaps }),
+    state: initialState(state, { anew, hashes, bounds, cursor, gaps }),
     warnings: [...warningsOf(bounds, gaps, cursor), ...clockWarnings(input.now, input.serverTime)],
   };
 }
@@ -203,7 +201,7 @@ function ruleOf(configured: PlanSettings['toDateInclusive'], state: KnownState |
   return state?.to_date_inclusive;
 }
 
-interface Opening {
+interface InitialState {
   readonly anew: boolean;
   readonly hashes: QuestionHashes;
   readonly bounds: Bounds;
@@ -211,7 +209,7 @@ interface Opening {
   readonly gaps: readonly Day[];
 }
 
-function openingState(state: KnownState | undefined, { anew, hashes, bounds, cursor, gaps }: Opening): KnownState {
+function initialState(state: KnownState | undefined, { anew, hashes, bounds, cursor, gaps }: InitialState): KnownState {
   const from = state === undefined || anew ? cursor : laterOf(state.from_date, cursor);
   const lost = [...new Set([...(anew ? [] : (state?.gaps ?? [])), ...gaps])].sort();
   return {

@@ -6,13 +6,13 @@ import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import receiptSchema from '../../../schemas/receipt.json' with { type: 'json' };
 import stateSchema from '../../../schemas/state.json' with { type: 'json' };
 import { isDay } from '../../../src/base/days.ts';
-import { columnsOfParts } from '../../../src/extract/download/merge.ts';
 import { pauseAfter, RETRY } from '../../../src/extract/download/retry.ts';
 import { Coverage } from '../../../src/extract/plan/coverage.ts';
 import { nameDays } from '../../../src/extract/plan/gaps.ts';
 import { spoolFailure } from '../../../src/extract/spool/spool-failure.ts';
 import { parseState } from '../../../src/extract/state.ts';
 import { summaryOf } from '../../../src/extract/summary.ts';
+import { mergeColumns } from '../../../src/schema/merge.ts';
 import type { ColumnScan } from '../../../src/schema/scan.ts';
 import { DOUBLE, LONG, NULL_TEXT } from '../../../src/types/evidence.ts';
 import { at, Bench, planFor, steadyRows } from '../../support/extract.ts';
@@ -77,7 +77,7 @@ describe('columns of parts', () => {
     ...more,
   });
   it('join as sets, by name and place', () => {
-    const joined = columnsOfParts(
+    const joined = mergeColumns(
       [
         [scan('a', LONG, { type: 'long' }), scan('b', NULL_TEXT)],
         [scan('a', DOUBLE, { type: 'double' }), scan('c', LONG, { type: 'long' })],
@@ -93,7 +93,7 @@ describe('columns of parts', () => {
   it('keep a declared type and the whole span of time', () => {
     const system = (first: string, last: string) =>
       scan('df_server_datetime', 0, { group: 'system', type: 'datetime', first, last });
-    const [column] = columnsOfParts([[system('b', 'c')], [system('a', 'b')]], false);
+    const [column] = mergeColumns([[system('b', 'c')], [system('a', 'b')]], false);
     expect(column).toMatchObject({ type: 'datetime', first: 'a', last: 'c' });
   });
 });

@@ -93,7 +93,7 @@ describe('a full refresh', () => {
     const memory = { ...emptyMemory, state: { version: 1, from_date: '2026-03-20', start_date: '2026-03-05' } };
     const first = (resume: boolean) => planFor(clock, memory, {}, { fullRefresh: true, resume });
     expect([first(true).firstDay, first(false).firstDay]).toEqual(['2026-03-20', '2026-03-05']);
-    expect(first(true).settleFirst).toBe(true);
+    expect(first(true).proveFirst).toBe(true);
   });
 
   it('needs one export a window once the rule is known, at most two a day before', () => {

@@ -53,7 +53,7 @@ describe('the days of several streams', () => {
     const plan = segmentPlan(segment, {});
     expect(plan).toMatchObject({
       delivery: 'fresh',
-      settleFirst: true,
+      proveFirst: true,
       settleHours: 3,
       lookbackDays: 0,
       inclusive: false,

@@ -1,7 +1,7 @@
-import type { Day } from '../../base/days.ts';
 import { transientFailure } from '../../base/errors.ts';
 import { exportQuestion, type Filters } from '../question.ts';
-import { fetchExport, name } from './fetch.ts';
+import type { DaysRequest } from './days.ts';
+import { fetchExport, nameOf } from './fetch.ts';
 import type { Run } from './run.ts';
 import type { Verified } from './verified.ts';
 
@@ -26,12 +26,6 @@ const KNOWN_NAMES: readonly string[] = [
   'df_add_payment_info',
 ];
 
-export interface SplitRequest {
-  readonly from: Day;
-  readonly to: Day;
-  readonly through: Day;
-}
-
 /** Tries before a part is made smaller still: the whole has failed often enough to know why. */
 const PART_TRIES = 2;
 
@@ -39,7 +33,7 @@ const PART_TRIES = 2;
  * One day in parts by event name: `include` groups of the names known or seen, halved until each can be exported, and
  * one `exclude` of all of them for the rest, all within the user's own filter. Throws when a single name is too big.
  */
-export async function fetchByNames(run: Run, request: SplitRequest): Promise<Verified[]> {
+export async function fetchByNames(run: Run, request: DaysRequest): Promise<Verified[]> {
   const { filters } = run.plan;
   const wanted = namesWithin(filters, [...KNOWN_NAMES, ...run.plan.eventNames, ...run.known.names]);
   const parts: Verified[] = [];
@@ -80,35 +74,35 @@ function restOf(filters: Filters, included: readonly string[]): string[] | undef
 
 async function fetchGroup(
   run: Run,
-  request: SplitRequest,
+  request: DaysRequest,
   group: readonly string[],
 ): Promise<Verified | 'smaller' | 'unknown'> {
   const filters: Filters = { ...run.plan.filters, events: group, eventsCondition: 'include' };
   const options = { through: request.through, splitAfter: group.length === 1 ? undefined : PART_TRIES };
   const found = await fetchExport(run, exportQuestion(filters, request.from, request.to), options);
-  if (found.kind === 'verified') return found.part;
+  if (found.kind === 'rows') return found.parts[0];
   if (group.length > 1) return 'smaller';
   // A service that checks the names of a filter has no event of that name.
   if (found.kind === 'invalid') return 'unknown';
   throw transientFailure(
-    `The events named ${group[0]} of ${name(request)} are too many for one export (${found.message}): nothing of the day ` +
+    `The events named ${group[0]} of ${nameOf(request)} are too many for one export (${found.message}): nothing of the day ` +
       'was stored; ask the provider, or leave them out with the events filter.',
-    { where: { window: name(request) } },
+    { where: { window: nameOf(request) } },
   );
 }
 
-async function fetchRest(run: Run, request: SplitRequest, excluded: readonly string[]): Promise<Verified> {
+async function fetchRest(run: Run, request: DaysRequest, excluded: readonly string[]): Promise<Verified> {
   const filters: Filters = {
     ...run.plan.filters,
     events: excluded,
     eventsCondition: excluded.length > 0 ? 'exclude' : 'all',
   };
   const found = await fetchExport(run, exportQuestion(filters, request.from, request.to), { through: request.through });
-  if (found.kind === 'verified') return found.part;
+  if (found.kind === 'rows') return found.parts[0];
   throw transientFailure(
-    `The events of ${name(request)} other than the ${excluded.length} names known cannot be exported (${found.message}): ` +
+    `The events of ${nameOf(request)} other than the ${excluded.length} names known cannot be exported (${found.message}): ` +
       'nothing of the day was stored; run again later, or name the events wanted with the events filter.',
-    { where: { window: name(request) } },
+    { where: { window: nameOf(request) } },
   );
 }
 

@@ -6,7 +6,7 @@ import { todayEast } from './calendar.ts';
  * The stored state, judged against the question of this run (S6). `anew`: other filters, or a cursor in the
  * future, under a full refresh, so what the target has says nothing about this question. Throws a StateFailure that says which rule forbids to go on.
  */
-export function judgeState(
+export function checkState(
   stored: unknown,
   hashes: QuestionHashes,
   run: { readonly now: number; readonly fullRefresh?: boolean | undefined },

@@ -1,14 +1,15 @@
 import { addDays, type Day, earlierOf, laterOf } from '../base/days.ts';
-import { sentAtOf } from './download/ask.ts';
-import type { Fetch } from './download/outcome.ts';
+import { type Downloaded, type RangeDownload, sentAtOf } from './download/download.ts';
 import type { Knowledge } from './download/run.ts';
 import { overThrough } from './plan/calendar.ts';
 import type { Coverage } from './plan/coverage.ts';
 import type { Plan } from './plan/plan.ts';
+import type { CoveredDays } from './receipt.ts';
 import type { KnownState } from './state.ts';
+import type { Receipt } from './window.ts';
 
-/** The cursor as windows become final, one after the other. */
-export class Progress {
+/** The cursor (S3, S4) as windows are handed on, one after the other, with the gaps and the rest of the state. */
+export class Cursor {
   readonly #plan: Plan;
   readonly #coverage: Coverage;
   readonly #gaps: Set<Day>;
@@ -35,24 +36,16 @@ export class Progress {
     return 'clamped';
   }
 
-  /** Last day that the window makes complete, or null: contained for certain, and over everywhere when asked for. */
-  coversTo(fetch: Fetch): Day | null {
-    if (fetch.contains === undefined) return null;
-    const last = earlierOf(fetch.contains, overThrough(sentAtOf(fetch.answer)));
-    return last < fetch.span.first ? null : last;
-  }
-
   /** The state to store with this window: never behind an earlier one, never past today in UTC-12. */
-  stateAfter(fetch: Fetch, receipt: string, known: Knowledge, now: number): KnownState {
-    const last = this.coversTo(fetch);
-    if (last !== null) this.#coverage.add(fetch.span.first, last);
+  stateAfter({ id, covers_from, covers_to }: Receipt, known: Knowledge, now: number): KnownState {
+    if (covers_to !== null) this.#coverage.add(covers_from, covers_to);
     this.#fromDate = laterOf(this.#fromDate, this.#coverage.cursor(this.#start, now));
     return {
       ...this.#plan.state,
       version: 1,
       from_date: this.#fromDate,
       start_date: this.#start,
-      last_receipt: receipt,
+      last_receipt: id,
       ...(!this.#plan.ruleConfigured && known.inclusive !== undefined && { to_date_inclusive: known.inclusive }),
       ...(known.finalNewline !== undefined && { final_newline: known.finalNewline }),
       ...(known.maxWindowDays !== undefined && { max_window_days: known.maxWindowDays }),
@@ -60,4 +53,10 @@ export class Progress {
       ...(this.#gaps.size > 0 && { gaps: [...this.#gaps].sort() }),
     };
   }
+}
+
+/** The days that a download makes complete: contained under every reading, and over everywhere when it was asked for. */
+export function coveredDays({ days, contains }: RangeDownload, download: Downloaded): CoveredDays {
+  const last = contains === undefined ? undefined : earlierOf(contains, overThrough(sentAtOf(download)));
+  return { first: days.first, last: last === undefined || last < days.first ? null : last };
 }

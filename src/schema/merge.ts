@@ -1,9 +1,9 @@
-import { headerColumns } from '../../schema/groups.ts';
-import type { ColumnScan } from '../../schema/scan.ts';
-import { typeOf } from '../../types/evidence.ts';
+import { typeOf } from '../types/evidence.ts';
+import { headerColumns } from './groups.ts';
+import type { ColumnScan } from './scan.ts';
 
-/** The columns of a window in parts: of one part as they are, of several the union by name, in the order of first sight. */
-export function columnsOfParts(parts: readonly (readonly ColumnScan[])[], zoned: boolean): readonly ColumnScan[] {
+/** The columns of several exports: of one as they are, of several the union by name, in the order of first sight. */
+export function mergeColumns(parts: readonly (readonly ColumnScan[])[], zoned: boolean): readonly ColumnScan[] {
   if (parts.length === 1) return parts[0];
   const merged = new Map<string, ColumnScan>();
   for (const columns of parts) {

@@ -1,0 +1,68 @@
+import type { Day } from '../../base/days.ts';
+import type { DayRange } from '../plan/day-ranges.ts';
+import type { Run } from './run.ts';
+import { rowsSent, type Verified } from './verified.ts';
+
+/*
+ * The results that a download passes through, in this order: `fetch.ts` and `days.ts` give a Download for the days that
+ * were asked for; `range.ts`, `end-rule.ts` and `schedule.ts` give a RangeDownload for days of the plan; the window
+ * builder makes a Window of that.
+ */
+
+/** What the service has for [from, to]: one file, or one per part of a day that had to be split by event names. */
+export interface Downloaded {
+  readonly kind: 'rows';
+  readonly from: Day;
+  readonly to: Day;
+  readonly parts: readonly Verified[];
+  readonly split: 'none' | 'names';
+}
+
+/** Known to have no row without a file of its own: an export of more days, sent at `sentAt` (ms since 1970), had none. */
+export interface KnownEmpty {
+  readonly kind: 'empty';
+  readonly sentAt: number;
+}
+
+/**
+ * No download. `gone`: the service no longer has the first day. `invalid`: a 400, perhaps for a day that has not begun.
+ * `too_big`: it failed so often that fewer days, or fewer event names, are to be asked for.
+ */
+export interface NotDownloaded<Kind = 'gone' | 'invalid' | 'too_big'> {
+  readonly kind: Kind;
+  readonly message: string;
+}
+
+export type Download = Downloaded | KnownEmpty | NotDownloaded;
+
+/** What became of neighbouring days of the plan. `gone` days are lost; `invalid` ones have not begun at the service. */
+export interface RangeDownload {
+  readonly days: DayRange;
+  readonly download: Downloaded | NotDownloaded<'gone' | 'invalid'>;
+  /** Last of the days that the download contains under every reading of `to_date` still possible; undefined: none. */
+  readonly contains: Day | undefined;
+}
+
+export const windowOf = (days: DayRange, download: Downloaded, contains: Day | undefined): RangeDownload => ({
+  days,
+  download,
+  contains,
+});
+
+export const withoutWindow = (days: DayRange, kind: 'gone' | 'invalid', message: string): RangeDownload => ({
+  days,
+  download: { kind, message },
+  contains: undefined,
+});
+
+/** Rows that the service sent; 0 where there is no download. */
+export const rowCount = (download: Download): number =>
+  download.kind === 'rows' ? download.parts.reduce((sum, part) => sum + rowsSent(part), 0) : 0;
+
+/** When the earliest of its parts was sent for (ms since 1970): what was over then is complete in all of them. */
+export const sentAtOf = (download: Downloaded): number => Math.min(...download.parts.map((part) => part.sentAt));
+
+/** Removes its files, if it has any. */
+export async function discard(run: Run, download: Download): Promise<void> {
+  if (download.kind === 'rows') for (const part of download.parts) await run.spool.discard(part);
+}

@@ -1,0 +1,100 @@
+import { addDays, type Day, daysBetween, earlierOf } from '../../base/days.ts';
+import { configFailure } from '../../base/errors.ts';
+import { todayUtc, todayWest } from '../plan/calendar.ts';
+import { type DayRange, lastAsked, lengthOf } from '../plan/day-ranges.ts';
+import { type DaysRequest, fetchDays } from './days.ts';
+import { type Downloaded, type NotDownloaded, type RangeDownload, windowOf, withoutWindow } from './download.ts';
+import type { Run } from './run.ts';
+
+/** Downloads neighbouring days under a known end-day rule; in fewer days at a time where they are too many. */
+export async function fetchRange(run: Run, days: DayRange, inclusive: boolean): Promise<RangeDownload[]> {
+  const wanted = lastAsked(days, inclusive);
+  const to = run.known.askLimit === undefined ? wanted : earlierOf(wanted, run.known.askLimit);
+  if (to < leastAsked(days, inclusive)) return [withoutWindow(days, 'invalid', 'it has not begun at the service')];
+  return new RangeFetch(run, days, inclusive).result(to, await fetchDays(run, requestFor(days, to)));
+}
+
+/** The smallest `to_date` with which the first day is still asked for. */
+const leastAsked = (days: DayRange, inclusive: boolean): Day => (inclusive ? days.first : addDays(days.first, 1));
+
+const requestFor = (days: DayRange, to: Day): DaysRequest => ({
+  from: days.first,
+  to,
+  through: days.last,
+  splitByNames: lengthOf(days) === 1,
+});
+
+class RangeFetch {
+  readonly #run: Run;
+  readonly #days: DayRange;
+  readonly #inclusive: boolean;
+
+  constructor(run: Run, days: DayRange, inclusive: boolean) {
+    this.#run = run;
+    this.#days = days;
+    this.#inclusive = inclusive;
+  }
+
+  /** What to do with the answer to a request that ended at `to`. */
+  async result(to: Day, download: Downloaded | NotDownloaded): Promise<RangeDownload[]> {
+    switch (download.kind) {
+      case 'rows': {
+        const last = this.#inclusive ? to : addDays(to, -1);
+        return [windowOf(this.#days, download, earlierOf(this.#days.last, last))];
+      }
+      case 'gone':
+        return this.#withoutFirst(download.message);
+      case 'too_big':
+        return this.#halves();
+      case 'invalid':
+        return this.#lowered(to, download.message);
+    }
+  }
+
+  /** The service no longer has the first day; the others are asked for without it. */
+  async #withoutFirst(message: string): Promise<RangeDownload[]> {
+    const { first, last } = this.#days;
+    const gone = withoutWindow({ first, last: first }, 'gone', message);
+    if (first === last) return [gone];
+    return [gone, ...(await fetchRange(this.#run, { first: addDays(first, 1), last }, this.#inclusive))];
+  }
+
+  async #halves(): Promise<RangeDownload[]> {
+    const { known } = this.#run;
+    const { first, last } = this.#days;
+    const count = Math.ceil(lengthOf(this.#days) / 2);
+    known.maxWindowDays = Math.min(count, known.maxWindowDays ?? count);
+    const middle = addDays(first, count - 1);
+    return [
+      ...(await fetchRange(this.#run, { first, last: middle }, this.#inclusive)),
+      ...(await fetchRange(this.#run, { first: addDays(middle, 1), last }, this.#inclusive)),
+    ];
+  }
+
+  /** A 400 for a range that reaches into the future somewhere: again through today in UTC, then in UTC-12 (S3). */
+  async #lowered(to: Day, message: string): Promise<RangeDownload[]> {
+    const now = this.#run.deps.clock.now();
+    const limit = nextLimit(now, to);
+    if (limit === undefined) throw refused(this.#days, message);
+    if (limit < leastAsked(this.#days, this.#inclusive)) {
+      // Only days that are not over everywhere get here: another run reads them.
+      if (daysBetween(this.#days.first, todayWest(now)) > 0) throw refused(this.#days, message);
+      return [withoutWindow(this.#days, 'invalid', message)];
+    }
+    const download = await fetchDays(this.#run, requestFor(this.#days, limit));
+    if (download.kind === 'rows') this.#run.known.askLimit = limit;
+    return this.result(limit, download);
+  }
+}
+
+/**
+ * The next earlier day to try as `to_date`, or undefined when none of the asked days lies in the future anywhere. Where
+ * the end is not included, today in UTC ends on the day after it.
+ */
+function nextLimit(now: number, to: Day): Day | undefined {
+  const today = todayUtc(now);
+  return [addDays(today, 1), today, todayWest(now)].find((limit) => limit < to);
+}
+
+export const refused = (days: DayRange, message: string) =>
+  configFailure(`The service refuses the export of ${days.first}: ${message}`, { where: { window: days.first } });

@@ -1,0 +1,92 @@
+import type { Day } from '../../base/days.ts';
+import { type DayRange, DayRanges } from '../plan/day-ranges.ts';
+import { type RangeDownload, windowOf } from './download.ts';
+import { EndRule } from './end-rule.ts';
+import { fetchRange } from './range.ts';
+import type { Run } from './run.ts';
+
+/** Single days that are tried for the proof before days are asked for together again. */
+const SINGLE_TRIES = 3;
+
+type Task = () => Promise<RangeDownload[]>;
+
+/** Starts the downloads of a plan, at most so many at once, and gives their results in the order of days. */
+export class Scheduler {
+  readonly #run: Run;
+  readonly #ranges: DayRanges;
+  readonly #rule: EndRule;
+  readonly #pending: Promise<RangeDownload[]>[] = [];
+  #singles = 0;
+  #failed = false;
+
+  constructor(run: Run) {
+    this.#run = run;
+    this.#ranges = new DayRanges(run.plan.days);
+    this.#rule = new EndRule(run);
+  }
+
+  /** Starts what may be started so that at most `most` are under way or waiting to be taken. */
+  fill(most: number): void {
+    while (!this.#failed && this.#pending.length < most) {
+      const next = this.#next();
+      if (next === undefined) return;
+      const task = next();
+      // A failure is thrown when its turn comes; nothing new is started before that.
+      task.catch(() => {
+        this.#failed = true;
+      });
+      this.#pending.push(task);
+    }
+  }
+
+  /** The results for the next days; undefined when all are done. */
+  async shift(): Promise<RangeDownload[] | undefined> {
+    const head = this.#pending[0];
+    if (head === undefined) return undefined;
+    try {
+      return await head;
+    } finally {
+      this.#pending.shift();
+    }
+  }
+
+  /** Waits until nothing is under way any more; call it after the signal was aborted. */
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#pending);
+    await this.#rule.close();
+  }
+
+  #next(): Task | undefined {
+    const { inclusive, maxWindowDays } = this.#run.known;
+    const most = Math.min(this.#run.plan.windowDays, maxWindowDays ?? this.#run.plan.windowDays);
+    return inclusive === undefined ? this.#nextUnproved(most) : this.#nextProved(most, inclusive);
+  }
+
+  /** While the end-day rule is not proved, one window follows the other: each may prove it for all that come after. */
+  #nextUnproved(most: number): Task | undefined {
+    if (this.#pending.length > 0) return undefined;
+    const together = most > 1 && !this.#run.plan.proveFirst && this.#singles++ >= SINGLE_TRIES;
+    const days = this.#ranges.next(together ? most : 1);
+    if (days === undefined) return undefined;
+    if (days.first === days.last) return () => this.#rule.fetchDay(days.first);
+    // One day more than wanted: all of the range is in it under both readings.
+    return () => fetchRange(this.#run, days, false);
+  }
+
+  #nextProved(most: number, inclusive: boolean): Task | undefined {
+    const first = this.#ranges.peek();
+    if (first === undefined) return undefined;
+    return this.#alreadyFetched(first) ?? this.#task(this.#ranges.next(most), inclusive);
+  }
+
+  #alreadyFetched(day: Day): Task | undefined {
+    const download = this.#rule.takeAhead(day);
+    if (download === undefined) return undefined;
+    const days = this.#ranges.next(1);
+    return days && (async () => [windowOf(days, download, days.last)]);
+  }
+
+  #task(days: DayRange | undefined, inclusive: boolean): Task | undefined {
+    return days && (() => fetchRange(this.#run, days, inclusive));
+  }
+}

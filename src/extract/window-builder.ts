@@ -1,0 +1,110 @@
+import { configFailure } from '../base/errors.ts';
+import { Cursor, coveredDays } from './cursor.ts';
+import type { Downloaded, RangeDownload } from './download/download.ts';
+import type { Run } from './download/run.ts';
+import { gapFailure, nameDays } from './plan/gaps.ts';
+import { filesOf, receiptOf } from './receipt.ts';
+import type { Receipt, Window } from './window.ts';
+
+/** Makes windows of downloads that come in the order of days, and reports the days that are lost between them. */
+export class WindowBuilder {
+  readonly #run: Run;
+  readonly #cursor: Cursor;
+  #lost: string[] = [];
+  #clamped: string[] = [];
+  #refusal: string | undefined;
+
+  constructor(run: Run) {
+    this.#run = run;
+    this.#cursor = new Cursor(run.plan);
+  }
+
+  /** The window of a download; undefined where there is none. Throws the gap's failure under `on_gap: fail`. */
+  take(result: RangeDownload): Window | undefined {
+    const { days, download } = result;
+    switch (download.kind) {
+      case 'gone':
+        this.#lose(days.first);
+        return undefined;
+      case 'invalid':
+        this.#refusal = download.message;
+        this.#run.deps.logger.debug('window.dropped', `${days.first}: ${download.message}`);
+        return undefined;
+      case 'rows':
+        this.#reportLosses();
+        return this.#window(result, download);
+    }
+  }
+
+  /** To be called when the consumer has stored a window. */
+  committed(window: Window): void {
+    const { tally } = this.#run;
+    tally.committed++;
+    tally.committedRows += window.receipt.rows;
+    tally.nextFromDate = window.state.from_date;
+  }
+
+  /** After the last window: losses that no window followed, and a run in which nothing was ever answered. */
+  finish(): void {
+    this.#reportLosses();
+    if (this.#refusal !== undefined && !this.#run.known.answered) {
+      throw configFailure(
+        `The service refuses the export of ${this.#run.plan.firstDay}, which is not over everywhere yet: ${this.#refusal}`,
+      );
+    }
+  }
+
+  #lose(day: string): void {
+    if (this.#cursor.lose(day) === 'gap') this.#lost.push(day);
+    else this.#clamped.push(day);
+  }
+
+  /** Days lost one after the other are named together. */
+  #reportLosses(): void {
+    const { logger } = this.#run.deps;
+    const [lost, clamped] = [this.#lost, this.#clamped];
+    this.#lost = [];
+    this.#clamped = [];
+    if (clamped.length > 0) {
+      logger.warn('window.clamped', `The service no longer exports ${nameDays(clamped)}: reading goes on after that.`);
+    }
+    if (lost.length === 0) return;
+    if (this.#run.plan.onGap === 'fail') throw gapFailure(lost, this.#run.tally.windows > 0);
+    this.#run.tally.gaps.push(...lost);
+    logger.warn('window.gap', `The service no longer exports ${nameDays(lost)}: recorded as a gap.`);
+  }
+
+  #window(result: RangeDownload, download: Downloaded): Window {
+    const { deps, known, tally } = this.#run;
+    const receipt = receiptOf(download, coveredDays(result, download), deps.options.timezone !== undefined);
+    const state = this.#cursor.stateAfter(receipt, known, deps.clock.now());
+    this.#warnOfFewerRows(receipt);
+    this.#warnOfInvalidUtf8(download);
+    tally.windows++;
+    tally.rows += receipt.rows;
+    return { receipt, files: filesOf(download), state };
+  }
+
+  #warnOfFewerRows({ from, to, rows, suppressed }: Receipt): void {
+    const before = this.#run.plan.rowsOf?.(from, to);
+    if (before === undefined || rows + suppressed >= before) return;
+    this.#run.deps.logger.warn(
+      'window.fewer_rows',
+      `${from} has ${rows} rows now and had ${before} when it was read before: rows were removed at the service, or a download was cut.`,
+      { window: from, rows, before },
+    );
+  }
+
+  /** Bytes that are no UTF-8 are kept as U+FFFD: how many cells, and where the first is. */
+  #warnOfInvalidUtf8({ from, parts }: Downloaded): void {
+    for (const { scan } of parts) {
+      const { cells, first } = scan.invalidUtf8;
+      if (first === undefined) continue;
+      this.#run.deps.logger.warn(
+        'window.invalid_utf8',
+        `${from}: bytes that are not valid UTF-8 are kept as U+FFFD, in ${cells} ${cells === 1 ? 'cell' : 'cells'}, first in row ${first.row}, column ${first.column}.`,
+        { window: from, cells, row: first.row, column: first.column },
+      );
+    }
+  }
+}
