@@ -1,19 +1,9 @@
 import type { Day } from '../../base/days.ts';
 import { exportQuestion } from '../question.ts';
-import type { Downloaded, NotDownloaded } from './download.ts';
+import type { DaysRequest, Downloaded, NotDownloaded } from './download.ts';
 import { fetchExport } from './fetch.ts';
 import type { Run } from './run.ts';
 import { fetchByNames } from './split.ts';
-
-/** The days that one export asks for. */
-export interface DaysRequest {
-  readonly from: Day;
-  readonly to: Day;
-  /** The last day that the download is to make complete. */
-  readonly through: Day;
-  /** Whether a download that is too big is split by event names; else the caller asks for fewer days. */
-  readonly splitByNames: boolean;
-}
 
 /** The request for one day of the plan that ends at `to`: there are no fewer days to ask for. */
 export const dayRequest = (day: Day, to: Day): DaysRequest => ({ from: day, to, through: day, splitByNames: true });

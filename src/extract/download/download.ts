@@ -9,6 +9,16 @@ import { rowsSent, type Verified } from './verified.ts';
  * builder makes a Window of that.
  */
 
+/** The days that one export asks for. */
+export interface DaysRequest {
+  readonly from: Day;
+  readonly to: Day;
+  /** The last day that the download is to make complete. */
+  readonly through: Day;
+  /** Whether a download that is too big is split by event names; else the caller asks for fewer days. */
+  readonly splitByNames: boolean;
+}
+
 /** What the service has for [from, to]: one file, or one per part of a day that had to be split by event names. */
 export interface Downloaded {
   readonly kind: 'rows';

@@ -2,8 +2,15 @@ import { addDays, type Day, daysBetween, earlierOf } from '../../base/days.ts';
 import { configFailure } from '../../base/errors.ts';
 import { todayUtc, todayWest } from '../plan/calendar.ts';
 import { type DayRange, lastAsked, lengthOf } from '../plan/day-ranges.ts';
-import { type DaysRequest, fetchDays } from './days.ts';
-import { type Downloaded, type NotDownloaded, type RangeDownload, windowOf, withoutWindow } from './download.ts';
+import { fetchDays } from './days.ts';
+import {
+  type DaysRequest,
+  type Downloaded,
+  type NotDownloaded,
+  type RangeDownload,
+  windowOf,
+  withoutWindow,
+} from './download.ts';
 import type { Run } from './run.ts';
 
 /** Downloads neighbouring days under a known end-day rule; in fewer days at a time where they are too many. */

@@ -1,6 +1,6 @@
 import { transientFailure } from '../../base/errors.ts';
 import { exportQuestion, type Filters } from '../question.ts';
-import type { DaysRequest } from './days.ts';
+import type { DaysRequest } from './download.ts';
 import { fetchExport, nameOf } from './fetch.ts';
 import type { Run } from './run.ts';
 import type { Verified } from './verified.ts';
