@@ -141,6 +141,13 @@ describe('an Arrow stream', () => {
     expect(plainRows(bench.table()).map(({ _key, n }) => `${_key}${n}`)).toEqual(['a1', 'b1', 'c2']);
   });
 
+  it('sends a row once where a window covers no day yet, and the next one begins within it', async () => {
+    const first = bench.window('2026-01-01', csvOf([{ id: 'a' }, { id: 'b' }]));
+    const open = { ...first, receipt: { ...first.receipt, covers_to: null } };
+    await bench.write([open, bench.window('2026-01-01', csvOf([{ id: 'b' }, { id: 'c' }]))]);
+    expect(plainRows(bench.table()).map(({ _key }) => _key)).toEqual(['a', 'b', 'c']);
+  });
+
   it('numbers keys that repeat and makes those that are missing', async () => {
     await bench.write([bench.window('2026-01-01', csvOf([{ id: 'a' }, { id: 'a' }, { n: '1' }]))]);
     const keys = plainRows(bench.table()).map(({ _key }) => String(_key));

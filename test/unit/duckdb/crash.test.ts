@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { build } from 'esbuild';
@@ -45,10 +45,10 @@ function dayOf(w: number): string {
   return csvOf(rows);
 }
 
-const start = (): ChildProcess =>
-  spawn(process.execPath, [script, bench.file, list], {
+const start = (windowList = list, killAfter?: string): ChildProcess =>
+  spawn(process.execPath, ['-r', join(ROOT, 'test/support/kill-after.cjs'), script, bench.file, windowList], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, NODE_PATH: join(ROOT, 'node_modules') },
+    env: { ...process.env, NODE_PATH: join(ROOT, 'node_modules'), KILL_AFTER: killAfter },
   });
 
 /** What the file must hold after its first `n` windows. */
@@ -91,5 +91,23 @@ describe('kill -9 at any instant', () => {
     await holds(WINDOWS);
     expect(existsSync(`${bench.file}.wal`)).toBe(false);
     expect(readdirSync(bench.dir).filter((name) => name.startsWith('events.duckdb'))).toEqual(['events.duckdb']);
+  });
+});
+
+describe('kill -9 right after a COMMIT', () => {
+  it('finds rows and cursor together in the file, whichever COMMIT it was', async () => {
+    const few = join(bench.dir, 'two-windows.json');
+    writeFileSync(few, JSON.stringify(windows.slice(0, 2)));
+    const reached: number[] = [];
+    for (let commits = 1, code: unknown = null; code !== 0; commits++) {
+      expect(commits).toBeLessThan(10);
+      for (const name of [bench.file, `${bench.file}.wal`]) rmSync(name, { force: true });
+      [code] = await once(start(few, `commit:${commits}`), 'exit');
+      const n = await committed();
+      await holds(n);
+      reached.push(n);
+    }
+    expect([...new Set(reached)].filter((n) => n > 0)).toEqual([1, 2]);
+    expect(reached.filter((n) => n === 2).length).toBeGreaterThan(1);
   });
 });

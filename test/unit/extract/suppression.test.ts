@@ -51,4 +51,17 @@ describe('people who stay forgotten', () => {
     expect(bench.target.rows.has('df_login-2026-03-05-3')).toBe(false);
     expect(bench.target.receipts[0]).toMatchObject({ rows: 5, suppressed: 1 });
   });
+
+  it('are not missed by a re-read: a warning says only what the service has no more', async () => {
+    bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-05', '2026-03-05', 6) });
+    bench.options = { suppression: loadSuppression(file('one', hmac('u-df_login-2026-03-05-3')), KEY) };
+    const day = { startDate: '2026-03-05', endDate: '2026-03-05' };
+    for (const [before, warnings] of [
+      [6, 0],
+      [7, 1],
+    ] as const) {
+      for await (const window of bench.windows(day, {}, { rowsOf: () => before })) await bench.target.commit(window);
+      expect(bench.events('window.fewer_rows')).toHaveLength(warnings);
+    }
+  });
 });

@@ -59,4 +59,21 @@ describe('a window', () => {
     ]);
     expect(bench.manifest.receipts.map((r) => r.rows_live)).toEqual([1, 2]);
   });
+
+  it('gives event_logs the row that now stands for an event, on a date that the window does not touch', async () => {
+    const tables = ['events', 'event_logs'] as const;
+    const first = csvOf([
+      { id: 'e:1', ...at('2026-01-01 10:00:00.000') },
+      { id: 'e:2', ...at('2026-01-02 10:00:00.000') },
+    ]);
+    const logs = () => bench.read('SELECT df_event_log_id AS id, event_date AS d FROM event_logs ORDER BY id');
+    await bench.store([bench.window('2026-01-01', first)], { tables });
+    expect(await logs()).toEqual([{ id: 'e', d: '2026-01-01' }]);
+    const second = csvOf([{ id: 'e:1', df_event_log_id: 'other', ...at('2026-01-01 10:00:00.000') }]);
+    await bench.store([bench.window('2026-01-01', second)], { tables });
+    expect(await logs()).toEqual([
+      { id: 'e', d: '2026-01-02' },
+      { id: 'other', d: '2026-01-01' },
+    ]);
+  });
 });

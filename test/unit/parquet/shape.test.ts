@@ -62,6 +62,16 @@ describe('the date a row is filed under', () => {
     expect(row.t).toBe('TIMESTAMP WITH TIME ZONE');
     expect(JSON.parse(String(row.r))).toMatchObject({ df_server_datetime: '2026-03-08 02:30:00.000' });
   });
+
+  it('is the one in the cell where all cells are of one day of the configured zone, and of two of their own', async () => {
+    const rows = [
+      { id: 'before', ...at('2026-03-08T20:00:00Z') },
+      { id: 'after', ...at('2026-03-09T01:00:00Z') },
+    ];
+    const timezone = 'Asia/Seoul';
+    await bench.store([bench.window('2026-03-09', csvOf(rows), timezone)], { timezone });
+    expect(await dates()).toEqual({ before: '2026-03-08', after: '2026-03-09' });
+  });
 });
 
 describe('every file', () => {

@@ -1,0 +1,74 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { build } from 'esbuild';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { silentLogger } from '../../../src/base/log.ts';
+import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
+import { csvOf } from '../../support/duckdb.ts';
+import { ParquetBench } from '../../support/parquet.ts';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
+const DAYS = ['2026-01-01', '2026-01-02'];
+
+let bench: ParquetBench;
+let writer: string;
+let list: string;
+
+beforeAll(async () => {
+  bench = new ParquetBench();
+  symlinkSync(join(ROOT, 'node_modules'), join(bench.dir, 'node_modules'));
+  writer = join(bench.dir, 'writer.mjs');
+  list = join(bench.dir, 'windows.json');
+  const entryPoints = [join(ROOT, 'test/support/parquet-writer.ts')];
+  await build({ entryPoints, outfile: writer, bundle: true, format: 'esm', platform: 'node', packages: 'external' });
+  writeFileSync(list, JSON.stringify(DAYS.map((day) => bench.window(day, csvOf([rowOf(day)])))));
+});
+afterAll(() => bench.close());
+
+const rowOf = (day: string) => ({
+  id: `e-${day}`,
+  df_server_datetime: `${day} 10:00:00.000`,
+  df_correction_datetime: `${day} 10:00:00.000`,
+});
+
+/** Writes the windows to a folder until it has renamed so many files; the writer begins again after the last. */
+async function writeUntil(renames: number): Promise<void> {
+  const child = spawn(process.execPath, ['-r', join(ROOT, 'test/support/kill-after.cjs'), writer, bench.root, list], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, KILL_AFTER: `rename:${renames}` },
+  });
+  expect((await once(child, 'exit'))[1]).toBe('SIGKILL');
+}
+
+/** The first day of the cursor, and the days of the rows, as the next run and a reader find them. */
+async function found(): Promise<{ cursor: string | undefined; days: unknown[] }> {
+  const options = { dir: bench.root, lockWaitMs: 0, clock: systemClock, logger: silentLogger };
+  const sink = await bench.openFolder({ tables: ['events', 'event_items', 'event_logs'] });
+  const { state } = await sink.recall();
+  await sink.close();
+  if (state === undefined) {
+    expect(bench.files().filter((file) => file.startsWith('events/'))).toEqual([]);
+    return { cursor: undefined, days: [] };
+  }
+  expect(await verifyParquet(options)).toEqual([]);
+  const rows = await bench.read('SELECT event_date AS day FROM events ORDER BY day');
+  return { cursor: state.from_date, days: rows.map((row) => row.day) };
+}
+
+describe('kill -9 right after a rename', () => {
+  it('finds rows and cursor together in the folder, whichever rename it was', async () => {
+    const cursors = new Set<string | undefined>();
+    for (let renames = 1; !cursors.has('2026-01-03'); renames++) {
+      expect(renames).toBeLessThan(30);
+      rmSync(bench.root, { recursive: true, force: true });
+      await writeUntil(renames);
+      const { cursor, days } = await found();
+      expect({ renames, days }).toEqual({ renames, days: DAYS.filter((day) => cursor !== undefined && day < cursor) });
+      cursors.add(cursor);
+    }
+    expect([...cursors]).toEqual([undefined, '2026-01-02', '2026-01-03']);
+  });
+});
