@@ -18,5 +18,6 @@ export { createExportQuota } from './service/quota/quota.ts';
 export { type Simulator, startSimulator } from './simulator/index.ts';
 export { openDuckDbSink } from './sinks/duckdb/sink.ts';
 export { load, nothingLoaded } from './sinks/load.ts';
-export type { Commit, Memory, Sink } from './sinks/sink.ts';
+export type { Memory } from './sinks/memory.ts';
+export type { Commit, Sink } from './sinks/sink.ts';
 export { COLUMN_TYPES, type ColumnType } from './types/type.ts';

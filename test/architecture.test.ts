@@ -68,6 +68,22 @@ describe('the structure', () => {
     }
   });
 
+  it.each(SRC.filter((file) => file.split('/').length > 3 && file.startsWith('src/sinks/')))(
+    '%s imports no other target',
+    (file) => {
+      const room = file.split('/')[2] ?? '';
+      for (const target of importsOf(read(file)).filter((name) => name.startsWith('.'))) {
+        const [top, folder = '', ...rest] = relative(join(ROOT, 'src'), resolve(ROOT, dirname(file), target)).split(
+          '/',
+        );
+        if (top !== 'sinks') continue;
+        // The list of all targets knows each of them: a target that imported it would import the others.
+        expect(folder, `${file} imports ${target}`).not.toBe('targets.ts');
+        if (rest.length > 0) expect([room, 'sql'], `${file} imports ${target}`).toContain(folder);
+      }
+    },
+  );
+
   it.each(SRC)('%s leaves the engines to the sinks', (file) => {
     const engines = importsOf(read(file)).filter((name) => ENGINES.some((engine) => engine.test(name)));
     if (!file.startsWith('src/sinks/')) expect(engines).toEqual([]);

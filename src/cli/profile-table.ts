@@ -1,5 +1,5 @@
 import { COLUMN_GROUPS, type ColumnGroup } from '../schema/scan.ts';
-import type { ColumnProfile, FileProfile } from '../sinks/duckdb/profile.ts';
+import type { ColumnProfile, FileProfile } from '../sinks/sql/profile/profile.ts';
 import { cut, tableLines, widthOf } from './table.ts';
 
 const TITLES = {

@@ -4,6 +4,8 @@ import { EXIT, type ExitCode, Failure, messageOf } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
 import { Stopped } from '../base/signals.ts';
 import { refuseUnknownNames } from '../config/environment.ts';
+import type { Target } from '../sinks/target.ts';
+import { TARGETS } from '../sinks/targets.ts';
 import type { Command, Options } from './command.ts';
 import { COMMANDS } from './commands/index.ts';
 import { type Context, contextOf, type Io } from './context.ts';
@@ -130,12 +132,18 @@ function define(choose: Choose): Argv {
   return parser;
 }
 
-/** What `sync`, `verify` and `compact` are, before a target is named. */
+/** What the commands that name a target do, before one is named. */
 const FAMILIES: Readonly<Record<string, string>> = {
-  sync: 'The export into a local target: duckdb, parquet or arrow',
-  verify: 'A target against its receipts: duckdb or parquet',
-  compact: 'A target written anew: duckdb or parquet',
+  sync: `The export into a local target: ${targetNames(() => true)}`,
+  verify: `A target against its receipts: ${targetNames((target) => target.verify !== undefined)}`,
+  compact: `A target written anew: ${targetNames((target) => target.compact !== undefined)}`,
 };
+
+/** `duckdb, parquet or arrow`. */
+function targetNames(has: (target: Target) => boolean): string {
+  const names = TARGETS.filter(has).map((target) => target.name);
+  return [names.slice(0, -1).join(', '), ...names.slice(-1)].join(' or ');
+}
 
 /** Commands by the word that they share, in their order; `` for those of one word. */
 function families(): Map<string, Command[]> {

@@ -2,8 +2,7 @@ import type { SourceConfig } from '../config/source.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import { extractDeps, openExportSession } from '../extract/session.ts';
 import { summaryOf, type Tally } from '../extract/summary.ts';
-import { type Loaded, load, nothingLoaded } from '../sinks/load.ts';
-import type { Sink } from '../sinks/sink.ts';
+import { type Loaded, type Loader, nothingLoaded } from '../sinks/load.ts';
 import type { Context } from './context.ts';
 import { planLocal, type WantedDays } from './local-plan.ts';
 import { createProgress } from './progress.ts';
@@ -22,25 +21,21 @@ export interface SyncRun {
   onSummary(summary: Summary): void;
 }
 
-/** Plans, reads and commits; the sink is closed whatever happens. */
-export async function sync(run: SyncRun, openSink: () => Promise<Sink>, context: Context): Promise<void> {
+/** Plans, reads and commits; the target is closed whatever happens. */
+export async function sync(run: SyncRun, open: () => Promise<Loader>, context: Context): Promise<void> {
   const began = context.clock.now();
-  const sink = await openSink();
+  const loader = await open();
   try {
     const settings = { ...run.config, baseUrl: run.rememberAs ?? run.config.baseUrl };
-    const plan = planLocal(settings, await sink.recall(), run.span, began);
-    await execute(run, plan, context, (deps, loaded, show) => load(plan, sink, deps, loaded, show));
+    const plan = planLocal(settings, await loader.recall(), run.span, began);
+    await execute(run, plan, context, loader);
   } finally {
-    await sink.close();
+    await loader.close();
   }
 }
 
-/** What takes the windows of a plan: counts what it has taken, and shows it. */
-export type Consumer = (deps: RunDeps, loaded: Loaded, show: () => void) => Promise<void>;
-export type RunDeps = ReturnType<typeof extractDeps>;
-
 /** Carries a plan out against the service, with progress, and gives the summary whichever way it ends. */
-export async function execute(run: SyncRun, plan: Plan, outer: Context, consume: Consumer): Promise<void> {
+async function execute(run: SyncRun, plan: Plan, outer: Context, loader: Loader): Promise<void> {
   const began = outer.clock.now();
   const progress = createProgress(outer.terminal, outer.clock);
   const context: Context = { ...outer, logger: outer.relog(progress.wrap) };
@@ -62,7 +57,7 @@ export async function execute(run: SyncRun, plan: Plan, outer: Context, consume:
     });
   const ticker = setInterval(show, TICK_MS);
   try {
-    await consume(deps, loaded, show);
+    await loader.load(plan, deps, loaded, show);
   } finally {
     clearInterval(ticker);
     progress.stop();

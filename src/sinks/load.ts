@@ -2,7 +2,10 @@ import { extractWindows } from '../extract/extract.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import type { Tally } from '../extract/summary.ts';
+import type { Memory } from './memory.ts';
 import type { Commit, Sink } from './sink.ts';
+
+export type LoadDeps = ExtractDeps & { readonly tally: Tally };
 
 /** What a run has stored so far. */
 export interface Loaded {
@@ -23,11 +26,28 @@ export const nothingLoaded = (): Loaded => ({
   rescued: new Map(),
 });
 
-/** Carries out a plan into a sink: window after window, each committed whole with its state before the next is taken. */
+/** An open place on its way through one plan. `close` releases locks and files and is safe after any failure. */
+export interface Loader {
+  recall(): Promise<Memory>;
+  /** Carries out a plan: reads its windows and stores them. `loaded` holds what is stored, whichever way it ends. */
+  load(plan: Plan, deps: LoadDeps, loaded: Loaded, onStored: () => void): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The loader of a sink: window after window, each committed whole with its state before the next is taken. */
+export function loaderOf(sink: Sink): Loader {
+  return {
+    recall: () => sink.recall(),
+    load: (plan, deps, loaded, onStored) => load(plan, sink, deps, loaded, onStored),
+    close: () => sink.close(),
+  };
+}
+
+/** Carries out a plan into a sink; `loaded` holds what is committed, whichever way it ends. */
 export async function load(
   plan: Plan,
   sink: Sink,
-  deps: ExtractDeps & { readonly tally: Tally },
+  deps: LoadDeps,
   loaded: Loaded,
   onCommit: (loaded: Loaded) => void,
 ): Promise<void> {

@@ -1,4 +1,4 @@
-import type { TrueRow } from '../../src/simulator/index.ts';
+import type { TrueRow } from '../../src/simulator/data/csv.ts';
 import { query } from './duckdb.ts';
 
 /*

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Window } from '../../src/extract/window.ts';
-import type { Manifest } from '../../src/sinks/parquet/manifest.ts';
+import type { Manifest } from '../../src/sinks/parquet/dataset/manifest.ts';
 import { openParquetSink, type ParquetSinkOptions } from '../../src/sinks/parquet/sink.ts';
 import type { Commit, Sink } from '../../src/sinks/sink.ts';
 import { literal } from '../../src/types/sql.ts';

@@ -1,54 +1,35 @@
 import { EXIT, type ExitCode } from '../../base/errors.ts';
-import { compactDuckDb } from '../../sinks/duckdb/compact.ts';
-import { compactParquet } from '../../sinks/parquet/rewrite.ts';
+import type { Rewritten, Target } from '../../sinks/target.ts';
 import { type Command, flag, type Options, text } from '../command.ts';
 import type { Context } from '../context.ts';
-import { lockWait, maintenanceOptions } from './maintenance.ts';
+import { maintenanceOptions, placeOptions } from './maintenance.ts';
+
+/** `compact TARGET PLACE`, for a target that can be compacted. */
+export function compactCommands(target: Target): Command[] {
+  const { compact } = target;
+  const summary = target.summaries.compact;
+  const { name } = target.place;
+  if (compact === undefined || summary === undefined) return [];
+  return [
+    {
+      usage: `compact ${target.name} <${name}>`,
+      summary,
+      options: (yargs) => maintenanceOptions(yargs.positional(name, { type: 'string', demandOption: true })),
+      async run(options, context) {
+        const place = text(options, name) ?? '';
+        return tell(await compact(place, placeOptions(options, context)), place, options, context);
+      },
+    },
+  ];
+}
 
 const mega = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
 
-export const compactDuckDbFile: Command = {
-  usage: 'compact duckdb <file>',
-  summary: 'Writes a DuckDB file anew, without the space of rows that are gone',
-  options: (yargs) => maintenanceOptions(yargs.positional('file', { type: 'string', demandOption: true })),
-  async run(options, context) {
-    const file = text(options, 'file') ?? '';
-    const { clock, signal } = context;
-    return tell(await compactDuckDb({ file, lockWaitMs: lockWait(options), clock, signal }), file, options, context);
-  },
-};
-
-export const compactParquetFolder: Command = {
-  usage: 'compact parquet <dir>',
-  summary: 'Encodes every partition of a Parquet dataset anew and drops what is empty',
-  options: (yargs) => maintenanceOptions(yargs.positional('dir', { type: 'string', demandOption: true })),
-  async run(options, context) {
-    const dir = text(options, 'dir') ?? '';
-    const { clock, logger, signal } = context;
-    return tell(
-      await compactParquet({ dir, lockWaitMs: lockWait(options), clock, logger, signal }),
-      dir,
-      options,
-      context,
-    );
-  },
-};
-
-interface Done {
-  readonly rows: number;
-  readonly bytesBefore: number;
-  readonly bytesAfter: number;
-}
-
-function tell(
-  { rows, bytesBefore, bytesAfter }: Done,
-  target: string,
-  options: Options,
-  { terminal }: Context,
-): ExitCode {
+function tell(done: Rewritten, place: string, options: Options, { terminal }: Context): ExitCode {
+  const { rows, bytesBefore, bytesAfter } = done;
   const size = `${mega(bytesBefore)} before, ${mega(bytesAfter)} now`;
   if (flag(options, 'json'))
     terminal.result(JSON.stringify({ v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter }));
-  else terminal.result(`${target}: ${rows.toLocaleString('en-US')} rows, ${size}.`);
+  else terminal.result(`${place}: ${rows.toLocaleString('en-US')} rows, ${size}.`);
   return EXIT.done;
 }

@@ -7,6 +7,7 @@ import { parseSourceConfig } from '../../config/source.ts';
 import { startSimulator } from '../../simulator/index.ts';
 import { type QueryResult, queryDuckDb } from '../../sinks/duckdb/query.ts';
 import { openDuckDbSink } from '../../sinks/duckdb/sink.ts';
+import { loaderOf } from '../../sinks/load.ts';
 import { type Command, text } from '../command.ts';
 import type { Context } from '../context.ts';
 import { describeSummary, EMPTY_SUMMARY, type Summary } from '../summary.ts';
@@ -79,7 +80,8 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
       rememberAs: REMEMBERED_AS,
       onSummary,
     };
-    await sync(run, () => openDuckDbSink({ ...config, file, clock, logger, signal }), context);
+    const open = async () => loaderOf(await openDuckDbSink({ ...config, file, clock, logger, signal }));
+    await sync(run, open, context);
   } finally {
     await simulator.close();
     rmSync(spoolDir, { recursive: true, force: true });

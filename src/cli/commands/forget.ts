@@ -3,6 +3,7 @@ import { type Command, type Options, shownOption, text } from '../command.ts';
 import { destinationEnvironmentHelp } from '../environment-help.ts';
 import { tellLedger, tellProof } from '../forget/ledger.ts';
 import { forgetPeople } from '../forget/people.ts';
+import { purgePlaces } from '../forget/purge.ts';
 import { maintenanceOptions } from './maintenance.ts';
 
 export const forget: Command = {
@@ -24,7 +25,7 @@ export const forget: Command = {
       })
       .option('execute', { type: 'boolean', default: false, describe: 'Delete; wants --confirm' })
       .option('confirm', { type: 'string', describe: 'The hash that the plan of exactly this list printed' })
-      .option('purge', { type: 'string', nargs: 2, describe: 'duckdb FILE or parquet DIR: the people leave it too' })
+      .option('purge', { type: 'string', nargs: 2, describe: `${purgePlaces()}: the people leave it too` })
       .option('purge-column', { type: 'string', describe: 'Column there that holds the external ID' })
       .option('mapping', { type: 'string', describe: 'File with the columns external_id and df_unified_id' })
       .option('suppression-file', {

@@ -1,6 +1,7 @@
+import { TARGETS } from '../../sinks/targets.ts';
 import type { Command } from '../command.ts';
 import { check } from './check.ts';
-import { compactDuckDbFile, compactParquetFolder } from './compact.ts';
+import { compactCommands } from './compact.ts';
 import { demo } from './demo.ts';
 import { discover } from './discover.ts';
 import { forget } from './forget.ts';
@@ -8,25 +9,19 @@ import { inspect } from './inspect.ts';
 import { models } from './models.ts';
 import { plan } from './plan.ts';
 import { simulate } from './simulate.ts';
-import { syncArrow } from './sync-arrow.ts';
-import { syncDuckDb } from './sync-duckdb.ts';
-import { syncParquet } from './sync-parquet.ts';
-import { verifyDuckDbFile, verifyParquetFolder } from './verify.ts';
+import { syncCommand } from './sync.ts';
+import { verifyCommands } from './verify.ts';
 
 /** In the order in which help lists them. */
 export const COMMANDS: readonly Command[] = [
   demo,
-  syncDuckDb,
-  syncParquet,
-  syncArrow,
+  ...TARGETS.map(syncCommand),
   plan,
   check,
   discover,
   inspect,
-  verifyDuckDbFile,
-  verifyParquetFolder,
-  compactDuckDbFile,
-  compactParquetFolder,
+  ...TARGETS.flatMap(verifyCommands),
+  ...TARGETS.flatMap(compactCommands),
   models,
   forget,
   simulate,

@@ -1,5 +1,5 @@
 import { configFailure, EXIT, messageOf } from '../../base/errors.ts';
-import { type FileProfile, profileFile } from '../../sinks/duckdb/profile.ts';
+import { type FileProfile, profileFile } from '../../sinks/sql/profile/profile.ts';
 import { Zone } from '../../types/zone.ts';
 import { type Command, flag, text } from '../command.ts';
 import type { Context } from '../context.ts';

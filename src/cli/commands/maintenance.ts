@@ -1,6 +1,7 @@
 import type { Argv } from 'yargs';
+import type { PlaceOptions } from '../../sinks/target.ts';
 import type { Options } from '../command.ts';
-import { durationOption } from '../context.ts';
+import { type Context, durationOption } from '../context.ts';
 
 const DEFAULT_WAIT = '30s';
 
@@ -13,3 +14,8 @@ export function maintenanceOptions(yargs: Argv): Argv {
 
 /** ms. */
 export const lockWait = (options: Options): number => durationOption('lock-wait', options.lockWait) ?? 0;
+
+/** What such a command tells a target. */
+export function placeOptions(options: Options, { clock, logger, signal }: Context): PlaceOptions {
+  return { lockWaitMs: lockWait(options), clock, logger, signal };
+}

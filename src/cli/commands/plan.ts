@@ -1,19 +1,17 @@
-import { existsSync } from 'node:fs';
 import { formatDuration } from '../../base/durations.ts';
 import { EXIT } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import { openQuota } from '../../extract/session.ts';
 import { exportsNeeded } from '../../extract/summary.ts';
-import { openDuckDbSink } from '../../sinks/duckdb/sink.ts';
-import type { Memory } from '../../sinks/sink.ts';
-import { type Command, flag, text } from '../command.ts';
+import { type Memory, NO_MEMORY } from '../../sinks/memory.ts';
+import { TARGETS } from '../../sinks/targets.ts';
+import { type Command, flag, type Options, text } from '../command.ts';
 import { explainSourceConfig, type Setting } from '../configuration.ts';
 import { type Context, dayOption } from '../context.ts';
 import { planLocal } from '../local-plan.ts';
 import { tableLines } from '../table.ts';
 
-const NOTHING: Memory = { state: undefined, covered: new Set(), eventNames: [] };
 const MOST_SHOWN = 40;
 
 export const plan: Command = {
@@ -34,7 +32,7 @@ export const plan: Command = {
       to: dayOption('to', options.to),
       fullRefresh: flag(options, 'fullRefresh'),
     };
-    const memory = await recall(text(options, 'duckdb'), config, context);
+    const memory = await recall(options, config, context);
     const now = context.clock.now();
     const made = planLocal(config, memory, span, now);
     const quota = openQuota(config, context);
@@ -57,21 +55,13 @@ interface Told {
   readonly settings: Readonly<Record<string, Setting>>;
 }
 
-async function recall(file: string | undefined, config: SourceConfig, context: Context): Promise<Memory> {
-  // A file that is not there is a first run, and stays away.
-  if (file === undefined || !existsSync(file)) return NOTHING;
-  const sink = await openDuckDbSink({
-    ...config,
-    file,
-    clock: context.clock,
-    logger: context.logger,
-    signal: context.signal,
-  });
-  try {
-    return await sink.recall();
-  } finally {
-    await sink.close();
+/** What the place remembers that an option names by its target; without one a first run is planned. */
+async function recall(options: Options, config: SourceConfig, { clock, logger, signal }: Context): Promise<Memory> {
+  for (const target of TARGETS) {
+    const place = text(options, target.name);
+    if (place !== undefined && target.recall) return target.recall(place, { ...config, clock, logger, signal });
   }
+  return NO_MEMORY;
 }
 
 function asJson({ made, needed, forecast, settings }: Told) {

@@ -1,6 +1,6 @@
 import type { Argv } from 'yargs';
 import { configFailure } from '../../base/errors.ts';
-import { DATASETS, type DatasetName, isDatasetName } from '../../sinks/parquet/layout.ts';
+import { isTableName, TABLES, type TableName } from '../../sinks/target.ts';
 import { flag, type Options, text } from '../command.ts';
 import { dayOption, durationOption } from '../context.ts';
 import { sourceEnvironmentHelp } from '../environment-help.ts';
@@ -20,7 +20,7 @@ export function syncOptions(yargs: Argv): Argv {
     .option('tables', {
       type: 'string',
       default: 'events',
-      describe: `With commas: ${DATASETS.join(', ')}; a DuckDB file has all of them, two as views`,
+      describe: `With commas: ${TABLES.join(', ')}; a DuckDB file has all of them, two as views`,
     })
     .option('schema', { type: 'string', describe: 'Pinned schema, as discover prints it' })
     .option('max-wait', {
@@ -34,7 +34,7 @@ export function syncOptions(yargs: Argv): Argv {
 
 export interface SyncOptions extends WantedDays {
   readonly config: string | undefined;
-  readonly tables: readonly DatasetName[];
+  readonly tables: readonly TableName[];
   readonly schema: string | undefined;
   readonly maxWaitMs: number | undefined;
 }
@@ -54,11 +54,11 @@ export function readSyncOptions(options: Options): SyncOptions {
   };
 }
 
-/** The datasets that `--tables` names. */
-function tablesOf(given: string): DatasetName[] {
+/** The tables that `--tables` names. */
+function tablesOf(given: string): TableName[] {
   return given.split(',').map((name) => {
     const clean = name.trim();
-    if (isDatasetName(clean)) return clean;
-    throw configFailure(`--tables names ${JSON.stringify(clean)}, wanted ${DATASETS.join(', ')}.`);
+    if (isTableName(clean)) return clean;
+    throw configFailure(`--tables names ${JSON.stringify(clean)}, wanted ${TABLES.join(', ')}.`);
   });
 }

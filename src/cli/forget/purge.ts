@@ -9,10 +9,8 @@ import { sweepRunFolders } from '../../extract/spool/run-folder.ts';
 import { spoolFolders } from '../../extract/spool/spool.ts';
 import { purgeSpools } from '../../extract/spool/sweep.ts';
 import { UNIFIED_ID } from '../../schema/groups.ts';
-import { peopleInDuckDb } from '../../sinks/duckdb/people.ts';
-import { rewriteDuckDb } from '../../sinks/duckdb/rewrite.ts';
-import { peopleInParquet } from '../../sinks/parquet/people.ts';
-import { purgeParquet } from '../../sinks/parquet/rewrite.ts';
+import type { PlaceOptions, PurgeTarget } from '../../sinks/target.ts';
+import { isPurgeTarget, TARGETS } from '../../sinks/targets.ts';
 import { checkSuppression, suppress } from '../../suppression/append.ts';
 import { type Options, shownOption, text } from '../command.ts';
 import { lockWait } from '../commands/maintenance.ts';
@@ -20,7 +18,7 @@ import type { Context } from '../context.ts';
 
 /** What is to be purged here, and how people are found there. */
 export interface PurgeRequest {
-  readonly kind: 'duckdb' | 'parquet';
+  readonly target: PurgeTarget;
   readonly path: string;
   readonly column: string | undefined;
   readonly mapping: string | undefined;
@@ -30,14 +28,21 @@ export interface PurgeRequest {
   readonly lockWaitMs: number;
 }
 
+/** `duckdb FILE or parquet DIR`, each in these quotes. */
+export function purgePlaces(quote = ''): string {
+  const places = TARGETS.filter(isPurgeTarget).map(
+    ({ name, place }) => `${quote}${name} ${place.name.toUpperCase()}${quote}`,
+  );
+  return places.join(' or ');
+}
+
 /** Reads `--purge KIND PATH` and what belongs to it; undefined when nothing is to be purged. */
 export function purgeRequest(options: Options, { env, redactor }: Context): PurgeRequest | undefined {
   const given = Array.isArray(options.purge) ? options.purge.map(String) : [];
   if (given.length === 0) return nothingToPurge(options);
-  const [kind, path] = given;
-  if ((kind !== 'duckdb' && kind !== 'parquet') || path === undefined) {
-    throw configFailure('--purge wants "duckdb FILE" or "parquet DIR".');
-  }
+  const [name, path] = given;
+  const target = TARGETS.filter(isPurgeTarget).find((one) => one.name === name);
+  if (target === undefined || path === undefined) throw configFailure(`--purge wants ${purgePlaces('"')}.`);
   const [column, mapping] = [text(options, 'purgeColumn'), text(options, 'mapping')];
   if ((column === undefined) === (mapping === undefined)) {
     throw configFailure('--purge wants exactly one of --purge-column and --mapping, to find the people there.');
@@ -53,7 +58,7 @@ export function purgeRequest(options: Options, { env, redactor }: Context): Purg
   redactor.add(suppressionKey);
   if (suppressionFile !== undefined && suppressionKey) checkSuppression(suppressionFile, suppressionKey);
   const spoolDir = text(options, 'spoolDir') ?? tmpdir();
-  return { kind, path, column, mapping, suppressionFile, suppressionKey, spoolDir, lockWaitMs: lockWait(options) };
+  return { target, path, column, mapping, suppressionFile, suppressionKey, spoolDir, lockWaitMs: lockWait(options) };
 }
 
 function nothingToPurge(options: Options): undefined {
@@ -70,16 +75,13 @@ export async function resolvePeople(
 ): Promise<string[]> {
   // With a mapping the target is opened all the same: what cannot be purged must show before anything is deleted.
   const column = request.column ?? UNIFIED_ID;
-  const people = await inTarget(request, column, request.mapping === undefined ? ids : [], context);
+  const people = await request.target.people(
+    request.path,
+    column,
+    request.mapping === undefined ? ids : [],
+    optionsOf(request, context),
+  );
   return request.mapping === undefined ? people : fromMapping(request.mapping, new Set(ids));
-}
-
-function inTarget(request: PurgeRequest, column: string, ids: readonly string[], context: Context): Promise<string[]> {
-  const { clock, logger, signal } = context;
-  const common = { lockWaitMs: request.lockWaitMs, clock, logger, signal };
-  return request.kind === 'duckdb'
-    ? peopleInDuckDb({ ...common, file: request.path }, column, ids)
-    : peopleInParquet({ ...common, dir: request.path }, column, ids);
 }
 
 /** A CSV or JSON Lines file with the columns external_id and df_unified_id. */
@@ -117,14 +119,16 @@ async function* each(texts: readonly string[]): AsyncGenerator<string> {
 }
 
 function purgerOf(request: PurgeRequest, ids: readonly string[], context: Context): Purger {
+  const { target, path, column } = request;
   return {
-    target: `${request.kind} ${request.path}`,
+    target: `${target.name} ${path}`,
     async purge(unifiedIds) {
+      const place = optionsOf(request, context);
       const people: string[] = [];
       for await (const id of unifiedIds) people.push(id);
-      const first = await leaveOut(request, UNIFIED_ID, people, context);
+      const first = await target.purge(path, { column: UNIFIED_ID, values: people }, place);
       // Rows that name the person without a unified id hold the external ID all the same.
-      const second = request.column === undefined ? undefined : await leaveOut(request, request.column, ids, context);
+      const second = column === undefined ? undefined : await target.purge(path, { column, values: ids }, place);
       return {
         people: people.length,
         rows: first.rowsLeftOut + (second?.rowsLeftOut ?? 0),
@@ -136,14 +140,6 @@ function purgerOf(request: PurgeRequest, ids: readonly string[], context: Contex
   };
 }
 
-function leaveOut(
-  request: PurgeRequest,
-  column: string,
-  values: readonly string[],
-  { clock, logger, signal }: Context,
-) {
-  const common = { lockWaitMs: request.lockWaitMs, clock, logger, signal, leaveOut: { column, values } };
-  return request.kind === 'duckdb'
-    ? rewriteDuckDb({ ...common, file: request.path })
-    : purgeParquet({ ...common, dir: request.path });
+function optionsOf({ lockWaitMs }: PurgeRequest, { clock, logger, signal }: Context): PlaceOptions {
+  return { lockWaitMs, clock, logger, signal };
 }

@@ -1,7 +1,7 @@
 import { Field, Schema, Utf8 } from 'apache-arrow';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import { TYPES } from '../../types/index.ts';
-import type { Typed } from '../duckdb/alter.ts';
+import type { Typed } from '../sql/columns/typed.ts';
 import { builderOf, type ColumnBuilder } from './column-builders.ts';
 import { DictionaryBuilder } from './dictionary-builder.ts';
 

@@ -1,8 +1,7 @@
-import { isTyped } from '../duckdb/alter.ts';
-import type { Engine } from '../duckdb/engine.ts';
-import { isPlain, type Load, sourceOf } from '../duckdb/source.ts';
-import { dropStage, stageWindow } from '../duckdb/stage.ts';
-import { exactly, nothing } from '../parquet/columns.ts';
+import { castTo, isTyped, typedNull } from '../sql/columns/typed.ts';
+import type { Engine } from '../sql/engine/engine.ts';
+import { isPlain, type Load, sourceOf } from '../sql/rows/file-query.ts';
+import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 
 /** A query that is there until `done`. */
 export interface Query {
@@ -24,7 +23,7 @@ export async function openWindowQuery(engine: Engine, load: Load, skipsSent: boo
   const found = new Map(staged.columns.map((column, i) => [column.name, staged.values[i]]));
   return {
     sql: select(load, found, staged.key, 's.base', staged.rescued, staged.from, skipsSent, ' ORDER BY s.rowid'),
-    done: () => dropStage(engine),
+    done: () => dropStaging(engine),
   };
 }
 
@@ -41,7 +40,7 @@ function select(
   const columns = [...load.plan.values()].filter(isTyped);
   const list = columns.map(({ name, type }) => {
     const value = values.get(name);
-    return value === undefined ? nothing(type, load.zone) : exactly(value, type, load.zone);
+    return value === undefined ? typedNull(type, load.zone) : castTo(value, type, load.zone);
   });
   const where = skipsSent ? ` WHERE ${base} NOT IN (SELECT base FROM ${SENT})` : '';
   return `SELECT ${[key, ...list, `CAST(${rescued} AS VARCHAR)`].join(', ')} FROM ${from}${where}${order}`;

@@ -4,15 +4,15 @@ import manifest from '../../../package.json' with { type: 'json' };
 import { codeOf, configFailure, Failure, messageOf, transientFailure } from '../../base/errors.ts';
 import type { Window } from '../../extract/window.ts';
 import { Zone } from '../../types/zone.ts';
-import { isTyped } from '../duckdb/alter.ts';
-import { arrivalsOf } from '../duckdb/arrivals.ts';
-import { FIRST_COLUMNS, type StoredColumn } from '../duckdb/columns.ts';
-import { type Engine, openEngine } from '../duckdb/engine.ts';
-import { engineFailure } from '../duckdb/faults.ts';
-import { planColumns, type Rules } from '../duckdb/plan.ts';
-import type { Load } from '../duckdb/source.ts';
-import { tellOf } from '../duckdb/tell.ts';
-import type { TargetOptions } from '../sink.ts';
+import { arrivalsOf } from '../sql/columns/arrivals.ts';
+import { logChanges } from '../sql/columns/log-changes.ts';
+import { planColumns, type Rules } from '../sql/columns/plan.ts';
+import { FIRST_COLUMNS, type StoredColumn } from '../sql/columns/stored.ts';
+import { isTyped } from '../sql/columns/typed.ts';
+import { type Engine, openEngine } from '../sql/engine/engine.ts';
+import { engineFailure } from '../sql/engine/faults.ts';
+import type { Load } from '../sql/rows/file-query.ts';
+import type { TargetOptions } from '../target.ts';
 import { fileOutput, IpcStream, isReaderGone, type Output, streamOutput } from './output.ts';
 import { RecordBatches } from './record-batches.ts';
 import { streamSchema } from './stream-schema.ts';
@@ -140,7 +140,7 @@ class ArrowRun {
     const kept: Window[] = [];
     for await (const window of windows) {
       const plan = planColumns(this.#columns, arrivalsOf(window.files).columns, this.#rules, kept.length === 0);
-      tellOf(this.#options.logger, kept.length === 0 ? [] : plan, new Map());
+      logChanges(this.#options.logger, kept.length === 0 ? [] : plan, new Map());
       this.#columns = plan;
       kept.push(await this.#store.keep(window));
     }

@@ -1,25 +1,16 @@
 import { configFailure, type Failure } from '../../base/errors.ts';
-import { fitsWholly } from '../../types/evidence.ts';
-import { TYPES, widenings } from '../../types/index.ts';
-import type { ColumnType } from '../../types/type.ts';
+import { TYPES } from '../../types/index.ts';
 import type { Zone } from '../../types/zone.ts';
-import { rescueKey } from './cells.ts';
-import type { StoredColumn } from './columns.ts';
-import type { Engine } from './engine.ts';
-import type { PlannedColumn } from './plan.ts';
-import { anyOf, identifier, jsonMember } from './sql.ts';
-import { widen } from './widen.ts';
+import type { PlannedColumn } from '../sql/columns/plan.ts';
+import { isRetyped, isWidening, type Retyped, rescuedAfter, valueAfter } from '../sql/columns/retype.ts';
+import type { StoredColumn } from '../sql/columns/stored.ts';
+import { isTyped, type Typed } from '../sql/columns/typed.ts';
+import type { Engine } from '../sql/engine/engine.ts';
+import { identifier } from '../sql/engine/quote.ts';
 
 const REBUILT = '_dfinery_rebuilt';
 /** Measured: what adding a column costs for each column there is, against rewriting one cell of the table. */
 const ADD_COST = 120;
-
-/** A column of `events` that exists and changes its type. */
-export type Change = PlannedColumn & { readonly before: ColumnType; readonly type: ColumnType };
-/** Everything of `events` that comes from the export. */
-export type Typed = StoredColumn & { readonly type: ColumnType };
-
-export const isTyped = <C extends StoredColumn>(column: C): column is C & { type: ColumnType } => column.type !== null;
 
 /** The statement that makes a table for these columns, `events` or one to take its place. */
 export function createEvents(table: string, columns: readonly StoredColumn[], zoned: boolean): string {
@@ -34,7 +25,7 @@ export async function alterEvents(
   zone: Zone | undefined,
 ): Promise<void> {
   const added = plan.filter((c) => c.before === null && c.type !== null);
-  const changed = plan.filter((c): c is Change => c.before !== null && c.type !== null && c.type !== c.before);
+  const changed = plan.filter(isRetyped);
   if (added.length + changed.length === 0) return;
   const rows = Number((await engine.row('SELECT count(*) AS n FROM events')).n);
   const isNarrowed = changed.some((column) => !isWidening(column, zone !== undefined));
@@ -71,7 +62,7 @@ export function indexFailure(engine: Engine, names: readonly string[]): Failure 
 async function alterEach(
   engine: Engine,
   added: readonly Typed[],
-  changed: readonly Change[],
+  changed: readonly Retyped[],
   zone: Zone | undefined,
 ): Promise<void> {
   for (const column of added) {
@@ -92,7 +83,7 @@ async function alterEach(
 async function rebuild(
   engine: Engine,
   typed: readonly Typed[],
-  changed: readonly Change[],
+  changed: readonly Retyped[],
   zone: Zone | undefined,
 ): Promise<void> {
   const changes = new Map(changed.map((column) => [column.name, column]));
@@ -107,35 +98,4 @@ async function rebuild(
   await engine.run(`INSERT INTO ${REBUILT} (${into}) SELECT ${select} FROM events`);
   await engine.run('DROP TABLE events');
   await engine.run(`ALTER TABLE ${REBUILT} RENAME TO events`);
-}
-
-/** True when no value can be lost. What a fixed type narrows may not fit. */
-function isWidening({ before, type, storedEvidence }: Change, zoned: boolean): boolean {
-  return widenings(before).includes(type) && (type === 'string' || fitsWholly(storedEvidence, type, zoned));
-}
-
-/** The value of a changed column, from what the table has. */
-export function valueAfter(column: Change, zone: Zone | undefined): string {
-  const name = identifier(column.name);
-  if (isWidening(column, zone !== undefined)) return widen(name, column.before, column.type, zone);
-  return TYPES[column.type].sql(textBefore(column, zone), zone);
-}
-
-/** What is stored, as text that any type it could have had before takes: `5`, not `5.0`; a midnight as its date. */
-function textBefore(column: Change, zone: Zone | undefined): string {
-  return widen(identifier(column.name), column.before, 'string', zone);
-}
-
-/** `_rescued` with what the narrowed columns no longer hold. */
-export function rescuedAfter(changed: readonly Change[], zone: Zone | undefined): string {
-  const narrowed = changed.filter((column) => !isWidening(column, zone !== undefined));
-  if (narrowed.length === 0) return '_rescued';
-  const losses = narrowed.map((column) => {
-    const text = textBefore(column, zone);
-    const condition = `NOT ${TYPES[column.type].sqlFits(text, zone)}`;
-    return { condition, member: jsonMember(rescueKey(column), text, condition) };
-  });
-  const kept = `nullif(substr(CAST(_rescued AS VARCHAR), 2, length(CAST(_rescued AS VARCHAR)) - 2), '')`;
-  const members = losses.map((loss) => loss.member).join(', ');
-  return `CASE WHEN ${anyOf(losses.map((l) => l.condition))} THEN '{' || concat_ws(',', ${kept}, ${members}) || '}' ELSE _rescued END`;
 }

@@ -1,8 +1,8 @@
 import { defect } from '../../base/errors.ts';
-import type { Engine } from './engine.ts';
-import { isPlain, type Load, sourceOf } from './source.ts';
-import { identifier } from './sql.ts';
-import { dropStage, stageWindow } from './stage.ts';
+import type { Engine } from '../sql/engine/engine.ts';
+import { identifier } from '../sql/engine/quote.ts';
+import { isPlain, type Load, sourceOf } from '../sql/rows/file-query.ts';
+import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 
 /** Puts all rows of a window into `events`. Inside a transaction. Throws Failure when the count differs. */
 export async function loadWindow(engine: Engine, load: Load): Promise<void> {
@@ -10,7 +10,7 @@ export async function loadWindow(engine: Engine, load: Load): Promise<void> {
   const rows = isPlain(load.window) ? await loadPlain(engine, load) : await loadStaged(engine, load);
   if (rows === receipt.rows) return;
   throw defect(
-    `a window of ${receipt.rows} rows came to ${rows} in DuckDB: nothing of it was kept. Please report it.`,
+    `a window of ${receipt.rows} rows came to ${rows} in DuckDB: typedNull of it was kept. Please report it.`,
     {
       where: { window: `${receipt.from}..${receipt.to}`, file: engine.file },
     },
@@ -31,6 +31,6 @@ async function loadStaged(engine: Engine, load: Load): Promise<number> {
   const into = ['_key', '_dfinery_window', '_rescued', ...staged.columns.map((c) => c.name)].map(identifier).join(', ');
   const values = [staged.key, load.number, staged.rescued, ...staged.values].join(', ');
   const rows = await engine.run(`INSERT INTO events (${into}) SELECT ${values} FROM ${staged.from}`);
-  await dropStage(engine);
+  await dropStaging(engine);
   return rows;
 }

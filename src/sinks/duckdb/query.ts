@@ -1,5 +1,5 @@
 import { configFailure, messageOf } from '../../base/errors.ts';
-import { type EngineOptions, fileExists, openEngine } from './engine.ts';
+import { type EngineOptions, fileExists, openEngine } from '../sql/engine/engine.ts';
 
 /** A small result as texts: what a person reads. */
 export interface QueryResult {

@@ -1,6 +1,7 @@
-import { type Day, daysOf } from '../../base/days.ts';
+import type { Day } from '../../base/days.ts';
 import type { Receipt } from '../../extract/window.ts';
-import type { Engine } from './engine.ts';
+import { coveredDays } from '../memory.ts';
+import type { Engine } from '../sql/engine/engine.ts';
 
 export const CREATE_WINDOWS = `CREATE TABLE _dfinery_windows (
   number BIGINT, v INTEGER, id VARCHAR, from_date DATE, to_date DATE, covers_from DATE, covers_to DATE, rows BIGINT,
@@ -32,15 +33,15 @@ export async function writeReceipt(
 const HEADER = 16;
 
 /** Days that committed receipts cover. */
-export async function coveredDays(engine: Engine): Promise<Set<Day>> {
+export async function readCoveredDays(engine: Engine): Promise<Set<Day>> {
   const rows = await engine.rows(
     `SELECT DISTINCT CAST(covers_from AS VARCHAR) AS first, CAST(covers_to AS VARCHAR) AS last FROM _dfinery_windows
     WHERE covers_to IS NOT NULL`,
   );
-  return new Set(rows.flatMap((row) => daysOf(String(row.first), String(row.last))));
+  return coveredDays(rows.map((row) => ({ covers_from: String(row.first), covers_to: String(row.last) })));
 }
 
-/** Rows of the latest receipt that asked for exactly these days, for all that were ever asked for. */
+/** Rows of the latest receipt that asked for castTo these days, for all that were ever asked for. */
 export async function rowsOfDays(engine: Engine): Promise<(from: Day, to: Day) => number | undefined> {
   const rows = await engine.rows(
     `SELECT from_date || '..' || to_date AS days, arg_max(rows, number) AS n FROM _dfinery_windows GROUP BY days`,

@@ -1,6 +1,6 @@
-import { HASH_KEY_LENGTH } from '../keys.ts';
-import type { Engine } from './engine.ts';
-import { identifier } from './sql.ts';
+import type { Engine } from '../sql/engine/engine.ts';
+import { identifier } from '../sql/engine/quote.ts';
+import { HASH_KEY_LENGTH } from '../sql/rows/keys.ts';
 
 /**
  * Removes the rows that older windows wrote and whose base id occurs in window `number`, and takes them off the

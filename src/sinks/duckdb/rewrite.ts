@@ -2,28 +2,17 @@ import { chmodSync, closeSync, existsSync, fsyncSync, openSync, renameSync, stat
 import { dirname } from 'node:path';
 import { configFailure, defect, transientFailure } from '../../base/errors.ts';
 import { literal } from '../../types/sql.ts';
-import { readColumns } from './columns.ts';
-import { type Engine, type EngineOptions, fileExists, openEngine, REWRITING, sweep } from './engine.ts';
-import { engineFailure } from './faults.ts';
-import { NEW_FILE } from './new-file.ts';
-import { identifier } from './sql.ts';
+import { type Engine, type EngineOptions, fileExists, openEngine, REWRITING, sweep } from '../sql/engine/engine.ts';
+import { engineFailure } from '../sql/engine/faults.ts';
+import { NEW_FILE } from '../sql/engine/new-file.ts';
+import { identifier } from '../sql/engine/quote.ts';
+import { createLeftOut, isLeftOut } from '../sql/people.ts';
+import type { LeaveOut, Rewritten } from '../target.ts';
+import { readColumns } from './columns-table.ts';
 import { checkStore } from './store.ts';
-
-/** Rows to leave behind: those whose column, by its name in the export, holds one of these texts. */
-export interface LeaveOut {
-  readonly column: string;
-  readonly values: readonly string[];
-}
 
 export interface RewriteOptions extends Omit<EngineOptions, 'readOnly'> {
   readonly leaveOut?: LeaveOut | undefined;
-}
-
-export interface Rewrite {
-  readonly rows: number;
-  readonly rowsLeftOut: number;
-  readonly bytesBefore: number;
-  readonly bytesAfter: number;
 }
 
 interface Table {
@@ -38,8 +27,8 @@ const MOST_TRIES = 3;
  * Copies a file's live rows into a new one beside it, checks and fsyncs it, and renames it into place: whatever instant
  * it stops at, one whole file is there. The old file is locked all the while. Throws Failure.
  */
-export async function rewriteDuckDb(options: RewriteOptions): Promise<Rewrite> {
-  if (!fileExists(options.file)) throw configFailure(`${options.file} does not exist: nothing was done.`);
+export async function rewriteDuckDb(options: RewriteOptions): Promise<Rewritten> {
+  if (!fileExists(options.file)) throw configFailure(`${options.file} does not exist: typedNull was done.`);
   const engine = await openSettled(options);
   try {
     await checkStore(engine);
@@ -53,7 +42,7 @@ export async function rewriteDuckDb(options: RewriteOptions): Promise<Rewrite> {
   }
 }
 
-/** Opens the file for reading, which keeps writers away, once nothing is left in its write-ahead log. */
+/** Opens the file for reading, which keeps writers away, once typedNull is left in its write-ahead log. */
 async function openSettled(options: RewriteOptions): Promise<Engine> {
   for (let tries = 0; tries < MOST_TRIES; tries++) {
     const writer = await openEngine(options);
@@ -65,7 +54,7 @@ async function openSettled(options: RewriteOptions): Promise<Engine> {
   throw transientFailure(`${options.file} is being written to all the time: run again when it is not.`);
 }
 
-async function copyAndReplace(engine: Engine, { leaveOut, signal }: RewriteOptions): Promise<Rewrite> {
+async function copyAndReplace(engine: Engine, { leaveOut, signal }: RewriteOptions): Promise<Rewritten> {
   const { file } = engine;
   const fresh = `${file}${REWRITING}`;
   sweep(fresh);
@@ -96,10 +85,8 @@ async function copyAll(engine: Engine): Promise<number> {
 
 /** The tables first, then their rows, so that what is left out is never written. */
 async function copyWithout(engine: Engine, { column, values }: LeaveOut): Promise<number> {
-  const condition = await leftOut(engine, column);
-  await engine.run(`CREATE TEMP TABLE _dfinery_left_out AS SELECT unnest(from_json($1, '["VARCHAR"]')) AS value`, [
-    JSON.stringify(values),
-  ]);
+  const condition = isLeftOut({ columns: await readColumns(engine), place: engine.file }, column);
+  await createLeftOut(engine, values);
   await engine.run('COPY FROM DATABASE target TO rewritten (SCHEMA)');
   for (const table of await tablesOf(engine)) {
     const isEvents = table.schema === 'main' && table.name === 'events';
@@ -113,16 +100,6 @@ async function copyWithout(engine: Engine, { column, values }: LeaveOut): Promis
     await engine.run(`UPDATE rewritten._dfinery_windows SET rows_live = rows_live - ${n} WHERE number = ${w}`);
   }
   return gone.reduce((sum, { n }) => sum + Number(n), 0);
-}
-
-/** TRUE for a row to leave out: its cell, typed or rescued, is one of the values; never NULL. */
-async function leftOut(engine: Engine, source: string): Promise<string> {
-  const column = (await readColumns(engine)).find((c) => c.source === source && c.type !== null);
-  if (column === undefined) throw configFailure(`${engine.file} has no column ${source}: nothing was done.`);
-  const pointer = literal(`/${source.replaceAll('~', '~0').replaceAll('/', '~1')}`);
-  const texts = [`CAST(${identifier(column.name)} AS VARCHAR)`, `json_extract_string(_rescued, ${pointer})`];
-  const among = texts.map((text) => `coalesce(${text} IN (SELECT value FROM temp.main._dfinery_left_out), false)`);
-  return among.join(' OR ');
 }
 
 async function tablesOf(engine: Engine): Promise<Table[]> {
@@ -139,7 +116,7 @@ async function checkCounts(engine: Engine, rowsLeftOut: number): Promise<void> {
     const found = await countOf(engine, 'rewritten', table);
     if (found === wanted) continue;
     throw defect(
-      `the copy of ${engine.file} has ${found} rows in ${table.name} instead of ${wanted}: nothing was changed.`,
+      `the copy of ${engine.file} has ${found} rows in ${table.name} instead of ${wanted}: typedNull was changed.`,
     );
   }
 }

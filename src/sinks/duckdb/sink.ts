@@ -2,21 +2,25 @@ import type { Logger } from '../../base/log.ts';
 import type { Window } from '../../extract/window.ts';
 import { DETAIL_LOG_ID } from '../../schema/groups.ts';
 import { Zone } from '../../types/zone.ts';
-import type { Commit, Memory, Sink, TargetOptions } from '../sink.ts';
+import type { Memory } from '../memory.ts';
+import type { Commit, Sink } from '../sink.ts';
+import { arrivalsOf } from '../sql/columns/arrivals.ts';
+import { logChanges } from '../sql/columns/log-changes.ts';
+import { planColumns, type Rules } from '../sql/columns/plan.ts';
+import type { StoredColumn } from '../sql/columns/stored.ts';
+import { type Engine, openEngine } from '../sql/engine/engine.ts';
+import { engineFailure, isOutOfMemory, isRefusedByIndex } from '../sql/engine/faults.ts';
+import { hasRowsWithoutId, ID, isPlain } from '../sql/rows/file-query.ts';
+import { rescuedCounts } from '../sql/rows/rescued.ts';
+import type { TargetOptions } from '../target.ts';
 import { alterEvents, indexFailure, indexNames } from './alter.ts';
-import { arrivalsOf } from './arrivals.ts';
-import { readColumns, type StoredColumn, writeColumns } from './columns.ts';
-import { type Engine, openEngine } from './engine.ts';
-import { engineFailure, isOutOfMemory, isRefusedByIndex } from './faults.ts';
+import { readColumns, writeColumns } from './columns-table.ts';
 import { loadWindow } from './load.ts';
 import { refreshModels } from './models/store.ts';
-import { planColumns, type Rules } from './plan.ts';
-import { coveredDays, nextNumber, rowsOfDays, writeReceipt } from './receipts.ts';
+import { readMemory } from './recall.ts';
+import { nextNumber, writeReceipt } from './receipts.ts';
 import { removeReplaced } from './replace.ts';
-import { rescuedCounts } from './rescued.ts';
-import { hasRowsWithoutId, ID, isPlain } from './source.ts';
-import { addEventNames, prepareStore, readEventNames, readState, writeState } from './store.ts';
-import { tellOf } from './tell.ts';
+import { addEventNames, prepareStore, writeState } from './store.ts';
 import { createViews } from './views.ts';
 
 /** Replaced rows after which their blocks are given back to the file, so that a full re-read does not double it. */
@@ -40,6 +44,9 @@ export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<Sink> 
   }
 }
 
+/** The rows of a window in `events`, as what follows FROM. */
+const rowsOfWindow = (number: number): string => `(SELECT * FROM events WHERE _dfinery_window = ${number})`;
+
 class FileSink implements Sink {
   readonly #engine: Engine;
   readonly #rules: Rules;
@@ -61,12 +68,7 @@ class FileSink implements Sink {
   }
 
   recall(): Promise<Memory> {
-    return this.#guard(async () => ({
-      state: await readState(this.#engine),
-      covered: await coveredDays(this.#engine),
-      eventNames: await readEventNames(this.#engine),
-      rowsOf: await rowsOfDays(this.#engine),
-    }));
+    return this.#guard(() => readMemory(this.#engine));
   }
 
   async commit(window: Window, signal: AbortSignal): Promise<Commit> {
@@ -114,7 +116,7 @@ class FileSink implements Sink {
     const load = { window, number, arrivals, plan, zone: this.#zone };
     await loadWindow(engine, load);
     const idName = plan.get(ID)?.name ?? DETAIL_LOG_ID;
-    const rescued = await rescuedCounts(engine, number, columns);
+    const rescued = await rescuedCounts(engine, rowsOfWindow(number), columns);
     await writeReceipt(engine, number, window.receipt, rescued);
     this.#replaced += await removeReplaced(engine, number, idName, hasRowsWithoutId(load));
     await writeColumns(
@@ -124,7 +126,7 @@ class FileSink implements Sink {
     await addEventNames(engine, number);
     await writeState(engine, window.state);
     if (columns.some((column) => column.type !== column.before)) await this.#renewViews(columns);
-    tellOf(this.#logger, columns, rescued);
+    logChanges(this.#logger, columns, rescued);
     const columnsAdded = columns
       .filter((c) => c.type !== null && (c.before === null || number === 1))
       .map((c) => c.name);

@@ -1,15 +1,15 @@
 import { configFailure } from '../../base/errors.ts';
 import type { State } from '../../extract/window.ts';
+import { MOST_EVENT_NAMES, otherTimezone } from '../memory.ts';
+import { FIRST_COLUMNS } from '../sql/columns/stored.ts';
+import type { Engine } from '../sql/engine/engine.ts';
 import { createEvents } from './alter.ts';
-import { CREATE_COLUMNS, FIRST_COLUMNS, writeColumns } from './columns.ts';
-import type { Engine } from './engine.ts';
+import { CREATE_COLUMNS, writeColumns } from './columns-table.ts';
 import { CREATE_WINDOWS } from './receipts.ts';
 import { createViews } from './views.ts';
 
 /** Of everything that `_dfinery_…` tables hold. */
 const VERSION = 1;
-/** Event names remembered, for days that must be split. */
-const MOST_EVENT_NAMES = 10_000;
 const TABLES = ['events', '_dfinery_windows', '_dfinery_columns', '_dfinery_event_names'];
 const OURS = [...TABLES, 'event_logs', 'event_items'];
 
@@ -21,24 +21,27 @@ const CREATE_EVENT_NAMES = 'CREATE TABLE _dfinery_event_names (name VARCHAR)';
  * Throws Failure and changes nothing.
  */
 export async function prepareStore(engine: Engine, timezone: string | undefined): Promise<void> {
+  if (await isPrepared(engine)) await checkTimezone(engine, timezone);
+  else await engine.transaction(() => createTables(engine, timezone));
+}
+
+/** True for a file with our tables; false for one that may get them. Throws Failure for any other, changes nothing. */
+export async function isPrepared(engine: Engine): Promise<boolean> {
   const names = await tableNames(engine);
   if (names.has('_dfinery_state')) {
     await checkVersion(engine);
     checkTables(engine, names);
-    await checkTimezone(engine, timezone);
-    return;
+    return true;
   }
   const foreign = OURS.find((name) => names.has(name));
-  if (foreign !== undefined) {
-    throw configFailure(`${engine.file} has a table "${foreign}" that is not ours: give another file.`);
-  }
-  await engine.transaction(() => createTables(engine, timezone));
+  if (foreign === undefined) return false;
+  throw configFailure(`${engine.file} has a table "${foreign}" that is not ours: give another file.`);
 }
 
 /** Refuses a file without our tables, or with those of a later version. For those who only read. */
 export async function checkStore(engine: Engine): Promise<void> {
   const names = await tableNames(engine);
-  if (!names.has('_dfinery_state')) throw configFailure(`${engine.file} holds no events of ours: nothing was done.`);
+  if (!names.has('_dfinery_state')) throw configFailure(`${engine.file} holds no events of ours: typedNull was done.`);
   await checkVersion(engine);
   checkTables(engine, names);
 }
@@ -113,9 +116,7 @@ async function checkTimezone(engine: Engine, timezone: string | undefined): Prom
   if (stored === (timezone ?? null)) return;
   const { n } = await engine.row('SELECT count(*) AS n FROM _dfinery_windows');
   if (Number(n) === 0) return engine.transaction(() => changeTimezone(engine, timezone));
-  throw configFailure(
-    `timezone is ${timezone ?? 'not set'}, but ${engine.file} was loaded with ${stored ?? 'none'}: keep it, or load into another file.`,
-  );
+  throw otherTimezone(engine.file, 'file', { wanted: timezone ?? null, stored });
 }
 
 async function changeTimezone(engine: Engine, timezone: string | undefined): Promise<void> {

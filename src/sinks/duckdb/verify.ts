@@ -1,21 +1,11 @@
-import { type Day, daysOf } from '../../base/days.ts';
 import { configFailure } from '../../base/errors.ts';
-import { Coverage } from '../../extract/plan/coverage.ts';
-import { nameDays } from '../../extract/plan/gaps.ts';
-import { parseState } from '../../extract/state.ts';
 import { TYPES } from '../../types/index.ts';
-import { readColumns } from './columns.ts';
-import { type Engine, type EngineOptions, fileExists, openEngine } from './engine.ts';
-import { engineFailure } from './faults.ts';
-import { coveredDays } from './receipts.ts';
+import { checkDays, checkKeys, type Difference, difference } from '../differences.ts';
+import { type Engine, type EngineOptions, fileExists, openEngine } from '../sql/engine/engine.ts';
+import { engineFailure } from '../sql/engine/faults.ts';
+import { readColumns } from './columns-table.ts';
+import { readCoveredDays } from './receipts.ts';
 import { checkStore, readState, readTimezone } from './store.ts';
-
-/** Something about a target that its receipts do not say. */
-export interface Difference {
-  readonly check: 'rows' | 'keys' | 'days' | 'columns';
-  /** For a person; names windows, days and columns, never a key. */
-  readonly message: string;
-}
 
 type Check = (engine: Engine) => Promise<Difference[]>;
 
@@ -49,31 +39,16 @@ const checkRows: Check = async (engine) => {
   });
 };
 
-const checkKeys: Check = async (engine) => {
-  const { absent, repeated } = await engine.row(
-    `SELECT count(*) FILTER (_key IS NULL) AS absent,
+const checkTableKeys: Check = async (engine) =>
+  checkKeys(
+    await engine.row(
+      `SELECT count(*) FILTER (_key IS NULL) AS absent,
     (SELECT count(*) FROM (SELECT _key FROM events WHERE _key IS NOT NULL GROUP BY _key HAVING count(*) > 1)) AS repeated
     FROM events`,
+    ),
   );
-  const found = [];
-  if (Number(absent) > 0) found.push(difference('keys', `${absent} rows have no _key`));
-  if (Number(repeated) > 0) found.push(difference('keys', `${repeated} keys occur more than once`));
-  return found;
-};
 
-/** Every day from the first one wanted up to the cursor is covered by a receipt, or is a recorded gap. */
-const checkDays: Check = async (engine) => {
-  const state = parseState(await readState(engine));
-  if (state === undefined) return [];
-  const covered = await coveredDays(engine);
-  const start: Day = state.start_date ?? [...covered].sort()[0] ?? state.from_date;
-  const coverage = Coverage.of(state, covered);
-  const missing = daysBefore(start, state.from_date).filter((day) => !coverage.has(day));
-  if (missing.length === 0) return [];
-  return [difference('days', `the cursor is at ${state.from_date}, but no receipt covers ${nameDays(missing)}`)];
-};
-
-const daysBefore = (first: Day, end: Day): Day[] => daysOf(first, end).filter((day) => day < end);
+const checkCursor: Check = async (engine) => checkDays(await readState(engine), await readCoveredDays(engine));
 
 /** The map and the table say the same; a zone makes all datetimes instants. */
 const checkColumns: Check = async (engine) => {
@@ -99,8 +74,6 @@ const checkColumns: Check = async (engine) => {
   });
 };
 
-const CHECKS: readonly Check[] = [checkRows, checkKeys, checkDays, checkColumns];
-
-const difference = (check: Difference['check'], message: string): Difference => ({ check, message });
+const CHECKS: readonly Check[] = [checkRows, checkTableKeys, checkCursor, checkColumns];
 
 const duckDbName = (type: string): string => (type === 'TIMESTAMP WITH TIME ZONE' ? 'TIMESTAMPTZ' : type);

@@ -1,86 +1,10 @@
-import { DETAIL_LOG_ID, ITEM_PREFIX, LOG_ID } from '../../schema/groups.ts';
-import { literal } from '../../types/sql.ts';
-import type { StoredColumn } from './columns.ts';
-import type { Engine } from './engine.ts';
-import { isItem } from './plan.ts';
-import { anyOf, identifier } from './sql.ts';
+import type { StoredColumn } from '../sql/columns/stored.ts';
+import type { Engine } from '../sql/engine/engine.ts';
+import { eventItems, eventLogs } from '../sql/views.ts';
 
 /** Makes `event_logs` and `event_items` anew over the columns that the table now has. */
 export async function createViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
   const typed = columns.filter((column) => column.type !== null);
   await engine.run(`CREATE OR REPLACE VIEW event_logs AS ${eventLogs(typed)}`);
   await engine.run(`CREATE OR REPLACE VIEW event_items AS ${eventItems(typed)}`);
-}
-
-/**
- * One row an event: of its rows the one of the lowest position, whole, without the item columns. `keep`: a condition
- * that the rows to choose from must meet.
- */
-export function eventLogs(columns: readonly StoredColumn[], from = 'events', keep = 'true'): string {
-  const first = `SELECT ${firstKey(columns)} FROM ${from} WHERE ${keep} GROUP BY ${eventIdentity(columns)}`;
-  return `SELECT ${logColumns(columns)} FROM ${from} WHERE _key IN (${first})`;
-}
-
-/** The same rows by leaving out the others, whose keys are found by sorting: that spills where memory is short. */
-export function sortedEventLogs(columns: readonly StoredColumn[], from: string, keep: string): string {
-  const place = `row_number() OVER (PARTITION BY ${eventIdentity(columns)} ORDER BY ${rank(columns)})`;
-  const placed = `SELECT _key, ${place} AS place FROM ${from} WHERE ${keep}`;
-  const later = `SELECT _key FROM (${placed}) WHERE place > 1`;
-  return `SELECT ${logColumns(columns)} FROM ${from} WHERE ${keep} AND _key NOT IN (${later})`;
-}
-
-function logColumns(columns: readonly StoredColumn[]): string {
-  const own = columns.filter((column) => !isItem(column.group)).map((column) => identifier(column.name));
-  return [...own, '_rescued'].join(', ');
-}
-
-/** The key of the row that stands for an event: an aggregate over its rows. */
-function firstKey(columns: readonly StoredColumn[]): string {
-  return `arg_min(_key, ${rank(columns)})`;
-}
-
-/** The lower, the sooner a row stands for its event. */
-export function rank(columns: readonly StoredColumn[]): string {
-  return `(coalesce(${position(columns)}, -1), _key)`;
-}
-
-/** What rows of one event share; a row without a log id is an event of its own. */
-function eventIdentity(columns: readonly StoredColumn[]): string {
-  const log = nameOf(columns, LOG_ID);
-  return `${log}, CASE WHEN ${log} IS NULL THEN _key END`;
-}
-
-/** One row an item: the unified id, the system columns, the item columns without their prefix, the position. */
-export function eventItems(columns: readonly StoredColumn[], from = 'events'): string {
-  const common = columns.filter(({ group }) => group === 'unified_id' || group === 'system');
-  const items = columns.filter((column) => isItem(column.group));
-  const select = [
-    '_key',
-    ...common.map((column) => identifier(column.name)),
-    ...items.map((column) => `${identifier(column.name)} AS ${identifier(column.itemName ?? column.name)}`),
-    `${position(columns)} AS item_position`,
-  ];
-  return `SELECT ${select.join(', ')} FROM ${from} WHERE ${anyOf([...items.map(hasValue), RESCUED_ITEM])}`;
-}
-
-/** A list or number that is `null` in the export is NULL here; in a text column it is still the text. */
-function hasValue({ name, type }: StoredColumn): string {
-  const column = identifier(name);
-  return type === 'string' ? `coalesce(${column} <> 'null', false)` : `${column} IS NOT NULL`;
-}
-
-const RESCUED_ITEM =
-  `(_rescued IS NOT NULL AND len(list_filter(json_keys(_rescued), ` +
-  `lambda k: starts_with(k, ${literal(ITEM_PREFIX)}) AND length(k) > ${ITEM_PREFIX.length})) > 0)`;
-
-/** The `n` of a detail log id that is its log id, a colon and `n`. */
-export function position(columns: readonly StoredColumn[]): string {
-  const detail = `CAST(${nameOf(columns, DETAIL_LOG_ID)} AS VARCHAR)`;
-  const log = `CAST(${nameOf(columns, LOG_ID)} AS VARCHAR)`;
-  const rest = `substr(${detail}, length(${log}) + 2)`;
-  return `CASE WHEN starts_with(${detail}, ${log} || ':') THEN try_cast(regexp_extract(${rest}, '^[0-9]+$') AS BIGINT) END`;
-}
-
-export function nameOf(columns: readonly StoredColumn[], source: string): string {
-  return identifier(columns.find((c) => c.source === source && c.occurrence === 1)?.name ?? source);
 }

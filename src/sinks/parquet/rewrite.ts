@@ -1,22 +1,19 @@
-import { configFailure } from '../../base/errors.ts';
-import { isTyped } from '../duckdb/alter.ts';
-import type { LeaveOut, Rewrite } from '../duckdb/rewrite.ts';
-import { identifier, textLiteral } from '../duckdb/sql.ts';
-import { eventColumns, typedColumns } from './columns.ts';
-import { eventFiles } from './commit.ts';
-import { FILE, readFiles, writeFile } from './copy.ts';
-import { type Dataset, type DatasetOptions, openExisting, WRITER } from './dataset.ts';
-import { derive } from './derived.ts';
-import { failureOf, folderFailure } from './faults.ts';
-import { DATASETS, livePath, partitionOf } from './layout.ts';
-import type { LiveFile, Manifest } from './manifest.ts';
-import { metadataOf } from './metadata.ts';
-import { sortedBy } from './order.ts';
-import { describe, filesAfter, moveOf, type Output, waitingPath } from './outputs.ts';
-import { receiptsAfter } from './receipts.ts';
+import { eventColumns } from '../sql/files/columns.ts';
+import { failureOf, folderFailure } from '../sql/files/folder-failure.ts';
+import { sortedBy } from '../sql/files/order.ts';
+import { FILE, readFiles, writeFile } from '../sql/files/parquet-file.ts';
+import { createLeftOut, isLeftOut } from '../sql/people.ts';
+import { type LeaveOut, type Rewritten, TABLES } from '../target.ts';
+import { derive } from './commit/derived.ts';
+import { metadataOf } from './commit/metadata.ts';
+import { describe, filesAfter, moveOf, type Output, waitingPath } from './commit/outputs.ts';
+import { type Dataset, type DatasetOptions, openExisting, WRITER } from './dataset/dataset.ts';
+import { livePath, partitionOf } from './dataset/layout.ts';
+import { eventFiles, type LiveFile, type Manifest } from './dataset/manifest.ts';
+import { receiptsAfter } from './dataset/receipts.ts';
 
 /** Encodes every partition anew and drops those without rows, one after the other, each atomically. Throws Failure. */
-export function compactParquet(options: DatasetOptions): Promise<Rewrite> {
+export function compactParquet(options: DatasetOptions): Promise<Rewritten> {
   return rewriteFolder(options, async (dataset) => eventFiles(dataset.manifest).map(({ path }) => path));
 }
 
@@ -24,30 +21,27 @@ export function compactParquet(options: DatasetOptions): Promise<Rewrite> {
  * Writes every file that has rows to leave out anew without them, one partition after the other, each atomically; their
  * bytes are then in no file. Throws Failure.
  */
-export function purgeParquet(options: DatasetOptions & { readonly leaveOut: LeaveOut }): Promise<Rewrite> {
-  const { leaveOut } = options;
+export function purgeParquet(options: DatasetOptions & { readonly leaveOut: LeaveOut }): Promise<Rewritten> {
+  const { leaveOut, dir } = options;
+  const leftOut = ({ columns }: Manifest) => isLeftOut({ columns, place: dir }, leaveOut.column);
   return rewriteFolder(
     options,
     async (dataset) => {
-      await dataset.engine.run(`CREATE OR REPLACE TEMP TABLE ${LEFT_OUT} (value VARCHAR)`);
-      await dataset.engine.run(`INSERT INTO temp.${LEFT_OUT} SELECT unnest(from_json($1, '["VARCHAR"]'))`, [
-        JSON.stringify(leaveOut.values),
-      ]);
-      return pathsWith(dataset, leftOut(dataset.manifest, leaveOut));
+      await createLeftOut(dataset.engine, leaveOut.values);
+      return pathsWith(dataset, leftOut(dataset.manifest));
     },
-    (manifest) => `NOT (${leftOut(manifest, leaveOut)})`,
+    (manifest) => `NOT ${leftOut(manifest)}`,
   );
 }
 
 type Existing = Dataset & { readonly manifest: Manifest };
-const LEFT_OUT = '_dfinery_left_out';
 
 /** `choose`: the live files of `events` to write anew. `keep`: the condition that rows must meet. */
 async function rewriteFolder(
   options: DatasetOptions,
   choose: (dataset: Existing) => Promise<readonly string[]>,
   keep: (manifest: Manifest) => string = () => 'true',
-): Promise<Rewrite> {
+): Promise<Rewritten> {
   const dataset = await openExisting(options);
   const before = sizeOf(dataset.manifest);
   try {
@@ -80,7 +74,7 @@ async function prepare(dataset: Existing, path: string, keep: string) {
   const next = waitingPath(dataset, 'events', date);
   const rows = rowsOf(manifest, path);
   const kept = `SELECT ${eventColumns(columns)} FROM ${readFiles([dataset.pathOf(path)])} WHERE ${keep}`;
-  const query = `${kept} ${dataset.isFrugal ? '' : sortedBy(typedColumns(columns), rows)}`;
+  const query = `${kept} ${dataset.isFrugal ? '' : sortedBy(columns, rows)}`;
   await writeFile(dataset, { query, rows }, next, metadata);
   const events: Output[] = [{ dataset: 'events', date, path: next }];
   const old = eventFiles(manifest);
@@ -89,13 +83,12 @@ async function prepare(dataset: Existing, path: string, keep: string) {
     tables: manifest.tables,
     columns,
     metadata,
-    eventNames: manifest.event_names,
     old,
     events,
   });
   const outputs = [...events, ...derived];
   const described = await describe(dataset, outputs);
-  const emptied = new Set(described[0].rows === 0 ? DATASETS.map((name) => livePath(name, date)) : []);
+  const emptied = new Set(described[0].rows === 0 ? TABLES.map((name) => livePath(name, date)) : []);
   const files = filesAfter(manifest.files, described).filter((file) => !emptied.has(file.path));
   return {
     moves: outputs.filter((o) => !emptied.has(livePath(o.dataset, o.date))).map((output) => moveOf(dataset, output)),
@@ -111,16 +104,6 @@ function lastReceipt(manifest: Manifest, path: string) {
   const windows = manifest.files.find((file) => file.path === path)?.windows ?? {};
   const last = Math.max(0, ...Object.keys(windows).map(Number));
   return manifest.receipts.find(({ window }) => window === last);
-}
-
-/** TRUE for a row to leave out: its cell, typed or rescued, is one of the values; never NULL. */
-function leftOut({ columns }: Manifest, { column: source }: LeaveOut): string {
-  const column = columns.filter(isTyped).find((c) => c.source === source);
-  if (column === undefined) throw configFailure(`the folder has no column ${source}: nothing was done.`);
-  const pointer = textLiteral(`/${source.replaceAll('~', '~0').replaceAll('/', '~1')}`);
-  const texts = [`CAST(${identifier(column.name)} AS VARCHAR)`, `json_extract_string(_rescued, ${pointer})`];
-  const among = texts.map((text) => `coalesce(${text} IN (SELECT value FROM temp.${LEFT_OUT}), false)`);
-  return `(${among.join(' OR ')})`;
 }
 
 async function pathsWith(dataset: Existing, condition: string): Promise<string[]> {

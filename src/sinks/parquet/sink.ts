@@ -1,21 +1,21 @@
-import { configFailure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Window } from '../../extract/window.ts';
 import { Zone } from '../../types/zone.ts';
-import { isPlain } from '../duckdb/source.ts';
-import { tellOf } from '../duckdb/tell.ts';
-import type { Commit, Memory, Sink, TargetOptions } from '../sink.ts';
-import { prepareWindow, type Settings } from './commit.ts';
-import { type Dataset, openDataset } from './dataset.ts';
-import { failureOf } from './faults.ts';
-import { DATASETS, type DatasetName } from './layout.ts';
-import { coveredDays, rowsOf } from './receipts.ts';
+import { coveredDays, type Memory, otherTimezone } from '../memory.ts';
+import type { Commit, Sink } from '../sink.ts';
+import { logChanges } from '../sql/columns/log-changes.ts';
+import { failureOf } from '../sql/files/folder-failure.ts';
+import { isPlain } from '../sql/rows/file-query.ts';
+import { TABLES, type TableName, type TargetOptions } from '../target.ts';
+import { prepareWindow, type Settings } from './commit/commit.ts';
+import { type Dataset, openDataset } from './dataset/dataset.ts';
+import { rowsOf } from './dataset/receipts.ts';
 import { addTables } from './tables.ts';
 
 export interface ParquetSinkOptions extends TargetOptions {
   readonly dir: string;
   /** Datasets wanted beside `events`, which is always kept: the others follow from it. */
-  readonly tables: readonly DatasetName[];
+  readonly tables: readonly TableName[];
   readonly lockWaitMs: number;
 }
 
@@ -27,7 +27,7 @@ export async function openParquetSink(options: ParquetSinkOptions): Promise<Sink
   const dataset = await openDataset(options);
   try {
     const zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
-    const wanted = DATASETS.filter((name) => name === 'events' || options.tables.includes(name));
+    const wanted = TABLES.filter((name) => name === 'events' || options.tables.includes(name));
     checkTimezone(dataset, options.timezone ?? null);
     const rules = {
       zoned: zone !== undefined,
@@ -74,7 +74,7 @@ class FolderSink implements Sink {
       const { change, commit, plan } = await dataset.prepare(work, signal);
       await dataset.change(change);
       await dataset.clear();
-      tellOf(this.#logger, plan, commit.rescued);
+      logChanges(this.#logger, plan, commit.rescued);
       return commit;
     } catch (error) {
       signal.throwIfAborted();
@@ -87,10 +87,7 @@ class FolderSink implements Sink {
   }
 }
 
-function checkTimezone({ manifest }: Dataset, timezone: string | null): void {
-  if (manifest === undefined || manifest.receipts.length === 0 || manifest.timezone === timezone) return;
-  throw configFailure(
-    `timezone is ${timezone ?? 'not set'}, but the folder was loaded with ${manifest.timezone ?? 'none'}: keep it, or ` +
-      'load into another folder.',
-  );
+function checkTimezone({ manifest, places }: Dataset, wanted: string | null): void {
+  if (manifest === undefined || manifest.receipts.length === 0 || manifest.timezone === wanted) return;
+  throw otherTimezone(places.root, 'folder', { wanted, stored: manifest.timezone });
 }

@@ -1,16 +1,16 @@
-import { eventFiles } from './commit.ts';
-import { type Dataset, WRITER } from './dataset.ts';
-import { derive } from './derived.ts';
-import { DATASETS, type DatasetName, partitionOf } from './layout.ts';
-import type { Manifest } from './manifest.ts';
-import { metadataOf } from './metadata.ts';
-import { describe, filesAfter, moveOf } from './outputs.ts';
+import { TABLES, type TableName } from '../target.ts';
+import { derive } from './commit/derived.ts';
+import { metadataOf } from './commit/metadata.ts';
+import { describe, filesAfter, moveOf } from './commit/outputs.ts';
+import { type Dataset, WRITER } from './dataset/dataset.ts';
+import { partitionOf } from './dataset/layout.ts';
+import { eventFiles, type Manifest } from './dataset/manifest.ts';
 
 /** Makes the datasets that a folder does not keep yet from the `events` it has; kept from then on. */
 export async function addTables(
   dataset: Dataset,
   manifest: Manifest,
-  wanted: readonly DatasetName[],
+  wanted: readonly TableName[],
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const added = wanted.filter((name) => !manifest.tables.includes(name));
@@ -28,14 +28,13 @@ export async function addTables(
       tables: added,
       columns: manifest.columns,
       metadata,
-      eventNames: manifest.event_names,
       old,
       events,
     });
     return { derived, files: await describe(dataset, derived) };
   };
   const { derived, files } = await dataset.prepare(work, signal);
-  const tables = DATASETS.filter((name) => manifest.tables.includes(name) || added.includes(name));
+  const tables = TABLES.filter((name) => manifest.tables.includes(name) || added.includes(name));
   await dataset.change({
     moves: derived.map((output) => moveOf(dataset, output)),
     manifest: { ...manifest, writer: WRITER, tables, files: filesAfter(manifest.files, files) },

@@ -1,30 +1,22 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { daysOf } from '../../base/days.ts';
 import { codeOf } from '../../base/errors.ts';
-import { Coverage } from '../../extract/plan/coverage.ts';
-import { nameDays } from '../../extract/plan/gaps.ts';
-import { parseState } from '../../extract/state.ts';
 import { LOG_ID } from '../../schema/groups.ts';
 import { TYPES } from '../../types/index.ts';
-import { identifier } from '../duckdb/sql.ts';
-import { eventItems, nameOf } from '../duckdb/views.ts';
-import { typedColumns } from './columns.ts';
-import { countRows, readFiles } from './copy.ts';
-import type { DatasetOptions } from './dataset.ts';
+import { checkDays, checkKeys, type Difference, difference } from '../differences.ts';
+import { coveredDays } from '../memory.ts';
+import { typedColumns } from '../sql/columns/typed.ts';
+import { identifier } from '../sql/engine/quote.ts';
+import { failureOf } from '../sql/files/folder-failure.ts';
+import { countRows, readFiles } from '../sql/files/parquet-file.ts';
+import { eventItems, nameOf } from '../sql/views.ts';
+import { TABLES, type TableName } from '../target.ts';
+import type { DatasetOptions } from './dataset/dataset.ts';
+import { LIVE_ENDING } from './dataset/layout.ts';
+import type { LiveFile, Manifest } from './dataset/manifest.ts';
+import { receiptsAfter } from './dataset/receipts.ts';
+import { readDataset, type Snapshot } from './dataset/snapshot.ts';
 import { fingerprint } from './durable.ts';
-import { failureOf } from './faults.ts';
-import { DATASETS, type DatasetName, LIVE_ENDING } from './layout.ts';
-import type { LiveFile, Manifest } from './manifest.ts';
-import { readDataset, type Snapshot } from './reading.ts';
-import { coveredDays, receiptsAfter } from './receipts.ts';
-
-/** Something about a folder that its manifest does not say. */
-export interface Difference {
-  readonly check: 'files' | 'rows' | 'keys' | 'days' | 'columns';
-  /** For a person; names files, windows, days and columns, never a key. */
-  readonly message: string;
-}
 
 /**
  * Compares every file of a folder with its manifest, and the rows of all of them with the receipts. What a dead run had
@@ -46,16 +38,18 @@ export async function verifyParquet(options: DatasetOptions): Promise<Difference
 
 async function differencesIn(snapshot: Snapshot, signal: AbortSignal | undefined): Promise<Difference[]> {
   const { manifest } = snapshot;
-  const found = [...(await checkFiles(snapshot, signal)), ...checkReceipts(manifest), ...checkDays(manifest)];
+  const found = [
+    ...(await checkFiles(snapshot, signal)),
+    ...checkReceipts(manifest),
+    ...checkDays(manifest.state, coveredDays(manifest.receipts)),
+  ];
   if (found.some(({ check }) => check === 'files')) return found;
-  for (const check of [checkColumns, checkRows, checkKeys, checkDerived]) {
+  for (const check of [checkColumns, checkRows, checkRowKeys, checkDerived]) {
     signal?.throwIfAborted();
     found.push(...(await check(snapshot)));
   }
   return found;
 }
-
-const difference = (check: Difference['check'], message: string): Difference => ({ check, message });
 
 async function checkFiles(dataset: Snapshot, signal: AbortSignal | undefined): Promise<Difference[]> {
   const { files } = dataset.manifest;
@@ -99,7 +93,7 @@ async function fingerprintIfThere(path: string) {
 /** What a reader that globs finds. */
 async function liveFiles({ places }: Snapshot): Promise<string[]> {
   const found: string[] = [];
-  for (const name of DATASETS) {
+  for (const name of TABLES) {
     const folder = join(places.root, name);
     const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch((error) => {
       if (codeOf(error) === 'ENOENT') return [];
@@ -129,26 +123,11 @@ function checkReceipts({ receipts, files }: Manifest): Difference[] {
   });
 }
 
-/** Every day from the first one wanted up to the cursor is covered by a receipt, or is a recorded gap. */
-function checkDays({ state: stored, receipts }: Manifest): Difference[] {
-  const state = parseState(stored);
-  if (state === undefined) return [];
-  const covered = coveredDays(receipts);
-  const start = state.start_date ?? [...covered].sort()[0] ?? state.from_date;
-  const coverage = Coverage.of(state, covered);
-  const missing = daysOf(start, state.from_date).filter((day) => day < state.from_date && !coverage.has(day));
-  if (missing.length === 0) return [];
-  return [difference('days', `the cursor is at ${state.from_date}, but no receipt covers ${nameDays(missing)}`)];
-}
-
-function pathsOf(
-  { manifest, pathOf }: { readonly manifest: Manifest; pathOf(path: string): string },
-  name: DatasetName,
-) {
+function pathsOf({ manifest, pathOf }: { readonly manifest: Manifest; pathOf(path: string): string }, name: TableName) {
   return manifest.files.filter(({ path }) => path.startsWith(`${name}/`)).map(({ path }) => pathOf(path));
 }
 
-const datasetPaths = (dataset: Snapshot, name: DatasetName) =>
+const datasetPaths = (dataset: Snapshot, name: TableName) =>
   pathsOf({ manifest: dataset.manifest, pathOf: (path) => dataset.pathOf(path) }, name);
 
 /** Every file has the columns of the manifest, in its order, of its types. */
@@ -159,9 +138,9 @@ async function checkColumns(dataset: Snapshot): Promise<Difference[]> {
   const typed = typedColumns(manifest.columns).map(
     ({ name, type }) => `${identifier(name)} ${TYPES[type].duckdb(zoned)}`,
   );
-  const wanted = new Map<DatasetName, string>([['events', [...own, ...typed].join(', ')]]);
+  const wanted = new Map<TableName, string>([['events', [...own, ...typed].join(', ')]]);
   const found: Difference[] = [];
-  for (const name of DATASETS) {
+  for (const name of TABLES) {
     for (const path of datasetPaths(dataset, name)) {
       const is = await columnsOf(dataset, path);
       if (!wanted.has(name)) wanted.set(name, is);
@@ -207,18 +186,15 @@ async function checkRows(dataset: Snapshot): Promise<Difference[]> {
     });
 }
 
-async function checkKeys(dataset: Snapshot): Promise<Difference[]> {
+async function checkRowKeys(dataset: Snapshot): Promise<Difference[]> {
   const paths = datasetPaths(dataset, 'events');
   if (paths.length === 0) return [];
   const files = readFiles(paths);
-  const { absent } = await dataset.engine.row(`SELECT count(*) FILTER (_key IS NULL) AS absent FROM ${files}`);
-  const { repeated } = await dataset.engine.row(
+  const absent = await dataset.engine.row(`SELECT count(*) FILTER (_key IS NULL) AS absent FROM ${files}`);
+  const repeated = await dataset.engine.row(
     `SELECT count(*) AS repeated FROM (SELECT _key FROM ${files} WHERE _key IS NOT NULL GROUP BY _key HAVING count(*) > 1)`,
   );
-  const found = [];
-  if (Number(absent) > 0) found.push(difference('keys', `${absent} rows have no _key`));
-  if (Number(repeated) > 0) found.push(difference('keys', `${repeated} keys occur more than once`));
-  return found;
+  return checkKeys({ ...absent, ...repeated });
 }
 
 /** The other datasets have a row for each item and for each event. */

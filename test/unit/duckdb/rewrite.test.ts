@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { compactDuckDb } from '../../../src/sinks/duckdb/compact.ts';
+
 import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import { csvOf, DuckBench, query } from '../../support/duckdb.ts';
@@ -23,7 +23,7 @@ describe('compact', () => {
     const sum =
       'SELECT count(*) AS n, sum(hash(_key, memo))::VARCHAR AS h, (SELECT count(*) FROM event_logs) AS l FROM events';
     const before = await bench.query(sum);
-    const done = await compactDuckDb(options());
+    const done = await rewriteDuckDb(options());
     expect(done).toMatchObject({ rows: 20_000, rowsLeftOut: 0 });
     expect(done.bytesAfter).toBeLessThan(done.bytesBefore);
     expect(await bench.query(sum)).toEqual(before);
@@ -37,9 +37,9 @@ describe('compact', () => {
   });
 
   it('refuses what is not there or not ours', async () => {
-    await expect(compactDuckDb(options())).rejects.toMatchObject({ exitCode: 2 });
+    await expect(rewriteDuckDb(options())).rejects.toMatchObject({ exitCode: 2 });
     await query(bench.file, 'CREATE TABLE t AS SELECT 1 AS x');
-    await expect(compactDuckDb(options())).rejects.toMatchObject({ exitCode: 2 });
+    await expect(rewriteDuckDb(options())).rejects.toMatchObject({ exitCode: 2 });
   });
 });
 
@@ -88,7 +88,7 @@ describe('rewrite', () => {
 
   it('leaves the file whole when it is stopped', async () => {
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
-    await expect(compactDuckDb({ ...options(), signal: AbortSignal.abort(new Error('stop')) })).rejects.toThrow('stop');
+    await expect(rewriteDuckDb({ ...options(), signal: AbortSignal.abort(new Error('stop')) })).rejects.toThrow('stop');
     expect(await verifyDuckDb(options())).toEqual([]);
     expect(readdirSync(bench.dir).filter((name) => name.startsWith('events.duckdb'))).toEqual(['events.duckdb']);
   });

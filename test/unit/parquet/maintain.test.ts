@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
-import { eventLogs, sortedEventLogs } from '../../../src/sinks/duckdb/views.ts';
-import { readDataset, type Snapshot } from '../../../src/sinks/parquet/reading.ts';
+import { readDataset, type Snapshot } from '../../../src/sinks/parquet/dataset/snapshot.ts';
 import { compactParquet, purgeParquet } from '../../../src/sinks/parquet/rewrite.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
+import { eventLogs, sortedEventLogs } from '../../../src/sinks/sql/views.ts';
 import { csvOf } from '../../support/duckdb.ts';
 import { ParquetBench } from '../../support/parquet.ts';
 

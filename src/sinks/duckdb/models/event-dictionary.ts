@@ -1,6 +1,6 @@
 import { EVENT_NAME, UNIFIED_ID } from '../../../schema/groups.ts';
 import { literal } from '../../../types/sql.ts';
-import { identifier } from '../sql.ts';
+import { identifier } from '../../sql/engine/quote.ts';
 import { dayOf, occurredAt } from './event-time.ts';
 import type { Model } from './model.ts';
 

@@ -1,0 +1,35 @@
+import { EXIT } from '../../base/errors.ts';
+import type { Target } from '../../sinks/target.ts';
+import { type Command, text } from '../command.ts';
+import { loadSourceConfig } from '../configuration.ts';
+import { pinnedTypes } from '../pinned.ts';
+import { reporter } from '../report.ts';
+import { sync } from '../sync.ts';
+import { readSyncOptions, reportOptions, syncOptions } from './sync-options.ts';
+
+/** `sync TARGET PLACE`. */
+export function syncCommand(target: Target): Command {
+  const { name, describe } = target.place;
+  return {
+    usage: `sync ${target.name} <${name}>`,
+    summary: target.summaries.sync,
+    options: (yargs) => syncOptions(yargs.positional(name, { type: 'string', demandOption: true, describe })),
+    async run(options, outer) {
+      const place = text(options, name) ?? '';
+      const isStdout = target.isStdout?.(place) === true;
+      // The data have stdout for themselves: the summary goes to stderr.
+      const context = isStdout ? { ...outer, terminal: { ...outer.terminal, result: outer.terminal.note } } : outer;
+      const report = reporter(reportOptions(options), context, isStdout ? 'the stream' : place);
+      return report.around(async () => {
+        const wanted = readSyncOptions(options);
+        const config = loadSourceConfig(wanted.config, context);
+        const pinned = pinnedTypes(wanted.schema);
+        const { clock, logger, signal } = context;
+        const run = { config, span: wanted, maxWaitMs: wanted.maxWaitMs, onSummary: report.take };
+        const open = { ...config, tables: wanted.tables, stdout: process.stdout, pinned, clock, logger, signal };
+        await sync(run, () => target.open(place, open), context);
+        return EXIT.done;
+      });
+    },
+  };
+}

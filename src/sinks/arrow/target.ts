@@ -1,0 +1,58 @@
+import type { Writable } from 'node:stream';
+import { extractWindows } from '../../extract/extract.ts';
+import type { Plan } from '../../extract/plan/plan.ts';
+import type { Window } from '../../extract/window.ts';
+import type { LoadDeps, Loaded } from '../load.ts';
+import { NO_MEMORY } from '../memory.ts';
+import type { OpenOptions, Target } from '../target.ts';
+import { writeArrow } from './write-arrow.ts';
+
+const STDOUT = '-';
+
+/** One Arrow IPC stream of all windows, into a file or on stdout. It remembers nothing: there is nothing to verify. */
+export const arrow: Target = {
+  name: 'arrow',
+  place: { name: 'file', describe: 'The file, or - for stdout' },
+  summaries: { sync: 'The export as one Arrow IPC stream, into a file or (-) on stdout; remembers nothing' },
+  isStdout: (place) => place === STDOUT,
+  async open(place, options) {
+    const out = place === STDOUT ? options.stdout : place;
+    return {
+      // Its days are those of --from and --to, else all that can be exported.
+      recall: async () => NO_MEMORY,
+      load: (plan, deps, loaded, onStored) => stream(plan, deps, { ...options, out }, loaded, onStored),
+      async close() {},
+    };
+  },
+};
+
+async function stream(
+  plan: Plan,
+  deps: LoadDeps,
+  options: OpenOptions & { readonly out: string | Writable },
+  loaded: Loaded,
+  onStored: () => void,
+): Promise<void> {
+  const windows = counted(extractWindows(plan, deps), loaded, onStored);
+  const result = await writeArrow(windows, { ...options, logger: deps.logger }).catch((error: unknown) => {
+    // Those of a file are stored all at once, and those of a stream without a pinned schema after the last was scanned.
+    if (typeof options.out === 'string' || options.pinned === undefined) {
+      Object.assign(loaded, { rows: 0, windows: 0 });
+      deps.tally.nextFromDate = undefined;
+    }
+    throw error;
+  });
+  loaded.rows = result.rows;
+  loaded.columnsAdded.push(...result.columns);
+  for (const [column, cells] of result.rescued) loaded.rescued.set(column, cells);
+}
+
+async function* counted(windows: AsyncIterable<Window>, loaded: Loaded, onStored: () => void): AsyncGenerator<Window> {
+  for await (const window of windows) {
+    yield window;
+    loaded.windows++;
+    loaded.rows += window.receipt.rows;
+    loaded.suppressed += window.receipt.suppressed;
+    onStored();
+  }
+}

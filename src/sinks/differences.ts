@@ -1,0 +1,32 @@
+import { type Day, daysOf } from '../base/days.ts';
+import { Coverage } from '../extract/plan/coverage.ts';
+import { nameDays } from '../extract/plan/gaps.ts';
+import { parseState } from '../extract/state.ts';
+
+/** Something about a target that its receipts do not say. */
+export interface Difference {
+  readonly check: 'files' | 'rows' | 'keys' | 'days' | 'columns';
+  /** For a person; names files, windows, days and columns, never a key. */
+  readonly message: string;
+}
+
+export const difference = (check: Difference['check'], message: string): Difference => ({ check, message });
+
+/** Every day from the first one wanted up to the cursor is covered by a receipt, or is a recorded gap. */
+export function checkDays(stored: unknown, covered: ReadonlySet<Day>): Difference[] {
+  const state = parseState(stored);
+  if (state === undefined) return [];
+  const start = state.start_date ?? [...covered].sort()[0] ?? state.from_date;
+  const coverage = Coverage.of(state, covered);
+  const missing = daysOf(start, state.from_date).filter((day) => day < state.from_date && !coverage.has(day));
+  if (missing.length === 0) return [];
+  return [difference('days', `the cursor is at ${state.from_date}, but no receipt covers ${nameDays(missing)}`)];
+}
+
+/** Rows without a key, and keys that are not unique. */
+export function checkKeys({ absent, repeated }: Readonly<Record<string, unknown>>): Difference[] {
+  const found = [];
+  if (Number(absent) > 0) found.push(difference('keys', `${absent} rows have no _key`));
+  if (Number(repeated) > 0) found.push(difference('keys', `${repeated} keys occur more than once`));
+  return found;
+}

@@ -1,0 +1,29 @@
+import { type Memory, NO_MEMORY } from '../memory.ts';
+import { type Engine, type EngineOptions, fileExists, openEngine } from '../sql/engine/engine.ts';
+import { engineFailure } from '../sql/engine/faults.ts';
+import { readCoveredDays, rowsOfDays } from './receipts.ts';
+import { isPrepared, readEventNames, readState } from './store.ts';
+
+/** What an open file remembers of earlier runs. */
+export async function readMemory(engine: Engine): Promise<Memory> {
+  return {
+    state: await readState(engine),
+    covered: await readCoveredDays(engine),
+    eventNames: await readEventNames(engine),
+    rowsOf: await rowsOfDays(engine),
+  };
+}
+
+/** The same of a file that is opened for reading alone; nothing where nothing was loaded yet. Throws Failure. */
+export async function recallDuckDb(options: Omit<EngineOptions, 'readOnly'>): Promise<Memory> {
+  // A file that is not there is a first run, and stays away.
+  if (!fileExists(options.file)) return NO_MEMORY;
+  const engine = await openEngine({ ...options, readOnly: true });
+  try {
+    return (await isPrepared(engine)) ? await readMemory(engine) : NO_MEMORY;
+  } catch (error) {
+    throw engineFailure(error, engine.file);
+  } finally {
+    await engine.close();
+  }
+}

@@ -1,0 +1,24 @@
+import { loaderOf } from '../load.ts';
+import type { Target } from '../target.ts';
+import { peopleInDuckDb } from './people.ts';
+import { recallDuckDb } from './recall.ts';
+import { rewriteDuckDb } from './rewrite.ts';
+import { openDuckDbSink } from './sink.ts';
+import { verifyDuckDb } from './verify.ts';
+
+/** One DuckDB file: table `events`, the views `event_logs` and `event_items`, and what we remember in `_dfinery_…`. */
+export const duckdb: Target = {
+  name: 'duckdb',
+  place: { name: 'file', describe: 'The DuckDB file; made where there is none' },
+  summaries: {
+    sync: 'The export into a DuckDB file: table events, views event_logs and event_items',
+    verify: 'The rows of a DuckDB file against its receipts; exit 1 where they differ',
+    compact: 'Writes a DuckDB file anew, without the space of rows that are gone',
+  },
+  open: async (file, options) => loaderOf(await openDuckDbSink({ ...options, file })),
+  recall: (file, options) => recallDuckDb({ ...options, file }),
+  verify: (file, options) => verifyDuckDb({ ...options, file }),
+  compact: (file, options) => rewriteDuckDb({ ...options, file }),
+  people: (file, column, texts, options) => peopleInDuckDb({ ...options, file }, column, texts),
+  purge: (file, leaveOut, options) => rewriteDuckDb({ ...options, file, leaveOut }),
+};

@@ -1,0 +1,134 @@
+import type { Window } from '../../../extract/window.ts';
+import { EVENT_NAME } from '../../../schema/groups.ts';
+import type { Zone } from '../../../types/zone.ts';
+import { MOST_EVENT_NAMES } from '../../memory.ts';
+import type { Commit } from '../../sink.ts';
+import { arrivalsOf } from '../../sql/columns/arrivals.ts';
+import { type PlannedColumn, planColumns, type Rules } from '../../sql/columns/plan.ts';
+import { FIRST_COLUMNS, type StoredColumn } from '../../sql/columns/stored.ts';
+import { readFiles } from '../../sql/files/parquet-file.ts';
+import { writeWindowFiles } from '../../sql/files/window-files.ts';
+import { hasRowsWithoutId, type Load } from '../../sql/rows/file-query.ts';
+import { rescuedCounts } from '../../sql/rows/rescued.ts';
+import { nameOf } from '../../sql/views.ts';
+import type { TableName } from '../../target.ts';
+import { type Change, type Dataset, WRITER } from '../dataset/dataset.ts';
+import { eventFiles, type Manifest } from '../dataset/manifest.ts';
+import { liveReceipt, nextWindow, receiptsAfter } from '../dataset/receipts.ts';
+import { derive } from './derived.ts';
+import { mergeWindow } from './merge.ts';
+import { metadataOf } from './metadata.ts';
+import { describe, filesAfter, moveOf, type Output } from './outputs.ts';
+
+/** What a run brings besides its windows. */
+export interface Settings {
+  readonly rules: Rules;
+  readonly zone: Zone | undefined;
+  readonly tables: readonly TableName[];
+}
+
+/** A window's change, ready to be carried out, and what there is to tell of it. */
+export interface Prepared {
+  readonly change: Change;
+  readonly commit: Commit;
+  readonly plan: readonly PlannedColumn[];
+}
+
+export function emptyManifest({ zone, tables }: Settings): Manifest {
+  return {
+    v: 1,
+    writer: WRITER,
+    timezone: zone?.name ?? null,
+    tables,
+    columns: FIRST_COLUMNS,
+    files: [],
+    receipts: [],
+    event_names: [],
+    state: null,
+  };
+}
+
+/** Writes every file that a window changes, beside the live ones. Inside a transaction; typedNull live is touched. */
+export async function prepareWindow(dataset: Dataset, window: Window, settings: Settings): Promise<Prepared> {
+  const manifest = dataset.manifest ?? emptyManifest(settings);
+  const number = nextWindow(manifest);
+  const { zone, rules } = settings;
+  const arrivals = arrivalsOf(window.files);
+  const plan = planColumns(manifest.columns, arrivals.columns, rules, number === 1);
+  const load: Load = { window, number, arrivals, plan: new Map(plan.map((c) => [c.key, c])), zone };
+  const receipt = liveReceipt(window.receipt, number);
+  const metadata = metadataOf(plan, receipt);
+  const { engine, isFrugal, places } = dataset;
+  const into = { engine, isFrugal, folder: places.temporary, place: places.root };
+  const added = await writeWindowFiles(into, load, metadata);
+  const paths = added.map((one) => one.path);
+  const incoming = { paths, columns: plan, hasRowsWithoutId: hasRowsWithoutId(load) };
+  const eventNames = await eventNamesAfter(dataset, manifest, window, paths, plan);
+  const old = eventFiles(manifest);
+  const merged = await mergeWindow({ dataset, plan, zone, number, metadata, old, added, incoming });
+  const rescued = await rescuedCounts(engine, paths.length === 0 ? undefined : readFiles(paths), plan);
+  const events = lastOf([...merged.reshaped, ...merged.reduced, ...merged.final]);
+  const derived = await derive({ dataset, tables: manifest.tables, columns: plan, metadata, old, events });
+  const files = filesAfter(manifest.files, await describe(dataset, [...events, ...derived]));
+  for (const waiting of merged.reduced.filter((output) => !events.includes(output))) await describe(dataset, [waiting]);
+  const outputs = [...merged.reshaped, ...merged.reduced, ...merged.final, ...derived];
+  const columnsAdded = plan.filter((c) => c.type !== null && (c.before === null || number === 1)).map((c) => c.name);
+  return {
+    change: {
+      moves: outputs.map((output) => moveOf(dataset, output)),
+      manifest: {
+        ...manifest,
+        writer: WRITER,
+        columns: plan.map(storedColumn),
+        files,
+        receipts: receiptsAfter([...manifest.receipts, receipt], files),
+        event_names: eventNames,
+        state: window.state,
+      },
+    },
+    commit: { rows: window.receipt.rows, columnsAdded, rescued },
+    plan,
+  };
+}
+
+/** Of several files for one partition the last: the one that stays. */
+function lastOf(outputs: readonly Output[]): Output[] {
+  return [...new Map(outputs.map((output) => [output.date, output])).values()];
+}
+
+function storedColumn(column: PlannedColumn): StoredColumn {
+  const { source, occurrence, name, itemName, group, type, evidence, position, firstShape } = column;
+  return { source, occurrence, name, itemName, group, type, evidence, position, firstShape };
+}
+
+async function eventNamesAfter(
+  dataset: Dataset,
+  manifest: Manifest,
+  window: Window,
+  paths: readonly string[],
+  plan: readonly StoredColumn[],
+): Promise<string[]> {
+  const names = new Set(manifest.event_names);
+  const found = eventNamesOf(window.files) ?? (await namesIn(dataset, paths, plan));
+  for (const name of found) if (names.size < MOST_EVENT_NAMES) names.add(name);
+  return [...names].sort();
+}
+
+async function namesIn(dataset: Dataset, paths: readonly string[], plan: readonly StoredColumn[]): Promise<string[]> {
+  if (paths.length === 0) return [];
+  const name = `CAST(${nameOf(plan, EVENT_NAME)} AS VARCHAR)`;
+  const rows = await dataset.engine.rows(
+    `SELECT DISTINCT ${name} AS name FROM ${readFiles(paths)} WHERE ${name} IS NOT NULL ORDER BY 1 LIMIT ${MOST_EVENT_NAMES}`,
+  );
+  return rows.map((row) => String(row.name));
+}
+
+/** Most names that a scan lists: a longer list is not whole. */
+const MOST_SCANNED = 1_000;
+
+/** The event names of a window, when each of its files was looked at. */
+function eventNamesOf(files: Window['files']): string[] | undefined {
+  const lists = files.map((file) => file.eventNames);
+  if (lists.some((list) => list === undefined || list.length >= MOST_SCANNED)) return undefined;
+  return [...new Set(lists.flatMap((list) => list ?? []))];
+}

@@ -1,0 +1,31 @@
+import type { StoredColumn } from '../../sql/columns/stored.ts';
+import { typedColumns } from '../../sql/columns/typed.ts';
+import type { Metadata } from '../../sql/files/parquet-file.ts';
+import { WRITER } from '../dataset/dataset.ts';
+import type { LiveReceipt } from '../dataset/manifest.ts';
+
+/** What every file says of itself, as texts: who wrote it, what its columns are, the last window that touched it. */
+export function metadataOf(columns: readonly StoredColumn[], receipt: LiveReceipt | undefined): Metadata {
+  const described = typedColumns(columns).map(({ name, source, group, type, itemName }) => ({
+    name,
+    source,
+    group,
+    type,
+    ...(itemName !== null && { item_name: itemName }),
+  }));
+  return {
+    'dfinery.version': WRITER,
+    'dfinery.columns': JSON.stringify(described),
+    ...(receipt !== undefined && { 'dfinery.window': windowText(receipt), 'dfinery.receipt': receiptText(receipt) }),
+  };
+}
+
+function windowText({ window, from, to, covers_from, covers_to }: LiveReceipt): string {
+  return JSON.stringify({ window, from, to, covers_from, covers_to });
+}
+
+/** Without the header and the scans, which the columns tell better, and without the rows that will go on to change. */
+function receiptText(receipt: LiveReceipt): string {
+  const { header: _header, columns: _columns, rows_live: _live, window: _window, ...rest } = receipt;
+  return JSON.stringify(rest);
+}

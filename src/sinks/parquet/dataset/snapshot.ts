@@ -1,0 +1,110 @@
+import { access, constants } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { codeOf, Failure, transientFailure } from '../../../base/errors.ts';
+import { RunFolder } from '../../../extract/spool/run-folder.ts';
+import { type Engine, openEngine } from '../../sql/engine/engine.ts';
+import { type DatasetOptions, nothingOfOurs, openExisting, readingEngine } from './dataset.ts';
+import { type Places, placesIn } from './layout.ts';
+import { type Manifest, parseManifest, readIfThere } from './manifest.ts';
+
+/** A folder of datasets as it is at one moment. */
+export interface Snapshot {
+  readonly places: Places;
+  readonly engine: Engine;
+  readonly manifest: Manifest;
+  /** The path of a live file. */
+  pathOf(path: string): string;
+}
+
+const POLL_MS = 100;
+const MOST_TRIES = 5;
+
+/**
+ * Looks at a folder. As its writer where that is possible, so that what a dead run left is finished first; else, where
+ * another run writes or typedNull may be written, as a reader, and once more when something changed meanwhile and the
+ * outcome is doubtful. Throws what `look` threw, or Failure.
+ */
+export async function readDataset<T>(
+  options: DatasetOptions,
+  look: (snapshot: Snapshot) => Promise<T>,
+  isDoubtful: (found: T) => boolean,
+): Promise<T> {
+  const places = placesIn(options.dir);
+  if (await isWritable(places)) {
+    try {
+      const dataset = await openExisting({ ...options, lockWaitMs: 0 });
+      return await look(dataset).finally(() => dataset.close());
+    } catch (error) {
+      if (!(error instanceof Failure) || error.kind !== 'transient') throw error;
+    }
+  }
+  return await asReader(places, options, look, isDoubtful);
+}
+
+async function isWritable({ own, lock }: Places): Promise<boolean> {
+  for (const path of [own, lock]) {
+    const refusal = await access(path, constants.W_OK).catch(codeOf);
+    if (refusal !== undefined && refusal !== 'ENOENT') return false;
+  }
+  return true;
+}
+
+async function asReader<T>(
+  places: Places,
+  options: DatasetOptions,
+  look: (snapshot: Snapshot) => Promise<T>,
+  isDoubtful: (found: T) => boolean,
+): Promise<T> {
+  const work = await RunFolder.open(tmpdir(), options.clock, 'verify');
+  let engine: Engine | undefined;
+  try {
+    const own = await openEngine({ ...options, file: join(work.path, 'work'), lockWaitMs: 0 });
+    engine = own;
+    await readingEngine(own);
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      const text = await settledManifest(places, options);
+      const manifest = parseManifest(text, places.manifest);
+      const pathOf = (path: string) => join(places.root, path);
+      const found = await trying(() => look({ places, engine: own, manifest, pathOf }));
+      if ('value' in found && !isDoubtful(found.value)) return found.value;
+      options.signal?.throwIfAborted();
+      if (await isChanged(places, text)) continue;
+      if ('value' in found) return found.value;
+      throw found.error;
+    }
+  } finally {
+    await engine?.close();
+    await work.remove();
+  }
+  throw transientFailure(`${places.root} is written all the while: try again once its writer is done.`);
+}
+
+/** The text of a manifest that is true: that of a change under way is not yet. */
+async function settledManifest(places: Places, options: DatasetOptions): Promise<string> {
+  const until = options.clock.now() + options.lockWaitMs;
+  while ((await readIfThere(places.journal)) !== undefined) {
+    const left = until - options.clock.now();
+    if (left <= 0) {
+      throw transientFailure(
+        `${places.root} has a change that is not finished: wait for its writer, or let one run that may write finish it.`,
+      );
+    }
+    await options.clock.sleep(Math.min(POLL_MS, left), options.signal);
+  }
+  const text = await readIfThere(places.manifest);
+  if (text === undefined) throw nothingOfOurs(places);
+  return text;
+}
+
+async function isChanged(places: Places, text: string): Promise<boolean> {
+  return (await readIfThere(places.journal)) !== undefined || (await readIfThere(places.manifest)) !== text;
+}
+
+async function trying<T>(work: () => Promise<T>): Promise<{ readonly value: T } | { readonly error: unknown }> {
+  try {
+    return { value: await work() };
+  } catch (error) {
+    return { error };
+  }
+}

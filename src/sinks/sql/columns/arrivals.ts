@@ -1,0 +1,66 @@
+import type { Window } from '../../../extract/window.ts';
+import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, eventNameIndex, headerColumns } from '../../../schema/groups.ts';
+import type { ColumnGroup, FirstSeen } from '../../../schema/scan.ts';
+import type { ColumnType, Evidence } from '../../../types/type.ts';
+import { columnKey } from './stored.ts';
+
+/** A column of one file: where it stands and which column of the table it feeds. */
+export interface FileColumn {
+  readonly key: string;
+  readonly source: string;
+  readonly occurrence: number;
+  readonly index: number;
+  /** Cells that are not empty. */
+  readonly filled: number;
+}
+
+/** What a whole window shows of one column, over all of its files. */
+export interface Arrival {
+  readonly key: string;
+  readonly source: string;
+  readonly occurrence: number;
+  readonly group: ColumnGroup;
+  readonly declared: ColumnType | undefined;
+  readonly evidence: Evidence;
+  readonly filled: number;
+  readonly seen: readonly FirstSeen[];
+}
+
+export interface Arrivals {
+  /** By file, in the order of its header. */
+  readonly files: readonly (readonly FileColumn[])[];
+  /** By key, in the order of first occurrence. */
+  readonly columns: ReadonlyMap<string, Arrival>;
+}
+
+type SpoolFile = Window['files'][number];
+
+/** Brings the headers and scans of a window's files together. */
+export function arrivalsOf(files: readonly SpoolFile[]): Arrivals {
+  const columns = new Map<string, Arrival>();
+  return { files: files.map((file) => readFile(file, columns)), columns };
+}
+
+function readFile(file: SpoolFile, columns: Map<string, Arrival>): FileColumn[] {
+  const eventName = eventNameIndex(file.header);
+  const counts = new Map<string, number>();
+  return headerColumns(file.header).map(({ source: raw, group, declared }, index) => {
+    const source = index === eventName && raw === EVENT_NAME_ALTERNATIVE ? EVENT_NAME : raw;
+    const occurrence = (counts.get(source) ?? 0) + 1;
+    counts.set(source, occurrence);
+    const key = columnKey(source, occurrence);
+    const { evidence, filled, seen = [] } = file.columns[index];
+    const before = columns.get(key);
+    columns.set(key, {
+      key,
+      source,
+      occurrence,
+      group,
+      declared,
+      evidence: evidence | (before?.evidence ?? 0),
+      filled: filled + (before?.filled ?? 0),
+      seen: [...(before?.seen ?? []), ...seen],
+    });
+    return { key, source, occurrence, index, filled };
+  });
+}

@@ -1,0 +1,20 @@
+import type { Logger } from '../../../base/log.ts';
+import type { PlannedColumn } from './plan.ts';
+
+/** Logs which columns change their type, and the cells that did not fit. `rescued`: cells by source column. */
+export function logChanges(
+  logger: Logger,
+  columns: readonly PlannedColumn[],
+  rescued: ReadonlyMap<string, number>,
+): void {
+  for (const { source, before, type, shape = null } of columns) {
+    if (before === null || type === null || before === type) continue;
+    const because = shape === null ? '' : `: first such cell ${shape}`;
+    const message = `column ${source} changes from ${before} to ${type}${because}`;
+    logger.info('schema.changed', message, { column: source, from: before, to: type, shape });
+  }
+  for (const [column, cells] of rescued) {
+    const message = `${cells} cells of column ${column} do not fit it; their text is in _rescued`;
+    logger.warn('cells.rescued', message, { column, cells });
+  }
+}

@@ -1,0 +1,211 @@
+import { configFailure } from '../../../base/errors.ts';
+import type { SchemaMode } from '../../../config/source.ts';
+import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, groupOf, ITEM_PREFIX } from '../../../schema/groups.ts';
+import type { ColumnGroup } from '../../../schema/scan.ts';
+import { acceptedBy, fitsWholly, NULL_TEXT, typeOf } from '../../../types/evidence.ts';
+import { widenings } from '../../../types/index.ts';
+import type { ColumnType, Evidence } from '../../../types/type.ts';
+import type { Arrival } from './arrivals.ts';
+import { giveItemNames, giveNames, OWN_NAMES } from './names.ts';
+import { columnKey, FIRST_COLUMNS, type StoredColumn } from './stored.ts';
+
+/** What decides the types of a table's columns besides the data. */
+export interface Rules {
+  readonly zoned: boolean;
+  /** By source name; beats everything else. */
+  readonly columnTypes: ReadonlyMap<string, ColumnType>;
+  /** A pinned schema: types by source name. */
+  readonly pinned: ReadonlyMap<string, ColumnType> | undefined;
+  readonly mode: SchemaMode;
+}
+
+/** What a window does to one column of the table. */
+export interface PlannedColumn extends StoredColumn {
+  readonly key: string;
+  /** Its type before this window. */
+  readonly before: ColumnType | null;
+  /** Of all windows before this one. */
+  readonly storedEvidence: Evidence;
+  /** The type that this window's cells are read as before they become `type`; none: nothing of them is stored. */
+  readonly readAs: ColumnType | null;
+  readonly windowEvidence: Evidence;
+  /** True when every cell of this window fits `readAs`. */
+  readonly isClean: boolean;
+  /** True when the table does not take the column: its cells go to `_rescued`. */
+  readonly isRefused: boolean;
+  /** Of the first cell of this window that `before` does not hold. */
+  readonly shape: string | undefined;
+  /** True when something of the stored row changed. */
+  readonly isChanged: boolean;
+}
+
+/**
+ * What a window does to the columns of the table: names for new ones, types for all. `isFirst`: nothing was committed
+ * yet, so `freeze` and `fail` have nothing to hold to but a pinned schema. Throws Failure under `fail`.
+ */
+export function planColumns(
+  stored: readonly StoredColumn[],
+  arrivals: ReadonlyMap<string, Arrival>,
+  rules: Rules,
+  isFirst: boolean,
+): PlannedColumn[] {
+  const mode = isFirst && rules.pinned === undefined ? 'evolve' : rules.mode;
+  const all = [...stored, ...newColumns(stored, arrivals, rules)];
+  const known = new Set(stored.map((column) => columnKey(column.source, column.occurrence)));
+  return all.map((column) => {
+    const key = columnKey(column.source, column.occurrence);
+    return planColumn(column, key, arrivals.get(key), rules, mode, known.has(key));
+  });
+}
+
+/** Columns that the map lacks, with names: those of a pinned schema and those of the window. */
+function newColumns(
+  stored: readonly StoredColumn[],
+  arrivals: ReadonlyMap<string, Arrival>,
+  rules: Rules,
+): StoredColumn[] {
+  const known = new Set(stored.map((column) => columnKey(column.source, column.occurrence)));
+  const fresh = [...arrivals.values()].filter((arrival) => !known.has(arrival.key));
+  const arriving = new Set(fresh.map((arrival) => arrival.key));
+  for (const source of rules.pinned?.keys() ?? []) {
+    const key = columnKey(source, 1);
+    if (source === EVENT_NAME_ALTERNATIVE || known.has(key) || arriving.has(key)) continue;
+    fresh.push({ ...NOTHING_SEEN, key, source, group: groupOf(source) });
+  }
+  const names = giveNames(
+    [...OWN_NAMES, ...stored.map((c) => c.name)],
+    fresh.map((arrival) => arrival.source),
+  );
+  const itemNames = itemNamesOf(stored, fresh, names);
+  return fresh.map((arrival, i) => ({
+    source: arrival.source,
+    occurrence: arrival.occurrence,
+    name: names[i],
+    itemName: itemNames.get(i) ?? null,
+    group: arrival.group,
+    type: null,
+    evidence: 0,
+    position: stored.length + i,
+    firstShape: null,
+  }));
+}
+
+const NOTHING_SEEN = { occurrence: 1, declared: undefined, evidence: 0, filled: 0, seen: [] };
+
+/** Names in `event_items` of the new item columns, by their index. */
+function itemNamesOf(
+  stored: readonly StoredColumn[],
+  fresh: readonly Arrival[],
+  names: readonly string[],
+): Map<number, string> {
+  const items = fresh.map((_, i) => i).filter((i) => isItem(fresh[i].group));
+  const taken = [...OWN_NAMES, ...FIRST_COLUMNS.map((c) => c.name), ...stored.flatMap((c) => c.itemName ?? [])];
+  const given = giveItemNames(
+    taken,
+    items.map((i) => names[i]),
+    ITEM_PREFIX,
+  );
+  return new Map(items.map((index, i) => [index, given[i]]));
+}
+
+export function isItem(group: ColumnGroup): boolean {
+  return group === 'standard_item' || group === 'custom_item';
+}
+
+function planColumn(
+  column: StoredColumn,
+  key: string,
+  arrival: Arrival | undefined,
+  rules: Rules,
+  mode: SchemaMode,
+  isKnown: boolean,
+): PlannedColumn {
+  const windowEvidence = arrival?.evidence ?? 0;
+  const evidence = column.evidence | windowEvidence;
+  const named = namedType(column, rules);
+  const fixed = named ?? fixedType(column, arrival, mode);
+  const hasValues = (windowEvidence & (fixed === 'string' ? ~0 : ~NULL_TEXT)) !== 0;
+  const isNew = column.type === null && named === undefined;
+  const isRefused = isNew && mode === 'freeze';
+  const wanted = isRefused ? null : (fixed ?? widened(column.type, typeOf(evidence, rules.zoned)));
+  const settled = column.type === null && !hasValues && !isPinned(column, rules) ? null : wanted;
+  const seenAs = fixed ?? typeOf(windowEvidence, rules.zoned) ?? null;
+  // A date whose midnight the zone skips is a date, but no datetime.
+  const isNoInstant = seenAs === 'date' && settled === 'datetime' && !fitsWholly(windowEvidence, settled, rules.zoned);
+  const readAs = hasValues && !isRefused ? (isNoInstant ? settled : seenAs) : null;
+  const isClean = readAs === null || fitsWholly(windowEvidence, readAs, rules.zoned);
+  const firstShape = column.firstShape ?? arrival?.seen[0]?.shape ?? null;
+  const accepted = column.type === null ? 0 : acceptedBy(column.type, rules.zoned);
+  const shape = arrival?.seen.find((cell) => (cell.evidence & ~accepted & ~NULL_TEXT) !== 0)?.shape;
+  if (mode === 'fail' && hasValues) refuseChange(column, settled, isNew, isClean, fixed !== undefined, shape);
+  return {
+    ...column,
+    key,
+    before: column.type,
+    storedEvidence: column.evidence,
+    type: settled,
+    evidence,
+    firstShape,
+    readAs,
+    windowEvidence,
+    isClean,
+    isRefused: isRefused && hasValues,
+    shape,
+    isChanged: !isKnown || settled !== column.type || evidence !== column.evidence || firstShape !== column.firstShape,
+  };
+}
+
+/** The type that `column_types` or a pinned schema gives the column. */
+function namedType(column: StoredColumn, rules: Rules): ColumnType | undefined {
+  const names = column.source === EVENT_NAME ? [EVENT_NAME, EVENT_NAME_ALTERNATIVE] : [column.source];
+  const from = (types: ReadonlyMap<string, ColumnType> | undefined) =>
+    names.map((name) => types?.get(name)).find((type) => type !== undefined);
+  return from(rules.columnTypes) ?? (column.occurrence === 1 ? from(rules.pinned) : undefined);
+}
+
+/** The type that the data cannot change, if the column has one by its group or under `freeze`. */
+function fixedType(column: StoredColumn, arrival: Arrival | undefined, mode: SchemaMode): ColumnType | undefined {
+  if (isDeclared(column)) return arrival?.declared ?? column.type ?? undefined;
+  return mode === 'freeze' && column.type !== null ? column.type : undefined;
+}
+
+const isDeclared = (column: StoredColumn) => column.group !== 'custom' && column.group !== 'custom_item';
+const isPinned = (column: StoredColumn, rules: Rules) =>
+  column.occurrence === 1 && rules.pinned?.has(column.source) === true;
+
+/** The least type that holds the stored column and what the data says now. */
+function widened(stored: ColumnType | null, wanted: ColumnType | undefined): ColumnType | null {
+  if (stored === null || wanted === undefined || stored === wanted) return wanted ?? stored;
+  if (widenings(stored).includes(wanted)) return wanted;
+  return widenings(wanted).includes(stored) ? stored : 'string';
+}
+
+function refuseChange(
+  column: StoredColumn,
+  type: ColumnType | null,
+  isNew: boolean,
+  isClean: boolean,
+  isFixed: boolean,
+  shape: string | undefined,
+): void {
+  const is = shape === undefined ? '' : ` (first such cell: ${shape})`;
+  const where = { where: { column: column.source } };
+  if (isNew) {
+    throw configFailure(
+      `column ${column.source} is new${is} and schema_mode is fail: add it to the schema or use evolve.`,
+      where,
+    );
+  }
+  if (type !== column.type && column.type !== null && !isFixed) {
+    throw configFailure(
+      `column ${column.source} of type ${column.type} would become ${type}${is} and schema_mode is fail.`,
+      where,
+    );
+  }
+  if (!isClean) {
+    throw configFailure(
+      `column ${column.source} of type ${type} has a cell that does not fit${is} and schema_mode is fail.`,
+      where,
+    );
+  }
+}

@@ -1,0 +1,71 @@
+import { configFailure, defect, Failure, messageOf, transientFailure } from '../../../base/errors.ts';
+
+const OUT_OF_MEMORY = /^Out of Memory|(could not|failed to) (allocate|pin)/;
+
+/** How DuckDB's errors are to be taken; the first that matches counts. Its texts may hold cells, so few are repeated. */
+const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, first: string) => Failure }[] = [
+  {
+    match: /Could not set lock on file/,
+    make: (file, first) =>
+      transientFailure(`${file} is in use: ${holderOf(first)}. Close it there, or wait, and run again.`),
+  },
+  {
+    match: /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
+    make: (file) =>
+      transientFailure(`the disk of ${file} is full: nothing of this window was kept. Free space and run again.`),
+  },
+  {
+    match: OUT_OF_MEMORY,
+    make: (file) => configFailure(`DuckDB needs more memory for ${file} than memory_limit allows: raise it.`),
+  },
+  {
+    match: /not a valid DuckDB database file|database file with version number|storage version/i,
+    make: (file) => configFailure(`${file} is not a database that this DuckDB can read: give another file.`),
+  },
+  {
+    match: /^(IO|Permission) Error/,
+    make: (file, first) => configFailure(`${file} cannot be opened or written: ${first}.`),
+  },
+];
+
+/** Errors about a statement, before any cell was read. */
+const OF_STATEMENTS = /^(Binder|Parser|Catalog|TransactionContext) Error/;
+
+/** What went wrong in DuckDB, as a failure that repeats no cell. */
+export function engineFailure(thrown: unknown, file: string): Failure {
+  if (thrown instanceof Failure) return thrown;
+  const text = messageOf(thrown);
+  const [first] = text.split('\n');
+  const fault = FAULTS.find(({ match }) => match.test(text));
+  if (fault !== undefined) return fault.make(file, first.replace(/^[A-Z]\w+( \w+)? Error: /, '').replace(/\.$/, ''));
+  return defect(`DuckDB refused a statement on ${file} (${classOf(text)}): please report it.`, {
+    internal: OF_STATEMENTS.test(text) ? first : classOf(text),
+    where: { file },
+  });
+}
+
+export function isLocked(thrown: unknown): boolean {
+  return /Could not set lock on file/.test(messageOf(thrown));
+}
+
+/** True when an index or constraint that somebody put on a table of ours does not let it change, or refuses rows. */
+export function isRefusedByIndex(thrown: unknown): boolean {
+  return /^(Dependency|Constraint) Error|an index depends on it/.test(messageOf(thrown));
+}
+
+export function isOutOfMemory(thrown: unknown): boolean {
+  const text = messageOf(thrown);
+  return OUT_OF_MEMORY.test(text) && !/max_temp_directory_size/.test(text);
+}
+
+/** `Conversion Error`, and the line of the CSV where there is one; never more. */
+function classOf(text: string): string {
+  const kind = /^[A-Za-z ]{1,40} Error/.exec(text)?.[0] ?? 'error';
+  const line = /CSV Error on Line: (\d+)/.exec(text)?.[1];
+  return line === undefined ? kind : `${kind}, line ${line}`;
+}
+
+function holderOf(text: string): string {
+  const held = /Conflicting lock is held in (.*?)\. See also/.exec(text)?.[1];
+  return held === undefined ? 'another process holds its lock' : `its lock is held by ${held}`;
+}

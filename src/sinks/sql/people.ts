@@ -1,0 +1,58 @@
+import { configFailure } from '../../base/errors.ts';
+import { UNIFIED_ID } from '../../schema/groups.ts';
+import type { StoredColumn } from './columns/stored.ts';
+import { isTyped } from './columns/typed.ts';
+import type { Engine } from './engine/engine.ts';
+import { identifier, textLiteral } from './engine/quote.ts';
+
+/** A place with events: what a query selects from, its columns, and its name for messages. */
+export interface EventRows {
+  readonly engine: Engine;
+  /** What follows FROM; undefined while there are no rows. */
+  readonly from: string | undefined;
+  readonly columns: readonly StoredColumn[];
+  readonly place: string;
+}
+
+/**
+ * The `df_unified_id`s of the rows whose column, by its name in the export, holds one of these texts. Throws a
+ * configuration failure for a column that is not there.
+ */
+export async function unifiedIds(rows: EventRows, source: string, texts: readonly string[]): Promise<string[]> {
+  const name = columnName(rows, source);
+  if (rows.from === undefined) return [];
+  const id = identifier(rows.columns.find((c) => c.source === UNIFIED_ID)?.name ?? UNIFIED_ID);
+  const found = await rows.engine.rows(
+    `SELECT DISTINCT ${id} AS id FROM ${rows.from} WHERE ${id} IS NOT NULL
+     AND CAST(${name} AS VARCHAR) IN (SELECT unnest(from_json($1, '["VARCHAR"]')))`,
+    [JSON.stringify(texts)],
+  );
+  return found.map((row) => String(row.id));
+}
+
+const LEFT_OUT = '_dfinery_left_out';
+
+/** Makes the temporary table of values that `isLeftOut` looks into. */
+export async function createLeftOut(engine: Engine, values: readonly string[]): Promise<void> {
+  await engine.run(`CREATE OR REPLACE TEMP TABLE ${LEFT_OUT} (value VARCHAR)`);
+  await engine.run(`INSERT INTO temp.main.${LEFT_OUT} SELECT unnest(from_json($1, '["VARCHAR"]'))`, [
+    JSON.stringify(values),
+  ]);
+}
+
+/**
+ * TRUE for a row to leave out: its cell, typed or rescued, is one of the values; never NULL. Throws a configuration
+ * failure for a column that is not there.
+ */
+export function isLeftOut(rows: Pick<EventRows, 'columns' | 'place'>, source: string): string {
+  const pointer = textLiteral(`/${source.replaceAll('~', '~0').replaceAll('/', '~1')}`);
+  const texts = [`CAST(${columnName(rows, source)} AS VARCHAR)`, `json_extract_string(_rescued, ${pointer})`];
+  const among = texts.map((text) => `coalesce(${text} IN (SELECT value FROM temp.main.${LEFT_OUT}), false)`);
+  return `(${among.join(' OR ')})`;
+}
+
+function columnName({ columns, place }: Pick<EventRows, 'columns' | 'place'>, source: string): string {
+  const column = columns.filter(isTyped).find((c) => c.source === source);
+  if (column === undefined) throw configFailure(`${place} has no column ${source}: nothing was done.`);
+  return identifier(column.name);
+}

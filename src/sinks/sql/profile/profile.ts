@@ -1,0 +1,153 @@
+import { createReadStream } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Clock } from '../../../base/clock.ts';
+import { codeOf, configFailure, Failure, messageOf } from '../../../base/errors.ts';
+import { MalformedCsv } from '../../../csv/malformed.ts';
+import { SpoolWriter } from '../../../extract/spool/spool-writer.ts';
+import { DETAIL_LOG_ID, missingColumns } from '../../../schema/groups.ts';
+import type { ColumnGroup } from '../../../schema/scan.ts';
+import { type CellPlace, Scanner, type ScanResult } from '../../../schema/scanner.ts';
+import { Zone } from '../../../types/zone.ts';
+import { type Engine, openEngine } from '../engine/engine.ts';
+import { engineFailure } from '../engine/faults.ts';
+import { cell, readCsv } from '../rows/read-csv.ts';
+import { batchesOf, type Measured, measureSql, type PinnedTypes, wantedColumns } from './measure.ts';
+
+export interface ProfileOptions {
+  readonly file: string;
+  /** IANA name of the zone of datetimes that carry none. */
+  readonly timezone: string | undefined;
+  /** Types by source name that stand in for those of the declaration and of the data. */
+  readonly pinned: PinnedTypes;
+  /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
+  readonly memoryLimit?: string | undefined;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+/** What one column of a file holds; texts are cut at 200 characters. */
+export interface ColumnProfile extends Measured {
+  readonly source: string;
+  readonly group: ColumnGroup;
+}
+
+/** What a file at hand holds. */
+export interface FileProfile {
+  /** Data rows, the header not counted. */
+  readonly rows: number;
+  /** Of the file as it stands. */
+  readonly bytes: number;
+  readonly finalNewline: boolean;
+  readonly invalidUtf8: { readonly cells: number; readonly first?: CellPlace };
+  /** Columns that every export has and this file lacks. */
+  readonly missing: readonly string[];
+  /** Rows whose `df_event_detail_log_id` an earlier row has, and rows without one. */
+  readonly repeatedIds: number;
+  readonly missingIds: number;
+  /** In the order of the header. */
+  readonly columns: readonly ColumnProfile[];
+}
+
+/** Reads a CSV file whole and tells what is in it. A file that is no whole CSV is a configuration failure. */
+export async function profileFile(options: ProfileOptions): Promise<FileProfile> {
+  const folder = await mkdtemp(join(tmpdir(), 'dfinery-elt-inspect-'));
+  try {
+    const path = join(folder, 'file.csv');
+    const { scan, bytes } = await scanFile(options, path, folder);
+    const engine = await openEngine({ ...options, file: join(folder, 'inspect.duckdb'), lockWaitMs: 0 });
+    try {
+      return await profile(engine, scan, bytes, path, options);
+    } catch (error) {
+      options.signal.throwIfAborted();
+      throw engineFailure(error, options.file);
+    } finally {
+      await engine.close();
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Scans the file while a copy of it is written, normalised for the reader. */
+async function scanFile(options: ProfileOptions, path: string, folder: string) {
+  const scanner = new Scanner({ timezone: options.timezone, requireSystem: false });
+  const writer = await SpoolWriter.create(path, folder);
+  try {
+    let bytes = 0;
+    for await (const chunk of createReadStream(options.file, { highWaterMark: 1 << 20, signal: options.signal })) {
+      bytes += chunk.length;
+      for (const part of scanner.push(chunk)) await writer.write(part);
+    }
+    const scan = scanner.finish();
+    for (const part of scan.tail) await writer.write(part);
+    await writer.finish();
+    return { scan, bytes };
+  } catch (error) {
+    options.signal.throwIfAborted();
+    throw fileFailure(error, options.file);
+  } finally {
+    await writer.close();
+  }
+}
+
+function fileFailure(error: unknown, file: string): unknown {
+  const where = { file };
+  if (error instanceof MalformedCsv) {
+    return configFailure(`${file} is no whole CSV. ${error.sentence}.`, {
+      where: { ...error.where, ...where },
+      cause: error,
+    });
+  }
+  if (error instanceof Failure || codeOf(error) === undefined) return error;
+  return configFailure(`${file} cannot be read: ${messageOf(error)}.`, { where, cause: error });
+}
+
+async function profile(
+  engine: Engine,
+  scan: ScanResult,
+  bytes: number,
+  path: string,
+  options: ProfileOptions,
+): Promise<FileProfile> {
+  const { header, rows, longestRow, finalNewline, invalidUtf8 } = scan;
+  const zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
+  const from = readCsv(
+    { path, longestRow },
+    header.map(() => 'VARCHAR'),
+  );
+  const wanted = wantedColumns(scan.columns, options.pinned, zone);
+  const measured = new Map<number, Measured>();
+  for (const batch of batchesOf(wanted)) {
+    const row = await ask(engine, measureSql(batch, from, zone), options.signal);
+    const answers: readonly Measured[] = JSON.parse(String(row.answers));
+    for (const [i, answer] of answers.entries()) measured.set(batch[i].index, answer);
+  }
+  const columns = scan.columns.map(({ source, group }, i) => ({ source, group, ...(measured.get(i) ?? NO_VALUE) }));
+  const ids = await countIds(engine, scan, from, options.signal);
+  return { rows, bytes, finalNewline, invalidUtf8, missing: missingColumns(header), ...ids, columns };
+}
+
+const NO_VALUE: Measured = {
+  type: null,
+  filled: 0,
+  distinct: 0,
+  minimum: null,
+  maximum: null,
+  examples: [],
+  rescued: 0,
+};
+
+/** Exact, and asked only where the scan did not see that every row has an id of its own. */
+async function countIds(engine: Engine, { header, rows, keysNeedWork }: ScanResult, from: string, signal: AbortSignal) {
+  const index = header.indexOf(DETAIL_LOG_ID);
+  if (index < 0) return { repeatedIds: 0, missingIds: rows };
+  if (!keysNeedWork) return { repeatedIds: 0, missingIds: 0 };
+  const id = cell(index);
+  const sql = `SELECT count(${id}) AS filled, count(DISTINCT ${id}) AS ids FROM ${from}`;
+  const { filled, ids } = await ask(engine, sql, signal);
+  return { repeatedIds: Number(filled) - Number(ids), missingIds: rows - Number(filled) };
+}
+
+const ask = (engine: Engine, sql: string, signal: AbortSignal) => engine.transaction(() => engine.row(sql), signal);

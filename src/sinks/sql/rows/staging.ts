@@ -1,0 +1,61 @@
+import { TYPES } from '../../../types/index.ts';
+import type { PlannedColumn } from '../columns/plan.ts';
+import type { Engine } from '../engine/engine.ts';
+import { type Load, sourceOf } from './file-query.ts';
+import { sqlNumberKeys } from './keys.ts';
+
+const STAGE = '_dfinery_stage';
+const REPEATED = '_dfinery_repeated';
+const KEYS = '_dfinery_keys';
+
+/** One more column of the stage: its type, and for each file its value and the columns it wants as they are written. */
+export interface StagedExtra {
+  readonly type: string;
+  valueOf(index: number): { readonly sql: string; readonly texts: ReadonlySet<string> };
+}
+
+/** A window whose rows have their keys: `from` is what to select from, the rest are expressions over it. */
+export interface Staged {
+  readonly from: string;
+  readonly key: string;
+  readonly rescued: string;
+  readonly columns: readonly PlannedColumn[];
+  readonly values: readonly string[];
+  /** Of the one more column. */
+  readonly extra: string;
+}
+
+/**
+ * Reads a window whose keys need a second look into temporary tables, in the order of its rows (the engine must be told
+ * to keep it), and numbers the repeated ones.
+ */
+export async function stageWindow(engine: Engine, load: Load, extra?: StagedExtra): Promise<Staged> {
+  const columns = [...load.plan.values()].filter((column) => column.readAs !== null && column.type !== null);
+  const staged = (column: PlannedColumn) => `t${column.position}`;
+  const definitions = columns.map((c) => `, ${staged(c)} ${TYPES[c.type ?? 'string'].duckdb(load.zone !== undefined)}`);
+  const extraType = extra?.type ?? 'BOOLEAN';
+  await engine.run(
+    `CREATE TEMP TABLE ${STAGE} (base VARCHAR, rescued VARCHAR, extra ${extraType}${definitions.join('')})`,
+  );
+  for (let i = 0; i < load.window.files.length; i++) {
+    const more = extra?.valueOf(i);
+    const { base, rescued, columns: own, values, from } = sourceOf(load, i, more?.texts);
+    const into = ['base', 'rescued', 'extra', ...own.map(staged)].join(', ');
+    const select = [base, rescued ?? 'NULL', more?.sql ?? 'NULL', ...values].join(', ');
+    await engine.run(`INSERT INTO ${STAGE} (${into}) SELECT ${select} FROM ${from}`);
+  }
+  for (const statement of sqlNumberKeys(STAGE, REPEATED, KEYS)) await engine.run(statement);
+  return {
+    from: `${STAGE} s LEFT JOIN ${KEYS} k ON s.rowid = k.r`,
+    key: 'coalesce(k.key, s.base)',
+    rescued: 's.rescued',
+    columns,
+    values: columns.map((c) => `s.${staged(c)}`),
+    extra: 's.extra',
+  };
+}
+
+/** Drops what `stageWindow` made. */
+export async function dropStaging(engine: Engine): Promise<void> {
+  for (const table of [STAGE, REPEATED, KEYS]) await engine.run(`DROP TABLE IF EXISTS ${table}`);
+}
