@@ -10,7 +10,7 @@ export interface Query {
 }
 
 /** The base ids of rows that were sent and that a later window may hold again. */
-export const SENT = '_dfinery_sent';
+const SENT = '_dfinery_sent';
 
 /** The rows of a window in the columns of the stream, in the order of the export, without those that were sent. */
 export async function openWindowQuery(engine: Engine, load: Load, skipsSent: boolean): Promise<Query> {

@@ -66,7 +66,7 @@ const RESCUED_ITEM =
   `lambda k: starts_with(k, ${literal(ITEM_PREFIX)}) AND length(k) > ${ITEM_PREFIX.length})) > 0)`;
 
 /** The `n` of a detail log id that is its log id, a colon and `n`. */
-export function position(columns: readonly StoredColumn[]): string {
+function position(columns: readonly StoredColumn[]): string {
   const detail = `CAST(${nameOf(columns, DETAIL_LOG_ID)} AS VARCHAR)`;
   const log = `CAST(${nameOf(columns, LOG_ID)} AS VARCHAR)`;
   const rest = `substr(${detail}, length(${log}) + 2)`;

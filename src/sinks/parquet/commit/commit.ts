@@ -34,7 +34,7 @@ export interface Prepared {
   readonly plan: readonly PlannedColumn[];
 }
 
-export function emptyManifest({ zone, tables }: Settings): Manifest {
+function emptyManifest({ zone, tables }: Settings): Manifest {
   return {
     v: 1,
     writer: WRITER,

@@ -6,7 +6,6 @@ export const OWN_NAMES = [
   'event_date',
   'item_position',
   '_dfinery_file',
-  '_dfinery_bucket',
 ] as const;
 
 /** The name of a column whose header cell is empty. */
@@ -17,7 +16,7 @@ const encoder = new TextEncoder();
  * What makes two names one: DuckDB folds ASCII case, Spark lower-cases all of Unicode. Whatever the first folds the
  * second folds too, so the second is the stricter.
  */
-export function foldName(name: string): string {
+function foldName(name: string): string {
   return name.toLowerCase();
 }
 

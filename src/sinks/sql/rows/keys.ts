@@ -2,7 +2,7 @@ import { literal } from '../../../types/sql.ts';
 import { compareBytes } from '../columns/names.ts';
 
 /** What the key of a row without an id starts with. */
-export const HASH_PREFIX = 'hash:';
+const HASH_PREFIX = 'hash:';
 const SHA256_HEX_LENGTH = 64;
 /** Length of such a key before any `#n`. */
 export const HASH_KEY_LENGTH = HASH_PREFIX.length + SHA256_HEX_LENGTH;
@@ -17,7 +17,7 @@ export interface KeyCell {
  * The key of a row without an id, as DuckDB SQL: `hash:` and the SHA-256 in hex over its non-empty cells in byte order of
  * their names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep the order given.
  */
-export function sqlHashKey(cells: readonly KeyCell[]): string {
+function sqlHashKey(cells: readonly KeyCell[]): string {
   const ordered = [...cells].sort((a, b) => compareBytes(a.source, b.source));
   const parts = ordered.map(({ source, expr }) => {
     const name = literal(`${Buffer.byteLength(source)}:${source}`);
