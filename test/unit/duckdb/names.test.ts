@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { giveItemNames, giveNames, OWN_NAMES } from '../../../src/sinks/sql/columns/names.ts';
+import { giveItemNames, giveNames, OWN_NAMES } from '../../../src/sinks/names.ts';
 
 describe('table names', () => {
   it('are the names of the export where nothing else has them', () => {

@@ -5,8 +5,8 @@ import type { ColumnGroup } from '../../../schema/scan.ts';
 import { acceptedBy, fitsWholly, NULL_TEXT, typeOf } from '../../../types/evidence.ts';
 import { widenings } from '../../../types/index.ts';
 import type { ColumnType, Evidence } from '../../../types/type.ts';
+import { giveItemNames, giveNames, OWN_NAMES } from '../../names.ts';
 import type { Arrival } from './arrivals.ts';
-import { giveItemNames, giveNames, OWN_NAMES } from './names.ts';
 import { columnKey, FIRST_COLUMNS, type StoredColumn } from './stored.ts';
 
 /** What decides the types of a table's columns besides the data. */

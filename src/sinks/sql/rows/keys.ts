@@ -1,5 +1,5 @@
 import { literal } from '../../../types/sql.ts';
-import { compareBytes } from '../columns/names.ts';
+import { compareBytes } from '../../names.ts';
 
 /** What the key of a row without an id starts with. */
 const HASH_PREFIX = 'hash:';
