@@ -44,6 +44,22 @@ export function loadDestinationConfig(path: string | undefined, context: Context
   return config;
 }
 
+/** The same for what only reads a ledger, which needs no token; undefined where no service is configured. */
+export function findDestinationConfig(path: string | undefined, context: Context): DestinationConfig | undefined {
+  const environment = readEnvironment(destinationSchema, context.env);
+  if (path === undefined && !existsSync(DESTINATION_FILE) && !('service_id' in environment.values)) return undefined;
+  const { file } = readLayers({ ...destinationSchema, required: [] }, path, DESTINATION_FILE, context);
+  const config = known(
+    parseDestinationConfig(
+      { import_token: 'none', ...merged({ file, environment }) },
+      () => undefined,
+      environment.names,
+    ),
+  );
+  context.redactor.add(config.ledgerKey);
+  return config;
+}
+
 function parseSource(layers: Layers, { redactor }: Context): SourceConfig {
   const parsed = parseSourceConfig(merged(layers), () => undefined, layers.environment.names);
   redactor.add(parsed.config.exportToken);

@@ -33,7 +33,8 @@ function wanted(error: ErrorObject): string {
   if (keyword === 'type') return `${article(String(params.type))} ${String(params.type)}`;
   if (keyword === 'pattern') return String(parentSchema?.pattern_descriptor ?? `text like ${params.pattern}`);
   if (keyword === 'format') return FORMATS[String(params.format)] ?? String(params.format);
-  if (keyword === 'minLength') return 'a text that is not empty';
+  if (keyword === 'minLength')
+    return params.limit > 1 ? `at least ${params.limit} characters` : 'a text that is not empty';
   return (error.message ?? keyword).replace(/^must be /, '');
 }
 

@@ -8,8 +8,7 @@ import type { Secret } from '../base/secrets.ts';
 import { diskFailure } from '../fs/disk-failure.ts';
 import { withLockFile } from '../fs/lock-file.ts';
 import { makeFolders } from '../fs/make-folders.ts';
-
-import { isSuppressionHeader, suppressionHeader, suppressionHmac } from './list.ts';
+import { checkSuppressionKey, isSuppressionHeader, suppressionHeader, suppressionHmac } from './list.ts';
 
 /** People looked up, and written, at a time. */
 const BATCH = 50_000;
@@ -57,8 +56,9 @@ async function appendAll(path: string, unifiedIds: AsyncIterable<string>, key: S
   return added + (await append(path, batch, key));
 }
 
-/** Throws a configuration failure for a path where no list can be, and for one that holds something else. */
+/** Throws a configuration failure for a key that is too short, a path where no list can be, and a file that is something else. */
 export function checkSuppression(path: string, key: Secret): void {
+  checkSuppressionKey(key);
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined || found.size === 0) return;
   const line = found.isFile() ? firstLine(path) : undefined;

@@ -1,3 +1,4 @@
+// The room of the people who stay forgotten: the list is written by deletions, and read where exports are downloaded.
 import { createHash, createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { configFailure, messageOf } from '../base/errors.ts';
@@ -13,6 +14,8 @@ export interface Suppression {
 
 const HEADER = { v: 1, kind: 'suppression' } as const;
 const CHECK_LENGTH = 16;
+/** Characters of the shortest key that is accepted: a short one could be guessed, and with it who is on the list. */
+const SHORTEST_KEY = 32;
 
 /** First line of a suppression file, which tells a wrong key; every other one is `{"hmac":"<64 hex>"}`. */
 export const suppressionHeader = (key: Secret) => ({ ...HEADER, key_check: checkOf(key) });
@@ -22,6 +25,14 @@ const checkOf = (key: Secret): string =>
     .update('dfinery-elt suppression key check v1')
     .digest('hex')
     .slice(0, CHECK_LENGTH);
+
+/** Throws a configuration failure for a key that is too short. */
+export function checkSuppressionKey(key: Secret): void {
+  if (key.reveal().length >= SHORTEST_KEY) return;
+  throw configFailure(
+    `suppression_key (DFINERY_SUPPRESSION_KEY) is shorter than ${SHORTEST_KEY} characters: make a longer one, for instance with "openssl rand -hex 32", and begin a new suppression file.`,
+  );
+}
 
 /** Whether a line is a suppression file's first one; throws a configuration failure for one of another key. */
 export function isSuppressionHeader(line: string, path: string, key: Secret): boolean {
@@ -47,6 +58,7 @@ export const suppressionHmac = (key: Secret, unifiedId: Uint8Array): string =>
  * line is not understood: a list that is not whole must not let anybody through.
  */
 export function loadSuppression(path: string, key: Secret): Suppression {
+  checkSuppressionKey(key);
   const listed = new Set<string>();
   const lines = textOf(path).split(/\r?\n/);
   for (let i = 0; i < lines.length; i++)

@@ -22,7 +22,7 @@ export const check: CheckVerb = async (value, context) => {
   return succeeded(`${mode}The host answers. Whether the token is right only the first deletion shows.`);
 };
 
-/** The folder can be written (or made), and what it holds is whole and under this key. Nothing is left behind. */
+/** The folder can be written (or made), and its last file is whole and under this key. Nothing is left behind. */
 async function checkLedger(folder: string, config: DestinationConfig, context: VerbContext): Promise<void> {
   let at = folder;
   while (!existsSync(at) && dirname(at) !== at) at = dirname(at);
@@ -31,6 +31,5 @@ async function checkLedger(folder: string, config: DestinationConfig, context: V
   } catch (error) {
     throw configFailure(`ledger_dir ${folder} cannot be written: ${messageOf(error)}.`, { cause: error });
   }
-  const ledgers = await openLedgerStore({ config, isReal: false, clock: context.clock, lines: undefined });
-  await ledgers.eachDone(() => {});
+  (await openLedgerStore({ config, isReal: false, clock: context.clock, lines: undefined })).close();
 }

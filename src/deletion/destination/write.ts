@@ -30,7 +30,7 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
   const run = await DeletionRun.open(config, runContext, !config.dryRun);
   try {
     await stage(run, plans, input, context);
-    const plan = run.plan();
+    const plan = await run.seal();
     logRefused(plan, context);
     const nothing = nothingAccepted(plan);
     if (nothing) throw nothing;
@@ -55,7 +55,6 @@ async function stage(
     signal.throwIfAborted();
     for (const message of messages) take(run, plans, message);
   }
-  run.seal();
 }
 
 function take(run: DeletionRun, plans: StreamPlans, message: InputMessage): void {

@@ -1,7 +1,5 @@
 import type { StateStats } from '../../airbyte/messages.ts';
-
-/** How a row ended; undecided rows are in neither count. */
-export type Decision = 'done' | 'rejected' | 'undecided';
+import type { Decision } from '../stage/stage.ts';
 
 /** A state at rest in the stage. */
 export interface StateAt {

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
 import type { StateStats } from '../../airbyte/messages.ts';
 import type { Clock } from '../../base/clock.ts';
-import { configFailure, type Failure } from '../../base/errors.ts';
+import { configFailure, defect, type Failure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Random } from '../../base/random.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
@@ -10,11 +10,13 @@ import { Chain } from '../ledger/chain.ts';
 import { Ledger } from '../ledger/ledger.ts';
 import { openLedgerStore } from '../ledger/open-store.ts';
 import type { LedgerOutput } from '../ledger/output.ts';
-import type { LedgerStore } from '../ledger/store.ts';
-import { type Stage, StageWriter } from '../stage/stage.ts';
+import type { LedgerStore, OpenContent } from '../ledger/store.ts';
+import type { Stage } from '../stage/stage.ts';
+import { StageWriter } from '../stage/stage-writer.ts';
 import { Checkpoints, type StateAt } from './checkpoints.ts';
 import type { DeletionCounts } from './counts.ts';
 import { guardProblem } from './guard.ts';
+import { listHash } from './list-hash.ts';
 import { DeletionQueue } from './queue.ts';
 import { type DeletionReport, failureOf, reportOf } from './report.ts';
 import { type ProfileDeleter, sendRequests } from './send-requests.ts';
@@ -51,6 +53,7 @@ export class DeletionRun {
   readonly #writer: StageWriter;
   readonly #began: number;
   #stage: Stage | undefined;
+  #open: Pick<OpenContent, 'list' | 'resumes'> = { list: '' };
 
   private constructor(config: DestinationConfig, context: RunContext, ledgers: LedgerStore, writer: StageWriter) {
     this.#config = config;
@@ -63,13 +66,10 @@ export class DeletionRun {
   /** Opens (and locks, where it is real) the ledger and the stage. Nothing is sent. */
   static async open(config: DestinationConfig, context: RunContext, isReal: boolean): Promise<DeletionRun> {
     const ledgers = await openLedgerStore({ config, isReal, clock: context.clock, lines: context.lines });
-    const writer = new StageWriter(tmpdir(), ledgers.key.idHash);
-    const run = new DeletionRun(config, context, ledgers, writer);
     try {
-      await ledgers.eachDone((idHash) => writer.markDone(idHash));
-      return run;
+      return new DeletionRun(config, context, ledgers, new StageWriter(tmpdir()));
     } catch (error) {
-      run.close();
+      ledgers.close();
       throw error;
     }
   }
@@ -90,17 +90,29 @@ export class DeletionRun {
     this.#writer.addState(stream, text);
   }
 
-  /** Ends the input; from now on the stage can be read. */
-  seal(): Stage {
-    this.#stage ??= this.#writer.finish();
-    return this.#stage;
-  }
-
-  /** What a run would do. */
-  plan(): DeletionReport {
-    const { counts } = this.seal();
+  /** Ends the input, and finds out what an unfinished run of the same list has done. What a run would do, then. */
+  async seal(): Promise<DeletionReport> {
+    const stage = this.#writer.finish();
+    this.#stage = stage;
+    const { key } = this.#ledgers;
+    const list = key.listHash(this.listHash);
+    const { resumes, eachDone, notice } = await this.#ledgers.findUnfinished(list);
+    if (notice !== undefined) this.#context.logger.warn('ledger.unfinished', notice);
+    if (resumes !== undefined) await stage.markDone(key.idHash, eachDone);
+    this.#open = { list, ...(resumes !== undefined && { resumes }) };
+    const { counts } = stage;
     const guard = guardProblem(counts.unique - counts.done, this.#config);
     return reportOf({ counts, sent: undefined, guard, run: undefined, head: undefined, seconds: this.#seconds() });
+  }
+
+  /** Of exactly the accepted ids, at this service. After `seal`. */
+  get listHash(): string {
+    return listHash(this.#sealed().digest, this.#config);
+  }
+
+  /** The accepted ids, each once, in the order of the input. After `seal`. */
+  async *ids(): AsyncGenerator<string> {
+    for await (const step of this.#sealed().steps()) if (step.kind === 'id' && step.first === step.at) yield step.id;
   }
 
   /** Deletes. The guard must have let it pass. Rejects only for what makes going on impossible. */
@@ -109,12 +121,13 @@ export class DeletionRun {
     emitState: EmitState,
     onCompleted: OnCompleted = async () => {},
   ): Promise<RunResult> {
-    const stage = this.seal();
+    const stage = this.#sealed();
     const { counts } = stage;
     const ledger =
       counts.unique === 0
         ? discardingLedger(this.#ledgers, this.#context.clock)
         : await this.#ledgers.start({
+            ...this.#open,
             ids: counts.unique - counts.done,
             ...(this.#config.requestedBy !== undefined && { requested_by: this.#config.requestedBy }),
             ...(this.#config.reason !== undefined && { reason: this.#config.reason }),
@@ -173,8 +186,13 @@ export class DeletionRun {
     }
   }
 
+  #sealed(): Stage {
+    if (this.#stage) return this.#stage;
+    throw defect('The input of a deletion was used before its end.');
+  }
+
   #executed(sent: DeletionCounts, ledger: Ledger): RunResult {
-    const { counts } = this.seal();
+    const { counts } = this.#sealed();
     const { run, head } = counts.unique === 0 ? {} : ledger;
     const report = reportOf({ counts, sent, guard: undefined, run, head, seconds: this.#seconds() });
     return { report, failure: failureOf(report, this.#config.onRejected, sent.stoppedBy?.message) };

@@ -1,6 +1,5 @@
 import { configFailure } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
-import { listHash } from '../stage/list-hash.ts';
 import { DeletionRun, type OnCompleted, type RunContext, type RunResult, requireLedger } from './deletion-run.ts';
 import { guard } from './guard.ts';
 import { type DeletionReport, nothingAccepted } from './report.ts';
@@ -36,8 +35,7 @@ export async function planForget(ids: AsyncIterable<unknown>, options: ForgetOpt
       io.signal.throwIfAborted();
       run.addRow(0, id);
     }
-    const hash = await listHash(run.seal(), config);
-    return new Plan(run, options, hash);
+    return new Plan(run, options, await run.seal());
   } catch (error) {
     run.close();
     throw error;
@@ -50,17 +48,15 @@ class Plan implements ForgetPlan {
   readonly #run: DeletionRun;
   readonly #options: ForgetOptions;
 
-  constructor(run: DeletionRun, options: ForgetOptions, hash: string) {
+  constructor(run: DeletionRun, options: ForgetOptions, report: DeletionReport) {
     this.#run = run;
     this.#options = options;
-    this.hash = hash;
-    this.report = run.plan();
+    this.hash = run.listHash;
+    this.report = report;
   }
 
-  async *ids(): AsyncGenerator<string> {
-    for await (const step of this.#run.seal().steps()) {
-      if (step.kind === 'id' && step.first === step.number) yield step.id;
-    }
+  ids(): AsyncGenerator<string> {
+    return this.#run.ids();
   }
 
   async execute(confirm: string, deleter: ProfileDeleter, onCompleted?: OnCompleted): Promise<RunResult> {

@@ -1,29 +1,26 @@
-import type { Stage, Step } from '../stage/stage.ts';
-import type { Checkpoints, Decision, PendingRows } from './checkpoints.ts';
+import type { Decision, Stage, Step } from '../stage/stage.ts';
+import type { Checkpoints, PendingRows } from './checkpoints.ts';
 
 /** One id to be requested. */
 export interface Task {
   readonly id: string;
-  /** Number of its first occurrence. */
-  readonly number: number;
+  /** Offset of its first step in the stage. */
+  readonly first: number;
   readonly pending: PendingRows;
 }
-
-const PAGE = 65_536;
-const DECISIONS = [undefined, 'done', 'rejected', 'undecided'] as const satisfies readonly (Decision | undefined)[];
 
 /** States that may wait for a slow request before nothing more is taken in. */
 const MOST_PENDING_STATES = 100_000;
 
 /**
- * Hands out the ids to request, each once and in order, and keeps the books of all other rows on the way: refused ones,
- * repeated ones, states. Memory: 1 byte an id in pages of 64 KiB, and one object a
- * state and stream in which an id under way is repeated.
+ * Hands out the ids to request, each once and in order, and accounts for all other rows on the way: refused ones, repeated
+ * ones, states. Memory: one object for each id under way, and for each state and stream in which such an id is repeated.
  */
 export class DeletionQueue {
+  readonly #stage: Stage;
   readonly #steps: AsyncGenerator<Step>;
   readonly #checkpoints: Checkpoints;
-  readonly #pages = new Map<number, Uint8Array>();
+  /** The repeated rows of each id under way, by its first step. */
   readonly #repeats = new Map<number, PendingRows[]>();
   #turn: Promise<Task | undefined> = Promise.resolve(undefined);
   #wake: (() => void) | undefined;
@@ -31,6 +28,7 @@ export class DeletionQueue {
   isBounded = false;
 
   constructor(stage: Stage, checkpoints: Checkpoints) {
+    this.#stage = stage;
     this.#steps = stage.steps();
     this.#checkpoints = checkpoints;
   }
@@ -41,11 +39,11 @@ export class DeletionQueue {
     return this.#turn;
   }
 
-  resolve(task: Task, decision: Decision): void {
-    this.#remember(task.number, decision);
-    this.#checkpoints.resolve(task.pending, decision);
-    for (const pending of this.#repeats.get(task.number) ?? []) this.#checkpoints.resolve(pending, decision);
-    this.#repeats.delete(task.number);
+  resolve({ first, pending }: Task, decision: Decision): void {
+    this.#stage.decide(first, decision);
+    this.#checkpoints.resolve(pending, decision);
+    for (const repeated of this.#repeats.get(first) ?? []) this.#checkpoints.resolve(repeated, decision);
+    this.#repeats.delete(first);
     this.#wake?.();
   }
 
@@ -72,38 +70,26 @@ export class DeletionQueue {
   #take(step: Step): Task | undefined {
     if (step.kind === 'state') this.#checkpoints.addState(step);
     else if (step.kind === 'refused') this.#checkpoints.add(step.stream, 'rejected');
-    else if (step.isDone) this.#checkpoints.add(step.stream, 'done');
-    else if (step.first === step.number) return this.#task(step.id, step.number, step.stream);
-    else this.#repeat(step.first, step.stream);
+    else if (step.first !== step.at) this.#repeat(step.first, step.stream);
+    else if (step.decision !== undefined) this.#checkpoints.add(step.stream, step.decision);
+    else return this.#task(step.id, step.first, step.stream);
     return undefined;
   }
 
-  #task(id: string, number: number, stream: number): Task {
-    this.#repeats.set(number, []);
-    return { id, number, pending: this.#checkpoints.addPending(stream) };
+  #task(id: string, first: number, stream: number): Task {
+    this.#repeats.set(first, []);
+    return { id, first, pending: this.#checkpoints.addPending(stream) };
   }
 
   #repeat(first: number, stream: number): void {
-    const decision = this.#recall(first);
-    if (decision) {
-      this.#checkpoints.add(stream, decision);
+    const repeats = this.#repeats.get(first);
+    if (repeats === undefined) {
+      this.#checkpoints.add(stream, this.#stage.decision(first) ?? 'undecided');
       return;
     }
-    const pendings = this.#repeats.get(first) ?? [];
-    const last = pendings[pendings.length - 1];
+    const last = repeats[repeats.length - 1];
     if (last === undefined || !this.#checkpoints.extend(last, stream)) {
-      pendings.push(this.#checkpoints.addPending(stream));
+      repeats.push(this.#checkpoints.addPending(stream));
     }
-  }
-
-  #remember(number: number, decision: Decision): void {
-    const at = Math.floor(number / PAGE);
-    const page = this.#pages.get(at) ?? new Uint8Array(PAGE);
-    page[number % PAGE] = DECISIONS.indexOf(decision);
-    this.#pages.set(at, page);
-  }
-
-  #recall(number: number): Decision | undefined {
-    return DECISIONS[this.#pages.get(Math.floor(number / PAGE))?.[number % PAGE] ?? 0];
   }
 }

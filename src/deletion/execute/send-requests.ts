@@ -5,7 +5,7 @@ import type { Logger } from '../../base/log.ts';
 import type { Random } from '../../base/random.ts';
 import type { DeletionAnswer, DeletionService } from '../../service/delete/answer.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import type { Decision } from './checkpoints.ts';
+import type { Decision } from '../stage/stage.ts';
 import { type DeletionCounts, newCounts } from './counts.ts';
 import type { DeletionQueue, Task } from './queue.ts';
 import { RateLimiter, type RateLimits } from './rate-limiter.ts';

@@ -1,34 +1,56 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { codeOf, configFailure, messageOf } from '../../base/errors.ts';
+import { codeOf, configFailure, type Failure, messageOf } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
 
-export const KEY_FILE = 'ledger.key';
+const KEY_FILE = 'ledger.key';
+/** Version of the derivation below. Ledgers without one derived the chain's key as the hash of a possible id. */
+export const KEY_VERSION = 2;
+/** Characters of the shortest key that is accepted. */
+const SHORTEST_KEY = 32;
 
-/** The ledger's key at work: one key for ids, one derived from it for the chain, so that no id can imitate a line. */
+/** The keys of a ledger, each derived from the configured one under a label of its own: no line can ever hold a key. */
 export class LedgerKey {
   readonly #id: Buffer;
   readonly #chain: Buffer;
+  readonly #list: Buffer;
   /** Tells whether two ledgers share a key, without saying anything of it. */
   readonly check: string;
 
+  /** Throws a configuration failure for a key that is too short. */
   constructor(key: Secret) {
-    this.#id = Buffer.from(key.reveal());
-    this.#chain = derived(this.#id, 'dfinery-elt ledger chain v1');
-    this.check = derived(this.#id, 'dfinery-elt ledger key check v1').toString('hex').slice(0, 16);
+    const secret = key.reveal();
+    if (secret.length < SHORTEST_KEY) throw tooShort();
+    this.#id = derived(secret, 'id');
+    this.#chain = derived(secret, 'chain');
+    this.#list = derived(secret, 'list');
+    this.check = derived(secret, 'key check').toString('hex').slice(0, 16);
   }
 
-  /** HMAC-SHA256 of the id's bytes under the key itself. */
-  readonly idHash = (id: string | Buffer): Buffer => createHmac('sha256', this.#id).update(id).digest();
+  /** HMAC-SHA256 of the id's bytes. */
+  readonly idHash = (id: string | Buffer): Buffer => hmac(this.#id, id);
 
-  /** Hex. */
+  /** HMAC-SHA256 (hex) of a list's hash: the plain one would tell a list of one id to whoever guesses it. */
+  listHash(hash: string): string {
+    return hmac(this.#list, hash).toString('hex');
+  }
+
+  /** HMAC-SHA256 (hex) of a line's text, for the chain. */
   mac(text: string): string {
-    return createHmac('sha256', this.#chain).update(text).digest('hex');
+    return hmac(this.#chain, text).toString('hex');
   }
 }
 
-const derived = (key: Buffer, purpose: string): Buffer => createHmac('sha256', key).update(purpose).digest();
+const hmac = (key: Buffer, data: string | Buffer): Buffer => createHmac('sha256', key).update(data).digest();
+
+const derived = (secret: string, purpose: string): Buffer =>
+  Buffer.from(hkdfSync('sha256', secret, '', `dfinery-elt ledger ${purpose} v${KEY_VERSION}`, 32));
+
+const tooShort = (): Failure =>
+  configFailure(
+    `The ledger's key is shorter than ${SHORTEST_KEY} characters: give a longer ledger_key (DFINERY_LEDGER_KEY), for instance of "openssl rand -hex 32".`,
+  );
 
 /** A key that lives as long as the process: for a dry run that has none, where nothing outlives it. */
 export const passingKey = (): LedgerKey => new LedgerKey(new Secret(randomBytes(32).toString('hex')));

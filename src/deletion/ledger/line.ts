@@ -13,8 +13,12 @@ export interface OpenLine extends Common {
   readonly kind: 'open';
   readonly base_url: string;
   readonly service_id: string;
+  /** How the keys are derived; absent in a former format, which is not believed. */
+  readonly key_version: number;
   /** Tells a wrong key from an edited line. */
   readonly key_check: string;
+  /** Keyed hash of the list: only a run of the same list is resumed. */
+  readonly list: string;
   readonly resumes?: string;
   readonly requested_by?: string;
   readonly reason?: string;

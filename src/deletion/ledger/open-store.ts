@@ -4,11 +4,12 @@ import type { Clock } from '../../base/clock.ts';
 import { defect } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { Chain } from './chain.ts';
-import { eachDone, LedgerFolder } from './folder.ts';
-import { LedgerKey, passingKey, storedKey } from './key.ts';
+import { headOf, LedgerFolder } from './folder.ts';
+import { KEY_VERSION, LedgerKey, passingKey, storedKey } from './key.ts';
 import { Ledger } from './ledger.ts';
 import type { LedgerOutput } from './output.ts';
-import type { LedgerStore } from './store.ts';
+import { type LedgerStore, NO_UNFINISHED_RUNS } from './store.ts';
+import { findUnfinishedRuns } from './unfinished.ts';
 
 export interface StoreOptions {
   readonly config: DestinationConfig;
@@ -22,21 +23,25 @@ export interface StoreOptions {
 /** Opens the ledger of a run; a folder is locked until `close`. */
 export async function openLedgerStore(options: StoreOptions): Promise<LedgerStore> {
   const { config, isReal } = options;
-  if (!isReal) return dryStore(config);
+  if (!isReal) return dryStore(options);
   if (config.ledgerDir === undefined) return logStore(options);
   const { ledgerKey: key, ledgerDir: folder, baseUrl, serviceId } = config;
   return LedgerFolder.open({ folder, key, service: { baseUrl, serviceId }, clock: options.clock });
 }
 
-/** Looks, and leaves no trace. */
-function dryStore({ ledgerDir, ledgerKey, baseUrl, serviceId }: DestinationConfig): LedgerStore {
+/** Reads what is there, and leaves no trace. */
+async function dryStore({ config, clock }: StoreOptions): Promise<LedgerStore> {
+  const { ledgerDir, ledgerKey, baseUrl, serviceId } = config;
   const folder = ledgerDir !== undefined && existsSync(ledgerDir) ? ledgerDir : undefined;
   const secret = ledgerKey ?? (folder === undefined ? undefined : storedKey(folder));
   const key = secret === undefined ? passingKey() : new LedgerKey(secret);
+  const known = secret === undefined ? undefined : folder;
+  if (known !== undefined) await headOf(known, key);
   return {
     key,
-    async eachDone(listener) {
-      if (folder !== undefined && secret !== undefined) await eachDone(folder, key, { baseUrl, serviceId }, listener);
+    async findUnfinished(list) {
+      if (known === undefined) return NO_UNFINISHED_RUNS;
+      return findUnfinishedRuns({ folder: known, key, service: { baseUrl, serviceId }, list, now: clock.now() });
     },
     async start() {
       throw defect('A dry run has no ledger.');
@@ -50,10 +55,13 @@ function logStore({ config, clock, lines }: StoreOptions): LedgerStore {
   const key = new LedgerKey(config.ledgerKey);
   return {
     key,
-    async eachDone() {},
+    async findUnfinished() {
+      return NO_UNFINISHED_RUNS;
+    },
     async start(content) {
       const ledger = new Ledger(randomBytes(8).toString('hex'), new Chain(key), lines, clock);
-      await ledger.open({ base_url: config.baseUrl, service_id: config.serviceId, key_check: key.check, ...content });
+      const service = { base_url: config.baseUrl, service_id: config.serviceId };
+      await ledger.open({ ...service, key_version: KEY_VERSION, key_check: key.check, ...content });
       return ledger;
     },
     close() {},

@@ -1,10 +1,9 @@
 import { existsSync, statSync } from 'node:fs';
-import { configFailure } from '../../base/errors.ts';
+import { configFailure, type Failure } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
-import { ledgerFiles } from './files.ts';
 import type { AfterLine, OpenLine } from './line.ts';
-import { readLedgerFile } from './read.ts';
-import { keyOfLedger } from './verify.ts';
+import type { ServiceName } from './store.ts';
+import { keyOfLedger, verifyLedger } from './verify.ts';
 
 /** One answer that the service gave for an id. */
 export interface ProvedAnswer {
@@ -27,6 +26,9 @@ export interface Proof {
   readonly kind: 'proof';
   /** Hex of the id's hash as it stands in the ledger; the id itself is not repeated. */
   readonly id: string;
+  /** The service that is spoken of: the same id at another one may be another person. Null: the ledger holds no line. */
+  readonly base_url: string | null;
+  readonly service_id: string | null;
   readonly erased: boolean;
   /** Every answer, oldest first. */
   readonly answers: readonly ProvedAnswer[];
@@ -34,25 +36,50 @@ export interface Proof {
   readonly problems: readonly string[];
 }
 
-/** When, and with what answers, an id was asked to be erased, from every file of a ledger. Memory: the answers found. */
-export async function proveErasure(id: string, folder: string, given: Secret | undefined): Promise<Proof> {
+export interface ProofQuery {
+  readonly folder: string;
+  /** Absent: the key in the folder. */
+  readonly key: Secret | undefined;
+  /** Absent: the one service that the ledger speaks of; a ledger of several is refused. */
+  readonly service: ServiceName | undefined;
+}
+
+/**
+ * When, and with what answers, an id was asked to be erased at one service, from every file of a ledger, once its whole
+ * chain was verified. Memory: the answers found.
+ */
+export async function proveErasure(id: string, query: ProofQuery): Promise<Proof> {
+  const { folder } = query;
   if (!existsSync(folder)) throw configFailure(`There is no ledger at ${folder}.`);
   if (!statSync(folder).isDirectory()) throw configFailure(`${folder} is no folder: wanted the ledger's folder.`);
-  const key = keyOfLedger(folder, given);
+  const key = keyOfLedger(folder, query.key);
   const hash = key.idHash(id).toString('hex');
-  const answers: ProvedAnswer[] = [];
-  const problems: string[] = [];
-  for (const { path, name } of ledgerFiles(folder)) {
-    let open: OpenLine | undefined;
-    const { broken } = await readLedgerFile(path, key, (line, number) => {
-      if (line.kind === 'open') open = line;
-      if (line.kind === 'after' && line.id === hash && open) answers.push(answerOf(line, open, name, number));
-    });
-    if (broken) problems.push(`${name}, line ${broken.line}: ${broken.problem}.`);
-  }
-  const erased = problems.length === 0 && answers.some(({ outcome }) => outcome === 'done');
-  return { v: 1, kind: 'proof', id: hash, erased, answers, problems };
+  const found: ProvedAnswer[] = [];
+  let open: OpenLine | undefined;
+  let service = query.service;
+  const { problems } = await verifyLedger(folder, query.key, {
+    see: (line, file, number) => {
+      if (line.kind === 'open') {
+        open = line;
+        service ??= { baseUrl: line.base_url, serviceId: line.service_id };
+        if (query.service === undefined && !isOf(service, line)) throw severalServices(folder);
+      }
+      if (line.kind !== 'after' || line.id !== hash || !open || !service || !isOf(service, open)) return;
+      found.push(answerOf(line, open, file, number));
+    },
+  });
+  // A broken chain proves nothing, whatever its single lines say.
+  const answers = problems.length === 0 ? found : [];
+  const erased = answers.some(({ outcome }) => outcome === 'done');
+  const { baseUrl: base_url = null, serviceId: service_id = null } = service ?? {};
+  return { v: 1, kind: 'proof', id: hash, base_url, service_id, erased, answers, problems };
 }
+
+const severalServices = (folder: string): Failure =>
+  configFailure(`The ledger in ${folder} is of several services: say with --config which one is meant.`);
+
+const isOf = ({ baseUrl, serviceId }: ServiceName, open: OpenLine): boolean =>
+  open.base_url === baseUrl && open.service_id === serviceId;
 
 function answerOf(line: AfterLine, open: OpenLine, file: string, number: number): ProvedAnswer {
   const { at, outcome, code, status, run } = line;

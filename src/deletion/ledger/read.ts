@@ -1,7 +1,9 @@
-import { closeSync, createReadStream, openSync, readSync } from 'node:fs';
+import { closeSync, createReadStream, fstatSync, openSync, readSync } from 'node:fs';
+import { configFailure, EXIT } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { unseal } from './chain.ts';
-import type { LedgerKey } from './key.ts';
+import type { LedgerFile } from './files.ts';
+import { KEY_VERSION, type LedgerKey } from './key.ts';
 import type { Chained, OpenLine } from './line.ts';
 
 /** What is wrong with a file, by line; the first thing found ends the reading. */
@@ -106,21 +108,66 @@ class LastByte {
   }
 }
 
-const LONGEST_OPEN_LINE = 64 * 1024;
+/** Reads a file that is to be relied on: a wrong key is the user's, anything else that is wrong ends the run. */
+export async function readSoundFile(
+  file: LedgerFile,
+  key: LedgerKey,
+  see?: (line: Chained, number: number) => void,
+): Promise<FileFacts> {
+  const open = openLineOf(file.path);
+  if (open && isFormer(open)) {
+    throw configFailure(
+      `The ledger ${file.name} ${FORMER}: keep its folder as it is, and set ledger_dir to a new one.`,
+    );
+  }
+  if (open?.key_check !== undefined && open.key_check !== key.check) {
+    throw configFailure(`The ledger ${file.name} was written under another key: give that one as ledger_key.`);
+  }
+  const facts = await readLedgerFile(file.path, key, see);
+  if (facts.broken === undefined) return facts;
+  const { line, problem } = facts.broken;
+  throw configFailure(
+    `The ledger ${file.name} is broken: line ${line} ${problem}. Put the file back as it was, or begin a new ledger_dir.`,
+    { exitCode: EXIT.defect },
+  );
+}
+
+/** What is said of a file whose keys were derived in another way than now. */
+export const FORMER = 'is of a former format, whose seals could be forged and are not believed';
+
+export const isFormer = (open: Partial<OpenLine>): boolean => open.kind === 'open' && open.key_version !== KEY_VERSION;
+
+const LONGEST_LINE = 64 * 1024;
 
 /** What the first line of a file claims to be, unchecked; undefined for a file without a whole one. */
 export function openLineOf(path: string): Partial<OpenLine> | undefined {
+  const text = partOf(path, () => 0);
+  const end = text.indexOf('\n');
+  return parsed(end === -1 ? text : text.slice(0, end));
+}
+
+/** Whether the last whole line of a file claims to be its closing one, unchecked. */
+export function endsClosed(path: string): boolean {
+  const lines = partOf(path, (size) => Math.max(0, size - LONGEST_LINE)).split('\n');
+  const line = parsed(lines[lines.length - 2] ?? '');
+  return line !== undefined && 'kind' in line && line.kind === 'close';
+}
+
+function partOf(path: string, from: (size: number) => number): string {
   const fd = openSync(path, 'r');
   try {
-    const buffer = Buffer.allocUnsafe(LONGEST_OPEN_LINE);
-    const text = buffer.toString('utf8', 0, readSync(fd, buffer, 0, buffer.length, 0));
-    const end = text.indexOf('\n');
-    const line: unknown = JSON.parse(end === -1 ? text : text.slice(0, end));
-    return typeof line === 'object' && line !== null ? line : undefined;
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
+    const buffer = Buffer.allocUnsafe(LONGEST_LINE);
+    return buffer.toString('utf8', 0, readSync(fd, buffer, 0, buffer.length, from(fstatSync(fd).size)));
   } finally {
     closeSync(fd);
+  }
+}
+
+function parsed(text: string): object | undefined {
+  try {
+    const line: unknown = JSON.parse(text);
+    return typeof line === 'object' && line !== null ? line : undefined;
+  } catch {
+    return undefined;
   }
 }

@@ -4,8 +4,8 @@ import { configFailure } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { fileOf, type LedgerFile, ledgerFiles } from './files.ts';
 import { LedgerKey, storedKey } from './key.ts';
-import { GENESIS } from './line.ts';
-import { readLedgerFile } from './read.ts';
+import { type Chained, GENESIS } from './line.ts';
+import { FORMER, isFormer, openLineOf, readLedgerFile } from './read.ts';
 
 /** One file's part in a verification. */
 export interface VerifiedFile {
@@ -41,13 +41,24 @@ export function keyOfLedger(folder: string, given: Secret | undefined): LedgerKe
   );
 }
 
+export interface VerifyOptions {
+  /** The code of a line that must be there. */
+  readonly head?: string | undefined;
+  /** Gets each good line with its file's name and its number there, before the verdict is known. */
+  readonly see?: (line: Chained, file: string, number: number) => void;
+}
+
 /**
  * Verifies a ledger: a folder whole, or one file and all files before it in the chain. Finds every edit; with `head`, the
  * code that a run printed, also a tail that was cut off.
  */
-export async function verifyLedger(path: string, key: Secret | undefined, head?: string): Promise<LedgerVerdict> {
+export async function verifyLedger(
+  path: string,
+  key: Secret | undefined,
+  { head, see }: VerifyOptions = {},
+): Promise<LedgerVerdict> {
   const { folder, files } = filesToVerify(path);
-  const verification = new Verification(keyOfLedger(folder, key), head?.trim().toLowerCase());
+  const verification = new Verification(keyOfLedger(folder, key), head?.trim().toLowerCase(), see);
   for (const file of files) await verification.add(file);
   return verification.verdict();
 }
@@ -63,6 +74,7 @@ function filesToVerify(path: string): { folder: string; files: readonly LedgerFi
 
 class Verification {
   readonly #key: LedgerKey;
+  readonly #see: NonNullable<VerifyOptions['see']>;
   readonly #wanted: string | undefined;
   readonly #files: VerifiedFile[] = [];
   readonly #problems: string[] = [];
@@ -71,14 +83,22 @@ class Verification {
   #number: number | undefined;
   #isFound = false;
 
-  constructor(key: LedgerKey, head: string | undefined) {
+  constructor(key: LedgerKey, head: string | undefined, see: VerifyOptions['see'] = () => {}) {
     this.#key = key;
+    this.#see = see;
     this.#wanted = head;
   }
 
   async add({ path, name, number, run }: LedgerFile): Promise<void> {
-    const facts = await readLedgerFile(path, this.#key, (line) => {
+    if (isFormer(openLineOf(path) ?? {})) {
+      this.#problems.push(`${name} ${FORMER}.`);
+      return;
+    }
+    const facts = await readLedgerFile(path, this.#key, (line, lineNumber) => {
       if (line.mac === this.#wanted) this.#isFound = true;
+      if (run !== '' && line.run !== run)
+        this.#problems.push(`${name}, line ${lineNumber}: is of the run ${line.run}.`);
+      this.#see(line, name, lineNumber);
     });
     const { lines, isClosed: closed, tornBytes, broken, first, head } = facts;
     this.#files.push({ file: name, run, lines, closed, torn_bytes: tornBytes });

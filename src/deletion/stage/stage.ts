@@ -1,145 +1,140 @@
+// The room of the staged input: every row is read, checked, counted and compared on disk before the first request goes out.
 import { REFUSALS, type Refusal } from '../input/refusal.ts';
-import { type DuplicateCounts, Duplicates } from './duplicates.ts';
-import { EVERY_STREAM, STEP, StepFile } from './step-file.ts';
+import { DigestStore, LARGEST_NUMBER, PARTITIONS } from './digest-store.ts';
+import { type RawStep, STEP, type StepFile } from './step-file.ts';
+
+/** How the rows of an id ended; undecided rows are in neither count. */
+export type Decision = 'done' | 'rejected' | 'undecided';
+/** By the number that stands in a step; withdrawn ids are decided before anything is sent. */
+export const DECISIONS = [undefined, 'done', 'rejected', 'undecided', 'withdrawn'] as const;
+
+/** In place of a stream: the state concerns them all. */
+export const EVERY_STREAM = 0xffff;
+/** In place of an offset: the hash comes from the ledger of the resumed run. */
+const DONE = LARGEST_NUMBER;
 
 /** One thing of the input, in its order. Streams are indexes of the configured catalog; undefined: all of them. */
 export type Step =
   | {
       readonly kind: 'id';
       readonly stream: number;
-      readonly number: number;
+      /** Offset of this step, by which it is named. */
+      readonly at: number;
+      /** Offset of the first step with the same id. */
       readonly first: number;
-      readonly isDone: boolean;
+      /** Of the id, where it was decided before the steps were walked. */
+      readonly decision: Decision | undefined;
       readonly id: string;
     }
   | { readonly kind: 'refused'; readonly stream: number; readonly refusal: Refusal }
   | { readonly kind: 'state'; readonly stream: number | undefined; readonly at: number; readonly length: number };
 
 /** Counts of rows, all known once the input has ended. */
-export interface StageCounts extends Omit<DuplicateCounts, 'withdrawn'> {
+export interface StageCounts {
   readonly received: number;
   readonly accepted: number;
   readonly duplicates: number;
   readonly refused: ReadonlyMap<Refusal, number>;
-  readonly states: number;
+  /** Different ids among the accepted rows. */
+  readonly unique: number;
+  /** Of these, done already by the run that is resumed. */
+  readonly done: number;
 }
 
 /** The whole input at rest, on disk without a name; gone after `close`, or with the process. */
-export interface Stage {
-  readonly counts: StageCounts;
-  /** The input in its order; may be walked more than once. */
-  steps(): AsyncGenerator<Step>;
-  /** The text of a state, as it came. */
-  state(at: number, length: number): Promise<Buffer>;
-  close(): void;
-}
-
-/** Gathers the input. Memory: 2 MiB of hashes under way and 256 KiB of steps, whatever the number of rows. */
-export class StageWriter {
+export class Stage {
+  readonly #folder: string;
   readonly #steps: StepFile;
-  readonly #duplicates: Duplicates;
-  readonly #hash: (id: Buffer) => Buffer;
-  readonly #refused = new Map<Refusal, number>();
-  #accepted = 0;
-  #states = 0;
+  #counts: StageCounts;
+  /** SHA-256 (hex) of exactly the accepted ids: neither order nor repetitions nor refused rows change it. */
+  readonly digest: string;
 
-  /** `hash` gives the 32 bytes by which ids are told apart: the keyed hash of the ledger. */
-  constructor(folder: string, hash: (id: Buffer) => Buffer) {
-    this.#steps = new StepFile(folder);
-    this.#duplicates = new Duplicates(folder);
-    this.#hash = hash;
-  }
-
-  addId(stream: number, id: string): void {
-    const bytes = Buffer.from(id);
-    this.#steps.add(STEP.id, stream, bytes);
-    this.#duplicates.add(this.#hash(bytes));
-    this.#accepted++;
-  }
-
-  addRefused(stream: number, refusal: Refusal): void {
-    this.#steps.add(STEP.refused, stream, Uint8Array.of(REFUSALS.indexOf(refusal)));
-    this.#refused.set(refusal, (this.#refused.get(refusal) ?? 0) + 1);
-  }
-
-  /** A row that takes the request for an id back: it is refused itself, and so is every row before it with that id. */
-  addWithdrawn(stream: number, id: string | undefined): void {
-    this.addRefused(stream, 'withdrawn');
-    if (id !== undefined) this.#duplicates.withdraw(this.#hash(Buffer.from(id)));
-  }
-
-  addState(stream: number | undefined, text: string): void {
-    this.#steps.add(STEP.state, stream ?? EVERY_STREAM, Buffer.from(text));
-    this.#states++;
-  }
-
-  /** Hash of an id that the resumed run is proved to have done. */
-  markDone(digest: Buffer): void {
-    this.#duplicates.markDone(digest);
-  }
-
-  /** Ends the input. */
-  finish(): Stage {
-    this.#steps.flush();
-    const { withdrawn, ...found } = this.#duplicates.resolve();
-    if (withdrawn > 0) this.#refused.set('withdrawn', (this.#refused.get('withdrawn') ?? 0) + withdrawn);
-    const accepted = this.#accepted - withdrawn;
-    const refused = [...this.#refused.values()].reduce((sum, n) => sum + n, 0);
-    const counts: StageCounts = {
-      ...found,
-      received: accepted + refused,
-      accepted,
-      duplicates: accepted - found.unique,
-      refused: new Map(REFUSALS.flatMap((name) => pairOf(name, this.#refused.get(name)))),
-      states: this.#states,
-    };
-    return new StageAtRest(this.#steps, this.#duplicates, counts);
-  }
-
-  /** Lets go of everything; for an input that could not be read to its end. */
-  discard(): void {
-    this.#steps.close();
-    this.#duplicates.close();
-  }
-}
-
-const pairOf = (name: Refusal, count: number | undefined): [Refusal, number][] =>
-  count === undefined ? [] : [[name, count]];
-
-class StageAtRest implements Stage {
-  readonly counts: StageCounts;
-  readonly #steps: StepFile;
-  readonly #duplicates: Duplicates;
-
-  constructor(steps: StepFile, duplicates: Duplicates, counts: StageCounts) {
+  constructor(folder: string, steps: StepFile, counts: StageCounts, digest: string) {
+    this.#folder = folder;
     this.#steps = steps;
-    this.#duplicates = duplicates;
-    this.counts = counts;
+    this.#counts = counts;
+    this.digest = digest;
   }
 
-  async *steps(): AsyncGenerator<Step> {
-    const standing = this.#duplicates.reader();
-    let number = 0;
-    for await (const { kind, stream, at, payload } of this.#steps.steps()) {
-      if (kind === STEP.id) {
-        const { isWithdrawn, ...place } = standing(number);
-        if (isWithdrawn) yield { kind: 'refused', stream, refusal: 'withdrawn' };
-        else yield { kind: 'id', stream, number, ...place, id: payload.toString() };
-        number++;
-      } else if (kind === STEP.refused) {
-        yield { kind: 'refused', stream, refusal: REFUSALS[payload[0] ?? 0] ?? 'missing' };
-      } else {
-        yield { kind: 'state', stream: stream === EVERY_STREAM ? undefined : stream, at, length: payload.length };
+  get counts(): StageCounts {
+    return this.#counts;
+  }
+
+  /**
+   * Marks the ids that a resumed run has done. `idHash` is the 32-byte keyed hash by which its ledger names them, and
+   * `eachDone` passes on those hashes. Memory: as `StageWriter`.
+   */
+  async markDone(
+    idHash: (id: Buffer) => Buffer,
+    eachDone: (listener: (idHash: Buffer) => void) => Promise<void>,
+  ): Promise<void> {
+    const hashes = new DigestStore(this.#folder);
+    try {
+      for await (const { kind, at, first, payload } of this.#steps.steps()) {
+        if (kind === STEP.id && first === at) hashes.add(idHash(payload), at);
       }
+      await eachDone((hash) => hashes.add(hash, DONE));
+      let done = 0;
+      for (let partition = 0; partition < PARTITIONS; partition++) done += this.#markPartition(hashes, partition);
+      this.#counts = { ...this.#counts, done };
+    } finally {
+      hashes.close();
     }
   }
 
+  /** The input in its order; may be walked more than once. */
+  async *steps(): AsyncGenerator<Step> {
+    for await (const raw of this.#steps.steps()) {
+      if (raw.kind === STEP.id) yield this.#idStep(raw);
+      else if (raw.kind === STEP.refused) yield refusedStep(raw.stream, REFUSALS[raw.payload[0] ?? 0] ?? 'missing');
+      else yield stateStep(raw);
+    }
+  }
+
+  /** Keeps the decision about an id, named by its first step. */
+  decide(first: number, decision: Decision): void {
+    this.#steps.setDecision(first, DECISIONS.indexOf(decision));
+  }
+
+  /** The decision kept about an id, named by its first step. */
+  decision(first: number): Decision | undefined {
+    const decision = DECISIONS[this.#steps.decision(first)];
+    return decision === 'withdrawn' ? 'rejected' : decision;
+  }
+
+  /** The text of a state, as it came. */
   state(at: number, length: number): Promise<Buffer> {
-    return this.#steps.bytes(at, length);
+    return this.#steps.payload(at, length);
   }
 
   close(): void {
     this.#steps.close();
-    this.#duplicates.close();
+  }
+
+  #idStep({ stream, at, first, decision: own, payload }: RawStep): Step {
+    const decision = DECISIONS[first === at ? own : this.#steps.decision(first)];
+    if (decision === 'withdrawn') return refusedStep(stream, 'withdrawn');
+    return { kind: 'id', stream, at, first, decision, id: payload.toString() };
+  }
+
+  #markPartition(hashes: DigestStore, partition: number): number {
+    const done = new Set<string>();
+    for (const [hash, at] of hashes.entries(partition)) if (at === DONE) done.add(hash);
+    let count = 0;
+    for (const [hash, at] of hashes.entries(partition)) {
+      if (at === DONE || !done.has(hash) || this.#steps.decision(at) !== 0) continue;
+      this.decide(at, 'done');
+      count++;
+    }
+    return count;
   }
 }
+
+const refusedStep = (stream: number, refusal: Refusal): Step => ({ kind: 'refused', stream, refusal });
+
+const stateStep = ({ stream, at, payload }: RawStep): Step => ({
+  kind: 'state',
+  stream: stream === EVERY_STREAM ? undefined : stream,
+  at,
+  length: payload.length,
+});

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Checkpoints, type Decision, type PendingRows } from '../../../src/deletion/execute/checkpoints.ts';
+import { Checkpoints, type PendingRows } from '../../../src/deletion/execute/checkpoints.ts';
+import type { Decision } from '../../../src/deletion/stage/stage.ts';
 import fc from '../../support/property.ts';
 
 type Event =

@@ -23,7 +23,7 @@ afterEach(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-const SECRETS: Readonly<Record<string, string>> = { DFINERY_SUPPRESSION_KEY: 'key' };
+const SECRETS: Readonly<Record<string, string>> = { DFINERY_SUPPRESSION_KEY: 'a suppression key of 32 characters' };
 
 async function forget(...argv: string[]) {
   const [results, notes]: [string[], string[]] = [[], []];

@@ -34,9 +34,9 @@ describe('the destination configuration', () => {
     expect(() => parseDestinationConfig({ ...MINIMAL, import_token: { a: 'canary' } }, NONE)).toThrow(
       expect.not.objectContaining({ message: expect.stringContaining('canary') }),
     );
-    const env = (name: string) => (name === 'DFINERY_LEDGER_KEY' ? 'canary-key' : undefined);
+    const env = (name: string) => (name === 'DFINERY_LEDGER_KEY' ? 'canary-key-of-32-characters-or-so' : undefined);
     const { config } = parseDestinationConfig(MINIMAL, env);
-    expect(config.ledgerKey?.reveal()).toBe('canary-key');
+    expect(config.ledgerKey?.reveal()).toBe('canary-key-of-32-characters-or-so');
     expect(JSON.stringify(config)).not.toContain('canary');
   });
 

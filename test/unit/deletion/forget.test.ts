@@ -132,7 +132,9 @@ describe('a confirmed deletion', () => {
     expect(await hashOf(['a', 'b', 'c '])).not.toBe(hash);
     expect(await hashOf(['a', 'b', 'c'], { service_id: 't' })).not.toBe(hash);
     expect(await hashOf(['a', 'b', 'c'], { base_url: 'http://127.0.0.1:8' })).not.toBe(hash);
-    expect(await hashOf(['a', 'b', 'c'], { ledger_key: 'another', dry_run: false })).toBe(hash);
+    expect(await hashOf(['a', 'b', 'c'], { ledger_key: 'another-key-of-32-characters-or-so', dry_run: false })).toBe(
+      hash,
+    );
   });
 
   it('acts on the hash of the same list alone, whatever dry_run says', async () => {
@@ -190,7 +192,7 @@ describe('a confirmed deletion', () => {
 
 describe('the suppression list', () => {
   const io = { clock: systemClock };
-  const key = new Secret('key');
+  const key = new Secret('a suppression key of 32 characters');
   const hashOf = (id: string) => suppressionHmac(key, Buffer.from(id));
   const holds = (path: string, id: string) => loadSuppression(path, key).isSuppressed(Buffer.from(id), 0, id.length);
 
@@ -230,10 +232,18 @@ describe('the suppression list', () => {
   it('is not written to, nor read, under another key', async () => {
     const path = join(folders.root, 'f.jsonl');
     await suppress(path, of('u1'), key, io);
-    const other = new Secret('other');
+    const other = new Secret('another suppression key of 32 of them');
     await expect(suppress(path, of('u2'), other, io)).rejects.toMatchObject({ kind: 'config' });
     expect(() => loadSuppression(path, other)).toThrow(/another key/);
     expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(2);
+  });
+
+  it('wants a key of at least 32 characters', async () => {
+    const path = join(folders.root, 'f.jsonl');
+    const short = new Secret('k'.repeat(31));
+    await expect(suppress(path, of('u1'), short, io)).rejects.toThrow(/32 characters/);
+    writeFileSync(path, '');
+    expect(() => loadSuppression(path, short)).toThrow(/32 characters/);
   });
 
   it('is not written into a file that is something else', async () => {

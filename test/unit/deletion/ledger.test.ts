@@ -1,4 +1,5 @@
-import { readFileSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { createHmac } from 'node:crypto';
+import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -17,6 +18,7 @@ import {
   type DeletionServer,
   Folders,
   json,
+  quickClock,
   record,
   SUCCESS,
   startDeletionServer,
@@ -30,6 +32,9 @@ let folders: Folders;
 let files: InputFiles;
 let answer: Answer;
 const ajv = new Ajv({ strict: false, formats: { 'date-time': true } });
+const ANOTHER = 'another-key-of-32-characters-or-so';
+const HOUR = 3_600_000;
+const NOW = Date.UTC(2026, 10, 21);
 
 beforeEach(async () => {
   answer = (_d, response) => json(response, SUCCESS);
@@ -44,9 +49,10 @@ afterEach(async () => {
   files.close();
 });
 
-const go = (ids: readonly string[], more: Json = {}) =>
+const go = (ids: readonly string[], more: Json = {}, now = NOW) =>
   write({
     files,
+    clock: quickClock(now),
     config: {
       base_url: server.url,
       service_id: 's',
@@ -58,7 +64,9 @@ const go = (ids: readonly string[], more: Json = {}) =>
     input: [...ids.map((id) => record(id)), state(1)],
   });
 const pathOf = (index: number) => join(folders.ledger, folders.ledgerFiles()[index]);
-const verify = (head?: string) => verifyLedger(folders.ledger, undefined, head);
+const prove = (id: string, folder = folders.ledger) =>
+  proveErasure(id, { folder, key: undefined, service: { baseUrl: server.url, serviceId: 's' } });
+const verify = (head?: string) => verifyLedger(folders.ledger, undefined, { head });
 
 /** Makes the last run look as if it had been killed: its closing line, and `more` bytes, are gone. */
 function cutShort(more = 0): void {
@@ -135,9 +143,9 @@ describe('a ledger', () => {
 
   it('is wanted as a folder that is there, for a proof', async () => {
     await go(['a']);
-    const missing = proveErasure('a', join(folders.ledger, 'no'), undefined);
+    const missing = prove('a', join(folders.ledger, 'no'));
     await expect(missing).rejects.toMatchObject({ kind: 'config', message: expect.stringContaining('no ledger') });
-    await expect(proveErasure('a', pathOf(0), undefined)).rejects.toMatchObject({ kind: 'config' });
+    await expect(prove('a', pathOf(0))).rejects.toMatchObject({ kind: 'config' });
   });
 
   it('shows a cut tail to whoever kept the head', async () => {
@@ -151,24 +159,107 @@ describe('a ledger', () => {
 
   it('is not verified under another key, nor written to', async () => {
     await go(['a']);
-    expect((await verifyLedger(folders.ledger, new Secret('another'))).ok).toBe(false);
-    const output = await go(['b'], { ledger_key: 'another' });
+    expect((await verifyLedger(folders.ledger, new Secret(ANOTHER))).ok).toBe(false);
+    const output = await go(['b'], { ledger_key: ANOTHER });
     expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error' });
     expect(server.ids()).toEqual(['a']);
+  });
+
+  it('has no key that an id can ask for: neither of its own ids nor by a label of its derivation', async () => {
+    const key = 'a-ledger-key-of-32-characters-or-so';
+    const ids = [
+      'dfinery-elt ledger chain v1',
+      ...['id', 'chain', 'list', 'key check'].map((name) => `dfinery-elt ledger ${name} v2`),
+    ];
+    await go([...ids, ...ids.map((id) => `${id}\u00a0`)], { ledger_key: key });
+    const text = readFileSync(pathOf(0), 'utf8');
+    const lines = text.trimEnd().split('\n');
+    const written = new Set(
+      text.match(/[0-9a-f]{64}/g)?.flatMap((hex) => [hex, Buffer.from(hex, 'hex').toString('latin1')]),
+    );
+    expect(written.size).toBeGreaterThan(10);
+    for (const one of [...written, key]) {
+      for (const secret of [Buffer.from(one, 'latin1'), Buffer.from(one, 'hex')]) {
+        const [, covered = '', mac = ''] = /^(.*),"mac":"([0-9a-f]{64})"\}$/.exec(lines[1]) ?? [];
+        expect(createHmac('sha256', secret).update(covered).digest('hex')).not.toBe(mac);
+      }
+    }
+  });
+
+  it('of the former format is not believed, and says so', async () => {
+    const old = { v: 1, run: '0123456789abcdef', at: '2026-01-01T00:00:00.000Z', kind: 'open', base_url: server.url };
+    const secret = 'k'.repeat(64);
+    const sign = (name: string) => createHmac('sha256', secret).update(name).digest();
+    const open = {
+      ...old,
+      service_id: 's',
+      key_check: sign('dfinery-elt ledger key check v1').toString('hex').slice(0, 16),
+      ids: 1,
+    };
+    const covered = JSON.stringify({ ...open, prev: '0'.repeat(64) }).slice(0, -1);
+    const mac = createHmac('sha256', sign('dfinery-elt ledger chain v1')).update(covered).digest('hex');
+    mkdirSync(folders.ledger);
+    writeFileSync(join(folders.ledger, 'ledger.key'), secret, { mode: 0o600 });
+    writeFileSync(join(folders.ledger, 'ledger-000001-0123456789abcdef.jsonl'), `${covered},"mac":"${mac}"}\n`);
+    expect(await verify()).toMatchObject({ ok: false, problems: [expect.stringContaining('former format')] });
+    expect(await prove('a')).toMatchObject({ erased: false, problems: [expect.stringContaining('former format')] });
+    const output = await go(['a']);
+    expect(output.errors()[0]).toMatchObject({
+      failure_type: 'config_error',
+      message: expect.stringContaining('former format'),
+    });
+    expect(server.ids()).toEqual([]);
+  });
+
+  it('wants a key of at least 32 characters, given or in its folder', async () => {
+    const output = await go(['a'], { ledger_key: 'k'.repeat(31) });
+    expect(output.errors()[0].message).toMatch(/ledger_key .*32/);
+    await expect(verifyLedger(folders.root, new Secret('k'.repeat(31)))).rejects.toThrow(/32/);
+    mkdirSync(folders.ledger);
+    writeFileSync(join(folders.ledger, 'ledger.key'), 'short\n', { mode: 0o600 });
+    expect((await go(['a'])).errors()[0].message).toMatch(/32/);
+    expect(server.ids()).toEqual([]);
   });
 
   it('proves one erasure and no other', async () => {
     answer = ({ id }, response) => (id === 'no' ? code(response, '40001') : json(response, SUCCESS));
     await go(['a', 'no'], { requested_by: 'dpo' });
-    const proof = await proveErasure('a', folders.ledger, undefined);
+    const proof = await prove('a');
     expect(proof).toMatchObject({ erased: true, answers: [{ outcome: 'done', code: '20000', requested_by: 'dpo' }] });
     expect(ajv.validate(proofSchema, proof)).toBe(true);
-    expect(await proveErasure('no', folders.ledger, undefined)).toMatchObject({
+    expect(await prove('no')).toMatchObject({
       erased: false,
       answers: [{ code: '40001' }],
     });
-    expect(await proveErasure('b', folders.ledger, undefined)).toMatchObject({ erased: false, answers: [] });
+    expect(await prove('b')).toMatchObject({ erased: false, answers: [] });
     expect(JSON.stringify(proof)).not.toContain('"a"');
+  });
+
+  it('proves nothing once its chain is broken anywhere, nor by the file of another service', async () => {
+    await go(['a']);
+    await go(['b']);
+    const first = pathOf(0);
+    renameSync(first, join(folders.root, 'away'));
+    expect(await prove('b')).toMatchObject({
+      erased: false,
+      answers: [],
+      problems: [expect.stringContaining('missing')],
+    });
+    renameSync(join(folders.root, 'away'), first);
+    expect(await prove('b')).toMatchObject({ erased: true, base_url: server.url, service_id: 's', problems: [] });
+
+    const ours = join(folders.root, 'ours');
+    mkdirSync(ours);
+    await go(['c'], { service_id: 'other' });
+    expect(await prove('c')).toMatchObject({ erased: false, answers: [], service_id: 's' });
+    cpSync(join(folders.ledger, 'ledger.key'), join(ours, 'ledger.key'));
+    cpSync(pathOf(0), join(ours, folders.ledgerFiles()[0]));
+    cpSync(pathOf(2), join(ours, folders.ledgerFiles()[2].replace('000003', '000002')));
+    expect(await prove('c', ours)).toMatchObject({
+      erased: false,
+      answers: [],
+      problems: [expect.stringContaining('does not follow')],
+    });
   });
 });
 
@@ -179,25 +270,64 @@ describe('a run after another', () => {
     expect(server.ids()).toEqual(['a', 'a']);
   });
 
-  it('goes on with one that was killed: what is proved done is skipped, the rest asked again, states exact', async () => {
+  it('goes on with one of the same list that was killed: what is proved done is skipped, the rest asked again, states exact', async () => {
+    answer = ({ id }, response) => (id === 'c' ? code(response, '40201') : json(response, SUCCESS));
     await go(['a', 'b', 'c']);
-    cutShort();
-    const output = await go(['a', 'x', 'b', 'a']);
-    expect(server.ids()).toEqual(['a', 'b', 'c', 'x']);
+    expect(folders.ledgerLines().at(-1)?.kind).not.toBe('close');
+    answer = (_d, response) => json(response, SUCCESS);
+    const output = await go(['b', 'c', 'a', 'b']);
+    expect(server.ids()).toEqual(['a', 'b', 'c', 'c']);
     expect(output.text).toContain('"destinationStats":{"recordCount":4,"rejectedRecordCount":0}');
-    expect(folders.ledgerLines()[7].resumes).toBe(folders.ledgerLines()[0].run);
+    const runs = folders.ledgerLines().filter(({ kind }) => kind === 'open');
+    expect(runs.map(({ resumes }) => resumes)).toEqual([undefined, runs[0].run]);
     expect((await verify()).ok).toBe(true);
-    await go(['a']);
-    expect(server.ids()).toHaveLength(5);
+    await go(['a', 'b', 'c']);
+    expect(server.ids()).toHaveLength(7);
   });
 
-  it('goes on over several that were killed', async () => {
-    await go(['a']);
-    cutShort();
+  it('goes on over several of the same list that were killed', async () => {
+    for (const stop of ['b', 'c']) {
+      answer = ({ id }, response) => (id === stop ? code(response, '40201') : json(response, SUCCESS));
+      await go(['a', 'b', 'c'], { max_concurrent_requests: 1 });
+    }
+    answer = (_d, response) => json(response, SUCCESS);
+    await go(['a', 'b', 'c']);
+    expect(server.ids().filter((id) => id === 'a')).toHaveLength(1);
+    expect(server.ids().filter((id) => id === 'b')).toHaveLength(2);
+  });
+
+  it.each<[string, readonly string[], number]>([
+    ['of another list', ['a', 'x'], NOW],
+    ['begun a day before', ['a', 'b'], NOW + 24 * HOUR],
+    ['begun in what is now the future', ['a', 'b'], NOW - 25 * HOUR],
+  ])(
+    'never goes on with one %s: who asks again is erased again, and it is named with its date',
+    async (_name, ids, now) => {
+      await go(['a', 'b']);
+      cutShort();
+      const output = await go(ids, {}, now);
+      expect(server.ids()).toEqual(['a', 'b', ...ids]);
+      const { run, at } = folders.ledgerLines()[0];
+      expect(output.text).toContain(`${run} of ${at}`);
+      expect((await verify()).ok).toBe(true);
+    },
+  );
+
+  it('goes on with one begun less than a day before', async () => {
     await go(['a', 'b']);
     cutShort();
-    await go(['a', 'b', 'c']);
-    expect(server.ids()).toEqual(['a', 'b', 'c']);
+    const output = await go(['a', 'b'], {}, NOW + 24 * HOUR - 60_000);
+    expect(output.code).toBe(0);
+    expect(server.ids()).toEqual(['a', 'b']);
+    expect(output.text).not.toContain('never ended');
+  });
+
+  it('never goes on with one that was gone on with to its end', async () => {
+    await go(['a', 'b']);
+    cutShort();
+    await go(['a', 'b']);
+    await go(['a', 'b']);
+    expect(server.ids()).toEqual(['a', 'b', 'a', 'b']);
   });
 
   it.each([1, 40, 200])('takes a last line torn %i bytes before its end for what it is', async (bytes) => {

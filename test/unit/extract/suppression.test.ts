@@ -8,7 +8,7 @@ import { Bench, steadyRows } from '../../support/extract.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
 afterAll(() => rmSync(dir, { recursive: true }));
-const KEY = new Secret('a key');
+const KEY = new Secret('a suppression key of 32 characters');
 const file = (name: string, ...lines: object[]) => {
   const path = join(dir, name);
   writeFileSync(path, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
