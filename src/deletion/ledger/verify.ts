@@ -91,6 +91,7 @@ class Verification {
 
   async add({ path, name, number, run }: LedgerFile): Promise<void> {
     if (isFormer(openLineOf(path) ?? {})) {
+      this.#files.push({ file: name, run, lines: 0, closed: false, torn_bytes: 0 });
       this.#problems.push(`${name} ${FORMER}.`);
       return;
     }

@@ -1,0 +1,107 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { code, json, SUCCESS } from '../../support/deletions.ts';
+import { LedgerRuns, NOW } from '../../support/ledger-runs.ts';
+
+const HOUR = 3_600_000;
+
+let runs: LedgerRuns;
+beforeEach(async () => {
+  runs = await LedgerRuns.start();
+});
+afterEach(() => runs.close());
+
+describe('a run after another', () => {
+  it('asks again for whoever asks again, when the run before came to its end', async () => {
+    await runs.go(['a']);
+    await runs.go(['a']);
+    expect(runs.server.ids()).toEqual(['a', 'a']);
+  });
+
+  it('goes on with one of the same list that was killed: what is proved done is skipped, the rest asked again, states exact', async () => {
+    runs.answer = ({ id }, response) => (id === 'c' ? code(response, '40201') : json(response, SUCCESS));
+    await runs.go(['a', 'b', 'c']);
+    expect(runs.folders.ledgerLines().at(-1)?.kind).not.toBe('close');
+    runs.answer = (_d, response) => json(response, SUCCESS);
+    const output = await runs.go(['b', 'c', 'a', 'b']);
+    expect(runs.server.ids()).toEqual(['a', 'b', 'c', 'c']);
+    expect(output.text).toContain('"destinationStats":{"recordCount":4,"rejectedRecordCount":0}');
+    const opened = runs.folders.ledgerLines().filter(({ kind }) => kind === 'open');
+    expect(opened.map(({ resumes }) => resumes)).toEqual([undefined, opened[0].run]);
+    expect((await runs.verify()).ok).toBe(true);
+    await runs.go(['a', 'b', 'c']);
+    expect(runs.server.ids()).toHaveLength(7);
+  });
+
+  it('goes on over several of the same list that were killed', async () => {
+    for (const stop of ['b', 'c']) {
+      runs.answer = ({ id }, response) => (id === stop ? code(response, '40201') : json(response, SUCCESS));
+      await runs.go(['a', 'b', 'c'], { max_concurrent_requests: 1 });
+    }
+    runs.answer = (_d, response) => json(response, SUCCESS);
+    await runs.go(['a', 'b', 'c']);
+    expect(runs.server.ids().filter((id) => id === 'a')).toHaveLength(1);
+    expect(runs.server.ids().filter((id) => id === 'b')).toHaveLength(2);
+  });
+
+  it.each<[string, readonly string[], number]>([
+    ['of another list', ['a', 'x'], NOW],
+    ['begun a day before', ['a', 'b'], NOW + 24 * HOUR],
+    ['begun in what is now the future', ['a', 'b'], NOW - 25 * HOUR],
+  ])(
+    'never goes on with one %s: who asks again is erased again, and it is named with its date',
+    async (_name, ids, now) => {
+      await runs.go(['a', 'b']);
+      runs.cutShort();
+      const output = await runs.go(ids, {}, now);
+      expect(runs.server.ids()).toEqual(['a', 'b', ...ids]);
+      const { run, at } = runs.folders.ledgerLines()[0];
+      expect(output.text).toContain(`${run} of ${at}`);
+      expect((await runs.verify()).ok).toBe(true);
+    },
+  );
+
+  it('goes on with one begun less than a day before', async () => {
+    await runs.go(['a', 'b']);
+    runs.cutShort();
+    const output = await runs.go(['a', 'b'], {}, NOW + 24 * HOUR - 60_000);
+    expect(output.code).toBe(0);
+    expect(runs.server.ids()).toEqual(['a', 'b']);
+    expect(output.text).not.toContain('never ended');
+  });
+
+  it('never goes on with one that was gone on with to its end', async () => {
+    await runs.go(['a', 'b']);
+    runs.cutShort();
+    await runs.go(['a', 'b']);
+    await runs.go(['a', 'b']);
+    expect(runs.server.ids()).toEqual(['a', 'b', 'a', 'b']);
+  });
+
+  it.each([1, 40, 200])('takes a last line torn %i bytes before its end for what it is', async (bytes) => {
+    await runs.go(['a', 'b']);
+    runs.cutShort(bytes);
+    const output = await runs.go(['a', 'b']);
+    expect(output.code).toBe(0);
+    expect(runs.server.ids().filter((id) => id === 'a')).toHaveLength(1);
+    expect((await runs.verify()).ok).toBe(true);
+  });
+
+  it('never goes on with a run of another service', async () => {
+    await runs.go(['a']);
+    runs.cutShort();
+    await runs.go(['a'], { service_id: 'other' });
+    expect(runs.server.ids()).toEqual(['a', 'a']);
+    await runs.go(['a']);
+    expect(runs.server.ids()).toEqual(['a', 'a']);
+  });
+
+  it('refuses to write after a ledger that was changed', async () => {
+    await runs.go(['a', 'b']);
+    const text = readFileSync(runs.pathOf(0), 'utf8');
+    writeFileSync(runs.pathOf(0), text.replace('"attempt":1', '"attempt":2'));
+    const output = await runs.go(['c']);
+    expect(output.code).not.toBe(0);
+    expect(runs.server.ids()).toEqual(['a', 'b']);
+  });
+});
