@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { COMMAND, scratch, serving, span } from './duckdb.ts';
 import { median, printGoal, run } from './measure.ts';
 import { prepared, ROWS } from './prepared.ts';
+import { COMMAND, scratch, serving, span } from './serving.ts';
 
 const HERE = import.meta.dirname;
 const ROUNDS = 3;

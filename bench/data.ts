@@ -26,7 +26,7 @@ const AGENT = 'Mozilla/5.0 (Linux; Android 14; SM-S911N) AppleWebKit/537.36 (KHT
 
 const two = (n: number) => (n < 10 ? `0${n}` : `${n}`);
 
-/** One row of a day, as CSV text with its line end. */
+/** One row of a day, as CSV text without its line end. */
 function row(day: string, i: number): string {
   const [y, m, d] = day.split('-').map(Number) as [number, number, number];
   const h = i % 24;
@@ -71,19 +71,39 @@ function row(day: string, i: number): string {
     user_agent: i % 5 < 4 ? AGENT : undefined,
     visits: `${i % 200}`,
   };
-  return `${COLUMNS.map((name) => value[name] ?? '').join(',')}\n`;
+  return COLUMNS.map((name) => value[name] ?? '').join(',');
 }
 
+/** One of so many columns has a value. */
+const SPARSE = 50;
+
+const sparseHeader = (columns: number): string =>
+  Array.from({ length: columns }, (_, c) => `,x_${String(c).padStart(4, '0')}`).join('');
+
+/** The further cells of row `i`, each after its comma: numbers, words and truth values. */
+function sparseCells(i: number, columns: number): string {
+  let text = '';
+  for (let c = 0; c < columns; c++) text += (i + c) % SPARSE === 0 ? `,${SPARSE_VALUES[c % 4]?.(i)}` : ',';
+  return text;
+}
+const SPARSE_VALUES = [
+  (i: number) => `${i}`,
+  (i: number) => `value ${i % 700}`,
+  (i: number) => `${i / 8}`,
+  (i: number) => (i % 3 === 0 ? 'TRUE' : 'FALSE'),
+];
+
 /** Writes `rows` rows of one day, once; returns the file's path. */
-export async function preparedDay(dir: string, day: string, rows: number): Promise<string> {
+export async function preparedDay(dir: string, day: string, rows: number, sparseColumns = 0): Promise<string> {
   const path = join(dir, `${day}.csv`);
   if (existsSync(path)) return path;
   mkdirSync(dir, { recursive: true });
   const out = createWriteStream(`${path}.part`, { highWaterMark: 1 << 20 });
-  out.write(`${COLUMNS.join(',')}\n`);
+  out.write(`${COLUMNS.join(',')}${sparseHeader(sparseColumns)}\n`);
   for (let i = 0; i < rows; ) {
     let block = '';
-    for (const end = Math.min(rows, i + 2_000); i < end; i++) block += row(day, i);
+    for (const end = Math.min(rows, i + 2_000); i < end; i++)
+      block += `${row(day, i)}${sparseCells(i, sparseColumns)}\n`;
     if (!out.write(block)) await new Promise<void>((resolve) => out.once('drain', () => resolve()));
   }
   out.end();

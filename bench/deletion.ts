@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { COMMAND, scratch, serving } from './duckdb.ts';
 import { printGoal, run } from './measure.ts';
+import { COMMAND, scratch, serving } from './serving.ts';
 
 const LATENCY_MS = 100;
 const RATES = [5_000, 9_500] as const;

@@ -1,30 +1,45 @@
-// npm run bench [-- NAME…]: speed and memory as ratios of one run. Goals are printed beside what was measured.
+// npm run bench [-- NAME…] [--shapes S,…] [--works W,…] [--rounds N]: speed and memory as ratios of one run. Without a name
+// what users wait for: the real command from the start of its process to the last byte. The other names are stages alone.
+import { parseArgs } from 'node:util';
 import { benchArrow } from './arrow.ts';
 import { benchErase } from './deletion.ts';
-import { benchDuckDb } from './duckdb.ts';
+import { benchEndToEnd } from './end-to-end.ts';
 import { printMachine } from './measure.ts';
-import { benchParquet } from './parquet.ts';
 import { benchRecords } from './records.ts';
 import { benchScanner } from './scanner.ts';
+import { SHAPES, unknownShape } from './shapes.ts';
 import { benchStage } from './stage.ts';
+import { WORKS } from './works.ts';
+
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: {
+    shapes: { type: 'string', default: Object.keys(SHAPES).join(',') },
+    works: { type: 'string', default: WORKS.map(({ name }) => name).join(',') },
+    rounds: { type: 'string', default: '3' },
+  },
+});
+const [shapes, works] = [values.shapes.split(','), values.works.split(',')];
+for (const shape of shapes) if (!(shape in SHAPES)) unknownShape(shape);
+const names = WORKS.map(({ name }) => name);
+for (const work of works)
+  if (!names.includes(work)) throw new Error(`no such work: ${work}; there are ${names.join(', ')}`);
 
 const BENCHES: Readonly<Record<string, () => Promise<void>>> = {
+  'end-to-end': () => benchEndToEnd({ shapes, works, rounds: Number(values.rounds) }),
   scanner: benchScanner,
-  duckdb: benchDuckDb,
-  parquet: benchParquet,
   arrow: benchArrow,
-  erase: benchErase,
   records: benchRecords,
   stage: benchStage,
+  erase: benchErase,
 };
 
-const wanted = process.argv.slice(2);
+const wanted = positionals.length === 0 ? ['end-to-end'] : positionals;
 const unknown = wanted.filter((name) => !(name in BENCHES));
 if (unknown.length > 0)
   throw new Error(`no such bench: ${unknown.join(', ')}; there are ${Object.keys(BENCHES).join(', ')}`);
 printMachine();
-for (const [name, bench] of Object.entries(BENCHES)) {
-  if (wanted.length > 0 && !wanted.includes(name)) continue;
-  console.log(`\n${name}`);
-  await bench();
+for (const name of wanted) {
+  console.log(name === 'end-to-end' ? `\n${new Date().toISOString().slice(0, 10)}\n` : `\n${name}, a stage alone`);
+  await BENCHES[name]?.();
 }

@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
 import { cpus } from 'node:os';
+import { watchMemory } from './memory.ts';
 
 /** One finished run of a child process: its wall time, its peak memory, and the JSON on its last line of stdout. */
 export interface Finished {
@@ -33,7 +35,7 @@ export async function run(
   return { seconds, peakMb, answer: lastJson(Buffer.concat(out).toString()) };
 }
 
-function lastJson(text: string): Readonly<Record<string, unknown>> {
+export function lastJson(text: string): Readonly<Record<string, unknown>> {
   const line = text.trimEnd().split('\n').at(-1) ?? '';
   try {
     return JSON.parse(line) as Record<string, unknown>;
@@ -42,18 +44,58 @@ function lastJson(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-function watchMemory(pid: number): () => number {
-  let peak = 0;
-  const look = async () => {
-    const { readFile } = await import('node:fs/promises');
-    const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
-    peak = Math.max(peak, Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1] ?? 0) / 1024);
-  };
-  const timer = setInterval(() => void look(), 100);
-  return () => {
-    clearInterval(timer);
-    return Math.round(peak);
-  };
+/** A finished command, from the start of its process to its end. */
+export interface Measured {
+  readonly seconds: number;
+  /** Of the process and all that it started and waited for. */
+  readonly cpuSeconds: number;
+  /** Peak resident memory of the process and its descendants together, sampled. */
+  readonly peakMb: number;
+  /** What it wrote to stdout, where that did not go to a file: the end of it. */
+  readonly stdout: string;
+}
+
+const TIMED = 'TIMEFORMAT="cpu %U %S"; time "$@"';
+
+/** Runs a command under the shell's own clock, stdout to a file if there is one; throws with its stderr when it fails. */
+export async function measured(
+  command: readonly string[],
+  out?: string,
+  env: NodeJS.ProcessEnv = {},
+): Promise<Measured> {
+  const fd = out === undefined ? undefined : openSync(out, 'w');
+  const began = performance.now();
+  const child = spawn('bash', ['-c', TIMED, 'bash', ...command], {
+    stdio: ['ignore', fd ?? 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  });
+  let [stdout, stderr] = ['', ''];
+  child.stdout?.on('data', (chunk: Buffer) => {
+    stdout = (stdout + chunk.toString()).slice(-KEPT);
+  });
+  child.stderr?.on('data', (chunk: Buffer) => {
+    stderr = (stderr + chunk.toString()).slice(-KEPT);
+  });
+  const peak = watchMemory(child.pid ?? 0);
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  const seconds = (performance.now() - began) / 1_000;
+  const peakMb = peak();
+  if (fd !== undefined) closeSync(fd);
+  if (code !== 0) throw new CommandFailure(command, code, stderr, stdout);
+  const [, user, system] = /cpu ([\d.]+) ([\d.]+)\s*$/.exec(stderr) ?? [];
+  return { seconds, cpuSeconds: Number(user) + Number(system), peakMb, stdout };
+}
+
+/** Characters of a stream that are kept. */
+const KEPT = 20_000;
+
+export class CommandFailure extends Error {
+  readonly code: number | null;
+
+  constructor(command: readonly string[], code: number | null, stderr: string, stdout: string) {
+    super(`${command.join(' ')} ended with ${code}: ${stderr.slice(-2_000)}${stdout.slice(-500)}`);
+    this.code = code;
+  }
 }
 
 export const median = (values: readonly number[]): number => {

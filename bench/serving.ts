@@ -1,0 +1,44 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Prepared } from './shapes.ts';
+
+const HERE = import.meta.dirname;
+export const COMMAND = join(HERE, '..', 'bin', 'dfinery-elt.js');
+export const SOURCE = join(HERE, '..', 'bin', 'source-dfinery.js');
+
+/** Serves prepared files from a process of its own while `work` runs. */
+export async function serving<T>(dir: string, work: (url: string) => Promise<T>, latencyMs = 0): Promise<T> {
+  const child = spawn(process.execPath, [join(HERE, 'serve.js'), dir, `${latencyMs}`], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  try {
+    for await (const line of createInterface({ input: child.stdout })) {
+      return await work((JSON.parse(line) as { url: string }).url);
+    }
+    throw new Error('the server did not start');
+  } finally {
+    child.kill();
+  }
+}
+
+/** A scratch folder with a configuration in it; removed afterwards. */
+export async function scratch<T>(
+  url: string,
+  extra: object,
+  work: (dir: string, config: string) => Promise<T>,
+): Promise<T> {
+  const dir = mkdtempSync(join(tmpdir(), 'dfinery-bench-'));
+  const config = join(dir, 'config.json');
+  const value = { base_url: url, service_id: 'bench', export_token: 'bench-export', spool_dir: dir, ...extra };
+  writeFileSync(config, JSON.stringify({ exports_per_hour: 100_000, ...value }));
+  try {
+    return await work(dir, config);
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+export const span = ({ days }: Prepared) => ['--from', days[0] ?? '', '--to', days.at(-1) ?? ''];

@@ -1,0 +1,118 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { measured } from './measure.ts';
+import { COMMAND, SOURCE, span } from './serving.ts';
+import type { Prepared } from './shapes.ts';
+
+const BARE = join(import.meta.dirname, 'bare.js');
+const NODE = process.execPath;
+
+/** Where a work happens: what is served, and a scratch folder with the configuration in it. */
+export interface Place {
+  readonly data: Prepared;
+  readonly dir: string;
+  readonly config: string;
+}
+
+/** A command to be measured, and the file or folder that it writes. */
+export interface Job {
+  readonly command: readonly string[];
+  readonly target: string;
+  /** Given where the target is the command's stdout. */
+  readonly out?: string;
+}
+
+/** What a user waits for, and DuckDB alone on the same files where it can do the like. */
+export interface Work {
+  readonly name: string;
+  readonly title: string;
+  readonly ours: (place: Place) => Job | Promise<Job>;
+  readonly bare?: (place: Place) => Job;
+  /** Ratio of time that is aimed at, by shape; others have no aim. */
+  readonly aims: Readonly<Record<string, number>>;
+  /** Whether the target of the work before stays and is read again. */
+  readonly isRereading?: boolean;
+}
+
+const sync = (target: string, name: string) => (place: Place) => ({
+  command: [
+    ...[NODE, COMMAND, 'sync', target, join(place.dir, name), '--config', place.config],
+    ...[...span(place.data), '--json', '--log-level', 'warn'],
+  ],
+  target: join(place.dir, name),
+});
+
+const bare = (what: string, name: string) => (place: Place) => ({
+  command: [NODE, BARE, what, join(place.dir, name), ...place.data.files],
+  target: join(place.dir, name),
+});
+
+const table = { ours: sync('duckdb', 'ours.duckdb'), bare: bare('table', 'bare.duckdb') };
+
+export const WORKS: readonly Work[] = [
+  {
+    name: 'duckdb',
+    title: 'DuckDB file; bare: CREATE TABLE AS',
+    ...table,
+    aims: { '10x50000': 1.25, '10x100000': 1.25, '1x300000': 1.4, '1x1000000': 1.4 },
+  },
+  {
+    name: 'duckdb-again',
+    title: 'DuckDB file, every day read again',
+    ...table,
+    aims: { '10x50000': 1.6, '10x100000': 1.6 },
+    isRereading: true,
+  },
+  {
+    name: 'parquet',
+    title: 'Parquet dataset; bare: COPY, zstd',
+    ours: sync('parquet', 'ours'),
+    bare: bare('parquet', 'bare.parquet'),
+    aims: { '10x50000': 1.5, '10x100000': 1.5 },
+  },
+  { name: 'arrow', title: 'Arrow stream', ours: sync('arrow', 'ours.arrows'), aims: {} },
+  {
+    name: 'records',
+    title: 'Airbyte RECORDs, one stream; bare: CSV to JSON',
+    ours: (place) => read(place, ['events']),
+    bare: bare('json', 'bare.json'),
+    aims: { '10x100000': 1, '1x300000': 1, '1x1000000': 1 },
+  },
+  {
+    name: 'records-3',
+    title: 'Airbyte RECORDs, three streams; bare: CSV to JSON',
+    ours: (place) => read(place, ['events', 'event_logs', 'event_items']),
+    bare: bare('json', 'bare.json'),
+    aims: {},
+  },
+];
+
+interface Discovered {
+  readonly catalog: { readonly streams: readonly { readonly name: string }[] };
+}
+
+/** The source as a platform runs it, with the catalog that it discovers itself beforehand. */
+async function read({ data, dir, config }: Place, streams: readonly string[]): Promise<Job> {
+  const days = { start_date: data.days[0], end_date: data.days.at(-1) };
+  const [own, catalog] = [join(dir, 'source.json'), join(dir, 'catalog.json')];
+  writeFileSync(own, JSON.stringify({ ...(await import(config, { with: { type: 'json' } })).default, ...days }));
+  const found = join(dir, 'discovered.jsonl');
+  await measured([NODE, SOURCE, 'discover', '--config', own], found);
+  writeFileSync(catalog, JSON.stringify({ streams: await configuredStreams(found, streams) }));
+  const out = join(dir, 'ours.jsonl');
+  return { command: [NODE, SOURCE, 'read', '--config', own, '--catalog', catalog], target: out, out };
+}
+
+async function configuredStreams(path: string, names: readonly string[]): Promise<object[]> {
+  const { readFile } = await import('node:fs/promises');
+  const lines = (await readFile(path, 'utf8')).split('\n');
+  const { catalog } = JSON.parse(lines.find((line) => line.includes('"CATALOG"')) ?? '{}') as Discovered;
+  return catalog.streams
+    .filter(({ name }) => names.includes(name))
+    .map((stream) => ({
+      stream,
+      sync_mode: 'incremental',
+      destination_sync_mode: 'append_dedup',
+      primary_key: [['_key']],
+    }));
+}
