@@ -37,6 +37,8 @@ export interface FakeRow {
 export interface FakeWorld {
   readonly rows: readonly FakeRow[];
   readonly inclusive: boolean;
+  /** Both ends of a range mean midnight, and rows of that very instant are in it. */
+  readonly daysAreInstants: boolean;
   readonly selects: 'occurred' | 'arrived';
   readonly zoneHours: number;
   readonly future: 'empty' | 'error';
@@ -58,6 +60,7 @@ export type Fault =
 export const WORLD: FakeWorld = {
   rows: [],
   inclusive: true,
+  daysAreInstants: false,
   selects: 'arrived',
   zoneHours: 0,
   future: 'empty',
@@ -112,12 +115,17 @@ export class FakeService implements ExportService {
     return this.world.rows.filter((row) => {
       const day = this.dayOf(row);
       const inside = day >= from && (this.world.inclusive ? day <= to : day < to);
+      if (this.world.daysAreInstants && !(inside && (day < to || this.#isMidnight(row)))) return false;
       return inside && row.arrived <= this.#now() && matches(row, question);
     });
   }
 
   dayOf(row: FakeRow): Day {
     return dayAt(row[this.world.selects], this.world.zoneHours);
+  }
+
+  #isMidnight(row: FakeRow): boolean {
+    return (row[this.world.selects] + this.world.zoneHours * HOUR) % (24 * HOUR) === 0;
   }
 
   #now(): number {

@@ -32,7 +32,9 @@ import type { Run } from './run.ts';
  * Where [D-1,D] had no row, [D,D] has none either and is not asked for (unless it may have to be handed on). A 400 says nothing of D having begun where a day
  * that had was refused alone, too.
  *
- * A pair is two rows at least an hour apart in one datetime column: an exclusive end leaves at most an instant of [D,D].
+ * A pair is two rows at least an hour apart in every datetime system column that has values. In whichever of them the
+ * service selects, an end that is not included, or that means midnight (server BETWEEN 'D' AND 'D'), leaves at most an
+ * instant of [D,D]; the columns that it does not select on may show hours all the same.
  * [D+1,D+1] is the first question of the next day anyway, so an inclusive service costs no export more than there are
  * windows, an exclusive one two more in all, and one that proves nothing two a day. While nothing is proved the days share
  * their boundary: [D,D+1] contains D under both readings. An exclusive end is believed only of a D that was over
@@ -45,13 +47,14 @@ import type { Run } from './run.ts';
 const PROOF_MS = 3_600_000;
 const PROOF_COLUMNS = new Set(['df_server_datetime', 'df_correction_datetime', 'df_event_datetime']);
 
-/** True when two rows are at least an hour apart in one datetime column. */
+/** True when every datetime system column that has values, one at least, shows rows an hour or more apart. */
 export function hasPair(columns: readonly ColumnScan[]): boolean {
-  return columns.some(
-    ({ source, first, last }) =>
-      PROOF_COLUMNS.has(source) && first !== undefined && last !== undefined && msOf(last) - msOf(first) >= PROOF_MS,
-  );
+  const filled = columns.filter(({ source, type }) => PROOF_COLUMNS.has(source) && type !== undefined);
+  return filled.length > 0 && filled.every(isHourWide);
 }
+
+const isHourWide = ({ first, last }: ColumnScan): boolean =>
+  first !== undefined && last !== undefined && msOf(last) - msOf(first) >= PROOF_MS;
 
 /** Milliseconds of an ISO text without a zone; micros are cut. */
 const msOf = (text: string): number => Date.parse(`${text.slice(0, 23)}Z`);

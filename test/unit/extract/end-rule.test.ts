@@ -9,20 +9,32 @@ const column = (source: string, first?: string, last?: string): ColumnScan => ({
   evidence: 0,
   filled: 2,
   misfits: 0,
+  type: 'datetime',
   ...(first !== undefined && { first }),
   ...(last !== undefined && { last }),
 });
 
 describe('the proof', () => {
-  it('is two rows an hour apart in one datetime column', () => {
+  it('is two rows an hour apart in every datetime column that has values', () => {
     const times = (first: string, last: string) => hasPair([column('df_server_datetime', first, last)]);
     expect(times('2026-03-05T10:00:00.000', '2026-03-05T11:00:00.000')).toBe(true);
     expect(times('2026-03-05T10:00:00.000', '2026-03-05T10:59:59.999')).toBe(false);
     expect(times('2026-03-05T10:00:00.000001', '2026-03-05T11:00:00.000000')).toBe(true);
     expect(hasPair([column('df_server_datetime')])).toBe(false);
+    expect(hasPair([])).toBe(false);
+    const wide = column('df_server_datetime', '2026-03-05T10:00:00.000', '2026-03-05T11:00:00.000');
+    const empty: ColumnScan = { source: 'df_event_datetime', group: 'standard', evidence: 0, filled: 0, misfits: 0 };
+    expect(hasPair([wide, empty])).toBe(true);
+    expect(hasPair([wide, column('df_correction_datetime')])).toBe(false);
   });
 
-  it('is nothing that two columns show together, nor a column of the customer’s own', () => {
+  it('is nothing that one column shows while another does not, nor a column of the customer’s own', () => {
+    const midnight = column('df_server_datetime', '2026-03-05T00:00:00.000', '2026-03-05T00:00:00.000');
+    const hours = column('df_correction_datetime', '2026-03-04T10:00:00.000', '2026-03-05T20:00:00.000');
+    expect(hasPair([midnight, hours])).toBe(false);
+    expect(hasPair([column('df_event_datetime', '2026-03-05T01:00:00.000', '2026-03-05T02:00:00.000'), hours])).toBe(
+      true,
+    );
     const split = [
       column('df_server_datetime', '2026-03-05T10:00:00.000', '2026-03-05T10:00:00.000'),
       column('df_correction_datetime', '2026-03-05T20:00:00.000', '2026-03-05T20:00:00.000'),
@@ -87,6 +99,24 @@ describe('each case of the table', () => {
     expect(await run({ rows })).toEqual(['05..05', '05..06', '06..06', '06..07']);
     expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
     expect(bench.target.ids()).toEqual(['a', 'b']);
+  });
+
+  it('midnight alone, of a service that takes days for instants: nothing is proved, nothing lost', async () => {
+    const night = (id: string, day: string, hours: number): FakeRow => {
+      const arrived = at(`${day}T00:00:00Z`);
+      return { id, event: 'df_login', arrived, occurred: arrived - hours * HOUR };
+    };
+    const rows = [
+      ...busy('2026-03-05'),
+      ...busy('2026-03-06'),
+      night('n1', '2026-03-05', 1),
+      night('n2', '2026-03-05', 9),
+      night('n3', '2026-03-06', 2),
+      night('n4', '2026-03-06', 7),
+    ];
+    await run({ rows, daysAreInstants: true });
+    expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
+    expect(bench.target.ids()).toEqual(rows.map((one) => one.id).sort());
   });
 
   it('a row of the next day in [D,D+1] proves nothing', async () => {
