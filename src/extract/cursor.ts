@@ -1,7 +1,7 @@
 import { addDays, type Day, earlierOf, laterOf } from '../base/days.ts';
 import { type Downloaded, type RangeDownload, sentAtOf } from './download/download.ts';
 import type { Knowledge } from './download/run.ts';
-import { overThrough } from './plan/calendar.ts';
+import { CLOCK_TOLERANCE_MS, oldestDays, overThrough } from './plan/calendar.ts';
 import type { Coverage } from './plan/coverage.ts';
 import type { Plan } from './plan/plan.ts';
 import type { CoveredDays } from './receipt.ts';
@@ -36,9 +36,21 @@ export class Cursor {
     return 'clamped';
   }
 
-  /** The state to store with this window: never behind an earlier one, never past today in UTC-12. */
+  /** A start that a clock ahead of the service's put too late goes back to the oldest day that can be exported. */
+  #correctStart(now: number): void {
+    const { startIsClamped, historyDays, plannedAt } = this.#plan;
+    if (!startIsClamped || plannedAt - now <= CLOCK_TOLERANCE_MS) return;
+    this.#start = earlierOf(this.#start, oldestDays(now, historyDays).probably);
+    this.#fromDate = earlierOf(this.#fromDate, this.#start);
+  }
+
+  /**
+   * The state to store with this window: never behind an earlier one, never past today in UTC-12. `now`: by the earlier
+   * of the two clocks, ms since 1970.
+   */
   stateAfter({ id, covers_from, covers_to }: Receipt, known: Knowledge, now: number): KnownState {
     if (covers_to !== null) this.#coverage.add(covers_from, covers_to);
+    this.#correctStart(now);
     this.#fromDate = laterOf(this.#fromDate, this.#coverage.cursor(this.#start, now));
     return {
       ...this.#plan.state,

@@ -97,5 +97,6 @@ const knowledgeOf = (plan: Plan): Knowledge => ({
   // What this question has brought before shows that it is a valid one.
   answered: plan.state.last_receipt !== undefined && !plan.fullRefresh,
   names: new Set(),
+  serviceAheadMs: undefined,
   clockWarned: false,
 });

@@ -47,16 +47,17 @@ export function summaryOf(plan: Plan, tally: Tally): ExtractSummary {
     from_date: plan.firstDay ?? null,
     next_from_date: tally.nextFromDate ?? plan.state.from_date,
     to_date_inclusive: tally.inclusive ?? plan.inclusive ?? null,
-    gaps: [...new Set([...plan.gaps, ...tally.gaps])].sort(),
+    gaps: [...new Set(tally.gaps)].sort(),
   };
 }
 
 /**
- * How many exports a plan will send if nothing fails. With an unknown end-day rule between one a day (the first proves
+ * How many exports a plan will send if nothing fails. Of days that are gone the first is asked for. With an unknown end-day rule between one a day (the first proves
  * it) and two a day (nothing ever does); with a known one exactly one a window.
  */
 export function exportsNeeded(plan: Plan): { readonly least: number; readonly most: number } {
-  const least = plan.windows.length;
+  const gone = plan.likelyGaps.length;
+  const least = plan.windows.length + (gone > 0 ? 1 : 0);
   if (plan.inclusive !== undefined || least === 0) return { least, most: least };
-  return { least, most: 2 * plan.days.length + (plan.proveFirst ? 1 : 0) };
+  return { least, most: 2 * (plan.days.length - gone) + (gone > 0 ? 1 : 0) + (plan.proveFirst ? 1 : 0) };
 }

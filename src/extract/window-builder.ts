@@ -1,7 +1,7 @@
 import { configFailure } from '../base/errors.ts';
 import { Cursor, coveredDays } from './cursor.ts';
 import type { Downloaded, RangeDownload } from './download/download.ts';
-import type { Run } from './download/run.ts';
+import { earlierClock, type Run } from './download/run.ts';
 import { gapFailure, nameDays } from './plan/gaps.ts';
 import { filesOf, receiptOf } from './receipt.ts';
 import type { Receipt, Window } from './window.ts';
@@ -77,7 +77,7 @@ export class WindowBuilder {
   #window(result: RangeDownload, download: Downloaded): Window {
     const { deps, known, tally } = this.#run;
     const receipt = receiptOf(download, coveredDays(result, download), deps.options.timezone !== undefined);
-    const state = this.#cursor.stateAfter(receipt, known, deps.clock.now());
+    const state = this.#cursor.stateAfter(receipt, known, earlierClock(this.#run));
     this.#warnOfFewerRows(receipt);
     this.#warnOfInvalidUtf8(download);
     tally.windows++;

@@ -35,6 +35,7 @@ export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Pa
   const settled = plans.every((plan) => plan.delivery === 'settled');
   const most = known.max_window_days ?? lead.windowDays;
   const windowDays = Math.min(most, ...plans.map((plan) => plan.windowDays));
+  const likelyGaps = days.filter((day) => plans.some((plan) => plan.likelyGaps.includes(day)));
   return {
     ...lead,
     delivery: settled ? 'settled' : 'fresh',
@@ -50,7 +51,12 @@ export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Pa
     days,
     firstDay: days[0],
     lastDay: days.at(-1),
-    windows: layOut(days, windowDays, inclusive),
+    likelyGaps,
+    windows: layOut(
+      days.filter((day) => !likelyGaps.includes(day)),
+      windowDays,
+      inclusive,
+    ),
     gapFrom: earliest(plans.map((plan) => plan.gapFrom)),
     state: { ...lead.state, ...known },
     warnings: [],

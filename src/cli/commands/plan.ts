@@ -76,7 +76,7 @@ function asJson({ made, needed, forecast, settings }: Told) {
     exports_left: forecast.left,
     earliest_end: new Date(forecast.earliestEnd).toISOString(),
     to_date_inclusive: made.inclusive ?? null,
-    gaps: made.gaps,
+    gaps: made.likelyGaps,
     cursor: made.cursor,
     configuration: settings,
   };

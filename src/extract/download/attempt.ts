@@ -8,7 +8,7 @@ import { cautiousNow } from '../plan/calendar.ts';
 import { keyOf } from '../question.ts';
 import type { SpoolWriter } from '../spool/spool-writer.ts';
 import type { Inspection } from './inspection.ts';
-import { type Run, warnOfClocks } from './run.ts';
+import { compareClocks, type Run } from './run.ts';
 import type { Verified } from './verified.ts';
 
 /** A whole body, at rest in the spool. */
@@ -28,7 +28,7 @@ export type Attempt = Received | Pick<ExportRefusal, 'kind' | 'code' | 'message'
 export async function attemptExport(run: Run, question: ExportQuestion, inspection: Inspection): Promise<Attempt> {
   const machine = run.deps.clock.now();
   const answer = await send(run, question);
-  warnOfClocks(run, run.deps.clock.now(), answer.serverTime);
+  compareClocks(run, run.deps.clock.now(), answer.serverTime);
   if (answer.kind !== 'data') return answer;
   const sentAt = cautiousNow(machine, answer.serverTime);
   const writer = await openWriter(run, answer);

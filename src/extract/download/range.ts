@@ -1,4 +1,4 @@
-import { addDays, type Day, daysBetween, earlierOf } from '../../base/days.ts';
+import { addDays, type Day, daysBetween, daysOf, earlierOf } from '../../base/days.ts';
 import { configFailure } from '../../base/errors.ts';
 import { todayUtc, todayWest } from '../plan/calendar.ts';
 import { type DayRange, lastAsked, lengthOf } from '../plan/day-ranges.ts';
@@ -11,7 +11,7 @@ import {
   windowOf,
   withoutWindow,
 } from './download.ts';
-import type { Run } from './run.ts';
+import { isSurelyGone, type Run } from './run.ts';
 
 /** Downloads neighbouring days under a known end-day rule; in fewer days at a time where they are too many. */
 export async function fetchRange(run: Run, days: DayRange, inclusive: boolean): Promise<RangeDownload[]> {
@@ -58,12 +58,15 @@ class RangeFetch {
     }
   }
 
-  /** The service no longer has the first day; the others are asked for without it. */
+  /** The service no longer has the first day; the others are asked for without it and those that are as surely gone. */
   async #withoutFirst(message: string): Promise<RangeDownload[]> {
     const { first, last } = this.#days;
-    const gone = withoutWindow({ first, last: first }, 'gone', message);
-    if (first === last) return [gone];
-    return [gone, ...(await fetchRange(this.#run, { first: addDays(first, 1), last }, this.#inclusive))];
+    const gone = daysOf(first, last).filter((day) => day === first || isSurelyGone(this.#run, day));
+    const results = gone.map((day) => withoutWindow({ first: day, last: day }, 'gone', message));
+    const next = addDays(first, gone.length);
+    return next > last
+      ? results
+      : [...results, ...(await fetchRange(this.#run, { first: next, last }, this.#inclusive))];
   }
 
   async #halves(): Promise<RangeDownload[]> {

@@ -1,7 +1,7 @@
 import type pLimit from 'p-limit';
 import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
-import { CLOCK_TOLERANCE_MS } from '../plan/calendar.ts';
+import { CLOCK_TOLERANCE_MS, oldestDays } from '../plan/calendar.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { ExtractDeps, WindowScanner } from '../ports.ts';
 import type { Spool } from '../spool/spool.ts';
@@ -22,6 +22,8 @@ export interface Knowledge {
   /** True once an export of this run, or of one before, had data: then the question itself is no invalid one. */
   answered: boolean;
   readonly names: Set<string>;
+  /** The service's clock less this machine's, by the latest `Date` header; undefined before the first. */
+  serviceAheadMs: number | undefined;
   clockWarned: boolean;
 }
 
@@ -41,9 +43,11 @@ export interface Run {
   readonly scanner: () => WindowScanner;
 }
 
-/** One warning a run when the clocks are far apart (S3). */
-export function warnOfClocks(run: Run, machine: number, service: number | undefined): void {
-  if (service === undefined || run.known.clockWarned || Math.abs(machine - service) <= CLOCK_TOLERANCE_MS) return;
+/** Takes in a `Date` header (ms since 1970). One warning a run when the clocks are far apart (S3). */
+export function compareClocks(run: Run, machine: number, service: number | undefined): void {
+  if (service === undefined) return;
+  run.known.serviceAheadMs = service - machine;
+  if (run.known.clockWarned || Math.abs(machine - service) <= CLOCK_TOLERANCE_MS) return;
   run.known.clockWarned = true;
   const apart = formatDuration(Math.abs(machine - service));
   run.deps.logger.warn(
@@ -52,3 +56,10 @@ export function warnOfClocks(run: Run, machine: number, service: number | undefi
     { machine: new Date(machine).toISOString(), service: new Date(service).toISOString() },
   );
 }
+
+/** Now by the earlier of the two clocks (S3), as far as the service's is known. Milliseconds since 1970. */
+export const earlierClock = ({ deps, known }: Run): number => deps.clock.now() + Math.min(0, known.serviceAheadMs ?? 0);
+
+/** True when the service's clock, too, says that the day can no longer be exported: it need not be asked for (S5). */
+export const isSurelyGone = (run: Run, day: Day): boolean =>
+  run.known.serviceAheadMs !== undefined && day < oldestDays(earlierClock(run), run.plan.historyDays).surely;

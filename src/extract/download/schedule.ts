@@ -1,9 +1,9 @@
 import type { Day } from '../../base/days.ts';
 import { type DayRange, DayRanges } from '../plan/day-ranges.ts';
-import { type RangeDownload, windowOf } from './download.ts';
+import { type RangeDownload, windowOf, withoutWindow } from './download.ts';
 import { EndRule } from './end-rule.ts';
 import { fetchRange } from './range.ts';
-import type { Run } from './run.ts';
+import { isSurelyGone, type Run } from './run.ts';
 
 /** Single days that are tried for the proof before days are asked for together again. */
 const SINGLE_TRIES = 3;
@@ -57,9 +57,20 @@ export class Scheduler {
   }
 
   #next(): Task | undefined {
+    const first = this.#ranges.peek();
+    if (first === undefined) return undefined;
+    if (isSurelyGone(this.#run, first)) return this.#gone(first);
+    // One question decides whether all such days are gone, where the service tells its time.
+    if (this.#run.plan.likelyGaps.includes(first) && this.#pending.length > 0) return undefined;
     const { inclusive, maxWindowDays } = this.#run.known;
     const most = Math.min(this.#run.plan.windowDays, maxWindowDays ?? this.#run.plan.windowDays);
     return inclusive === undefined ? this.#nextUnproved(most) : this.#nextProved(most, inclusive);
+  }
+
+  #gone(day: Day): Task {
+    this.#ranges.next(1);
+    const message = 'it is older than the service exports, by the clock of the service';
+    return async () => [withoutWindow({ first: day, last: day }, 'gone', message)];
   }
 
   /** While the end-day rule is not proved, one window follows the other: each may prove it for all that come after. */

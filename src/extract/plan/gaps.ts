@@ -1,7 +1,5 @@
 import { addDays, type Day, daysBetween } from '../../base/days.ts';
-import { formatDuration } from '../../base/durations.ts';
 import { configFailure, EXIT, type Failure } from '../../base/errors.ts';
-import { CLOCK_TOLERANCE_MS } from './calendar.ts';
 
 /** Something the user should know before anything is sent. */
 export interface PlanWarning {
@@ -37,7 +35,9 @@ export function gapFailure(days: readonly Day[], stored = false): Failure {
 
 export const gapWarning = (days: readonly Day[]): PlanWarning => ({
   event: 'plan.gap',
-  message: `${plural(days.length, 'day')} can no longer be exported and are recorded as a gap: ${nameDays(days)}.`,
+  message:
+    `${plural(days.length, 'day')} can no longer be exported, by this machine's clock: ${nameDays(days)}. The service is ` +
+    'asked for the first of them, and decides.',
 });
 
 export const clampWarning = (asked: Day, first: Day): PlanWarning => ({
@@ -53,17 +53,6 @@ export function cliffWarnings(cursor: Day, last: Day, oldest: Day): PlanWarning[
     {
       event: 'plan.cliff',
       message: `${cursor}, the first day not yet complete, falls out of what the service exports ${when}: let this run finish.`,
-    },
-  ];
-}
-
-export function clockWarnings(machine: number, service: number | undefined): PlanWarning[] {
-  if (service === undefined || Math.abs(machine - service) <= CLOCK_TOLERANCE_MS) return [];
-  const apart = formatDuration(Math.abs(machine - service));
-  return [
-    {
-      event: 'clock.apart',
-      message: `This machine's clock and the service's are ${apart} apart: the earlier one decides which days are over.`,
     },
   ];
 }

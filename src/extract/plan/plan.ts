@@ -4,11 +4,11 @@ import type { SourceConfig } from '../../config/source.ts';
 import type { TargetMemory } from '../memory.ts';
 import { type Filters, filtersOf, hashesOf, type QuestionHashes } from '../question.ts';
 import type { KnownState } from '../state.ts';
-import { cautiousNow, oldestDays, settledThrough, todayEast } from './calendar.ts';
+import { oldestDays, settledThrough, todayEast } from './calendar.ts';
 import { Coverage } from './coverage.ts';
 import { layOut, type WindowPlan } from './day-ranges.ts';
 import type { Delivery } from './delivery.ts';
-import { clampWarning, cliffWarnings, clockWarnings, gapFailure, gapWarning, type PlanWarning } from './gaps.ts';
+import { clampWarning, cliffWarnings, gapWarning, type PlanWarning } from './gaps.ts';
 import { checkState } from './stored-state.ts';
 
 /** What a plan needs of the configuration. */
@@ -40,9 +40,8 @@ export interface PlanInput {
   /** Goes on from the state's cursor where an earlier attempt stopped: no lookback, and a full refresh not from its first day. */
   readonly resume?: boolean | undefined;
   readonly memory: TargetMemory;
-  /** The machine's clock and the service's `Date` header (where one is known), ms since 1970. */
+  /** The machine's clock, ms since 1970. */
   readonly now: number;
-  readonly serverTime?: number | undefined;
 }
 
 /** Everything an extraction will do, decided before the first call. */
@@ -69,13 +68,19 @@ export interface Plan {
   readonly firstDay: Day | undefined;
   readonly lastDay: Day | undefined;
   readonly windows: readonly WindowPlan[];
-  /** Days that are lost already (S5); with `on_gap: warn` alone, since `fail` throws. */
-  readonly gaps: readonly Day[];
+  /** Days of `days` that are gaps unless this machine's clock is ahead: the service decides when they are asked for (S5). */
+  readonly likelyGaps: readonly Day[];
   /** A day from here on that the service no longer exports is a gap; before it the plan is clamped. */
   readonly gapFrom: Day | undefined;
   readonly onGap: 'fail' | 'warn';
   /** First day wanted at all: contiguity is counted from here. */
   readonly start: Day;
+  /** True when nobody named the start: it is the oldest day that can be exported, by this machine's clock. */
+  readonly startIsClamped: boolean;
+  /** The machine's clock at the time of planning, ms since 1970. */
+  readonly plannedAt: number;
+  /** How many days back the service exports. */
+  readonly historyDays: number;
   readonly cursor: Day;
   readonly coverage: Coverage;
   readonly eventNames: readonly string[];
@@ -86,19 +91,16 @@ export interface Plan {
 }
 
 /**
- * Decides which days are read, in which windows, and what is lost (S1-S7). Pure. Throws a StateFailure when the stored
- * state must not be used, a configuration failure for impossible days, and one with exit code 4 for gaps under `fail`.
+ * Decides which days are read, and in which windows (S1-S7). Pure. Throws a StateFailure when the stored state must not
+ * be used, and a configuration failure for impossible days.
  */
 export function planRun(input: PlanInput): Plan {
-  const { settings, memory } = input;
-  const now = cautiousNow(input.now, input.serverTime);
+  const { settings, memory, now } = input;
   const hashes = hashesOf(settings);
   const { state, anew } = checkState(memory.state, hashes, input);
   const coverage = anew ? new Coverage([], undefined) : Coverage.of(state, memory.covered);
   const bounds = boundsOf(input, anew ? undefined : state, coverage, now);
-  const gaps = gapsOf(bounds, coverage);
-  if (gaps.length > 0 && settings.onGap === 'fail') throw gapFailure(gaps);
-  if (gaps.length > 0) coverage.add(gaps[0], gaps[gaps.length - 1]);
+  const likelyGaps = likelyGapsOf(bounds, coverage);
   const days = wantedDays(bounds, input, coverage);
   const inclusive = ruleOf(settings.toDateInclusive, state);
   const cursor = coverage.cursor(bounds.start, now);
@@ -117,17 +119,24 @@ export function planRun(input: PlanInput): Plan {
     days,
     firstDay: days[0],
     lastDay: days.at(-1),
-    windows: layOut(days, settings.windowDays, inclusive),
-    gaps,
+    windows: layOut(
+      days.filter((day) => !likelyGaps.includes(day)),
+      settings.windowDays,
+      inclusive,
+    ),
+    likelyGaps,
     gapFrom: bounds.gapFrom,
     onGap: settings.onGap,
     start: bounds.start,
+    startIsClamped: bounds.startIsClamped,
+    plannedAt: now,
+    historyDays: settings.historyDays,
     cursor,
     coverage,
     eventNames: memory.eventNames,
     rowsOf: memory.rowsOf,
-    state: initialState(state, { anew, hashes, bounds, cursor, gaps }),
-    warnings: [...warningsOf(bounds, gaps, cursor), ...clockWarnings(input.now, input.serverTime)],
+    state: initialState(state, { anew, hashes, bounds, cursor }),
+    warnings: warningsOf(bounds, likelyGaps, cursor),
   };
 }
 
@@ -137,6 +146,7 @@ interface Bounds {
   /** First day before any clamping. */
   readonly asked: Day;
   readonly start: Day;
+  readonly startIsClamped: boolean;
   readonly gapFrom: Day | undefined;
   readonly oldest: { readonly surely: Day; readonly probably: Day };
   readonly explicit: boolean;
@@ -155,7 +165,7 @@ function boundsOf(input: PlanInput, state: KnownState | undefined, coverage: Cov
   const floating = remembered === undefined || (settings.startDate === undefined && unmoved);
   const anyStart = floating ? laterOf(remembered ?? oldest.probably, oldest.probably) : remembered;
   const start = fullRefresh && state === undefined ? laterOf(anyStart, oldest.probably) : anyStart;
-  const common = { last, start, oldest };
+  const common = { last, start, startIsClamped: floating && start === oldest.probably, oldest };
   const moved = remembered !== undefined && remembered < start ? remembered : undefined;
   if (input.from !== undefined) {
     return { ...common, first: input.from, asked: input.from, gapFrom: input.from, explicit: true };
@@ -180,19 +190,18 @@ function lastDayOf(input: PlanInput, now: number): Day {
   return wanted === undefined ? latest : earlierOf(wanted, latest);
 }
 
-function gapsOf(bounds: Bounds, coverage: Coverage): Day[] {
+function likelyGapsOf(bounds: Bounds, coverage: Coverage): Day[] {
   if (bounds.gapFrom === undefined) return [];
   const lost = daysOf(laterOf(bounds.gapFrom, bounds.first), earlierOf(bounds.last, addDays(bounds.oldest.surely, -1)));
   return lost.filter((day) => !coverage.has(day));
 }
 
 function wantedDays(bounds: Bounds, input: PlanInput, coverage: Coverage): Day[] {
-  const first = bounds.gapFrom === undefined ? bounds.first : laterOf(bounds.first, bounds.oldest.surely);
-  const all = daysOf(first, bounds.last);
+  const all = daysOf(bounds.first, bounds.last);
   // Between the cursor and today some days may be there already (mapped tasks). They are not asked for twice, unless a
   // lookback is wanted: a receipt does not say that late rows have had their time.
   if (bounds.explicit || lookbackOf(input) > 0) return all;
-  const from = bounds.gapFrom ?? coverage.cursor(bounds.start, cautiousNow(input.now, input.serverTime));
+  const from = bounds.gapFrom ?? coverage.cursor(bounds.start, input.now);
   return all.filter((day) => day < from || !coverage.has(day));
 }
 
@@ -206,26 +215,25 @@ interface InitialState {
   readonly hashes: QuestionHashes;
   readonly bounds: Bounds;
   readonly cursor: Day;
-  readonly gaps: readonly Day[];
 }
 
-function initialState(state: KnownState | undefined, { anew, hashes, bounds, cursor, gaps }: InitialState): KnownState {
+function initialState(state: KnownState | undefined, { anew, hashes, bounds, cursor }: InitialState): KnownState {
   const from = state === undefined || anew ? cursor : laterOf(state.from_date, cursor);
-  const lost = [...new Set([...(anew ? [] : (state?.gaps ?? [])), ...gaps])].sort();
+  const lost = anew ? [] : (state?.gaps ?? []);
   return {
     ...state,
     version: 1,
     from_date: from,
     start_date: bounds.start,
     ...hashes,
-    ...(lost.length > 0 && { gaps: lost }),
+    ...(lost.length > 0 && { gaps: [...lost].sort() }),
     ...(anew && { by_cursor: true }),
   };
 }
 
-function warningsOf(bounds: Bounds, gaps: readonly Day[], cursor: Day): PlanWarning[] {
+function warningsOf(bounds: Bounds, likelyGaps: readonly Day[], cursor: Day): PlanWarning[] {
   const out: PlanWarning[] = [];
-  if (gaps.length > 0) out.push(gapWarning(gaps));
+  if (likelyGaps.length > 0) out.push(gapWarning(likelyGaps));
   if (bounds.asked < bounds.first && bounds.first <= bounds.last) out.push(clampWarning(bounds.asked, bounds.first));
   if (bounds.gapFrom !== undefined && !bounds.explicit)
     out.push(...cliffWarnings(cursor, bounds.last, bounds.oldest.probably));

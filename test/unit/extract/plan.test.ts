@@ -6,7 +6,7 @@ import { deliveryOf } from '../../../src/extract/plan/delivery.ts';
 import { hashesOf } from '../../../src/extract/question.ts';
 import { StateFailure } from '../../../src/extract/state.ts';
 import { exportsNeeded } from '../../../src/extract/summary.ts';
-import { at, FakeClock, HOUR, planFor, SETTINGS } from '../../support/extract.ts';
+import { at, FakeClock, planFor, SETTINGS } from '../../support/extract.ts';
 
 const clock = new FakeClock(at('2026-03-31T13:00:00Z')); // UTC-12: the 31st has begun; UTC+14: 1 April
 const covered = (first: string, last: string, state: object = {}): TargetMemory => ({
@@ -27,7 +27,7 @@ const thrown = (work: () => unknown): Failure => {
 describe('the days of a plan', () => {
   it('go from the oldest exportable day through today in UTC+14', () => {
     const plan = planFor(clock, emptyMemory, {});
-    expect([plan.firstDay, plan.lastDay, plan.gaps]).toEqual(['2026-03-01', '2026-04-01', []]);
+    expect([plan.firstDay, plan.lastDay, plan.likelyGaps]).toEqual(['2026-03-01', '2026-04-01', []]);
     expect(plan.state).toMatchObject({ version: 1, from_date: '2026-03-01' });
   });
 
@@ -80,12 +80,6 @@ describe('the days of a plan', () => {
     });
     expect(windows({})[0]).toMatchObject({ first: '2026-03-20', last: '2026-03-20' });
   });
-
-  it('go by the earlier of two clocks, and say so', () => {
-    const plan = planFor(clock, emptyMemory, {}, { serverTime: clock.now() - 48 * HOUR });
-    expect(plan.lastDay).toBe('2026-03-30');
-    expect(plan.warnings.map((w) => w.event)).toEqual(['clock.apart']);
-  });
 });
 
 describe('a full refresh', () => {
@@ -115,22 +109,18 @@ describe('a full refresh', () => {
 });
 
 describe('gaps', () => {
-  it('are days after the cursor that are gone: exit 4, named', () => {
-    const failure = thrown(() => planFor(clock, covered('2026-02-01', '2026-02-20'), {}));
-    expect([failure.exitCode, failure.kind]).toEqual([4, 'config']);
-    expect(failure.message).toContain('2026-02-21 to 2026-02-28');
-  });
-
-  it('are recorded under warn, and reading goes on from the oldest day', () => {
+  it('are only likely as long as this machine’s clock alone says so: the days are asked for', () => {
     const plan = planFor(clock, covered('2026-02-01', '2026-02-20'), { onGap: 'warn' });
-    expect(plan.gaps).toEqual(daysOf('2026-02-21', '2026-02-28'));
-    expect(plan.state.gaps).toEqual(plan.gaps);
-    expect([plan.firstDay, plan.cursor, plan.state.from_date]).toEqual(['2026-03-01', '2026-03-01', '2026-03-01']);
+    expect(plan.likelyGaps).toEqual(daysOf('2026-02-21', '2026-02-28'));
+    expect(plan.state).not.toHaveProperty('gaps');
+    expect([plan.firstDay, plan.cursor, plan.state.from_date]).toEqual(['2026-02-21', '2026-02-21', '2026-02-21']);
     expect(plan.warnings.map((w) => w.event)).toContain('plan.gap');
+    expect(plan.windows[0].first).toBe('2026-03-01');
   });
 
   it('are days of an explicit start on the first run', () => {
-    expect(thrown(() => planFor(clock, emptyMemory, { startDate: '2026-02-25' })).exitCode).toBe(4);
+    const plan = planFor(clock, emptyMemory, { startDate: '2026-02-25' });
+    expect(plan.likelyGaps).toEqual(daysOf('2026-02-25', '2026-02-28'));
   });
 
   it('are never the lookback, the default start or a full refresh', () => {
@@ -141,7 +131,7 @@ describe('gaps', () => {
       planFor(clock, covered('2026-02-01', '2026-03-20'), { startDate: '2026-02-01' }, { fullRefresh: true }),
     ];
     for (const plan of clamped) {
-      expect([plan.firstDay, plan.gaps]).toEqual(['2026-03-01', []]);
+      expect([plan.firstDay, plan.likelyGaps]).toEqual(['2026-03-01', []]);
       expect(plan.warnings.map((w) => w.event)).toContain('plan.clamped');
     }
     expect(clamped[3].state.from_date).toBe('2026-03-21');
