@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest';
+import { Scanner, type ScannerOptions } from '../../../src/schema/scanner.ts';
+import { readBack, scanIn } from '../../support/scan.ts';
+
+const scan = (csv: string, options: Partial<ScannerOptions> = {}) =>
+  scanIn(new Scanner({ requireSystem: false, ...options }), Buffer.from(csv));
+const at = (...times: readonly string[]) => {
+  const [column] = scan(`t\n${times.map((time) => `${time}\n`).join('')}`).result.columns;
+  return [column.first, column.last];
+};
+
+describe('the first and the last datetime of a column', () => {
+  const [early, middle, late] = ['.100', '.250', '.900'].map((fraction) => `2026-01-02 03:04:05${fraction}`);
+  const wanted = ['2026-01-02T03:04:05.100', '2026-01-02T03:04:05.900'];
+
+  it.each([[[early, middle, late]], [[late, middle, early]], [[middle, early, late]], [[middle, late, early, middle]]])(
+    'differ within one second, in whatever order they come: %s',
+    (times) => {
+      expect(at(...times)).toEqual(wanted);
+    },
+  );
+
+  it('are the same where there is one', () => {
+    expect(at(early)).toEqual([wanted[0], wanted[0]]);
+  });
+});
+
+describe('the names of a header', () => {
+  it('lose their quotes, and a doubled quote within them', () => {
+    const { result } = scan('"a, b","say ""hi""",plain\n1,2,3\n');
+    expect(result.header).toEqual(['a, b', 'say "hi"', 'plain']);
+    expect(result.columns.map(({ source }) => source)).toEqual(['a, b', 'say "hi"', 'plain']);
+  });
+});
+
+describe('rows of people who are to be left out', () => {
+  const asked: string[] = [];
+  const dropRow = (b: Uint8Array, start: number, end: number) => {
+    const id = Buffer.from(b.subarray(start, end)).toString();
+    asked.push(id);
+    return id === 'x "1"' || id === 'gone';
+  };
+  const kept = (csv: string) => {
+    const { result, written } = scan(csv, { dropRow });
+    return { rows: readBack(written).slice(1), suppressed: result.suppressed };
+  };
+
+  it('are found by their id alone, quoted or not, and never by a cell that stands in its place', () => {
+    const csv = 'a,df_unified_id,z\n1,gone,2\n,"x ""1""",\ngone,,gone\n,,gone\n,stays,\n';
+    expect(kept(csv)).toEqual({
+      rows: [
+        ['gone', '', 'gone'],
+        ['', '', 'gone'],
+        ['', 'stays', ''],
+      ],
+      suppressed: 2,
+    });
+    expect(asked).toEqual(['gone', 'x "1"', 'stays']);
+  });
+
+  it('are those of nobody where there is no such column', () => {
+    expect(kept('a,z\ngone,gone\n')).toEqual({ rows: [['gone', 'gone']], suppressed: 0 });
+  });
+});
