@@ -4,10 +4,10 @@ import type { Writable } from 'node:stream';
 import type { Clock } from '../base/clock.ts';
 import { codeOf, Failure } from '../base/errors.ts';
 import type { LogEvent, LogSink } from '../base/log.ts';
+import { OutputQueue } from '../base/output-queue.ts';
+import { openOutputStream } from '../fs/output-stream.ts';
 import { type Level, log, type Message } from './messages.ts';
 
-/** Bytes gathered before they are handed to the system in one call. */
-const BATCH_BYTES = 64 * 1024;
 /** Bytes queued before `write` makes its caller wait. */
 const MOST_QUEUED_BYTES = 1024 * 1024;
 /** How often a pipe is asked for its reader. */
@@ -29,23 +29,15 @@ export class ClosedPipe extends Failure {
  * with a ClosedPipe and is told to `onClosed` once.
  */
 export class MessageWriter {
-  readonly #out: Writable;
-  #onClosed: ((error: ClosedPipe) => void) | undefined;
-  #batch: (string | Uint8Array)[] = [];
-  #batchBytes = 0;
-  #queuedBytes = 0;
-  #isScheduled = false;
-  #failed: ClosedPipe | undefined;
-  #waiting: { readonly most: number; readonly resolve: () => void; readonly reject: (error: Error) => void }[] = [];
+  readonly #queue: OutputQueue;
+  #closed: ClosedPipe | undefined;
 
   constructor(out: Writable) {
-    this.#out = out;
-    out.on('error', (error) => this.#fail(error));
-    out.on('close', () => this.#fail(new Error('closed')));
+    this.#queue = new OutputQueue(out, leftOut);
   }
 
   onClosed(listener: (error: ClosedPipe) => void): void {
-    this.#onClosed = listener;
+    this.#queue.onFailed((error) => listener(this.#closedBy(error)));
   }
 
   /** Queues one message; waits only while more than 1 MiB is queued. */
@@ -55,104 +47,52 @@ export class MessageWriter {
 
   /** Queues one message that is text already, without its line end. */
   writeLine(text: string): Promise<void> {
-    if (this.#failed) return Promise.reject(this.#failed);
-    this.#add(`${text}\n`, Buffer.byteLength(text) + 1);
-    return this.#below(MOST_QUEUED_BYTES);
+    this.#queue.add(`${text}\n`, 'kept');
+    return this.#orClosed(this.#queue.below(MOST_QUEUED_BYTES));
   }
 
   /** Writes whole lines that are bytes already. Resolves when the system has taken them: the buffer may be used again. */
   writeBytes(lines: Uint8Array): Promise<void> {
-    if (this.#failed) return Promise.reject(this.#failed);
-    this.#send();
-    return new Promise((resolve, reject) => {
-      this.#queuedBytes += lines.length;
-      this.#out.write(lines, (error) => {
-        this.#taken(lines.length);
-        if (error) reject(this.#fail(error));
-        else resolve();
-      });
-    });
+    return this.#orClosed(this.#queue.write(lines));
   }
 
-  /** Log events as LOG messages; they never make anybody wait. */
+  /** Log events as LOG messages; they never make anybody wait, and where the reader stands still the oldest give way. */
   readonly sink: LogSink = (event: LogEvent) => {
     const { level, message, event: name, fields } = event;
-    this.write(log(LEVELS[level], message, { event: name, ...(fields && { fields }) })).catch(() => {});
+    const line = JSON.stringify(log(LEVELS[level], message, { event: name, ...(fields && { fields }) }));
+    this.#queue.add(`${line}\n`, level === 'debug' ? 'debug' : 'log');
   };
 
   /** Resolves when everything written so far has been taken by the system; rejects when the pipe is closed. */
-  async drain(): Promise<void> {
-    if (this.#failed) throw this.#failed;
-    this.#send();
-    await this.#below(0);
+  drain(): Promise<void> {
+    return this.#orClosed(this.#queue.drain());
   }
 
-  #add(text: string, bytes: number): void {
-    this.#batch.push(text);
-    this.#batchBytes += bytes;
-    this.#queuedBytes += bytes;
-    if (this.#batchBytes >= BATCH_BYTES) this.#send();
-    if (this.#batchBytes === 0 || this.#isScheduled) return;
-    this.#isScheduled = true;
-    setImmediate(() => {
-      this.#isScheduled = false;
-      this.#send();
-    });
+  async #orClosed(written: Promise<void>): Promise<void> {
+    try {
+      await written;
+    } catch (error) {
+      throw this.#closedBy(error);
+    }
   }
 
-  #send(): void {
-    if (this.#batchBytes === 0) return;
-    const [text, bytes] = [this.#batch.join(''), this.#batchBytes];
-    this.#batch = [];
-    this.#batchBytes = 0;
-    if (this.#failed) return;
-    this.#out.write(text, (error) => {
-      this.#taken(bytes);
-      if (error) this.#fail(error);
-    });
-  }
-
-  #taken(bytes: number): void {
-    this.#queuedBytes -= bytes;
-    this.#waiting = this.#waiting.filter((one) => {
-      if (this.#queuedBytes > one.most) return true;
-      one.resolve();
-      return false;
-    });
-  }
-
-  #below(most: number): Promise<void> {
-    if (this.#queuedBytes <= most) return Promise.resolve();
-    return new Promise((resolve, reject) => this.#waiting.push({ most, resolve, reject }));
-  }
-
-  #fail(error: unknown): ClosedPipe {
-    if (this.#failed) return this.#failed;
-    this.#failed = new ClosedPipe(error);
-    for (const one of this.#waiting.splice(0)) one.reject(this.#failed);
-    this.#onClosed?.(this.#failed);
-    return this.#failed;
+  #closedBy(error: unknown): ClosedPipe {
+    this.#closed ??= new ClosedPipe(error);
+    return this.#closed;
   }
 }
+
+const leftOut = (count: number): string =>
+  `${JSON.stringify(log('WARN', `${count} messages of the log were left out: their reader stood still.`))}\n`;
 
 /** True for what a reader that went away looks like. */
 export const isClosedPipe = (error: unknown): boolean => error instanceof ClosedPipe || codeOf(error) === 'EPIPE';
 
-/**
- * The process's stdout. A pipe is opened anew as a socket: Node writes to piped stdout synchronously, so that a reader
- * that is slow would stop timers and signals too.
- */
-export function openStdout(clock: Clock, fd = 1): Writable {
-  try {
-    const found = fstatSync(fd);
-    if (!found.isFIFO() && !found.isSocket()) return process.stdout;
-    const out = new Socket({ fd, readable: false, writable: true });
-    if (found.isFIFO()) watchReader(fd, out, clock);
-    return out;
-  } catch {
-    // Not something that can be opened as a socket.
-    return process.stdout;
-  }
+/** The process's stdout, which never blocks it. */
+export function openStdout(clock: Clock): Writable {
+  const out = openOutputStream(1);
+  if (out instanceof Socket && fstatSync(1).isFIFO()) watchReader(1, out, clock);
+  return out;
 }
 
 /**

@@ -1,14 +1,24 @@
 #!/usr/bin/env node
 import { systemClock } from '../base/clock.ts';
 import { systemEnv } from '../base/env.ts';
-import { setExitCode } from '../base/exit.ts';
+import { EXIT, Failure, messageOf } from '../base/errors.ts';
+import { endNow } from '../base/exit.ts';
 import { runUntilStopped } from '../base/signals.ts';
 import { runCommandLine } from './program.ts';
-import { systemTerminal } from './terminal.ts';
+import { openTerminal } from './terminal.ts';
 
 // DuckDB's write-ahead log and spilled blocks hold rows, and it makes them with whatever permissions are usual.
 process.umask(0o077);
+const terminal = openTerminal(systemClock);
 await runUntilStopped(async (signal) => {
-  const io = { terminal: systemTerminal, clock: systemClock, env: systemEnv, signal };
-  setExitCode(await runCommandLine(process.argv.slice(2), io));
+  const io = { terminal, clock: systemClock, env: systemEnv, signal };
+  let code: number = await runCommandLine(process.argv.slice(2), io);
+  try {
+    await terminal.drain(signal);
+  } catch (error) {
+    terminal.note(messageOf(error));
+    code = error instanceof Failure ? error.exitCode : EXIT.defect;
+    await terminal.drain(signal).catch(() => {});
+  }
+  if (!signal.aborted) endNow(code);
 }, systemClock);

@@ -1,7 +1,8 @@
-import { chmodSync, existsSync, writeFileSync } from 'node:fs';
+import { realpathSync, statSync, writeFileSync } from 'node:fs';
 import type { Day } from '../base/days.ts';
 import { formatDuration } from '../base/durations.ts';
 import { configFailure, messageOf } from '../base/errors.ts';
+import { replaceSmallFile } from '../fs/atomic-file.ts';
 
 /** What a run did, as scripts read it (`--json`, `--xcom`); every key is always there. Schema: schemas/summary.json. */
 export interface Summary {
@@ -48,11 +49,24 @@ const XCOM_PERMISSIONS = 0o644;
 /** Writes the summary for an orchestrator; the folder must exist. */
 export function writeXcom(path: string, summary: Summary): void {
   try {
-    const isNew = !existsSync(path);
-    writeFileSync(path, `${JSON.stringify(summary)}\n`);
-    if (isNew) chmodSync(path, XCOM_PERMISSIONS);
+    writeWhole(path, `${JSON.stringify(summary)}\n`);
   } catch (error) {
     throw configFailure(`the file of --xcom, ${path}, cannot be written: ${messageOf(error)}.`, { cause: error });
+  }
+}
+
+/** A reader sees the old text or the new one, whole; a device, a pipe or a file mounted alone is written as it is. */
+function writeWhole(path: string, text: string): void {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found !== undefined && !found.isFile()) {
+    writeFileSync(path, text);
+    return;
+  }
+  try {
+    replaceSmallFile(found === undefined ? path : realpathSync(path), text, (found?.mode ?? XCOM_PERMISSIONS) & 0o777);
+  } catch (error) {
+    if (found === undefined) throw error;
+    writeFileSync(path, text);
   }
 }
 

@@ -1,38 +1,81 @@
-import { writeSync } from 'node:fs';
+import { isatty } from 'node:tty';
+import type { Clock } from '../base/clock.ts';
+import { codeOf } from '../base/errors.ts';
 import type { LogEvent, LogSink } from '../base/log.ts';
+import { OutputQueue } from '../base/output-queue.ts';
+import { diskFailure } from '../fs/disk-failure.ts';
+import { openOutputStream } from '../fs/output-stream.ts';
 
-/** The two streams of the command line: results on stdout, everything else on stderr. */
+/** The two streams of the command line: results on stdout, everything else on stderr. No call blocks the process. */
 export interface Terminal {
   /** Writes one line of a result. */
   result(line: string): void;
-  /** Writes one line of log or progress. */
-  note(line: string): void;
+  /** Writes one line of log or progress. Where the reader stands still, debug lines are the first to be left out. */
+  note(line: string, isDebug?: boolean): void;
+  /** Writes one line to stderr that must not be lost: resolves when the system has taken it whole, else rejects. */
+  record(line: string): Promise<void>;
   /** True when a person is watching stderr. */
   readonly interactive: boolean;
   readonly columns: number;
 }
 
-/** Writes synchronously, so that nothing is lost when the process ends; a closed pipe is nobody listening. */
-function writeAll(fd: 1 | 2, text: string): void {
-  let rest = Buffer.from(text);
-  while (rest.length > 0) {
-    try {
-      rest = rest.subarray(writeSync(fd, rest));
-    } catch (error) {
-      const code = (error as NodeJS.ErrnoException).code;
-      if (code === 'EAGAIN') continue;
-      if (code === 'EPIPE') return;
-      throw error;
-    }
-  }
+/** The terminal of a process, which waits at its end for what was said to be taken. */
+export interface ProcessTerminal extends Terminal {
+  /** Throws a Failure when a result could not be written; a reader that went away is no failure. */
+  drain(signal: AbortSignal): Promise<void>;
 }
 
-export const systemTerminal: Terminal = {
-  result: (line) => writeAll(1, `${line}\n`),
-  note: (line) => writeAll(2, `${line}\n`),
-  interactive: process.stderr.isTTY === true,
-  columns: process.stderr.columns ?? 80,
-};
+/** How long a reader of the log that stands still is waited for, before a result and at the end of a run. */
+const READER_WAIT_MS = 3_000;
+/** What is left of it once the process was asked to stop. */
+const STOPPING_WAIT_MS = 1_000;
+
+/** Opens both streams of this process. A result follows what was said on stderr before it, where both are one stream. */
+export function openTerminal(clock: Clock): ProcessTerminal {
+  const leftOut = (count: number) => `${count} lines of the log were left out: their reader stood still.\n`;
+  const results = new OutputQueue(openOutputStream(1), leftOut);
+  const notes = new OutputQueue(openOutputStream(2), leftOut);
+  const within = (ms: number, work: Promise<void>) => Promise.race([work, clock.sleep(ms)]);
+  let isNoteReaderStill = false;
+  const afterNotes = async (ms: number) => {
+    if (isNoteReaderStill || notes.isEmpty) return;
+    isNoteReaderStill = true;
+    const drained = notes.drain().then(
+      () => {
+        isNoteReaderStill = false;
+      },
+      () => {},
+    );
+    await within(ms, drained);
+  };
+  let inOrder: Promise<void> = Promise.resolve();
+  return {
+    result(line) {
+      inOrder = inOrder.then(() => afterNotes(READER_WAIT_MS)).then(() => results.add(`${line}\n`, 'kept'));
+    },
+    note: (line, isDebug = false) => notes.add(`${line}\n`, isDebug ? 'debug' : 'log'),
+    record: (line) => notes.write(`${line}\n`),
+    interactive: isatty(2),
+    columns: isatty(2) ? process.stderr.columns : 80,
+    async drain(signal) {
+      await within(signal.aborted ? STOPPING_WAIT_MS : READER_WAIT_MS + 1, inOrder);
+      await afterNotes(signal.aborted ? STOPPING_WAIT_MS : READER_WAIT_MS);
+      const stopped = aborted(signal).then(() => clock.sleep(STOPPING_WAIT_MS));
+      await Promise.race([results.drain().catch(refuseLoss), stopped]);
+    },
+  };
+}
+
+function refuseLoss(error: unknown): void {
+  if (codeOf(error) !== 'EPIPE') throw diskFailure(error, { what: 'standard output', path: 'stdout' });
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve());
+  });
+}
 
 const MARKS = { debug: '·', info: ' ', warn: '!', error: '✗' } as const;
 
@@ -40,8 +83,11 @@ const MARKS = { debug: '·', info: ' ', warn: '!', error: '✗' } as const;
 export function terminalLog(terminal: Pick<Terminal, 'note'>, format: 'text' | 'json', now: () => number): LogSink {
   if (format === 'json') {
     return ({ level, event, message, fields }) =>
-      terminal.note(JSON.stringify({ time: new Date(now()).toISOString(), level, event, message, ...fields }));
+      terminal.note(
+        JSON.stringify({ time: new Date(now()).toISOString(), level, event, message, ...fields }),
+        level === 'debug',
+      );
   }
-  return (event: LogEvent) =>
-    terminal.note(`${new Date(now()).toISOString().slice(11, 19)} ${MARKS[event.level]} ${event.message}`);
+  return ({ level, message }: LogEvent) =>
+    terminal.note(`${new Date(now()).toISOString().slice(11, 19)} ${MARKS[level]} ${message}`, level === 'debug');
 }

@@ -1,14 +1,25 @@
 import { randomBytes } from 'node:crypto';
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
-import { type FileHandle, link, open, rename, rm } from 'node:fs/promises';
+import { chmodSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { type FileHandle, link, lstat, open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { codeOf } from '../base/errors.ts';
 
 const OWNER_FILE = 0o600;
 
-/** Where the next version of a file waits, beside it. */
-const draftOf = (path: string): string =>
+/** A new name beside a file, where its next version waits until it is whole. Nobody else takes it for a file of theirs. */
+export const draftOf = (path: string): string =>
   join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
+
+/** Removes the drafts of a file that killed writers left, as far as they are older than `ageMs`; 0: all of them. */
+export async function removeDrafts(path: string, now: number, ageMs: number): Promise<void> {
+  const prefix = `.${basename(path)}.`;
+  for (const name of await readdir(dirname(path)).catch(() => [])) {
+    if (!name.startsWith(prefix) || !/^[0-9a-f]{12}\.tmp$/.test(name.slice(prefix.length))) continue;
+    const draft = join(dirname(path), name);
+    const found = await lstat(draft).catch(() => undefined);
+    if (found !== undefined && (ageMs === 0 || now - found.mtimeMs > ageMs)) await rm(draft, { force: true });
+  }
+}
 
 /** Replaces a file by one with this text; whatever happens, one of the two is there, whole. Throws the system's error. */
 export async function replaceFile(path: string, text: string, mode = OWNER_FILE): Promise<void> {
@@ -21,10 +32,11 @@ export async function replaceFile(path: string, text: string, mode = OWNER_FILE)
  * The same at once, for a small file that may be lost with the power: readers see one of the two, whole. Throws the
  * system's error.
  */
-export function replaceSmallFile(path: string, text: string): void {
+export function replaceSmallFile(path: string, text: string, mode = OWNER_FILE): void {
   const draft = draftOf(path);
   try {
     writeFileSync(draft, text, { flag: 'wx', mode: OWNER_FILE });
+    if (mode !== OWNER_FILE) chmodSync(draft, mode);
     renameSync(draft, path);
   } finally {
     rmSync(draft, { force: true });

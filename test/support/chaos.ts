@@ -146,6 +146,7 @@ export class Chaos {
     const results: string[] = [];
     const terminal = {
       note: (line: string) => log.push(line),
+      record: async (line: string) => void log.push(line),
       result: (line: string) => results.push(line),
       interactive: false,
       columns: 80,
@@ -258,7 +259,7 @@ export class Chaos {
   leftovers(): string[] {
     return readdirSync(this.spool, { recursive: true })
       .map(String)
-      .filter((name) => /\.(csv|json|part|tmp|lease)$/.test(name) && !/quota-[0-9a-f]+\.json$|malformed-/.test(name));
+      .filter((name) => /\.(csv|json|part|tmp|lease)$/.test(name) && !/quota-[0-9a-f]+\.json|malformed-/.test(name));
   }
 
   async close(): Promise<void> {

@@ -113,8 +113,13 @@ export class CliBench {
 
   /** Under a limit of the size of files, in KiB: a disk that is full. */
   startLimited(kib: number, argv: readonly string[]): CliChild {
-    const words = ['-c', `ulimit -f ${kib}; exec "$@"`, 'bash', process.execPath, PROGRAM, ...argv];
-    return this.#started(new CliChild('bash', words, { TMPDIR: this.dir }));
+    return this.startWords(['bash', '-c', `ulimit -f ${kib}; exec "$@"`, 'bash'], argv);
+  }
+
+  /** By way of a program that is given the command line as its last words. */
+  startWords([command, ...words]: readonly string[], argv: readonly string[], env: Record<string, string> = {}) {
+    const all = [...words, process.execPath, PROGRAM, ...argv];
+    return this.#started(new CliChild(command ?? '', all, { TMPDIR: this.dir, ...env }));
   }
 
   run(argv: readonly string[], env: Record<string, string> = {}): Promise<Ended> {
@@ -143,10 +148,10 @@ export class CliBench {
     return Number(n);
   }
 
-  /** Files of the spool folder, the quota's ledger aside. */
+  /** Files of the spool folder, the quota's state aside. */
   spooled(folder = this.spool): string[] {
     return readdirSync(folder, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile() && !entry.name.includes('-quota-'))
+      .filter((entry) => entry.isFile() && !entry.name.includes('quota-'))
       .map((entry) => entry.name);
   }
 

@@ -123,11 +123,11 @@ function tell(
   }
 }
 
-/** Without a folder the ledger's lines go out as log lines, whatever the log level. */
+/** Without a folder the ledger's lines go out as log lines, whatever the log level; one that is not taken is a failure. */
 function logLines({ terminal }: Context): LedgerOutput {
   return {
     async write(lines) {
-      for (const line of lines) terminal.note(line);
+      await terminal.record(lines.join('\n'));
     },
     async close() {},
   };

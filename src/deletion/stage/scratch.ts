@@ -1,7 +1,7 @@
 import { mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { codeOf, configFailure, type Failure, NO_ROOM, transientFailure } from '../../base/errors.ts';
+import { diskFailure } from '../../fs/disk-failure.ts';
 
 /**
  * A new file (0600) in a folder of its own (0700) under `parent`, without a name from the first moment on: whatever
@@ -33,16 +33,10 @@ export function writeScratch(fd: number, bytes: Uint8Array, position?: number): 
 }
 
 /** The list is read and put aside before the first request: a disk that fails here has cost nothing. */
-function scratchFailure(error: unknown, folder: string): Failure {
-  const code = codeOf(error) ?? 'no code';
-  if (NO_ROOM.has(code)) {
-    return transientFailure(
-      `Nothing was deleted: the temporary folder ${folder} has no room for the list (${code}): make room, or set TMPDIR to a folder on another disk.`,
-      { cause: error },
-    );
-  }
-  return configFailure(
-    `Nothing was deleted: the temporary folder ${folder} cannot be used (${code}): set TMPDIR to a folder that this user may write to.`,
-    { cause: error },
-  );
-}
+const scratchFailure = (error: unknown, folder: string): unknown =>
+  diskFailure(error, {
+    what: `the temporary folder ${folder}`,
+    path: folder,
+    remedy: 'set TMPDIR to a folder on another disk that this user may write to',
+    consequence: 'nothing was deleted',
+  });

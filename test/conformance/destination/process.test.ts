@@ -200,7 +200,7 @@ describe('write, in a process of its own', () => {
     sound(output);
     expect(output.code).toBe(1);
     expect(output.errors()).toMatchObject([
-      { failure_type: 'config_error', message: expect.stringMatching(/temporary folder .*missing cannot be used/) },
+      { failure_type: 'config_error', message: expect.stringMatching(/temporary folder .*missing cannot be written/) },
     ]);
     expect(server.ids()).toEqual([]);
   });

@@ -27,6 +27,7 @@ async function run(env: Readonly<Record<string, string>>, ...argv: string[]) {
     terminal: {
       result: (line) => void results.push(line),
       note: (line) => void notes.push(line),
+      record: async (line) => void notes.push(line),
       interactive: false,
       columns: 80,
     },

@@ -31,6 +31,7 @@ async function forget(...argv: string[]) {
     terminal: {
       result: (line) => void results.push(line),
       note: (line) => void notes.push(line),
+      record: async (line) => void notes.push(...line.split('\n')),
       interactive: false,
       columns: 80,
     },

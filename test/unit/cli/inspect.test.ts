@@ -21,7 +21,13 @@ async function run(argv: readonly string[], columns = 80) {
   const out: string[] = [];
   const err: string[] = [];
   const code = await runCommandLine(['inspect', ...argv], {
-    terminal: { result: (line) => out.push(line), note: (line) => err.push(line), interactive: false, columns },
+    terminal: {
+      result: (line) => out.push(line),
+      note: (line) => err.push(line),
+      record: async (line) => void err.push(line),
+      interactive: false,
+      columns,
+    },
     clock: systemClock,
     env: () => undefined,
     signal: new AbortController().signal,

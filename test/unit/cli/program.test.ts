@@ -8,7 +8,7 @@ async function run(...argv: string[]) {
   const said: string[] = [];
   const say = (line: string) => void said.push(line);
   const code = await runCommandLine(argv, {
-    terminal: { result: say, note: say, interactive: false, columns: 80 },
+    terminal: { result: say, note: say, record: async (line) => say(line), interactive: false, columns: 80 },
     clock: systemClock,
     env: () => undefined,
     signal: new AbortController().signal,

@@ -1,0 +1,30 @@
+import { createWriteStream, fstatSync } from 'node:fs';
+import { Socket } from 'node:net';
+import type { Writable } from 'node:stream';
+import { isatty } from 'node:tty';
+
+/**
+ * A stream on stdout (1) or stderr (2) that never blocks the process and loses no part of a write. Node writes to pipes
+ * synchronously there, so that a reader that stands still stops timers and signals too, and to files without looking
+ * whether the system took all of it. A terminal is written as Node does it: who stops it sits in front of it.
+ */
+export function openOutputStream(fd: 1 | 2): Writable {
+  if (isatty(fd)) return ownStream(fd);
+  try {
+    if (!isPipe(fd)) return createWriteStream('', { fd, autoClose: false });
+    const out = new Socket({ fd, readable: false, writable: true });
+    // What waits to be written is waited for where it matters; a silent reader must not keep the process alive.
+    out.unref();
+    return out;
+  } catch {
+    // Nothing that can be opened anew.
+    return ownStream(fd);
+  }
+}
+
+const ownStream = (fd: 1 | 2): Writable => (fd === 1 ? process.stdout : process.stderr);
+
+function isPipe(fd: number): boolean {
+  const found = fstatSync(fd);
+  return found.isFIFO() || found.isSocket();
+}

@@ -1,0 +1,92 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { CliBench, daysBack, summaryIn } from '../../support/cli-child.ts';
+import { SERVICE_ID, TOKENS } from '../../support/simulator.ts';
+import { until } from '../../support/wait.ts';
+
+const IDS = 60;
+const LEDGER_KEY = 'a ledger key of thirty-two letters or more';
+const SECRETS = { DFINERY_IMPORT_TOKEN: TOKENS.import, DFINERY_LEDGER_KEY: LEDGER_KEY };
+
+let bench: CliBench;
+afterEach(() => bench.close());
+
+const stall = { faults: [{ kind: 'stall', at: 'mid_row', after_rows: 20, when: { nth: 2 } }] };
+const isStalled = () => bench.sim.requests().some(({ fault, done }) => fault === 'stall' && !done);
+
+/** A program whose stderr is a pipe that is full and that nobody reads. */
+function withFullStderr(argv: readonly string[]) {
+  const pipe = join(bench.dir, 'stderr');
+  spawnSync('mkfifo', [pipe]);
+  const fill = 'exec 9<>"$0"; timeout 1 dd if=/dev/zero of="$0" bs=4096 oflag=nonblock status=none; exec "$@" 2>"$0"';
+  return bench.startWords(['bash', '-c', fill, pipe], argv);
+}
+
+/** Seconds of processor time that a process has used. */
+function processorSeconds(pid: number | undefined): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    .replace(/^.*\) /, '')
+    .split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+describe.runIf(process.platform === 'linux')('a reader of stderr that stands still', () => {
+  it('costs nothing, and a stop is heard', async () => {
+    bench = await CliBench.start(stall);
+    const child = withFullStderr(bench.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));
+    await until(isStalled);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    const before = processorSeconds(child.process.pid);
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    expect(processorSeconds(child.process.pid) - before).toBeLessThan(0.8);
+    const asked = performance.now();
+    child.process.kill('SIGTERM');
+    expect((await child.ended).signal).toBe('SIGTERM');
+    expect(performance.now() - asked).toBeLessThan(5_500);
+  });
+
+  it('keeps no run from its end and its result', async () => {
+    bench = await CliBench.start();
+    const ended = await withFullStderr(bench.syncArgs({}, ['--log-level', 'debug'])).ended;
+    expect(ended.code).toBe(0);
+    expect(summaryIn(ended)).toMatchObject({ next_from_date: daysBack(1) });
+  });
+});
+
+describe('a ledger that goes to stderr', () => {
+  const forget = (...more: string[]): string[] => {
+    const config = join(bench.dir, 'destination.json');
+    writeFileSync(config, JSON.stringify({ base_url: bench.sim.url, service_id: SERVICE_ID, requested_by: 'us' }));
+    const ids = join(bench.dir, 'ids.txt');
+    writeFileSync(ids, Array.from({ length: IDS }, (_, i) => `id-${i}\n`).join(''));
+    return ['forget', '--file', ids, '--config', config, ...more];
+  };
+  const confirmed = async (): Promise<string[]> => {
+    const plan = await bench.run(forget('--json'), SECRETS);
+    expect(plan.code, plan.stderr).toBe(0);
+    return forget('--execute', '--confirm', (JSON.parse(plan.stdout) as { hash: string }).hash);
+  };
+  const deletions = () => bench.sim.requests().filter(({ path }) => !path.includes('export')).length;
+
+  it('nobody reads stops the run before its first request', async () => {
+    bench = await CliBench.start();
+    const child = bench.start(await confirmed(), SECRETS);
+    child.process.stderr?.destroy();
+    expect((await child.ended).code).toBe(3);
+    expect(deletions()).toBe(0);
+  });
+
+  it('a full disk cuts short stops the run: no request without its whole line', async () => {
+    bench = await CliBench.start();
+    const words = await confirmed();
+    mkdirSync(join(bench.dir, 'log'));
+    const file = join(bench.dir, 'log', 'stderr');
+    const limited = ['bash', '-c', 'ulimit -f 8; exec "$@" 2>"$0"', file];
+    expect((await bench.startWords(limited, words, SECRETS).ended).code).toBe(3);
+    const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
+    expect(deletions()).toBeGreaterThan(0);
+    expect(deletions()).toBeLessThanOrEqual(lines.filter((line) => line.includes('"kind":"before"')).length);
+  });
+});
