@@ -1,3 +1,5 @@
+import { CsvMemory } from './wasm/csv-memory.ts';
+
 /** Room kept beyond the data: the tokenizer's sentinel and one line end. */
 const MARGIN = 8;
 const START_BYTES = 1 << 20;
@@ -8,7 +10,9 @@ const START_BYTES = 1 << 20;
  * `append`.
  */
 export class RowBuffer {
-  bytes = new Uint8Array(START_BYTES);
+  /** Undefined where there is none: then `bytes` is on the heap. */
+  readonly memory = CsvMemory.open(START_BYTES);
+  bytes = this.memory?.bytes ?? new Uint8Array(START_BYTES);
   start = 0;
   end = 0;
 
@@ -28,9 +32,20 @@ export class RowBuffer {
   reserve(more: number): void {
     const needed = this.end + more + MARGIN;
     if (needed <= this.bytes.length) return;
+    if (this.memory !== undefined) {
+      this.memory.grow(Math.max(needed, this.bytes.length * 2));
+      this.bytes = this.memory.bytes;
+      return;
+    }
     const larger = new Uint8Array(Math.max(needed, this.bytes.length * 2));
     larger.set(this.bytes.subarray(this.start, this.end), this.start);
     this.bytes = larger;
+  }
+
+  /** Gives the memory back; the buffer must not be used any more. */
+  release(): void {
+    this.bytes = new Uint8Array(MARGIN);
+    this.memory?.release();
   }
 
   #toFront(): void {

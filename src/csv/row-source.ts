@@ -34,7 +34,6 @@ export interface RowHandler {
  * valid UTF-8, no BOM, no blank lines at the end, quotes around a cell with a bare CR; otherwise byte for byte.
  */
 export class RowSource {
-  readonly tokenizer = new RowTokenizer();
   /** Whole rows so far, the header among them; during `RowHandler.row` without the current one. */
   rows = 0;
   /** Bytes of the longest row written, its line end included. */
@@ -47,6 +46,7 @@ export class RowSource {
   readonly #maxRowBytes: number;
   readonly #blockBytes: number;
   readonly #buffer = new RowBuffer();
+  readonly tokenizer = new RowTokenizer(this.#buffer.memory);
   readonly #text = new ValidText(this.#buffer);
   readonly #writer = new RowWriter();
   #width = 0;
@@ -68,9 +68,9 @@ export class RowSource {
     return this.#buffer.length < this.#need ? [] : this.#read(false);
   }
 
-  /** Ends the body; returns the last bytes to keep. Throws MalformedCsv when it is not whole. */
+  /** Ends the body; returns the last bytes to keep, as copies. Throws MalformedCsv when it is not whole. */
   finish(): Uint8Array[] {
-    const parts = this.#read(true);
+    const parts = this.#read(true).map((part) => part.slice());
     if (this.rows === 0) {
       const isEmpty = this.#text.offsetOf(this.#buffer.end) === 0;
       throw this.malformed(isEmpty ? 'empty_body' : 'no_header', this.#buffer.start, 'a header line', 'nothing');
@@ -80,6 +80,7 @@ export class RowSource {
       const found = { row: 1, byte: 0, expected: 'lines that end in LF or CRLF', found: 'CR without LF' };
       throw new MalformedCsv('not_csv', found);
     }
+    this.#buffer.release();
     return parts;
   }
 

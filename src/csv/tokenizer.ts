@@ -1,3 +1,5 @@
+import type { CsvMemory } from './wasm/csv-memory.ts';
+
 /** Beside a cell's column: written in quotes; with doubled quotes inside; unquoted with a bare CR inside. */
 export const QUOTED = 1;
 export const DOUBLED = 2;
@@ -46,12 +48,35 @@ export class RowTokenizer {
   /** Why and where `next` answered BROKEN. */
   reason: BrokenReason = 'cut_in_quote';
   brokenAt = 0;
+  readonly #memory: CsvMemory | undefined;
+
+  /** With a memory, every `bytes` is the memory's, and plain rows are read by SIMD. */
+  constructor(memory?: CsvMemory) {
+    this.#memory = memory;
+  }
 
   /**
    * Reads the row that starts at `at` and returns where the next one starts; INCOMPLETE when it does not end before
    * `end` and more may come; BROKEN when it is no CSV. `bytes[end]` must hold SENTINEL. With `last`, `end` ends the row.
    */
   next(bytes: Uint8Array, at: number, end: number, last: boolean): number {
+    const memory = this.#memory;
+    if (memory !== undefined) {
+      const next = memory.nextRow(at, end);
+      this.cells = memory.cells;
+      if (next >= 0) {
+        const { info } = memory;
+        this.used = info[0];
+        this.width = info[1];
+        this.contentEnd = info[2];
+        this.flags = info[3];
+        return next;
+      }
+    }
+    return this.#read(bytes, at, end, last);
+  }
+
+  #read(bytes: Uint8Array, at: number, end: number, last: boolean): number {
     let cells = this.cells;
     let used = 0;
     let head = 0;

@@ -5,8 +5,9 @@ import { DATETIME_GAP, DATETIME_ZONED } from '../../../types/evidence.ts';
 import { copyBytes, writeString } from '../../../types/json-text.ts';
 import { isNull } from '../../../types/list-text.ts';
 import type { RowKey } from '../keys/row-key.ts';
-import type { ByteBuffer } from './byte-buffer.ts';
 import { type CellPlan, CHECKED, COPY, planCells, SKIP, TEXT, ZONED_ONLY } from './cell-plan.ts';
+import type { LineBuffer } from './line-buffer.ts';
+import type { PlainCells } from './plain-cells.ts';
 import type { RecordPlan } from './record-plan.ts';
 
 const QUOTE = 34;
@@ -41,6 +42,7 @@ export class RecordEncoder {
   readonly #placeholder: Uint8Array;
   readonly #room: number;
   readonly #misfits: number[] = [];
+  #plain: PlainCells | undefined;
   readonly #unquoter = new Unquoter();
 
   /** `emittedAt`: ms since 1970. `evidence`: per column, over every cell of the file. */
@@ -54,8 +56,18 @@ export class RecordEncoder {
     this.#room = this.#head.length + this.#placeholder.length + plan.labels.length * 3 + names + 1024;
   }
 
+  /** How the columns' cells are written, for the tables of `usePlain`. */
+  get modes(): Uint8Array {
+    return this.#cells.modes;
+  }
+
+  /** From now on plain cells are written by SIMD. */
+  usePlain(plain: PlainCells): void {
+    this.#plain = plain;
+  }
+
   /** Appends the tokenizer's last row. `ordinal`: how many rows of this export, it included, have its key. */
-  write(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer, key: RowKey, ordinal: number, output: ByteBuffer): void {
+  write(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer, key: RowKey, ordinal: number, output: LineBuffer): void {
     const plan = this.#plan;
     output.reserve(this.#roomFor(b, tokenizer, key));
     const to = output.bytes;
@@ -89,26 +101,34 @@ export class RecordEncoder {
 
   #writeCells(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer, to: Uint8Array, from: number): number {
     const { cells, used } = tokenizer;
-    const { modes } = this.#cells;
-    const { labels, labelOffsets } = this.#plan;
+    const plain = this.#plain?.serves(cells, to) ? this.#plain : undefined;
     let at = from;
     for (let k = 0; k < used; k += STRIDE) {
-      const head = cells[k];
-      const column = head >> COLUMN_SHIFT;
-      const mode = modes[column];
-      if (mode === SKIP) continue;
-      const start = at;
-      for (let i = labelOffsets[column], end = labelOffsets[column + 1]; i < end; i++) to[at++] = labels[i];
-      if (mode === TEXT) {
-        at =
-          (head & DOUBLED) === 0
-            ? writeString(b, cells[k + 1], cells[k + 2], to, at)
-            : this.#writeDoubled(b, cells, k, to, at);
-      } else if (mode === COPY && (head & QUOTED) === 0) {
-        at = copyBytes(b, cells[k + 1], cells[k + 2], to, at);
-      } else at = this.#writeTyped(b, cells, k, to, start, at);
+      if (plain !== undefined) {
+        k = plain.write(k, used, at);
+        at = plain.written;
+        if (k >= used) break;
+      }
+      at = this.#writeCell(b, cells, k, to, at);
     }
     return at;
+  }
+
+  /** Writes a cell behind its label; nothing where its column is left out or it is absent. */
+  #writeCell(b: Uint8Array<ArrayBuffer>, cells: Int32Array, k: number, to: Uint8Array, start: number): number {
+    const { labels, labelOffsets } = this.#plan;
+    const head = cells[k];
+    const column = head >> COLUMN_SHIFT;
+    const mode = this.#cells.modes[column];
+    if (mode === SKIP) return start;
+    let at = start;
+    for (let i = labelOffsets[column], end = labelOffsets[column + 1]; i < end; i++) to[at++] = labels[i];
+    if (mode === TEXT) {
+      if ((head & DOUBLED) !== 0) return this.#writeDoubled(b, cells, k, to, at);
+      return writeString(b, cells[k + 1], cells[k + 2], to, at);
+    }
+    if (mode === COPY && (head & QUOTED) === 0) return copyBytes(b, cells[k + 1], cells[k + 2], to, at);
+    return this.#writeTyped(b, cells, k, to, start, at);
   }
 
   /** The text of a cell as a JSON string, each pair of quotes as one. */

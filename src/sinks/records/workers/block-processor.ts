@@ -1,13 +1,14 @@
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { defect } from '../../../base/errors.ts';
-import { COLUMN_SHIFT, RowTokenizer, SENTINEL, STRIDE } from '../../../csv/tokenizer.ts';
+import { COLUMN_SHIFT, RowTokenizer, STRIDE } from '../../../csv/tokenizer.ts';
 import { headerColumns } from '../../../schema/groups.ts';
 import { isNull } from '../../../types/list-text.ts';
-import { ByteBuffer } from '../encode/byte-buffer.ts';
+import { LineBuffer } from '../encode/line-buffer.ts';
 import { RecordEncoder } from '../encode/record-encoder.ts';
 import { hashBytes, WORDS } from '../keys/hash-bytes.ts';
 import { RowKey } from '../keys/row-key.ts';
 import { keyNumber } from '../keys/window-keys.ts';
+import { BlockMemory } from './block-memory.ts';
 import {
   type EncodedBlock,
   type EncodeTask,
@@ -18,45 +19,49 @@ import {
   LAST_RANK,
   NO_POSITION,
   OWN_EVENT,
+  type Task,
   type TaskResult,
 } from './task.ts';
 
-const MARGIN = 8;
-const FIRST_BUFFER_BYTES = 1 << 19;
+const FIRST_WORDS_BYTES = 1 << 16;
+const FIRST_LINES_BYTES = 1 << 20;
 
 /** Runs the tasks of one file, in the main thread or in a worker. */
 export class BlockProcessor {
-  readonly #tokenizer = new RowTokenizer();
+  readonly #memory: BlockMemory;
+  readonly #tokenizer: RowTokenizer;
   readonly #file: number;
   readonly #encoders: readonly RecordEncoder[];
   readonly #streams: FileJob['streams'];
   readonly #isItem: Uint8Array;
   readonly #key: RowKey;
-  #bytes = new Uint8Array(FIRST_BUFFER_BYTES);
 
   constructor(job: FileJob) {
     this.#streams = job.streams;
     this.#encoders = job.streams.map((plan) => new RecordEncoder(plan, job.evidence, job.timezone, job.emittedAt));
     this.#isItem = Uint8Array.from(headerColumns(job.header), ({ group }) => (group.endsWith('_item') ? 1 : 0));
     this.#key = new RowKey(job.header);
+    this.#memory = new BlockMemory(job.streams);
+    this.#memory.addTables(job.streams, this.#encoders);
+    this.#tokenizer = new RowTokenizer(this.#memory.simd);
     this.#file = openSync(job.path, 'r');
   }
 
   close(): void {
     closeSync(this.#file);
+    this.#memory.release();
   }
 
-  run(task: HashTask | EncodeTask): TaskResult {
+  run(task: Task): TaskResult {
     return task.kind === 'hash' ? this.#hash(task) : this.#encode(task);
   }
 
-  /** Reads the block and calls `each` after the tokenizer has read a row of it. */
-  #rows(task: HashTask | EncodeTask, each: (bytes: Uint8Array<ArrayBuffer>, row: number) => void): number {
-    const length = this.#read(task.from, task.to);
-    const bytes = this.#bytes;
+  /** Calls `each` after the tokenizer has read a row of the block, which ends at `end`. */
+  #rows(task: Task, end: number, each: (bytes: Uint8Array<ArrayBuffer>, row: number) => void): number {
+    const { bytes, start } = this.#memory;
     let rows = 0;
-    for (let at = 0; at < length; rows++) {
-      const next = this.#tokenizer.next(bytes, at, length, true);
+    for (let at = start; at < end; rows++) {
+      const next = this.#tokenizer.next(bytes, at, end, true);
       if (next < 0) throw defect(`Row ${rows + 1} behind byte ${task.from} of a verified export cannot be read.`);
       each(bytes, rows);
       at = next;
@@ -64,23 +69,12 @@ export class BlockProcessor {
     return rows;
   }
 
-  #read(from: number, to: number): number {
-    const length = to - from;
-    if (this.#bytes.length < length + MARGIN) this.#bytes = new Uint8Array(length + MARGIN);
-    for (let done = 0; done < length; ) {
-      const read = readSync(this.#file, this.#bytes, done, length - done, from + done);
-      if (read === 0) throw defect('A verified export became shorter while it was read.');
-      done += read;
-    }
-    this.#bytes[length] = SENTINEL;
-    return length;
-  }
-
   #hash(task: HashTask): HashedBlock {
-    let words = new Uint32Array(task.spare ?? new ArrayBuffer(FIRST_BUFFER_BYTES / 8));
+    let words = new Uint32Array(task.spare ?? new ArrayBuffer(FIRST_WORDS_BYTES));
     const key = this.#key;
     const numbered: string[] = [];
-    const rows = this.#rows(task, (bytes, row) => {
+    const end = this.#memory.read(this.#file, task.from, task.to);
+    const rows = this.#rows(task, end, (bytes, row) => {
       const k = row * HASH_STRIDE;
       if (k + HASH_STRIDE > words.length) words = larger(words);
       key.read(bytes, this.#tokenizer);
@@ -98,13 +92,14 @@ export class BlockProcessor {
   }
 
   #encode(task: EncodeTask): EncodedBlock {
-    const output = new ByteBuffer(task.spare ?? new ArrayBuffer(FIRST_BUFFER_BYTES * 2));
     const { events, ordinals, reserved } = task;
     for (const encoder of this.#encoders) {
       encoder.records = 0;
       encoder.rescued.fill(0);
     }
-    this.#rows(task, (bytes, row) => {
+    const end = this.#memory.read(this.#file, task.from, task.to);
+    const output = new LineBuffer(task.spare ?? new ArrayBuffer(FIRST_LINES_BYTES), this.#memory.staging);
+    this.#rows(task, end, (bytes, row) => {
       this.#key.read(bytes, this.#tokenizer);
       let ordinal = ordinals === undefined ? 1 : ordinals[row];
       if (ordinal > 1 && reserved !== undefined) ordinal = keyNumber(ordinal, reserved.get(this.#key.text));
@@ -118,8 +113,7 @@ export class BlockProcessor {
     return {
       kind: 'encode',
       job: task.job,
-      buffer: output.bytes.buffer,
-      length: output.at,
+      ...output.finish(),
       records: this.#encoders.map((encoder) => encoder.records),
       rescued: this.#encoders.map((encoder) => nonZero(encoder.rescued)),
     };

@@ -1,0 +1,219 @@
+// The byte loops of the CSV path with 128-bit SIMD, in AssemblyScript: `npm run wasm` compiles this file into
+// src/csv/wasm/csv-module.ts. Each function handles the plain case alone and hands every other one back to the code in
+// TypeScript, which decides what a row or a cell is. All memory is the caller's: see src/csv/wasm/csv-memory.ts.
+
+const LF: i32 = 10;
+const CR: i32 = 13;
+const QUOTE: i32 = 34;
+const COMMA: i32 = 44;
+const BACKSLASH: i32 = 92;
+const SPACE: i32 = 32;
+
+const QUOTED: i32 = 1;
+const DOUBLED: i32 = 2;
+const COLUMN_SHIFT: i32 = 3;
+const STRIDE: i32 = 3;
+/** Numbers that sixteen bytes can add to the cells: eight unquoted ones, and one in quotes. */
+const STEP_NUMBERS: i32 = 9 * STRIDE;
+const LANES: i32 = 16;
+const NOT_PLAIN: i32 = -3;
+
+/** Where results are left beside the returned one: used, width, contentEnd, flags of a row; end of what was written. */
+const USED: usize = 0;
+const WIDTH: usize = 4;
+const CONTENT_END: usize = 8;
+const FLAGS: usize = 12;
+const OUT_END: usize = 16;
+
+function maskOf(v: v128, byte: i32): i32 {
+  return i8x16.bitmask(i8x16.eq(v, i8x16.splat(<i8>byte)));
+}
+
+function putCell(cells: usize, used: i32, head: i32, start: i32, end: i32): void {
+  const to = cells + ((<usize>used) << 2);
+  store<i32>(to, head);
+  store<i32>(to, start, 4);
+  store<i32>(to, end, 8);
+}
+
+/**
+ * Reads the row at `base + at`, as RowTokenizer.next does: filled cells into `cells` (room for `capacity` numbers), the
+ * rest into the results. Returns where the next row starts, relative to `base`; NOT_PLAIN for a row that does not end in
+ * LF or CRLF before `end`, has a CR of its own outside of quotes, is broken, or has too many cells.
+ */
+export function nextRow(base: usize, at: i32, end: i32, cells: usize, capacity: i32): i32 {
+  let i = at;
+  let used = 0;
+  let flags = 0;
+  /** Column of the byte at `i`, shifted as a cell's head is. */
+  let head = 0;
+  let openHead = 0;
+  /** Start of the unquoted cell that the byte before `i` belongs to; -1: that byte is a comma, a quote or before the row. */
+  let open = -1;
+  while (i < end && used + STEP_NUMBERS <= capacity) {
+    const v = v128.load(base + <usize>i);
+    const commas = maskOf(v, COMMA);
+    const others = maskOf(v, LF) | maskOf(v, QUOTE) | maskOf(v, CR);
+    const stop = ctz(others | (1 << LANES));
+    const before = (1 << stop) - 1;
+    // Of each byte: whether the one before it ends a cell or precedes the row.
+    const isFirst = (commas << 1) | (open >= 0 ? 0 : 1);
+    const texts = ~commas & isFirst & before;
+    let marks = texts | (commas & ~isFirst & before);
+    while (marks !== 0) {
+      const j = ctz(marks);
+      if ((texts & (1 << j)) !== 0) {
+        open = i + j;
+        openHead = head + (popcnt(commas & ((1 << j) - 1)) << COLUMN_SHIFT);
+      } else {
+        putCell(cells, used, openHead, open, i + j);
+        used += STRIDE;
+        open = -1;
+      }
+      marks &= marks - 1;
+    }
+    head += popcnt(commas & before) << COLUMN_SHIFT;
+    i += stop;
+    if (stop === LANES) continue;
+    if (i >= end) return NOT_PLAIN;
+    const c = <i32>load<u8>(base + <usize>i);
+    const isCrLf = c === CR && i + 1 < end && <i32>load<u8>(base + <usize>i, 1) === LF;
+    if (c === LF || isCrLf) {
+      if (open >= 0) {
+        putCell(cells, used, openHead, open, i);
+        used += STRIDE;
+      }
+      store<i32>(USED, used);
+      store<i32>(WIDTH, (head >> COLUMN_SHIFT) + 1);
+      store<i32>(CONTENT_END, i);
+      store<i32>(FLAGS, flags);
+      return i + 1 + i32(isCrLf);
+    }
+    if (c === CR || open >= 0) return NOT_PLAIN;
+    const start = i + 1;
+    let cellFlags = QUOTED;
+    let close = start;
+    for (;;) {
+      close = nextQuote(base, close, end);
+      if (close + 1 >= end) return NOT_PLAIN;
+      if (<i32>load<u8>(base + <usize>close, 1) !== QUOTE) break;
+      cellFlags = QUOTED | DOUBLED;
+      close += 2;
+    }
+    const after = <i32>load<u8>(base + <usize>close, 1);
+    if (after !== COMMA && after !== LF && after !== CR) return NOT_PLAIN;
+    if (close > start) {
+      putCell(cells, used, head | cellFlags, start, close);
+      used += STRIDE;
+      flags |= cellFlags;
+    }
+    i = close + 1;
+  }
+  return NOT_PLAIN;
+}
+
+/** The first quote at or behind `from`, or something at or behind `end`. */
+function nextQuote(base: usize, from: i32, end: i32): i32 {
+  let i = from;
+  while (i < end) {
+    const quotes = maskOf(v128.load(base + <usize>i), QUOTE);
+    if (quotes !== 0) return i + ctz(quotes);
+    i += LANES;
+  }
+  return i;
+}
+
+/** How a column's cells are written: src/sinks/records/encode/cell-plan.ts. */
+const SKIP: i32 = 0;
+const TEXT: i32 = 1;
+const COPY: i32 = 2;
+
+/**
+ * Writes cells [k, used) of a row as `,"name":value` to `out` while they are plain: text without doubled quotes, numbers
+ * without quotes, columns that are left out. Returns the first cell that is not, or `used`; OUT_END is behind what was
+ * written. Up to fifteen bytes more may be overwritten.
+ */
+export function writeCells(
+  base: usize,
+  cells: usize,
+  k: i32,
+  used: i32,
+  modes: usize,
+  labels: usize,
+  offsets: usize,
+  out: usize,
+): i32 {
+  let to = out;
+  while (k < used) {
+    const cell = cells + ((<usize>k) << 2);
+    const head = load<i32>(cell);
+    const column = <usize>(head >> COLUMN_SHIFT);
+    const mode = <i32>load<u8>(modes + column);
+    if (mode === SKIP) {
+      k += STRIDE;
+      continue;
+    }
+    const isText = mode === TEXT && (head & DOUBLED) === 0;
+    if (!isText && (mode !== COPY || (head & QUOTED) !== 0)) break;
+    const label = load<i32>(offsets + (column << 2));
+    to = copy(labels + <usize>label, load<i32>(offsets + (column << 2), 4) - label, to);
+    const start = load<i32>(cell, 4);
+    const length = load<i32>(cell, 8) - start;
+    to = isText ? writeString(base + <usize>start, length, to) : copy(base + <usize>start, length, to);
+    k += STRIDE;
+  }
+  store<usize>(OUT_END, to);
+  return k;
+}
+
+function copy(from: usize, length: i32, to: usize): usize {
+  for (let i = 0; i < length; i += LANES) v128.store(to + <usize>i, v128.load(from + <usize>i));
+  return to + <usize>length;
+}
+
+/** Bytes that JSON escapes: controls, quotes, backslashes. */
+function escapes(v: v128): i32 {
+  return i8x16.bitmask(i8x16.lt_u(v, i8x16.splat(<i8>SPACE))) | maskOf(v, QUOTE) | maskOf(v, BACKSLASH);
+}
+
+function writeString(from: usize, length: i32, out: usize): usize {
+  let to = out;
+  store<u8>(to++, QUOTE);
+  let i = 0;
+  while (i < length) {
+    const v = v128.load(from + <usize>i);
+    v128.store(to, v);
+    const left = length - i;
+    const step = ctz(escapes(v) | (1 << (left < LANES ? left : LANES)));
+    to += <usize>step;
+    i += step;
+    if (step === LANES || i === length) continue;
+    to = writeEscape(<i32>load<u8>(from + <usize>i), to);
+    i++;
+  }
+  store<u8>(to++, QUOTE);
+  return to;
+}
+
+function hex(digit: i32): i32 {
+  return digit < 10 ? 48 + digit : 87 + digit;
+}
+
+/** As JSON.stringify writes it. */
+function writeEscape(byte: i32, to: usize): usize {
+  store<u8>(to, BACKSLASH);
+  let letter = byte;
+  if (byte === 8) letter = 98;
+  else if (byte === 9) letter = 116;
+  else if (byte === LF) letter = 110;
+  else if (byte === 12) letter = 102;
+  else if (byte === CR) letter = 114;
+  else if (byte < SPACE) {
+    store<u32>(to, 0x30303075, 1);
+    store<u8>(to, 48 + (byte >> 4), 4);
+    store<u8>(to, hex(byte & 15), 5);
+    return to + 6;
+  }
+  store<u8>(to, letter, 1);
+  return to + 2;
+}

@@ -1,0 +1,126 @@
+import { CSV_MODULE } from './csv-module.ts';
+
+/** The part of the standard's interface that is used here: the types of Node 20 do not have it. */
+interface WasmMemory {
+  readonly buffer: ArrayBuffer;
+  grow(pages: number): number;
+}
+declare const WebAssembly: {
+  readonly Module: new (bytes: Uint8Array) => object;
+  readonly Instance: new (module: object, imports: object) => { readonly exports: Record<string, unknown> };
+  readonly Memory: new (size: { readonly initial: number }) => WasmMemory;
+};
+
+type NextRow = (base: number, at: number, end: number, cells: number, capacity: number) => number;
+type WriteCells = (
+  base: number,
+  cells: number,
+  k: number,
+  used: number,
+  modes: number,
+  labels: number,
+  offsets: number,
+  out: number,
+) => number;
+
+const PAGE_BYTES = 65_536;
+/** Numbers in `info`: what `assembly/csv.ts` calls USED, WIDTH, CONTENT_END, FLAGS and OUT_END. */
+const INFO_NUMBERS = 5;
+const CELLS_AT = 64;
+/** Room for 10,000 filled cells a row. */
+const CELL_NUMBERS = 30_000;
+/** Where `bytes` begins. */
+const DATA_AT = 2 * PAGE_BYTES;
+/** What vector loads and stores may touch behind `bytes`. */
+const SLACK_BYTES = 64;
+/** Memories that are done with and wait to be used again: a collection would free them late. */
+const MOST_IDLE = 8;
+/** Larger ones are left to the collection. */
+const MOST_IDLE_BYTES = 4 * 1024 * 1024;
+
+const idle: CsvMemory[] = [];
+let compiled: object | undefined;
+
+/**
+ * Memory that TypeScript and the SIMD functions of assembly/csv.ts work on together. Every position is one in `bytes`.
+ * `grow` replaces all views: nobody may hold on to them across it.
+ */
+export class CsvMemory {
+  bytes = new Uint8Array(0);
+  /** The cells of a row, as RowTokenizer lists them. */
+  cells = new Int32Array(0);
+  /** Results: used, width, contentEnd and flags of the last row; then where `writeCells` ended. */
+  info = new Int32Array(0);
+  readonly #memory: WasmMemory;
+  readonly #nextRow: NextRow;
+  readonly #writeCells: WriteCells;
+
+  private constructor(module: object, pages: number) {
+    this.#memory = new WebAssembly.Memory({ initial: pages });
+    const { exports } = new WebAssembly.Instance(module, { env: { memory: this.#memory } });
+    this.#nextRow = exports.nextRow as NextRow;
+    this.#writeCells = exports.writeCells as WriteCells;
+    this.#renew();
+  }
+
+  /** At least `size` bytes; undefined where the processor or the system has no such memory: then TypeScript does it all. */
+  static open(size: number): CsvMemory | undefined {
+    const memory = idle.pop();
+    if (memory !== undefined) {
+      memory.grow(size);
+      return memory;
+    }
+    try {
+      compiled ??= new WebAssembly.Module(Buffer.from(CSV_MODULE, 'base64'));
+      return new CsvMemory(compiled, pagesOf(size));
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Makes `bytes` at least `size` long; what it holds stays. */
+  grow(size: number): void {
+    const missing = pagesOf(size) - this.#memory.buffer.byteLength / PAGE_BYTES;
+    if (missing <= 0) return;
+    this.#memory.grow(missing);
+    this.#renew();
+  }
+
+  /** Gives the memory to whoever opens one next; the caller must not use it any more. */
+  release(): void {
+    if (idle.length < MOST_IDLE && this.bytes.length <= MOST_IDLE_BYTES) idle.push(this);
+  }
+
+  /** Reads the row at `at` into `cells` and `info`; negative when TypeScript must read it. */
+  nextRow(at: number, end: number): number {
+    return this.#nextRow(DATA_AT, at, end, CELLS_AT, CELL_NUMBERS);
+  }
+
+  /** Writes cells [k, used) to `out` while they are plain and returns the first that is not; `written` is behind them. */
+  writeCells(k: number, used: number, modes: number, labels: number, offsets: number, out: number): number {
+    return this.#writeCells(
+      DATA_AT,
+      CELLS_AT,
+      k,
+      used,
+      DATA_AT + modes,
+      DATA_AT + labels,
+      DATA_AT + offsets,
+      DATA_AT + out,
+    );
+  }
+
+  /** Where the last `writeCells` ended. */
+  get written(): number {
+    return this.info[4] - DATA_AT;
+  }
+
+  #renew(): void {
+    const { buffer } = this.#memory;
+    this.bytes = new Uint8Array(buffer, DATA_AT, buffer.byteLength - DATA_AT - SLACK_BYTES);
+    this.cells = new Int32Array(buffer, CELLS_AT, CELL_NUMBERS);
+    this.info = new Int32Array(buffer, 0, INFO_NUMBERS);
+  }
+}
+
+const pagesOf = (size: number): number => Math.ceil((DATA_AT + size + SLACK_BYTES) / PAGE_BYTES);

@@ -1,0 +1,36 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { CsvMemory } from '../../../src/csv/wasm/csv-memory.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+
+describe('the compiled module', () => {
+  it('is what its source compiles to', { timeout: 120_000 }, () => {
+    const compiled = execFileSync(process.execPath, ['assembly/compile.mjs', '--print'], {
+      cwd: ROOT,
+      encoding: 'utf8',
+    });
+    expect(readFileSync(join(ROOT, 'src/csv/wasm/csv-module.ts'), 'utf8')).toBe(compiled);
+  });
+});
+
+describe('its memory', () => {
+  it('keeps what it holds when it grows, and is used again once it was released', () => {
+    const memory = CsvMemory.open(1_000);
+    if (memory === undefined) throw new Error('this machine has no SIMD');
+    memory.bytes.set([1, 2, 3]);
+    memory.grow(3_000_000);
+    expect(memory.bytes.length).toBeGreaterThanOrEqual(3_000_000);
+    expect([...memory.bytes.subarray(0, 4)]).toEqual([1, 2, 3, 0]);
+    memory.release();
+    expect(CsvMemory.open(10)).toBe(memory);
+  });
+
+  it('is not kept once it was large', () => {
+    const memory = CsvMemory.open(20_000_000);
+    memory?.release();
+    expect(CsvMemory.open(10)).not.toBe(memory);
+  });
+});
