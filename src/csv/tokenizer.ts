@@ -11,7 +11,7 @@ export const STRIDE = 3;
 
 /** What `next` answers instead of a position. */
 export const INCOMPLETE = -1;
-export const BROKEN = -2;
+const BROKEN = -2;
 
 /** What stands at `bytes[end]` while rows are read: it stops both inner loops, so that neither looks at `end`. */
 export const SENTINEL = 0x22;

@@ -12,7 +12,7 @@ export const TEXT = 1;
 /** Numbers that are JSON as they stand. */
 export const COPY = 2;
 /** Cells that all fit, or are absent. */
-export const CLEAN = 3;
+const CLEAN = 3;
 /** Cells that must be looked at one by one. */
 export const CHECKED = 4;
 /** Instants are wanted and no zone is configured: only cells with a zone of their own fit. */

@@ -13,7 +13,7 @@ export interface RecordStream {
 }
 
 /** What a cell of a column becomes: nothing, 1 + the index of its type in COLUMN_TYPES, or text in `_rescued` alone. */
-export const HIDDEN = 0;
+const HIDDEN = 0;
 export const UNFIT = COLUMN_TYPES.length + 1;
 
 /** How the rows of one header become the records of one stream; plain data, so that it may go to a worker. */

@@ -60,7 +60,7 @@ async function readFully(file: FileHandle, bytes: Uint8Array, length: number, po
 }
 
 /** Where the last row that ends within the first `length` bytes ends, 0 when none does. They start with a row. */
-export function lastRowEnd(bytes: Uint8Array, length: number): number {
+function lastRowEnd(bytes: Uint8Array, length: number): number {
   let quoted = isOdd(bytes, length);
   for (let i = length - 1; i >= 0; i--) {
     const c = bytes[i];
