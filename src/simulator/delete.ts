@@ -2,8 +2,8 @@ import { memberNumber } from './data/custom-column.ts';
 import { answer, type Exchange, isJson } from './exchange.ts';
 import type { Fault } from './fault.ts';
 import { failByFault } from './fault-answer.ts';
+import { isObject } from './json.ts';
 import { limitHeaders } from './limit.ts';
-import { isObject } from './shape.ts';
 
 /** The documented codes: their messages, and the HTTP status where the scenario gives each its own. */
 export const CODES = {
@@ -27,7 +27,7 @@ export async function serveDelete(exchange: Exchange): Promise<void> {
   if (req.headers.access_token !== service.tokens.import) return answerCode(exchange, '40201');
   if (seen.query.service_id !== service.serviceId) return answerCode(exchange, '40101');
   const id = externalIdOf(exchange);
-  if (id !== undefined) service.journal.sawDeletion(id);
+  if (id !== undefined) service.log.sawDeletion(id);
   if (refuseOverLimit(exchange)) return note(exchange, id);
   if (id === undefined) return answerCode(exchange, '40001');
   const fault = service.rules.next({ operation: 'delete', externalId: id });
@@ -38,7 +38,7 @@ export async function serveDelete(exchange: Exchange): Promise<void> {
 }
 
 const note = (exchange: Exchange, id: string | undefined): void => {
-  if (id !== undefined) exchange.service.journal.answeredDeletion(id, exchange.seen.outcome ?? 'cut');
+  if (id !== undefined) exchange.service.log.answeredDeletion(id, exchange.seen.outcome ?? 'cut');
 };
 
 function externalIdOf(exchange: Exchange): string | undefined {
@@ -54,8 +54,8 @@ function refuseOverLimit(exchange: Exchange): boolean {
   const { service } = exchange;
   const { limits, deletions } = service.scenario;
   const now = service.clock.now();
-  const standing = service.deleteWindow.standing(limits.window, limits.deletions_per_minute, now);
-  if (!standing.isOver) {
+  const allowance = service.deleteWindow.allowance(limits.window, limits.deletions_per_minute, now);
+  if (!allowance.isOver) {
     service.deleteWindow.take(now);
     return false;
   }
@@ -87,7 +87,7 @@ function erase(exchange: Exchange, id: string, fault: Fault | undefined): void {
   const { service } = exchange;
   const { known_ids, unmatched, codes } = service.scenario.deletions;
   const isKnown = known_ids === undefined || known_ids.includes(id);
-  const code = codes.get(id) ?? (isKnown ? '20000' : unmatched);
+  const code = (Object.hasOwn(codes, id) ? codes[id] : undefined) ?? (isKnown ? '20000' : unmatched);
   if (isKnown && code === '20000') forget(exchange, id);
   if (fault?.kind === 'cut_after') {
     exchange.seen.outcome = 'cut';
@@ -98,7 +98,7 @@ function erase(exchange: Exchange, id: string, fault: Fault | undefined): void {
 }
 
 function forget({ service }: Exchange, id: string): void {
-  service.journal.deleted(id);
+  service.log.deleted(id);
   if (service.scenario.rows.of_deleted_profiles === 'kept') return;
   const user = Number(id);
   if (memberNumber(user) === id) service.forgotten.add(user);
@@ -119,6 +119,6 @@ function limitsOf({ service }: Exchange, isRefusal = false): Record<string, stri
   const { limits } = service.scenario;
   if (limits.headers_on === '429' && !isRefusal) return {};
   const now = service.clock.now();
-  const standing = service.deleteWindow.standing(limits.window, limits.deletions_per_minute, now);
-  return limitHeaders(limits, 'delete', isRefusal ? { ...standing, remaining: 0 } : standing, now);
+  const allowance = service.deleteWindow.allowance(limits.window, limits.deletions_per_minute, now);
+  return limitHeaders(limits, 'delete', isRefusal ? { ...allowance, remaining: 0 } : allowance, now);
 }

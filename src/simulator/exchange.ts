@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { SeenRequest } from './journal.ts';
+import type { SeenRequest } from './request-log.ts';
 import type { Service } from './service.ts';
 
 const MOST_BODY_BYTES = 32 * 1024 * 1024;

@@ -1,10 +1,10 @@
-import type { Ask } from './ask.ts';
 import { type BodyPlan, type Ending, type GzipVariant, gzipped, measure, sendBody } from './body.ts';
+import { type Chunks, upTo } from './cut.ts';
 import { type CsvForm, csvOf } from './data/csv.ts';
 import { answer, type Exchange, writeHead } from './exchange.ts';
+import type { ExportRequest } from './export-request.ts';
 import type { Fault } from './fault.ts';
-import { type Chunks, upTo } from './place.ts';
-import type { Format } from './scenario.ts';
+import type { Scenario } from './scenario.ts';
 import { bytesOf, filesOf } from './serve-file.ts';
 
 interface ExportParts {
@@ -23,13 +23,13 @@ interface Source {
 const failText = (message: string) => JSON.stringify({ result: 'fail', message });
 
 /** Sends the rows of an export, or what the fault makes of them. */
-export async function sendExport(exchange: Exchange, ask: Ask, parts: ExportParts): Promise<void> {
+export async function sendExport(exchange: Exchange, request: ExportRequest, parts: ExportParts): Promise<void> {
   const { fault, limits } = parts;
   const { format } = exchange.service.scenario;
   exchange.seen.outcome = fault ? `fault:${fault.kind}` : 'ok';
   if (fault?.kind === 'json_200') return answer(exchange, 200, fault.content_type, failText(fault.message), limits);
   if (fault?.kind === 'empty_body') return answer(exchange, 200, format.content_type, '', limits);
-  const plain = await sourceOf(exchange, ask, parts);
+  const plain = await sourceOf(exchange, request, parts);
   const gzip = gzipOf(exchange, format, fault);
   const headers = { 'Content-Type': format.content_type, ...limits, ...(gzip && { 'Content-Encoding': 'gzip' }) };
   const length = gzip === undefined ? await lengthOf(plain, format, fault) : undefined;
@@ -37,18 +37,18 @@ export async function sendExport(exchange: Exchange, ask: Ask, parts: ExportPart
   await sendBody(exchange, planOf(gzip ? { chunks: () => gzipped(plain.chunks(), gzip) } : plain, fault));
 }
 
-async function sourceOf(exchange: Exchange, ask: Ask, parts: ExportParts): Promise<Source> {
+async function sourceOf(exchange: Exchange, request: ExportRequest, parts: ExportParts): Promise<Source> {
   const { service } = exchange;
   const form = csvForm(service.scenario.format, parts);
-  const files = service.files === undefined ? [] : await filesOf(service.files, ask.question.from, ask.question.last);
+  const files = service.files === undefined ? [] : await filesOf(service.files, request.query.from, request.query.last);
   if (service.files === undefined)
-    return withTail({ chunks: () => csvOf(service.dataset, ask.question, form) }, parts.fault);
-  if (files.length === 0) return { chunks: () => csvOf(service.dataset, { ...ask.question, last: '' }, form) };
+    return withTail({ chunks: () => csvOf(service.dataset, request.query, form) }, parts.fault);
+  if (files.length === 0) return { chunks: () => csvOf(service.dataset, { ...request.query, last: '' }, form) };
   const whole = files.length === 1 ? { length: files[0].size } : {};
   return withTail({ chunks: () => bytesOf(files), ...whole }, parts.fault);
 }
 
-function csvForm(format: Format, { fault, isEmpty }: ExportParts): CsvForm {
+function csvForm(format: Scenario['format'], { fault, isEmpty }: ExportParts): CsvForm {
   return {
     bom: format.bom || fault?.kind === 'bom',
     crlf: format.crlf || fault?.kind === 'crlf',
@@ -64,21 +64,25 @@ function withTail(source: Source, fault: Fault | undefined): Source {
   if (fault?.kind !== 'json_tail') return source;
   const { after_rows, message } = fault;
   async function* chunks() {
-    const place = { at: 'between_rows' as const, after_rows: after_rows ?? 0, at_byte: undefined };
+    const place = { at: 'between_rows' as const, after_rows: after_rows ?? 0 };
     yield* after_rows === undefined ? source.chunks() : upTo(source.chunks(), place, () => {});
     yield Buffer.from(failText(message));
   }
   return { chunks };
 }
 
-function gzipOf(exchange: Exchange, format: Format, fault: Fault | undefined): GzipVariant | undefined {
+function gzipOf(exchange: Exchange, format: Scenario['format'], fault: Fault | undefined): GzipVariant | undefined {
   if (fault?.kind === 'gzip') return fault.variant;
   const isAccepted = /\bgzip\b/i.test(exchange.req.headers['accept-encoding'] ?? '');
   return format.gzip === 'always' || (format.gzip === 'accepted' && isAccepted) ? 'good' : undefined;
 }
 
 /** The `Content-Length` to declare; undefined for a chunked body. */
-async function lengthOf(source: Source, format: Format, fault: Fault | undefined): Promise<number | undefined> {
+async function lengthOf(
+  source: Source,
+  format: Scenario['format'],
+  fault: Fault | undefined,
+): Promise<number | undefined> {
   const isDeclared = format.framing === 'length' || fault?.kind === 'wrong_length';
   if (!isDeclared && source.length === undefined) return undefined;
   const length = source.length ?? (await measure(source.chunks()));

@@ -1,9 +1,9 @@
-import { type Ask, daysAsked, readAsk } from './ask.ts';
 import { countRows } from './data/csv.ts';
 import { type Exchange, fail, isJson } from './exchange.ts';
 import { sendExport } from './export-body.ts';
+import { daysRequested, type ExportRequest, readExportRequest } from './export-request.ts';
 import { failByFault } from './fault-answer.ts';
-import { limitHeaders, type Standing } from './limit.ts';
+import { type Allowance, limitHeaders } from './limit.ts';
 
 /** Serves one export: token, service, quota, body, fault, data, in that order. */
 export async function serveExport(exchange: Exchange): Promise<void> {
@@ -27,28 +27,36 @@ export async function serveExport(exchange: Exchange): Promise<void> {
 /** An export that is within the limits; where failed ones do not count, they give their place back. */
 async function serveCounted(exchange: Exchange, isKnown: boolean): Promise<void> {
   const { service, seen } = exchange;
-  const ask = isJson(exchange) ? readAsk(seen.body, service.scenario, service.clock.now()) : 'invalid_parameter';
-  if (typeof ask === 'string') {
+  const request = isJson(exchange)
+    ? readExportRequest(seen.body, service.scenario, service.clock.now())
+    : 'invalid_parameter';
+  if (typeof request === 'string') {
     if (!service.scenario.limits.failed_exports_count) service.exportWindow.giveBack();
-    return fail(exchange, 400, ask, limitsOf(exchange));
+    return fail(exchange, 400, request, limitsOf(exchange));
   }
-  const fault = service.rules.next({ operation: 'export', ...ask, days: daysAsked(ask), isFiltered: isFiltered(ask) });
+  const fault = service.rules.next({
+    operation: 'export',
+    ...request,
+    days: daysRequested(request),
+    isFiltered: isFiltered(request),
+  });
   seen.fault = fault?.kind;
   const limits = limitsOf(exchange);
   if (fault && (await failByFault(exchange, fault, limits))) return;
-  if (isTooBig(exchange, ask)) return fail(exchange, service.scenario.too_big.status, 'query_error', limits);
-  await sendExport(exchange, ask, { fault, limits, isEmpty: !isKnown });
+  if (isTooBig(exchange, request)) return fail(exchange, service.scenario.too_big.status, 'query_error', limits);
+  await sendExport(exchange, request, { fault, limits, isEmpty: !isKnown });
 }
 
-const isFiltered = (ask: Ask): boolean => ask.question.events.condition !== 'all' && ask.question.events.names.size > 0;
+const isFiltered = (request: ExportRequest): boolean =>
+  request.query.events.condition !== 'all' && request.query.events.names.size > 0;
 
-function isTooBig({ service }: Exchange, ask: Ask): boolean {
+function isTooBig({ service }: Exchange, request: ExportRequest): boolean {
   const rule = service.scenario.too_big;
-  if (rule.most_rows !== undefined && countRows(service.dataset, ask.question, rule.most_rows) > rule.most_rows)
+  if (rule.most_rows !== undefined && countRows(service.dataset, request.query, rule.most_rows) > rule.most_rows)
     return true;
-  if (rule.unless_events && isFiltered(ask)) return false;
-  if (rule.longest_days !== undefined && daysAsked(ask) > rule.longest_days) return true;
-  return rule.days.some((day) => day >= ask.question.from && day <= ask.question.last);
+  if (rule.unless_events && isFiltered(request)) return false;
+  if (rule.longest_days !== undefined && daysRequested(request) > rule.longest_days) return true;
+  return rule.days.some((day) => day >= request.query.from && day <= request.query.last);
 }
 
 function refuseOverLimit(exchange: Exchange): boolean {
@@ -68,9 +76,9 @@ function refuseOverLimit(exchange: Exchange): boolean {
   return true;
 }
 
-function standingOf({ service }: Exchange): Standing {
+function standingOf({ service }: Exchange): Allowance {
   const { limits } = service.scenario;
-  return service.exportWindow.standing(limits.window, limits.exports_per_hour, service.clock.now());
+  return service.exportWindow.allowance(limits.window, limits.exports_per_hour, service.clock.now());
 }
 
 /** The limit headers of an answer that is no 429. */

@@ -35,10 +35,10 @@ function answerRateLimit(exchange: Exchange, fault: FaultOf<'rate_limit'>): void
   const now = service.clock.now();
   const { limits } = service.scenario;
   const form = fault.reset === 'absent' ? { ...limits, reset: 'absent' as const } : limits;
-  const standing = { remaining: fault.remaining, resetAt: now + fault.reset_in_s * 1_000 };
+  const allowance = { remaining: fault.remaining, resetAt: now + fault.reset_in_s * 1_000 };
   const operation = seen.operation ?? 'export';
   seen.outcome = 'rate_limit';
-  fail(exchange, 429, 'too_many_api_requests', limitHeaders(form, operation, standing, now));
+  fail(exchange, 429, 'too_many_api_requests', limitHeaders(form, operation, allowance, now));
 }
 
 function answerRedirect(exchange: Exchange, fault: FaultOf<'redirect'>): void {

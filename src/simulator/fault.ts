@@ -1,77 +1,81 @@
-import { day, field, flag, number, object, oneOf, oneOrMore, optional, tagged, text, whole } from './shape.ts';
+/** When a fault happens: all conditions given must be met. */
+export interface When {
+  readonly operation?: 'export' | 'delete';
+  readonly nth?: number | readonly number[];
+  readonly after?: number;
+  readonly day?: string | readonly string[];
+  readonly least_days?: number;
+  readonly unfiltered: boolean;
+  readonly external_id?: string | readonly string[];
+  readonly probability: number;
+  readonly times?: number;
+}
 
-/** When a fault happens: all conditions given must hold. */
-const when = object({
-  operation: optional(oneOf('export', 'delete')),
-  /** The n-th request of its operation since the start or since the faults were set; from 1. */
-  nth: optional(oneOrMore(whole(1))),
-  after: optional(whole(0)),
-  day: optional(oneOrMore(day)),
-  least_days: optional(whole(1)),
-  unfiltered: field(flag, false),
-  external_id: optional(oneOrMore(text)),
-  probability: field(number(0, 1), 1),
-  times: optional(whole(1)),
-});
-
-const ALWAYS = {
-  operation: undefined,
-  nth: undefined,
-  after: undefined,
-  day: undefined,
-  least_days: undefined,
-  unfiltered: false,
-  external_id: undefined,
-  probability: 1,
-  times: undefined,
-};
-
-const rule = { when: field(when, ALWAYS) };
 /** Where a body ends: a byte of the plain CSV, or a place looked for after so many data rows. */
-const place = {
-  ...rule,
-  at_byte: optional(whole(0)),
-  at: field(oneOf('mid_row', 'mid_quote', 'between_rows'), 'mid_row'),
-  after_rows: field(whole(0), 3),
-};
+interface Cut {
+  readonly at_byte?: number;
+  readonly at: 'mid_row' | 'mid_quote' | 'between_rows';
+  readonly after_rows: number;
+}
 
-const kinds = {
-  status: { ...rule, status: field(whole(200, 599), 500), body: optional(text), content_type: optional(text) },
-  rate_limit: {
-    ...rule,
-    remaining: field(whole(0), 0),
-    reset: field(oneOf('given', 'absent'), 'given'),
-    reset_in_s: field(number(-1e9, 1e9), 60),
-  },
-  refuse: rule,
-  reset: place,
-  cut: place,
-  drop: place,
-  stall: { ...place, for_s: optional(number(0, 1e9)) },
-  slow: { ...rule, bytes_per_s: field(whole(1), 1_000) },
-  json_200: {
-    ...rule,
-    message: field(text, 'client_connection_closed'),
-    content_type: field(text, 'application/json'),
-  },
-  json_tail: { ...rule, message: field(text, 'client_connection_closed'), after_rows: optional(whole(0)) },
-  empty_body: rule,
-  header_only: rule,
-  gzip: { ...rule, variant: field(oneOf('good', 'cut', 'corrupt_trailer', 'not_gzip'), 'good') },
-  wrong_length: { ...rule, by: field(whole(-1e9, 1e9), 100) },
-  bom: rule,
-  crlf: rule,
-  row_short: { ...rule, row: field(whole(1), 2) },
-  row_long: { ...rule, row: field(whole(1), 2) },
-  redirect: { ...rule, status: field(oneOf(301, 302, 303, 307, 308), 302), location: optional(text) },
-  code: { ...rule, code: field(text, '50000'), status: optional(whole(200, 599)), message: optional(text) },
-  cut_after: rule,
-};
+/** What each kind of fault is told; keys as in schemas/scenario.json. */
+interface Kinds {
+  readonly status: {
+    readonly status: number;
+    readonly body?: string;
+    readonly content_type?: string;
+  };
+  readonly rate_limit: {
+    readonly remaining: number;
+    readonly reset: 'given' | 'absent';
+    readonly reset_in_s: number;
+  };
+  readonly refuse: object;
+  readonly reset: Cut;
+  readonly cut: Cut;
+  readonly drop: Cut;
+  readonly stall: Cut & { readonly for_s?: number };
+  readonly slow: {
+    readonly bytes_per_s: number;
+  };
+  readonly json_200: {
+    readonly message: string;
+    readonly content_type: string;
+  };
+  readonly json_tail: {
+    readonly message: string;
+    readonly after_rows?: number;
+  };
+  readonly empty_body: object;
+  readonly header_only: object;
+  readonly gzip: {
+    readonly variant: 'good' | 'cut' | 'corrupt_trailer' | 'not_gzip';
+  };
+  readonly wrong_length: {
+    readonly by: number;
+  };
+  readonly bom: object;
+  readonly crlf: object;
+  readonly row_short: {
+    readonly row: number;
+  };
+  readonly row_long: {
+    readonly row: number;
+  };
+  readonly redirect: {
+    readonly status: 301 | 302 | 303 | 307 | 308;
+    readonly location?: string;
+  };
+  readonly code: {
+    readonly code: string;
+    readonly status?: number;
+    readonly message?: string;
+  };
+  readonly cut_after: object;
+}
 
-export const FAULT_KINDS: readonly string[] = Object.keys(kinds);
-export const fault = tagged(kinds);
-
-export type Fault = NonNullable<ReturnType<typeof fault>>;
-export type FaultKind = Fault['kind'];
-export type FaultOf<K extends FaultKind> = Extract<Fault, { kind: K }>;
-export type When = Fault['when'];
+export type FaultKind = keyof Kinds;
+export type FaultOf<K extends FaultKind> = {
+  [N in K]: { readonly kind: N; readonly when: When } & Readonly<Kinds[N]>;
+}[K];
+export type Fault = FaultOf<FaultKind>;

@@ -1,17 +1,20 @@
+// The room of the embedded service: both operations on loopback, with made-up events, for the demo, the tests and the benchmarks.
 import type { Clock } from '../base/clock.ts';
 import type { Day } from '../base/days.ts';
 import { countRows, type TrueRow, truthOf } from './data/csv.ts';
-import { EVERYTHING, type NameFilter, type Question } from './data/question.ts';
-import { Journal, type SeenDeletion, type SeenRequest } from './journal.ts';
-import { parseScenario, patchScenario, type Scenario, type ScenarioPatch } from './scenario.ts';
+import { EVERYTHING, type NameFilter, type RowQuery } from './data/row-query.ts';
+import { parseScenario, patchScenario, type ScenarioPatch } from './parse-scenario.ts';
+import { RequestLog, type SeenDeletion, type SeenRequest } from './request-log.ts';
+import type { Scenario } from './scenario.ts';
 import type { ServedFiles } from './serve-file.ts';
 import { listen } from './server.ts';
 import { Service, type Tokens } from './service.ts';
 
 export type { TrueRow } from './data/csv.ts';
 export { EVENT_KINDS } from './data/event-name.ts';
-export type { SeenDeletion, SeenRequest } from './journal.ts';
-export { parseScenario, type Scenario, type ScenarioPatch } from './scenario.ts';
+export { parseScenario, type ScenarioPatch } from './parse-scenario.ts';
+export type { SeenDeletion, SeenRequest } from './request-log.ts';
+export type { Scenario } from './scenario.ts';
 
 export interface SimulatorOptions {
   /** 0, the default: a free one. */
@@ -66,7 +69,7 @@ export interface Simulator {
 export async function startSimulator(options: SimulatorOptions): Promise<Simulator> {
   const service = createService(options);
   const { url, port, close } = await listen(service, options.port ?? 0, options.host);
-  const question = (days: Day | TruthRange, filter: TruthFilter = {}): Question => ({
+  const query = (days: Day | TruthRange, filter: TruthFilter = {}): RowQuery => ({
     from: typeof days === 'string' ? days : days.from,
     last: typeof days === 'string' ? days : days.to,
     events: filter.events ?? EVERYTHING,
@@ -77,10 +80,10 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
     url,
     port,
     close,
-    requests: () => service.journal.requests(),
-    deletions: () => service.journal.deletions(),
-    truth: (days, filter) => ({ [Symbol.iterator]: () => truthOf(service.dataset, question(days, filter)) }),
-    countRows: (days, filter) => countRows(service.dataset, question(days, filter), Number.POSITIVE_INFINITY),
+    requests: () => service.log.requests(),
+    deletions: () => service.log.deletions(),
+    truth: (days, filter) => ({ [Symbol.iterator]: () => truthOf(service.dataset, query(days, filter)) }),
+    countRows: (days, filter) => countRows(service.dataset, query(days, filter), Number.POSITIVE_INFINITY),
     setScenario: (patch) => service.setScenario(patchScenario(service.scenario, patch), patch.faults !== undefined),
     setTokens: (tokens) => {
       service.tokens = { ...service.tokens, ...tokens };
@@ -96,6 +99,6 @@ function createService(options: SimulatorOptions): Service {
   const scenario =
     options.rowsPerDay === undefined ? given : patchScenario(given, { rows: { per_day: options.rowsPerDay } });
   const { clock, serviceId, seed, tokens, files } = options;
-  const journal = new Journal(options.mostRequests ?? 20_000);
-  return new Service({ clock, serviceId, seed, tokens, scenario, journal, files, latencyMs: options.latencyMs ?? 0 });
+  const log = new RequestLog(options.mostRequests ?? 20_000);
+  return new Service({ clock, serviceId, seed, tokens, scenario, log, files, latencyMs: options.latencyMs ?? 0 });
 }

@@ -1,7 +1,7 @@
 import type { Scenario } from './scenario.ts';
 
 /** What a group has left: requests, and when that changes (ms UTC). */
-export interface Standing {
+export interface Allowance {
   readonly isOver: boolean;
   readonly remaining: number;
   readonly resetAt: number;
@@ -19,7 +19,7 @@ export class RequestWindow {
     this.#length = length;
   }
 
-  standing(kind: WindowKind, limit: number, now: number): Standing {
+  allowance(kind: WindowKind, limit: number, now: number): Allowance {
     this.#forget(kind, now);
     const remaining = Math.max(0, limit - this.#times.length);
     const since = kind === 'fixed' ? this.#start : (this.#times[0] ?? now);
@@ -55,17 +55,17 @@ const CYCLE = { export: '1h', delete: '1m' } as const;
 export function limitHeaders(
   limits: Scenario['limits'],
   operation: 'export' | 'delete',
-  standing: { readonly remaining: number; readonly resetAt: number },
+  allowance: { readonly remaining: number; readonly resetAt: number },
   now: number,
 ): Record<string, string> {
   if (limits.headers === 'none') return {};
   const isUpper = limits.headers === 'X-Rate-Limit';
   const name = (part: string) => (isUpper ? `X-Rate-Limit-${part}` : `x-ratelimit-${part.toLowerCase()}`);
   const cycle = isUpper ? CYCLE[operation].toUpperCase() : CYCLE[operation];
-  const reset = resetText(limits.reset, standing.resetAt, now);
+  const reset = resetText(limits.reset, allowance.resetAt, now);
   return {
     [name('Limit')]: cycle,
-    [name('Remaining')]: String(standing.remaining),
+    [name('Remaining')]: String(allowance.remaining),
     ...(reset !== undefined && { [name('Reset')]: reset }),
   };
 }

@@ -1,9 +1,9 @@
 import { mix, within } from './data/hash.ts';
 import type { Fault, When } from './fault.ts';
-import type { Operation } from './journal.ts';
+import type { Operation } from './request-log.ts';
 
 /** What a rule is held against. */
-export interface Occasion {
+export interface RequestFacts {
   readonly operation: Operation;
   readonly from?: string;
   readonly to?: string;
@@ -26,11 +26,11 @@ export class FaultRules {
   }
 
   /** Counts the request, and says which fault it meets. */
-  next(occasion: Occasion): Fault | undefined {
-    const nth = ++this.#count[occasion.operation];
+  next(request: RequestFacts): Fault | undefined {
+    const nth = ++this.#count[request.operation];
     const index = this.#faults.findIndex((fault, i) => {
       const chance = mix(mix(this.#seed, i), nth);
-      return this.#done[i] < (fault.when.times ?? Number.POSITIVE_INFINITY) && holds(fault, occasion, nth, chance);
+      return this.#done[i] < (fault.when.times ?? Number.POSITIVE_INFINITY) && applies(fault, request, nth, chance);
     });
     if (index === -1) return undefined;
     this.#done[index]++;
@@ -55,19 +55,19 @@ const EXPORT_ONLY: ReadonlySet<string> = new Set([
 ]);
 const DELETE_ONLY: ReadonlySet<string> = new Set(['code', 'cut_after']);
 
-function holds(fault: Fault, occasion: Occasion, nth: number, chance: number): boolean {
+function applies(fault: Fault, request: RequestFacts, nth: number, chance: number): boolean {
   const { when } = fault;
-  if (when.operation !== undefined && when.operation !== occasion.operation) return false;
-  if ((occasion.operation === 'export' ? DELETE_ONLY : EXPORT_ONLY).has(fault.kind)) return false;
-  if (when.nth !== undefined && !when.nth.includes(nth)) return false;
+  if (when.operation !== undefined && when.operation !== request.operation) return false;
+  if ((request.operation === 'export' ? DELETE_ONLY : EXPORT_ONLY).has(fault.kind)) return false;
+  if (when.nth !== undefined && ![when.nth].flat().includes(nth)) return false;
   if (when.after !== undefined && nth <= when.after) return false;
-  return holdsFor(when, occasion) && (when.probability >= 1 || within(chance, when.probability));
+  return concerns(when, request) && (when.probability >= 1 || within(chance, when.probability));
 }
 
-function holdsFor(when: When, occasion: Occasion): boolean {
-  const { from = '', to = '' } = occasion;
-  if (when.day !== undefined && !when.day.some((day) => day >= from && day <= to)) return false;
-  if (when.least_days !== undefined && (occasion.days ?? 0) < when.least_days) return false;
-  if (when.unfiltered && occasion.isFiltered) return false;
-  return when.external_id === undefined || when.external_id.includes(occasion.externalId ?? '');
+function concerns(when: When, request: RequestFacts): boolean {
+  const { from = '', to = '' } = request;
+  if (when.day !== undefined && ![when.day].flat().some((day) => day >= from && day <= to)) return false;
+  if (when.least_days !== undefined && (request.days ?? 0) < when.least_days) return false;
+  if (when.unfiltered && request.isFiltered) return false;
+  return when.external_id === undefined || [when.external_id].flat().includes(request.externalId ?? '');
 }

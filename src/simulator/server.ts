@@ -4,7 +4,7 @@ import { configFailure, messageOf } from '../base/errors.ts';
 import { serveDelete } from './delete.ts';
 import { type Exchange, fail, parseBody, readBody } from './exchange.ts';
 import { serveExport } from './export.ts';
-import type { Operation, SeenRequest } from './journal.ts';
+import type { Operation, SeenRequest } from './request-log.ts';
 import type { Service } from './service.ts';
 
 const LOOPBACK = ['127.0.0.1', '::1'];
@@ -81,7 +81,7 @@ async function route(exchange: Exchange): Promise<void> {
 function see(service: Service, req: IncomingMessage, url: URL): SeenRequest {
   const headers = Object.entries(req.headers).map(([name, value]) => [name, String(value)]);
   const seen: SeenRequest = {
-    number: service.journal.nextNumber(),
+    number: service.log.nextNumber(),
     operation: Object.hasOwn(PATHS, url.pathname) ? PATHS[url.pathname] : undefined,
     method: req.method ?? '',
     path: url.pathname,
@@ -95,6 +95,6 @@ function see(service: Service, req: IncomingMessage, url: URL): SeenRequest {
     bytes: 0,
     done: false,
   };
-  service.journal.add(seen);
+  service.log.add(seen);
   return seen;
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import { createDataset, type Dataset } from './data/dataset.ts';
-import type { Journal } from './journal.ts';
 import { RequestWindow } from './limit.ts';
+import type { RequestLog } from './request-log.ts';
 import { FaultRules } from './rule.ts';
 import type { Scenario } from './scenario.ts';
 import type { ServedFiles } from './serve-file.ts';
@@ -15,7 +15,7 @@ export interface Tokens {
 export class Service {
   readonly clock: Clock;
   readonly serviceId: string;
-  readonly journal: Journal;
+  readonly log: RequestLog;
   readonly latencyMs: number;
   readonly files: ServedFiles | undefined;
   readonly seed: number | string;
@@ -29,11 +29,11 @@ export class Service {
   rules: FaultRules;
 
   constructor(
-    parts: Pick<Service, 'clock' | 'serviceId' | 'journal' | 'latencyMs' | 'files' | 'seed' | 'tokens' | 'scenario'>,
+    parts: Pick<Service, 'clock' | 'serviceId' | 'log' | 'latencyMs' | 'files' | 'seed' | 'tokens' | 'scenario'>,
   ) {
     this.clock = parts.clock;
     this.serviceId = parts.serviceId;
-    this.journal = parts.journal;
+    this.log = parts.log;
     this.latencyMs = parts.latencyMs;
     this.files = parts.files;
     this.seed = parts.seed;

@@ -3,7 +3,7 @@ import type { Dataset } from './dataset.ts';
 import type { DayPlan } from './day-plan.ts';
 import type { Row } from './event.ts';
 import { headerOf } from './header.ts';
-import { cellOf, drawn, isCarriedBy, isKnownOn, type Question, rowsOf } from './question.ts';
+import { cellOf, drawn, isCarriedBy, isKnownOn, type RowQuery, rowsOf } from './row-query.ts';
 
 /** How an export is written: the ends of its rows, and rows that are made too short or too long (data rows count from 1). */
 export interface CsvForm {
@@ -21,14 +21,14 @@ const NEEDS_QUOTES = /[",\r\n]/;
 export const quoted = (text: string): string => (NEEDS_QUOTES.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
 /** The bytes of an export, generated as they are taken: never more than one chunk (about 64 KiB) at a time. */
-export function* csvOf(dataset: Dataset, question: Question, form: CsvForm): Generator<Buffer, void, undefined> {
-  const columns = headerOf(dataset, question);
+export function* csvOf(dataset: Dataset, query: RowQuery, form: CsvForm): Generator<Buffer, void, undefined> {
+  const columns = headerOf(dataset, query);
   const end = form.crlf ? '\r\n' : '\n';
   const header = (form.bom ? '\uFEFF' : '') + columns.map((column) => quoted(column.name)).join(',');
   let pending = header;
   const write = rowWriter(dataset, columns);
   let number = 0;
-  for (const row of form.headerOnly ? [] : rowsOf(dataset, question)) {
+  for (const row of form.headerOnly ? [] : rowsOf(dataset, query)) {
     number++;
     pending += end + edited(write(row), number, form);
     if (pending.length < CHUNK_CHARS) continue;
@@ -104,8 +104,8 @@ function withoutLastCell(line: string): string {
 export type TrueRow = ReadonlyMap<string, string>;
 
 /** The rows themselves, cell by cell, before any CSV. */
-export function* truthOf(dataset: Dataset, question: Question): Generator<TrueRow, void, undefined> {
-  for (const row of rowsOf(dataset, question)) {
+export function* truthOf(dataset: Dataset, query: RowQuery): Generator<TrueRow, void, undefined> {
+  for (const row of rowsOf(dataset, query)) {
     const cells = new Map<string, string>();
     for (const column of dataset.columns) {
       const text = isKnownOn(column, row.plan) ? cellOf(column, row, dataset) : '';
@@ -115,8 +115,8 @@ export function* truthOf(dataset: Dataset, question: Question): Generator<TrueRo
   }
 }
 
-export function countRows(dataset: Dataset, question: Question, most: number): number {
+export function countRows(dataset: Dataset, query: RowQuery, most: number): number {
   let count = 0;
-  for (const _row of rowsOf(dataset, question)) if (++count > most) return count;
+  for (const _row of rowsOf(dataset, query)) if (++count > most) return count;
   return count;
 }

@@ -26,7 +26,7 @@ export function planDay(parameters: DatasetParameters, day: Day): DayPlan {
 
 function eventsOn(parameters: DatasetParameters, day: Day, hash: number): number {
   const { per_day, by_day, variation } = parameters.scenario.rows;
-  const fixed = by_day.get(day);
+  const fixed = by_day[day];
   if (fixed !== undefined) return fixed;
   const weekday = ((startOf(day) / MS_PER_DAY) % 7) + 7;
   const weekend = weekday % 7 === 2 || weekday % 7 === 3 ? 0.5 : 0;

@@ -39,7 +39,7 @@ export interface SeenDeletion {
 const MOST_ANSWERS = 20;
 
 /** What the service has seen. Keeps the last `mostRequests` requests and every external id. */
-export class Journal {
+export class RequestLog {
   readonly #requests: SeenRequest[] = [];
   readonly #deletions = new Map<string, { count: number; deleted: number; answers: string[] }>();
   readonly #most: number;

@@ -15,7 +15,7 @@ export interface NameFilter {
 export const EVERYTHING: NameFilter = { condition: 'all', names: new Set() };
 
 /** What rows are asked for: days by the service's own count, both included, as they stand at `now` (ms UTC). */
-export interface Question {
+export interface RowQuery {
   readonly from: Day;
   readonly last: Day;
   readonly events: NameFilter;
@@ -33,27 +33,27 @@ function selectedKinds(filter: NameFilter): number {
   return EVENT_KINDS.reduce((mask, kind, i) => (allows(filter, kind.name) ? mask | (1 << i) : mask), 0);
 }
 
-/** The rows of a question, in the scenario's order. The same object is yielded again and again. */
-export function* rowsOf(dataset: Dataset, question: Question): Generator<Row, void, undefined> {
+/** The rows of a query, in the scenario's order. The same object is yielded again and again. */
+export function* rowsOf(dataset: Dataset, query: RowQuery): Generator<Row, void, undefined> {
   const { order } = dataset.scenario.rows;
-  const days = plansOf(dataset, question);
+  const days = plansOf(dataset, query);
   if (order === 'reverse') days.reverse();
   const passes = order === 'items_apart' ? 5 : 1;
   for (let pass = 0; pass < passes; pass++) {
     for (const plan of days)
-      yield* order === 'items_apart' ? itemPass(dataset, question, plan, pass) : allItems(dataset, question, plan);
+      yield* order === 'items_apart' ? itemPass(dataset, query, plan, pass) : allItems(dataset, query, plan);
   }
 }
 
-/** The days that may hold rows of a question; none where the question has no day at all. */
-export function plansOf(dataset: Dataset, question: Question): DayPlan[] {
-  if (question.last < question.from) return [];
-  const [first, last] = daysTouching(dataset.scenario, question.from, question.last);
+/** The days that may hold rows of a query; none where the query has no day at all. */
+export function plansOf(dataset: Dataset, query: RowQuery): DayPlan[] {
+  if (query.last < query.from) return [];
+  const [first, last] = daysTouching(dataset.scenario, query.from, query.last);
   return daysOf(first, last).map((day) => planDay(dataset, day));
 }
 
-function* allItems(dataset: Dataset, question: Question, plan: DayPlan): Generator<Row, void, undefined> {
-  for (const row of eventsOf(dataset, question, plan)) {
+function* allItems(dataset: Dataset, query: RowQuery, plan: DayPlan): Generator<Row, void, undefined> {
+  for (const row of eventsOf(dataset, query, plan)) {
     for (row.item = 0; row.item < row.items; row.item++) {
       yield row;
       if (isRepeated(dataset, row)) yield row;
@@ -61,8 +61,8 @@ function* allItems(dataset: Dataset, question: Question, plan: DayPlan): Generat
   }
 }
 
-function* itemPass(dataset: Dataset, question: Question, plan: DayPlan, item: number): Generator<Row, void, undefined> {
-  for (const row of eventsOf(dataset, question, plan)) {
+function* itemPass(dataset: Dataset, query: RowQuery, plan: DayPlan, item: number): Generator<Row, void, undefined> {
+  for (const row of eventsOf(dataset, query, plan)) {
     if (item >= row.items) continue;
     row.item = item;
     yield row;
@@ -73,23 +73,23 @@ function* itemPass(dataset: Dataset, question: Question, plan: DayPlan, item: nu
 const isRepeated = (dataset: Dataset, row: Row): boolean =>
   dataset.scenario.ids.repeat_share > 0 && within(mix(row.hash, 30 + row.item), dataset.scenario.ids.repeat_share);
 
-/** The events of one day that the question selects, each with its first item. */
-export function* eventsOf(dataset: Dataset, question: Question, plan: DayPlan): Generator<Row, void, undefined> {
+/** The events of one day that the query selects, each with its first item. */
+export function* eventsOf(dataset: Dataset, query: RowQuery, plan: DayPlan): Generator<Row, void, undefined> {
   const row = emptyRow(plan);
-  const kinds = selectedKinds(question.events);
-  const unnamed = !isFiltered(question.events);
-  const isDated = dateTest(dataset, question);
+  const kinds = selectedKinds(query.events);
+  const unnamed = !isFiltered(query.events);
+  const isDated = dateTest(dataset, query);
   const indexAt = orderOf(dataset, plan);
   for (let i = 0; i < plan.events; i++) {
-    if (!loadEvent(row, dataset, plan, indexAt(i), question.now)) continue;
+    if (!loadEvent(row, dataset, plan, indexAt(i), query.now)) continue;
     if (row.kind === UNNAMED ? !unnamed : (kinds & (1 << row.kind)) === 0) continue;
     if (isDated(row)) yield row;
   }
 }
 
-function dateTest(dataset: Dataset, question: Question): (row: Row) => boolean {
-  const from = instantOf(dataset.scenario, question.from);
-  const to = instantOf(dataset.scenario, question.last) + MS_PER_DAY;
+function dateTest(dataset: Dataset, query: RowQuery): (row: Row) => boolean {
+  const from = instantOf(dataset.scenario, query.from);
+  const to = instantOf(dataset.scenario, query.last) + MS_PER_DAY;
   const on = dataset.scenario.days.selects_on;
   if (on === 'server') return () => true;
   if (on === 'correction') return (row) => row.correction >= from && row.correction < to;
@@ -132,13 +132,13 @@ export function isKnownOn(column: Column, plan: DayPlan): boolean {
   return column.onDay ? column.onDay(plan.day) : mix(plan.hash, column.salt) % 256 < column.days;
 }
 
-/** The columns a question may return at all: system columns, and what its properties filter leaves. */
-export function askedColumns(dataset: Dataset, question: Question): Column[] {
-  return dataset.columns.filter((column) => column.isSystem || allows(question.properties, column.name));
+/** The columns a query may return at all: system columns, and what its properties filter leaves. */
+export function askedColumns(dataset: Dataset, query: RowQuery): Column[] {
+  return dataset.columns.filter((column) => column.isSystem || allows(query.properties, column.name));
 }
 
 /** Can such an event carry it? A quick test, before any row is made. */
-export function mayCarry(column: Column, question: Question): boolean {
-  const kinds = selectedKinds(question.events);
+export function mayCarry(column: Column, query: RowQuery): boolean {
+  const kinds = selectedKinds(query.events);
   return (column.events & kinds) !== 0 && (column.grain === 'event' || (kinds & ITEM_EVENTS) !== 0);
 }

@@ -1,14 +1,14 @@
 import { addDays, type Day, dayAt, daysBetween, isDay } from '../base/days.ts';
 import { EVENT_KINDS } from './data/event-name.ts';
-import type { NameFilter, Question } from './data/question.ts';
+import type { NameFilter, RowQuery } from './data/row-query.ts';
+import { isObject } from './json.ts';
 import type { Scenario } from './scenario.ts';
-import { isObject } from './shape.ts';
 
-/** An export body, checked: the days as asked, and the question they come to. */
-export interface Ask {
+/** An export body, checked: the days as asked, and the query they come to. */
+export interface ExportRequest {
   readonly from: Day;
   readonly to: Day;
-  readonly question: Question;
+  readonly query: RowQuery;
 }
 
 export type ExportError = 'invalid_parameter' | 'exceed_date_range_limit';
@@ -16,7 +16,7 @@ export type ExportError = 'invalid_parameter' | 'exceed_date_range_limit';
 const CONDITIONS = ['all', 'include', 'exclude'] as const;
 
 /** Reads an export body as the service would, or says why it is refused. */
-export function readAsk(body: unknown, scenario: Scenario, now: number): Ask | ExportError {
+export function readExportRequest(body: unknown, scenario: Scenario, now: number): ExportRequest | ExportError {
   if (!isObject(body)) return 'invalid_parameter';
   const events = readFilter(body.events, body.events_condition_type, true);
   const properties = readFilter(body.properties, body.properties_condition_type, false);
@@ -26,10 +26,10 @@ export function readAsk(body: unknown, scenario: Scenario, now: number): Ask | E
   if (scenario.answers.known_events_only && !areKnown(events)) return 'invalid_parameter';
   if (dates.from < addDays(today, -scenario.days.history_days)) return 'exceed_date_range_limit';
   const last = scenario.days.to_date_inclusive ? dates.to : addDays(dates.to, -1);
-  return { ...dates, question: { from: dates.from, last, events, properties, now } };
+  return { ...dates, query: { from: dates.from, last, events, properties, now } };
 }
 
-export const daysAsked = (ask: Ask): number => daysBetween(ask.from, ask.to) + 1;
+export const daysRequested = (request: ExportRequest): number => daysBetween(request.from, request.to) + 1;
 
 function readFilter(names: unknown, condition: unknown, isRequired: boolean): NameFilter | undefined {
   const known = CONDITIONS.find((one) => one === (condition ?? (isRequired ? undefined : 'all')));

@@ -1,18 +1,14 @@
 import type { FaultOf } from './fault.ts';
 
-type Place = Pick<FaultOf<'cut'>, 'at_byte' | 'at' | 'after_rows'>;
+type Cut = Pick<FaultOf<'cut'>, 'at_byte' | 'at' | 'after_rows'>;
 
 const QUOTE = 0x22;
 const NEWLINE = 0x0a;
 const INTO_A_ROW = 9;
 
-/** Passes bytes on up to a place, and stops there; `reached` is called if the body is that long. */
-export async function* upTo(
-  chunks: Chunks,
-  place: Place,
-  reached: () => void,
-): AsyncGenerator<Buffer, void, undefined> {
-  const find = place.at_byte === undefined ? rowFinder(place.at, place.after_rows) : byteFinder(place.at_byte);
+/** Passes bytes on up to a cut, and stops there; `reached` is called if the body is that long. */
+export async function* upTo(chunks: Chunks, cut: Cut, reached: () => void): AsyncGenerator<Buffer, void, undefined> {
+  const find = cut.at_byte === undefined ? rowFinder(cut.at, cut.after_rows) : byteFinder(cut.at_byte);
   for await (const chunk of chunks) {
     const end = find(chunk);
     if (end === -1) {
@@ -27,7 +23,7 @@ export async function* upTo(
 
 export type Chunks = AsyncIterable<Buffer> | Iterable<Buffer>;
 
-/** Where in the next chunk the place is; -1 when it comes later. */
+/** Where in the next chunk the cut is; -1 when it comes later. */
 type Finder = (chunk: Buffer) => number;
 
 function byteFinder(at: number): Finder {
@@ -40,7 +36,7 @@ function byteFinder(at: number): Finder {
 }
 
 /** `between_rows`: right after the line end of data row n. `mid_row`: some bytes further. `mid_quote`: right after the first opening quote from there on. */
-function rowFinder(at: Place['at'], afterRows: number): Finder {
+function rowFinder(at: Cut['at'], afterRows: number): Finder {
   let isQuoted = false;
   let lines = 0;
   let into = 0;
