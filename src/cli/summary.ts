@@ -3,6 +3,7 @@ import type { Day } from '../base/days.ts';
 import { formatDuration } from '../base/durations.ts';
 import { configFailure, messageOf } from '../base/errors.ts';
 import { replaceSmallFile } from '../fs/atomic-file.ts';
+import { count, megabytes } from './text.ts';
 
 /** What a run did, as scripts read it (`--json`, `--xcom`); every key is always there. Schema: schemas/summary.json. */
 export interface Summary {
@@ -70,15 +71,12 @@ function writeWhole(path: string, text: string): void {
   }
 }
 
-const count = (n: number, one: string, many = `${one}s`) => `${n.toLocaleString('en-US')} ${n === 1 ? one : many}`;
-
 /** The summary as a sentence or two for people. */
 export function describeSummary(summary: Summary, target: string): string {
   if (summary.windows === 0)
     return `Nothing new for ${target}; the cursor stays at ${summary.next_from_date ?? 'the start'}.`;
-  const mb = (summary.bytes / 1e6).toFixed(1);
   const parts = [
-    `${count(summary.rows, 'row')} in ${count(summary.windows, 'window')} (${mb} MB, ${count(summary.exports, 'export')})`,
+    `${count(summary.rows, 'row')} in ${count(summary.windows, 'window')} (${megabytes(summary.bytes)}, ${count(summary.exports, 'export')})`,
     `committed to ${target} in ${formatDuration(summary.seconds * 1_000)}`,
   ];
   const extras = [

@@ -2,6 +2,7 @@ import { EXIT, type ExitCode } from '../../base/errors.ts';
 import type { Rewritten, Target } from '../../sinks/target.ts';
 import { type Command, flag, type Options, text } from '../command.ts';
 import type { Context } from '../context.ts';
+import { megabytes } from '../text.ts';
 import { maintenanceOptions, placeOptions } from './maintenance.ts';
 
 /** `compact TARGET PLACE`, for a target that can be compacted. */
@@ -23,11 +24,9 @@ export function compactCommands(target: Target): Command[] {
   ];
 }
 
-const mega = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
-
 function tell(done: Rewritten, place: string, options: Options, { terminal }: Context): ExitCode {
   const { rows, bytesBefore, bytesAfter } = done;
-  const size = `${mega(bytesBefore)} before, ${mega(bytesAfter)} now`;
+  const size = `${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} now`;
   if (flag(options, 'json'))
     terminal.result(JSON.stringify({ v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter }));
   else terminal.result(`${place}: ${rows.toLocaleString('en-US')} rows, ${size}.`);

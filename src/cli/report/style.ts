@@ -1,0 +1,45 @@
+import { Html } from './html.ts';
+
+/** The page's only style sheet: light and dark by the reader's own choice, one column on a narrow screen, and for paper. */
+export const STYLE = new Html(`
+:root { color-scheme: light dark; --page: #fff; --panel: #f6f7f9; --text: #1c2128; --quiet: #57606a; --line: #d0d7de;
+  --loaded: #c5e8ca; --again: #9fd0f5; --gap: #f4b8b4; --open: #e6e8eb; --soon: #ffd479;
+  --series-1: #2f6fb3; --series-2: #c4621a; --series-3: #2e8540; --series-4: #a8324a; --series-5: #6d4fb0;
+  --series-6: #8a6d00; --series-7: #1f8a8a; --series-8: #a23d8f; --series-9: #848d97; }
+@media (prefers-color-scheme: dark) { :root { --page: #14171c; --panel: #1d2229; --text: #e4e8ed; --quiet: #a5afba; --line: #39414b;
+  --loaded: #1f5c31; --again: #1d4f7c; --gap: #82302c; --open: #2c333b; --soon: #7a5600;
+  --series-1: #6cb0f2; --series-2: #f0965a; --series-3: #6cc783; --series-4: #f0849a; --series-5: #b39cf2;
+  --series-6: #d9b945; --series-7: #5ccccc; --series-8: #e68fd3; --series-9: #9aa4af; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--text); font: 15px/1.5 system-ui, sans-serif; }
+main { max-width: 60rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
+h1 { font-size: 1.5rem; margin: 0 0 .25rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.15rem; margin: 2.25rem 0 .5rem; border-bottom: 1px solid var(--line); padding-bottom: .25rem; }
+p { margin: .25rem 0 .75rem; } .quiet { color: var(--quiet); }
+dl.facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr)); gap: .75rem; margin: 1rem 0 0; }
+dl.facts div { background: var(--panel); border: 1px solid var(--line); border-radius: .4rem; padding: .5rem .75rem; }
+dl.facts dt { color: var(--quiet); font-size: .85rem; } dl.facts dd { margin: 0; font-size: 1.1rem; font-weight: 600; overflow-wrap: anywhere; }
+.hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+ul.legend { list-style: none; display: flex; flex-wrap: wrap; gap: .35rem 1.25rem; padding: 0; margin: .5rem 0 1rem; font-size: .9rem; }
+.swatch { display: inline-block; width: .9rem; height: .9rem; border-radius: .2rem; margin-right: .4rem; vertical-align: -.1rem; border: 1px solid var(--line); }
+.months { display: flex; flex-wrap: wrap; gap: 1.25rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+table.month caption { text-align: left; font-weight: 600; padding-bottom: .25rem; }
+table.month th { font-weight: 400; font-size: .8rem; color: var(--quiet); }
+table.month th, table.month td { width: 2.3rem; height: 2.1rem; text-align: center; position: relative; }
+table.month td time { font-size: .85rem; } table.month td b { display: block; font-size: .65rem; line-height: 1; }
+.loaded { background: var(--loaded); } .read-again { background: var(--again); } .gap { background: var(--gap); }
+.not-there-yet { background: var(--open); } .lost-soon { background: var(--soon); }
+table.month td.loaded, table.month td.read-again, table.month td.gap, table.month td.not-there-yet, table.month td.lost-soon { border: 2px solid var(--page); border-radius: .35rem; }
+.scroll { overflow-x: auto; max-width: 100%; } .scroll:focus-visible, figure:focus-visible { outline: 2px solid var(--series-1); }
+table.list { width: 100%; font-size: .9rem; } table.list th { text-align: left; color: var(--quiet); font-weight: 600; }
+table.list th, table.list td { padding: .25rem .6rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+table.list .text { min-width: 6rem; max-width: 24rem; overflow-wrap: break-word; }
+table.list .number { text-align: right; white-space: nowrap; }
+figure.chart { margin: .5rem 0 1rem; overflow-x: auto; } figure.chart svg { width: 100%; min-width: 36rem; max-width: 48rem; height: auto; display: block; }
+details summary { cursor: pointer; color: var(--quiet); }
+meter { width: 5rem; }
+@media print { main { max-width: none; padding: 0; } h2 { break-after: avoid; } figure, table.month, tr { break-inside: avoid; }
+  .scroll, figure.chart { overflow: visible; } :root { --page: #fff; --panel: #fff; --text: #000; --quiet: #444; --line: #bbb; }
+  * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
+`);

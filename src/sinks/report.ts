@@ -1,0 +1,81 @@
+import type { Day } from '../base/days.ts';
+import type { State } from '../extract/window.ts';
+import type { ColumnGroup } from '../schema/scan.ts';
+import type { ColumnType } from '../types/type.ts';
+
+/** Event names that a report tells apart; the rest are counted together. */
+export const REPORTED_NAMES = 8;
+
+/** What a report says of one receipt. */
+export interface ReportedWindow {
+  readonly from: Day;
+  readonly to: Day;
+  readonly coversFrom: Day;
+  readonly coversTo: Day | null;
+  readonly rows: number;
+  readonly bytes: number;
+  readonly exports: number;
+  readonly verifiedAt: string;
+}
+
+/** Events of one day; `name`: none for those that are not among the most frequent. */
+export interface ReportedEvents {
+  readonly day: Day;
+  readonly name: string | null;
+  readonly events: number;
+}
+
+export interface ReportedColumn {
+  readonly name: string;
+  readonly source: string;
+  readonly group: ColumnGroup;
+  readonly type: ColumnType | null;
+  /** Rows with a value. */
+  readonly filled: number;
+  /** Cells in `_rescued`. */
+  readonly rescued: number;
+}
+
+/** One run that opened the target; `ended`: null while it goes on, and for ever when it was killed. */
+export interface RunRecord {
+  readonly began: string;
+  readonly ended: string | null;
+  readonly exitCode: number | null;
+  readonly cause: string | null;
+  readonly version: string;
+  readonly rows: number;
+  readonly windows: number;
+  readonly exports: number;
+  readonly bytes: number;
+}
+
+/** A column that was added, widened, or missing for the first time. */
+export interface ColumnChange {
+  readonly changedAt: string;
+  readonly sourceName: string;
+  readonly change: 'added' | 'widened' | 'missing';
+  readonly fromType: ColumnType | null;
+  readonly toType: ColumnType | null;
+  /** Id of the receipt. */
+  readonly window: string;
+  /** Of the first cell that is new in kind: digits as 9, letters as a. */
+  readonly shape: string | null;
+}
+
+/** All that the page of a target shows: names, counts and dates, and no value of a person. */
+export interface TargetReport {
+  readonly rows: number;
+  readonly sizeBytes: number;
+  readonly state: State | undefined;
+  /** Zone of the datetimes; null: they have none. */
+  readonly timezone: string | null;
+  /** Newest `df_server_datetime`. */
+  readonly lastEventAt: string | null;
+  readonly windows: readonly ReportedWindow[];
+  readonly events: readonly ReportedEvents[];
+  /** Events by hour of the day, 24 numbers; of the time at which they occurred. */
+  readonly hours: readonly number[];
+  readonly columns: readonly ReportedColumn[];
+  readonly runs: readonly RunRecord[];
+  readonly changes: readonly ColumnChange[];
+}

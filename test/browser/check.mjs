@@ -1,0 +1,66 @@
+// Opens pages in headless Chromium at two widths and in both themes, and on paper: no console message, no request, no
+// violation of axe-core's rules. Usage: node test/browser/check.mjs PAGE.html… [--pictures DIR]
+import { mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { basename, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { chromium } from 'playwright-core';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const at = process.argv.indexOf('--pictures');
+const pictures = at === -1 ? undefined : process.argv[at + 1];
+const pages = process.argv.slice(2, at === -1 ? undefined : at);
+const views = [1280, 390].flatMap((width) => ['light', 'dark'].map((colorScheme) => ({ width, colorScheme })));
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  args: [
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-background-networking',
+    '--disable-component-update',
+    '--disable-sync',
+  ],
+});
+let problems = 0;
+const tell = (text) => {
+  problems++;
+  console.log(text);
+};
+try {
+  for (const path of pages) for (const view of views) await look(path, view);
+} finally {
+  await browser.close();
+}
+console.log(`${pages.length} pages, ${views.length} views each, ${problems} problems`);
+process.exitCode = problems === 0 && pages.length > 0 ? 0 : 1;
+
+async function look(path, { width, colorScheme }) {
+  // The policy of the page forbids scripts: axe-core is one.
+  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, bypassCSP: true });
+  const page = await context.newPage();
+  const where = `${path} at ${width} px, ${colorScheme}`;
+  page.on('console', (message) => tell(`${where}: console: ${message.text()}`));
+  page.on('pageerror', (error) => tell(`${where}: error: ${error.message}`));
+  page.on('request', (request) => {
+    if (request.url() !== pathToFileURL(resolve(path)).href) tell(`${where}: request: ${request.url()}`);
+  });
+  await page.goto(pathToFileURL(resolve(path)).href);
+  const overflow = await page.evaluate(
+    () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  );
+  if (overflow > 0) tell(`${where}: ${overflow} px wider than the window`);
+  if (pictures !== undefined) {
+    mkdirSync(pictures, { recursive: true });
+    await page.screenshot({
+      path: join(pictures, `${basename(path, '.html')}-${width}-${colorScheme}.png`),
+      fullPage: true,
+    });
+  }
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  for (const { id, help, nodes } of violations) {
+    tell(`${where}: ${id}: ${help} (${nodes.length} places, first: ${nodes[0].html.slice(0, 160)})`);
+  }
+  await context.close();
+}

@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+import { reportPage } from '../../../src/cli/report/page.ts';
+import { exampleReport, HOSTILE } from '../../support/report.ts';
+
+const OPTIONS = {
+  target: `duckdb ${HOSTILE}.duckdb`,
+  madeAt: '2026-02-10T00:00:00.000Z',
+  today: '2026-02-10',
+  historyDays: 30,
+  version: '1.2.3',
+} as const;
+
+/** The text of a page between two headings. */
+const section = (page: string, title: string) => page.slice(page.indexOf(`<h2>${title}`)).split('</section>')[0];
+
+describe('the page of a target', () => {
+  it('is one file below 3 MB without a script, a request or an unescaped name', async () => {
+    const page = await reportPage(exampleReport(), OPTIONS);
+    expect(page.length).toBeLessThan(3_000_000);
+    expect(page).not.toMatch(/<script|<link|<img|<iframe|<[^>]*\son\w+=|javascript:|@import|url\(/i);
+    expect([...page.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, address]) => address)).toEqual([]);
+    expect(page).not.toContain(HOSTILE);
+    expect(page).not.toContain('\u202e');
+    expect(page).toContain('&lt;b onclick=&quot;x&quot;&gt;');
+    expect(page).toContain('\\u202e');
+  });
+
+  it('tells what became of each day', async () => {
+    const days = section(await reportPage(exampleReport(), OPTIONS), 'Days');
+    const stateOf = (day: string) => new RegExp(`class="([a-z-]+)" title="${day}: ([^"]*)"`).exec(days)?.slice(1, 3);
+    expect(stateOf('2026-01-15')).toEqual(['lost-soon', 'lost in 4 days']);
+    expect(stateOf('2026-01-12')).toEqual(['gap', 'gap']);
+    expect(stateOf('2026-01-20')).toEqual(['loaded', 'loaded, 1,020 rows']);
+    expect(stateOf('2026-02-05')).toEqual(['read-again', 'read again, 1,005 rows']);
+    expect(stateOf('2026-02-09')).toEqual(['not-there-yet', 'not there yet']);
+  });
+
+  it('counts events by name, the most frequent apart, and the hours of the day', async () => {
+    const page = await reportPage(exampleReport(), OPTIONS);
+    expect(section(page, 'Events by name')).toContain('<td class="text">all others</td><td class="number">180</td>');
+    expect(page).toContain('most at 20:00, 500 events');
+    expect(page.match(/<svg /g)).toHaveLength(4);
+  });
+
+  it('lists columns with fill and rescues, changes, runs with their causes, and deletions', async () => {
+    const deletions = [
+      { run: 'r1', began: '2026-02-01T10:00:00.000Z', done: 12, rejected: 1, undecided: 0, isClosed: true },
+    ];
+    const page = await reportPage(exampleReport(), { ...OPTIONS, deletions });
+    expect(section(page, 'Columns')).toContain('<td class="number">25.0 %</td><td class="number">3</td>');
+    expect(page).toContain('widened long → string');
+    expect(section(page, 'Runs')).toContain('2 of them not ended well');
+    expect(section(page, 'Runs')).toContain('exit 3: The service is down.');
+    expect(section(page, 'Runs')).toContain('began and never ended');
+    expect(section(page, 'Deletions')).toContain('<td class="number">12</td>');
+  });
+
+  it('is a page for a target without a row, too', async () => {
+    const empty = {
+      ...exampleReport(),
+      rows: 0,
+      windows: [],
+      events: [],
+      columns: [],
+      runs: [],
+      changes: [],
+      state: undefined,
+    };
+    const page = await reportPage({ ...empty, lastEventAt: null }, OPTIONS);
+    expect(page).toContain('Nothing was loaded yet.');
+    expect(page).not.toMatch(/NaN|undefined|null/);
+  });
+});
