@@ -6,6 +6,7 @@ import type { ColumnType } from '../types/type.ts';
 import type { Difference } from './differences.ts';
 import type { Loader } from './load.ts';
 import type { Memory } from './memory.ts';
+import type { TargetReport } from './report.ts';
 
 // Where windows end up, as the command line sees it. Every target has one descriptor, listed in targets.ts: `sync`,
 // `verify`, `compact`, `plan` and `forget --purge` loop over that list and know no target by its name.
@@ -21,7 +22,12 @@ export interface Target {
     readonly describe: string;
   };
   /** What a command does here, for help; a command that has no summary does not know the target. */
-  readonly summaries: { readonly sync: string; readonly verify?: string; readonly compact?: string };
+  readonly summaries: {
+    readonly sync: string;
+    readonly verify?: string;
+    readonly compact?: string;
+    readonly report?: string;
+  };
   /** True for a place that is the program's own stdout, so that nothing else may be written there. */
   isStdout?(place: string): boolean;
   /** Opens a place for windows, making it where there is none. */
@@ -32,6 +38,8 @@ export interface Target {
   verify?(place: string, options: PlaceOptions): Promise<Difference[]>;
   /** Writes the data anew: fewer, larger files, and no space of rows that are gone. */
   compact?(place: string, options: PlaceOptions): Promise<Rewritten>;
+  /** What the page of `report` shows of a place; reads only. */
+  report?(place: string, options: PlaceOptions): Promise<TargetReport>;
   /** The `df_unified_id`s of the rows whose column, by its name in the export, holds one of these texts. */
   people?(place: string, column: string, texts: readonly string[], options: PlaceOptions): Promise<string[]>;
   /** Removes rows so that no byte of them remains. */

@@ -8,6 +8,7 @@ import { forget } from './forget.ts';
 import { inspect } from './inspect.ts';
 import { models } from './models.ts';
 import { plan } from './plan.ts';
+import { reportCommands } from './report.ts';
 import { simulate } from './simulate.ts';
 import { syncCommand } from './sync.ts';
 import { verifyCommands } from './verify.ts';
@@ -22,6 +23,7 @@ export const COMMANDS: readonly Command[] = [
   inspect,
   ...TARGETS.flatMap(verifyCommands),
   ...TARGETS.flatMap(compactCommands),
+  ...TARGETS.flatMap(reportCommands),
   models,
   forget,
   simulate,

@@ -3,7 +3,7 @@ import type { Target } from '../../sinks/target.ts';
 import { type Command, text } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
 import { pinnedTypes } from '../pinned.ts';
-import { reporter } from '../report.ts';
+import { reporter } from '../summary-reporter.ts';
 import { sync } from '../sync.ts';
 import { readSyncOptions, reportOptions, syncOptions } from './sync-options.ts';
 

@@ -36,7 +36,14 @@ const CONFIG: Config = {
     tickColor: 'var(--line)',
     titleFontWeight: 'normal',
   },
-  legend: { labelColor: 'var(--text)', titleColor: 'var(--text)', labelLimit: 240, orient: 'bottom', columns: 3, direction: 'horizontal' },
+  legend: {
+    labelColor: 'var(--text)',
+    titleColor: 'var(--text)',
+    labelLimit: 240,
+    orient: 'bottom',
+    columns: 3,
+    direction: 'horizontal',
+  },
   bar: { color: COLOURS[0] },
 };
 

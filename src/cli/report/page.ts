@@ -6,7 +6,7 @@ import { count, megabytes } from '../text.ts';
 import { calendar } from './calendar.ts';
 import { columnSection } from './columns.ts';
 import { type ReportedDay, reportedDays } from './days.ts';
-import { type DeletionCounts, deletionSection } from './deletions.ts';
+import { deletionSection, type ReportedDeletions } from './deletions.ts';
 import { eventSections } from './events.ts';
 import { type Html, html } from './html.ts';
 import { runSection } from './runs.ts';
@@ -22,7 +22,7 @@ export interface PageOptions {
   readonly historyDays: number;
   readonly version: string;
   /** Counts from a ledger of deletions, where one was given. */
-  readonly deletions?: readonly DeletionCounts[] | undefined;
+  readonly deletions?: ReportedDeletions | undefined;
 }
 
 /** The whole page. */

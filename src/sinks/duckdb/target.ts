@@ -2,6 +2,7 @@ import { loaderOf } from '../load.ts';
 import type { Target } from '../target.ts';
 import { peopleInDuckDb } from './people.ts';
 import { recallDuckDb } from './recall.ts';
+import { reportDuckDb } from './report.ts';
 import { rewriteDuckDb } from './rewrite.ts';
 import { openDuckDbSink } from './sink.ts';
 import { verifyDuckDb } from './verify.ts';
@@ -14,11 +15,13 @@ export const duckdb: Target = {
     sync: 'The export into a DuckDB file: table events, views event_logs and event_items',
     verify: 'The rows of a DuckDB file against its receipts; exit 1 where they differ',
     compact: 'Writes a DuckDB file anew, without the space of rows that are gone',
+    report: 'One page about a DuckDB file: days, events, columns, runs',
   },
   open: async (file, options) => loaderOf(await openDuckDbSink({ ...options, file })),
   recall: (file, options) => recallDuckDb({ ...options, file }),
   verify: (file, options) => verifyDuckDb({ ...options, file }),
   compact: (file, options) => rewriteDuckDb({ ...options, file }),
+  report: (file, options) => reportDuckDb({ ...options, file }),
   people: (file, column, texts, options) => peopleInDuckDb({ ...options, file }, column, texts),
   purge: (file, leaveOut, options) => rewriteDuckDb({ ...options, file, leaveOut }),
 };

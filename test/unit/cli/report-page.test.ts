@@ -46,13 +46,16 @@ describe('the page of a target', () => {
     const deletions = [
       { run: 'r1', began: '2026-02-01T10:00:00.000Z', done: 12, rejected: 1, undecided: 0, isClosed: true },
     ];
-    const page = await reportPage(exampleReport(), { ...OPTIONS, deletions });
+    const page = await reportPage(exampleReport(), { ...OPTIONS, deletions: { runs: deletions, problems: [] } });
     expect(section(page, 'Columns')).toContain('<td class="number">25.0 %</td><td class="number">3</td>');
     expect(page).toContain('widened long → string');
     expect(section(page, 'Runs')).toContain('2 of them not ended well');
     expect(section(page, 'Runs')).toContain('exit 3: The service is down.');
     expect(section(page, 'Runs')).toContain('began and never ended');
     expect(section(page, 'Deletions')).toContain('<td class="number">12</td>');
+    const broken = await reportPage(exampleReport(), { ...OPTIONS, deletions: { runs: deletions, problems: ['line 3'] } });
+    expect(section(broken, 'Deletions')).toContain('its counts prove nothing');
+    expect(section(broken, 'Deletions')).not.toContain('<td');
   });
 
   it('is a page for a target without a row, too', async () => {

@@ -1,0 +1,52 @@
+import { statSync } from 'node:fs';
+import { configFailure } from '../../base/errors.ts';
+import type { ReportedWindow, TargetReport } from '../report.ts';
+import { type Engine, type EngineOptions, fileExists, openEngine } from '../sql/engine/engine.ts';
+import { engineFailure } from '../sql/engine/faults.ts';
+import { countEvents } from '../sql/report.ts';
+import { readColumns } from './columns-table.ts';
+import { checkStore, readState, readTimezone } from './store.ts';
+
+/** All that a report says of a DuckDB file, which is opened for reading alone. Throws Failure. */
+export async function reportDuckDb(options: Omit<EngineOptions, 'readOnly'>): Promise<TargetReport> {
+  if (!fileExists(options.file)) throw configFailure(`${options.file} does not exist: load it with sync duckdb first.`);
+  const engine = await openEngine({ ...options, readOnly: true });
+  try {
+    await checkStore(engine);
+    const timezone = await readTimezone(engine);
+    const counted = await countEvents(engine, { events: 'events', columns: await readColumns(engine), timezone });
+    return {
+      ...counted,
+      sizeBytes: statSync(engine.file).size,
+      state: await readState(engine),
+      timezone,
+      windows: await readWindows(engine),
+      runs: [],
+      changes: [],
+    };
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    throw engineFailure(error, engine.file);
+  } finally {
+    await engine.close();
+  }
+}
+
+async function readWindows(engine: Engine): Promise<ReportedWindow[]> {
+  const rows = await engine.rows(
+    `SELECT CAST(from_date AS VARCHAR) AS first, CAST(to_date AS VARCHAR) AS last, CAST(covers_from AS VARCHAR) AS "coversFrom",
+      CAST(covers_to AS VARCHAR) AS "coversTo", rows, bytes, exports,
+      strftime(timezone('UTC', verified_at), '%Y-%m-%dT%H:%M:%S.%gZ') AS "verifiedAt"
+    FROM _dfinery_windows ORDER BY number`,
+  );
+  return rows.map((row) => ({
+    from: String(row.first),
+    to: String(row.last),
+    coversFrom: String(row.coversFrom),
+    coversTo: typeof row.coversTo === 'string' ? row.coversTo : null,
+    rows: Number(row.rows),
+    bytes: Number(row.bytes),
+    exports: Number(row.exports),
+    verifiedAt: String(row.verifiedAt),
+  }));
+}

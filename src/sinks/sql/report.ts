@@ -1,0 +1,101 @@
+import type { Day } from '../../base/days.ts';
+import { CORRECTION_DATETIME, EVENT_NAME, SERVER_DATETIME } from '../../schema/groups.ts';
+import { literal } from '../../types/sql.ts';
+import { REPORTED_NAMES, type ReportedColumn, type ReportedEvents, type TargetReport } from '../report.ts';
+import type { StoredColumn } from './columns/stored.ts';
+import { type Typed, typedColumns } from './columns/typed.ts';
+import type { Engine, Row } from './engine/engine.ts';
+import { identifier } from './engine/quote.ts';
+import { eventLogs, nameOf } from './views.ts';
+
+/** The rows of a target and what is known of their columns. */
+export interface ReportSource {
+  /** The relation of all rows, as it is written after FROM; it has `_rescued`. */
+  readonly events: string;
+  readonly columns: readonly StoredColumn[];
+  readonly timezone: string | null;
+}
+
+/** Columns counted in one statement. */
+const COUNTED_AT_ONCE = 200;
+const HOURS = 24;
+
+type Counted = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours' | 'columns'>;
+
+/** What a report counts in the rows themselves. Reads them a few times; memory: a row a day and event name. */
+export async function countEvents(engine: Engine, source: ReportSource): Promise<Counted> {
+  const typed = typedColumns(source.columns);
+  const server = wallClock(nameOf(typed, SERVER_DATETIME), source);
+  const { rows, last } = await engine.row(
+    `SELECT count(*) AS rows, CAST(max(${server}) AS VARCHAR) AS last FROM ${source.events}`,
+  );
+  return {
+    rows: Number(rows),
+    lastEventAt: typeof last === 'string' ? last : null,
+    events: await eventsByDay(engine, source, typed),
+    hours: await eventsByHour(engine, source, typed),
+    columns: await columnCounts(engine, source),
+  };
+}
+
+const wallClock = (instant: string, { timezone }: ReportSource): string =>
+  timezone === null ? instant : `timezone(${literal(timezone)}, ${instant})`;
+
+/** Events of each day on which they arrived, the most frequent names apart. */
+async function eventsByDay(engine: Engine, source: ReportSource, typed: readonly Typed[]): Promise<ReportedEvents[]> {
+  const name = nameOf(typed, EVENT_NAME);
+  const day = `CAST(${wallClock(nameOf(typed, SERVER_DATETIME), source)} AS DATE)`;
+  const found = await engine.rows(
+    `WITH counted AS (SELECT ${day} AS day, ${name} AS name, count(*) AS n FROM (${eventLogs(typed, source.events)}) GROUP BY ALL),
+    frequent AS (SELECT name FROM counted WHERE name IS NOT NULL GROUP BY name ORDER BY sum(n) DESC, name LIMIT ${REPORTED_NAMES})
+    SELECT CAST(day AS VARCHAR) AS day, CASE WHEN name IN (SELECT name FROM frequent) THEN name END AS name,
+      CAST(sum(n) AS BIGINT) AS events
+    FROM counted WHERE day IS NOT NULL GROUP BY ALL ORDER BY day, name`,
+  );
+  return found.map((row: Row) => ({
+    day: String(row.day) as Day,
+    name: typeof row.name === 'string' ? row.name : null,
+    events: Number(row.events),
+  }));
+}
+
+async function eventsByHour(engine: Engine, source: ReportSource, typed: readonly Typed[]): Promise<number[]> {
+  const at = `coalesce(${nameOf(typed, CORRECTION_DATETIME)}, ${nameOf(typed, SERVER_DATETIME)})`;
+  const found = await engine.rows(
+    `SELECT date_part('hour', ${wallClock(at, source)}) AS hour, count(*) AS events
+    FROM (${eventLogs(typed, source.events)}) GROUP BY ALL HAVING hour IS NOT NULL`,
+  );
+  const hours = new Map(found.map(({ hour, events }) => [Number(hour), Number(events)]));
+  return Array.from({ length: HOURS }, (_, hour) => hours.get(hour) ?? 0);
+}
+
+async function columnCounts(engine: Engine, { events, columns }: ReportSource): Promise<ReportedColumn[]> {
+  const rescued = await rescuedCells(engine, events);
+  const filled = new Map<string, number>();
+  const typed = typedColumns(columns);
+  for (let i = 0; i < typed.length; i += COUNTED_AT_ONCE) {
+    const some = typed.slice(i, i + COUNTED_AT_ONCE);
+    const counts = some.map(({ name }, n) => `count(${identifier(name)}) AS c${n}`);
+    const row = await engine.row(`SELECT ${counts.join(', ')} FROM ${events}`);
+    some.forEach(({ name }, n) => {
+      filled.set(name, Number(row[`c${n}`]));
+    });
+  }
+  return columns.map(({ name, source, group, type }) => ({
+    name,
+    source,
+    group,
+    type,
+    filled: filled.get(name) ?? 0,
+    rescued: rescued.get(source) ?? 0,
+  }));
+}
+
+/** Cells in `_rescued` by source column. */
+async function rescuedCells(engine: Engine, events: string): Promise<Map<string, number>> {
+  const found = await engine.rows(
+    `SELECT name, count(*) AS n FROM (SELECT unnest(json_keys(CAST(_rescued AS JSON))) AS name FROM ${events}
+    WHERE _rescued IS NOT NULL) GROUP BY name`,
+  );
+  return new Map(found.map(({ name, n }) => [String(name), Number(n)]));
+}
