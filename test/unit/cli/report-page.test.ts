@@ -53,7 +53,10 @@ describe('the page of a target', () => {
     expect(section(page, 'Runs')).toContain('exit 3: The service is down.');
     expect(section(page, 'Runs')).toContain('began and never ended');
     expect(section(page, 'Deletions')).toContain('<td class="number">12</td>');
-    const broken = await reportPage(exampleReport(), { ...OPTIONS, deletions: { runs: deletions, problems: ['line 3'] } });
+    const broken = await reportPage(exampleReport(), {
+      ...OPTIONS,
+      deletions: { runs: deletions, problems: ['line 3'] },
+    });
     expect(section(broken, 'Deletions')).toContain('its counts prove nothing');
     expect(section(broken, 'Deletions')).not.toContain('<td');
   });

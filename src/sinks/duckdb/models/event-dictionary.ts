@@ -1,6 +1,4 @@
 import { EVENT_NAME, UNIFIED_ID } from '../../../schema/groups.ts';
-import { literal } from '../../../types/sql.ts';
-import { identifier } from '../../sql/engine/quote.ts';
 import { dayOf, occurredAt } from './event-time.ts';
 import type { Model } from './model.ts';
 
@@ -19,16 +17,9 @@ export const eventDictionary: Model = {
   },
   sql(source) {
     const at = occurredAt(source);
-    const filled = source.properties.map(
-      (name) => `CASE WHEN count(${identifier(name)}) > 0 THEN ${literal(name)} END`,
-    );
-    const properties =
-      filled.length === 0
-        ? 'CAST([] AS VARCHAR[])'
-        : `list_filter([${filled.join(', ')}], lambda name: name IS NOT NULL)`;
     return `SELECT ${source.log(EVENT_NAME, 'string')} AS df_event_name, count(*) AS events,
   count(DISTINCT ${source.log(UNIFIED_ID, 'string')}) AS people, count(DISTINCT ${dayOf(source, at)}) AS days,
-  min(${at}) AS first_seen_at, max(${at}) AS last_seen_at, ${properties} AS properties
+  min(${at}) AS first_seen_at, max(${at}) AS last_seen_at, ${source.filledProperties()} AS properties
 FROM ${source.logs}
 GROUP BY 1`;
   },

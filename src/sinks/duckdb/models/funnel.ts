@@ -16,24 +16,26 @@ export const funnel: Model = {
     share_of_first: 'people / people of the first step.',
     share_of_previous: 'people / people of the step before.',
   },
-  sql: (source) => `WITH RECURSIVE event AS (
+  sql(source, argument) {
+    const steps = argument('steps');
+    return `WITH RECURSIVE event AS (
   ${eventTimes(source)}
 ), placed AS (
   SELECT person, name, event_at, row_number() OVER (PARTITION BY person ORDER BY event_at, log_id) AS n
   FROM event
-  WHERE person IS NOT NULL AND event_at IS NOT NULL AND list_contains(steps, name)
+  WHERE person IS NOT NULL AND event_at IS NOT NULL AND list_contains(${steps}, name)
 ), reached AS (
   SELECT 1 AS step, person, event_at AS began, n
   FROM placed
-  WHERE name = steps[1]
+  WHERE name = (${steps})[1]
   UNION ALL
   SELECT reached.step + 1, reached.person, reached.began, min(placed.n)
   FROM reached
-  JOIN placed ON placed.person = reached.person AND placed.n > reached.n AND placed.name = steps[reached.step + 1]
-    AND placed.event_at <= reached.began + to_days(CAST(days AS INTEGER))
+  JOIN placed ON placed.person = reached.person AND placed.n > reached.n AND placed.name = (${steps})[reached.step + 1]
+    AND placed.event_at <= reached.began + to_days(CAST(${argument('days')} AS INTEGER))
   GROUP BY ALL
 ), named AS (
-  SELECT unnest(range(1, len(steps) + 1)) AS step, unnest(steps) AS df_event_name
+  SELECT unnest(range(1, len(${steps}) + 1)) AS step, unnest(${steps}) AS df_event_name
 ), counted AS (
   SELECT named.step, named.df_event_name, count(DISTINCT reached.person) AS people
   FROM named
@@ -44,5 +46,6 @@ SELECT step, df_event_name, people, people / nullif(first_value(people) OVER in_
   people / nullif(lag(people) OVER in_order, 0) AS share_of_previous
 FROM counted
 WINDOW in_order AS (ORDER BY step)
-ORDER BY step`,
+ORDER BY step`;
+  },
 };

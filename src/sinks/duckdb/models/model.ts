@@ -12,8 +12,8 @@ export interface ModelSource {
   item(source: string, type: ColumnType): string;
   /** Local wall-clock TIMESTAMP of an instant of this file; the same expression where the datetimes have no zone. */
   wallClock(instant: string): string;
-  /** Names of the columns of `logs` that hold properties: neither ids nor system columns. */
-  readonly properties: readonly string[];
+  /** A VARCHAR[] aggregate: names of the columns of `logs` (neither ids nor system columns) that hold a value. */
+  filledProperties(): string;
 }
 
 /** A view, or with `parameters` a table macro, of the schema `analytics`. */
@@ -25,6 +25,6 @@ export interface Model {
   readonly columns: Readonly<Record<string, string>>;
   /** Names of the parameters of a table macro. */
   readonly parameters?: readonly string[];
-  /** One SELECT statement. */
-  sql(source: ModelSource): string;
+  /** One SELECT statement. `argument`: a parameter as it is written in the statement. */
+  sql(source: ModelSource, argument: (parameter: string) => string): string;
 }

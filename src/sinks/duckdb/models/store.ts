@@ -74,17 +74,19 @@ async function foreignNames(engine: Engine): Promise<string[]> {
   return MODELS.map(({ name }) => name).filter((name) => found.has(name));
 }
 
+const itself = (parameter: string): string => parameter;
+
 function statementsOf(model: Model, source: ModelSource): string[] {
   const name = `${ANALYTICS}.${model.name}`;
   const comment = literal(`${model.grain} ${MARK}`);
   if (model.parameters !== undefined) {
     return [
-      `CREATE OR REPLACE MACRO ${name}(${model.parameters.join(', ')}) AS TABLE ${model.sql(source)}`,
+      `CREATE OR REPLACE MACRO ${name}(${model.parameters.join(', ')}) AS TABLE ${model.sql(source, itself)}`,
       `COMMENT ON MACRO TABLE ${name} IS ${comment}`,
     ];
   }
   return [
-    `CREATE OR REPLACE VIEW ${name} AS ${model.sql(source)}`,
+    `CREATE OR REPLACE VIEW ${name} AS ${model.sql(source, itself)}`,
     `COMMENT ON VIEW ${name} IS ${comment}`,
     ...Object.entries(model.columns).map(
       ([column, text]) => `COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(text)}`,
@@ -107,8 +109,14 @@ function sourceOf(columns: readonly StoredColumn[], timezone: string | null): Mo
     log: (source, type) => typedValue(find(source)?.name, find(source)?.type, type),
     item: (source, type) => typedValue(find(source)?.itemName ?? find(source)?.name, find(source)?.type, type),
     wallClock: (instant) => (timezone === null ? instant : `timezone(${literal(timezone)}, ${instant})`),
-    properties: typed
-      .filter(({ group }) => !isItem(group) && group !== 'unified_id' && group !== 'system')
-      .map(({ name }) => name),
+    filledProperties: () => filledNames(typed.filter(isProperty).map(({ name }) => name)),
   };
+}
+
+const isProperty = ({ group }: StoredColumn): boolean => !isItem(group) && group !== 'unified_id' && group !== 'system';
+
+function filledNames(names: readonly string[]): string {
+  if (names.length === 0) return 'CAST([] AS VARCHAR[])';
+  const filled = names.map((name) => `CASE WHEN count(${identifier(name)}) > 0 THEN ${literal(name)} END`);
+  return `list_filter([${filled.join(', ')}], lambda name: name IS NOT NULL)`;
 }
