@@ -72,7 +72,7 @@ function parse(argv: readonly string[]): Parsed {
   return { output, ...(chosen && { chosen }), ...(usage !== undefined && { usage }) };
 }
 
-/** Options whose value may begin with a dash: an id, or `-` for standard input. There are no short options. */
+/** Options whose value may begin with a dash: an id, or `-` for standard input. */
 const DASHED = new Set(['--id', '--proof', '--file', '--query', '--column', '--purge-column']);
 
 /** The parser takes a word with a dash for an option: such a value is tied to the option before it. */
@@ -90,7 +90,7 @@ function withDashes(argv: readonly string[]): string[] {
 function repeated(argv: readonly string[]): string | undefined {
   const end = argv.indexOf('--');
   const words = end === -1 ? argv : argv.slice(0, end);
-  const names = words.flatMap((word) => /^--[^=]+/.exec(word)?.[0] ?? []);
+  const names = words.flatMap((word) => /^(--[^=]+|-[a-z]$)/.exec(word)?.[0] ?? []);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   return twice === undefined ? undefined : `${twice} is given more than once.`;
 }
@@ -137,6 +137,8 @@ const FAMILIES: Readonly<Record<string, string>> = {
   sync: `The export into a local target: ${targetNames(() => true)}`,
   verify: `A target against its receipts: ${targetNames((target) => target.verify !== undefined)}`,
   compact: `A target written anew: ${targetNames((target) => target.compact !== undefined)}`,
+  report: `A page about a target: ${targetNames((target) => target.report !== undefined)}`,
+  models: 'Ready views over the events: duckdb',
 };
 
 /** `duckdb, parquet or arrow`. */

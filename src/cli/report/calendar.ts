@@ -7,6 +7,7 @@ const WEEKDAYS = ['Mo', 'Tu', 'We', 'Th', 'Fr', 'Sa', 'Su'];
 const MEANINGS = {
   loaded: 'loaded',
   'read again': 'loaded and read again',
+  'so far': 'read so far, not over yet: the next run reads it again',
   gap: 'gap: the service no longer had it',
   'not there yet': 'not there yet',
   'lost soon': 'not loaded, and soon lost at the service (days left)',

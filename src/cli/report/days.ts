@@ -1,7 +1,7 @@
 import { addDays, type Day, daysBetween, daysOf, laterOf } from '../../base/days.ts';
 import type { TargetReport } from '../../sinks/report.ts';
 
-export const DAY_STATES = ['loaded', 'read again', 'gap', 'not there yet', 'lost soon'] as const;
+export const DAY_STATES = ['loaded', 'read again', 'so far', 'gap', 'not there yet', 'lost soon'] as const;
 export type DayState = (typeof DAY_STATES)[number];
 
 export interface ReportedDay {
@@ -22,8 +22,10 @@ const MOST_DAYS = 1_100;
 /** Every day from the first that was wanted through today, with what became of it. */
 export function reportedDays(report: TargetReport, today: Day, historyDays: number): ReportedDay[] {
   const reads = new Map<Day, number>();
+  const asked = new Set<Day>();
   const latest = new Map<Day, { readonly rows: number; readonly bytes: number }>();
   for (const window of report.windows) {
+    for (const day of daysOf(window.from, window.to)) asked.add(day);
     if (window.coversTo === null) continue;
     const days = daysOf(window.coversFrom, window.coversTo);
     for (const day of days) reads.set(day, (reads.get(day) ?? 0) + 1);
@@ -38,7 +40,7 @@ export function reportedDays(report: TargetReport, today: Day, historyDays: numb
   const oldest = addDays(today, 1 - historyDays);
   return daysOf(laterOf(first, addDays(last, 1 - MOST_DAYS)), last).map((day) => {
     const lostIn = daysBetween(oldest, day) + 1;
-    const state = stateOf(reads.get(day) ?? 0, gaps.has(day), lostIn);
+    const state = stateOf(reads.get(day) ?? 0, gaps.has(day), asked.has(day), lostIn);
     return {
       day,
       state,
@@ -48,10 +50,11 @@ export function reportedDays(report: TargetReport, today: Day, historyDays: numb
   });
 }
 
-function stateOf(reads: number, isGap: boolean, lostIn: number): DayState {
+function stateOf(reads: number, isGap: boolean, isAsked: boolean, lostIn: number): DayState {
   if (reads > 1) return 'read again';
   if (reads === 1) return 'loaded';
   if (isGap) return 'gap';
+  if (isAsked && lostIn > SOON_DAYS) return 'so far';
   return lostIn <= SOON_DAYS ? 'lost soon' : 'not there yet';
 }
 

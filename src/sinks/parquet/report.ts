@@ -10,8 +10,9 @@ export function reportParquet(options: DatasetOptions): Promise<TargetReport> {
   return readDataset(options, reportOf, () => false);
 }
 
-async function reportOf({ engine, manifest, pathOf }: Snapshot): Promise<TargetReport> {
-  const paths = eventFiles(manifest).map(({ path }) => pathOf(path));
+async function reportOf(snapshot: Snapshot): Promise<TargetReport> {
+  const { engine, manifest } = snapshot;
+  const paths = eventFiles(manifest).map(({ path }) => snapshot.pathOf(path));
   const { columns, timezone, state, receipts } = manifest;
   const unfilled = columns.map(({ name, source, group, type }) => ({
     name,

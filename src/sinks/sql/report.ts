@@ -62,8 +62,8 @@ async function eventsByDay(engine: Engine, source: ReportSource, typed: readonly
 async function eventsByHour(engine: Engine, source: ReportSource, typed: readonly Typed[]): Promise<number[]> {
   const at = `coalesce(${nameOf(typed, CORRECTION_DATETIME)}, ${nameOf(typed, SERVER_DATETIME)})`;
   const found = await engine.rows(
-    `SELECT date_part('hour', ${wallClock(at, source)}) AS hour, count(*) AS events
-    FROM (${eventLogs(typed, source.events)}) GROUP BY ALL HAVING hour IS NOT NULL`,
+    `WITH placed AS (SELECT date_part('hour', ${wallClock(at, source)}) AS hour FROM (${eventLogs(typed, source.events)}))
+    SELECT hour, count(*) AS events FROM placed WHERE hour IS NOT NULL GROUP BY hour`,
   );
   const hours = new Map(found.map(({ hour, events }) => [Number(hour), Number(events)]));
   return Array.from({ length: HOURS }, (_, hour) => hours.get(hour) ?? 0);

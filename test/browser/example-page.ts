@@ -1,0 +1,14 @@
+// Prints the page of the example report: names made of markup, every kind of day, run and change.
+
+import { reportPage } from '../../src/cli/report/page.ts';
+import { exampleReport, HOSTILE } from '../support/report.ts';
+
+const page = await reportPage(exampleReport(), {
+  target: `duckdb ${HOSTILE}.duckdb`,
+  madeAt: '2026-02-10T00:00:00.000Z',
+  today: '2026-02-10',
+  historyDays: 30,
+  version: '0.0.0',
+  deletions: { runs: [], problems: ['<i>line 3</i> was changed'] },
+});
+process.stdout.write(page);

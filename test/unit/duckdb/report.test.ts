@@ -1,0 +1,85 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { silentLogger } from '../../../src/base/log.ts';
+import { reportDuckDb } from '../../../src/sinks/duckdb/report.ts';
+import { parquet } from '../../../src/sinks/parquet/target.ts';
+import type { TargetReport } from '../../../src/sinks/report.ts';
+import { csvOf, DuckBench } from '../../support/duckdb.ts';
+
+let bench: DuckBench;
+beforeEach(() => {
+  bench = new DuckBench();
+});
+afterEach(() => bench.close());
+
+const event = (id: string, name: string, at: string, more: Record<string, string> = {}) => ({
+  id,
+  df_event_name: name,
+  df_correction_datetime: at,
+  df_server_datetime: at,
+  ...more,
+});
+
+/** Eleven names on two days; one purchase of two items; a rescued cell; a column that is half full. */
+function windows() {
+  const names = Array.from({ length: 9 }, (_, i) => [`name${i}`, 10 - i] as const);
+  const rows = names.flatMap(([name, n]) =>
+    Array.from({ length: n }, (_, i) =>
+      event(`${name}-${i}`, name, `2026-01-05 ${String(i).padStart(2, '0')}:30:00.000`),
+    ),
+  );
+  const items = [0, 1].map((n) =>
+    event(`p:${n}`, 'df_purchase', '2026-01-06 23:59:59.000', {
+      df_items_df_price: n === 0 ? '1' : 'free',
+      level: '7',
+    }),
+  );
+  return [bench.window('2026-01-05', csvOf(rows)), bench.window('2026-01-06', csvOf(items))];
+}
+
+function check(report: TargetReport) {
+  expect(report.rows).toBe(56);
+  expect(report.lastEventAt).toBe('2026-01-06 23:59:59');
+  expect(report.events.reduce((sum, { events }) => sum + events, 0)).toBe(55);
+  expect(report.events.filter(({ name }) => name === null)).toEqual([
+    { day: '2026-01-05', name: null, events: 2 },
+    { day: '2026-01-06', name: null, events: 1 },
+  ]);
+  expect(report.events.find(({ name }) => name === 'name0')?.events).toBe(10);
+  expect(report.hours.reduce((sum, events) => sum + events, 0)).toBe(55);
+  expect([report.hours[0], report.hours[9], report.hours[23]]).toEqual([9, 1, 1]);
+  const column = (name: string) => report.columns.find(({ source }) => source === name);
+  expect(column('level')).toMatchObject({ type: 'long', filled: 2, rescued: 0 });
+  expect(column('df_items_df_price')).toMatchObject({ group: 'standard_item', filled: 1, rescued: 1 });
+  expect(report.windows.map(({ from, coversTo, rows }) => [from, coversTo, rows])).toEqual([
+    ['2026-01-05', '2026-01-05', 54],
+    ['2026-01-06', '2026-01-06', 2],
+  ]);
+  expect(report.state?.from_date).toBe('2026-01-07');
+  expect(report.sizeBytes).toBeGreaterThan(1_000);
+}
+
+describe('a report', () => {
+  const options = { lockWaitMs: 0, clock: systemClock, logger: silentLogger };
+
+  it('counts what is in a DuckDB file', async () => {
+    await bench.load(windows());
+    check(await reportDuckDb({ ...options, file: bench.file }));
+  });
+
+  it('counts the same in a Parquet dataset', async () => {
+    const dir = `${bench.dir}/set`;
+    const signal = bench.signal;
+    const { openParquetSink } = await import('../../../src/sinks/parquet/sink.ts');
+    const sink = await openParquetSink({ ...bench.targetOptions, dir, tables: ['events'] });
+    for (const window of windows()) await sink.commit(window, signal);
+    await sink.close();
+    const report = await parquet.report?.(dir, options);
+    if (report === undefined) throw new Error('no report');
+    check(report);
+  });
+
+  it('is refused for a file that is not there', async () => {
+    await expect(reportDuckDb({ ...options, file: `${bench.dir}/none.duckdb` })).rejects.toThrow(/does not exist/);
+  });
+});
