@@ -25,14 +25,14 @@ const browser = await chromium.launch({
 let problems = 0;
 const tell = (text) => {
   problems++;
-  console.log(text);
+  process.stdout.write(`${text}\n`);
 };
 try {
   for (const path of pages) for (const view of views) await look(path, view);
 } finally {
   await browser.close();
 }
-console.log(`${pages.length} pages, ${views.length} views each, ${problems} problems`);
+process.stdout.write(`${pages.length} pages, ${views.length} views each, ${problems} problems\n`);
 process.exitCode = problems === 0 && pages.length > 0 ? 0 : 1;
 
 async function look(path, { width, colorScheme }) {

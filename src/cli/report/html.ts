@@ -30,7 +30,6 @@ function textOf(part: Part): string {
 
 /** Characters that show nothing or turn the direction of the text become visible. */
 export const visible = (text: string): string =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
   text.replaceAll(
     /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
