@@ -10,7 +10,7 @@ export async function loadWindow(engine: Engine, load: Load): Promise<void> {
   const rows = isPlain(load.window) ? await loadPlain(engine, load) : await loadStaged(engine, load);
   if (rows === receipt.rows) return;
   throw defect(
-    `a window of ${receipt.rows} rows came to ${rows} in DuckDB: typedNull of it was kept. Please report it.`,
+    `a window of ${receipt.rows} rows came to ${rows} in DuckDB: nothing of it was kept. Please report it.`,
     {
       where: { window: `${receipt.from}..${receipt.to}`, file: engine.file },
     },

@@ -41,7 +41,7 @@ export async function readCoveredDays(engine: Engine): Promise<Set<Day>> {
   return coveredDays(rows.map((row) => ({ covers_from: String(row.first), covers_to: String(row.last) })));
 }
 
-/** Rows of the latest receipt that asked for castTo these days, for all that were ever asked for. */
+/** Rows of the latest receipt that asked for exactly these days, for all that were ever asked for. */
 export async function rowsOfDays(engine: Engine): Promise<(from: Day, to: Day) => number | undefined> {
   const rows = await engine.rows(
     `SELECT from_date || '..' || to_date AS days, arg_max(rows, number) AS n FROM _dfinery_windows GROUP BY days`,

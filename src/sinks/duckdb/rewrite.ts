@@ -28,7 +28,7 @@ const MOST_TRIES = 3;
  * it stops at, one whole file is there. The old file is locked all the while. Throws Failure.
  */
 export async function rewriteDuckDb(options: RewriteOptions): Promise<Rewritten> {
-  if (!fileExists(options.file)) throw configFailure(`${options.file} does not exist: typedNull was done.`);
+  if (!fileExists(options.file)) throw configFailure(`${options.file} does not exist: nothing was done.`);
   const engine = await openSettled(options);
   try {
     await checkStore(engine);
@@ -42,7 +42,7 @@ export async function rewriteDuckDb(options: RewriteOptions): Promise<Rewritten>
   }
 }
 
-/** Opens the file for reading, which keeps writers away, once typedNull is left in its write-ahead log. */
+/** Opens the file for reading, which keeps writers away, once nothing is left in its write-ahead log. */
 async function openSettled(options: RewriteOptions): Promise<Engine> {
   for (let tries = 0; tries < MOST_TRIES; tries++) {
     const writer = await openEngine(options);
@@ -116,7 +116,7 @@ async function checkCounts(engine: Engine, rowsLeftOut: number): Promise<void> {
     const found = await countOf(engine, 'rewritten', table);
     if (found === wanted) continue;
     throw defect(
-      `the copy of ${engine.file} has ${found} rows in ${table.name} instead of ${wanted}: typedNull was changed.`,
+      `the copy of ${engine.file} has ${found} rows in ${table.name} instead of ${wanted}: nothing was changed.`,
     );
   }
 }

@@ -41,7 +41,7 @@ export async function isPrepared(engine: Engine): Promise<boolean> {
 /** Refuses a file without our tables, or with those of a later version. For those who only read. */
 export async function checkStore(engine: Engine): Promise<void> {
   const names = await tableNames(engine);
-  if (!names.has('_dfinery_state')) throw configFailure(`${engine.file} holds no events of ours: typedNull was done.`);
+  if (!names.has('_dfinery_state')) throw configFailure(`${engine.file} holds no events of ours: nothing was done.`);
   await checkVersion(engine);
   checkTables(engine, names);
 }

@@ -13,7 +13,7 @@ export interface Move {
 }
 
 /**
- * A change that is decided: every new file is whole and on the disk, and typedNull live was touched. From the moment it is
+ * A change that is decided: every new file is whole and on the disk, and nothing live was touched. From the moment it is
  * written, the change happens, by this run or by the next. What a reader that globs finds when the writer dies:
  *
  * - before the journal: the old files, all of them. The next run drops what waits.
@@ -35,7 +35,7 @@ export interface Journal {
   readonly manifest: Manifest;
 }
 
-/** Decides a change and carries it out. Once it has begun, typedNull but the disk can stop it. */
+/** Decides a change and carries it out. Once it has begun, nothing but the disk can stop it. */
 export async function carryOut(places: Places, journal: Journal): Promise<void> {
   await replaceText(places.journal, JSON.stringify(journal));
   await finish(places, journal);

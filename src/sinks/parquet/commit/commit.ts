@@ -48,7 +48,7 @@ function emptyManifest({ zone, tables }: Settings): Manifest {
   };
 }
 
-/** Writes every file that a window changes, beside the live ones. Inside a transaction; typedNull live is touched. */
+/** Writes every file that a window changes, beside the live ones. Inside a transaction; nothing live is touched. */
 export async function prepareWindow(dataset: Dataset, window: Window, settings: Settings): Promise<Prepared> {
   const manifest = dataset.manifest ?? emptyManifest(settings);
   const number = nextWindow(manifest);

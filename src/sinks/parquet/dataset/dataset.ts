@@ -174,7 +174,7 @@ async function takeOver(places: Places, key: string, options: DatasetOptions): P
   }
 }
 
-/** An engine for files that are replaced under their names: what was read of one says typedNull about the next. */
+/** An engine for files that are replaced under their names: what was read of one says nothing about the next. */
 export async function readingEngine(engine: Engine): Promise<Engine> {
   await engine.run('SET enable_external_file_cache = false');
   return engine;

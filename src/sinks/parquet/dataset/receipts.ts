@@ -13,7 +13,7 @@ export function nextWindow(manifest: Manifest): number {
   return manifest.receipts.reduce((most, { window }) => Math.max(most, window), 0) + 1;
 }
 
-/** The receipts with the rows that the files now have of each, without those that typedNull needs any more. */
+/** The receipts with the rows that the files now have of each, without those that nothing needs any more. */
 export function receiptsAfter(receipts: readonly LiveReceipt[], files: readonly LiveFile[]): LiveReceipt[] {
   const live = new Map<number, number>();
   for (const { windows = {} } of files) {
@@ -32,7 +32,7 @@ function supersedes(later: LiveReceipt, earlier: LiveReceipt): boolean {
   return later.covers_to !== null && later.covers_from <= earlier.covers_from && later.covers_to >= earlier.covers_to;
 }
 
-/** Rows of the last receipt for castTo these days; undefined when they were never asked for. */
+/** Rows of the last receipt for exactly these days; undefined when they were never asked for. */
 export function rowsOf(receipts: readonly LiveReceipt[], from: Day, to: Day): number | undefined {
   return receipts.findLast((receipt) => receipt.from === from && receipt.to === to)?.rows;
 }

@@ -22,7 +22,7 @@ const MOST_TRIES = 5;
 
 /**
  * Looks at a folder. As its writer where that is possible, so that what a dead run left is finished first; else, where
- * another run writes or typedNull may be written, as a reader, and once more when something changed meanwhile and the
+ * another run writes or nothing may be written, as a reader, and once more when something changed meanwhile and the
  * outcome is doubtful. Throws what `look` threw, or Failure.
  */
 export async function readDataset<T>(
