@@ -127,11 +127,22 @@ function nextQuote(base: usize, from: i32, end: i32): i32 {
 const SKIP: i32 = 0;
 const TEXT: i32 = 1;
 const COPY: i32 = 2;
+const DATETIME: i32 = 3;
+const BOOLEAN: i32 = 4;
+const DATETIME_BYTES: i32 = 23;
+const DASH: i32 = 45;
+const DOT: i32 = 46;
+const LETTER_T: i32 = 84;
+const LOWER_CASE: i32 = 32;
+/** `true` and `fals`, as four bytes read from memory are a number. */
+const TRUE: u32 = 0x65757274;
+const FALS: u32 = 0x736c6166;
+const LETTER_E: i32 = 101;
 
 /**
- * Writes cells [k, used) of a row as `,"name":value` to `out` while they are plain: text without doubled quotes, numbers
- * without quotes, columns that are left out. Returns the first cell that is not, or `used`; OUT_END is behind what was
- * written. Up to fifteen bytes more may be overwritten.
+ * Writes cells [k, used) of a row as `,"name":value` to `out` while they are plain: text, numbers without quotes, columns
+ * that are left out, booleans, and datetimes of 23 bytes. Returns the first cell that is not, or `used`; OUT_END is behind
+ * what was written. Up to fifteen bytes more may be overwritten.
  */
 export function writeCells(
   base: usize,
@@ -153,17 +164,54 @@ export function writeCells(
       k += STRIDE;
       continue;
     }
-    const isText = mode === TEXT && (head & DOUBLED) === 0;
-    if (!isText && (mode !== COPY || (head & QUOTED) !== 0)) break;
+    const from = base + <usize>load<i32>(cell, 4);
+    const length = load<i32>(cell, 8) - load<i32>(cell, 4);
+    if (!isPlain(mode, head, from, length)) break;
     const label = load<i32>(offsets + (column << 2));
     to = copy(labels + <usize>label, load<i32>(offsets + (column << 2), 4) - label, to);
-    const start = load<i32>(cell, 4);
-    const length = load<i32>(cell, 8) - start;
-    to = isText ? writeString(base + <usize>start, length, to) : copy(base + <usize>start, length, to);
+    if (mode === TEXT) to = writeString(from, length, (head & DOUBLED) !== 0, to);
+    else if (mode === COPY) to = copy(from, length, to);
+    else if (mode === DATETIME) to = writeDatetime(from, to);
+    else to = writeBoolean(from, to);
     k += STRIDE;
   }
   store<usize>(OUT_END, to);
   return k;
+}
+
+function isPlain(mode: i32, head: i32, from: usize, length: i32): bool {
+  if (mode === TEXT || mode === BOOLEAN) return true;
+  if (mode === COPY) return (head & QUOTED) === 0;
+  if (mode !== DATETIME || length !== DATETIME_BYTES) return false;
+  return <i32>load<u8>(from, 4) === DASH && <i32>load<u8>(from, 19) === DOT;
+}
+
+/** `yyyy-MM-dd HH:mm:ss.SSS` with a T in the middle, in quotes. */
+function writeDatetime(from: usize, to: usize): usize {
+  store<u8>(to, QUOTE);
+  v128.store(to, v128.load(from), 1);
+  store<u64>(to, load<u64>(from, 15), 16);
+  store<u8>(to, LETTER_T, 11);
+  store<u8>(to, QUOTE, 24);
+  return to + 25;
+}
+
+/** `true` or `false`, whichever case the cell has. */
+function writeBoolean(from: usize, to: usize): usize {
+  const isTrue = (<i32>load<u8>(from) | LOWER_CASE) === (<i32>TRUE & 0xff);
+  store<u32>(to, isTrue ? TRUE : FALS);
+  store<u8>(to, LETTER_E, 4);
+  return to + 4 + usize(!isTrue);
+}
+
+/** Copies `length` bytes and returns where they end; up to fifteen bytes more may be overwritten. */
+export function copyBytes(from: usize, length: i32, to: usize): usize {
+  return copy(from, length, to);
+}
+
+/** Writes text as a JSON string and returns where it ends; up to fifteen bytes more may be overwritten. */
+export function writeText(from: usize, length: i32, to: usize): usize {
+  return writeString(from, length, false, to);
 }
 
 function copy(from: usize, length: i32, to: usize): usize {
@@ -176,7 +224,7 @@ function escapes(v: v128): i32 {
   return i8x16.bitmask(i8x16.lt_u(v, i8x16.splat(<i8>SPACE))) | maskOf(v, QUOTE) | maskOf(v, BACKSLASH);
 }
 
-function writeString(from: usize, length: i32, out: usize): usize {
+function writeString(from: usize, length: i32, isDoubled: bool, out: usize): usize {
   let to = out;
   store<u8>(to++, QUOTE);
   let i = 0;
@@ -188,8 +236,9 @@ function writeString(from: usize, length: i32, out: usize): usize {
     to += <usize>step;
     i += step;
     if (step === LANES || i === length) continue;
-    to = writeEscape(<i32>load<u8>(from + <usize>i), to);
-    i++;
+    const byte = <i32>load<u8>(from + <usize>i);
+    to = writeEscape(byte, to);
+    i += isDoubled && byte === QUOTE ? 2 : 1;
   }
   store<u8>(to++, QUOTE);
   return to;

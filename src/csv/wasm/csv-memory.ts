@@ -23,6 +23,8 @@ type WriteCells = (
   out: number,
 ) => number;
 
+type WriteText = (from: number, length: number, out: number) => number;
+
 const PAGE_BYTES = 65_536;
 /** Numbers in `info`: what `assembly/csv.ts` calls USED, WIDTH, CONTENT_END, FLAGS and OUT_END. */
 const INFO_NUMBERS = 5;
@@ -54,12 +56,16 @@ export class CsvMemory {
   readonly #memory: WasmMemory;
   readonly #nextRow: NextRow;
   readonly #writeCells: WriteCells;
+  readonly #copyBytes: WriteText;
+  readonly #writeText: WriteText;
 
   private constructor(module: object, pages: number) {
     this.#memory = new WebAssembly.Memory({ initial: pages });
     const { exports } = new WebAssembly.Instance(module, { env: { memory: this.#memory } });
     this.#nextRow = exports.nextRow as NextRow;
     this.#writeCells = exports.writeCells as WriteCells;
+    this.#copyBytes = exports.copyBytes as WriteText;
+    this.#writeText = exports.writeText as WriteText;
     this.#renew();
   }
 
@@ -108,6 +114,16 @@ export class CsvMemory {
       DATA_AT + offsets,
       DATA_AT + out,
     );
+  }
+
+  /** Copies [start, end) to `out` and returns where it ends. */
+  copyBytes(start: number, end: number, out: number): number {
+    return this.#copyBytes(DATA_AT + start, end - start, DATA_AT + out) - DATA_AT;
+  }
+
+  /** Writes [start, end), valid UTF-8, to `out` as a JSON string and returns where it ends. */
+  writeText(start: number, end: number, out: number): number {
+    return this.#writeText(DATA_AT + start, end - start, DATA_AT + out) - DATA_AT;
   }
 
   /** Where the last `writeCells` ended. */

@@ -5,18 +5,22 @@ import { COLUMN_TYPES, type ColumnType } from '../../../types/type.ts';
 import { Zone } from '../../../types/zone.ts';
 import { type RecordPlan, UNFIT } from './record-plan.ts';
 
-/** How a column's cells are written; decided once a file, from what its every cell was seen to be. */
+/** How a column's cells are written; decided once a file, from what its every cell was seen to be. assembly/csv.ts knows the first five. */
 export const SKIP = 0;
 /** Any text. */
 export const TEXT = 1;
 /** Numbers that are JSON as they stand. */
 export const COPY = 2;
-/** Cells that all fit, or are absent. */
-const CLEAN = 3;
+/** Datetimes that all fit, of wall-clock time. */
+const DATETIME = 3;
+/** Booleans that all fit. */
+const BOOLEAN = 4;
+/** Other cells that all fit, or are absent. */
+const CLEAN = 5;
 /** Cells that must be looked at one by one. */
-export const CHECKED = 4;
+export const CHECKED = 6;
 /** Instants are wanted and no zone is configured: only cells with a zone of their own fit. */
-export const ZONED_ONLY = 5;
+export const ZONED_ONLY = 7;
 
 /** How each column of a file is written into one stream. */
 export interface CellPlan {
@@ -40,11 +44,20 @@ export function planCells(plan: RecordPlan, evidence: readonly number[], timezon
   };
 }
 
+/** Of columns without `null` in which every cell fits. */
+const FILLED_MODES: ReadonlyMap<ColumnType, number> = new Map([
+  ['long', COPY],
+  ['double', COPY],
+  ['date', TEXT],
+  ['boolean', BOOLEAN],
+]);
+
 function modeOf(type: ColumnType | undefined, evidence: number, zoned: boolean, zone: Zone | undefined): number {
   if (type === undefined) return SKIP;
   if (type === 'string') return TEXT;
   if (type === 'datetime' && zoned && zone === undefined) return ZONED_ONLY;
   if (!fitsWholly(evidence, type, zoned)) return CHECKED;
-  const isNumber = type === 'long' || type === 'double';
-  return isNumber && (evidence & NULL_TEXT) === 0 ? COPY : CLEAN;
+  if ((evidence & NULL_TEXT) !== 0) return CLEAN;
+  if (type === 'datetime') return zoned ? CLEAN : DATETIME;
+  return FILLED_MODES.get(type) ?? CLEAN;
 }

@@ -1,5 +1,6 @@
 import { COLUMN_SHIFT, DOUBLED, QUOTED, type RowTokenizer, STRIDE } from '../../../csv/tokenizer.ts';
 import { Unquoter } from '../../../csv/unquote.ts';
+import type { CsvMemory } from '../../../csv/wasm/csv-memory.ts';
 import { classify } from '../../../types/classify.ts';
 import { DATETIME_GAP, DATETIME_ZONED } from '../../../types/evidence.ts';
 import { copyBytes, writeString } from '../../../types/json-text.ts';
@@ -7,7 +8,7 @@ import { isNull } from '../../../types/list-text.ts';
 import type { RowKey } from '../keys/row-key.ts';
 import { type CellPlan, CHECKED, COPY, planCells, SKIP, TEXT, ZONED_ONLY } from './cell-plan.ts';
 import type { LineBuffer } from './line-buffer.ts';
-import type { PlainCells } from './plain-cells.ts';
+import { PlainCells } from './plain-cells.ts';
 import type { RecordPlan } from './record-plan.ts';
 
 const QUOTE = 34;
@@ -56,14 +57,19 @@ export class RecordEncoder {
     this.#room = this.#head.length + this.#placeholder.length + plan.labels.length * 3 + names + 1024;
   }
 
-  /** How the columns' cells are written, for the tables of `usePlain`. */
-  get modes(): Uint8Array {
-    return this.#cells.modes;
+  /** Bytes that a row may take beside its cells. */
+  get room(): number {
+    return this.#room;
   }
 
-  /** From now on plain cells are written by SIMD. */
-  usePlain(plain: PlainCells): void {
-    this.#plain = plain;
+  /** Bytes that `useMemory` takes. */
+  get tableBytes(): number {
+    return PlainCells.tableBytes(this.#plan, this.#head);
+  }
+
+  /** From now on what is plain is written by SIMD, with tables from byte `at` of a memory. */
+  useMemory(memory: CsvMemory, at: number): void {
+    this.#plain = new PlainCells(memory, at, this.#plan, this.#cells.modes, this.#head);
   }
 
   /** Appends the tokenizer's last row. `ordinal`: how many rows of this export, it included, have its key. */
@@ -71,10 +77,12 @@ export class RecordEncoder {
     const plan = this.#plan;
     output.reserve(this.#roomFor(b, tokenizer, key));
     const to = output.bytes;
-    const open = copyBytes(this.#head, 0, this.#head.length, to, output.at);
-    let at = plan.key ? writeKey(key, ordinal, to, open) : open;
-    at = this.#writeCells(b, tokenizer, to, at);
-    if (!key.hasLogId && plan.name === 'event_logs') at = writeOwnLogId(key, ordinal, to, at);
+    const plain = this.#plain?.holds(to) ? this.#plain : undefined;
+    const open = plain?.writeHead(output.at) ?? copyBytes(this.#head, 0, this.#head.length, to, output.at);
+    let at = plan.key ? writeKey(KEY_LABEL, key, ordinal, plain, to, open) : open;
+    at = this.#writeCells(b, tokenizer, plain, to, at);
+    // A row that names no event is one of its own: its key stands in for the log id.
+    if (!key.hasLogId && plan.name === 'event_logs') at = writeKey(LOG_ID_LABEL, key, ordinal, plain, to, at);
     if (plan.position && key.positionEnd > key.positionStart) at = writePosition(key, to, at);
     if (at === open) at = copyBytes(this.#placeholder, 0, this.#placeholder.length, to, at);
     if (this.#misfits.length > 0) at = this.#writeMisfits(b, tokenizer, to, at);
@@ -99,12 +107,17 @@ export class RecordEncoder {
     return room;
   }
 
-  #writeCells(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer, to: Uint8Array, from: number): number {
+  #writeCells(
+    b: Uint8Array<ArrayBuffer>,
+    tokenizer: RowTokenizer,
+    plain: PlainCells | undefined,
+    to: Uint8Array,
+    from: number,
+  ): number {
     const { cells, used } = tokenizer;
-    const plain = this.#plain?.serves(cells, to) ? this.#plain : undefined;
     let at = from;
     for (let k = 0; k < used; k += STRIDE) {
-      if (plain !== undefined) {
+      if (plain?.lists(cells)) {
         k = plain.write(k, used, at);
         at = plain.written;
         if (k >= used) break;
@@ -204,14 +217,16 @@ function writeText(text: string, to: Uint8Array, at: number): number {
 }
 
 /** `,"_key":"…"`, with `#n` behind the base of the second and later rows that share it. */
-function writeKey(key: RowKey, ordinal: number, to: Uint8Array, from: number): number {
-  const at = copyBytes(KEY_LABEL, 0, KEY_LABEL.length, to, from);
-  return withOrdinal(ordinal, to, writeString(key.bytes, key.start, key.end, to, at));
-}
-
-/** A row that names no event is one of its own: its key stands in for the log id. */
-function writeOwnLogId(key: RowKey, ordinal: number, to: Uint8Array, from: number): number {
-  const at = copyBytes(LOG_ID_LABEL, 0, LOG_ID_LABEL.length, to, from);
+function writeKey(
+  label: Uint8Array,
+  key: RowKey,
+  ordinal: number,
+  plain: PlainCells | undefined,
+  to: Uint8Array,
+  from: number,
+): number {
+  const at = copyBytes(label, 0, label.length, to, from);
+  if (plain?.holds(key.bytes)) return withOrdinal(ordinal, to, plain.writeText(key.start, key.end, at));
   return withOrdinal(ordinal, to, writeString(key.bytes, key.start, key.end, to, at));
 }
 

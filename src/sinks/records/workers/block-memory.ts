@@ -3,14 +3,14 @@ import { defect } from '../../../base/errors.ts';
 import { SENTINEL } from '../../../csv/tokenizer.ts';
 import { CsvMemory } from '../../../csv/wasm/csv-memory.ts';
 import type { Staging } from '../encode/line-buffer.ts';
-import { PlainCells } from '../encode/plain-cells.ts';
 import type { RecordEncoder } from '../encode/record-encoder.ts';
-import type { RecordPlan } from '../encode/record-plan.ts';
 
 /** The tokenizer's sentinel, and what vector loads may touch behind the last row. */
 const MARGIN = 64;
 const FIRST_INPUT_BYTES = 1 << 19;
 const STAGING_BYTES = 1 << 18;
+/** Small rows that the staging memory holds at least, however much room each is given for a wide header. */
+const STAGING_ROWS = 4;
 
 /**
  * Where the block at hand lies. With SIMD one memory holds, one behind the other, the tables of the streams, the staging
@@ -22,27 +22,25 @@ export class BlockMemory {
   /** Where the block starts in `bytes`. */
   readonly start: number;
   readonly #stagingAt: number;
+  readonly #stagingBytes: number;
 
-  constructor(plans: readonly RecordPlan[]) {
-    this.#stagingAt = plans.reduce((sum, plan) => sum + PlainCells.tableBytes(plan), 0);
-    const start = this.#stagingAt + STAGING_BYTES + MARGIN;
+  constructor(encoders: readonly RecordEncoder[]) {
+    this.#stagingAt = encoders.reduce((sum, encoder) => sum + encoder.tableBytes, 0);
+    this.#stagingBytes = Math.max(STAGING_BYTES, ...encoders.map(({ room }) => room * STAGING_ROWS));
+    const start = this.#stagingAt + this.#stagingBytes + MARGIN;
     this.simd = CsvMemory.open(start + FIRST_INPUT_BYTES);
     this.start = this.simd === undefined ? 0 : start;
     this.bytes = this.simd?.bytes ?? new Uint8Array(FIRST_INPUT_BYTES);
-  }
-
-  /** Puts the tables of the streams in place. */
-  addTables(plans: readonly RecordPlan[], encoders: readonly RecordEncoder[]): void {
     let at = 0;
-    for (const [i, plan] of plans.entries()) {
-      if (this.simd !== undefined) encoders[i].usePlain(new PlainCells(this.simd, at, plan, encoders[i].modes));
-      at += PlainCells.tableBytes(plan);
+    for (const encoder of encoders) {
+      if (this.simd !== undefined) encoder.useMemory(this.simd, at);
+      at += encoder.tableBytes;
     }
   }
 
   get staging(): Staging | undefined {
     if (this.simd === undefined) return undefined;
-    return { bytes: this.bytes, from: this.#stagingAt, to: this.#stagingAt + STAGING_BYTES };
+    return { bytes: this.bytes, from: this.#stagingAt, to: this.#stagingAt + this.#stagingBytes };
   }
 
   /** Reads bytes [from, to) of a file and returns where they end in `bytes`, which may be another array from then on. */

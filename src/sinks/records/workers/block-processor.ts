@@ -41,8 +41,7 @@ export class BlockProcessor {
     this.#encoders = job.streams.map((plan) => new RecordEncoder(plan, job.evidence, job.timezone, job.emittedAt));
     this.#isItem = Uint8Array.from(headerColumns(job.header), ({ group }) => (group.endsWith('_item') ? 1 : 0));
     this.#key = new RowKey(job.header);
-    this.#memory = new BlockMemory(job.streams);
-    this.#memory.addTables(job.streams, this.#encoders);
+    this.#memory = new BlockMemory(this.#encoders);
     this.#tokenizer = new RowTokenizer(this.#memory.simd);
     this.#file = openSync(job.path, 'r');
   }
