@@ -1,5 +1,7 @@
-// Builds dist/: the three commands and the library (ES modules, packages left outside), type declarations on demand.
-import { chmod, readFile, rm } from 'node:fs/promises';
+// Builds dist/: the three commands and the library (ES modules, packages left outside), the benchmarks where they are;
+// `npm run types` adds the type declarations.
+import { existsSync } from 'node:fs';
+import { chmod, readdir, readFile, rm } from 'node:fs/promises';
 import { build } from 'esbuild';
 
 const { dependencies } = JSON.parse(await readFile('package.json', 'utf8'));
@@ -8,6 +10,8 @@ const entryPoints = {
   'bin/dfinery-elt': 'src/cli/main.ts',
   'bin/source-dfinery': 'connectors/source-dfinery/main.ts',
   'bin/destination-dfinery': 'connectors/destination-dfinery/main.ts',
+};
+const benchmarks = {
   'bench/main': 'bench/main.ts',
   'bench/serve': 'bench/serve.ts',
   'bench/bare': 'bench/bare.ts',
@@ -15,9 +19,12 @@ const entryPoints = {
   'bench/records-run': 'bench/records-run.ts',
 };
 
-await rm('dist', { recursive: true, force: true });
+// The declarations stay: packing builds again after it has made them.
+for (const name of existsSync('dist') ? await readdir('dist') : [])
+  if (name !== 'types') await rm(`dist/${name}`, { recursive: true });
 await build({
-  entryPoints,
+  // The image is built without the benchmarks.
+  entryPoints: existsSync('bench') ? { ...entryPoints, ...benchmarks } : entryPoints,
   outdir: 'dist',
   bundle: true,
   splitting: true,

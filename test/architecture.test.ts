@@ -101,6 +101,14 @@ describe('the structure', () => {
   });
 });
 
+interface Locked {
+  readonly integrity?: string;
+  readonly optional?: boolean;
+  readonly os?: readonly string[];
+  readonly dependencies?: object;
+  readonly optionalDependencies?: object;
+}
+
 describe('the package', () => {
   const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>;
 
@@ -109,6 +117,18 @@ describe('the package', () => {
     const all = { ...manifest.dependencies, ...manifest.devDependencies, ...mutation.devDependencies };
     expect(Object.keys(all).length).toBeGreaterThan(5);
     for (const [name, version] of Object.entries(all)) expect(version, name).toMatch(/^\d+\.\d+\.\d+(-[\w.]+)?$/);
+  });
+
+  it('has a lock file that is whole, and holds a hash of all that can be installed here', () => {
+    const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, Locked> };
+    const names = Object.keys(packages).map((path) => path.slice(path.lastIndexOf('node_modules/') + 13));
+    const wanted = Object.values(packages).flatMap((one) => [
+      ...Object.keys(one.dependencies ?? {}),
+      ...Object.keys(one.optionalDependencies ?? {}),
+    ]);
+    expect([...new Set(wanted)].filter((name) => !names.includes(name))).toEqual([]);
+    const bare = Object.entries(packages).filter(([path, { integrity }]) => path !== '' && integrity === undefined);
+    expect(bare.filter(([, { optional, os }]) => !optional || !os)).toEqual([]);
   });
 
   it.each(['package-lock.json', 'test/mutation/package-lock.json'])(

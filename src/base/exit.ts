@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import type { ExitCode } from './errors.ts';
 
 /** Sets the code to end with; Node then ends by itself once stdout and stderr are drained. */
@@ -8,6 +9,8 @@ export function setExitCode(code: ExitCode | number): void {
 /** Ends by the default action of a signal, so that whoever waits sees how we died. */
 export function dieBySignal(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal);
+  // The first process of a container is spared by signals that it does not handle: it ends with the shell's code for them.
+  if (process.pid === 1) process.exit(128 + constants.signals[signal]);
   process.kill(process.pid, signal);
 }
 

@@ -7,6 +7,7 @@ import { configFailure, messageOf } from '../base/errors.ts';
 import { createLogger, type Logger, type LogLevel, type LogSink } from '../base/log.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { Redactor } from '../base/secrets.ts';
+import type { Prompts } from './prompts.ts';
 import { type Terminal, terminalLog } from './terminal.ts';
 
 /** What every command gets from outside. */
@@ -15,6 +16,8 @@ export interface Io {
   readonly clock: Clock;
   readonly env: Env;
   readonly signal: AbortSignal;
+  /** Absent where nobody can be asked. */
+  readonly prompts?: Prompts | undefined;
 }
 
 /** The options that all commands share. */

@@ -5,13 +5,14 @@ import { EXIT, Failure, messageOf } from '../base/errors.ts';
 import { endNow } from '../base/exit.ts';
 import { runUntilStopped } from '../base/signals.ts';
 import { runCommandLine } from './program.ts';
+import { systemPrompts } from './prompts.ts';
 import { openTerminal } from './terminal.ts';
 
 // DuckDB's write-ahead log and spilled blocks hold rows, and it makes them with whatever permissions are usual.
 process.umask(0o077);
 const terminal = openTerminal(systemClock);
 await runUntilStopped(async (signal) => {
-  const io = { terminal, clock: systemClock, env: systemEnv, signal };
+  const io = { terminal, clock: systemClock, env: systemEnv, signal, prompts: systemPrompts(signal) };
   let code: number = await runCommandLine(process.argv.slice(2), io);
   try {
     await terminal.drain(signal);

@@ -6,10 +6,11 @@ import { Stopped } from '../base/signals.ts';
 import { refuseUnknownNames } from '../config/environment.ts';
 import type { Target } from '../sinks/target.ts';
 import { TARGETS } from '../sinks/targets.ts';
-import type { Command, Options } from './command.ts';
+import { type Command, flag, type Options } from './command.ts';
 import { COMMANDS } from './commands/index.ts';
 import { type Context, contextOf, type Io } from './context.ts';
 import { sourceEnvironmentHelp } from './environment-help.ts';
+import { holdResults } from './terminal.ts';
 
 const EPILOGUE = [
   'Exit: 0 done; 1 a defect, or verify found a difference; 2 usage or configuration; 3 try again later;',
@@ -35,12 +36,15 @@ export async function runCommandLine(argv: readonly string[], io: Io): Promise<E
     return EXIT.done;
   }
   const { command, options } = parsed.chosen;
-  const context = contextOf(io, options);
+  const held = flag(options, 'json') ? holdResults(io.terminal, io.clock) : undefined;
+  const context = contextOf({ ...io, terminal: held?.terminal ?? io.terminal }, options);
   try {
     refuseUnknownNames(io.env);
     return await command.run(options, context);
   } catch (error) {
     return report(error, context);
+  } finally {
+    await held?.release();
   }
 }
 

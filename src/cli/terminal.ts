@@ -8,8 +8,8 @@ import { openOutputStream } from '../fs/output-stream.ts';
 
 /** The two streams of the command line: results on stdout, everything else on stderr. No call blocks the process. */
 export interface Terminal {
-  /** Writes one line of a result. */
-  result(line: string): void;
+  /** Writes one line of a result: on stdout, unless that is taken by data. */
+  result(line: string, on?: 'stderr'): void;
   /** Writes one line of log or progress. Where the reader stands still, debug lines are the first to be left out. */
   note(line: string, isDebug?: boolean): void;
   /** Writes one line to stderr that must not be lost: resolves when the system has taken it whole, else rejects. */
@@ -50,7 +50,8 @@ export function openTerminal(clock: Clock): ProcessTerminal {
   };
   let inOrder: Promise<void> = Promise.resolve();
   return {
-    result(line) {
+    result(line, on) {
+      if (on === 'stderr') return notes.add(`${line}\n`, 'kept');
       inOrder = inOrder.then(() => afterNotes(READER_WAIT_MS)).then(() => results.add(`${line}\n`, 'kept'));
     },
     note: (line, isDebug = false) => notes.add(`${line}\n`, isDebug ? 'debug' : 'log'),
@@ -75,6 +76,35 @@ function aborted(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve());
   });
+}
+
+/** Whoever reads both streams at once may get lines that are closer together in the other order. */
+const APART_MS = 50;
+
+export interface HeldResults {
+  readonly terminal: Terminal;
+  /** Writes what was held, some time after the last note. */
+  release(): Promise<void>;
+}
+
+/** Results that wait until all else is said (S50): a scheduler takes the last line of both streams for the result. */
+export function holdResults(terminal: Terminal, clock: Clock): HeldResults {
+  const held: (() => void)[] = [];
+  let lastNote = Number.NEGATIVE_INFINITY;
+  return {
+    terminal: {
+      ...terminal,
+      result: (line, on) => void held.push(() => terminal.result(line, on)),
+      note(line, isDebug) {
+        terminal.note(line, isDebug);
+        lastNote = clock.now();
+      },
+    },
+    async release() {
+      if (held.length > 0) await clock.sleep(Math.max(0, lastNote + APART_MS - clock.now()));
+      for (const write of held.splice(0)) write();
+    },
+  };
 }
 
 const MARKS = { debug: '·', info: ' ', warn: '!', error: '✗' } as const;

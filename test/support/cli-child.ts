@@ -12,7 +12,7 @@ import { SERVICE_ID, TOKENS } from './simulator.ts';
 import { until } from './wait.ts';
 
 /** The built command line; `npm test` builds it first. */
-const PROGRAM = process.env.DFINERY_CLI ?? resolve(import.meta.dirname, '../../dist/bin/dfinery-elt.js');
+export const PROGRAM = process.env.DFINERY_CLI ?? resolve(import.meta.dirname, '../../dist/bin/dfinery-elt.js');
 
 /** One today for all of a test file: midnight may pass in the middle of it. */
 const TODAY = dayAt(systemClock.now());

@@ -1,8 +1,10 @@
 import { EXIT, type ExitCode } from '../../base/errors.ts';
+import type { SourceConfig } from '../../config/source.ts';
 import { openQuota } from '../../extract/session.ts';
 import { PROBE_COST, type ProbeKind, type ProbeVerdict, probeExport } from '../../source/probe.ts';
 import { type Command, flag, text } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
+import type { Context } from '../context.ts';
 
 const EXITS: Readonly<Record<ProbeKind, ExitCode>> = {
   ok: EXIT.done,
@@ -32,21 +34,25 @@ export const check: Command = {
       .option('json', { type: 'boolean', default: false, describe: 'The verdict as one JSON object on stdout' }),
   async run(options, context) {
     const config = loadSourceConfig(text(options, 'config'), context);
-    const { clock, logger, env, signal, terminal, redactor } = context;
-    const quota = openQuota(config, context);
-    logger.info('check.cost', PROBE_COST);
-    try {
-      const { kind, code, usable, message, limits } = await probeExport(
-        { ...config, clock, logger, env, quota },
-        signal,
-      );
-      const said = redactor.mask(message);
-      const resetAt = limits.resetAt === undefined ? null : new Date(limits.resetAt).toISOString();
-      const verdict = { v: 1, kind, usable, message: said, remaining: limits.remaining ?? null, reset_at: resetAt };
-      terminal.result(flag(options, 'json') ? JSON.stringify(verdict) : said);
-      return exitOf({ kind, usable, code });
-    } finally {
-      await quota.close();
-    }
+    const { verdict, said, code } = await checkSource(config, context);
+    context.terminal.result(flag(options, 'json') ? JSON.stringify(verdict) : said);
+    return code;
   },
 };
+
+/** Spends one export on the question; `said` is for people, `verdict` for scripts. */
+export async function checkSource(config: SourceConfig, context: Context) {
+  const { clock, logger, env, signal, redactor } = context;
+  const quota = openQuota(config, context);
+  logger.info('check.cost', PROBE_COST);
+  try {
+    const found = await probeExport({ ...config, clock, logger, env, quota }, signal);
+    const { kind, usable, limits } = found;
+    const said = redactor.mask(found.message);
+    const resetAt = limits.resetAt === undefined ? null : new Date(limits.resetAt).toISOString();
+    const verdict = { v: 1, kind, usable, message: said, remaining: limits.remaining ?? null, reset_at: resetAt };
+    return { verdict, said, code: exitOf(found) };
+  } finally {
+    await quota.close();
+  }
+}

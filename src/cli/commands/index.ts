@@ -5,6 +5,7 @@ import { compactCommands } from './compact.ts';
 import { demo } from './demo.ts';
 import { discover } from './discover.ts';
 import { forget } from './forget.ts';
+import { init } from './init.ts';
 import { inspect } from './inspect.ts';
 import { models } from './models.ts';
 import { plan } from './plan.ts';
@@ -16,6 +17,7 @@ import { verifyCommands } from './verify.ts';
 /** In the order in which help lists them. */
 export const COMMANDS: readonly Command[] = [
   demo,
+  init,
   ...TARGETS.map(syncCommand),
   plan,
   check,

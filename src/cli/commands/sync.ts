@@ -18,7 +18,8 @@ export function syncCommand(target: Target): Command {
       const place = text(options, name) ?? '';
       const isStdout = target.isStdout?.(place) === true;
       // The data have stdout for themselves: the summary goes to stderr.
-      const context = isStdout ? { ...outer, terminal: { ...outer.terminal, result: outer.terminal.note } } : outer;
+      const onStderr = (line: string) => outer.terminal.result(line, 'stderr');
+      const context = isStdout ? { ...outer, terminal: { ...outer.terminal, result: onStderr } } : outer;
       const report = reporter(reportOptions(options), context, isStdout ? 'the stream' : place);
       return report.around(async () => {
         const wanted = readSyncOptions(options);

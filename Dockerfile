@@ -1,0 +1,35 @@
+# The command line as an image. Build from the root of the repository:
+#   docker build -t dfinery-elt .
+#   docker run --rm dfinery-elt demo
+ARG BASE_IMAGE=node:24-bookworm-slim
+
+FROM ${BASE_IMAGE} AS build
+WORKDIR /build
+COPY package.json package-lock.json build.mjs ./
+RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY schemas schemas
+COPY src src
+COPY connectors connectors
+RUN node build.mjs
+WORKDIR /out
+# npm leaves out the DuckDB bindings of other platforms.
+RUN cp -r /build/package.json /build/package-lock.json /build/schemas /build/dist . \
+ && npm ci --omit=dev --ignore-scripts --no-audit --no-fund \
+ && rm package-lock.json
+
+FROM ${BASE_IMAGE}
+LABEL org.opencontainers.image.title="dfinery-elt" \
+      org.opencontainers.image.description="Event export of a customer-data platform into DuckDB, Parquet and Arrow; proved profile deletion" \
+      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.base.name="docker.io/library/node:24-bookworm-slim"
+COPY --from=build /out /opt/dfinery-elt
+RUN ln -s /opt/dfinery-elt/dist/bin/dfinery-elt.js /usr/local/bin/dfinery-elt \
+ && mkdir /data \
+ && chown 1000:1000 /data
+WORKDIR /data
+VOLUME /data
+USER 1000:1000
+ENV NODE_ENV=production
+ENTRYPOINT ["dfinery-elt"]
+CMD ["--help"]

@@ -1,0 +1,52 @@
+import { isatty } from 'node:tty';
+import { configFailure } from '../base/errors.ts';
+
+/** The questions that a command may put to a person. */
+export interface Prompts {
+  /** A line of text; asked again while `problem` finds something wrong with it. */
+  text(question: string, given: string | undefined, problem: (answer: string) => string | undefined): Promise<string>;
+  /** A secret, which is not shown. */
+  secret(question: string): Promise<string>;
+  /** Yes or no; no unless said otherwise. */
+  confirm(question: string): Promise<boolean>;
+}
+
+/** Questions on stderr, where a person sits at stdin and stderr; elsewhere nobody can be asked. */
+export function systemPrompts(signal: AbortSignal): Prompts | undefined {
+  if (!isatty(0) || !isatty(2)) return undefined;
+  return terminalPrompts({ input: process.stdin, output: process.stderr, signal });
+}
+
+interface Streams {
+  readonly input: NodeJS.ReadableStream;
+  readonly output: NodeJS.WritableStream;
+  readonly signal: AbortSignal;
+}
+
+export function terminalPrompts(streams: Streams): Prompts {
+  return {
+    async text(question, given, problem) {
+      const { default: input } = await import('@inquirer/input');
+      const validate = (answer: string) => problem(answer.trim()) ?? true;
+      const asked = { message: question, required: true, validate, ...(given !== undefined && { default: given }) };
+      return (await input(asked, streams).catch(ended)).trim();
+    },
+    async secret(question) {
+      const { default: password } = await import('@inquirer/password');
+      const validate = (answer: string) => answer.trim() !== '' || 'It is empty.';
+      return (await password({ message: question, mask: true, validate }, streams).catch(ended)).trim();
+    },
+    async confirm(question) {
+      const { default: confirm } = await import('@inquirer/confirm');
+      return confirm({ message: question, default: false }, streams).catch(ended);
+    },
+  };
+}
+
+/** Ctrl-C and Ctrl-D at a question. */
+function ended(error: unknown): never {
+  if (error instanceof Error && error.name === 'ExitPromptError') {
+    throw configFailure('ended at a question; nothing was written.', { cause: error });
+  }
+  throw error;
+}
