@@ -1,7 +1,9 @@
+import { distance } from 'fastest-levenshtein';
 import schema from '../../schemas/destination-config.json' with { type: 'json' };
 import type { Env } from '../base/env.ts';
 import { Secret } from '../base/secrets.ts';
 import { baseUrlProblem, cleanBaseUrl } from './base-url.ts';
+import { flat } from './nearest.ts';
 import { type Problem, refuse, schemaProblems } from './problems.ts';
 import { fromEnv, objectOf, type Parsed } from './source.ts';
 import { compileSchema, proved, unknownKeys, withDefaults } from './validate.ts';
@@ -59,7 +61,7 @@ export function parseDestinationConfig(
   fromEnv(filled, 'import_token', env, 'DFINERY_IMPORT_TOKEN');
   fromEnv(filled, 'ledger_key', env, 'DFINERY_LEDGER_KEY');
   const unknown = unknownKeys(schema, given);
-  const problems = schemaProblems(compileSchema(schema), filled);
+  const problems = [...misspeltGuards(given), ...schemaProblems(compileSchema(schema), filled)];
   const secrets = [filled.import_token, filled.ledger_key];
   refuse('the configuration is not usable', { problems, further: furtherProblems(filled), unknown, secrets, names });
   return { config: Object.freeze(build(proved<Raw>(filled))), unknown };
@@ -67,6 +69,30 @@ export function parseDestinationConfig(
 
 /** No line ends, no control characters, nothing beyond one byte. */
 const HEADER_TEXT = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+const KEYS = Object.entries(schema.properties);
+const GUARDS = KEYS.filter(([, { group }]) => group === 'guard').map(([key]) => key);
+/** Letters of a beginning that is enough to know a guard by. */
+const SHORTEST_BEGINNING = 6;
+
+/** Unknown keys that were surely meant to be a guard: a guard that does not count must not go unnoticed. */
+function misspeltGuards(given: Readonly<Record<string, unknown>>): Problem[] {
+  return Object.keys(given).flatMap((key) => {
+    if (Object.hasOwn(schema.properties, key)) return [];
+    const guard = nearestKey(key);
+    if (guard === undefined || !GUARDS.includes(guard)) return [];
+    return [{ key, text: `${key} is not a key, surely the guard ${guard} is meant` }];
+  });
+}
+
+function nearestKey(key: string): string | undefined {
+  const given = flat(key);
+  const ranked = KEYS.map(([name]) => ({ name, edits: editsTo(flat(name), given) })).sort((a, b) => a.edits - b.edits);
+  return ranked[0].edits <= given.length / 3 ? ranked[0].name : undefined;
+}
+
+const editsTo = (known: string, given: string): number =>
+  given.length >= SHORTEST_BEGINNING && known.startsWith(given) ? 0 : distance(known, given);
 
 /** What a JSON schema cannot say. A value of the wrong type is none of its business. */
 function furtherProblems(raw: Readonly<Record<string, unknown>>): Problem[] {

@@ -10,6 +10,7 @@ export function idsOf(options: Options, context: Context): AsyncIterable<unknown
   const [id, file, query] = [options.id, text(options, 'file'), text(options, 'query')];
   const given = [id, file, query].filter((value) => value !== undefined).length;
   if (given !== 1) throw configFailure('forget wants exactly one of --id, --file and --query.');
+  if (file === undefined && text(options, 'column') !== undefined) throw configFailure('--column wants --file.');
   if (file !== undefined) {
     const list = { column: text(options, 'column') };
     return file === '-' ? idsFrom(process.stdin, 'standard input', list) : idsFromFile(file, list);

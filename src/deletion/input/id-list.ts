@@ -7,29 +7,21 @@ import { isObject } from '../../airbyte/json.ts';
 import { configFailure, messageOf } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 
-/** `lines`: one id a line. The others have the ids in a named column (CSV) or member (JSON Lines). */
-export type ListFormat = 'csv' | 'jsonl' | 'lines';
-
 export interface ListOptions {
-  /** For CSV and JSON Lines. */
+  /** Column of a CSV, or member of JSON Lines (which begin with a brace), whatever the list is called; absent: one id a line. */
   readonly column?: string | undefined;
-  /** Default: by the file's extension, for stdin by its first character. */
-  readonly format?: ListFormat | undefined;
 }
 
-const FORMATS: Readonly<Record<string, ListFormat>> = {
-  '.csv': 'csv',
-  '.jsonl': 'jsonl',
-  '.ndjson': 'jsonl',
-  '.txt': 'lines',
-};
+/** Names of files whose ids have a column, so that lines of them must not be taken for ids. */
+const WITH_COLUMNS = ['.csv', '.tsv', '.json', '.jsonl', '.ndjson'];
+const BRACE = 0x7b;
 const LONGEST_RECORD = 64 * 1024 * 1024;
 
 /** What stands in the id column of a file, row by row, exactly as it is. Throws config failures that name the line. */
 export async function* idsFromFile(path: string, options: ListOptions = {}): AsyncGenerator<unknown> {
-  const format = options.format ?? FORMATS[extname(path).toLowerCase()];
+  if (options.column === undefined && WITH_COLUMNS.includes(extname(path).toLowerCase())) throw columnWanted(path);
   try {
-    yield* idsFrom(createReadStream(path), path, { ...options, format });
+    yield* idsFrom(createReadStream(path), path, options);
   } catch (error) {
     if (error instanceof Error && error.name === 'Failure') throw error;
     throw configFailure(`The list ${path} cannot be read: ${messageOf(error)}.`, { cause: error });
@@ -40,15 +32,16 @@ export async function* idsFromFile(path: string, options: ListOptions = {}): Asy
 export async function* idsFrom(
   input: AsyncIterable<Uint8Array>,
   name: string,
-  { column, format }: ListOptions = {},
+  { column }: ListOptions = {},
 ): AsyncGenerator<unknown> {
   const { first, all } = await peeked(input);
-  const guessed = first === 0x7b ? 'jsonl' : column === undefined ? 'lines' : 'csv';
-  const chosen = format ?? guessed;
-  if (chosen === 'lines') return yield* plainLines(all, name);
-  if (column === undefined) throw configFailure(`The list ${name} has named columns: say which with --column.`);
-  yield* chosen === 'csv' ? csvColumn(all, name, column) : jsonMember(all, name, column);
+  const isJson = first === BRACE;
+  if (column !== undefined) yield* isJson ? jsonMember(all, name, column) : csvColumn(all, name, column);
+  else if (isJson) throw columnWanted(name);
+  else yield* plainLines(all, name);
 }
+
+const columnWanted = (name: string) => configFailure(`The list ${name} has named columns: say which with --column.`);
 
 async function peeked(input: AsyncIterable<Uint8Array>): Promise<{ first: number; all: AsyncGenerator<Uint8Array> }> {
   const iterator = input[Symbol.asyncIterator]();

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
@@ -64,6 +64,53 @@ describe('forget, from a query', () => {
         said: expect.stringContaining('AS VARCHAR'),
       });
     }
+  });
+});
+
+describe('forget, from a file', () => {
+  it('with a column is a CSV whatever it is called', async () => {
+    writeFileSync(at('people.txt'), 'n,external_id\n1,a\n2,b\n');
+    const words = ['--file', at('people.txt'), '--column', 'external_id', '--json'];
+    const plan = JSON.parse((await forget(...words)).result);
+    expect(plan).toMatchObject({ received: 2, ids: 2 });
+    expect((await forget(...words, '--execute', '--confirm', plan.hash)).code).toBe(0);
+    expect(server.ids().sort()).toEqual(['a', 'b']);
+    expect((await forget('--id', 'a', '--column', 'external_id')).code).toBe(2);
+  });
+});
+
+describe('forget, asked for a proof', () => {
+  it('speaks of the configured service alone, and names it', async () => {
+    const plan = JSON.parse((await forget('--id', 'a', '--json')).result);
+    await forget('--id', 'a', '--execute', '--confirm', plan.hash);
+    const proof = ['--proof', 'a', '--ledger-dir', at('ledger')];
+    expect(await forget(...proof)).toMatchObject({
+      code: 0,
+      result: expect.stringContaining(`service s at ${server.url}`),
+    });
+    const other = { base_url: server.url, service_id: 'other', import_token: 't' };
+    writeFileSync(at('config.json'), JSON.stringify(other));
+    expect(await forget(...proof)).toMatchObject({
+      code: 1,
+      result: expect.stringContaining('no erasure of this id: service other'),
+    });
+  });
+
+  it('says that a broken ledger proves nothing', async () => {
+    for (const id of ['a', 'b']) {
+      const { hash } = JSON.parse((await forget('--id', id, '--json')).result);
+      await forget('--id', id, '--execute', '--confirm', hash);
+    }
+    const [first] = readdirSync(at('ledger'))
+      .filter((name) => name.endsWith('.jsonl'))
+      .sort();
+    writeFileSync(
+      join(at('ledger'), first),
+      readFileSync(join(at('ledger'), first), 'utf8').replace('"ids":1', '"ids":2'),
+    );
+    const proof = await forget('--proof', 'b', '--ledger-dir', at('ledger'));
+    expect(proof).toMatchObject({ code: 1, result: expect.stringContaining('proves nothing') });
+    expect(proof.result).not.toContain('done');
   });
 });
 

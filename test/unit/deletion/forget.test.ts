@@ -80,8 +80,19 @@ describe('a list of ids', () => {
     const path = join(folders.root, 'people.csv');
     writeFileSync(path, 'id\na\n');
     expect(await all(idsFromFile(path, { column: 'id' }))).toEqual(['a']);
+    await expect(all(idsFromFile(path))).rejects.toThrow(/--column/);
     await expect(all(idsFromFile(join(folders.root, 'none.csv'), { column: 'id' }))).rejects.toThrow(/cannot be read/);
   });
+
+  it.each(['people.txt', 'people', 'people.jsonl', 'people.csv.old'])(
+    'is a CSV where a column is given, called %s',
+    async (name) => {
+      const path = join(folders.root, name);
+      writeFileSync(path, 'n,id\n1,a\n2,b\n');
+      expect(await all(idsFromFile(path, { column: 'id' }))).toEqual(['a', 'b']);
+      await expect(all(idsFromFile(path, { column: 'no' }))).rejects.toThrow(/no column/);
+    },
+  );
 });
 
 describe('a confirmed deletion', () => {

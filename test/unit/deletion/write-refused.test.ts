@@ -126,6 +126,20 @@ describe('a run that must not delete', () => {
     refused(await go([record(''), record(5), record('a', { _ab_cdc_deleted_at: '2026-01-01' }), state(1)]));
   });
 
+  it.each([
+    'max_deletion_per_sync',
+    'maxDeletionsPerSync',
+    'max_deletions',
+    'max_delete_percent',
+    'know_profiles',
+    '_max_deletions_per_sync',
+    'on_reject',
+  ])('has a guard that is spelt nearly right: %s', async (key) => {
+    const output = await go([record('a'), state(1)], { [key]: 1 });
+    expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error', message: expect.stringContaining(key) });
+    expect(server.ids()).toEqual([]);
+  });
+
   it('has neither a folder nor a key for its ledger', async () => {
     refused(await go([record('a')], { ledger_dir: undefined }));
   });
@@ -192,6 +206,16 @@ describe('what is accepted all the same', () => {
     expect(output.code).toBe(0);
     expect(server.ids()).toEqual(['u']);
   });
+
+  it.each(['max_concurrent_request', 'id', 'sync', 'name', 'max'])(
+    'a key that is unknown and no guard, with a warning: %s',
+    async (key) => {
+      const output = await go([record('a'), state(1)], { [key]: 1 });
+      expect(output.code).toBe(0);
+      expect(output.text).toContain('mean nothing here');
+      expect(server.ids()).toEqual(['a']);
+    },
+  );
 
   it('an empty input, with its states', async () => {
     const output = await go([state(1)]);
