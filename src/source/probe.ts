@@ -49,15 +49,17 @@ export interface ProbeOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId'
 }
 
 /** What a check spends, in words for before it. */
-export const PROBE_COST = 'One export of the hourly limit is spent on this check.';
+export const PROBE_COST =
+  'One export of the hourly limit is spent on this check, or two where the service refuses the event that does not exist.';
 
 const TIMEOUT_MS = 4_000;
 const NO_EVENT = 'dfinery_elt_check_no_such_event';
 const NO_LIMITS: Limits = { remaining: undefined, resetAt: undefined };
 
 /**
- * Asks for one day of an event that does not exist, reads the header line and hangs up. Waits for no quota, never
- * retries. Rejects only when aborted, with the signal's reason.
+ * Asks for one day of an event that does not exist, reads the header line and hangs up. Where that is refused as
+ * invalid, a second question without any filter decides (S39). Waits for no quota, never retries. Rejects only when
+ * aborted, with the signal's reason.
  */
 export async function probeExport(options: ProbeOptions, signal: AbortSignal): Promise<ProbeVerdict> {
   const timeout = new AbortController();
@@ -90,9 +92,10 @@ async function probe(options: ProbeOptions, signal: AbortSignal, seen: { connect
     },
   });
   try {
-    const answer = await service.exportEvents(smallest(clock.now()), signal);
-    const verdict = answer.kind === 'data' ? await fromData(answer, options) : fromRefusal(answer, options);
-    return { ...verdict, limits: answer.limits, serverTime: answer.serverTime };
+    const first = await service.exportEvents(smallest(clock.now()), signal);
+    if (first.kind !== 'invalid') return await verdictOf(first, options);
+    options.logger.info('check.second', `${first.message} The check asks once more, without the event.`);
+    return await verdictOf(await service.exportEvents(unfiltered(clock.now()), signal), options);
   } finally {
     await service.close();
   }
@@ -109,6 +112,20 @@ function smallest(now: number): ExportQuestion {
     properties: [],
     propertiesCondition: 'all',
   };
+}
+
+/**
+ * Two days without any filter: what a service refuses here is neither an event that it does not know, nor a range of
+ * one day, nor a day that has not begun.
+ */
+function unfiltered(now: number): ExportQuestion {
+  const { to, ...question } = smallest(now);
+  return { ...question, from: addDays(to, -1), to, events: [], eventsCondition: 'all' };
+}
+
+async function verdictOf(answer: ExportAnswer, options: ProbeOptions): Promise<ProbeVerdict> {
+  const finding = answer.kind === 'data' ? await fromData(answer, options) : fromRefusal(answer, options);
+  return { ...finding, limits: answer.limits, serverTime: answer.serverTime };
 }
 
 const UNCOUNTED: Permit = { answered: async () => {}, release: async () => {} };
@@ -188,10 +205,10 @@ const BY_KIND: Readonly<Record<ExportRefusal['kind'], Finder>> = {
   },
   invalid: ({ code, message }) =>
     found(
-      'inconclusive',
-      true,
+      'wrong_service',
+      false,
       code,
-      `${message} This check asks for an event that does not exist, which the service may refuse for that alone: the configuration may be right. A sync will tell.`,
+      `${message} It refuses the smallest question, and one without any filter as well: check service_id and export_token.`,
     ),
   gone: ({ code, message }) =>
     found('inconclusive', true, code, `${message} Yesterday was asked for: is this machine's clock right?`),

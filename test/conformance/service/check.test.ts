@@ -70,7 +70,6 @@ describe('what one smallest export tells', () => {
       'quota_spent',
       true,
     ],
-    ['400 for the event', () => json(400, fail('invalid_parameter')), 'inconclusive', true],
     ['400 for the day', () => json(400, fail('exceed_date_range_limit')), 'inconclusive', true],
     ['another table', () => whole(200, 'id,name\n1,2\n'), 'not_this_service', false],
     ['a page', () => whole(200, '<!doctype html>'), 'not_this_service', false],
@@ -86,6 +85,35 @@ describe('what one smallest export tells', () => {
     expect(verdict.message).toMatch(/^[A-Z0-9]/);
     expect(JSON.stringify(verdict)).not.toContain(CANARY);
     expect(server?.requests).toHaveLength(1);
+  });
+
+  const forEvent = (body: string) => body.includes('no_such_event');
+  it.each([
+    ['the event alone: the configuration is right', () => whole(200, `${HEADER}\n1,2`), 'ok', true],
+    ['everything: the configuration is wrong', () => json(400, fail('invalid_parameter')), 'wrong_service', false],
+    ['everything, without a reason', () => whole(400, 'no'), 'wrong_service', false],
+    ['the event, and the token is wrong', () => json(401, fail('unauthorized_token')), 'wrong_token', false],
+    ['the event, and no more is left', () => json(429, fail('too_many_api_requests')), 'quota_spent', true],
+  ] as [string, Script, ProbeKind, boolean][])('refuses %s', async (_name, second, kind, usable) => {
+    const verdict = await probe((request, count) =>
+      forEvent(request.body) ? json(400, fail('invalid_parameter')) : second(request, count),
+    );
+    expect(verdict).toMatchObject({ kind, usable });
+    expect(verdict.message).toMatch(/[.?]$/);
+    const bodies = server?.requests.map((request) => JSON.parse(request.body)) ?? [];
+    expect(bodies.map((body) => body.events_condition_type)).toEqual(['include', 'all']);
+    expect(bodies[1]).toMatchObject({ from_date: '2026-01-18', to_date: '2026-01-19' });
+    expect(bodies[1]).not.toHaveProperty('events');
+  });
+
+  it('a second question is counted as well, and hung up on behind its header', async () => {
+    const endless: Script = () => [{ send: head(200, CHUNKED) }, { send: chunks(`${HEADER}\n`) }, { hold: true }];
+    server = await startFaultyServer((request, count) =>
+      forEvent(request.body) ? json(400, fail('invalid_parameter')) : endless(request, count),
+    );
+    const quota = new OpenQuota();
+    expect(await probeAt(server.url, { quota })).toMatchObject({ kind: 'ok', usable: true });
+    expect(quota).toMatchObject({ entered: 2, released: 2 });
   });
 
   it('says until when a spent quota lasts, and asks the smallest question', async () => {
@@ -149,8 +177,8 @@ describe('against the simulator', () => {
     ],
     [{}, 'other', SERVICE_ID, 'wrong_token'],
     [{}, TOKENS.export, 'other', 'wrong_token'],
-    [{ answers: { unknown_service: '400' } }, TOKENS.export, 'other', 'inconclusive'],
-    [{ answers: { known_events_only: true } }, TOKENS.export, SERVICE_ID, 'inconclusive'],
+    [{ answers: { unknown_service: '400' } }, TOKENS.export, 'other', 'wrong_service'],
+    [{ answers: { known_events_only: true } }, TOKENS.export, SERVICE_ID, 'ok'],
     [{ limits: { exports_per_hour: 0 } }, TOKENS.export, SERVICE_ID, 'quota_spent'],
   ])('%j %s %s is %s', async (scenario, token, serviceId, kind) => {
     const sim = await startTestSimulator(scenario);
