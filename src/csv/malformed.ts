@@ -34,6 +34,7 @@ const WHAT = {
   no_header: 'has no column names',
   missing_columns: 'lacks columns that every export has',
   row_too_long: 'is longer than a row may be',
+  too_many_columns: 'has more columns than an export may have',
   not_csv: 'is not CSV',
 } as const satisfies Record<MalformedReason, string>;
 

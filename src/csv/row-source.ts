@@ -2,15 +2,17 @@ import { bodyStart } from './body-start.ts';
 import { MalformedCsv, type MalformedReason } from './malformed.ts';
 import { RowBuffer } from './row-buffer.ts';
 import { RowWriter } from './row-writer.ts';
-import { BARE_CR, INCOMPLETE, RowTokenizer, SENTINEL } from './tokenizer.ts';
+import { BARE_CR, INCOMPLETE, MAX_COLUMNS, RowTokenizer, SENTINEL } from './tokenizer.ts';
 import { ValidText } from './valid-text.ts';
 
 /** Work starts at so many bytes, so that small chunks cost no more than large ones. */
 const BLOCK_BYTES = 256 * 1024;
 const MAX_ROW_BYTES = 64 * 1024 * 1024;
 const LF = 10;
+const QUOTE = 34;
 /** A row that is no row and starts like this is the service's word that the export failed. */
 const BRACE = 0x7b;
+const AT_MOST_COLUMNS = `at most ${MAX_COLUMNS} columns`;
 const JSON_MESSAGE = 'text that starts with {, as a JSON message does';
 
 export interface RowLimits {
@@ -54,6 +56,8 @@ export class RowSource {
   #need = 0;
   #blankAt = -1;
   #headerHasCr = false;
+  /** While the header is not whole: inside a quoted name. */
+  #isQuoted = false;
 
   constructor(handler: RowHandler, limits: RowLimits = {}) {
     this.#handler = handler;
@@ -65,7 +69,8 @@ export class RowSource {
   push(chunk: Uint8Array): Uint8Array[] {
     this.#text.moves();
     this.#buffer.append(chunk);
-    return this.#buffer.length < this.#need ? [] : this.#read(false);
+    const endsHeader = this.rows === 0 && this.#endsHeader(chunk);
+    return endsHeader || this.#buffer.length >= this.#need ? this.#read(false) : [];
   }
 
   /** Ends the body; returns the last bytes to keep, as copies. Throws MalformedCsv when it is not whole. */
@@ -99,9 +104,22 @@ export class RowSource {
     this.#text.repairedIn(start, this.tokenizer.contentEnd, each);
   }
 
+  /**
+   * True when a chunk ends the header, as far as its quotes tell. A header that comes in many chunks is read as soon as
+   * it is whole, and before that only when it is twice as long as the last time: each byte a few times, not once a chunk.
+   */
+  #endsHeader(chunk: Uint8Array): boolean {
+    for (const byte of chunk) {
+      if (byte === QUOTE) this.#isQuoted = !this.#isQuoted;
+      else if (byte === LF && !this.#isQuoted) return true;
+    }
+    return false;
+  }
+
   #read(last: boolean): Uint8Array[] {
-    if (!this.#started && !this.#start(last)) return [];
     const buffer = this.#buffer;
+    this.#need = Math.min(buffer.length * 2, this.#maxRowBytes + 1);
+    if (!this.#started && !this.#start(last)) return [];
     const end = this.#text.check(last);
     if (this.#text.isHopeless) throw this.malformed('not_csv', buffer.start, 'UTF-8 text', 'other bytes');
     const bytes = buffer.bytes;
@@ -112,7 +130,8 @@ export class RowSource {
     if (!last) bytes[end] = kept;
     this.#text.forget(buffer.start);
     this.#checkLength(buffer.start, buffer.end);
-    this.#need = this.rows === 0 ? 0 : Math.max(this.#blockBytes, buffer.length * 2);
+    const twice = Math.min(buffer.length * 2, this.#maxRowBytes + 1);
+    this.#need = this.rows === 0 ? twice : Math.max(this.#blockBytes, twice);
     const parts = this.#writer.finish();
     for (const part of parts) this.outLength += part.length;
     return parts;
@@ -160,6 +179,7 @@ export class RowSource {
 
   #openHeader(bytes: Uint8Array, next: number): void {
     const { width, contentEnd, flags } = this.tokenizer;
+    if (width > MAX_COLUMNS) throw this.malformed('too_many_columns', next, AT_MOST_COLUMNS, `${width}`);
     this.#width = width;
     this.#headerHasCr = (flags & BARE_CR) !== 0;
     this.tokenizer.crlf = this.finalNewline && next - contentEnd === 2 && bytes[contentEnd] !== LF;
@@ -192,8 +212,7 @@ export class RowSource {
   #broken(bytes: Uint8Array, at: number): MalformedCsv {
     const { reason, brokenAt } = this.tokenizer;
     if (bytes[at] === BRACE) return this.malformed('not_csv', at, `${this.#width} cells`, JSON_MESSAGE);
-    const found = reason === 'cut_in_quote' ? 'the end of the body' : reason === 'after_quote' ? 'text' : 'a quote';
-    return this.malformed(reason, brokenAt, BROKEN_EXPECTED[reason], found);
+    return this.malformed(reason, brokenAt, BROKEN_EXPECTED[reason], BROKEN_FOUND[reason]);
   }
 }
 
@@ -201,4 +220,12 @@ const BROKEN_EXPECTED = {
   quote_in_cell: 'a comma or a line end before any quote',
   after_quote: 'a comma or a line end after the closing quote',
   cut_in_quote: 'a closing quote',
+  too_many_columns: AT_MOST_COLUMNS,
+} as const;
+
+const BROKEN_FOUND = {
+  quote_in_cell: 'a quote',
+  after_quote: 'text',
+  cut_in_quote: 'the end of the body',
+  too_many_columns: 'more',
 } as const;

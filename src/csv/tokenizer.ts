@@ -26,7 +26,10 @@ const ONE_COLUMN = 1 << COLUMN_SHIFT;
 /** Never a flag of a cell. */
 const LINE_END = 1 << 10;
 
-export type BrokenReason = 'quote_in_cell' | 'after_quote' | 'cut_in_quote';
+/** Columns that a header may have. A limit of ours, far above what a service has: it bounds the memory of every reader. */
+export const MAX_COLUMNS = 20_000;
+
+export type BrokenReason = 'quote_in_cell' | 'after_quote' | 'cut_in_quote' | 'too_many_columns';
 
 /**
  * Cuts one row of RFC 4180 text after another out of a byte buffer, without an object per row or cell. Line ends are LF
@@ -119,7 +122,10 @@ export class RowTokenizer {
           flags &= BARE_CR;
         }
         if (i > start) {
-          if (used === cells.length) cells = this.#grow();
+          if (used === cells.length) {
+            if (used >= STRIDE * MAX_COLUMNS) return this.#broken('too_many_columns', start);
+            cells = this.#grow();
+          }
           cells[used] = head | flags;
           cells[used + 1] = start;
           cells[used + 2] = i;
