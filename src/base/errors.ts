@@ -56,9 +56,6 @@ export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** System error codes of a disk, a quota or a file that takes no more bytes. */
-export const NO_ROOM: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
-
 /** The `code` of a Node system error (`ENOSPC`, `ECONNRESET`, …), looked for along the chain of causes. */
 export function codeOf(thrown: unknown): string | undefined {
   for (let at = thrown, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth++) {

@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
-import { rename, rm, stat } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { AsyncByteQueue, type RecordBatch, RecordBatchStreamWriter, type Schema } from 'apache-arrow';
 import { codeOf } from '../../base/errors.ts';
+import { draftOf, moveFile } from '../../fs/atomic-file.ts';
 
 const OWNER_FILE = 0o600;
 
@@ -25,8 +26,8 @@ export function streamOutput(stream: Writable): Output {
 
 /** A file that appears under its name only when it is complete. */
 export function fileOutput(path: string): Output {
-  const temporary = `${path}.part`;
-  const stream = createWriteStream(temporary, { mode: OWNER_FILE });
+  const draft = draftOf(path);
+  const stream = createWriteStream(draft, { flags: 'wx', mode: OWNER_FILE });
   const opened = once(stream, 'open');
   const closed = once(stream, 'close');
   for (const event of [opened, closed]) event.catch(() => {});
@@ -41,11 +42,11 @@ export function fileOutput(path: string): Output {
     async end() {
       stream.end();
       await closed;
-      await rename(temporary, path);
+      await moveFile(draft, path);
     },
     async drop() {
       stream.destroy();
-      await rm(temporary, { force: true });
+      await rm(draft, { force: true });
     },
   };
 }

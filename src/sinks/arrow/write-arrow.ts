@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import manifest from '../../../package.json' with { type: 'json' };
-import { codeOf, configFailure, Failure, messageOf, transientFailure } from '../../base/errors.ts';
+import { codeOf, Failure } from '../../base/errors.ts';
 import type { Window } from '../../extract/window.ts';
+import { diskFailure } from '../../fs/disk-failure.ts';
 import { Zone } from '../../types/zone.ts';
 import { arrivalsOf } from '../sql/columns/arrivals.ts';
 import { logChanges } from '../sql/columns/log-changes.ts';
@@ -71,11 +72,7 @@ export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowO
 function failureOf(error: unknown, out: string | Writable): unknown {
   if (error instanceof Failure) return error;
   const name = typeof out === 'string' ? out : 'the Arrow stream';
-  const code = codeOf(error);
-  if (code === 'ENOSPC' || code === 'EDQUOT') {
-    return transientFailure(`the disk of ${name} is full (${code}): free space and run again.`, { cause: error });
-  }
-  if (code !== undefined) return configFailure(`${name} cannot be written: ${messageOf(error)}.`, { cause: error });
+  if (codeOf(error) !== undefined) return diskFailure(error, { what: name, path: name });
   return engineFailure(error, name);
 }
 

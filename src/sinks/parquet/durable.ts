@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { chmod, open, rename, rm } from 'node:fs/promises';
+import { chmod, open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { codeOf } from '../../base/errors.ts';
 import { makeFolders } from '../../fs/make-folders.ts';
@@ -53,24 +53,6 @@ async function hashOf(file: Awaited<ReturnType<typeof open>>): Promise<Fingerpri
   }
 }
 
-/** Where the next version of a file waits; what a dead writer left there is nobody's. */
-export const nextOf = (path: string): string => `${path}.next`;
-
-/** Replaces a file by one with this text; after a crash either of the two is there, whole. */
-export async function replaceText(path: string, text: string): Promise<void> {
-  const next = nextOf(path);
-  await rm(next, { force: true });
-  const file = await open(next, 'wx', OWNER_FILE);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(next, path);
-  await syncFolder(dirname(path));
-}
-
 /** Moves a file into place, making the folder; false when it has been moved before. */
 export async function moveInto(from: string, to: string): Promise<boolean> {
   await makeFolder(dirname(to));
@@ -82,18 +64,3 @@ export async function moveInto(from: string, to: string): Promise<boolean> {
   }
   return true;
 }
-
-/** Brings the names in a folder to the disk. Some file systems cannot and need not. */
-export async function syncFolder(path: string): Promise<void> {
-  let folder: Awaited<ReturnType<typeof open>> | undefined;
-  try {
-    folder = await open(path, 'r');
-    await folder.sync();
-  } catch (error) {
-    if (!CANNOT_SYNC.has(codeOf(error) ?? '')) throw error;
-  } finally {
-    await folder?.close();
-  }
-}
-
-const CANNOT_SYNC = new Set(['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP', 'ENOENT']);

@@ -1,10 +1,11 @@
-import { rm, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { lstat, rm, stat } from 'node:fs/promises';
+import { dirname, join, relative, sep } from 'node:path';
 import { configFailure } from '../../base/errors.ts';
 import { proved } from '../../config/validate.ts';
-import type { Places } from './dataset/layout.ts';
+import { replaceFile, syncFolder } from '../../fs/atomic-file.ts';
+import { isLivePath, type Places } from './dataset/layout.ts';
 import { checkManifest, type Manifest, parseJson, readIfThere, writeManifest } from './dataset/manifest.ts';
-import { moveInto, replaceText, syncFolder } from './durable.ts';
+import { moveInto } from './durable.ts';
 
 /** A file that waits in the temporary folder, and the live name it is to take. Paths from the folder, with `/`. */
 export interface Move {
@@ -37,7 +38,7 @@ export interface Journal {
 
 /** Decides a change and carries it out. Once it has begun, nothing but the disk can stop it. */
 export async function carryOut(places: Places, journal: Journal): Promise<void> {
-  await replaceText(places.journal, JSON.stringify(journal));
+  await replaceFile(places.journal, JSON.stringify(journal));
   await finish(places, journal);
 }
 
@@ -45,11 +46,50 @@ export async function carryOut(places: Places, journal: Journal): Promise<void> 
 export async function recover(places: Places): Promise<boolean> {
   const text = await readIfThere(places.journal);
   if (text === undefined) return false;
-  const journal = proved<Journal>(parseJson(text, places.journal));
-  checkManifest(journal.manifest, places.journal);
+  const journal = parseJson(text, places.journal);
+  checkJournal(journal, places);
+  await refuseLinks(places, journal);
   await finish(places, journal);
   return true;
 }
+
+/** Throws unless every path of a journal lies where its own step of a change is allowed to be. */
+function checkJournal(value: unknown, places: Places): asserts value is Journal {
+  const { v, moves, removes, manifest } = proved<Partial<Record<keyof Journal, unknown>>>(value ?? {});
+  checkManifest(manifest, places.journal);
+  const isSound =
+    v === 1 &&
+    Array.isArray(moves) &&
+    moves.every((move: Partial<Move> | null) => isWaiting(places, move?.from) && isLivePath(move?.to)) &&
+    Array.isArray(removes) &&
+    removes.every(isLivePath);
+  if (!isSound) throw damagedJournal(places, 'it names a file that no change of ours touches');
+}
+
+/** A file below the temporary folder, named without any way out of it. */
+function isWaiting({ root, temporary }: Places, path: unknown): boolean {
+  if (typeof path !== 'string') return false;
+  const [own, ...rest] = [relative(root, temporary).split(sep).join('/'), ...path.split('/')];
+  return path.startsWith(`${own}/`) && rest.every((part) => part !== '' && part !== '.' && part !== '..');
+}
+
+/** A link among the folders of ours would lead a change out of them. */
+async function refuseLinks(places: Places, { moves, removes }: Journal): Promise<void> {
+  const folders = new Set<string>();
+  for (const path of [...moves.flatMap(({ from, to }) => [from, to]), ...removes]) {
+    const parts = path.split('/');
+    for (let length = 1; length <= parts.length; length++) folders.add(parts.slice(0, length).join('/'));
+  }
+  for (const path of folders) {
+    const found = await lstat(join(places.root, path)).catch(() => undefined);
+    if (found?.isSymbolicLink()) throw damagedJournal(places, `${join(places.root, path)} is a link`);
+  }
+}
+
+const damagedJournal = ({ journal }: Places, why: string) =>
+  configFailure(`${journal} cannot be used: ${why}. Nothing was changed; remove it, and load the days again.`, {
+    where: { file: journal },
+  });
 
 /** Each step may have been done before; each is on the disk before the next, so that their order outlives a power cut. */
 async function finish(places: Places, { moves, removes, manifest }: Journal): Promise<void> {

@@ -19,9 +19,8 @@ import { readDataset, type Snapshot } from './dataset/snapshot.ts';
 import { fingerprint } from './durable.ts';
 
 /**
- * Compares every file of a folder with its manifest, and the rows of all of them with the receipts. What a dead run had
- * decided is carried out first, where the folder can be written; where it cannot, or somebody is writing, it is only
- * read. Throws Failure when it cannot be.
+ * Compares every file of a folder with its manifest, and the rows of all of them with the receipts. Writes nothing
+ * there. Throws Failure when it cannot be read, or while a change of it is not finished.
  */
 export async function verifyParquet(options: DatasetOptions): Promise<Difference[]> {
   try {

@@ -3,6 +3,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CliBench, daysBack, summaryIn } from '../../support/cli-child.ts';
+import { query } from '../../support/duckdb.ts';
 
 const WANTED = { from: daysBack(7), to: daysBack(2) };
 const SMALL_KIB = 400;
@@ -48,7 +49,7 @@ describe('a full disk', () => {
     const argv = ['sync', 'duckdb', file, '--config', bench.config(), '--json'];
     const ended = await bench.run(argv);
     expect(ended.code, ended.stderr).toBe(3);
-    expect(ended.stderr).toContain(`the disk of ${file} is full`);
+    expect(ended.stderr).toContain(`The disk of ${file} is full`);
     const { windows } = summaryIn(ended);
     remount(disk, 262_144);
     expect(await bench.verify(file)).toEqual([]);
@@ -83,5 +84,28 @@ describe('a place that cannot be written', () => {
     }
     expect(bench.sim.requests()).toEqual([]);
     rmSync(plain);
+  });
+});
+
+describe('a folder that is named as a partition is', () => {
+  it('adds no column and changes no row, wherever it stands in a path', async () => {
+    bench = await CliBench.start();
+    const folder = join(bench.dir, 'c3=zz', 'df_event_name=no');
+    mkdirSync(folder, { recursive: true });
+    const config = bench.config({ spool_dir: join(folder, 'spool') });
+    const [file, dataset] = [join(folder, 'x.duckdb'), join(folder, 'dataset')];
+    for (const target of [
+      ['duckdb', file],
+      ['parquet', dataset],
+    ]) {
+      const ended = await bench.run(['sync', ...target, '--config', config]);
+      expect(ended.code, ended.stderr).toBe(0);
+      expect((await bench.run(['verify', ...target])).code).toBe(0);
+    }
+    expect(await bench.rows(file)).toBe(bench.sim.countRows(WANTED));
+    const odd = "SELECT count(*)::INTEGER AS n FROM events WHERE df_event_name = 'no'";
+    expect(await query(file, odd)).toEqual([{ n: 0 }]);
+    const named = "SELECT count(*)::INTEGER AS n FROM duckdb_columns() WHERE column_name = 'c3'";
+    expect(await query(file, named)).toEqual([{ n: 0 }]);
   });
 });

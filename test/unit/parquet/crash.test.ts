@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -22,6 +22,7 @@ const at = (day: string) => ({
   df_correction_datetime: `${day} 10:00:00.000`,
 });
 const options = () => ({ dir: bench.root, lockWaitMs: 0, clock: systemClock, logger: silentLogger });
+const PARTITION = 'events/event_date=2026-01-01/data_0.parquet';
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
 
 /** a and b swap their dates (a cycle), c leaves a date that gains nothing, d stays, the type of n widens, x is new. */
@@ -70,6 +71,7 @@ describe('a writer that dies', () => {
     await prepared();
     expect(bench.files().length).toBeGreaterThan(before.length);
     expect(await verifyParquet(options())).toEqual([]);
+    await (await openDataset(options())).close();
     expect(bench.files()).toEqual(before);
     expect(bench.manifest.receipts).toHaveLength(1);
   });
@@ -107,14 +109,16 @@ describe('a writer that dies', () => {
     rmSync(origin, { recursive: true });
   });
 
-  it.each(['manifest.json.next', 'journal.json.next'])('may also be a disk that refuses %s', async (name) => {
+  it.each(['manifest.json', 'journal.json'])('may also be a disk that refuses %s', async (name) => {
     await bench.store([bench.window('2026-01-01', FIRST)], { tables: TABLES });
-    const blocked = join(bench.root, '_dfinery', name, 'full');
+    const refused = join(bench.root, '_dfinery', name);
     for (const isClosed of [false, true]) {
       const sink = await bench.openFolder({ tables: TABLES });
-      mkdirSync(blocked, { recursive: true });
+      if (existsSync(refused)) await rename(refused, `${refused}.aside`);
+      mkdirSync(join(refused, 'full'), { recursive: true });
       await expect(sink.commit(bench.window('2026-01-01', SECOND), bench.signal)).rejects.toThrow();
-      rmSync(dirname(blocked), { recursive: true });
+      rmSync(refused, { recursive: true });
+      if (existsSync(`${refused}.aside`)) await rename(`${refused}.aside`, refused);
       if (isClosed) await sink.close();
       const next = isClosed ? await bench.openFolder({ tables: TABLES }) : sink;
       await next.commit(bench.window('2026-01-01', SECOND), bench.signal);
@@ -128,6 +132,60 @@ describe('a writer that dies', () => {
         { _key: 'e', n: 1 },
       ]);
     }
+  });
+
+  it.each<[string, (change: Change) => object]>([
+    ['removes a file outside', () => ({ removes: ['../victim'] })],
+    ['removes a file by its whole path', () => ({ removes: [join(`${bench.root}-outside`, 'victim')] })],
+    ['removes a file that is no partition', () => ({ removes: ['_dfinery/lock'] })],
+    ['moves a file out', ({ moves }) => ({ moves: [{ from: moves[0]?.from, to: '../victim' }] })],
+    ['moves a file in', () => ({ moves: [{ from: '_dfinery/tmp/../../../victim', to: PARTITION }] })],
+    ['removes a file through a link', () => ({ removes: ['events/event_date=2026-01-09/data_0.parquet'] })],
+    ['is of a later version', () => ({ v: 2 })],
+    ['is no list', () => ({ removes: {} })],
+  ])('of somebody who %s is refused, and nothing is touched', async (_name, forged) => {
+    await bench.store([bench.window('2026-01-01', FIRST)]);
+    const change = await prepared();
+    const outside = `${bench.root}-outside`;
+    mkdirSync(outside);
+    for (const path of [
+      join(outside, 'victim'),
+      join(outside, 'data_0.parquet'),
+      join(dirname(bench.root), 'victim'),
+    ]) {
+      writeFileSync(path, 'theirs');
+    }
+    symlinkSync(outside, join(bench.root, 'events/event_date=2026-01-09'));
+    const journal = { v: 1, moves: change.moves, removes: [], manifest: change.manifest, ...forged(change) };
+    writeFileSync(join(bench.root, '_dfinery/journal.json'), JSON.stringify(journal));
+    const before = bench.files();
+    await expect(openDataset(options())).rejects.toMatchObject({ kind: 'config' });
+    await expect(verifyParquet(options())).rejects.toMatchObject({ kind: 'transient' });
+    expect(bench.files()).toEqual(before);
+    for (const path of [
+      join(outside, 'victim'),
+      join(outside, 'data_0.parquet'),
+      join(dirname(bench.root), 'victim'),
+    ]) {
+      expect(readFileSync(path, 'utf8')).toBe('theirs');
+      rmSync(path);
+    }
+    rmSync(outside, { recursive: true });
+  });
+
+  it('is left as it is by verify, which writes nothing', async () => {
+    await bench.store([bench.window('2026-01-01', FIRST)]);
+    const change = await prepared();
+    const journal = { v: 1, moves: change.moves, removes: [], manifest: change.manifest };
+    writeFileSync(join(bench.root, '_dfinery/journal.json'), JSON.stringify(journal));
+    const times = () => bench.files().map((file) => [file, statSync(join(bench.root, file)).mtimeMs]);
+    const before = times();
+    await expect(verifyParquet(options())).rejects.toMatchObject({ kind: 'transient' });
+    expect(times()).toEqual(before);
+    rmSync(join(bench.root, '_dfinery/journal.json'));
+    const settled = times();
+    expect(await verifyParquet(options())).toEqual([]);
+    expect(times()).toEqual(settled);
   });
 
   it('whose waiting files somebody took is not believed', async () => {

@@ -4,11 +4,12 @@ import manifestOfPackage from '../../../../package.json' with { type: 'json' };
 import type { Clock } from '../../../base/clock.ts';
 import { codeOf, configFailure, type Failure, transientFailure } from '../../../base/errors.ts';
 import type { Logger } from '../../../base/log.ts';
+import { removeDrafts } from '../../../fs/atomic-file.ts';
 import { type Engine, openEngine } from '../../sql/engine/engine.ts';
 import { isOutOfMemory } from '../../sql/engine/faults.ts';
 import { folderFailure } from '../../sql/files/folder-failure.ts';
 import { TABLES } from '../../target.ts';
-import { makeFolder, nextOf } from '../durable.ts';
+import { makeFolder } from '../durable.ts';
 import { carryOut, type Move, recover } from '../journal.ts';
 import { type Places, placesIn } from './layout.ts';
 import { type Manifest, readManifest } from './manifest.ts';
@@ -165,7 +166,7 @@ async function takeOver(places: Places, key: string, options: DatasetOptions): P
       options.logger.warn('parquet.recovered', 'A run that died while it committed a window is finished now.');
     }
     await rm(places.temporary, LEFT_OVER);
-    for (const path of [places.journal, places.manifest]) await rm(nextOf(path), LEFT_OVER);
+    for (const path of [places.journal, places.manifest]) await removeDrafts(path, 0, 0);
     return new Dataset(places, engine, key, await readManifest(places.manifest));
   } catch (error) {
     await engine?.close();

@@ -12,6 +12,9 @@ export function livePath(dataset: TableName, date: string): string {
   return `${dataset}/event_date=${date}/data_0${LIVE_ENDING}`;
 }
 
+/** True for the path of a file that a dataset of ours may have. */
+export const isLivePath = (path: unknown): path is string => typeof path === 'string' && PARTITION.test(path);
+
 /** Throws for a path that no file of ours has. */
 export function partitionOf(path: string): { readonly dataset: TableName; readonly date: string } {
   const match = PARTITION.exec(path);

@@ -3,9 +3,9 @@ import schema from '../../../../schemas/manifest.json' with { type: 'json' };
 import { codeOf, configFailure } from '../../../base/errors.ts';
 import { compileSchema, proved } from '../../../config/validate.ts';
 import type { Receipt, State } from '../../../extract/window.ts';
+import { replaceFile } from '../../../fs/atomic-file.ts';
 import type { StoredColumn } from '../../sql/columns/stored.ts';
 import type { TableName } from '../../target.ts';
-import { replaceText } from '../durable.ts';
 import { partitionOf } from './layout.ts';
 
 /** A file that belongs to the dataset. */
@@ -100,5 +100,5 @@ const damaged = (path: string, why: string) =>
   });
 
 export async function writeManifest(path: string, manifest: Manifest): Promise<void> {
-  await replaceText(path, `${JSON.stringify(manifest)}\n`);
+  await replaceFile(path, `${JSON.stringify(manifest)}\n`);
 }

@@ -1,10 +1,9 @@
-import { access, constants } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { codeOf, Failure, transientFailure } from '../../../base/errors.ts';
+import { transientFailure } from '../../../base/errors.ts';
 import { RunFolder } from '../../../extract/spool/run-folder.ts';
 import { type Engine, openEngine } from '../../sql/engine/engine.ts';
-import { type DatasetOptions, nothingOfOurs, openExisting, readingEngine } from './dataset.ts';
+import { type DatasetOptions, nothingOfOurs, readingEngine } from './dataset.ts';
 import { type Places, placesIn } from './layout.ts';
 import { type Manifest, parseManifest, readIfThere } from './manifest.ts';
 
@@ -21,9 +20,9 @@ const POLL_MS = 100;
 const MOST_TRIES = 5;
 
 /**
- * Looks at a folder. As its writer where that is possible, so that what a dead run left is finished first; else, where
- * another run writes or nothing may be written, as a reader, and once more when something changed meanwhile and the
- * outcome is doubtful. Throws what `look` threw, or Failure.
+ * Looks at a folder and writes nothing in it; once more when something changed meanwhile and the outcome is doubtful.
+ * A change that a dead run left half-way is for the next run to finish: throws a transient failure until then. Throws
+ * what `look` threw, or Failure.
  */
 export async function readDataset<T>(
   options: DatasetOptions,
@@ -31,31 +30,6 @@ export async function readDataset<T>(
   isDoubtful: (found: T) => boolean,
 ): Promise<T> {
   const places = placesIn(options.dir);
-  if (await isWritable(places)) {
-    try {
-      const dataset = await openExisting({ ...options, lockWaitMs: 0 });
-      return await look(dataset).finally(() => dataset.close());
-    } catch (error) {
-      if (!(error instanceof Failure) || error.kind !== 'transient') throw error;
-    }
-  }
-  return await asReader(places, options, look, isDoubtful);
-}
-
-async function isWritable({ own, lock }: Places): Promise<boolean> {
-  for (const path of [own, lock]) {
-    const refusal = await access(path, constants.W_OK).catch(codeOf);
-    if (refusal !== undefined && refusal !== 'ENOENT') return false;
-  }
-  return true;
-}
-
-async function asReader<T>(
-  places: Places,
-  options: DatasetOptions,
-  look: (snapshot: Snapshot) => Promise<T>,
-  isDoubtful: (found: T) => boolean,
-): Promise<T> {
   const work = await RunFolder.open(tmpdir(), options.clock, 'verify');
   let engine: Engine | undefined;
   try {

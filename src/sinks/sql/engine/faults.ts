@@ -1,4 +1,5 @@
 import { configFailure, defect, Failure, messageOf, transientFailure } from '../../../base/errors.ts';
+import { diskFull } from '../../../fs/disk-failure.ts';
 
 const OUT_OF_MEMORY = /^Out of Memory|(could not|failed to) (allocate|pin)/;
 
@@ -11,8 +12,7 @@ const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, f
   },
   {
     match: /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
-    make: (file) =>
-      transientFailure(`the disk of ${file} is full: nothing of this window was kept. Free space and run again.`),
+    make: (file) => diskFull({ what: file, path: file, consequence: 'nothing of this window was kept' }),
   },
   {
     match: OUT_OF_MEMORY,

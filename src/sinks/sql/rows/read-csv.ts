@@ -18,7 +18,7 @@ export function readCsv(file: Pick<SpoolFile, 'path' | 'longestRow'>, types: rea
   return (
     `read_csv(${pathLiteral(file.path)}, auto_detect = false, header = true, delim = ',', quote = '"', escape = '"', ` +
     `new_line = '\\n', nullstr = '', allow_quoted_nulls = true, strict_mode = true, null_padding = false, ` +
-    `ignore_errors = false, parallel = true, compression = 'none', encoding = 'utf-8'${lineOptions(file.longestRow)}, ` +
+    `ignore_errors = false, parallel = true, compression = 'none', encoding = 'utf-8', hive_partitioning = false${lineOptions(file.longestRow)}, ` +
     `columns = {${columns}})`
   );
 }
