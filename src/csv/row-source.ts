@@ -7,6 +7,7 @@ import { ValidText } from './valid-text.ts';
 
 /** Work starts at so many bytes, so that small chunks cost no more than large ones. */
 const BLOCK_BYTES = 256 * 1024;
+const ROW_END_BYTES = 256 * 1024;
 const MAX_ROW_BYTES = 64 * 1024 * 1024;
 const LF = 10;
 const QUOTE = 34;
@@ -40,8 +41,10 @@ export class RowSource {
   rows = 0;
   /** Bytes of the longest row written, its line end included. */
   longestRow = 0;
-  /** Bytes handed back in all. */
+  /** Bytes of all rows written. */
   outLength = 0;
+  /** Where rows end in what is handed back, at least `ROW_END_BYTES` apart, rising. */
+  readonly rowEnds: number[] = [];
   /** False when the last row had no line end. */
   finalNewline = false;
   readonly #handler: RowHandler;
@@ -54,6 +57,7 @@ export class RowSource {
   #width = 0;
   #started = false;
   #need = 0;
+  #nextEnd = ROW_END_BYTES;
   #blankAt = -1;
   #headerHasCr = false;
   /** While the header is not whole: inside a quoted name. */
@@ -132,9 +136,7 @@ export class RowSource {
     this.#checkLength(buffer.start, buffer.end);
     const twice = Math.min(buffer.length * 2, this.#maxRowBytes + 1);
     this.#need = this.rows === 0 ? twice : Math.max(this.#blockBytes, twice);
-    const parts = this.#writer.finish();
-    for (const part of parts) this.outLength += part.length;
-    return parts;
+    return this.#writer.finish();
   }
 
   /** Looks at the first bytes once there are enough of them. */
@@ -173,8 +175,15 @@ export class RowSource {
     if (this.#handler.row(bytes, at, this)) {
       const length = this.#writer.keep(tokenizer, at);
       if (length > this.longestRow) this.longestRow = length;
+      this.outLength += length;
+      if (this.outLength >= this.#nextEnd) this.#noteEnd();
     }
     this.rows++;
+  }
+
+  #noteEnd(): void {
+    this.rowEnds.push(this.outLength);
+    this.#nextEnd = this.outLength + ROW_END_BYTES;
   }
 
   #openHeader(bytes: Uint8Array, next: number): void {

@@ -45,6 +45,8 @@ export interface SpoolFile {
   readonly longestRow: number;
   /** True when a `df_event_detail_log_id` occurs twice or is missing: only then do keys need a second look. */
   readonly keysNeedWork: boolean;
+  /** Offsets at which rows end, about every 256 KiB, rising; absent where nobody looked. */
+  readonly rowEnds?: readonly number[];
   /** Distinct event names, at most 1,000, sorted; absent where nobody looked. */
   readonly eventNames?: readonly string[];
 }

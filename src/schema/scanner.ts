@@ -40,6 +40,8 @@ export interface ScanResult {
   readonly invalidUtf8: { readonly cells: number; readonly first?: CellPlace };
   /** Bytes written in all, `tail` included. */
   readonly outLength: number;
+  /** Where rows end in what is written, 256 KiB and a row apart: whoever splits the file need not look for them. */
+  readonly rowEnds: readonly number[];
   /** Distinct event names, at most 1,000, sorted. */
   readonly eventNames: readonly string[];
   /** The last bytes to write. */
@@ -85,7 +87,7 @@ export class Scanner {
   /** Ends the body. Throws MalformedCsv when it is not whole. */
   finish(): ScanResult {
     const tail = this.#source.finish();
-    const { longestRow, finalNewline, outLength } = this.#source;
+    const { longestRow, finalNewline, outLength, rowEnds } = this.#source;
     const { rows } = this;
     const keysNeedWork = this.#columns?.idsAreKeys(rows) === false;
     this.#columns?.end();
@@ -99,6 +101,7 @@ export class Scanner {
       finalNewline,
       invalidUtf8: { cells: this.#badCells, ...(this.#firstBad && { first: this.#firstBad }) },
       outLength,
+      rowEnds,
       eventNames: this.#columns?.eventNames() ?? [],
       tail,
     };

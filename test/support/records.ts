@@ -52,8 +52,8 @@ export class RecordBench {
     const { result, written } = scanIn(new Scanner({ timezone, requireSystem: false }), Buffer.from(csv));
     const path = join(this.dir, `spool-${++this.#files}.csv`);
     writeFileSync(path, written);
-    const { header, columns, rows, longestRow, keysNeedWork } = result;
-    return { path, header, columns, rows, longestRow, keysNeedWork };
+    const { header, columns, rows, longestRow, keysNeedWork, rowEnds } = result;
+    return { path, header, columns, rows, longestRow, keysNeedWork, rowEnds };
   }
 
   async write(

@@ -150,6 +150,7 @@ function noRows(run: Run, at: Receiving, body: Body): Received {
     finalNewline: true,
     invalidUtf8: { cells: 0 },
     outLength: 0,
+    rowEnds: [],
     eventNames: [],
   };
   return { kind: 'received', part: { ...origin(run, at, body), path: undefined, scan }, crc: 0, endIsCertain: true };

@@ -137,7 +137,7 @@ async function* blocksOf(files: readonly SpoolFile[], signal: AbortSignal): Asyn
   for (let job = 0; job < files.length; job++) {
     const file = await open(files[job].path, 'r');
     try {
-      for await (const block of rowBlocksOf(file)) {
+      for await (const block of rowBlocksOf(file, files[job].rowEnds)) {
         signal.throwIfAborted();
         yield { job, ...block };
       }

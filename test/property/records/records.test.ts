@@ -2,10 +2,12 @@ import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
 import { afterAll, describe, expect, it } from 'vitest';
+import { Scanner } from '../../../src/schema/scanner.ts';
 import { RecordWriter } from '../../../src/sinks/records/record-writer.ts';
 import { rowBlocksOf } from '../../../src/sinks/records/workers/row-blocks.ts';
 import fc from '../../support/property.ts';
 import { EMITTED_AT, RecordBench, streamOf, workerEntry } from '../../support/records.ts';
+import { scanIn } from '../../support/scan.ts';
 
 const bench = new RecordBench();
 afterAll(() => bench.close());
@@ -97,7 +99,7 @@ describe('a file cut into parts', () => {
         try {
           let at = csv.indexOf('\n') + 1;
           let rows = 0;
-          for await (const { from, to } of rowBlocksOf(file, size)) {
+          for await (const { from, to } of rowBlocksOf(file, undefined, size)) {
             expect(from).toBe(at);
             rows += (parse(csv.subarray(from, to), { relax_column_count: true }) as string[][]).length;
             at = to;
@@ -109,5 +111,29 @@ describe('a file cut into parts', () => {
       }),
       { numRuns: 60 },
     );
+  });
+  it('is cut where the scan saw rows end, however its bytes came', async () => {
+    const rows = Array.from({ length: 20_000 }, (_, i) => `e${i},"line\n${'y'.repeat(i % 70)}, ""q"""`);
+    const csv = Buffer.from(`df_event_detail_log_id,memo\r\n${rows.join('\r\n')}`);
+    const cuts = Array.from({ length: 300 }, (_, i) => (i + 1) * 1_001);
+    const [whole, cut] = [[], cuts].map((at) => scanIn(new Scanner({ requireSystem: false }), csv, at));
+    const { result, written } = whole;
+    expect(result.rowEnds.length).toBeGreaterThan(2);
+    expect(cut.result.rowEnds).toEqual(result.rowEnds);
+    const path = join(bench.dir, 'ends.csv');
+    await writeFile(path, written);
+    const file = await open(path);
+    try {
+      let at = written.indexOf('\n') + 1;
+      let found = 0;
+      for await (const { from, to } of rowBlocksOf(file, result.rowEnds)) {
+        expect(from).toBe(at);
+        found += (parse(written.subarray(from, to)) as string[][]).length;
+        at = to;
+      }
+      expect([at, found]).toEqual([written.length, 20_000]);
+    } finally {
+      await file.close();
+    }
   });
 });

@@ -16,11 +16,35 @@ const QUOTES = 0x22222222;
 const ONES = 0x01010101;
 const HIGHS = 0x80808080 | 0;
 
-/** Cuts a normalised CSV file, behind its header, into blocks of whole rows, in order. */
-export async function* rowBlocksOf(file: FileHandle, blockBytes = BLOCK_BYTES): AsyncGenerator<RowBlock> {
+/** Splits a normalised CSV file, behind its header, into blocks of whole rows, in order; `rowEnds`: where rows are known to end. */
+export async function* rowBlocksOf(
+  file: FileHandle,
+  rowEnds?: readonly number[],
+  blockBytes = BLOCK_BYTES,
+): AsyncGenerator<RowBlock> {
   const { size } = await file.stat();
+  const start = await headerEnd(file, size, blockBytes);
+  if (rowEnds === undefined) yield* searchedBlocks(file, start, size, blockBytes);
+  else yield* knownBlocks(rowEnds, start, size);
+}
+
+function* knownBlocks(rowEnds: readonly number[], start: number, size: number): Generator<RowBlock> {
+  let from = start;
+  for (const to of [...rowEnds, size]) {
+    if (to <= from) continue;
+    yield { from, to };
+    from = to;
+  }
+}
+
+async function* searchedBlocks(
+  file: FileHandle,
+  start: number,
+  size: number,
+  blockBytes: number,
+): AsyncGenerator<RowBlock> {
   let bytes = new Uint8Array(blockBytes + 8);
-  let from = await headerEnd(file, size, blockBytes);
+  let from = start;
   while (from < size) {
     let want = Math.min(blockBytes, size - from);
     let to = from + want;
