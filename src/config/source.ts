@@ -45,7 +45,11 @@ export interface SourceConfig {
   readonly suppressionFile: string | undefined;
   readonly suppressionKey: Secret | undefined;
   readonly spoolDir: string;
+  /** How long files that left a Delta table stay for its readers. */
+  readonly retentionMs: number;
 }
+
+const DAY_MS = 86_400_000;
 
 export interface Parsed<C> {
   readonly config: C;
@@ -115,6 +119,7 @@ interface Raw {
   readonly suppression_file?: string;
   readonly suppression_key?: string;
   readonly spool_dir?: string;
+  readonly retention: string;
 }
 
 /** What a JSON schema cannot say: between keys, or about the world. Values of the wrong type are none of its business. */
@@ -181,5 +186,6 @@ function build(raw: Raw): SourceConfig {
     suppressionFile: raw.suppression_file || undefined,
     suppressionKey: raw.suppression_key ? new Secret(raw.suppression_key) : undefined,
     spoolDir: raw.spool_dir || tmpdir(),
+    retentionMs: parseDuration(raw.retention) ?? DAY_MS,
   };
 }

@@ -1,5 +1,6 @@
 import type { Writable } from 'node:stream';
 import type { Clock } from '../base/clock.ts';
+import type { Env } from '../base/env.ts';
 import type { Logger } from '../base/log.ts';
 import type { SchemaMode } from '../config/source.ts';
 import type { ColumnType } from '../types/type.ts';
@@ -18,7 +19,7 @@ export interface Target {
   /** What its places are. */
   readonly place: {
     /** As usage and messages write it: `file` gives `<file>` and FILE. */
-    readonly name: 'file' | 'dir';
+    readonly name: 'file' | 'dir' | 'url';
     readonly describe: string;
   };
   /** What a command does here, for help; a command that has no summary does not know the target. */
@@ -55,6 +56,8 @@ export interface PlaceOptions {
   readonly lockWaitMs: number;
   /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
   readonly memoryLimit?: string | undefined;
+  readonly spoolDir: string;
+  readonly env: Env;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly signal?: AbortSignal | undefined;
@@ -82,6 +85,9 @@ export interface OpenOptions extends TargetOptions {
   /** Tables wanted beside `events`. */
   readonly tables: readonly TableName[];
   readonly spoolDir: string;
+  /** How long files that left a table stay for its readers. */
+  readonly retentionMs: number;
+  readonly env: Env;
   /** For the place that `isStdout`. */
   readonly stdout: Writable;
   readonly signal: AbortSignal;

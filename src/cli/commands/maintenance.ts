@@ -1,3 +1,4 @@
+import { tmpdir } from 'node:os';
 import type { Argv } from 'yargs';
 import type { PlaceOptions } from '../../sinks/target.ts';
 import type { Options } from '../command.ts';
@@ -16,6 +17,6 @@ export function maintenanceOptions(yargs: Argv): Argv {
 export const lockWait = (options: Options): number => durationOption('lock-wait', options.lockWait) ?? 0;
 
 /** What such a command tells a target. */
-export function placeOptions(options: Options, { clock, logger, signal }: Context): PlaceOptions {
-  return { lockWaitMs: lockWait(options), clock, logger, signal };
+export function placeOptions(options: Options, { clock, logger, signal, env }: Context): PlaceOptions {
+  return { lockWaitMs: lockWait(options), spoolDir: tmpdir(), env, clock, logger, signal };
 }

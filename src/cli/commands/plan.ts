@@ -56,10 +56,14 @@ interface Told {
 }
 
 /** What the place remembers that an option names by its target; without one a first run is planned. */
-async function recall(options: Options, config: SourceConfig, { clock, logger, signal }: Context): Promise<Memory> {
+async function recall(
+  options: Options,
+  config: SourceConfig,
+  { env, clock, logger, signal }: Context,
+): Promise<Memory> {
   for (const target of TARGETS) {
     const place = text(options, target.name);
-    if (place !== undefined && target.recall) return target.recall(place, { ...config, clock, logger, signal });
+    if (place !== undefined && target.recall) return target.recall(place, { ...config, env, clock, logger, signal });
   }
   return NO_MEMORY;
 }

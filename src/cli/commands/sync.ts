@@ -25,9 +25,9 @@ export function syncCommand(target: Target): Command {
         const wanted = readSyncOptions(options);
         const config = loadSourceConfig(wanted.config, context);
         const pinned = pinnedTypes(wanted.schema);
-        const { clock, logger, signal } = context;
+        const { clock, logger, signal, env } = context;
         const run = { config, span: wanted, maxWaitMs: wanted.maxWaitMs, onSummary: report.take };
-        const open = { ...config, tables: wanted.tables, stdout: process.stdout, pinned, clock, logger, signal };
+        const open = { ...config, tables: wanted.tables, stdout: process.stdout, pinned, env, clock, logger, signal };
         await sync(run, () => target.open(place, open), context);
         return EXIT.done;
       });

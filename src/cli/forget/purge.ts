@@ -140,6 +140,6 @@ function purgerOf(request: PurgeRequest, ids: readonly string[], context: Contex
   };
 }
 
-function optionsOf({ lockWaitMs }: PurgeRequest, { clock, logger, signal }: Context): PlaceOptions {
-  return { lockWaitMs, clock, logger, signal };
+function optionsOf({ lockWaitMs, spoolDir }: PurgeRequest, { env, clock, logger, signal }: Context): PlaceOptions {
+  return { lockWaitMs, spoolDir, env, clock, logger, signal };
 }

@@ -6,7 +6,7 @@ import { makeFolders } from '../../fs/make-folders.ts';
 import { isPrivateFolder } from '../../fs/private-folder.ts';
 import { spoolFailure } from './spool-failure.ts';
 
-const RUN_FOLDER = /^dfinery-(arrow|verify)-[0-9A-Za-z]{6}$/;
+const RUN_FOLDER = /^dfinery-(arrow|verify|delta)-[0-9A-Za-z]{6}$/;
 /** A folder without a lease may have been made at this moment. */
 const YOUNG_MS = 60_000;
 
@@ -21,7 +21,7 @@ export class RunFolder {
   }
 
   /** Makes one under `root`, which need not be there, and removes those of dead runs. Throws a Failure that names it. */
-  static async open(root: string, clock: Clock, what: 'arrow' | 'verify'): Promise<RunFolder> {
+  static async open(root: string, clock: Clock, what: 'arrow' | 'verify' | 'delta'): Promise<RunFolder> {
     try {
       makeFolders(root, 0o700);
       await sweepRunFolders(root, clock.now());

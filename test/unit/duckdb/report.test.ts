@@ -1,3 +1,4 @@
+import { tmpdir } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
@@ -60,7 +61,13 @@ function check(report: TargetReport) {
 }
 
 describe('a report', () => {
-  const options = { lockWaitMs: 0, clock: systemClock, logger: silentLogger };
+  const options = {
+    lockWaitMs: 0,
+    clock: systemClock,
+    logger: silentLogger,
+    spoolDir: tmpdir(),
+    env: () => undefined,
+  };
 
   it('counts what is in a DuckDB file', async () => {
     await bench.load(windows());

@@ -17,6 +17,8 @@ export interface Rules {
   /** A pinned schema: types by source name. */
   readonly pinned: ReadonlyMap<string, ColumnType> | undefined;
   readonly mode: SchemaMode;
+  /** The name that a column is given by its name in the export, before it is told apart from others; else the same. */
+  readonly nameOf?: (source: string) => string;
 }
 
 /** What a window does to one column of the table. */
@@ -74,7 +76,7 @@ function newColumns(
   }
   const names = giveNames(
     [...OWN_NAMES, ...stored.map((c) => c.name)],
-    fresh.map((arrival) => arrival.source),
+    fresh.map(({ source }) => rules.nameOf?.(source) ?? source),
   );
   const itemNames = itemNamesOf(stored, fresh, names);
   return fresh.map((arrival, i) => ({

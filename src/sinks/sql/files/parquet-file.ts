@@ -18,7 +18,7 @@ const FRUGAL_ROWS = 10_240;
 /** A file that is not part of a dataset yet ends like this, so that readers that glob for `.parquet` do not see it. */
 export const UNFINISHED = 'part';
 /** Hive's name of the partition of rows without a date. */
-const NO_DATE = '__HIVE_DEFAULT_PARTITION__';
+export const NO_DATE = '__HIVE_DEFAULT_PARTITION__';
 const DATE = 'event_date';
 
 /** What writes, and whether it must do with little memory: smaller row groups. */

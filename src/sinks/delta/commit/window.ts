@@ -1,0 +1,139 @@
+import { mkdir } from 'node:fs/promises';
+import type { Window } from '../../../extract/window.ts';
+import type { Commit } from '../../sink.ts';
+import { arrivalsOf } from '../../sql/columns/arrivals.ts';
+import { type PlannedColumn, planColumns, type Rules } from '../../sql/columns/plan.ts';
+import { FIRST_COLUMNS } from '../../sql/columns/stored.ts';
+import { typedColumns } from '../../sql/columns/typed.ts';
+import { NO_DATE, readFiles, writeFile } from '../../sql/files/parquet-file.ts';
+import { countReplaced, type Incoming, isKept } from '../../sql/files/replaced.ts';
+import { type WindowFile, writeWindowFiles } from '../../sql/files/window-files.ts';
+import { hasRowsWithoutId, type Load } from '../../sql/rows/file-query.ts';
+import { rescuedCounts } from '../../sql/rows/rescued.ts';
+import { type DataFile, newFile, windowsIn } from '../data-file.ts';
+import { dropReceipt, keptReceipt, setColumns, setReceipt, setState, setTable } from '../domains.ts';
+import type { Lake } from '../lake.ts';
+import { type EventsChange, makeReady, type NewEventFile, type Ready, type Settings } from './change.ts';
+import { columnsOfWindow, isRetypedIn, keyColumns, selectAfter, storedColumn } from './columns.ts';
+import { METADATA } from './metadata.ts';
+import { liveRows, spentReceipts } from './receipts.ts';
+
+/** A window's change, ready to be carried out, and what there is to tell of it. */
+export interface Prepared {
+  readonly ready: Ready;
+  readonly commit: Commit;
+  readonly plan: readonly PlannedColumn[];
+}
+
+/** A window on its way into the table. */
+interface Merge {
+  readonly lake: Lake;
+  readonly load: Load;
+  readonly plan: readonly PlannedColumn[];
+  readonly incoming: Incoming;
+}
+
+/** Writes every file that a window adds or changes, beside the table. Inside a transaction. */
+export async function prepareWindow(lake: Lake, window: Window, rules: Rules, settings: Settings): Promise<Prepared> {
+  const { engine, events } = lake;
+  const number = events.window + 1;
+  const arrivals = arrivalsOf(window.files);
+  const plan = planColumns(events.domains.columns() ?? FIRST_COLUMNS, arrivals.columns, rules, number === 1);
+  const load: Load = { window, number, arrivals, plan: columnsOfWindow(plan), zone: settings.zone };
+  const fresh = await writeFresh(lake, load);
+  const paths = fresh.map(({ path }) => path);
+  const incoming = { paths, columns: plan, hasRowsWithoutId: hasRowsWithoutId(load) };
+  const { removed, rewritten } = await rewriteOld({ lake, load, plan, incoming });
+  const names = ownNames([...load.plan.values()]);
+  const added = [...fresh.map((file) => newEventFile(file, number, names)), ...rewritten];
+  const rescued = await rescuedCounts(engine, paths.length === 0 ? undefined : readFiles(paths), plan);
+  const change = changeOf(lake, { window, number, plan, removed, added }, settings);
+  const columnsAdded = plan.filter((c) => c.type !== null && (c.before === null || number === 1)).map((c) => c.name);
+  return {
+    ready: await makeReady(lake, change, settings),
+    commit: { rows: window.receipt.rows, columnsAdded, rescued },
+    plan,
+  };
+}
+
+async function writeFresh(lake: Lake, load: Load): Promise<WindowFile[]> {
+  const { engine, isFrugal, address } = lake;
+  const folder = lake.newPath('window');
+  await mkdir(folder);
+  return await writeWindowFiles({ engine, isFrugal, folder, place: address }, load, METADATA);
+}
+
+function newEventFile({ path, date, rows }: WindowFile, number: number, columns: ReadonlySet<string>): NewEventFile {
+  return { ...newFile(path, date === NO_DATE ? null : date, { windows: new Map([[number, rows]]) }), columns };
+}
+
+/** The names of all columns of a file of `events`. */
+function ownNames(columns: readonly PlannedColumn[]): Set<string> {
+  return new Set(['_key', '_dfinery_window', '_rescued', ...typedColumns(columns).map(({ name }) => name)]);
+}
+
+/** Older files that lose rows to the window or hold a column that changes its type: they go, what stays of them is written. */
+async function rewriteOld(merge: Merge): Promise<{ removed: DataFile[]; rewritten: NewEventFile[] }> {
+  const { lake, plan, incoming } = merge;
+  const old = lake.events.files();
+  const locals = await lake.bringColumns('events', old, keyColumns(plan));
+  const replaced = await countReplaced(lake.engine, [...locals.values()], plan, incoming);
+  const removed: DataFile[] = [];
+  const rewritten: NewEventFile[] = [];
+  for (const file of old) {
+    const local = locals.get(file.path) ?? '';
+    const gone = replaced.get(local) ?? 0;
+    if (gone === 0 && !isRetypedIn(plan, file.columns)) continue;
+    removed.push(file);
+    if (gone < file.rows) rewritten.push(await rewrite(merge, file, gone));
+  }
+  return { removed, rewritten };
+}
+
+async function rewrite({ lake, load, plan, incoming }: Merge, file: DataFile, gone: number) {
+  const from = [...(await lake.bring('events', [file])).values()];
+  const where = gone > 0 ? ` WHERE ${isKept(plan, incoming)}` : '';
+  const query = `SELECT ${selectAfter(plan, file.columns, load.zone)} FROM ${readFiles(from)}${where}`;
+  const local = lake.newPath('rewritten');
+  await writeFile(lake, { query, rows: file.rows - gone }, local, METADATA);
+  const windows = gone > 0 ? await windowsIn(lake.engine, local) : file.windows;
+  return { ...newFile(local, file.date, { windows }), columns: file.columns };
+}
+
+interface Outcome {
+  readonly window: Window;
+  readonly number: number;
+  readonly plan: readonly PlannedColumn[];
+  readonly removed: readonly DataFile[];
+  readonly added: readonly NewEventFile[];
+}
+
+function changeOf(lake: Lake, { window, number, plan, removed, added }: Outcome, settings: Settings): EventsChange {
+  const { domains } = lake.events;
+  const columns = plan.map(storedColumn);
+  const kept = keptReceipt(window.receipt, number);
+  const leaving = new Set(removed.map(({ path }) => path));
+  const after = [...lake.events.files().filter(({ path }) => !leaving.has(path)), ...added];
+  const spent = spentReceipts([...domains.receipts(), kept], liveRows(after));
+  const timezone = settings.zone?.name ?? null;
+  return {
+    operation: 'WRITE',
+    window: number,
+    columns,
+    removed,
+    added,
+    isChange: true,
+    actions: [
+      setTable({ table: 'events', window: number, timezone, tables: settings.tables }),
+      setState(window.state),
+      ...(number === 1 || plan.some(({ isChanged }) => isChanged) ? [setColumns(columns)] : []),
+      ...(spent.includes(kept) ? [] : [setReceipt(kept)]),
+      ...spent.filter((receipt) => receipt !== kept).map(dropReceipt),
+    ],
+    info: { receipt: receiptWithoutShapes(window) },
+  };
+}
+
+function receiptWithoutShapes({ receipt }: Window) {
+  return { ...receipt, columns: receipt.columns.map(({ seen: _seen, ...column }) => column) };
+}

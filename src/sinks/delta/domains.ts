@@ -1,0 +1,106 @@
+import manifestOfPackage from '../../../package.json' with { type: 'json' };
+import schema from '../../../schemas/delta-table.json' with { type: 'json' };
+import { configFailure } from '../../base/errors.ts';
+import { compileSchema, proved } from '../../config/validate.ts';
+import type { Receipt, State } from '../../extract/window.ts';
+import type { StoredColumn } from '../sql/columns/stored.ts';
+import type { TableName } from '../target.ts';
+import type { Action } from './log/actions.ts';
+import { damaged, parseJson } from './log/parse.ts';
+import type { Snapshot } from './log/snapshot.ts';
+
+/** What a table says of itself. Schema: schemas/delta-table.json. */
+export interface TableInfo {
+  readonly v: 1;
+  /** Version of the program that wrote it. */
+  readonly writer: string;
+  readonly table: TableName;
+  /** Number of the last window that is in it. */
+  readonly window: number;
+  /** Of `events`: zone of all datetimes without one; fixed by the first load. */
+  readonly timezone?: string | null;
+  /** Of `events`: the tables that are kept. */
+  readonly tables?: readonly TableName[];
+  /** Of the others: the version of `events` that they follow from. */
+  readonly source?: number;
+}
+
+/** A receipt with the number of its window, without what grows with the columns; the whole one is in the commit. */
+export type KeptReceipt = Omit<Receipt, 'header' | 'columns'> & { readonly window: number };
+
+export const WRITER: string = manifestOfPackage.version;
+const TABLE = 'dfinery.table';
+const STATE = 'dfinery.state';
+const COLUMNS = 'dfinery.columns';
+const WINDOW = 'dfinery.window.';
+
+const validOf = (name: 'table' | 'columns' | 'window') => compileSchema(schema.definitions[name]);
+const VALID = { table: validOf('table'), columns: validOf('columns'), window: validOf('window') };
+
+/** What is kept in a table's log beside its files. `place`: for messages. */
+export class Domains {
+  readonly #snapshot: Snapshot;
+  readonly #place: string;
+
+  constructor(snapshot: Snapshot, place: string) {
+    this.#snapshot = snapshot;
+    this.#place = place;
+  }
+
+  /** None for a table that is not ours. Throws Failure for one of a later version of this program. */
+  table(): TableInfo | undefined {
+    const value = this.#value(TABLE);
+    if (value === undefined) return undefined;
+    const version = proved<{ v?: unknown } | null>(value)?.v;
+    if (typeof version === 'number' && version > 1) {
+      throw configFailure(`${this.#place} was written by a later version (${version}) of this program: update it.`);
+    }
+    return this.#valid<TableInfo>('table', value);
+  }
+
+  columns(): StoredColumn[] | undefined {
+    const value = this.#value(COLUMNS);
+    return value === undefined ? undefined : this.#valid<StoredColumn[]>('columns', value);
+  }
+
+  /** As it was stored: whoever goes on from it parses it. */
+  state(): State | undefined {
+    return proved<State | undefined>(this.#value(STATE) ?? undefined);
+  }
+
+  /** In the order of their windows. */
+  receipts(): KeptReceipt[] {
+    const names = [...this.#snapshot.domains.keys()].filter((name) => name.startsWith(WINDOW));
+    const receipts = names.map((name) => this.#valid<KeptReceipt>('window', this.#value(name)));
+    return receipts.sort((a, b) => a.window - b.window);
+  }
+
+  #value(domain: string): unknown {
+    const text = this.#snapshot.domains.get(domain);
+    return text === undefined ? undefined : parseJson(text, `${this.#place} (${domain})`);
+  }
+
+  #valid<T>(name: keyof typeof VALID, value: unknown): T {
+    const valid = VALID[name];
+    if (valid(value)) return proved<T>(value);
+    const [first] = valid.errors ?? [];
+    throw damaged(this.#place, `its ${name} ${first?.instancePath.slice(1) ?? ''} ${first?.message ?? 'is wrong'}`);
+  }
+}
+
+const set = (domain: string, value: unknown): Action => ({
+  domainMetadata: { domain, configuration: JSON.stringify(value), removed: false },
+});
+
+export const setTable = (info: Omit<TableInfo, 'v' | 'writer'>): Action =>
+  set(TABLE, { v: 1, writer: WRITER, ...info });
+export const setState = (state: State): Action => set(STATE, state);
+export const setColumns = (columns: readonly StoredColumn[]): Action => set(COLUMNS, columns);
+export const setReceipt = (receipt: KeptReceipt): Action => set(`${WINDOW}${receipt.window}`, receipt);
+export const dropReceipt = (receipt: KeptReceipt): Action => ({
+  domainMetadata: { domain: `${WINDOW}${receipt.window}`, configuration: JSON.stringify(receipt), removed: true },
+});
+
+export function keptReceipt({ header: _header, columns: _columns, ...rest }: Receipt, window: number): KeptReceipt {
+  return { ...rest, window };
+}

@@ -1,0 +1,197 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import pLimit from 'p-limit';
+import type { Clock } from '../../base/clock.ts';
+import type { Env } from '../../base/env.ts';
+import { configFailure } from '../../base/errors.ts';
+import type { Logger } from '../../base/log.ts';
+import { RunFolder } from '../../extract/spool/run-folder.ts';
+import { type Engine, openEngine } from '../sql/engine/engine.ts';
+import { isOutOfMemory } from '../sql/engine/faults.ts';
+import { TABLES, type TableName } from '../target.ts';
+import type { DataFile, NewFile } from './data-file.ts';
+import { openStorage } from './storage/open.ts';
+import { copyColumns } from './storage/partial-copy.ts';
+import { checkConditionalWrites } from './storage/probe.ts';
+import type { Storage } from './storage/storage.ts';
+import { Table } from './table.ts';
+
+export interface LakeOptions {
+  /** A folder, or `s3://BUCKET/PREFIX`. */
+  readonly url: string;
+  readonly env: Env;
+  /** Where copies and new files of an object store lie while a run needs them. */
+  readonly spoolDir: string;
+  /** What stands for the address; by default what `openStorage` gives. */
+  readonly storage?: Storage;
+  /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
+  readonly memoryLimit?: string | undefined;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Files that go up at once. */
+const UPLOADS = 4;
+
+/** The tables of one target, open: their store, an engine, and a folder for what is on its way. */
+export class Lake {
+  readonly storage: Storage;
+  readonly engine: Engine;
+  /** By name, those too that are not there yet. */
+  readonly tables: ReadonlyMap<TableName, Table>;
+  /** True once memory proved short: files are then written in smaller pieces, by one thread. */
+  isFrugal = false;
+  readonly #run: RunFolder;
+  /** Local files with the content of stored ones, by their paths. */
+  readonly #copies = new Map<string, string>();
+  #count = 0;
+
+  private constructor(storage: Storage, engine: Engine, run: RunFolder, tables: ReadonlyMap<TableName, Table>) {
+    this.storage = storage;
+    this.engine = engine;
+    this.tables = tables;
+    this.#run = run;
+  }
+
+  /** Opens a target for reading, or for a writer: then it is found out that nobody's commit can be overwritten. */
+  static async open(options: LakeOptions, how: 'read' | 'write'): Promise<Lake> {
+    const { clock, logger, signal } = options;
+    const storage = options.storage ?? (await openStorage(options.url, options.env, signal));
+    let run: RunFolder | undefined;
+    let engine: Engine | undefined;
+    try {
+      if (how === 'write') await checkConditionalWrites(storage);
+      const root = how === 'write' ? (storage.workFolder ?? options.spoolDir) : options.spoolDir;
+      run = await RunFolder.open(root, clock, 'delta');
+      engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
+      await engine.run('SET enable_external_file_cache = false');
+      const tables = new Map<TableName, Table>();
+      for (const name of TABLES) {
+        const place = { storage, folder: name, engine, work: run.path };
+        tables.set(name, await Table.open(name, place, logger));
+      }
+      return new Lake(storage, engine, run, tables);
+    } catch (error) {
+      await engine?.close();
+      await run?.remove();
+      storage.close();
+      throw error;
+    }
+  }
+
+  get address(): string {
+    return this.storage.address;
+  }
+
+  table(name: TableName): Table {
+    const table = this.tables.get(name);
+    if (table === undefined) throw new RangeError(`no table ${name}`);
+    return table;
+  }
+
+  get events(): Table {
+    return this.table('events');
+  }
+
+  /** Throws a configuration failure where there is no table of ours. */
+  mustExist(): this {
+    if (this.events.exists) return this;
+    throw configFailure(
+      `${this.address} holds no Delta table of this program (no events/_delta_log): give another place.`,
+    );
+  }
+
+  /** A path in the run's own folder that nothing has yet. */
+  newPath(what: string): string {
+    return join(this.#run.path, `${what}-${this.#count++}`);
+  }
+
+  /** Local files to read the content of stored ones from, by their paths; copied at most once in a run. */
+  async bring(table: TableName, files: readonly Pick<DataFile, 'path'>[]): Promise<Map<string, string>> {
+    const limit = pLimit(UPLOADS);
+    const found = await Promise.all(
+      files.map(({ path }) => limit(async () => [path, await this.#bringOne(`${table}/${path}`)] as const)),
+    );
+    return new Map(found);
+  }
+
+  /** The same where only some columns are read: of a large object no more than those are copied. */
+  async bringColumns(
+    table: TableName,
+    files: readonly Pick<DataFile, 'path' | 'bytes'>[],
+    columns: ReadonlySet<string>,
+  ): Promise<Map<string, string>> {
+    if (this.storage.workFolder !== undefined) return this.bring(table, files);
+    const limit = pLimit(UPLOADS);
+    const names = JSON.stringify([...columns].sort());
+    const one = async ({ path, bytes }: Pick<DataFile, 'path' | 'bytes'>) => {
+      const key = `${table}/${path}`;
+      const wanted = { path: key, bytes, columns };
+      return [
+        path,
+        await this.#copyOnce(`${key}\0${names}`, (copy) => copyColumns(this.storage, wanted, copy)),
+      ] as const;
+    };
+    return new Map(await Promise.all(files.map((file) => limit(() => one(file)))));
+  }
+
+  /** Stores new files; none of them is part of a table before a commit says so. */
+  async store(table: TableName, files: readonly NewFile[]): Promise<void> {
+    const limit = pLimit(UPLOADS);
+    const put = ({ local, path }: NewFile) => this.storage.putFile(local, `${table}/${path}`);
+    try {
+      await Promise.all(files.map((file) => limit(() => put(file))));
+    } catch (error) {
+      limit.clearQueue();
+      throw error;
+    }
+  }
+
+  /** Lets go of the copies of files that left a table. */
+  async forget(table: TableName, paths: readonly string[]): Promise<void> {
+    const gone = new Set(paths.map((path) => `${table}/${path}`));
+    for (const [key, copy] of [...this.#copies]) {
+      if (!gone.has(key.split('\0')[0])) continue;
+      this.#copies.delete(key);
+      if (this.storage.workFolder === undefined) await rm(copy, { force: true });
+    }
+  }
+
+  /**
+   * Does work in a transaction of the engine; where memory does not suffice, once more with less of it. Throws what the
+   * work threw.
+   */
+  async prepare<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+    try {
+      return await this.engine.transaction(work, signal);
+    } catch (error) {
+      if (this.isFrugal || !isOutOfMemory(error)) throw error;
+    }
+    this.isFrugal = true;
+    await this.engine.run('SET threads = 1');
+    return await this.engine.transaction(work, signal);
+  }
+
+  /** Lets go of everything; safe after any failure. */
+  async close(): Promise<void> {
+    try {
+      await this.engine.close();
+    } finally {
+      this.storage.close();
+      await this.#run.remove();
+    }
+  }
+
+  #bringOne(key: string): Promise<string> {
+    return this.#copyOnce(key, (copy) => this.storage.localFile(key, copy));
+  }
+
+  async #copyOnce(key: string, make: (copy: string) => Promise<string>): Promise<string> {
+    const known = this.#copies.get(key);
+    if (known !== undefined) return known;
+    const local = await make(this.newPath('copy'));
+    this.#copies.set(key, local);
+    return local;
+  }
+}

@@ -1,0 +1,191 @@
+import { Zone } from '../../types/zone.ts';
+import type { StoredColumn } from '../sql/columns/stored.ts';
+import { typedColumns, typedNull } from '../sql/columns/typed.ts';
+import { identifier } from '../sql/engine/quote.ts';
+import { eventColumns } from '../sql/files/columns.ts';
+import { failureOf } from '../sql/files/folder-failure.ts';
+import { sortedBy } from '../sql/files/order.ts';
+import { ROW_GROUP_ROWS, readFiles, writeFile } from '../sql/files/parquet-file.ts';
+import { createLeftOut, isLeftOut } from '../sql/people.ts';
+import type { LeaveOut, Rewritten } from '../target.ts';
+import { carryOut, type EventsChange, makeReady, type NewEventFile, type Settings } from './commit/change.ts';
+import { columnsIn } from './commit/columns.ts';
+import { METADATA } from './commit/metadata.ts';
+import { type DataFile, newFile, windowsIn } from './data-file.ts';
+import { setTable } from './domains.ts';
+import { Lake, type LakeOptions } from './lake.ts';
+import { LOG_FOLDER } from './log/paths.ts';
+
+/** Bytes of files that one commit of `compact` replaces: what the spool folder must hold of a bucket at a time. */
+const BATCH_BYTES = 1024 * 1024 * 1024;
+
+/** Makes the files of each date one, sorted, and drops those without rows. Throws Failure. */
+export function compactDelta(options: LakeOptions): Promise<Rewritten> {
+  return withLake(options, async (lake, settings) => {
+    for (const batch of batchesOf(lake.events.files())) {
+      options.signal?.throwIfAborted();
+      const work = async () => makeReady(lake, await compacted(lake, batch, settings), settings);
+      await carryOut(lake, await lake.prepare(work, options.signal), settings);
+    }
+  });
+}
+
+/**
+ * Writes every file that has rows to leave out anew without them, then removes all that no longer belongs to the tables:
+ * older files and, in a bucket, their earlier versions, so that no byte of the rows remains. Throws Failure.
+ */
+export function purgeDelta(options: LakeOptions & { readonly leaveOut: LeaveOut }): Promise<Rewritten> {
+  return withLake(options, async (lake, settings) => {
+    await createLeftOut(lake.engine, options.leaveOut.values);
+    const work = async () => {
+      const change = await purged(lake, options.leaveOut.column, settings);
+      return change && makeReady(lake, change, settings);
+    };
+    const ready = await lake.prepare(work, options.signal);
+    if (ready !== undefined) await carryOut(lake, ready, settings);
+    for (const { name } of lake.tables.values()) await eraseOld(lake, name);
+  });
+}
+
+async function eraseOld(lake: Lake, name: DataFileTable): Promise<void> {
+  const table = lake.table(name);
+  const isLog = (path: string) => path.startsWith(`${name}/${LOG_FOLDER}/`);
+  await lake.storage.eraseAllBut(name, (path) => isLog(path) || table.has(path.slice(name.length + 1)));
+}
+
+type DataFileTable = Parameters<Lake['table']>[0];
+
+async function withLake(
+  options: LakeOptions,
+  work: (lake: Lake, settings: Settings) => Promise<void>,
+): Promise<Rewritten> {
+  try {
+    const lake = await Lake.open(options, 'write');
+    try {
+      const info = lake.mustExist().events.domains.table();
+      const zone = typeof info?.timezone === 'string' ? new Zone(info.timezone) : undefined;
+      const before = sizeOf(lake);
+      const { retentionMs } = lake.events;
+      await work(lake, { zone, tables: info?.tables ?? [], retentionMs, now: () => options.clock.now() });
+      const after = sizeOf(lake);
+      return {
+        rows: after.rows,
+        rowsLeftOut: before.rows - after.rows,
+        bytesBefore: before.bytes,
+        bytesAfter: after.bytes,
+      };
+    } finally {
+      await lake.close();
+    }
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    throw failureOf(error, options.url);
+  }
+}
+
+/** Files that a commit makes fewer: all of a date or none. */
+function batchesOf(files: readonly DataFile[]): DataFile[][] {
+  const dates = new Map<string | null, DataFile[]>();
+  for (const file of files) dates.set(file.date, [...(dates.get(file.date) ?? []), file]);
+  const batches: DataFile[][] = [];
+  let bytes = Number.POSITIVE_INFINITY;
+  for (const group of dates.values()) {
+    if (!isWorthIt(group)) continue;
+    const own = group.reduce((sum, file) => sum + file.bytes, 0);
+    if (bytes + own > BATCH_BYTES) {
+      batches.push([]);
+      bytes = 0;
+    }
+    batches.at(-1)?.push(...group);
+    bytes += own;
+  }
+  return batches;
+}
+
+function isWorthIt(group: readonly DataFile[]): boolean {
+  const [first] = group;
+  return group.length > 1 || first.rows === 0 || (first.rows > ROW_GROUP_ROWS && !first.isSorted);
+}
+
+async function compacted(lake: Lake, batch: readonly DataFile[], settings: Settings): Promise<EventsChange> {
+  const columns = lake.events.domains.columns() ?? [];
+  const locals = await lake.bring('events', batch);
+  const added: NewEventFile[] = [];
+  for (const date of new Set(batch.map((file) => file.date))) {
+    const group = batch.filter((file) => file.date === date && file.rows > 0);
+    if (group.length === 0) continue;
+    const names = new Set(group.flatMap((file) => [...file.columns]));
+    const own = columnsIn(columns, names);
+    const rows = group.reduce((sum, file) => sum + file.rows, 0);
+    const all = group.map(
+      (file) => `SELECT ${selectOf(own, file, settings.zone)} FROM ${readFiles([locals.get(file.path) ?? ''])}`,
+    );
+    const query = `SELECT * FROM (${all.join(' UNION ALL ')}) ${lake.isFrugal ? '' : sortedBy(own, rows)}`;
+    added.push(await write(lake, { query, rows, names, date }, true));
+  }
+  return changeOf(lake, { operation: 'OPTIMIZE', removed: batch, added, isChange: false }, columns, settings);
+}
+
+/** The columns of a file, and NULL for those that it lacks: a select list in the order of the columns. */
+function selectOf(columns: readonly StoredColumn[], file: DataFile, zone: Zone | undefined): string {
+  const values = typedColumns(columns).map(({ name, type }) =>
+    file.columns.has(name) ? identifier(name) : `${typedNull(type, zone)} AS ${identifier(name)}`,
+  );
+  return ['_key', '_dfinery_window', '_rescued', ...values].join(', ');
+}
+
+async function purged(lake: Lake, source: string, settings: Settings): Promise<EventsChange | undefined> {
+  const columns = lake.events.domains.columns() ?? [];
+  const condition = isLeftOut({ columns, place: lake.address }, source);
+  const column = typedColumns(columns).find((one) => one.source === source);
+  const files = lake.events.files();
+  const wanted = new Set(['_rescued', ...(column === undefined ? [] : [column.name])]);
+  const locals = await lake.bringColumns('events', files, wanted);
+  const removed: DataFile[] = [];
+  const added: NewEventFile[] = [];
+  for (const file of files) {
+    const isThere = column === undefined || file.columns.has(column.name);
+    const more = isThere ? '*' : `*, ${typedNull(column.type, settings.zone)} AS ${identifier(column.name)}`;
+    const fromOf = (local = '') => `(SELECT ${more} FROM ${readFiles([local])})`;
+    const from = fromOf(locals.get(file.path));
+    const gone = Number((await lake.engine.row(`SELECT count(*) AS n FROM ${from} WHERE ${condition}`)).n);
+    if (gone === 0) continue;
+    removed.push(file);
+    const rows = file.rows - gone;
+    const all = fromOf([...(await lake.bring('events', [file])).values()][0]);
+    const query = `SELECT ${eventColumns(columnsIn(columns, file.columns))} FROM ${all} WHERE NOT ${condition}`;
+    if (rows > 0) added.push(await write(lake, { query, rows, names: file.columns, date: file.date }, file.isSorted));
+  }
+  if (removed.length === 0) return undefined;
+  return changeOf(lake, { operation: 'DELETE', removed, added, isChange: true }, columns, settings);
+}
+
+interface ToWrite {
+  readonly query: string;
+  readonly rows: number;
+  readonly names: ReadonlySet<string>;
+  readonly date: string | null;
+}
+
+async function write(lake: Lake, { query, rows, names, date }: ToWrite, isSorted: boolean): Promise<NewEventFile> {
+  const local = lake.newPath('rewritten');
+  await writeFile(lake, { query, rows }, local, METADATA);
+  return { ...newFile(local, date, { windows: await windowsIn(lake.engine, local), isSorted }), columns: names };
+}
+
+function changeOf(
+  lake: Lake,
+  what: Pick<EventsChange, 'operation' | 'removed' | 'added' | 'isChange'>,
+  columns: readonly StoredColumn[],
+  { zone, tables }: Settings,
+): EventsChange {
+  const { window } = lake.events;
+  const actions = [setTable({ table: 'events', window, timezone: zone?.name ?? null, tables })];
+  return { ...what, window, columns, actions };
+}
+
+function sizeOf(lake: Lake): { readonly rows: number; readonly bytes: number } {
+  const rows = lake.events.files().reduce((sum, file) => sum + file.rows, 0);
+  const all = [...lake.tables.values()].flatMap((table) => table.files());
+  return { rows, bytes: all.reduce((sum, file) => sum + file.bytes, 0) };
+}

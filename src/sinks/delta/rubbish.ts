@@ -1,0 +1,44 @@
+import { messageOf } from '../../base/errors.ts';
+import type { Logger } from '../../base/log.ts';
+import type { Lake } from './lake.ts';
+import { LOG_FOLDER } from './log/paths.ts';
+import { isOwnFile } from './names.ts';
+import type { Table } from './table.ts';
+
+/** Files of a dead run that wait under names of their own, beside the tables. */
+const WAITING = /^_dfinery\/(tmp\/[0-9a-f-]{36}\.part|probe\/[0-9a-f-]{36})$/;
+
+/**
+ * Removes the files that left a table longer than `retentionMs` ago, and those older than that which no commit names
+ * (S45, S46). What cannot be removed is told, and tried again by the next run.
+ */
+export async function removeRubbish(lake: Lake, now: number, retentionMs: number, logger: Logger): Promise<void> {
+  const until = now - retentionMs;
+  try {
+    const paths: string[] = [];
+    for (const table of lake.tables.values()) paths.push(...(await expired(lake, table, until)));
+    for await (const { path, modified } of lake.storage.list('_dfinery')) {
+      if (WAITING.test(path) && modified < until) paths.push(path);
+    }
+    if (paths.length === 0) return;
+    await lake.storage.remove(paths);
+    logger.info('delta.removed', `${paths.length} files that no reader needs any more are removed.`, {
+      files: paths.length,
+    });
+  } catch (error) {
+    const message = `${lake.address}: files that are no longer needed could not be removed; the next run tries again.`;
+    logger.warn('delta.rubbish', message, { error: messageOf(error) });
+  }
+}
+
+async function expired(lake: Lake, table: Table, until: number): Promise<string[]> {
+  const gone = table.tombstones();
+  const found: string[] = [];
+  for await (const { path: full, modified } of lake.storage.list(table.name)) {
+    const path = full.slice(table.name.length + 1);
+    if (path.startsWith(`${LOG_FOLDER}/`) || table.has(path)) continue;
+    const since = gone.get(path);
+    if (since === undefined ? isOwnFile(path) && modified < until : since < until) found.push(full);
+  }
+  return found;
+}

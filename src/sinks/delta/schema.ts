@@ -1,0 +1,81 @@
+import { defect } from '../../base/errors.ts';
+import type { Zone } from '../../types/zone.ts';
+import type { StoredColumn } from '../sql/columns/stored.ts';
+import { typedColumns, typedNull } from '../sql/columns/typed.ts';
+import type { Engine } from '../sql/engine/engine.ts';
+import { identifier } from '../sql/engine/quote.ts';
+import { eventItems, eventLogs } from '../sql/views.ts';
+import type { TableName } from '../target.ts';
+import { PARTITION } from './names.ts';
+
+type DeltaType = string | { readonly type: 'array'; readonly elementType: string; readonly containsNull: true };
+
+/** A column of a table: its name and its type as the log writes it. */
+export interface Field {
+  readonly name: string;
+  readonly type: DeltaType;
+}
+
+/** DuckDB's types, as its queries describe themselves, in Delta's words. */
+const DELTA: Readonly<Record<string, string>> = {
+  VARCHAR: 'string',
+  JSON: 'string',
+  BIGINT: 'long',
+  DOUBLE: 'double',
+  BOOLEAN: 'boolean',
+  DATE: 'date',
+  TIMESTAMP: 'timestamp_ntz',
+  'TIMESTAMP WITH TIME ZONE': 'timestamp',
+};
+
+/** The columns that a table's files can have, in order; the partition's column is not among them. */
+export async function fieldsOf(
+  engine: Engine,
+  table: TableName,
+  columns: readonly StoredColumn[],
+  zone: Zone | undefined,
+): Promise<Field[]> {
+  const typed = typedColumns(columns);
+  const nulls = typed.map(({ name, type }) => `${typedNull(type, zone)} AS ${identifier(name)}`);
+  const own = [
+    'CAST(NULL AS VARCHAR) AS _key',
+    'CAST(NULL AS BIGINT) AS _dfinery_window',
+    'CAST(NULL AS VARCHAR) AS _rescued',
+  ];
+  const events = `(SELECT ${[...own, ...nulls].join(', ')})`;
+  const queries = {
+    events: `SELECT * FROM ${events}`,
+    event_items: eventItems(typed, events),
+    event_logs: eventLogs(typed, events),
+  } as const satisfies Record<TableName, string>;
+  // As JSON: a leading U+FEFF of a name would get lost on the way otherwise.
+  const rows = await engine.rows(
+    `SELECT CAST(to_json([column_name, column_type]) AS VARCHAR) AS c FROM (DESCRIBE ${queries[table]})`,
+  );
+  return rows.map(({ c }) => {
+    const [name, type]: [string, string] = JSON.parse(String(c));
+    return { name, type: deltaType(type) };
+  });
+}
+
+/** Delta's type for one of DuckDB's; undefined for a type that no table of ours has. */
+export function describedType(duckDb: string): DeltaType | undefined {
+  const base = DELTA[duckDb.replace(/\[\]$/, '')];
+  if (base === undefined) return undefined;
+  return duckDb.endsWith('[]') ? { type: 'array', elementType: base, containsNull: true } : base;
+}
+
+function deltaType(duckDb: string): DeltaType {
+  const type = describedType(duckDb);
+  if (type === undefined) throw defect(`A column of type ${duckDb} has no type in Delta: please report it.`);
+  return type;
+}
+
+/** The schema as `metaData` holds it. */
+export function schemaString(fields: readonly Field[]): string {
+  const all = [...fields, { name: PARTITION, type: 'date' }];
+  return JSON.stringify({
+    type: 'struct',
+    fields: all.map(({ name, type }) => ({ name, type, nullable: true, metadata: {} })),
+  });
+}

@@ -1,0 +1,108 @@
+import type { Logger } from '../../base/log.ts';
+import type { Window } from '../../extract/window.ts';
+import { Zone } from '../../types/zone.ts';
+import { coveredDays, type Memory, otherTimezone } from '../memory.ts';
+import type { Commit, Sink } from '../sink.ts';
+import { logChanges } from '../sql/columns/log-changes.ts';
+import type { Rules } from '../sql/columns/plan.ts';
+import { failureOf } from '../sql/files/folder-failure.ts';
+import { isPlain } from '../sql/rows/file-query.ts';
+import { TABLES, type TableName, type TargetOptions } from '../target.ts';
+import { carryOut, type Settings } from './commit/change.ts';
+import { rowsOf } from './commit/receipts.ts';
+import { prepareWindow } from './commit/window.ts';
+import { Lake, type LakeOptions } from './lake.ts';
+import { readableName } from './names.ts';
+import { removeRubbish } from './rubbish.ts';
+
+export interface DeltaSinkOptions
+  extends TargetOptions,
+    Omit<LakeOptions, 'memoryLimit' | 'clock' | 'logger' | 'signal'> {
+  /** Tables wanted beside `events`, which is always kept: the others follow from it. */
+  readonly tables: readonly TableName[];
+  /** How long files that left the table stay for its readers. */
+  readonly retentionMs: number;
+}
+
+/** Opens Delta tables for windows, making them where there are none, and removes what dead runs left. Throws Failure. */
+export async function openDeltaSink(options: DeltaSinkOptions): Promise<Sink> {
+  const lake = await Lake.open(options, 'write').catch((error) => {
+    options.signal?.throwIfAborted();
+    throw failureOf(error, options.url);
+  });
+  try {
+    const zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
+    checkTimezone(lake, options.timezone ?? null);
+    const { retentionMs, clock } = options;
+    await removeRubbish(lake, clock.now(), retentionMs, options.logger);
+    const kept = lake.events.domains.table()?.tables ?? [];
+    const tables = TABLES.filter((name) => name === 'events' || options.tables.includes(name) || kept.includes(name));
+    const rules: Rules = {
+      zoned: zone !== undefined,
+      columnTypes: options.columnTypes,
+      pinned: options.pinned,
+      mode: options.schemaMode,
+      nameOf: readableName,
+    };
+    return new TableSink(lake, rules, { zone, tables, retentionMs, now: () => clock.now() }, options.logger);
+  } catch (error) {
+    await lake.close();
+    options.signal?.throwIfAborted();
+    throw failureOf(error, options.url);
+  }
+}
+
+class TableSink implements Sink {
+  readonly #lake: Lake;
+  readonly #rules: Rules;
+  readonly #settings: Settings;
+  readonly #logger: Logger;
+
+  constructor(lake: Lake, rules: Rules, settings: Settings, logger: Logger) {
+    this.#lake = lake;
+    this.#rules = rules;
+    this.#settings = settings;
+    this.#logger = logger;
+  }
+
+  async recall(): Promise<Memory> {
+    return memoryOf(this.#lake);
+  }
+
+  async commit(window: Window, signal: AbortSignal): Promise<Commit> {
+    const lake = this.#lake;
+    try {
+      await lake.engine.run(`SET preserve_insertion_order = ${!isPlain(window)}`);
+      const work = () => prepareWindow(lake, window, this.#rules, this.#settings);
+      const { ready, commit, plan } = await lake.prepare(work, signal);
+      await carryOut(lake, ready, this.#settings);
+      logChanges(this.#logger, plan, commit.rescued);
+      return commit;
+    } catch (error) {
+      signal.throwIfAborted();
+      throw failureOf(error, lake.address);
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#lake.close();
+  }
+}
+
+/** What the tables remember. Event names are texts of the data, and the log holds none: a day is split by those known. */
+export function memoryOf(lake: Lake): Memory {
+  const { domains } = lake.events;
+  const receipts = domains.receipts();
+  return {
+    state: domains.state(),
+    covered: coveredDays(receipts),
+    eventNames: [],
+    rowsOf: (from, to) => rowsOf(receipts, from, to),
+  };
+}
+
+function checkTimezone(lake: Lake, wanted: string | null): void {
+  const info = lake.events.domains.table();
+  if (info === undefined || info.window === 0 || (info.timezone ?? null) === wanted) return;
+  throw otherTimezone(lake.address, 'place', { wanted, stored: info.timezone ?? null });
+}

@@ -1,0 +1,21 @@
+import { randomUUID } from 'node:crypto';
+import { configFailure } from '../../../base/errors.ts';
+import type { Storage } from './storage.ts';
+
+/**
+ * Finds out that a place refuses to create what is already there: without that, two writers would overwrite each other's
+ * commits in silence. Throws a configuration failure where it does not (S42).
+ */
+export async function checkConditionalWrites(storage: Storage): Promise<void> {
+  const path = `_dfinery/probe/${randomUUID()}`;
+  try {
+    const [first, second] = [await storage.create(path, '1'), await storage.create(path, '2')];
+    if (first && !second) return;
+    throw configFailure(
+      `${storage.address} does not honour "create only if absent" (If-None-Match: *): commits of two writers would ` +
+        'overwrite each other. Use a store that does, or a folder on a disk.',
+    );
+  } finally {
+    await storage.remove([path]);
+  }
+}

@@ -1,0 +1,243 @@
+import { createWriteStream } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { S3Client } from '@aws-sdk/client-s3';
+import type { Env } from '../../../base/env.ts';
+import { configFailure, transientFailure } from '../../../base/errors.ts';
+import { loadS3, type S3, s3ClientOf } from './s3-client.ts';
+import { isPassing, nameOfFault, s3Failure, statusOf } from './s3-faults.ts';
+import { abortUploads, eraseVersions } from './s3-versions.ts';
+import { MOST_READ_BYTES, type Storage, type Stored } from './storage.ts';
+import { upload } from './upload.ts';
+
+const OWNER_FILE = 0o600;
+/** Keys of one request, by the protocol. */
+const MOST_DELETED = 1_000;
+const MOST_TRIES = 3;
+/** What a store answers when two creations of one object meet: neither need have won. */
+const UNDECIDED = 409;
+const EXISTS = 412;
+
+export interface S3Place {
+  readonly address: string;
+  readonly bucket: string;
+  /** Empty, or ends with `/`. */
+  readonly prefix: string;
+}
+
+export async function openS3Storage(place: S3Place, env: Env, signal: AbortSignal | undefined): Promise<Storage> {
+  const s3 = await loadS3();
+  const client = s3ClientOf(s3, env);
+  try {
+    await client.send(new s3.HeadBucketCommand({ Bucket: place.bucket }), signal ? { abortSignal: signal } : {});
+  } catch (error) {
+    client.destroy();
+    if (statusOf(error) === 404) throw configFailure(`${place.address}: there is no such bucket.`, { cause: error });
+    throw s3Failure(error, place.address, signal);
+  }
+  return new S3Storage(s3, client, place, signal);
+}
+
+/** A bucket, through the official SDK with its credential chain and its retries. */
+class S3Storage implements Storage {
+  readonly address: string;
+  readonly workFolder = undefined;
+  readonly #s3: S3;
+  readonly #client: S3Client;
+  readonly #place: S3Place;
+  readonly #signal: AbortSignal | undefined;
+
+  constructor(s3: S3, client: S3Client, place: S3Place, signal: AbortSignal | undefined) {
+    this.#s3 = s3;
+    this.#client = client;
+    this.#place = place;
+    this.#signal = signal;
+    this.address = place.address;
+  }
+
+  read(path: string): Promise<Buffer | undefined> {
+    return this.#guard(() => this.#again(() => this.#readOnce(path)));
+  }
+
+  readRange(path: string, from: number, to: number): Promise<Buffer> {
+    return this.#guard(() =>
+      this.#again(async () => {
+        const body = await this.#get(path, `bytes=${from}-${to - 1}`);
+        if (body === undefined) throw this.#gone(path);
+        const bytes = await bytesOf(body.stream);
+        if (bytes.length === to - from) return bytes;
+        throw transientFailure(`${this.address}/${path} is not as long as the log says: try again, then verify.`);
+      }),
+    );
+  }
+
+  async *list(folder: string, after = ''): AsyncGenerator<Stored, void, undefined> {
+    const { bucket, prefix } = this.#place;
+    let token: string | undefined;
+    do {
+      const command = new this.#s3.ListObjectsV2Command({
+        Bucket: bucket,
+        Prefix: `${prefix}${folder}/`,
+        ...(after !== '' && { StartAfter: `${prefix}${after}` }),
+        ...(token !== undefined && { ContinuationToken: token }),
+      });
+      const page = await this.#guard(() => this.#client.send(command, this.#options()));
+      for (const { Key, Size, LastModified } of page.Contents ?? []) {
+        if (Key === undefined || Key.endsWith('/') || !Key.startsWith(prefix)) continue;
+        yield { path: Key.slice(prefix.length), bytes: Size ?? 0, modified: LastModified?.getTime() ?? 0 };
+      }
+      token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+    } while (token !== undefined);
+  }
+
+  create(path: string, text: string): Promise<boolean> {
+    return this.#guard(async () => {
+      for (let tries = 1; ; tries++) {
+        try {
+          await this.#put(path, text, { IfNoneMatch: '*' });
+          return true;
+        } catch (error) {
+          if (statusOf(error) === EXISTS) return false;
+          if (statusOf(error) === 501) throw this.#unconditional(error);
+          if (statusOf(error) !== UNDECIDED || tries >= MOST_TRIES) throw error;
+        }
+      }
+    });
+  }
+
+  write(path: string, text: string): Promise<void> {
+    return this.#guard(() => this.#put(path, text));
+  }
+
+  putFile(file: string, path: string): Promise<void> {
+    const to = { s3: this.#s3, client: this.#client, bucket: this.#place.bucket, key: this.#key(path) };
+    return this.#guard(() => upload(to, file, this.#signal));
+  }
+
+  localFile(path: string, copy: string): Promise<string> {
+    return this.#guard(() =>
+      this.#again(async () => {
+        await rm(copy, { force: true });
+        const body = await this.#get(path);
+        if (body === undefined) throw this.#gone(path);
+        await pipeline(body.stream, createWriteStream(copy, { flags: 'wx', mode: OWNER_FILE }), this.#piping());
+        return copy;
+      }),
+    );
+  }
+
+  remove(paths: readonly string[]): Promise<void> {
+    return this.#guard(async () => {
+      for (let at = 0; at < paths.length; at += MOST_DELETED) {
+        const keys = paths.slice(at, at + MOST_DELETED).map((path) => ({ Key: this.#key(path) }));
+        const command = new this.#s3.DeleteObjectsCommand({
+          Bucket: this.#place.bucket,
+          Delete: { Objects: keys, Quiet: true },
+        });
+        const { Errors: [first] = [] } = await this.#client.send(command, this.#options());
+        if (first === undefined) continue;
+        throw configFailure(
+          `${this.address}: an object could not be deleted (${first.Code}): the key needs s3:DeleteObject.`,
+        );
+      }
+    });
+  }
+
+  async eraseAllBut(folder: string, isKept: (path: string) => boolean): Promise<void> {
+    const { bucket, prefix } = this.#place;
+    const gone: string[] = [];
+    for await (const { path } of this.list(folder)) if (!isKept(path)) gone.push(path);
+    await this.remove(gone);
+    const of = { s3: this.#s3, client: this.#client, bucket, address: this.address, signal: this.#signal };
+    const below = { prefix: this.#key(`${folder}/`), isKept: (key: string) => isKept(key.slice(prefix.length)) };
+    await this.#guard(async () => {
+      await abortUploads(of, below.prefix);
+      await eraseVersions(of, below.prefix, below.isKept);
+    });
+  }
+
+  close(): void {
+    this.#client.destroy();
+  }
+
+  #key(path: string): string {
+    return `${this.#place.prefix}${path}`;
+  }
+
+  async #put(path: string, text: string, how: { readonly IfNoneMatch?: string } = {}): Promise<void> {
+    const command = new this.#s3.PutObjectCommand({
+      Bucket: this.#place.bucket,
+      Key: this.#key(path),
+      Body: Buffer.from(text),
+      ...how,
+    });
+    await this.#client.send(command, this.#options());
+  }
+
+  async #readOnce(path: string): Promise<Buffer | undefined> {
+    const body = await this.#get(path);
+    if (body === undefined) return undefined;
+    if (body.bytes > MOST_READ_BYTES) {
+      body.stream.destroy();
+      throw configFailure(`${this.address}/${path} is no file of a table: ${body.bytes} bytes.`);
+    }
+    return await bytesOf(body.stream);
+  }
+
+  async #get(path: string, range?: string): Promise<{ readonly stream: Readable; readonly bytes: number } | undefined> {
+    const object = { Bucket: this.#place.bucket, Key: this.#key(path) };
+    const command = new this.#s3.GetObjectCommand(range === undefined ? object : { ...object, Range: range });
+    try {
+      const { Body, ContentLength } = await this.#client.send(command, this.#options());
+      return { stream: Body as Readable, bytes: ContentLength ?? 0 };
+    } catch (error) {
+      if (nameOfFault(error) === 'NoSuchKey') return undefined;
+      throw error;
+    }
+  }
+
+  /** Bodies are read after the SDK's own retries are over. */
+  async #again<T>(work: () => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await work();
+      } catch (error) {
+        if (tries >= MOST_TRIES || !isPassing(error) || error instanceof SyntaxError) throw error;
+        this.#signal?.throwIfAborted();
+      }
+    }
+  }
+
+  #gone(path: string) {
+    return transientFailure(`${this.address}/${path} is gone: another run removed it. Try again.`);
+  }
+
+  #unconditional(cause: unknown) {
+    return configFailure(`${this.address} does not know conditional writes (If-None-Match): use a store that does.`, {
+      cause,
+    });
+  }
+
+  #options() {
+    return this.#signal === undefined ? {} : { abortSignal: this.#signal };
+  }
+
+  #piping() {
+    return this.#signal === undefined ? {} : { signal: this.#signal };
+  }
+
+  async #guard<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw s3Failure(error, this.address, this.#signal);
+    }
+  }
+}
+
+async function bytesOf(stream: Readable): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}

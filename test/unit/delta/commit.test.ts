@@ -1,0 +1,242 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
+import { DeltaBench } from '../../support/delta.ts';
+import { csvOf } from '../../support/duckdb.ts';
+
+let bench: DeltaBench;
+beforeEach(() => {
+  bench = new DeltaBench();
+});
+afterEach(() => bench.close());
+
+const on = (day: string, time = '10:00:00.000') => ({
+  df_server_datetime: `${day} ${time}`,
+  df_correction_datetime: `${day} ${time}`,
+});
+const first = '2026-01-01';
+const second = '2026-01-02';
+const verify = () => verifyDelta(bench.lakeOptions);
+const TABLES = ['events', 'event_items', 'event_logs'] as const;
+
+describe('a window', () => {
+  it('is one commit: protocol and schema with the first, files, receipt, cursor and transaction in each', async () => {
+    await bench.store([bench.window(first, csvOf([{ id: 'a', n: '1', ...on(first) }]))]);
+    const of = (name: string) => bench.actions('events', 0, name);
+    expect(of('protocol')).toEqual([
+      {
+        minReaderVersion: 3,
+        minWriterVersion: 7,
+        readerFeatures: ['timestampNtz'],
+        writerFeatures: ['domainMetadata', 'timestampNtz'],
+      },
+    ]);
+    expect(of('txn')).toMatchObject([{ appId: 'dfinery-elt', version: 1 }]);
+    expect(of('add')).toMatchObject([{ partitionValues: { event_date: first }, dataChange: true }]);
+    const domains = new Map(of('domainMetadata').map((line) => [line.domain, JSON.parse(String(line.configuration))]));
+    expect(domains.get('dfinery.state')).toMatchObject({ from_date: second });
+    expect(domains.get('dfinery.window.1')).toMatchObject({ from: first, rows: 1, window: 1 });
+    await bench.store([bench.window(second, csvOf([{ id: 'b', n: '2', ...on(second) }]))]);
+    expect([...bench.actions('events', 1, 'protocol'), ...bench.actions('events', 1, 'metaData')]).toEqual([]);
+    expect(await bench.read('SELECT _key, n, event_date FROM events ORDER BY 1')).toEqual([
+      { _key: 'a', n: '1', event_date: first },
+      { _key: 'b', n: '2', event_date: second },
+    ]);
+    expect(await verify()).toEqual([]);
+  });
+
+  it('with a zone has instants, and asks no feature of readers', async () => {
+    const csv = csvOf([{ id: 'a', ...on(first) }]);
+    await bench.store([bench.window(first, csv, 'Asia/Seoul')], { timezone: 'Asia/Seoul' });
+    const [protocol] = bench.actions('events', 0, 'protocol');
+    expect(protocol).toMatchObject({ readerFeatures: [], writerFeatures: ['domainMetadata'] });
+    const { schema } = bench.replay('events');
+    expect(schema.find(({ name }) => name === 'df_server_datetime')?.type).toBe('timestamp');
+    await expect(bench.openLake()).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringContaining('timezone'),
+    });
+  });
+
+  it('that is read again replaces its rows, and older versions stay readable', async () => {
+    const window = (n: string) =>
+      bench.window(
+        first,
+        csvOf([
+          { id: 'a', n, ...on(first) },
+          { id: 'b', n, ...on(first) },
+        ]),
+      );
+    await bench.store([window('1'), window('2')]);
+    expect(await bench.read('SELECT _key, n FROM events ORDER BY 1')).toEqual([
+      { _key: 'a', n: '2' },
+      { _key: 'b', n: '2' },
+    ]);
+    expect(await bench.read('SELECT sum(n)::INT AS n FROM events', 0)).toEqual([{ n: 2 }]);
+    expect(bench.replay('events').files.size).toBe(1);
+    expect(await verify()).toEqual([]);
+  });
+
+  it('without rows moves the cursor alone', async () => {
+    await bench.store([bench.window(first, csvOf([]))]);
+    expect(bench.replay('events').files.size).toBe(0);
+    const sink = await bench.openLake();
+    expect((await sink.recall()).state).toMatchObject({ from_date: second });
+    await sink.close();
+    expect(await verify()).toEqual([]);
+  });
+
+  it('leaves one receipt a day, however often the day is read again', async () => {
+    const window = () => bench.window(first, csvOf([{ id: 'a', ...on(first) }]));
+    await bench.store([window(), window(), window()]);
+    const last = bench.actions('events', 2, 'domainMetadata');
+    expect(last.filter(({ removed }) => removed === true).map(({ domain }) => domain)).toEqual(['dfinery.window.2']);
+  });
+});
+
+describe('columns', () => {
+  it('that are new change metadata alone; a widened one rewrites the files that hold values of it', async () => {
+    await bench.store([
+      bench.window(first, csvOf([{ id: 'a', n: '1', ...on(first) }])),
+      bench.window(second, csvOf([{ id: 'b', m: '1', ...on(second) }])),
+    ]);
+    expect(bench.actions('events', 1, 'remove')).toEqual([]);
+    await bench.store([bench.window('2026-01-03', csvOf([{ id: 'c', n: 'text', ...on('2026-01-03') }]))]);
+    const removed = bench.actions('events', 2, 'remove');
+    expect(removed.map(({ partitionValues }) => partitionValues)).toEqual([{ event_date: first }]);
+    expect(await bench.read('SELECT _key, n, m FROM events ORDER BY 1')).toEqual([
+      { _key: 'a', n: '1', m: null },
+      { _key: 'b', n: null, m: '1' },
+      { _key: 'c', n: 'text', m: null },
+    ]);
+    expect(await verify()).toEqual([]);
+  });
+
+  it('have no name that a reader refuses, and no two that fold alike', async () => {
+    const odd = { 'a b': '1', 'a,b': '2', 'A=B': '3', 'x{}()': '4', 'line\nend': '5', _KEY: '6' };
+    await bench.store([bench.window(first, csvOf([{ id: 'a', ...odd, ...on(first) }]))]);
+    const names = bench.replay('events').schema.map(({ name }) => name);
+    expect(names.filter((name) => /[ ,;{}()\n\t=]/.test(name))).toEqual([]);
+    expect(new Set(names.map((name) => name.toLowerCase())).size).toBe(names.length);
+    expect(names).toEqual(expect.arrayContaining(['A_B', 'a_b_2', 'a_b_3', 'x____', 'line_end', '_KEY_2']));
+  });
+});
+
+describe('statistics', () => {
+  it('tell rows, nulls, and ranges of numbers and times, and no text at all', async () => {
+    const rows = [
+      {
+        id: 'geheim-1',
+        n: '9007199254740993',
+        d: '0.5',
+        when: '2026-01-01 00:00:00.250',
+        name: 'erna-4711',
+        ...on(first),
+      },
+      { id: 'geheim-2', n: '-3', d: '', when: '', name: '', tags: '["erna-4711"]', ...on(first) },
+    ];
+    await bench.store([bench.window(first, csvOf(rows))], { tables: TABLES });
+    const [add] = bench.actions('events', 0, 'add');
+    const text = String(add.stats);
+    expect(text).toContain('"n":9007199254740993');
+    expect(JSON.parse(text)).toMatchObject({
+      numRecords: 2,
+      minValues: { n: -3, d: 0.5, when: '2026-01-01T00:00:00.250' },
+      maxValues: { d: 0.5, when: '2026-01-01T00:00:00.250' },
+      nullCount: { _key: 0, n: 0, d: 1, name: 1, tags: 1 },
+    });
+    expect(Object.keys(JSON.parse(text).minValues)).not.toContain('name');
+    for (const table of TABLES) {
+      const log = JSON.stringify(bench.entry(table, 0));
+      expect(log).not.toMatch(/erna-4711|geheim/);
+    }
+  });
+});
+
+describe('the other tables', () => {
+  it('follow from the events, through re-reads, and are made when they are first asked for', async () => {
+    const rows = (n: string) => [
+      { id: 'a:1', df_items_x: n, ...on(first) },
+      { id: 'a:2', df_items_x: '2', ...on(first) },
+      { id: 'b', df_items_x: '', ...on(first) },
+    ];
+    await bench.store([bench.window(first, csvOf(rows('1')))]);
+    expect(bench.files('event_items')).toEqual([]);
+    await bench.store([bench.window(second, csvOf([{ id: 'c', df_items_x: '7', ...on(second) }]))], { tables: TABLES });
+    await bench.store([bench.window(first, csvOf(rows('9')))]);
+    expect(await bench.read('SELECT _key, x, item_position AS p FROM event_items ORDER BY 1')).toEqual([
+      { _key: 'a:1', x: '9', p: '1' },
+      { _key: 'a:2', x: '2', p: '2' },
+      { _key: 'c', x: '7', p: null },
+    ]);
+    expect(await bench.read('SELECT df_event_log_id AS id FROM event_logs ORDER BY 1')).toEqual([
+      { id: 'a' },
+      { id: 'b' },
+      { id: 'c' },
+    ]);
+    expect(await verify()).toEqual([]);
+  });
+
+  it('have an event once, although its rows lie on two dates, whichever is read again', async () => {
+    const one = bench.window(
+      first,
+      csvOf([
+        { id: 'a:1', ...on(first) },
+        { id: 'x', ...on(first) },
+      ]),
+    );
+    const two = bench.window(second, csvOf([{ id: 'a:2', ...on(second) }]));
+    await bench.store([two, one, two, one], { tables: TABLES });
+    expect(
+      await bench.read('SELECT df_event_log_id AS id, event_date::VARCHAR AS d FROM event_logs ORDER BY 1'),
+    ).toEqual([
+      { id: 'a', d: first },
+      { id: 'x', d: first },
+    ]);
+    expect(await verify()).toEqual([]);
+  });
+});
+
+describe('a target that is not ours, or not as it was', () => {
+  it('is refused with a sentence and not touched', async () => {
+    await bench.store([bench.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
+    const refused = async (message: RegExp) => {
+      const before = bench.files();
+      await expect(bench.openLake()).rejects.toMatchObject({ kind: 'config', message: expect.stringMatching(message) });
+      expect(bench.files()).toEqual(before);
+    };
+    const feature = {
+      protocol: {
+        minReaderVersion: 3,
+        minWriterVersion: 7,
+        readerFeatures: ['deletionVectors'],
+        writerFeatures: ['deletionVectors', 'domainMetadata'],
+      },
+    };
+    const broken: [unknown, RegExp][] = [
+      [feature, /deletionVectors/],
+      [{ protocol: { minReaderVersion: 1, minWriterVersion: 2 } }, /protocol 1\/2/],
+      [{ add: { path: '../../etc/passwd', partitionValues: {}, size: 1, dataChange: true } }, /outside the table/],
+      [{ add: { path: 's3%3A//other/x', partitionValues: {}, size: 1, dataChange: true } }, /outside the table/],
+      [{ add: { path: 'x', partitionValues: {}, size: -1, dataChange: true } }, /add\/size/],
+      [{ txn: { appId: 1, version: 'x' } }, /txn/],
+      ['no object', /no object/],
+    ];
+    for (const [line, message] of broken) {
+      bench.append('events', 1, line);
+      await refused(message);
+      rmSync(join(bench.root, 'events/_delta_log/00000000000000000001.json'));
+    }
+    bench.append('events', 2, { commitInfo: {} });
+    await refused(/version 1 is missing/);
+  });
+
+  it('passes over actions that a later protocol added', async () => {
+    await bench.store([bench.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
+    bench.append('events', 1, { somethingNew: { x: 1 } });
+    await bench.store([bench.window(second, csvOf([{ id: 'b', ...on(second) }]))]);
+    expect(bench.versions()).toBe(3);
+    expect(await verify()).toEqual([]);
+  });
+});

@@ -1,0 +1,177 @@
+import { cpSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
+import { DeltaBench } from '../../support/delta.ts';
+import { csvOf } from '../../support/duckdb.ts';
+import { type Fate, FaultyStorage } from '../../support/faulty-storage.ts';
+
+let bench: DeltaBench;
+beforeEach(() => {
+  bench = new DeltaBench();
+});
+afterEach(() => bench.close());
+
+const on = (day: string) => ({
+  df_server_datetime: `${day} 10:00:00.000`,
+  df_correction_datetime: `${day} 10:00:00.000`,
+});
+const day = '2026-01-01';
+const next = '2026-01-02';
+const verify = () => verifyDelta(bench.lakeOptions);
+const TABLES = ['events', 'event_items'] as const;
+const rowsOf = (n: string) =>
+  csvOf([
+    { id: 'a', n, df_items_x: '1', ...on(day) },
+    { id: 'b', n: '2', ...on(day) },
+  ]);
+/** The second reads the day again: it replaces rows and makes a number a text, in both tables. */
+const older = () => bench.window(day, rowsOf('1'));
+const newer = () => bench.window(day, csvOf([{ id: 'a', n: 'text', df_items_x: 'y', ...on(day) }]));
+const shown = () => bench.read('SELECT _key, n::VARCHAR AS n FROM events ORDER BY 1');
+const ONE = [
+  { _key: 'a', n: '1' },
+  { _key: 'b', n: '2' },
+];
+const TWO = [
+  { _key: 'a', n: 'text' },
+  { _key: 'b', n: '2' },
+];
+
+async function run(fateOf: (change: string, count: number) => Fate): Promise<{ changes: string[]; error: unknown }> {
+  const storage = new FaultyStorage(bench.root, fateOf);
+  try {
+    await bench.store([newer()], { tables: TABLES, storage });
+    return { changes: storage.changes, error: undefined };
+  } catch (error) {
+    return { changes: storage.changes, error };
+  }
+}
+
+describe('a run that dies', () => {
+  it('between any two requests leaves the old table or the new one, and the next run makes it whole', async () => {
+    await bench.store([older()], { tables: TABLES });
+    const good = join(bench.dir, 'good');
+    cpSync(bench.root, good, { recursive: true });
+    const { changes } = await run(() => 'as it should');
+    expect(changes.length).toBeGreaterThan(5);
+    for (let at = 1; at <= changes.length; at++) {
+      for (const fate of ['dies before', 'dies after'] as const) {
+        rmSync(bench.root, { recursive: true });
+        cpSync(good, bench.root, { recursive: true });
+        await run((_, count) => (count === at ? fate : 'as it should'));
+        const seen = await shown();
+        expect([ONE, TWO], `${fate} ${changes[at - 1]}`).toContainEqual(seen);
+        await bench.store([newer()], { tables: TABLES, retentionMs: 0 });
+        expect(await shown()).toEqual(TWO);
+        expect(await bench.read('SELECT _key, x FROM event_items ORDER BY 1')).toEqual([{ _key: 'a', x: 'y' }]);
+        expect(await verify(), `${fate} ${changes[at - 1]}`).toEqual([]);
+      }
+    }
+  }, 240_000);
+
+  it('leaves files that no commit names: they go once they are older than the retention, others stay', async () => {
+    await bench.store([older()]);
+    await run((change) => (/create events\/_delta_log/.test(change) ? 'dies before' : 'as it should'));
+    const live = new Set([...bench.replay('events').files.keys()]);
+    const rubbish = () => bench.files('events').filter((path) => path.endsWith('.parquet') && !live.has(path));
+    expect(rubbish().length).toBeGreaterThan(0);
+    const foreign = 'event_date=2026-01-01/mine.parquet';
+    writeFileSync(join(bench.root, 'events', foreign), 'x');
+    const open = async () => (await bench.openLake({ tables: ['events'] })).close();
+    await open();
+    expect(rubbish().length).toBeGreaterThan(1);
+    for (const path of rubbish()) utimesSync(join(bench.root, 'events', path), 1, 1);
+    await open();
+    expect(rubbish()).toEqual([foreign]);
+    expect(await shown()).toEqual(ONE);
+    // The other table was ahead: the window comes again.
+    expect((await verify()).map(({ message }) => message)).toEqual([expect.stringContaining('sync again')]);
+    await bench.store([newer()]);
+    expect(await verify()).toEqual([]);
+  });
+});
+
+describe('a commit', () => {
+  it('whose answer is lost is known for our own: by this run when it asks again, by the next when this one gave up', async () => {
+    await bench.store([older()]);
+    const isCommit = (change: string) => /create events\/_delta_log/.test(change);
+    const asked = await run((change) => (isCommit(change) ? 'seems taken' : 'as it should'));
+    expect(asked.error).toBeUndefined();
+    expect(await shown()).toEqual(TWO);
+    const gaveUp = await run((change) => (isCommit(change) ? 'answer lost' : 'as it should'));
+    expect(gaveUp.error).toMatchObject({ exitCode: 3 });
+    expect(await shown()).toEqual(TWO);
+    expect(await verify()).toEqual([]);
+    const sink = await bench.openLake();
+    expect((await sink.recall()).state).toMatchObject({ from_date: next });
+    await sink.close();
+  });
+
+  it('of the loser of a race changes nothing and ends with 3; the winner stays', async () => {
+    await bench.store([older()]);
+    const [one, two] = [await bench.openLake(), await bench.openLake()];
+    try {
+      await one.commit(bench.window(next, csvOf([{ id: 'c', n: '3', ...on(next) }])), bench.signal);
+      const files = bench.files('events');
+      await expect(two.commit(newer(), bench.signal)).rejects.toMatchObject({
+        exitCode: 3,
+        message: expect.stringContaining('another writer'),
+      });
+      expect(bench.files('events')).toEqual(files);
+    } finally {
+      await one.close();
+      await two.close();
+    }
+    expect(await shown()).toEqual([...ONE, { _key: 'c', n: '3' }]);
+    expect(await verify()).toEqual([]);
+  });
+
+  it('is never written to a place that lets two writers create the same object', async () => {
+    const storage = new FaultyStorage(bench.root);
+    storage.create = async (path, text) => {
+      await storage.write(path, text);
+      return true;
+    };
+    await expect(bench.openLake({ storage })).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringContaining('If-None-Match'),
+    });
+    expect(bench.files()).toEqual([]);
+  });
+});
+
+describe('files that left the table', () => {
+  it('stay as long as the retention says, then the next run removes them', async () => {
+    await bench.store([older(), newer()]);
+    const old = bench.actions('events', 1, 'remove').map(({ path }) => String(path));
+    expect(old.length).toBe(1);
+    await (await bench.openLake()).close();
+    expect(bench.files('events')).toEqual(expect.arrayContaining(old));
+    expect(await bench.read('SELECT count(*)::INT AS n FROM events', 0)).toEqual([{ n: 2 }]);
+    await (await bench.openLake({ retentionMs: 0 })).close();
+    expect(bench.files('events')).not.toContain(old[0]);
+    expect(await shown()).toEqual(TWO);
+    expect(await verify()).toEqual([]);
+  });
+});
+
+describe('verify', () => {
+  it('names a file that is gone or changed, and rows that the log does not know', async () => {
+    await bench.store([older()], { tables: TABLES });
+    const [path] = [...bench.replay('events').files.keys()];
+    const file = join(bench.root, 'events', path);
+    const bytes = readFileSync(file);
+    const checks = async () => (await verify()).map(({ check }) => check);
+    writeFileSync(file, Buffer.concat([bytes, Buffer.from('x')]));
+    expect(await checks()).toEqual(['files']);
+    const changed = Buffer.from(bytes);
+    changed[20] ^= 1;
+    writeFileSync(file, changed);
+    expect(await checks()).toEqual(['files']);
+    rmSync(file);
+    expect(await checks()).toEqual(['files']);
+    writeFileSync(file, bytes);
+    expect(await checks()).toEqual([]);
+  });
+});

@@ -1,0 +1,143 @@
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Lake } from '../../../src/sinks/delta/lake.ts';
+import { peopleInDelta } from '../../../src/sinks/delta/people.ts';
+import { compactDelta, purgeDelta } from '../../../src/sinks/delta/rewrite.ts';
+import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
+import { DeltaBench } from '../../support/delta.ts';
+import { csvOf } from '../../support/duckdb.ts';
+import { FaultyStorage } from '../../support/faulty-storage.ts';
+
+let bench: DeltaBench;
+beforeEach(() => {
+  bench = new DeltaBench();
+});
+afterEach(() => bench.close());
+
+const on = (day: string) => ({
+  df_server_datetime: `${day} 10:00:00.000`,
+  df_correction_datetime: `${day} 10:00:00.000`,
+});
+const first = '2026-01-01';
+const second = '2026-01-02';
+const verify = () => verifyDelta(bench.lakeOptions);
+const TABLES = ['events', 'event_items', 'event_logs'] as const;
+const PERSON = 'erna-4711';
+const person = { df_unified_id: PERSON, mail: 'erna@example.com' };
+
+const load = () =>
+  bench.store(
+    [
+      bench.window(
+        first,
+        csvOf([
+          { id: 'a:1', df_items_x: '1', ...person, ...on(first) },
+          { id: 'b', ...on(first) },
+        ]),
+      ),
+      bench.window(second, csvOf([{ id: 'c', ...person, ...on(second) }])),
+      bench.window(
+        second,
+        csvOf([
+          { id: 'd', n: '1', ...on(first) },
+          { id: 'c', ...person, ...on(second) },
+        ]),
+      ),
+    ],
+    { tables: TABLES },
+  );
+
+describe('purge', () => {
+  it('leaves no byte of a person in any object, not even one of an older version', async () => {
+    await load();
+    const found = await peopleInDelta(bench.lakeOptions, 'mail', ['erna@example.com', 'nobody']);
+    expect(found).toEqual([PERSON]);
+    const done = await purgeDelta({ ...bench.lakeOptions, leaveOut: { column: 'df_unified_id', values: found } });
+    expect(done).toMatchObject({ rows: 2, rowsLeftOut: 2 });
+    for (const path of bench.files()) {
+      expect(readFileSync(join(bench.root, path)).includes('erna'), path).toBe(false);
+      expect(path).not.toContain('erna');
+    }
+    for (const [table, keys] of [
+      ['events', 2],
+      ['event_logs', 2],
+      ['event_items', 0],
+    ] as const) {
+      expect(await bench.read(`SELECT count(*)::INT AS n FROM ${table}`)).toEqual([{ n: keys }]);
+    }
+    expect(await verify()).toEqual([]);
+    await bench.store([bench.window('2026-01-03', csvOf([{ id: 'e', ...on('2026-01-03') }]))]);
+    expect(await verify()).toEqual([]);
+  });
+
+  it('of somebody who is in no row removes old files all the same, and of an unknown column nothing', async () => {
+    await load();
+    const purge = (column: string) => purgeDelta({ ...bench.lakeOptions, leaveOut: { column, values: ['x'] } });
+    await expect(purge('nothing')).rejects.toMatchObject({ kind: 'config' });
+    const versions = bench.versions();
+    expect((await purge('df_unified_id')).rowsLeftOut).toBe(0);
+    expect(bench.versions()).toBe(versions);
+    const stored = bench.files('events').filter((path) => path.endsWith('.parquet') && !path.startsWith('_'));
+    expect(stored).toEqual([...bench.replay('events').files.keys()].sort());
+  });
+});
+
+describe('compact', () => {
+  it('makes the files of a date one, in a commit that changes no rows', async () => {
+    await load();
+    const rows = await bench.read('SELECT * FROM events ORDER BY _key');
+    expect(bench.replay('events').files.size).toBeGreaterThan(2);
+    const version = bench.versions();
+    await compactDelta(bench.lakeOptions);
+    expect(bench.versions()).toBe(version + 1);
+    expect(bench.actions('events', version, 'add').map(({ dataChange }) => dataChange)).toEqual([false]);
+    expect(bench.replay('events').files.size).toBe(2);
+    expect(await bench.read('SELECT * FROM events ORDER BY _key')).toEqual(rows);
+    expect(await verify()).toEqual([]);
+    await compactDelta(bench.lakeOptions);
+    expect(bench.versions()).toBe(version + 1);
+  });
+});
+
+describe('a checkpoint', () => {
+  it('stands for all entries before it: their loss is not noticed', async () => {
+    await load();
+    const lake = await Lake.open(bench.lakeOptions, 'write');
+    for (const table of lake.tables.values()) await table.checkpointNow(0, 0);
+    await lake.close();
+    const state = async () => {
+      const sink = await bench.openLake();
+      const { state: cursor, covered } = await sink.recall();
+      await sink.close();
+      return { cursor, covered };
+    };
+    const before = await state();
+    const last = bench.versions() - 1;
+    for (let version = 0; version <= last; version++) {
+      for (const table of TABLES) {
+        rmSync(join(bench.root, table, '_delta_log', `${String(version).padStart(20, '0')}.json`), { force: true });
+      }
+    }
+    expect(await state()).toEqual(before);
+    expect(await verify()).toEqual([]);
+    await bench.store([bench.window('2026-01-03', csvOf([{ id: 'z', ...on('2026-01-03') }]))]);
+    expect(await verify()).toEqual([]);
+  });
+
+  it('is made every hundred commits, so that a long log opens with few requests', async () => {
+    await bench.store([bench.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
+    for (let version = 1; version < 199; version++) bench.append('events', version, { commitInfo: { version } });
+    const day = (n: number) => bench.window(`2026-01-0${n}`, csvOf([{ id: `k${n}`, ...on(`2026-01-0${n}`) }]));
+    await bench.store([day(2), day(3), day(4)]);
+    expect(bench.files('events/_delta_log')).toEqual(
+      expect.arrayContaining(['00000000000000000200.checkpoint.parquet', '_last_checkpoint']),
+    );
+    const storage = new FaultyStorage(bench.root);
+    const sink = await bench.openLake({ storage });
+    expect((await sink.recall()).covered.size).toBe(4);
+    await sink.close();
+    expect(storage.reads.filter((path) => path.startsWith('events/')).length).toBeLessThan(4);
+    expect(await verify()).toEqual([]);
+  });
+});
