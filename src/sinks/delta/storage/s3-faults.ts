@@ -1,12 +1,5 @@
-import {
-  codeOf,
-  configFailure,
-  defect,
-  Failure,
-  type FailureDetails,
-  NO_ROOM,
-  transientFailure,
-} from '../../../base/errors.ts';
+import { codeOf, configFailure, defect, Failure, type FailureDetails, transientFailure } from '../../../base/errors.ts';
+import { isDiskFull } from '../../../fs/disk-failure.ts';
 
 /** What an S3 answer or the way to it was, as far as it matters here. */
 interface Fault {
@@ -56,7 +49,7 @@ export function s3Failure(thrown: unknown, address: string, signal: AbortSignal 
   if (thrown instanceof Failure) return thrown;
   const { name, status } = faultOf(thrown);
   const details: FailureDetails = { cause: thrown, internal: `${name} ${status ?? codeOf(thrown) ?? ''}`.trim() };
-  if (NO_ROOM.has(codeOf(thrown) ?? '')) {
+  if (isDiskFull(thrown)) {
     return transientFailure('No space is left in spool_dir: make room, or set spool_dir to another disk.', details);
   }
   if (name === 'NoSuchBucket') return configFailure(`${address}: there is no such bucket.`, details);
