@@ -1,15 +1,15 @@
 import yargs, { type Argv } from 'yargs';
 import manifest from '../../package.json' with { type: 'json' };
-import { EXIT, type ExitCode, Failure, messageOf } from '../base/errors.ts';
+import { EXIT, type ExitCode, messageOf } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
-import { Stopped } from '../base/signals.ts';
 import { refuseUnknownNames } from '../config/environment.ts';
 import type { Target } from '../sinks/target.ts';
 import { TARGETS } from '../sinks/targets.ts';
 import { type Command, flag, type Options } from './command.ts';
 import { COMMANDS } from './commands/index.ts';
-import { type Context, contextOf, type Io } from './context.ts';
+import { contextOf, type Io } from './context.ts';
 import { sourceEnvironmentHelp } from './environment-help.ts';
+import { outcomeOf } from './outcome.ts';
 import { holdResults } from './terminal.ts';
 
 const EPILOGUE = [
@@ -42,7 +42,9 @@ export async function runCommandLine(argv: readonly string[], io: Io): Promise<E
     refuseUnknownNames(io.env);
     return await command.run(options, context);
   } catch (error) {
-    return report(error, context);
+    const outcome = outcomeOf(error, context.signal);
+    outcome.log(context.logger);
+    return outcome.exit;
   } finally {
     await held?.release();
   }
@@ -179,28 +181,3 @@ function add(parser: Argv, command: Command, usage: string, choose: Choose): voi
 
 /** What yargs parsed: every value is looked at again where it is used. */
 const asOptions = (argv: object): Options => argv as Options;
-
-/** One sentence for an expected failure; the whole story for a defect. */
-function report(error: unknown, context: Context): ExitCode {
-  if (error instanceof Stopped || context.signal.aborted) {
-    context.logger.warn(
-      'run.stopped',
-      `${messageOf(context.signal.reason ?? error)}; what was not committed is dropped.`,
-    );
-    return EXIT.later;
-  }
-  if (error instanceof Failure) {
-    context.logger.error('run.failed', placed(error), { kind: error.kind, ...error.where });
-    if (error.internal !== error.message) context.logger.debug('run.failed.detail', error.internal);
-    return error.exitCode;
-  }
-  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  context.logger.error('run.defect', `a defect of dfinery-elt, please report it: ${stack}`);
-  return EXIT.defect;
-}
-
-/** The sentence, with the window and the attempt where it does not name them itself. */
-function placed({ message, where }: Failure): string {
-  if (where.window === undefined || message.includes(where.window)) return message;
-  return `${where.window}${where.attempt === undefined ? '' : `, attempt ${where.attempt}`}: ${message}`;
-}

@@ -1,8 +1,9 @@
 import { realpathSync, statSync, writeFileSync } from 'node:fs';
 import type { Day } from '../base/days.ts';
 import { formatDuration } from '../base/durations.ts';
-import { configFailure, messageOf } from '../base/errors.ts';
+import { configFailure, type ExitCode, messageOf } from '../base/errors.ts';
 import { replaceSmallFile } from '../fs/atomic-file.ts';
+import type { WidenedColumn } from '../sinks/sink.ts';
 import { count, megabytes } from './text.ts';
 
 /** What a run did, as scripts read it (`--json`, `--xcom`); every key is always there. Schema: schemas/summary.json. */
@@ -22,10 +23,16 @@ export interface Summary {
   readonly next_from_date: Day | null;
   readonly to_date_inclusive: boolean | null;
   readonly columns_added: readonly string[];
+  readonly columns_widened: readonly WidenedColumn[];
   readonly rescued_cells: number;
+  /** Rows whose `_key` has a number, because another row that stays has their id. */
+  readonly id_repeats: number;
   readonly gaps: readonly Day[];
   /** Rows held out because the person asked to be forgotten. */
   readonly suppressed_rows: number;
+  readonly exit: ExitCode;
+  /** The sentence of a failure; null when done. */
+  readonly error: string | null;
 }
 
 export const EMPTY_SUMMARY: Summary = {
@@ -39,9 +46,13 @@ export const EMPTY_SUMMARY: Summary = {
   next_from_date: null,
   to_date_inclusive: null,
   columns_added: [],
+  columns_widened: [],
   rescued_cells: 0,
+  id_repeats: 0,
   gaps: [],
   suppressed_rows: 0,
+  exit: 0,
+  error: null,
 };
 
 /** It holds counts alone, and an orchestrator's side car may be another user. */
@@ -81,6 +92,8 @@ export function describeSummary(summary: Summary, target: string): string {
   ];
   const extras = [
     summary.columns_added.length > 0 && `${count(summary.columns_added.length, 'new column')}`,
+    summary.columns_widened.length > 0 && `${count(summary.columns_widened.length, 'column')} of another type`,
+    summary.id_repeats > 0 && `${count(summary.id_repeats, 'row')} with an id that another row has`,
     summary.rescued_cells > 0 && `${count(summary.rescued_cells, 'cell')} rescued`,
     summary.suppressed_rows > 0 && `${count(summary.suppressed_rows, 'row')} of forgotten people held out`,
     summary.gaps.length > 0 && `${count(summary.gaps.length, 'day')} lost at the service`,

@@ -74,6 +74,8 @@ function summarize(plan: Plan, tally: Tally, loaded: Loaded, seconds: number): S
     windows: loaded.windows,
     seconds,
     columns_added: loaded.columnsAdded,
+    columns_widened: [...loaded.columnsWidened.values()],
+    id_repeats: loaded.idRepeats,
     rescued_cells: [...loaded.rescued.values()].reduce((sum, cells) => sum + cells, 0),
     suppressed_rows: loaded.suppressed,
   };

@@ -1,9 +1,10 @@
+import type { Logger } from '../base/log.ts';
 import { extractWindows } from '../extract/extract.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import type { Tally } from '../extract/summary.ts';
 import type { Memory } from './memory.ts';
-import type { Commit, Sink } from './sink.ts';
+import type { Commit, Sink, WidenedColumn } from './sink.ts';
 
 export type LoadDeps = ExtractDeps & { readonly tally: Tally };
 
@@ -14,6 +15,10 @@ export interface Loaded {
   windows: number;
   suppressed: number;
   readonly columnsAdded: string[];
+  /** Each column once: its type before the first change and after the last. */
+  readonly columnsWidened: Map<string, WidenedColumn>;
+  /** Rows whose key has a number, because another row that stays has their id. */
+  idRepeats: number;
   /** Cells in `_rescued`, by source column name. */
   readonly rescued: Map<string, number>;
 }
@@ -23,6 +28,8 @@ export const nothingLoaded = (): Loaded => ({
   windows: 0,
   suppressed: 0,
   columnsAdded: [],
+  columnsWidened: new Map(),
+  idRepeats: 0,
   rescued: new Map(),
 });
 
@@ -51,24 +58,37 @@ export async function load(
   loaded: Loaded,
   onCommit: (loaded: Loaded) => void,
 ): Promise<void> {
-  for await (const window of extractWindows(plan, deps)) {
-    const commit = await sink.commit(window, deps.signal);
-    add(loaded, commit);
-    loaded.suppressed += window.receipt.suppressed;
-    const { from, to, rows, bytes } = window.receipt;
-    deps.logger.debug('window.committed', `Window ${from} to ${to} is committed: ${rows} rows.`, {
-      from,
-      to,
-      rows,
-      bytes,
-    });
-    onCommit(loaded);
+  try {
+    for await (const window of extractWindows(plan, deps)) {
+      add(loaded, await sink.commit(window, deps.signal));
+      loaded.suppressed += window.receipt.suppressed;
+      const { from, to, rows, bytes } = window.receipt;
+      const fields = { from, to, rows, bytes };
+      deps.logger.debug('window.committed', `Window ${from} to ${to} is committed: ${rows} rows.`, fields);
+      onCommit(loaded);
+    }
+  } finally {
+    warnOfRepeats(loaded, deps.logger);
   }
+}
+
+function warnOfRepeats({ idRepeats }: Loaded, logger: Logger): void {
+  if (idRepeats === 0) return;
+  const rows = `${idRepeats} ${idRepeats === 1 ? 'row has' : 'rows have'}`;
+  logger.warn('ids.repeated', `${rows} an id that another row has: all are kept, told apart in _key by #2, #3…`, {
+    rows: idRepeats,
+  });
 }
 
 function add(loaded: Loaded, commit: Commit): void {
   loaded.rows += commit.rows;
   loaded.windows++;
   loaded.columnsAdded.push(...commit.columnsAdded);
+  for (const widened of commit.columnsWidened) addWidened(loaded.columnsWidened, widened);
+  loaded.idRepeats += commit.idRepeats;
   for (const [column, cells] of commit.rescued) loaded.rescued.set(column, (loaded.rescued.get(column) ?? 0) + cells);
+}
+
+function addWidened(all: Map<string, WidenedColumn>, { name, from, to }: WidenedColumn): void {
+  all.set(name, { name, from: all.get(name)?.from ?? from, to });
 }

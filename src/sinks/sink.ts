@@ -1,13 +1,25 @@
 import type { Window } from '../extract/window.ts';
+import type { ColumnType } from '../types/type.ts';
 import type { Memory } from './memory.ts';
+
+/** A table column and its types before and after. */
+export interface WidenedColumn {
+  readonly name: string;
+  readonly from: ColumnType;
+  readonly to: ColumnType;
+}
 
 /** What one committed window did to the target. */
 export interface Commit {
   readonly rows: number;
   /** Table columns that did not exist before. */
   readonly columnsAdded: readonly string[];
+  /** Table columns that changed their type. */
+  readonly columnsWidened: readonly WidenedColumn[];
   /** Cells put into `_rescued`, by source column name. */
   readonly rescued: ReadonlyMap<string, number>;
+  /** Rows whose key has a number, because another row that stays has their id. */
+  readonly idRepeats: number;
 }
 
 /**

@@ -6,7 +6,7 @@ import type { Window } from '../../extract/window.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
 import { Zone } from '../../types/zone.ts';
 import { arrivalsOf } from '../sql/columns/arrivals.ts';
-import { logChanges } from '../sql/columns/log-changes.ts';
+import { logChanges } from '../sql/columns/changes.ts';
 import { planColumns, type Rules } from '../sql/columns/plan.ts';
 import { FIRST_COLUMNS, type StoredColumn } from '../sql/columns/stored.ts';
 import { isTyped } from '../sql/columns/typed.ts';

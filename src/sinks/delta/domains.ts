@@ -26,7 +26,11 @@ export interface TableInfo {
 }
 
 /** A receipt with the number of its window, without what grows with the columns; the whole one is in the commit. */
-export type KeptReceipt = Omit<Receipt, 'header' | 'columns'> & { readonly window: number };
+export type KeptReceipt = Omit<Receipt, 'header' | 'columns'> & {
+  readonly window: number;
+  /** Rows whose key has a number, because another row has their id. */
+  readonly id_repeats?: number;
+};
 
 export const WRITER: string = manifestOfPackage.version;
 const TABLE = 'dfinery.table';
@@ -101,6 +105,7 @@ export const dropReceipt = (receipt: KeptReceipt): Action => ({
   domainMetadata: { domain: `${WINDOW}${receipt.window}`, configuration: JSON.stringify(receipt), removed: true },
 });
 
-export function keptReceipt({ header: _header, columns: _columns, ...rest }: Receipt, window: number): KeptReceipt {
-  return { ...rest, window };
+export function keptReceipt(receipt: Receipt, window: number, idRepeats: number): KeptReceipt {
+  const { header: _header, columns: _columns, ...rest } = receipt;
+  return { ...rest, window, id_repeats: idRepeats };
 }

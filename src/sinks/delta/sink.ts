@@ -3,7 +3,7 @@ import type { Window } from '../../extract/window.ts';
 import { Zone } from '../../types/zone.ts';
 import { coveredDays, type Memory, otherTimezone } from '../memory.ts';
 import type { Commit, Sink } from '../sink.ts';
-import { logChanges } from '../sql/columns/log-changes.ts';
+import { logChanges } from '../sql/columns/changes.ts';
 import type { Rules } from '../sql/columns/plan.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { isPlain } from '../sql/rows/file-query.ts';

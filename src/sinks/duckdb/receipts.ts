@@ -1,30 +1,50 @@
 import type { Day } from '../../base/days.ts';
 import type { Receipt } from '../../extract/window.ts';
 import { coveredDays } from '../memory.ts';
+import type { Commit } from '../sink.ts';
 import type { Engine } from '../sql/engine/engine.ts';
+import type { StoredWindow } from '../sql/rows/read-again.ts';
 
 export const CREATE_WINDOWS = `CREATE TABLE _dfinery_windows (
   number BIGINT, v INTEGER, id VARCHAR, from_date DATE, to_date DATE, covers_from DATE, covers_to DATE, rows BIGINT,
   rows_live BIGINT, bytes BIGINT, sha256 VARCHAR, exports INTEGER, split VARCHAR, suppressed BIGINT, invalid_utf8 BIGINT,
-  verified_at TIMESTAMPTZ, header VARCHAR[], columns JSON, rescued JSON)`;
+  verified_at TIMESTAMPTZ, header VARCHAR[], columns JSON, rescued JSON, id_repeats BIGINT)`;
+
+/** Adds what receipts of older versions lack. */
+export async function upgradeWindows(engine: Engine): Promise<void> {
+  const { n } = await engine.row(
+    `SELECT count(*) AS n FROM duckdb_columns() WHERE database_name = current_database() AND schema_name = 'main'
+    AND table_name = '_dfinery_windows' AND column_name = 'id_repeats'`,
+  );
+  if (Number(n) === 0) await engine.run('ALTER TABLE _dfinery_windows ADD COLUMN id_repeats BIGINT');
+}
+
+/** Windows that still have rows of their own. */
+export async function readLiveWindows(engine: Engine): Promise<StoredWindow[]> {
+  const rows = await engine.rows(
+    `SELECT number, CAST(from_date AS VARCHAR) AS first, CAST(to_date AS VARCHAR) AS last FROM _dfinery_windows
+    WHERE rows_live > 0`,
+  );
+  return rows.map((row) => ({ number: Number(row.number), from: String(row.first), to: String(row.last) }));
+}
 
 /** The number of the next window, from 1. */
 export async function nextNumber(engine: Engine): Promise<number> {
   return Number((await engine.row('SELECT coalesce(max(number), 0) + 1 AS n FROM _dfinery_windows')).n);
 }
 
-/** Writes a receipt beside its rows, all of them still its own. `rescued`: cells by source column. */
+/** Writes a receipt beside its rows, all of them still its own. */
 export async function writeReceipt(
   engine: Engine,
   number: number,
   receipt: Receipt,
-  rescued: ReadonlyMap<string, number>,
+  { rescued, idRepeats }: Pick<Commit, 'rescued' | 'idRepeats'>,
 ): Promise<void> {
   const r = receipt;
   const values = [
     ...[number, r.v, r.id, r.from, r.to, r.covers_from, r.covers_to, r.rows, r.rows, r.bytes, r.sha256, r.exports],
     ...[r.split, r.suppressed, r.invalid_utf8, r.verified_at],
-    ...[JSON.stringify(r.header), JSON.stringify(r.columns), jsonObject(rescued)],
+    ...[JSON.stringify(r.header), JSON.stringify(r.columns), jsonObject(rescued), idRepeats],
   ];
   const places = values.map((_, i) => (i === HEADER ? `from_json($${i + 1}, '["VARCHAR"]')` : `$${i + 1}`));
   await engine.run(`INSERT INTO _dfinery_windows VALUES (${places.join(', ')})`, values);

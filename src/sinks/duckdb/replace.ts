@@ -1,33 +1,67 @@
+import type { Receipt, State } from '../../extract/window.ts';
+import type { StoredColumn } from '../sql/columns/stored.ts';
 import type { Engine } from '../sql/engine/engine.ts';
-import { identifier } from '../sql/engine/quote.ts';
-import { HASH_KEY_LENGTH } from '../sql/rows/keys.ts';
+import {
+  countNumbered,
+  findReadAgain,
+  overlapOf,
+  RENUMBERED,
+  type Rereading,
+  renumber,
+} from '../sql/rows/read-again.ts';
+import { readLiveWindows } from './receipts.ts';
+
+/** A window whose rows are in `events` already. */
+export interface LoadedWindow {
+  readonly number: number;
+  readonly receipt: Receipt;
+  readonly state: State;
+  readonly columns: readonly StoredColumn[];
+  readonly hasRowsWithoutId: boolean;
+  /** True when the ids of the window are its keys as they stand. */
+  readonly isPlain: boolean;
+}
+
+/** What a window did to the rows of older ones. */
+export interface Replaced {
+  /** Rows of older windows that were read again and are gone. */
+  readonly removed: number;
+  /** Rows of the window whose key has a number, because another row has their id. */
+  readonly idRepeats: number;
+}
 
 /**
- * Removes the rows that older windows wrote and whose base id occurs in window `number`, and takes them off the
- * `rows_live` of those windows' receipts. `idName`: the table column of the id. Inside a transaction; returns the count.
+ * Removes the rows that a window reads again (S13) and takes them off the `rows_live` of their receipts; gives rows of
+ * the window whose key is taken another number. Inside a transaction.
  */
-export async function removeReplaced(
-  engine: Engine,
-  number: number,
-  idName: string,
-  hasRowsWithoutId: boolean,
-): Promise<number> {
+export async function replaceRows(engine: Engine, window: LoadedWindow): Promise<Replaced> {
+  const { number, columns } = window;
+  const incoming = `(SELECT * FROM events WHERE _dfinery_window = ${number})`;
   const before = await liveRows(engine, number);
-  if (before.size === 0) return 0;
-  const id = identifier(idName);
-  const base = `left(_key, ${HASH_KEY_LENGTH})`;
-  let removed = await engine.run(
-    `DELETE FROM events WHERE _dfinery_window <> ${number} AND ${id} IN
-    (SELECT ${id} FROM events WHERE _dfinery_window = ${number} AND ${id} IS NOT NULL)`,
-  );
-  if (hasRowsWithoutId) {
-    removed += await engine.run(
-      `DELETE FROM events WHERE _dfinery_window <> ${number} AND ${id} IS NULL AND ${base} IN
-      (SELECT ${base} FROM events WHERE _dfinery_window = ${number} AND ${id} IS NULL)`,
+  const changes = before.size === 0 ? NOTHING : await merge(engine, window, incoming);
+  if (changes.removed > 0) await takeOff(engine, before, await liveRows(engine, number));
+  const isNumbered = changes.renumbered > 0 || !window.isPlain;
+  return { removed: changes.removed, idRepeats: isNumbered ? await countNumbered(engine, incoming, columns) : 0 };
+}
+
+const NOTHING = { removed: 0, renumbered: 0 };
+
+async function merge(engine: Engine, window: LoadedWindow, incoming: string): Promise<typeof NOTHING> {
+  const { number, receipt, state, columns, hasRowsWithoutId } = window;
+  const others = `events WHERE _dfinery_window <> ${number}`;
+  const stored = `(SELECT * FROM ${others})`;
+  const overlap = overlapOf(await readLiveWindows(engine), receipt, state.to_date_inclusive === false);
+  const rereading: Rereading = { stored, incoming, columns, hasRowsWithoutId, overlap };
+  const found = await findReadAgain(engine, rereading);
+  let removed = 0;
+  for (const condition of found.conditions) removed += await engine.run(`DELETE FROM ${others} AND ${condition}`);
+  const renumbered = await renumber(engine, rereading, found, stored);
+  if (renumbered > 0) {
+    await engine.run(
+      `UPDATE events SET _key = r.next FROM ${RENUMBERED} r WHERE _dfinery_window = ${number} AND events._key = r.key`,
     );
   }
-  if (removed > 0) await takeOff(engine, before, await liveRows(engine, number));
-  return removed;
+  return { removed, renumbered };
 }
 
 /** Rows by window, of all windows but one. */

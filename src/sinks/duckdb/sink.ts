@@ -1,16 +1,15 @@
 import type { Logger } from '../../base/log.ts';
 import type { Window } from '../../extract/window.ts';
-import { DETAIL_LOG_ID } from '../../schema/groups.ts';
 import { Zone } from '../../types/zone.ts';
 import type { Memory } from '../memory.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { arrivalsOf } from '../sql/columns/arrivals.ts';
-import { logChanges } from '../sql/columns/log-changes.ts';
+import { columnChanges, logChanges } from '../sql/columns/changes.ts';
 import { planColumns, type Rules } from '../sql/columns/plan.ts';
 import type { StoredColumn } from '../sql/columns/stored.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure, isOutOfMemory, isRefusedByIndex } from '../sql/engine/faults.ts';
-import { hasRowsWithoutId, ID, isPlain } from '../sql/rows/file-query.ts';
+import { hasRowsWithoutId, isPlain } from '../sql/rows/file-query.ts';
 import { rescuedCounts } from '../sql/rows/rescued.ts';
 import type { TargetOptions } from '../target.ts';
 import { alterEvents, indexFailure, indexNames } from './alter.ts';
@@ -19,7 +18,7 @@ import { loadWindow } from './load.ts';
 import { refreshModels } from './models/store.ts';
 import { readMemory } from './recall.ts';
 import { nextNumber, writeReceipt } from './receipts.ts';
-import { removeReplaced } from './replace.ts';
+import { replaceRows } from './replace.ts';
 import { addEventNames, prepareStore, writeState } from './store.ts';
 import { createViews } from './views.ts';
 
@@ -115,22 +114,22 @@ class FileSink implements Sink {
     await alterEvents(engine, columns, this.#zone);
     const load = { window, number, arrivals, plan, zone: this.#zone };
     await loadWindow(engine, load);
-    const idName = plan.get(ID)?.name ?? DETAIL_LOG_ID;
     const rescued = await rescuedCounts(engine, rowsOfWindow(number), columns);
-    await writeReceipt(engine, number, window.receipt, rescued);
-    this.#replaced += await removeReplaced(engine, number, idName, hasRowsWithoutId(load));
+    const { receipt, state } = window;
+    const hashes = hasRowsWithoutId(load);
+    const loaded = { number, receipt, state, columns, hasRowsWithoutId: hashes, isPlain: isPlain(window) };
+    const { removed, idRepeats } = await replaceRows(engine, loaded);
+    this.#replaced += removed;
+    await writeReceipt(engine, number, receipt, { rescued, idRepeats });
     await writeColumns(
       engine,
       columns.filter((column) => column.isChanged),
     );
     await addEventNames(engine, number);
-    await writeState(engine, window.state);
+    await writeState(engine, state);
     if (columns.some((column) => column.type !== column.before)) await this.#renewViews(columns);
     logChanges(this.#logger, columns, rescued);
-    const columnsAdded = columns
-      .filter((c) => c.type !== null && (c.before === null || number === 1))
-      .map((c) => c.name);
-    return { rows: window.receipt.rows, columnsAdded, rescued };
+    return { rows: receipt.rows, ...columnChanges(columns, number === 1), rescued, idRepeats };
   }
 
   async #renewViews(columns: readonly StoredColumn[]): Promise<void> {

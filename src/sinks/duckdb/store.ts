@@ -5,7 +5,7 @@ import { FIRST_COLUMNS } from '../sql/columns/stored.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { createEvents } from './alter.ts';
 import { CREATE_COLUMNS, writeColumns } from './columns-table.ts';
-import { CREATE_WINDOWS } from './receipts.ts';
+import { CREATE_WINDOWS, upgradeWindows } from './receipts.ts';
 import { createViews } from './views.ts';
 
 /** Of everything that `_dfinery_…` tables hold. */
@@ -21,8 +21,10 @@ const CREATE_EVENT_NAMES = 'CREATE TABLE _dfinery_event_names (name VARCHAR)';
  * Throws Failure and changes nothing.
  */
 export async function prepareStore(engine: Engine, timezone: string | undefined): Promise<void> {
-  if (await isPrepared(engine)) await checkTimezone(engine, timezone);
-  else await engine.transaction(() => createTables(engine, timezone));
+  if (await isPrepared(engine)) {
+    await checkTimezone(engine, timezone);
+    await upgradeWindows(engine);
+  } else await engine.transaction(() => createTables(engine, timezone));
 }
 
 /** True for a file with our tables; false for one that may get them. Throws Failure for any other, changes nothing. */

@@ -15,8 +15,12 @@ const KEYS = [
   'next_from_date',
   'to_date_inclusive',
   'columns_added',
+  'columns_widened',
   'rescued_cells',
+  'id_repeats',
   'gaps',
+  'exit',
+  'error',
 ];
 
 describe.concurrent('how a run ends', () => {
@@ -33,6 +37,7 @@ describe.concurrent('how a run ends', () => {
     expect([ended.code, ended.stderr]).toEqual([code, expect.stringMatching(what)]);
     expect(ended.stderr, 'no stack').not.toMatch(/\n\s+at /);
     expect(Object.keys(summaryIn(ended))).toEqual(expect.arrayContaining(KEYS));
+    expect(summaryIn(ended)).toMatchObject({ exit: code, error: expect.stringMatching(what) });
     expect(JSON.parse(readFileSync(xcom, 'utf8'))).toEqual(summaryIn(ended));
     expect(statSync(xcom).mode & 0o777, 'another user’s side car reads it').toBe(0o644);
     return ended;
@@ -50,8 +55,12 @@ describe.concurrent('how a run ends', () => {
       from_date: daysBack(7),
       next_from_date: daysBack(1),
       to_date_inclusive: true,
+      columns_widened: expect.arrayContaining([{ name: 'level', from: 'long', to: 'string' }]),
       rescued_cells: 0,
+      id_repeats: 0,
       gaps: [],
+      exit: 0,
+      error: null,
     });
   });
 

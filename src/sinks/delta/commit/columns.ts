@@ -1,4 +1,4 @@
-import { DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME } from '../../../schema/groups.ts';
+import { CORRECTION_DATETIME, DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME } from '../../../schema/groups.ts';
 import type { Zone } from '../../../types/zone.ts';
 import type { PlannedColumn } from '../../sql/columns/plan.ts';
 import { isRetyped } from '../../sql/columns/retype.ts';
@@ -6,7 +6,7 @@ import type { StoredColumn } from '../../sql/columns/stored.ts';
 import { isTyped } from '../../sql/columns/typed.ts';
 import { reshaped } from '../../sql/files/columns.ts';
 
-const KEY_SOURCES: ReadonlySet<string> = new Set([DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME]);
+const KEY_SOURCES: ReadonlySet<string> = new Set([DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME, CORRECTION_DATETIME]);
 
 /**
  * True for a column that every file of `events` has: what keys, dates and items are worked out from. The others are in a

@@ -2,13 +2,15 @@ import { mkdir } from 'node:fs/promises';
 import type { Window } from '../../../extract/window.ts';
 import type { Commit } from '../../sink.ts';
 import { arrivalsOf } from '../../sql/columns/arrivals.ts';
+import { columnChanges } from '../../sql/columns/changes.ts';
 import { type PlannedColumn, planColumns, type Rules } from '../../sql/columns/plan.ts';
 import { FIRST_COLUMNS } from '../../sql/columns/stored.ts';
 import { typedColumns } from '../../sql/columns/typed.ts';
 import { NO_DATE, readFiles, writeFile } from '../../sql/files/parquet-file.ts';
-import { countReplaced, type Incoming, isKept } from '../../sql/files/replaced.ts';
+import { findReplaced, type Incoming, type Replaced } from '../../sql/files/replaced.ts';
 import { type WindowFile, writeWindowFiles } from '../../sql/files/window-files.ts';
 import { hasRowsWithoutId, type Load } from '../../sql/rows/file-query.ts';
+import { overlapOf, type StoredWindow } from '../../sql/rows/read-again.ts';
 import { rescuedCounts } from '../../sql/rows/rescued.ts';
 import { type DataFile, newFile, windowsIn } from '../data-file.ts';
 import { dropReceipt, keptReceipt, setColumns, setReceipt, setState, setTable } from '../domains.ts';
@@ -42,16 +44,17 @@ export async function prepareWindow(lake: Lake, window: Window, rules: Rules, se
   const load: Load = { window, number, arrivals, plan: columnsOfWindow(plan), zone: settings.zone };
   const fresh = await writeFresh(lake, load);
   const paths = fresh.map(({ path }) => path);
-  const incoming = { paths, columns: plan, hasRowsWithoutId: hasRowsWithoutId(load) };
-  const { removed, rewritten } = await rewriteOld({ lake, load, plan, incoming });
+  const overlap = overlapOf(liveWindows(lake), window.receipt, window.state.to_date_inclusive === false);
+  const incoming = { files: fresh, columns: plan, hasRowsWithoutId: hasRowsWithoutId(load), overlap };
+  const { removed, rewritten, replaced } = await rewriteOld({ lake, load, plan, incoming });
   const names = ownNames([...load.plan.values()]);
-  const added = [...fresh.map((file) => newEventFile(file, number, names)), ...rewritten];
+  const added = [...replaced.files.map((file) => newEventFile(file, number, names)), ...rewritten];
   const rescued = await rescuedCounts(engine, paths.length === 0 ? undefined : readFiles(paths), plan);
-  const change = changeOf(lake, { window, number, plan, removed, added }, settings);
-  const columnsAdded = plan.filter((c) => c.type !== null && (c.before === null || number === 1)).map((c) => c.name);
+  const { idRepeats } = replaced;
+  const change = changeOf(lake, { window, number, plan, removed, added, idRepeats }, settings);
   return {
     ready: await makeReady(lake, change, settings),
-    commit: { rows: window.receipt.rows, columnsAdded, rescued },
+    commit: { rows: window.receipt.rows, ...columnChanges(plan, number === 1), rescued, idRepeats },
     plan,
   };
 }
@@ -72,27 +75,40 @@ function ownNames(columns: readonly PlannedColumn[]): Set<string> {
   return new Set(['_key', '_dfinery_window', '_rescued', ...typedColumns(columns).map(({ name }) => name)]);
 }
 
+/** Windows that still have rows of their own. */
+function liveWindows({ events }: Lake): StoredWindow[] {
+  const live = liveRows(events.files());
+  const receipts = events.domains.receipts().filter(({ window }) => (live.get(window) ?? 0) > 0);
+  return receipts.map(({ window, from, to }) => ({ number: window, from, to }));
+}
+
+interface Rewrite {
+  readonly removed: DataFile[];
+  readonly rewritten: NewEventFile[];
+  readonly replaced: Replaced;
+}
+
 /** Older files that lose rows to the window or hold a column that changes its type: they go, what stays of them is written. */
-async function rewriteOld(merge: Merge): Promise<{ removed: DataFile[]; rewritten: NewEventFile[] }> {
+async function rewriteOld(merge: Merge): Promise<Rewrite> {
   const { lake, plan, incoming } = merge;
   const old = lake.events.files();
   const locals = await lake.bringColumns('events', old, keyColumns(plan));
-  const replaced = await countReplaced(lake.engine, [...locals.values()], plan, incoming);
+  const replaced = await findReplaced(lake, [...locals.values()], incoming, METADATA);
   const removed: DataFile[] = [];
   const rewritten: NewEventFile[] = [];
   for (const file of old) {
     const local = locals.get(file.path) ?? '';
-    const gone = replaced.get(local) ?? 0;
+    const gone = replaced.counts.get(local) ?? 0;
     if (gone === 0 && !isRetypedIn(plan, file.columns)) continue;
     removed.push(file);
-    if (gone < file.rows) rewritten.push(await rewrite(merge, file, gone));
+    if (gone < file.rows) rewritten.push(await rewrite(merge, file, gone, replaced.isKept));
   }
-  return { removed, rewritten };
+  return { removed, rewritten, replaced };
 }
 
-async function rewrite({ lake, load, plan, incoming }: Merge, file: DataFile, gone: number) {
+async function rewrite({ lake, load, plan }: Merge, file: DataFile, gone: number, isKept: string) {
   const from = [...(await lake.bring('events', [file])).values()];
-  const where = gone > 0 ? ` WHERE ${isKept(plan, incoming)}` : '';
+  const where = gone > 0 ? ` WHERE ${isKept}` : '';
   const query = `SELECT ${selectAfter(plan, file.columns, load.zone)} FROM ${readFiles(from)}${where}`;
   const local = lake.newPath('rewritten');
   await writeFile(lake, { query, rows: file.rows - gone }, local, METADATA);
@@ -106,12 +122,17 @@ interface Outcome {
   readonly plan: readonly PlannedColumn[];
   readonly removed: readonly DataFile[];
   readonly added: readonly NewEventFile[];
+  readonly idRepeats: number;
 }
 
-function changeOf(lake: Lake, { window, number, plan, removed, added }: Outcome, settings: Settings): EventsChange {
+function changeOf(
+  lake: Lake,
+  { window, number, plan, removed, added, idRepeats }: Outcome,
+  settings: Settings,
+): EventsChange {
   const { domains } = lake.events;
   const columns = plan.map(storedColumn);
-  const kept = keptReceipt(window.receipt, number);
+  const kept = keptReceipt(window.receipt, number, idRepeats);
   const leaving = new Set(removed.map(({ path }) => path));
   const after = [...lake.events.files().filter(({ path }) => !leaving.has(path)), ...added];
   const spent = spentReceipts([...domains.receipts(), kept], liveRows(after));

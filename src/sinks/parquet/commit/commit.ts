@@ -4,17 +4,19 @@ import type { Zone } from '../../../types/zone.ts';
 import { MOST_EVENT_NAMES } from '../../memory.ts';
 import type { Commit } from '../../sink.ts';
 import { arrivalsOf } from '../../sql/columns/arrivals.ts';
+import { columnChanges } from '../../sql/columns/changes.ts';
 import { type PlannedColumn, planColumns, type Rules } from '../../sql/columns/plan.ts';
 import { FIRST_COLUMNS, type StoredColumn } from '../../sql/columns/stored.ts';
 import { readFiles } from '../../sql/files/parquet-file.ts';
 import { writeWindowFiles } from '../../sql/files/window-files.ts';
 import { hasRowsWithoutId, type Load } from '../../sql/rows/file-query.ts';
+import { overlapOf } from '../../sql/rows/read-again.ts';
 import { rescuedCounts } from '../../sql/rows/rescued.ts';
 import { nameOf } from '../../sql/views.ts';
 import type { TableName } from '../../target.ts';
 import { type Change, type Dataset, WRITER } from '../dataset/dataset.ts';
 import { eventFiles, type Manifest } from '../dataset/manifest.ts';
-import { liveReceipt, nextWindow, receiptsAfter } from '../dataset/receipts.ts';
+import { liveReceipt, liveWindows, nextWindow, receiptsAfter } from '../dataset/receipts.ts';
 import { derive } from './derived.ts';
 import { mergeWindow } from './merge.ts';
 import { metadataOf } from './metadata.ts';
@@ -56,23 +58,23 @@ export async function prepareWindow(dataset: Dataset, window: Window, settings: 
   const arrivals = arrivalsOf(window.files);
   const plan = planColumns(manifest.columns, arrivals.columns, rules, number === 1);
   const load: Load = { window, number, arrivals, plan: new Map(plan.map((c) => [c.key, c])), zone };
-  const receipt = liveReceipt(window.receipt, number);
-  const metadata = metadataOf(plan, receipt);
+  const metadata = metadataOf(plan, { ...window.receipt, window: number });
   const { engine, isFrugal, places } = dataset;
   const into = { engine, isFrugal, folder: places.temporary, place: places.root };
   const added = await writeWindowFiles(into, load, metadata);
   const paths = added.map((one) => one.path);
-  const incoming = { paths, columns: plan, hasRowsWithoutId: hasRowsWithoutId(load) };
+  const overlap = overlapOf(liveWindows(manifest), window.receipt, window.state.to_date_inclusive === false);
+  const incoming = { files: added, columns: plan, hasRowsWithoutId: hasRowsWithoutId(load), overlap };
   const eventNames = await eventNamesAfter(dataset, manifest, window, paths, plan);
   const old = eventFiles(manifest);
-  const merged = await mergeWindow({ dataset, plan, zone, number, metadata, old, added, incoming });
+  const merged = await mergeWindow({ dataset, plan, zone, number, metadata, old, incoming });
+  const receipt = liveReceipt(window.receipt, number, merged.idRepeats);
   const rescued = await rescuedCounts(engine, paths.length === 0 ? undefined : readFiles(paths), plan);
   const events = lastOf([...merged.reshaped, ...merged.reduced, ...merged.final]);
   const derived = await derive({ dataset, tables: manifest.tables, columns: plan, metadata, old, events });
   const files = filesAfter(manifest.files, await describe(dataset, [...events, ...derived]));
   for (const waiting of merged.reduced.filter((output) => !events.includes(output))) await describe(dataset, [waiting]);
   const outputs = [...merged.reshaped, ...merged.reduced, ...merged.final, ...derived];
-  const columnsAdded = plan.filter((c) => c.type !== null && (c.before === null || number === 1)).map((c) => c.name);
   return {
     change: {
       moves: outputs.map((output) => moveOf(dataset, output)),
@@ -86,7 +88,7 @@ export async function prepareWindow(dataset: Dataset, window: Window, settings: 
         state: window.state,
       },
     },
-    commit: { rows: window.receipt.rows, columnsAdded, rescued },
+    commit: { rows: window.receipt.rows, ...columnChanges(plan, number === 1), rescued, idRepeats: merged.idRepeats },
     plan,
   };
 }

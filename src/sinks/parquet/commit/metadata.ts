@@ -1,11 +1,14 @@
+import type { Receipt } from '../../../extract/window.ts';
 import type { StoredColumn } from '../../sql/columns/stored.ts';
 import { typedColumns } from '../../sql/columns/typed.ts';
 import type { Metadata } from '../../sql/files/parquet-file.ts';
 import { WRITER } from '../dataset/dataset.ts';
 import type { LiveReceipt } from '../dataset/manifest.ts';
 
+type WrittenReceipt = Receipt & Pick<LiveReceipt, 'window'>;
+
 /** What every file says of itself, as texts: who wrote it, what its columns are, the last window that touched it. */
-export function metadataOf(columns: readonly StoredColumn[], receipt: LiveReceipt | undefined): Metadata {
+export function metadataOf(columns: readonly StoredColumn[], receipt: WrittenReceipt | undefined): Metadata {
   const described = typedColumns(columns).map(({ name, source, group, type, itemName }) => ({
     name,
     source,
@@ -20,12 +23,19 @@ export function metadataOf(columns: readonly StoredColumn[], receipt: LiveReceip
   };
 }
 
-function windowText({ window, from, to, covers_from, covers_to }: LiveReceipt): string {
+function windowText({ window, from, to, covers_from, covers_to }: WrittenReceipt): string {
   return JSON.stringify({ window, from, to, covers_from, covers_to });
 }
 
-/** Without the header and the scans, which the columns tell better, and without the rows that will go on to change. */
-function receiptText(receipt: LiveReceipt): string {
-  const { header: _header, columns: _columns, rows_live: _live, window: _window, ...rest } = receipt;
+/** Without the header and the scans, which the columns tell better, and without the counts that depend on other windows. */
+function receiptText(receipt: WrittenReceipt & Partial<LiveReceipt>): string {
+  const {
+    header: _header,
+    columns: _columns,
+    rows_live: _live,
+    id_repeats: _repeats,
+    window: _window,
+    ...rest
+  } = receipt;
   return JSON.stringify(rest);
 }

@@ -23,6 +23,8 @@ export interface LiveFile {
 export interface LiveReceipt extends Receipt {
   readonly window: number;
   readonly rows_live: number;
+  /** Rows whose key has a number, because another row has their id; receipts of older versions do not say. */
+  readonly id_repeats?: number;
 }
 
 /** What a folder of datasets is: the only truth about it, replaced as one. Schema: schemas/manifest.json. */

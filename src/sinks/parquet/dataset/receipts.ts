@@ -1,11 +1,17 @@
 import type { Day } from '../../../base/days.ts';
 import type { Receipt } from '../../../extract/window.ts';
+import type { StoredWindow } from '../../sql/rows/read-again.ts';
 import type { LiveFile, LiveReceipt, Manifest } from './manifest.ts';
 
 /** A receipt as the manifest keeps it: without the shapes of cells. */
-export function liveReceipt(receipt: Receipt, window: number): LiveReceipt {
+export function liveReceipt(receipt: Receipt, window: number, idRepeats: number): LiveReceipt {
   const columns = receipt.columns.map(({ seen: _seen, ...column }) => column);
-  return { ...receipt, columns, window, rows_live: receipt.rows };
+  return { ...receipt, columns, window, rows_live: receipt.rows, id_repeats: idRepeats };
+}
+
+/** Windows that still have rows of their own. */
+export function liveWindows({ receipts }: Manifest): StoredWindow[] {
+  return receipts.flatMap(({ window, rows_live, from, to }) => (rows_live > 0 ? [{ number: window, from, to }] : []));
 }
 
 /** The number of the next window, from 1. */

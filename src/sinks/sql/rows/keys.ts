@@ -2,7 +2,7 @@ import { literal } from '../../../types/sql.ts';
 import { compareBytes } from '../../names.ts';
 
 /** What the key of a row without an id starts with. */
-const HASH_PREFIX = 'hash:';
+export const HASH_PREFIX = 'hash:';
 const SHA256_HEX_LENGTH = 64;
 /** Length of such a key before any `#n`. */
 export const HASH_KEY_LENGTH = HASH_PREFIX.length + SHA256_HEX_LENGTH;
@@ -40,13 +40,11 @@ export function sqlBaseId(id: string | undefined, cells: readonly KeyCell[], eve
 export function sqlNumberKeys(stage: string, repeated: string, keys: string): string[] {
   const numbered = `SELECT rowid AS r, base, row_number() OVER (PARTITION BY base ORDER BY rowid) AS n FROM ${stage}
     WHERE base IN (SELECT base FROM ${stage} GROUP BY base HAVING count(*) > 1)`;
-  const pattern = literal('(?s)^(.*)#([1-9][0-9]{0,17})$');
-  const taken = `SELECT regexp_extract(base, ${pattern}, 1) AS b, try_cast(regexp_extract(base, ${pattern}, 2) AS BIGINT) AS c
-    FROM (SELECT DISTINCT base FROM ${stage} WHERE contains(base, '#')) WHERE regexp_matches(base, ${pattern})`;
+  const taken = sqlNumbersIn(`(SELECT DISTINCT base AS key FROM ${stage})`);
   return [
     `CREATE TEMP TABLE ${repeated} AS SELECT r, base, n FROM (${numbered}) WHERE n > 1`,
     `CREATE TEMP TABLE ${keys} AS
-    WITH taken AS (SELECT b, c FROM (${taken}) WHERE c > 1 AND b IN (SELECT base FROM ${repeated})),
+    WITH taken AS (SELECT base AS b, c FROM (${taken}) WHERE c > 1 AND base IN (SELECT base FROM ${repeated})),
     clash AS (SELECT b, count(*) AS many FROM taken GROUP BY b),
     wanted AS (SELECT base, max(n) AS most FROM ${repeated} GROUP BY base),
     candidate AS (
@@ -56,4 +54,11 @@ export function sqlNumberKeys(stage: string, repeated: string, keys: string): st
       FROM candidate ANTI JOIN taken ON taken.b = candidate.base AND taken.c = candidate.c)
     SELECT r, base || '#' || coalesce(free.c, n) AS key FROM ${repeated} LEFT JOIN free USING (base, n)`,
   ];
+}
+
+/** The keys `base#c` among the column `key` of a source, as a query with the columns `base` and `c`. */
+export function sqlNumbersIn(source: string): string {
+  const pattern = literal('(?s)^(.*)#([1-9][0-9]{0,17})$');
+  return `SELECT regexp_extract(key, ${pattern}, 1) AS base, try_cast(regexp_extract(key, ${pattern}, 2) AS BIGINT) AS c
+    FROM ${source} WHERE contains(key, '#') AND regexp_matches(key, ${pattern})`;
 }

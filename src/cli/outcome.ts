@@ -1,0 +1,42 @@
+import { EXIT, type ExitCode, Failure, messageOf } from '../base/errors.ts';
+import type { Logger } from '../base/log.ts';
+import { Stopped } from '../base/signals.ts';
+
+/** How a command ended that did not succeed. */
+export interface Outcome {
+  readonly exit: ExitCode;
+  /** One sentence for an expected failure; the whole story for a defect. */
+  readonly message: string;
+  /** Writes it to the log, with its details. */
+  log(logger: Logger): void;
+}
+
+/** What a thrown error means for the exit code and for people. */
+export function outcomeOf(error: unknown, signal: AbortSignal): Outcome {
+  if (error instanceof Stopped || signal.aborted) {
+    const message = `${messageOf(signal.reason ?? error)}; what was not committed is dropped.`;
+    return { exit: EXIT.later, message, log: (logger) => logger.warn('run.stopped', message) };
+  }
+  if (error instanceof Failure) return failed(error);
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const message = `a defect of dfinery-elt, please report it: ${stack}`;
+  return { exit: EXIT.defect, message, log: (logger) => logger.error('run.defect', message) };
+}
+
+function failed(failure: Failure): Outcome {
+  const message = placed(failure);
+  return {
+    exit: failure.exitCode,
+    message,
+    log(logger) {
+      logger.error('run.failed', message, { kind: failure.kind, ...failure.where });
+      if (failure.internal !== failure.message) logger.debug('run.failed.detail', failure.internal);
+    },
+  };
+}
+
+/** The sentence, with the window and the attempt where it does not name them itself. */
+function placed({ message, where }: Failure): string {
+  if (where.window === undefined || message.includes(where.window)) return message;
+  return `${where.window}${where.attempt === undefined ? '' : `, attempt ${where.attempt}`}: ${message}`;
+}

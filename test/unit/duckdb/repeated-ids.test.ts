@@ -1,0 +1,154 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { addDays, type Day } from '../../../src/base/days.ts';
+import { silentLogger } from '../../../src/base/log.ts';
+import type { Window } from '../../../src/extract/window.ts';
+import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
+import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
+import type { Commit } from '../../../src/sinks/sink.ts';
+import { ArrowBench, plainRows } from '../../support/arrow.ts';
+import { type Cells, csvOf } from '../../support/duckdb.ts';
+import { ParquetBench } from '../../support/parquet.ts';
+
+const TARGETS = ['DuckDB', 'Parquet'] as const;
+const FIRST = '2026-01-01';
+const IDS = 20;
+
+let bench: ParquetBench;
+beforeEach(() => {
+  bench = new ParquetBench();
+});
+afterEach(() => bench.close());
+
+const at = (time: string): Cells => ({ df_server_datetime: time, df_correction_datetime: time });
+const timeOf = (day: Day, i: number) => `${day} ${String(i % 24).padStart(2, '0')}:00:00.000`;
+/** The rows of a day whose ids are those of every other day. */
+const restarted = (day: Day): Cells[] =>
+  Array.from({ length: IDS }, (_, i) => ({ id: `e${i}`, memo: `${day}/${i}`, df_items_n: '1', ...at(timeOf(day, i)) }));
+
+/** The same window for every target: of `days`, with the rows of each. */
+function windowOf(day: Day, days = 1, rows?: readonly Cells[], more: Record<string, unknown> = {}): Window {
+  const all = Array.from({ length: days }, (_, i) => restarted(addDays(day, i))).flat();
+  const window = bench.window(day, csvOf(rows ?? all), undefined, days);
+  return { ...window, state: { ...window.state, ...more } };
+}
+
+describe.each(TARGETS)('ids that start again in %s', (target) => {
+  const store = (windows: readonly Window[]): Promise<Commit[]> =>
+    target === 'DuckDB'
+      ? bench.load(windows)
+      : bench.store(windows, { tables: ['events', 'event_items', 'event_logs'] });
+  const read = (sql: string) => (target === 'DuckDB' ? bench.query(sql) : bench.read(sql));
+  const rows = () => read('SELECT _key, memo FROM events ORDER BY memo, _key');
+  const memos = async () => (await rows()).map(({ memo }) => String(memo));
+  const differences = () => {
+    const options = { lockWaitMs: 0, clock: systemClock, logger: silentLogger };
+    return target === 'DuckDB'
+      ? verifyDuckDb({ ...options, file: bench.file })
+      : verifyParquet({ ...options, dir: bench.root });
+  };
+  const all = (days: readonly number[]) =>
+    days.flatMap((n) => restarted(addDays(FIRST, n)).map(({ memo }) => memo)).sort();
+
+  it.each([[[0, 1, 2, 3]], [[3, 1, 0, 2]]])('keep every row, whatever the order of the days: %s', async (order) => {
+    const commits = await store(order.map((n) => windowOf(addDays(FIRST, n))));
+    expect((await memos()).sort()).toEqual(all([0, 1, 2, 3]));
+    expect(commits.map(({ idRepeats }) => idRepeats)).toEqual([0, IDS, IDS, IDS]);
+    const keys = await read(`SELECT _key FROM events WHERE df_event_detail_log_id = 'e7' ORDER BY 1`);
+    expect(keys.map(({ _key }) => _key)).toEqual(['e7', 'e7#2', 'e7#3', 'e7#4']);
+    expect(await differences()).toEqual([]);
+  });
+
+  it('keep their keys when a day is read again', async () => {
+    const order = [0, 1, 2];
+    await store(order.map((n) => windowOf(addDays(FIRST, n))));
+    const before = await rows();
+    for (const n of order) {
+      const [commit] = await store([windowOf(addDays(FIRST, n))]);
+      expect(commit.idRepeats).toBe(n === 0 ? 0 : IDS);
+      expect(await rows()).toEqual(before);
+    }
+    expect(await differences()).toEqual([]);
+  });
+
+  it('keep every row of windows that share a day', async () => {
+    await store([0, 1, 2].map((n) => windowOf(addDays(FIRST, n), 2)));
+    expect((await memos()).sort()).toEqual(all([0, 1, 2, 3]));
+    await store([windowOf(addDays(FIRST, 1), 2)]);
+    expect((await memos()).sort()).toEqual(all([0, 1, 2, 3]));
+    expect(await differences()).toEqual([]);
+  });
+
+  it('keep every row of windows whose last day is known to be left out', async () => {
+    const exclusive = (n: number) =>
+      windowOf(addDays(FIRST, n), 2, restarted(addDays(FIRST, n)), { to_date_inclusive: false });
+    await store([0, 1, 2].map(exclusive));
+    await store([exclusive(1)]);
+    expect((await memos()).sort()).toEqual(all([0, 1, 2]));
+    expect(await differences()).toEqual([]);
+  });
+
+  it('keep the other days of a longer window when one of its days is read again', async () => {
+    await store([windowOf(FIRST, 3)]);
+    await store([windowOf(addDays(FIRST, 1))]);
+    expect((await memos()).sort()).toEqual(all([0, 1, 2]));
+    await store([windowOf(FIRST, 3)]);
+    expect((await memos()).sort()).toEqual(all([0, 1, 2]));
+    expect(await differences()).toEqual([]);
+  });
+
+  it('are one row where a correction moves it to another day: same server time, same window, or same date', async () => {
+    const row = (memo: string, server: string, correction: string): Cells => ({
+      id: 'a',
+      memo,
+      df_server_datetime: `${server} 10:00:00.000`,
+      df_correction_datetime: `${correction} 10:00:00.000`,
+    });
+    const day = (n: number) => addDays(FIRST, n);
+    await store([windowOf(day(0), 1, [row('first', day(0), day(0))])]);
+    await store([windowOf(day(5), 1, [row('same server time', day(0), day(5))])]);
+    expect(await memos()).toEqual(['same server time']);
+    await store([windowOf(day(4), 3, [row('same window', day(6), day(5))])]);
+    expect(await memos()).toEqual(['same window']);
+    const later = { ...row('same date', day(6), day(6)), df_server_datetime: `${day(6)} 11:30:00.000` };
+    await store([windowOf(day(6), 2, [later])]);
+    expect(await memos()).toEqual(['same date']);
+    expect((await differences()).filter(({ check }) => check !== 'days')).toEqual([]);
+  });
+
+  it('never take a key that an id has', async () => {
+    const id = (name: string, memo: string, n: number): Cells => ({
+      id: name,
+      memo,
+      ...at(timeOf(addDays(FIRST, n), 1)),
+    });
+    const commits = await store([
+      windowOf(FIRST, 1, [id('a', '1', 0), id('b#2', '2', 0)]),
+      windowOf(addDays(FIRST, 1), 1, [id('a', '3', 1), id('b', '4', 1), id('b', '5', 1)]),
+      windowOf(addDays(FIRST, 2), 1, [id('a#2', '6', 2), id('a', '7', 2)]),
+    ]);
+    expect(await rows()).toEqual(
+      ['a', 'b#2', 'a#2', 'b', 'b#3', 'a#2#2', 'a#3'].map((_key, i) => ({ _key, memo: `${i + 1}` })),
+    );
+    expect(commits.map(({ idRepeats }) => idRepeats)).toEqual([0, 2, 2]);
+    expect(await differences()).toEqual([]);
+  });
+});
+
+describe('ids that start again in an Arrow stream', () => {
+  it('leave out only rows that were sent: the same id on another date is another row', async () => {
+    const arrow = new ArrowBench();
+    try {
+      const shared = (n: number): Window => {
+        const window = windowOf(addDays(FIRST, n), 2);
+        return { ...window, receipt: { ...window.receipt, covers_to: window.receipt.from } };
+      };
+      const result = await arrow.write([shared(0), shared(1), shared(2)]);
+      expect(result.rows).toBe(4 * IDS);
+      const memos = plainRows(arrow.table()).map(({ memo }) => String(memo));
+      expect(new Set(memos).size).toBe(4 * IDS);
+    } finally {
+      arrow.close();
+    }
+  });
+});
