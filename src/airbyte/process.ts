@@ -1,5 +1,5 @@
 import { systemClock } from '../base/clock.ts';
-import { systemEnv } from '../base/env.ts';
+import { requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../base/env.ts';
 import { endNow } from '../base/exit.ts';
 import { systemRandom } from '../base/random.ts';
 import { runUntilStopped } from '../base/signals.ts';
@@ -12,6 +12,7 @@ export async function runConnectorProcess(connector: Connector): Promise<void> {
   let code = 1;
   const writer = new MessageWriter(openStdout(systemClock));
   tellWarnings(writer);
+  if (requireTrustedCertificates()) writer.sink({ level: 'warn', event: 'tls.strict', message: TRUST_MESSAGE });
   await runUntilStopped(async (signal) => {
     code = await runConnector(connector, {
       words: process.argv.slice(2),

@@ -11,6 +11,19 @@ export const systemEnv: Env = Object.assign((name: string) => process.env[name],
   names: () => Object.keys(process.env),
 });
 
+/**
+ * Takes back NODE_TLS_REJECT_UNAUTHORIZED=0, by which every TLS connection of the process would trust anybody. True when
+ * it was set.
+ */
+export function requireTrustedCertificates(): boolean {
+  const wasOff = process.env.NODE_TLS_REJECT_UNAUTHORIZED === '0';
+  if (wasOff) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+  return wasOff;
+}
+
+export const TRUST_MESSAGE =
+  'NODE_TLS_REJECT_UNAUTHORIZED=0 is not obeyed: certificates are always checked. Name a further authority in NODE_EXTRA_CA_CERTS.';
+
 /** An environment of exactly these. */
 export const envOf = (values: Readonly<Record<string, string | undefined>>): Env =>
   Object.assign((name: string) => values[name], { names: () => Object.keys(values) });

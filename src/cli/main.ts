@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { systemClock } from '../base/clock.ts';
-import { systemEnv } from '../base/env.ts';
+import { requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../base/env.ts';
 import { EXIT, Failure, messageOf } from '../base/errors.ts';
 import { endNow } from '../base/exit.ts';
 import { runUntilStopped } from '../base/signals.ts';
@@ -11,6 +11,7 @@ import { openTerminal } from './terminal.ts';
 // DuckDB's write-ahead log and spilled blocks hold rows, and it makes them with whatever permissions are usual.
 process.umask(0o077);
 const terminal = openTerminal(systemClock);
+if (requireTrustedCertificates()) terminal.note(TRUST_MESSAGE);
 await runUntilStopped(async (signal) => {
   const io = { terminal, clock: systemClock, env: systemEnv, signal, prompts: systemPrompts(signal) };
   let code: number = await runCommandLine(process.argv.slice(2), io);

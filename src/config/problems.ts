@@ -14,9 +14,12 @@ const FORMATS: Readonly<Record<string, string>> = {
   uri: 'an address such as https://host',
 };
 
+/** A user name or password before the host of an address, whatever else is wrong with it. */
+const CREDENTIALS = /"[^"\s]*:[^"\s]*@/g;
+
 /** What was found, short; never for secrets. */
 export function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
+  const text = (JSON.stringify(value) ?? String(value)).replace(CREDENTIALS, '"******@');
   return text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}…` : text;
 }
 

@@ -124,7 +124,9 @@ export class Transport {
     const { keptConnections, baseUrl, env } = this.#options;
     if (this.#agent !== undefined) return this.#agent;
     const keepAlive = keptConnections > 0;
-    const options = { keepAlive, maxSockets: keepAlive ? keptConnections : Number.POSITIVE_INFINITY };
+    const maxSockets = keepAlive ? keptConnections : Number.POSITIVE_INFINITY;
+    // Whatever NODE_TLS_REJECT_UNAUTHORIZED says: a further authority is given by NODE_EXTRA_CA_CERTS.
+    const options = { keepAlive, maxSockets, rejectUnauthorized: true };
     const proxy = proxyFor(baseUrl, env);
     if (proxy !== undefined) this.#agent = new TunnelAgent(proxy, options);
     else this.#agent = protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options);

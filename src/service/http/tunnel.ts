@@ -41,6 +41,7 @@ function tunnelTo(proxy: URL, authority: string): Promise<Duplex> {
       path: authority,
       headers: { Host: authority, ...credentials(proxy) },
       agent: false,
+      rejectUnauthorized: true,
     });
     asking.once('error', reject);
     asking.once('connect', (answer, socket, early) => {

@@ -108,7 +108,7 @@ export class ExportQuota {
       for (;;) {
         signal.throwIfAborted();
         const changed = this.#changed.signal;
-        const decision = await this.#tryEnter();
+        const decision = await this.#tryEnter(signal);
         if ('permit' in decision) return decision.permit;
         await this.#wait(decision, changed, signal);
       }
@@ -117,13 +117,13 @@ export class ExportQuota {
     }
   }
 
-  async #tryEnter(): Promise<{ readonly permit: Permit } | Decision> {
+  async #tryEnter(signal: AbortSignal): Promise<{ readonly permit: Permit } | Decision> {
     const { clock } = this.#options;
     const decision = await this.#state.update<Decision | { readonly n: number }>((state) => {
       const now = clock.now();
       const made = decide(state, this.#options, now);
       return made.kind === 'go' ? this.#taken(state, now) : { state, result: made };
-    });
+    }, signal);
     return 'n' in decision ? { permit: this.#permitOf(decision.n) } : decision;
   }
 

@@ -88,6 +88,7 @@ export class QuotaStateFile {
       signal?.throwIfAborted();
       const isOfDisk = error instanceof Failure ? error.kind === 'transient' : codeOf(error) !== undefined;
       if (!isOfDisk) throw error;
+      if (done === undefined) this.#state = this.#read();
       this.#countAlone(error);
       return (done ?? apply()).result;
     }

@@ -75,15 +75,21 @@ export function parseState(text: string): QuotaState | undefined {
     return undefined;
   if (value.lowered !== undefined && !hasNumbers(value.lowered, ['to', 'at', 'times'])) return undefined;
   if (value.blocked !== undefined && !hasNumbers(value.blocked, ['at', 'until'])) return undefined;
-  if (value.muteAt !== undefined && !isCount(value.muteAt)) return undefined;
+  if (isObject(value.word) && value.word.resetAt !== undefined && !isInstant(value.word.resetAt)) return undefined;
+  if (value.muteAt !== undefined && !isInstant(value.muteAt)) return undefined;
   return value as Record<string, unknown> & QuotaState;
 }
 
-/** What still matters at `now`. `isHeld` says whether a slot's process lives. Repairs what a jump of the clock left. */
+/** The limit is one an hour, and a reset is rounded down to seconds: nothing has to be waited for longer. */
+const MOST_WAIT_MS = HOUR_MS + 1_000;
+
+/**
+ * What still matters at `now`. `isHeld` says whether a slot's process lives. Repairs what a jump of the clock left, and
+ * believes no instant further than an hour ahead of the one at which it was written.
+ */
 export function pruned(state: QuotaState, now: number, isHeld: (slot: Slot) => boolean): QuotaState {
-  const { blocked: told, word, ...rest } = state;
-  // Told by a clock that was ahead of today's: as long as then, from now on.
-  const blocked = told !== undefined && told.at > now ? { at: now, until: now + told.until - told.at } : told;
+  const { blocked: told, word, lowered, muteAt, ...rest } = state;
+  const blocked = told && blockedWithin(told, now);
   const sent = state.sent.map(({ n, at }) => ({ n, at: Math.min(at, now) })).filter(({ at }) => at > now - HOUR_MS);
   const isFreeing = (at: number) => at > now && at <= now + SLOT_GRACE_MS;
   const slots = state.slots.filter((slot) => (slot.freeAt === undefined ? isHeld(slot) : isFreeing(slot.freeAt)));
@@ -92,9 +98,22 @@ export function pruned(state: QuotaState, now: number, isHeld: (slot: Slot) => b
     sent,
     slots,
     ...(blocked !== undefined && blocked.until > now && { blocked }),
-    ...(word !== undefined && word.at <= now && { word }),
+    ...(word !== undefined && word.at <= now && { word: wordWithin(word) }),
+    ...(lowered !== undefined && {
+      lowered: { ...lowered, to: Math.max(1, lowered.to), at: Math.min(lowered.at, now) },
+    }),
+    ...(muteAt !== undefined && muteAt <= now && { muteAt }),
   };
 }
+
+/** Written by a clock that was ahead of today's: as long as then, from now on. */
+function blockedWithin({ at, until }: { at: number; until: number }, now: number): { at: number; until: number } {
+  const from = Math.min(at, now);
+  return { at: from, until: from + Math.min(until - at, MOST_WAIT_MS) };
+}
+
+const wordWithin = (word: Word): Word =>
+  word.resetAt === undefined ? word : { ...word, resetAt: Math.min(word.resetAt, word.at + HOUR_MS) };
 
 function parsed(text: string): unknown {
   try {
@@ -106,9 +125,14 @@ function parsed(text: string): unknown {
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-const isCount = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value) && value >= 0;
+const isInstant = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isFinite(value) && value >= 0;
+/** Far enough below the end of whole numbers that counting on is exact. */
+const MOST_COUNT = 2 ** 48;
+const isCount = (value: unknown): value is number => Number.isInteger(value) && isInstant(value) && value < MOST_COUNT;
+const INSTANTS = new Set(['at', 'until', 'lease', 'resetAt']);
 const hasNumbers = (value: unknown, keys: readonly string[]): boolean =>
-  isObject(value) && keys.every((key) => isCount(value[key]));
+  isObject(value) && keys.every((key) => (INSTANTS.has(key) ? isInstant : isCount)(value[key]));
 const isHeld = (slot: Record<string, unknown>): boolean =>
   identityFrom(slot.holder) !== undefined && typeof slot.run === 'string';
 const isListOf = (value: unknown, keys: readonly string[]): value is Record<string, unknown>[] =>

@@ -177,6 +177,16 @@ describe('no answer at all', () => {
     expect(answer).toMatchObject({ kind: 'config', code: 'certificate' });
   });
 
+  it('a certificate that nobody signed is refused though Node is told to trust anybody', async () => {
+    process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
+    try {
+      const { answer } = await ask(whole(200, CSV), { tls: selfSigned() });
+      expect(answer).toMatchObject({ kind: 'config', code: 'certificate' });
+    } finally {
+      delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+    }
+  });
+
   it('no TLS on the other side', async () => {
     const server = await serve(() => [], { greeting: 'HTTP/1.1 400 Bad Request\r\n\r\n' });
     const { service } = exportService(server.url.replace('http:', 'https:'));

@@ -85,8 +85,12 @@ describe('the source configuration', () => {
     ['https://user:pw@example.com', 'user name or password'],
     ['https://example.com/?x=1', 'base_url is'],
     ['nonsense', 'base_url is "nonsense"'],
+    ['https://kim:canary@example.com/?x=1', 'base_url is "******@example.com/?x=1"'],
+    ['https://kim:can@ary@example.com/#x', 'base_url is "******@example.com/#x"'],
+    ['kim:canary@example.com?x', 'base_url is "******@example.com?x"'],
   ])('refuses the address %s', (base_url, why) => {
     expect(refusal({ ...MINIMAL, base_url })).toContain(why);
+    expect(refusal({ ...MINIMAL, base_url })).not.toMatch(/kim|canary@/);
   });
 
   it.each([

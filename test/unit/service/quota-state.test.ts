@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { forecastOf } from '../../../src/service/quota/rules.ts';
+import { decide, forecastOf } from '../../../src/service/quota/rules.ts';
 import { EMPTY_STATE, HOUR_MS, parseState, pruned } from '../../../src/service/quota/state.ts';
 import { LIMITS, MINUTE, NOW, sent, slot, state, word } from '../../support/quota.ts';
 
@@ -50,6 +50,27 @@ describe('the state', () => {
     expect(after.word).toBeUndefined();
   });
 
+  it('is believed within an hour, whoever wrote it', () => {
+    const in2058 = Date.UTC(2058, 0, 1);
+    const wild = state({
+      sent: sent(3, in2058),
+      blocked: { at: NOW - MINUTE, until: in2058 },
+      word: word(0, in2058, { at: NOW - MINUTE }),
+      lowered: { to: 0, at: in2058, times: 1 },
+      muteAt: in2058,
+    });
+    for (const given of [wild, { ...wild, blocked: { at: in2058, until: 2 * in2058 } }]) {
+      const after = parseState(JSON.stringify(given));
+      expect(after).toBeDefined();
+      const { blocked, ...kept } = pruned(after ?? EMPTY_STATE, NOW, held);
+      expect(blocked?.until).toBeLessThanOrEqual(NOW + HOUR_MS + 1_000);
+      expect(forecastOf(kept, LIMITS, 1, NOW).earliestEnd).toBeLessThanOrEqual(NOW + HOUR_MS + 1_000);
+      const { blocked: later, ...rest } = pruned(kept, NOW + 61 * MINUTE, held);
+      expect(later).toBeUndefined();
+      expect(decide(rest, LIMITS, NOW + 61 * MINUTE)).toEqual({ kind: 'go' });
+    }
+  });
+
   it('is read back as written, and nothing else is', () => {
     const whole = state({
       sent: sent(2),
@@ -71,6 +92,9 @@ describe('the state', () => {
       JSON.stringify({ ...whole, blocked: 5 }),
       JSON.stringify({ ...whole, slots: {} }),
       JSON.stringify({ ...whole, next: 'x' }),
+      JSON.stringify({ ...whole, next: 2 ** 53 }),
+      JSON.stringify({ ...whole, refusals: 0.5 }),
+      JSON.stringify({ ...whole, slots: [{ ...slot(1), holder: {} }] }),
     ]) {
       expect(parseState(text), text).toBeUndefined();
     }
