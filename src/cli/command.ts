@@ -1,5 +1,5 @@
 import type { Argv } from 'yargs';
-import type { ExitCode } from '../base/errors.ts';
+import { configFailure, type ExitCode } from '../base/errors.ts';
 import type { Context, GlobalOptions } from './context.ts';
 
 /** Option values as yargs parsed them, under the names a command declared. */
@@ -14,10 +14,15 @@ export interface Command {
   run(options: Options, context: Context): Promise<ExitCode>;
 }
 
-/** An option that was given once, as text; given twice is refused by the parser. */
+/**
+ * An option that was given once, as text; given twice is refused by the parser. Throws a Failure for an empty one: a
+ * variable of a script that was never set would otherwise mean the default.
+ */
 export const text = (options: Options, name: string): string | undefined => {
   const value = options[name];
-  return typeof value === 'string' && value !== '' ? value : undefined;
+  if (value === '')
+    throw configFailure(`The value of ${shownOption(name).slice(2)} is empty: give one, or leave it out.`);
+  return typeof value === 'string' ? value : undefined;
 };
 
 /** An option as it is written on the command line; `name`: as the parser calls it. */

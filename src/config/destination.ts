@@ -3,6 +3,7 @@ import schema from '../../schemas/destination-config.json' with { type: 'json' }
 import type { Env } from '../base/env.ts';
 import { Secret } from '../base/secrets.ts';
 import { baseUrlProblem, cleanBaseUrl } from './base-url.ts';
+import { tokenProblem } from './header-text.ts';
 import { flat } from './nearest.ts';
 import { type Problem, refuse, schemaProblems } from './problems.ts';
 import { fromEnv, objectOf, type Parsed } from './source.ts';
@@ -67,9 +68,6 @@ export function parseDestinationConfig(
   return { config: Object.freeze(build(proved<Raw>(filled))), unknown };
 }
 
-/** No line ends, no control characters, nothing beyond one byte. */
-const HEADER_TEXT = /^[\t\x20-\x7e\x80-\xff]*$/;
-
 const KEYS = Object.entries(schema.properties);
 const GUARDS = KEYS.filter(([, { group }]) => group === 'guard').map(([key]) => key);
 /** Letters of a beginning that is enough to know a guard by. */
@@ -99,11 +97,8 @@ function furtherProblems(raw: Readonly<Record<string, unknown>>): Problem[] {
   const out: Problem[] = [];
   const url = typeof raw.base_url === 'string' ? baseUrlProblem(raw.base_url) : undefined;
   if (url) out.push(url);
-  if (typeof raw.import_token === 'string' && !HEADER_TEXT.test(raw.import_token))
-    out.push({
-      key: 'import_token',
-      text: 'import_token holds a line end, or another character that no HTTP header can carry',
-    });
+  const token = tokenProblem('import_token', raw.import_token);
+  if (token) out.push(token);
   if (raw.max_deletions_percent !== undefined && raw.known_profiles === undefined) {
     out.push({ key: 'known_profiles', text: 'known_profiles is missing beside max_deletions_percent' });
   }

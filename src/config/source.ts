@@ -7,6 +7,7 @@ import { configFailure, messageOf } from '../base/errors.ts';
 import { Secret } from '../base/secrets.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../types/type.ts';
 import { baseUrlProblem, cleanBaseUrl } from './base-url.ts';
+import { tokenProblem } from './header-text.ts';
 import { type Problem, refuse, schemaProblems } from './problems.ts';
 import { compileSchema, proved, unknownKeys, withDefaults } from './validate.ts';
 
@@ -130,7 +131,8 @@ function furtherProblems(filled: Readonly<Record<string, unknown>>): Problem[] {
   const [start, end, zone] = [textOf('start_date'), textOf('end_date'), textOf('timezone')];
   const url = typeof filled.base_url === 'string' ? baseUrlProblem(filled.base_url) : undefined;
   if (url) out.push(url);
-  if (/[\r\n]/.test(textOf('export_token'))) add('export_token', 'export_token holds a line end');
+  const token = tokenProblem('export_token', filled.export_token);
+  if (token) out.push(token);
   if (zone !== '' && !isZone(zone)) {
     add('timezone', `timezone is ${JSON.stringify(zone)}, wanted an IANA name such as Asia/Seoul`);
   }

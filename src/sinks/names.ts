@@ -16,7 +16,7 @@ const encoder = new TextEncoder();
  * What makes two names one: DuckDB folds ASCII case, Spark lower-cases all of Unicode. Whatever the first folds the
  * second folds too, so the second is the stricter.
  */
-function foldName(name: string): string {
+export function foldName(name: string): string {
   return name.toLowerCase();
 }
 

@@ -3,6 +3,7 @@ import { headerColumns, LOG_ID, SERVER_DATETIME } from '../schema/groups.ts';
 import {
   ITEM_POSITION,
   KEY,
+  nameWithHash,
   propertyNames,
   RESCUED,
   STREAM_NAMES,
@@ -28,7 +29,10 @@ export function streamsOf(columns: readonly TypedColumn[], zoned: boolean): Airb
   const header = headerColumns(columns.map((column) => column.source));
   return STREAM_NAMES.map((name) => {
     const names = propertyNames(name, header);
-    const shown = columns.flatMap(({ type }, i) => (names[i] === undefined ? [] : [[names[i], schemaOf(type, zoned)]]));
+    const shown = columns.flatMap((column, i) => {
+      const property = names[i];
+      return property === undefined ? [] : [[property, propertyOf(column, property, zoned)]];
+    });
     return {
       name,
       json_schema: {
@@ -44,6 +48,14 @@ export function streamsOf(columns: readonly TypedColumn[], zoned: boolean): Airb
       is_resumable: true,
     };
   });
+}
+
+/** A property whose name had to change says which column of the export it is. */
+function propertyOf({ source, type }: TypedColumn, property: string, zoned: boolean): object {
+  const schema = schemaOf(type, zoned);
+  if (!property.endsWith(nameWithHash('', source))) return schema;
+  const description = `Column ${JSON.stringify(source)} of the export: another has the same name but for upper and lower case.`;
+  return { ...schema, description };
 }
 
 const schemaOf = (type: ColumnType, zoned: boolean): object => TYPES[type].jsonSchema(zoned);

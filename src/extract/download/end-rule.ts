@@ -15,7 +15,7 @@ import {
   withoutWindow,
 } from './download.ts';
 import { fetchRange, refused } from './range.ts';
-import type { Run } from './run.ts';
+import { earlierClock, type Run } from './run.ts';
 
 /*
  * Whether an export contains its `to_date` (S2). For a day D, in this order, each export reused where it can be:
@@ -63,7 +63,7 @@ const msOf = (text: string): number => Date.parse(`${text.slice(0, 23)}Z`);
 interface SingleDay {
   readonly day: Day;
   readonly download: Download;
-  /** When it was asked for (ms since 1970), by this machine's clock. */
+  /** When it was asked for (ms since 1970), by the earlier of the two clocks. */
   readonly askedAt: number;
 }
 
@@ -122,7 +122,7 @@ export class EndRule {
     this.#ahead = undefined;
     if (ahead?.day === day) return ahead;
     if (ahead !== undefined) await discard(this.#run, ahead.download);
-    const askedAt = this.#run.deps.clock.now();
+    const askedAt = earlierClock(this.#run);
     return { day, askedAt, download: await fetchDays(this.#run, dayRequest(day, day)) };
   }
 
@@ -168,7 +168,7 @@ export class EndRule {
   async #proveNow(single: SingleDay, both: Downloaded, maybeExclusive: boolean): Promise<RangeDownload[]> {
     const { day, download } = single;
     const next = addDays(day, 1);
-    const askedAt = this.#run.deps.clock.now();
+    const askedAt = earlierClock(this.#run);
     const after = await fetchDays(this.#run, dayRequest(next, next));
     this.#ahead = { day: next, askedAt, download: after };
     if (after.kind === 'rows' && provesInclusive(after)) {

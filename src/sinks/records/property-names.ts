@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   EVENT_NAME,
   EVENT_NAME_ALTERNATIVE,
@@ -6,6 +7,7 @@ import {
   ITEM_PREFIX,
 } from '../../schema/groups.ts';
 import type { ColumnGroup } from '../../schema/scan.ts';
+import { compareBytes, foldName } from '../names.ts';
 
 /** The streams, in the order in which `discover` lists them. */
 export const STREAM_NAMES = ['events', 'event_logs', 'event_items'] as const;
@@ -39,13 +41,20 @@ function all<T extends string>(shown: T): Record<ColumnGroup, T> {
 /** The name of a column whose header cell is empty. */
 const UNNAMED = 'column';
 const OWN: readonly string[] = [KEY, RESCUED];
+const HASH_DIGITS = 6;
 
 /**
  * The property that each column of a header is in a stream, or undefined where the stream does not show it. Names stay
  * as the customer wrote them, but for `event_name`, for names that are ours, and for the second of two equal names:
- * those get `_2`, `_3`…
+ * those get `_2`, `_3`…; and for names that fold alike, which readers would merge into one column (S16). Of these all
+ * but the first in order of their bytes get the hash of the raw name. `configured`: whether the catalog has a property;
+ * then it decides which form is meant, since one header need not have all of the names that fold alike.
  */
-export function propertyNames(stream: StreamName, header: readonly HeaderColumn[]): (string | undefined)[] {
+export function propertyNames(
+  stream: StreamName,
+  header: readonly HeaderColumn[],
+  configured?: (name: string) => boolean,
+): (string | undefined)[] {
   const shown = SHOWN[stream];
   const sources = header.map((column) => column.source);
   const eventName = eventNameIndex(sources);
@@ -57,7 +66,9 @@ export function propertyNames(stream: StreamName, header: readonly HeaderColumn[
   const bare = header.map((column) => shown[column.group] === 'bare');
   const fixed = wanted.filter((name, index): name is string => name !== undefined && !bare[index]);
   const own = stream === 'event_items' ? [...OWN, ITEM_POSITION] : OWN;
-  return unique(withoutPrefix(wanted, bare, [...own, ...fixed]), own);
+  const names = unique(withoutPrefix(wanted, bare, [...own, ...fixed]), own);
+  if (configured === undefined) return toldApart(names, sources, own);
+  return names.map((name, i) => name && configuredName(name, sources[i], configured));
 }
 
 /** Drops the prefix wherever the rest is nobody else's name, letters of either case being the same. */
@@ -84,4 +95,30 @@ function unique(names: readonly (string | undefined)[], own: readonly string[]):
     used.add(free);
     return free;
   });
+}
+
+/** The name with which a column is told apart from another that folds alike. `source`: its raw name. */
+export const nameWithHash = (name: string, source: string): string =>
+  `${name}_${createHash('sha256').update(source).digest('hex').slice(0, HASH_DIGITS)}`;
+
+function toldApart(
+  names: readonly (string | undefined)[],
+  sources: readonly string[],
+  own: readonly string[],
+): (string | undefined)[] {
+  const used = new Set(own.map(foldName));
+  const out = [...names];
+  const order = names.flatMap((name, i) => (name === undefined ? [] : [{ name, i }]));
+  for (const { name, i } of order.sort((a, b) => compareBytes(a.name, b.name))) {
+    const free = used.has(foldName(name)) ? nameWithHash(name, sources[i]) : name;
+    used.add(foldName(free));
+    out[i] = free;
+  }
+  return out;
+}
+
+function configuredName(name: string, source: string, configured: (name: string) => boolean): string {
+  if (configured(name)) return name;
+  const withHash = nameWithHash(name, source);
+  return configured(withHash) ? withHash : name;
 }

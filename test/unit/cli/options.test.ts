@@ -1,11 +1,16 @@
 import { describe, expect, it } from 'vitest';
+import { text } from '../../../src/cli/command.ts';
 import { dayOption, durationOption } from '../../../src/cli/context.ts';
 
 describe('days and lengths of time on the command line', () => {
   it('may be left out, but are not empty: an empty one is a variable that was never set', () => {
     expect([dayOption('from', undefined), durationOption('max-wait', undefined)]).toEqual([undefined, undefined]);
     expect([dayOption('from', '2026-01-02'), durationOption('max-wait', '20m')]).toEqual(['2026-01-02', 1_200_000]);
-    for (const wrong of [() => dayOption('from', ''), () => durationOption('max-wait', '')]) {
+    const options = { logLevel: 'info', logFormat: 'text', config: 'a.json', purgeColumn: '' } as const;
+    expect([text(options, 'config'), text(options, 'file')]).toEqual(['a.json', undefined]);
+    expect(() => text(options, 'purgeColumn')).toThrow('The value of purge-column is empty');
+    const empty = () => text(options, 'purgeColumn');
+    for (const wrong of [() => dayOption('from', ''), () => durationOption('max-wait', ''), empty]) {
       expect(wrong).toThrow(expect.objectContaining({ exitCode: 2 }));
     }
   });

@@ -138,6 +138,20 @@ describe('the source configuration', () => {
     expect(refusal({ ...MINIMAL, timezone: '+09:00' })).toContain('timezone is "+09:00", wanted an IANA name');
   });
 
+  it.each(['to\nken', 'to\u0000ken', '토큰', 'tok€n'])(
+    'refuses an export_token that no header can carry: %j',
+    (token) => {
+      const message = refusal({ ...MINIMAL, export_token: token });
+      expect(message).toContain('export_token holds a line end, or another character that no HTTP header can carry');
+      expect(message).not.toContain(token);
+    },
+  );
+
+  it('refuses an export_token with a blank at an end', () => {
+    for (const token of [' token', 'token\t'])
+      expect(refusal({ ...MINIMAL, export_token: token })).toContain('a blank');
+  });
+
   it('takes the token from the environment or a file, and never prints it', () => {
     const { export_token: _dropped, ...rest } = MINIMAL;
     const direct = parseSourceConfig(rest, (name) => (name === 'DFINERY_EXPORT_TOKEN' ? 'canary-env' : undefined));

@@ -138,6 +138,23 @@ describe('each case of the table', () => {
     expect(bench.target.ids()).toEqual(['late']);
   });
 
+  it.each([
+    ['a full refresh', 0],
+    ['a full refresh, by a machine that thinks the day over', 30],
+  ])('a day that is still going on proves none, nor in %s', async (_, hoursAhead) => {
+    const rows = [row('late', '2026-03-10T16:00:01Z')];
+    const clockAhead = -hoursAhead * HOUR;
+    bench = new Bench(new Date(at('2026-03-10T16:00:00Z') - clockAhead).toISOString(), { rows, clockAhead });
+    const fault: FakeWorld['fault'] = (_q, count) => {
+      if (count === 2) bench.clock.time += 2_000;
+      return undefined;
+    };
+    bench.service.world = { ...bench.service.world, fault };
+    await bench.run({ startDate: '2026-03-10', endDate: '2026-03-11' }, { fullRefresh: true });
+    expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
+    expect(bench.target.ids()).toEqual(['late']);
+  });
+
   it('the configuration’s word is taken, and not kept', async () => {
     bench = new Bench('2026-03-10T16:00:00Z', { inclusive: false, rows: busy('2026-03-05') });
     await bench.run({ startDate: '2026-03-05', endDate: '2026-03-06', toDateInclusive: 'false' });

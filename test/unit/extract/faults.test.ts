@@ -106,6 +106,22 @@ describe('a body without a final line end', () => {
     expect(bench.target.state).not.toHaveProperty('final_newline');
   });
 
+  const rowsOf = (csv: string, count: number) => csv.split('\n').slice(0, count).join('\n');
+  it('is a cut when the second one is another cut: two different ends prove nothing', async () => {
+    const cut = (rows: number): Fault => ({ body: (csv) => rowsOf(csv, rows) });
+    await open({ fault: (_q, count) => (count === 1 ? cut(3) : count === 2 ? cut(5) : undefined) }).run(DAYS);
+    expect(bench.target.ids()).toEqual(truth());
+    expect(bench.service.sent).toBe(5);
+    expect(bench.target.state).not.toHaveProperty('final_newline');
+  });
+
+  it('that is cut elsewhere each time is never stored: exit 3', async () => {
+    open({ fault: (_q, count) => ({ body: (csv) => rowsOf(csv, count) }) });
+    const failure = await failureOf(bench.run(DAYS));
+    expect([failure.exitCode, failure.where.attempt]).toEqual([3, 5]);
+    expect([bench.target.ids(), readdirSync(bench.spoolDir)]).toEqual([[], []]);
+  });
+
   it('needs no confirmation where the wire said where it ends', async () => {
     await open({ finalNewline: false, endDeclared: true }).run(DAYS);
     expect(bench.service.sent).toBe(3);

@@ -74,6 +74,25 @@ describe('one day too big for one export', () => {
     expect(bench.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07'));
   });
 
+  it('is complete as of the first of its parts: a day that ended between two of them is read again', async () => {
+    open();
+    // Noon in UTC ends the day before in UTC-12.
+    bench.clock.time = Date.parse('2026-03-07T11:59:50Z');
+    bench.service.world = {
+      ...bench.service.world,
+      fault: (q) => {
+        const refused = big.fault(q);
+        if (q.eventsCondition === 'include' && refused === undefined)
+          bench.clock.time = Date.parse('2026-03-07T12:00:10Z');
+        return refused;
+      },
+    };
+    await bench.run({ ...DAYS, endDate: BIG });
+    const receipt = bench.target.receipts.find((r) => r.from === BIG);
+    expect(receipt).toMatchObject({ split: 'names', covers_to: null });
+    expect(bench.target.state?.from_date).toBe(BIG);
+  });
+
   it('with a single name still too big ends with exit 3 and names it', async () => {
     open({
       fault: (q) =>

@@ -43,7 +43,7 @@ const encoder = new TextEncoder();
 /** Plans the records of one stream for files with this header. */
 export function planRecords(stream: RecordStream, header: readonly string[]): RecordPlan {
   const columns = headerColumns(header);
-  const names = propertyNames(stream.name, columns);
+  const names = propertyNames(stream.name, columns, (name) => isWanted(stream, name));
   const wanted = names.map((name) => (name !== undefined && isWanted(stream, name) ? name : undefined));
   const types = wanted.map((name) => (name === undefined ? undefined : propertyType(stream.properties[name])));
   const labels = wanted

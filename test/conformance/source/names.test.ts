@@ -1,0 +1,63 @@
+import { createHash } from 'node:crypto';
+import { afterEach, describe, expect, it } from 'vitest';
+import { readProblems } from '../../support/airbyte-rules.ts';
+import { SourceBench } from '../../support/source.ts';
+
+const hash = (name: string): string => createHash('sha256').update(name).digest('hex').slice(0, 6);
+const withHash = (name: string): string => `${name}_${hash(name)}`;
+
+let bench: SourceBench;
+afterEach(() => bench.close());
+
+describe('columns whose names fold alike', () => {
+  const start = () =>
+    SourceBench.start({
+      columns: {
+        own: [
+          { name: 'Color', values: ['upper'], days: ['2026-01-18', '2026-01-19'] },
+          { name: 'color', values: ['lower'] },
+          { name: 'ÄRA', values: ['umlaut'] },
+          { name: 'ära', values: ['small'] },
+          { name: '_KEY', values: ['theirs'] },
+          { name: 'plain', values: ['plain'] },
+        ],
+      },
+    });
+
+  it('are told apart in the catalog by the hash of the raw name, which the description says', async () => {
+    bench = await start();
+    const [events] = (await bench.run('discover', bench.config())).catalog().streams;
+    const { properties } = events.json_schema;
+    const names = Object.keys(properties);
+    expect(names).toEqual(
+      expect.arrayContaining(['Color', withHash('color'), 'ÄRA', withHash('ära'), withHash('_KEY')]),
+    );
+    expect(new Set(names.map((name) => name.toLowerCase())).size).toBe(names.length);
+    expect(properties[withHash('color')]).toMatchObject({ description: expect.stringContaining('"color"') });
+    expect(properties.Color).not.toHaveProperty('description');
+    expect(properties.plain).not.toHaveProperty('description');
+  });
+
+  it('keep their cells apart in the records, on days that lack one of them too', async () => {
+    bench = await start();
+    const catalog = await bench.catalog();
+    const output = await bench.read(catalog);
+    expect(readProblems(output, catalog)).toEqual([]);
+    const values = (name: string) => new Set(output.records('events').map((data) => data[name] ?? null));
+    expect(values('Color')).toEqual(new Set([null, 'upper']));
+    expect(values(withHash('color'))).toEqual(new Set(['lower']));
+    expect(values('color')).toEqual(new Set([null]));
+    expect(values(withHash('ära'))).toEqual(new Set(['small']));
+    expect(values(withHash('_KEY'))).toEqual(new Set(['theirs']));
+  });
+
+  it('stay as a catalog of before has them', async () => {
+    bench = await start();
+    const catalog = await bench.catalog();
+    const text = JSON.stringify(catalog).replaceAll(withHash('color'), 'color').replaceAll('"Color":', '"other":');
+    const output = await bench.read(JSON.parse(text));
+    const values = (name: string) => new Set(output.records('events').map((data) => data[name] ?? null));
+    expect(values('color')).toEqual(new Set(['lower']));
+    expect(values('Color')).toEqual(new Set([null]));
+  });
+});
