@@ -5,8 +5,8 @@ import { LOG_FOLDER } from './log/paths.ts';
 import { isOwnFile } from './names.ts';
 import type { Table } from './table.ts';
 
-/** Files of a dead run that wait under names of their own, beside the tables. */
-const WAITING = /^_dfinery\/(tmp\/[0-9a-f-]{36}\.part|probe\/[0-9a-f-]{36})$/;
+/** Files that a dead run made under names of their own, which no reader looks at. */
+const WAITING = /^_dfinery\/probe\/[0-9a-f-]{36}$|(^|\/)\.[^/]+\.tmp$/;
 
 /**
  * Removes the files that left a table longer than `retentionMs` ago, and those older than that which no commit names
@@ -36,6 +36,7 @@ async function expired(lake: Lake, table: Table, until: number): Promise<string[
   const found: string[] = [];
   for await (const { path: full, modified } of lake.storage.list(table.name)) {
     const path = full.slice(table.name.length + 1);
+    if (WAITING.test(full) && modified < until) found.push(full);
     if (path.startsWith(`${LOG_FOLDER}/`) || table.has(path)) continue;
     const since = gone.get(path);
     if (since === undefined ? isOwnFile(path) && modified < until : since < until) found.push(full);

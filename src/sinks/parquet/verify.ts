@@ -7,6 +7,7 @@ import { checkDays, checkKeys, type Difference, difference } from '../difference
 import { coveredDays } from '../memory.ts';
 import { typedColumns } from '../sql/columns/typed.ts';
 import { identifier } from '../sql/engine/quote.ts';
+import { fingerprint } from '../sql/files/fingerprint.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { countRows, readFiles } from '../sql/files/parquet-file.ts';
 import { eventItems, nameOf } from '../sql/views.ts';
@@ -16,7 +17,6 @@ import { LIVE_ENDING } from './dataset/layout.ts';
 import type { LiveFile, Manifest } from './dataset/manifest.ts';
 import { receiptsAfter } from './dataset/receipts.ts';
 import { readDataset, type Snapshot } from './dataset/snapshot.ts';
-import { fingerprint } from './durable.ts';
 
 /**
  * Compares every file of a folder with its manifest, and the rows of all of them with the receipts. Writes nothing

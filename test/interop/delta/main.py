@@ -1,0 +1,165 @@
+"""Delta tables on a disk and in an object store: every reader sees what `sync duckdb` of the same exports holds."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import duckdb
+
+sys.path.insert(0, str(Path(__file__).parent))
+from _readers import read_deltalake, read_duckdb, read_polars, spark_reader  # noqa: E402
+from _service import PROGRAM, SCRATCH, simulator, write_config  # noqa: E402
+from _store import objects_with, store  # noqa: E402
+from _truth import normal  # noqa: E402
+
+FAILED = []
+TABLES = ("events", "event_items", "event_logs")
+KEY = {"events": "_key", "event_items": "_key", "event_logs": "df_event_log_id"}
+#: What readers refuse in a name.
+REFUSED = str.maketrans({character: "_" for character in " ,;{}()\n\t="})
+
+
+def check(name: str, problems) -> None:
+    problems = list(problems)
+    print(f"{'ok    ' if not problems else 'FAILED'} {name}" + (f": {len(problems)} differences" if problems else ""), flush=True)
+    for problem in problems[:5]:
+        print(f"         {problem}")
+    if problems:
+        FAILED.append(name)
+
+
+def program(environment: dict[str, str] | None, *arguments: str, code: int = 0) -> str:
+    command = [*PROGRAM[:1], "--no-warnings", *PROGRAM[1:], *arguments]
+    done = subprocess.run(command, env=os.environ | (environment or {}), capture_output=True, text=True, timeout=300)
+    assert done.returncode == code, f"{arguments} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def in_duckdb(file: Path, table: str) -> dict[str, dict]:
+    """The rows of a DuckDB file by key, under the names that a Delta table gives them."""
+    connection = duckdb.connect(str(file), read_only=True)
+    connection.execute("SET TimeZone = 'UTC'")
+    found = connection.execute(f"SELECT * FROM {table}")
+    names = [column[0].translate(REFUSED) for column in found.description]
+    rows = [{name: normal(value) for name, value in zip(names, row)} for row in found.fetchall()]
+    connection.close()
+    return {row[KEY[table]]: row for row in rows}
+
+
+def differences(rows: list[dict], truth: dict[str, dict], table: str):
+    found = {row[KEY[table]]: row for row in rows}
+    if len(found) != len(rows):
+        yield "a key occurs twice"
+    for key in truth.keys() ^ found.keys():
+        yield f"row {key} is {'missing' if key in truth else 'too many'}"
+    for key in truth.keys() & found.keys():
+        row = {name: normal(value) for name, value in found[key].items() if name != "event_date"}
+        if row.keys() != truth[key].keys():
+            yield f"columns differ: {sorted(row.keys() ^ truth[key].keys())}"
+            return
+        for name, value in truth[key].items():
+            if row[name] != value and name != "_dfinery_window":
+                yield f"{key}: {name} is {row[name]!r}, in DuckDB {value!r}"
+
+
+class Place:
+    """A place with Delta tables, and a DuckDB file that was loaded with the same exports."""
+
+    def __init__(self, label: str, url: str, config: Path, environment: dict[str, str] | None, readers: dict):
+        self.label, self.url, self.config, self.environment, self.readers = label, url, config, environment, readers
+        self.file = SCRATCH / f"{label.replace('/', '-').replace(' ', '-')}.duckdb"
+
+    def sync(self, first: str, last: str) -> None:
+        span = ["--config", str(self.config), "--from", first, "--to", last]
+        program(self.environment, "sync", "delta", self.url, "--tables", ",".join(TABLES), *span)
+        program(None, "sync", "duckdb", str(self.file), *span)
+
+    def compare(self, after: str, tables=TABLES, readers=None) -> None:
+        for table in tables:
+            truth = in_duckdb(self.file, table)
+            for name, read in (readers or self.readers).items():
+                self.compare_one(f"{self.label}, {after}, {table}, {name}", read, table, truth, None)
+        check(f"{self.label}, {after}, verify", self.verify())
+
+    def compare_one(self, label: str, read, table: str, truth: dict, version: int | None) -> None:
+        try:
+            rows = read(f"{self.url}/{table}", version, self.environment)
+        except Exception as error:  # a reader that cannot read is a finding like any other
+            check(label, [f"{type(error).__name__}: {error}"])
+            return
+        check(label, differences(rows, truth, table))
+
+    def verify(self):
+        told = json.loads(program(self.environment, "verify", "delta", self.url, "--json"))
+        return [found["message"] for found in told["differences"]]
+
+    def version(self) -> int:
+        from _readers import options_of
+        import deltalake
+
+        return deltalake.DeltaTable(f"{self.url}/events", storage_options=options_of(self.environment)).version()
+
+
+def forget(place: Place, config: dict, person: str) -> None:
+    destination = {"base_url": config["base_url"], "service_id": config["service_id"], "import_token": "demo-import-token"}
+    path = SCRATCH / f"destination-{len(FAILED)}-{place.file.stem}.json"
+    path.write_text(json.dumps({**destination, "ledger_dir": str(SCRATCH / f"ledger-{place.file.stem}")}))
+    arguments = ["forget", "--id", person, "--config", str(path), "--spool-dir", str(SCRATCH)]
+    purge = ["--purge", "delta", place.url, "--purge-column", "df_unified_id", "--json"]
+    plan = json.loads(program(place.environment, *arguments, *purge).strip().splitlines()[-1])
+    program(place.environment, *arguments, *purge, "--execute", "--confirm", plan["hash"])
+    connection = duckdb.connect(str(place.file))
+    connection.execute("DELETE FROM events WHERE df_unified_id = ?", [person])
+    connection.close()
+
+
+def suite(place: Place, config: dict, travel: dict) -> None:
+    today = datetime.now(timezone.utc).date()
+    day = [(today - timedelta(days=back)).isoformat() for back in range(9, 2, -1)]
+    place.sync(day[0], day[2])
+    before, version = in_duckdb(place.file, "events"), place.version()
+    quick = {"deltalake": read_deltalake}
+    place.compare("first load", readers=quick)
+    place.sync(day[1], day[5])
+    place.compare("drift and re-reads")
+    for name, read in travel.items():
+        place.compare_one(f"{place.label}, version {version}, {name}", read, "events", before, version)
+    program(place.environment, "compact", "delta", place.url)
+    place.compare("compaction", readers=quick)
+    truth = in_duckdb(place.file, "events")
+    person = next(row["df_unified_id"] for row in truth.values() if row["df_unified_id"])
+    forget(place, config, person)
+    place.compare("purge")
+    if place.environment is None:
+        found = [str(path) for path in Path(place.url).rglob("*") if path.is_file() and person.encode() in path.read_bytes()]
+    else:
+        found = objects_with(person, place.url.split("/")[2], place.environment)["found"]
+    check(f"{place.label}, purge leaves no byte", found)
+
+
+def refusals(config: Path, environment: dict[str, str]) -> None:
+    arguments = ["--config", str(config), "--from", "2020-01-01", "--to", "2020-01-01"]
+    program(environment | {"AWS_SECRET_ACCESS_KEY": "wrong"}, "sync", "delta", "s3://plain/x", *arguments, code=2)
+    program(environment, "sync", "delta", "s3://no-such-bucket/x", *arguments, code=2)
+    program(environment | {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9"}, "sync", "delta", "s3://plain/x", *arguments, code=3)
+    check("wrong credentials, no bucket and nobody there are told apart", [])
+
+
+spark = spark_reader()
+if spark is None:
+    print("interop: Spark is left out: no Java, no Maven, or delta-spark cannot be had")
+disk = {"deltalake": read_deltalake, "polars": read_polars, "duckdb": read_duckdb} | ({"spark": spark} if spark else {})
+remote = {"deltalake": read_deltalake, "polars": read_polars}
+with simulator("--rows-per-day", "200") as config, store(SCRATCH / "store") as environment:
+    for zone in (None, "America/New_York"):
+        path = write_config(f"config-{zone is None}.json", {**config, **({"timezone": zone} if zone else {})})
+        label = zone or "no zone"
+        suite(Place(f"disk {label}", str(SCRATCH / f"lake-{zone is None}"), path, None, disk), config, disk)
+    plain = write_config("config-s3.json", config)
+    suite(Place("bucket", "s3://plain/lake", plain, environment, remote), config, remote)
+    suite(Place("versioned bucket", "s3://versioned/deep/lake", plain, environment, {"deltalake": read_deltalake}), config, {})
+    refusals(plain, environment)
+sys.exit(1 if FAILED else 0)
