@@ -10,7 +10,8 @@ export interface QueryResult {
 }
 
 /**
- * Runs queries on a file that is opened for reading alone, without access to any other file or address.
+ * Runs queries, each one SELECT statement, on a file that is opened for reading alone, without access to any other file
+ * or address.
  * Throws a configuration failure with DuckDB's own words when a query is wrong.
  */
 export async function queryDuckDb(
@@ -23,11 +24,12 @@ export async function queryDuckDb(
     await engine.run('SET enable_external_access = false');
     const results: QueryResult[] = [];
     for (const sql of queries) {
-      const rows = await engine.rows(sql).catch((error: unknown) => {
+      const found = await engine.select(sql).catch((error: unknown) => {
         throw configFailure(`The query is not usable: ${messageOf(error)}`, { cause: error });
       });
-      const values = rows.map((row) => Object.values(row));
-      results.push({ header: Object.keys(rows[0] ?? {}), rows: values.map((row) => row.map(textOf)), values });
+      if (found === undefined) throw configFailure('The query is not one SELECT statement: nothing was run.');
+      const { names: header, rows: values } = found;
+      results.push({ header, rows: values.map((row) => row.map(textOf)), values });
     }
     return results;
   } finally {

@@ -59,12 +59,15 @@ async function loaded(cells: readonly string[][][], order: readonly number[]): P
     const types = await bench.query('SELECT source_name AS source, type FROM _dfinery_columns');
     const custom = types.filter(({ source }) => String(source).startsWith('x'));
     return new Map(
-      custom.map(({ source, type }) => [String(source), [type, rows.map((row) => row[String(source)] ?? null)]]),
+      custom.map(({ source, type }) => [String(source), [type, rows.map((row) => orderless(row[String(source)]))]]),
     );
   } finally {
     bench.close();
   }
 }
+
+/** The text `null` is a value where the column is a string already, which does depend on the order (S18). */
+const orderless = (value: unknown) => (value === 'null' ? null : (value ?? null));
 
 describe('the order of days', () => {
   it('never changes a type or a value', async () => {

@@ -67,6 +67,26 @@ describe('forget, from a query', () => {
   });
 });
 
+describe('forget, with a query that is no SELECT', () => {
+  it.each([
+    ["COPY p TO '%'", 'not one SELECT'],
+    ["SELECT id FROM p; COPY p TO '%'", 'not one SELECT'],
+    ['DELETE FROM p RETURNING id', 'not one SELECT'],
+    ["EXPLAIN ANALYZE COPY p TO '%'", 'not one SELECT'],
+    ["ATTACH '%' AS other", 'not one SELECT'],
+    ["SET memory_limit = '1GB'", 'not one SELECT'],
+    [' -- nothing', 'not usable'],
+    ["SELECT * FROM read_text('%')", 'not usable'],
+    ['SELECT id, id FROM p', '2 columns'],
+  ])('runs nothing: %s', async (sql, sentence) => {
+    const file = await database("CREATE TABLE p AS SELECT 'me' AS id");
+    const before = readFileSync(file);
+    const found = await forget('--query', sql.replaceAll('%', file), '--duckdb', file);
+    expect(found).toMatchObject({ code: 2, said: expect.stringContaining(sentence) });
+    expect(readFileSync(file).equals(before)).toBe(true);
+  });
+});
+
 describe('forget, from a file', () => {
   it('with a column is a CSV whatever it is called', async () => {
     writeFileSync(at('people.txt'), 'n,external_id\n1,a\n2,b\n');

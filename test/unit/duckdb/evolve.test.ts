@@ -266,3 +266,29 @@ describe('timezone', () => {
     });
   });
 });
+
+describe('the text null', () => {
+  const texts = () => bench.query('SELECT x FROM events ORDER BY _key');
+
+  it('is a value of a column that is a string already, also in a window that has no other text', async () => {
+    await bench.load([
+      bench.window('2026-01-01', csvOf([{ id: 'a', x: 'text' }])),
+      bench.window('2026-01-02', csvOf([{ id: 'b', x: 'null' }, { id: 'c' }])),
+      bench.window(
+        '2026-01-03',
+        csvOf([
+          { id: 'd', x: 'null' },
+          { id: 'e', x: '1.50' },
+        ]),
+      ),
+    ]);
+    expect(await texts()).toEqual([{ x: 'text' }, { x: 'null' }, { x: null }, { x: 'null' }, { x: '1.5' }]);
+  });
+
+  it('is a value of a column that a pinned schema makes a string, and of no other', async () => {
+    const pinned = new Map([['x', 'string' as const]]);
+    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', x: 'null', y: 'null' }]))], { pinned });
+    expect(await texts()).toEqual([{ x: 'null' }]);
+    expect(await bench.query("SELECT type FROM _dfinery_columns WHERE source_name = 'y'")).toEqual([{ type: null }]);
+  });
+});

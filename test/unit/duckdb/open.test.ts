@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { NEWEST_STORAGE } from '../../../src/sinks/sql/engine/faults.ts';
 import { csvOf, DuckBench, query } from '../../support/duckdb.ts';
 
 let bench: DuckBench;
@@ -28,6 +29,16 @@ describe('opening', () => {
     writeFileSync(bench.file, 'hello '.repeat(10_000));
     await expect(bench.open()).rejects.toMatchObject(fails(2, /is not a database/));
     expect(readFileSync(bench.file, 'utf8')).toMatch(/^hello/);
+  });
+
+  it('says that a file was made by a newer DuckDB, and how to write one that can be read', async () => {
+    await query(':memory:', `ATTACH '${bench.file}' AS newest (STORAGE_VERSION 'latest'); DETACH newest`);
+    const header = readFileSync(bench.file);
+    expect(header.readBigUInt64LE(12), 'the version that the engine knows').toBe(NEWEST_STORAGE);
+    header.writeBigUInt64LE(NEWEST_STORAGE + 1n, 12);
+    writeFileSync(bench.file, header);
+    await expect(bench.open()).rejects.toMatchObject(fails(2, /newer version of DuckDB.*STORAGE_VERSION/));
+    expect(readFileSync(bench.file).equals(header)).toBe(true);
   });
 
   it.each(['TABLE events AS SELECT 1 AS x', 'VIEW event_items AS SELECT 1 AS x'])(

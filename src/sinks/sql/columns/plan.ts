@@ -126,12 +126,14 @@ function planColumn(
   const evidence = column.evidence | windowEvidence;
   const named = namedType(column, rules);
   const fixed = named ?? fixedType(column, arrival, mode);
-  const hasValues = (windowEvidence & (fixed === 'string' ? ~0 : ~NULL_TEXT)) !== 0;
+  // Of a column that is a string already the text `null` is a value (S18).
+  const keepsNullText = (fixed ?? column.type) === 'string';
+  const hasValues = (windowEvidence & (keepsNullText ? ~0 : ~NULL_TEXT)) !== 0;
   const isNew = column.type === null && named === undefined;
   const isRefused = isNew && mode === 'freeze';
   const wanted = isRefused ? null : (fixed ?? widened(column.type, typeOf(evidence, rules.zoned)));
   const settled = column.type === null && !hasValues && !isPinned(column, rules) ? null : wanted;
-  const seenAs = fixed ?? typeOf(windowEvidence, rules.zoned) ?? null;
+  const seenAs = fixed ?? typeOf(windowEvidence, rules.zoned) ?? (keepsNullText ? 'string' : null);
   // A date whose midnight the zone skips is a date, but no datetime.
   const isNoInstant = seenAs === 'date' && settled === 'datetime' && !fitsWholly(windowEvidence, settled, rules.zoned);
   const readAs = hasValues && !isRefused ? (isNoInstant ? settled : seenAs) : null;

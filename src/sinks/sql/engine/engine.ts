@@ -1,7 +1,13 @@
 import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { join, resolve } from 'node:path';
-import { type DuckDBConnection, type DuckDBDataChunk, DuckDBInstance, type DuckDBValue } from '@duckdb/node-api';
+import {
+  type DuckDBConnection,
+  type DuckDBDataChunk,
+  DuckDBInstance,
+  type DuckDBValue,
+  StatementType,
+} from '@duckdb/node-api';
 import type { Clock } from '../../../base/clock.ts';
 import { configFailure } from '../../../base/errors.ts';
 import { literal } from '../../../types/sql.ts';
@@ -64,6 +70,25 @@ export class Engine {
     this.#signal?.throwIfAborted();
     const reader = await this.#connection.runAndReadAll(sql, values && [...values]);
     return reader.getRowObjectsJS();
+  }
+
+  /**
+   * The names and rows of the one SELECT that a text holds; undefined for anything else, of which nothing is run: every
+   * statement is prepared and its kind looked at first.
+   */
+  async select(sql: string): Promise<{ readonly names: string[]; readonly rows: unknown[][] } | undefined> {
+    this.#signal?.throwIfAborted();
+    if (sql.trim() === '') return undefined;
+    const statements = await this.#connection.extractStatements(sql);
+    if (statements.count !== 1) return undefined;
+    const prepared = await statements.prepare(0);
+    try {
+      if (prepared.statementType !== StatementType.SELECT) return undefined;
+      const reader = await prepared.runAndReadAll();
+      return { names: reader.columnNames(), rows: reader.getRowsJS() };
+    } finally {
+      prepared.destroySync();
+    }
   }
 
   /** A large result as it comes, in DuckDB's own chunks of some 2,000 rows. */

@@ -1,4 +1,4 @@
-import { STRING } from '../../../types/evidence.ts';
+import { NULL_TEXT, STRING } from '../../../types/evidence.ts';
 import { TYPES } from '../../../types/index.ts';
 import type { Zone } from '../../../types/zone.ts';
 import type { PlannedColumn } from '../columns/plan.ts';
@@ -26,15 +26,18 @@ export function cellSql(column: PlannedColumn, expr: string, zone: Zone | undefi
   if (readAs === null || type === null) return { column, reader: 'VARCHAR', value: undefined, rescue: undefined };
   const face = TYPES[readAs];
   const zoned = zone !== undefined;
-  if (isClean && !wantsText && face.native(evidence, zoned)) {
+  const isText = type === 'string' && column.before === 'string';
+  const keepsNullText = isText && readAs !== 'string' && (evidence & NULL_TEXT) !== 0;
+  if (isClean && !wantsText && !keepsNullText && face.native(evidence, zoned)) {
     return { column, reader: face.duckdb(zoned), value: widen(expr, readAs, type, zone), rescue: undefined };
   }
   const typed = isClean ? face.sqlClean(expr, evidence, zone) : face.sql(expr, zone);
   const condition = `NOT ${face.sqlFits(expr, zone)}`;
+  const wide = widen(typed, readAs, type, zone);
   return {
     column,
     reader: 'VARCHAR',
-    value: widen(typed, readAs, type, zone),
+    value: keepsNullText ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${wide} END` : wide,
     rescue: isClean ? undefined : { condition, member: jsonMember(rescueKey(column), expr, condition) },
   };
 }

@@ -1,0 +1,51 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { envOf } from '../../../src/base/env.ts';
+import { runCommandLine } from '../../../src/cli/program.ts';
+import { query } from '../../support/duckdb.ts';
+
+let dir = '';
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'dfinery-plan-'));
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+async function plan(file: string) {
+  const values: Record<string, string> = {
+    DFINERY_BASE_URL: 'http://127.0.0.1:9',
+    DFINERY_SERVICE_ID: 'service',
+    DFINERY_EXPORT_TOKEN: 'token',
+    DFINERY_SPOOL_DIR: join(dir, 'spool'),
+  };
+  const said: string[] = [];
+  const say = (line: string) => void said.push(line);
+  const code = await runCommandLine(['plan', '--duckdb', file], {
+    terminal: { result: say, note: say, record: async (line) => say(line), interactive: false, columns: 80 },
+    clock: systemClock,
+    env: envOf(values),
+    signal: new AbortController().signal,
+  });
+  return { code, text: said.join('\n') };
+}
+
+describe('plan --duckdb', () => {
+  it('makes nothing in somebody else’s file, and no file where there is none', async () => {
+    const file = join(dir, 'theirs.duckdb');
+    await query(file, 'CREATE TABLE theirs AS SELECT 1 AS x');
+    const before = readFileSync(file);
+    expect((await plan(file)).code).toBe(0);
+    expect(readFileSync(file).equals(before)).toBe(true);
+    expect((await plan(join(dir, 'none.duckdb'))).code).toBe(0);
+    expect(existsSync(join(dir, 'none.duckdb'))).toBe(false);
+    expect(readdirSync(dir).filter((name) => name.includes('duckdb'))).toEqual(['theirs.duckdb']);
+  });
+
+  it('refuses a table of ours that is somebody else’s', async () => {
+    const file = join(dir, 'theirs.duckdb');
+    await query(file, 'CREATE TABLE events AS SELECT 1 AS x');
+    expect(await plan(file)).toMatchObject({ code: 2, text: expect.stringContaining('that is not ours') });
+  });
+});
