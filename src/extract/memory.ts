@@ -2,7 +2,7 @@ import type { Day } from '../base/days.ts';
 
 /** What a target remembers of earlier runs, as far as an extraction needs it. A sink's memory has this shape. */
 export interface TargetMemory {
-  /** As stored; parsed and judged here. */
+  /** As stored; parsed and checked here. */
   readonly state: unknown;
   /** Days that committed receipts cover; empty where only the state is kept. */
   readonly covered: ReadonlySet<Day>;

@@ -24,7 +24,7 @@ export interface ExtractOptions {
   readonly requireSystem?: boolean | undefined;
 }
 
-/** The world of an extraction. */
+/** What an extraction works with. */
 export interface ExtractDeps {
   readonly service: ExportService;
   readonly clock: Clock;

@@ -29,7 +29,7 @@ export interface Receipt {
   readonly split: 'none' | 'names';
   /** Instant (ISO, UTC) at which the download was verified. */
   readonly verified_at: string;
-  /** Rows held out because the person asked to be forgotten. */
+  /** Rows left out because the person asked to be forgotten. */
   readonly suppressed: number;
   /** Cells whose bytes were not valid UTF-8; kept with U+FFFD in their place. */
   readonly invalid_utf8: number;
@@ -51,7 +51,7 @@ export interface SpoolFile {
   readonly eventNames?: readonly string[];
 }
 
-/** A span of days, downloaded, verified and waiting to be committed. Handed on in order of days; one at a time. */
+/** Neighbouring days, downloaded, verified and not yet committed. Handed on in order of days; one at a time. */
 export interface Window {
   readonly receipt: Receipt;
   /**

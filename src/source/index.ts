@@ -1,7 +1,10 @@
 import type { Connector } from '../airbyte/connector.ts';
 import type { WorkerOptions } from '../sinks/records/workers/worker-pool.ts';
 
-/** The Airbyte source; each verb is loaded when it is called. */
+/**
+ * The Airbyte source: spec, check, discover and read, one file each, loaded when it is called. `read` plans each stream
+ * (`stream-plan.ts`), cuts the plans into segments of days that the same streams want, and writes records and states.
+ */
 export function sourceConnector(threads: WorkerOptions): Connector {
   return {
     name: 'source-dfinery',

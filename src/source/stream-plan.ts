@@ -13,7 +13,7 @@ import { isStreamName, STREAM_NAMES, type StreamName } from '../sinks/records/pr
 import { READING_SINCE, readingSince, withReading } from './reading.ts';
 
 /** Key of the state of a full refresh: the job that it belongs to (S26). */
-export const SYNC_ID = 'sync_id';
+const SYNC_ID = 'sync_id';
 /** Key of a state that is repeated while nothing may be sent; never part of a stored one's meaning. */
 export const WAITING_UNTIL = 'waiting_until';
 

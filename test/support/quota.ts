@@ -10,7 +10,7 @@ export const slot = (n: number, more: Partial<Slot> = {}): Slot => ({
   holder: { pid: 1, host: 'h', space: 's', started: '1' },
   run: 'r',
   lease: NOW + HOUR_MS,
-  heard: true,
+  answered: true,
   ...more,
 });
 /** Exports sent, all at one instant. */
@@ -19,11 +19,11 @@ export const sent = (count: number, at = NOW - MINUTE) => Array.from({ length: c
 export const state = (more: Partial<QuotaState>): QuotaState => ({
   ...EMPTY_STATE,
   next: (more.sent?.length ?? 0) + 1,
-  muteAt: NOW - MINUTE,
+  unreportedAt: NOW - MINUTE,
   ...more,
 });
-/** The service's last word on what remains. */
-export const word = (remaining: number, resetAt: number | undefined, more = {}) => {
-  const rest = { remaining, at: NOW - MINUTE, by: 1, upTo: 1_000, unheard: 0, ...more };
+/** What the service last said of what is left. */
+export const report = (remaining: number, resetAt: number | undefined, more = {}) => {
+  const rest = { remaining, at: NOW - MINUTE, by: 1, upTo: 1_000, unanswered: 0, ...more };
   return resetAt === undefined ? rest : { ...rest, resetAt };
 };

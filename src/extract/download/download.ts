@@ -29,7 +29,7 @@ export interface Downloaded {
 }
 
 /** Known to have no row without a file of its own: an export of more days, sent at `sentAt` (ms since 1970), had none. */
-export interface KnownEmpty {
+interface KnownEmpty {
   readonly kind: 'empty';
   readonly sentAt: number;
 }

@@ -25,9 +25,9 @@ import { earlierClock, type Run } from './run.ts';
  *   no row, or a 400   no row     -               D is empty either way                    [D,D+1]
  *   no row, or a 400   rows       no row, a 400   exclusive, proved (D was over)           [D,D+1]
  *   no row, or a 400   rows       a pair          inclusive, proved                        [D,D+1]; settled: [D,D]
- *   rows, no pair      any        any             open: D+1 is asked the same way          [D,D+1]; settled: below
- *   D not over, rows   a 400      -               open: D+1 has not begun                  [D,D], covering nothing
- *   D after today in UTC, a 400   -               open: D has not begun                    none
+ *   rows, no pair      any        any             unproved: D+1 is asked the same way      [D,D+1]; settled: below
+ *   D not over, rows   a 400      -               unproved: D+1 has not begun              [D,D], covering nothing
+ *   D after today in UTC, a 400   -               unproved: D has not begun                none
  *
  * Where [D-1,D] had no row, [D,D] has none either and is not asked for (unless it may have to be handed on). A 400 says nothing of D having begun where a day
  * that had was refused alone, too.

@@ -6,9 +6,9 @@ export interface RetryPolicy {
   readonly attempts: number;
   /** After so many answers that may mean "too big" the question is made smaller. */
   readonly splitAfter: number;
-  /** After so many bodies broken at the same place in the same way the body is kept and shown. */
+  /** After so many bodies broken at the same place in the same way the body is kept for inspection. */
   readonly malformedAfter: number;
-  /** Refusals for quota in a row; the quota's own gate does the waiting. */
+  /** Refusals for quota in a row; the quota does the waiting before each request. */
   readonly waits: number;
   readonly baseMs: number;
   readonly capMs: number;

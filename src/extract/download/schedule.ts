@@ -60,7 +60,7 @@ export class Scheduler {
     const first = this.#ranges.peek();
     if (first === undefined) return undefined;
     if (isSurelyGone(this.#run, first)) return this.#gone(first);
-    // One question decides whether all such days are gone, where the service tells its time.
+    // One question decides whether all such days are gone, where the service sends its `Date`.
     if (this.#run.plan.likelyGaps.includes(first) && this.#pending.length > 0) return undefined;
     const { inclusive, maxWindowDays } = this.#run.known;
     const most = Math.min(this.#run.plan.windowDays, maxWindowDays ?? this.#run.plan.windowDays);

@@ -55,7 +55,7 @@ export async function fetchByNames(run: Run, request: DaysRequest): Promise<Veri
   return parts;
 }
 
-/** The names a split may ask for, the user's filter kept. */
+/** The names that a split may ask for, within the user's filter. */
 function namesWithin(filters: Filters, names: readonly string[]): string[] {
   const all = [...new Set(names)];
   if (filters.events.length === 0 || filters.eventsCondition === 'all') return all;

@@ -20,5 +20,5 @@ export interface Verified {
   readonly exports: number;
 }
 
-/** Rows the service sent, whether or not they were held out. */
+/** Rows the service sent, whether or not they were left out for the suppression list. */
 export const rowsSent = (part: Verified): number => part.scan.rows + part.scan.suppressed;

@@ -23,7 +23,7 @@ export const settledThrough = (now: number, hours: number): Day => overThrough(n
 export const cautiousNow = (machine: number, service: number | undefined): number =>
   service === undefined ? machine : Math.min(machine, service);
 
-/** How far two clocks may be apart before it is worth a word. */
+/** How far two clocks may be apart before it is worth a warning. */
 export const CLOCK_TOLERANCE_MS = MS_PER_HOUR;
 
 /** The oldest days that may still be exported: surely refused before `surely`, probably accepted from `probably` on. */

@@ -20,7 +20,7 @@ export function nameDays(days: readonly Day[]): string {
     runs.push(first === days[i] ? first : `${first} to ${days[i]}`);
   }
   if (runs.length <= NAMED_DAYS) return runs.join(', ');
-  return `${runs.slice(0, NAMED_DAYS).join(', ')} and ${runs.length - NAMED_DAYS} more spans`;
+  return `${runs.slice(0, NAMED_DAYS).join(', ')} and ${runs.length - NAMED_DAYS} more`;
 }
 
 /** Days that can no longer be exported, under `on_gap: fail`: exit 4. `stored`: windows before them are committed. */
@@ -40,9 +40,9 @@ export const gapWarning = (days: readonly Day[]): PlanWarning => ({
     'asked for the first of them, and decides.',
 });
 
-export const clampWarning = (asked: Day, first: Day): PlanWarning => ({
+export const clampWarning = (wanted: Day, first: Day): PlanWarning => ({
   event: 'plan.clamped',
-  message: `Days before ${first} can no longer be exported: reading from ${first} instead of ${asked}.`,
+  message: `Days before ${first} can no longer be exported: reading from ${first} instead of ${wanted}.`,
 });
 
 export function cliffWarnings(cursor: Day, last: Day, oldest: Day): PlanWarning[] {

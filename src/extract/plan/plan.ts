@@ -97,9 +97,9 @@ export interface Plan {
 export function planRun(input: PlanInput): Plan {
   const { settings, memory, now } = input;
   const hashes = hashesOf(settings);
-  const { state, anew } = checkState(memory.state, hashes, input);
-  const coverage = anew ? new Coverage([], undefined) : Coverage.of(state, memory.covered);
-  const bounds = boundsOf(input, anew ? undefined : state, coverage, now);
+  const { state, startsOver } = checkState(memory.state, hashes, input);
+  const coverage = startsOver ? new Coverage([], undefined) : Coverage.of(state, memory.covered);
+  const bounds = boundsOf(input, startsOver ? undefined : state, coverage, now);
   const likelyGaps = likelyGapsOf(bounds, coverage);
   const days = wantedDays(bounds, input, coverage);
   const inclusive = ruleOf(settings.toDateInclusive, state);
@@ -135,7 +135,7 @@ export function planRun(input: PlanInput): Plan {
     coverage,
     eventNames: memory.eventNames,
     rowsOf: memory.rowsOf,
-    state: initialState(state, { anew, hashes, bounds, cursor }),
+    state: initialState(state, { startsOver, hashes, bounds, cursor }),
     warnings: warningsOf(bounds, likelyGaps, cursor),
   };
 }
@@ -144,7 +144,7 @@ interface Bounds {
   readonly first: Day;
   readonly last: Day;
   /** First day before any clamping. */
-  readonly asked: Day;
+  readonly wanted: Day;
   readonly start: Day;
   readonly startIsClamped: boolean;
   readonly gapFrom: Day | undefined;
@@ -168,16 +168,16 @@ function boundsOf(input: PlanInput, state: KnownState | undefined, coverage: Cov
   const common = { last, start, startIsClamped: floating && start === oldest.probably, oldest };
   const moved = remembered !== undefined && remembered < start ? remembered : undefined;
   if (input.from !== undefined) {
-    return { ...common, first: input.from, asked: input.from, gapFrom: input.from, explicit: true };
+    return { ...common, first: input.from, wanted: input.from, gapFrom: input.from, explicit: true };
   }
   if (fullRefresh) {
-    const asked = input.resume ? coverage.cursor(start, now) : anyStart;
-    return { ...common, first: laterOf(asked, oldest.probably), asked, gapFrom: undefined, explicit: true };
+    const from = input.resume ? coverage.cursor(start, now) : anyStart;
+    return { ...common, first: laterOf(from, oldest.probably), wanted: from, gapFrom: undefined, explicit: true };
   }
   const cursor = coverage.cursor(start, now);
   const wanted = laterOf(start, addDays(cursor, input.resume ? 0 : -lookbackOf(input)));
   const first = laterOf(wanted, earlierOf(cursor, oldest.probably));
-  return { ...common, first, asked: moved ?? wanted, gapFrom: floating ? undefined : cursor, explicit: false };
+  return { ...common, first, wanted: moved ?? wanted, gapFrom: floating ? undefined : cursor, explicit: false };
 }
 
 /** A settled day is read once (S7). */
@@ -211,15 +211,15 @@ function ruleOf(configured: PlanSettings['toDateInclusive'], state: KnownState |
 }
 
 interface InitialState {
-  readonly anew: boolean;
+  readonly startsOver: boolean;
   readonly hashes: QuestionHashes;
   readonly bounds: Bounds;
   readonly cursor: Day;
 }
 
-function initialState(state: KnownState | undefined, { anew, hashes, bounds, cursor }: InitialState): KnownState {
-  const from = state === undefined || anew ? cursor : laterOf(state.from_date, cursor);
-  const lost = anew ? [] : (state?.gaps ?? []);
+function initialState(state: KnownState | undefined, { startsOver, hashes, bounds, cursor }: InitialState): KnownState {
+  const from = state === undefined || startsOver ? cursor : laterOf(state.from_date, cursor);
+  const lost = startsOver ? [] : (state?.gaps ?? []);
   return {
     ...state,
     version: 1,
@@ -227,14 +227,14 @@ function initialState(state: KnownState | undefined, { anew, hashes, bounds, cur
     start_date: bounds.start,
     ...hashes,
     ...(lost.length > 0 && { gaps: [...lost].sort() }),
-    ...(anew && { by_cursor: true }),
+    ...(startsOver && { by_cursor: true }),
   };
 }
 
 function warningsOf(bounds: Bounds, likelyGaps: readonly Day[], cursor: Day): PlanWarning[] {
   const out: PlanWarning[] = [];
   if (likelyGaps.length > 0) out.push(gapWarning(likelyGaps));
-  if (bounds.asked < bounds.first && bounds.first <= bounds.last) out.push(clampWarning(bounds.asked, bounds.first));
+  if (bounds.wanted < bounds.first && bounds.first <= bounds.last) out.push(clampWarning(bounds.wanted, bounds.first));
   if (bounds.gapFrom !== undefined && !bounds.explicit)
     out.push(...cliffWarnings(cursor, bounds.last, bounds.oldest.probably));
   return out;

@@ -25,6 +25,7 @@ const TIMEOUT_MS = 60_000;
 const MOST_BYTES = 64 * 1024;
 const NO_LIMITS: Limits = { remaining: undefined, resetAt: undefined };
 
+/** The deletion operation over HTTP: one request and its answer, classified by `outcomes.ts`; retries and pacing are the caller's. */
 export function createDeletionService(options: DeletionServiceOptions): DeletionService {
   const transport = new Transport({
     baseUrl: options.baseUrl,

@@ -16,11 +16,11 @@ export interface ExportBody {
   readonly bytes: AsyncIterable<Uint8Array>;
   /** True when the wire declared where the body ends (Content-Length or a gzip trailer). */
   readonly endDeclared: boolean;
-  /** Lets go of the connection; safe at any time, and needed unless `bytes` was read to its end. */
+  /** Closes the connection; safe at any time, and needed unless `bytes` was read to its end. */
   close(): Promise<void>;
 }
 
-/** An answer that is no data, judged by the outcome table; `message` is for people, `code` for logs and tests. */
+/** An answer that is no data, classified by the outcome table; `message` is for people, `code` for logs and tests. */
 export interface ExportRefusal {
   /**
    * `retry`: the same again after a pause. `retry_or_split`: the same again, and after a few times a smaller question.

@@ -24,7 +24,10 @@ export interface ExportServiceOptions extends Pick<SourceConfig, 'baseUrl' | 'se
   readonly onConnect?: () => void;
 }
 
-/** The export operation over HTTP. `close` ends every connection and gives back the quota's permits. */
+/**
+ * The export operation over HTTP: one request and its answer, classified by `outcomes.ts`; retries are the caller's.
+ * `close` ends every connection and gives back the quota's permits.
+ */
 export function createExportService(options: ExportServiceOptions): ExportService & { close(): Promise<void> } {
   return new ExportClient(options);
 }
@@ -95,7 +98,7 @@ class ExportClient implements ExportService {
     const bytes = bytesOf(answer, exchange.patience);
     if (status !== 200) return this.#refused(answer, await snippet(bytes, this.#options.clock));
     if (codingOf(answer) === undefined) {
-      const message = `${host} compressed its answer in a way that nobody asked for`;
+      const message = `${host} compressed its answer in a way that was not requested`;
       return { kind: 'retry', code: 'content_encoding', message, status };
     }
     const body = await peekBody(bytes);

@@ -55,7 +55,7 @@ export class Patience {
   }
 }
 
-/** `identity`, `gzip`, or undefined for a coding that nobody asked for. */
+/** `identity`, `gzip`, or undefined for a coding that was not requested. */
 export function codingOf(answer: RawAnswer): 'identity' | 'gzip' | undefined {
   const coding = (oneOf(answer.headers['content-encoding']) ?? '').trim().toLowerCase();
   if (coding === '' || coding === 'identity') return 'identity';

@@ -12,7 +12,7 @@ export async function* gunzip(raw: AsyncIterable<Uint8Array>): AsyncGenerator<Ui
   const decoder = createGunzip({ chunkSize: CHUNK_BYTES });
   const feed = { received: 0, over: false, error: undefined as unknown };
   const over = new AbortController();
-  // Not waited for at the end: it may hang on the network until whoever owns the connection lets go of it.
+  // Not waited for at the end: it may wait on the network until the owner of the connection closes it.
   void pump(raw, decoder, feed, over.signal).catch((error: unknown) => {
     if (decoder.errored !== null) return;
     feed.error = error;

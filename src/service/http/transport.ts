@@ -38,7 +38,7 @@ export interface RawAnswer {
 export class CutShort extends Error {}
 
 /** No connection came about in time. */
-export class ConnectTimeout extends Error {
+class ConnectTimeout extends Error {
   readonly code = 'ETIMEDOUT';
 }
 
@@ -56,7 +56,7 @@ export interface TransportOptions {
 }
 
 /**
- * Sends requests to one origin and no other; redirects are answers like any other. Node's own client and not undici 7,
+ * The HTTP client of both operations: sends requests to one origin and no other; redirects are answers like any other. Node's own client and not undici 7,
  * which ends the process by an assertion when a connection closes while its reader is busy (nodejs/undici#5360), and
  * takes a reset for a clean end where only the end of the connection ends the body.
  */

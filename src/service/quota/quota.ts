@@ -178,7 +178,7 @@ export class ExportQuota {
   async #wait(decision: Decision, changed: AbortSignal, signal: AbortSignal): Promise<void> {
     const now = this.#options.clock.now();
     if (decision.kind === 'until') await this.#waitUntil(decision.at, now, signal);
-    if (decision.kind === 'news') await this.#waitForChange(decision.slots, now, AbortSignal.any([changed, signal]));
+    if (decision.kind === 'change') await this.#waitForChange(decision.slots, now, AbortSignal.any([changed, signal]));
     // A clock that never really sleeps must not starve the sockets that answers come from.
     await new Promise((resolve) => setImmediate(resolve));
   }

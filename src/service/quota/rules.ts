@@ -1,6 +1,6 @@
 import type { Random } from '../../base/random.ts';
 import type { LimitHeaders } from '../http/headers.ts';
-import { HOUR_MS, type QuotaState, type Slot, type Word } from './state.ts';
+import { HOUR_MS, type QuotaState, type Report, type Slot } from './state.ts';
 
 /** The limits as configured. */
 export interface ExportLimits {
@@ -16,13 +16,13 @@ export interface AnswerHead {
   readonly limits: LimitHeaders;
 }
 
-/** Send now; wait for an answer or an end of what is under way; or wait for an instant. */
+/** Send now; wait until an answer or an end of `slots` changes the state; or wait for an instant. */
 export type Decision =
   | { readonly kind: 'go' }
-  | { readonly kind: 'news'; readonly slots: readonly Slot[] }
+  | { readonly kind: 'change'; readonly slots: readonly Slot[] }
   | { readonly kind: 'until'; readonly at: number; readonly why: 'refused' | 'hour' };
 
-/** A reset may be told in seconds, rounded down. */
+/** A reset may be given in seconds, rounded down. */
 const RESET_MARGIN_MS = 1_000;
 const GROWING_MS = [60_000, 120_000, 240_000, 480_000, 900_000] as const;
 const CROWDED_PAUSE_MS = 1_000;
@@ -36,14 +36,16 @@ export function decide(state: QuotaState, limits: ExportLimits, now: number): De
   if (state.blocked !== undefined && now < state.blocked.until) {
     return { kind: 'until', at: state.blocked.until, why: 'refused' };
   }
-  const unheard = state.slots.filter(({ heard, freeAt }) => !heard && freeAt === undefined);
+  const unanswered = state.slots.filter(({ answered, freeAt }) => !answered && freeAt === undefined);
   const budget = budgetOf(state, limits, now);
   if (budget.left <= 0) {
-    return unheard.length > 0 ? { kind: 'news', slots: unheard } : { kind: 'until', at: budget.nextAt, why: 'hour' };
+    return unanswered.length > 0
+      ? { kind: 'change', slots: unanswered }
+      : { kind: 'until', at: budget.nextAt, why: 'hour' };
   }
-  // Others may have used the quota: until the service has said what is left, one export asks for all.
-  if (!budget.known && unheard.length > 0) return { kind: 'news', slots: unheard };
-  if (state.slots.length >= concurrencyOf(state, limits, now)) return { kind: 'news', slots: state.slots };
+  // Others may have used the quota: until the service has said what is left, one export goes alone.
+  if (!budget.known && unanswered.length > 0) return { kind: 'change', slots: unanswered };
+  if (state.slots.length >= concurrencyOf(state, limits, now)) return { kind: 'change', slots: state.slots };
   return { kind: 'go' };
 }
 
@@ -51,29 +53,29 @@ export interface Budget {
   readonly left: number;
   /** When the next may be sent if none is left. */
   readonly nextAt: number;
-  /** False while nothing has been heard that still holds. */
+  /** False while nothing is known that is current. */
   readonly known: boolean;
 }
 
-/** What is left of the hour: the service's word while it holds, else our own count. */
+/** What is left of the hour: what the service said, while that is current; else our own count. */
 export function budgetOf(state: QuotaState, { exportsPerHour }: ExportLimits, now: number): Budget {
-  const { word, sent } = state;
-  if (word !== undefined && holds(word, now)) {
-    const since = sent.filter(({ n }) => n > word.upTo).length;
-    const nextAt = word.resetAt === undefined ? word.at + HOUR_MS : word.resetAt + RESET_MARGIN_MS;
-    return { left: word.remaining - word.unheard - since, nextAt, known: true };
+  const { report, sent } = state;
+  if (report !== undefined && isCurrent(report, now)) {
+    const since = sent.filter(({ n }) => n > report.upTo).length;
+    const nextAt = report.resetAt === undefined ? report.at + HOUR_MS : report.resetAt + RESET_MARGIN_MS;
+    return { left: report.remaining - report.unanswered - since, nextAt, known: true };
   }
   const left = exportsPerHour - sent.length;
   const nextAt = ownNext(state, exportsPerHour, now);
   // The service said when it counts anew, and that is over: whatever we counted, one may ask how things stand.
-  const resetAt = word?.resetAt;
+  const resetAt = report?.resetAt;
   const renewed = resetAt !== undefined && !sent.some(({ at }) => at >= resetAt);
   if (renewed) return { left: Math.max(left, 1), nextAt, known: false };
-  return { left, nextAt, known: state.muteAt !== undefined && now < state.muteAt + HOUR_MS };
+  return { left, nextAt, known: state.unreportedAt !== undefined && now < state.unreportedAt + HOUR_MS };
 }
 
-const holds = (word: Word, now: number): boolean =>
-  word.resetAt === undefined ? now < word.at + HOUR_MS : now < word.resetAt + RESET_MARGIN_MS;
+const isCurrent = (report: Report, now: number): boolean =>
+  report.resetAt === undefined ? now < report.at + HOUR_MS : now < report.resetAt + RESET_MARGIN_MS;
 
 /** When fewer than `most` of those sent lie within an hour. */
 function ownNext({ sent }: QuotaState, most: number, now: number): number {
@@ -96,31 +98,31 @@ export function afterHead(
   head: AnswerHead,
   { limits, now, random }: { readonly limits: ExportLimits; readonly now: number; readonly random: Random },
 ): QuotaState {
-  const slots = state.slots.map((slot) => (slot.n === n ? { ...slot, heard: true } : slot));
-  const heard: QuotaState = { ...state, slots };
-  if (!head.limited) return afterSuccess(heard, n, head, now);
+  const slots = state.slots.map((slot) => (slot.n === n ? { ...slot, answered: true } : slot));
+  const answered: QuotaState = { ...state, slots };
+  if (!head.limited) return afterSuccess(answered, n, head, now);
   const others = slots.filter((slot) => slot.n !== n && slot.freeAt === undefined).length;
-  if (others > 0) return crowded(heard, n, head, others, limits, now);
-  const told = afterWord(heard, n, head.limits, now);
-  if ((head.limits.remaining ?? 0) > 0 && told.aloneRefusals < ALONE_TRIES) {
-    const pause = ALONE_PAUSE_MS * 2 ** told.aloneRefusals * (1 + random());
+  if (others > 0) return refusedBesideOthers(answered, n, head, others, limits, now);
+  const reported = afterReport(answered, n, head.limits, now);
+  if ((head.limits.remaining ?? 0) > 0 && reported.aloneRefusals < ALONE_TRIES) {
+    const pause = ALONE_PAUSE_MS * 2 ** reported.aloneRefusals * (1 + random());
     const lowered = { to: 1, at: now, times: (state.lowered?.times ?? 0) + 1 };
     const blocked = { at: now, until: now + Math.round(pause) };
-    return { ...told, lowered, aloneRefusals: told.aloneRefusals + 1, blocked };
+    return { ...reported, lowered, aloneRefusals: reported.aloneRefusals + 1, blocked };
   }
-  const until = refusedUntil(head.limits, told.refusals, now, random);
-  return { ...told, refusals: told.refusals + 1, blocked: { at: now, until } };
+  const until = refusedUntil(head.limits, reported.refusals, now, random);
+  return { ...reported, refusals: reported.refusals + 1, blocked: { at: now, until } };
 }
 
 function afterSuccess(state: QuotaState, n: number, head: AnswerHead, now: number): QuotaState {
-  if (head.status !== 200) return afterWord(state, n, head.limits, now);
+  if (head.status !== 200) return afterReport(state, n, head.limits, now);
   const fresh: QuotaState = { ...state, refusals: 0, aloneRefusals: 0 };
-  if (head.limits.remaining === undefined) return { ...fresh, muteAt: now };
-  return afterWord(fresh, n, head.limits, now);
+  if (head.limits.remaining === undefined) return { ...fresh, unreportedAt: now };
+  return afterReport(fresh, n, head.limits, now);
 }
 
 /** Refused while others of ours run: fewer at once, and the next goes when one of them ends (S9). */
-function crowded(
+function refusedBesideOthers(
   state: QuotaState,
   n: number,
   head: AnswerHead,
@@ -128,32 +130,36 @@ function crowded(
   limits: ExportLimits,
   now: number,
 ): QuotaState {
-  // A Remaining of 0 may be about the places and not about the hour: it is believed of an export that ran alone.
-  const told = head.limits.remaining === 0 ? state : afterWord(state, n, head.limits, now);
+  // A Remaining of 0 may be about exports at once and not about the hour: it is believed of an export that ran alone.
+  const reported = head.limits.remaining === 0 ? state : afterReport(state, n, head.limits, now);
   const to = Math.max(1, Math.min(others, concurrencyOf(state, limits, now)));
   const lowered = { to, at: now, times: (state.lowered?.times ?? 0) + 1 };
-  return { ...told, lowered, blocked: { at: now, until: Math.max(state.blocked?.until ?? 0, now + CROWDED_PAUSE_MS) } };
+  return {
+    ...reported,
+    lowered,
+    blocked: { at: now, until: Math.max(state.blocked?.until ?? 0, now + CROWDED_PAUSE_MS) },
+  };
 }
 
-/** Takes the service's word on what is left, unless an export sent later, or under way beside it, has told of less. */
-function afterWord(state: QuotaState, n: number, { remaining, resetAt }: LimitHeaders, now: number): QuotaState {
+/** Takes in what the service says is left, unless it said less to an export sent later or under way beside it. */
+function afterReport(state: QuotaState, n: number, { remaining, resetAt }: LimitHeaders, now: number): QuotaState {
   if (remaining === undefined) return state;
-  const { word } = state;
-  if (word !== undefined && n <= word.upTo && holds(word, now) && word.remaining <= remaining) {
-    // More was left when the service saw it: that was before, and the word that holds knows of this one after all.
-    return { ...state, word: { ...word, unheard: Math.max(0, word.unheard - 1) } };
+  const { report } = state;
+  if (report !== undefined && n <= report.upTo && isCurrent(report, now) && report.remaining <= remaining) {
+    // More was left when the service saw it: that was before, and the current report includes this one after all.
+    return { ...state, report: { ...report, unanswered: Math.max(0, report.unanswered - 1) } };
   }
-  const unheard = state.slots.filter((slot) => !slot.heard && slot.freeAt === undefined && slot.n !== n).length;
-  const next = { remaining, at: now, by: n, upTo: state.next - 1, unheard };
+  const unanswered = state.slots.filter((slot) => !slot.answered && slot.freeAt === undefined && slot.n !== n).length;
+  const next = { remaining, at: now, by: n, upTo: state.next - 1, unanswered };
   // Nothing left and no reset: whatever is counted, an hour behind our oldest export that one counts no more.
   const until = resetAt ?? (remaining === 0 ? (state.sent[0]?.at ?? now) + HOUR_MS : undefined);
-  return { ...state, word: until === undefined ? next : { ...next, resetAt: until } };
+  return { ...state, report: until === undefined ? next : { ...next, resetAt: until } };
 }
 
 /** Until when a refusal for the hourly limit stops everybody; `before` counts those in a row before it. */
 export function refusedUntil({ resetAt, retryAt }: LimitHeaders, before: number, now: number, random: Random): number {
-  const told = Math.max(resetAt ?? 0, retryAt ?? 0);
-  if (told > now) return told + RESET_MARGIN_MS;
+  const reported = Math.max(resetAt ?? 0, retryAt ?? 0);
+  if (reported > now) return reported + RESET_MARGIN_MS;
   const wait = GROWING_MS[Math.min(before, GROWING_MS.length - 1)];
   return Math.round(now + wait * (1 + random() / 4));
 }

@@ -98,7 +98,7 @@ export class QuotaStateFile {
   newSlot(n: number): Slot {
     this.#ownSlots.add(n);
     this.#renewLater();
-    return { n, holder: OWN_IDENTITY, run: this.#run, lease: this.#leaseEnd(), heard: false };
+    return { n, holder: OWN_IDENTITY, run: this.#run, lease: this.#leaseEnd(), answered: false };
   }
 
   releaseSlot(n: number): void {

@@ -18,21 +18,21 @@ export interface Slot {
   /** Whoever does not renew it until then is taken for dead. */
   readonly lease: number;
   /** The head of its answer has come. */
-  readonly heard: boolean;
+  readonly answered: boolean;
   /** It is over; its place is free from then on. */
   readonly freeAt?: number;
 }
 
-/** The last word of the service on what is left. */
-export interface Word {
+/** What the service last said of what is left. */
+export interface Report {
   readonly remaining: number;
   readonly resetAt?: number;
   /** When it came, and to which export. */
   readonly at: number;
   readonly by: number;
-  /** The last export sent by then, and how many had no answer yet: the word may not know of them. */
+  /** The last export sent by then, and how many had no answer yet: the report may not know of them. */
   readonly upTo: number;
-  readonly unheard: number;
+  readonly unanswered: number;
 }
 
 /** Fewer at once than configured, learned from refusals. */
@@ -49,9 +49,9 @@ export interface QuotaState {
   readonly sent: readonly Sent[];
   readonly next: number;
   readonly slots: readonly Slot[];
-  readonly word?: Word;
-  /** When an answer that was no refusal last came without any word on what is left. */
-  readonly muteAt?: number;
+  readonly report?: Report;
+  /** When an answer that was no refusal last came without saying what is left. */
+  readonly unreportedAt?: number;
   /** Nothing is sent before `until`; said at `at`. */
   readonly blocked?: { readonly at: number; readonly until: number };
   /** Refusals in a row for the hourly limit, and while nothing else of ours ran though some were left. */
@@ -71,12 +71,13 @@ export function parseState(text: string): QuotaState | undefined {
   if (!isCount(value.refusals) || !isCount(value.aloneRefusals)) return undefined;
   if (!isListOf(value.sent, ['n', 'at']) || !isListOf(value.slots, ['n', 'lease']) || !value.slots.every(isHeld))
     return undefined;
-  if (value.word !== undefined && !hasNumbers(value.word, ['remaining', 'at', 'by', 'upTo', 'unheard']))
+  if (value.report !== undefined && !hasNumbers(value.report, ['remaining', 'at', 'by', 'upTo', 'unanswered']))
     return undefined;
   if (value.lowered !== undefined && !hasNumbers(value.lowered, ['to', 'at', 'times'])) return undefined;
   if (value.blocked !== undefined && !hasNumbers(value.blocked, ['at', 'until'])) return undefined;
-  if (isObject(value.word) && value.word.resetAt !== undefined && !isInstant(value.word.resetAt)) return undefined;
-  if (value.muteAt !== undefined && !isInstant(value.muteAt)) return undefined;
+  if (isObject(value.report) && value.report.resetAt !== undefined && !isInstant(value.report.resetAt))
+    return undefined;
+  if (value.unreportedAt !== undefined && !isInstant(value.unreportedAt)) return undefined;
   return value as Record<string, unknown> & QuotaState;
 }
 
@@ -88,7 +89,7 @@ const MOST_WAIT_MS = HOUR_MS + 1_000;
  * believes no instant further than an hour ahead of the one at which it was written.
  */
 export function pruned(state: QuotaState, now: number, isHeld: (slot: Slot) => boolean): QuotaState {
-  const { blocked: told, word, lowered, muteAt, ...rest } = state;
+  const { blocked: told, report, lowered, unreportedAt, ...rest } = state;
   const blocked = told && blockedWithin(told, now);
   const sent = state.sent.map(({ n, at }) => ({ n, at: Math.min(at, now) })).filter(({ at }) => at > now - HOUR_MS);
   const isFreeing = (at: number) => at > now && at <= now + SLOT_GRACE_MS;
@@ -98,11 +99,11 @@ export function pruned(state: QuotaState, now: number, isHeld: (slot: Slot) => b
     sent,
     slots,
     ...(blocked !== undefined && blocked.until > now && { blocked }),
-    ...(word !== undefined && word.at <= now && { word: wordWithin(word) }),
+    ...(report !== undefined && report.at <= now && { report: reportWithin(report) }),
     ...(lowered !== undefined && {
       lowered: { ...lowered, to: Math.max(1, lowered.to), at: Math.min(lowered.at, now) },
     }),
-    ...(muteAt !== undefined && muteAt <= now && { muteAt }),
+    ...(unreportedAt !== undefined && unreportedAt <= now && { unreportedAt }),
   };
 }
 
@@ -112,8 +113,8 @@ function blockedWithin({ at, until }: { at: number; until: number }, now: number
   return { at: from, until: from + Math.min(until - at, MOST_WAIT_MS) };
 }
 
-const wordWithin = (word: Word): Word =>
-  word.resetAt === undefined ? word : { ...word, resetAt: Math.min(word.resetAt, word.at + HOUR_MS) };
+const reportWithin = (report: Report): Report =>
+  report.resetAt === undefined ? report : { ...report, resetAt: Math.min(report.resetAt, report.at + HOUR_MS) };
 
 function parsed(text: string): unknown {
   try {

@@ -8,7 +8,7 @@ import {
   refusedUntil,
 } from '../../../src/service/quota/rules.ts';
 import { EMPTY_STATE, HOUR_MS, pruned, type QuotaState } from '../../../src/service/quota/state.ts';
-import { LIMITS, MINUTE, NOW, sent, slot, state, word } from '../../support/quota.ts';
+import { LIMITS, MINUTE, NOW, report, sent, slot, state } from '../../support/quota.ts';
 
 const now = { limits: LIMITS, now: NOW, random: () => 0 };
 
@@ -23,40 +23,40 @@ describe('whether an export may be sent', () => {
     ['nothing sent, nothing known: the first goes', EMPTY_STATE, { kind: 'go' }],
     [
       'nothing known while the first has no answer yet: the others wait for it',
-      { ...EMPTY_STATE, sent: sent(1), next: 2, slots: [slot(1, { heard: false })] },
-      { kind: 'news' },
+      { ...EMPTY_STATE, sent: sent(1), next: 2, slots: [slot(1, { answered: false })] },
+      { kind: 'change' },
     ],
     ['a service without limit headers: by our own count', state({ sent: sent(99), slots: [slot(99)] }), { kind: 'go' }],
     ['our own hundred in an hour', state({ sent: sent(100) }), { kind: 'until', at: NOW - MINUTE + HOUR_MS + 1 }],
-    ['five at once', state({ sent: sent(5), slots: sent(5).map(({ n }) => slot(n)) }), { kind: 'news' }],
+    ['five at once', state({ sent: sent(5), slots: sent(5).map(({ n }) => slot(n)) }), { kind: 'change' }],
     [
       'a place that is about to be free is not yet',
       state({ sent: sent(5), slots: sent(5).map(({ n }) => slot(n, n === 1 ? { freeAt: NOW + 20 } : {})) }),
-      { kind: 'news' },
+      { kind: 'change' },
     ],
     [
       'the service knows of more left than we: it wins',
-      state({ sent: sent(100), word: word(40, NOW + MINUTE) }),
+      state({ sent: sent(100), report: report(40, NOW + MINUTE) }),
       { kind: 'go' },
     ],
     [
       'the service knows of none left: until its reset',
-      state({ sent: sent(3), word: word(0, NOW + 20 * MINUTE) }),
+      state({ sent: sent(3), report: report(0, NOW + 20 * MINUTE) }),
       { kind: 'until', at: NOW + 20 * MINUTE + 1_000 },
     ],
     [
-      'what was sent since its word is taken off',
-      state({ sent: sent(12), word: word(2, NOW + MINUTE, { upTo: 10 }) }),
+      'what was sent since its report is taken off',
+      state({ sent: sent(12), report: report(2, NOW + MINUTE, { upTo: 10 }) }),
       { kind: 'until', at: NOW + MINUTE + 1_000 },
     ],
     [
-      'what was under way at its word is taken off, and asked about first',
+      'what was under way at its report is taken off, and asked about first',
       state({
         sent: sent(4),
-        word: word(2, NOW + MINUTE, { upTo: 4, unheard: 2 }),
-        slots: [slot(4, { heard: false })],
+        report: report(2, NOW + MINUTE, { upTo: 4, unanswered: 2 }),
+        slots: [slot(4, { answered: false })],
       }),
-      { kind: 'news' },
+      { kind: 'change' },
     ],
     [
       'a refusal holds everybody back',
@@ -66,7 +66,7 @@ describe('whether an export may be sent', () => {
     ['until it is over', state({ blocked: { at: NOW - MINUTE, until: NOW } }), { kind: 'go' }],
     [
       'behind a reset one asks for all, whatever we counted',
-      state({ sent: sent(100, NOW - 2 * MINUTE), word: word(0, NOW - MINUTE) }),
+      state({ sent: sent(100, NOW - 2 * MINUTE), report: report(0, NOW - MINUTE) }),
       { kind: 'go' },
     ],
     [
@@ -74,23 +74,23 @@ describe('whether an export may be sent', () => {
       {
         ...EMPTY_STATE,
         sent: [...sent(9), { n: 10, at: NOW }],
-        word: word(0, NOW - MINUTE, { upTo: 9 }),
-        slots: [slot(10, { heard: false })],
+        report: report(0, NOW - MINUTE, { upTo: 9 }),
+        slots: [slot(10, { answered: false })],
       },
-      { kind: 'news' },
+      { kind: 'change' },
     ],
     [
       'three at once after refusals',
       state({ slots: [slot(1), slot(2), slot(3)], lowered: { to: 3, at: NOW, times: 1 } }),
-      { kind: 'news' },
+      { kind: 'change' },
     ],
   ];
   it.each(rows)('%s', (_name, given, decision) => {
     expect(decide(given, LIMITS, NOW)).toMatchObject(decision as object);
   });
 
-  it('a word without a reset holds for an hour', () => {
-    const told = state({ sent: sent(100), word: word(3, undefined) });
+  it('what was said without a reset is current for an hour', () => {
+    const told = state({ sent: sent(100), report: report(3, undefined) });
     expect(budgetOf(told, LIMITS, NOW)).toMatchObject({ left: 3, known: true });
     expect(budgetOf({ ...told, sent: [] }, LIMITS, NOW + HOUR_MS)).toMatchObject({ left: 100 });
   });
@@ -98,38 +98,38 @@ describe('whether an export may be sent', () => {
 
 describe('what an answer changes', () => {
   const running = (count: number) =>
-    state({ sent: sent(count), slots: sent(count).map(({ n }) => slot(n, { heard: n !== 1 })) });
+    state({ sent: sent(count), slots: sent(count).map(({ n }) => slot(n, { answered: n !== 1 })) });
 
-  it('a success takes the service’s word, with those in mind that it may not know of', () => {
-    const before = state({ sent: sent(4), slots: [slot(3, { heard: false }), slot(4, { heard: false })] });
+  it('a success takes what the service says, with those in mind that it may not know of', () => {
+    const before = state({ sent: sent(4), slots: [slot(3, { answered: false }), slot(4, { answered: false })] });
     const after = afterHead(before, 3, head(200, 50, NOW + MINUTE), now);
-    expect(after.word).toEqual({ remaining: 50, resetAt: NOW + MINUTE, at: NOW, by: 3, upTo: 4, unheard: 1 });
-    expect(after.slots[0].heard).toBe(true);
+    expect(after.report).toEqual({ remaining: 50, resetAt: NOW + MINUTE, at: NOW, by: 3, upTo: 4, unanswered: 1 });
+    expect(after.slots[0].answered).toBe(true);
   });
 
   it('an older answer that comes late does not raise what is left', () => {
-    const before = state({ sent: sent(4), word: word(40, NOW + MINUTE, { by: 4, upTo: 4, unheard: 2 }) });
+    const before = state({ sent: sent(4), report: report(40, NOW + MINUTE, { by: 4, upTo: 4, unanswered: 2 }) });
     expect(budgetOf(before, LIMITS, NOW).left).toBe(38);
     expect(budgetOf(afterHead(before, 2, head(200, 42, NOW + MINUTE), now), LIMITS, NOW).left).toBe(39);
-    expect(afterHead(before, 2, head(200, 42, NOW + MINUTE), now).word?.remaining).toBe(40);
-    expect(afterHead(before, 2, head(200, 12, NOW + MINUTE), now).word?.remaining).toBe(12);
-    expect(afterHead(before, 5, head(200, 99, NOW + MINUTE), now).word?.remaining).toBe(99);
+    expect(afterHead(before, 2, head(200, 42, NOW + MINUTE), now).report?.remaining).toBe(40);
+    expect(afterHead(before, 2, head(200, 12, NOW + MINUTE), now).report?.remaining).toBe(12);
+    expect(afterHead(before, 5, head(200, 99, NOW + MINUTE), now).report?.remaining).toBe(99);
   });
 
   it('of exports that were under way together, whichever the service saw first, the least that is left counts', () => {
-    const unheard = { heard: false };
-    const before = state({ sent: sent(4), slots: [slot(2, unheard), slot(3, unheard), slot(4, unheard)] });
-    // Processes that are slow to send and to hear: the second came last to the service, and is heard first.
+    const unanswered = { answered: false };
+    const before = state({ sent: sent(4), slots: [slot(2, unanswered), slot(3, unanswered), slot(4, unanswered)] });
+    // Processes that are slow to send and to read: the second came last to the service, and is answered first.
     let at = afterHead(before, 2, head(200, 0, NOW + MINUTE), now);
     for (const [n, remaining] of [
       [3, 2],
       [4, 1],
     ]) {
-      expect(decide(at, LIMITS, NOW)).toMatchObject({ kind: 'news' });
+      expect(decide(at, LIMITS, NOW)).toMatchObject({ kind: 'change' });
       at = afterHead(at, n, head(200, remaining, NOW + MINUTE), now);
     }
     expect(decide(at, LIMITS, NOW)).toMatchObject({ kind: 'until' });
-    expect(afterHead(at, 5, head(200, 99, NOW + 2 * MINUTE), now).word?.remaining).toBe(99);
+    expect(afterHead(at, 5, head(200, 99, NOW + 2 * MINUTE), now).report?.remaining).toBe(99);
   });
 
   it('none left and no reset: an hour behind our oldest', () => {
@@ -137,7 +137,7 @@ describe('what an answer changes', () => {
     expect(decide({ ...after, slots: [] }, LIMITS, NOW)).toMatchObject({ at: NOW - MINUTE + HOUR_MS + 1_000 });
   });
 
-  it('a 503 without headers is no word', () => {
+  it('a 503 without headers says nothing', () => {
     const before: QuotaState = { ...EMPTY_STATE, sent: sent(1), next: 2 };
     expect(afterHead(before, 1, head(503), now)).toEqual(before);
   });
@@ -147,7 +147,7 @@ describe('what an answer changes', () => {
       const after = afterHead(running(5), 1, head(429, remaining, NOW + 30 * MINUTE), now);
       expect(concurrencyOf(after, LIMITS, NOW)).toBe(4);
       expect(after.blocked?.until).toBe(NOW + 1_000);
-      expect(after.word?.remaining ?? 0).toBe(remaining ?? 0);
+      expect(after.report?.remaining ?? 0).toBe(remaining ?? 0);
       const oneEnded = { ...after, slots: after.slots.slice(2) };
       expect(decide(oneEnded, LIMITS, NOW + 2_000)).toEqual({ kind: 'go' });
     }

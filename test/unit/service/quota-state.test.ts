@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { decide, forecastOf } from '../../../src/service/quota/rules.ts';
 import { EMPTY_STATE, HOUR_MS, parseState, pruned } from '../../../src/service/quota/state.ts';
-import { LIMITS, MINUTE, NOW, sent, slot, state, word } from '../../support/quota.ts';
+import { LIMITS, MINUTE, NOW, report, sent, slot, state } from '../../support/quota.ts';
 
 describe('the forecast', () => {
   it.each([
     [EMPTY_STATE, 3, 3, NOW],
     [EMPTY_STATE, 30, 5, NOW],
     [state({ sent: sent(98) }), 3, 2, NOW - MINUTE + HOUR_MS + 1],
-    [state({ word: word(0, NOW + 20 * MINUTE) }), 3, 0, NOW + 20 * MINUTE + 1_000],
-    [state({ word: word(2, NOW + 20 * MINUTE) }), 202, 2, NOW + 20 * MINUTE + 1_000 + HOUR_MS],
+    [state({ report: report(0, NOW + 20 * MINUTE) }), 3, 0, NOW + 20 * MINUTE + 1_000],
+    [state({ report: report(2, NOW + 20 * MINUTE) }), 202, 2, NOW + 20 * MINUTE + 1_000 + HOUR_MS],
     [state({ blocked: { at: NOW, until: NOW + MINUTE } }), 3, 0, NOW + MINUTE],
     [state({ slots: [slot(1), slot(2)] }), 9, 3, NOW],
     [EMPTY_STATE, 0, 0, NOW],
@@ -40,14 +40,14 @@ describe('the state', () => {
     const before = state({
       sent: sent(100, NOW + day),
       blocked: { at: NOW + day, until: NOW + day + MINUTE },
-      word: word(0, NOW + day + HOUR_MS, { at: NOW + day }),
+      report: report(0, NOW + day + HOUR_MS, { at: NOW + day }),
       slots: [slot(1, { freeAt: NOW + day })],
     });
     const after = pruned(before, NOW, held);
     expect(after.slots).toEqual([]);
     expect(after.sent.every(({ at }) => at === NOW)).toBe(true);
     expect(after.blocked).toEqual({ at: NOW, until: NOW + MINUTE });
-    expect(after.word).toBeUndefined();
+    expect(after.report).toBeUndefined();
   });
 
   it('is believed within an hour, whoever wrote it', () => {
@@ -55,9 +55,9 @@ describe('the state', () => {
     const wild = state({
       sent: sent(3, in2058),
       blocked: { at: NOW - MINUTE, until: in2058 },
-      word: word(0, in2058, { at: NOW - MINUTE }),
+      report: report(0, in2058, { at: NOW - MINUTE }),
       lowered: { to: 0, at: in2058, times: 1 },
-      muteAt: in2058,
+      unreportedAt: in2058,
     });
     for (const given of [wild, { ...wild, blocked: { at: in2058, until: 2 * in2058 } }]) {
       const after = parseState(JSON.stringify(given));
@@ -75,7 +75,7 @@ describe('the state', () => {
     const whole = state({
       sent: sent(2),
       slots: [slot(1)],
-      word: word(3, NOW),
+      report: report(3, NOW),
       lowered: { to: 1, at: NOW, times: 1 },
       blocked: { at: 1, until: 2 },
     });
@@ -88,7 +88,7 @@ describe('the state', () => {
       '{"v":1}',
       JSON.stringify({ ...whole, v: 2 }),
       JSON.stringify({ ...whole, sent: [1] }),
-      JSON.stringify({ ...whole, word: {} }),
+      JSON.stringify({ ...whole, report: {} }),
       JSON.stringify({ ...whole, blocked: 5 }),
       JSON.stringify({ ...whole, slots: {} }),
       JSON.stringify({ ...whole, next: 'x' }),

@@ -219,7 +219,7 @@ describe('the shared state', () => {
     await first.release();
     clock.pass(100);
     const ledger = JSON.parse(readFileSync(stateFile(), 'utf8'));
-    const slots = [1, 2, 3, 4, 5].map((n) => ({ n, run: 'x', heard: true, lease: clock.now() + lease, ...dead }));
+    const slots = [1, 2, 3, 4, 5].map((n) => ({ n, run: 'x', answered: true, lease: clock.now() + lease, ...dead }));
     writeFileSync(stateFile(), JSON.stringify({ ...ledger, slots }));
     const { inside } = await enterMany(openQuota(), 5);
     expect(inside).toHaveLength(5);
