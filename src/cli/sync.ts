@@ -6,6 +6,7 @@ import { type Loaded, type Loader, nothingLoaded } from '../sinks/load.ts';
 import type { Context } from './context.ts';
 import { planLocal, type WantedDays } from './local-plan.ts';
 import { createProgress } from './progress.ts';
+import { recorded } from './run-record.ts';
 import { EMPTY_SUMMARY, type Summary } from './summary.ts';
 
 const TICK_MS = 500;
@@ -17,6 +18,8 @@ export interface SyncRun {
   readonly maxWaitMs: number | undefined;
   /** The address that the question is remembered under, where it is not the one that is asked. */
   readonly rememberAs?: string;
+  /** Where a copy for readers is published after a run that committed something; for a target that can. */
+  readonly publish?: string | undefined;
   /** Called for the summary so far, whichever way the run ends. */
   onSummary(summary: Summary): void;
 }
@@ -25,10 +28,23 @@ export interface SyncRun {
 export async function sync(run: SyncRun, open: () => Promise<Loader>, context: Context): Promise<void> {
   const began = context.clock.now();
   const loader = await open();
-  try {
-    const settings = { ...run.config, baseUrl: run.rememberAs ?? run.config.baseUrl };
+  let summary = EMPTY_SUMMARY;
+  const onSummary = (found: Summary) => {
+    summary = found;
+    run.onSummary(found);
+  };
+  const settings = { ...run.config, baseUrl: run.rememberAs ?? run.config.baseUrl };
+  const work = async () => {
     const plan = planLocal(settings, await loader.recall(), run.span, began);
-    await execute(run, plan, context, loader);
+    await execute({ ...run, onSummary }, plan, context, loader);
+  };
+  const publish = async () => {
+    if (run.publish === undefined || summary.windows === 0) return;
+    await loader.publish?.(run.publish);
+    context.logger.info('run.published', `A copy for readers is in ${run.publish}.`);
+  };
+  try {
+    await recorded(loader.runs, context, () => summary, work, publish);
   } finally {
     await loader.close();
   }

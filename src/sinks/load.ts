@@ -4,6 +4,7 @@ import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import type { Tally } from '../extract/summary.ts';
 import type { Memory } from './memory.ts';
+import type { RunHistory } from './runs.ts';
 import type { Commit, Sink, WidenedColumn } from './sink.ts';
 
 export type LoadDeps = ExtractDeps & { readonly tally: Tally };
@@ -35,7 +36,11 @@ export const nothingLoaded = (): Loaded => ({
 
 /** An open place on its way through one plan. `close` releases locks and files and is safe after any failure. */
 export interface Loader {
+  /** Where the place keeps its runs; absent for a place that keeps nothing. */
+  readonly runs?: RunHistory | undefined;
   recall(): Promise<Memory>;
+  /** Puts a checked copy for readers at a path; absent for a target that has none. */
+  publish?(copy: string): Promise<void>;
   /** Carries out a plan: reads its windows and stores them. `loaded` holds what is stored, whichever way it ends. */
   load(plan: Plan, deps: LoadDeps, loaded: Loaded, onStored: () => void): Promise<void>;
   close(): Promise<void>;
@@ -44,6 +49,7 @@ export interface Loader {
 /** The loader of a sink: window after window, each committed whole with its state before the next is taken. */
 export function loaderOf(sink: Sink): Loader {
   return {
+    runs: sink.runs,
     recall: () => sink.recall(),
     load: (plan, deps, loaded, onStored) => load(plan, sink, deps, loaded, onStored),
     close: () => sink.close(),

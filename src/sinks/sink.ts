@@ -1,6 +1,7 @@
 import type { Window } from '../extract/window.ts';
 import type { ColumnType } from '../types/type.ts';
 import type { Memory } from './memory.ts';
+import type { RunHistory } from './runs.ts';
 
 /** A table column and its types before and after. */
 export interface WidenedColumn {
@@ -27,6 +28,7 @@ export interface Commit {
  * nothing at all. `close` releases locks and files and is safe after any failure.
  */
 export interface Sink {
+  readonly runs?: RunHistory;
   recall(): Promise<Memory>;
   commit(window: Window, signal: AbortSignal): Promise<Commit>;
   close(): Promise<void>;

@@ -31,6 +31,8 @@ export interface Target {
   };
   /** True for a place that is the program's own stdout, so that nothing else may be written there. */
   isStdout?(place: string): boolean;
+  /** True for a target that can publish a copy for readers. */
+  readonly publishes?: boolean;
   /** Opens a place for windows, making it where there is none. */
   open(place: string, options: OpenOptions): Promise<Loader>;
   /** What a place remembers of earlier runs; reads only, and gives `NO_MEMORY` where nothing was loaded yet. */
@@ -88,6 +90,8 @@ export interface OpenOptions extends TargetOptions {
   /** How long files that left a table stay for its readers. */
   readonly retentionMs: number;
   readonly env: Env;
+  /** Where a copy for readers will be published, for a target that `publishes`. */
+  readonly publish?: string | undefined;
   /** For the place that `isStdout`. */
   readonly stdout: Writable;
   readonly signal: AbortSignal;

@@ -58,6 +58,6 @@ describe('spec/requirements.md', () => {
     ]);
     const known = new Set([...PAGE.matchAll(/\(S(\d+)\)/g)].map((match) => match[1]));
     expect([...new Set(cited.map((match) => match[1]))].filter((number) => !known.has(number))).toEqual([]);
-    expect(known.size).toBe(48);
+    expect(known.size).toBeGreaterThanOrEqual(50);
   });
 });

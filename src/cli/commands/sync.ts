@@ -7,13 +7,21 @@ import { reporter } from '../summary-reporter.ts';
 import { sync } from '../sync.ts';
 import { readSyncOptions, reportOptions, syncOptions } from './sync-options.ts';
 
+const PUBLISH = {
+  type: 'string',
+  describe: 'A checked copy for readers at this path, replaced after each run that committed something',
+} as const;
+
 /** `sync TARGET PLACE`. */
 export function syncCommand(target: Target): Command {
   const { name, describe } = target.place;
   return {
     usage: `sync ${target.name} <${name}>`,
     summary: target.summaries.sync,
-    options: (yargs) => syncOptions(yargs.positional(name, { type: 'string', demandOption: true, describe })),
+    options: (yargs) => {
+      const common = syncOptions(yargs.positional(name, { type: 'string', demandOption: true, describe }));
+      return target.publishes === true ? common.option('publish', PUBLISH) : common;
+    },
     async run(options, outer) {
       const place = text(options, name) ?? '';
       const isStdout = target.isStdout?.(place) === true;
@@ -23,11 +31,22 @@ export function syncCommand(target: Target): Command {
       const report = reporter(reportOptions(options), context, isStdout ? 'the stream' : place);
       return report.around(async () => {
         const wanted = readSyncOptions(options);
+        const publish = text(options, 'publish');
         const config = loadSourceConfig(wanted.config, context);
         const pinned = pinnedTypes(wanted.schema);
         const { clock, logger, signal, env } = context;
-        const run = { config, span: wanted, maxWaitMs: wanted.maxWaitMs, onSummary: report.take };
-        const open = { ...config, tables: wanted.tables, stdout: process.stdout, pinned, env, clock, logger, signal };
+        const run = { config, span: wanted, maxWaitMs: wanted.maxWaitMs, publish, onSummary: report.take };
+        const open = {
+          ...config,
+          publish,
+          tables: wanted.tables,
+          stdout: process.stdout,
+          pinned,
+          env,
+          clock,
+          logger,
+          signal,
+        };
         await sync(run, () => target.open(place, open), context);
         return EXIT.done;
       });

@@ -4,8 +4,13 @@ import type { ReportedWindow, TargetReport } from '../report.ts';
 import { type Engine, type EngineOptions, fileExists, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure } from '../sql/engine/faults.ts';
 import { countEvents } from '../sql/report.ts';
+import { readChanges } from './changes.ts';
 import { readColumns } from './columns-table.ts';
+import { readRuns } from './runs.ts';
 import { checkStore, readState, readTimezone } from './store.ts';
+
+/** Runs, and changes of columns, that a report tells of: the latest. */
+const MOST_SHOWN = 1_000;
 
 /** All that a report says of a DuckDB file, which is opened for reading alone. Throws Failure. */
 export async function reportDuckDb(options: Omit<EngineOptions, 'readOnly'>): Promise<TargetReport> {
@@ -21,8 +26,8 @@ export async function reportDuckDb(options: Omit<EngineOptions, 'readOnly'>): Pr
       state: await readState(engine),
       timezone,
       windows: await readWindows(engine),
-      runs: [],
-      changes: [],
+      runs: await readRuns(engine, MOST_SHOWN),
+      changes: await readChanges(engine, MOST_SHOWN),
     };
   } catch (error) {
     options.signal?.throwIfAborted();

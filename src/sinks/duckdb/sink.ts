@@ -1,11 +1,14 @@
+import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Window } from '../../extract/window.ts';
 import { Zone } from '../../types/zone.ts';
 import type { Memory } from '../memory.ts';
+import type { RunHistory } from '../runs.ts';
 import type { Commit, Sink } from '../sink.ts';
-import { arrivalsOf } from '../sql/columns/arrivals.ts';
+import { type Arrivals, arrivalsOf } from '../sql/columns/arrivals.ts';
+import { changeRecords } from '../sql/columns/change-records.ts';
 import { columnChanges, logChanges } from '../sql/columns/changes.ts';
-import { planColumns, type Rules } from '../sql/columns/plan.ts';
+import { type PlannedColumn, planColumns, type Rules } from '../sql/columns/plan.ts';
 import type { StoredColumn } from '../sql/columns/stored.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure, isOutOfMemory, isRefusedByIndex } from '../sql/engine/faults.ts';
@@ -13,12 +16,15 @@ import { hasRowsWithoutId, isPlain } from '../sql/rows/file-query.ts';
 import { rescuedCounts } from '../sql/rows/rescued.ts';
 import type { TargetOptions } from '../target.ts';
 import { alterEvents, indexFailure, indexNames } from './alter.ts';
+import { missedColumns, writeChanges } from './changes.ts';
 import { readColumns, writeColumns } from './columns-table.ts';
 import { loadWindow } from './load.ts';
 import { refreshModels } from './models/store.ts';
+import { publish } from './publish.ts';
 import { readMemory } from './recall.ts';
 import { nextNumber, writeReceipt } from './receipts.ts';
 import { replaceRows } from './replace.ts';
+import { RunTable } from './runs.ts';
 import { addEventNames, prepareStore, writeState } from './store.ts';
 import { createViews } from './views.ts';
 
@@ -31,7 +37,7 @@ export interface DuckDbSinkOptions extends TargetOptions {
 }
 
 /** Opens a DuckDB file for windows, making it and its tables where there are none. Throws Failure. */
-export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<Sink> {
+export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<FileSink> {
   const engine = await openEngine(options);
   try {
     await prepareStore(engine, options.timezone);
@@ -46,11 +52,14 @@ export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<Sink> 
 /** The rows of a window in `events`, as what follows FROM. */
 const rowsOfWindow = (number: number): string => `(SELECT * FROM events WHERE _dfinery_window = ${number})`;
 
-class FileSink implements Sink {
+export class FileSink implements Sink {
   readonly #engine: Engine;
   readonly #rules: Rules;
   readonly #zone: Zone | undefined;
   readonly #logger: Logger;
+  readonly #clock: Clock;
+  readonly #options: DuckDbSinkOptions;
+  readonly runs: RunHistory;
   /** Rows replaced since their blocks were given back. */
   #replaced = 0;
 
@@ -58,6 +67,9 @@ class FileSink implements Sink {
     this.#engine = engine;
     this.#zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
     this.#logger = options.logger;
+    this.#clock = options.clock;
+    this.#options = options;
+    this.runs = new RunTable(engine);
     this.#rules = {
       zoned: this.#zone !== undefined,
       columnTypes: options.columnTypes,
@@ -82,6 +94,11 @@ class FileSink implements Sink {
         return await this.#writeFrugally(window, signal);
       }
     }, signal);
+  }
+
+  /** Publishes a checked copy of the file for readers (S52). */
+  publish(copy: string): Promise<void> {
+    return this.#guard(() => publish(this.#engine, copy, this.#options));
   }
 
   close(): Promise<void> {
@@ -127,9 +144,18 @@ class FileSink implements Sink {
     );
     await addEventNames(engine, number);
     await writeState(engine, state);
+    await this.#keepChanges(columns, arrivals, window, number === 1);
     if (columns.some((column) => column.type !== column.before)) await this.#renewViews(columns);
     logChanges(this.#logger, columns, rescued);
     return { rows: receipt.rows, ...columnChanges(columns, number === 1), rescued, idRepeats };
+  }
+
+  async #keepChanges(columns: readonly PlannedColumn[], arrivals: Arrivals, window: Window, isFirst: boolean) {
+    const changedAt = new Date(this.#clock.now()).toISOString();
+    const missed = await missedColumns(this.#engine);
+    const arrived = arrivals.columns;
+    const changes = changeRecords(columns, { window: window.receipt.id, changedAt, arrived, isFirst, missed });
+    await writeChanges(this.#engine, changes);
   }
 
   async #renewViews(columns: readonly StoredColumn[]): Promise<void> {

@@ -96,6 +96,9 @@ async function createTables(engine: Engine, timezone: string | undefined): Promi
   await createViews(engine, FIRST_COLUMNS);
 }
 
+/** True for a file that has a table of this name. */
+export const hasTable = async (engine: Engine, name: string): Promise<boolean> => (await tableNames(engine)).has(name);
+
 async function tableNames(engine: Engine): Promise<Set<string>> {
   const rows = await engine.rows(
     `SELECT lower(table_name) AS name FROM information_schema.tables

@@ -1,6 +1,7 @@
 import { loaderOf } from '../load.ts';
 import type { Target } from '../target.ts';
 import { peopleInDuckDb } from './people.ts';
+import { checkCopy, republish } from './publish.ts';
 import { recallDuckDb } from './recall.ts';
 import { reportDuckDb } from './report.ts';
 import { rewriteDuckDb } from './rewrite.ts';
@@ -17,11 +18,20 @@ export const duckdb: Target = {
     compact: 'Writes a DuckDB file anew, without the space of rows that are gone',
     report: 'One page about a DuckDB file: days, events, columns, runs',
   },
-  open: async (file, options) => loaderOf(await openDuckDbSink({ ...options, file })),
+  publishes: true,
+  async open(file, options) {
+    if (options.publish !== undefined) await checkCopy(options.publish, file, options);
+    const sink = await openDuckDbSink({ ...options, file });
+    return { ...loaderOf(sink), publish: (copy) => sink.publish(copy) };
+  },
   recall: (file, options) => recallDuckDb({ ...options, file }),
   verify: (file, options) => verifyDuckDb({ ...options, file }),
   compact: (file, options) => rewriteDuckDb({ ...options, file }),
   report: (file, options) => reportDuckDb({ ...options, file }),
   people: (file, column, texts, options) => peopleInDuckDb({ ...options, file }, column, texts),
-  purge: (file, leaveOut, options) => rewriteDuckDb({ ...options, file, leaveOut }),
+  async purge(file, leaveOut, options) {
+    const done = await rewriteDuckDb({ ...options, file, leaveOut });
+    await republish({ ...options, file });
+    return done;
+  },
 };

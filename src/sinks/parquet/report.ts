@@ -4,6 +4,10 @@ import { countEvents } from '../sql/report.ts';
 import type { DatasetOptions } from './dataset/dataset.ts';
 import { eventFiles, type LiveReceipt } from './dataset/manifest.ts';
 import { readDataset, type Snapshot } from './dataset/snapshot.ts';
+import { historyPath, readHistory } from './history.ts';
+
+/** Runs, and changes of columns, that a report tells of: the latest. */
+const MOST_SHOWN = 1_000;
 
 /** All that a report says of a folder of Parquet datasets. Throws Failure. */
 export function reportParquet(options: DatasetOptions): Promise<TargetReport> {
@@ -12,6 +16,7 @@ export function reportParquet(options: DatasetOptions): Promise<TargetReport> {
 
 async function reportOf(snapshot: Snapshot): Promise<TargetReport> {
   const { engine, manifest } = snapshot;
+  const history = await readHistory(historyPath(snapshot.places.own));
   const paths = eventFiles(manifest).map(({ path }) => snapshot.pathOf(path));
   const { columns, timezone, state, receipts } = manifest;
   const unfilled = columns.map(({ name, source, group, type }) => ({
@@ -29,8 +34,8 @@ async function reportOf(snapshot: Snapshot): Promise<TargetReport> {
     state: state ?? undefined,
     timezone,
     windows: receipts.map(windowOf),
-    runs: [],
-    changes: [],
+    runs: history.runs.slice(-MOST_SHOWN),
+    changes: history.changes.slice(-MOST_SHOWN),
   };
 }
 

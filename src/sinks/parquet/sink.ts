@@ -1,15 +1,21 @@
+import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Window } from '../../extract/window.ts';
 import { Zone } from '../../types/zone.ts';
 import { coveredDays, type Memory, otherTimezone } from '../memory.ts';
+import type { ColumnChange } from '../report.ts';
 import type { Commit, Sink } from '../sink.ts';
+import { arrivalsOf } from '../sql/columns/arrivals.ts';
+import { changeRecords } from '../sql/columns/change-records.ts';
 import { logChanges } from '../sql/columns/changes.ts';
+import type { PlannedColumn } from '../sql/columns/plan.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { isPlain } from '../sql/rows/file-query.ts';
 import { TABLES, type TableName, type TargetOptions } from '../target.ts';
 import { prepareWindow, type Settings } from './commit/commit.ts';
 import { type Dataset, openDataset } from './dataset/dataset.ts';
 import { rowsOf } from './dataset/receipts.ts';
+import { FolderHistory } from './history.ts';
 import { addTables } from './tables.ts';
 
 export interface ParquetSinkOptions extends TargetOptions {
@@ -36,7 +42,9 @@ export async function openParquetSink(options: ParquetSinkOptions): Promise<Sink
       mode: options.schemaMode,
     };
     if (dataset.manifest !== undefined) await addTables(dataset, dataset.manifest, wanted, options.signal);
-    return new FolderSink(dataset, { rules, zone, tables: wanted }, options.logger);
+    const last = dataset.manifest?.receipts.reduce((id, receipt) => (receipt.id > id ? receipt.id : id), '');
+    const history = await FolderHistory.open(dataset.places.own, last);
+    return new FolderSink(dataset, { rules, zone, tables: wanted }, history, options);
   } catch (error) {
     await dataset.close();
     options.signal?.throwIfAborted();
@@ -48,11 +56,15 @@ class FolderSink implements Sink {
   readonly #dataset: Dataset;
   readonly #settings: Settings;
   readonly #logger: Logger;
+  readonly #clock: Clock;
+  readonly runs: FolderHistory;
 
-  constructor(dataset: Dataset, settings: Settings, logger: Logger) {
+  constructor(dataset: Dataset, settings: Settings, history: FolderHistory, { logger, clock }: ParquetSinkOptions) {
     this.#dataset = dataset;
     this.#settings = settings;
     this.#logger = logger;
+    this.#clock = clock;
+    this.runs = history;
   }
 
   async recall(): Promise<Memory> {
@@ -72,6 +84,7 @@ class FolderSink implements Sink {
       await dataset.engine.run(`SET preserve_insertion_order = ${!isPlain(window)}`);
       const work = () => prepareWindow(dataset, window, this.#settings);
       const { change, commit, plan } = await dataset.prepare(work, signal);
+      await this.runs.add(this.#changes(plan, window));
       await dataset.change(change);
       await dataset.clear();
       logChanges(this.#logger, plan, commit.rescued);
@@ -80,6 +93,13 @@ class FolderSink implements Sink {
       signal.throwIfAborted();
       throw failureOf(error, dataset.places.root);
     }
+  }
+
+  #changes(plan: readonly PlannedColumn[], window: Window): ColumnChange[] {
+    const changedAt = new Date(this.#clock.now()).toISOString();
+    const arrived = arrivalsOf(window.files).columns;
+    const isFirst = (this.#dataset.manifest?.receipts.length ?? 0) === 0;
+    return changeRecords(plan, { window: window.receipt.id, changedAt, arrived, isFirst, missed: this.runs.missed });
   }
 
   close(): Promise<void> {

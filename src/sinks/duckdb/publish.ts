@@ -1,0 +1,124 @@
+import { constants, existsSync, realpathSync, rmSync, statSync } from 'node:fs';
+import { chmod, copyFile } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { configFailure, defect, Failure, messageOf, transientFailure } from '../../base/errors.ts';
+import { moveFile } from '../../fs/atomic-file.ts';
+import { diskFailure } from '../../fs/disk-failure.ts';
+import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
+import { checkStore, hasTable } from './store.ts';
+
+const CREATE_COPIES = 'CREATE TABLE IF NOT EXISTS _dfinery_copies (v INTEGER, path VARCHAR, published_at TIMESTAMPTZ)';
+const VERSION = 1;
+const UNFINISHED = '.publishing';
+const PERMISSIONS = 0o777;
+
+type Options = Omit<EngineOptions, 'readOnly' | 'file'>;
+
+/** The copies for readers that a file remembers: their paths, as they were given, made absolute. */
+export async function readCopies(engine: Engine): Promise<string[]> {
+  if (!(await hasTable(engine, '_dfinery_copies'))) return [];
+  const rows = await engine.rows('SELECT path FROM _dfinery_copies ORDER BY path');
+  return rows.map(({ path }) => String(path));
+}
+
+/** Throws a configuration failure for a place where no copy of `file` may be put: the file itself, or one of others. */
+export async function checkCopy(copy: string, file: string, options: Options): Promise<void> {
+  const path = resolve(copy);
+  if (!existsSync(dirname(path))) throw configFailure(`The folder of --publish ${copy} does not exist.`);
+  if (!existsSync(path)) return;
+  if (!statSync(path).isFile()) throw configFailure(`--publish ${copy} is no file.`);
+  if (existsSync(file) && realpathSync(path) === realpathSync(file)) {
+    throw configFailure(`--publish ${copy} is the file that is loaded: give another path.`);
+  }
+  try {
+    await checkWhole(path, options);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    throw configFailure(`--publish ${copy} is there and is no copy of ours, it is left as it is: ${error.message}`, {
+      cause: error,
+    });
+  }
+}
+
+/**
+ * Puts a whole, checked copy of an open file beside `copy` and renames it into place: who has the former copy open keeps
+ * it. The file remembers the copy first, so that a purge knows of it whatever happens. Throws Failure.
+ */
+export async function publish(engine: Engine, copy: string, options: Options): Promise<void> {
+  const path = resolve(copy);
+  await remember(engine, path, new Date(options.clock.now()).toISOString());
+  await engine.run('CHECKPOINT target');
+  await copyWhole(engine.file, path, options);
+}
+
+async function remember(engine: Engine, path: string, at: string): Promise<void> {
+  await engine.transaction(async () => {
+    await engine.run(CREATE_COPIES);
+    await engine.run('DELETE FROM _dfinery_copies WHERE path = $1', [path]);
+    await engine.run('INSERT INTO _dfinery_copies VALUES ($1, $2, $3)', [VERSION, path, at]);
+  });
+}
+
+async function copyWhole(file: string, path: string, options: Options): Promise<void> {
+  const draft = join(dirname(path), `.${basename(path)}${UNFINISHED}`);
+  try {
+    rmSync(draft, { force: true });
+    // A file system that can share the blocks does.
+    await copyFile(file, draft, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+    const like = existsSync(path) ? path : file;
+    await chmod(draft, statSync(like).mode & PERMISSIONS);
+    await checkWhole(draft, options);
+    await moveFile(draft, path);
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+    throw diskFailure(error, { what: `the copy for readers ${path}`, path, consequence: 'the former copy stays' });
+  } finally {
+    for (const left of [draft, `${draft}.wal`]) rmSync(left, { force: true });
+  }
+}
+
+/** Opens a copy for reading and counts its rows against its receipts. */
+async function checkWhole(path: string, options: Options): Promise<void> {
+  const engine = await openEngine({ ...options, file: path, readOnly: true });
+  try {
+    await checkStore(engine);
+    const { found, wanted } = await engine.row(
+      'SELECT (SELECT count(*) FROM events) AS found, (SELECT coalesce(sum(rows_live), 0) FROM _dfinery_windows) AS wanted',
+    );
+    if (Number(found) !== Number(wanted)) {
+      throw defect(`${path} has ${found} rows, its receipts ${wanted}: the copy was not published.`);
+    }
+  } finally {
+    await engine.close();
+  }
+}
+
+/**
+ * Publishes every copy of a file anew: after a purge none may keep what the file no longer has. A copy that is gone is
+ * forgotten. Throws a Failure that names every copy that could not be replaced: it still holds the person.
+ */
+export async function republish(options: Omit<EngineOptions, 'readOnly'>): Promise<number> {
+  const engine = await openEngine(options);
+  const failed: string[] = [];
+  let published = 0;
+  try {
+    for (const path of await readCopies(engine)) {
+      if (!existsSync(path)) {
+        await engine.run('DELETE FROM _dfinery_copies WHERE path = $1', [path]);
+        continue;
+      }
+      try {
+        await publish(engine, path, options);
+        published++;
+      } catch (error) {
+        failed.push(`${path} (${messageOf(error)})`);
+      }
+    }
+  } finally {
+    await engine.close();
+  }
+  if (failed.length === 0) return published;
+  throw transientFailure(
+    `${options.file} is purged, but these copies for readers still hold the people: ${failed.join('; ')}. Remove them, or run the purge again when they can be replaced.`,
+  );
+}

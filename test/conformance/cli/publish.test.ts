@@ -1,0 +1,116 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DuckDBInstance } from '@duckdb/node-api';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CliBench, daysBack } from '../../support/cli-child.ts';
+import { type DeletionServer, startDeletionServer } from '../../support/deletions.ts';
+import { query } from '../../support/duckdb.ts';
+
+let bench: CliBench;
+let copy = '';
+beforeEach(async () => {
+  bench = await CliBench.start();
+  copy = join(bench.dir, 'copy.duckdb');
+});
+afterEach(() => bench.close());
+
+const publish = (config: Record<string, unknown> = {}, to = copy) => bench.sync(config, ['--publish', to]);
+const rowsIn = async (file: string) => Number((await query(file, 'SELECT count(*) AS n FROM events'))[0].n);
+
+describe('a copy for readers', () => {
+  it('is whole, keeps its mode, and leaves a reader of the former one alone', async () => {
+    const first = await publish({ end_date: daysBack(4) });
+    expect([first.code, first.stderr]).toEqual([0, expect.stringContaining('copy for readers')]);
+    const before = await rowsIn(copy);
+    chmodSync(copy, 0o644);
+    const instance = await DuckDBInstance.create(copy, { access_mode: 'READ_ONLY' });
+    const reader = await instance.connect();
+    expect((await publish()).code).toBe(0);
+    const still = await reader.runAndReadAll('SELECT count(*) AS n FROM events');
+    expect(Number(still.getRowObjectsJson()[0].n)).toBe(before);
+    reader.closeSync();
+    instance.closeSync();
+    expect(await rowsIn(copy)).toBe(await bench.rows());
+    expect(await rowsIn(copy)).toBeGreaterThan(before);
+    expect(statSync(copy).mode & 0o777).toBe(0o644);
+    expect(await bench.verify(copy)).toEqual([]);
+    expect(existsSync(`${copy}.wal`)).toBe(false);
+  });
+
+  it('stays as it is after a run that committed nothing, and after one that failed', async () => {
+    expect((await publish({ lookback_days: 0 })).code).toBe(0);
+    const { mtimeMs, ino } = statSync(copy);
+    expect((await publish({ lookback_days: 0 })).code).toBe(0);
+    expect((await publish({ export_token: 'wrong', end_date: daysBack(1) })).code).toBe(2);
+    expect([statSync(copy).mtimeMs, statSync(copy).ino]).toEqual([mtimeMs, ino]);
+  });
+
+  it('is refused over the file itself and over what is no copy of ours, which stays', async () => {
+    const other = join(bench.dir, 'notes.txt');
+    writeFileSync(other, 'mine');
+    expect((await bench.sync()).code).toBe(0);
+    const itself = await publish({}, bench.file);
+    expect([itself.code, itself.stderr]).toEqual([2, expect.stringContaining('is the file that is loaded')]);
+    const foreign = await publish({}, other);
+    expect([foreign.code, foreign.stderr]).toEqual([2, expect.stringContaining('no copy of ours')]);
+    expect(readFileSync(other, 'utf8')).toBe('mine');
+  });
+});
+
+describe('a purge', () => {
+  let server: DeletionServer;
+  beforeEach(async () => {
+    server = await startDeletionServer();
+  });
+  afterEach(() => server.close());
+
+  async function purge(id: string) {
+    const config = join(bench.dir, 'forget.json');
+    writeFileSync(
+      config,
+      JSON.stringify({
+        base_url: server.url,
+        service_id: 's',
+        import_token: 't',
+        ledger_dir: join(bench.dir, 'ledger'),
+      }),
+    );
+    const asked = [
+      'forget',
+      '--id',
+      id,
+      '--config',
+      config,
+      '--purge',
+      'duckdb',
+      bench.file,
+      '--purge-column',
+      'df_unified_id',
+      '--spool-dir',
+      bench.spool,
+    ];
+    const plan = await bench.run([...asked, '--json']);
+    const { hash } = JSON.parse(plan.stdout.trimEnd().split('\n').at(-1) ?? '{}');
+    return bench.run([...asked, '--execute', '--confirm', String(hash)]);
+  }
+
+  it('reaches every copy: no byte of the person is left in one', async () => {
+    expect((await publish()).code).toBe(0);
+    const [{ person }] = await query(bench.file, 'SELECT df_unified_id AS person FROM events LIMIT 1');
+    expect(readFileSync(copy).includes(String(person))).toBe(true);
+    const done = await purge(String(person));
+    expect([done.code, done.stderr]).toEqual([0, expect.anything()]);
+    for (const file of [bench.file, copy]) expect(readFileSync(file).includes(String(person)), file).toBe(false);
+    expect(await bench.verify(copy)).toEqual([]);
+  });
+
+  it('fails and names a copy that it could not replace', async () => {
+    expect((await publish()).code).toBe(0);
+    const [{ person }] = await query(bench.file, 'SELECT df_unified_id AS person FROM events LIMIT 1');
+    rmSync(copy);
+    mkdirSync(copy);
+    const done = await purge(String(person));
+    expect(done.code).toBe(3);
+    expect(done.stderr).toContain(copy);
+  });
+});

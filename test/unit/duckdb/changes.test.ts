@@ -1,0 +1,69 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { silentLogger } from '../../../src/base/log.ts';
+import { openParquetSink } from '../../../src/sinks/parquet/sink.ts';
+import { parquet } from '../../../src/sinks/parquet/target.ts';
+import { csvOf, DuckBench } from '../../support/duckdb.ts';
+
+let bench: DuckBench;
+beforeEach(() => {
+  bench = new DuckBench();
+});
+afterEach(() => bench.close());
+
+const windows = () => [
+  bench.window('2026-01-01', csvOf([{ id: 'a', level: '1', color: 'red' }])),
+  bench.window('2026-01-02', csvOf([{ id: 'b', level: 'high', size: '7' }])),
+  bench.window('2026-01-03', csvOf([{ id: 'c', level: 'low' }])),
+];
+
+const CHANGES = [
+  ['level', 'added', null, 'long', '9'],
+  ['color', 'added', null, 'string', 'aaa'],
+  ['level', 'widened', 'long', 'string', 'aaaa'],
+  ['size', 'added', null, 'long', '9'],
+  ['color', 'missing', 'string', null, null],
+  ['size', 'missing', 'long', null, null],
+];
+
+describe('the changes of columns', () => {
+  it('are kept with the window that makes them: added, widened, missing for the first time', async () => {
+    const made = windows();
+    await bench.load(made);
+    const found = await bench.query(
+      `SELECT source_name, change, from_type, to_type, shape, "window" AS w, changed_at IS NOT NULL AS is_dated FROM _dfinery_changes
+      WHERE source_name IN ('level', 'color', 'size')`,
+    );
+    const rows = found.map(({ source_name, change, from_type, to_type, shape }) => [
+      source_name,
+      change,
+      from_type,
+      to_type,
+      shape,
+    ]);
+    expect(rows).toHaveLength(CHANGES.length);
+    expect(rows).toEqual(expect.arrayContaining(CHANGES));
+    expect(found.find(({ change }) => change === 'widened')?.w).toBe(made[1].receipt.id);
+    expect(found.every(({ is_dated }) => is_dated)).toBe(true);
+  });
+
+  it('are the same beside the manifest of a Parquet dataset', async () => {
+    const dir = `${bench.dir}/set`;
+    const sink = await openParquetSink({ ...bench.targetOptions, dir, tables: ['events'] });
+    for (const window of windows()) await sink.commit(window, bench.signal);
+    await sink.close();
+    const options = {
+      lockWaitMs: 0,
+      clock: systemClock,
+      logger: silentLogger,
+      spoolDir: bench.dir,
+      env: () => undefined,
+    };
+    const report = await parquet.report?.(dir, options);
+    const rows = report?.changes
+      .filter(({ sourceName }) => ['level', 'color', 'size'].includes(sourceName))
+      .map(({ sourceName, change, fromType, toType, shape }) => [sourceName, change, fromType, toType, shape]);
+    expect(rows).toHaveLength(CHANGES.length);
+    expect(rows).toEqual(expect.arrayContaining(CHANGES));
+  });
+});
