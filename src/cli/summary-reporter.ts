@@ -5,6 +5,8 @@ import { describeSummary, EMPTY_SUMMARY, type Summary, writeXcom } from './summa
 
 export interface Reporter {
   take(summary: Summary): void;
+  /** Has the summary told to others, too, before it is printed; `tell` never throws. */
+  tellOthers(tell: (summary: Summary) => Promise<void>): void;
   /** Does the work, then prints its summary whichever way it ended; gives the exit code. */
   around(work: () => Promise<ExitCode>): Promise<ExitCode>;
 }
@@ -21,6 +23,7 @@ interface Wanted {
 export function reporter({ json, xcom }: Wanted, context: Context, target: string): Reporter {
   const { terminal, logger, redactor, signal } = context;
   let summary = EMPTY_SUMMARY;
+  let tell: (summary: Summary) => Promise<void> = async () => {};
   const told = (code: ExitCode, failed: Outcome | undefined): Summary => ({
     ...summary,
     exit: failed?.exit ?? code,
@@ -29,6 +32,9 @@ export function reporter({ json, xcom }: Wanted, context: Context, target: strin
   return {
     take(found) {
       summary = found;
+    },
+    tellOthers(wanted) {
+      tell = wanted;
     },
     async around(work) {
       let code: ExitCode = 0;
@@ -51,6 +57,7 @@ export function reporter({ json, xcom }: Wanted, context: Context, target: strin
       const isTold = failed === undefined || summary.windows > 0;
       if (isTold) logger.info('run.summary', describeSummary(summary, target));
       failed?.log(logger);
+      await tell(last);
       if (json) terminal.result(JSON.stringify(last));
       return last.exit;
     },

@@ -29,6 +29,12 @@ export function syncOptions(yargs: Argv): Argv {
     })
     .option('json', { type: 'boolean', default: false, describe: 'The summary as JSON on the last line of stdout' })
     .option('xcom', { type: 'string', describe: 'File for the same JSON, on failure too' })
+    .option('notify', {
+      type: 'string',
+      describe:
+        'Address to tell of failures, new or changed columns, rescued cells and days soon lost; or DFINERY_NOTIFY_URL',
+    })
+    .option('notify-always', { type: 'boolean', default: false, describe: 'Tell of every run' })
     .epilogue(sourceEnvironmentHelp());
 }
 

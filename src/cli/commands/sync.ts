@@ -1,7 +1,8 @@
 import { EXIT } from '../../base/errors.ts';
 import type { Target } from '../../sinks/target.ts';
-import { type Command, text } from '../command.ts';
+import { type Command, flag, text } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
+import { notificationOf, notify } from '../notify.ts';
 import { pinnedTypes } from '../pinned.ts';
 import { reporter } from '../summary-reporter.ts';
 import { sync } from '../sync.ts';
@@ -11,6 +12,9 @@ const PUBLISH = {
   type: 'string',
   describe: 'A checked copy for readers at this path, replaced after each run that committed something',
 } as const;
+
+/** Of a run whose configuration could not be read. */
+const DEFAULT_HISTORY_DAYS = 30;
 
 /** `sync TARGET PLACE`. */
 export function syncCommand(target: Target): Command {
@@ -30,9 +34,17 @@ export function syncCommand(target: Target): Command {
       const context = isStdout ? { ...outer, terminal: { ...outer.terminal, result: onStderr } } : outer;
       const report = reporter(reportOptions(options), context, isStdout ? 'the stream' : place);
       return report.around(async () => {
+        const notification = notificationOf(text(options, 'notify'), flag(options, 'notifyAlways'), context.env);
+        context.redactor.add(notification?.url);
+        let historyDays = DEFAULT_HISTORY_DAYS;
+        if (notification !== undefined) {
+          const named = `sync ${target.name} ${place}`;
+          report.tellOthers((summary) => notify(notification, { summary, target: named, historyDays }, context));
+        }
         const wanted = readSyncOptions(options);
         const publish = text(options, 'publish');
         const config = loadSourceConfig(wanted.config, context);
+        historyDays = config.historyDays;
         const pinned = pinnedTypes(wanted.schema);
         const { clock, logger, signal, env } = context;
         const run = { config, span: wanted, maxWaitMs: wanted.maxWaitMs, publish, onSummary: report.take };

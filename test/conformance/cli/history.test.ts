@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CliBench, daysBack } from '../../support/cli-child.ts';
 import { query } from '../../support/duckdb.ts';
+import { until } from '../../support/wait.ts';
 
 let bench: CliBench;
 beforeEach(async () => {
@@ -19,8 +20,7 @@ async function killedRun(target: readonly string[]) {
   const config = bench.config({ start_date: daysBack(7), end_date: daysBack(1) });
   const child = bench.start(['sync', ...target, '--config', config, '--log-level', 'debug']);
   const asked = bench.sim.requests().length;
-  for (let i = 0; i < 300 && bench.sim.requests().length === asked; i++)
-    await new Promise((done) => setTimeout(done, 50));
+  await until(() => bench.sim.requests().length > asked);
   child.process.kill('SIGKILL');
   await child.ended;
   bench.sim.setScenario({ faults: [] });

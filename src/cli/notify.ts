@@ -1,0 +1,120 @@
+import type { Clock } from '../base/clock.ts';
+import { addDays, type Day, dayAt, daysBetween } from '../base/days.ts';
+import { type Env, secretFrom } from '../base/env.ts';
+import { configFailure } from '../base/errors.ts';
+import type { Logger } from '../base/log.ts';
+import { Secret } from '../base/secrets.ts';
+import { baseUrlProblem } from '../config/base-url.ts';
+import { networkTrouble } from '../service/http/network.ts';
+import { Transport } from '../service/http/transport.ts';
+import { describeSummary, type Summary } from './summary.ts';
+import { count } from './text.ts';
+
+/** Where people are told of a run, and when. */
+export interface Notification {
+  /** Many such addresses hold a token in their path: it is never printed. */
+  readonly url: Secret;
+  /** True: after each run; false: only when there is something to tell. */
+  readonly always: boolean;
+}
+
+interface Sender {
+  readonly clock: Clock;
+  readonly env: Env;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+}
+
+const ENV_NAME = 'DFINERY_NOTIFY_URL';
+const TRIES = 2;
+const TIMEOUT_MS = 10_000;
+/** Days that leave the service within so many days are told of. */
+const SOON_DAYS = 7;
+
+/** The notification wanted by option or environment; undefined: none. Throws a configuration failure for a bad address. */
+export function notificationOf(option: string | undefined, always: boolean, env: Env): Notification | undefined {
+  const url = option ?? secretFrom(env, ENV_NAME);
+  if (url === undefined) {
+    if (!always) return undefined;
+    throw configFailure(`--notify-always wants an address: give it with --notify or in ${ENV_NAME}.`);
+  }
+  if (!isUsable(url)) {
+    throw configFailure(
+      'the address of --notify is not usable: wanted https:// (http:// on loopback alone) without user name and password; it is not shown here, since it may hold a token.',
+    );
+  }
+  return { url: new Secret(url), always };
+}
+
+function isUsable(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { origin, username, password } = new URL(text);
+  return username === '' && password === '' && baseUrlProblem(origin) === undefined;
+}
+
+/** What there is to tell of a run, in sentences; none where all went as every day. */
+export function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] {
+  const { error, exit, columns_added, columns_widened, rescued_cells, next_from_date } = summary;
+  const reasons: string[] = [];
+  if (exit !== 0) reasons.push(`The run failed (exit ${exit})${error === null ? '.' : `: ${error}`}`);
+  if (columns_added.length > 0) reasons.push(`${count(columns_added.length, 'new column')}: ${some(columns_added)}.`);
+  for (const { name, from, to } of columns_widened) reasons.push(`Column ${name} changed from ${from} to ${to}.`);
+  if (rescued_cells > 0)
+    reasons.push(`${count(rescued_cells, 'cell')} did not fit their columns; their text is in _rescued.`);
+  const left = next_from_date === null ? undefined : daysBetween(addDays(today, 1 - historyDays), next_from_date);
+  if (left !== undefined && left <= SOON_DAYS) {
+    const when = left <= 0 ? 'today' : `in ${count(left, 'day')}`;
+    reasons.push(`${next_from_date}, the first day not yet complete, can no longer be exported ${when}.`);
+  }
+  return reasons;
+}
+
+const SHOWN = 10;
+const some = (names: readonly string[]): string =>
+  names.length <= SHOWN ? names.join(', ') : `${names.slice(0, SHOWN).join(', ')} and ${names.length - SHOWN} more`;
+
+/** Tells of a run, where there is something to tell. Never throws: what cannot be told is a warning. */
+export async function notify(
+  { url, always }: Notification,
+  run: { readonly summary: Summary; readonly target: string; readonly historyDays: number },
+  sender: Sender,
+): Promise<void> {
+  const { summary, target, historyDays } = run;
+  const reasons = reasonsOf(summary, dayAt(sender.clock.now()), historyDays);
+  if ((reasons.length === 0 && !always) || sender.signal.aborted) return;
+  const text = [`dfinery-elt, ${target}:`, ...reasons, describeSummary(summary, target)].join('\n');
+  const body = JSON.stringify({ text, v: 1, target, reasons, summary });
+  let trouble = '';
+  for (let tries = 0; tries < TRIES; tries++) {
+    const failed = await post(new URL(url.reveal()), body, sender);
+    if (failed === undefined) return;
+    trouble = failed.message;
+    if (!failed.mayPass) break;
+  }
+  sender.logger.warn('run.notify', `Nobody could be told of this run: ${trouble}`);
+}
+
+interface Trouble {
+  readonly message: string;
+  /** True when another attempt may go through. */
+  readonly mayPass: boolean;
+}
+
+/** One attempt; undefined when it was taken. */
+async function post(url: URL, body: string, { clock, env, signal }: Sender): Promise<Trouble | undefined> {
+  const transport = new Transport({ baseUrl: url.origin, env, clock, keptConnections: 0 });
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+  try {
+    const headers = { 'content-type': 'application/json' };
+    const answer = await transport.send({ path: `${url.pathname}${url.search}`, headers, body }, limited);
+    answer.hangUp();
+    if (answer.status >= 200 && answer.status < 300) return undefined;
+    const mayPass = answer.status === 429 || answer.status >= 500;
+    return { message: `${url.host} answered ${answer.status}.`, mayPass };
+  } catch (error) {
+    if (limited.aborted) return { message: `${url.host} did not answer within ten seconds.`, mayPass: true };
+    return { message: `${networkTrouble(error, url.host).message}.`, mayPass: true };
+  } finally {
+    await transport.close();
+  }
+}

@@ -1,0 +1,90 @@
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CliBench, daysBack, summaryIn } from '../../support/cli-child.ts';
+
+const TOKEN = 'T0KEN-in-the-path';
+
+let bench: CliBench;
+let server: Server;
+let url = '';
+let answers: number[] = [];
+let posts: Record<string, unknown>[] = [];
+beforeEach(async () => {
+  bench = await CliBench.start();
+  [answers, posts] = [[], []];
+  server = createServer(
+    (request, response) => void take(request).then(() => response.writeHead(answers.shift() ?? 200).end('no')),
+  );
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks/${TOKEN}?x=1`;
+});
+afterEach(async () => {
+  server.closeAllConnections();
+  server.close();
+  await bench.close();
+});
+
+async function take(request: IncomingMessage): Promise<void> {
+  let text = '';
+  for await (const chunk of request.setEncoding('utf8')) text += chunk;
+  posts.push({ ...JSON.parse(text), path: request.url, type: request.headers['content-type'] });
+}
+
+const sync = (config: Record<string, unknown> = {}, more: readonly string[] = []) =>
+  bench.sync(config, ['--notify', url, ...more]);
+
+describe('a notification', () => {
+  it('is one POST for what people want to know: new columns, a failure; and none for a day like every other', async () => {
+    const first = await sync({ end_date: daysBack(4) });
+    expect(first.code, first.stderr).toBe(0);
+    expect(posts).toHaveLength(1);
+    expect(posts[0]).toMatchObject({
+      v: 1,
+      path: `/hooks/${TOKEN}?x=1`,
+      type: 'application/json',
+      summary: summaryIn(first),
+    });
+    expect(posts[0].text).toMatch(/new columns: /);
+    expect((await sync({ end_date: daysBack(4), lookback_days: 0 })).code).toBe(0);
+    expect(posts).toHaveLength(1);
+    expect((await sync({ end_date: daysBack(4), lookback_days: 0 }, ['--notify-always'])).code).toBe(0);
+    expect(posts).toHaveLength(2);
+    const failed = await sync({ export_token: 'wrong' });
+    expect(failed.code).toBe(2);
+    expect(posts[2].text).toMatch(/The run failed \(exit 2\)/);
+    expect(posts[2].summary).toEqual(summaryIn(failed));
+    for (const { stderr, stdout } of [first, failed]) expect(stderr + stdout).not.toContain(TOKEN);
+    expect(failed.stdout.trimEnd().split('\n').at(-1)).toBe(JSON.stringify(summaryIn(failed)));
+  });
+
+  it('tells of days that leave the service within seven', async () => {
+    await sync({ start_date: daysBack(26), end_date: daysBack(25) });
+    expect(posts[0].text).toMatch(/can no longer be exported in \d days?/);
+  });
+
+  it('is tried once more, and never the reason that a run fails; its address is not printed', async () => {
+    answers = [503, 200];
+    expect((await sync()).code).toBe(0);
+    expect(posts).toHaveLength(2);
+    answers = [500, 500];
+    const rude = await sync({ end_date: daysBack(1) }, ['--notify-always']);
+    expect([rude.code, rude.stderr]).toEqual([0, expect.stringContaining('Nobody could be told of this run')]);
+    expect(rude.stderr).toContain('answered 500');
+    expect(posts).toHaveLength(4);
+    server.closeAllConnections();
+    await new Promise((done) => server.close(done));
+    const dead = await sync({}, ['--notify-always']);
+    expect([dead.code, dead.stderr]).toEqual([0, expect.stringContaining('Nobody could be told of this run')]);
+    expect(rude.stderr + dead.stderr).not.toContain(TOKEN);
+  });
+
+  it('comes from the environment as well, and a bad address is refused without being shown', async () => {
+    const args = bench.syncArgs({ end_date: daysBack(4) });
+    expect((await bench.run(args, { DFINERY_NOTIFY_URL: url })).code).toBe(0);
+    expect(posts).toHaveLength(1);
+    const bad = await bench.run(args, { DFINERY_NOTIFY_URL: `http://example.invalid/${TOKEN}` });
+    expect([bad.code, bad.stderr]).toEqual([2, expect.stringContaining('not usable')]);
+    expect(bad.stderr).not.toContain(TOKEN);
+  });
+});
