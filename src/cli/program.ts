@@ -19,6 +19,8 @@ const EPILOGUE = [
   'name + _FILE names; never from the command line.',
 ].join('\n');
 
+const HELP_COLUMNS = 110;
+
 interface Chosen {
   readonly command: Command;
   readonly options: Options;
@@ -62,7 +64,7 @@ function parse(argv: readonly string[]): Parsed {
   let chosen: Chosen | undefined;
   let output = '';
   let usage: string | undefined;
-  const parser = define((command, options) => {
+  const parser = define(asksForHelp(argv), (command, options) => {
     chosen = { command, options };
   });
   try {
@@ -77,6 +79,9 @@ function parse(argv: readonly string[]): Parsed {
   if (usage === undefined && chosen === undefined && output === '') usage = 'which command?';
   return { output, ...(chosen && { chosen }), ...(usage !== undefined && { usage }) };
 }
+
+/** The parser lays out its help before it runs any command: only where it is shown is that worth the time. */
+const asksForHelp = (argv: readonly string[]): boolean => argv.includes('--help') || argv.includes('help');
 
 /** Options whose value may begin with a dash: an id, or `-` for standard input. */
 const DASHED = new Set(['--id', '--proof', '--file', '--query', '--column', '--purge-column']);
@@ -101,7 +106,7 @@ function repeated(argv: readonly string[]): string | undefined {
   return twice === undefined ? undefined : `${twice} is given more than once.`;
 }
 
-function define(choose: Choose): Argv {
+function define(showsHelp: boolean, choose: Choose): Argv {
   const parser = yargs()
     // Everything else here is said in English, whatever the locale.
     .detectLocale(false)
@@ -130,7 +135,7 @@ function define(choose: Choose): Argv {
       throw error ?? new Error(message);
     })
     .epilogue(EPILOGUE)
-    .wrap(110);
+    .wrap(showsHelp ? HELP_COLUMNS : null);
   for (const [family, members] of families()) {
     if (family === '') for (const command of members) add(parser, command, command.usage, choose);
     else parser.command(family, FAMILIES[family] ?? '', (inner) => addFamily(inner, family, members, choose));

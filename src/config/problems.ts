@@ -1,6 +1,7 @@
-import type { ErrorObject, ValidateFunction } from 'ajv';
+import type { ErrorObject } from 'ajv';
 import { configFailure } from '../base/errors.ts';
 import { Redactor, Secret } from '../base/secrets.ts';
+import type { Validator } from './validate.ts';
 
 /** One thing wrong with a configuration: the key, what was found, what is wanted. */
 export interface Problem {
@@ -44,7 +45,7 @@ function wanted(error: ErrorObject): string {
 const article = (word: string) => (/^[aeiou]/.test(word) ? 'an' : 'a');
 
 /** The violations of a schema, one a key, as problems that name key, finding and wish. */
-export function schemaProblems(validate: ValidateFunction, value: unknown): Problem[] {
+export function schemaProblems(validate: Validator, value: unknown): Problem[] {
   if (validate(value)) return [];
   // Of several about one key the last says most: a choice after its type, a calendar after a pattern.
   const byKey = new Map((validate.errors ?? []).map((error) => [keyOf(error), error]));

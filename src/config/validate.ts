@@ -2,8 +2,28 @@ import { Ajv, type ValidateFunction } from 'ajv';
 import { isDay } from '../base/days.ts';
 import { nearest } from './nearest.ts';
 
-/** A validator for one of our own schemas, with the Airbyte annotations known and every problem reported at once. */
-export function compileSchema(schema: object): ValidateFunction {
+/** Says whether a value fits a schema; `errors` are those of the last value. */
+export interface Validator {
+  (value: unknown): boolean;
+  errors?: ValidateFunction['errors'];
+}
+
+/**
+ * A validator for one of our own schemas, with the Airbyte annotations known and every problem reported at once. It is
+ * compiled when it is first used: that takes longer than the start of a command.
+ */
+export function compileSchema(schema: object): Validator {
+  let compiled: ValidateFunction | undefined;
+  const validator: Validator = (value) => {
+    compiled ??= compile(schema);
+    const fits = compiled(value);
+    validator.errors = compiled.errors;
+    return fits;
+  };
+  return validator;
+}
+
+function compile(schema: object): ValidateFunction {
   const ajv = new Ajv({ allErrors: true, verbose: true, strict: false });
   ajv.addFormat('date', { type: 'string', validate: isDay });
   ajv.addFormat('uri', { type: 'string', validate: (text: string) => URL.canParse(text) });

@@ -1,4 +1,4 @@
-import { Ajv, type ErrorObject } from 'ajv';
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import schema from '../../schemas/scenario.json' with { type: 'json' };
 import { isDay } from '../base/days.ts';
 import { configFailure } from '../base/errors.ts';
@@ -10,14 +10,22 @@ const LONGEST_SHOWN = 60;
 /** Some sections of a scenario, each with some of its keys. */
 export type ScenarioPatch = { readonly [K in keyof Scenario]?: unknown };
 
-const ajv = new Ajv({ allErrors: true, verbose: true, strict: false, useDefaults: true });
-ajv.addFormat('date', { type: 'string', validate: isDay });
-const validate = ajv.compile<Scenario>(schema);
+let compiled: ValidateFunction<Scenario> | undefined;
+
+/** Compiled when the first scenario comes: every command of the program loads this module, few have a scenario. */
+function validator(): ValidateFunction<Scenario> {
+  if (compiled !== undefined) return compiled;
+  const ajv = new Ajv({ allErrors: true, verbose: true, strict: false, useDefaults: true });
+  ajv.addFormat('date', { type: 'string', validate: isDay });
+  compiled = ajv.compile<Scenario>(schema);
+  return compiled;
+}
 
 /** A scenario from its JSON text or from an object; what is absent has its default. Throws a config failure naming every problem. */
 export function parseScenario(source: unknown): Scenario {
   const value = typeof source === 'string' ? parseJson(source) : structuredClone(source ?? {});
   if (!isObject(value)) throw configFailure('The scenario is not a JSON object; see docs/simulator.md.');
+  const validate = validator();
   if (validate(value)) return value;
   const problems = new Set((validate.errors ?? []).flatMap(problemOf));
   throw configFailure(`The scenario cannot be used: ${[...problems].join(' ')} See docs/simulator.md.`);
