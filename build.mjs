@@ -13,6 +13,7 @@ const entryPoints = {
 };
 const benchmarks = {
   'bench/main': 'bench/main.ts',
+  'bench/peers': 'bench/peers/main.ts',
   'bench/serve': 'bench/serve.ts',
   'bench/bare': 'bench/bare.ts',
   'bench/arrow-builders': 'bench/arrow-builders.ts',

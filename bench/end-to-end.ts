@@ -1,9 +1,8 @@
-import { rmSync, statSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import { type Measured, measured, median, printGoal } from './measure.ts';
 import { scratch, serving } from './serving.ts';
 import { type Prepared, prepare } from './shapes.ts';
+import { sizeBelow } from './size.ts';
 import { type Job, type Place, WORKS, type Work } from './works.ts';
 
 export interface Selection {
@@ -82,14 +81,6 @@ async function runOf(job: Job, isRereading: boolean, data: Prepared): Promise<Ru
 function checkRows({ stdout }: Measured, data: Prepared): void {
   const [, rows] = /"rows":(\d+)/.exec(stdout) ?? [];
   if (rows !== undefined && Number(rows) !== data.rows) throw new Error(`${rows} rows of ${data.rows}`);
-}
-
-async function sizeBelow(path: string): Promise<number> {
-  const stat = statSync(path);
-  if (stat.isFile()) return stat.size;
-  const names = await readdir(path);
-  const sizes = await Promise.all(names.map((name) => sizeBelow(join(path, name))));
-  return sizes.reduce((sum, size) => sum + size, 0);
 }
 
 function figuresOf(runs: readonly Run[]): Figures {

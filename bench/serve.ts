@@ -1,8 +1,8 @@
-// Serves prepared exports as they are, in a process of its own: node dist/bench/serve.js DIR [LATENCY_MS]. Prints its address as JSON.
+// Serves prepared exports as they are, in a process of its own: node dist/bench/serve.js DIR [LATENCY_MS] [FAULTS]. Prints its address as JSON.
 import { systemClock } from '../src/base/clock.ts';
 import { startSimulator } from '../src/simulator/index.ts';
 
-const [dir, latency = '0'] = process.argv.slice(2);
+const [dir, latency = '0', faults = '[]'] = process.argv.slice(2);
 const simulator = await startSimulator({
   seed: 1,
   clock: systemClock,
@@ -11,5 +11,5 @@ const simulator = await startSimulator({
   latencyMs: Number(latency),
   ...(dir !== undefined && dir !== '' && { files: dir }),
 });
-simulator.setScenario({ limits: { exports_per_hour: 100_000 } });
+simulator.setScenario({ limits: { exports_per_hour: 100_000 }, faults: JSON.parse(faults) });
 console.log(JSON.stringify({ url: simulator.url }));

@@ -1,17 +1,23 @@
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Prepared } from './shapes.ts';
 
-const HERE = import.meta.dirname;
+/** The folder of the program that runs, wherever a bundler puts this file. */
+export const HERE = dirname(process.argv[1] ?? '');
 export const COMMAND = join(HERE, '..', 'bin', 'dfinery-elt.js');
 export const SOURCE = join(HERE, '..', 'bin', 'source-dfinery.js');
 
-/** Serves prepared files from a process of its own while `work` runs. */
-export async function serving<T>(dir: string, work: (url: string) => Promise<T>, latencyMs = 0): Promise<T> {
-  const child = spawn(process.execPath, [join(HERE, 'serve.js'), dir, `${latencyMs}`], {
+/** Serves prepared files from a process of its own while `work` runs; every export with these faults. */
+export async function serving<T>(
+  dir: string,
+  work: (url: string) => Promise<T>,
+  latencyMs = 0,
+  faults: readonly object[] = [],
+): Promise<T> {
+  const child = spawn(process.execPath, [join(HERE, 'serve.js'), dir, `${latencyMs}`, JSON.stringify(faults)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   try {

@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { measured } from './measure.ts';
-import { COMMAND, SOURCE, span } from './serving.ts';
+import { COMMAND, HERE, SOURCE, span } from './serving.ts';
 import type { Prepared } from './shapes.ts';
 
-const BARE = join(import.meta.dirname, 'bare.js');
+const BARE = join(HERE, 'bare.js');
 const NODE = process.execPath;
 
 /** Where a work happens: what is served, and a scratch folder with the configuration in it. */

@@ -181,6 +181,8 @@ describe('the server', () => {
       await sim.close();
       sim = await startTestSimulator({}, { files: new Map([[DAY, join(folder, '2026-01-09.csv')]]) });
       expect(await text(DAY)).toBe('"a\nb",c\n1,2\n');
+      sim.setScenario({ faults: [{ kind: 'cut', at_byte: 9 }] });
+      expect(await text(DAY)).toBe('"a\nb",c\n1');
     } finally {
       await rm(folder, { recursive: true });
     }
