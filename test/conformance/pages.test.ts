@@ -1,0 +1,24 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const PAGES = ['README.md', 'CONTRIBUTING.md', 'docs/architecture.md'];
+/** The folders of the repository: text that begins with one of them is a path. */
+const PATH = /(?<![\w./{}$-])(?:src|test|docs|spec|schemas|bench|connectors|examples)\/[\w./-]*\w/g;
+
+describe.each(PAGES)('%s', (page) => {
+  const text = readFileSync(join(ROOT, page), 'utf8').replaceAll(/src\/\S*NAME\S*/g, '');
+
+  it('names only paths that exist', () => {
+    const named = [...new Set(text.match(PATH) ?? [])];
+    expect(named.length).toBeGreaterThan(1);
+    expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+
+  it('links only to files that exist', () => {
+    const links = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, link]) => link);
+    expect(links.filter((link) => !existsSync(join(ROOT, dirname(page), link)))).toEqual([]);
+  });
+});
