@@ -11,7 +11,7 @@ const START_BYTES = 1 << 20;
  */
 export class RowBuffer {
   /** Undefined where there is none: then `bytes` is on the heap. */
-  readonly memory = CsvMemory.open(START_BYTES);
+  memory = CsvMemory.open(START_BYTES);
   bytes = this.memory?.bytes ?? new Uint8Array(START_BYTES);
   start = 0;
   end = 0;
@@ -46,6 +46,7 @@ export class RowBuffer {
   release(): void {
     this.bytes = new Uint8Array(MARGIN);
     this.memory?.release();
+    this.memory = undefined;
   }
 
   #toFront(): void {

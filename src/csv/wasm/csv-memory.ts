@@ -53,6 +53,7 @@ export class CsvMemory {
   cells = new Int32Array(0);
   /** Results: used, width, contentEnd and flags of the last row; then where `writeCells` ended. */
   info = new Int32Array(0);
+  #isIdle = false;
   readonly #memory: WasmMemory;
   readonly #nextRow: NextRow;
   readonly #writeCells: WriteCells;
@@ -73,6 +74,7 @@ export class CsvMemory {
   static open(size: number): CsvMemory | undefined {
     const memory = idle.pop();
     if (memory !== undefined) {
+      memory.#isIdle = false;
       memory.grow(size);
       return memory;
     }
@@ -92,9 +94,11 @@ export class CsvMemory {
     this.#renew();
   }
 
-  /** Gives the memory to whoever opens one next; the caller must not use it any more. */
+  /** Gives the memory to whoever opens one next; the caller must not use it any more. A second call does nothing. */
   release(): void {
-    if (idle.length < MOST_IDLE && this.bytes.length <= MOST_IDLE_BYTES) idle.push(this);
+    if (this.#isIdle || idle.length === MOST_IDLE || this.bytes.length > MOST_IDLE_BYTES) return;
+    this.#isIdle = true;
+    idle.push(this);
   }
 
   /** Reads the row at `at` into `cells` and `info`; negative when TypeScript must read it. */

@@ -28,6 +28,14 @@ describe('its memory', () => {
     expect(CsvMemory.open(10)).toBe(memory);
   });
 
+  it('goes to one user alone, however often it was released', () => {
+    const memory = CsvMemory.open(10);
+    memory?.release();
+    memory?.release();
+    expect(CsvMemory.open(10)).toBe(memory);
+    expect(CsvMemory.open(10)).not.toBe(memory);
+  });
+
   it('is not kept once it was large', () => {
     const memory = CsvMemory.open(20_000_000);
     memory?.release();
