@@ -44,7 +44,12 @@ export interface Target {
   /** What the page of `report` shows of a place; reads only. */
   report?(place: string, options: PlaceOptions): Promise<TargetReport>;
   /** The `df_unified_id`s of the rows whose column, by its name in the export, holds one of these texts. */
-  people?(place: string, column: string, texts: readonly string[], options: PlaceOptions): Promise<string[]>;
+  people?(place: string, column: string, texts: readonly string[], options: PlaceOptions): Promise<Match>;
+  /**
+   * Does all that `purge` does but for putting the result in place, so that what it needs is tried before anything is
+   * deleted anywhere. Gives the names of tables that a purge leaves as they are. Throws Failure.
+   */
+  tryPurge?(place: string, leaveOut: LeaveOut, options: PlaceOptions): Promise<readonly string[]>;
   /** Removes rows so that no byte of them remains. */
   purge?(place: string, leaveOut: LeaveOut, options: PlaceOptions): Promise<Rewritten>;
 }
@@ -103,6 +108,14 @@ export type TableName = (typeof TABLES)[number];
 
 export function isTableName(text: unknown): text is TableName {
   return typeof text === 'string' && (TABLES as readonly string[]).includes(text);
+}
+
+/** People found by texts of a column. */
+export interface Match {
+  /** Their `df_unified_id`s. */
+  readonly people: readonly string[];
+  /** Of the texts, how many the column holds. */
+  readonly matched: number;
 }
 
 /** Rows to leave behind: those whose column, by its name in the export, holds one of these texts. */

@@ -9,7 +9,7 @@ import { flag, type Options, text } from '../command.ts';
 import { loadDestinationConfig } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { idsOf } from './input.ts';
-import { type PurgeRequest, purge, purgeRequest, resolvePeople } from './purge.ts';
+import { type PurgeRequest, purge, purgeRequest, resolvePeople, tryPurge } from './purge.ts';
 
 /** Plans a deletion, or with `--execute --confirm HASH` carries it out and purges what was loaded. */
 export async function forgetPeople(options: Options, context: Context): Promise<ExitCode> {
@@ -33,6 +33,7 @@ export async function forgetPeople(options: Options, context: Context): Promise<
   try {
     const found = wanted && (await lookUp(plan, wanted, context));
     if (!isReal || confirm === undefined) return tellPlan(plan, found, options, context);
+    if (wanted && found) await tryPurge(wanted, found.people, context);
     return await executePlan(plan, confirm, config, { wanted, found, options, context });
   } finally {
     plan.close();
@@ -42,19 +43,21 @@ export async function forgetPeople(options: Options, context: Context): Promise<
 interface Found {
   readonly ids: readonly string[];
   readonly people: readonly string[];
+  /** Of the ids, how many nobody there has. */
+  readonly unmatched: number;
 }
 
 async function lookUp(plan: ForgetPlan, wanted: PurgeRequest, context: Context): Promise<Found> {
   const ids: string[] = [];
   for await (const id of plan.ids()) ids.push(id);
-  const people = await resolvePeople(wanted, ids, context);
+  const { people, matched } = await resolvePeople(wanted, ids, context);
   if (people.length === 0 && ids.length > 0) {
     context.logger.warn(
       'purge.nobody',
       `None of these IDs was found by ${wanted.mapping === undefined ? '--purge-column' : '--mapping'}: nobody would leave ${wanted.path}.`,
     );
   }
-  return { ids, people };
+  return { ids, people, unmatched: new Set(ids).size - matched };
 }
 
 interface Sender {
@@ -77,7 +80,8 @@ async function executePlan(
     const { report, failure } = await plan.execute(confirm, deleter, async (ledger) => {
       if (wanted && found) purged = await purge(wanted, found.people, found.ids, ledger, context);
     });
-    tell(report, purged === undefined ? {} : { purged }, options, context);
+    const counted = found === undefined ? {} : { ids_without_match: found.unmatched };
+    tell(report, purged === undefined ? {} : { purged, ...counted }, options, context);
     if (wanted && wanted.suppressionFile === undefined) {
       context.logger.warn(
         'purge.unsuppressed',
@@ -95,7 +99,8 @@ async function executePlan(
 }
 
 function tellPlan(plan: ForgetPlan, found: Found | undefined, options: Options, context: Context): ExitCode {
-  const people = found === undefined ? {} : { people_to_purge: found.people.length };
+  const people =
+    found === undefined ? {} : { people_to_purge: found.people.length, ids_without_match: found.unmatched };
   tell(plan.report, { hash: plan.hash, ...people }, options, context);
   if (plan.report.guard !== null) context.logger.warn('forget.guard', plan.report.guard);
   context.logger.warn(

@@ -6,10 +6,10 @@ import { type PurgeCounts, type Purger, purgeAll } from '../../deletion/execute/
 import { idsFromFile } from '../../deletion/input/id-list.ts';
 import type { Ledger } from '../../deletion/ledger/ledger.ts';
 import { sweepRunFolders } from '../../extract/spool/run-folder.ts';
-import { spoolFolders } from '../../extract/spool/spool.ts';
+import { foreignSpoolFolders, spoolFolders } from '../../extract/spool/spool.ts';
 import { purgeSpools } from '../../extract/spool/sweep.ts';
 import { UNIFIED_ID } from '../../schema/groups.ts';
-import type { PlaceOptions, PurgeTarget } from '../../sinks/target.ts';
+import type { Match, PlaceOptions, PurgeTarget } from '../../sinks/target.ts';
 import { isPurgeTarget, TARGETS } from '../../sinks/targets.ts';
 import { checkSuppression, suppress } from '../../suppression/append.ts';
 import { type Options, shownOption, text } from '../command.ts';
@@ -68,32 +68,53 @@ function nothingToPurge(options: Options): undefined {
 }
 
 /** The `df_unified_id`s behind these external IDs, looked up before anything is deleted. */
-export async function resolvePeople(
-  request: PurgeRequest,
-  ids: readonly string[],
-  context: Context,
-): Promise<string[]> {
+export async function resolvePeople(request: PurgeRequest, ids: readonly string[], context: Context): Promise<Match> {
   // With a mapping the target is opened all the same: what cannot be purged must show before anything is deleted.
   const column = request.column ?? UNIFIED_ID;
-  const people = await request.target.people(
+  const found = await request.target.people(
     request.path,
     column,
     request.mapping === undefined ? ids : [],
     optionsOf(request, context),
   );
-  return request.mapping === undefined ? people : fromMapping(request.mapping, new Set(ids));
+  return request.mapping === undefined ? found : fromMapping(request.mapping, new Set(ids));
 }
 
 /** A CSV or JSON Lines file with the columns external_id and df_unified_id. */
-async function fromMapping(path: string, ids: ReadonlySet<string>): Promise<string[]> {
+async function fromMapping(path: string, ids: ReadonlySet<string>): Promise<Match> {
   const people = new Set<string>();
+  const matched = new Set<string>();
   const external = idsFromFile(path, { column: 'external_id' });
   const unified = idsFromFile(path, { column: UNIFIED_ID });
   for await (const id of external) {
     const { value } = await unified.next();
-    if (typeof id === 'string' && ids.has(id) && typeof value === 'string' && value !== '') people.add(value);
+    if (typeof id !== 'string' || !ids.has(id) || typeof value !== 'string' || value === '') continue;
+    people.add(value);
+    matched.add(id);
   }
-  return [...people];
+  return { people: [...people], matched: matched.size };
+}
+
+/** Tries all that the purge needs, before anything is deleted, and names what it does not reach. Throws Failure. */
+export async function tryPurge(request: PurgeRequest, people: readonly string[], context: Context): Promise<void> {
+  const { target, path, spoolDir } = request;
+  const leaveOut = { column: UNIFIED_ID, values: people };
+  const others = (await target.tryPurge?.(path, leaveOut, optionsOf(request, context))) ?? [];
+  if (others.length > 0) {
+    context.logger.warn(
+      'purge.others',
+      `${path} also has tables that are not ours (${others.join(', ')}): they stay as they are, and may name the people.`,
+      { tables: others.join(', ') },
+    );
+  }
+  const folders = await foreignSpoolFolders(spoolDir);
+  if (folders.length > 0) {
+    context.logger.warn(
+      'purge.spools',
+      `Spool folders of other users are out of reach and may name the people: ${folders.join(', ')}.`,
+      { folders: folders.join(', ') },
+    );
+  }
 }
 
 /** Purges the target and the spools, and keeps the people on the suppression list; each count goes into the ledger. */

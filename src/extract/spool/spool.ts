@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { codeOf } from '../../base/errors.ts';
 import { Lease } from '../../fs/lease.ts';
-import { isPrivateFolder, makePrivateFolder } from '../../fs/private-folder.ts';
+import { isPrivateFolder, makePrivateFolder, ownerOf } from '../../fs/private-folder.ts';
 import type { Verified } from '../download/verified.ts';
 import { sha256 } from '../question.ts';
 import { adopt, discardKept, readKept, sidecarOf, writeKept } from './kept.ts';
@@ -24,6 +24,13 @@ export async function spoolFolders(root: string): Promise<string[]> {
     if (isPrivateFolder(join(root, name))) folders.push(join(root, name));
   }
   return folders;
+}
+
+/** Paths of folders of such a name that are not this user's, or that others may look into. */
+export async function foreignSpoolFolders(root: string): Promise<string[]> {
+  const names = await readdir(root).catch(() => []);
+  const paths = names.filter((text) => OURS.test(text)).map((name) => join(root, name));
+  return paths.filter((path) => ownerOf(path) === 'others').sort();
 }
 
 /** The folder in which one run keeps its downloads (S11, S40). */

@@ -2,14 +2,15 @@ import { UNIFIED_ID } from '../../schema/groups.ts';
 import { isTyped } from '../sql/columns/typed.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { readFiles } from '../sql/files/parquet-file.ts';
-import { unifiedIds } from '../sql/people.ts';
+import { findPeople } from '../sql/people.ts';
+import type { Match } from '../target.ts';
 import { Lake, type LakeOptions } from './lake.ts';
 
 /**
- * The `df_unified_id`s of the rows whose column holds one of these texts. Opens the place as a writer does, so that what
+ * The people of the rows whose column holds one of these texts. Opens the place as a writer does, so that what
  * cannot be purged shows before anything is deleted.
  */
-export async function peopleInDelta(options: LakeOptions, source: string, texts: readonly string[]): Promise<string[]> {
+export async function peopleInDelta(options: LakeOptions, source: string, texts: readonly string[]): Promise<Match> {
   try {
     const lake = await Lake.open(options, 'write');
     try {
@@ -22,7 +23,7 @@ export async function peopleInDelta(options: LakeOptions, source: string, texts:
       const wanted = new Set(name === undefined ? [] : [name, unified]);
       const locals = texts.length === 0 ? [] : [...(await lake.bringColumns('events', files, wanted)).values()];
       const from = locals.length === 0 ? undefined : readFiles(locals);
-      return await unifiedIds({ engine, from, columns, place: address }, source, texts);
+      return await findPeople({ engine, from, columns, place: address }, source, texts);
     } finally {
       await lake.close();
     }

@@ -1,20 +1,21 @@
 import { type EngineOptions, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure } from '../sql/engine/faults.ts';
-import { unifiedIds } from '../sql/people.ts';
+import { findPeople } from '../sql/people.ts';
+import type { Match } from '../target.ts';
 import { readColumns } from './columns-table.ts';
 import { checkStore } from './store.ts';
 
-/** The `df_unified_id`s of the rows whose column holds one of these texts. Opens the file for reading alone. */
+/** The people of the rows whose column holds one of these texts. Opens the file for reading alone. */
 export async function peopleInDuckDb(
   options: Omit<EngineOptions, 'readOnly'>,
   column: string,
   texts: readonly string[],
-): Promise<string[]> {
+): Promise<Match> {
   const engine = await openEngine({ ...options, readOnly: true });
   try {
     await checkStore(engine);
     const rows = { engine, from: 'events', columns: await readColumns(engine), place: engine.file };
-    return await unifiedIds(rows, column, texts);
+    return await findPeople(rows, column, texts);
   } catch (error) {
     throw engineFailure(error, engine.file);
   } finally {

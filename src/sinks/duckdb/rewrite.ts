@@ -1,6 +1,6 @@
-import { chmodSync, closeSync, existsSync, fsyncSync, openSync, renameSync, statSync } from 'node:fs';
+import { chmodSync, chownSync, closeSync, existsSync, fsyncSync, openSync, renameSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { configFailure, defect, transientFailure } from '../../base/errors.ts';
+import { configFailure, defect, messageOf, transientFailure } from '../../base/errors.ts';
 import { literal } from '../../types/sql.ts';
 import { type Engine, type EngineOptions, fileExists, openEngine, REWRITING, sweep } from '../sql/engine/engine.ts';
 import { engineFailure } from '../sql/engine/faults.ts';
@@ -27,12 +27,33 @@ const MOST_TRIES = 3;
  * Copies a file's live rows into a new one beside it, checks and fsyncs it, and renames it into place: whatever instant
  * it stops at, one whole file is there. The old file is locked all the while. Throws Failure.
  */
-export async function rewriteDuckDb(options: RewriteOptions): Promise<Rewritten> {
+export function rewriteDuckDb(options: RewriteOptions): Promise<Rewritten> {
+  return withCopy(options, async (engine, copied, copy) => {
+    const bytesBefore = statSync(engine.file).size;
+    replace(copy, engine.file);
+    return { ...copied, bytesBefore, bytesAfter: statSync(engine.file).size };
+  });
+}
+
+/** Does the same but for the last step; gives the names of tables that are not ours and would stay as they are. */
+export function tryRewriteDuckDb(options: RewriteOptions): Promise<string[]> {
+  return withCopy(options, (engine) => foreignTables(engine));
+}
+
+type Copied = Pick<Rewritten, 'rows' | 'rowsLeftOut'>;
+
+async function withCopy<T>(
+  options: RewriteOptions,
+  then: (engine: Engine, copied: Copied, copy: string) => Promise<T>,
+): Promise<T> {
   if (!fileExists(options.file)) throw configFailure(`${options.file} does not exist: nothing was done.`);
   const engine = await openSettled(options);
   try {
     await checkStore(engine);
-    return await copyAndReplace(engine, options);
+    refuseSecondName(engine.file);
+    const copy = `${engine.file}${REWRITING}`;
+    const copied = await copyInto(engine, copy, options);
+    return await then(engine, copied, copy);
   } catch (error) {
     options.signal?.throwIfAborted();
     throw engineFailure(error, engine.file);
@@ -54,28 +75,74 @@ async function openSettled(options: RewriteOptions): Promise<Engine> {
   throw transientFailure(`${options.file} is being written to all the time: run again when it is not.`);
 }
 
-async function copyAndReplace(engine: Engine, { leaveOut, signal }: RewriteOptions): Promise<Rewritten> {
-  const { file } = engine;
-  const fresh = `${file}${REWRITING}`;
-  sweep(fresh);
+async function copyInto(engine: Engine, copy: string, { leaveOut, signal }: RewriteOptions): Promise<Copied> {
+  sweep(copy);
   await engine.run('SET preserve_insertion_order = true');
-  await engine.run(`ATTACH ${literal(fresh)} AS rewritten (${NEW_FILE})`);
-  chmodSync(fresh, statSync(file).mode & PERMISSIONS);
+  await engine.run(`ATTACH ${literal(copy)} AS rewritten (${NEW_FILE})`);
+  keepOwner(engine.file, copy);
   const stop = () => engine.interrupt();
   signal?.addEventListener('abort', stop);
   try {
     signal?.throwIfAborted();
-    const rowsLeftOut = leaveOut === undefined ? await copyAll(engine) : await copyWithout(engine, leaveOut);
+    const rowsLeftOut = await copyTables(engine, leaveOut);
     await checkCounts(engine, rowsLeftOut);
     const rows = await countOf(engine, 'rewritten', { schema: 'main', name: 'events' });
     await engine.run('DETACH rewritten');
     signal?.throwIfAborted();
-    const bytesBefore = statSync(file).size;
-    replace(fresh, file);
-    return { rows, rowsLeftOut, bytesBefore, bytesAfter: statSync(file).size };
+    return { rows, rowsLeftOut };
   } finally {
     signal?.removeEventListener('abort', stop);
   }
+}
+
+/** What cannot be copied is named: a generated column or a foreign key makes DuckDB refuse the copy of a table. */
+async function copyTables(engine: Engine, leaveOut: LeaveOut | undefined): Promise<number> {
+  try {
+    return leaveOut === undefined ? await copyAll(engine) : await copyWithout(engine, leaveOut);
+  } catch (error) {
+    if (!/^(Binder|Catalog|Constraint|Dependency|Not implemented) Error/.test(messageOf(error))) throw error;
+    const names = await foreignTables(engine);
+    throw configFailure(
+      `${engine.file} cannot be written anew: DuckDB refuses to copy its tables (${names.join(', ') || 'events'}), perhaps for a ` +
+        'generated column or a foreign key. Move such tables into another file. Nothing was changed.',
+      { cause: error },
+    );
+  }
+}
+
+/** The file under another name would keep what leaves this one. */
+function refuseSecondName(file: string): void {
+  const { nlink } = statSync(file);
+  if (nlink === 1) return;
+  throw configFailure(
+    `${file} has ${nlink - 1} more name${nlink === 2 ? '' : 's'} (hard links), which would keep the old contents: remove them first. Nothing was changed.`,
+  );
+}
+
+/** Gives a copy the mode and the owner of the file that it is to replace. */
+function keepOwner(file: string, copy: string): void {
+  const { mode, uid, gid } = statSync(file);
+  const made = statSync(copy);
+  if (made.uid !== uid || made.gid !== gid) {
+    try {
+      chownSync(copy, uid, gid);
+    } catch (error) {
+      throw configFailure(
+        `${file} belongs to another user or group, which a copy of it cannot be given: run as its owner. Nothing was changed.`,
+        { cause: error },
+      );
+    }
+  }
+  chmodSync(copy, mode & PERMISSIONS);
+}
+
+/** Tables that we did not make, by their schema where it is not the first. */
+async function foreignTables(engine: Engine): Promise<string[]> {
+  const tables = await tablesOf(engine);
+  const others = tables.filter(
+    ({ schema, name }) => schema !== 'main' || (name !== 'events' && !name.startsWith('_dfinery_')),
+  );
+  return others.map(({ schema, name }) => (schema === 'main' ? name : `${schema}.${name}`)).sort();
 }
 
 async function copyAll(engine: Engine): Promise<number> {

@@ -4,7 +4,7 @@ import { peopleInDuckDb } from './people.ts';
 import { checkCopy, republish } from './publish.ts';
 import { recallDuckDb } from './recall.ts';
 import { reportDuckDb } from './report.ts';
-import { rewriteDuckDb } from './rewrite.ts';
+import { rewriteDuckDb, tryRewriteDuckDb } from './rewrite.ts';
 import { openDuckDbSink } from './sink.ts';
 import { verifyDuckDb } from './verify.ts';
 
@@ -29,6 +29,7 @@ export const duckdb: Target = {
   compact: (file, options) => rewriteDuckDb({ ...options, file }),
   report: (file, options) => reportDuckDb({ ...options, file }),
   people: (file, column, texts, options) => peopleInDuckDb({ ...options, file }, column, texts),
+  tryPurge: (file, leaveOut, options) => tryRewriteDuckDb({ ...options, file, leaveOut }),
   async purge(file, leaveOut, options) {
     const done = await rewriteDuckDb({ ...options, file, leaveOut });
     await republish({ ...options, file });

@@ -1,20 +1,21 @@
 import { readFiles } from '../sql/files/parquet-file.ts';
-import { unifiedIds } from '../sql/people.ts';
+import { findPeople } from '../sql/people.ts';
+import type { Match } from '../target.ts';
 import { type DatasetOptions, openExisting } from './dataset/dataset.ts';
 import { eventFiles } from './dataset/manifest.ts';
 
-/** The `df_unified_id`s of the rows whose column holds one of these texts. Opens the folder as its writer. */
+/** The people of the rows whose column holds one of these texts. Opens the folder as its writer. */
 export async function peopleInParquet(
   options: DatasetOptions,
   column: string,
   texts: readonly string[],
-): Promise<string[]> {
+): Promise<Match> {
   const dataset = await openExisting(options);
   try {
     const paths = eventFiles(dataset.manifest).map(({ path }) => dataset.pathOf(path));
     const from = paths.length === 0 ? undefined : readFiles(paths);
     const { engine, manifest } = dataset;
-    return await unifiedIds({ engine, from, columns: manifest.columns, place: options.dir }, column, texts);
+    return await findPeople({ engine, from, columns: manifest.columns, place: options.dir }, column, texts);
   } finally {
     await dataset.close();
   }

@@ -1,5 +1,6 @@
 import { configFailure } from '../../base/errors.ts';
 import { UNIFIED_ID } from '../../schema/groups.ts';
+import type { Match } from '../target.ts';
 import type { StoredColumn } from './columns/stored.ts';
 import { isTyped } from './columns/typed.ts';
 import type { Engine } from './engine/engine.ts';
@@ -15,19 +16,20 @@ export interface EventRows {
 }
 
 /**
- * The `df_unified_id`s of the rows whose column, by its name in the export, holds one of these texts. Throws a
- * configuration failure for a column that is not there.
+ * The people of the rows whose column, by its name in the export, holds one of these texts. Throws a configuration
+ * failure for a column that is not there.
  */
-export async function unifiedIds(rows: EventRows, source: string, texts: readonly string[]): Promise<string[]> {
+export async function findPeople(rows: EventRows, source: string, texts: readonly string[]): Promise<Match> {
   const name = columnName(rows, source);
-  if (rows.from === undefined) return [];
+  if (rows.from === undefined || texts.length === 0) return { people: [], matched: 0 };
   const id = identifier(rows.columns.find((c) => c.source === UNIFIED_ID)?.name ?? UNIFIED_ID);
   const found = await rows.engine.rows(
-    `SELECT DISTINCT ${id} AS id FROM ${rows.from} WHERE ${id} IS NOT NULL
-     AND CAST(${name} AS VARCHAR) IN (SELECT unnest(from_json($1, '["VARCHAR"]')))`,
+    `SELECT DISTINCT ${id} AS id, CAST(${name} AS VARCHAR) AS text FROM ${rows.from}
+     WHERE CAST(${name} AS VARCHAR) IN (SELECT unnest(from_json($1, '["VARCHAR"]')))`,
     [JSON.stringify(texts)],
   );
-  return found.map((row) => String(row.id));
+  const people = found.flatMap(({ id: person }) => (person === null ? [] : String(person)));
+  return { people: [...new Set(people)], matched: new Set(found.map(({ text }) => text)).size };
 }
 
 const LEFT_OUT = '_dfinery_left_out';

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
@@ -214,5 +214,66 @@ describe('forget, with a purge', () => {
     const plan = await forget('--id', 'a', '--json', '--purge', 'duckdb', await target(), '--mapping', people);
     expect(plan).toMatchObject({ code: 0, said: expect.stringContaining('None of these IDs was found by --mapping') });
     expect(JSON.parse(plan.result)).toMatchObject({ people_to_purge: 0 });
+  });
+
+  it.each([
+    [
+      'a generated column',
+      'CREATE TABLE mine (a INTEGER, b INTEGER GENERATED ALWAYS AS (a + 1)); INSERT INTO mine VALUES (1)',
+    ],
+    [
+      'a foreign key',
+      `CREATE TABLE theirs (a INTEGER PRIMARY KEY); CREATE TABLE mine (a INTEGER REFERENCES theirs (a));
+       INSERT INTO theirs VALUES (1); INSERT INTO mine VALUES (1)`,
+    ],
+  ])('deletes nobody where %s keeps the file from being written anew', async (_what, sql) => {
+    const file = await target();
+    await bench.query(sql);
+    const words = [
+      '--id',
+      'a',
+      '--json',
+      '--purge',
+      'duckdb',
+      file,
+      '--mapping',
+      mapping('external_id,df_unified_id\na,u1\n'),
+    ];
+    const { hash } = JSON.parse((await forget(...words)).result);
+    const ended = await forget(...words, '--execute', '--confirm', hash);
+    expect(ended).toMatchObject({
+      code: 2,
+      said: expect.stringMatching(/cannot be written anew.*mine.*Nothing was changed/),
+    });
+    expect(server.ids()).toEqual([]);
+    expect(await bench.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '1' }]);
+  });
+
+  it('names what it does not reach, and counts the IDs without a match', async () => {
+    const file = await target();
+    await bench.query("CREATE TABLE notes AS SELECT 'a' AS who");
+    mkdirSync(at('spool'));
+    mkdirSync(join(at('spool'), 'dfinery-elt-0123456789abcdef'), { mode: 0o755 });
+    writeFileSync(at('ids.txt'), 'a\nb\nc\n');
+    const people = mapping('external_id,df_unified_id\na,u1\nz,u2\n');
+    const words = [
+      '--file',
+      at('ids.txt'),
+      '--json',
+      '--purge',
+      'duckdb',
+      file,
+      '--mapping',
+      people,
+      '--spool-dir',
+      at('spool'),
+    ];
+    const plan = JSON.parse((await forget(...words)).result);
+    expect(plan).toMatchObject({ people_to_purge: 1, ids_without_match: 2 });
+    const ended = await forget(...words, '--execute', '--confirm', plan.hash);
+    expect(ended.code, ended.said).toBe(0);
+    expect(JSON.parse(ended.result)).toMatchObject({ ids_without_match: 2, purged: { rows: 1 } });
+    expect(ended.said).toMatch(/tables that are not ours \(notes\)/);
+    expect(ended.said).toMatch(/out of reach.*dfinery-elt-0123456789abcdef/);
   });
 });

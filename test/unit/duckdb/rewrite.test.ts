@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { chmodSync, chownSync, linkSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
@@ -91,5 +91,41 @@ describe('rewrite', () => {
     await expect(rewriteDuckDb({ ...options(), signal: AbortSignal.abort(new Error('stop')) })).rejects.toThrow('stop');
     expect(await verifyDuckDb(options())).toEqual([]);
     expect(readdirSync(bench.dir).filter((name) => name.startsWith('events.duckdb'))).toEqual(['events.duckdb']);
+  });
+});
+
+describe('a file under other names', () => {
+  const link = () => join(bench.dir, 'link.duckdb');
+
+  it('is written anew where a link leads, and the link goes on leading there', async () => {
+    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'somebody-1' }, { id: 'b' }]))]);
+    chmodSync(bench.file, 0o640);
+    symlinkSync(bench.file, link());
+    const leaveOut = { column: 'df_unified_id', values: ['somebody-1'] };
+    expect(await rewriteDuckDb({ ...options(), file: link(), leaveOut })).toMatchObject({ rows: 1, rowsLeftOut: 1 });
+    expect(lstatSync(link()).isSymbolicLink()).toBe(true);
+    expect(readFileSync(bench.file).includes('somebody-1')).toBe(false);
+    expect(statSync(bench.file).mode & 0o777).toBe(0o640);
+    expect(readdirSync(bench.dir).filter((name) => name.startsWith('link'))).toEqual(['link.duckdb']);
+    await bench.load([bench.window('2026-01-02', csvOf([{ id: 'c' }]))], { file: link() });
+    expect(await bench.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '2' }]);
+  });
+
+  it('is refused while a second hard link would keep the old contents', async () => {
+    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    linkSync(bench.file, link());
+    const before = readFileSync(bench.file);
+    await expect(rewriteDuckDb(options())).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(/hard link/),
+    });
+    expect(readFileSync(bench.file).equals(before)).toBe(true);
+  });
+
+  it.runIf(process.getuid?.() === 0)('keeps its owner', async () => {
+    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    chownSync(bench.file, 12_345, 12_345);
+    await rewriteDuckDb(options());
+    expect([statSync(bench.file).uid, statSync(bench.file).gid]).toEqual([12_345, 12_345]);
   });
 });

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { join, resolve } from 'node:path';
 import {
@@ -158,7 +158,7 @@ export class Engine {
 
 /** Opens or makes a file; waits for its lock for a bounded time. Throws Failure. */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
-  const file = resolve(options.file);
+  const file = realFile(options.file);
   const existed = existsSync(file);
   const instance = await DuckDBInstance.create(':memory:', {
     autoinstall_known_extensions: 'false',
@@ -201,6 +201,16 @@ async function attach(connection: DuckDBConnection, file: string, o: EngineOptio
       await o.clock.sleep(Math.min(wait, left), o.signal);
     }
   }
+}
+
+/**
+ * The file that a path leads to: through a link, what is written beside a file (its log) and what replaces it would else
+ * belong to the link.
+ */
+function realFile(path: string): string {
+  const file = resolve(path);
+  if (!existsSync(file)) return file;
+  return lstatSync(file).isSymbolicLink() ? realpathSync(file) : file;
 }
 
 export const fileExists = (file: string): boolean => existsSync(resolve(file));
