@@ -7,7 +7,7 @@ import { failureOf } from '../sql/files/folder-failure.ts';
 import { sortedBy } from '../sql/files/order.ts';
 import { ROW_GROUP_ROWS, readFiles, writeFile } from '../sql/files/parquet-file.ts';
 import { createLeftOut, isLeftOut } from '../sql/people.ts';
-import type { LeaveOut, Rewritten } from '../target.ts';
+import type { LeaveOut, Rewritten, TableName } from '../target.ts';
 import { carryOut, type EventsChange, makeReady, type NewEventFile, type Settings } from './commit/change.ts';
 import { columnsIn } from './commit/columns.ts';
 import { METADATA } from './commit/metadata.ts';
@@ -15,6 +15,7 @@ import { type DataFile, newFile, windowsIn } from './data-file.ts';
 import { setTable } from './domains.ts';
 import { Lake, type LakeOptions } from './lake.ts';
 import { LOG_FOLDER } from './log/paths.ts';
+import type { Stored } from './storage/storage.ts';
 
 /** Bytes of files that one commit of `compact` replaces: what the spool folder must hold of a bucket at a time. */
 const BATCH_BYTES = 1024 * 1024 * 1024;
@@ -32,28 +33,36 @@ export function compactDelta(options: LakeOptions): Promise<Rewritten> {
 
 /**
  * Writes every file that has rows to leave out anew without them, then removes all that no longer belongs to the tables:
- * older files and, in a bucket, their earlier versions, so that no byte of the rows remains. Throws Failure.
+ * older files and, in a bucket, their earlier versions, so that no byte of the rows remains. It commits in any case: a
+ * writer that began before cannot commit any more, and what it stored goes too. Throws Failure.
  */
 export function purgeDelta(options: LakeOptions & { readonly leaveOut: LeaveOut }): Promise<Rewritten> {
   return withLake(options, async (lake, settings) => {
     await createLeftOut(lake.engine, options.leaveOut.values);
     const work = async () => {
-      const change = await purged(lake, options.leaveOut.column, settings);
-      return change && makeReady(lake, change, settings);
+      return makeReady(lake, await purged(lake, options.leaveOut.column, settings), settings);
     };
-    const ready = await lake.prepare(work, options.signal);
-    if (ready !== undefined) await carryOut(lake, ready, settings);
+    await carryOut(lake, await lake.prepare(work, options.signal), settings);
     for (const { name } of lake.tables.values()) await eraseOld(lake, name);
   });
 }
 
-async function eraseOld(lake: Lake, name: DataFileTable): Promise<void> {
+/**
+ * Removes what is no part of a table any more. A file that is younger than our commit may belong to a writer that began
+ * after it and will commit it; one that is older belongs to nobody who can still commit.
+ */
+async function eraseOld(lake: Lake, name: TableName): Promise<void> {
   const table = lake.table(name);
-  const isLog = (path: string) => path.startsWith(`${name}/${LOG_FOLDER}/`);
-  await lake.storage.eraseAllBut(name, (path) => isLog(path) || table.has(path.slice(name.length + 1)));
+  if (!table.exists) return;
+  const gone = table.tombstones();
+  const since = await table.committedAt();
+  const isKept = ({ path: full, modified }: Pick<Stored, 'path' | 'modified'>) => {
+    const path = full.slice(name.length + 1);
+    if (path.startsWith(`${LOG_FOLDER}/`) || table.has(path)) return true;
+    return modified >= since && !gone.has(path);
+  };
+  await lake.storage.eraseAllBut(name, isKept, since);
 }
-
-type DataFileTable = Parameters<Lake['table']>[0];
 
 async function withLake(
   options: LakeOptions,
@@ -134,7 +143,7 @@ function selectOf(columns: readonly StoredColumn[], file: DataFile, zone: Zone |
   return ['_key', '_dfinery_window', '_rescued', ...values].join(', ');
 }
 
-async function purged(lake: Lake, source: string, settings: Settings): Promise<EventsChange | undefined> {
+async function purged(lake: Lake, source: string, settings: Settings): Promise<EventsChange> {
   const columns = lake.events.domains.columns() ?? [];
   const condition = isLeftOut({ columns, place: lake.address }, source);
   const column = typedColumns(columns).find((one) => one.source === source);
@@ -156,7 +165,6 @@ async function purged(lake: Lake, source: string, settings: Settings): Promise<E
     const query = `SELECT ${eventColumns(columnsIn(columns, file.columns))} FROM ${all} WHERE NOT ${condition}`;
     if (rows > 0) added.push(await write(lake, { query, rows, names: file.columns, date: file.date }, file.isSorted));
   }
-  if (removed.length === 0) return undefined;
   return changeOf(lake, { operation: 'DELETE', removed, added, isChange: true }, columns, settings);
 }
 

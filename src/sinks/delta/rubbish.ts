@@ -8,17 +8,20 @@ import type { Table } from './table.ts';
 /** Files that a dead run made under names of their own, which no reader looks at. */
 const WAITING = /^_dfinery\/probe\/[0-9a-f-]{36}$|(^|\/)\.[^/]+\.tmp$/;
 
+/** A younger file that no commit names may be another run's, which is about to commit it. */
+const UNDER_WAY_MS = 3_600_000;
+
 /**
  * Removes the files that left a table longer than `retentionMs` ago, and those older than that which no commit names
  * (S45, S46). What cannot be removed is told, and tried again by the next run.
  */
 export async function removeRubbish(lake: Lake, now: number, retentionMs: number, logger: Logger): Promise<void> {
-  const until = now - retentionMs;
+  const until = { left: now - retentionMs, rubbish: now - Math.max(retentionMs, UNDER_WAY_MS) };
   try {
     const paths: string[] = [];
     for (const table of lake.tables.values()) paths.push(...(await expired(lake, table, until)));
     for await (const { path, modified } of lake.storage.list('_dfinery')) {
-      if (WAITING.test(path) && modified < until) paths.push(path);
+      if (WAITING.test(path) && modified < until.rubbish) paths.push(path);
     }
     if (paths.length === 0) return;
     await lake.storage.remove(paths);
@@ -31,15 +34,20 @@ export async function removeRubbish(lake: Lake, now: number, retentionMs: number
   }
 }
 
-async function expired(lake: Lake, table: Table, until: number): Promise<string[]> {
+async function expired(
+  lake: Lake,
+  table: Table,
+  until: { readonly left: number; readonly rubbish: number },
+): Promise<string[]> {
   const gone = table.tombstones();
   const found: string[] = [];
   for await (const { path: full, modified } of lake.storage.list(table.name)) {
     const path = full.slice(table.name.length + 1);
-    if (WAITING.test(full) && modified < until) found.push(full);
+    if (WAITING.test(full) && modified < until.rubbish) found.push(full);
     if (path.startsWith(`${LOG_FOLDER}/`) || table.has(path)) continue;
     const since = gone.get(path);
-    if (since === undefined ? isOwnFile(path) && modified < until : since < until) found.push(full);
+    const isOver = since === undefined ? isOwnFile(path) && modified < until.rubbish : since < until.left;
+    if (isOver) found.push(full);
   }
   return found;
 }

@@ -8,6 +8,7 @@ import type { Action, MetaData } from './log/actions.ts';
 import { type LogPlace, writeCheckpoint } from './log/checkpoint.ts';
 import { APP_ID, commitEntry } from './log/commit.ts';
 import { checkProtocol, protocolOf } from './log/features.ts';
+import { beforeVersion, entryPath, LOG_FOLDER } from './log/paths.ts';
 import { readSnapshot } from './log/read.ts';
 import type { Snapshot } from './log/snapshot.ts';
 import { isOwnFile, PARTITION } from './names.ts';
@@ -104,6 +105,16 @@ export class Table {
     return new Map(
       [...this.#snapshot.tombstones].map(([path, { deletionTimestamp }]) => [path, deletionTimestamp ?? 0]),
     );
+  }
+
+  /** When the latest version was stored, by the clock of the store; ms since 1970. */
+  async committedAt(): Promise<number> {
+    const { storage, folder } = this.#place;
+    const path = `${folder}/${entryPath(this.version)}`;
+    for await (const found of storage.list(`${folder}/${LOG_FOLDER}`, `${folder}/${beforeVersion(this.version)}`)) {
+      if (found.path === path) return found.modified;
+    }
+    return 0;
   }
 
   has(path: string): boolean {

@@ -56,7 +56,8 @@ describe('a run that dies', () => {
     const { changes } = await run(() => 'as it should');
     expect(changes.length).toBeGreaterThan(5);
     for (let at = 1; at <= changes.length; at++) {
-      for (const fate of ['dies before', 'dies after'] as const) {
+      // Before one request is after the one before it.
+      for (const fate of at === 1 ? (['dies before', 'dies after'] as const) : (['dies after'] as const)) {
         rmSync(bench.root, { recursive: true });
         cpSync(good, bench.root, { recursive: true });
         await run((_, count) => (count === at ? fate : 'as it should'));

@@ -74,13 +74,26 @@ describe('purge', () => {
     expect(await verify()).toEqual([]);
   });
 
+  it('takes from a run that began before it the means to commit, and its files too', async () => {
+    await load();
+    const sink = await bench.openLake();
+    try {
+      await purgeDelta({ ...bench.lakeOptions, leaveOut: { column: 'df_unified_id', values: ['nobody'] } });
+      const late = bench.window('2026-01-03', csvOf([{ id: 'z', ...on('2026-01-03') }]));
+      await expect(sink.commit(late, bench.signal)).rejects.toMatchObject({ exitCode: 3 });
+    } finally {
+      await sink.close();
+    }
+    expect(await verify()).toEqual([]);
+  });
+
   it('of somebody who is in no row removes old files all the same, and of an unknown column nothing', async () => {
     await load();
     const purge = (column: string) => purgeDelta({ ...bench.lakeOptions, leaveOut: { column, values: ['x'] } });
     await expect(purge('nothing')).rejects.toMatchObject({ kind: 'config' });
     const versions = bench.versions();
     expect((await purge('df_unified_id')).rowsLeftOut).toBe(0);
-    expect(bench.versions()).toBe(versions);
+    expect(bench.versions()).toBe(versions + 1);
     const stored = bench.files('events').filter((path) => path.endsWith('.parquet') && !path.startsWith('_'));
     expect(stored).toEqual([...bench.replay('events').files.keys()].sort());
   });

@@ -100,9 +100,10 @@ export class DiskStorage implements Storage {
     });
   }
 
-  async eraseAllBut(folder: string, isKept: (path: string) => boolean): Promise<void> {
-    const names = await this.#guard(() => filesBelow(this.#place(folder)));
-    await this.remove(names.map((name) => `${folder}/${name}`).filter((path) => !isKept(path)));
+  async eraseAllBut(folder: string, isKept: (object: Stored) => boolean): Promise<void> {
+    const gone: string[] = [];
+    for await (const object of this.list(folder)) if (!isKept(object)) gone.push(object.path);
+    await this.remove(gone);
   }
 
   close(): void {}

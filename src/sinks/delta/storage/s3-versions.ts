@@ -20,15 +20,23 @@ export interface BucketAccess {
  * Removes every version below a prefix, delete markers too, but the latest version of the keys to keep. Throws a
  * transient failure where that may not be done: the objects are out of sight then, their bytes still in the bucket.
  */
-export async function eraseVersions(of: BucketAccess, prefix: string, isKept: (key: string) => boolean): Promise<void> {
+export async function eraseVersions(
+  of: BucketAccess,
+  prefix: string,
+  isKept: (key: string, modified: number) => boolean,
+): Promise<void> {
   let marker: { KeyMarker?: string | undefined; VersionIdMarker?: string | undefined } | undefined = {};
   while (marker !== undefined) {
     const page: ListObjectVersionsCommandOutput | undefined = await listVersions(of, { Prefix: prefix, ...marker });
     // A store that knows no versions keeps none.
     if (page === undefined) return;
     const gone: ObjectIdentifier[] = [];
-    for (const { Key, VersionId, IsLatest } of [...(page.Versions ?? []), ...(page.DeleteMarkers ?? [])]) {
-      if (Key === undefined || VersionId === undefined || (IsLatest === true && isKept(Key))) continue;
+    for (const { Key, VersionId, IsLatest, LastModified } of [
+      ...(page.Versions ?? []),
+      ...(page.DeleteMarkers ?? []),
+    ]) {
+      if (Key === undefined || VersionId === undefined) continue;
+      if (IsLatest === true && isKept(Key, LastModified?.getTime() ?? 0)) continue;
       gone.push({ Key, VersionId });
     }
     await deleteVersions(of, gone);
@@ -37,15 +45,15 @@ export async function eraseVersions(of: BucketAccess, prefix: string, isKept: (k
   }
 }
 
-/** Gives up the uploads below a prefix that nobody finished. */
-export async function abortUploads(of: BucketAccess, prefix: string): Promise<void> {
+/** Gives up the uploads below a prefix that were begun before `until` (ms) and that nobody finished. */
+export async function abortUploads(of: BucketAccess, prefix: string, until: number): Promise<void> {
   const { s3, client, bucket } = of;
   for (;;) {
     const list = new s3.ListMultipartUploadsCommand({ Bucket: bucket, Prefix: prefix });
     const page = await client
       .send(list, optionsOf(of))
       .catch((error) => refused(of, error, 's3:ListBucketMultipartUploads'));
-    const uploads = page?.Uploads ?? [];
+    const uploads = (page?.Uploads ?? []).filter(({ Initiated }) => (Initiated?.getTime() ?? 0) < until);
     for (const { Key, UploadId } of uploads) {
       await client.send(new s3.AbortMultipartUploadCommand({ Bucket: bucket, Key, UploadId }), optionsOf(of));
     }

@@ -19,6 +19,8 @@ const MOST_TRIES = 3;
 const UNDECIDED = 409;
 const EXISTS = 412;
 
+type IsKept = (object: Pick<Stored, 'path' | 'modified'>) => boolean;
+
 export interface S3Place {
   readonly address: string;
   readonly bucket: string;
@@ -144,16 +146,16 @@ class S3Storage implements Storage {
     });
   }
 
-  async eraseAllBut(folder: string, isKept: (path: string) => boolean): Promise<void> {
+  async eraseAllBut(folder: string, isKept: IsKept, until: number): Promise<void> {
     const { bucket, prefix } = this.#place;
     const gone: string[] = [];
-    for await (const { path } of this.list(folder)) if (!isKept(path)) gone.push(path);
+    for await (const object of this.list(folder)) if (!isKept(object)) gone.push(object.path);
     await this.remove(gone);
     const of = { s3: this.#s3, client: this.#client, bucket, address: this.address, signal: this.#signal };
-    const below = { prefix: this.#key(`${folder}/`), isKept: (key: string) => isKept(key.slice(prefix.length)) };
+    const below = this.#key(`${folder}/`);
     await this.#guard(async () => {
-      await abortUploads(of, below.prefix);
-      await eraseVersions(of, below.prefix, below.isKept);
+      await abortUploads(of, below, until);
+      await eraseVersions(of, below, (key, modified) => isKept({ path: key.slice(prefix.length), modified }));
     });
   }
 

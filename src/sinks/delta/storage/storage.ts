@@ -34,9 +34,13 @@ export interface Storage {
   remove(paths: readonly string[]): Promise<void>;
   /**
    * Removes everything below a folder but the latest version of the objects to keep: earlier versions that the store has,
-   * and uploads that were never finished.
+   * and uploads that were begun before `until` (ms, by the store's clock) and never finished.
    */
-  eraseAllBut(folder: string, isKept: (path: string) => boolean): Promise<void>;
+  eraseAllBut(
+    folder: string,
+    isKept: (object: Pick<Stored, 'path' | 'modified'>) => boolean,
+    until: number,
+  ): Promise<void>;
   close(): void;
 }
 

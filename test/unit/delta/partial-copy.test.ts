@@ -1,0 +1,57 @@
+import { mkdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { DiskStorage } from '../../../src/sinks/delta/storage/disk.ts';
+import { copyColumns } from '../../../src/sinks/delta/storage/partial-copy.ts';
+import { literal } from '../../../src/types/sql.ts';
+import { DuckBench, query } from '../../support/duckdb.ts';
+
+const BLOCK = 512;
+
+/** A folder that hands out copies and pieces alone, as a bucket does. */
+class Remote extends DiskStorage {
+  bytes = 0;
+  requests = 0;
+
+  override async readRange(path: string, from: number, to: number): Promise<Buffer> {
+    this.requests++;
+    this.bytes += to - from;
+    return super.readRange(path, from, to);
+  }
+}
+
+let bench: DuckBench;
+beforeEach(() => {
+  bench = new DuckBench();
+});
+afterEach(() => bench.close());
+
+describe('a copy of some columns', () => {
+  it('is read like the file itself, at a fraction of its bytes, in a few requests', async () => {
+    const root = join(bench.dir, 'store');
+    mkdirSync(root);
+    const file = join(root, 'x.parquet');
+    await query(
+      ':memory:',
+      `COPY (SELECT md5(i::VARCHAR) AS a, 'k' || i AS _key, md5((i * 7)::VARCHAR) AS b, i AS n FROM range(150000) t(i))
+      TO ${literal(file)} (FORMAT parquet, ROW_GROUP_SIZE 61440)`,
+    );
+    const { size } = statSync(file);
+    expect(size).toBeGreaterThan(4_000_000);
+    const remote = new Remote(root);
+    const copy = join(bench.dir, 'copy');
+    const wanted = { path: 'x.parquet', bytes: size, columns: new Set(['_key', 'n', 'not there']) };
+    await copyColumns(remote, wanted, copy);
+    const sql = (path: string) =>
+      query(
+        ':memory:',
+        `SELECT count(*)::INT AS c, sum(n)::VARCHAR AS s, md5(string_agg(_key ORDER BY _key)) AS k
+      FROM read_parquet(${literal(path)})`,
+      );
+    expect(await sql(copy)).toEqual(await sql(file));
+    expect(remote.bytes).toBeLessThan(size / 2);
+    expect(remote.requests).toBeLessThan(12);
+    expect(statSync(copy).size).toBe(size);
+    expect(statSync(copy).blocks * BLOCK).toBeLessThan(size * 0.6);
+  });
+});
