@@ -179,6 +179,23 @@ describe('a confirmed deletion', () => {
     expect(deleted).toEqual([]);
   });
 
+  it('has a cap on what is about to be requested, not on what an unfinished run has done', async () => {
+    const limits = { remaining: undefined, resetAt: undefined };
+    const first = await plan(['a', 'b'], true);
+    await first.execute(first.hash, {
+      async deleteProfile(id, signal) {
+        if (id === 'a') return deleter.deleteProfile(id, signal);
+        return { kind: 'stop', code: '40201', status: 200, message: 'token', limits };
+      },
+    });
+    first.close();
+    const real = await plan(['b', 'a'], true, { max_deletions_per_sync: 1 });
+    expect(real.report).toMatchObject({ ids: 2, done_before: 1, guard: null });
+    expect((await real.execute(real.hash, deleter)).failure).toBeUndefined();
+    real.close();
+    expect(deleted).toEqual(['a', 'b']);
+  });
+
   it('purges before its closing line, with the counts in the ledger', async () => {
     const real = await plan(['a'], true);
     const counts = { people: 1, rows: 3, files_rewritten: 1, bytes_before: 10, bytes_after: 5 };

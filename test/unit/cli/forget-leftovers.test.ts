@@ -1,0 +1,99 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { runCommandLine } from '../../../src/cli/program.ts';
+import { type DeletionServer, startDeletionServer } from '../../support/deletions.ts';
+import { csvOf, DuckBench } from '../../support/duckdb.ts';
+
+let dir = '';
+let server: DeletionServer;
+let bench: DuckBench;
+const at = (...names: string[]) => join(dir, ...names);
+
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'dfinery-forget-'));
+  bench = new DuckBench();
+  server = await startDeletionServer();
+  const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: at('ledger') };
+  writeFileSync(at('config.json'), JSON.stringify(config));
+});
+afterEach(async () => {
+  bench.close();
+  await server.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+async function forget(...argv: string[]) {
+  const results: string[] = [];
+  const code = await runCommandLine(['forget', '--config', at('config.json'), '--json', ...argv], {
+    terminal: {
+      result: (line) => void results.push(line),
+      note: () => {},
+      record: async () => {},
+      interactive: false,
+      columns: 80,
+    },
+    clock: systemClock,
+    env: () => undefined,
+    signal: new AbortController().signal,
+  });
+  return { code, result: JSON.parse(results.at(-1) ?? '{}') };
+}
+
+/** Plans the words, confirms what was planned, and gives what came of it. */
+async function forgetConfirmed(...words: string[]) {
+  const plan = await forget(...words);
+  return forget(...words, '--execute', '--confirm', String(plan.result.hash));
+}
+
+const bytesUnder = (folder: string): string =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'))
+    .join('\n');
+
+it('a purge leaves nothing of the person in the spools of earlier runs, nor in the folders of dead ones', async () => {
+  await bench.load([bench.window('2026-01-01', csvOf([{ id: 'e1', df_unified_id: 'the-person', member: 'm-1' }]))]);
+  const spool = at('spool', 'dfinery-elt-0123456789abcdef');
+  const dead = at('spool', 'dfinery-arrow-abc123');
+  for (const folder of [at('spool'), spool, dead]) mkdirSync(folder, { mode: 0o700 });
+  const stem = 'r0123456789abcdef-000001';
+  writeFileSync(join(spool, `${stem}.csv`), 'df_unified_id\nthe-person\n', { mode: 0o600 });
+  writeFileSync(join(spool, `${stem}.json`), '{"of":"the-person"}', { mode: 0o600 });
+  writeFileSync(join(spool, 'malformed-1.csv'), 'the-person', { mode: 0o600 });
+  writeFileSync(join(dead, 'window.csv'), 'the-person', { mode: 0o600 });
+  const long = systemClock.now() / 1_000 - 3_600;
+  utimesSync(dead, long, long);
+  expect(bytesUnder(at('spool'))).toContain('the-person');
+  const purge = ['--purge', 'duckdb', bench.file, '--purge-column', 'member', '--spool-dir', at('spool')];
+  const { code } = await forgetConfirmed('--id', 'm-1', ...purge);
+  expect(code).toBe(0);
+  expect(server.ids()).toEqual(['m-1']);
+  expect(bytesUnder(at('spool'))).not.toContain('the-person');
+});
+
+it('a purge removes the rows that name the person by the external ID alone', async () => {
+  const rows = [
+    { id: 'e1', df_unified_id: 'the-person', member: 'm-1' },
+    { id: 'e2', df_unified_id: 'the-person', member: '' },
+    { id: 'e3', df_unified_id: '', member: 'm-1' },
+    { id: 'e4', df_unified_id: 'somebody', member: 'm-2' },
+  ];
+  await bench.load([bench.window('2026-01-01', csvOf(rows))]);
+  const { code, result } = await forgetConfirmed(
+    '--id',
+    'm-1',
+    '--purge',
+    'duckdb',
+    bench.file,
+    '--purge-column',
+    'member',
+  );
+  expect(code).toBe(0);
+  expect(result).toMatchObject({ done: 1, purged: { rows: 3 } });
+  expect(await bench.query('SELECT df_unified_id AS u, member AS m FROM events')).toEqual([
+    { u: 'somebody', m: 'm-2' },
+  ]);
+});
