@@ -143,6 +143,11 @@ export class DeletionRun {
       }
       await ledger.sync();
       return this.#executed(sent, ledger);
+    } catch (error) {
+      await ledger.sync().catch(() => {});
+      // Without a report this is the only message that has the head.
+      this.#context.logger.warn('ledger.head', `Head of the ledger: ${ledger.head}`, { head: ledger.head });
+      throw error;
     } finally {
       await ledger.close();
     }

@@ -6,7 +6,7 @@ import type { Secret } from '../../base/secrets.ts';
 import { makeFolders } from '../../fs/make-folders.ts';
 import { Chain } from './chain.ts';
 import { fileName, ledgerFiles } from './files.ts';
-import { KEY_VERSION, keyInFolder, LedgerKey } from './key.ts';
+import { KEY_VERSION, keyInFolder, LedgerKey, storedKey } from './key.ts';
 import { Ledger } from './ledger.ts';
 import { GENESIS } from './line.ts';
 import { LedgerLock } from './lock.ts';
@@ -35,7 +35,7 @@ export class LedgerFolder implements LedgerStore {
     makeFolder(folder);
     const lock = await LedgerLock.take(folder, clock);
     try {
-      const key = new LedgerKey(options.key ?? keyInFolder(folder));
+      const key = new LedgerKey(options.key ?? storedKey(folder) ?? firstKey(folder));
       return new LedgerFolder(options, lock, key, await headOf(folder, key));
     } catch (error) {
       lock.release();
@@ -84,6 +84,12 @@ function makeFolder(folder: string): void {
   } catch (error) {
     throw configFailure(`The ledger's folder ${folder} cannot be made: ${messageOf(error)}.`, { cause: error });
   }
+}
+
+/** A key is made for a new ledger alone: another one beside the lines of an old one would only hide that its key is gone. */
+function firstKey(folder: string): Secret {
+  if (ledgerFiles(folder).length === 0) return keyInFolder(folder);
+  throw configFailure(`The ledger in ${folder} has lost its key: put ledger.key back, or give it as ledger_key.`);
 }
 
 /** Code of the last line of all; a file that a crash left without any line is passed over. */

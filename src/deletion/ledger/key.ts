@@ -1,10 +1,22 @@
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fsyncSync,
+  linkSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { codeOf, configFailure, type Failure, messageOf } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
 
+const { S_IFMT, S_IFREG } = constants;
 const KEY_FILE = 'ledger.key';
+const OTHERS = 0o077;
 /** Version of the derivation below. Ledgers without one derived the chain's key as the hash of a possible id. */
 export const KEY_VERSION = 2;
 /** Characters of the shortest key that is accepted. */
@@ -58,7 +70,9 @@ export const passingKey = (): LedgerKey => new LedgerKey(new Secret(randomBytes(
 /** The key in a ledger's folder, if one was made there. */
 export function storedKey(folder: string): Secret | undefined {
   try {
-    const text = readFileSync(join(folder, KEY_FILE), 'utf8').trim();
+    const path = join(folder, KEY_FILE);
+    refuseForeign(path);
+    const text = readFileSync(path, 'utf8').trim();
     if (text === '') throw configFailure(`The ledger's key file in ${folder} is empty: put its key back.`);
     return new Secret(text);
   } catch (error) {
@@ -66,6 +80,18 @@ export function storedKey(folder: string): Secret | undefined {
     if (error instanceof Error && error.name === 'Failure') throw error;
     throw configFailure(`The ledger's key file in ${folder} cannot be read: ${messageOf(error)}.`, { cause: error });
   }
+}
+
+/** Who knows the key can forge a ledger by which a deletion would be taken for done. Throws the system's error where there is no key. */
+function refuseForeign(path: string): void {
+  const { uid, mode } = lstatSync(path);
+  const own = process.getuid?.();
+  const isOurs = own === undefined || own === 0 || uid === own || uid === 0;
+  if (isOurs && (own === undefined || (mode & OTHERS) === 0) && (mode & S_IFMT) === S_IFREG) return;
+  throw configFailure(
+    `The ledger's key ${path} is a link, belongs to another user or is open to others: see that nobody else can read it and set its mode to 0600.`,
+    { where: { file: path } },
+  );
 }
 
 /** The stored key; made once, at random, mode 0600, whole or not at all. */

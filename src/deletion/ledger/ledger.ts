@@ -24,6 +24,7 @@ export class Ledger {
   readonly #output: LedgerOutput;
   readonly #clock: Clock;
   #pending: string[] = [];
+  #head: string;
   #sealed = 0;
   #written = 0;
   #writing: Promise<void> | undefined;
@@ -32,13 +33,14 @@ export class Ledger {
   constructor(run: string, chain: Chain, output: LedgerOutput, clock: Clock) {
     this.run = run;
     this.#chain = chain;
+    this.#head = chain.head;
     this.#output = output;
     this.#clock = clock;
   }
 
-  /** Code of the last line: to be printed, and kept elsewhere. */
+  /** Code of the last line written: to be printed, and kept elsewhere. */
   get head(): string {
-    return this.#chain.head;
+    return this.#head;
   }
 
   open(content: Omit<Extract<Content, { kind: 'open' }>, 'kind'>): Promise<void> {
@@ -89,10 +91,12 @@ export class Ledger {
 
   async #write(): Promise<void> {
     const lines = this.#pending;
+    const { head } = this.#chain;
     this.#pending = [];
     try {
       await this.#output.write(lines);
       this.#written += lines.length;
+      this.#head = head;
     } catch (error) {
       this.#failure = transientFailure(
         'The ledger could not be written, so nothing more was sent: see that its disk has room, then run again.',

@@ -24,10 +24,10 @@ type Run = LedgerFile & { readonly open: Partial<OpenLine> };
 export async function findUnfinishedRuns(query: UnfinishedQuery): Promise<UnfinishedRuns> {
   const runs = ledgerFiles(query.folder).flatMap((file) => runOf(file, query.service));
   const latest = runs.findLast(({ open }) => open.list === query.list);
-  const isResumed =
-    latest !== undefined && isResumable(latest.open, query) && !(await readSoundFile(latest, query.key)).isClosed;
-  const chain = isResumed ? chainOf(latest, runs) : [];
   const resumed = new Set(runs.map(({ open }) => open.resumes));
+  // A run is resumed once: a copy of its file, put at the end, must not make it the latest again.
+  const isOpen = latest !== undefined && !resumed.has(latest.run) && isResumable(latest.open, query);
+  const chain = isOpen && !(await readSoundFile(latest, query.key)).isClosed ? chainOf(latest, runs) : [];
   const left = runs.filter((run) => !chain.includes(run) && !resumed.has(run.run) && !endsClosed(run.path));
   return {
     resumes: chain[0]?.run,

@@ -5,7 +5,7 @@ import { Ajv } from 'ajv';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import reportSchema from '../../../schemas/deletion.json' with { type: 'json' };
 import { systemClock } from '../../../src/base/clock.ts';
-import { silentLogger } from '../../../src/base/log.ts';
+import { createLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { parseDestinationConfig } from '../../../src/config/destination.ts';
 import { type ForgetPlan, planForget } from '../../../src/deletion/execute/forget-plan.ts';
@@ -97,6 +97,7 @@ describe('a list of ids', () => {
 
 describe('a confirmed deletion', () => {
   let deleted: string[];
+  let logged: string[];
   const deleter: ProfileDeleter = {
     async deleteProfile(id) {
       deleted.push(id);
@@ -106,6 +107,7 @@ describe('a confirmed deletion', () => {
   };
   beforeEach(() => {
     deleted = [];
+    logged = [];
   });
 
   async function plan(ids: readonly unknown[], isReal: boolean, more: Json = {}): Promise<ForgetPlan> {
@@ -122,7 +124,11 @@ describe('a confirmed deletion', () => {
     const io = {
       clock: quickClock(),
       random: () => 0.5,
-      logger: silentLogger,
+      logger: createLogger(
+        (event) => logged.push(event.message),
+        'info',
+        (text) => text,
+      ),
       signal: new AbortController().signal,
       lines: undefined,
     };
@@ -194,6 +200,18 @@ describe('a confirmed deletion', () => {
     expect((await real.execute(real.hash, deleter)).failure).toBeUndefined();
     real.close();
     expect(deleted).toEqual(['a', 'b']);
+  });
+
+  it('gives its head also when it breaks off after its deletions', async () => {
+    const real = await plan(['a'], true);
+    const broken = real.execute(real.hash, deleter, async () => {
+      throw new Error('the purge failed');
+    });
+    await expect(broken).rejects.toThrow('the purge failed');
+    real.close();
+    const lines = folders.ledgerLines();
+    expect(lines.map(({ kind }) => kind)).toEqual(['open', 'before', 'after']);
+    expect(logged).toContain(`Head of the ledger: ${String(lines[2].mac)}`);
   });
 
   it('purges before its closing line, with the counts in the ledger', async () => {

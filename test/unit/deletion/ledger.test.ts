@@ -1,5 +1,15 @@
 import { createHmac } from 'node:crypto';
-import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -162,6 +172,21 @@ describe('a ledger', () => {
       message: expect.stringContaining('former format'),
     });
     expect(runs.server.ids()).toEqual([]);
+  });
+
+  it('is refused where its key is open to others, is gone, or where a link has its name', async () => {
+    await runs.go(['a']);
+    const [key, link] = [join(runs.folders.ledger, 'ledger.key'), join(runs.folders.ledger, 'ledger-000002-x.jsonl')];
+    chmodSync(key, 0o644);
+    expect((await runs.go(['b'])).errors()[0].message).toContain('0600');
+    chmodSync(key, 0o600);
+    symlinkSync(runs.pathOf(0), link);
+    expect((await runs.go(['b'])).errors()[0].message).toContain('no regular file');
+    rmSync(link);
+    rmSync(key);
+    expect((await runs.go(['b'])).errors()[0].message).toContain('lost its key');
+    expect(existsSync(key)).toBe(false);
+    expect(runs.server.ids()).toEqual(['a']);
   });
 
   it('wants a key of at least 32 characters, given or in its folder', async () => {

@@ -1,4 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { code, json, SUCCESS } from '../../support/deletions.ts';
 import { LedgerRuns, NOW } from '../../support/ledger-runs.ts';
@@ -68,6 +69,16 @@ describe('a run after another', () => {
     expect(output.code).toBe(0);
     expect(runs.server.ids()).toEqual(['a', 'b']);
     expect(output.text).not.toContain('never ended');
+  });
+
+  it('is not led back to a run that was gone on with by a copy of its file', async () => {
+    await runs.go(['a', 'b']);
+    runs.cutShort();
+    const [first] = runs.folders.ledgerFiles();
+    await runs.go(['a', 'b']);
+    cpSync(runs.pathOf(0), join(runs.folders.ledger, first.replace('000001', '000003')));
+    await runs.go(['a', 'b']);
+    expect(runs.server.ids()).toEqual(['a', 'b', 'a', 'b']);
   });
 
   it('never goes on with one that was gone on with to its end', async () => {
