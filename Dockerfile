@@ -15,7 +15,8 @@ WORKDIR /out
 # npm leaves out the DuckDB bindings of other platforms.
 RUN cp -r /build/package.json /build/package-lock.json /build/schemas /build/dist . \
  && npm ci --omit=dev --ignore-scripts --no-audit --no-fund \
- && rm package-lock.json
+ && rm package-lock.json \
+ && find node_modules -type f -regex ".*\.\(map\|d\.[cm]?ts\)" -delete
 
 FROM ${BASE_IMAGE}
 LABEL org.opencontainers.image.title="dfinery-elt" \

@@ -37,7 +37,9 @@ export const variablesOf = ({ properties }: ConfigSchema): Variable[] =>
 /** Secrets that commands read beside the configuration; each also as `_FILE`. */
 const OTHER_SECRETS = ['DFINERY_HASH_KEY', 'DFINERY_LEDGER_KEY', 'DFINERY_NOTIFY_URL', 'DFINERY_SUPPRESSION_KEY'];
 /** What the scheduler examples read. The command line inherits them there, and does not use them. */
-const EXAMPLES = ['CLI', 'CONFIG', 'TARGET', 'IMAGE', 'DATA', 'DOCKER_URL'].map((name) => `${PREFIX}${name}`);
+const EXAMPLES = ['CLI', 'CONFIG', 'TARGET', 'IMAGE', 'DATA', 'DOCKER_URL', 'DOCKER_NETWORK'].map(
+  (name) => `${PREFIX}${name}`,
+);
 /** Set in every pod of a namespace that has a Kubernetes service called dfinery…, by Kubernetes itself. */
 const OF_KUBERNETES = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/;
 

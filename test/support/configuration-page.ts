@@ -37,7 +37,7 @@ export const configurationPage = (): string =>
     '- A secret may also stand in a file that the variable + `_FILE` names; both at once are refused.',
     '- A name that begins with `DFINERY_` and means nothing is refused with the nearest one that does. What Kubernetes sets for a',
     '  service called `dfinery…`, and what the Airflow example reads (`DFINERY_CLI`, `DFINERY_CONFIG`, `DFINERY_TARGET`,',
-    '  `DFINERY_IMAGE`, `DFINERY_DATA`, `DFINERY_DOCKER_URL`), is left alone.',
+    '  `DFINERY_IMAGE`, `DFINERY_DATA`, `DFINERY_DOCKER_URL`, `DFINERY_DOCKER_NETWORK`), is left alone.',
     '- `dfinery-elt plan --json` says for each key its value and whether it came from the file, the environment or the default;',
     '  secrets are masked. `dfinery-elt sync --help` and `dfinery-elt forget --help` list the variables.',
     '',

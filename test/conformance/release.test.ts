@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+
+const read = (file: string): string => readFileSync(join(import.meta.dirname, '../..', file), 'utf8');
+const { version, types, bin } = JSON.parse(read('package.json')) as {
+  version: string;
+  types: string;
+  bin: Record<string, string>;
+};
+
+interface Job {
+  readonly needs?: string;
+  readonly permissions?: Readonly<Record<string, string>>;
+  readonly steps: readonly { readonly run?: string; readonly uses?: string }[];
+}
+
+describe('a release', () => {
+  it('has one version, wherever it is written', () => {
+    expect(read('CHANGELOG.md')).toContain(`\n## ${version}\n`);
+    expect(read('Dockerfile')).toContain(`org.opencontainers.image.version="${version}"`);
+    expect(read('examples/scheduling/cronjob.yaml')).toContain(`image: dfinery-elt:${version}\n`);
+    for (const connector of ['source-dfinery', 'destination-dfinery']) {
+      expect(read(`connectors/${connector}/metadata.yaml`)).toContain(`dockerImageTag: ${version}\n`);
+      expect(read(`connectors/${connector}/Dockerfile`)).toContain(`io.airbyte.version="${version}"`);
+    }
+  });
+
+  it('is tested before anything is published, with provenance, and by no token of ours', () => {
+    const workflow = parse(read('.github/workflows/release.yml')) as {
+      permissions: Readonly<Record<string, string>>;
+      jobs: Readonly<Record<string, Job>>;
+    };
+    expect(workflow.permissions).toEqual({ contents: 'read' });
+    const { test, ...publishing } = workflow.jobs;
+    expect(test?.steps.some(({ run }) => run === 'bash .ci/run')).toBe(true);
+    for (const job of Object.values(publishing)) {
+      expect(job).toMatchObject({ needs: 'test', permissions: { 'id-token': 'write' } });
+    }
+    const words = Object.values(publishing).flatMap(({ steps }) => steps.map(({ run, uses }) => run ?? uses ?? ''));
+    expect(words.filter((one) => one.includes('npm publish') && one.includes('--provenance'))).toHaveLength(1);
+    expect(words.some((one) => one.startsWith('actions/attest-build-provenance@'))).toBe(true);
+    expect(JSON.stringify(workflow)).not.toContain('NPM_TOKEN');
+  });
+
+  it('packs what package.json promises', () => {
+    const tried = read('test/package/run');
+    for (const file of [types, bin['dfinery-elt']]) expect(tried).toContain(`package/${file?.replace(/^\.\//, '')}`);
+  });
+});

@@ -1,0 +1,201 @@
+"""The example DAGs, as they are, in a real Airflow, against the simulator with its faults."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import traceback
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from _airflow import Airflow, free_port
+from _containers import docker_api
+from _schedulers import cron, kubernetes, pods, systemd
+from _service import PROGRAM, SCRATCH, run
+
+EXAMPLES = Path(__file__).parents[3] / "examples/airflow"
+DATA = SCRATCH / "data"
+TARGET = DATA / "events.duckdb"
+TOKEN = SCRATCH / "token"
+PORT = free_port()
+LAST = (datetime.now(timezone.utc) - timedelta(days=3)).date()
+FIRST = LAST - timedelta(days=2)
+# What the program asks for again by itself before it gives up with exit 3.
+TRIES = 5
+# What the program reads of the settings below; the others are the example's.
+CONFIGURATION = ("DFINERY_BASE_URL", "DFINERY_SERVICE_ID", "DFINERY_EXPORT_TOKEN_FILE", "DFINERY_START_DATE", "DFINERY_END_DATE")
+FAILED: list[str] = []
+
+
+def check(name: str, holds: bool, detail: object = "") -> None:
+    print(f"{'ok    ' if holds else 'FAILED'} {name}{'' if holds else f': {detail}'}", flush=True)
+    if not holds:
+        FAILED.append(name)
+
+
+@contextlib.contextmanager
+def service(scenario: dict | None = None, token: str = "demo-export-token"):
+    """The simulator, always at the same address."""
+    path = SCRATCH / "scenario.json"
+    path.write_text(json.dumps({"rows": {"per_day": 200}, **(scenario or {})}))
+    TOKEN.write_text(token)
+    process = subprocess.Popen(
+        [*PROGRAM, "simulate", "--port", str(PORT), "--scenario", str(path)],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    try:
+        process.stdout.readline()
+        yield
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def fresh() -> None:
+    shutil.rmtree(DATA, ignore_errors=True)
+    DATA.mkdir()
+    # The containers' user writes here.
+    DATA.chmod(0o777)
+
+
+HEALS = {"faults": [{"kind": "status", "status": 503, "when": {"operation": "export", "times": TRIES}}]}
+STALLS = {"faults": [{"kind": "stall", "at": "between_rows", "when": {"operation": "export"}}]}
+
+
+def first_state(airflow: Airflow, dag: str, run_id: str, task: str) -> tuple[str, int]:
+    (one,) = airflow.tasks(dag, run_id)[task]
+    return one["state"], one["try_number"]
+
+
+def heals(airflow: Airflow, dag: str) -> None:
+    with service(HEALS):
+        run_id = airflow.start(dag)
+        state = airflow.ended(dag, run_id)
+    check(f"{dag}: a 503 that heals is retried", (state, first_state(airflow, dag, run_id, "sync")) == ("success", ("success", 2)), airflow.tasks(dag, run_id))
+    (summary,) = airflow.results(dag, run_id, "sync")
+    wanted = {"windows": 3, "from_date": FIRST.isoformat(), "next_from_date": (LAST + timedelta(days=1)).isoformat()}
+    check(f"{dag}: XCom in Airflow's database holds the summary", wanted.items() <= summary.items() and summary["rows"] > 0, summary)
+    extras = [json.loads(extra) for (extra,) in airflow.query("SELECT extra FROM asset_event WHERE source_dag_id = ? AND source_run_id = ?", dag, run_id)]
+    check(f"{dag}: the asset's event holds the summary", extras == [summary], extras)
+
+
+def refused(airflow: Airflow, dag: str) -> None:
+    with service(token="wrong"):
+        run_id = airflow.start(dag)
+        state = airflow.ended(dag, run_id)
+    check(f"{dag}: a wrong token fails without a retry", (state, first_state(airflow, dag, run_id, "sync")) == ("failed", ("failed", 1)), airflow.tasks(dag, run_id))
+
+
+def commands() -> list[int]:
+    """Processes of the command line that work on the target here."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            words = (entry / "cmdline").read_bytes().decode().split("\0")
+            if "sync" in words and str(TARGET) in words and "node" in words[0]:
+                found.append(int(entry.name))
+    return found
+
+
+def killed(airflow: Airflow) -> None:
+    dag = "dfinery_worker"
+    with service(STALLS):
+        run_id = airflow.start(dag)
+        (command,) = airflow.until("the command runs", commands)
+        # Until it has the target, there is nothing to leave behind.
+        airflow.until("it works on the target", TARGET.exists)
+        task = int((Path("/proc") / str(command) / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        os.kill(task, signal.SIGKILL)
+        airflow.until("the command ends with its task", lambda: command not in commands(), 15)
+        check("a killed task leaves no process behind", True)
+    with service():
+        state = airflow.ended(dag, run_id)
+    check("and is made good by the next try", state == "success", airflow.tasks(dag, run_id))
+    left = sorted(path.name for path in DATA.iterdir())
+    check("with nothing beside the file", left == ["events.duckdb"], left)
+    run("verify", "duckdb", str(TARGET))
+
+
+def mapped(airflow: Airflow) -> None:
+    dag = "dfinery_backfill"
+    first = LAST - timedelta(days=9)
+    with service():
+        run_id = airflow.start(dag, {"first": first.isoformat(), "last": LAST.isoformat()})
+        state = airflow.ended(dag, run_id)
+    windows = airflow.tasks(dag, run_id)["sync"]
+    check("ten windows are ten mapped tasks", state == "success" and len(windows) == 10, (state, len(windows)))
+    run("verify", "duckdb", str(TARGET))
+    cursor = max(summary["next_from_date"] or "" for summary in airflow.results(dag, run_id, "sync"))
+    check("they end with one contiguous cursor, and verify", cursor == (LAST + timedelta(days=1)).isoformat(), cursor)
+
+
+def forgotten(airflow: Airflow) -> None:
+    dag = "dfinery_forget"
+    people = DATA / "people.txt"
+    people.write_text("".join(f"person-{n}\n" for n in range(3)))
+    with service():
+        run_id = airflow.start(dag, {"file": str(people)})
+        address = f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails"
+        asked = airflow.until("somebody is asked", lambda: airflow.call("GET", address))
+        (plan,) = airflow.results(dag, run_id, "plan")
+        check("the plan is shown to the person", plan["hash"] in (asked["body"] or ""), asked)
+        waiting = airflow.tasks(dag, run_id)["execute"][0]["state"]
+        check("the execution waits for the approval", waiting is None and airflow.results(dag, run_id, "execute") == [], waiting)
+        airflow.call("PATCH", address, {"chosen_options": ["Approve"], "params_input": {}})
+        state = airflow.ended(dag, run_id)
+    (done,) = airflow.results(dag, run_id, "execute") or [{}]
+    check("after it the people are deleted", (state, done.get("mode"), done.get("done")) == ("success", "executed", 3), (state, done))
+
+
+def attempt(case, *words) -> None:
+    """The other cases are worth their own result."""
+    fresh()
+    try:
+        with service() if case is cron else contextlib.nullcontext():
+            case(*words)
+    except Exception:
+        check(case.__name__, False, traceback.format_exc())
+
+
+def main() -> None:
+    if sys.platform != "linux":
+        print("skipped: reads /proc")
+        return
+    with docker_api() as docker:
+        settings = {
+            "DFINERY_CLI": " ".join(PROGRAM),
+            "DFINERY_TARGET": str(TARGET),
+            "DFINERY_DATA": str(DATA),
+            "DFINERY_BASE_URL": f"http://127.0.0.1:{PORT}",
+            "DFINERY_SERVICE_ID": "demo-service",
+            "DFINERY_EXPORT_TOKEN_FILE": str(TOKEN),
+            "DFINERY_IMPORT_TOKEN": "demo-import-token",
+            "DFINERY_LEDGER_DIR": str(SCRATCH / "ledger"),
+            "DFINERY_START_DATE": FIRST.isoformat(),
+            "DFINERY_END_DATE": LAST.isoformat(),
+            "DFINERY_EXPORTS_PER_HOUR": "1000",
+            "TMPDIR": str(SCRATCH),
+            **docker,
+        }
+        attempt(cron, check, {name: value for name, value in settings.items() if name in CONFIGURATION})
+        for case in (kubernetes, systemd, pods):
+            attempt(case, check)
+        names = {"dfinery_worker", "dfinery_docker", "dfinery_kubernetes", "dfinery_backfill", "dfinery_forget"}
+        with Airflow(EXAMPLES, settings).running() as airflow:
+            airflow.dags(names)
+            check("every example is imported", True)
+            for dag in ("dfinery_worker", *(["dfinery_docker"] if docker else [])):
+                attempt(heals, airflow, dag)
+                attempt(refused, airflow, dag)
+            for case in (killed, mapped, forgotten):
+                attempt(case, airflow)
+        if not docker:
+            print("left out: the containers, for there is no engine here that reaches loopback")
+    if FAILED:
+        sys.exit(f"{len(FAILED)} of the checks failed: {', '.join(FAILED)}")
+
+
+main()
