@@ -9,6 +9,8 @@ import { chromium } from 'playwright-core';
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const at = process.argv.indexOf('--pictures');
 const pictures = at === -1 ? undefined : process.argv[at + 1];
+/** Pixels of a page that a picture shows, from its top: docs/report.png is one of these. */
+const PICTURE_HEIGHT = 1_560;
 const pages = process.argv.slice(2, at === -1 ? undefined : at);
 const views = [1280, 390].flatMap((width) => ['light', 'dark'].map((colorScheme) => ({ width, colorScheme })));
 

@@ -6,10 +6,12 @@ import { EXIT } from '../../base/errors.ts';
 import { parseSourceConfig } from '../../config/source.ts';
 import { startSimulator } from '../../simulator/index.ts';
 import { type QueryResult, queryDuckDb } from '../../sinks/duckdb/query.ts';
+import { reportDuckDb } from '../../sinks/duckdb/report.ts';
 import { openDuckDbSink } from '../../sinks/duckdb/sink.ts';
 import { loaderOf } from '../../sinks/load.ts';
 import { type Command, text } from '../command.ts';
 import type { Context } from '../context.ts';
+import { writeReport } from '../report/write-report.ts';
 import { describeSummary, EMPTY_SUMMARY, type Summary } from '../summary.ts';
 import { sync } from '../sync.ts';
 import { bar, tableLines } from '../table.ts';
@@ -20,6 +22,8 @@ const DAYS = 14;
 const ROWS_PER_DAY = 2_000;
 const DEFAULT_FILE = 'dfinery-demo.duckdb';
 const BAR_COLUMNS = 40;
+/** Of the embedded service. */
+const HISTORY_DAYS = 30;
 /** The port changes from run to run; the service stays the same. */
 const REMEMBERED_AS = 'http://demo.invalid';
 
@@ -46,7 +50,13 @@ export const demo: Command = {
       CHART_QUERY,
       ...DEMO_QUERIES.map((query) => query.sql),
     ]);
-    for (const line of [...chartLines(chart), ...queryLines(answers), ...nextSteps(file)]) terminal.result(line);
+    for (const line of [...chartLines(chart), ...queryLines(answers)]) terminal.result(line);
+    const output = `${file.replace(/\.duckdb$/, '')}.html`;
+    const found = await reportDuckDb({ file, lockWaitMs: 0, clock: context.clock, memoryLimit: '512MB' });
+    await writeReport(found, { target: `duckdb ${file}`, output, historyDays: HISTORY_DAYS }, context);
+    terminal.result(`A page about it, to be opened in a browser: ${output}`);
+    terminal.result('');
+    for (const line of nextSteps(file)) terminal.result(line);
     return EXIT.done;
   },
 };

@@ -1,15 +1,12 @@
-import manifest from '../../../package.json' with { type: 'json' };
-import { dayAt } from '../../base/days.ts';
 import { secretFrom } from '../../base/env.ts';
-import { configFailure, EXIT, messageOf } from '../../base/errors.ts';
+import { configFailure, EXIT } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
 import { countLedger } from '../../deletion/ledger/counts.ts';
-import { replaceFile } from '../../fs/atomic-file.ts';
 import type { Target } from '../../sinks/target.ts';
 import { type Command, flag, type Options, text } from '../command.ts';
 import type { Context } from '../context.ts';
 import type { ReportedDeletions } from '../report/deletions.ts';
-import { reportPage } from '../report/page.ts';
+import { writeReport } from '../report/write-report.ts';
 import { megabytes } from '../text.ts';
 import { maintenanceOptions, placeOptions } from './maintenance.ts';
 
@@ -37,18 +34,11 @@ export function reportCommands(target: Target): Command[] {
       async run(options, context) {
         const place = text(options, name) ?? '';
         const output = text(options, 'output') ?? '';
+        const historyDays = daysOption(options.historyDays);
+        const deletions = await deletionsOf(options, context);
         const found = await report(place, placeOptions(options, context));
-        const now = context.clock.now();
-        const page = await reportPage(found, {
-          target: `${target.name} ${place}`,
-          madeAt: new Date(now).toISOString(),
-          today: dayAt(now),
-          historyDays: Number(options.historyDays),
-          version: manifest.version,
-          deletions: await deletionsOf(options, context),
-        });
-        await writePage(output, page);
-        const size = megabytes(Buffer.byteLength(page));
+        const request = { target: `${target.name} ${place}`, output, historyDays, deletions };
+        const size = megabytes(await writeReport(found, request, context));
         if (flag(options, 'json')) context.terminal.result(JSON.stringify({ v: 1, target: place, output }));
         else context.terminal.result(`The report is in ${output} (${size}).`);
         return EXIT.done;
@@ -57,15 +47,12 @@ export function reportCommands(target: Target): Command[] {
   ];
 }
 
-/** The page holds counts alone, and those who read it may be other users. */
-const PAGE_PERMISSIONS = 0o644;
+const MOST_HISTORY_DAYS = 3_650;
 
-async function writePage(path: string, page: string): Promise<void> {
-  try {
-    await replaceFile(path, page, PAGE_PERMISSIONS);
-  } catch (error) {
-    throw configFailure(`The report ${path} cannot be written: ${messageOf(error)}.`, { cause: error });
-  }
+function daysOption(value: unknown): number {
+  const days = Number(value);
+  if (Number.isInteger(days) && days >= 1 && days <= MOST_HISTORY_DAYS) return days;
+  throw configFailure(`--history-days is ${String(value)}, wanted a number of days from 1 to ${MOST_HISTORY_DAYS}.`);
 }
 
 async function deletionsOf(options: Options, { env, redactor }: Context): Promise<ReportedDeletions | undefined> {
