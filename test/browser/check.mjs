@@ -57,6 +57,7 @@ async function look(path, { width, colorScheme }) {
     await page.screenshot({
       path: join(pictures, `${basename(path, '.html')}-${width}-${colorScheme}.png`),
       fullPage: true,
+      clip: { x: 0, y: 0, width, height: PICTURE_HEIGHT },
     });
   }
   await page.evaluate(AXE);

@@ -1,6 +1,10 @@
 import type { ColumnChange, ReportedColumn, TargetReport } from '../../sinks/report.ts';
+import { count } from '../text.ts';
 import { type Html, html } from './html.ts';
 import { list } from './list.ts';
+
+/** Changes shown. */
+const MOST_CHANGES = 100;
 
 /** The columns with type, fill and rescues, and when they changed. */
 export function columnSection({ columns, rows, changes }: TargetReport): Html {
@@ -29,9 +33,9 @@ function changeList(changes: readonly ColumnChange[]): Html {
       { title: 'change', cell: ({ change, fromType, toType }) => [change, typesOf(fromType, toType)].join(' ') },
       { title: 'first such cell', cell: ({ shape }) => shape ?? '' },
     ],
-    changes,
+    [...changes].reverse().slice(0, MOST_CHANGES),
   );
-  return html`<h2>Changes of columns</h2>${table}`;
+  return html`<h2>Changes of columns</h2><p>${count(changes.length, 'change')}, the latest first.</p>${table}`;
 }
 
 function typesOf(from: string | null, to: string | null): string {

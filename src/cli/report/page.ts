@@ -48,8 +48,8 @@ ${facts(report, days)}
 </header>
 <section><h2>Days</h2>${days.length === 0 ? html`<p>Nothing was loaded yet.</p>` : calendar(days)}</section>
 ${await eventSections(report, days)}
-${columnSection(report)}
 ${runSection(report)}
+${columnSection(report)}
 ${deletionSection(options.deletions)}
 </main>
 </body>
