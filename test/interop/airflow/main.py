@@ -11,7 +11,7 @@ import traceback
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from _airflow import Airflow, free_port
+from _airflow import OVER, Airflow, free_port
 from _containers import docker_api
 from _schedulers import cron, kubernetes, pods, systemd
 from _service import PROGRAM, SCRATCH, run
@@ -74,7 +74,9 @@ def heals(airflow: Airflow, dag: str) -> None:
     with service(HEALS):
         run_id = airflow.start(dag)
         state = airflow.ended(dag, run_id)
-    check(f"{dag}: a 503 that heals is retried", (state, first_state(airflow, dag, run_id, "sync")) == ("success", ("success", 2)), airflow.tasks(dag, run_id))
+    done, tries = first_state(airflow, dag, run_id, "sync")
+    # One more where Airflow itself lost a task on a busy machine.
+    check(f"{dag}: a 503 that heals is retried", state == done == "success" and tries >= 2, airflow.tasks(dag, run_id))
     (summary,) = airflow.results(dag, run_id, "sync")
     wanted = {"windows": 3, "from_date": FIRST.isoformat(), "next_from_date": (LAST + timedelta(days=1)).isoformat()}
     check(f"{dag}: XCom in Airflow's database holds the summary", wanted.items() <= summary.items() and summary["rows"] > 0, summary)
@@ -132,6 +134,14 @@ def mapped(airflow: Airflow) -> None:
     check("they end with one contiguous cursor, and verify", cursor == (LAST + timedelta(days=1)).isoformat(), cursor)
 
 
+def approved(airflow: Airflow, dag: str, run_id: str, address: str) -> str | None:
+    """Answers the question whenever it is open (Airflow may ask it anew); how the run ended, or None."""
+    if airflow.call("GET", address)["responded_at"] is None:
+        airflow.call("PATCH", address, {"chosen_options": ["Approve"], "params_input": {}})
+    state = airflow.call("GET", f"/api/v2/dags/{dag}/dagRuns/{run_id}")["state"]
+    return state if state in OVER else None
+
+
 def forgotten(airflow: Airflow) -> None:
     dag = "dfinery_forget"
     people = DATA / "people.txt"
@@ -144,8 +154,7 @@ def forgotten(airflow: Airflow) -> None:
         check("the plan is shown to the person", plan["hash"] in (asked["body"] or ""), asked)
         waiting = airflow.tasks(dag, run_id)["execute"][0]["state"]
         check("the execution waits for the approval", waiting is None and airflow.results(dag, run_id, "execute") == [], waiting)
-        airflow.call("PATCH", address, {"chosen_options": ["Approve"], "params_input": {}})
-        state = airflow.ended(dag, run_id)
+        state = airflow.until("the approved run ended", lambda: approved(airflow, dag, run_id, address))
     (done,) = airflow.results(dag, run_id, "execute") or [{}]
     check("after it the people are deleted", (state, done.get("mode"), done.get("done")) == ("success", "executed", 3), (state, done))
 
