@@ -8,7 +8,7 @@ import { runCommandLine } from './program.ts';
 import { systemPrompts } from './prompts.ts';
 import { openTerminal } from './terminal.ts';
 
-// DuckDB's write-ahead log and spilled blocks hold rows, and it makes them with whatever permissions are usual.
+// Whatever a run leaves anywhere may hold rows.
 process.umask(0o077);
 const terminal = openTerminal(systemClock);
 if (requireTrustedCertificates()) terminal.note(TRUST_MESSAGE);

@@ -10,6 +10,7 @@ import {
 } from '@duckdb/node-api';
 import type { Clock } from '../../../base/clock.ts';
 import { configFailure } from '../../../base/errors.ts';
+import { holdPrivateUmask } from '../../../fs/private-umask.ts';
 import { literal } from '../../../types/sql.ts';
 import { engineFailure, isLocked } from './faults.ts';
 import { makeFile } from './new-file.ts';
@@ -48,11 +49,13 @@ export interface EngineOptions {
 export class Engine {
   readonly file: string;
   readonly #instance: DuckDBInstance;
+  readonly #onClose: () => void;
   readonly #connection: DuckDBConnection;
   /** Of the transaction under way. */
   #signal: AbortSignal | undefined;
 
-  constructor(file: string, instance: DuckDBInstance, connection: DuckDBConnection) {
+  constructor(file: string, instance: DuckDBInstance, connection: DuckDBConnection, onClose: () => void) {
+    this.#onClose = onClose;
     this.file = file;
     this.#instance = instance;
     this.#connection = connection;
@@ -145,6 +148,7 @@ export class Engine {
     } finally {
       this.#connection.closeSync();
       this.#instance.closeSync();
+      this.#onClose();
     }
   }
 
@@ -156,8 +160,21 @@ export class Engine {
   }
 }
 
-/** Opens or makes a file; waits for its lock for a bounded time. Throws Failure. */
+/**
+ * Opens or makes a file; waits for its lock for a bounded time. Throws Failure. Until the engine is closed, whatever the
+ * process makes is its owner's alone: a write-ahead log and spilled blocks hold rows too.
+ */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
+  const giveUmaskBack = holdPrivateUmask();
+  try {
+    return await openedEngine(options, giveUmaskBack);
+  } catch (error) {
+    giveUmaskBack();
+    throw error;
+  }
+}
+
+async function openedEngine(options: EngineOptions, onClose: () => void): Promise<Engine> {
   const file = realFile(options.file);
   const existed = existsSync(file);
   const instance = await DuckDBInstance.create(':memory:', {
@@ -179,7 +196,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       sweep(`${file}${REWRITING}`);
       sweepSpilled(`${file}.tmp`);
     }
-    return new Engine(file, instance, connection);
+    return new Engine(file, instance, connection, onClose);
   } catch (error) {
     connection.closeSync();
     instance.closeSync();

@@ -1,0 +1,37 @@
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { holdPrivateUmask } from '../../../src/fs/private-umask.ts';
+import { csvOf, DuckBench } from '../../support/duckdb.ts';
+
+let before = 0;
+beforeEach(() => {
+  before = process.umask(0o022);
+});
+afterEach(() => void process.umask(before));
+
+describe('the modes of what the library makes', () => {
+  it('are the owner’s alone, the write-ahead log’s too, under any umask; the caller gets its umask back', async () => {
+    const bench = new DuckBench();
+    try {
+      const sink = await bench.open();
+      await sink.commit(bench.window('2026-01-01', csvOf([{ id: 'a' }])), bench.signal);
+      const made = readdirSync(bench.dir).filter((name) => name.startsWith('events.duckdb'));
+      expect(made).toContain('events.duckdb.wal');
+      for (const name of made) expect([name, statSync(join(bench.dir, name)).mode & 0o077]).toEqual([name, 0]);
+      await sink.close();
+      expect(process.umask()).toBe(0o022);
+    } finally {
+      bench.close();
+    }
+  });
+
+  it('are given back by the last who holds them, once each', () => {
+    const [first, second] = [holdPrivateUmask(), holdPrivateUmask()];
+    first();
+    first();
+    expect(process.umask()).toBe(0o077);
+    second();
+    expect(process.umask()).toBe(0o022);
+  });
+});
