@@ -1,3 +1,4 @@
+import type { Writable } from 'node:stream';
 import { isatty } from 'node:tty';
 import type { Clock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
@@ -14,6 +15,8 @@ export interface Terminal {
   note(line: string, isDebug?: boolean): void;
   /** Writes one line to stderr that must not be lost: resolves when the system has taken it whole, else rejects. */
   record(line: string): Promise<void>;
+  /** The stream under the results, for data that take it for themselves; by default the process's. */
+  readonly stdout?: Writable;
   /** True when a person is watching stderr. */
   readonly interactive: boolean;
   readonly columns: number;
@@ -33,7 +36,8 @@ const STOPPING_WAIT_MS = 1_000;
 /** Opens both streams of this process. A result follows what was said on stderr before it, where both are one stream. */
 export function openTerminal(clock: Clock): ProcessTerminal {
   const leftOut = (count: number) => `${count} lines of the log were left out: their reader stood still.\n`;
-  const results = new OutputQueue(openOutputStream(1), leftOut);
+  const stdout = openOutputStream(1);
+  const results = new OutputQueue(stdout, leftOut);
   const notes = new OutputQueue(openOutputStream(2), leftOut);
   const within = (ms: number, work: Promise<void>) => Promise.race([work, clock.sleep(ms)]);
   let isNoteReaderStill = false;
@@ -56,6 +60,7 @@ export function openTerminal(clock: Clock): ProcessTerminal {
     },
     note: (line, isDebug = false) => notes.add(`${line}\n`, isDebug ? 'debug' : 'log'),
     record: (line) => notes.write(`${line}\n`),
+    stdout,
     interactive: isatty(2),
     columns: isatty(2) ? process.stderr.columns : 80,
     async drain(signal) {
@@ -67,8 +72,10 @@ export function openTerminal(clock: Clock): ProcessTerminal {
   };
 }
 
+const READER_GONE = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED']);
+
 function refuseLoss(error: unknown): void {
-  if (codeOf(error) !== 'EPIPE') throw diskFailure(error, { what: 'standard output', path: 'stdout' });
+  if (!READER_GONE.has(codeOf(error) ?? '')) throw diskFailure(error, { what: 'standard output', path: 'stdout' });
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { type FileHandle, link, lstat, open, readdir, rename, rm } from 'node:fs/promises';
+import { chmodSync, existsSync, linkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmod, type FileHandle, link, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { codeOf } from '../base/errors.ts';
 
@@ -23,9 +23,13 @@ export async function removeDrafts(path: string, now: number, ageMs: number): Pr
 
 /** Replaces a file by one with this text; whatever happens, one of the two is there, whole. Throws the system's error. */
 export async function replaceFile(path: string, text: string, mode = OWNER_FILE): Promise<void> {
-  await throughDraft(path, text, mode, async (draft) => {
+  const draft = await draftWith(path, text, mode);
+  try {
     await rename(draft, path);
-  });
+  } finally {
+    await rm(draft, { force: true });
+  }
+  await syncFolder(dirname(path));
 }
 
 /**
@@ -43,42 +47,51 @@ export function replaceSmallFile(path: string, text: string, mode = OWNER_FILE):
   }
 }
 
-/** Makes a file with this text; false, and nothing changed, where there is one already. Throws the system's error. */
-export async function createFile(path: string, text: string): Promise<boolean> {
+/**
+ * Gives a draft its lasting name at once, unless somebody has given it to a file of theirs: false then. The draft is gone
+ * in any case. Throws the system's error.
+ */
+export function nameDraft(draft: string, path: string): boolean {
   try {
-    await throughDraft(path, text, OWNER_FILE, (draft) => link(draft, path));
+    linkSync(draft, path);
     return true;
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return false;
-    throw error;
+    // Some file systems know no second names.
+    if (existsSync(path)) return false;
+    renameSync(draft, path);
+    return true;
+  } finally {
+    rmSync(draft, { force: true });
   }
 }
 
-async function throughDraft(
-  path: string,
-  text: string,
-  mode: number,
-  giveName: (draft: string) => Promise<void>,
-): Promise<void> {
-  const draft = draftOf(path);
+/** Makes a file with this text; false, and nothing changed, where there is one already. Throws the system's error. */
+export async function createFile(path: string, text: string): Promise<boolean> {
+  const draft = await draftWith(path, text, OWNER_FILE);
   try {
-    await writeDraft(draft, text, mode);
-    await giveName(draft);
+    await link(draft, path);
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return false;
+    throw error;
   } finally {
     await rm(draft, { force: true });
   }
   await syncFolder(dirname(path));
+  return true;
 }
 
-async function writeDraft(draft: string, text: string, mode: number): Promise<void> {
-  const file = await open(draft, 'wx', OWNER_FILE);
+async function draftWith(path: string, text: string, mode: number): Promise<string> {
+  const draft = draftOf(path);
   try {
-    await file.writeFile(text);
+    await writeFile(draft, text, { flag: 'wx', mode: OWNER_FILE });
     // Not left to the umask.
-    await file.chmod(mode);
-    await file.sync();
-  } finally {
-    await file.close();
+    if (mode !== OWNER_FILE) await chmod(draft, mode);
+    await syncFile(draft);
+    return draft;
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
   }
 }
 

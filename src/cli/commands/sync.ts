@@ -52,7 +52,7 @@ export function syncCommand(target: Target): Command {
           ...config,
           publish,
           tables: wanted.tables,
-          stdout: process.stdout,
+          stdout: context.terminal.stdout ?? process.stdout,
           pinned,
           env,
           clock,
