@@ -35,7 +35,7 @@ export async function run(
   return { seconds, peakMb, answer: lastJson(Buffer.concat(out).toString()) };
 }
 
-export function lastJson(text: string): Readonly<Record<string, unknown>> {
+function lastJson(text: string): Readonly<Record<string, unknown>> {
   const line = text.trimEnd().split('\n').at(-1) ?? '';
   try {
     return JSON.parse(line) as Record<string, unknown>;

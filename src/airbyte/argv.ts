@@ -1,6 +1,6 @@
 import { configFailure } from '../base/errors.ts';
 
-export const VERBS = ['spec', 'check', 'discover', 'read', 'write'] as const;
+const VERBS = ['spec', 'check', 'discover', 'read', 'write'] as const;
 export type Verb = (typeof VERBS)[number];
 
 /** A connector's command line, as the platform and PyAirbyte spell it. Values are paths of files. */

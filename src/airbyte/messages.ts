@@ -55,7 +55,7 @@ export interface StateStats {
 }
 
 /** One state of one stream; `stream_state` is whatever the source wants to see again. */
-export interface StreamStateMessage {
+interface StreamStateMessage {
   readonly type: 'STREAM';
   readonly stream: { readonly stream_descriptor: StreamDescriptor; readonly stream_state: object };
   readonly sourceStats?: StateStats;
@@ -68,7 +68,7 @@ interface Trace<T extends string> {
   readonly emitted_at: number;
 }
 
-export interface StatusTrace extends Trace<'STREAM_STATUS'> {
+interface StatusTrace extends Trace<'STREAM_STATUS'> {
   readonly stream_status: {
     readonly stream_descriptor: StreamDescriptor;
     readonly status: StreamStatus;
@@ -89,7 +89,7 @@ export interface EstimateTrace extends Trace<'ESTIMATE'> {
   };
 }
 
-export type TraceMessage = (Trace<'ERROR'> & { readonly error: TraceError }) | StatusTrace | EstimateTrace;
+type TraceMessage = (Trace<'ERROR'> & { readonly error: TraceError }) | StatusTrace | EstimateTrace;
 
 /** Everything that is written as an object; records and echoed states go out as bytes. */
 export type Message =

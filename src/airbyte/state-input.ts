@@ -13,7 +13,7 @@ export interface StateInput {
   readonly shared: JsonObject | undefined;
 }
 
-export const NO_STATE: StateInput = { streams: new Map(), legacy: undefined, shared: undefined };
+const NO_STATE: StateInput = { streams: new Map(), legacy: undefined, shared: undefined };
 
 /** The saved state of one stream, if any; a legacy object is that of every stream, or a map of them by name. */
 export const stateOf = (input: StateInput, stream: StreamDescriptor): JsonObject | undefined =>

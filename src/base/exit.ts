@@ -1,10 +1,4 @@
 import { constants } from 'node:os';
-import type { ExitCode } from './errors.ts';
-
-/** Sets the code to end with; Node then ends by itself once stdout and stderr are drained. */
-export function setExitCode(code: ExitCode | number): void {
-  process.exitCode = code;
-}
 
 /** Ends by the default action of a signal, so that whoever waits sees how we died. */
 export function dieBySignal(signal: NodeJS.Signals): void {

@@ -10,7 +10,7 @@ export interface LogEvent {
   readonly fields?: Readonly<Record<string, string | number | boolean | null>>;
 }
 
-export type LogFields = NonNullable<LogEvent['fields']>;
+type LogFields = NonNullable<LogEvent['fields']>;
 
 /** Where events go: stderr for the command line, LOG messages for the connectors, an array in tests. */
 export type LogSink = (event: LogEvent) => void;

@@ -53,7 +53,7 @@ function isUsable(text: string): boolean {
 }
 
 /** What there is to tell of a run, in sentences; none where all went as every day. */
-export function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] {
+function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] {
   const { error, exit, columns_added, columns_widened, rescued_cells, next_from_date } = summary;
   const reasons: string[] = [];
   if (exit !== 0) reasons.push(`The run failed (exit ${exit})${error === null ? '.' : `: ${error}`}`);

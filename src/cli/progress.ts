@@ -5,7 +5,7 @@ import type { LogEvent, LogSink } from '../base/log.ts';
 import type { Terminal } from './terminal.ts';
 
 /** What is shown while windows are read. */
-export interface ProgressState {
+interface ProgressState {
   readonly windows: number;
   /** Windows planned; more may come when one is split. */
   readonly planned: number;

@@ -147,7 +147,7 @@ function furtherProblems(filled: Readonly<Record<string, unknown>>): Problem[] {
   return out;
 }
 
-export function isZone(name: string): boolean {
+function isZone(name: string): boolean {
   // Later versions of Node take an offset such as +09:00 for a name; no other engine here does.
   if (!/^[A-Za-z]/.test(name)) return false;
   try {

@@ -8,7 +8,7 @@ import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './
 /** How often a holder rewrites its file. */
 export const HEARTBEAT_MS = 10_000;
 /** A holder that cannot be seen from here and has not rewritten its file for so long is dead. */
-export const SILENCE_MS = 60_000;
+const SILENCE_MS = 60_000;
 const OWNER_FILE = 0o600;
 const MOST_BYTES = 4_096;
 /** Never through a link, and never waiting for the other end of a pipe. */
@@ -78,7 +78,7 @@ export function readHolderFile(path: string): Holder | undefined {
 }
 
 /** Rewrites the file of a holder; false when the file is no longer theirs. */
-export function beatHolderFile(path: string, token: string): boolean {
+function beatHolderFile(path: string, token: string): boolean {
   let file: number;
   try {
     file = openSync(path, constants.O_RDWR | SAFELY);

@@ -6,7 +6,7 @@ import { isObject } from './json.ts';
 import { limitHeaders } from './limit.ts';
 
 /** The documented codes: their messages, and the HTTP status where the scenario gives each its own. */
-export const CODES = {
+const CODES = {
   '20000': { message: 'OK', status: 200 },
   '40000': { message: 'BAD_REQUEST', status: 400 },
   '40001': { message: 'VALIDATION_FAILURE', status: 400 },

@@ -10,11 +10,7 @@ import type { ServedFiles } from './serve-file.ts';
 import { listen } from './server.ts';
 import { Service, type Tokens } from './service.ts';
 
-export type { TrueRow } from './data/csv.ts';
-export { EVENT_KINDS } from './data/event-name.ts';
-export { parseScenario, type ScenarioPatch } from './parse-scenario.ts';
-export type { SeenDeletion, SeenRequest } from './request-log.ts';
-export type { Scenario } from './scenario.ts';
+export { parseScenario } from './parse-scenario.ts';
 
 export interface SimulatorOptions {
   /** 0, the default: a free one. */
@@ -36,12 +32,12 @@ export interface SimulatorOptions {
 }
 
 /** Days of a truth, both included whatever the scenario's end-day rule, and what is left of it. */
-export interface TruthRange {
+interface TruthRange {
   readonly from: Day;
   readonly to: Day;
 }
 
-export interface TruthFilter {
+interface TruthFilter {
   readonly events?: NameFilter;
   /** As the service stood, or will stand, at this instant (ms UTC); now by default. */
   readonly at?: number;

@@ -2,7 +2,7 @@ import type { ColumnType, Evidence } from './type.ts';
 import type { Zone } from './zone.ts';
 
 /** A property of an Airbyte `json_schema`; every one of ours may be null. */
-export interface JsonSchema {
+interface JsonSchema {
   readonly type: readonly [string, 'null'];
   readonly format?: 'date' | 'date-time';
   readonly airbyte_type?: 'timestamp_without_timezone' | 'timestamp_with_timezone';

@@ -14,13 +14,13 @@ const listOf = (element: string) =>
   `${SPACE}\\[${SPACE}((${element}|null)${SPACE}(,${SPACE}(${element}|null)${SPACE})*)?\\]${SPACE}`;
 
 /** TRUE for a list of what may be numbers (or empty, or of nulls alone); its elements decide. */
-export const isNumberList = (expr: string) => matches(expr, listOf(NUMBER));
+const isNumberList = (expr: string) => matches(expr, listOf(NUMBER));
 
 /** TRUE for a list of strings and nulls. */
 export const isStringList = (expr: string) => matches(expr, listOf(STRING));
 
 /** The texts of the elements of such a list of numbers. */
-export const elementTexts = (expr: string) => `regexp_extract_all(${expr}, '[^\\[\\], \\t\\n\\r]+')`;
+const elementTexts = (expr: string) => `regexp_extract_all(${expr}, '[^\\[\\], \\t\\n\\r]+')`;
 
 /** Elements whose value no reader can get wrong, by what the list becomes. */
 const PLAIN_ELEMENTS = {

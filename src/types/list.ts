@@ -14,7 +14,7 @@ const CLOSE = 93;
 export type WriteElement = (b: Uint8Array, start: number, end: number, out: Uint8Array, at: number) => number;
 
 /** Copies a list cell that fits as JSON without white space, element by element. */
-export function writeList(
+function writeList(
   b: Uint8Array,
   start: number,
   end: number,

@@ -15,7 +15,7 @@ import { PROPERTY } from './records.ts';
 import { scanIn } from './scan.ts';
 
 /** What a sink holds of one row: a value by column of the header, and what was rescued by source name. */
-export interface HeldRow {
+interface HeldRow {
   readonly values: readonly unknown[];
   readonly rescued: Readonly<Record<string, string>>;
 }

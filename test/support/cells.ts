@@ -62,7 +62,7 @@ function shown(value: unknown, type: string): string {
 }
 
 /** What a cell of the service should have become in a column of that type. */
-export function expectedCell(text: string, type: string | undefined, zoneHours: number | undefined): string[] {
+function expectedCell(text: string, type: string | undefined, zoneHours: number | undefined): string[] {
   if (type === 'string' || type === undefined) return [text, ...respelled(text)];
   if (text === 'null') return [];
   switch (type) {

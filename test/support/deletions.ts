@@ -13,7 +13,7 @@ import { type InputFiles, type Json, Output } from './airbyte.ts';
 export const SUCCESS = { status: true, code: '20000', message: 'OK', data: true };
 
 /** One request as the server saw it; `id` is undefined where the body had none. */
-export interface Deletion {
+interface Deletion {
   readonly method: string;
   readonly url: string;
   readonly headers: IncomingMessage['headers'];
@@ -32,7 +32,7 @@ export const json = (response: ServerResponse, body: unknown, status = 200, head
 export const code = (response: ServerResponse, value: string, status = 200, headers: Record<string, string> = {}) =>
   json(response, { status: false, code: value, message: 'X', data: false }, status, headers);
 
-export const accept: Answer = (_deletion, response) => json(response, SUCCESS);
+const accept: Answer = (_deletion, response) => json(response, SUCCESS);
 
 export interface DeletionServer {
   readonly url: string;
@@ -162,7 +162,7 @@ interface World {
   readonly env?: WriteOptions['env'];
 }
 
-export async function run(words: readonly string[], world: World = {}): Promise<Output> {
+async function run(words: readonly string[], world: World = {}): Promise<Output> {
   const { input = [], clock = quickClock(), signal, onText, env = {} } = world;
   let text = '';
   const out = new Writable({

@@ -7,7 +7,7 @@ const DAY = '2026-01-10';
 export type Cells = Map<string, string>;
 
 /** The rows of an export, each a map of its non-empty cells. */
-export function rowsOf(csv: string): Cells[] {
+function rowsOf(csv: string): Cells[] {
   const [header, ...rows]: string[][] = parse(csv, { columns: false });
   return rows.map(
     (row) => new Map(row.map((cell, i): [string, string] => [header[i], cell]).filter(([, cell]) => cell !== '')),

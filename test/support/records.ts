@@ -14,7 +14,7 @@ import { scanIn } from './scan.ts';
 export const EMITTED_AT = 1_760_000_000_000;
 const clock: Clock = { now: () => EMITTED_AT, sleep: async () => {}, after: () => () => {} };
 
-export interface RecordLine {
+interface RecordLine {
   readonly type: 'RECORD';
   readonly record: {
     readonly stream: StreamName;

@@ -41,12 +41,6 @@ export function startTestSimulator(scenario: unknown = {}, more: Partial<Simulat
   });
 }
 
-export interface Ask {
-  readonly from_date?: unknown;
-  readonly to_date?: unknown;
-  readonly [key: string]: unknown;
-}
-
 export function exportRequest(sim: Simulator, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
   return fetch(`${sim.url}/api/v1/export/event?service_id=${SERVICE_ID}`, {
     method: 'POST',

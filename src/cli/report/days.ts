@@ -2,7 +2,7 @@ import { addDays, type Day, daysBetween, daysOf, laterOf } from '../../base/days
 import type { TargetReport } from '../../sinks/report.ts';
 
 export const DAY_STATES = ['loaded', 'read again', 'so far', 'gap', 'not there yet', 'lost soon'] as const;
-export type DayState = (typeof DAY_STATES)[number];
+type DayState = (typeof DAY_STATES)[number];
 
 export interface ReportedDay {
   readonly day: Day;

@@ -26,13 +26,13 @@ export interface OpenLine extends Common {
   readonly ids: number;
 }
 
-export interface BeforeLine extends Common {
+interface BeforeLine extends Common {
   readonly kind: 'before';
   readonly id: string;
   readonly attempt: number;
 }
 
-export const OUTCOMES = ['done', 'rejected', 'retry', 'wait', 'stop', 'undecided', 'not_sent'] as const;
+const OUTCOMES = ['done', 'rejected', 'retry', 'wait', 'stop', 'undecided', 'not_sent'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
 export interface AfterLine extends Common {
@@ -45,14 +45,14 @@ export interface AfterLine extends Common {
 }
 
 /** Rows of a forgotten person that were removed from what had been loaded. */
-export interface PurgeLine extends Common {
+interface PurgeLine extends Common {
   readonly kind: 'purge';
   readonly target: string;
   readonly counts: Readonly<Record<string, number>>;
 }
 
 /** Last of a run that came to its end; a run without it is resumed. */
-export interface CloseLine extends Common {
+interface CloseLine extends Common {
   readonly kind: 'close';
   readonly counts: Readonly<Record<string, number>>;
 }

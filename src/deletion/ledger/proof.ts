@@ -6,7 +6,7 @@ import type { ServiceName } from './store.ts';
 import { keyOfLedger, verifyLedger } from './verify.ts';
 
 /** One answer that the service gave for an id. */
-export interface ProvedAnswer {
+interface ProvedAnswer {
   readonly at: string;
   readonly outcome: AfterLine['outcome'];
   readonly code: string;

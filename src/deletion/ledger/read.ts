@@ -7,7 +7,7 @@ import { KEY_VERSION, type LedgerKey } from './key.ts';
 import type { Chained, OpenLine } from './line.ts';
 
 /** What is wrong with a file, by line; the first thing found ends the reading. */
-export interface Break {
+interface Break {
   /** From 1. */
   readonly line: number;
   readonly problem: string;

@@ -8,7 +8,7 @@ import { type Chained, GENESIS } from './line.ts';
 import { FORMER, isFormer, openLineOf, readLedgerFile } from './read.ts';
 
 /** One file's part in a verification. */
-export interface VerifiedFile {
+interface VerifiedFile {
   readonly file: string;
   readonly run: string;
   readonly lines: number;

@@ -4,7 +4,7 @@ import { identityFrom, type ProcessIdentity } from '../../fs/process-identity.ts
 export const SLOT_GRACE_MS = 50;
 
 /** An export sent: its number, in the order of sending over all processes, and when. */
-export interface Sent {
+interface Sent {
   readonly n: number;
   readonly at: number;
 }
@@ -36,7 +36,7 @@ export interface Report {
 }
 
 /** Fewer at once than configured, learned from refusals. */
-export interface Lowered {
+interface Lowered {
   readonly to: number;
   readonly at: number;
   readonly times: number;

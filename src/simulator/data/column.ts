@@ -29,7 +29,7 @@ export interface Column extends ColumnSpec {
 }
 
 const EVERY = 256;
-export const ALL_EVENTS = -1;
+const ALL_EVENTS = -1;
 
 /** A column with what is usual, but for the parts given. */
 export const column = (name: string, part: Partial<ColumnSpec> & Pick<ColumnSpec, 'text'>): ColumnSpec => ({

@@ -1,5 +1,5 @@
 /** How many rows an event gives: `many` one to five, `refund` one or, by scenario, up to three. */
-export type Items = 'none' | 'one' | 'many' | 'refund';
+type Items = 'none' | 'one' | 'many' | 'refund';
 
 interface EventKind {
   readonly name: string;

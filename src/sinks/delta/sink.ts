@@ -90,7 +90,7 @@ class TableSink implements Sink {
 }
 
 /** What the tables remember. Event names are texts of the data, and the log holds none: a day is split by those known. */
-export function memoryOf(lake: Lake): Memory {
+function memoryOf(lake: Lake): Memory {
   const { domains } = lake.events;
   const receipts = domains.receipts();
   return {

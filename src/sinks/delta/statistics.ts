@@ -3,13 +3,6 @@ import { identifier, pathLiteral } from '../sql/engine/quote.ts';
 import { readFiles } from '../sql/files/parquet-file.ts';
 import type { Field } from './schema.ts';
 
-/** What a file's statistics say, as far as this program itself needs it. */
-export interface FileStatistics {
-  readonly rows: number;
-  /** The columns that are in the file. */
-  readonly columns: ReadonlySet<string>;
-}
-
 /** Texts of JSON: a long keeps every digit. */
 interface Range {
   min: string | undefined;

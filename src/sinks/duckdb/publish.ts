@@ -15,7 +15,7 @@ const PERMISSIONS = 0o777;
 type Options = Omit<EngineOptions, 'readOnly' | 'file'>;
 
 /** The copies for readers that a file remembers: their paths, as they were given, made absolute. */
-export async function readCopies(engine: Engine): Promise<string[]> {
+async function readCopies(engine: Engine): Promise<string[]> {
   if (!(await hasTable(engine, '_dfinery_copies'))) return [];
   const rows = await engine.rows('SELECT path FROM _dfinery_copies ORDER BY path');
   return rows.map(({ path }) => String(path));

@@ -12,7 +12,7 @@ const KEY_SOURCES: ReadonlySet<string> = new Set([DETAIL_LOG_ID, LOG_ID, SERVER_
  * True for a column that every file of `events` has: what keys, dates and items are worked out from. The others are in a
  * file only where it may hold values of them, so that a column without any can change its type without a new file (S43).
  */
-export const isEverywhere = ({ group }: StoredColumn): boolean => group === 'system' || group === 'unified_id';
+const isEverywhere = ({ group }: StoredColumn): boolean => group === 'system' || group === 'unified_id';
 
 /** The columns that the files of a window have, by their keys. */
 export function columnsOfWindow(plan: readonly PlannedColumn[]): Map<string, PlannedColumn> {

@@ -46,7 +46,7 @@ export interface Txn {
   readonly lastUpdated?: number | null;
 }
 
-export interface DomainMetadata {
+interface DomainMetadata {
   readonly domain: string;
   readonly configuration: string;
   readonly removed: boolean;

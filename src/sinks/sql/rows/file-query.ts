@@ -28,7 +28,7 @@ export interface Source {
 }
 
 /** The key, as of `columnKey`, of the column whose cells are the rows' ids. */
-export const ID = columnKey(DETAIL_LOG_ID, 1);
+const ID = columnKey(DETAIL_LOG_ID, 1);
 const NO_TEXTS: ReadonlySet<string> = new Set();
 
 /** The SQL that reads one file of a window. `texts`: keys of columns that the reader must hand on as they are written. */
