@@ -42,7 +42,10 @@ export async function openParquetSink(options: ParquetSinkOptions): Promise<Sink
       mode: options.schemaMode,
     };
     if (dataset.manifest !== undefined) await addTables(dataset, dataset.manifest, wanted, options.signal);
-    const last = dataset.manifest?.receipts.reduce((id, receipt) => (receipt.id > id ? receipt.id : id), '');
+    const last = dataset.manifest?.receipts
+      .map(({ id }) => id)
+      .sort()
+      .at(-1);
     const history = await FolderHistory.open(dataset.places.own, last);
     return new FolderSink(dataset, { rules, zone, tables: wanted }, history, options);
   } catch (error) {

@@ -19,6 +19,7 @@ describe('a window', () => {
     const [commit] = await bench.store([bench.window('2026-01-01', csv)]);
     expect(commit).toMatchObject({ rows: 2, rescued: new Map() });
     expect(bench.files()).toEqual([
+      '_dfinery/history.json',
       '_dfinery/lock',
       '_dfinery/manifest.json',
       'events/event_date=2026-01-01/data_0.parquet',

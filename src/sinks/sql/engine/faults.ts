@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { configFailure, defect, Failure, messageOf, transientFailure } from '../../../base/errors.ts';
-import { diskFull } from '../../../fs/disk-failure.ts';
+import { diskFailure, diskFull } from '../../../fs/disk-failure.ts';
 
 const OUT_OF_MEMORY = /^Out of Memory|(could not|failed to) (allocate|pin)/;
 
@@ -35,6 +35,8 @@ const OF_STATEMENTS = /^(Binder|Parser|Catalog|TransactionContext) Error/;
 /** What went wrong in DuckDB, as a failure that repeats no cell. */
 export function engineFailure(thrown: unknown, file: string): Failure {
   if (thrown instanceof Failure) return thrown;
+  const disk = diskFailure(thrown, { what: file, path: file });
+  if (disk instanceof Failure) return disk;
   const text = messageOf(thrown);
   const [first] = text.split('\n');
   if (isNewer(text, file)) return newer(file);
