@@ -86,13 +86,16 @@ const asksForHelp = (argv: readonly string[]): boolean => argv.includes('--help'
 /** Options whose value may begin with a dash: an id, or `-` for standard input. */
 const DASHED = new Set(['--id', '--proof', '--file', '--query', '--column', '--purge-column']);
 
+/** Stands for a `-` that is a place (`sync arrow -`): the parser would make it an empty text. */
+const LONE_DASH = '\u0000-';
+
 /** The parser takes a word with a dash for an option: such a value is tied to the option before it. */
 function withDashes(argv: readonly string[]): string[] {
   const out: string[] = [];
   for (const word of argv) {
     const option = out.at(-1);
     if (option !== undefined && DASHED.has(option) && /^-(?!-)/.test(word)) out[out.length - 1] = `${option}=${word}`;
-    else out.push(word);
+    else out.push(word === '-' ? LONE_DASH : word);
   }
   return out;
 }
@@ -185,4 +188,5 @@ function add(parser: Argv, command: Command, usage: string, choose: Choose): voi
 }
 
 /** What yargs parsed: every value is looked at again where it is used. */
-const asOptions = (argv: object): Options => argv as Options;
+const asOptions = (argv: object): Options =>
+  Object.fromEntries(Object.entries(argv).map(([name, value]) => [name, value === LONE_DASH ? '-' : value])) as Options;

@@ -64,6 +64,15 @@ describe.concurrent('how a run ends', () => {
     });
   });
 
+  it('an Arrow stream goes to stdout for `-`, and nothing else does', async () => {
+    const ended = await bench.run(['sync', 'arrow', '-', '--config', bench.config(), '--json']);
+    expect(ended.code, ended.stderr).toBe(0);
+    expect(ended.stdout.length).toBeGreaterThan(10_000);
+    expect(ended.stdout.slice(8, 20_000)).toContain('df_event_name');
+    expect(ended.stdout).not.toContain('"next_from_date"');
+    expect(JSON.parse(ended.stderr.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ windows: 6, exit: 0 });
+  });
+
   it('2: a wrong token, an unknown key, a bad date, an unknown option; every way out tells how far it got', async () => {
     await fails(2, /token.*reissued/i, { export_token: 'wrong' });
     await fails(2, /unknown keys: colour/, { colour: 'red' });
