@@ -11,6 +11,9 @@ import { tokenProblem } from './header-text.ts';
 import { type Problem, refuse, schemaProblems } from './problems.ts';
 import { compileSchema, proved, unknownKeys, withDefaults } from './validate.ts';
 
+/** How many days back the service exports, where no configuration says otherwise. */
+export const DEFAULT_HISTORY_DAYS: number = schema.properties.history_days.default;
+
 export type Condition = 'all' | 'include' | 'exclude';
 export type SchemaMode = 'evolve' | 'freeze' | 'fail';
 

@@ -6,6 +6,9 @@ import type { ColumnType } from '../types/type.ts';
 /** Event names that a report tells apart; the rest are counted together. */
 export const REPORTED_NAMES = 8;
 
+/** Runs, and changes of columns, that a report tells of: the latest. */
+export const REPORTED_RECORDS = 1_000;
+
 /** What a report says of one receipt. */
 export interface ReportedWindow {
   readonly from: Day;

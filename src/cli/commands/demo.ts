@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { addDays, dayAt } from '../../base/days.ts';
 import { EXIT } from '../../base/errors.ts';
-import { parseSourceConfig } from '../../config/source.ts';
+import { DEFAULT_HISTORY_DAYS, parseSourceConfig } from '../../config/source.ts';
 import { startSimulator } from '../../simulator/index.ts';
 import { type QueryResult, queryDuckDb } from '../../sinks/duckdb/query.ts';
 import { reportDuckDb } from '../../sinks/duckdb/report.ts';
@@ -22,8 +22,6 @@ const DAYS = 14;
 const ROWS_PER_DAY = 2_000;
 const DEFAULT_FILE = 'dfinery-demo.duckdb';
 const BAR_COLUMNS = 40;
-/** Of the embedded service. */
-const HISTORY_DAYS = 30;
 /** The port changes from run to run; the service stays the same. */
 const REMEMBERED_AS = 'http://demo.invalid';
 
@@ -53,7 +51,7 @@ export const demo: Command = {
     for (const line of [...chartLines(chart), ...queryLines(answers)]) terminal.result(line);
     const output = `${file.replace(/\.duckdb$/, '')}.html`;
     const found = await reportDuckDb({ file, lockWaitMs: 0, clock: context.clock, memoryLimit: '512MB' });
-    await writeReport(found, { target: `duckdb ${file}`, output, historyDays: HISTORY_DAYS }, context);
+    await writeReport(found, { target: `duckdb ${file}`, output, historyDays: DEFAULT_HISTORY_DAYS }, context);
     terminal.result(`A page about it, to be opened in a browser: ${output}`);
     terminal.result('');
     for (const line of nextSteps(file)) terminal.result(line);

@@ -1,6 +1,7 @@
 import { secretFrom } from '../../base/env.ts';
 import { configFailure, EXIT } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
+import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import { countLedger } from '../../deletion/ledger/counts.ts';
 import type { Target } from '../../sinks/target.ts';
 import { type Command, flag, type Options, text } from '../command.ts';
@@ -9,8 +10,6 @@ import type { ReportedDeletions } from '../report/deletions.ts';
 import { writeReport } from '../report/write-report.ts';
 import { megabytes } from '../text.ts';
 import { maintenanceOptions, placeOptions } from './maintenance.ts';
-
-const DEFAULT_HISTORY_DAYS = 30;
 
 /** `report TARGET PLACE -o FILE`, for a target that can be reported on. */
 export function reportCommands(target: Target): Command[] {

@@ -1,4 +1,5 @@
 import { EXIT } from '../../base/errors.ts';
+import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import type { Target } from '../../sinks/target.ts';
 import { type Command, flag, text } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
@@ -12,9 +13,6 @@ const PUBLISH = {
   type: 'string',
   describe: 'A checked copy for readers at this path, replaced after each run that committed something',
 } as const;
-
-/** Of a run whose configuration could not be read. */
-const DEFAULT_HISTORY_DAYS = 30;
 
 /** `sync TARGET PLACE`. */
 export function syncCommand(target: Target): Command {
@@ -36,6 +34,7 @@ export function syncCommand(target: Target): Command {
       return report.around(async () => {
         const notification = notificationOf(text(options, 'notify'), flag(options, 'notifyAlways'), context.env);
         context.redactor.add(notification?.url);
+        // Of a run whose configuration could not be read.
         let historyDays = DEFAULT_HISTORY_DAYS;
         if (notification !== undefined) {
           const named = `sync ${target.name} ${place}`;

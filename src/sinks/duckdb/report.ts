@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { configFailure } from '../../base/errors.ts';
-import type { ReportedWindow, TargetReport } from '../report.ts';
+import { REPORTED_RECORDS, type ReportedWindow, type TargetReport } from '../report.ts';
 import { type Engine, type EngineOptions, fileExists, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure } from '../sql/engine/faults.ts';
 import { countEvents } from '../sql/report.ts';
@@ -8,9 +8,6 @@ import { readChanges } from './changes.ts';
 import { readColumns } from './columns-table.ts';
 import { readRuns } from './runs.ts';
 import { checkStore, readState, readTimezone } from './store.ts';
-
-/** Runs, and changes of columns, that a report tells of: the latest. */
-const MOST_SHOWN = 1_000;
 
 /** All that a report says of a DuckDB file, which is opened for reading alone. Throws Failure. */
 export async function reportDuckDb(options: Omit<EngineOptions, 'readOnly'>): Promise<TargetReport> {
@@ -26,8 +23,8 @@ export async function reportDuckDb(options: Omit<EngineOptions, 'readOnly'>): Pr
       state: await readState(engine),
       timezone,
       windows: await readWindows(engine),
-      runs: await readRuns(engine, MOST_SHOWN),
-      changes: await readChanges(engine, MOST_SHOWN),
+      runs: await readRuns(engine, REPORTED_RECORDS),
+      changes: await readChanges(engine, REPORTED_RECORDS),
     };
   } catch (error) {
     options.signal?.throwIfAborted();

@@ -1,13 +1,10 @@
-import type { TargetReport } from '../report.ts';
+import { REPORTED_RECORDS, type TargetReport } from '../report.ts';
 import { readFiles } from '../sql/files/parquet-file.ts';
 import { countEvents } from '../sql/report.ts';
 import type { DatasetOptions } from './dataset/dataset.ts';
 import { eventFiles, type LiveReceipt } from './dataset/manifest.ts';
 import { readDataset, type Snapshot } from './dataset/snapshot.ts';
 import { historyPath, readHistory } from './history.ts';
-
-/** Runs, and changes of columns, that a report tells of: the latest. */
-const MOST_SHOWN = 1_000;
 
 /** All that a report says of a folder of Parquet datasets. Throws Failure. */
 export function reportParquet(options: DatasetOptions): Promise<TargetReport> {
@@ -34,8 +31,8 @@ async function reportOf(snapshot: Snapshot): Promise<TargetReport> {
     state: state ?? undefined,
     timezone,
     windows: receipts.map(windowOf),
-    runs: history.runs.slice(-MOST_SHOWN),
-    changes: history.changes.slice(-MOST_SHOWN),
+    runs: history.runs.slice(-REPORTED_RECORDS),
+    changes: history.changes.slice(-REPORTED_RECORDS),
   };
 }
 
