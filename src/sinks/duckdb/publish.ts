@@ -108,6 +108,8 @@ export async function republish(options: Omit<EngineOptions, 'readOnly'>): Promi
         continue;
       }
       try {
+        // The list is part of a file that others may have written: only what is a copy of ours is replaced.
+        await checkCopy(path, engine.file, options);
         await publish(engine, path, options);
         published++;
       } catch (error) {

@@ -104,6 +104,18 @@ describe('a purge', () => {
     expect(await bench.verify(copy)).toEqual([]);
   });
 
+  it('replaces nothing that the file calls a copy and that is none', async () => {
+    expect((await publish()).code).toBe(0);
+    const [{ person }] = await query(bench.file, 'SELECT df_unified_id AS person FROM events LIMIT 1');
+    const other = join(bench.dir, 'notes.txt');
+    writeFileSync(other, 'mine');
+    await query(bench.file, `INSERT INTO _dfinery_copies VALUES (1, '${other}', now())`);
+    const done = await purge(String(person));
+    expect([done.code, done.stderr]).toEqual([3, expect.stringContaining(other)]);
+    expect(readFileSync(other, 'utf8')).toBe('mine');
+    expect(readFileSync(copy).includes(String(person))).toBe(false);
+  });
+
   it('fails and names a copy that it could not replace', async () => {
     expect((await publish()).code).toBe(0);
     const [{ person }] = await query(bench.file, 'SELECT df_unified_id AS person FROM events LIMIT 1');
