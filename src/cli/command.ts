@@ -5,13 +5,17 @@ import type { Context, GlobalOptions } from './context.ts';
 /** Option values as yargs parsed them, under the names a command declared. */
 export type Options = Readonly<Record<string, unknown>> & GlobalOptions;
 
-/** One command of the command line: how it is spelled and what it does. */
+/** What a command does. Throws Failure. */
+export type Handler = (options: Options, context: Context) => Promise<ExitCode>;
+
+/** One command of the command line: how it is spelled, and where what it does is. */
 export interface Command {
   /** yargs' own notation: `sync duckdb <file>`. */
   readonly usage: string;
   readonly summary: string;
   options(yargs: Argv): Argv;
-  run(options: Options, context: Context): Promise<ExitCode>;
+  /** Loads what the command does: only the one that was chosen is loaded. */
+  handler(): Promise<Handler>;
 }
 
 /**

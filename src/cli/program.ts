@@ -42,7 +42,8 @@ export async function runCommandLine(argv: readonly string[], io: Io): Promise<E
   const context = contextOf({ ...io, terminal: held?.terminal ?? io.terminal }, options);
   try {
     refuseUnknownNames(io.env);
-    return await command.run(options, context);
+    const handler = await command.handler();
+    return await handler(options, context);
   } catch (error) {
     const outcome = outcomeOf(error, context.signal);
     outcome.log(context.logger);

@@ -1,10 +1,7 @@
-import { configFailure } from '../../base/errors.ts';
-import { type Command, type Options, shownOption, text } from '../command.ts';
+import type { Command } from '../command.ts';
 import { destinationEnvironmentHelp } from '../environment-help.ts';
-import { tellLedger, tellProof } from '../forget/ledger.ts';
-import { forgetPeople } from '../forget/people.ts';
-import { purgePlaces } from '../forget/purge.ts';
-import { maintenanceOptions } from './maintenance.ts';
+import { purgePlaces } from '../forget/places.ts';
+import { maintenanceOptions } from '../maintenance.ts';
 
 export const forget: Command = {
   usage: 'forget',
@@ -41,20 +38,5 @@ export const forget: Command = {
       .option('proof', { type: 'string', describe: 'An external ID: when and with what answer it was erased' })
       .option('ledger-dir', { type: 'string', describe: 'The ledger for --proof' })
       .epilogue(destinationEnvironmentHelp()),
-  async run(options, context) {
-    refuseEmpty(options);
-    const ledger = text(options, 'verifyLedger');
-    if (ledger !== undefined) return tellLedger(ledger, options, context);
-    const proof = text(options, 'proof');
-    if (proof !== undefined) return tellProof(proof, options, context);
-    return forgetPeople(options, context);
-  },
+  handler: async () => (await import('../handlers/forget.ts')).forget,
 };
-
-/** An empty variable of a script must not quietly leave out a check, a list or a purge. */
-function refuseEmpty(options: Options): void {
-  for (const [name, value] of Object.entries(options)) {
-    if (name.includes('-') || (Array.isArray(value) ? !value.includes('') : value !== '')) continue;
-    throw configFailure(`${shownOption(name)} is empty.`);
-  }
-}

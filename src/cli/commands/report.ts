@@ -1,28 +1,18 @@
-import { secretFrom } from '../../base/env.ts';
-import { configFailure, EXIT } from '../../base/errors.ts';
-import { Secret } from '../../base/secrets.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
-import { countLedger } from '../../deletion/ledger/counts.ts';
 import type { Target } from '../../sinks/target.ts';
-import { type Command, flag, type Options, text } from '../command.ts';
-import type { Context } from '../context.ts';
-import type { ReportedDeletions } from '../report/deletions.ts';
-import { writeReport } from '../report/write-report.ts';
-import { megabytes } from '../text.ts';
-import { maintenanceOptions, placeOptions } from './maintenance.ts';
+import type { Command } from '../command.ts';
+import { maintenanceOptions } from '../maintenance.ts';
 
 /** `report TARGET PLACE -o FILE`, for a target that can be reported on. */
-export function reportCommands(target: Target): Command[] {
-  const { report } = target;
-  const summary = target.summaries.report;
-  const { name } = target.place;
+export function reportCommands({ name, place, summaries, report }: Target): Command[] {
+  const summary = summaries.report;
   if (report === undefined || summary === undefined) return [];
   return [
     {
-      usage: `report ${target.name} <${name}>`,
+      usage: `report ${name} <${place.name}>`,
       summary,
       options: (yargs) =>
-        maintenanceOptions(yargs.positional(name, { type: 'string', demandOption: true }))
+        maintenanceOptions(yargs.positional(place.name, { type: 'string', demandOption: true }))
           .option('output', { alias: 'o', type: 'string', demandOption: true, describe: 'The page, one file of HTML' })
           .option('ledger-dir', { type: 'string', describe: 'A ledger of deletions, to be counted too' })
           .option('history-days', {
@@ -30,35 +20,7 @@ export function reportCommands(target: Target): Command[] {
             default: DEFAULT_HISTORY_DAYS,
             describe: 'How many days back the service exports',
           }),
-      async run(options, context) {
-        const place = text(options, name) ?? '';
-        const output = text(options, 'output') ?? '';
-        const historyDays = daysOption(options.historyDays);
-        const deletions = await deletionsOf(options, context);
-        const found = await report(place, placeOptions(options, context));
-        const request = { target: `${target.name} ${place}`, output, historyDays, deletions };
-        const size = megabytes(await writeReport(found, request, context));
-        if (flag(options, 'json')) context.terminal.result(JSON.stringify({ v: 1, target: place, output }));
-        else context.terminal.result(`The report is in ${output} (${size}).`);
-        return EXIT.done;
-      },
+      handler: async () => (await import('../handlers/report.ts')).reportOn({ name, place, report }),
     },
   ];
-}
-
-const MOST_HISTORY_DAYS = 3_650;
-
-function daysOption(value: unknown): number {
-  const days = Number(value);
-  if (Number.isInteger(days) && days >= 1 && days <= MOST_HISTORY_DAYS) return days;
-  throw configFailure(`--history-days is ${String(value)}, wanted a number of days from 1 to ${MOST_HISTORY_DAYS}.`);
-}
-
-async function deletionsOf(options: Options, { env, redactor }: Context): Promise<ReportedDeletions | undefined> {
-  const folder = text(options, 'ledgerDir');
-  if (folder === undefined) return undefined;
-  const key = secretFrom(env, 'DFINERY_LEDGER_KEY');
-  const secret = key === undefined ? undefined : new Secret(key);
-  redactor.add(secret);
-  return countLedger(folder, secret);
 }

@@ -1,13 +1,7 @@
-import { EXIT } from '../../base/errors.ts';
-import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
-import type { Target } from '../../sinks/target.ts';
-import { type Command, flag, text } from '../command.ts';
-import { loadSourceConfig } from '../configuration.ts';
-import { notificationOf, notify } from '../notify.ts';
-import { pinnedTypes } from '../pinned.ts';
-import { reporter } from '../summary-reporter.ts';
-import { sync } from '../sync.ts';
-import { readSyncOptions, reportOptions, syncOptions } from './sync-options.ts';
+import type { Argv } from 'yargs';
+import { TABLES, type Target } from '../../sinks/target.ts';
+import type { Command } from '../command.ts';
+import { sourceEnvironmentHelp } from '../environment-help.ts';
 
 const PUBLISH = {
   type: 'string',
@@ -24,43 +18,38 @@ export function syncCommand(target: Target): Command {
       const common = syncOptions(yargs.positional(name, { type: 'string', demandOption: true, describe }));
       return target.publishes === true ? common.option('publish', PUBLISH) : common;
     },
-    async run(options, outer) {
-      const place = text(options, name) ?? '';
-      const isStdout = target.isStdout?.(place) === true;
-      // The data have stdout for themselves: the summary goes to stderr.
-      const onStderr = (line: string) => outer.terminal.result(line, 'stderr');
-      const context = isStdout ? { ...outer, terminal: { ...outer.terminal, result: onStderr } } : outer;
-      const report = reporter(reportOptions(options), context, isStdout ? 'the stream' : place);
-      return report.around(async () => {
-        const notification = notificationOf(text(options, 'notify'), flag(options, 'notifyAlways'), context.env);
-        context.redactor.add(notification?.url);
-        // Of a run whose configuration could not be read.
-        let historyDays = DEFAULT_HISTORY_DAYS;
-        if (notification !== undefined) {
-          const named = `sync ${target.name} ${place}`;
-          report.tellOthers((summary) => notify(notification, { summary, target: named, historyDays }, context));
-        }
-        const wanted = readSyncOptions(options);
-        const publish = text(options, 'publish');
-        const config = loadSourceConfig(wanted.config, context);
-        historyDays = config.historyDays;
-        const pinned = pinnedTypes(wanted.schema);
-        const { clock, logger, signal, env } = context;
-        const run = { config, span: wanted, maxWaitMs: wanted.maxWaitMs, publish, onSummary: report.take };
-        const open = {
-          ...config,
-          publish,
-          tables: wanted.tables,
-          stdout: context.terminal.stdout ?? process.stdout,
-          pinned,
-          env,
-          clock,
-          logger,
-          signal,
-        };
-        await sync(run, () => target.open(place, open), context);
-        return EXIT.done;
-      });
-    },
+    handler: async () => (await import('../handlers/sync.ts')).syncInto(target),
   };
+}
+
+/** The options of every `sync`. */
+function syncOptions(yargs: Argv): Argv {
+  return yargs
+    .option('config', { type: 'string', describe: 'Source configuration (JSON); default dfinery.json' })
+    .option('from', { type: 'string', describe: 'First day, yyyy-MM-dd; with it exactly the days asked for are read' })
+    .option('to', { type: 'string', describe: 'Last day, included' })
+    .option('full-refresh', {
+      type: 'boolean',
+      default: false,
+      describe: 'Read every day again and merge; nothing is emptied',
+    })
+    .option('tables', {
+      type: 'string',
+      default: 'events',
+      describe: `With commas: ${TABLES.join(', ')}; a DuckDB file has all of them, two as views`,
+    })
+    .option('schema', { type: 'string', describe: 'Pinned schema, as discover prints it' })
+    .option('max-wait', {
+      type: 'string',
+      describe: 'Longest wait for the quota (30s, 20m, 1h); longer: commit what is done, exit 3',
+    })
+    .option('json', { type: 'boolean', default: false, describe: 'The summary as JSON on the last line of stdout' })
+    .option('xcom', { type: 'string', describe: 'File for the same JSON, on failure too' })
+    .option('notify', {
+      type: 'string',
+      describe:
+        'Address to tell of failures, new or changed columns, rescued cells and days soon lost; or DFINERY_NOTIFY_URL',
+    })
+    .option('notify-always', { type: 'boolean', default: false, describe: 'Tell of every run' })
+    .epilogue(sourceEnvironmentHelp());
 }

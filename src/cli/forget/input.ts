@@ -2,8 +2,8 @@ import { configFailure } from '../../base/errors.ts';
 import { idsFrom, idsFromFile } from '../../deletion/input/id-list.ts';
 import { queryDuckDb } from '../../sinks/duckdb/query.ts';
 import { type Options, text } from '../command.ts';
-import { lockWait } from '../commands/maintenance.ts';
 import type { Context } from '../context.ts';
+import { lockWait } from '../maintenance.ts';
 
 /** The ids that the command line names, in one of three ways; each exactly as it stands there. */
 export function idsOf(options: Options, context: Context): AsyncIterable<unknown> {

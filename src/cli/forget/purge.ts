@@ -13,8 +13,9 @@ import type { Match, PlaceOptions, PurgeTarget } from '../../sinks/target.ts';
 import { isPurgeTarget, TARGETS } from '../../sinks/targets.ts';
 import { checkSuppression, suppress } from '../../suppression/append.ts';
 import { type Options, shownOption, text } from '../command.ts';
-import { lockWait } from '../commands/maintenance.ts';
 import type { Context } from '../context.ts';
+import { lockWait } from '../maintenance.ts';
+import { purgePlaces } from './places.ts';
 
 /** What is to be purged here, and how people are found there. */
 export interface PurgeRequest {
@@ -26,14 +27,6 @@ export interface PurgeRequest {
   readonly suppressionKey: Secret | undefined;
   readonly spoolDir: string;
   readonly lockWaitMs: number;
-}
-
-/** `duckdb FILE or parquet DIR`, each in these quotes. */
-export function purgePlaces(quote = ''): string {
-  const places = TARGETS.filter(isPurgeTarget).map(
-    ({ name, place }) => `${quote}${name} ${place.name.toUpperCase()}${quote}`,
-  );
-  return places.join(' or ');
 }
 
 /** Reads `--purge KIND PATH` and what belongs to it; undefined when nothing is to be purged. */

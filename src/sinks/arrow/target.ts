@@ -1,11 +1,9 @@
 import type { Writable } from 'node:stream';
-import { extractWindows } from '../../extract/extract.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import type { Window } from '../../extract/window.ts';
 import type { LoadDeps, Loaded } from '../load.ts';
 import { NO_MEMORY } from '../memory.ts';
 import type { OpenOptions, Target } from '../target.ts';
-import { writeArrow } from './write-arrow.ts';
 
 const STDOUT = '-';
 
@@ -33,6 +31,10 @@ async function stream(
   loaded: Loaded,
   onStored: () => void,
 ): Promise<void> {
+  const [{ extractWindows }, { writeArrow }] = await Promise.all([
+    import('../../extract/extract.ts'),
+    import('./write-arrow.ts'),
+  ]);
   const windows = counted(extractWindows(plan, deps), loaded, onStored);
   const result = await writeArrow(windows, { ...options, logger: deps.logger }).catch((error: unknown) => {
     // Those of a file are stored all at once, and those of a stream without a pinned schema after the last was scanned.

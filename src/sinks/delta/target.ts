@@ -1,9 +1,5 @@
 import { loaderOf } from '../load.ts';
 import type { Target } from '../target.ts';
-import { peopleInDelta } from './people.ts';
-import { compactDelta, purgeDelta } from './rewrite.ts';
-import { openDeltaSink } from './sink.ts';
-import { verifyDelta } from './verify.ts';
 
 /** Delta Lake tables in a folder or a bucket, a window a commit. */
 export const delta: Target = {
@@ -14,9 +10,10 @@ export const delta: Target = {
     verify: 'The files of Delta tables against their log and receipts; exit 1 where they differ',
     compact: 'Makes the files of each date one, sorted; drops those without rows',
   },
-  open: async (url, options) => loaderOf(await openDeltaSink({ ...options, url })),
-  verify: (url, options) => verifyDelta({ ...options, url }),
-  compact: (url, options) => compactDelta({ ...options, url }),
-  people: (url, column, texts, options) => peopleInDelta({ ...options, url }, column, texts),
-  purge: (url, leaveOut, options) => purgeDelta({ ...options, url, leaveOut }),
+  open: async (url, options) => loaderOf(await (await import('./sink.ts')).openDeltaSink({ ...options, url })),
+  verify: async (url, options) => (await import('./verify.ts')).verifyDelta({ ...options, url }),
+  compact: async (url, options) => (await import('./rewrite.ts')).compactDelta({ ...options, url }),
+  people: async (url, column, texts, options) =>
+    (await import('./people.ts')).peopleInDelta({ ...options, url }, column, texts),
+  purge: async (url, leaveOut, options) => (await import('./rewrite.ts')).purgeDelta({ ...options, url, leaveOut }),
 };

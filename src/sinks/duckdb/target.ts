@@ -1,12 +1,5 @@
 import { loaderOf } from '../load.ts';
 import type { Target } from '../target.ts';
-import { peopleInDuckDb } from './people.ts';
-import { checkCopy, republish } from './publish.ts';
-import { recallDuckDb } from './recall.ts';
-import { reportDuckDb } from './report.ts';
-import { rewriteDuckDb, tryRewriteDuckDb } from './rewrite.ts';
-import { openDuckDbSink } from './sink.ts';
-import { verifyDuckDb } from './verify.ts';
 
 /** One DuckDB file: table `events`, the views `event_logs` and `event_items`, and what we remember in `_dfinery_…`. */
 export const duckdb: Target = {
@@ -20,17 +13,21 @@ export const duckdb: Target = {
   },
   publishes: true,
   async open(file, options) {
+    const [{ openDuckDbSink }, { checkCopy }] = await Promise.all([import('./sink.ts'), import('./publish.ts')]);
     if (options.publish !== undefined) await checkCopy(options.publish, file, options);
     const sink = await openDuckDbSink({ ...options, file });
     return { ...loaderOf(sink), publish: (copy) => sink.publish(copy) };
   },
-  recall: (file, options) => recallDuckDb({ ...options, file }),
-  verify: (file, options) => verifyDuckDb({ ...options, file }),
-  compact: (file, options) => rewriteDuckDb({ ...options, file }),
-  report: (file, options) => reportDuckDb({ ...options, file }),
-  people: (file, column, texts, options) => peopleInDuckDb({ ...options, file }, column, texts),
-  tryPurge: (file, leaveOut, options) => tryRewriteDuckDb({ ...options, file, leaveOut }),
+  recall: async (file, options) => (await import('./recall.ts')).recallDuckDb({ ...options, file }),
+  verify: async (file, options) => (await import('./verify.ts')).verifyDuckDb({ ...options, file }),
+  compact: async (file, options) => (await import('./rewrite.ts')).rewriteDuckDb({ ...options, file }),
+  report: async (file, options) => (await import('./report.ts')).reportDuckDb({ ...options, file }),
+  people: async (file, column, texts, options) =>
+    (await import('./people.ts')).peopleInDuckDb({ ...options, file }, column, texts),
+  tryPurge: async (file, leaveOut, options) =>
+    (await import('./rewrite.ts')).tryRewriteDuckDb({ ...options, file, leaveOut }),
   async purge(file, leaveOut, options) {
+    const [{ rewriteDuckDb }, { republish }] = await Promise.all([import('./rewrite.ts'), import('./publish.ts')]);
     const done = await rewriteDuckDb({ ...options, file, leaveOut });
     await republish({ ...options, file });
     return done;

@@ -1,10 +1,5 @@
 import { loaderOf } from '../load.ts';
 import type { Target } from '../target.ts';
-import { peopleInParquet } from './people.ts';
-import { reportParquet } from './report.ts';
-import { compactParquet, purgeParquet } from './rewrite.ts';
-import { openParquetSink } from './sink.ts';
-import { verifyParquet } from './verify.ts';
 
 /** A folder of Parquet datasets, one file a date, described by a manifest that is replaced as one. */
 export const parquet: Target = {
@@ -16,10 +11,11 @@ export const parquet: Target = {
     compact: 'Encodes every partition of a Parquet dataset anew and drops what is empty',
     report: 'One page about a Parquet dataset: days, events, columns, runs',
   },
-  open: async (dir, options) => loaderOf(await openParquetSink({ ...options, dir })),
-  verify: (dir, options) => verifyParquet({ ...options, dir }),
-  compact: (dir, options) => compactParquet({ ...options, dir }),
-  report: (dir, options) => reportParquet({ ...options, dir }),
-  people: (dir, column, texts, options) => peopleInParquet({ ...options, dir }, column, texts),
-  purge: (dir, leaveOut, options) => purgeParquet({ ...options, dir, leaveOut }),
+  open: async (dir, options) => loaderOf(await (await import('./sink.ts')).openParquetSink({ ...options, dir })),
+  verify: async (dir, options) => (await import('./verify.ts')).verifyParquet({ ...options, dir }),
+  compact: async (dir, options) => (await import('./rewrite.ts')).compactParquet({ ...options, dir }),
+  report: async (dir, options) => (await import('./report.ts')).reportParquet({ ...options, dir }),
+  people: async (dir, column, texts, options) =>
+    (await import('./people.ts')).peopleInParquet({ ...options, dir }, column, texts),
+  purge: async (dir, leaveOut, options) => (await import('./rewrite.ts')).purgeParquet({ ...options, dir, leaveOut }),
 };

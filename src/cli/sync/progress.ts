@@ -1,8 +1,8 @@
 import cliProgress from 'cli-progress';
-import type { Clock } from '../base/clock.ts';
-import { formatDuration } from '../base/durations.ts';
-import type { LogEvent, LogSink } from '../base/log.ts';
-import type { Terminal } from './terminal.ts';
+import type { Clock } from '../../base/clock.ts';
+import { formatDuration } from '../../base/durations.ts';
+import type { LogEvent, LogSink } from '../../base/log.ts';
+import type { Terminal } from '../terminal.ts';
 
 /** What is shown while windows are read. */
 interface ProgressState {

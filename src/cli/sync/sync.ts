@@ -1,9 +1,9 @@
-import type { SourceConfig } from '../config/source.ts';
-import type { Plan } from '../extract/plan/plan.ts';
-import { extractDeps, openExportSession } from '../extract/session.ts';
-import { summaryOf, type Tally } from '../extract/summary.ts';
-import { type Loaded, type Loader, nothingLoaded } from '../sinks/load.ts';
-import type { Context } from './context.ts';
+import type { SourceConfig } from '../../config/source.ts';
+import type { Plan } from '../../extract/plan/plan.ts';
+import { extractDeps, openExportSession } from '../../extract/session.ts';
+import { summaryOf, type Tally } from '../../extract/summary.ts';
+import { type Loaded, type Loader, nothingLoaded } from '../../sinks/load.ts';
+import type { Context } from '../context.ts';
 import { planLocal, type WantedDays } from './local-plan.ts';
 import { createProgress } from './progress.ts';
 import { recorded } from './run-record.ts';

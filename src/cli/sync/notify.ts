@@ -1,14 +1,14 @@
-import type { Clock } from '../base/clock.ts';
-import { addDays, type Day, dayAt, daysBetween } from '../base/days.ts';
-import { type Env, secretFrom } from '../base/env.ts';
-import { configFailure } from '../base/errors.ts';
-import type { Logger } from '../base/log.ts';
-import { Secret } from '../base/secrets.ts';
-import { baseUrlProblem } from '../config/base-url.ts';
-import { networkTrouble } from '../service/http/network.ts';
-import { Transport } from '../service/http/transport.ts';
+import type { Clock } from '../../base/clock.ts';
+import { addDays, type Day, dayAt, daysBetween } from '../../base/days.ts';
+import { type Env, secretFrom } from '../../base/env.ts';
+import { configFailure } from '../../base/errors.ts';
+import type { Logger } from '../../base/log.ts';
+import { Secret } from '../../base/secrets.ts';
+import { baseUrlProblem } from '../../config/base-url.ts';
+import { networkTrouble } from '../../service/http/network.ts';
+import { Transport } from '../../service/http/transport.ts';
+import { count } from '../text.ts';
 import { describeSummary, type Summary } from './summary.ts';
-import { count } from './text.ts';
 
 /** Where people are told of a run, and when. */
 export interface Notification {

@@ -1,7 +1,7 @@
-import type { SourceConfig } from '../config/source.ts';
-import { deliveryOf } from '../extract/plan/delivery.ts';
-import { type Plan, planRun } from '../extract/plan/plan.ts';
-import type { Memory } from '../sinks/memory.ts';
+import type { SourceConfig } from '../../config/source.ts';
+import { deliveryOf } from '../../extract/plan/delivery.ts';
+import { type Plan, planRun } from '../../extract/plan/plan.ts';
+import type { Memory } from '../../sinks/memory.ts';
 
 /** The days that the command line asks for, over what the configuration says. */
 export interface WantedDays {

@@ -1,6 +1,6 @@
-import { COLUMN_GROUPS, type ColumnGroup } from '../schema/scan.ts';
-import type { ColumnProfile, FileProfile } from '../sinks/sql/profile/profile.ts';
-import { cut, tableLines, widthOf } from './table.ts';
+import { COLUMN_GROUPS, type ColumnGroup } from '../../schema/scan.ts';
+import type { ColumnProfile, FileProfile } from '../../sinks/sql/profile/profile.ts';
+import { cut, tableLines, widthOf } from '../table.ts';
 
 const TITLES = {
   unified_id: 'Unified ID',

@@ -1,8 +1,8 @@
 import { tmpdir } from 'node:os';
 import type { Argv } from 'yargs';
-import type { PlaceOptions } from '../../sinks/target.ts';
-import type { Options } from '../command.ts';
-import { type Context, durationOption } from '../context.ts';
+import type { PlaceOptions } from '../sinks/target.ts';
+import type { Options } from './command.ts';
+import { type Context, durationOption } from './context.ts';
 
 const DEFAULT_WAIT = '30s';
 

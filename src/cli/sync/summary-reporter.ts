@@ -1,6 +1,6 @@
-import { type ExitCode, messageOf } from '../base/errors.ts';
-import type { Context } from './context.ts';
-import { type Outcome, outcomeOf } from './outcome.ts';
+import { type ExitCode, messageOf } from '../../base/errors.ts';
+import type { Context } from '../context.ts';
+import { type Outcome, outcomeOf } from '../outcome.ts';
 import { describeSummary, EMPTY_SUMMARY, type Summary, writeXcom } from './summary.ts';
 
 export interface Reporter {

@@ -1,0 +1,52 @@
+import { EXIT } from '../../base/errors.ts';
+import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
+import type { Target } from '../../sinks/target.ts';
+import { flag, type Handler, text } from '../command.ts';
+import { loadSourceConfig } from '../configuration.ts';
+import { notificationOf, notify } from '../sync/notify.ts';
+import { readSyncOptions, reportOptions } from '../sync/options.ts';
+import { pinnedTypes } from '../sync/pinned.ts';
+import { reporter } from '../sync/summary-reporter.ts';
+import { sync } from '../sync/sync.ts';
+
+/** `sync TARGET PLACE`. */
+export const syncInto =
+  (target: Target): Handler =>
+  async (options, outer) => {
+    const place = text(options, target.place.name) ?? '';
+    const isStdout = target.isStdout?.(place) === true;
+    // The data have stdout for themselves: the summary goes to stderr.
+    const onStderr = (line: string) => outer.terminal.result(line, 'stderr');
+    const context = isStdout ? { ...outer, terminal: { ...outer.terminal, result: onStderr } } : outer;
+    const report = reporter(reportOptions(options), context, isStdout ? 'the stream' : place);
+    return report.around(async () => {
+      const notification = notificationOf(text(options, 'notify'), flag(options, 'notifyAlways'), context.env);
+      context.redactor.add(notification?.url);
+      // Of a run whose configuration could not be read.
+      let historyDays = DEFAULT_HISTORY_DAYS;
+      if (notification !== undefined) {
+        const named = `sync ${target.name} ${place}`;
+        report.tellOthers((summary) => notify(notification, { summary, target: named, historyDays }, context));
+      }
+      const wanted = readSyncOptions(options);
+      const publish = text(options, 'publish');
+      const config = loadSourceConfig(wanted.config, context);
+      historyDays = config.historyDays;
+      const pinned = pinnedTypes(wanted.schema);
+      const { clock, logger, signal, env } = context;
+      const run = { config, span: wanted, maxWaitMs: wanted.maxWaitMs, publish, onSummary: report.take };
+      const open = {
+        ...config,
+        publish,
+        tables: wanted.tables,
+        stdout: context.terminal.stdout ?? process.stdout,
+        pinned,
+        env,
+        clock,
+        logger,
+        signal,
+      };
+      await sync(run, () => target.open(place, open), context);
+      return EXIT.done;
+    });
+  };
