@@ -21,6 +21,14 @@ export function requireTrustedCertificates(): boolean {
   return wasOff;
 }
 
+/**
+ * Keeps the AWS SDK's word about Node versions that it will leave behind off stderr: it is for whoever chooses the
+ * version of the SDK, which is pinned. The SDK's own switch; who has set it to something is obeyed.
+ */
+export function quietSdkVersionWarning(): void {
+  process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
+}
+
 export const TRUST_MESSAGE =
   'NODE_TLS_REJECT_UNAUTHORIZED=0 is not obeyed: certificates are always checked. Name a further authority in NODE_EXTRA_CA_CERTS.';
 

@@ -1,5 +1,5 @@
 import type { Day } from '../base/days.ts';
-import type { State } from '../extract/window.ts';
+import type { Receipt, State } from '../extract/window.ts';
 import type { ColumnGroup } from '../schema/scan.ts';
 import type { ColumnType } from '../types/type.ts';
 
@@ -20,6 +20,22 @@ export interface ReportedWindow {
   readonly exports: number;
   readonly verifiedAt: string;
 }
+
+type Reported = Pick<
+  Receipt,
+  'from' | 'to' | 'covers_from' | 'covers_to' | 'rows' | 'bytes' | 'exports' | 'verified_at'
+>;
+
+export const reportedWindow = (receipt: Reported): ReportedWindow => ({
+  from: receipt.from,
+  to: receipt.to,
+  coversFrom: receipt.covers_from,
+  coversTo: receipt.covers_to,
+  rows: receipt.rows,
+  bytes: receipt.bytes,
+  exports: receipt.exports,
+  verifiedAt: receipt.verified_at,
+});
 
 /** Events of one day; `name`: none for those that are not among the most frequent. */
 export interface ReportedEvents {

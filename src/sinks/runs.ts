@@ -8,6 +8,8 @@ export type RunOutcome = Omit<RunRecord, 'began' | 'ended' | 'version'>;
  * that was killed stays as begun and never ended. Both throw Failure where the record cannot be kept.
  */
 export interface RunHistory {
+  /** True where other runs may be at work at the same time. */
+  readonly isShared?: boolean;
   /** Returns the instants (ISO, UTC) at which the runs just before this one began that never ended, oldest first. */
   begin(began: string, version: string): Promise<string[]>;
   end(ended: string, outcome: RunOutcome): Promise<void>;

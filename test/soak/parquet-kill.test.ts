@@ -96,7 +96,13 @@ describe('a Parquet folder', () => {
     }
     expect(seen.doubled).toBe(0);
     expect(seen.reads).toBeGreaterThan(KILLS);
-    const options = { dir: bench.root, lockWaitMs: 10_000, clock: systemClock, logger: silentLogger };
+    const options = {
+      dir: bench.root,
+      spoolDir: bench.dir,
+      lockWaitMs: 10_000,
+      clock: systemClock,
+      logger: silentLogger,
+    };
     // What the last kill left is the next writer's to finish and to remove: verify writes nothing.
     await (await bench.openFolder()).close();
     expect(await verifyParquet(options)).toEqual([]);

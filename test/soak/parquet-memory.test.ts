@@ -87,7 +87,14 @@ describe('a Parquet folder with little memory', () => {
     const manifest = JSON.parse(readFileSync(join(dir, '_dfinery/manifest.json'), 'utf8'));
     const counts = manifest.files.map((file: { path: string; rows: number }) => [file.path.split('/')[0], file.rows]);
     expect(Object.fromEntries(counts)).toMatchObject({ events: rows, event_logs: events });
-    const options = { dir, lockWaitMs: 0, memoryLimit: '1GB', clock: systemClock, logger: silentLogger };
+    const options = {
+      dir,
+      spoolDir: bench.dir,
+      lockWaitMs: 0,
+      memoryLimit: '1GB',
+      clock: systemClock,
+      logger: silentLogger,
+    };
     expect(await verifyParquet(options)).toEqual([]);
   }, 900_000);
 });

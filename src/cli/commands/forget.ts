@@ -29,10 +29,6 @@ export const forget: Command = {
         type: 'string',
         describe: 'List that keeps the people out of later syncs; key in DFINERY_SUPPRESSION_KEY',
       })
-      .option('spool-dir', {
-        type: 'string',
-        describe: 'Spool folder of the syncs; default the temporary folder of the system',
-      })
       .option('verify-ledger', { type: 'string', describe: 'A ledger file or folder: finds any edit' })
       .option('head', { type: 'string', describe: 'The head that a run printed: finds a cut tail too' })
       .option('proof', { type: 'string', describe: 'An external ID: when and with what answer it was erased' })

@@ -1,4 +1,3 @@
-import { tmpdir } from 'node:os';
 import { secretFrom } from '../../base/env.ts';
 import { configFailure } from '../../base/errors.ts';
 import { type Secret, Secret as SecretText } from '../../base/secrets.ts';
@@ -14,7 +13,7 @@ import { isPurgeTarget, TARGETS } from '../../sinks/targets.ts';
 import { checkSuppression, suppress } from '../../suppression/append.ts';
 import { type Options, shownOption, text } from '../command.ts';
 import type { Context } from '../context.ts';
-import { lockWait } from '../maintenance.ts';
+import { lockWait, spoolDirOption } from '../maintenance.ts';
 import { purgePlaces } from './places.ts';
 
 /** What is to be purged here, and how people are found there. */
@@ -50,7 +49,7 @@ export function purgeRequest(options: Options, { env, redactor }: Context): Purg
   const suppressionKey = key === undefined ? undefined : new SecretText(key);
   redactor.add(suppressionKey);
   if (suppressionFile !== undefined && suppressionKey) checkSuppression(suppressionFile, suppressionKey);
-  const spoolDir = text(options, 'spoolDir') ?? tmpdir();
+  const spoolDir = spoolDirOption(options, env);
   return { target, path, column, mapping, suppressionFile, suppressionKey, spoolDir, lockWaitMs: lockWait(options) };
 }
 

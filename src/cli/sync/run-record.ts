@@ -25,7 +25,7 @@ export async function recorded(
   }
   const { clock, logger, signal, redactor } = context;
   const now = () => new Date(clock.now()).toISOString();
-  tellUnended(await runs.begin(now(), manifest.version), context);
+  tellUnended(await runs.begin(now(), manifest.version), runs.isShared === true, context);
   const close = async (end: Pick<RunOutcome, 'exitCode' | 'cause'>) => {
     const { rows, windows, exports, bytes } = summary();
     await runs.end(now(), { ...end, rows, windows, exports, bytes });
@@ -43,13 +43,14 @@ export async function recorded(
   }
 }
 
-function tellUnended(began: readonly string[], { logger }: Context): void {
+function tellUnended(began: readonly string[], isShared: boolean, { logger }: Context): void {
   if (began.length === 0) return;
   const named = began.slice(-NAMED).join(', ');
   const many = began.length === 1 ? 'The run before, begun at' : `The last ${began.length} runs, begun at`;
   const more = began.length > NAMED ? ` (of these the latest ${NAMED})` : '';
+  const still = isShared ? ', or still at work' : '';
   logger.warn(
     'run.unended',
-    `${many} ${named}${more}, never ended: killed, or the machine stopped. What was committed is whole; this run goes on from there.`,
+    `${many} ${named}${more}, never ended: killed, or the machine stopped${still}. What was committed is whole; this run goes on from there.`,
   );
 }

@@ -3,6 +3,8 @@ import schema from '../../../schemas/delta-table.json' with { type: 'json' };
 import { configFailure } from '../../base/errors.ts';
 import { compileSchema, proved } from '../../config/validate.ts';
 import type { Receipt, State } from '../../extract/window.ts';
+import { type History, MOST_CHANGES, NO_HISTORY, parseHistory } from '../history.ts';
+import type { ColumnChange } from '../report.ts';
 import type { StoredColumn } from '../sql/columns/stored.ts';
 import type { TableName } from '../target.ts';
 import type { Action } from './log/actions.ts';
@@ -37,6 +39,7 @@ const TABLE = 'dfinery.table';
 const STATE = 'dfinery.state';
 const COLUMNS = 'dfinery.columns';
 const WINDOW = 'dfinery.window.';
+const CHANGES = 'dfinery.changes.';
 
 const validOf = (name: 'table' | 'columns' | 'window') => compileSchema(schema.definitions[name]);
 const VALID = { table: validOf('table'), columns: validOf('columns'), window: validOf('window') };
@@ -79,6 +82,15 @@ export class Domains {
     return receipts.sort((a, b) => a.window - b.window);
   }
 
+  /** Changes of columns, by the number of the window that made them, in order. */
+  changes(): ReadonlyMap<number, readonly ColumnChange[]> {
+    const found = [...this.#snapshot.domains].flatMap(([name, text]): [number, History][] => {
+      if (!name.startsWith(CHANGES)) return [];
+      return [[Number(name.slice(CHANGES.length)), parseHistory(text, `${this.#place} (${name})`)]];
+    });
+    return new Map(found.sort(([a], [b]) => a - b).map(([window, { changes }]) => [window, changes]));
+  }
+
   #value(domain: string): unknown {
     const text = this.#snapshot.domains.get(domain);
     return text === undefined ? undefined : parseJson(text, `${this.#place} (${domain})`);
@@ -108,4 +120,23 @@ export const dropReceipt = (receipt: KeptReceipt): Action => ({
 export function keptReceipt(receipt: Receipt, window: number, idRepeats: number): KeptReceipt {
   const { header: _header, columns: _columns, ...rest } = receipt;
   return { ...rest, window, id_repeats: idRepeats };
+}
+
+/** Keeps the changes that a window makes; of very many the oldest go. */
+export function setChanges(
+  window: number,
+  changes: readonly ColumnChange[],
+  before: ReadonlyMap<number, readonly ColumnChange[]>,
+): Action[] {
+  if (changes.length === 0) return [];
+  const kept = changes.slice(-MOST_CHANGES);
+  const actions = [set(`${CHANGES}${window}`, { ...NO_HISTORY, changes: kept })];
+  let count = kept.length;
+  for (const [older, list] of [...before].reverse()) {
+    count += list.length;
+    if (count <= MOST_CHANGES) continue;
+    const configuration = JSON.stringify({ ...NO_HISTORY, changes: list });
+    actions.push({ domainMetadata: { domain: `${CHANGES}${older}`, configuration, removed: true } });
+  }
+  return actions;
 }

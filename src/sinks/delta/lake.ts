@@ -9,7 +9,7 @@ import { RunFolder } from '../../extract/spool/run-folder.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { isOutOfMemory } from '../sql/engine/faults.ts';
 import { TABLES, type TableName } from '../target.ts';
-import type { DataFile, NewFile } from './data-file.ts';
+import type { DataFile, NewFile } from './files/data-file.ts';
 import { openStorage } from './storage/open.ts';
 import { copyColumns } from './storage/partial-copy.ts';
 import { checkConditionalWrites } from './storage/probe.ts';

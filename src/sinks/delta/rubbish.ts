@@ -1,8 +1,9 @@
 import { messageOf } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
+import { isOwnFile } from './files/names.ts';
+import { spentRunFiles } from './history.ts';
 import type { Lake } from './lake.ts';
 import { LOG_FOLDER } from './log/paths.ts';
-import { isOwnFile } from './names.ts';
 import type { Table } from './table.ts';
 
 /** Files that a dead run made under names of their own, which no reader looks at. */
@@ -20,9 +21,12 @@ export async function removeRubbish(lake: Lake, now: number, retentionMs: number
   try {
     const paths: string[] = [];
     for (const table of lake.tables.values()) paths.push(...(await expired(lake, table, until)));
+    const own: string[] = [];
     for await (const { path, modified } of lake.storage.list('_dfinery')) {
+      own.push(path);
       if (WAITING.test(path) && modified < until.rubbish) paths.push(path);
     }
+    paths.push(...spentRunFiles(own));
     if (paths.length === 0) return;
     await lake.storage.remove(paths);
     logger.info('delta.removed', `${paths.length} files that no reader needs any more are removed.`, {

@@ -1,7 +1,7 @@
 import type { Logger } from '../../base/log.ts';
 import type { Window } from '../../extract/window.ts';
 import { Zone } from '../../types/zone.ts';
-import { coveredDays, type Memory, otherTimezone } from '../memory.ts';
+import { type Memory, otherTimezone } from '../memory.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { logChanges } from '../sql/columns/changes.ts';
 import type { Rules } from '../sql/columns/plan.ts';
@@ -9,10 +9,11 @@ import { failureOf } from '../sql/files/folder-failure.ts';
 import { isPlain } from '../sql/rows/file-query.ts';
 import { TABLES, type TableName, type TargetOptions } from '../target.ts';
 import { carryOut, type Settings } from './commit/change.ts';
-import { rowsOf } from './commit/receipts.ts';
 import { prepareWindow } from './commit/window.ts';
+import { readableName } from './files/names.ts';
+import { RunObjects } from './history.ts';
 import { Lake, type LakeOptions } from './lake.ts';
-import { readableName } from './names.ts';
+import { memoryOf } from './recall.ts';
 import { removeRubbish } from './rubbish.ts';
 
 export interface DeltaSinkOptions
@@ -57,12 +58,14 @@ class TableSink implements Sink {
   readonly #rules: Rules;
   readonly #settings: Settings;
   readonly #logger: Logger;
+  readonly runs: RunObjects;
 
   constructor(lake: Lake, rules: Rules, settings: Settings, logger: Logger) {
     this.#lake = lake;
     this.#rules = rules;
     this.#settings = settings;
     this.#logger = logger;
+    this.runs = new RunObjects(lake.storage);
   }
 
   async recall(): Promise<Memory> {
@@ -74,8 +77,9 @@ class TableSink implements Sink {
     try {
       await lake.engine.run(`SET preserve_insertion_order = ${!isPlain(window)}`);
       const work = () => prepareWindow(lake, window, this.#rules, this.#settings);
-      const { ready, commit, plan } = await lake.prepare(work, signal);
+      const { ready, commit, plan, changes } = await lake.prepare(work, signal);
       await carryOut(lake, ready, this.#settings);
+      this.runs.add(changes);
       logChanges(this.#logger, plan, commit.rescued);
       return commit;
     } catch (error) {
@@ -87,18 +91,6 @@ class TableSink implements Sink {
   close(): Promise<void> {
     return this.#lake.close();
   }
-}
-
-/** What the tables remember. Event names are texts of the data, and the log holds none: a day is split by those known. */
-function memoryOf(lake: Lake): Memory {
-  const { domains } = lake.events;
-  const receipts = domains.receipts();
-  return {
-    state: domains.state(),
-    covered: coveredDays(receipts),
-    eventNames: [],
-    rowsOf: (from, to) => rowsOf(receipts, from, to),
-  };
 }
 
 function checkTimezone(lake: Lake, wanted: string | null): void {

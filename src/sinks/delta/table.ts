@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { configFailure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { TableName } from '../target.ts';
-import { type DataFile, dataFileOf } from './data-file.ts';
 import { Domains, WRITER } from './domains.ts';
+import { type DataFile, dataFileOf } from './files/data-file.ts';
+import { isOwnFile, PARTITION } from './files/names.ts';
+import { type Field, schemaString } from './files/schema.ts';
 import type { Action, MetaData } from './log/actions.ts';
 import { type LogPlace, writeCheckpoint } from './log/checkpoint.ts';
 import { APP_ID, commitEntry } from './log/commit.ts';
@@ -11,8 +13,6 @@ import { checkProtocol, protocolOf } from './log/features.ts';
 import { beforeVersion, entryPath, LOG_FOLDER } from './log/paths.ts';
 import { readSnapshot } from './log/read.ts';
 import type { Snapshot } from './log/snapshot.ts';
-import { isOwnFile, PARTITION } from './names.ts';
-import { type Field, schemaString } from './schema.ts';
 
 /** Commits from one checkpoint to the next (S45). */
 const CHECKPOINT_EVERY = 100;

@@ -9,10 +9,13 @@ export const delta: Target = {
     sync: 'The export into Delta Lake tables, in a folder or a bucket: a window is a commit',
     verify: 'The files of Delta tables against their log and receipts; exit 1 where they differ',
     compact: 'Makes the files of each date one, sorted; drops those without rows',
+    report: 'One page about Delta tables: days, events, columns, runs',
   },
   open: async (url, options) => loaderOf(await (await import('./sink.ts')).openDeltaSink({ ...options, url })),
+  recall: async (url, options) => (await import('./recall.ts')).recallDelta({ ...options, url }),
   verify: async (url, options) => (await import('./verify.ts')).verifyDelta({ ...options, url }),
   compact: async (url, options) => (await import('./rewrite.ts')).compactDelta({ ...options, url }),
+  report: async (url, options) => (await import('./report.ts')).reportDelta({ ...options, url }),
   people: async (url, column, texts, options) =>
     (await import('./people.ts')).peopleInDelta({ ...options, url }, column, texts),
   purge: async (url, leaveOut, options) => (await import('./rewrite.ts')).purgeDelta({ ...options, url, leaveOut }),

@@ -9,9 +9,9 @@ import { eventItems, nameOf } from '../sql/views.ts';
 import { TABLES, type TableName } from '../target.ts';
 import { columnsIn } from './commit/columns.ts';
 import { liveRows } from './commit/receipts.ts';
-import type { DataFile } from './data-file.ts';
+import type { DataFile } from './files/data-file.ts';
+import { describedType } from './files/schema.ts';
 import { Lake, type LakeOptions } from './lake.ts';
-import { describedType } from './schema.ts';
 
 /** Compares every file of the tables with the log, and all rows with the receipts. Reads only. Throws Failure. */
 export async function verifyDelta(options: LakeOptions): Promise<Difference[]> {

@@ -3,7 +3,7 @@ import { configFailure } from '../../base/errors.ts';
 import { REPORTED_RECORDS, type ReportedWindow, type TargetReport } from '../report.ts';
 import { type Engine, type EngineOptions, fileExists, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure } from '../sql/engine/faults.ts';
-import { countEvents } from '../sql/report.ts';
+import { countColumns, countEvents } from '../sql/report.ts';
 import { readChanges } from './changes.ts';
 import { readColumns } from './columns-table.ts';
 import { readRuns } from './runs.ts';
@@ -16,9 +16,10 @@ export async function reportDuckDb(options: Omit<EngineOptions, 'readOnly'>): Pr
   try {
     await checkStore(engine);
     const timezone = await readTimezone(engine);
-    const counted = await countEvents(engine, { events: 'events', columns: await readColumns(engine), timezone });
+    const source = { events: 'events', columns: await readColumns(engine), timezone };
     return {
-      ...counted,
+      ...(await countEvents(engine, source)),
+      columns: await countColumns(engine, source),
       sizeBytes: statSync(engine.file).size,
       state: await readState(engine),
       timezone,

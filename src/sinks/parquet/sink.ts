@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Window } from '../../extract/window.ts';
 import { Zone } from '../../types/zone.ts';
-import { coveredDays, type Memory, otherTimezone } from '../memory.ts';
+import { type Memory, otherTimezone } from '../memory.ts';
 import type { ColumnChange } from '../report.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { arrivalsOf } from '../sql/columns/arrivals.ts';
@@ -14,8 +14,8 @@ import { isPlain } from '../sql/rows/file-query.ts';
 import { TABLES, type TableName, type TargetOptions } from '../target.ts';
 import { prepareWindow, type Settings } from './commit/commit.ts';
 import { type Dataset, openDataset } from './dataset/dataset.ts';
-import { rowsOf } from './dataset/receipts.ts';
 import { FolderHistory } from './history.ts';
+import { memoryOf } from './recall.ts';
 import { addTables } from './tables.ts';
 
 export interface ParquetSinkOptions extends TargetOptions {
@@ -71,14 +71,7 @@ class FolderSink implements Sink {
   }
 
   async recall(): Promise<Memory> {
-    const { manifest } = this.#dataset;
-    const receipts = manifest?.receipts ?? [];
-    return {
-      state: manifest?.state ?? undefined,
-      covered: coveredDays(receipts),
-      eventNames: manifest?.event_names ?? [],
-      rowsOf: (from, to) => rowsOf(receipts, from, to),
-    };
+    return memoryOf(this.#dataset.manifest);
   }
 
   async commit(window: Window, signal: AbortSignal): Promise<Commit> {

@@ -12,6 +12,7 @@ export const parquet: Target = {
     report: 'One page about a Parquet dataset: days, events, columns, runs',
   },
   open: async (dir, options) => loaderOf(await (await import('./sink.ts')).openParquetSink({ ...options, dir })),
+  recall: async (dir) => (await import('./recall.ts')).recallParquet(dir),
   verify: async (dir, options) => (await import('./verify.ts')).verifyParquet({ ...options, dir }),
   compact: async (dir, options) => (await import('./rewrite.ts')).compactParquet({ ...options, dir }),
   report: async (dir, options) => (await import('./report.ts')).reportParquet({ ...options, dir }),

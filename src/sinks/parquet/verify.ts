@@ -12,17 +12,16 @@ import { failureOf } from '../sql/files/folder-failure.ts';
 import { countRows, readFiles } from '../sql/files/parquet-file.ts';
 import { eventItems, nameOf } from '../sql/views.ts';
 import { TABLES, type TableName } from '../target.ts';
-import type { DatasetOptions } from './dataset/dataset.ts';
 import { LIVE_ENDING } from './dataset/layout.ts';
 import type { LiveFile, Manifest } from './dataset/manifest.ts';
 import { receiptsAfter } from './dataset/receipts.ts';
-import { readDataset, type Snapshot } from './dataset/snapshot.ts';
+import { type ReadOptions, readDataset, type Snapshot } from './dataset/snapshot.ts';
 
 /**
  * Compares every file of a folder with its manifest, and the rows of all of them with the receipts. Writes nothing
  * there. Throws Failure when it cannot be read, or while a change of it is not finished.
  */
-export async function verifyParquet(options: DatasetOptions): Promise<Difference[]> {
+export async function verifyParquet(options: ReadOptions): Promise<Difference[]> {
   try {
     return await readDataset(
       options,

@@ -20,9 +20,12 @@ export interface ReportSource {
 const COUNTED_AT_ONCE = 200;
 const HOURS = 24;
 
-type Counted = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours' | 'columns'>;
+type Counted = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours'>;
 
-/** What a report counts in the rows themselves. Reads them a few times; memory: a row a day and event name. */
+/** Of a target without a row. */
+export const NO_EVENTS: Counted = { rows: 0, lastEventAt: null, events: [], hours: Array(HOURS).fill(0) };
+
+/** What a report counts in the rows themselves; `columns` of them may be the system columns alone. Reads them a few times; memory: a row a day and event name. */
 export async function countEvents(engine: Engine, source: ReportSource): Promise<Counted> {
   const typed = typedColumns(source.columns);
   const server = wallClock(nameOf(typed, SERVER_DATETIME), source);
@@ -34,7 +37,6 @@ export async function countEvents(engine: Engine, source: ReportSource): Promise
     lastEventAt: typeof last === 'string' ? last : null,
     events: await eventsByDay(engine, source, typed),
     hours: await eventsByHour(engine, source, typed),
-    columns: await columnCounts(engine, source),
   };
 }
 
@@ -69,8 +71,11 @@ async function eventsByHour(engine: Engine, source: ReportSource, typed: readonl
   return Array.from({ length: HOURS }, (_, hour) => hours.get(hour) ?? 0);
 }
 
-async function columnCounts(engine: Engine, { events, columns }: ReportSource): Promise<ReportedColumn[]> {
-  const rescued = await rescuedCells(engine, events);
+/** Every column with its rows that have a value, and its cells in `_rescued`. */
+export async function countColumns(
+  engine: Engine,
+  { events, columns }: Pick<ReportSource, 'events' | 'columns'>,
+): Promise<ReportedColumn[]> {
   const filled = new Map<string, number>();
   const typed = typedColumns(columns);
   for (let i = 0; i < typed.length; i += COUNTED_AT_ONCE) {
@@ -81,6 +86,15 @@ async function columnCounts(engine: Engine, { events, columns }: ReportSource): 
       filled.set(name, Number(row[`c${n}`]));
     });
   }
+  return reportedColumns(columns, filled, await rescuedCells(engine, events));
+}
+
+/** `filled`: rows with a value by name; `rescued`: cells by source name. */
+export function reportedColumns(
+  columns: readonly StoredColumn[],
+  filled: ReadonlyMap<string, number> = new Map(),
+  rescued: ReadonlyMap<string, number> = new Map(),
+): ReportedColumn[] {
   return columns.map(({ name, source, group, type }) => ({
     name,
     source,
@@ -92,7 +106,7 @@ async function columnCounts(engine: Engine, { events, columns }: ReportSource): 
 }
 
 /** Cells in `_rescued` by source column. */
-async function rescuedCells(engine: Engine, events: string): Promise<Map<string, number>> {
+export async function rescuedCells(engine: Engine, events: string): Promise<Map<string, number>> {
   const found = await engine.rows(
     `SELECT name, count(*) AS n FROM (SELECT unnest(json_keys(CAST(_rescued AS JSON))) AS name FROM ${events}
     WHERE _rescued IS NOT NULL) GROUP BY name`,

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CliBench, daysBack } from '../../support/cli-child.ts';
@@ -58,5 +58,26 @@ describe('the runs of a target', () => {
     expect(runs.map(({ exitCode }: { exitCode: number }) => exitCode)).toEqual([0, null, 0]);
     expect(runs[0]).toMatchObject({ windows: 6, exports: 6, cause: null });
     expect((await bench.run(['verify', 'parquet', dir])).code).toBe(0);
+  });
+
+  it('are kept beside Delta tables, and shown by their page', async () => {
+    const [dir, page] = [join(bench.dir, 'lake'), join(bench.dir, 'report.html')];
+    const sync = () => bench.run(['sync', 'delta', dir, '--config', bench.config()]);
+    expect((await sync()).code).toBe(0);
+    await killedRun(['delta', dir]);
+    const last = await sync();
+    expect([last.code, last.stderr]).toEqual([0, expect.stringMatching(/never ended: .*still at work/)]);
+    const runs = join(dir, '_dfinery', 'runs');
+    const found = readdirSync(runs).sort();
+    expect(found.map((name) => name.endsWith('.begun.json'))).toEqual([false, true, false]);
+    const {
+      v,
+      runs: [first],
+    } = JSON.parse(readFileSync(join(runs, found[0]), 'utf8'));
+    expect([v, first]).toEqual([1, expect.objectContaining({ exitCode: 0, windows: 6, exports: 6, cause: null })]);
+    expect((await bench.run(['report', 'delta', dir, '-o', page])).code).toBe(0);
+    expect(readFileSync(page, 'utf8')).toContain('began and never ended');
+    const plan = await bench.run(['plan', '--delta', dir, '--config', bench.config(), '--json']);
+    expect(JSON.parse(plan.stdout).cursor).toBe(daysBack(1));
   });
 });

@@ -85,7 +85,13 @@ describe('a day read again and again, with rows that move between dates', () => 
           list.map((rows) => bench.window('2026-02-01', csvOf(rows.map(cellsOf)))),
           { tables: TABLES },
         );
-        const options = { dir: bench.root, lockWaitMs: 0, clock: systemClock, logger: silentLogger };
+        const options = {
+          dir: bench.root,
+          spoolDir: bench.dir,
+          lockWaitMs: 0,
+          clock: systemClock,
+          logger: silentLogger,
+        };
         expect(await seen(bench)).toEqual({ rows: model.rows(), logs: model.logs() });
         expect(await verifyParquet(options)).toEqual([]);
         await compactParquet(options);

@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-async function plan(file: string) {
+async function plan(file: string, target = 'duckdb') {
   const values: Record<string, string> = {
     DFINERY_BASE_URL: 'http://127.0.0.1:9',
     DFINERY_SERVICE_ID: 'service',
@@ -22,7 +22,7 @@ async function plan(file: string) {
   };
   const said: string[] = [];
   const say = (line: string) => void said.push(line);
-  const code = await runCommandLine(['plan', '--duckdb', file], {
+  const code = await runCommandLine(['plan', `--${target}`, file], {
     terminal: { result: say, note: say, record: async (line) => say(line), interactive: false, columns: 80 },
     clock: systemClock,
     env: envOf(values),
@@ -31,7 +31,7 @@ async function plan(file: string) {
   return { code, text: said.join('\n') };
 }
 
-describe('plan --duckdb', () => {
+describe('plan with a target', () => {
   it('makes nothing in somebody else’s file, and no file where there is none', async () => {
     const file = join(dir, 'theirs.duckdb');
     await query(file, 'CREATE TABLE theirs AS SELECT 1 AS x');
@@ -41,6 +41,11 @@ describe('plan --duckdb', () => {
     expect((await plan(join(dir, 'none.duckdb'))).code).toBe(0);
     expect(existsSync(join(dir, 'none.duckdb'))).toBe(false);
     expect(readdirSync(dir).filter((name) => name.includes('duckdb'))).toEqual(['theirs.duckdb']);
+  });
+
+  it.each(['parquet', 'delta'])('plans a first run of %s where there is no folder, and makes none', async (target) => {
+    expect((await plan(join(dir, 'none'), target)).code).toBe(0);
+    expect(readdirSync(dir).filter((name) => name !== 'spool')).toEqual([]);
   });
 
   it('refuses a table of ours that is somebody else’s', async () => {

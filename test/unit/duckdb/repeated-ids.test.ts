@@ -42,7 +42,7 @@ describe.each(TARGETS)('ids that start again in %s', (target) => {
   const rows = () => read('SELECT _key, memo FROM events ORDER BY memo, _key');
   const memos = async () => (await rows()).map(({ memo }) => String(memo));
   const differences = () => {
-    const options = { lockWaitMs: 0, clock: systemClock, logger: silentLogger };
+    const options = { spoolDir: bench.dir, lockWaitMs: 0, clock: systemClock, logger: silentLogger };
     return target === 'DuckDB'
       ? verifyDuckDb({ ...options, file: bench.file })
       : verifyParquet({ ...options, dir: bench.root });

@@ -86,6 +86,20 @@ describe('a report', () => {
     check(report);
   });
 
+  it('counts the same in Delta tables, although later windows have other columns', async () => {
+    const url = `${bench.dir}/lake`;
+    const { openDeltaSink } = await import('../../../src/sinks/delta/sink.ts');
+    const { delta } = await import('../../../src/sinks/delta/target.ts');
+    const more = { ...options, url, tables: ['events' as const], retentionMs: 86_400_000 };
+    const sink = await openDeltaSink({ ...bench.targetOptions, ...more });
+    for (const window of windows()) await sink.commit(window, bench.signal);
+    await sink.close();
+    const report = await delta.report?.(url, options);
+    if (report === undefined) throw new Error('no report');
+    check(report);
+    await expect(delta.report?.(`${bench.dir}/none`, options)).rejects.toThrow(/no Delta table/);
+  });
+
   it('is refused for a file that is not there', async () => {
     await expect(reportDuckDb({ ...options, file: `${bench.dir}/none.duckdb` })).rejects.toThrow(/does not exist/);
   });

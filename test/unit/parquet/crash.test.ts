@@ -21,7 +21,13 @@ const at = (day: string) => ({
   df_server_datetime: `${day} 10:00:00.000`,
   df_correction_datetime: `${day} 10:00:00.000`,
 });
-const options = () => ({ dir: bench.root, lockWaitMs: 0, clock: systemClock, logger: silentLogger });
+const options = () => ({
+  dir: bench.root,
+  spoolDir: bench.dir,
+  lockWaitMs: 0,
+  clock: systemClock,
+  logger: silentLogger,
+});
 const PARTITION = 'events/event_date=2026-01-01/data_0.parquet';
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
 

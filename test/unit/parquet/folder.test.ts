@@ -102,7 +102,9 @@ describe('a folder', () => {
       dir,
       tables,
     });
-    expect(await verifyParquet({ dir, lockWaitMs: 0, clock: systemClock, logger: silentLogger })).toEqual([]);
+    expect(
+      await verifyParquet({ dir, spoolDir: bench.dir, lockWaitMs: 0, clock: systemClock, logger: silentLogger }),
+    ).toEqual([]);
   });
 
   it('has one file and one receipt a day after a day of hourly runs', async () => {

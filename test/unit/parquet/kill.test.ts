@@ -45,7 +45,7 @@ async function writeUntil(renames: number): Promise<void> {
 
 /** The first day of the cursor, and the days of the rows, as the next run and a reader find them. */
 async function found(): Promise<{ cursor: string | undefined; days: unknown[] }> {
-  const options = { dir: bench.root, lockWaitMs: 0, clock: systemClock, logger: silentLogger };
+  const options = { dir: bench.root, spoolDir: bench.dir, lockWaitMs: 0, clock: systemClock, logger: silentLogger };
   const sink = await bench.openFolder({ tables: ['events', 'event_items', 'event_logs'] });
   const { state } = await sink.recall();
   await sink.close();

@@ -17,7 +17,13 @@ beforeEach(() => {
 afterEach(() => bench.close());
 
 const at = (time: string) => ({ df_server_datetime: time, df_correction_datetime: time });
-const options = () => ({ dir: bench.root, lockWaitMs: 0, clock: systemClock, logger: silentLogger });
+const options = () => ({
+  dir: bench.root,
+  spoolDir: bench.dir,
+  lockWaitMs: 0,
+  clock: systemClock,
+  logger: silentLogger,
+});
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
 
 const CSV = csvOf([

@@ -2,10 +2,10 @@ import { transientFailure } from '../../../base/errors.ts';
 import type { Zone } from '../../../types/zone.ts';
 import type { StoredColumn } from '../../sql/columns/stored.ts';
 import { TABLES, type TableName } from '../../target.ts';
-import { addsOf, type DataFile, type NewFile, removeOf } from '../data-file.ts';
+import { addsOf, type DataFile, type NewFile, removeOf } from '../files/data-file.ts';
+import { fieldsOf } from '../files/schema.ts';
 import type { Lake } from '../lake.ts';
 import type { Action } from '../log/actions.ts';
-import { fieldsOf } from '../schema.ts';
 import { keyColumns } from './columns.ts';
 import { type Derived, deriveTable, type EventFile, type Other } from './derive.ts';
 

@@ -6,11 +6,11 @@ import { typedColumns } from '../../sql/columns/typed.ts';
 import { FILE, readFiles, writeFile } from '../../sql/files/parquet-file.ts';
 import { eventItems, eventLogs, nameOf, rank, sortedEventLogs } from '../../sql/views.ts';
 import type { TableName } from '../../target.ts';
-import { addsOf, type DataFile, type NewFile, newFile, removeOf } from '../data-file.ts';
 import { setTable } from '../domains.ts';
+import { addsOf, type DataFile, type NewFile, newFile, removeOf } from '../files/data-file.ts';
+import { fieldsOf } from '../files/schema.ts';
 import type { Lake } from '../lake.ts';
 import type { Action } from '../log/actions.ts';
-import { fieldsOf } from '../schema.ts';
 import { columnsIn } from './columns.ts';
 import { METADATA } from './metadata.ts';
 

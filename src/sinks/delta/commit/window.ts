@@ -1,7 +1,10 @@
 import { mkdir } from 'node:fs/promises';
 import type { Window } from '../../../extract/window.ts';
+import { missedIn } from '../../history.ts';
+import type { ColumnChange } from '../../report.ts';
 import type { Commit } from '../../sink.ts';
 import { arrivalsOf } from '../../sql/columns/arrivals.ts';
+import { type ChangingWindow, changeRecords } from '../../sql/columns/change-records.ts';
 import { columnChanges } from '../../sql/columns/changes.ts';
 import { type PlannedColumn, planColumns, type Rules } from '../../sql/columns/plan.ts';
 import { FIRST_COLUMNS } from '../../sql/columns/stored.ts';
@@ -12,8 +15,8 @@ import { type WindowFile, writeWindowFiles } from '../../sql/files/window-files.
 import { hasRowsWithoutId, type Load } from '../../sql/rows/file-query.ts';
 import { overlapOf, type StoredWindow } from '../../sql/rows/read-again.ts';
 import { rescuedCounts } from '../../sql/rows/rescued.ts';
-import { type DataFile, newFile, windowsIn } from '../data-file.ts';
-import { dropReceipt, keptReceipt, setColumns, setReceipt, setState, setTable } from '../domains.ts';
+import { dropReceipt, keptReceipt, setChanges, setColumns, setReceipt, setState, setTable } from '../domains.ts';
+import { type DataFile, newFile, windowsIn } from '../files/data-file.ts';
 import type { Lake } from '../lake.ts';
 import { type EventsChange, makeReady, type NewEventFile, type Ready, type Settings } from './change.ts';
 import { columnsOfWindow, isRetypedIn, keyColumns, selectAfter, storedColumn } from './columns.ts';
@@ -25,6 +28,8 @@ export interface Prepared {
   readonly ready: Ready;
   readonly commit: Commit;
   readonly plan: readonly PlannedColumn[];
+  /** As they are in the commit. */
+  readonly changes: readonly ColumnChange[];
 }
 
 /** A window on its way into the table. */
@@ -51,11 +56,23 @@ export async function prepareWindow(lake: Lake, window: Window, rules: Rules, se
   const added = [...replaced.files.map((file) => newEventFile(file, number, names)), ...rewritten];
   const rescued = await rescuedCounts(engine, paths.length === 0 ? undefined : readFiles(paths), plan);
   const { idRepeats } = replaced;
-  const change = changeOf(lake, { window, number, plan, removed, added, idRepeats }, settings);
+  const changes = changeRecords(plan, changingWindow(load, lake, settings.now()));
+  const change = changeOf(lake, { window, number, plan, removed, added, idRepeats, changes }, settings);
   return {
     ready: await makeReady(lake, change, settings),
     commit: { rows: window.receipt.rows, ...columnChanges(plan, number === 1), rescued, idRepeats },
     plan,
+    changes,
+  };
+}
+
+function changingWindow({ window, number, arrivals }: Load, { events }: Lake, now: number): ChangingWindow {
+  return {
+    window: window.receipt.id,
+    changedAt: new Date(now).toISOString(),
+    arrived: arrivals.columns,
+    isFirst: number === 1,
+    missed: missedIn([...events.domains.changes().values()].flat()),
   };
 }
 
@@ -123,11 +140,12 @@ interface Outcome {
   readonly removed: readonly DataFile[];
   readonly added: readonly NewEventFile[];
   readonly idRepeats: number;
+  readonly changes: readonly ColumnChange[];
 }
 
 function changeOf(
   lake: Lake,
-  { window, number, plan, removed, added, idRepeats }: Outcome,
+  { window, number, plan, removed, added, idRepeats, changes }: Outcome,
   settings: Settings,
 ): EventsChange {
   const { domains } = lake.events;
@@ -150,6 +168,7 @@ function changeOf(
       ...(number === 1 || plan.some(({ isChanged }) => isChanged) ? [setColumns(columns)] : []),
       ...(spent.includes(kept) ? [] : [setReceipt(kept)]),
       ...spent.filter((receipt) => receipt !== kept).map(dropReceipt),
+      ...setChanges(number, changes, domains.changes()),
     ],
     info: { receipt: receiptWithoutShapes(window) },
   };

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Agent } from 'node:https';
 import type { S3Client } from '@aws-sdk/client-s3';
-import type { Env } from '../../../base/env.ts';
+import { type Env, quietSdkVersionWarning } from '../../../base/env.ts';
 import { configFailure, messageOf } from '../../../base/errors.ts';
 
 /** Tries of one request, the first included; the SDK waits longer before each. */
@@ -14,6 +14,7 @@ export type S3 = typeof import('@aws-sdk/client-s3');
 
 /** The SDK, loaded only here: whoever writes to a disk never pays for it. */
 export async function loadS3(): Promise<S3> {
+  quietSdkVersionWarning();
   try {
     return await import('@aws-sdk/client-s3');
   } catch (error) {

@@ -1,4 +1,3 @@
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { transientFailure } from '../../../base/errors.ts';
 import { RunFolder } from '../../../extract/spool/run-folder.ts';
@@ -16,6 +15,12 @@ export interface Snapshot {
   pathOf(path: string): string;
 }
 
+/** What looking at a folder needs. */
+export interface ReadOptions extends DatasetOptions {
+  /** Where the engine keeps what memory cannot hold. */
+  readonly spoolDir: string;
+}
+
 const POLL_MS = 100;
 const MOST_TRIES = 5;
 
@@ -25,12 +30,12 @@ const MOST_TRIES = 5;
  * what `look` threw, or Failure.
  */
 export async function readDataset<T>(
-  options: DatasetOptions,
+  options: ReadOptions,
   look: (snapshot: Snapshot) => Promise<T>,
   isDoubtful: (found: T) => boolean,
 ): Promise<T> {
   const places = placesIn(options.dir);
-  const work = await RunFolder.open(tmpdir(), options.clock, 'verify');
+  const work = await RunFolder.open(options.spoolDir, options.clock, 'verify');
   let engine: Engine | undefined;
   try {
     const own = await openEngine({ ...options, file: join(work.path, 'work'), lockWaitMs: 0 });

@@ -1,4 +1,4 @@
-import { NO_DATE } from '../sql/files/parquet-file.ts';
+import { NO_DATE } from '../../sql/files/parquet-file.ts';
 
 export const PARTITION = 'event_date';
 const OWN_FILE = /^event_date=(\d{4,}-\d{2}-\d{2}|__HIVE_DEFAULT_PARTITION__)\/part-[0-9a-f-]{36}\.parquet$/;

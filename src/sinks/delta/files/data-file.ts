@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { proved } from '../../config/validate.ts';
-import type { Engine } from '../sql/engine/engine.ts';
-import { fingerprint } from '../sql/files/fingerprint.ts';
-import { readFiles } from '../sql/files/parquet-file.ts';
-import type { Action, Add } from './log/actions.ts';
-import { damaged } from './log/parse.ts';
+import { proved } from '../../../config/validate.ts';
+import type { Engine } from '../../sql/engine/engine.ts';
+import { fingerprint } from '../../sql/files/fingerprint.ts';
+import { readFiles } from '../../sql/files/parquet-file.ts';
+import type { Action, Add } from '../log/actions.ts';
+import { damaged } from '../log/parse.ts';
 import { newFilePath, PARTITION } from './names.ts';
 import type { Field } from './schema.ts';
 import { statisticsOf } from './statistics.ts';
@@ -25,6 +25,8 @@ export interface DataFile {
   readonly bytes: number;
   /** Names of the columns that are in the file; the others are NULL in all of its rows. */
   readonly columns: ReadonlySet<string>;
+  /** Rows without a value, by the name of a column that is in the file. */
+  readonly nulls: ReadonlyMap<string, number>;
   /** Of `events`: rows by the number of the window that last wrote them. */
   readonly windows: ReadonlyMap<number, number>;
   /** Of the other tables: the path of the file of `events` that its rows come from. */
@@ -84,6 +86,7 @@ export function dataFileOf(path: string, add: Add, table: string): DataFile {
     rows,
     bytes: add.size,
     columns: new Set(Object.keys(nulls)),
+    nulls: new Map(Object.entries(nulls).map(([name, n]) => [name, Number(n)])),
     windows: new Map(Object.entries(windows).map(([window, n]) => [Number(window), Number(n)])),
     source: tags[SOURCE] ?? undefined,
     sha256: tags[HASH] ?? undefined,

@@ -1,6 +1,6 @@
-import type { Engine, Row } from '../sql/engine/engine.ts';
-import { identifier, pathLiteral } from '../sql/engine/quote.ts';
-import { readFiles } from '../sql/files/parquet-file.ts';
+import type { Engine, Row } from '../../sql/engine/engine.ts';
+import { identifier, pathLiteral } from '../../sql/engine/quote.ts';
+import { readFiles } from '../../sql/files/parquet-file.ts';
 import type { Field } from './schema.ts';
 
 /** Texts of JSON: a long keeps every digit. */

@@ -1,0 +1,31 @@
+import { coveredDays, type Memory } from '../memory.ts';
+import { failureOf } from '../sql/files/folder-failure.ts';
+import { rowsOf } from './commit/receipts.ts';
+import { Lake, type LakeOptions } from './lake.ts';
+
+/** What the tables remember. Event names are texts of the data, and the log holds none: a day is split by those known. */
+export function memoryOf(lake: Lake): Memory {
+  const { domains } = lake.events;
+  const receipts = domains.receipts();
+  return {
+    state: domains.state(),
+    covered: coveredDays(receipts),
+    eventNames: [],
+    rowsOf: (from, to) => rowsOf(receipts, from, to),
+  };
+}
+
+/** The same of a place that is opened for reading alone; nothing where nothing was loaded yet. Throws Failure. */
+export async function recallDelta(options: LakeOptions): Promise<Memory> {
+  try {
+    const lake = await Lake.open(options, 'read');
+    try {
+      return memoryOf(lake);
+    } finally {
+      await lake.close();
+    }
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    throw failureOf(error, options.url);
+  }
+}

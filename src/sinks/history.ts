@@ -1,0 +1,48 @@
+import schema from '../../schemas/history.json' with { type: 'json' };
+import { configFailure } from '../base/errors.ts';
+import { compileSchema, proved } from '../config/validate.ts';
+import type { ColumnChange, RunRecord } from './report.ts';
+
+/** Runs and changes of columns as a file or an object holds them (S49). Schema: schemas/history.json. */
+export interface History {
+  readonly v: 1;
+  /** Oldest first. */
+  readonly runs: readonly RunRecord[];
+  /** Oldest first. */
+  readonly changes: readonly ColumnChange[];
+}
+
+export const NO_HISTORY: History = { v: 1, runs: [], changes: [] };
+
+/** Changes of columns kept of a target: the latest. */
+export const MOST_CHANGES = 10_000;
+
+const valid = compileSchema(schema);
+
+/** The history that a text holds. Throws a configuration failure for anything else; `where`: what it lies in. */
+export function parseHistory(text: string, where: string): History {
+  const found = jsonOf(text);
+  if (valid(found)) return proved<History>(found);
+  throw configFailure(
+    `${where} is no history of this program: restore it from a copy, or remove it to begin a new one.`,
+    { where: { file: where } },
+  );
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The record of a run that begins. */
+export function begunRun(began: string, version: string): RunRecord {
+  return { began, ended: null, exitCode: null, cause: null, version, rows: 0, windows: 0, exports: 0, bytes: 0 };
+}
+
+/** Source names that an earlier window lacked. */
+export function missedIn(changes: readonly ColumnChange[]): ReadonlySet<string> {
+  return new Set(changes.filter(({ change }) => change === 'missing').map(({ sourceName }) => sourceName));
+}

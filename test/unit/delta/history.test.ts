@@ -1,0 +1,133 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { purgeDelta } from '../../../src/sinks/delta/rewrite.ts';
+import { delta } from '../../../src/sinks/delta/target.ts';
+import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
+import type { ColumnChange } from '../../../src/sinks/report.ts';
+import { DeltaBench } from '../../support/delta.ts';
+import { csvOf } from '../../support/duckdb.ts';
+
+let bench: DeltaBench;
+beforeEach(() => {
+  bench = new DeltaBench();
+});
+afterEach(() => bench.close());
+
+const place = () => ({ ...bench.lakeOptions, lockWaitMs: 0 });
+const runFiles = () => bench.files('_dfinery/runs');
+const outcome = { exitCode: 0, cause: null, rows: 1, windows: 1, exports: 1, bytes: 10 };
+const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();
+const window = (day: number, cells: Record<string, string>) =>
+  bench.window(`2026-01-0${day}`, csvOf([{ id: `k${day}`, ...cells }]));
+
+/** A run that begins, commits, and ends unless it is killed. */
+async function run(second: number, windows: ReturnType<typeof window>[] = [], isKilled = false) {
+  const sink = await bench.openLake();
+  try {
+    const before = await sink.runs?.begin(at(second), '1.0.0');
+    for (const one of windows) await sink.commit(one, bench.signal);
+    if (!isKilled) await sink.runs?.end(at(second + 1), { ...outcome, windows: windows.length });
+    return before;
+  } finally {
+    await sink.close();
+  }
+}
+
+async function reported() {
+  const report = await delta.report?.(bench.root, place());
+  if (report === undefined) throw new Error('no report');
+  return report;
+}
+
+const told = ({ sourceName, change, fromType, toType, shape }: ColumnChange) => [
+  sourceName,
+  change,
+  fromType,
+  toType,
+  shape,
+];
+
+describe('the runs of Delta tables', () => {
+  it('are one object each beside the tables; a killed one is told of by the next, and no text of the data is in them', async () => {
+    expect(await run(0, [window(1, { memo: 'erna-4711' })])).toEqual([]);
+    expect(await run(10, [], true)).toEqual([]);
+    expect(await run(20, [window(2, { memo: 'erna-4711' })])).toEqual([at(10)]);
+    expect(await run(30)).toEqual([]);
+    expect(runFiles()).toHaveLength(4);
+    const { runs } = await reported();
+    expect(runs.map(({ began, ended }) => [began, ended])).toEqual([
+      [at(0), at(1)],
+      [at(10), null],
+      [at(20), at(21)],
+      [at(30), at(31)],
+    ]);
+    expect(runs[0]).toMatchObject({ version: '1.0.0', ...outcome });
+    await purgeDelta({ ...bench.lakeOptions, leaveOut: { column: 'memo', values: ['erna-4711'] } });
+    for (const path of bench.files()) expect(readFileSync(join(bench.root, path)).includes('erna')).toBe(false);
+    expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
+  });
+
+  it('of writers at the same time lose nothing of each other', async () => {
+    await run(0);
+    const [one, two] = [await bench.openLake(), await bench.openLake()];
+    expect(await one.runs?.begin(at(5), '1')).toEqual([]);
+    expect(await two.runs?.begin(at(5), '1')).toEqual([at(5)]);
+    await two.runs?.end(at(7), { ...outcome, exitCode: 3, cause: 'another writer' });
+    await one.runs?.end(at(6), outcome);
+    await one.close();
+    await two.close();
+    const { runs } = await (async () => {
+      await bench.store([window(1, {})]);
+      return reported();
+    })();
+    expect(runs.map(({ exitCode }) => exitCode).sort()).toEqual([0, 0, 3]);
+  });
+
+  it('stay in bounds: the latest thousand, and of an ended one what it said at its end', async () => {
+    await run(0, [window(1, {})]);
+    const folder = join(bench.root, '_dfinery/runs');
+    for (let n = 0; n < 1_005; n++) {
+      writeFileSync(
+        join(folder, `2025-01-01T00-00-00.${String(n % 1_000).padStart(3, '0')}Z-${String(n).padStart(8, '0')}.json`),
+        '{}',
+      );
+    }
+    const [ended] = runFiles().filter((name) => name.startsWith('2026'));
+    writeFileSync(join(folder, ended.replace('.json', '.begun.json')), '{}');
+    writeFileSync(join(folder, 'somebody.txt'), 'theirs');
+    await (await bench.openLake()).close();
+    expect(runFiles()).toHaveLength(1_001);
+    expect(runFiles()).toEqual(expect.arrayContaining([ended, 'somebody.txt']));
+  });
+});
+
+describe('the changes of columns of Delta tables', () => {
+  it('are in the commit of the window that makes them, and in the object of its run', async () => {
+    const made = [
+      window(1, { level: '1', color: 'red' }),
+      window(2, { level: 'high', size: '7' }),
+      window(3, { level: 'low' }),
+    ];
+    await run(0, made.slice(0, 2));
+    await run(10, made.slice(2), true);
+    const { changes } = await reported();
+    const ours = changes.filter(({ sourceName }) => ['level', 'color', 'size'].includes(sourceName));
+    const wanted = [
+      ['level', 'added', null, 'long', '9'],
+      ['color', 'added', null, 'string', 'aaa'],
+      ['level', 'widened', 'long', 'string', 'aaaa'],
+      ['size', 'added', null, 'long', '9'],
+      ['color', 'missing', 'string', null, null],
+      ['size', 'missing', 'long', null, null],
+    ];
+    expect(ours).toHaveLength(wanted.length);
+    expect(ours.map(told)).toEqual(expect.arrayContaining(wanted));
+    expect(ours.find(({ change }) => change === 'widened')?.window).toBe(made[1].receipt.id);
+    const [first] = runFiles();
+    const written = JSON.parse(readFileSync(join(bench.root, '_dfinery/runs', first), 'utf8'));
+    expect(written.changes).toEqual(changes.filter((change) => change.window !== made[2].receipt.id));
+    await bench.store([window(4, {})]);
+    expect((await reported()).changes).toHaveLength(changes.length + 1);
+  });
+});
