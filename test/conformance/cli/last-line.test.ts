@@ -39,12 +39,9 @@ describe('with --json', () => {
 
   it.each([
     ['a sync that commits', 0, () => bench.syncArgs()],
-    ['a sync with nothing new', 0, () => bench.syncArgs()],
     ['a wrong token', 2, () => bench.syncArgs({ export_token: 'wrong' })],
-    ['an unknown key', 2, () => bench.syncArgs({ colour: 'red' })],
     ['a service that is down', 3, () => toAnother({ base_url: 'http://127.0.0.1:9' })],
     ['a plan with a warning', 0, () => ['plan', '--json', '--config', bench.config()]],
-    ['verify', 0, () => ['verify', 'duckdb', bench.file, '--json']],
     ['a plan to forget', 0, () => ['forget', '--id', 'x', '--json', '--config', forgetConfig()]],
     ['an Arrow file', 0, () => ['sync', 'arrow', join(bench.dir, 'x.arrow'), '--json', '--config', bench.config()]],
   ])('the last line of both streams is the JSON, after %s', async (_name, wanted, argv) => {

@@ -1,7 +1,8 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CliBench, daysBack, type Ended, summaryIn } from '../../support/cli-child.ts';
+import { CliBench, daysBack, summaryIn } from '../../support/cli-child.ts';
+import type { Done } from '../../support/command-line.ts';
 
 const CANARY = 'canary-7d1f0c55e2-token';
 type Json = Record<string, unknown>;
@@ -44,7 +45,7 @@ describe.concurrent('how a run ends', () => {
   }
 
   it('0, and the summary is the last line of stdout', async () => {
-    const ended = await bench.sync();
+    const ended = await bench.start(bench.syncArgs()).ended;
     expect(ended.code, ended.stderr).toBe(0);
     expect(ended.stdout.trimEnd().split('\n')).toHaveLength(1);
     expect(summaryIn(ended)).toMatchObject({
@@ -65,7 +66,7 @@ describe.concurrent('how a run ends', () => {
   });
 
   it('an Arrow stream goes to stdout for `-`, and nothing else does', async () => {
-    const ended = await bench.run(['sync', 'arrow', '-', '--config', bench.config(), '--json']);
+    const ended = await bench.start(['sync', 'arrow', '-', '--config', bench.config(), '--json']).ended;
     expect(ended.code, ended.stderr).toBe(0);
     expect(ended.stdout.length).toBeGreaterThan(10_000);
     expect(ended.stdout.slice(8, 20_000)).toContain('df_event_name');
@@ -118,7 +119,7 @@ describe.concurrent('a token', () => {
   });
   afterAll(() => bench.close());
 
-  const silent = (ended: Ended, what: string) => {
+  const silent = (ended: Done, what: string) => {
     expect(`${ended.stdout}${ended.stderr}`, what).not.toContain(CANARY);
     expect(`${ended.stdout}${ended.stderr}`, what).not.toContain(encodeURIComponent(CANARY));
     expect(`${ended.stdout}${ended.stderr}`, `${what} says something`).not.toBe('');

@@ -9,7 +9,7 @@ it('two runs at once on one file: the second waits, then names the lock and who 
   bench = await CliBench.start({ faults: [{ kind: 'stall', when: { nth: 2 } }] });
   const first = bench.start(bench.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));
   await first.says('is committed');
-  const second = await bench.sync({ lock_wait: '1s' });
+  const second = await bench.start(bench.syncArgs({ lock_wait: '1s' })).ended;
   expect(second.code, second.stderr).toBe(3);
   expect(second.stderr).toContain(`${bench.file} is in use`);
   expect(second.stderr).toContain(String(first.process.pid));

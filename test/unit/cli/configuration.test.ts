@@ -3,10 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
-import { systemClock } from '../../../src/base/clock.ts';
-import { envOf } from '../../../src/base/env.ts';
-import { runCommandLine } from '../../../src/cli/program.ts';
 import { variablesOf } from '../../../src/config/environment.ts';
+import { runHere } from '../../support/command-line.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'dfinery-configuration-'));
 const here = process.cwd();
@@ -20,23 +18,7 @@ const REQUIRED = {
   DFINERY_SPOOL_DIR: folder,
 };
 
-async function run(env: Readonly<Record<string, string>>, ...argv: string[]) {
-  const results: string[] = [];
-  const notes: string[] = [];
-  const code = await runCommandLine(argv, {
-    terminal: {
-      result: (line) => void results.push(line),
-      note: (line) => void notes.push(line),
-      record: async (line) => void notes.push(line),
-      interactive: false,
-      columns: 80,
-    },
-    clock: systemClock,
-    env: envOf(env),
-    signal: new AbortController().signal,
-  });
-  return { code, stdout: results.join('\n'), stderr: notes.join('\n') };
-}
+const run = (env: Readonly<Record<string, string>>, ...argv: string[]) => runHere(argv, { env });
 
 describe('the configuration of the command line', () => {
   it('comes from the environment alone, and over the file; plan --json says which', async () => {

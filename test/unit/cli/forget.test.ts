@@ -1,10 +1,18 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
-import { runCommandLine } from '../../../src/cli/program.ts';
+import { runHere } from '../../support/command-line.ts';
 import { type DeletionServer, startDeletionServer } from '../../support/deletions.ts';
 import { csvOf, DuckBench } from '../../support/duckdb.ts';
 
@@ -26,20 +34,8 @@ afterEach(async () => {
 const SECRETS: Readonly<Record<string, string>> = { DFINERY_SUPPRESSION_KEY: 'a suppression key of 32 characters' };
 
 async function forget(...argv: string[]) {
-  const [results, notes]: [string[], string[]] = [[], []];
-  const code = await runCommandLine(['forget', '--config', at('config.json'), ...argv], {
-    terminal: {
-      result: (line) => void results.push(line),
-      note: (line) => void notes.push(line),
-      record: async (line) => void notes.push(...line.split('\n')),
-      interactive: false,
-      columns: 80,
-    },
-    clock: systemClock,
-    env: (name) => SECRETS[name],
-    signal: new AbortController().signal,
-  });
-  return { code, result: results.join('\n'), said: notes.join('\n') };
+  const { code, stdout, stderr } = await runHere(['forget', '--config', at('config.json'), ...argv], { env: SECRETS });
+  return { code, result: stdout.trimEnd(), said: stderr.trimEnd() };
 }
 
 async function database(...statements: string[]): Promise<string> {
@@ -253,7 +249,8 @@ describe('forget, with a purge', () => {
     const file = await target();
     await bench.query("CREATE TABLE notes AS SELECT 'a' AS who");
     mkdirSync(at('spool'));
-    mkdirSync(join(at('spool'), 'dfinery-elt-0123456789abcdef'), { mode: 0o755 });
+    mkdirSync(join(at('spool'), 'dfinery-elt-0123456789abcdef'));
+    chmodSync(join(at('spool'), 'dfinery-elt-0123456789abcdef'), 0o755);
     writeFileSync(at('ids.txt'), 'a\nb\nc\n');
     const people = mapping('external_id,df_unified_id\na,u1\nz,u2\n');
     const words = [

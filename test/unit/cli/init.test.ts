@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { envOf } from '../../../src/base/env.ts';
-import { runCommandLine } from '../../../src/cli/program.ts';
 import { type Prompts, terminalPrompts } from '../../../src/cli/prompts.ts';
 import { type Simulator, startSimulator } from '../../../src/simulator/index.ts';
+import { runHere } from '../../support/command-line.ts';
 import { SERVICE_ID, TOKENS } from '../../support/simulator.ts';
 
 let sim: Simulator;
@@ -26,16 +25,8 @@ const given = (more: Readonly<Record<string, string>> = {}) => ({ DFINERY_SPOOL_
 const whole = () => ['--yes', '--base-url', sim.url, '--service-id', SERVICE_ID];
 
 async function run(env: Readonly<Record<string, string>>, words: readonly string[], prompts?: Prompts) {
-  const said: string[] = [];
-  const say = (line: string) => void said.push(line);
-  const code = await runCommandLine(['init', '--config', written(), ...words], {
-    terminal: { result: say, note: say, record: async () => {}, interactive: false, columns: 80 },
-    clock: systemClock,
-    env: envOf(env),
-    signal: new AbortController().signal,
-    prompts,
-  });
-  return { code, text: said.join('\n') };
+  const { code, stdout, stderr } = await runHere(['init', '--config', written(), ...words], { env, prompts });
+  return { code, text: `${stderr}${stdout}` };
 }
 
 /** A person who answers so, and what was asked. */

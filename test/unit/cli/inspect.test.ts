@@ -2,9 +2,8 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
-import { runCommandLine } from '../../../src/cli/program.ts';
 import { widthOf } from '../../../src/cli/table.ts';
+import { runHere } from '../../support/command-line.ts';
 import { csvOf } from '../../support/duckdb.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'inspect-'));
@@ -18,21 +17,8 @@ function fileOf(content: string | Uint8Array): string {
 }
 
 async function run(argv: readonly string[], columns = 80) {
-  const out: string[] = [];
-  const err: string[] = [];
-  const code = await runCommandLine(['inspect', ...argv], {
-    terminal: {
-      result: (line) => out.push(line),
-      note: (line) => err.push(line),
-      record: async (line) => void err.push(line),
-      interactive: false,
-      columns,
-    },
-    clock: systemClock,
-    env: () => undefined,
-    signal: new AbortController().signal,
-  });
-  return { code, out, err: err.join('\n') };
+  const { code, stdout, stderr } = await runHere(['inspect', ...argv], { columns });
+  return { code, out: stdout.split('\n').slice(0, -1), err: stderr.trimEnd() };
 }
 
 async function json(path: string, ...more: string[]) {

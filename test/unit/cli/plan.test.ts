@@ -2,9 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
-import { envOf } from '../../../src/base/env.ts';
-import { runCommandLine } from '../../../src/cli/program.ts';
+import { runHere } from '../../support/command-line.ts';
 import { query } from '../../support/duckdb.ts';
 
 let dir = '';
@@ -20,15 +18,8 @@ async function plan(file: string, target = 'duckdb') {
     DFINERY_EXPORT_TOKEN: 'token',
     DFINERY_SPOOL_DIR: join(dir, 'spool'),
   };
-  const said: string[] = [];
-  const say = (line: string) => void said.push(line);
-  const code = await runCommandLine(['plan', `--${target}`, file], {
-    terminal: { result: say, note: say, record: async (line) => say(line), interactive: false, columns: 80 },
-    clock: systemClock,
-    env: envOf(values),
-    signal: new AbortController().signal,
-  });
-  return { code, text: said.join('\n') };
+  const { code, stdout, stderr } = await runHere(['plan', `--${target}`, file], { env: values });
+  return { code, text: `${stderr}${stdout}` };
 }
 
 describe('plan with a target', () => {
