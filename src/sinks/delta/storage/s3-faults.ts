@@ -60,7 +60,7 @@ export function s3Failure(thrown: unknown, address: string, signal: AbortSignal 
       details,
     );
   }
-  if (/region is missing/i.test(textOf(thrown))) {
+  if (/region (is missing|not accepted)/i.test(textOf(thrown))) {
     return configFailure(`${address}: no region is known: set AWS_REGION.`, details);
   }
   if (isPassing(thrown, name, status)) {

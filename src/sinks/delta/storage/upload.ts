@@ -2,6 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import type { CompletedPart, S3Client } from '@aws-sdk/client-s3';
 import pLimit from 'p-limit';
 import type { S3 } from './s3-client.ts';
+import { nameOfFault } from './s3-faults.ts';
 
 /** Bytes. A larger file goes up in parts of this size: what is held in memory of one is at most `AT_ONCE` times that. */
 const PART_BYTES = 16 * 1024 * 1024;
@@ -45,12 +46,20 @@ async function uploadParts(
   try {
     const Parts = await sendParts(to, UploadId, file, size, signal);
     const end = new s3.CompleteMultipartUploadCommand({ ...object, UploadId, MultipartUpload: { Parts } });
-    await client.send(end, optionsOf(signal));
+    await client.send(end, optionsOf(signal)).catch((error) => unlessStored(error, to, size, signal));
   } catch (error) {
     // Without the signal: what was sent must not stay and cost, also when somebody stopped the run.
     await client.send(new s3.AbortMultipartUploadCommand({ ...object, UploadId })).catch(() => {});
     throw error;
   }
+}
+
+/** An upload that is no longer known when it is asked for again was ended before: it is the answer that got lost. */
+async function unlessStored(error: unknown, to: UploadTo, size: number, signal: AbortSignal | undefined) {
+  if (nameOfFault(error) !== 'NoSuchUpload') throw error;
+  const head = new to.s3.HeadObjectCommand({ Bucket: to.bucket, Key: to.key });
+  const found = await to.client.send(head, optionsOf(signal)).catch(() => undefined);
+  if (found?.ContentLength !== size) throw error;
 }
 
 async function sendParts(

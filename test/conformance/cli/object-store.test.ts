@@ -1,0 +1,34 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CliBench } from '../../support/cli-child.ts';
+import { FakeS3 } from '../../support/fake-s3.ts';
+
+let bench: CliBench;
+let s3: FakeS3;
+beforeEach(async () => {
+  bench = await CliBench.start();
+  s3 = await FakeS3.start();
+});
+afterEach(async () => {
+  await bench.close();
+  await s3.close();
+});
+
+const URL = 's3://bucket/lake';
+
+describe('a target in a bucket', () => {
+  it('is loaded and verified with nothing of the SDK on stderr; refusals are one sentence with their code', async () => {
+    const run = (argv: readonly string[], env: Record<string, string> = {}) => bench.run(argv, { ...s3.env, ...env });
+    const sync = ['sync', 'delta', URL, '--config', bench.config(), '--json', '--log-level', 'warn'];
+    const loaded = await run(sync);
+    expect([loaded.code, loaded.stderr]).toEqual([0, '']);
+    expect(JSON.parse(loaded.stdout)).toMatchObject({ windows: 6, exit: 0, error: null });
+    const verified = await run(['verify', 'delta', URL, '--spool-dir', bench.spool]);
+    expect([verified.code, verified.stderr]).toEqual([0, '']);
+    const keys = [...s3.objects.keys()];
+    expect(keys.filter((key) => key.startsWith('lake/_dfinery/runs/'))).toHaveLength(1);
+    const wrong = await run(sync, { AWS_ACCESS_KEY_ID: 'somebody' });
+    expect([wrong.code, wrong.stderr.trim().split('\n').length]).toEqual([2, 1]);
+    expect(wrong.stderr).toContain('the credentials were refused (');
+    expect([...s3.objects.keys()]).toEqual(keys);
+  }, 60_000);
+});

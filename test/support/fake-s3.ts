@@ -1,0 +1,242 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { dirname, join } from 'node:path';
+
+/** What becomes of one request: carried out and answered, refused, cut half-way, or carried out with its answer lost. */
+export type S3Fate = 'as it should' | 'cut' | 'answer lost' | { readonly status: number; readonly code: string };
+
+export interface S3Request {
+  /** `PutObject`, `ListObjectsV2` and so on. */
+  readonly what: string;
+  readonly key: string;
+  /** How often exactly this was asked before and now. */
+  readonly attempt: number;
+}
+
+const S3_KEY = 'fake-key-id';
+const S3_BUCKET = 'bucket';
+
+interface Held {
+  readonly bytes: Buffer;
+  readonly modified: Date;
+}
+
+/** A bucket in memory, on loopback: conditional creates, multipart uploads, and whatever goes wrong that a test asks for. */
+export class FakeS3 {
+  readonly objects = new Map<string, Held>();
+  readonly uploads = new Map<string, { readonly key: string; readonly parts: Map<number, Buffer> }>();
+  readonly requests: S3Request[] = [];
+  fateOf: (request: S3Request) => S3Fate = () => 'as it should';
+  /** False: `If-None-Match` is passed over. */
+  isConditional = true;
+  readonly #server: Server;
+  readonly #asked = new Map<string, number>();
+  readonly #sockets = new Set<Socket>();
+  url = '';
+
+  private constructor() {
+    this.#server = createServer(
+      (request, response) => void this.#take(request, response).catch(() => request.destroy()),
+    );
+    this.#server.on('connection', (socket) => {
+      this.#sockets.add(socket);
+      socket.on('close', () => this.#sockets.delete(socket));
+    });
+  }
+
+  static async start(): Promise<FakeS3> {
+    const fake = new FakeS3();
+    await new Promise<void>((resolve) => fake.#server.listen(0, '127.0.0.1', resolve));
+    fake.url = `http://127.0.0.1:${(fake.#server.address() as AddressInfo).port}`;
+    return fake;
+  }
+
+  /** The variables with which the SDK's own chain finds it, and asks nobody else. */
+  get env(): Record<string, string> {
+    return {
+      AWS_ENDPOINT_URL_S3: this.url,
+      AWS_ACCESS_KEY_ID: S3_KEY,
+      AWS_SECRET_ACCESS_KEY: 'secret',
+      AWS_REGION: 'us-east-1',
+      AWS_EC2_METADATA_DISABLED: 'true',
+    };
+  }
+
+  /** Forgets what was asked, not what is stored. */
+  reset(): void {
+    this.requests.length = 0;
+    this.#asked.clear();
+    this.fateOf = () => 'as it should';
+  }
+
+  /** Writes all objects below a prefix into a folder, which is made anew. */
+  dump(prefix: string, folder: string): void {
+    rmSync(folder, { recursive: true, force: true });
+    for (const [key, { bytes }] of this.objects) {
+      if (!key.startsWith(prefix)) continue;
+      const file = join(folder, key.slice(prefix.length));
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, bytes);
+    }
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise((resolve) => this.#server.close(resolve));
+    for (const socket of this.#sockets) socket.destroy();
+    await closed;
+  }
+
+  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? '/', this.url);
+    const [bucket = '', ...rest] = decodeURIComponent(url.pathname.slice(1)).split('/');
+    const asked = { key: rest.join('/'), query: url.searchParams, method: request.method ?? '' };
+    const what = operationOf(asked);
+    const id = `${what} ${asked.key} ${url.search}`;
+    const attempt = (this.#asked.get(id) ?? 0) + 1;
+    this.#asked.set(id, attempt);
+    const noted = { what, key: asked.key, attempt };
+    this.requests.push(noted);
+    const fate = this.fateOf(noted);
+    if (fate === 'cut') return cut(request, response);
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const answer = this.#answer(request, { ...asked, what, bucket, body: Buffer.concat(chunks) }, fate);
+    if (fate === 'answer lost') return void request.socket.destroy();
+    response.writeHead(answer.status, { 'content-length': answer.body.length, ...answer.headers });
+    response.end(what.startsWith('Head') ? undefined : answer.body);
+  }
+
+  #answer(request: IncomingMessage, asked: Asked, fate: S3Fate): Answer {
+    if (typeof fate === 'object') return refusal(fate.status, fate.code);
+    const key = /Credential=([^/]+)\//.exec(request.headers.authorization ?? '')?.[1];
+    if (key !== S3_KEY) return refusal(403, 'InvalidAccessKeyId');
+    if (asked.bucket !== S3_BUCKET) return refusal(404, 'NoSuchBucket');
+    const isCreate = this.isConditional && request.headers['if-none-match'] === '*';
+    return this.#carryOut(asked, isCreate, request.headers.range);
+  }
+
+  #carryOut({ what, key, query, body }: Asked, isCreate: boolean, range: string | undefined): Answer {
+    if (what === 'HeadBucket') return ok();
+    if (what === 'GetObject' || what === 'HeadObject') return this.#get(key, range);
+    if (what === 'PutObject') {
+      if (isCreate && this.objects.has(key)) return refusal(412, 'PreconditionFailed');
+      return this.#store(key, body);
+    }
+    if (what === 'DeleteObjects') {
+      for (const [, name] of body.toString().matchAll(/<Key>([^<]*)<\/Key>/g)) this.objects.delete(unescaped(name));
+      return ok('<DeleteResult></DeleteResult>');
+    }
+    if (what === 'ListObjectsV2') return this.#list(query);
+    if (what === 'ListObjectVersions') return refusal(501, 'NotImplemented');
+    if (what === 'ListMultipartUploads') return this.#listUploads(query.get('prefix') ?? '');
+    return this.#multipart(what, key, query, body);
+  }
+
+  #get(key: string, range: string | undefined): Answer {
+    const held = this.objects.get(key);
+    if (held === undefined) return refusal(404, 'NoSuchKey');
+    const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(range ?? '') ?? [];
+    if (from === undefined) return { status: 200, headers: {}, body: held.bytes };
+    return { status: 206, headers: {}, body: held.bytes.subarray(Number(from), Number(to) + 1) };
+  }
+
+  #store(key: string, bytes: Buffer): Answer {
+    this.objects.set(key, { bytes, modified: new Date() });
+    return { status: 200, headers: { etag: etag(bytes) }, body: Buffer.alloc(0) };
+  }
+
+  #list(query: URLSearchParams): Answer {
+    const after = query.get('continuation-token') ?? query.get('start-after') ?? '';
+    const prefix = query.get('prefix') ?? '';
+    const keys = [...this.objects.keys()].filter((key) => key.startsWith(prefix) && key > after).sort();
+    const page = keys.slice(0, 1_000);
+    const contents = page.map((key) => {
+      const { bytes, modified } = this.objects.get(key) as Held;
+      return `<Contents><Key>${escaped(key)}</Key><Size>${bytes.length}</Size><LastModified>${modified.toISOString()}</LastModified></Contents>`;
+    });
+    const more = keys.length > page.length;
+    const next = more ? `<NextContinuationToken>${escaped(page.at(-1) ?? '')}</NextContinuationToken>` : '';
+    return ok(`<ListBucketResult><IsTruncated>${more}</IsTruncated>${next}${contents.join('')}</ListBucketResult>`);
+  }
+
+  #listUploads(prefix: string): Answer {
+    const found = [...this.uploads].filter(([, { key }]) => key.startsWith(prefix));
+    const uploads = found.map(
+      ([id, { key }]) =>
+        `<Upload><Key>${escaped(key)}</Key><UploadId>${id}</UploadId><Initiated>2020-01-01T00:00:00.000Z</Initiated></Upload>`,
+    );
+    return ok(`<ListMultipartUploadsResult>${uploads.join('')}</ListMultipartUploadsResult>`);
+  }
+
+  #multipart(what: string, key: string, query: URLSearchParams, body: Buffer): Answer {
+    const id = query.get('uploadId') ?? randomUUID();
+    if (what === 'CreateMultipartUpload') {
+      this.uploads.set(id, { key, parts: new Map() });
+      return ok(`<InitiateMultipartUploadResult><UploadId>${id}</UploadId></InitiateMultipartUploadResult>`);
+    }
+    const upload = this.uploads.get(id);
+    if (upload === undefined) return refusal(404, 'NoSuchUpload');
+    if (what === 'UploadPart') {
+      upload.parts.set(Number(query.get('partNumber')), body);
+      return { status: 200, headers: { etag: etag(body) }, body: Buffer.alloc(0) };
+    }
+    this.uploads.delete(id);
+    if (what === 'AbortMultipartUpload') return { status: 204, headers: {}, body: Buffer.alloc(0) };
+    const parts = [...upload.parts].sort(([a], [b]) => a - b).map(([, bytes]) => bytes);
+    this.#store(key, Buffer.concat(parts));
+    return ok('<CompleteMultipartUploadResult></CompleteMultipartUploadResult>');
+  }
+}
+
+interface Asked {
+  readonly what: string;
+  readonly bucket: string;
+  readonly key: string;
+  readonly query: URLSearchParams;
+  readonly body: Buffer;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Record<string, string>;
+  readonly body: Buffer;
+}
+
+function operationOf({ method, key, query }: { method: string; key: string; query: URLSearchParams }): string {
+  const isPart = query.has('uploadId');
+  if (method === 'HEAD') return key === '' ? 'HeadBucket' : 'HeadObject';
+  if (method === 'PUT') return isPart ? 'UploadPart' : 'PutObject';
+  if (method === 'DELETE') return isPart ? 'AbortMultipartUpload' : 'DeleteObject';
+  if (method === 'POST') {
+    if (query.has('delete')) return 'DeleteObjects';
+    return query.has('uploads') ? 'CreateMultipartUpload' : 'CompleteMultipartUpload';
+  }
+  if (key !== '') return 'GetObject';
+  if (query.has('versions')) return 'ListObjectVersions';
+  return query.has('uploads') ? 'ListMultipartUploads' : 'ListObjectsV2';
+}
+
+/** Takes some of the body, or gives half a head, and hangs up. */
+function cut(request: IncomingMessage, response: ServerResponse): void {
+  if (request.method === 'GET' || request.method === 'HEAD') {
+    response.writeHead(200, { 'content-length': 1_000 });
+    response.write('half');
+  }
+  setTimeout(() => request.socket.destroy(), 5);
+}
+
+const ok = (xml = ''): Answer => ({
+  status: 200,
+  headers: { 'content-type': 'application/xml' },
+  body: Buffer.from(xml),
+});
+const refusal = (status: number, code: string): Answer => ({
+  status,
+  headers: { 'content-type': 'application/xml' },
+  body: Buffer.from(`<Error><Code>${code}</Code><Message>as the test wants it</Message></Error>`),
+});
+const etag = (bytes: Buffer) => `"${createHash('md5').update(bytes).digest('hex')}"`;
+const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+const unescaped = (text: string) => text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');

@@ -1,0 +1,243 @@
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { envOf } from '../../../src/base/env.ts';
+import { compactDelta, purgeDelta } from '../../../src/sinks/delta/rewrite.ts';
+import { openStorage } from '../../../src/sinks/delta/storage/open.ts';
+import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
+import { DeltaBench } from '../../support/delta.ts';
+import { csvOf } from '../../support/duckdb.ts';
+import { FakeS3, type S3Request } from '../../support/fake-s3.ts';
+
+let bench: DeltaBench;
+let s3: FakeS3;
+beforeEach(async () => {
+  bench = new DeltaBench();
+  s3 = await FakeS3.start();
+  // The SDK's own chain reads the environment of the process.
+  for (const [name, value] of Object.entries(s3.env)) vi.stubEnv(name, value);
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  bench.close();
+  await s3.close();
+});
+
+const URL = 's3://bucket/lake';
+const TABLES = ['events', 'event_items'] as const;
+const day = '2026-01-01';
+const on = { df_server_datetime: `${day} 10:00:00.000`, df_correction_datetime: `${day} 10:00:00.000` };
+const older = () =>
+  bench.window(
+    day,
+    csvOf([
+      { id: 'a', n: '1', df_items_x: '1', ...on },
+      { id: 'b', n: '2', ...on },
+    ]),
+  );
+const newer = () => bench.window(day, csvOf([{ id: 'a', n: 'text', df_items_x: 'y', ...on }]));
+const ONE = [
+  { _key: 'a', n: '1' },
+  { _key: 'b', n: '2' },
+];
+const TWO = [
+  { _key: 'a', n: 'text' },
+  { _key: 'b', n: '2' },
+];
+
+const place = () => ({ ...bench.lakeOptions, url: URL, env: envOf(s3.env) });
+const store = (windows = [older()], more = {}) => bench.store(windows, { ...place(), tables: TABLES, ...more });
+const verify = () => verifyDelta(place());
+const open = (signal?: AbortSignal) => openStorage(URL, envOf(s3.env), signal);
+
+/** What a reader of the protocol finds in the bucket at this moment. */
+function shown() {
+  s3.dump('lake/', bench.root);
+  return bench.read('SELECT _key, n::VARCHAR AS n FROM events ORDER BY 1');
+}
+
+const isChange = ({ what }: S3Request) => !/^(Head|Get|List)/.test(what);
+
+describe('a bucket that answers badly for a while', () => {
+  it.each([
+    ['500', { status: 500, code: 'InternalError' }],
+    ['503, slow down', { status: 503, code: 'SlowDown' }],
+    ['a cut connection', 'cut'],
+  ] as const)(
+    'is asked again: %s',
+    async (_, fate) => {
+      await store();
+      s3.reset();
+      // The first try of a third of the requests, whatever they are.
+      s3.fateOf = ({ attempt }) => (attempt === 1 && s3.requests.length % 3 === 0 ? fate : 'as it should');
+      await store([newer()]);
+      expect(s3.requests.some(({ attempt }) => attempt > 1)).toBe(true);
+      s3.fateOf = () => 'as it should';
+      expect(await shown()).toEqual(TWO);
+      expect(await verify()).toEqual([]);
+    },
+    60_000,
+  );
+
+  it('and loses every answer after it did what it was asked, is not taken for a lost race nor for a bad store', async () => {
+    s3.fateOf = (request) => (request.attempt === 1 && isChange(request) ? 'answer lost' : 'as it should');
+    await store();
+    s3.reset();
+    s3.fateOf = (request) => (request.attempt === 1 && isChange(request) ? 'answer lost' : 'as it should');
+    await store([newer()]);
+    expect(s3.requests.filter(({ what, attempt }) => what === 'PutObject' && attempt > 1).length).toBeGreaterThan(4);
+    s3.fateOf = () => 'as it should';
+    expect(await shown()).toEqual(TWO);
+    expect(await bench.read('SELECT count(*)::INT AS n FROM event_items')).toEqual([{ n: 1 }]);
+    expect(await verify()).toEqual([]);
+  }, 60_000);
+
+  it('for good: exit 3 with one sentence, and nothing half-visible', async () => {
+    await store();
+    s3.fateOf = ({ what, key }) =>
+      what === 'PutObject' && key.endsWith('.parquet') ? { status: 503, code: 'SlowDown' } : 'as it should';
+    await expect(store([newer()])).rejects.toMatchObject({
+      exitCode: 3,
+      message: expect.stringMatching(
+        /^s3:\/\/bucket\/lake does not answer as it should \(503 SlowDown\): try again later\.$/,
+      ),
+    });
+    expect(await shown()).toEqual(ONE);
+  }, 60_000);
+});
+
+describe('a large file', () => {
+  const BYTES = 34 * 1024 * 1024;
+  const file = () => {
+    mkdirSync(bench.dir, { recursive: true });
+    const path = join(bench.dir, 'large');
+    const bytes = randomBytes(BYTES);
+    writeFileSync(path, bytes);
+    return { path, bytes };
+  };
+
+  it.each([
+    ['a part that is cut', 'UploadPart', 'cut'],
+    ['a part whose answer is lost', 'UploadPart', 'answer lost'],
+    ['an end whose answer is lost', 'CompleteMultipartUpload', 'answer lost'],
+  ] as const)(
+    'arrives whole in spite of %s',
+    async (_, what, fate) => {
+      const { path, bytes } = file();
+      s3.fateOf = (request) => (request.what === what && request.attempt === 1 ? fate : 'as it should');
+      const storage = await open();
+      await storage.putFile(path, 'events/x.parquet');
+      storage.close();
+      expect(s3.objects.get('lake/events/x.parquet')?.bytes.equals(bytes)).toBe(true);
+      expect(s3.uploads.size).toBe(0);
+    },
+    60_000,
+  );
+
+  it('of which a part never arrives is given up, and what was sent of it is taken back', async () => {
+    const { path } = file();
+    s3.fateOf = ({ what }) => (what === 'UploadPart' ? { status: 500, code: 'InternalError' } : 'as it should');
+    const storage = await open();
+    await expect(storage.putFile(path, 'events/x.parquet')).rejects.toMatchObject({ exitCode: 3 });
+    storage.close();
+    expect(s3.objects.size).toBe(0);
+    expect(s3.uploads.size).toBe(0);
+  }, 60_000);
+});
+
+describe('a run that is killed', () => {
+  it('between any two requests to a bucket leaves the old table or the new one to a reader, and the next run makes it whole', async () => {
+    const events = { tables: ['events' as const] };
+    await store([older()], events);
+    const good = new Map(s3.objects);
+    s3.reset();
+    await store([newer()], events);
+    const changes = s3.requests.filter(isChange).length;
+    expect(changes).toBeGreaterThan(4);
+    const seen = new Set<string>();
+    for (let at = 1; at <= changes; at++) {
+      s3.objects.clear();
+      for (const [key, held] of good) s3.objects.set(key, held);
+      s3.reset();
+      const killed = new AbortController();
+      // Carried out, unanswered, and nothing gets through any more.
+      s3.fateOf = (request) => {
+        if (killed.signal.aborted) return 'cut';
+        if (!isChange(request) || s3.requests.filter(isChange).length < at) return 'as it should';
+        killed.abort();
+        return 'answer lost';
+      };
+      await expect(store([newer()], { ...events, signal: killed.signal })).rejects.toThrow();
+      const rows = await shown();
+      expect([ONE, TWO], `request ${at}`).toContainEqual(rows);
+      seen.add(JSON.stringify(rows));
+      s3.reset();
+      await store([newer()], { ...events, retentionMs: 0 });
+      expect(await shown()).toEqual(TWO);
+      expect(await verify(), `request ${at}`).toEqual([]);
+    }
+    expect(seen.size).toBe(2);
+  }, 120_000);
+});
+
+describe('a bucket that cannot be used', () => {
+  const refused = (more: object = {}) =>
+    store([older()], more).then(
+      () => undefined,
+      (error: Error) => error,
+    );
+
+  const withoutRight = (): void => {
+    s3.fateOf = ({ what }) => (what === 'PutObject' ? { status: 403, code: 'AccessDenied' } : 'as it should');
+  };
+  const withoutConditions = (): void => {
+    s3.isConditional = false;
+  };
+  const withEnv = (name: string, value: string | undefined) => (): void => void vi.stubEnv(name, value);
+
+  it.each([
+    ['wrong credentials', /credentials were refused/, withEnv('AWS_ACCESS_KEY_ID', 'somebody')],
+    ['no region', /AWS_REGION/, withEnv('AWS_REGION', undefined)],
+    ['an empty region', /AWS_REGION/, withEnv('AWS_REGION', '')],
+    ['no conditional writes', /If-None-Match/, withoutConditions],
+    ['a right that is missing', /credentials were refused/, withoutRight],
+  ] as const)('is told in one sentence: %s', async (_, message, prepare) => {
+    prepare();
+    const error = await refused();
+    expect(error).toMatchObject({ exitCode: 2, message: expect.stringMatching(message) });
+    expect(error?.message).not.toContain('\n');
+  });
+
+  it('because it is not there, or nobody is: 2 and 3', async () => {
+    expect(await refused({ url: 's3://nothing/lake' })).toMatchObject({
+      exitCode: 2,
+      message: 's3://nothing/lake: there is no such bucket.',
+    });
+    await s3.close();
+    expect(await refused()).toMatchObject({ exitCode: 3, message: expect.stringContaining('ECONNREFUSED') });
+    s3 = await FakeS3.start();
+  }, 60_000);
+});
+
+describe('the spool folder', () => {
+  it('is all the disk that verify, compact and a purge of a bucket take', async () => {
+    await store();
+    await store([newer()]);
+    const empty = join(bench.dir, 'system');
+    mkdirSync(empty);
+    vi.stubEnv('TMPDIR', join(empty, 'none'));
+    const spoolDir = join(bench.dir, 'own');
+    expect(await verifyDelta({ ...place(), spoolDir })).toEqual([]);
+    await compactDelta({ ...place(), spoolDir });
+    await purgeDelta({ ...place(), spoolDir, leaveOut: { column: 'n', values: ['text'] } });
+    expect(readdirSync(spoolDir)).toEqual([]);
+    expect(readdirSync(empty)).toEqual([]);
+    const file = join(bench.dir, 'a-file');
+    writeFileSync(file, '');
+    await expect(verifyDelta({ ...place(), spoolDir: file })).rejects.toMatchObject({
+      message: expect.stringContaining(file),
+    });
+    expect(await verifyDelta({ ...place(), spoolDir })).toEqual([]);
+  });
+});
