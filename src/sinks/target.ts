@@ -46,10 +46,10 @@ export interface Target {
   /** The `df_unified_id`s of the rows whose column, by its name in the export, holds one of these texts. */
   people?(place: string, column: string, texts: readonly string[], options: PlaceOptions): Promise<Match>;
   /**
-   * Does all that `purge` does but for putting the result in place, so that what it needs is tried before anything is
-   * deleted anywhere. Gives the names of tables that a purge leaves as they are. Throws Failure.
+   * Does all that purges of these rows do but for putting the result in place, so that what they need is tried before
+   * anything is deleted anywhere. Gives the names of tables that a purge leaves as they are. Throws Failure.
    */
-  tryPurge?(place: string, leaveOut: LeaveOut, options: PlaceOptions): Promise<readonly string[]>;
+  tryPurge?(place: string, leaveOuts: readonly LeaveOut[], options: PlaceOptions): Promise<readonly string[]>;
   /** Removes rows so that no byte of them remains. */
   purge?(place: string, leaveOut: LeaveOut, options: PlaceOptions): Promise<Rewritten>;
 }

@@ -33,7 +33,7 @@ export async function forgetPeople(options: Options, context: Context): Promise<
   try {
     const found = wanted && (await lookUp(plan, wanted, context));
     if (!isReal || confirm === undefined) return tellPlan(plan, found, options, context);
-    if (wanted && found) await tryPurge(wanted, found.people, context);
+    if (wanted && found) await tryPurge(wanted, found.people, found.ids, context);
     return await executePlan(plan, confirm, config, { wanted, found, options, context });
   } finally {
     plan.close();

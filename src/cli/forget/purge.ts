@@ -8,7 +8,7 @@ import { sweepRunFolders } from '../../extract/spool/run-folder.ts';
 import { foreignSpoolFolders, spoolFolders } from '../../extract/spool/spool.ts';
 import { purgeSpools } from '../../extract/spool/sweep.ts';
 import { UNIFIED_ID } from '../../schema/groups.ts';
-import type { Match, PlaceOptions, PurgeTarget } from '../../sinks/target.ts';
+import type { LeaveOut, Match, PlaceOptions, PurgeTarget, Rewritten } from '../../sinks/target.ts';
 import { isPurgeTarget, TARGETS } from '../../sinks/targets.ts';
 import { checkSuppression, suppress } from '../../suppression/append.ts';
 import { type Options, shownOption, text } from '../command.ts';
@@ -88,10 +88,14 @@ async function fromMapping(path: string, ids: ReadonlySet<string>): Promise<Matc
 }
 
 /** Tries all that the purge needs, before anything is deleted, and names what it does not reach. Throws Failure. */
-export async function tryPurge(request: PurgeRequest, people: readonly string[], context: Context): Promise<void> {
+export async function tryPurge(
+  request: PurgeRequest,
+  people: readonly string[],
+  ids: readonly string[],
+  context: Context,
+): Promise<void> {
   const { target, path, spoolDir } = request;
-  const leaveOut = { column: UNIFIED_ID, values: people };
-  const others = (await target.tryPurge?.(path, leaveOut, optionsOf(request, context))) ?? [];
+  const others = (await target.tryPurge?.(path, leftOutBy(request, people, ids), optionsOf(request, context))) ?? [];
   if (others.length > 0) {
     context.logger.warn(
       'purge.others',
@@ -127,27 +131,33 @@ export async function purge(
   return [...counts.values()][0];
 }
 
+/** What a purge leaves out, one after the other. */
+function leftOutBy({ column }: PurgeRequest, people: readonly string[], ids: readonly string[]): LeaveOut[] {
+  const first = { column: UNIFIED_ID, values: people };
+  // Rows that name the person without a unified id hold the external ID all the same.
+  return column === undefined ? [first] : [first, { column, values: ids }];
+}
+
 async function* each(texts: readonly string[]): AsyncGenerator<string> {
   yield* texts;
 }
 
 function purgerOf(request: PurgeRequest, ids: readonly string[], context: Context): Purger {
-  const { target, path, column } = request;
+  const { target, path } = request;
   return {
     target: `${target.name} ${path}`,
     async purge(unifiedIds) {
       const place = optionsOf(request, context);
       const people: string[] = [];
       for await (const id of unifiedIds) people.push(id);
-      const first = await target.purge(path, { column: UNIFIED_ID, values: people }, place);
-      // Rows that name the person without a unified id hold the external ID all the same.
-      const second = column === undefined ? undefined : await target.purge(path, { column, values: ids }, place);
+      const done: Rewritten[] = [];
+      for (const leaveOut of leftOutBy(request, people, ids)) done.push(await target.purge(path, leaveOut, place));
       return {
         people: people.length,
-        rows: first.rowsLeftOut + (second?.rowsLeftOut ?? 0),
+        rows: done.reduce((sum, { rowsLeftOut }) => sum + rowsLeftOut, 0),
         files_rewritten: 1,
-        bytes_before: first.bytesBefore,
-        bytes_after: (second ?? first).bytesAfter,
+        bytes_before: done[0]?.bytesBefore ?? 0,
+        bytes_after: done.at(-1)?.bytesAfter ?? 0,
       };
     },
   };

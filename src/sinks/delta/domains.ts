@@ -3,7 +3,7 @@ import schema from '../../../schemas/delta-table.json' with { type: 'json' };
 import { configFailure } from '../../base/errors.ts';
 import { compileSchema, proved } from '../../config/validate.ts';
 import type { Receipt, State } from '../../extract/window.ts';
-import { type History, MOST_CHANGES, NO_HISTORY, parseHistory } from '../history.ts';
+import { MOST_CHANGES, NO_HISTORY, parseHistory } from '../history.ts';
 import type { ColumnChange } from '../report.ts';
 import type { StoredColumn } from '../sql/columns/stored.ts';
 import type { TableName } from '../target.ts';
@@ -48,6 +48,8 @@ const VALID = { table: validOf('table'), columns: validOf('columns'), window: va
 export class Domains {
   readonly #snapshot: Snapshot;
   readonly #place: string;
+  /** What was made of each domain's latest text. */
+  readonly #read = new Map<string, { readonly text: string; readonly value: unknown }>();
 
   constructor(snapshot: Snapshot, place: string) {
     this.#snapshot = snapshot;
@@ -56,44 +58,52 @@ export class Domains {
 
   /** None for a table that is not ours. Throws Failure for one of a later version of this program. */
   table(): TableInfo | undefined {
-    const value = this.#value(TABLE);
-    if (value === undefined) return undefined;
-    const version = proved<{ v?: unknown } | null>(value)?.v;
-    if (typeof version === 'number' && version > 1) {
-      throw configFailure(`${this.#place} was written by a later version (${version}) of this program: update it.`);
-    }
-    return this.#valid<TableInfo>('table', value);
+    return this.#once(TABLE, (text, where) => {
+      const value = parseJson(text, where);
+      const version = proved<{ v?: unknown } | null>(value)?.v;
+      if (typeof version === 'number' && version > 1) {
+        throw configFailure(`${this.#place} was written by a later version (${version}) of this program: update it.`);
+      }
+      return this.#valid<TableInfo>('table', value);
+    });
   }
 
-  columns(): StoredColumn[] | undefined {
-    const value = this.#value(COLUMNS);
-    return value === undefined ? undefined : this.#valid<StoredColumn[]>('columns', value);
+  columns(): readonly StoredColumn[] | undefined {
+    return this.#once(COLUMNS, (text, where) => this.#valid<StoredColumn[]>('columns', parseJson(text, where)));
   }
 
   /** As it was stored: whoever goes on from it parses it. */
   state(): State | undefined {
-    return proved<State | undefined>(this.#value(STATE) ?? undefined);
+    return this.#once(STATE, (text, where) => proved<State | null>(parseJson(text, where))) ?? undefined;
   }
 
   /** In the order of their windows. */
   receipts(): KeptReceipt[] {
-    const names = [...this.#snapshot.domains.keys()].filter((name) => name.startsWith(WINDOW));
-    const receipts = names.map((name) => this.#valid<KeptReceipt>('window', this.#value(name)));
-    return receipts.sort((a, b) => a.window - b.window);
+    const parse = (text: string, where: string) => this.#valid<KeptReceipt>('window', parseJson(text, where));
+    return this.#below(WINDOW).map(([, name]) => proved<KeptReceipt>(this.#once(name, parse)));
   }
 
   /** Changes of columns, by the number of the window that made them, in order. */
   changes(): ReadonlyMap<number, readonly ColumnChange[]> {
-    const found = [...this.#snapshot.domains].flatMap(([name, text]): [number, History][] => {
-      if (!name.startsWith(CHANGES)) return [];
-      return [[Number(name.slice(CHANGES.length)), parseHistory(text, `${this.#place} (${name})`)]];
-    });
-    return new Map(found.sort(([a], [b]) => a - b).map(([window, { changes }]) => [window, changes]));
+    const changes = (name: string) => this.#once(name, parseHistory)?.changes ?? [];
+    return new Map(this.#below(CHANGES).map(([window, name]) => [window, changes(name)]));
   }
 
-  #value(domain: string): unknown {
+  /** Domains of windows by number, in order. */
+  #below(prefix: string): [number, string][] {
+    const names = [...this.#snapshot.domains.keys()].filter((name) => name.startsWith(prefix));
+    return names.map((name): [number, string] => [Number(name.slice(prefix.length)), name]).sort(([a], [b]) => a - b);
+  }
+
+  /** What a domain's text means, worked out once for each text. */
+  #once<T>(domain: string, parse: (text: string, where: string) => T): T | undefined {
     const text = this.#snapshot.domains.get(domain);
-    return text === undefined ? undefined : parseJson(text, `${this.#place} (${domain})`);
+    if (text === undefined) return undefined;
+    const known = this.#read.get(domain);
+    if (known?.text === text) return proved<T>(known.value);
+    const value = parse(text, `${this.#place} (${domain})`);
+    this.#read.set(domain, { text, value });
+    return value;
   }
 
   #valid<T>(name: keyof typeof VALID, value: unknown): T {

@@ -2,27 +2,23 @@ import { Zone } from '../../types/zone.ts';
 import type { StoredColumn } from '../sql/columns/stored.ts';
 import { typedColumns, typedNull } from '../sql/columns/typed.ts';
 import { identifier } from '../sql/engine/quote.ts';
-import { eventColumns } from '../sql/files/columns.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { sortedBy } from '../sql/files/order.ts';
 import { ROW_GROUP_ROWS, readFiles, writeFile } from '../sql/files/parquet-file.ts';
-import { createLeftOut, isLeftOut } from '../sql/people.ts';
-import type { LeaveOut, Rewritten, TableName } from '../target.ts';
+import type { Rewritten } from '../target.ts';
 import { carryOut, type EventsChange, makeReady, type NewEventFile, type Settings } from './commit/change.ts';
 import { columnsIn } from './commit/columns.ts';
 import { METADATA } from './commit/metadata.ts';
 import { setTable } from './domains.ts';
 import { type DataFile, newFile, windowsIn } from './files/data-file.ts';
 import { Lake, type LakeOptions } from './lake.ts';
-import { LOG_FOLDER } from './log/paths.ts';
-import type { Stored } from './storage/storage.ts';
 
 /** Bytes of files that one commit of `compact` replaces: what the spool folder must hold of a bucket at a time. */
 const BATCH_BYTES = 1024 * 1024 * 1024;
 
 /** Makes the files of each date one, sorted, and drops those without rows. Throws Failure. */
 export function compactDelta(options: LakeOptions): Promise<Rewritten> {
-  return withLake(options, async (lake, settings) => {
+  return rewriting(options, async (lake, settings) => {
     for (const batch of batchesOf(lake.events.files())) {
       options.signal?.throwIfAborted();
       const work = async () => makeReady(lake, await compacted(lake, batch, settings), settings);
@@ -31,58 +27,36 @@ export function compactDelta(options: LakeOptions): Promise<Rewritten> {
   });
 }
 
-/**
- * Writes every file that has rows to leave out anew without them, then removes all that no longer belongs to the tables:
- * older files and, in a bucket, their earlier versions, so that no byte of the rows remains. It commits in any case: a
- * writer that began before cannot commit any more, and what it stored goes too. Throws Failure.
- */
-export function purgeDelta(options: LakeOptions & { readonly leaveOut: LeaveOut }): Promise<Rewritten> {
-  return withLake(options, async (lake, settings) => {
-    await createLeftOut(lake.engine, options.leaveOut.values);
-    const work = async () => {
-      return makeReady(lake, await purged(lake, options.leaveOut.column, settings), settings);
-    };
-    await carryOut(lake, await lake.prepare(work, options.signal), settings);
-    for (const { name } of lake.tables.values()) await eraseOld(lake, name);
-  });
-}
-
-/**
- * Removes what is no part of a table any more. A file that is younger than our commit may belong to a writer that began
- * after it and will commit it; one that is older belongs to nobody who can still commit.
- */
-async function eraseOld(lake: Lake, name: TableName): Promise<void> {
-  const table = lake.table(name);
-  if (!table.exists) return;
-  const gone = table.tombstones();
-  const since = await table.committedAt();
-  const isKept = ({ path: full, modified }: Pick<Stored, 'path' | 'modified'>) => {
-    const path = full.slice(name.length + 1);
-    if (path.startsWith(`${LOG_FOLDER}/`) || table.has(path)) return true;
-    return modified >= since && !gone.has(path);
-  };
-  await lake.storage.eraseAllBut(name, isKept, since);
-}
-
-async function withLake(
+/** Does work that writes files of the tables anew, and says what became of them. Throws Failure. */
+export function rewriting(
   options: LakeOptions,
   work: (lake: Lake, settings: Settings) => Promise<void>,
 ): Promise<Rewritten> {
+  return withLake(options, async (lake, settings) => {
+    const before = sizeOf(lake);
+    await work(lake, settings);
+    const after = sizeOf(lake);
+    return {
+      rows: after.rows,
+      rowsLeftOut: before.rows - after.rows,
+      bytesBefore: before.bytes,
+      bytesAfter: after.bytes,
+    };
+  });
+}
+
+/** Opens tables that must be there for a writer, with the settings of their last load. Throws Failure. */
+export async function withLake<T>(
+  options: LakeOptions,
+  work: (lake: Lake, settings: Settings) => Promise<T>,
+): Promise<T> {
   try {
     const lake = await Lake.open(options, 'write');
     try {
       const info = lake.mustExist().events.domains.table();
       const zone = typeof info?.timezone === 'string' ? new Zone(info.timezone) : undefined;
-      const before = sizeOf(lake);
       const { retentionMs } = lake.events;
-      await work(lake, { zone, tables: info?.tables ?? [], retentionMs, now: () => options.clock.now() });
-      const after = sizeOf(lake);
-      return {
-        rows: after.rows,
-        rowsLeftOut: before.rows - after.rows,
-        bytesBefore: before.bytes,
-        bytesAfter: after.bytes,
-      };
+      return await work(lake, { zone, tables: info?.tables ?? [], retentionMs, now: () => options.clock.now() });
     } finally {
       await lake.close();
     }
@@ -130,7 +104,7 @@ async function compacted(lake: Lake, batch: readonly DataFile[], settings: Setti
       (file) => `SELECT ${selectOf(own, file, settings.zone)} FROM ${readFiles([locals.get(file.path) ?? ''])}`,
     );
     const query = `SELECT * FROM (${all.join(' UNION ALL ')}) ${lake.isFrugal ? '' : sortedBy(own, rows)}`;
-    added.push(await write(lake, { query, rows, names, date }, true));
+    added.push(await writeRows(lake, { query, rows, names, date }, true));
   }
   return changeOf(lake, { operation: 'OPTIMIZE', removed: batch, added, isChange: false }, columns, settings);
 }
@@ -143,31 +117,6 @@ function selectOf(columns: readonly StoredColumn[], file: DataFile, zone: Zone |
   return ['_key', '_dfinery_window', '_rescued', ...values].join(', ');
 }
 
-async function purged(lake: Lake, source: string, settings: Settings): Promise<EventsChange> {
-  const columns = lake.events.domains.columns() ?? [];
-  const condition = isLeftOut({ columns, place: lake.address }, source);
-  const column = typedColumns(columns).find((one) => one.source === source);
-  const files = lake.events.files();
-  const wanted = new Set(['_rescued', ...(column === undefined ? [] : [column.name])]);
-  const locals = await lake.bringColumns('events', files, wanted);
-  const removed: DataFile[] = [];
-  const added: NewEventFile[] = [];
-  for (const file of files) {
-    const isThere = column === undefined || file.columns.has(column.name);
-    const more = isThere ? '*' : `*, ${typedNull(column.type, settings.zone)} AS ${identifier(column.name)}`;
-    const fromOf = (local = '') => `(SELECT ${more} FROM ${readFiles([local])})`;
-    const from = fromOf(locals.get(file.path));
-    const gone = Number((await lake.engine.row(`SELECT count(*) AS n FROM ${from} WHERE ${condition}`)).n);
-    if (gone === 0) continue;
-    removed.push(file);
-    const rows = file.rows - gone;
-    const all = fromOf([...(await lake.bring('events', [file])).values()][0]);
-    const query = `SELECT ${eventColumns(columnsIn(columns, file.columns))} FROM ${all} WHERE NOT ${condition}`;
-    if (rows > 0) added.push(await write(lake, { query, rows, names: file.columns, date: file.date }, file.isSorted));
-  }
-  return changeOf(lake, { operation: 'DELETE', removed, added, isChange: true }, columns, settings);
-}
-
 interface ToWrite {
   readonly query: string;
   readonly rows: number;
@@ -175,13 +124,17 @@ interface ToWrite {
   readonly date: string | null;
 }
 
-async function write(lake: Lake, { query, rows, names, date }: ToWrite, isSorted: boolean): Promise<NewEventFile> {
+export async function writeRows(
+  lake: Lake,
+  { query, rows, names, date }: ToWrite,
+  isSorted: boolean,
+): Promise<NewEventFile> {
   const local = lake.newPath('rewritten');
   await writeFile(lake, { query, rows }, local, METADATA);
   return { ...newFile(local, date, { windows: await windowsIn(lake.engine, local), isSorted }), columns: names };
 }
 
-function changeOf(
+export function changeOf(
   lake: Lake,
   what: Pick<EventsChange, 'operation' | 'removed' | 'added' | 'isChange'>,
   columns: readonly StoredColumn[],

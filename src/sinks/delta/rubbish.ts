@@ -7,7 +7,7 @@ import { LOG_FOLDER } from './log/paths.ts';
 import type { Table } from './table.ts';
 
 /** Files that a dead run made under names of their own, which no reader looks at. */
-const WAITING = /^_dfinery\/probe\/[0-9a-f-]{36}$|(^|\/)\.[^/]+\.tmp$/;
+const WAITING = /^_dfinery\/probe\/[0-9a-f-]{36}(\/trial)?$|(^|\/)\.[^/]+\.tmp$/;
 
 /** A younger file that no commit names may be another run's, which is about to commit it. */
 const UNDER_WAY_MS = 3_600_000;

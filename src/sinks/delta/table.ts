@@ -6,7 +6,7 @@ import { Domains, WRITER } from './domains.ts';
 import { type DataFile, dataFileOf } from './files/data-file.ts';
 import { isOwnFile, PARTITION } from './files/names.ts';
 import { type Field, schemaString } from './files/schema.ts';
-import type { Action, MetaData } from './log/actions.ts';
+import type { Action, Add, MetaData } from './log/actions.ts';
 import { type LogPlace, writeCheckpoint } from './log/checkpoint.ts';
 import { APP_ID, commitEntry } from './log/commit.ts';
 import { checkProtocol, protocolOf } from './log/features.ts';
@@ -45,12 +45,17 @@ export class Table {
   readonly #place: LogPlace;
   readonly #snapshot: Snapshot;
   readonly #logger: Logger;
+  readonly #domains: Domains;
+  /** What was made of the entries of the log: they never change. */
+  readonly #known = new WeakMap<Add, DataFile>();
+  #files: { readonly version: number; readonly list: readonly DataFile[] } | undefined;
 
   private constructor(name: TableName, place: LogPlace, snapshot: Snapshot, logger: Logger) {
     this.name = name;
     this.#place = place;
     this.#snapshot = snapshot;
     this.#logger = logger;
+    this.#domains = new Domains(snapshot, `${place.storage.address}/${name}`);
   }
 
   /** Reads a table's log. Throws Failure for one that is damaged, not ours, or changed in ways unknown here. */
@@ -76,7 +81,7 @@ export class Table {
   }
 
   get domains(): Domains {
-    return new Domains(this.#snapshot, this.address);
+    return this.#domains;
   }
 
   /** The number of the last window that is in it; 0: none. */
@@ -95,9 +100,12 @@ export class Table {
   }
 
   /** In order of their paths. */
-  files(): DataFile[] {
-    const files = [...this.#snapshot.files].map(([path, add]) => dataFileOf(path, add, this.address));
-    return files.sort((a, b) => (a.path < b.path ? -1 : 1));
+  files(): readonly DataFile[] {
+    if (this.#files?.version !== this.version) {
+      const list = [...this.#snapshot.files].map(([path, add]) => this.#fileOf(path, add));
+      this.#files = { version: this.version, list: list.sort((a, b) => (a.path < b.path ? -1 : 1)) };
+    }
+    return this.#files.list;
   }
 
   /** Paths of the files that left the table, with the instant (ms). */
@@ -171,6 +179,12 @@ export class Table {
 
   checkpointNow(now: number, retentionMs: number): Promise<void> {
     return writeCheckpoint(this.#place, this.#snapshot, now - retentionMs);
+  }
+
+  #fileOf(path: string, add: Add): DataFile {
+    const known = this.#known.get(add) ?? dataFileOf(path, add, this.address);
+    this.#known.set(add, known);
+    return known;
   }
 
   #check(): void {

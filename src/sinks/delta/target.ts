@@ -18,5 +18,7 @@ export const delta: Target = {
   report: async (url, options) => (await import('./report.ts')).reportDelta({ ...options, url }),
   people: async (url, column, texts, options) =>
     (await import('./people.ts')).peopleInDelta({ ...options, url }, column, texts),
-  purge: async (url, leaveOut, options) => (await import('./rewrite.ts')).purgeDelta({ ...options, url, leaveOut }),
+  tryPurge: async (url, leaveOuts, options) =>
+    (await import('./purge.ts')).tryPurgeDelta({ ...options, url }, leaveOuts),
+  purge: async (url, leaveOut, options) => (await import('./purge.ts')).purgeDelta({ ...options, url, leaveOut }),
 };

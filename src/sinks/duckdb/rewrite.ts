@@ -6,6 +6,7 @@ import { type Engine, type EngineOptions, fileExists, openEngine, REWRITING, swe
 import { engineFailure } from '../sql/engine/faults.ts';
 import { NEW_FILE } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
+import { secondNameFailure } from '../sql/files/second-name.ts';
 import { createLeftOut, isLeftOut } from '../sql/people.ts';
 import type { LeaveOut, Rewritten } from '../target.ts';
 import { readColumns } from './columns-table.ts';
@@ -114,9 +115,7 @@ async function copyTables(engine: Engine, leaveOut: LeaveOut | undefined): Promi
 function refuseSecondName(file: string): void {
   const { nlink } = statSync(file);
   if (nlink === 1) return;
-  throw configFailure(
-    `${file} has ${nlink - 1} more name${nlink === 2 ? '' : 's'} (hard links), which would keep the old contents: remove them first. Nothing was changed.`,
-  );
+  throw secondNameFailure(file, nlink);
 }
 
 /** Gives a copy the mode and the owner of the file that it is to replace. */

@@ -24,7 +24,8 @@ export const duckdb: Target = {
   report: async (file, options) => (await import('./report.ts')).reportDuckDb({ ...options, file }),
   people: async (file, column, texts, options) =>
     (await import('./people.ts')).peopleInDuckDb({ ...options, file }, column, texts),
-  tryPurge: async (file, leaveOut, options) =>
+  // The file is written anew whole, whatever is left out.
+  tryPurge: async (file, [leaveOut], options) =>
     (await import('./rewrite.ts')).tryRewriteDuckDb({ ...options, file, leaveOut }),
   async purge(file, leaveOut, options) {
     const [{ rewriteDuckDb }, { republish }] = await Promise.all([import('./rewrite.ts'), import('./publish.ts')]);

@@ -1,53 +1,45 @@
 import { eventColumns } from '../sql/files/columns.ts';
 import { failureOf, folderFailure } from '../sql/files/folder-failure.ts';
 import { sortedBy } from '../sql/files/order.ts';
-import { FILE, readFiles, writeFile } from '../sql/files/parquet-file.ts';
-import { createLeftOut, isLeftOut } from '../sql/people.ts';
-import { type LeaveOut, type Rewritten, TABLES } from '../target.ts';
+import { readFiles, writeFile } from '../sql/files/parquet-file.ts';
+import { type Rewritten, TABLES } from '../target.ts';
 import { derive } from './commit/derived.ts';
 import { metadataOf } from './commit/metadata.ts';
 import { describe, filesAfter, moveOf, type Output, waitingPath } from './commit/outputs.ts';
-import { type Dataset, type DatasetOptions, openExisting, WRITER } from './dataset/dataset.ts';
+import { type Change, type Dataset, type DatasetOptions, openExisting, WRITER } from './dataset/dataset.ts';
 import { livePath, partitionOf } from './dataset/layout.ts';
 import { eventFiles, type LiveFile, type Manifest } from './dataset/manifest.ts';
 import { receiptsAfter } from './dataset/receipts.ts';
 
+export type Existing = Dataset & { readonly manifest: Manifest };
+
+/** Which partitions are written anew, and how. */
+interface Rewrite {
+  /** The live files of `events` to write anew. */
+  choose(dataset: Existing): Promise<readonly string[]>;
+  /** The condition that rows must meet. */
+  keep(manifest: Manifest): string;
+  /** Looks at what a change would replace, before it does; throws Failure. */
+  check?(dataset: Existing, change: Change): Promise<void>;
+}
+
 /** Encodes every partition anew and drops those without rows, one after the other, each atomically. Throws Failure. */
 export function compactParquet(options: DatasetOptions): Promise<Rewritten> {
-  return rewriteFolder(options, async (dataset) => eventFiles(dataset.manifest).map(({ path }) => path));
+  return rewriteFolder(options, {
+    choose: async (dataset) => eventFiles(dataset.manifest).map(({ path }) => path),
+    keep: () => 'true',
+  });
 }
 
-/**
- * Writes every file that has rows to leave out anew without them, one partition after the other, each atomically; their
- * bytes are then in no file. Throws Failure.
- */
-export function purgeParquet(options: DatasetOptions & { readonly leaveOut: LeaveOut }): Promise<Rewritten> {
-  const { leaveOut, dir } = options;
-  const leftOut = ({ columns }: Manifest) => isLeftOut({ columns, place: dir }, leaveOut.column);
-  return rewriteFolder(
-    options,
-    async (dataset) => {
-      await createLeftOut(dataset.engine, leaveOut.values);
-      return pathsWith(dataset, leftOut(dataset.manifest));
-    },
-    (manifest) => `NOT ${leftOut(manifest)}`,
-  );
-}
-
-type Existing = Dataset & { readonly manifest: Manifest };
-
-/** `choose`: the live files of `events` to write anew. `keep`: the condition that rows must meet. */
-async function rewriteFolder(
-  options: DatasetOptions,
-  choose: (dataset: Existing) => Promise<readonly string[]>,
-  keep: (manifest: Manifest) => string = () => 'true',
-): Promise<Rewritten> {
-  const dataset = await openExisting(options);
-  const before = sizeOf(dataset.manifest);
-  try {
+/** Writes partitions anew, one after the other, each atomically. Throws Failure. */
+export function rewriteFolder(options: DatasetOptions, { choose, keep, check }: Rewrite): Promise<Rewritten> {
+  return withExisting(options, async (dataset) => {
+    const before = sizeOf(dataset.manifest);
     for (const path of await choose(dataset)) {
-      const work = () => prepare(dataset, path, keep(dataset.manifest));
-      await dataset.change(await dataset.prepare(work, options.signal));
+      const work = () => prepareRewrite(dataset, path, keep(dataset.manifest));
+      const change = await dataset.prepare(work, options.signal);
+      await check?.(dataset, change);
+      await dataset.change(change);
     }
     const after = sizeOf(dataset.manifest);
     return {
@@ -56,6 +48,14 @@ async function rewriteFolder(
       bytesBefore: before.bytes,
       bytesAfter: after.bytes,
     };
+  });
+}
+
+/** Does work on a folder that must hold datasets of ours, as its only writer. Throws Failure. */
+export async function withExisting<T>(options: DatasetOptions, work: (dataset: Existing) => Promise<T>): Promise<T> {
+  const dataset = await openExisting(options);
+  try {
+    return await work(dataset);
   } catch (error) {
     options.signal?.throwIfAborted();
     throw failureOf(error, options.dir);
@@ -66,7 +66,8 @@ async function rewriteFolder(
   }
 }
 
-async function prepare(dataset: Existing, path: string, keep: string) {
+/** Writes the rows of a partition that meet a condition, and what follows from them, beside the old files. */
+export async function prepareRewrite(dataset: Existing, path: string, keep: string): Promise<Change> {
   const { manifest } = dataset;
   const { columns } = manifest;
   const { date } = partitionOf(path);
@@ -104,15 +105,6 @@ function lastReceipt(manifest: Manifest, path: string) {
   const windows = manifest.files.find((file) => file.path === path)?.windows ?? {};
   const last = Math.max(0, ...Object.keys(windows).map(Number));
   return manifest.receipts.find(({ window }) => window === last);
-}
-
-async function pathsWith(dataset: Existing, condition: string): Promise<string[]> {
-  const paths = new Map(eventFiles(dataset.manifest).map(({ path }) => [dataset.pathOf(path), path]));
-  if (paths.size === 0) return [];
-  const rows = await dataset.engine.rows(
-    `SELECT DISTINCT ${FILE} AS path FROM ${readFiles([...paths.keys()], true)} WHERE ${condition}`,
-  );
-  return rows.flatMap((row) => paths.get(String(row.path)) ?? []).sort();
 }
 
 function sizeOf({ files }: Manifest): { readonly rows: number; readonly bytes: number } {

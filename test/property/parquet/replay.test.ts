@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
-import { compactParquet, purgeParquet } from '../../../src/sinks/parquet/rewrite.ts';
+import { purgeParquet } from '../../../src/sinks/parquet/purge.ts';
+import { compactParquet } from '../../../src/sinks/parquet/rewrite.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import { type Cells, csvOf } from '../../support/duckdb.ts';
 import { ParquetBench } from '../../support/parquet.ts';

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { purgeDelta } from '../../../src/sinks/delta/rewrite.ts';
+import { purgeDelta } from '../../../src/sinks/delta/purge.ts';
 import { delta } from '../../../src/sinks/delta/target.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
 import type { ColumnChange } from '../../../src/sinks/report.ts';

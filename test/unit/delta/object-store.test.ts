@@ -3,7 +3,8 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { envOf } from '../../../src/base/env.ts';
-import { compactDelta, purgeDelta } from '../../../src/sinks/delta/rewrite.ts';
+import { purgeDelta, tryPurgeDelta } from '../../../src/sinks/delta/purge.ts';
+import { compactDelta } from '../../../src/sinks/delta/rewrite.ts';
 import { openStorage } from '../../../src/sinks/delta/storage/open.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
 import { DeltaBench } from '../../support/delta.ts';
@@ -239,5 +240,29 @@ describe('the spool folder', () => {
       message: expect.stringContaining(file),
     });
     expect(await verifyDelta({ ...place(), spoolDir })).toEqual([]);
+  });
+});
+
+describe('a purge of a bucket', () => {
+  const leaveOut = { column: 'n', values: ['2'] };
+  const withoutRight = (what: string): void => {
+    s3.fateOf = (request) => (request.what === what ? { status: 403, code: 'AccessDenied' } : 'as it should');
+  };
+
+  it.each([
+    ['ListObjectVersions', 's3:ListBucketVersions'],
+    ['ListMultipartUploads', 's3:ListBucketMultipartUploads'],
+  ])('is refused beforehand without the right to %s, and nothing is changed', async (what, right) => {
+    await store();
+    const before = new Map(s3.objects);
+    withoutRight(what);
+    const message = expect.stringContaining(right);
+    await expect(tryPurgeDelta(place(), [leaveOut])).rejects.toMatchObject({ exitCode: 2, message });
+    expect(s3.objects).toEqual(before);
+    await expect(purgeDelta({ ...place(), leaveOut })).rejects.toMatchObject({ exitCode: 3, message });
+    s3.reset();
+    expect(await tryPurgeDelta(place(), [leaveOut])).toEqual([]);
+    await purgeDelta({ ...place(), leaveOut });
+    expect(await shown()).toEqual([{ _key: 'a', n: '1' }]);
   });
 });

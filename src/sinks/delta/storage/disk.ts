@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { chmod, copyFile, lstat, open, readdir, readFile, rm } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { access, chmod, copyFile, lstat, open, readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { codeOf, configFailure } from '../../../base/errors.ts';
 import { createFile, moveFile, replaceFile, syncFile, syncFolder } from '../../../fs/atomic-file.ts';
@@ -50,7 +51,7 @@ export class DiskStorage implements Storage {
     const paths = names.map((name) => `${folder}/${name}`).filter((path) => compareBytes(path, after) > 0);
     for (const path of paths.sort(compareBytes)) {
       const found = await this.#guard(() => lstat(this.#place(path)).catch(ifAbsent));
-      if (found?.isFile()) yield { path, bytes: found.size, modified: found.mtimeMs };
+      if (found?.isFile()) yield { path, bytes: found.size, modified: found.mtimeMs, names: found.nlink };
     }
   }
 
@@ -104,6 +105,16 @@ export class DiskStorage implements Storage {
     const gone: string[] = [];
     for await (const object of this.list(folder)) if (!isKept(object)) gone.push(object.path);
     await this.remove(gone);
+  }
+
+  async tryErase(paths: readonly string[]): Promise<void> {
+    for (const folder of new Set(paths.map((path) => dirname(this.#place(path))))) {
+      await access(folder, constants.W_OK | constants.X_OK).catch((error) => {
+        throw configFailure(`${folder} cannot be written to: give its owner the right to. Nothing was changed.`, {
+          cause: error,
+        });
+      });
+    }
   }
 
   close(): void {}

@@ -1,5 +1,5 @@
 import type { ListObjectVersionsCommandOutput, ObjectIdentifier, S3Client } from '@aws-sdk/client-s3';
-import { transientFailure } from '../../../base/errors.ts';
+import { configFailure, type Failure, transientFailure } from '../../../base/errors.ts';
 import type { S3 } from './s3-client.ts';
 import { statusOf } from './s3-faults.ts';
 
@@ -12,13 +12,12 @@ export interface BucketAccess {
   readonly s3: S3;
   readonly client: S3Client;
   readonly bucket: string;
-  readonly address: string;
   readonly signal: AbortSignal | undefined;
 }
 
 /**
- * Removes every version below a prefix, delete markers too, but the latest version of the keys to keep. Throws a
- * transient failure where that may not be done: the objects are out of sight then, their bytes still in the bucket.
+ * Removes every version below a prefix, delete markers too, but the latest version of the keys to keep. Throws
+ * MissingRight where that may not be done: the objects are out of sight then, their bytes still in the bucket.
  */
 export async function eraseVersions(
   of: BucketAccess,
@@ -45,14 +44,14 @@ export async function eraseVersions(
   }
 }
 
-/** Gives up the uploads below a prefix that were begun before `until` (ms) and that nobody finished. */
+/** Gives up the uploads below a prefix that were begun before `until` (ms) and that nobody finished. Throws MissingRight. */
 export async function abortUploads(of: BucketAccess, prefix: string, until: number): Promise<void> {
   const { s3, client, bucket } = of;
   for (;;) {
     const list = new s3.ListMultipartUploadsCommand({ Bucket: bucket, Prefix: prefix });
     const page = await client
       .send(list, optionsOf(of))
-      .catch((error) => refused(of, error, 's3:ListBucketMultipartUploads'));
+      .catch((error) => refused(error, 's3:ListBucketMultipartUploads'));
     const uploads = (page?.Uploads ?? []).filter(({ Initiated }) => (Initiated?.getTime() ?? 0) < until);
     for (const { Key, UploadId } of uploads) {
       await client.send(new s3.AbortMultipartUploadCommand({ Bucket: bucket, Key, UploadId }), optionsOf(of));
@@ -63,7 +62,7 @@ export async function abortUploads(of: BucketAccess, prefix: string, until: numb
 
 function listVersions(of: BucketAccess, from: { readonly Prefix: string }) {
   const command = new of.s3.ListObjectVersionsCommand({ Bucket: of.bucket, ...from });
-  return of.client.send(command, optionsOf(of)).catch((error) => refused(of, error, 's3:ListBucketVersions'));
+  return of.client.send(command, optionsOf(of)).catch((error) => refused(error, 's3:ListBucketVersions'));
 }
 
 async function deleteVersions(of: BucketAccess, versions: readonly ObjectIdentifier[]): Promise<void> {
@@ -71,21 +70,39 @@ async function deleteVersions(of: BucketAccess, versions: readonly ObjectIdentif
     const Delete = { Objects: versions.slice(at, at + MOST_DELETED), Quiet: true };
     const command = new of.s3.DeleteObjectsCommand({ Bucket: of.bucket, Delete });
     const { Errors: [first] = [] } = await of.client.send(command, optionsOf(of));
-    if (first !== undefined) throw stays(of, 's3:DeleteObjectVersion', first);
+    if (first !== undefined) throw new MissingRight('s3:DeleteObjectVersion', first);
   }
 }
 
 const optionsOf = ({ signal }: BucketAccess) => (signal === undefined ? {} : { abortSignal: signal });
 
-function refused(of: BucketAccess, error: unknown, right: string): undefined {
+function refused(error: unknown, right: string): undefined {
   if (statusOf(error) === NOT_KNOWN) return undefined;
-  throw statusOf(error) === FORBIDDEN ? stays(of, right, error) : error;
+  throw statusOf(error) === FORBIDDEN ? new MissingRight(right, error) : error;
 }
 
-function stays({ address }: BucketAccess, right: string, cause: unknown) {
-  return transientFailure(
+/** A right of the key without which earlier versions or unfinished uploads stay. */
+export class MissingRight extends Error {
+  readonly right: string;
+
+  constructor(right: string, cause: unknown) {
+    super(right, { cause });
+    this.right = right;
+  }
+}
+
+/** After a purge. */
+export const bytesStay = (address: string, cause: MissingRight): Failure =>
+  transientFailure(
     `${address}: the rows are out of the table, but bytes of theirs may still be in the bucket as earlier versions or ` +
-      `unfinished uploads: give the key the right ${right} and run the purge again.`,
+      `unfinished uploads: give the key the right ${cause.right} and run the purge again.`,
     { cause },
   );
-}
+
+/** Before one. */
+export const cannotErase = (address: string, cause: MissingRight): Failure =>
+  configFailure(
+    `${address}: earlier versions and unfinished uploads could not be removed by a purge: give the key the right ` +
+      `${cause.right}. Nothing was changed.`,
+    { cause },
+  );

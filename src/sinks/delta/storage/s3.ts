@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
@@ -7,7 +8,7 @@ import type { Env } from '../../../base/env.ts';
 import { configFailure, transientFailure } from '../../../base/errors.ts';
 import { loadS3, type S3, s3ClientOf } from './s3-client.ts';
 import { isPassing, nameOfFault, s3Failure, statusOf } from './s3-faults.ts';
-import { abortUploads, eraseVersions } from './s3-versions.ts';
+import { abortUploads, bytesStay, cannotErase, eraseVersions, MissingRight } from './s3-versions.ts';
 import { MOST_READ_BYTES, type Storage, type Stored } from './storage.ts';
 import { upload } from './upload.ts';
 
@@ -15,6 +16,8 @@ const OWNER_FILE = 0o600;
 /** Keys of one request, by the protocol. */
 const MOST_DELETED = 1_000;
 const MOST_TRIES = 3;
+/** Where the rights of a purge are tried. */
+const TRIAL = '_dfinery/probe';
 /** What a store answers when two creations of one object meet: neither need have won. */
 const UNDECIDED = 409;
 const EXISTS = 412;
@@ -87,7 +90,7 @@ class S3Storage implements Storage {
       const page = await this.#guard(() => this.#client.send(command, this.#options()));
       for (const { Key, Size, LastModified } of page.Contents ?? []) {
         if (Key === undefined || Key.endsWith('/') || !Key.startsWith(prefix)) continue;
-        yield { path: Key.slice(prefix.length), bytes: Size ?? 0, modified: LastModified?.getTime() ?? 0 };
+        yield { path: Key.slice(prefix.length), bytes: Size ?? 0, modified: LastModified?.getTime() ?? 0, names: 1 };
       }
       token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
     } while (token !== undefined);
@@ -151,11 +154,21 @@ class S3Storage implements Storage {
     const gone: string[] = [];
     for await (const object of this.list(folder)) if (!isKept(object)) gone.push(object.path);
     await this.remove(gone);
-    const of = { s3: this.#s3, client: this.#client, bucket, address: this.address, signal: this.#signal };
+    const of = { s3: this.#s3, client: this.#client, bucket, signal: this.#signal };
     const below = this.#key(`${folder}/`);
     await this.#guard(async () => {
       await abortUploads(of, below, until);
       await eraseVersions(of, below, (key, modified) => isKept({ path: key.slice(prefix.length), modified }));
+    }).catch((error) => {
+      throw error instanceof MissingRight ? bytesStay(this.address, error) : error;
+    });
+  }
+
+  async tryErase(): Promise<void> {
+    const folder = `${TRIAL}/${randomUUID()}`;
+    await this.write(`${folder}/trial`, '');
+    await this.eraseAllBut(folder, () => false, 0).catch((error) => {
+      throw error?.cause instanceof MissingRight ? cannotErase(this.address, error.cause) : error;
     });
   }
 
@@ -233,7 +246,7 @@ class S3Storage implements Storage {
     try {
       return await work();
     } catch (error) {
-      throw s3Failure(error, this.address, this.#signal);
+      throw error instanceof MissingRight ? error : s3Failure(error, this.address, this.#signal);
     }
   }
 }

@@ -5,6 +5,8 @@ export interface Stored {
   readonly bytes: number;
   /** When it was written, by the store's own clock; ms since 1970. */
   readonly modified: number;
+  /** Names that its bytes have: on a disk another one would keep them when this one is removed. */
+  readonly names: number;
 }
 
 /**
@@ -41,6 +43,11 @@ export interface Storage {
     isKept: (object: Pick<Stored, 'path' | 'modified'>) => boolean,
     until: number,
   ): Promise<void>;
+  /**
+   * Tries what `eraseAllBut` takes before anything depends on it, and removes nothing but an object of its own. `paths`:
+   * of what is to go. Throws a configuration failure that names the right that is missing.
+   */
+  tryErase(paths: readonly string[]): Promise<void>;
   close(): void;
 }
 

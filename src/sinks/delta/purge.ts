@@ -1,0 +1,117 @@
+import { typedColumns, typedNull } from '../sql/columns/typed.ts';
+import { identifier } from '../sql/engine/quote.ts';
+import { eventColumns } from '../sql/files/columns.ts';
+import { readFiles } from '../sql/files/parquet-file.ts';
+import { linkFailure, secondNameFailure } from '../sql/files/second-name.ts';
+import { createLeftOut, isLeftOut } from '../sql/people.ts';
+import type { LeaveOut, Rewritten, TableName } from '../target.ts';
+import {
+  carryOut,
+  type EventsChange,
+  makeReady,
+  type NewEventFile,
+  type Ready,
+  type Settings,
+} from './commit/change.ts';
+import { columnsIn } from './commit/columns.ts';
+import type { DataFile } from './files/data-file.ts';
+import type { Lake, LakeOptions } from './lake.ts';
+import { LOG_FOLDER } from './log/paths.ts';
+import { changeOf, rewriting, withLake, writeRows } from './rewrite.ts';
+import type { Stored } from './storage/storage.ts';
+
+export interface PurgeOptions extends LakeOptions {
+  readonly leaveOut: LeaveOut;
+}
+
+/**
+ * Writes every file that has rows to leave out anew without them, then removes all that no longer belongs to the tables:
+ * older files and, in a bucket, their earlier versions, so that no byte of the rows remains. It commits in any case: a
+ * writer that began before cannot commit any more, and what it stored goes too. Throws Failure.
+ */
+export function purgeDelta(options: PurgeOptions): Promise<Rewritten> {
+  return rewriting(options, async (lake, settings) => {
+    const ready = await preparePurge(lake, settings, options);
+    await refuseOtherNames(lake, ready);
+    await carryOut(lake, ready, settings);
+    for (const { name } of lake.tables.values()) await eraseOld(lake, name);
+  });
+}
+
+/** Does the same but for storing, committing and removing, whose rights are tried on an object of its own. */
+export function tryPurgeDelta(options: LakeOptions, leaveOuts: readonly LeaveOut[]): Promise<string[]> {
+  return withLake(options, async (lake, settings) => {
+    for (const leaveOut of leaveOuts) {
+      const ready = await preparePurge(lake, settings, { ...options, leaveOut });
+      await refuseOtherNames(lake, ready);
+      await lake.storage.tryErase(ready.change.removed.map(({ path }) => `events/${path}`));
+    }
+    return [];
+  });
+}
+
+async function preparePurge(lake: Lake, settings: Settings, { leaveOut, signal }: PurgeOptions): Promise<Ready> {
+  await createLeftOut(lake.engine, leaveOut.values);
+  const work = async () => makeReady(lake, await purged(lake, leaveOut.column, settings), settings);
+  return await lake.prepare(work, signal);
+}
+
+async function purged(lake: Lake, source: string, settings: Settings): Promise<EventsChange> {
+  const columns = lake.events.domains.columns() ?? [];
+  const condition = isLeftOut({ columns, place: lake.address }, source);
+  const column = typedColumns(columns).find((one) => one.source === source);
+  const files = lake.events.files();
+  const wanted = new Set(['_rescued', ...(column === undefined ? [] : [column.name])]);
+  const locals = await lake.bringColumns('events', files, wanted);
+  const removed: DataFile[] = [];
+  const added: NewEventFile[] = [];
+  for (const file of files) {
+    const isThere = column === undefined || file.columns.has(column.name);
+    const more = isThere ? '*' : `*, ${typedNull(column.type, settings.zone)} AS ${identifier(column.name)}`;
+    const fromOf = (local = '') => `(SELECT ${more} FROM ${readFiles([local])})`;
+    const from = fromOf(locals.get(file.path));
+    const gone = Number((await lake.engine.row(`SELECT count(*) AS n FROM ${from} WHERE ${condition}`)).n);
+    if (gone === 0) continue;
+    removed.push(file);
+    const rows = file.rows - gone;
+    const all = fromOf([...(await lake.bring('events', [file])).values()][0]);
+    const query = `SELECT ${eventColumns(columnsIn(columns, file.columns))} FROM ${all} WHERE NOT ${condition}`;
+    const what = { query, rows, names: file.columns, date: file.date };
+    if (rows > 0) added.push(await writeRows(lake, what, file.isSorted));
+  }
+  return changeOf(lake, { operation: 'DELETE', removed, added, isChange: true }, columns, settings);
+}
+
+/** Throws Failure where a file that a purge removes would live on under another name, as it can on a disk. */
+async function refuseOtherNames(lake: Lake, { change, derived }: Ready): Promise<void> {
+  const removed = new Map<TableName, readonly DataFile[]>([
+    ['events', change.removed],
+    ...derived.map(({ name, removed: own }) => [name, own] as const),
+  ]);
+  for (const { name } of lake.tables.values()) {
+    const gone = new Set((removed.get(name) ?? []).map(({ path }) => path));
+    for await (const { path: full, names } of lake.storage.list(name)) {
+      const path = full.slice(name.length + 1);
+      const goes = gone.delete(path) || !(path.startsWith(`${LOG_FOLDER}/`) || lake.table(name).has(path));
+      if (goes && names > 1) throw secondNameFailure(`${lake.address}/${full}`, names);
+    }
+    for (const path of gone) throw linkFailure(`${lake.address}/${name}/${path}`);
+  }
+}
+
+/**
+ * Removes what is no part of a table any more. A file that is younger than our commit may belong to a writer that began
+ * after it and will commit it; one that is older belongs to nobody who can still commit.
+ */
+async function eraseOld(lake: Lake, name: TableName): Promise<void> {
+  const table = lake.table(name);
+  if (!table.exists) return;
+  const gone = table.tombstones();
+  const since = await table.committedAt();
+  const isKept = ({ path: full, modified }: Pick<Stored, 'path' | 'modified'>) => {
+    const path = full.slice(name.length + 1);
+    if (path.startsWith(`${LOG_FOLDER}/`) || table.has(path)) return true;
+    return modified >= since && !gone.has(path);
+  };
+  await lake.storage.eraseAllBut(name, isKept, since);
+}

@@ -1,0 +1,73 @@
+import { constants } from 'node:fs';
+import { access } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { configFailure } from '../../base/errors.ts';
+import { FILE, readFiles } from '../sql/files/parquet-file.ts';
+import { refuseOtherNames } from '../sql/files/second-name.ts';
+import { createLeftOut, isLeftOut } from '../sql/people.ts';
+import type { LeaveOut, Rewritten } from '../target.ts';
+import type { Change, DatasetOptions } from './dataset/dataset.ts';
+import { eventFiles, type Manifest } from './dataset/manifest.ts';
+import { type Existing, prepareRewrite, rewriteFolder, withExisting } from './rewrite.ts';
+
+export interface PurgeOptions extends DatasetOptions {
+  readonly leaveOut: LeaveOut;
+}
+
+/**
+ * Writes every file that has rows to leave out anew without them, one partition after the other, each atomically; their
+ * bytes are then in no file. Throws Failure.
+ */
+export function purgeParquet(options: PurgeOptions): Promise<Rewritten> {
+  return rewriteFolder(options, {
+    choose: (dataset) => pathsWithout(dataset, options),
+    keep: (manifest) => `NOT ${leftOut(manifest, options)}`,
+    check: checkReplaceable,
+  });
+}
+
+/** Does the same but for putting a file in place: each is written, and dropped. No table stays as it is. */
+export function tryPurgeParquet(options: DatasetOptions, leaveOuts: readonly LeaveOut[]): Promise<string[]> {
+  return withExisting(options, async (dataset) => {
+    for (const leaveOut of leaveOuts) await tryOne(dataset, { ...options, leaveOut });
+    await dataset.clear();
+    return [];
+  });
+}
+
+async function tryOne(dataset: Existing, options: PurgeOptions): Promise<void> {
+  for (const path of await pathsWithout(dataset, options)) {
+    const work = () => prepareRewrite(dataset, path, `NOT ${leftOut(dataset.manifest, options)}`);
+    await checkReplaceable(dataset, await dataset.prepare(work, options.signal));
+  }
+}
+
+const leftOut = ({ columns }: Manifest, { dir, leaveOut }: PurgeOptions) =>
+  isLeftOut({ columns, place: dir }, leaveOut.column);
+
+/** The files of `events` with rows to leave out. */
+async function pathsWithout(dataset: Existing, options: PurgeOptions): Promise<string[]> {
+  const condition = leftOut(dataset.manifest, options);
+  await createLeftOut(dataset.engine, options.leaveOut.values);
+  const paths = new Map(eventFiles(dataset.manifest).map(({ path }) => [dataset.pathOf(path), path]));
+  if (paths.size === 0) return [];
+  const rows = await dataset.engine.rows(
+    `SELECT DISTINCT ${FILE} AS path FROM ${readFiles([...paths.keys()], true)} WHERE ${condition}`,
+  );
+  return rows.flatMap((row) => paths.get(String(row.path)) ?? []).sort();
+}
+
+/** Throws Failure unless every old file can be replaced, and its contents go with it. */
+async function checkReplaceable(dataset: Existing, { moves, removes = [] }: Change): Promise<void> {
+  const there = new Set(dataset.manifest.files.map(({ path }) => path));
+  for (const path of [...moves.map(({ to }) => to), ...removes]) {
+    if (!there.has(path)) continue;
+    const file = dataset.pathOf(path);
+    await refuseOtherNames(file);
+    await access(dirname(file), constants.W_OK | constants.X_OK).catch((error) => {
+      throw configFailure(`${dirname(file)} cannot be written to: give its owner the right to. Nothing was changed.`, {
+        cause: error,
+      });
+    });
+  }
+}

@@ -1,0 +1,79 @@
+import {
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openDeltaSink } from '../../../src/sinks/delta/sink.ts';
+import { openParquetSink } from '../../../src/sinks/parquet/sink.ts';
+import type { Sink } from '../../../src/sinks/sink.ts';
+import { TABLES } from '../../../src/sinks/target.ts';
+import { runHere } from '../../support/command-line.ts';
+import { type DeletionServer, startDeletionServer } from '../../support/deletions.ts';
+import { csvOf, DuckBench } from '../../support/duckdb.ts';
+
+let server: DeletionServer;
+let bench: DuckBench;
+const at = (name: string) => join(bench.dir, name);
+beforeEach(async () => {
+  bench = new DuckBench();
+  server = await startDeletionServer();
+  const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: at('ledger') };
+  writeFileSync(at('config.json'), JSON.stringify(config));
+  writeFileSync(at('mapping.csv'), 'external_id,df_unified_id\na,u-4711\n');
+  mkdirSync(at('spool'));
+});
+afterEach(async () => {
+  await server.close();
+  bench.close();
+});
+
+const forget = (...argv: string[]) => runHere(['forget', '--config', at('config.json'), ...argv]);
+
+function openPlace(name: string): Promise<Sink> {
+  const options = { ...bench.targetOptions, tables: TABLES, lockWaitMs: 0, spoolDir: at('spool') };
+  if (name === 'parquet') return openParquetSink({ ...options, dir: at('place') });
+  return openDeltaSink({ ...options, url: at('place'), env: () => undefined, retentionMs: 0 });
+}
+
+const files = () =>
+  readdirSync(at('place'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name !== 'lock')
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+const contents = () => files().map((file) => [file, readFileSync(file).toString('base64')]);
+
+describe('forget, where bytes would outlive a purge', () => {
+  it.each(['parquet', 'delta'])(
+    'deletes nobody while a file of %s has another name, and all bytes once it has none',
+    async (name) => {
+      const sink = await openPlace(name);
+      const rows = [{ id: 'e1', df_unified_id: 'u-4711' }, { id: 'e2' }];
+      await sink.commit(bench.window('2026-01-01', csvOf(rows)), bench.signal);
+      await sink.close();
+      const [data] = files().filter((file) => file.includes('events/') && file.endsWith('.parquet'));
+      const words = ['--id', 'a', '--json', '--purge', name, at('place'), '--mapping', at('mapping.csv')];
+      const { hash } = JSON.parse((await forget(...words, '--spool-dir', at('spool'))).stdout);
+      const execute = () => forget(...words, '--spool-dir', at('spool'), '--execute', '--confirm', hash);
+      const before = contents();
+      linkSync(data, at('elsewhere'));
+      expect(await execute()).toMatchObject({ code: 2, stderr: expect.stringMatching(/1 more name \(hard links\)/) });
+      rmSync(data);
+      symlinkSync(at('elsewhere'), data);
+      expect(await execute()).toMatchObject({ code: 2, stderr: expect.stringMatching(/leads to one elsewhere/) });
+      rmSync(data);
+      renameSync(at('elsewhere'), data);
+      expect(server.ids()).toEqual([]);
+      expect(contents()).toEqual(before);
+      expect((await execute()).code).toBe(0);
+      expect(server.ids()).toEqual(['a']);
+      expect(files().filter((file) => readFileSync(file).includes('u-4711'))).toEqual([]);
+    },
+  );
+});
