@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const LINES_PER_FILE = 300;
+const FILES_PER_FOLDER = 15;
 
 const BASE = ['base', 'fs'];
 const MIDDLE = [...BASE, 'config', 'types', 'csv'];
@@ -52,6 +53,8 @@ const importsOf = (text: string) =>
 const withoutComments = (text: string) => text.replaceAll(/\/\*[\s\S]*?\*\/|(?<![:'"`])\/\/.*$/gm, '');
 
 const SRC = sources('src');
+// One file a column type: a list that grows by its nature.
+const FOLDERS = [...new Set(SRC.map((file) => dirname(file)))].filter((folder) => folder !== 'src/types');
 const SELF = relative(ROOT, import.meta.filename);
 const OWN = [...SRC, ...sources('connectors'), ...sources('bench'), ...sources('test')].filter((file) => file !== SELF);
 
@@ -93,6 +96,11 @@ describe('the structure', () => {
     const text = read(file);
     expect(text.split('\n').length, 'lines').toBeLessThanOrEqual(LINES_PER_FILE + 1);
     expect(withoutComments(text)).not.toMatch(/\bas unknown as\b/);
+  });
+
+  it.each(FOLDERS)('%s has no more files side by side than one can take in', (folder) => {
+    const files = SRC.filter((file) => dirname(file) === folder);
+    expect(files.length).toBeLessThanOrEqual(FILES_PER_FOLDER);
   });
 
   it.each(SRC)('%s touches no global that another file owns', (file) => {

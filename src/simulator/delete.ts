@@ -1,7 +1,7 @@
 import { memberNumber } from './data/custom-column.ts';
 import { answer, type Exchange, isJson } from './exchange.ts';
-import type { Fault } from './fault.ts';
-import { failByFault } from './fault-answer.ts';
+import type { Fault } from './faults/fault.ts';
+import { failByFault } from './faults/fault-answer.ts';
 import { isObject } from './json.ts';
 import { limitHeaders } from './limit.ts';
 

@@ -3,10 +3,10 @@ import type { Clock } from '../base/clock.ts';
 import type { Day } from '../base/days.ts';
 import { countRows, type TrueRow, truthOf } from './data/csv.ts';
 import { EVERYTHING, type NameFilter, type RowQuery } from './data/row-query.ts';
+import type { ServedFiles } from './export/serve-file.ts';
 import { parseScenario, patchScenario, type ScenarioPatch } from './parse-scenario.ts';
 import { RequestLog, type SeenDeletion, type SeenRequest } from './request-log.ts';
 import type { Scenario } from './scenario.ts';
-import type { ServedFiles } from './serve-file.ts';
 import { listen } from './server.ts';
 import { Service, type Tokens } from './service.ts';
 

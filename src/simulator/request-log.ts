@@ -1,4 +1,4 @@
-import type { FaultKind } from './fault.ts';
+import type { FaultKind } from './faults/fault.ts';
 
 export type Operation = 'export' | 'delete';
 

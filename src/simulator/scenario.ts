@@ -1,4 +1,4 @@
-import type { Fault } from './fault.ts';
+import type { Fault } from './faults/fault.ts';
 
 /** Everything the service may do one way or another, fully populated. Keys, defaults and bounds: schemas/scenario.json; meanings: docs/simulator.md. */
 export interface Scenario {

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { configFailure, messageOf } from '../base/errors.ts';
 import { serveDelete } from './delete.ts';
 import { type Exchange, fail, parseBody, readBody } from './exchange.ts';
-import { serveExport } from './export.ts';
+import { serveExport } from './export/serve-export.ts';
 import type { Operation, SeenRequest } from './request-log.ts';
 import type { Service } from './service.ts';
 

@@ -1,10 +1,10 @@
 import type { Clock } from '../base/clock.ts';
 import { createDataset, type Dataset } from './data/dataset.ts';
+import type { ServedFiles } from './export/serve-file.ts';
+import { FaultRules } from './faults/rule.ts';
 import { RequestWindow } from './limit.ts';
 import type { RequestLog } from './request-log.ts';
-import { FaultRules } from './rule.ts';
 import type { Scenario } from './scenario.ts';
-import type { ServedFiles } from './serve-file.ts';
 
 export interface Tokens {
   readonly export: string;

@@ -3,7 +3,7 @@ import { catalog } from '../airbyte/messages.ts';
 import { extractDeps, openExportSession } from '../extract/session.ts';
 import { discoverColumns } from './columns.ts';
 import { openConfig } from './config.ts';
-import { streamsOf } from './streams.ts';
+import { streamsOf } from './streams/streams.ts';
 
 /** The `discover` verb: the streams, with the type of every column of the history. */
 export const discoverVerb: DiscoverVerb = async (value, context) => {

@@ -6,9 +6,9 @@ import type { WorkerOptions } from '../sinks/records/workers/worker-pool.ts';
 import { openConfig } from './config.ts';
 import { Heartbeat, type HeartbeatListener } from './heartbeat.ts';
 import { Reader } from './reader.ts';
-import { segmentsOf } from './segments.ts';
-import type { StreamRun } from './stream-run.ts';
-import { StreamSet } from './stream-set.ts';
+import type { StreamRun } from './streams/run.ts';
+import { segmentsOf } from './streams/segments.ts';
+import { StreamSet } from './streams/set.ts';
 
 /** The `read` verb; `threads` says how workers are started. */
 export const readVerb =

@@ -10,8 +10,8 @@ import type { Window } from '../extract/window.ts';
 import type { RecordWriter, WrittenWindow } from '../sinks/records/record-writer.ts';
 import { knowledgeIn } from './cursor.ts';
 import type { Heartbeat } from './heartbeat.ts';
-import { type Segment, segmentPlan } from './segments.ts';
-import type { StreamRun } from './stream-run.ts';
+import type { StreamRun } from './streams/run.ts';
+import { type Segment, segmentPlan } from './streams/segments.ts';
 
 export interface ReaderDeps {
   readonly context: VerbContext;

@@ -2,8 +2,8 @@ import { type EngineOptions, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure } from '../sql/engine/faults.ts';
 import { findPeople } from '../sql/people.ts';
 import type { Match } from '../target.ts';
-import { readColumns } from './columns-table.ts';
-import { checkStore } from './store.ts';
+import { readColumns } from './tables/columns.ts';
+import { checkStore } from './tables/state.ts';
 
 /** The people of the rows whose column holds one of these texts. Opens the file for reading alone. */
 export async function peopleInDuckDb(

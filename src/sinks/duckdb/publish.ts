@@ -5,7 +5,7 @@ import { configFailure, defect, Failure, messageOf, transientFailure } from '../
 import { moveFile } from '../../fs/atomic-file.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
 import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
-import { checkStore, hasTable } from './store.ts';
+import { checkStore, hasTable } from './tables/state.ts';
 
 const CREATE_COPIES = 'CREATE TABLE IF NOT EXISTS _dfinery_copies (v INTEGER, path VARCHAR, published_at TIMESTAMPTZ)';
 const VERSION = 1;

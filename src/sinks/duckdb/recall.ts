@@ -1,8 +1,8 @@
 import { type Memory, NO_MEMORY } from '../memory.ts';
 import { type Engine, type EngineOptions, fileExists, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure } from '../sql/engine/faults.ts';
-import { readCoveredDays, rowsOfDays } from './receipts.ts';
-import { isPrepared, readEventNames, readState } from './store.ts';
+import { readCoveredDays, rowsOfDays } from './tables/receipts.ts';
+import { isPrepared, readEventNames, readState } from './tables/state.ts';
 
 /** What an open file remembers of earlier runs. */
 export async function readMemory(engine: Engine): Promise<Memory> {

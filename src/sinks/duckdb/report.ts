@@ -4,10 +4,10 @@ import { REPORTED_RECORDS, type ReportedWindow, type TargetReport } from '../rep
 import { type Engine, type EngineOptions, fileExists, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure } from '../sql/engine/faults.ts';
 import { countColumns, countEvents } from '../sql/report.ts';
-import { readChanges } from './changes.ts';
-import { readColumns } from './columns-table.ts';
-import { readRuns } from './runs.ts';
-import { checkStore, readState, readTimezone } from './store.ts';
+import { readChanges } from './tables/changes.ts';
+import { readColumns } from './tables/columns.ts';
+import { readRuns } from './tables/runs.ts';
+import { checkStore, readState, readTimezone } from './tables/state.ts';
 
 /** All that a report says of a DuckDB file, which is opened for reading alone. Throws Failure. */
 export async function reportDuckDb(options: Omit<EngineOptions, 'readOnly'>): Promise<TargetReport> {

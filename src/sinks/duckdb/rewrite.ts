@@ -9,8 +9,8 @@ import { identifier } from '../sql/engine/quote.ts';
 import { secondNameFailure } from '../sql/files/second-name.ts';
 import { createLeftOut, isLeftOut } from '../sql/people.ts';
 import type { LeaveOut, Rewritten } from '../target.ts';
-import { readColumns } from './columns-table.ts';
-import { checkStore } from './store.ts';
+import { readColumns } from './tables/columns.ts';
+import { checkStore } from './tables/state.ts';
 
 export interface RewriteOptions extends Omit<EngineOptions, 'readOnly'> {
   readonly leaveOut?: LeaveOut | undefined;

@@ -15,18 +15,18 @@ import { engineFailure, isOutOfMemory, isRefusedByIndex } from '../sql/engine/fa
 import { hasRowsWithoutId, isPlain } from '../sql/rows/file-query.ts';
 import { rescuedCounts } from '../sql/rows/rescued.ts';
 import type { TargetOptions } from '../target.ts';
-import { alterEvents, indexFailure, indexNames } from './alter.ts';
-import { missedColumns, writeChanges } from './changes.ts';
-import { readColumns, writeColumns } from './columns-table.ts';
 import { loadWindow } from './load.ts';
 import { refreshModels } from './models/store.ts';
 import { publish } from './publish.ts';
 import { readMemory } from './recall.ts';
-import { nextNumber, writeReceipt } from './receipts.ts';
-import { replaceRows } from './replace.ts';
-import { RunTable } from './runs.ts';
-import { addEventNames, prepareStore, writeState } from './store.ts';
-import { createViews } from './views.ts';
+import { alterEvents, indexFailure, indexNames } from './tables/alter.ts';
+import { missedColumns, writeChanges } from './tables/changes.ts';
+import { readColumns, writeColumns } from './tables/columns.ts';
+import { nextNumber, writeReceipt } from './tables/receipts.ts';
+import { replaceRows } from './tables/replace.ts';
+import { RunTable } from './tables/runs.ts';
+import { addEventNames, prepareStore, writeState } from './tables/state.ts';
+import { createViews } from './tables/views.ts';
 
 /** Replaced rows after which their blocks are given back to the file, so that a full re-read does not double it. */
 const CHECKPOINT_ROWS = 100_000;

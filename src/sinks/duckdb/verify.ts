@@ -3,9 +3,9 @@ import { TYPES } from '../../types/index.ts';
 import { checkDays, checkKeys, type Difference, difference } from '../differences.ts';
 import { type Engine, type EngineOptions, fileExists, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure } from '../sql/engine/faults.ts';
-import { readColumns } from './columns-table.ts';
-import { readCoveredDays } from './receipts.ts';
-import { checkStore, readState, readTimezone } from './store.ts';
+import { readColumns } from './tables/columns.ts';
+import { readCoveredDays } from './tables/receipts.ts';
+import { checkStore, readState, readTimezone } from './tables/state.ts';
 
 type Check = (engine: Engine) => Promise<Difference[]>;
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
 import { emptyMemory } from '../../../src/extract/memory.ts';
 import { type PlanInput, planRun } from '../../../src/extract/plan/plan.ts';
-import { segmentPlan, segmentsOf } from '../../../src/source/segments.ts';
+import { segmentPlan, segmentsOf } from '../../../src/source/streams/segments.ts';
 
 const settings = {
   baseUrl: 'https://host',

@@ -8,8 +8,8 @@ import { isTyped } from '../../sql/columns/typed.ts';
 import { type Engine, type EngineOptions, fileExists, openEngine } from '../../sql/engine/engine.ts';
 import { engineFailure } from '../../sql/engine/faults.ts';
 import { identifier } from '../../sql/engine/quote.ts';
-import { readColumns } from '../columns-table.ts';
-import { checkStore, readTimezone } from '../store.ts';
+import { readColumns } from '../tables/columns.ts';
+import { checkStore, readTimezone } from '../tables/state.ts';
 import { MODELS } from './index.ts';
 import type { Model, ModelSource } from './model.ts';
 

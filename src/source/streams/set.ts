@@ -1,11 +1,11 @@
-import type { ConfiguredCatalog, ConfiguredStream } from '../airbyte/configured-catalog.ts';
-import { type StateInput, stateOf } from '../airbyte/state-input.ts';
-import { traceOf } from '../airbyte/trace.ts';
-import { Failure } from '../base/errors.ts';
-import type { Logger } from '../base/log.ts';
-import type { SourceConfig } from '../config/source.ts';
-import { inStream, planStream } from './stream-plan.ts';
-import { type Output, StreamMessages, StreamRun } from './stream-run.ts';
+import type { ConfiguredCatalog, ConfiguredStream } from '../../airbyte/configured-catalog.ts';
+import { type StateInput, stateOf } from '../../airbyte/state-input.ts';
+import { traceOf } from '../../airbyte/trace.ts';
+import { Failure } from '../../base/errors.ts';
+import type { Logger } from '../../base/log.ts';
+import type { SourceConfig } from '../../config/source.ts';
+import { inStream, planStream } from './plan.ts';
+import { type Output, StreamMessages, StreamRun } from './run.ts';
 
 export interface StreamSetDeps extends Output {
   readonly logger: Logger;

@@ -1,4 +1,4 @@
-import type { FaultOf } from './fault.ts';
+import type { FaultOf } from '../faults/fault.ts';
 
 type Cut = Pick<FaultOf<'cut'>, 'at_byte' | 'at' | 'after_rows'>;
 

@@ -1,6 +1,6 @@
-import { answer, type Exchange, fail, HTML_503, writeHead } from './exchange.ts';
+import { answer, type Exchange, fail, HTML_503, writeHead } from '../exchange.ts';
+import { limitHeaders } from '../limit.ts';
 import type { Fault, FaultOf } from './fault.ts';
-import { limitHeaders } from './limit.ts';
 
 /** Answers with a fault that leaves no room for data; false where the fault is one of the body, sent later. */
 export async function failByFault(exchange: Exchange, fault: Fault, limits: Record<string, string>): Promise<boolean> {

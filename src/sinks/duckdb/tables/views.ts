@@ -1,6 +1,6 @@
-import type { StoredColumn } from '../sql/columns/stored.ts';
-import type { Engine } from '../sql/engine/engine.ts';
-import { eventItems, eventLogs } from '../sql/views.ts';
+import type { StoredColumn } from '../../sql/columns/stored.ts';
+import type { Engine } from '../../sql/engine/engine.ts';
+import { eventItems, eventLogs } from '../../sql/views.ts';
 
 /** Makes `event_logs` and `event_items` anew over the columns that the table now has. */
 export async function createViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {

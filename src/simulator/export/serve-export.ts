@@ -1,9 +1,9 @@
-import { countRows } from './data/csv.ts';
-import { type Exchange, fail, isJson } from './exchange.ts';
+import { countRows } from '../data/csv.ts';
+import { type Exchange, fail, isJson } from '../exchange.ts';
+import { failByFault } from '../faults/fault-answer.ts';
+import { type Allowance, limitHeaders } from '../limit.ts';
 import { sendExport } from './export-body.ts';
 import { daysRequested, type ExportRequest, readExportRequest } from './export-request.ts';
-import { failByFault } from './fault-answer.ts';
-import { type Allowance, limitHeaders } from './limit.ts';
 
 /** Serves one export: token, service, quota, body, fault, data, in that order. */
 export async function serveExport(exchange: Exchange): Promise<void> {

@@ -1,15 +1,15 @@
-import type { ConfiguredStream } from '../airbyte/configured-catalog.ts';
-import { isObject, type JsonObject } from '../airbyte/json.ts';
-import { type StreamStatus, streamState, streamStatus } from '../airbyte/messages.ts';
-import type { MessageWriter } from '../airbyte/writer.ts';
-import type { Clock } from '../base/clock.ts';
-import type { Plan } from '../extract/plan/plan.ts';
-import type { Window } from '../extract/window.ts';
-import type { RecordStream } from '../sinks/records/encode/record-plan.ts';
-import type { StreamName } from '../sinks/records/property-names.ts';
-import { StreamCursor } from './cursor.ts';
-import { sinceOf } from './reading.ts';
-import { WAITING_UNTIL } from './stream-plan.ts';
+import type { ConfiguredStream } from '../../airbyte/configured-catalog.ts';
+import { isObject, type JsonObject } from '../../airbyte/json.ts';
+import { type StreamStatus, streamState, streamStatus } from '../../airbyte/messages.ts';
+import type { MessageWriter } from '../../airbyte/writer.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Plan } from '../../extract/plan/plan.ts';
+import type { Window } from '../../extract/window.ts';
+import type { RecordStream } from '../../sinks/records/encode/record-plan.ts';
+import type { StreamName } from '../../sinks/records/property-names.ts';
+import { StreamCursor } from '../cursor.ts';
+import { sinceOf } from '../reading.ts';
+import { WAITING_UNTIL } from './plan.ts';
 
 export interface Output {
   readonly writer: MessageWriter;

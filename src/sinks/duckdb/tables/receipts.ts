@@ -1,9 +1,9 @@
-import type { Day } from '../../base/days.ts';
-import type { Receipt } from '../../extract/window.ts';
-import { coveredDays } from '../memory.ts';
-import type { Commit } from '../sink.ts';
-import type { Engine } from '../sql/engine/engine.ts';
-import type { StoredWindow } from '../sql/rows/read-again.ts';
+import type { Day } from '../../../base/days.ts';
+import type { Receipt } from '../../../extract/window.ts';
+import { coveredDays } from '../../memory.ts';
+import type { Commit } from '../../sink.ts';
+import type { Engine } from '../../sql/engine/engine.ts';
+import type { StoredWindow } from '../../sql/rows/read-again.ts';
 
 export const CREATE_WINDOWS = `CREATE TABLE _dfinery_windows (
   number BIGINT, v INTEGER, id VARCHAR, from_date DATE, to_date DATE, covers_from DATE, covers_to DATE, rows BIGINT,

@@ -1,10 +1,10 @@
-import { configFailure } from '../../base/errors.ts';
-import type { State } from '../../extract/window.ts';
-import { MOST_EVENT_NAMES, otherTimezone } from '../memory.ts';
-import { FIRST_COLUMNS } from '../sql/columns/stored.ts';
-import type { Engine } from '../sql/engine/engine.ts';
+import { configFailure } from '../../../base/errors.ts';
+import type { State } from '../../../extract/window.ts';
+import { MOST_EVENT_NAMES, otherTimezone } from '../../memory.ts';
+import { FIRST_COLUMNS } from '../../sql/columns/stored.ts';
+import type { Engine } from '../../sql/engine/engine.ts';
 import { createEvents } from './alter.ts';
-import { CREATE_COLUMNS, writeColumns } from './columns-table.ts';
+import { CREATE_COLUMNS, writeColumns } from './columns.ts';
 import { CREATE_WINDOWS, upgradeWindows } from './receipts.ts';
 import { createViews } from './views.ts';
 

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
+import type { Exchange } from '../exchange.ts';
 import type { Chunks } from './cut.ts';
-import type { Exchange } from './exchange.ts';
 
 export type Ending = 'clean' | 'reset' | 'drop' | 'stall';
 

@@ -1,12 +1,12 @@
-import { configFailure, type Failure } from '../../base/errors.ts';
-import { TYPES } from '../../types/index.ts';
-import type { Zone } from '../../types/zone.ts';
-import type { PlannedColumn } from '../sql/columns/plan.ts';
-import { isRetyped, isWidening, type Retyped, rescuedAfter, valueAfter } from '../sql/columns/retype.ts';
-import type { StoredColumn } from '../sql/columns/stored.ts';
-import { isTyped, type Typed } from '../sql/columns/typed.ts';
-import type { Engine } from '../sql/engine/engine.ts';
-import { identifier } from '../sql/engine/quote.ts';
+import { configFailure, type Failure } from '../../../base/errors.ts';
+import { TYPES } from '../../../types/index.ts';
+import type { Zone } from '../../../types/zone.ts';
+import type { PlannedColumn } from '../../sql/columns/plan.ts';
+import { isRetyped, isWidening, type Retyped, rescuedAfter, valueAfter } from '../../sql/columns/retype.ts';
+import type { StoredColumn } from '../../sql/columns/stored.ts';
+import { isTyped, type Typed } from '../../sql/columns/typed.ts';
+import type { Engine } from '../../sql/engine/engine.ts';
+import { identifier } from '../../sql/engine/quote.ts';
 
 const REBUILT = '_dfinery_rebuilt';
 /** Measured: what adding a column costs for each column there is, against rewriting one cell of the table. */

@@ -1,6 +1,6 @@
-import type { Receipt, State } from '../../extract/window.ts';
-import type { StoredColumn } from '../sql/columns/stored.ts';
-import type { Engine } from '../sql/engine/engine.ts';
+import type { Receipt, State } from '../../../extract/window.ts';
+import type { StoredColumn } from '../../sql/columns/stored.ts';
+import type { Engine } from '../../sql/engine/engine.ts';
 import {
   countNumbered,
   findReadAgain,
@@ -8,7 +8,7 @@ import {
   RENUMBERED,
   type Rereading,
   renumber,
-} from '../sql/rows/read-again.ts';
+} from '../../sql/rows/read-again.ts';
 import { readLiveWindows } from './receipts.ts';
 
 /** A window whose rows are in `events` already. */

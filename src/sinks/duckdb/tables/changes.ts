@@ -1,7 +1,7 @@
-import { isColumnType } from '../../types/type.ts';
-import type { ColumnChange } from '../report.ts';
-import type { Engine } from '../sql/engine/engine.ts';
-import { hasTable } from './store.ts';
+import { isColumnType } from '../../../types/type.ts';
+import type { ColumnChange } from '../../report.ts';
+import type { Engine } from '../../sql/engine/engine.ts';
+import { hasTable } from './state.ts';
 
 const CREATE_CHANGES = `CREATE TABLE IF NOT EXISTS _dfinery_changes (
   v INTEGER, changed_at TIMESTAMPTZ, source_name VARCHAR, change VARCHAR, from_type VARCHAR, to_type VARCHAR,

@@ -1,5 +1,5 @@
-import type { AirbyteStream } from '../airbyte/messages.ts';
-import { headerColumns, LOG_ID, SERVER_DATETIME } from '../schema/groups.ts';
+import type { AirbyteStream } from '../../airbyte/messages.ts';
+import { headerColumns, LOG_ID, SERVER_DATETIME } from '../../schema/groups.ts';
 import {
   ITEM_POSITION,
   KEY,
@@ -8,9 +8,9 @@ import {
   RESCUED,
   STREAM_NAMES,
   type StreamName,
-} from '../sinks/records/property-names.ts';
-import { TYPES } from '../types/index.ts';
-import type { ColumnType } from '../types/type.ts';
+} from '../../sinks/records/property-names.ts';
+import { TYPES } from '../../types/index.ts';
+import type { ColumnType } from '../../types/type.ts';
 
 /** One column of the history, by the name under which the export, and everything made of it, knows it. */
 export interface TypedColumn {

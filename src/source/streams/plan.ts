@@ -1,16 +1,16 @@
-import type { ConfiguredStream } from '../airbyte/configured-catalog.ts';
-import type { JsonObject } from '../airbyte/json.ts';
-import { laterOf } from '../base/days.ts';
-import { configFailure, Failure } from '../base/errors.ts';
-import type { SourceConfig } from '../config/source.ts';
-import { emptyMemory } from '../extract/memory.ts';
-import { oldestDays } from '../extract/plan/calendar.ts';
-import { type Delivery, deliveryOf } from '../extract/plan/delivery.ts';
-import { type Plan, planRun } from '../extract/plan/plan.ts';
-import { hashesOf } from '../extract/question.ts';
-import { type KnownState, parseState, StateFailure } from '../extract/state.ts';
-import { isStreamName, STREAM_NAMES, type StreamName } from '../sinks/records/property-names.ts';
-import { READING_SINCE, readingSince, withReading } from './reading.ts';
+import type { ConfiguredStream } from '../../airbyte/configured-catalog.ts';
+import type { JsonObject } from '../../airbyte/json.ts';
+import { laterOf } from '../../base/days.ts';
+import { configFailure, Failure } from '../../base/errors.ts';
+import type { SourceConfig } from '../../config/source.ts';
+import { emptyMemory } from '../../extract/memory.ts';
+import { oldestDays } from '../../extract/plan/calendar.ts';
+import { type Delivery, deliveryOf } from '../../extract/plan/delivery.ts';
+import { type Plan, planRun } from '../../extract/plan/plan.ts';
+import { hashesOf } from '../../extract/question.ts';
+import { type KnownState, parseState, StateFailure } from '../../extract/state.ts';
+import { isStreamName, STREAM_NAMES, type StreamName } from '../../sinks/records/property-names.ts';
+import { READING_SINCE, readingSince, withReading } from '../reading.ts';
 
 /** Key of the state of a full refresh: the job that it belongs to (S26). */
 const SYNC_ID = 'sync_id';

@@ -1,7 +1,7 @@
-import { addDays, type Day, earlierOf } from '../base/days.ts';
-import { layOut } from '../extract/plan/day-ranges.ts';
-import type { Plan } from '../extract/plan/plan.ts';
-import type { KnownState } from '../extract/state.ts';
+import { addDays, type Day, earlierOf } from '../../base/days.ts';
+import { layOut } from '../../extract/plan/day-ranges.ts';
+import type { Plan } from '../../extract/plan/plan.ts';
+import type { KnownState } from '../../extract/state.ts';
 
 /** Neighbouring days that the same streams want: one extraction feeds them all. */
 export interface Segment<S> {

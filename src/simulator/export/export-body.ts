@@ -1,10 +1,10 @@
+import { type CsvForm, csvOf } from '../data/csv.ts';
+import { answer, type Exchange, writeHead } from '../exchange.ts';
+import type { Fault } from '../faults/fault.ts';
+import type { Scenario } from '../scenario.ts';
 import { type BodyPlan, type Ending, type GzipVariant, gzipped, measure, sendBody } from './body.ts';
 import { type Chunks, upTo } from './cut.ts';
-import { type CsvForm, csvOf } from './data/csv.ts';
-import { answer, type Exchange, writeHead } from './exchange.ts';
 import type { ExportRequest } from './export-request.ts';
-import type { Fault } from './fault.ts';
-import type { Scenario } from './scenario.ts';
 import { bytesOf, filesOf } from './serve-file.ts';
 
 interface ExportParts {

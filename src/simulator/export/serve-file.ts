@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Day, daysOf } from '../base/days.ts';
-import { codeOf } from '../base/errors.ts';
+import { type Day, daysOf } from '../../base/days.ts';
+import { codeOf } from '../../base/errors.ts';
 
 /** Prepared exports: a folder of `yyyy-MM-dd.csv`, or the file of each day. They are sent as they are; filters do not apply. */
 export type ServedFiles = string | ReadonlyMap<Day, string>;

@@ -1,7 +1,7 @@
-import type { ColumnGroup } from '../../schema/scan.ts';
-import { isColumnType } from '../../types/type.ts';
-import type { StoredColumn } from '../sql/columns/stored.ts';
-import type { Engine, Row } from '../sql/engine/engine.ts';
+import type { ColumnGroup } from '../../../schema/scan.ts';
+import { isColumnType } from '../../../types/type.ts';
+import type { StoredColumn } from '../../sql/columns/stored.ts';
+import type { Engine, Row } from '../../sql/engine/engine.ts';
 
 export const CREATE_COLUMNS = `CREATE TABLE _dfinery_columns (
   source_name VARCHAR, occurrence INTEGER, table_name VARCHAR, item_name VARCHAR, "group" VARCHAR, type VARCHAR, evidence INTEGER,

@@ -1,6 +1,6 @@
-import { mix, within } from './data/hash.ts';
+import { mix, within } from '../data/hash.ts';
+import type { Operation } from '../request-log.ts';
 import type { Fault, When } from './fault.ts';
-import type { Operation } from './request-log.ts';
 
 /** What a rule is held against. */
 export interface RequestFacts {

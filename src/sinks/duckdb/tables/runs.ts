@@ -1,7 +1,7 @@
-import type { RunRecord } from '../report.ts';
-import { type RunHistory, unended } from '../runs.ts';
-import type { Engine } from '../sql/engine/engine.ts';
-import { hasTable } from './store.ts';
+import type { RunRecord } from '../../report.ts';
+import { type RunHistory, unended } from '../../runs.ts';
+import type { Engine } from '../../sql/engine/engine.ts';
+import { hasTable } from './state.ts';
 
 const CREATE_RUNS = `CREATE TABLE IF NOT EXISTS _dfinery_runs (
   v INTEGER, number BIGINT, began TIMESTAMPTZ, ended TIMESTAMPTZ, exit_code INTEGER, cause VARCHAR, version VARCHAR,
