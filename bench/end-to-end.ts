@@ -3,6 +3,7 @@ import { type Measured, measured, median, printGoal } from './measure.ts';
 import { scratch, serving } from './serving.ts';
 import { type Prepared, prepare } from './shapes.ts';
 import { sizeBelow } from './size.ts';
+import { requestsOf, type Store, storing } from './storing.ts';
 import { type Job, type Place, WORKS, type Work } from './works.ts';
 
 export interface Selection {
@@ -24,6 +25,7 @@ interface Result {
   readonly work: Work;
   readonly ours: Figures;
   readonly bare: Figures | undefined;
+  readonly requests: Run['requests'];
 }
 
 const HEAD =
@@ -37,12 +39,17 @@ export async function benchEndToEnd({ shapes, works, rounds }: Selection): Promi
     const data = await prepare(shape);
     await serving(data.dir, (url) =>
       scratch(url, {}, async (dir, config) => {
-        results.push(...(await measureShape(shape, { data, dir, config }, chosen, rounds)));
+        const measure = (store?: Store) => measureShape(shape, { data, dir, config, store }, chosen, rounds);
+        results.push(...(chosen.some(({ needsStore }) => needsStore) ? await storing(measure) : await measure()));
       }),
     );
   }
   console.log([HEAD, ...results.map(lineOf)].join('\n'));
-  for (const result of results) printAim(result);
+  for (const result of results) {
+    printAim(result);
+    printBeside(result, results);
+    printRequests(result);
+  }
 }
 
 async function measureShape(shape: string, place: Place, works: readonly Work[], rounds: number): Promise<Result[]> {
@@ -55,7 +62,7 @@ async function measureShape(shape: string, place: Place, works: readonly Work[],
       const job = await work.ours(place);
       note(work.name, await runOf(job, work.isRereading === true, place.data));
       if (!works.some((other) => other.isRereading && works.indexOf(other) === works.indexOf(work) + 1))
-        rmSync(job.target, { recursive: true, force: true });
+        if (job.target !== '') rmSync(job.target, { recursive: true, force: true });
     }
   }
   return works.map((work) => ({
@@ -63,17 +70,25 @@ async function measureShape(shape: string, place: Place, works: readonly Work[],
     work,
     ours: figuresOf(runs.get(work.name) ?? []),
     bare: work.bare && figuresOf(runs.get(`bare ${work.name}`) ?? []),
+    requests: runs.get(work.name)?.at(-1)?.requests,
   }));
 }
 
 interface Run extends Measured {
   readonly writtenMb: number;
+  /** Of a run into a bucket. */
+  readonly requests?: ReturnType<typeof requestsOf>;
 }
 
 async function runOf(job: Job, isRereading: boolean, data: Prepared): Promise<Run> {
-  if (!isRereading) rmSync(job.target, { recursive: true, force: true });
-  const run = await measured(job.command, job.out);
+  if (!isRereading && job.store === undefined) rmSync(job.target, { recursive: true, force: true });
+  if (job.store !== undefined) await job.store.take();
+  const run = await measured(job.command, job.out, job.store?.env);
   checkRows(run, data);
+  if (job.store !== undefined) {
+    const asked = await job.store.take();
+    return { ...run, writtenMb: asked.bytes / 1e6, requests: requestsOf(asked, data.days.length) };
+  }
   return { ...run, writtenMb: (await sizeBelow(job.target)) / 1e6 };
 }
 
@@ -107,4 +122,29 @@ function printAim({ shape, work, ours, bare }: Result): void {
   if (aim === undefined || bare === undefined) return;
   const detail = `${ours.seconds.toFixed(1)} s against ${bare.seconds.toFixed(1)} s`;
   printGoal({ name: `${shape} ${work.name}`, ratio: ours.seconds / bare.seconds, wanted: ['<=', aim], detail });
+}
+
+function printBeside({ shape, work, ours }: Result, all: readonly Result[]): void {
+  const other = all.find((one) => one.shape === shape && one.work.name === work.beside?.work);
+  if (work.beside === undefined || other === undefined) return;
+  const detail = `${ours.seconds.toFixed(1)} s against ${other.ours.seconds.toFixed(1)} s; CPU ${ours.cpuSeconds.toFixed(1)} s against ${other.ours.cpuSeconds.toFixed(1)} s`;
+  const ratio = ours.seconds / other.ours.seconds;
+  printGoal({
+    name: `${shape} ${work.name} beside ${other.work.name}`,
+    ratio,
+    wanted: ['<=', work.beside.aim],
+    detail,
+  });
+}
+
+/** A file and its commit, and what reading a file's key columns takes at most. */
+const MOST_REQUESTS_A_WINDOW = 7;
+
+function printRequests({ shape, work, requests }: Result): void {
+  if (requests === undefined) return;
+  const isBound = requests.window <= MOST_REQUESTS_A_WINDOW;
+  const bound = `${isBound ? 'ok  ' : 'MISS'} ${shape} ${work.name}: ${requests.window.toFixed(1)} requests a window of a day`;
+  console.log(
+    `${bound} (bound ${MOST_REQUESTS_A_WINDOW}): ${requests.kinds}; ${requests.once} a run; ${requests.all} in all`,
+  );
 }

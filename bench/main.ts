@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { benchArrow } from './arrow.ts';
 import { benchErase } from './deletion.ts';
 import { benchEndToEnd } from './end-to-end.ts';
+import { benchLongLog } from './long-log.ts';
 import { printMachine } from './measure.ts';
 import { benchRecords } from './records.ts';
 import { benchScanner } from './scanner.ts';
@@ -32,6 +33,7 @@ const BENCHES: Readonly<Record<string, () => Promise<void>>> = {
   records: benchRecords,
   stage: benchStage,
   erase: benchErase,
+  'delta-log': benchLongLog,
 };
 
 const wanted = positionals.length === 0 ? ['end-to-end'] : positionals;

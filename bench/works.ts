@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { measured } from './measure.ts';
 import { COMMAND, HERE, SOURCE, span } from './serving.ts';
 import type { Prepared } from './shapes.ts';
+import type { Store } from './storing.ts';
 
 const BARE = join(HERE, 'bare.js');
 const NODE = process.execPath;
@@ -12,6 +13,8 @@ export interface Place {
   readonly data: Prepared;
   readonly dir: string;
   readonly config: string;
+  /** Given where a work of the run needs one. */
+  readonly store?: Store | undefined;
 }
 
 /** A command to be measured, and the file or folder that it writes. */
@@ -20,6 +23,8 @@ export interface Job {
   readonly target: string;
   /** Given where the target is the command's stdout. */
   readonly out?: string;
+  /** Given where the target lies in a bucket; `target` is not there then. */
+  readonly store?: Store | undefined;
 }
 
 /** What a user waits for, and DuckDB alone on the same files where it can do the like. */
@@ -32,13 +37,19 @@ export interface Work {
   readonly aims: Readonly<Record<string, number>>;
   /** Whether the target of the work before stays and is read again. */
   readonly isRereading?: boolean;
+  /** Whether it writes into a bucket. */
+  readonly needsStore?: boolean;
+  /** Another work of the same run, and the ratio of time to it that is aimed at. */
+  readonly beside?: { readonly work: string; readonly aim: number };
 }
 
+const command = (target: string, at: string, { config, data }: Place) => [
+  ...[NODE, COMMAND, 'sync', target, at, '--config', config],
+  ...[...span(data), '--json', '--log-level', 'warn'],
+];
+
 const sync = (target: string, name: string) => (place: Place) => ({
-  command: [
-    ...[NODE, COMMAND, 'sync', target, join(place.dir, name), '--config', place.config],
-    ...[...span(place.data), '--json', '--log-level', 'warn'],
-  ],
+  command: command(target, join(place.dir, name), place),
   target: join(place.dir, name),
 });
 
@@ -69,6 +80,27 @@ export const WORKS: readonly Work[] = [
     ours: sync('parquet', 'ours'),
     bare: bare('parquet', 'bare.parquet'),
     aims: { '10x50000': 1.5, '10x100000': 1.5 },
+  },
+  {
+    name: 'delta',
+    title: 'Delta table; bare: COPY, zstd',
+    ours: sync('delta', 'ours-delta'),
+    bare: bare('parquet', 'bare.parquet'),
+    aims: {},
+    beside: { work: 'parquet', aim: 1.1 },
+  },
+  {
+    name: 'delta-s3',
+    title: 'Delta table in a bucket on loopback; bare: COPY, zstd',
+    ours: (place) => ({
+      command: command('delta', 's3://bucket/ours', place),
+      target: '',
+      store: place.store,
+    }),
+    bare: bare('parquet', 'bare.parquet'),
+    aims: {},
+    needsStore: true,
+    beside: { work: 'parquet', aim: 1.5 },
   },
   { name: 'arrow', title: 'Arrow stream', ours: sync('arrow', 'ours.arrows'), aims: {} },
   {

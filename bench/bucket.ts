@@ -1,0 +1,19 @@
+// A bucket in memory, in a process of its own: node dist/bench/bucket.js. Prints its variables as JSON; asked by a message, it
+// tells what it was asked for since then, and is empty again.
+import { FakeS3, type S3Request } from '../test/support/fake-s3.ts';
+
+/** What a run asked of a bucket. */
+export interface Asked {
+  readonly requests: readonly S3Request[];
+  /** Of the objects that are there. */
+  readonly bytes: number;
+}
+
+const bucket = await FakeS3.start();
+console.log(JSON.stringify(bucket.env));
+process.on('message', () => {
+  const bytes = [...bucket.objects.values()].reduce((sum, held) => sum + held.bytes.length, 0);
+  process.send?.({ requests: bucket.requests, bytes } satisfies Asked);
+  bucket.objects.clear();
+  bucket.reset();
+});
