@@ -60,10 +60,26 @@ export function findDestinationConfig(path: string | undefined, context: Context
   return config;
 }
 
+/** What a command that asks no service needs not be told. */
+const NO_SERVICE = { base_url: 'https://host', service_id: 'none', export_token: 'none' };
+
+/**
+ * The source configuration as far as a file at hand is concerned: no service needs to be told. Undefined where there is
+ * none: no `--config`, no dfinery.json here, no lists of columns in the environment.
+ */
+export function findSourceConfig(path: string | undefined, context: Context): SourceConfig | undefined {
+  const { values } = readEnvironment(sourceSchema, context.env);
+  const hasLists = 'columns_drop' in values || 'columns_hash' in values;
+  if (path === undefined && !existsSync(SOURCE_FILE) && !hasLists) return undefined;
+  const { file, environment } = readLayers({ ...sourceSchema, required: [] }, path, SOURCE_FILE, context);
+  return parseSource({ file: { ...NO_SERVICE, ...file }, environment }, context);
+}
+
 function parseSource(layers: Layers, { redactor }: Context): SourceConfig {
   const parsed = parseSourceConfig(merged(layers), () => undefined, layers.environment.names);
   redactor.add(parsed.config.exportToken);
   redactor.add(parsed.config.suppressionKey);
+  redactor.add(parsed.config.hashKey);
   return known(parsed);
 }
 

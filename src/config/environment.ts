@@ -35,7 +35,7 @@ export const variablesOf = ({ properties }: ConfigSchema): Variable[] =>
   Object.entries(properties).map(([key, property]) => ({ name: variableOf(key), key, property }));
 
 /** Secrets that commands read beside the configuration; each also as `_FILE`. */
-const OTHER_SECRETS = ['DFINERY_HASH_KEY', 'DFINERY_LEDGER_KEY', 'DFINERY_NOTIFY_URL', 'DFINERY_SUPPRESSION_KEY'];
+const OTHER_SECRETS = ['DFINERY_LEDGER_KEY', 'DFINERY_NOTIFY_URL', 'DFINERY_SUPPRESSION_KEY'];
 /** What the scheduler examples read. The command line inherits them there, and does not use them. */
 const EXAMPLES = ['CLI', 'CONFIG', 'TARGET', 'IMAGE', 'DATA', 'DOCKER_URL', 'DOCKER_NETWORK'].map(
   (name) => `${PREFIX}${name}`,

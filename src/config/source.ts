@@ -7,6 +7,7 @@ import { configFailure, messageOf } from '../base/errors.ts';
 import { Secret } from '../base/secrets.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../types/type.ts';
 import { baseUrlProblem, cleanBaseUrl } from './base-url.ts';
+import { columnListProblems } from './column-lists.ts';
 import { tokenProblem } from './header-text.ts';
 import { type Problem, refuse, schemaProblems } from './problems.ts';
 import { compileSchema, proved, unknownKeys, withDefaults } from './validate.ts';
@@ -48,6 +49,11 @@ export interface SourceConfig {
   readonly lockWaitMs: number;
   readonly suppressionFile: string | undefined;
   readonly suppressionKey: Secret | undefined;
+  /** Names as the header of an export has them (S47). */
+  readonly columnsDrop: readonly string[];
+  readonly columnsHash: readonly string[];
+  /** There wherever `columnsHash` names a column. */
+  readonly hashKey: Secret | undefined;
   readonly spoolDir: string;
   /** How long files that left a Delta table stay for its readers. */
   readonly retentionMs: number;
@@ -71,9 +77,10 @@ export function parseSourceConfig(value: unknown, env: Env, names?: ReadonlyMap<
   const filled = withDefaults(schema, given);
   fromEnv(filled, 'export_token', env, 'DFINERY_EXPORT_TOKEN');
   fromEnv(filled, 'suppression_key', env, 'DFINERY_SUPPRESSION_KEY');
+  fromEnv(filled, 'hash_key', env, 'DFINERY_HASH_KEY');
   const unknown = unknownKeys(schema, given);
   const problems = schemaProblems(compileSchema(schema), filled);
-  const secrets = [filled.export_token, filled.suppression_key];
+  const secrets = [filled.export_token, filled.suppression_key, filled.hash_key];
   refuse('the configuration is not usable', { problems, further: furtherProblems(filled), unknown, secrets, names });
   return { config: Object.freeze(build(proved<Raw>(filled))), unknown };
 }
@@ -122,6 +129,9 @@ interface Raw {
   readonly lock_wait: string;
   readonly suppression_file?: string;
   readonly suppression_key?: string;
+  readonly columns_drop: string[];
+  readonly columns_hash: string[];
+  readonly hash_key?: string;
   readonly spool_dir?: string;
   readonly retention: string;
 }
@@ -147,7 +157,7 @@ function furtherProblems(filled: Readonly<Record<string, unknown>>): Problem[] {
   }
   if (textOf('suppression_file') !== '' && filled.suppression_key === undefined)
     add('suppression_key', 'suppression_key is missing beside suppression_file');
-  return out;
+  return [...out, ...columnListProblems(filled)];
 }
 
 function isZone(name: string): boolean {
@@ -190,6 +200,9 @@ function build(raw: Raw): SourceConfig {
     lockWaitMs: parseDuration(raw.lock_wait) ?? 30_000,
     suppressionFile: raw.suppression_file || undefined,
     suppressionKey: raw.suppression_key ? new Secret(raw.suppression_key) : undefined,
+    columnsDrop: raw.columns_drop,
+    columnsHash: raw.columns_hash,
+    hashKey: raw.hash_key ? new Secret(raw.hash_key) : undefined,
     spoolDir: raw.spool_dir || tmpdir(),
     retentionMs: parseDuration(raw.retention) ?? DAY_MS,
   };

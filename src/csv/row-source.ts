@@ -1,6 +1,7 @@
 import { bodyStart } from './body-start.ts';
 import { MalformedCsv, type MalformedReason } from './malformed.ts';
 import { RowBuffer } from './row-buffer.ts';
+import type { RowEditor } from './row-editor.ts';
 import { RowWriter } from './row-writer.ts';
 import { BARE_CR, INCOMPLETE, MAX_COLUMNS, RowTokenizer, SENTINEL } from './tokenizer.ts';
 import { ValidText } from './valid-text.ts';
@@ -34,7 +35,8 @@ export interface RowHandler {
 
 /**
  * Turns a body, cut into chunks anywhere, into whole rows, checks their form, and hands back the bytes to keep: LF ends,
- * valid UTF-8, no BOM, no blank lines at the end, quotes around a cell with a bare CR; otherwise byte for byte.
+ * valid UTF-8, no BOM, no blank lines at the end, quotes around a cell with a bare CR; otherwise byte for byte, but for
+ * what an editor does.
  */
 export class RowSource {
   /** Whole rows so far, the header among them; during `RowHandler.row` without the current one. */
@@ -53,7 +55,7 @@ export class RowSource {
   readonly #buffer = new RowBuffer();
   readonly tokenizer = new RowTokenizer(this.#buffer.memory);
   readonly #text = new ValidText(this.#buffer);
-  readonly #writer = new RowWriter();
+  readonly #output: RowWriter | RowEditor;
   #width = 0;
   #started = false;
   #need = 0;
@@ -63,8 +65,10 @@ export class RowSource {
   /** While the header is not whole: inside a quoted name. */
   #isQuoted = false;
 
-  constructor(handler: RowHandler, limits: RowLimits = {}) {
+  /** With an editor, `handler` has each row that it keeps edited by it: what is handed back then comes from there. */
+  constructor(handler: RowHandler, limits: RowLimits = {}, editor?: RowEditor) {
     this.#handler = handler;
+    this.#output = editor ?? new RowWriter();
     this.#maxRowBytes = limits.maxRowBytes ?? MAX_ROW_BYTES;
     this.#blockBytes = limits.blockBytes ?? BLOCK_BYTES;
   }
@@ -129,14 +133,14 @@ export class RowSource {
     const bytes = buffer.bytes;
     const kept = bytes[end];
     bytes[end] = SENTINEL;
-    this.#writer.begin(bytes, buffer.start);
+    this.#output.begin(bytes, buffer.start);
     buffer.start = this.#readRows(bytes, buffer.start, end, last);
     if (!last) bytes[end] = kept;
     this.#text.forget(buffer.start);
     this.#checkLength(buffer.start, buffer.end);
     const twice = Math.min(buffer.length * 2, this.#maxRowBytes + 1);
     this.#need = this.rows === 0 ? twice : Math.max(this.#blockBytes, twice);
-    return this.#writer.finish();
+    return this.#output.finish();
   }
 
   /** Looks at the first bytes once there are enough of them. */
@@ -173,7 +177,7 @@ export class RowSource {
     else if (tokenizer.width !== this.#width) throw this.#wrongWidth(bytes, at);
     this.#checkLength(at, next);
     if (this.#handler.row(bytes, at, this)) {
-      const length = this.#writer.keep(tokenizer, at);
+      const length = this.#output.keep(tokenizer, at);
       if (length > this.longestRow) this.longestRow = length;
       this.outLength += length;
       if (this.outLength >= this.#nextEnd) this.#noteEnd();

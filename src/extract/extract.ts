@@ -83,8 +83,8 @@ async function openRun(plan: Plan, deps: ExtractDeps, signal: AbortSignal): Prom
 }
 
 function scannerOf({ options }: ExtractDeps): WindowScanner {
-  const { timezone, suppression, requireSystem } = options;
-  return new Scanner({ timezone, requireSystem: requireSystem ?? true, dropRow: suppression?.isSuppressed });
+  const { timezone, suppression, edits, requireSystem } = options;
+  return new Scanner({ timezone, requireSystem: requireSystem ?? true, dropRow: suppression?.isSuppressed, edits });
 }
 
 const knowledgeOf = (plan: Plan): Knowledge => ({

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
+import type { ColumnEdits } from '../schema/column-edits.ts';
 import type { ScanResult } from '../schema/scanner.ts';
 import type { ExportService } from '../service/export/answer.ts';
 import type { Suppression } from '../suppression/list.ts';
@@ -19,6 +20,8 @@ export interface ExtractOptions {
   readonly emptyBody: 'retry' | 'no_rows';
   readonly timezone: string | undefined;
   readonly suppression?: Suppression | undefined;
+  /** Columns that are dropped or hashed before anything holds them. */
+  readonly edits?: ColumnEdits | undefined;
   readonly retry?: RetryPolicy | undefined;
   /** Columns that the service promises must be there; default true. */
   readonly requireSystem?: boolean | undefined;

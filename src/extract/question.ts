@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Day } from '../base/days.ts';
 import type { Condition } from '../config/source.ts';
 import type { ExportQuestion } from '../service/export/request.ts';
+import { type HashSettings, hashedColumns } from './hashed-columns.ts';
 
 /** What an extraction asks for, days aside. */
 export interface Filters {
@@ -11,20 +12,35 @@ export interface Filters {
   readonly propertiesCondition: Condition;
 }
 
-export interface QuestionSource extends Filters {
+export interface QuestionSource extends Filters, HashSettings {
   readonly baseUrl: string;
   readonly serviceId: string;
+  readonly columnsDrop: readonly string[];
 }
 
-/** `question` as the state keeps it (S6), and the part of it that names the service. Hex SHA-256 each. */
+/** `question` as the state keeps it (S6), and the parts of it that name the service and the edited columns. Hex SHA-256 each. */
 export interface QuestionHashes {
   readonly question: string;
   readonly service: string;
+  /** Of the columns that are dropped or hashed, and of the key's check value (S47); absent where there are none. */
+  readonly columns?: string;
 }
 
 export function hashesOf(source: QuestionSource): QuestionHashes {
   const service = ['dfinery', source.baseUrl, source.serviceId];
-  return { service: sha256(service), question: sha256([...service, ...canonical(source)]) };
+  const columns = columnsOf(source);
+  return {
+    service: sha256(service),
+    question: sha256([...service, ...canonical(source), ...(columns === undefined ? [] : [columns])]),
+    ...(columns !== undefined && { columns: sha256(columns) }),
+  };
+}
+
+/** What decides the form of the rows, beside what the service sends; undefined: it stays as it came. */
+function columnsOf(source: QuestionSource): unknown {
+  const dropped = [...new Set(source.columnsDrop)].sort();
+  const { columns, key_check } = hashedColumns(source);
+  return dropped.length === 0 && columns.length === 0 ? undefined : ['columns', dropped, columns, key_check];
 }
 
 /** Two spellings of the same filter are one question: order, repetitions and names without effect do not count. */

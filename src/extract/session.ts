@@ -3,6 +3,9 @@ import type { Env } from '../base/env.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import type { SourceConfig } from '../config/source.ts';
+import { type ColumnEdits, columnEdits } from '../schema/column-edits.ts';
+import { UNIFIED_ID } from '../schema/groups.ts';
+import { HashKey } from '../schema/hash-key.ts';
 import type { ExportService } from '../service/export/answer.ts';
 import { createExportService } from '../service/export/client.ts';
 import { createExportQuota, type ExportQuota } from '../service/quota/quota.ts';
@@ -48,12 +51,20 @@ export function extractDeps(
   return { service, clock, random, logger, signal, spoolDir: config.spoolDir, options, tally: newTally() };
 }
 
+/** The columns that a configuration drops or hashes; undefined where it lists none. */
+export function editsOf({ columnsDrop, columnsHash, hashKey }: SourceConfig): ColumnEdits | undefined {
+  return columnEdits(columnsDrop, columnsHash, hashKey && new HashKey(hashKey));
+}
+
 function extractOptions(config: SourceConfig): ExtractOptions {
   const { suppressionFile: file, suppressionKey: key } = config;
+  const edits = editsOf(config);
+  const idKey = edits?.hash.has(UNIFIED_ID) ? edits.key : undefined;
   return {
     maxConcurrentExports: config.maxConcurrentExports,
     emptyBody: config.emptyBody,
     timezone: config.timezone,
-    ...(file !== undefined && key !== undefined && { suppression: loadSuppression(file, key) }),
+    ...(edits !== undefined && { edits }),
+    ...(file !== undefined && key !== undefined && { suppression: loadSuppression(file, key, idKey) }),
   };
 }

@@ -3,10 +3,11 @@ import schema from '../../schemas/state.json' with { type: 'json' };
 import type { Day } from '../base/days.ts';
 import { Failure, type FailureDetails } from '../base/errors.ts';
 import { compileSchema, proved } from '../config/validate.ts';
+import type { HashedColumns } from './hashed-columns.ts';
 import type { State } from './window.ts';
 
-/** Why a stored state cannot be used. `filters` and `future` have answers of their own where a platform reads (S6). */
-export type StateProblem = 'malformed' | 'version' | 'service' | 'filters' | 'future';
+/** Why a stored state cannot be used. `filters`, `columns` and `future` have answers of their own where a platform reads (S6). */
+export type StateProblem = 'malformed' | 'version' | 'service' | 'filters' | 'columns' | 'future';
 
 /** A stored state that this run must not go on from: exit 2 on the command line. */
 export class StateFailure extends Failure {
@@ -23,6 +24,8 @@ export class StateFailure extends Failure {
 export interface KnownState extends State {
   readonly start_date?: Day;
   readonly service?: string;
+  readonly columns?: string;
+  readonly hashed?: readonly HashedColumns[];
   readonly final_newline?: boolean;
   readonly gaps?: readonly Day[];
   readonly by_cursor?: boolean;
@@ -52,6 +55,9 @@ export function parseState(value: unknown): KnownState | undefined {
   if (!valid(given)) throw malformed((valid.errors ?? []).map(problemText).join('; '));
   return proved<KnownState>(Object.freeze({ ...given }));
 }
+
+/** What a target holds of hashed columns, by its stored state; nothing where none ever was hashed. */
+export const hashedIn = (state: unknown): readonly HashedColumns[] => parseState(state)?.hashed ?? [];
 
 function problemText({ instancePath, message, params }: ErrorObject): string {
   const wish = params.allowedValue === undefined ? (message ?? 'is wrong') : `must be ${params.allowedValue}`;

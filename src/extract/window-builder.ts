@@ -1,4 +1,5 @@
 import { configFailure } from '../base/errors.ts';
+import { unlisted } from '../schema/column-edits.ts';
 import { Cursor, coveredDays } from './cursor.ts';
 import type { Downloaded, RangeDownload } from './download/download.ts';
 import { earlierClock, type Run } from './download/run.ts';
@@ -13,6 +14,8 @@ export class WindowBuilder {
   #lost: string[] = [];
   #clamped: string[] = [];
   #refusal: string | undefined;
+  /** Names of the lists of dropped and hashed columns that a header had; undefined before the first header. */
+  #listed: Set<string> | undefined;
 
   constructor(run: Run) {
     this.#run = run;
@@ -47,6 +50,7 @@ export class WindowBuilder {
   /** After the last window: losses that no window followed, and a run in which nothing was ever answered. */
   finish(): void {
     this.#reportLosses();
+    this.#warnOfUnseen();
     if (this.#refusal !== undefined && !this.#run.known.answered) {
       throw configFailure(
         `The service refuses the export of ${this.#run.plan.firstDay}, which is not over everywhere yet: ${this.#refusal}`,
@@ -74,7 +78,24 @@ export class WindowBuilder {
     logger.warn('window.gap', `The service no longer exports ${nameDays(lost)}: recorded as a gap.`);
   }
 
+  /** Said once a run: a name that was misspelt keeps nothing out. */
+  #warnOfUnseen(): void {
+    const { edits } = this.#run.deps.options;
+    const seen = this.#listed;
+    if (edits === undefined || seen === undefined) return;
+    const unseen = unlisted(edits, seen);
+    if (unseen.length === 0) return;
+    this.#run.deps.logger.warn(
+      'columns.unseen',
+      `columns_drop and columns_hash name what no export of this run had: ${unseen.join(', ')}. Names count letter by letter.`,
+      { columns: unseen.join(', ') },
+    );
+  }
+
   #window(result: RangeDownload, download: Downloaded): Window {
+    for (const { scan } of download.parts) {
+      if (scan.listed !== undefined) this.#listed = new Set([...(this.#listed ?? []), ...scan.listed]);
+    }
     const { deps, known, tally } = this.#run;
     const receipt = receiptOf(download, coveredDays(result, download), deps.options.timezone !== undefined);
     const state = this.#cursor.stateAfter(receipt, known, earlierClock(this.#run));

@@ -14,7 +14,7 @@ import {
 } from '../types/evidence.ts';
 import type { ColumnType, Evidence } from '../types/type.ts';
 import type { Zone } from '../types/zone.ts';
-import { DETAIL_LOG_ID, eventNameIndex, type HeaderColumn } from './groups.ts';
+import { DETAIL_LOG_ID, eventNameIndex, type HeaderColumn, hashed } from './groups.ts';
 import { IdSet } from './id-set.ts';
 import { NameSet } from './name-set.ts';
 import type { ColumnScan, FirstSeen } from './scan.ts';
@@ -34,6 +34,7 @@ const MOST_EVENT_NAMES = 1000;
 /** Learns from every cell of every row what `ColumnScan` tells; state in flat arrays, one entry a column. */
 export class Columns {
   readonly #header: readonly HeaderColumn[];
+  readonly #isHashed: readonly boolean[];
   readonly #zone: Zone | undefined;
   readonly #evidence: Int32Array;
   readonly #accepted: Int32Array;
@@ -46,9 +47,12 @@ export class Columns {
   readonly #ids = new IdSet();
   readonly #eventNames = new NameSet(MOST_EVENT_NAMES);
 
-  constructor(header: readonly HeaderColumn[], zone: Zone | undefined) {
-    const count = header.length;
+  /** `isHashed`: for each column whether it holds hashes; empty: none does. */
+  constructor(columns: readonly HeaderColumn[], zone: Zone | undefined, isHashed: readonly boolean[] = []) {
+    const count = columns.length;
+    const header = columns.map((column, i) => (isHashed[i] ? hashed(column) : column));
     this.#header = header;
+    this.#isHashed = isHashed;
     this.#zone = zone;
     this.#evidence = new Int32Array(count);
     this.#accepted = Int32Array.from(header, (c) => (c.declared ? acceptedBy(c.declared, zone !== undefined) : -1));
@@ -134,6 +138,7 @@ export class Columns {
     return {
       source,
       group,
+      ...(this.#isHashed[column] && { hashed: true }),
       evidence,
       ...(type !== undefined && { type }),
       filled,

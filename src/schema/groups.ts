@@ -67,6 +67,9 @@ export interface HeaderColumn {
   readonly declared: ColumnType | undefined;
 }
 
+/** A column whose values are hashes (S47) is text, whatever the service fixes. */
+export const hashed = (column: HeaderColumn): HeaderColumn => ({ ...column, declared: 'string' });
+
 /**
  * Each column of a header. Beside `df_event_name` an `event_name` is a custom column, wherever it stands; of equal names
  * the first is the known column, the others are custom.

@@ -29,6 +29,7 @@ function joined(a: ColumnScan, b: ColumnScan, zoned: boolean): ColumnScan {
   return {
     source: a.source,
     group: a.group,
+    ...(a.hashed && { hashed: a.hashed }),
     evidence,
     ...(type !== undefined && { type }),
     filled: a.filled + b.filled,

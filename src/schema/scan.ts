@@ -19,6 +19,8 @@ export interface ColumnScan {
   /** The name as the export wrote it. */
   readonly source: string;
   readonly group: ColumnGroup;
+  /** True where hashes took the place of the values (S47): then it is a string column, whatever its name. */
+  readonly hashed?: true;
   /**
    * Bits of `src/types/evidence.ts`. Once STRING is among them, others may be missing; a declared string column has
    * STRING alone, as soon as a cell is there.

@@ -1,6 +1,9 @@
+import { configFailure } from '../base/errors.ts';
+import { DROP, type RowEditor } from '../csv/row-editor.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
 import { COLUMN_SHIFT, STRIDE } from '../csv/tokenizer.ts';
 import { Zone } from '../types/zone.ts';
+import { type ColumnEdits, editHeader } from './column-edits.ts';
 import { Columns } from './columns.ts';
 import { type DropRow, Forgotten } from './forgotten.ts';
 import { headerColumns, missingColumns } from './groups.ts';
@@ -14,6 +17,8 @@ export interface ScannerOptions extends RowLimits {
   readonly requireSystem: boolean;
   /** True leaves the row out of everything: counts, types, written bytes. */
   readonly dropRow?: DropRow | undefined;
+  /** Columns that are dropped or hashed before anything else sees them. */
+  readonly edits?: ColumnEdits | undefined;
 }
 
 /** Where a replaced character stands; the header is row 1. */
@@ -44,6 +49,8 @@ export interface ScanResult {
   readonly rowEnds: readonly number[];
   /** Distinct event names, at most 1,000, sorted. */
   readonly eventNames: readonly string[];
+  /** Names of the lists of dropped and hashed columns that the header had; absent where there are no lists. */
+  readonly listed?: readonly string[];
   /** The last bytes to write. */
   readonly tail: readonly Uint8Array[];
 }
@@ -57,13 +64,21 @@ export class Scanner {
   readonly #requireSystem: boolean;
   readonly #zone: Zone | undefined;
   readonly #forgotten: Forgotten;
+  readonly #edits: ColumnEdits | undefined;
+  readonly #editor: RowEditor | undefined;
+  #actions: Uint8Array = new Uint8Array(0);
+  #listed: readonly string[] = [];
+  /** The names as they came, for the cells of which no edit is made yet. */
+  #arrived: readonly string[] = [];
   #columns: Columns | undefined;
   #header: readonly string[] = [];
   #badCells = 0;
   #firstBad: CellPlace | undefined;
 
   constructor(options: ScannerOptions) {
-    this.#source = new RowSource(this, options);
+    this.#edits = options.edits;
+    this.#editor = options.edits?.newEditor();
+    this.#source = new RowSource(this, options, this.#editor);
     this.#requireSystem = options.requireSystem;
     this.#zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
     this.#forgotten = new Forgotten(options.dropRow);
@@ -103,6 +118,7 @@ export class Scanner {
       outLength,
       rowEnds,
       eventNames: this.#columns?.eventNames() ?? [],
+      ...(this.#edits && { listed: this.#listed }),
       tail,
     };
   }
@@ -110,12 +126,12 @@ export class Scanner {
   /** Called by the row source for every row; not for others. */
   row(bytes: Uint8Array, start: number, source: RowSource): boolean {
     const columns = this.#columns;
+    const editor = this.#editor;
     if (columns === undefined) this.#open(bytes, start, source);
-    else {
-      if (this.#forgotten.has(bytes, source.tokenizer)) return false;
-      columns.observe(bytes, source.tokenizer, source.rows + 1);
-    }
+    else if (this.#forgotten.has(bytes, source.tokenizer)) return false;
     if (source.isRepaired) this.#countBad(start, source);
+    editor?.edit(bytes, start, source.tokenizer, columns === undefined);
+    columns?.observe(editor?.bytes ?? bytes, source.tokenizer, source.rows + 1);
     return true;
   }
 
@@ -126,9 +142,21 @@ export class Scanner {
     if (missing.length > 0) {
       throw source.malformed('missing_columns', start, missing.join(', '), `${header.length} other columns`);
     }
+    this.#arrived = header;
     this.#header = header;
-    this.#columns = new Columns(headerColumns(header), this.#zone);
     this.#forgotten.open(header);
+    const isHashed = this.#edits && this.#edit(header, this.#edits);
+    this.#columns = new Columns(headerColumns(this.#header), this.#zone, isHashed);
+  }
+
+  #edit(header: readonly string[], edits: ColumnEdits): boolean[] {
+    const { actions, kept, listed } = editHeader(header, edits);
+    this.#editor?.open(actions);
+    this.#actions = actions;
+    this.#listed = listed;
+    this.#header = kept.map(({ name }) => name);
+    if (kept.length === 0) throw configFailure('columns_drop names every column there is: leave one.');
+    return kept.map(({ isHashed }) => isHashed);
   }
 
   #countBad(start: number, source: RowSource): void {
@@ -139,8 +167,10 @@ export class Scanner {
       while (k < used && cells[k + 2] <= index) k += STRIDE;
       if (k >= used || k === counted) return;
       counted = k;
+      const column = cells[k] >> COLUMN_SHIFT;
+      if (this.#actions[column] === DROP) return;
       this.#badCells++;
-      this.#firstBad ??= { row: source.rows + 1, column: this.#header[cells[k] >> COLUMN_SHIFT] };
+      this.#firstBad ??= { row: source.rows + 1, column: this.#arrived[column] };
     });
   }
 }

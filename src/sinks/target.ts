@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Env } from '../base/env.ts';
 import type { Logger } from '../base/log.ts';
 import type { SchemaMode } from '../config/source.ts';
+import type { HashedColumns } from '../extract/hashed-columns.ts';
 import type { ColumnType } from '../types/type.ts';
 import type { Difference } from './differences.ts';
 import type { Loader } from './load.ts';
@@ -44,7 +45,7 @@ export interface Target {
   /** What the page of `report` shows of a place; reads only. */
   report?(place: string, options: PlaceOptions): Promise<TargetReport>;
   /** The `df_unified_id`s of the rows whose column, by its name in the export, holds one of these texts. */
-  people?(place: string, column: string, texts: readonly string[], options: PlaceOptions): Promise<Match>;
+  people?(place: string, column: string, textsIn: TextsIn, options: PlaceOptions): Promise<Match>;
   /**
    * Does all that purges of these rows do but for putting the result in place, so that what they need is tried before
    * anything is deleted anywhere. Gives the names of tables that a purge leaves as they are. Throws Failure.
@@ -112,11 +113,14 @@ export function isTableName(text: unknown): text is TableName {
 
 /** People found by texts of a column. */
 export interface Match {
-  /** Their `df_unified_id`s. */
+  /** Their `df_unified_id`s, as the rows hold them. */
   readonly people: readonly string[];
-  /** Of the texts, how many the column holds. */
-  readonly matched: number;
+  /** Of the texts, those that the column holds. */
+  readonly found: readonly string[];
 }
+
+/** The texts to look for in a place that holds these hashes (S47). May throw a Failure. */
+export type TextsIn = (hashed: readonly HashedColumns[]) => readonly string[];
 
 /** Rows to leave behind: those whose column, by its name in the export, holds one of these texts. */
 export interface LeaveOut {

@@ -6,6 +6,8 @@ import { oldestDays, overThrough, todayUtc } from '../extract/plan/calendar.ts';
 import { planRun } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import { exportQuestion, filtersOf } from '../extract/question.ts';
+import { editsOf } from '../extract/session.ts';
+import { editHeader } from '../schema/column-edits.ts';
 import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, eventNameIndex, headerColumns, KNOWN_COLUMNS } from '../schema/groups.ts';
 import { mergeColumns } from '../schema/merge.ts';
 import type { ColumnGroup, ColumnScan } from '../schema/scan.ts';
@@ -61,7 +63,10 @@ async function sample(config: SourceConfig, deps: ExtractDeps, from: Day, to: Da
   return parts.length === 0 ? [] : mergeColumns(parts, config.timezone !== undefined);
 }
 
-function joined(header: readonly string[], scans: readonly ColumnScan[], config: SourceConfig): DiscoveredColumn[] {
+function joined(whole: readonly string[], scans: readonly ColumnScan[], config: SourceConfig): DiscoveredColumn[] {
+  const edits = editsOf(config);
+  const kept = edits && editHeader(whole, edits).kept;
+  const header = kept?.map(({ name }) => name) ?? whole;
   const found = new Map<string, TypedName>();
   const add = ({ source, nth }: Name, type?: ColumnType) =>
     found.set(JSON.stringify([source, nth]), { source, nth, type });
@@ -74,7 +79,9 @@ function joined(header: readonly string[], scans: readonly ColumnScan[], config:
   return headerColumns(ordered.map((one) => one.source)).map(({ source, group, declared }, i) => ({
     source,
     group,
-    type: config.columnTypes.get(source) ?? declared ?? ordered[i].type ?? 'string',
+    type: edits?.hash.has(source)
+      ? 'string'
+      : (config.columnTypes.get(source) ?? declared ?? ordered[i].type ?? 'string'),
   }));
 }
 
@@ -100,11 +107,16 @@ function namesOf(header: readonly string[]): Name[] {
 }
 
 /** The columns that the service fixes, as far as the configured filter lets them through. */
-function standardNames({ properties, propertiesCondition: condition }: SourceConfig): string[] {
+function standardNames({ properties, propertiesCondition: condition, columnsDrop }: SourceConfig): string[] {
   const listed = new Set(properties);
   const isLetThrough = (name: string) =>
     condition === 'all' || listed.size === 0 || listed.has(name) === (condition === 'include');
   return [...KNOWN_COLUMNS.values()]
-    .filter((column) => column.name !== EVENT_NAME_ALTERNATIVE && (column.required || isLetThrough(column.name)))
+    .filter(
+      (column) =>
+        column.name !== EVENT_NAME_ALTERNATIVE &&
+        !columnsDrop.includes(column.name) &&
+        (column.required || isLetThrough(column.name)),
+    )
     .map((column) => column.name);
 }

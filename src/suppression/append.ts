@@ -15,7 +15,14 @@ const BATCH = 50_000;
 const LONGEST_HEADER = 1_024;
 /** Another purge reads and writes the list in seconds. */
 const LOCK_WAIT_MS = 60_000;
-const ENTRY = /^\{"hmac":"([0-9a-f]{64})"\}\s*$/;
+const ENTRY = /^\{"hmac":"([0-9a-f]{64})"(?:,"hash_key":"[0-9a-f]{16}")?\}\s*$/;
+
+export interface SuppressOptions {
+  readonly clock: Clock;
+  readonly signal?: AbortSignal | undefined;
+  /** Check value of the hash key where the ids are hashes, as a target holds them (S47). */
+  readonly hashKey?: string | undefined;
+}
 
 /**
  * Adds people to the list of those who stay forgotten: JSON Lines, a header and `{"hmac": …}` each (0600). Who is on it
@@ -26,13 +33,13 @@ export async function suppress(
   path: string,
   unifiedIds: AsyncIterable<string>,
   key: Secret,
-  { clock, signal }: { readonly clock: Clock; readonly signal?: AbortSignal | undefined },
+  { clock, signal, hashKey }: SuppressOptions,
 ): Promise<number> {
   const what = `the suppression file ${path}`;
   try {
     makeFolders(dirname(path), 0o700);
     const lock = { what, clock, waitMs: LOCK_WAIT_MS, signal };
-    return await withLockFile(lockOf(path), lock, () => appendAll(path, unifiedIds, key));
+    return await withLockFile(lockOf(path), lock, () => appendAll(path, unifiedIds, key, hashKey));
   } catch (error) {
     throw diskFailure(error, { what, path });
   }
@@ -44,16 +51,21 @@ function lockOf(path: string): string {
   return `${found ?? join(realpathSync(dirname(path)), basename(path))}.lock`;
 }
 
-async function appendAll(path: string, unifiedIds: AsyncIterable<string>, key: Secret): Promise<number> {
+async function appendAll(
+  path: string,
+  unifiedIds: AsyncIterable<string>,
+  key: Secret,
+  hashKey: string | undefined,
+): Promise<number> {
   let added = 0;
   let batch = new Set<string>();
   for await (const id of unifiedIds) {
     batch.add(suppressionHmac(key, Buffer.from(id)));
     if (batch.size < BATCH) continue;
-    added += await append(path, batch, key);
+    added += await append(path, batch, key, hashKey);
     batch = new Set();
   }
-  return added + (await append(path, batch, key));
+  return added + (await append(path, batch, key, hashKey));
 }
 
 /** Throws a configuration failure for a key that is too short, a path where no list can be, and a file that is something else. */
@@ -77,23 +89,24 @@ function firstLine(path: string): string {
   }
 }
 
-async function append(path: string, hashes: Set<string>, key: Secret): Promise<number> {
+async function append(path: string, hashes: Set<string>, key: Secret, hashKey: string | undefined): Promise<number> {
   checkSuppression(path, key);
   const file = await open(path, 'a+', 0o600);
   try {
     const whole = await wholeBytes(path, hashes);
     if (hashes.size === 0 && whole > 0) return 0;
     if (whole < (await file.stat()).size) await file.truncate(whole);
-    await addLines(file, whole, hashes, key);
+    const entries = [...hashes].map((hmac) => ({ hmac, hash_key: hashKey }));
+    await addLines(file, whole, entries, key);
     return hashes.size;
   } finally {
     await file.close();
   }
 }
 
-async function addLines(file: FileHandle, whole: number, hashes: ReadonlySet<string>, key: Secret): Promise<void> {
+async function addLines(file: FileHandle, whole: number, entries: readonly object[], key: Secret): Promise<void> {
   const header = whole === 0 ? [JSON.stringify(suppressionHeader(key))] : [];
-  const lines = [...header, ...[...hashes].map((hmac) => JSON.stringify({ hmac }))];
+  const lines = [...header, ...entries.map((entry) => JSON.stringify(entry))];
   try {
     await file.writeFile(`${lines.join('\n')}\n`);
     await file.sync();

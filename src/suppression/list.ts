@@ -3,6 +3,7 @@ import { createHash, createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { configFailure, messageOf } from '../base/errors.ts';
 import type { Secret } from '../base/secrets.ts';
+import type { HashKey } from '../schema/hash-key.ts';
 
 /** People who stay forgotten: their rows never reach a spool file. */
 export interface Suppression {
@@ -55,17 +56,19 @@ export const suppressionHmac = (key: Secret, unifiedId: Uint8Array): string =>
 
 /**
  * The people who stay forgotten, from a file of JSON Lines. Throws a configuration failure when it cannot be read or a
- * line is not understood: a list that is not whole must not let anybody through.
+ * line is not understood: a list that is not whole must not let anybody through. `hashKey`: that of `df_unified_id`, where
+ * a configuration hashes it; a person may be on the list by the id or, from a purge, by its hash.
  */
-export function loadSuppression(path: string, key: Secret): Suppression {
+export function loadSuppression(path: string, key: Secret, hashKey?: HashKey): Suppression {
   checkSuppressionKey(key);
   const listed = new Set<string>();
   const lines = textOf(path).split(/\r?\n/);
   for (let i = 0; i < lines.length; i++)
-    if (lines[i].trim() !== '' && !isSuppressionHeader(lines[i], path, key)) take(lines[i], i + 1, path, listed);
+    if (lines[i].trim() !== '' && !isSuppressionHeader(lines[i], path, key))
+      take(lines[i], i + 1, path, listed, hashKey);
   const digest = createHash('sha256').update(suppressionHmac(key, Buffer.from('digest')));
   for (const hmac of [...listed].sort()) digest.update(hmac);
-  return { isSuppressed: lookup(listed, key), digest: digest.digest('hex') };
+  return { isSuppressed: lookup(listed, key, hashKey), digest: digest.digest('hex') };
 }
 
 function textOf(path: string): string {
@@ -79,8 +82,9 @@ function textOf(path: string): string {
   }
 }
 
-function take(line: string, number: number, path: string, listed: Set<string>): void {
+function take(line: string, number: number, path: string, listed: Set<string>, hashKey: HashKey | undefined): void {
   const found = parsed(line);
+  if (found?.hash_key !== undefined && found.hash_key !== hashKey?.check) throw otherHashKey(path, number);
   if (typeof found?.hmac === 'string' && HMAC.test(found.hmac)) {
     listed.add(found.hmac);
     return;
@@ -91,11 +95,21 @@ function take(line: string, number: number, path: string, listed: Set<string>): 
   );
 }
 
+/** A person who is known by a hash alone is not found under another key. */
+const otherHashKey = (path: string, number: number) =>
+  configFailure(
+    `Line ${number} of the suppression file ${path} names a person by df_unified_id as hashed under another hash_key, or while it was hashed: ` +
+      'the rows would come back. Keep df_unified_id in columns_hash and that key, or begin a new suppression file once ' +
+      'the service exports no row of these people any more.',
+    { where: { file: path, row: number } },
+  );
+
 interface Line {
   readonly v?: unknown;
   readonly kind?: unknown;
   readonly hmac?: unknown;
   readonly key_check?: unknown;
+  readonly hash_key?: unknown;
 }
 
 function parsed(line: string): Line | undefined {
@@ -107,7 +121,8 @@ function parsed(line: string): Line | undefined {
   }
 }
 
-function lookup(listed: ReadonlySet<string>, key: Secret): Suppression['isSuppressed'] {
+function lookup(listed: ReadonlySet<string>, key: Secret, hashKey: HashKey | undefined): Suppression['isSuppressed'] {
+  const has = (id: Uint8Array) => listed.has(suppressionHmac(key, id));
   if (listed.size === 0) return () => false;
   const answers = new Map<string, boolean>();
   return (bytes, start, end) => {
@@ -116,7 +131,7 @@ function lookup(listed: ReadonlySet<string>, key: Secret): Suppression['isSuppre
     const known = answers.get(text);
     if (known !== undefined) return known;
     if (answers.size >= REMEMBERED) answers.clear();
-    const answer = listed.has(suppressionHmac(key, id));
+    const answer = has(id) || (hashKey !== undefined && has(Buffer.from(hashKey.hashOf(id))));
     answers.set(text, answer);
     return answer;
   };

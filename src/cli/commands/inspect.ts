@@ -11,6 +11,10 @@ export const inspect: Command = {
         describe: 'Pinned schema, as discover prints it: tells what would be rescued',
       })
       .option('timezone', { type: 'string', describe: 'IANA zone of the datetimes without one' })
+      .option('config', {
+        type: 'string',
+        describe: 'Configuration (JSON) whose columns_drop and columns_hash are applied; default dfinery.json',
+      })
       .option('json', { type: 'boolean', default: false, describe: 'The result as one JSON object on stdout' }),
   handler: async () => (await import('../handlers/inspect.ts')).inspect,
 };

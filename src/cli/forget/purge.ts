@@ -4,17 +4,20 @@ import { type Secret, Secret as SecretText } from '../../base/secrets.ts';
 import { type PurgeCounts, type Purger, purgeAll } from '../../deletion/execute/purge.ts';
 import { idsFromFile } from '../../deletion/input/id-list.ts';
 import type { Ledger } from '../../deletion/ledger/ledger.ts';
+import type { HashedColumns } from '../../extract/hashed-columns.ts';
 import { sweepRunFolders } from '../../extract/spool/run-folder.ts';
 import { foreignSpoolFolders, spoolFolders } from '../../extract/spool/spool.ts';
 import { purgeSpools } from '../../extract/spool/sweep.ts';
 import { UNIFIED_ID } from '../../schema/groups.ts';
-import type { LeaveOut, Match, PlaceOptions, PurgeTarget, Rewritten } from '../../sinks/target.ts';
+import { HashKey } from '../../schema/hash-key.ts';
+import type { LeaveOut, PlaceOptions, PurgeTarget, Rewritten } from '../../sinks/target.ts';
 import { isPurgeTarget, TARGETS } from '../../sinks/targets.ts';
 import { checkSuppression, suppress } from '../../suppression/append.ts';
 import { type Options, shownOption, text } from '../command.ts';
 import type { Context } from '../context.ts';
 import { lockWait, spoolDirOption } from '../maintenance.ts';
 import { purgePlaces } from './places.ts';
+import { StoredValues } from './stored-values.ts';
 
 /** What is to be purged here, and how people are found there. */
 export interface PurgeRequest {
@@ -22,6 +25,8 @@ export interface PurgeRequest {
   readonly path: string;
   readonly column: string | undefined;
   readonly mapping: string | undefined;
+  /** What is known of hashed columns there, once people were looked up. */
+  readonly stored: StoredValues;
   readonly suppressionFile: string | undefined;
   readonly suppressionKey: Secret | undefined;
   readonly spoolDir: string;
@@ -29,9 +34,10 @@ export interface PurgeRequest {
 }
 
 /** Reads `--purge KIND PATH` and what belongs to it; undefined when nothing is to be purged. */
-export function purgeRequest(options: Options, { env, redactor }: Context): PurgeRequest | undefined {
+export function purgeRequest(options: Options, context: Context): PurgeRequest | undefined {
   const given = Array.isArray(options.purge) ? options.purge.map(String) : [];
   if (given.length === 0) return nothingToPurge(options);
+  const { env, redactor } = context;
   const [name, path] = given;
   const target = TARGETS.filter(isPurgeTarget).find((one) => one.name === name);
   if (target === undefined || path === undefined) throw configFailure(`--purge wants ${purgePlaces('"')}.`);
@@ -50,7 +56,16 @@ export function purgeRequest(options: Options, { env, redactor }: Context): Purg
   redactor.add(suppressionKey);
   if (suppressionFile !== undefined && suppressionKey) checkSuppression(suppressionFile, suppressionKey);
   const spoolDir = spoolDirOption(options, env);
-  return { target, path, column, mapping, suppressionFile, suppressionKey, spoolDir, lockWaitMs: lockWait(options) };
+  const stored = new StoredValues(path, hashKey(context), context.logger);
+  const lockWaitMs = lockWait(options);
+  return { target, path, column, mapping, stored, suppressionFile, suppressionKey, spoolDir, lockWaitMs };
+}
+
+function hashKey({ env, redactor }: Context): HashKey | undefined {
+  const found = secretFrom(env, 'DFINERY_HASH_KEY');
+  const key = found === undefined ? undefined : new SecretText(found);
+  redactor.add(key);
+  return key && new HashKey(key);
 }
 
 function nothingToPurge(options: Options): undefined {
@@ -59,21 +74,34 @@ function nothingToPurge(options: Options): undefined {
   throw configFailure(`${shownOption(without)} wants --purge: people are looked up in what was loaded.`);
 }
 
-/** The `df_unified_id`s behind these external IDs, looked up before anything is deleted. */
-export async function resolvePeople(request: PurgeRequest, ids: readonly string[], context: Context): Promise<Match> {
+/** The people behind external IDs. */
+interface Resolved {
+  /** Their `df_unified_id`s, as the place or the mapping has them. */
+  readonly people: readonly string[];
+  /** Of the IDs, how many were found. */
+  readonly matched: number;
+}
+
+/** The people behind these external IDs, looked up before anything is deleted. */
+export async function resolvePeople(
+  request: PurgeRequest,
+  ids: readonly string[],
+  context: Context,
+): Promise<Resolved> {
+  const { target, path, mapping, stored } = request;
   // With a mapping the target is opened all the same: what cannot be purged must show before anything is deleted.
   const column = request.column ?? UNIFIED_ID;
-  const found = await request.target.people(
-    request.path,
-    column,
-    request.mapping === undefined ? ids : [],
-    optionsOf(request, context),
-  );
-  return request.mapping === undefined ? found : fromMapping(request.mapping, new Set(ids));
+  const textsIn = (hashed: readonly HashedColumns[]) => {
+    stored.learn(hashed, column);
+    return mapping === undefined ? stored.textsOf(column, ids) : [];
+  };
+  const { people, found } = await target.people(path, column, textsIn, optionsOf(request, context));
+  if (mapping !== undefined) return fromMapping(mapping, new Set(ids));
+  return { people, matched: stored.among(column, ids, found).length };
 }
 
 /** A CSV or JSON Lines file with the columns external_id and df_unified_id. */
-async function fromMapping(path: string, ids: ReadonlySet<string>): Promise<Match> {
+async function fromMapping(path: string, ids: ReadonlySet<string>): Promise<Resolved> {
   const people = new Set<string>();
   const matched = new Set<string>();
   const external = idsFromFile(path, { column: 'external_id' });
@@ -122,9 +150,7 @@ export async function purge(
   context: Context,
 ): Promise<PurgeCounts | undefined> {
   // First the list: a sync that runs in between must not bring anybody back.
-  if (request.suppressionFile !== undefined && request.suppressionKey !== undefined) {
-    await suppress(request.suppressionFile, each(people), request.suppressionKey, context);
-  }
+  await suppressPeople(request, people, context);
   await purgeSpools(await spoolFolders(request.spoolDir), context.clock.now());
   await sweepRunFolders(request.spoolDir, context.clock.now());
   const counts = await purgeAll([purgerOf(request, ids, context)], () => each(people), ledger, context.signal);
@@ -132,10 +158,22 @@ export async function purge(
 }
 
 /** What a purge leaves out, one after the other. */
-function leftOutBy({ column }: PurgeRequest, people: readonly string[], ids: readonly string[]): LeaveOut[] {
-  const first = { column: UNIFIED_ID, values: people };
+function leftOutBy(request: PurgeRequest, people: readonly string[], ids: readonly string[]): LeaveOut[] {
+  const { column, stored } = request;
+  const first = { column: UNIFIED_ID, values: stored.textsOf(UNIFIED_ID, people) };
   // Rows that name the person without a unified id hold the external ID all the same.
-  return column === undefined ? [first] : [first, { column, values: ids }];
+  return column === undefined ? [first] : [first, { column, values: stored.textsOf(column, ids) }];
+}
+
+/** Who is known by a hash alone is on the list by the hash, with the key that it is under. */
+async function suppressPeople(request: PurgeRequest, people: readonly string[], context: Context): Promise<void> {
+  const { suppressionFile: file, suppressionKey: key, stored } = request;
+  if (file === undefined || key === undefined) return;
+  const { clock, signal } = context;
+  const hashes = people.filter((id) => stored.isHash(id));
+  const plain = people.filter((id) => !stored.isHash(id));
+  await suppress(file, each(plain), key, { clock, signal });
+  if (hashes.length > 0) await suppress(file, each(hashes), key, { clock, signal, hashKey: stored.idKeyCheck });
 }
 
 async function* each(texts: readonly string[]): AsyncGenerator<string> {

@@ -1,20 +1,28 @@
 import { configFailure, EXIT, messageOf } from '../../base/errors.ts';
+import { editsOf } from '../../extract/session.ts';
 import { type FileProfile, profileFile } from '../../sinks/sql/profile/profile.ts';
 import { Zone } from '../../types/zone.ts';
 import { flag, type Handler, text } from '../command.ts';
+import { findSourceConfig } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { pinnedTypes } from '../sync/pinned.ts';
 import { profileLines } from './profile-table.ts';
 
 export const inspect: Handler = async (options, context) => {
   const file = text(options, 'file') ?? '';
+  const config = findSourceConfig(text(options, 'config'), context);
   const profile = await profileFile({
+    edits: config && editsOf(config),
     file,
     timezone: zoneOption(text(options, 'timezone')),
     pinned: pinnedTypes(text(options, 'schema')),
     clock: context.clock,
     signal: context.signal,
   });
+  if (profile.unlisted.length > 0) {
+    const names = profile.unlisted.join(', ');
+    context.logger.warn('columns.unseen', `columns_drop and columns_hash name what ${file} has not: ${names}.`);
+  }
   if (profile.missing.length > 0) {
     const names = profile.missing.join(', ');
     context.logger.warn('inspect.missing', `${file} lacks columns that every export has: ${names}.`);

@@ -45,7 +45,8 @@ import { earlierClock, type Run } from './run.ts';
  */
 
 const PROOF_MS = 3_600_000;
-const PROOF_COLUMNS = new Set(['df_server_datetime', 'df_correction_datetime', 'df_event_datetime']);
+const EVENT_DATETIME = 'df_event_datetime';
+const PROOF_COLUMNS = new Set(['df_server_datetime', 'df_correction_datetime', EVENT_DATETIME]);
 
 /** True when every datetime system column that has values, one at least, shows rows an hour or more apart. */
 export function hasPair(columns: readonly ColumnScan[]): boolean {
@@ -90,7 +91,7 @@ export class EndRule {
       if (day <= todayUtc(this.#run.deps.clock.now())) this.#refusesSingleDays = true;
       else if (!this.#refusesSingleDays) return [withoutWindow(only(day), 'invalid', download.message)];
     }
-    if (download.kind === 'rows' && provesInclusive(download)) {
+    if (download.kind === 'rows' && provesInclusive(this.#run, download)) {
       this.#prove(true, day);
       return [windowOf(only(day), download, day)];
     }
@@ -171,7 +172,7 @@ export class EndRule {
     const askedAt = earlierClock(this.#run);
     const after = await fetchDays(this.#run, dayRequest(next, next));
     this.#ahead = { day: next, askedAt, download: after };
-    if (after.kind === 'rows' && provesInclusive(after)) {
+    if (after.kind === 'rows' && provesInclusive(this.#run, after)) {
       this.#prove(true, next);
       return this.#handOnSingle(single, both);
     }
@@ -206,7 +207,9 @@ function wasOver({ day, download, askedAt }: SingleDay): boolean {
   return day <= overThrough(download.kind === 'empty' ? download.sentAt : askedAt);
 }
 
-const provesInclusive = (download: Downloaded): boolean => download.parts.some((part) => hasPair(part.scan.columns));
+/** Without the one datetime column that can be dropped nobody sees whether its rows lie an hour apart: nothing is proved. */
+const provesInclusive = ({ deps }: Run, download: Downloaded): boolean =>
+  deps.options.edits?.drop.has(EVENT_DATETIME) !== true && download.parts.some((part) => hasPair(part.scan.columns));
 
 /** No row at all; a 400 for [D,D] says as much (S2). */
 const isNone = (download: Download): boolean =>

@@ -81,7 +81,7 @@ class ExportFetch {
     this.#question = question;
     this.#options = options;
     this.#name = nameOf(question);
-    this.#inspection = new Inspection(run.retry.malformedAfter);
+    this.#inspection = new Inspection(run.retry.malformedAfter, run.deps.options.edits === undefined);
   }
 
   async fetch(): Promise<Downloaded | NotDownloaded> {
@@ -179,7 +179,7 @@ class ExportFetch {
 
   async #retry(code: string, message: string, maybeTooBig: boolean): Promise<NotDownloaded | undefined> {
     const { deps, retry } = this.#run;
-    if (this.#inspection.keptAs !== undefined) throw this.#malformedAlways(message, this.#inspection.keptAs);
+    if (this.#inspection.isOver) throw this.#malformedAlways(message, this.#inspection.keptAs);
     const fields = { ...this.#where, cause: code };
     const why = withCode(message, code);
     if (maybeTooBig && ++this.#tooBig >= (this.#options.splitAfter ?? retry.splitAfter)) {
@@ -203,11 +203,14 @@ class ExportFetch {
     );
   }
 
-  #malformedAlways(message: string, path: string) {
+  #malformedAlways(message: string, path: string | undefined) {
+    const kept =
+      path === undefined
+        ? 'No body is kept for inspection, since columns_drop or columns_hash keeps values of it out.'
+        : `The last body is kept for inspection, for seven days, as ${path}.`;
     return transientFailure(
-      `The export of ${this.#name} was broken in the same way ${this.#run.retry.malformedAfter} times: ${message}. The ` +
-        `last body is kept for inspection, for seven days, as ${path}.`,
-      { where: { window: this.#name, file: path } },
+      `The export of ${this.#name} was broken in the same way ${this.#run.retry.malformedAfter} times: ${message}. ${kept}`,
+      { where: { window: this.#name, ...(path !== undefined && { file: path }) } },
     );
   }
 }

@@ -26,6 +26,8 @@ const KNOWN_NAMES: readonly string[] = [
   'df_add_payment_info',
 ];
 
+/** What the service does not know: a hash in the place of an event name (S47). */
+const HASH = /^[0-9a-f]{64}$/;
 /** Tries before a part is made smaller still: the whole has failed often enough to know why. */
 const PART_TRIES = 2;
 
@@ -57,7 +59,7 @@ export async function fetchByNames(run: Run, request: DaysRequest): Promise<Veri
 
 /** The names that a split may ask for, within the user's filter. */
 function namesWithin(filters: Filters, names: readonly string[]): string[] {
-  const all = [...new Set(names)];
+  const all = [...new Set(names)].filter((name) => !HASH.test(name));
   if (filters.events.length === 0 || filters.eventsCondition === 'all') return all;
   if (filters.eventsCondition === 'include') return [...new Set(filters.events)];
   const excluded = new Set(filters.events);

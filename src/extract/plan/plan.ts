@@ -1,6 +1,7 @@
 import { addDays, type Day, daysOf, earlierOf, laterOf } from '../../base/days.ts';
 import { configFailure } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
+import { hashedAfter } from '../hashed-columns.ts';
 import type { TargetMemory } from '../memory.ts';
 import { type Filters, filtersOf, hashesOf, type QuestionHashes } from '../question.ts';
 import type { KnownState } from '../state.ts';
@@ -9,7 +10,7 @@ import { Coverage } from './coverage.ts';
 import { layOut, type WindowPlan } from './day-ranges.ts';
 import type { Delivery } from './delivery.ts';
 import { clampWarning, cliffWarnings, gapWarning, type PlanWarning } from './gaps.ts';
-import { checkState } from './stored-state.ts';
+import { checkState, formWarnings } from './stored-state.ts';
 
 /** What a plan needs of the configuration. */
 export type PlanSettings = Pick<
@@ -20,6 +21,9 @@ export type PlanSettings = Pick<
   | 'eventsCondition'
   | 'properties'
   | 'propertiesCondition'
+  | 'columnsDrop'
+  | 'columnsHash'
+  | 'hashKey'
   | 'startDate'
   | 'endDate'
   | 'windowDays'
@@ -135,8 +139,8 @@ export function planRun(input: PlanInput): Plan {
     coverage,
     eventNames: memory.eventNames,
     rowsOf: memory.rowsOf,
-    state: initialState(state, { startsOver, hashes, bounds, cursor }),
-    warnings: warningsOf(bounds, likelyGaps, cursor),
+    state: initialState(state, { startsOver, hashes, bounds, cursor, settings }),
+    warnings: [...formWarnings(state, hashes), ...warningsOf(bounds, likelyGaps, cursor)],
   };
 }
 
@@ -215,17 +219,22 @@ interface InitialState {
   readonly hashes: QuestionHashes;
   readonly bounds: Bounds;
   readonly cursor: Day;
+  readonly settings: PlanSettings;
 }
 
-function initialState(state: KnownState | undefined, { startsOver, hashes, bounds, cursor }: InitialState): KnownState {
-  const from = state === undefined || startsOver ? cursor : laterOf(state.from_date, cursor);
-  const lost = startsOver ? [] : (state?.gaps ?? []);
+function initialState(before: KnownState | undefined, initial: InitialState): KnownState {
+  const { startsOver, hashes, bounds, cursor, settings } = initial;
+  const { columns: _columns, hashed: _hashed, ...rest } = before ?? {};
+  const hashed = hashedAfter(before, settings);
+  const from = before === undefined || startsOver ? cursor : laterOf(before.from_date, cursor);
+  const lost = startsOver ? [] : (before?.gaps ?? []);
   return {
-    ...state,
+    ...rest,
     version: 1,
     from_date: from,
     start_date: bounds.start,
     ...hashes,
+    ...(hashed !== undefined && { hashed }),
     ...(lost.length > 0 && { gaps: [...lost].sort() }),
     ...(startsOver && { by_cursor: true }),
   };

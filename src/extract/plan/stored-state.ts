@@ -1,6 +1,7 @@
 import type { QuestionHashes } from '../question.ts';
 import { type KnownState, parseState, StateFailure } from '../state.ts';
 import { todayEast } from './calendar.ts';
+import type { PlanWarning } from './gaps.ts';
 
 /**
  * The stored state, checked against the question of this run (S6). `startsOver`: other filters, or a cursor in the
@@ -22,6 +23,7 @@ export function checkState(
   }
   const startsOver = state.question !== undefined && state.question !== hashes.question;
   if (startsOver && run.fullRefresh !== true) {
+    if (otherColumns(state, hashes)) throw new StateFailure('columns', OTHER_COLUMNS);
     throw new StateFailure(
       'filters',
       'The target was filled with other filters (events, properties or their conditions differ): put them back, use ' +
@@ -40,3 +42,22 @@ export function checkState(
   }
   return { state, startsOver };
 }
+
+/** The rows of a target are in another form than this run would give them (S47). */
+const otherColumns = (state: KnownState | undefined, hashes: QuestionHashes): boolean =>
+  state?.question !== undefined && state.columns !== hashes.columns;
+
+const OTHER_COLUMNS =
+  'The target was filled with other columns dropped or hashed, or under another key (columns_drop, columns_hash or hash_key ' +
+  'differ): put them back, use another target, or read everything again with --full-refresh. Rows of days that the ' +
+  'service no longer exports keep the old form.';
+
+/** What a full refresh under other lists or another key does not reach. */
+export const formWarnings = (state: KnownState | undefined, hashes: QuestionHashes): PlanWarning[] =>
+  otherColumns(state, hashes) ? [OLD_FORM] : [];
+
+const OLD_FORM: PlanWarning = {
+  event: 'columns.changed',
+  message:
+    'Other columns are dropped or hashed than before, or under another key: rows of days that the service no longer exports keep the old form.',
+};

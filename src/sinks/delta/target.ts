@@ -16,8 +16,8 @@ export const delta: Target = {
   verify: async (url, options) => (await import('./verify.ts')).verifyDelta({ ...options, url }),
   compact: async (url, options) => (await import('./rewrite.ts')).compactDelta({ ...options, url }),
   report: async (url, options) => (await import('./report.ts')).reportDelta({ ...options, url }),
-  people: async (url, column, texts, options) =>
-    (await import('./people.ts')).peopleInDelta({ ...options, url }, column, texts),
+  people: async (url, column, textsIn, options) =>
+    (await import('./people.ts')).peopleInDelta({ ...options, url }, column, textsIn),
   tryPurge: async (url, leaveOuts, options) =>
     (await import('./purge.ts')).tryPurgeDelta({ ...options, url }, leaveOuts),
   purge: async (url, leaveOut, options) => (await import('./purge.ts')).purgeDelta({ ...options, url, leaveOut }),

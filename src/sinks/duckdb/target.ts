@@ -22,8 +22,8 @@ export const duckdb: Target = {
   verify: async (file, options) => (await import('./verify.ts')).verifyDuckDb({ ...options, file }),
   compact: async (file, options) => (await import('./rewrite.ts')).rewriteDuckDb({ ...options, file }),
   report: async (file, options) => (await import('./report.ts')).reportDuckDb({ ...options, file }),
-  people: async (file, column, texts, options) =>
-    (await import('./people.ts')).peopleInDuckDb({ ...options, file }, column, texts),
+  people: async (file, column, textsIn, options) =>
+    (await import('./people.ts')).peopleInDuckDb({ ...options, file }, column, textsIn),
   // The file is written anew whole, whatever is left out.
   tryPurge: async (file, [leaveOut], options) =>
     (await import('./rewrite.ts')).tryRewriteDuckDb({ ...options, file, leaveOut }),

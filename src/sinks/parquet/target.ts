@@ -16,8 +16,8 @@ export const parquet: Target = {
   verify: async (dir, options) => (await import('./verify.ts')).verifyParquet({ ...options, dir }),
   compact: async (dir, options) => (await import('./rewrite.ts')).compactParquet({ ...options, dir }),
   report: async (dir, options) => (await import('./report.ts')).reportParquet({ ...options, dir }),
-  people: async (dir, column, texts, options) =>
-    (await import('./people.ts')).peopleInParquet({ ...options, dir }, column, texts),
+  people: async (dir, column, textsIn, options) =>
+    (await import('./people.ts')).peopleInParquet({ ...options, dir }, column, textsIn),
   tryPurge: async (dir, leaveOuts, options) =>
     (await import('./purge.ts')).tryPurgeParquet({ ...options, dir }, leaveOuts),
   purge: async (dir, leaveOut, options) => (await import('./purge.ts')).purgeParquet({ ...options, dir, leaveOut }),

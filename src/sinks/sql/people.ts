@@ -21,7 +21,7 @@ export interface EventRows {
  */
 export async function findPeople(rows: EventRows, source: string, texts: readonly string[]): Promise<Match> {
   const name = columnName(rows, source);
-  if (rows.from === undefined || texts.length === 0) return { people: [], matched: 0 };
+  if (rows.from === undefined || texts.length === 0) return { people: [], found: [] };
   const id = identifier(rows.columns.find((c) => c.source === UNIFIED_ID)?.name ?? UNIFIED_ID);
   const found = await rows.engine.rows(
     `SELECT DISTINCT ${id} AS id, CAST(${name} AS VARCHAR) AS text FROM ${rows.from}
@@ -29,7 +29,7 @@ export async function findPeople(rows: EventRows, source: string, texts: readonl
     [JSON.stringify(texts)],
   );
   const people = found.flatMap(({ id: person }) => (person === null ? [] : String(person)));
-  return { people: [...new Set(people)], matched: new Set(found.map(({ text }) => text)).size };
+  return { people: [...new Set(people)], found: [...new Set(found.map(({ text }) => String(text)))] };
 }
 
 const LEFT_OUT = '_dfinery_left_out';

@@ -68,8 +68,8 @@ function incremental(
     return { kind: 'read', name, plan: incrementalPlan(delivery, saved, config, now) };
   } catch (error) {
     if (!(error instanceof StateFailure)) throw error;
-    if (error.problem === 'filters') {
-      const warning = `${name}: the saved state belongs to other filters (events or properties); reading starts anew.`;
+    if (error.problem === 'filters' || error.problem === 'columns') {
+      const warning = `${name}: the saved state belongs to ${OTHERS[error.problem]}`;
       return { kind: 'read', name, plan: planRun({ settings: config, delivery, memory: emptyMemory, now }), warning };
     }
     if (error.problem !== 'future' || saved === undefined) throw advised(error);
@@ -77,6 +77,12 @@ function incremental(
     return { kind: 'rest', name, state: saved, warning };
   }
 }
+
+const OTHERS = {
+  filters: 'other filters (events or properties); reading starts anew.',
+  columns:
+    'other columns dropped or hashed, or to another hash key; reading starts anew, and records of days that the service no longer exports keep the old form: clear the data in the platform where they must not.',
+} as const;
 
 /** Within a read that an earlier attempt began, the days before the cursor have been read already. */
 function incrementalPlan(delivery: Delivery, saved: JsonObject | undefined, config: SourceConfig, now: number): Plan {

@@ -43,6 +43,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   lock_wait: '5m',
   retention: '48h',
   column_types: '{"a":"long"}',
+  columns_hash: 'c,d',
 };
 const OF_TYPE: Readonly<Record<string, string>> = {
   integer: '7',

@@ -180,7 +180,7 @@ describe('the source configuration', () => {
 
   it('has a title, a description and an order for every key, each order once', () => {
     const properties = Object.entries(schema.properties);
-    expect(properties.length).toBe(30);
+    expect(properties.length).toBe(33);
     for (const [key, property] of properties) {
       expect(property.title.length * property.description.length, key).toBeGreaterThan(0);
     }

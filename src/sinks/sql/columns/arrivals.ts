@@ -49,14 +49,14 @@ function readFile(file: SpoolFile, columns: Map<string, Arrival>): FileColumn[] 
     const occurrence = (counts.get(source) ?? 0) + 1;
     counts.set(source, occurrence);
     const key = columnKey(source, occurrence);
-    const { evidence, filled, seen = [] } = file.columns[index];
+    const { evidence, filled, seen = [], hashed } = file.columns[index];
     const before = columns.get(key);
     columns.set(key, {
       key,
       source,
       occurrence,
       group,
-      declared,
+      declared: hashed ? 'string' : declared,
       evidence: evidence | (before?.evidence ?? 0),
       filled: filled + (before?.filled ?? 0),
       seen: [...(before?.seen ?? []), ...seen],

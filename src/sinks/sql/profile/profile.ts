@@ -6,6 +6,7 @@ import type { Clock } from '../../../base/clock.ts';
 import { codeOf, configFailure, Failure, messageOf } from '../../../base/errors.ts';
 import { MalformedCsv } from '../../../csv/malformed.ts';
 import { SpoolWriter } from '../../../extract/spool/spool-writer.ts';
+import { type ColumnEdits, unlisted } from '../../../schema/column-edits.ts';
 import { DETAIL_LOG_ID, missingColumns } from '../../../schema/groups.ts';
 import type { ColumnGroup } from '../../../schema/scan.ts';
 import { type CellPlace, Scanner, type ScanResult } from '../../../schema/scanner.ts';
@@ -19,6 +20,8 @@ export interface ProfileOptions {
   readonly file: string;
   /** IANA name of the zone of datetimes that carry none. */
   readonly timezone: string | undefined;
+  /** Columns that are dropped or hashed before anything else sees them. */
+  readonly edits?: ColumnEdits | undefined;
   /** Types by source name that stand in for those of the declaration and of the data. */
   readonly pinned: PinnedTypes;
   /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
@@ -43,6 +46,8 @@ export interface FileProfile {
   readonly invalidUtf8: { readonly cells: number; readonly first?: CellPlace };
   /** Columns that every export has and this file lacks. */
   readonly missing: readonly string[];
+  /** Names of the lists of dropped and hashed columns that the file has not. */
+  readonly unlisted: readonly string[];
   /** Rows whose `df_event_detail_log_id` an earlier row has, and rows without one. */
   readonly repeatedIds: number;
   readonly missingIds: number;
@@ -72,7 +77,7 @@ export async function profileFile(options: ProfileOptions): Promise<FileProfile>
 
 /** Scans the file while a copy of it is written, normalised for the reader. */
 async function scanFile(options: ProfileOptions, path: string, folder: string) {
-  const scanner = new Scanner({ timezone: options.timezone, requireSystem: false });
+  const scanner = new Scanner({ timezone: options.timezone, requireSystem: false, edits: options.edits });
   const writer = await SpoolWriter.create(path, folder);
   try {
     let bytes = 0;
@@ -126,7 +131,9 @@ async function profile(
   }
   const columns = scan.columns.map(({ source, group }, i) => ({ source, group, ...(measured.get(i) ?? NO_VALUE) }));
   const ids = await countIds(engine, scan, from, options.signal);
-  return { rows, bytes, finalNewline, invalidUtf8, missing: missingColumns(header), ...ids, columns };
+  const missing = missingColumns(header);
+  const unseen = options.edits === undefined ? [] : unlisted(options.edits, new Set(scan.listed));
+  return { rows, bytes, finalNewline, invalidUtf8, missing, unlisted: unseen, ...ids, columns };
 }
 
 const NO_VALUE: Measured = {

@@ -1,0 +1,66 @@
+import known from '../../schemas/columns.json' with { type: 'json' };
+import type { Problem } from './problems.ts';
+
+/** Characters of the shortest hash key that is accepted: under one that can be guessed, so can the values be. */
+const SHORTEST_KEY = 32;
+
+type Known = (typeof known.columns)[number] & { readonly required?: boolean; readonly alternative?: string };
+
+const COLUMNS: readonly Known[] = known.columns;
+/** Every export has them, and tables, keys and days are made of them. */
+const REQUIRED = new Set(
+  COLUMNS.filter((column) => column.required === true).flatMap(({ name, alternative }) => [name, alternative ?? name]),
+);
+/** Days, partitions and the cursor come from them. */
+const DATETIMES = new Set(COLUMNS.filter(({ type }) => type === 'datetime').map(({ name }) => name));
+
+/** What is wrong with `columns_drop`, `columns_hash` and `hash_key` as they stand together (S47). */
+export function columnListProblems(filled: Readonly<Record<string, unknown>>): Problem[] {
+  const drop = namesOf(filled.columns_drop);
+  const hash = namesOf(filled.columns_hash);
+  return [
+    ...problem(
+      'columns_drop',
+      drop.filter((name) => REQUIRED.has(name)),
+      (names) =>
+        `columns_drop has ${names}: every export has that, and every target needs it; where it names a person, hash it`,
+    ),
+    ...problem(
+      'columns_hash',
+      hash.filter((name) => DATETIMES.has(name)),
+      (names) => `columns_hash has ${names}: days and the cursor come from such times, which cannot be hashed`,
+    ),
+    ...problem(
+      'columns_hash',
+      hash.filter((name) => drop.includes(name)),
+      (names) => `columns_drop and columns_hash both have ${names}, wanted one of them for each column`,
+    ),
+    ...problem(
+      'column_types',
+      typedOtherwise(filled.column_types, hash),
+      (names) => `column_types gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
+    ),
+    ...(hash.length === 0 ? [] : keyProblems(filled.hash_key)),
+  ];
+}
+
+function keyProblems(key: unknown): Problem[] {
+  if (key === undefined || key === '') {
+    return [{ key: 'hash_key', text: 'hash_key (DFINERY_HASH_KEY) is missing beside columns_hash' }];
+  }
+  if (typeof key !== 'string' || key.length >= SHORTEST_KEY) return [];
+  const make = 'make one, for instance with "openssl rand -hex 32"';
+  return [{ key: 'hash_key', text: `hash_key (DFINERY_HASH_KEY) is shorter than ${SHORTEST_KEY} characters: ${make}` }];
+}
+
+function typedOtherwise(types: unknown, hash: readonly string[]): string[] {
+  if (typeof types !== 'object' || types === null) return [];
+  return Object.entries(types).flatMap(([name, type]) => (hash.includes(name) && type !== 'string' ? [name] : []));
+}
+
+const namesOf = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((name): name is string => typeof name === 'string') : [];
+
+function problem(key: string, names: readonly string[], text: (names: string) => string): Problem[] {
+  return names.length === 0 ? [] : [{ key, text: text([...new Set(names)].join(', ')) }];
+}

@@ -1,0 +1,47 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CliBench, daysBack } from '../../support/cli-child.ts';
+import { Dice } from '../../support/dice.ts';
+import { query } from '../../support/duckdb.ts';
+import { HASH_KEY, hmac } from '../../support/planted.ts';
+
+const KILLS = Number(process.env.CLI_KILLS ?? 3);
+const LISTS = { columns_drop: ['fax'], columns_hash: ['mail'], hash_key: HASH_KEY };
+
+let bench: CliBench;
+beforeEach(async () => {
+  const own = [
+    { name: 'mail', values: ['planted@example.com', 'say "planted"'] },
+    { name: 'fax', values: ['planted-fax'] },
+  ];
+  bench = await CliBench.start({ columns: { own }, limits: { exports_per_hour: 100_000 } }, { rowsPerDay: 2_000 });
+});
+afterEach(() => bench.close());
+
+function holding(text: string): string[] {
+  const entries = readdirSync(bench.dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  const files = entries.filter(({ name }) => !name.startsWith('config-')).map((e) => join(e.parentPath, e.name));
+  return files.filter((file) => readFileSync(file).includes(text));
+}
+
+describe('SIGKILL at any instant, with columns dropped and hashed', () => {
+  it('leaves no byte of a value in database, log, spool or temporary folder', async () => {
+    const config = { ...LISTS, start_date: daysBack(14), exports_per_hour: 100_000 };
+    const dice = new Dice(KILLS);
+    for (let kill = 0; kill < KILLS; kill++) {
+      const child = bench.start(bench.syncArgs(config, ['--full-refresh', '--log-level', 'debug']));
+      await Promise.race([child.ended, delay(dice.int(500, 2_000))]);
+      child.process.kill('SIGKILL');
+      const ended = await child.ended;
+      expect(ended.stderr + ended.stdout).not.toMatch(/planted|a hash key/);
+      expect(holding('planted')).toEqual([]);
+    }
+    const last = await bench.sync(config);
+    expect(last.code, last.stderr).toBe(0);
+    expect(holding('planted')).toEqual([]);
+    const mails = await query(bench.file, 'SELECT DISTINCT mail FROM events WHERE mail IS NOT NULL ORDER BY mail');
+    expect(mails.map(({ mail }) => mail)).toEqual([hmac('planted@example.com'), hmac('say "planted"')].sort());
+  });
+});

@@ -1,0 +1,118 @@
+import { createHmac } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { runCommandLine } from '../../src/cli/program.ts';
+import { type Simulator, startSimulator } from '../../src/simulator/index.ts';
+import { parseScenario } from '../../src/simulator/parse-scenario.ts';
+import { type Cells, csvOf } from './duckdb.ts';
+import { handClock, SERVICE_ID, TOKENS } from './simulator.ts';
+
+export const HASH_KEY = 'a hash key of at least 32 characters';
+export const hmac = (value: string, key = HASH_KEY) => createHmac('sha256', key).update(value).digest('hex');
+
+/** The lists that most tests use: a custom column goes, a person's id, a mail address and the row's id are hashed. */
+export const LISTS = {
+  columns_drop: ['phone'],
+  columns_hash: ['df_unified_id', 'email', 'df_event_detail_log_id'],
+  hash_key: HASH_KEY,
+} as const;
+
+const DAY = '2026-01-15';
+
+/** One planted row: every value of it that the lists keep out holds the word `planted`. */
+export const person = (n: number, more: Cells = {}): Cells => ({
+  id: `planted-row-${n}`,
+  df_event_log_id: `log-${n}`,
+  df_unified_id: `planted-person-${n}`,
+  email: `planted-${n}@example.com`,
+  phone: `+82 planted ${n}`,
+  plan: n % 2 === 0 ? 'basic' : 'pro',
+  df_server_datetime: `${DAY} ${String(n % 24).padStart(2, '0')}:00:00.000`,
+  df_correction_datetime: `${DAY} ${String(n % 24).padStart(2, '0')}:00:00.000`,
+  ...more,
+});
+
+export interface Said {
+  readonly code: number;
+  readonly result: string;
+  readonly said: string;
+}
+
+/** The commands, in this process, and a service that gives out prepared files. */
+export class PlantedBench {
+  readonly dir = mkdtempSync(join(tmpdir(), 'hashing-'));
+  readonly clock = handClock();
+  readonly #sim: Simulator;
+
+  private constructor(sim: Simulator) {
+    this.#sim = sim;
+  }
+
+  static async start(scenario: unknown = {}): Promise<PlantedBench> {
+    const clock = handClock();
+    const files = mkdtempSync(join(tmpdir(), 'served-'));
+    const sim = await startSimulator({
+      ...{ seed: 7, clock, tokens: TOKENS, serviceId: SERVICE_ID, rowsPerDay: 10, files },
+      scenario: parseScenario(scenario),
+    });
+    return Object.assign(new PlantedBench(sim), { clock, served: files });
+  }
+
+  /** Where the service has its files. */
+  readonly served: string = '';
+
+  serve(rows: readonly Cells[] | string, day = DAY): void {
+    writeFileSync(join(this.served, `${day}.csv`), typeof rows === 'string' ? rows : csvOf(rows));
+  }
+
+  at(name: string): string {
+    return join(this.dir, name);
+  }
+
+  config(more: object = LISTS): string {
+    mkdirSync(this.at('spool'), { recursive: true });
+    const path = this.at('dfinery.json');
+    const basic = { base_url: this.#sim.url, service_id: SERVICE_ID, export_token: TOKENS.export };
+    const days = { start_date: DAY, end_date: DAY, to_date_inclusive: 'true', spool_dir: this.at('spool') };
+    writeFileSync(path, JSON.stringify({ ...basic, ...days, ...more }));
+    return path;
+  }
+
+  async run(argv: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Said> {
+    const [results, notes]: [string[], string[]] = [[], []];
+    const code = await runCommandLine(argv, {
+      terminal: {
+        result: (line) => void results.push(line),
+        note: (line) => void notes.push(line),
+        record: async (line) => void notes.push(line),
+        interactive: false,
+        columns: 200,
+        stdout: new Writable({ write: (_chunk, _encoding, done) => done() }),
+      },
+      clock: this.clock,
+      env: (name) => env[name],
+      signal: new AbortController().signal,
+    });
+    return { code, result: results.join('\n'), said: notes.join('\n') };
+  }
+
+  /** `sync duckdb` into `events.duckdb`, or another target, at the most talkative level. */
+  sync(lists: object = LISTS, target: readonly string[] = ['duckdb', this.at('events.duckdb')], ...more: string[]) {
+    return this.run(['sync', ...target, '--config', this.config(lists), '--log-level', 'debug', ...more]);
+  }
+
+  /** Files below the folder whose bytes hold a text; the configuration itself left out. */
+  holding(text: string): string[] {
+    const names = readdirSync(this.dir, { recursive: true, withFileTypes: true });
+    const files = names.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+    return files.filter((file) => file !== this.at('dfinery.json') && readFileSync(file).includes(text));
+  }
+
+  async close(): Promise<void> {
+    await this.#sim.close();
+    rmSync(this.dir, { recursive: true, force: true });
+    rmSync(this.served, { recursive: true, force: true });
+  }
+}

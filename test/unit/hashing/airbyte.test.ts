@@ -1,0 +1,55 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Json } from '../../support/airbyte.ts';
+import { HASH_KEY, hmac } from '../../support/planted.ts';
+import { SourceBench } from '../../support/source.ts';
+
+let bench: SourceBench;
+beforeEach(async () => {
+  bench = await SourceBench.start({
+    columns: {
+      own: [
+        { name: 'mail', values: ['planted@example.com'] },
+        { name: 'fax', values: ['planted-fax'] },
+      ],
+    },
+  });
+});
+afterEach(() => bench.close());
+
+const LISTS = { columns_drop: ['fax', 'df_keyword'], columns_hash: ['mail', 'df_unified_id'], hash_key: HASH_KEY };
+
+async function discovered(more: Json) {
+  const [events] = (await bench.run('discover', bench.config(more))).catalog().streams;
+  return (events.json_schema as { properties: Record<string, unknown> }).properties;
+}
+
+describe('the Airbyte source', () => {
+  it('has the lists and the key in its specification, the key as a secret', async () => {
+    const [{ spec }] = (await bench.run('spec', {})).of('SPEC') as unknown[] as [
+      { spec: { connectionSpecification: { properties: Json } } },
+    ];
+    const { properties } = spec.connectionSpecification;
+    expect(properties.hash_key).toMatchObject({ airbyte_secret: true, group: 'privacy' });
+    expect(properties).toMatchObject({ columns_drop: { type: 'array' }, columns_hash: { type: 'array' } });
+  });
+
+  it('discovers what will come', async () => {
+    const plain = await discovered({});
+    expect(Object.keys(plain)).toEqual(expect.arrayContaining(['fax', 'mail', 'df_keyword']));
+    const edited = await discovered({ ...LISTS, columns_hash: ['mail', 'df_discount'] });
+    expect(Object.keys(edited)).not.toContain('fax');
+    expect(Object.keys(edited)).not.toContain('df_keyword');
+    expect(edited).toMatchObject({ mail: { type: ['string', 'null'] }, df_discount: { type: ['string', 'null'] } });
+  });
+
+  it('reads hashes and never a dropped column; other lists begin anew and say so', async () => {
+    const catalog = await bench.catalog({}, ['events']);
+    const first = await bench.read(catalog, undefined, LISTS);
+    expect(first.code).toBe(0);
+    expect(first.text).toContain(hmac('planted@example.com'));
+    expect(first.text).not.toMatch(/planted|a hash key/);
+    const changed = await bench.read(catalog, first.lastStates(), { ...LISTS, columns_drop: [] });
+    expect(changed.text).toMatch(/other columns dropped or hashed.*reading starts anew/);
+    expect(changed.text).not.toContain('planted@example.com');
+  });
+});

@@ -1,0 +1,55 @@
+import { writeFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parseSourceConfig } from '../../../src/config/source.ts';
+import { HASH_KEY, LISTS, PlantedBench, person } from '../../support/planted.ts';
+
+const BASE = { base_url: 'http://127.0.0.1:8080', service_id: 'svc', export_token: 'canary-token-1' };
+const parsed = (more: object) => parseSourceConfig({ ...BASE, ...more }, () => undefined).config;
+
+describe('the lists of columns', () => {
+  it.each([
+    ['df_unified_id', { columns_drop: ['df_unified_id'] }, /columns_drop has df_unified_id: every export has that/],
+    ['the event name by either name', { columns_drop: ['event_name'] }, /columns_drop has event_name/],
+    ['the time that days come from', { columns_hash: ['df_server_datetime'], hash_key: HASH_KEY }, /cannot be hashed/],
+    ['a column in both', { columns_drop: ['a'], columns_hash: ['a'], hash_key: HASH_KEY }, /both have a, wanted one/],
+    ['no key', { columns_hash: ['a'] }, /hash_key \(DFINERY_HASH_KEY\) is missing/],
+    ['an empty key', { columns_hash: ['a'], hash_key: '' }, /hash_key \(DFINERY_HASH_KEY\) is missing/],
+    ['a short key', { columns_hash: ['a'], hash_key: 'x'.repeat(31) }, /shorter than 32 characters/],
+    ['another type', { columns_hash: ['a'], hash_key: HASH_KEY, column_types: { a: 'long' } }, /column_types gives a/],
+  ])('are refused with one sentence: %s', (_, more, sentence) => {
+    expect(() => parsed(more)).toThrow(sentence);
+    expect(() => parsed(more)).toThrow(expect.objectContaining({ exitCode: 2 }));
+  });
+
+  it('never repeat the key, and a key without a list is no reason to end', () => {
+    expect(() => parsed({ columns_hash: ['a'], hash_key: 'canary-short-key' })).not.toThrow(/canary-short-key/);
+    expect(parsed({ hash_key: 'short' }).columnsHash).toEqual([]);
+    expect(String(parsed({ hash_key: HASH_KEY }).hashKey)).toBe('******');
+  });
+});
+
+describe('the hash key', () => {
+  let bench: PlantedBench;
+  beforeEach(async () => {
+    bench = await PlantedBench.start();
+  });
+  afterEach(() => bench.close());
+
+  it('comes from a file that the environment names, and is never printed', async () => {
+    bench.serve([person(1)]);
+    writeFileSync(bench.at('key'), `${HASH_KEY}\n`);
+    const { hash_key: _, columns_hash, columns_drop } = LISTS;
+    const words = ['sync', 'duckdb', bench.at('events.duckdb'), '--config', bench.config({})];
+    const env = {
+      DFINERY_HASH_KEY_FILE: bench.at('key'),
+      DFINERY_COLUMNS_HASH: columns_hash.join(','),
+      DFINERY_COLUMNS_DROP: columns_drop.join(','),
+    };
+    const done = await bench.run([...words, '--log-level', 'debug'], env);
+    expect(done.code, done.said).toBe(0);
+    expect(done.said).not.toContain(HASH_KEY);
+    expect(bench.holding(HASH_KEY)).toEqual([bench.at('key')]);
+    const settings = await bench.run(['plan', '--config', bench.config(), '--json']);
+    expect(settings.result + settings.said).not.toContain(HASH_KEY);
+  });
+});

@@ -1,0 +1,147 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type DeletionServer, startDeletionServer } from '../../support/deletions.ts';
+import { query } from '../../support/duckdb.ts';
+import { HASH_KEY, hmac, LISTS, PlantedBench, person } from '../../support/planted.ts';
+
+let bench: PlantedBench;
+let server: DeletionServer;
+beforeEach(async () => {
+  bench = await PlantedBench.start();
+  server = await startDeletionServer();
+});
+afterEach(async () => {
+  await bench.close();
+  await server.close();
+});
+
+const SUPPRESSION_KEY = 'a suppression key of 32 characters';
+const ENV = { DFINERY_HASH_KEY: HASH_KEY, DFINERY_SUPPRESSION_KEY: SUPPRESSION_KEY };
+const TARGETS = [
+  ['duckdb', 'events.duckdb'],
+  ['parquet', 'lake'],
+  ['delta', 'table'],
+] as const;
+
+/** Plans, confirms and purges one person of a target by the mail address. */
+async function forget(
+  target: readonly [string, string],
+  id: string,
+  env: Readonly<Record<string, string>>,
+  how: readonly string[] = ['--purge-column', 'email'],
+) {
+  const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: bench.at('ledger') };
+  writeFileSync(bench.at('forget.json'), JSON.stringify(config));
+  const place = ['--purge', target[0], bench.at(target[1]), ...how, '--spool-dir', bench.at('spool')];
+  const list = ['--suppression-file', bench.at('suppressed.jsonl')];
+  const words = ['forget', '--config', bench.at('forget.json'), '--id', id, '--json', ...place, ...list];
+  const plan = await bench.run(words, env);
+  if (plan.code !== 0) return plan;
+  return bench.run([...words, '--execute', '--confirm', JSON.parse(plan.result).hash], env);
+}
+
+const PEOPLE = [1, 2, 3].map((n) => person(n));
+const withList = { ...LISTS, suppression_key: SUPPRESSION_KEY };
+
+describe('a purge by a hashed column', () => {
+  it.each(TARGETS)('finds its person in %s with the key, and the person does not come back', async (...target) => {
+    // A row of the same person that has no mail address.
+    bench.serve([...PEOPLE, person(2, { id: 'planted-row-4', email: '' })]);
+    expect((await bench.sync(LISTS, [target[0], bench.at(target[1])])).code).toBe(0);
+    const done = await forget(target, 'planted-2@example.com', ENV);
+    expect(done.code, done.said).toBe(0);
+    expect(JSON.parse(done.result)).toMatchObject({ purged: { people: 1, rows: 2 }, ids_without_match: 0 });
+    expect(server.ids()).toEqual(['planted-2@example.com']);
+    expect(bench.holding(hmac('planted-person-2'))).toEqual([]);
+    expect(bench.holding('planted')).toEqual([]);
+    const lists = { ...withList, suppression_file: bench.at('suppressed.jsonl') };
+    const again = await bench.sync(lists, [target[0], bench.at(target[1])], '--json');
+    expect(JSON.parse(again.result)).toMatchObject({ rows: 2, suppressed_rows: 2 });
+    expect(bench.holding(hmac('planted-person-2'))).toEqual([]);
+  });
+
+  it('is refused without the key, and under another one, before anything is deleted', async () => {
+    bench.serve(PEOPLE);
+    expect((await bench.sync()).code).toBe(0);
+    const { DFINERY_HASH_KEY: _, ...without } = ENV;
+    expect(await forget(TARGETS[0], 'planted-2@example.com', without)).toMatchObject({
+      code: 2,
+      said: expect.stringMatching(/holds the column email hashed: give the hash_key .* DFINERY_HASH_KEY/),
+    });
+    const other = { ...ENV, DFINERY_HASH_KEY: 'another key that has 32 characters, too' };
+    expect(await forget(TARGETS[0], 'planted-2@example.com', other)).toMatchObject({
+      code: 2,
+      said: expect.stringContaining('under another key'),
+    });
+    expect(server.ids()).toEqual([]);
+  });
+
+  it('by a mapping of real ids finds what is stored', async () => {
+    bench.serve(PEOPLE);
+    expect((await bench.sync()).code).toBe(0);
+    writeFileSync(bench.at('mapping.csv'), 'external_id,df_unified_id\nme,planted-person-3\n');
+    const done = await forget(TARGETS[0], 'me', ENV, ['--mapping', bench.at('mapping.csv')]);
+    expect(done.code, done.said).toBe(0);
+    expect(JSON.parse(done.result)).toMatchObject({ purged: { people: 1, rows: 1 }, ids_without_match: 0 });
+    expect(bench.holding(hmac('planted-person-3'))).toEqual([]);
+  });
+
+  it('reaches rows of both forms after the lists were changed', async () => {
+    bench.serve(PEOPLE, '2026-01-14');
+    bench.serve(PEOPLE.map((row) => ({ ...row, id: `${row.id}-next` })));
+    const early = { start_date: '2026-01-14', end_date: '2026-01-14', columns_drop: ['phone'] };
+    expect((await bench.sync(early)).code).toBe(0);
+    const late = await bench.sync(
+      { ...LISTS, columns_hash: ['df_unified_id', 'email'] },
+      undefined,
+      '--full-refresh',
+      '--from',
+      '2026-01-15',
+    );
+    expect(late.code, late.said).toBe(0);
+    const done = await forget(TARGETS[0], 'planted-1@example.com', ENV);
+    expect(done.code, done.said).toBe(0);
+    expect(JSON.parse(done.result)).toMatchObject({ purged: { rows: 2 }, ids_without_match: 0 });
+    expect(await query(bench.at('events.duckdb'), 'SELECT count(*) AS n FROM events')).toEqual([{ n: '4' }]);
+  });
+
+  it('--query works on what is stored', async () => {
+    bench.serve(PEOPLE);
+    expect((await bench.sync()).code).toBe(0);
+    const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: bench.at('ledger') };
+    writeFileSync(bench.at('forget.json'), JSON.stringify(config));
+    const sql = `SELECT email FROM events WHERE df_unified_id = '${hmac('planted-person-1')}'`;
+    const words = [
+      'forget',
+      '--config',
+      bench.at('forget.json'),
+      '--query',
+      sql,
+      '--duckdb',
+      bench.at('events.duckdb'),
+    ];
+    expect(JSON.parse((await bench.run([...words, '--json'])).result)).toMatchObject({ received: 1, ids: 1 });
+  });
+});
+
+describe('the suppression list', () => {
+  it('knows a person by the real id while it is hashed, and refuses to lose one known by another key’s hash', async () => {
+    bench.serve(PEOPLE);
+    expect((await bench.sync()).code).toBe(0);
+    expect((await forget(TARGETS[0], 'planted-2@example.com', ENV)).code).toBe(0);
+    const file = bench.at('suppressed.jsonl');
+    const [, entry] = readFileSync(file, 'utf8').trim().split('\n');
+    expect(JSON.parse(entry)).toEqual({
+      hmac: hmac(hmac('planted-person-2'), SUPPRESSION_KEY),
+      hash_key: expect.any(String),
+    });
+    const real = JSON.stringify({ hmac: hmac('planted-person-1', SUPPRESSION_KEY) });
+    writeFileSync(file, `${readFileSync(file, 'utf8')}${real}\n`);
+    const lists = { ...withList, suppression_file: file };
+    const both = await bench.sync(lists, ['arrow', bench.at('x.arrows')], '--json');
+    expect(JSON.parse(both.result)).toMatchObject({ rows: 1, suppressed_rows: 2 });
+    const rotated = { ...lists, hash_key: 'another key that has 32 characters, too' };
+    const lost = await bench.sync(rotated, ['arrow', bench.at('y.arrows')]);
+    expect([lost.code, lost.said]).toEqual([2, expect.stringMatching(/Line 2 .* the rows would come back/)]);
+  });
+});
