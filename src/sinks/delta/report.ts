@@ -44,7 +44,10 @@ type Counted = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours' | 
 async function countedIn(lake: Lake, columns: readonly StoredColumn[], timezone: string | null): Promise<Counted> {
   const files = lake.events.files();
   if (files.length === 0) return { ...NO_EVENTS, columns: reportedColumns(columns) };
-  const system = columns.filter(({ group }) => group === 'system');
+  // What days and names are counted by is in every file.
+  const system = columns.filter(
+    ({ group, name }) => group === 'system' && files.every((file) => file.columns.has(name)),
+  );
   const wanted = new Set(['_key', '_rescued', ...system.map(({ name }) => name)]);
   const events = readFiles([...(await lake.bringColumns('events', files, wanted)).values()]);
   return {

@@ -138,6 +138,10 @@ def suite(place: Place, config: dict, travel: dict) -> None:
     else:
         found = objects_with(person, place.url.split("/")[2], place.environment)["found"]
     check(f"{place.label}, purge leaves no byte", found)
+    page = SCRATCH / f"report-{place.file.stem}.html"
+    program(place.environment, "report", "delta", place.url, "-o", str(page), "--spool-dir", str(SCRATCH))
+    text = page.read_text()
+    check(f"{place.label}, report", [] if "Runs" in text and person not in text else ["no runs, or the person in it"])
 
 
 def refusals(config: Path, environment: dict[str, str]) -> None:

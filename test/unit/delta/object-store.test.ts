@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { envOf } from '../../../src/base/env.ts';
 import { purgeDelta, tryPurgeDelta } from '../../../src/sinks/delta/purge.ts';
+import { reportDelta } from '../../../src/sinks/delta/report.ts';
 import { compactDelta } from '../../../src/sinks/delta/rewrite.ts';
 import { openStorage } from '../../../src/sinks/delta/storage/open.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
@@ -106,6 +107,25 @@ describe('a bucket that answers badly for a while', () => {
     });
     expect(await shown()).toEqual(ONE);
   }, 60_000);
+});
+
+describe('two writers into one bucket', () => {
+  it('race: one wins, the other changes nothing, takes back what it had stored, and ends with 3', async () => {
+    await store();
+    const sinks = [
+      await bench.openLake({ ...place(), tables: TABLES }),
+      await bench.openLake({ ...place(), tables: TABLES }),
+    ];
+    const done = await Promise.allSettled(sinks.map((sink) => sink.commit(newer(), bench.signal)));
+    for (const sink of sinks) await sink.close();
+    const lost = done.filter((one) => one.status === 'rejected').map(({ reason }) => reason);
+    expect(lost).toEqual([
+      expect.objectContaining({ exitCode: 3, message: expect.stringContaining('another writer') }),
+    ]);
+    expect(await shown()).toEqual(TWO);
+    await store([newer()]);
+    expect(await verify()).toEqual([]);
+  });
 });
 
 describe('a large file', () => {
@@ -222,7 +242,7 @@ describe('a bucket that cannot be used', () => {
 });
 
 describe('the spool folder', () => {
-  it('is all the disk that verify, compact and a purge of a bucket take', async () => {
+  it('is all the disk that verify, report, compact and a purge of a bucket take', async () => {
     await store();
     await store([newer()]);
     const empty = join(bench.dir, 'system');
@@ -230,6 +250,7 @@ describe('the spool folder', () => {
     vi.stubEnv('TMPDIR', join(empty, 'none'));
     const spoolDir = join(bench.dir, 'own');
     expect(await verifyDelta({ ...place(), spoolDir })).toEqual([]);
+    expect(await reportDelta({ ...place(), spoolDir })).toMatchObject({ rows: 2, lastEventAt: `${day} 10:00:00` });
     await compactDelta({ ...place(), spoolDir });
     await purgeDelta({ ...place(), spoolDir, leaveOut: { column: 'n', values: ['text'] } });
     expect(readdirSync(spoolDir)).toEqual([]);
