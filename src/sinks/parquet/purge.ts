@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { access } from 'node:fs/promises';
+import { access, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { configFailure } from '../../base/errors.ts';
 import { FILE, readFiles } from '../sql/files/parquet-file.ts';
@@ -60,10 +60,16 @@ async function pathsWithout(dataset: Existing, options: PurgeOptions): Promise<s
 /** Throws Failure unless every old file can be replaced, and its contents go with it. */
 async function checkReplaceable(dataset: Existing, { moves, removes = [] }: Change): Promise<void> {
   const there = new Set(dataset.manifest.files.map(({ path }) => path));
+  const { dev } = await stat(dataset.places.temporary);
   for (const path of [...moves.map(({ to }) => to), ...removes]) {
     if (!there.has(path)) continue;
     const file = dataset.pathOf(path);
     await refuseOtherNames(file);
+    if ((await stat(dirname(file))).dev !== dev) {
+      throw configFailure(
+        `${dirname(file)} lies on another disk than ${dataset.places.root}: a file there cannot be replaced in one step. Move the folder itself there. It was not changed.`,
+      );
+    }
     await access(dirname(file), constants.W_OK | constants.X_OK).catch((error) => {
       throw configFailure(`${dirname(file)} cannot be written to: give its owner the right to. Nothing was changed.`, {
         cause: error,

@@ -71,8 +71,8 @@ describe('a bucket that answers badly for a while', () => {
     async (_, fate) => {
       await store();
       s3.reset();
-      // The first try of a third of the requests, whatever they are.
-      s3.fateOf = ({ attempt }) => (attempt === 1 && s3.requests.length % 3 === 0 ? fate : 'as it should');
+      // The first try of every fifth request, whatever they are.
+      s3.fateOf = ({ attempt }) => (attempt === 1 && s3.requests.length % 5 === 0 ? fate : 'as it should');
       await store([newer()]);
       expect(s3.requests.some(({ attempt }) => attempt > 1)).toBe(true);
       s3.fateOf = () => 'as it should';
@@ -98,11 +98,11 @@ describe('a bucket that answers badly for a while', () => {
   it('for good: exit 3 with one sentence, and nothing half-visible', async () => {
     await store();
     s3.fateOf = ({ what, key }) =>
-      what === 'PutObject' && key.endsWith('.parquet') ? { status: 503, code: 'SlowDown' } : 'as it should';
+      what === 'PutObject' && key.endsWith('.parquet') ? { status: 500, code: 'InternalError' } : 'as it should';
     await expect(store([newer()])).rejects.toMatchObject({
       exitCode: 3,
       message: expect.stringMatching(
-        /^s3:\/\/bucket\/lake does not answer as it should \(503 SlowDown\): try again later\.$/,
+        /^s3:\/\/bucket\/lake does not answer as it should \(500 InternalError\): try again later\.$/,
       ),
     });
     expect(await shown()).toEqual(ONE);

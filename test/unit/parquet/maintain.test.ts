@@ -1,10 +1,21 @@
-import { appendFileSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { readDataset, type Snapshot } from '../../../src/sinks/parquet/dataset/snapshot.ts';
-import { purgeParquet } from '../../../src/sinks/parquet/purge.ts';
+import { purgeParquet, tryPurgeParquet } from '../../../src/sinks/parquet/purge.ts';
 import { compactParquet } from '../../../src/sinks/parquet/rewrite.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import { eventLogs, sortedEventLogs } from '../../../src/sinks/sql/views.ts';
@@ -25,6 +36,8 @@ const options = () => ({
   clock: systemClock,
   logger: silentLogger,
 });
+const OTHER_DISK = '/dev/shm';
+const hasOtherDisk = existsSync(OTHER_DISK) && statSync(OTHER_DISK).dev !== statSync(tmpdir()).dev;
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
 
 const CSV = csvOf([
@@ -150,6 +163,25 @@ describe('purge', () => {
     expect(bench.manifest.receipts[0]).toMatchObject({ rows: 4, rows_live: 1 });
     expect(await verifyParquet(options())).toEqual([]);
     expect(await purgeParquet({ ...options(), leaveOut })).toMatchObject({ rowsLeftOut: 0 });
+  });
+
+  it.runIf(hasOtherDisk)('is refused beforehand where a partition lies on another disk', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)]);
+    const folder = join(bench.root, 'events', 'event_date=2026-01-02');
+    const other = mkdtempSync(join(OTHER_DISK, 'dfinery-'));
+    try {
+      cpSync(folder, other, { recursive: true });
+      rmSync(folder, { recursive: true });
+      symlinkSync(other, folder);
+      const leaveOuts = [{ column: 'df_unified_id', values: ['erna-4711'] }];
+      await expect(tryPurgeParquet(options(), leaveOuts)).rejects.toMatchObject({
+        exitCode: 2,
+        message: expect.stringMatching(/event_date=2026-01-02 lies on another disk/),
+      });
+      expect(await verifyParquet(options())).toEqual([]);
+    } finally {
+      rmSync(other, { recursive: true });
+    }
   });
 });
 
