@@ -1,5 +1,6 @@
 import { configFailure, messageOf } from '../../base/errors.ts';
-import { type EngineOptions, fileExists, openEngine } from '../sql/engine/engine.ts';
+import { fileExists } from '../sql/engine/database-file.ts';
+import { type EngineOptions, openEngine } from '../sql/engine/engine.ts';
 
 /** A small result as texts: what a person reads. */
 export interface QueryResult {

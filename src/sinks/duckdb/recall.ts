@@ -1,5 +1,6 @@
 import { type Memory, NO_MEMORY } from '../memory.ts';
-import { type Engine, type EngineOptions, fileExists, openEngine } from '../sql/engine/engine.ts';
+import { fileExists } from '../sql/engine/database-file.ts';
+import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure } from '../sql/engine/faults.ts';
 import { readCoveredDays, rowsOfDays } from './tables/receipts.ts';
 import { isPrepared, readEventNames, readState } from './tables/state.ts';

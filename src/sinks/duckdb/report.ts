@@ -1,7 +1,8 @@
 import { statSync } from 'node:fs';
 import { configFailure } from '../../base/errors.ts';
 import { REPORTED_RECORDS, type ReportedWindow, type TargetReport } from '../report.ts';
-import { type Engine, type EngineOptions, fileExists, openEngine } from '../sql/engine/engine.ts';
+import { fileExists } from '../sql/engine/database-file.ts';
+import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure } from '../sql/engine/faults.ts';
 import { countColumns, countEvents } from '../sql/report.ts';
 import { readChanges } from './tables/changes.ts';

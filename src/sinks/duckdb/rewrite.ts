@@ -1,10 +1,11 @@
-import { chmodSync, chownSync, closeSync, existsSync, fsyncSync, openSync, renameSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { chmodSync, chownSync, existsSync, statSync } from 'node:fs';
 import { configFailure, defect, messageOf, transientFailure } from '../../base/errors.ts';
+import { moveFile } from '../../fs/atomic-file.ts';
 import { literal } from '../../types/sql.ts';
-import { type Engine, type EngineOptions, fileExists, openEngine, REWRITING, sweep } from '../sql/engine/engine.ts';
+import { fileExists, sweep } from '../sql/engine/database-file.ts';
+import { type Engine, type EngineOptions, openEngine, REWRITING } from '../sql/engine/engine.ts';
 import { engineFailure } from '../sql/engine/faults.ts';
-import { NEW_FILE } from '../sql/engine/new-file.ts';
+import { newFile } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { secondNameFailure } from '../sql/files/second-name.ts';
 import { createLeftOut, isLeftOut } from '../sql/people.ts';
@@ -31,7 +32,7 @@ const MOST_TRIES = 3;
 export function rewriteDuckDb(options: RewriteOptions): Promise<Rewritten> {
   return withCopy(options, async (engine, copied, copy) => {
     const bytesBefore = statSync(engine.file).size;
-    replace(copy, engine.file);
+    await moveFile(copy, engine.file);
     return { ...copied, bytesBefore, bytesAfter: statSync(engine.file).size };
   });
 }
@@ -79,7 +80,10 @@ async function openSettled(options: RewriteOptions): Promise<Engine> {
 async function copyInto(engine: Engine, copy: string, { leaveOut, signal }: RewriteOptions): Promise<Copied> {
   sweep(copy);
   await engine.run('SET preserve_insertion_order = true');
-  await engine.run(`ATTACH ${literal(copy)} AS rewritten (${NEW_FILE})`);
+  const { n } = await engine.row(
+    "SELECT count(*) AS n FROM duckdb_columns() WHERE database_name = 'target' AND table_name = 'events'",
+  );
+  await engine.run(`ATTACH ${literal(copy)} AS rewritten (${newFile(Number(n))})`);
   keepOwner(engine.file, copy);
   const stop = () => engine.interrupt();
   signal?.addEventListener('abort', stop);
@@ -192,18 +196,3 @@ async function countOf(engine: Engine, database: string, table: Table): Promise<
 }
 
 const named = (database: string, { schema, name }: Table) => `${database}.${identifier(schema)}.${identifier(name)}`;
-
-function replace(fresh: string, file: string): void {
-  sync(fresh);
-  renameSync(fresh, file);
-  sync(dirname(file));
-}
-
-function sync(path: string): void {
-  const descriptor = openSync(path, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-}

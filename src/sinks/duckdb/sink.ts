@@ -12,6 +12,7 @@ import { type PlannedColumn, planColumns, type Rules } from '../sql/columns/plan
 import type { StoredColumn } from '../sql/columns/stored.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure, isOutOfMemory, isRefusedByIndex } from '../sql/engine/faults.ts';
+import { isWide } from '../sql/engine/new-file.ts';
 import { hasRowsWithoutId, isPlain } from '../sql/rows/file-query.ts';
 import { rescuedCounts } from '../sql/rows/rescued.ts';
 import type { TargetOptions } from '../target.ts';
@@ -60,6 +61,7 @@ export class FileSink implements Sink {
   readonly #clock: Clock;
   readonly #options: DuckDbSinkOptions;
   readonly runs: RunHistory;
+  #isPrepared = false;
   /** Rows replaced since their blocks were given back. */
   #replaced = 0;
 
@@ -85,6 +87,7 @@ export class FileSink implements Sink {
   async commit(window: Window, signal: AbortSignal): Promise<Commit> {
     return this.#guard(async () => {
       await this.#reclaim();
+      await this.#prepareForColumns(window);
       await this.#engine.run(`SET preserve_insertion_order = ${!isPlain(window)}`);
       try {
         return await this.#engine.transaction(() => this.#write(window), signal);
@@ -103,6 +106,13 @@ export class FileSink implements Sink {
 
   close(): Promise<void> {
     return this.#engine.close();
+  }
+
+  /** The first window tells how wide the table is: a file that was made for it and holds no row is made anew. */
+  async #prepareForColumns(window: Window): Promise<void> {
+    if (!this.#engine.isNew || this.#isPrepared) return;
+    this.#isPrepared = true;
+    if (isWide(arrivalsOf(window.files).columns.size)) await this.#engine.remakeForWideTables();
   }
 
   /** Before a window and not after one: what a commit has stored is stored, whatever happens here. */

@@ -1,7 +1,8 @@
 import { configFailure } from '../../base/errors.ts';
 import { TYPES } from '../../types/index.ts';
 import { checkDays, checkKeys, type Difference, difference } from '../differences.ts';
-import { type Engine, type EngineOptions, fileExists, openEngine } from '../sql/engine/engine.ts';
+import { fileExists } from '../sql/engine/database-file.ts';
+import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure } from '../sql/engine/faults.ts';
 import { readColumns } from './tables/columns.ts';
 import { readCoveredDays } from './tables/receipts.ts';

@@ -1,6 +1,5 @@
-import { existsSync, lstatSync, readdirSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
-import { join, resolve } from 'node:path';
 import {
   type DuckDBConnection,
   type DuckDBDataChunk,
@@ -12,8 +11,9 @@ import type { Clock } from '../../../base/clock.ts';
 import { configFailure } from '../../../base/errors.ts';
 import { holdPrivateUmask } from '../../../fs/private-umask.ts';
 import { literal } from '../../../types/sql.ts';
+import { realFile, sweep, sweepSpilled } from './database-file.ts';
 import { engineFailure, isLocked } from './faults.ts';
-import { makeFile } from './new-file.ts';
+import { makeFile, remakeForWideTables } from './new-file.ts';
 
 // DuckDB as the engine of tables and files: what every target that goes through it shares. `engine/` opens files and runs
 // statements, `columns/` decides names and types, `rows/` reads a window's CSV into typed rows with keys, `files/` writes
@@ -24,12 +24,11 @@ export const REWRITING = '.rewriting';
 /** Beyond this much spilled data a query gives up. */
 const SPILL_LIMIT = '100GB';
 /**
- * Rows. A group that is full is compressed and written by all threads while the window is still read, one that is not
- * waits for the commit and for one thread, and is written again with the next window; at DuckDB's usual 122,880 rows that
- * is every day of 100,000 (measured: ten such days in 5.3 s instead of 6.9, queries as fast, the file a tenth larger).
- * Not kept in the file: whoever opens it next chooses anew.
+ * Of the write-ahead log, after which a commit moves it into the file. At DuckDB's usual 16 MB small days are written
+ * again and again, and leave free blocks behind (measured, ten days of 50,000 rows: 44 MB instead of 61); what waits is
+ * in memory until then.
  */
-const ROW_GROUP_SIZE = 24_576;
+const CHECKPOINT_THRESHOLD = '64MB';
 const FIRST_RETRY_MS = 50;
 const LONGEST_RETRY_MS = 1_000;
 
@@ -45,20 +44,32 @@ export interface EngineOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+interface Opened {
+  readonly instance: DuckDBInstance;
+  readonly connection: DuckDBConnection;
+  readonly isNew: boolean;
+  readonly onClose: () => void;
+}
+
 /** One DuckDB file, attached and in use as the default database, by one connection. */
 export class Engine {
   readonly file: string;
+  /** True when opening made the file. */
+  readonly isNew: boolean;
+  readonly #options: EngineOptions;
   readonly #instance: DuckDBInstance;
   readonly #onClose: () => void;
   readonly #connection: DuckDBConnection;
   /** Of the transaction under way. */
   #signal: AbortSignal | undefined;
 
-  constructor(file: string, instance: DuckDBInstance, connection: DuckDBConnection, onClose: () => void) {
-    this.#onClose = onClose;
-    this.file = file;
+  constructor(options: EngineOptions, { instance, connection, isNew, onClose }: Opened) {
+    this.file = options.file;
+    this.isNew = isNew;
+    this.#options = options;
     this.#instance = instance;
     this.#connection = connection;
+    this.#onClose = onClose;
   }
 
   /** Runs a statement; returns how many rows it changed. */
@@ -138,6 +149,15 @@ export class Engine {
     }
   }
 
+  /** Makes the file anew for a table of very many columns. Between transactions; its rows are copied. */
+  async remakeForWideTables(): Promise<void> {
+    await remakeForWideTables(this.#connection, this.file);
+    await this.run('USE memory');
+    await this.run('DETACH target');
+    await attach(this.#connection, this.file, this.#options);
+    await this.run('USE target');
+  }
+
   /** Lets go of the file; safe after any failure, and twice. */
   async close(): Promise<void> {
     try {
@@ -183,6 +203,7 @@ async function openedEngine(options: EngineOptions, onClose: () => void): Promis
     memory_limit: options.memoryLimit ?? `${Math.floor(availableMemory() / 2 ** 21)}MiB`,
     temp_directory: `${file}.tmp`,
     max_temp_directory_size: SPILL_LIMIT,
+    checkpoint_threshold: CHECKPOINT_THRESHOLD,
     preserve_insertion_order: 'false',
   }).catch(() => {
     throw configFailure(`memory_limit is ${JSON.stringify(options.memoryLimit)}, wanted a size such as 2GB.`);
@@ -196,7 +217,7 @@ async function openedEngine(options: EngineOptions, onClose: () => void): Promis
       sweep(`${file}${REWRITING}`);
       sweepSpilled(`${file}.tmp`);
     }
-    return new Engine(file, instance, connection, onClose);
+    return new Engine({ ...options, file }, { instance, connection, isNew: !existed, onClose });
   } catch (error) {
     connection.closeSync();
     instance.closeSync();
@@ -206,11 +227,11 @@ async function openedEngine(options: EngineOptions, onClose: () => void): Promis
 }
 
 async function attach(connection: DuckDBConnection, file: string, o: EngineOptions): Promise<void> {
-  const how = o.readOnly ? 'READ_ONLY' : `ROW_GROUP_SIZE ${ROW_GROUP_SIZE}`;
+  const how = o.readOnly ? ' (READ_ONLY)' : '';
   const until = o.clock.now() + o.lockWaitMs;
   for (let wait = FIRST_RETRY_MS; ; wait = Math.min(wait * 2, LONGEST_RETRY_MS)) {
     try {
-      await connection.run(`ATTACH ${literal(file)} AS target (${how})`);
+      await connection.run(`ATTACH ${literal(file)} AS target${how}`);
       return;
     } catch (error) {
       const left = until - o.clock.now();
@@ -218,32 +239,6 @@ async function attach(connection: DuckDBConnection, file: string, o: EngineOptio
       await o.clock.sleep(Math.min(wait, left), o.signal);
     }
   }
-}
-
-/**
- * The file that a path leads to: through a link, what is written beside a file (its log) and what replaces it would else
- * belong to the link.
- */
-function realFile(path: string): string {
-  const file = resolve(path);
-  if (!existsSync(file)) return file;
-  return lstatSync(file).isSymbolicLink() ? realpathSync(file) : file;
-}
-
-export const fileExists = (file: string): boolean => existsSync(resolve(file));
-
-/** Removes what a run that died left of a database. Whoever holds the lock of the file it belongs to may. */
-export function sweep(path: string): void {
-  for (const name of [path, `${path}.wal`]) rmSync(name, { force: true });
-}
-
-/** Removes what a run that died had spilled into its temporary folder. */
-function sweepSpilled(folder: string): void {
-  if (!existsSync(folder)) return;
-  const names = readdirSync(folder);
-  const spilled = names.filter((name) => name.startsWith('duckdb_temp_'));
-  for (const name of spilled) rmSync(join(folder, name), { force: true });
-  if (spilled.length === names.length) rmdirSync(folder);
 }
 
 /** Bytes that this machine or container allows. */

@@ -1,0 +1,53 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
+import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
+import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
+import { csvOf, DuckBench } from '../../support/duckdb.ts';
+
+const MANY = 600;
+let bench: DuckBench;
+beforeEach(() => {
+  bench = new DuckBench();
+});
+afterEach(() => bench.close());
+
+const columns = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`c${i}`, `v${i}`]));
+const windowOf = (day: string, count: number) => bench.window(day, csvOf([{ id: day, ...columns(count) }]));
+const options = () => ({ file: bench.file, lockWaitMs: 0, clock: systemClock });
+
+async function blockSize(): Promise<number> {
+  const rows = await bench.query("SELECT block_size FROM pragma_database_size() WHERE database_name <> 'memory'");
+  return Number(rows[0].block_size);
+}
+
+describe('the blocks of a DuckDB file', () => {
+  it('are those of DuckDB for a table as most are', async () => {
+    await bench.load([windowOf('2026-01-01', 20)]);
+    expect(await blockSize()).toBe(262_144);
+  });
+
+  it('are small where the first window has very many columns; the run that began is still told of', async () => {
+    const sink = await openDuckDbSink({ ...bench.targetOptions, file: bench.file });
+    try {
+      await sink.runs.begin('2026-01-02T00:00:00.000Z', '1');
+      for (const day of ['2026-01-01', '2026-01-02']) await sink.commit(windowOf(day, MANY), bench.signal);
+    } finally {
+      await sink.close();
+    }
+    expect(await blockSize()).toBe(16_384);
+    expect(await verifyDuckDb(options())).toEqual([]);
+    expect(await bench.query('SELECT count(*)::INTEGER AS n, max(c599) AS c FROM events')).toEqual([
+      { n: 2, c: 'v599' },
+    ]);
+    expect(await bench.query('SELECT count(*)::INTEGER AS n FROM _dfinery_runs')).toEqual([{ n: 1 }]);
+  });
+
+  it('become small by compact when the table has become wide', async () => {
+    await bench.load([windowOf('2026-01-01', 20), windowOf('2026-01-02', MANY)]);
+    expect(await blockSize()).toBe(262_144);
+    await rewriteDuckDb(options());
+    expect(await blockSize()).toBe(16_384);
+    expect(await verifyDuckDb(options())).toEqual([]);
+  });
+});
