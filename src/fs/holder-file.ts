@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
 import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './process-identity.ts';
+import { writeWhole } from './write-whole.ts';
 
 /** How often a holder rewrites its file. */
 export const HEARTBEAT_MS = 10_000;
@@ -38,7 +39,7 @@ export function createHolderFile(path: string): string | undefined {
   }
   const token = randomBytes(8).toString('hex');
   try {
-    writeSync(file, textOf(token));
+    writeWhole(file, Buffer.from(textOf(token)));
     // Between the two calls the empty file may have been taken for one that was left behind.
     return isAt(file, path) ? token : undefined;
   } catch (error) {

@@ -2,7 +2,7 @@ import { appendFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { Chaos } from '../support/chaos.ts';
 
-const SEEDS = Number(process.env.SOAK_SEEDS ?? 3);
+const SEEDS = Number(process.env.SOAK_SEEDS ?? 1);
 const FIRST = Number(process.env.SOAK_FIRST ?? 1);
 const STEPS = process.env.SOAK_SEEDS === undefined ? 3 : 9;
 

@@ -7,7 +7,7 @@ import { query } from './duckdb.ts';
  */
 
 /** One row of `events`: the text of every cell by its name in the export, made comparable. */
-interface StoredRow {
+export interface StoredRow {
   readonly id: string;
   readonly cells: ReadonlyMap<string, string>;
 }
@@ -56,7 +56,7 @@ export async function storedIn(file: string): Promise<Stored> {
   };
 }
 
-function shown(value: unknown, type: string): string {
+export function shown(value: unknown, type: string): string {
   if (Array.isArray(value)) return `[${value.map((one) => shown(one, type.slice(0, -2))).join('|')}]`;
   return type === 'double' ? String(Number(value)) : String(value);
 }
@@ -182,7 +182,7 @@ function grouped<T>(items: readonly T[], of: (item: T) => string): Map<string, T
   return out;
 }
 
-function problem(row: TrueRow, stored: StoredRow, { types }: Stored, zoneHours?: number): string | undefined {
+export function problem(row: TrueRow, stored: StoredRow, { types }: Stored, zoneHours?: number): string | undefined {
   for (const [name, text] of row) {
     const wanted = expectedCell(text, types.get(name), zoneHours);
     const cell = stored.cells.get(name);

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { configFailure, messageOf } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
+import { diskFailure } from '../../fs/disk-failure.ts';
 import { makeFolders } from '../../fs/make-folders.ts';
 import { Chain } from './chain.ts';
 import { fileName, ledgerFiles } from './files.ts';
@@ -33,13 +34,14 @@ export class LedgerFolder implements LedgerStore {
   static async open(options: FolderOptions): Promise<LedgerFolder> {
     const { folder, clock } = options;
     makeFolder(folder);
-    const lock = await LedgerLock.take(folder, clock);
+    let lock: LedgerLock | undefined;
     try {
+      lock = await LedgerLock.take(folder, clock);
       const key = new LedgerKey(options.key ?? storedKey(folder) ?? firstKey(folder));
       return new LedgerFolder(options, lock, key, await headOf(folder, key));
     } catch (error) {
-      lock.release();
-      throw error;
+      lock?.release();
+      throw ledgerFailure(error, folder);
     }
   }
 
@@ -53,7 +55,10 @@ export class LedgerFolder implements LedgerStore {
     const { folder, service, clock } = this.#options;
     const run = randomBytes(8).toString('hex');
     const path = join(folder, fileName((ledgerFiles(folder).at(-1)?.number ?? 0) + 1, run));
-    const output = this.#lock.guarded(await FileOutput.create(path, folder));
+    const file = await FileOutput.create(path, folder).catch((error: unknown) => {
+      throw ledgerFailure(error, folder);
+    });
+    const output = this.#lock.guarded(file);
     const ledger = new Ledger(run, new Chain(this.key, this.#head), output, clock);
     await ledger.open({
       base_url: service.baseUrl,
@@ -69,6 +74,10 @@ export class LedgerFolder implements LedgerStore {
     this.#lock.release();
   }
 }
+
+/** What the system said about a ledger's folder, as a failure that names it; anything else unchanged. */
+const ledgerFailure = (error: unknown, folder: string): unknown =>
+  diskFailure(error, { what: `the ledger in ${folder}`, path: folder, consequence: 'nothing was sent' });
 
 export interface FolderOptions {
   readonly folder: string;

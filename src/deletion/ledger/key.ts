@@ -1,18 +1,9 @@
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
-import {
-  closeSync,
-  constants,
-  fsyncSync,
-  linkSync,
-  lstatSync,
-  openSync,
-  readFileSync,
-  unlinkSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, constants, fsyncSync, linkSync, lstatSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { codeOf, configFailure, type Failure, messageOf } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
+import { writeWhole } from '../../fs/write-whole.ts';
 
 const { S_IFMT, S_IFREG } = constants;
 const KEY_FILE = 'ledger.key';
@@ -99,19 +90,23 @@ export function keyInFolder(folder: string): Secret {
   const found = storedKey(folder);
   if (found) return found;
   const draft = join(folder, `.${KEY_FILE}.${randomBytes(6).toString('hex')}`);
-  const fd = openSync(draft, 'wx', 0o600);
   try {
-    writeSync(fd, `${randomBytes(32).toString('hex')}\n`);
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-  try {
+    writeDraft(draft, `${randomBytes(32).toString('hex')}\n`);
     linkSync(draft, join(folder, KEY_FILE));
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw error;
   } finally {
-    unlinkSync(draft);
+    rmSync(draft, { force: true });
   }
   return storedKey(folder) ?? keyInFolder(folder);
+}
+
+function writeDraft(path: string, text: string): void {
+  const fd = openSync(path, 'wx', 0o600);
+  try {
+    writeWhole(fd, Buffer.from(text));
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
 }

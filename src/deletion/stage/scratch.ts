@@ -1,7 +1,8 @@
-import { mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
+import { mkdtempSync, openSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { diskFailure } from '../../fs/disk-failure.ts';
+import { writeWhole } from '../../fs/write-whole.ts';
 
 /**
  * A new file (0600) in a folder of its own (0700) under `parent`, without a name from the first moment on: whatever
@@ -23,10 +24,7 @@ export function openScratch(parent: string): number {
 /** Writes all of the bytes; at `position`, or at the end of what was written so far. */
 export function writeScratch(fd: number, bytes: Uint8Array, position?: number): void {
   try {
-    for (let done = 0; done < bytes.length; ) {
-      const at = position === undefined ? null : position + done;
-      done += writeSync(fd, bytes, done, bytes.length - done, at);
-    }
+    writeWhole(fd, bytes, position);
   } catch (error) {
     throw scratchFailure(error, tmpdir());
   }

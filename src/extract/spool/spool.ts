@@ -59,13 +59,16 @@ export class Spool {
     // Users of one machine share its temporary folder, not each other's files.
     const own = sha256([question, process.getuid?.()]).slice(0, 16);
     const folder = join(root, `dfinery-elt-${own}`);
-    const lease = await claim(folder, clock).catch((error: unknown) => {
+    let lease: Lease | undefined;
+    try {
+      lease = await claim(folder, clock);
+      await sweepAll(await spoolFolders(root), clock.now());
+      await sweepRunFolders(root, clock.now());
+      return new Spool(folder, lease, fingerprint, clock, await readKept(folder, fingerprint));
+    } catch (error) {
+      lease?.release();
       throw spoolFailure(error, folder);
-    });
-    await sweepAll(await spoolFolders(root), clock.now());
-    await sweepRunFolders(root, clock.now());
-    const left = await readKept(folder, fingerprint);
-    return new Spool(folder, lease, fingerprint, clock, left);
+    }
   }
 
   /** A new id: unique, later ones sort after earlier ones. */
@@ -88,7 +91,9 @@ export class Spool {
   /** Makes a verified file outlive this run, should it end before the file is committed. */
   async keep(part: Verified, spoolCrc: number): Promise<void> {
     if (part.path === undefined) return;
-    await writeKept(part, part.path, { fingerprint: this.#fingerprint, spoolCrc });
+    await writeKept(part, part.path, { fingerprint: this.#fingerprint, spoolCrc }).catch((error: unknown) => {
+      throw spoolFailure(error, this.folder);
+    });
     const now = this.#clock.now() / 1_000;
     for (const path of [part.path, sidecarOf(part.path)]) await utimes(path, now, now);
     this.#kept.add(part.path);

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { replaceFile } from '../../fs/atomic-file.ts';
+import { diskFailure } from '../../fs/disk-failure.ts';
 import { begunRun, type History, MOST_CHANGES, missedIn, NO_HISTORY, parseHistory } from '../history.ts';
 import type { ColumnChange } from '../report.ts';
 import { type RunHistory, type RunOutcome, unended } from '../runs.ts';
@@ -62,7 +63,9 @@ export class FolderHistory implements RunHistory {
 
   async #write({ v, runs, changes }: History): Promise<void> {
     const file = { v, runs: runs.slice(-MOST_RUNS), changes: changes.slice(-MOST_CHANGES) };
-    await replaceFile(this.#path, JSON.stringify(file));
+    await replaceFile(this.#path, JSON.stringify(file)).catch((error: unknown) => {
+      throw diskFailure(error, { what: this.#path, path: this.#path });
+    });
     this.#file = file;
   }
 }

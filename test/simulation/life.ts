@@ -1,0 +1,169 @@
+import { existsSync, readdirSync } from 'node:fs';
+import type { Simulator } from '../../src/simulator/index.ts';
+import { finalProblems, problemsOf } from './invariants.ts';
+import { People, type Planned } from './people.ts';
+import type { Held } from './places.ts';
+import type { Act, Step, Story } from './story.ts';
+import { type Ended, HOUR, type SpawnOptions, World } from './world.ts';
+
+/** What a world came to. */
+export interface Lived {
+  readonly problems: readonly string[];
+  /** Each run and how it ended, oldest first, and where the story came to its end. */
+  readonly history: readonly string[];
+  /** Events of the world: the same for the same story. */
+  readonly events: number;
+  readonly requests: number;
+  readonly kills: number;
+}
+
+const PEACE: Act = { what: 'sync', users: [], end: undefined, disk: undefined };
+const DAYS_OF_PEACE = 2;
+
+/** Lives through a story and stops at the first step after which something does not hold. */
+export async function live(story: Story): Promise<Lived> {
+  const world = await World.start(story);
+  const life = new Life(world);
+  let problems: readonly string[] = [];
+  try {
+    problems = await life.live();
+  } catch (error) {
+    problems = [`broke off: ${error instanceof Error ? error.stack : String(error)}`];
+  } finally {
+    await world.close();
+  }
+  const { history, scheduler } = world;
+  return { problems, history, events: scheduler.events, requests: world.service.requests().length, kills: life.kills };
+}
+
+class Life {
+  readonly #world: World;
+  readonly #people: People;
+  #held: Held = { rows: [], keys: [], types: new Map(), rescued: 0, cursor: undefined };
+  /** Once a clock was wrong, a disk full, or the service's word on what is left a lie, so is the quota's count. */
+  #isMisled = false;
+  kills = 0;
+  /** Some run since the last load that ended well was killed or failed. */
+  #isBrokenOff = false;
+  /** When the last run in peace began. */
+  #began = 0;
+
+  constructor(world: World) {
+    this.#world = world;
+    this.#people = new People(world);
+  }
+
+  async live(): Promise<readonly string[]> {
+    for (const step of this.#world.story.steps) {
+      const problems = await this.#step(step);
+      if (problems.length > 0) return problems;
+    }
+    for (let day = 0; day < DAYS_OF_PEACE; day++) {
+      const problems = await this.#peace();
+      if (problems.length > 0) return problems;
+    }
+    return [...finalProblems(this.#held, this.#world, this.#people, this.#began), ...this.#leftovers()];
+  }
+
+  async #step(step: Step): Promise<readonly string[]> {
+    const world = this.#world;
+    world.pass(step.hours);
+    world.history.push(`-- ${new Date(world.scheduler.now).toISOString()}`);
+    if (step.skewHours !== 0 || step.jumpHours !== 0) this.#isMisled = true;
+    if (step.faults.some((fault) => 'remaining' in fault)) this.#isMisled = true;
+    if (step.acts.some(({ disk }) => disk !== undefined)) this.#isMisled = true;
+    const clock = this.#skewed(step);
+    world.service.setScenario({ faults: [] });
+    const planned: (Planned | undefined)[] = [];
+    for (const act of step.acts)
+      planned.push(isDeletion(act) ? await this.#people.plan(act, this.#held, {}) : undefined);
+    if (step.isReissued) this.#reissue();
+    world.service.setScenario({ faults: step.faults });
+    const before = this.#people.counts();
+    const requests = world.service.requests().length;
+    const lines = step.acts.map((act, i) => ({ line: planned[i]?.line ?? world.lineOf(act), how: { ...act, clock } }));
+    const ended = await world.run(lines);
+    world.service.setScenario({ faults: [] });
+    world.configure();
+    const problems = [
+      ...step.acts.flatMap((act, i) => codeProblems(act, ended[i], step)),
+      ...step.acts.flatMap((_, i) => this.#deletionProblems(planned[i], ended[i], before)),
+      ...this.#quotaProblems(world.service.requests().slice(requests)),
+    ];
+    return problems.length > 0 ? problems : this.#check(ended);
+  }
+
+  #deletionProblems(planned: Planned | undefined, ended: Ended, before: ReadonlyMap<string, number>): string[] {
+    return planned === undefined ? [] : this.#people.ended(planned, ended, before);
+  }
+
+  async #peace(): Promise<readonly string[]> {
+    const world = this.#world;
+    world.pass(25);
+    const requests = world.service.requests().length;
+    this.#began = world.scheduler.now;
+    const ended = await world.runOne(world.lineOf(PEACE));
+    if (ended.code !== 0) return [`in peace a run ended with ${ended.code}: ${ended.log.slice(-4).join('\n')}`];
+    const problems = this.#quotaProblems(world.service.requests().slice(requests));
+    return problems.length > 0 ? problems : this.#check([ended]);
+  }
+
+  /** What the next writer finds half done it finishes first: readers see it whole again after that. */
+  async #check(ended: readonly Ended[]): Promise<readonly string[]> {
+    const world = this.#world;
+    const killed = ended.filter(({ code }) => code === undefined).length;
+    this.kills += killed;
+    // Until a load has ended well again.
+    this.#isBrokenOff = ended.some(({ code }) => code !== 0) || (this.#isBrokenOff && !ended.some(isLoad));
+    if (this.#isBrokenOff && world.story.target !== 'duckdb' && existsSync(world.place)) {
+      const repair = await world.runOne(world.lineOf({ what: 'compact' }));
+      if (repair.code !== 0 && !/holds no |no dataset|nothing was loaded/i.test(repair.log.join(' ')))
+        return [`after a kill, compact ends with ${repair.code}: ${repair.log.slice(-3).join('\n')}`];
+    }
+    const { held, problems } = await problemsOf(world, this.#people, this.#isBrokenOff);
+    this.#held = held;
+    return problems;
+  }
+
+  #skewed({ skewHours, jumpHours }: Step): Required<SpawnOptions>['clock'] {
+    let asked = 0;
+    // The clock jumps while the run is under way.
+    return { skewMs: () => (skewHours + (++asked > 20 ? jumpHours : 0)) * HOUR };
+  }
+
+  #reissue(): void {
+    const world = this.#world;
+    const number = Number(world.tokens.export.split('-').at(-1)) + 1;
+    world.tokens = { export: `export-token-${number}`, import: `import-token-${number}` };
+    world.service.setTokens(world.tokens);
+  }
+
+  /** The service refuses nothing for its limits, and answers nothing well twice within a step of one process. */
+  #quotaProblems(seen: ReturnType<Simulator['requests']>): string[] {
+    if (this.#isMisled) return [];
+    const refused = seen.filter(({ status, fault }) => status === 429 && fault === undefined);
+    return refused.map(({ outcome, operation }) => `the quota was exceeded: ${operation} ${outcome}`);
+  }
+
+  /** Nothing stays in the spool folder but the state of the quota. */
+  #leftovers(): string[] {
+    const { spool } = this.#world;
+    const names = existsSync(spool) ? readdirSync(spool, { recursive: true }).map(String) : [];
+    const left = names.filter((name) => /\.(csv|json|part|tmp|lease)$/.test(name));
+    return left.filter((name) => !/quota-[0-9a-f]+\.json|malformed-/.test(name)).map((name) => `${name} was left`);
+  }
+}
+
+const isLoad = ({ what }: Ended): boolean => what.startsWith('sync');
+
+const isDeletion = ({ what }: Act): boolean => what === 'forget' || what === 'purge';
+
+/** A run ends well, or says why it did not: never with a defect of its own. */
+function codeProblems(act: Act, { code, log, what }: Ended, step: Step): string[] {
+  const allowed = new Set<number | undefined>([undefined, 0, 3]);
+  if (step.isReissued) allowed.add(2);
+  if (isDeletion(act)) allowed.add(5);
+  if (act.what === 'compact') allowed.add(2);
+  if (step.skewHours !== 0 || step.jumpHours !== 0) allowed.add(2);
+  return allowed.has(code) ? [] : [`${what} ended with ${code}: ${log.slice(-4).join('\n')}`];
+}

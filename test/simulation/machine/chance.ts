@@ -1,0 +1,38 @@
+import type * as Crypto from 'node:crypto';
+import { createRequire } from 'node:module';
+import type { Random } from '../../../src/base/random.ts';
+import { Dice } from '../../support/dice.ts';
+import { current } from './process.ts';
+
+/** Whatever is random in a world comes from its seed. */
+const real: typeof Crypto = createRequire(import.meta.url)('node:crypto');
+const realRandom = Math.random;
+let dice = new Dice(1);
+
+export function seedChance(seed: number): void {
+  dice = new Dice(seed);
+}
+
+/** For the order of events; drawn apart, so that it does not depend on what the program draws. */
+export function randomOf(seed: number): Random {
+  const own = new Dice(seed);
+  return () => own.unit();
+}
+
+const bytes = (length: number): Buffer => Buffer.from(Array.from({ length }, () => dice.int(0, 255)));
+
+export const randomText = (length: number): string => bytes(length).toString('hex').slice(0, length);
+
+/** What stands for `Math.random`. */
+export const simulatedRandom = (): number => (current() === undefined ? realRandom() : dice.unit());
+
+/** What stands for `node:crypto`. */
+export const simulatedCrypto = {
+  ...real,
+  randomBytes: (length: number) => (current() === undefined ? real.randomBytes(length) : bytes(length)),
+  randomUUID: () => {
+    if (current() === undefined) return real.randomUUID();
+    const text = bytes(16).toString('hex');
+    return text.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+  },
+};

@@ -1,0 +1,235 @@
+import type * as Fs from 'node:fs';
+import { createRequire } from 'node:module';
+import { promisify } from 'node:util';
+import { randomText } from './chance.ts';
+import { worldTime } from './instants.ts';
+import { current, type Effect, type MachineProcess } from './process.ts';
+
+/*
+ * The file system of the machine: real files, but each call of a process is an event of the world, before which it may be
+ * killed, and whose disk may be full. What stands for `node:fs` in the program under test.
+ */
+
+export const realFs: typeof Fs = createRequire(import.meta.url)('node:fs');
+
+type Call = (...parameters: never[]) => unknown;
+
+/** A function of a module by its name. */
+function callOf(module: object, name: string): (...all: readonly unknown[]) => unknown {
+  const found: unknown = Reflect.get(module, name);
+  if (typeof found !== 'function') throw new Error(`no call ${name}`);
+  return (...all) => Reflect.apply(found, module, all);
+}
+
+/** Calls that change something, and what kind of effect that is; the others only look. */
+const EFFECTS: Readonly<Record<string, Effect>> = {
+  writeFile: 'write',
+  write: 'write',
+  copyFile: 'write',
+  truncate: 'write',
+  ftruncate: 'write',
+  rename: 'rename',
+  link: 'rename',
+  unlink: 'remove',
+  rm: 'remove',
+  rmdir: 'remove',
+  mkdir: 'create',
+  mkdtemp: 'create',
+  chmod: 'create',
+  chown: 'create',
+  fsync: 'sync',
+  fdatasync: 'sync',
+};
+
+const LOOKING = [
+  'access',
+  'close',
+  'exists',
+  'fstat',
+  'lstat',
+  'read',
+  'readdir',
+  'readFile',
+  'readlink',
+  'realpath',
+  'stat',
+  'utimes',
+] as const;
+
+/** Stats whose instants are the world's: files that a process stamped itself keep what it said. */
+function inWorldTime<T>(found: T): T {
+  if (typeof found !== 'object' || found === null || !('mtimeMs' in found)) return found;
+  const stats = found as { mtimeMs: number | bigint };
+  const time = worldTime(Number(stats.mtimeMs));
+  stats.mtimeMs = typeof stats.mtimeMs === 'bigint' ? BigInt(Math.round(time)) : time;
+  return found;
+}
+
+/** Does one call at once, as the process that runs now. */
+function once(process: MachineProcess, name: string, parameters: readonly unknown[]): unknown {
+  const sync = name === 'mkdtemp' ? makeTemporary : callOf(realFs, `${name}Sync`);
+  const effect = name === 'open' ? effectOfOpen(parameters[1]) : EFFECTS[name];
+  if (effect !== undefined) process.effect(effect);
+  if (name === 'fsync' || name === 'fdatasync') return undefined;
+  if (name === 'write') return writeWithin(process, parameters);
+  if (name === 'writeFile') return writeFileWithin(process, parameters);
+  if (name === 'copyFile') process.room(realFs.statSync(parameters[0] as string).size);
+  const found = sync(...parameters);
+  if (name === 'readdir' && Array.isArray(found)) return found.sort(byName);
+  return name.endsWith('stat') ? inWorldTime(found) : found;
+}
+
+const byName = (a: unknown, b: unknown): number => (nameOf(a) < nameOf(b) ? -1 : 1);
+const nameOf = (entry: unknown): string =>
+  typeof entry === 'object' && entry !== null && 'name' in entry ? String(entry.name) : String(entry);
+
+function effectOfOpen(flags: unknown): Effect | undefined {
+  const { O_CREAT } = realFs.constants;
+  const makes = typeof flags === 'number' ? (flags & O_CREAT) !== 0 : /[wa]/.test(String(flags ?? 'r'));
+  return makes ? 'create' : undefined;
+}
+
+function makeTemporary(prefix: unknown): string {
+  const path = `${prefix}${randomText(6)}`;
+  realFs.mkdirSync(path, { mode: 0o700 });
+  return path;
+}
+
+function writeWithin(process: MachineProcess, [fd, data, ...rest]: readonly unknown[]): number {
+  const isText = typeof data === 'string';
+  const bytes = isText ? Buffer.from(data) : (data as Uint8Array);
+  const [first, second, third] = rest as (number | null | undefined)[];
+  const [offset, length, position] = isText ? [0, bytes.length, first] : [first ?? 0, second, third];
+  const wanted = length ?? bytes.length - offset;
+  // What is written over needs no room.
+  const over = typeof position === 'number' ? realFs.fstatSync(fd as number).size - position : 0;
+  const covered = Math.min(wanted, Math.max(0, over));
+  return realFs.writeSync(fd as number, bytes, offset, covered + process.room(wanted - covered), position ?? null);
+}
+
+function writeFileWithin(process: MachineProcess, [path, data, options]: readonly unknown[]): void {
+  const bytes = typeof data === 'string' ? Buffer.from(data) : (data as Uint8Array);
+  const how = options as Fs.WriteFileOptions;
+  if (bytes.length <= process.diskLeft) {
+    process.room(bytes.length);
+    realFs.writeFileSync(path as string, bytes, how);
+    return;
+  }
+  realFs.writeFileSync(path as string, bytes.subarray(0, process.diskLeft), how);
+  process.diskLeft = 0;
+  process.room(1);
+}
+
+function synchronous(name: string): Call {
+  const original = callOf(realFs, `${name}Sync`);
+  return (...parameters: readonly unknown[]) => {
+    const process = current();
+    return process === undefined ? original(...parameters) : once(process, name, parameters);
+  };
+}
+
+function promised(name: string): Call {
+  const original = callOf(realFs.promises, name);
+  return (...parameters: readonly unknown[]) => {
+    const process = current();
+    return process === undefined ? original(...parameters) : process.turn(() => once(process, name, parameters));
+  };
+}
+
+/** With a callback, as streams use them. */
+function called(name: string): Call {
+  const original = callOf(realFs, name);
+  return (...all: readonly unknown[]) => {
+    const process = current();
+    const done = all.at(-1);
+    if (process === undefined || typeof done !== 'function') return void original(...all);
+    process
+      .turn(() => once(process, name, all.slice(0, -1)))
+      .then(
+        (found) => done(null, found, all[1]),
+        (error) => done(error),
+      );
+  };
+}
+
+/** What `open` of `node:fs/promises` gives, as far as the program uses it. */
+class FileHandle {
+  readonly fd: number;
+  readonly #process: MachineProcess;
+
+  constructor(fd: number, process: MachineProcess) {
+    this.fd = fd;
+    this.#process = process;
+  }
+
+  #turn(name: string, ...parameters: readonly unknown[]): Promise<unknown> {
+    return this.#process.turn(() => once(this.#process, name, [this.fd, ...parameters]));
+  }
+
+  async write(...parameters: readonly unknown[]) {
+    return { bytesWritten: (await this.#turn('write', ...parameters)) as number, buffer: parameters[0] };
+  }
+
+  async read(...parameters: readonly unknown[]) {
+    return { bytesRead: (await this.#turn('read', ...parameters)) as number, buffer: parameters[0] };
+  }
+
+  writeFile = (data: unknown, options?: unknown) => this.#turn('writeFile', data, options);
+  appendFile = (data: unknown, options?: unknown) => this.#turn('writeFile', data, options);
+  readFile = (options?: unknown) => this.#turn('readFile', options);
+  stat = (options?: unknown) => this.#turn('fstat', options);
+  truncate = (length?: number) => this.#turn('ftruncate', length);
+  sync = () => this.#turn('fsync');
+  datasync = () => this.#turn('fdatasync');
+  close = () => this.#turn('close');
+}
+
+const named = (names: readonly string[], make: (name: string) => Call, suffix = '') =>
+  Object.fromEntries(names.map((name) => [`${name}${suffix}`, make(name)]));
+
+const ALL = [...Object.keys(EFFECTS), ...LOOKING, 'open'];
+const CALLED = ['open', 'close', 'read', 'write', 'fstat'];
+const onlyPromised = ALL.filter((name) => name in realFs.promises && name !== 'open');
+
+const streams = named(CALLED, called);
+Object.assign(streams.read, {
+  [promisify.custom]: async (fd: number, buffer: Uint8Array, ...rest: readonly number[]) => {
+    const process = current();
+    const work = () => once(process as MachineProcess, 'read', [fd, buffer, ...rest]);
+    const [offset, length, position] = rest;
+    const now = () => realFs.readSync(fd, buffer, offset, length, position);
+    return { bytesRead: process === undefined ? now() : await process.turn(work), buffer };
+  },
+});
+
+/** What stands for `node:fs`. */
+export const simulatedFs = {
+  ...realFs,
+  ...named(
+    ALL.filter((name) => `${name}Sync` in realFs),
+    synchronous,
+    'Sync',
+  ),
+  ...streams,
+  createReadStream: (path: string, options: object = {}) =>
+    realFs.createReadStream(path, current() === undefined ? options : ({ ...options, fs: streams } as object)),
+  createWriteStream: (path: string, options: object = {}) =>
+    realFs.createWriteStream(path, current() === undefined ? options : ({ ...options, fs: streams } as object)),
+};
+
+/** What stands for `node:fs/promises`. */
+export const simulatedFsPromises = {
+  ...realFs.promises,
+  ...named(onlyPromised, promised),
+  /** What a program remembers in its memory by this, each process of the world remembers for itself. */
+  async realpath(path: string): Promise<string> {
+    const process = current();
+    return process === undefined ? realFs.realpathSync(path) : `${realFs.realpathSync(path)}\0${process.pid}`;
+  },
+  async open(path: string, ...rest: readonly (string | number | undefined)[]) {
+    const process = current();
+    if (process === undefined) return realFs.promises.open(path, ...(rest as [string, number]));
+    const fd = await process.turn(() => once(process, 'open', [path, rest[0] ?? 'r', rest[1]]));
+    return new FileHandle(fd as number, process);
+  },
+};

@@ -1,0 +1,30 @@
+import type { Liveness, ProcessIdentity } from '../../../src/fs/process-identity.ts';
+import { current, type MachineProcess } from './process.ts';
+
+const SPACE = 'simulated';
+const known = new Map<number, MachineProcess>();
+
+/** What stands for the identity of the process: that of whichever process of the world asks. */
+export const simulatedIdentity = (real: ProcessIdentity): ProcessIdentity => ({
+  get pid() {
+    const process = current();
+    if (process !== undefined) known.set(process.pid, process);
+    return process?.pid ?? real.pid;
+  },
+  host: real.host,
+  get space() {
+    return current() === undefined ? real.space : SPACE;
+  },
+  started: real.started,
+});
+
+/** Whether a process of the world lives; undefined for any other. */
+export function simulatedLiveness({ pid, space }: ProcessIdentity): Liveness | undefined {
+  if (space !== SPACE) return undefined;
+  return known.get(pid)?.isDead === false ? 'alive' : 'dead';
+}
+
+/** No process of an earlier world lives. */
+export function forgetProcesses(): void {
+  known.clear();
+}

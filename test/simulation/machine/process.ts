@@ -1,0 +1,100 @@
+import { running, type Scheduler } from './scheduler.ts';
+
+/** Kinds of effects that a process has on the world outside it. */
+export type Effect = 'write' | 'rename' | 'remove' | 'sync' | 'create' | 'statement' | 'commit' | 'send';
+
+/** Before which effect a process is killed: before the n-th of a kind, or of any. */
+export interface Kill {
+  readonly before: Effect | 'any';
+  /** From 1. */
+  readonly nth: number;
+}
+
+/** Thrown where a dead process would go on without waiting for anything. */
+class Killed extends Error {}
+
+/** No real process has such ids. */
+let lastPid = 2 ** 23;
+
+/** Something of a process that the test has to close when it was killed. */
+export interface Native {
+  closeSync(): void;
+}
+
+/** One process of a simulated machine: it may be killed, and its disk may be full. */
+export class MachineProcess {
+  readonly pid = ++lastPid;
+  readonly scheduler: Scheduler;
+  readonly sockets = new Set<{ abandon(): void }>();
+  readonly natives = new Set<Native>();
+  /** DuckDB files that it has open for writing. */
+  readonly databases = new Set<string>();
+  /** Its own turns of the event loop. */
+  readonly turns: (() => void)[] = [];
+  isDead = false;
+  /** Bytes that its disk still takes. */
+  diskLeft = Number.POSITIVE_INFINITY;
+  readonly effects = new Map<Effect | 'any', number>();
+  readonly #kill: Kill | undefined;
+  readonly #stop: (() => void) | undefined;
+
+  /** `stop`: what happens before that effect in place of a kill. */
+  constructor(scheduler: Scheduler, kill?: Kill, stop?: () => void) {
+    this.scheduler = scheduler;
+    this.#kill = kill;
+    this.#stop = stop;
+  }
+
+  /** Called before each effect; throws for a process that is dead, or dies now. */
+  effect(kind: Effect): void {
+    if (this.isDead) throw new Killed('this process is dead');
+    for (const one of [kind, 'any'] as const) this.effects.set(one, (this.effects.get(one) ?? 0) + 1);
+    const { before, nth } = this.#kill ?? {};
+    if (before === undefined || this.effects.get(before) !== nth || (before !== 'any' && before !== kind)) return;
+    if (this.#stop === undefined) {
+      this.kill();
+      throw new Killed('this process was killed');
+    }
+    this.#stop();
+  }
+
+  kill(): void {
+    this.isDead = true;
+    for (const socket of this.sockets) socket.abandon();
+  }
+
+  /** Does something when its turn comes; never, where the process is dead by then. */
+  turn<T>(work: () => T): Promise<T> {
+    const called = new Error('called');
+    return new Promise((resolve, reject) => {
+      this.scheduler.push(this, () => {
+        try {
+          resolve(work());
+        } catch (error) {
+          if (this.isDead) return;
+          // Where the call was made, not where its turn came.
+          if (error instanceof Error)
+            error.stack = `${error.message}\n${called.stack?.split('\n').slice(2).join('\n')}`;
+          reject(error);
+        }
+      });
+    });
+  }
+
+  /** How many of these bytes the disk takes; throws ENOSPC when it takes none. */
+  room(bytes: number): number {
+    if (bytes === 0) return 0;
+    const fit = Math.min(bytes, this.diskLeft);
+    if (fit <= 0) throw diskIsFull();
+    this.diskLeft -= fit;
+    return fit;
+  }
+}
+
+export function current(): MachineProcess | undefined {
+  const owner = running.getStore();
+  return owner instanceof MachineProcess ? owner : undefined;
+}
+
+const diskIsFull = () =>
+  Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC', errno: -28, syscall: 'write' });

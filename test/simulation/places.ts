@@ -1,0 +1,142 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
+import type { StoredColumn } from '../../src/sinks/sql/columns/stored.ts';
+import { identifier } from '../../src/sinks/sql/engine/quote.ts';
+import { literal } from '../../src/types/sql.ts';
+import type { ColumnType } from '../../src/types/type.ts';
+import { type Stored, type StoredRow, shown } from '../support/cells.ts';
+import type { Json, TargetName } from './story.ts';
+
+/*
+ * What a place holds, read by nothing of the program: as any other reader of the format would.
+ */
+
+/** Rows of `events` with their keys, and the first day that is not known to be complete. */
+export interface Held extends Stored {
+  readonly keys: readonly string[];
+  readonly cursor: string | undefined;
+}
+
+const EMPTY: Held = { rows: [], types: new Map(), rescued: 0, keys: [], cursor: undefined };
+
+export function heldIn(target: TargetName, place: string): Promise<Held> {
+  if (target === 'duckdb') return inDuckDb(place);
+  return target === 'parquet' ? inParquet(place) : inDelta(place);
+}
+
+/** One engine for all worlds: making one takes longer than what it is asked. */
+let engine: Promise<DuckDBConnection> | undefined;
+
+async function ask(sql: string): Promise<Record<string, unknown>[]> {
+  engine ??= DuckDBInstance.create(':memory:', { threads: '1', enable_external_file_cache: 'false' }).then((instance) =>
+    instance.connect(),
+  );
+  return (await (await engine).runAndReadAll(sql)).getRowObjectsJson();
+}
+
+async function inDuckDb(file: string): Promise<Held> {
+  if (!existsSync(file)) return EMPTY;
+  await ask(`ATTACH ${literal(file)} AS held (READ_ONLY)`);
+  try {
+    await ask('USE held');
+    const [found] = await ask("SELECT count(*) AS n FROM duckdb_tables() WHERE table_name = '_dfinery_state'");
+    if (Number(found.n) === 0) return EMPTY;
+    const [state] = await ask('SELECT CAST(state AS VARCHAR) AS state FROM _dfinery_state');
+    const columns = await ask(
+      'SELECT source_name AS source, table_name AS name, type FROM _dfinery_columns WHERE type IS NOT NULL ORDER BY position',
+    );
+    const cursor = cursorOf(typeof state?.state === 'string' ? JSON.parse(state.state) : undefined);
+    const typed = columns.map(
+      ({ source, name, type }): Typed => ({ source: `${source}`, name: `${name}`, type: type as ColumnType }),
+    );
+    return await rowsFrom('events', typed, cursor);
+  } finally {
+    await ask('USE memory');
+    await ask('DETACH held');
+  }
+}
+
+type Typed = Pick<StoredColumn, 'source' | 'name'> & { readonly type: ColumnType };
+
+const cursorOf = (state: unknown): string | undefined => (state as { from_date?: string } | null)?.from_date;
+
+async function inParquet(dir: string): Promise<Held> {
+  const path = join(dir, '_dfinery/manifest.json');
+  if (!existsSync(path)) return EMPTY;
+  const { columns, state } = JSON.parse(readFileSync(path, 'utf8')) as { columns: StoredColumn[]; state: unknown };
+  const events = join(dir, 'events');
+  const files = existsSync(events) ? readdirSync(events, { recursive: true }).map(String) : [];
+  const parts = files.filter((name) => name.endsWith('.parquet')).map((name) => join(events, name));
+  return heldOf(parts, columns, cursorOf(state));
+}
+
+interface Entry {
+  readonly add?: { readonly path: string };
+  readonly remove?: { readonly path: string };
+  readonly domainMetadata?: { readonly domain: string; readonly configuration: string };
+}
+
+async function inDelta(dir: string): Promise<Held> {
+  const log = join(dir, 'events/_delta_log');
+  if (!existsSync(log)) return EMPTY;
+  const files = new Set<string>();
+  const domains = new Map<string, string>();
+  for (const name of readdirSync(log)
+    .filter((one) => /^\d{20}\.json$/.test(one))
+    .sort()) {
+    const lines = readFileSync(join(log, name), 'utf8').trimEnd().split('\n');
+    for (const { add, remove, domainMetadata } of lines.map((line) => JSON.parse(line) as Entry)) {
+      if (add !== undefined) files.add(decodeURIComponent(add.path));
+      if (remove !== undefined) files.delete(decodeURIComponent(remove.path));
+      if (domainMetadata !== undefined) domains.set(domainMetadata.domain, domainMetadata.configuration);
+    }
+  }
+  const value = (domain: string): unknown => JSON.parse(domains.get(domain) ?? 'null');
+  const columns = (value('dfinery.columns') ?? []) as StoredColumn[];
+  return heldOf(
+    [...files].map((name) => join(dir, 'events', name)),
+    columns,
+    cursorOf(value('dfinery.state')),
+  );
+}
+
+async function heldOf(files: readonly string[], columns: readonly StoredColumn[], cursor?: string): Promise<Held> {
+  if (files.length === 0) return { ...EMPTY, cursor };
+  const list = files.map((path) => literal(path)).join(', ');
+  const from = `read_parquet([${list}], union_by_name = true, hive_partitioning = false)`;
+  const there = new Set((await ask(`DESCRIBE SELECT * FROM ${from}`)).map((row) => String(row.column_name)));
+  const typed = columns.filter(
+    (column): column is StoredColumn & Typed => column.type !== null && there.has(column.name),
+  );
+  return rowsFrom(from, typed, cursor);
+}
+
+async function rowsFrom(from: string, columns: readonly Typed[], cursor: string | undefined): Promise<Held> {
+  const fields = columns.map(({ name, type }, i) => {
+    const column = identifier(name);
+    return `${type === 'datetime' ? `epoch_ms(${column})` : column} AS c${i}`;
+  });
+  const rows = await ask(
+    `SELECT ${['_key', 'CAST(_rescued AS VARCHAR) AS rescued', ...fields].join(', ')} FROM ${from}`,
+  );
+  return {
+    rows: rows.map((row) => rowOf(row, columns)),
+    keys: rows.map((row) => String(row._key)),
+    types: new Map(columns.map(({ source, type }) => [source, type])),
+    rescued: rows.filter((row) => row.rescued !== null).length,
+    cursor,
+  };
+}
+
+function rowOf(row: Readonly<Record<string, unknown>>, columns: readonly Typed[]): StoredRow {
+  const cells = new Map<string, string>();
+  for (const [i, { source, type }] of columns.entries()) {
+    const value = row[`c${i}`];
+    if (value !== null) cells.set(source, shown(value, type));
+  }
+  if (typeof row.rescued === 'string') {
+    for (const [name, text] of Object.entries(JSON.parse(row.rescued) as Json)) cells.set(name, String(text));
+  }
+  return { id: cells.get('df_event_detail_log_id') ?? '', cells };
+}

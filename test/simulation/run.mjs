@@ -1,0 +1,21 @@
+// npm run soak [-- SEED [PATH]] [-- --seeds N] [-- --first N]: lives through worlds, or through one of them again.
+import { spawnSync } from 'node:child_process';
+import { parseArgs } from 'node:util';
+
+const SEEDS = '200';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { seeds: { type: 'string' }, first: { type: 'string' } },
+});
+const [seed, path] = positionals;
+const env = {
+  ...process.env,
+  SOAK_FIRST: seed ?? values.first ?? '1',
+  SOAK_SEEDS: seed === undefined ? (values.seeds ?? SEEDS) : '1',
+  ...(path !== undefined && { SOAK_PATH: path }),
+};
+// One seed is for somebody who looks into it: of the other soaks nothing is wanted.
+const tests = seed === undefined && values.seeds === undefined ? ['test/simulation', 'test/soak'] : ['test/simulation'];
+const { status } = spawnSync('npx', ['vitest', 'run', ...tests], { stdio: 'inherit', env });
+process.exitCode = status ?? 1;

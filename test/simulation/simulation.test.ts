@@ -1,0 +1,103 @@
+import { appendFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
+import type { Lived } from './life.ts';
+
+vi.mock('node:fs', async () => (await import('./machine/disk.ts')).simulatedFs);
+vi.mock('node:fs/promises', async () => (await import('./machine/disk.ts')).simulatedFsPromises);
+vi.mock('node:http', async () => (await import('./machine/network.ts')).simulatedHttp);
+vi.mock('node:crypto', async () => (await import('./machine/chance.ts')).simulatedCrypto);
+vi.mock('../../src/fs/process-identity.ts', async (original) => {
+  const real = await original<typeof import('../../src/fs/process-identity.ts')>();
+  const { simulatedIdentity, simulatedLiveness } = await import('./machine/identity.ts');
+  type Identity = Parameters<typeof simulatedLiveness>[0];
+  return {
+    ...real,
+    OWN_IDENTITY: simulatedIdentity(real.OWN_IDENTITY),
+    livenessOf: (one: Identity) => simulatedLiveness(one) ?? real.livenessOf(one),
+  };
+});
+
+const { installMachine } = await import('./machine/index.ts');
+const { live } = await import('./life.ts');
+const { story } = await import('./story.ts');
+const { actOf, stepOf, storyOf } = await import('./small-stories.ts');
+installMachine();
+await (await import('./command-line.ts')).loadCommands();
+
+/** How many worlds; the first of them; where in the shrinking of that one, as a failure told. */
+const SEEDS = Number(process.env.SOAK_SEEDS ?? 2);
+const FIRST = Number(process.env.SOAK_FIRST ?? 1);
+const PATH = process.env.SOAK_PATH;
+const LOG = process.env.SOAK_LOG;
+/** How long a failing story is made smaller, in ms. */
+const SHRINK_MS = Number(process.env.SOAK_SHRINK_MS ?? 120_000);
+
+interface Found {
+  readonly first: Lived;
+  readonly failure: string | undefined;
+}
+
+/** Lives the story of a seed; one that fails is made as small as the time allows. */
+async function lifeOf(seed: number): Promise<Found> {
+  let first: Lived | undefined;
+  let last: Lived | undefined;
+  const until = Date.now() + SHRINK_MS;
+  const property = fc.asyncProperty(story, async (one) => {
+    if (first !== undefined && Date.now() > until) return;
+    const lived = await live(one);
+    first ??= lived;
+    if (lived.problems.length === 0) return;
+    last = lived;
+    throw new Error(lived.problems.join('\n'));
+  });
+  const result = await fc.check(property, {
+    seed,
+    numRuns: 1,
+    unbiased: true,
+    ...(PATH !== undefined && { path: PATH }),
+  });
+  if (first === undefined) throw new Error('no story was lived');
+  if (last === undefined) return { first, failure: undefined };
+  const smallest = JSON.stringify(result.counterexample?.[0]);
+  const repeat = [seed, result.counterexamplePath].filter((one) => one !== undefined && one !== null).join(' ');
+  const parts = [last.problems.join('\n'), last.history.join('\n'), smallest, `Repeat it: npm run soak -- ${repeat}`];
+  return { first, failure: parts.join('\n\n') };
+}
+
+describe('a world of one seed', () => {
+  it.each(Array.from({ length: SEEDS }, (_, i) => FIRST + i))('seed %i: every promise is kept', async (seed) => {
+    const began = process.cpuUsage();
+    const { failure, first } = await lifeOf(seed);
+    const { user, system } = process.cpuUsage(began);
+    const { events, requests, kills } = first;
+    const line = { seed, events, requests, kills, cpu_ms: Math.round((user + system) / 1_000), failure };
+    if (LOG !== undefined) appendFileSync(LOG, `${JSON.stringify(line)}\n`);
+    if (failure !== undefined) expect.unreachable(failure);
+  });
+
+  it('is the same for the same seed, event for event', async () => {
+    const killed = actOf('sync', { end: { how: 'kill', before: 'rename', nth: 12 } });
+    const one = storyOf('delta', [stepOf([killed, actOf('sync')])], { order: 5 });
+    const first = await live(one);
+    expect(first).toMatchObject({ problems: [], kills: 1 });
+    expect(await live(one)).toEqual(first);
+  });
+});
+
+describe('a disk that is full', () => {
+  const runs = [0, 100, 600, 3_000].flatMap((disk) => [
+    stepOf([actOf('sync', { disk })]),
+    stepOf([actOf('forget', { disk, users: [2] })]),
+  ]);
+
+  it.each(['duckdb', 'parquet', 'delta'] as const)(
+    'is told as such by sync %s and forget, at whichever write it shows, and nothing is lost',
+    async (target) => {
+      const { problems, history } = await live(storyOf(target, runs));
+      expect(problems, history.join('\n')).toEqual([]);
+      expect(history).toContain(`sync ${target}: 3`);
+      expect(history).toContain('forget execute: 3');
+    },
+  );
+});
