@@ -1,8 +1,10 @@
-// Compiles assembly/csv.ts. `npm run wasm` writes the module into src/csv/wasm/csv-module.ts; with --print it goes to stdout.
+// Compiles the files of this folder. `npm run wasm` writes their modules into src/csv/wasm; with --print NAME one goes to
+// stdout.
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import asc from 'assemblyscript/asc';
 
+const NAMES = ['csv', 'edit'];
 const OPTIONS = [
   '-O3',
   '--enable',
@@ -12,33 +14,37 @@ const OPTIONS = [
   '--importMemory',
   '--noAssert',
   '--outFile',
-  'csv.wasm',
+  'module.wasm',
 ];
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const TARGET = fileURLToPath(new URL('../src/csv/wasm/csv-module.ts', import.meta.url));
+const pathOf = (name) => fileURLToPath(new URL(`../src/csv/wasm/${name}-module.ts`, import.meta.url));
 
-const text = moduleText(await compile());
-if (process.argv.includes('--print')) process.stdout.write(text);
-else await writeFile(TARGET, text);
+const print = process.argv.indexOf('--print');
+if (print >= 0) process.stdout.write(await moduleOf(process.argv[print + 1]));
+else for (const name of NAMES) await writeFile(pathOf(name), await moduleOf(name));
 
-async function compile() {
+async function moduleOf(name) {
+  return moduleText(name, await compile(`assembly/${name}.ts`));
+}
+
+async function compile(source) {
   let bytes;
-  const { error, stderr } = await asc.main(['assembly/csv.ts', ...OPTIONS], {
+  const { error, stderr } = await asc.main([source, ...OPTIONS], {
     baseDir: ROOT,
     writeFile: (name, contents) => {
-      if (name === 'csv.wasm') bytes = contents;
+      if (name === 'module.wasm') bytes = contents;
     },
   });
-  if (error || bytes === undefined) throw new Error(`assembly/csv.ts does not compile: ${error} ${stderr}`);
+  if (error || bytes === undefined) throw new Error(`${source} does not compile: ${error} ${stderr}`);
   return bytes;
 }
 
 /** TypeScript that holds the bytes: the images are one bundled file. */
-function moduleText(bytes) {
+function moduleText(name, bytes) {
   const lines =
     Buffer.from(bytes)
       .toString('base64')
       .match(/.{1,110}/g) ?? [];
   const list = lines.map((line) => `  '${line}',`).join('\n');
-  return `// Written by \`npm run wasm\` from assembly/csv.ts.\n\n/** The compiled module, in base64. */\nexport const CSV_MODULE = [\n${list}\n].join('');\n`;
+  return `// Written by \`npm run wasm\` from assembly/${name}.ts.\n\n/** The compiled module, in base64. */\nexport const ${name.toUpperCase()}_MODULE = [\n${list}\n].join('');\n`;
 }

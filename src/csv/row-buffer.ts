@@ -10,11 +10,21 @@ const START_BYTES = 1 << 20;
  * `append`.
  */
 export class RowBuffer {
+  /** Bytes in front of the rows that are left to somebody else. */
+  readonly front: number;
   /** Undefined where there is none: then `bytes` is on the heap. */
-  memory = CsvMemory.open(START_BYTES);
-  bytes = this.memory?.bytes ?? new Uint8Array(START_BYTES);
-  start = 0;
-  end = 0;
+  memory: CsvMemory | undefined;
+  bytes: Uint8Array<ArrayBuffer>;
+  start: number;
+  end: number;
+
+  constructor(front = 0) {
+    this.front = front;
+    this.memory = CsvMemory.open(front + START_BYTES);
+    this.bytes = this.memory?.bytes ?? new Uint8Array(front + START_BYTES);
+    this.start = front;
+    this.end = front;
+  }
 
   get length(): number {
     return this.end - this.start;
@@ -22,7 +32,7 @@ export class RowBuffer {
 
   /** Copies a chunk behind the rest, first moving that to the front; positions taken earlier are void. */
   append(chunk: Uint8Array): void {
-    if (this.start > 0) this.#toFront();
+    if (this.start > this.front) this.#toFront();
     this.reserve(chunk.length);
     this.bytes.set(chunk, this.end);
     this.end += chunk.length;
@@ -38,7 +48,7 @@ export class RowBuffer {
       return;
     }
     const larger = new Uint8Array(Math.max(needed, this.bytes.length * 2));
-    larger.set(this.bytes.subarray(this.start, this.end), this.start);
+    larger.set(this.bytes.subarray(0, this.end));
     this.bytes = larger;
   }
 
@@ -50,8 +60,8 @@ export class RowBuffer {
   }
 
   #toFront(): void {
-    this.bytes.copyWithin(0, this.start, this.end);
-    this.end -= this.start;
-    this.start = 0;
+    this.bytes.copyWithin(this.front, this.start, this.end);
+    this.end -= this.start - this.front;
+    this.start = this.front;
   }
 }

@@ -1,5 +1,7 @@
 import { BARE_CR, COLUMN_SHIFT, DOUBLED, QUOTED, type RowTokenizer, STRIDE } from './tokenizer.ts';
 import { Unquoter } from './unquote.ts';
+import type { CsvMemory } from './wasm/csv-memory.ts';
+import { EDITED_AT, EditMemory, MOST_JOBS } from './wasm/edit-memory.ts';
 
 /** What becomes of the cells of a column: they stay, a hash takes the place of each value, or they go with the column. */
 export const KEEP = 0;
@@ -8,41 +10,55 @@ export const DROP = 2;
 /** As HASH, but the text `null` stays: it is no value there. */
 export const HASH_BUT_NULL = 3;
 
-/** Bytes of the text that stands for a value. */
-export const HASH_BYTES = 64;
-/** Writes the text that stands for the value [start, end) to `out` at `at`: `HASH_BYTES` bytes, none of them special in CSV. */
-export type WriteHash = (b: Uint8Array, start: number, end: number, out: Uint8Array, at: number) => void;
+/** The text that stands for a value; 64 ASCII characters, none of them special in CSV. */
+export interface ValueHash {
+  hashOf(value: Uint8Array): string;
+  /** The key as a block of HMAC-SHA-256: what `hashOf` gives is that. */
+  readonly block: Uint8Array;
+}
 
+const HASH_BYTES = 64;
 const LF = 10;
 const QUOTE = 34;
 const COMMA = 44;
 const FLAGS = (1 << COLUMN_SHIFT) - 1;
-const START_BYTES = 1 << 16;
-/** Shorter runs are copied by a loop. */
-const SHORT_BYTES = 24;
+/** Bytes in front of the rows that are read, for those that are written. */
+const FRONT_BYTES = 1 << 20;
+/** What SIMD may write behind a row. */
+const MARGIN = 32;
 
 /**
- * Writes rows without the columns that are dropped and with hashes for the values of others, LF-ended, into memory of
- * its own. `edit` also rewrites the tokenizer's list of cells, so that whoever looks at the row sees what is written.
+ * Writes rows without the columns that are dropped and with hashes for the values of others, LF-ended, in front of the rows
+ * that are read. `edit` also takes the dropped cells out of the tokenizer's list and gives the others their new columns;
+ * they still lie where they were read, so a hashed one is seen as it came: whoever looks at it must keep nothing of it.
  */
 export class RowEditor {
-  bytes: Uint8Array = new Uint8Array(START_BYTES);
-  readonly #writeHash: WriteHash;
+  readonly front = FRONT_BYTES;
+  readonly #hash: ValueHash | undefined;
   readonly #unquoter = new Unquoter();
+  #simd: EditMemory | undefined;
   #actions: Uint8Array = new Uint8Array(0);
   /** For each column the number of columns before it that are not dropped. */
   #places = new Int32Array(0);
   #width = 0;
   #hashes = 0;
+  #parts: Uint8Array[] = [];
+  #source: Uint8Array = new Uint8Array(0);
+  /** Where rows are written: before the source rows, or for a long one memory of its own. */
+  #out = this.#source;
   /** Where the rows that are kept end, and the last edited one. */
-  #end = 0;
-  #to = 0;
+  #end = EDITED_AT;
+  #to = EDITED_AT;
   /** Where the next bytes of the source row to copy begin. */
   #from = 0;
-  #source: Uint8Array = new Uint8Array(0);
 
-  constructor(writeHash: WriteHash) {
-    this.#writeHash = writeHash;
+  constructor(hash: ValueHash | undefined) {
+    this.#hash = hash;
+  }
+
+  /** The memory that the rows are read in, if it is one that SIMD works on. */
+  attach(memory: CsvMemory | undefined): void {
+    this.#simd = memory && new EditMemory(memory, this.#hash?.block);
   }
 
   /** What becomes of each column, before the first row is edited: a header, of which nothing is hashed. */
@@ -55,30 +71,82 @@ export class RowEditor {
       if (actions[i] !== DROP) this.#width++;
     }
     this.#hashes = actions.filter((action) => action === HASH || action === HASH_BUT_NULL).length;
+    this.#simd?.setColumns(actions, this.#places);
   }
 
-  begin(): void {
-    this.#end = 0;
+  /** Starts over; `bytes` holds the rows, the first `front` of it are ours. */
+  begin(bytes: Uint8Array): void {
+    this.#parts = [];
+    this.#source = bytes;
+    this.#out = bytes;
+    this.#end = EDITED_AT;
   }
 
-  /** Writes the row that the tokenizer read at `start` of `source`, and makes the tokenizer's cells positions in `bytes`. */
-  edit(source: Uint8Array, start: number, tokenizer: RowTokenizer, isHeader = false): void {
+  /** Writes the row that the tokenizer read at `start`. */
+  edit(start: number, tokenizer: RowTokenizer, isHeader = false): void {
+    const { used, contentEnd, width } = tokenizer;
+    const isShort = this.#reserve(contentEnd - start + this.#hashes * HASH_BYTES + used + width + MARGIN);
+    const simd = isShort && !isHeader && this.#simd?.has(tokenizer.cells) ? this.#simd : undefined;
+    const end = simd?.editRow(used, start, contentEnd, width, this.#width, this.#end) ?? -1;
+    if (simd === undefined || end < 0) this.#edit(start, tokenizer, isHeader);
+    else {
+      this.#to = end;
+      tokenizer.used = simd.used;
+    }
+    this.#endRow();
+  }
+
+  /** Keeps the row that was edited last and returns its written length. */
+  keep(): number {
+    const length = this.#to - this.#end;
+    this.#end = this.#to;
+    if (this.#out !== this.#source) this.#flush();
+    return length;
+  }
+
+  /** What was written since `begin`, valid until then. */
+  finish(): Uint8Array[] {
+    this.#simd?.hash();
+    if (this.#end > EDITED_AT) this.#parts.push(this.#out.subarray(EDITED_AT, this.#end));
+    return this.#parts;
+  }
+
+  release(): void {
+    this.#simd?.release();
+    this.#simd = undefined;
+  }
+
+  /** Makes room; false for a row that is too long for the room there is. */
+  #reserve(needed: number): boolean {
+    if (this.#end + needed <= FRONT_BYTES) {
+      if (this.#simd !== undefined && this.#simd.jobs + this.#hashes > MOST_JOBS) this.#simd.hash();
+      return this.#hashes <= MOST_JOBS;
+    }
+    this.#flush();
+    if (EDITED_AT + needed <= FRONT_BYTES) return this.#reserve(needed);
+    this.#out = new Uint8Array(EDITED_AT + needed);
+    return false;
+  }
+
+  #flush(): void {
+    this.#simd?.hash();
+    if (this.#end > EDITED_AT) this.#parts.push(this.#out.slice(EDITED_AT, this.#end));
+    this.#out = this.#source;
+    this.#end = EDITED_AT;
+    this.#to = EDITED_AT;
+  }
+
+  #edit(start: number, tokenizer: RowTokenizer, isHeader: boolean): void {
     const { cells, used, contentEnd, width } = tokenizer;
-    this.#reserve(contentEnd - start + this.#hashes * HASH_BYTES + used + width + STRIDE);
-    this.#source = source;
     this.#from = start;
     this.#to = this.#end;
     let kept = 0;
     // Commas of the source row and of the written one up to `ended`, where the last cell ends.
-    let column = 0;
-    let place = 0;
-    let ended = start;
+    let [column, place, ended] = [0, 0, start];
     for (let k = 0; k < used; k += STRIDE) {
       const next = cells[k] >> COLUMN_SHIFT;
       const action = this.#actions[next];
-      const flags = cells[k] & FLAGS;
-      const rawStart = cells[k + 1] - (flags & QUOTED);
-      const rawEnd = cells[k + 2] + (flags & QUOTED);
+      const rawEnd = tokenizer.rawEnd(k);
       if (action === DROP) {
         this.#copyTo(ended);
         this.#from = rawEnd;
@@ -89,107 +157,68 @@ export class RowEditor {
       if (nextPlace - place !== next - column) {
         this.#copyTo(ended);
         this.#commas(nextPlace - place);
-        this.#from = rawStart;
+        this.#from = tokenizer.rawStart(k);
       }
-      this.#cell(cells, k, kept, isHeader ? KEEP : action);
+      this.#cell(tokenizer, k, isHeader ? KEEP : action);
+      cells[kept] = (nextPlace << COLUMN_SHIFT) | (cells[k] & FLAGS);
+      cells[kept + 1] = cells[k + 1];
+      cells[kept + 2] = cells[k + 2];
       kept += STRIDE;
-      column = next;
-      place = nextPlace;
-      ended = rawEnd;
+      [column, place, ended] = [next, nextPlace, rawEnd];
     }
-    if (this.#width - place === width - column) this.#copyTo(contentEnd);
-    else {
-      this.#copyTo(ended);
-      this.#commas(this.#width - 1 - place);
-    }
-    this.#endRow();
+    const isWhole = this.#width - place === width - column;
+    this.#copyTo(isWhole ? contentEnd : ended);
+    if (!isWhole) this.#commas(this.#width - 1 - place);
     tokenizer.used = kept;
   }
 
-  /** Keeps the row that was edited last and returns its written length. */
-  keep(): number {
-    const length = this.#to - this.#end;
-    this.#end = this.#to;
-    return length;
-  }
-
-  finish(): Uint8Array[] {
-    return this.#end === 0 ? [] : [this.bytes.subarray(0, this.#end)];
-  }
-
-  /** Takes in cell `k`, which is the one at `kept` of what is written; its bytes are copied later where they stay. */
-  #cell(cells: Int32Array, k: number, kept: number, action: number): void {
-    const head = cells[k];
-    const start = cells[k + 1];
-    const end = cells[k + 2];
-    const flags = head & FLAGS;
-    const place = this.#places[head >> COLUMN_SHIFT] << COLUMN_SHIFT;
-    const isHashed = action === HASH || (action === HASH_BUT_NULL && !isNull(this.#source, start, end));
-    if (isHashed) {
-      this.#copyTo(start - (flags & QUOTED));
-      cells[kept] = place;
-      cells[kept + 1] = this.#to;
-      this.#hash(start, end, flags);
-      this.#from = end + (flags & QUOTED);
-    } else if ((flags & BARE_CR) !== 0) {
+  /** Writes cell `k` where it is not to be copied as it stands. */
+  #cell(tokenizer: RowTokenizer, k: number, action: number): void {
+    const { cells } = tokenizer;
+    const [head, start, end] = [cells[k], cells[k + 1], cells[k + 2]];
+    if (action === HASH || (action === HASH_BUT_NULL && !isNull(this.#source, start, end))) {
+      this.#copyTo(tokenizer.rawStart(k));
+      this.#text(this.#hashOf(start, end, (head & DOUBLED) !== 0));
+      this.#from = tokenizer.rawEnd(k);
+    } else if ((head & BARE_CR) !== 0 && (head & QUOTED) === 0) {
       // A CR alone ends a row for many readers: its cell gets quotes.
       this.#copyTo(start);
-      this.bytes[this.#to++] = QUOTE;
-      cells[kept] = place | QUOTED;
-      cells[kept + 1] = this.#to;
+      this.#out[this.#to++] = QUOTE;
       this.#copyTo(end);
-      this.bytes[this.#to++] = QUOTE;
-    } else {
-      const moved = this.#to - this.#from;
-      cells[kept] = place | flags;
-      cells[kept + 1] = start + moved;
-      cells[kept + 2] = end + moved;
-      return;
+      this.#out[this.#to++] = QUOTE;
     }
-    cells[kept + 2] = isHashed ? this.#to : this.#to - 1;
   }
 
-  #hash(start: number, end: number, flags: number): void {
-    if ((flags & DOUBLED) === 0) this.#writeHash(this.#source, start, end, this.bytes, this.#to);
-    else {
-      const length = this.#unquoter.unquote(this.#source, start, end);
-      this.#writeHash(this.#unquoter.text, 0, length, this.bytes, this.#to);
-    }
-    this.#to += HASH_BYTES;
+  #hashOf(start: number, end: number, isDoubled: boolean): string {
+    if (this.#hash === undefined) throw new TypeError('a hash without a key');
+    if (!isDoubled) return this.#hash.hashOf(this.#source.subarray(start, end));
+    const length = this.#unquoter.unquote(this.#source, start, end);
+    return this.#hash.hashOf(this.#unquoter.text.subarray(0, length));
+  }
+
+  #text(text: string): void {
+    for (let i = 0; i < text.length; i++) this.#out[this.#to++] = text.charCodeAt(i);
   }
 
   #endRow(): void {
     if (this.#width === 1 && this.#to === this.#end) {
       // One empty cell is not to be a blank line.
-      this.bytes[this.#to++] = QUOTE;
-      this.bytes[this.#to++] = QUOTE;
+      this.#text('""');
     }
-    this.bytes[this.#to++] = LF;
+    this.#out[this.#to++] = LF;
   }
 
   #commas(count: number): void {
-    for (let i = 0; i < count; i++) this.bytes[this.#to++] = COMMA;
+    for (let i = 0; i < count; i++) this.#out[this.#to++] = COMMA;
   }
 
   /** Copies the source from where the last copy ended. */
   #copyTo(end: number): void {
-    const { bytes } = this;
-    const source = this.#source;
-    const length = end - this.#from;
-    if (length < SHORT_BYTES) {
-      let to = this.#to;
-      for (let i = this.#from; i < end; i++) bytes[to++] = source[i];
-    } else bytes.set(source.subarray(this.#from, end), this.#to);
-    if (length > 0) this.#to += length;
+    if (end > this.#from) {
+      this.#out.set(this.#source.subarray(this.#from, end), this.#to);
+      this.#to += end - this.#from;
+    }
     this.#from = end;
-  }
-
-  #reserve(more: number): void {
-    const needed = this.#end + more;
-    if (needed <= this.bytes.length) return;
-    const larger = new Uint8Array(Math.max(needed, this.bytes.length * 2));
-    larger.set(this.bytes.subarray(0, this.#end));
-    this.bytes = larger;
   }
 }
 

@@ -52,10 +52,11 @@ export class RowSource {
   readonly #handler: RowHandler;
   readonly #maxRowBytes: number;
   readonly #blockBytes: number;
-  readonly #buffer = new RowBuffer();
-  readonly tokenizer = new RowTokenizer(this.#buffer.memory);
-  readonly #text = new ValidText(this.#buffer);
+  readonly #buffer: RowBuffer;
+  readonly tokenizer: RowTokenizer;
+  readonly #text: ValidText;
   readonly #output: RowWriter | RowEditor;
+  readonly #editor: RowEditor | undefined;
   #width = 0;
   #started = false;
   #need = 0;
@@ -68,6 +69,11 @@ export class RowSource {
   /** With an editor, `handler` has each row that it keeps edited by it: what is handed back then comes from there. */
   constructor(handler: RowHandler, limits: RowLimits = {}, editor?: RowEditor) {
     this.#handler = handler;
+    this.#buffer = new RowBuffer(editor?.front);
+    this.tokenizer = new RowTokenizer(this.#buffer.memory);
+    this.#text = new ValidText(this.#buffer);
+    editor?.attach(this.#buffer.memory);
+    this.#editor = editor;
     this.#output = editor ?? new RowWriter();
     this.#maxRowBytes = limits.maxRowBytes ?? MAX_ROW_BYTES;
     this.#blockBytes = limits.blockBytes ?? BLOCK_BYTES;
@@ -93,6 +99,7 @@ export class RowSource {
       const found = { row: 1, byte: 0, expected: 'lines that end in LF or CRLF', found: 'CR without LF' };
       throw new MalformedCsv('not_csv', found);
     }
+    this.#editor?.release();
     this.#buffer.release();
     return parts;
   }

@@ -13,13 +13,14 @@ export class ValidText {
   /** The first of them that `repairedIn` has not passed. */
   #next = 0;
   /** Position of the buffer's byte 0, and of the first byte not yet looked at. */
-  #origin = 0;
+  #origin: number;
   #checked = 0;
   /** Bytes that repairs have added before the kept positions. */
   #added = 0;
 
   constructor(rows: RowBuffer) {
     this.#rows = rows;
+    this.#origin = -rows.front;
   }
 
   /** True when some of the text at hand was repaired. */
@@ -33,7 +34,7 @@ export class ValidText {
 
   /** Tells that the buffer is about to move `start` to its front. */
   moves(): void {
-    this.#origin += this.#rows.start;
+    this.#origin += this.#rows.start - this.#rows.front;
   }
 
   /** Checks what came since; returns where whole characters end. */

@@ -1,7 +1,6 @@
 import { DROP, HASH, HASH_BUT_NULL, KEEP, RowEditor } from '../csv/row-editor.ts';
 import { EVENT_NAME, eventNameIndex, ITEM_PREFIX } from './groups.ts';
 import type { HashKey } from './hash-key.ts';
-import { HashWriter } from './hash-writer.ts';
 
 /** What becomes of columns before anything holds them (S47). Names are those of an export's header, letter by letter. */
 export interface ColumnEdits {
@@ -18,13 +17,7 @@ export function columnEdits(
   key: HashKey | undefined,
 ): ColumnEdits | undefined {
   if (drop.length === 0 && hash.length === 0) return undefined;
-  const writer = key && new HashWriter(key);
-  const write = writer?.write ?? noHash;
-  return { drop: new Set(drop), hash: new Set(hash), key, newEditor: () => new RowEditor(write) };
-}
-
-function noHash(): never {
-  throw new TypeError('a hash without a key');
+  return { drop: new Set(drop), hash: new Set(hash), key, newEditor: () => new RowEditor(key) };
 }
 
 /** What the lists do to one header. */

@@ -62,7 +62,9 @@ export class Columns {
     this.#times = new TimeRanges(count);
     const names = header.map((c) => c.source);
     this.#watch(names.indexOf(DETAIL_LOG_ID), EVENT_IDS);
-    this.#watch(eventNameIndex(names), EVENT_NAMES);
+    // Hashed ones are looked at as they came, which nothing may remember; ids are only counted.
+    const eventName = eventNameIndex(names);
+    if (!isHashed[eventName]) this.#watch(eventName, EVENT_NAMES);
   }
 
   /** Takes in the tokenizer's last row. `row` is its number, for `seen`. */

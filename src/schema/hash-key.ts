@@ -1,6 +1,7 @@
-import { createHmac, createSecretKey } from 'node:crypto';
+import { createHash, createHmac, createSecretKey } from 'node:crypto';
 import type { Secret } from '../base/secrets.ts';
 
+const BLOCK_BYTES = 64;
 const CHECK_LENGTH = 16;
 const CHECK_LABEL = 'dfinery-elt hash key check v1';
 
@@ -8,10 +9,14 @@ const CHECK_LABEL = 'dfinery-elt hash key check v1';
 export class HashKey {
   /** Tells one key from another, 16 hex digits. It gives no more of the key away than any stored hash does. */
   readonly check: string;
+  /** The key as a block of SHA-256, the way HMAC makes one of it. */
+  readonly block: Uint8Array = new Uint8Array(BLOCK_BYTES);
   readonly #key: ReturnType<typeof createSecretKey>;
 
   constructor(key: Secret) {
-    this.#key = createSecretKey(key.reveal(), 'utf8');
+    const bytes = Buffer.from(key.reveal());
+    this.#key = createSecretKey(bytes);
+    this.block.set(bytes.length > BLOCK_BYTES ? createHash('sha256').update(bytes).digest() : bytes);
     this.check = this.hashOf(CHECK_LABEL).slice(0, CHECK_LENGTH);
   }
 

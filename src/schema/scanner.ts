@@ -130,8 +130,8 @@ export class Scanner {
     if (columns === undefined) this.#open(bytes, start, source);
     else if (this.#forgotten.has(bytes, source.tokenizer)) return false;
     if (source.isRepaired) this.#countBad(start, source);
-    editor?.edit(bytes, start, source.tokenizer, columns === undefined);
-    columns?.observe(editor?.bytes ?? bytes, source.tokenizer, source.rows + 1);
+    editor?.edit(start, source.tokenizer, columns === undefined);
+    columns?.observe(bytes, source.tokenizer, source.rows + 1);
     return true;
   }
 

@@ -41,7 +41,14 @@ const MOST_IDLE = 8;
 const MOST_IDLE_BYTES = 4 * 1024 * 1024;
 
 const idle: CsvMemory[] = [];
-let compiled: object | undefined;
+const compiled = new Map<string, object>();
+
+/** A module of this folder, compiled once in a process. */
+function moduleOf(name: string, base64: string): object {
+  const found = compiled.get(name) ?? new WebAssembly.Module(Buffer.from(base64, 'base64'));
+  compiled.set(name, found);
+  return found;
+}
 
 /**
  * Memory that TypeScript and the SIMD functions of assembly/csv.ts work on together. Every position is one in `bytes`.
@@ -79,12 +86,20 @@ export class CsvMemory {
       return memory;
     }
     try {
-      compiled ??= new WebAssembly.Module(Buffer.from(CSV_MODULE, 'base64'));
-      return new CsvMemory(compiled, pagesOf(size));
+      return new CsvMemory(moduleOf('csv', CSV_MODULE), pagesOf(size));
     } catch {
       return undefined;
     }
   }
+
+  /** The functions of a further module, on this memory. */
+  instantiate(name: string, base64: string): Record<string, unknown> {
+    return new WebAssembly.Instance(moduleOf(name, base64), { env: { memory: this.#memory } }).exports;
+  }
+
+  /** Where `bytes` and `cells` begin, for those functions. */
+  readonly base = DATA_AT;
+  readonly cellsAt = CELLS_AT;
 
   /** Makes `bytes` at least `size` long; what it holds stays. */
   grow(size: number): void {

@@ -68,4 +68,24 @@ describe('rows without the dropped columns and with hashes', () => {
       { numRuns: 500 },
     );
   });
+
+  it('are the same in a body of many megabytes, with a row that is longer than the room for rows', () => {
+    const row = (n: number) => [
+      `id-${n}`,
+      `mail-${n}@example.com`,
+      n === 20_000 ? 'x'.repeat(2_000_000) : `t${n}`,
+      '+82',
+    ];
+    const source = Array.from({ length: 30_000 }, (_, n) => row(n));
+    const text = (rows: readonly (readonly string[])[]) => rows.map((cells) => `${cells.join(',')}\n`).join('');
+    const body = Buffer.from(text([['a', 'b b', 'c', 'd'], ...source]));
+    const edits = columnEdits(['d'], ['a', 'b b'], KEY);
+    const cuts = Array.from({ length: Math.floor(body.length / 100_000) }, (_, i) => (i + 1) * 100_000);
+    const { written } = scanIn(new Scanner({ requireSystem: false, edits }), body, cuts);
+    const lines = written.toString().split('\n');
+    expect(lines).toHaveLength(30_002);
+    for (const n of [0, 1, 9_999, 19_999, 20_000, 20_001, 29_999]) {
+      expect(lines[n + 1]).toBe([hmac(`id-${n}`), hmac(`mail-${n}@example.com`), row(n)[2]].join(','));
+    }
+  });
 });

@@ -7,12 +7,12 @@ import { CsvMemory } from '../../../src/csv/wasm/csv-memory.ts';
 const ROOT = join(import.meta.dirname, '../../..');
 
 describe('the compiled module', () => {
-  it('is what its source compiles to', { timeout: 120_000 }, () => {
-    const compiled = execFileSync(process.execPath, ['assembly/compile.mjs', '--print'], {
+  it.each(['csv', 'edit'])('%s is what its source compiles to', { timeout: 120_000 }, (name) => {
+    const compiled = execFileSync(process.execPath, ['assembly/compile.mjs', '--print', name], {
       cwd: ROOT,
       encoding: 'utf8',
     });
-    expect(readFileSync(join(ROOT, 'src/csv/wasm/csv-module.ts'), 'utf8')).toBe(compiled);
+    expect(readFileSync(join(ROOT, `src/csv/wasm/${name}-module.ts`), 'utf8')).toBe(compiled);
   });
 });
 

@@ -1,0 +1,313 @@
+// Rows without dropped columns and with hashes for values, with 128-bit SIMD, in AssemblyScript: `npm run wasm` compiles
+// this file into src/csv/wasm/edit-module.ts. It handles the plain case and hands every other one back to the code in
+// TypeScript. All memory is the caller's: see src/csv/wasm/edit-memory.ts.
+
+const COMMA: i32 = 44;
+const QUOTED: i32 = 1;
+const FLAGS: i32 = 7;
+const COLUMN_SHIFT: i32 = 3;
+const STRIDE: i32 = 3;
+const LANES: i32 = 16;
+const NOT_PLAIN: i32 = -3;
+
+/** What becomes of a column's cells: src/csv/row-editor.ts. */
+const KEEP: i32 = 0;
+const HASH: i32 = 1;
+const DROP: i32 = 2;
+const HASH_BYTES: usize = 64;
+/** A value with its padding is one block of SHA-256. */
+const LONGEST_VALUE: i32 = 55;
+/** Of one hash that is still to be written: where the value begins, its length, where the hash goes. */
+const JOB_BYTES: usize = 12;
+
+function copy(from: usize, length: i32, to: usize): usize {
+  for (let i = 0; i < length; i += LANES) v128.store(to + <usize>i, v128.load(from + <usize>i));
+  return to + <usize>length;
+}
+
+function commas(count: i32, to: usize): usize {
+  for (let i = 0; i < count; i++) store<u8>(to++, COMMA);
+  return to;
+}
+
+/**
+ * Writes the row [start, contentEnd), whose `used` numbers of cells are at `cells`, to `out`, without its line end: room is
+ * left for each hash, and a job for it stored at `jobs`. The cells that stay get their new columns in place. `info`: the
+ * numbers used of the cells, and the end of the jobs, are stored there. Returns where the row ends; NOT_PLAIN for one with a
+ * value that is too long or is not as it is written. Up to fifteen bytes more may be overwritten.
+ */
+export function editRow(
+  base: usize,
+  cells: usize,
+  used: i32,
+  start: i32,
+  contentEnd: i32,
+  width: i32,
+  actions: usize,
+  places: usize,
+  newWidth: i32,
+  out: usize,
+  jobs: usize,
+  info: usize,
+): i32 {
+  for (let k = 0; k < used; k += STRIDE) {
+    const cell = cells + ((<usize>k) << 2);
+    const head = load<i32>(cell);
+    const action = <i32>load<u8>(actions + <usize>(head >> COLUMN_SHIFT));
+    if (action === KEEP ? (head & FLAGS) > 3 : action !== DROP && !isShort(cell, head, action)) return NOT_PLAIN;
+  }
+  let to = out;
+  let from = start;
+  let kept = cells;
+  let column = 0;
+  let place = 0;
+  let ended = start;
+  for (let k = 0; k < used; k += STRIDE) {
+    const cell = cells + ((<usize>k) << 2);
+    const head = load<i32>(cell);
+    const next = head >> COLUMN_SHIFT;
+    const action = <i32>load<u8>(actions + <usize>next);
+    const valueStart = load<i32>(cell, 4);
+    const valueEnd = load<i32>(cell, 8);
+    const quote = head & QUOTED;
+    if (action === DROP) {
+      to = copy(base + <usize>from, ended - from, to);
+      from = valueEnd + quote;
+      ended = from;
+      continue;
+    }
+    const nextPlace = load<i32>(places + ((<usize>next) << 2));
+    if (nextPlace - place !== next - column) {
+      to = copy(base + <usize>from, ended - from, to);
+      to = commas(nextPlace - place, to);
+      from = valueStart - quote;
+    }
+    if (action !== KEEP) {
+      to = copy(base + <usize>from, valueStart - quote - from, to);
+      store<i32>(jobs, valueStart);
+      store<i32>(jobs, valueEnd - valueStart, 4);
+      store<i32>(jobs, <i32>(to - base), 8);
+      jobs += JOB_BYTES;
+      to += HASH_BYTES;
+      from = valueEnd + quote;
+    }
+    store<i32>(kept, (nextPlace << COLUMN_SHIFT) | (head & FLAGS));
+    store<i32>(kept, valueStart, 4);
+    store<i32>(kept, valueEnd, 8);
+    kept += STRIDE << 2;
+    column = next;
+    place = nextPlace;
+    ended = valueEnd + quote;
+  }
+  const isWhole = newWidth - place === width - column;
+  to = copy(base + <usize>from, (isWhole ? contentEnd : ended) - from, to);
+  if (!isWhole) to = commas(newWidth - 1 - place, to);
+  store<i32>(info, <i32>(kept - cells) >> 2);
+  store<i32>(info, <i32>jobs, 4);
+  return <i32>(to - base);
+}
+
+/** A value to hash as it stands: not quoted twice inside, of one block, and no `null` where that is no value. */
+function isShort(cell: usize, head: i32, action: i32): bool {
+  if ((head & 2) !== 0 || load<i32>(cell, 8) - load<i32>(cell, 4) > LONGEST_VALUE) return false;
+  return action === HASH || load<i32>(cell, 8) - load<i32>(cell, 4) !== 4;
+}
+
+// SHA-256 of four values at once: each 32-bit lane is one of them.
+
+/** In the caller's tables: the constants of the rounds, the words, the states of the key, and four blocks. */
+const WORDS_AT: usize = 256;
+const STATE_AT: usize = 1_280;
+const INNER_AT: usize = 1_408;
+const OUTER_AT: usize = 1_440;
+const BLOCKS_AT: usize = 1_472;
+const BLOCK_BYTES: usize = 64;
+/** Bits of the block of the key, and of the digest behind it. */
+const KEY_BITS: i32 = 512;
+const OUTER_BITS: i32 = 768;
+
+function rotate(x: v128, n: i32): v128 {
+  return v128.or(i32x4.shr_u(x, n), i32x4.shl(x, 32 - n));
+}
+
+function add(a: v128, b: v128): v128 {
+  return i32x4.add(a, b);
+}
+
+/** h + Σ1(e) + Ch(e, f, g) + K + W */
+function first(e: v128, f: v128, g: v128, h: v128, kw: v128): v128 {
+  const sigma = v128.xor(v128.xor(rotate(e, 6), rotate(e, 11)), rotate(e, 25));
+  return add(add(add(h, kw), sigma), v128.bitselect(f, g, e));
+}
+
+/** Σ0(a) + Maj(a, b, c) */
+function second(a: v128, b: v128, c: v128): v128 {
+  const sigma = v128.xor(v128.xor(rotate(a, 2), rotate(a, 13)), rotate(a, 22));
+  return add(sigma, v128.bitselect(c, a, v128.xor(a, b)));
+}
+
+function roundWord(tables: usize, t: i32): v128 {
+  return add(v128.load32_splat(tables + ((<usize>t) << 2)), v128.load(tables + WORDS_AT + ((<usize>t) << 4)));
+}
+
+/** The words from the seventeenth on. */
+function extend(words: usize): void {
+  for (let at = words + 256; at < words + 1_024; at += 16) {
+    const w2 = v128.load(at - 32);
+    const w15 = v128.load(at - 240);
+    const s1 = v128.xor(v128.xor(rotate(w2, 17), rotate(w2, 19)), i32x4.shr_u(w2, 10));
+    const s0 = v128.xor(v128.xor(rotate(w15, 7), rotate(w15, 18)), i32x4.shr_u(w15, 3));
+    v128.store(at, add(add(v128.load(at - 256), s0), add(v128.load(at - 112), s1)));
+  }
+}
+
+/** Takes the sixteen words into the state at STATE_AT. */
+function compress(tables: usize): void {
+  extend(tables + WORDS_AT);
+  const state = tables + STATE_AT;
+  let a = v128.load(state);
+  let b = v128.load(state, 16);
+  let c = v128.load(state, 32);
+  let d = v128.load(state, 48);
+  let e = v128.load(state, 64);
+  let f = v128.load(state, 80);
+  let g = v128.load(state, 96);
+  let h = v128.load(state, 112);
+  for (let t = 0; t < 64; t += 8) {
+    h = first(e, f, g, h, roundWord(tables, t));
+    d = add(d, h);
+    h = add(h, second(a, b, c));
+    g = first(d, e, f, g, roundWord(tables, t + 1));
+    c = add(c, g);
+    g = add(g, second(h, a, b));
+    f = first(c, d, e, f, roundWord(tables, t + 2));
+    b = add(b, f);
+    f = add(f, second(g, h, a));
+    e = first(b, c, d, e, roundWord(tables, t + 3));
+    a = add(a, e);
+    e = add(e, second(f, g, h));
+    d = first(a, b, c, d, roundWord(tables, t + 4));
+    h = add(h, d);
+    d = add(d, second(e, f, g));
+    c = first(h, a, b, c, roundWord(tables, t + 5));
+    g = add(g, c);
+    c = add(c, second(d, e, f));
+    b = first(g, h, a, b, roundWord(tables, t + 6));
+    f = add(f, b);
+    b = add(b, second(c, d, e));
+    a = first(f, g, h, a, roundWord(tables, t + 7));
+    e = add(e, a);
+    a = add(a, second(b, c, d));
+  }
+  v128.store(state, add(a, v128.load(state)));
+  v128.store(state, add(b, v128.load(state, 16)), 16);
+  v128.store(state, add(c, v128.load(state, 32)), 32);
+  v128.store(state, add(d, v128.load(state, 48)), 48);
+  v128.store(state, add(e, v128.load(state, 64)), 64);
+  v128.store(state, add(f, v128.load(state, 80)), 80);
+  v128.store(state, add(g, v128.load(state, 96)), 96);
+  v128.store(state, add(h, v128.load(state, 112)), 112);
+}
+
+function setState(tables: usize, from: usize): void {
+  for (let i: usize = 0; i < 8; i++) v128.store(tables + STATE_AT + (i << 4), v128.load32_splat(from + (i << 2)));
+}
+
+/** Bytes of each word the other way round. */
+function swapped(v: v128): v128 {
+  return i8x16.shuffle(v, v, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12);
+}
+
+/** Four rows of four words become four columns; they lie 64 bytes apart at `from`, and 16 at `to`. */
+function transpose(from: usize, to: usize): void {
+  const a = swapped(v128.load(from));
+  const b = swapped(v128.load(from + BLOCK_BYTES));
+  const c = swapped(v128.load(from + 2 * BLOCK_BYTES));
+  const d = swapped(v128.load(from + 3 * BLOCK_BYTES));
+  const ab = i32x4.shuffle(a, b, 0, 4, 1, 5);
+  const cd = i32x4.shuffle(c, d, 0, 4, 1, 5);
+  const ab2 = i32x4.shuffle(a, b, 2, 6, 3, 7);
+  const cd2 = i32x4.shuffle(c, d, 2, 6, 3, 7);
+  v128.store(to, i64x2.shuffle(ab, cd, 0, 2));
+  v128.store(to, i64x2.shuffle(ab, cd, 1, 3), 16);
+  v128.store(to, i64x2.shuffle(ab2, cd2, 0, 2), 32);
+  v128.store(to, i64x2.shuffle(ab2, cd2, 1, 3), 48);
+}
+
+/** The words of the four blocks. */
+function loadWords(tables: usize): void {
+  for (let i: usize = 0; i < 4; i++) transpose(tables + BLOCKS_AT + (i << 4), tables + WORDS_AT + (i << 6));
+}
+
+/** Makes the state of a key of `INNER_AT` or `OUTER_AT` from the initial one there, and its block in the first of the blocks. */
+export function prepareKey(tables: usize, isOuter: bool): void {
+  const at = tables + (isOuter ? OUTER_AT : INNER_AT);
+  loadWords(tables);
+  setState(tables, at);
+  compress(tables);
+  for (let i: usize = 0; i < 8; i++) store<i32>(at + (i << 2), load<i32>(tables + STATE_AT + (i << 4)));
+}
+
+/** Sixteen bytes of a text from `at` on; zeros behind its `length`. */
+function textPart(value: usize, length: i32, at: i32): v128 {
+  const places = i8x16.add(i8x16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), i8x16.splat(<i8>at));
+  return v128.and(v128.load(value + <usize>at), i8x16.lt_s(places, i8x16.splat(<i8>length)));
+}
+
+/** The text and its padding as a block. */
+function putBlock(block: usize, value: usize, length: i32): void {
+  v128.store(block, textPart(value, length, 0));
+  v128.store(block, textPart(value, length, 16), 16);
+  v128.store(block, textPart(value, length, 32), 32);
+  v128.store(block, textPart(value, length, 48), 48);
+  store<u8>(block + <usize>length, 0x80);
+  store<u32>(block, bswap<u32>(<u32>(KEY_BITS + length * 8)), 60);
+}
+
+/** Sixteen bytes as 32 hex digits. */
+function putHex(v: v128, to: usize): void {
+  const digits = i8x16(48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 97, 98, 99, 100, 101, 102);
+  const high = i8x16.swizzle(digits, i8x16.shr_u(v, 4));
+  const low = i8x16.swizzle(digits, v128.and(v, i8x16.splat(15)));
+  v128.store(to, i8x16.shuffle(high, low, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23));
+  v128.store(to, i8x16.shuffle(high, low, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), 16);
+}
+
+function jobAt(jobs: usize, end: usize, lane: usize): usize {
+  const job = jobs + lane * JOB_BYTES;
+  return job < end ? job : end - JOB_BYTES;
+}
+
+/** Writes the hashes of the jobs in [jobs, end). */
+export function hashJobs(base: usize, tables: usize, jobs: usize, end: usize): void {
+  const blocks = tables + BLOCKS_AT;
+  const words = tables + WORDS_AT;
+  const state = tables + STATE_AT;
+  for (; jobs < end; jobs += 4 * JOB_BYTES) {
+    for (let lane: usize = 0; lane < 4; lane++) {
+      const job = jobAt(jobs, end, lane);
+      putBlock(blocks + lane * BLOCK_BYTES, base + <usize>load<i32>(job), load<i32>(job, 4));
+    }
+    loadWords(tables);
+    setState(tables, tables + INNER_AT);
+    compress(tables);
+    for (let i: usize = 0; i < 8; i++) v128.store(words + (i << 4), v128.load(state + (i << 4)));
+    v128.store(words, i32x4.splat(<i32>0x80000000), 128);
+    for (let i: usize = 9; i < 15; i++) v128.store(words + (i << 4), i32x4.splat(0));
+    v128.store(words, i32x4.splat(OUTER_BITS), 240);
+    setState(tables, tables + OUTER_AT);
+    compress(tables);
+    for (let lane: usize = 0; lane < 4; lane++) {
+      const out = base + <usize>load<i32>(jobAt(jobs, end, lane), 8);
+      putHex(digestPart(state, lane), out);
+      putHex(digestPart(state + 64, lane), out + 32);
+    }
+  }
+}
+
+/** Four words of a lane, as the bytes of a digest. */
+function digestPart(state: usize, lane: usize): v128 {
+  const at = state + (lane << 2);
+  const v = i32x4(load<i32>(at), load<i32>(at, 16), load<i32>(at, 32), load<i32>(at, 48));
+  return swapped(v);
+}
