@@ -52,6 +52,7 @@ export async function problemsOf(
   const held = await heldIn(world.story.target, world.place);
   const problems = [
     ...cursorProblems(held, world),
+    ...stateProblems(held),
     ...doubledKeys(held),
     ...missingRows(held, world, people),
     ...strangeRows(held, world, people),
@@ -64,6 +65,11 @@ export async function problemsOf(
 function cursorProblems({ cursor }: Held, world: World): string[] {
   if (cursor === undefined || cursor <= openDay(world)) return [];
   return [`the cursor is at ${cursor}, and ${openDay(world)} is not over yet`];
+}
+
+/** State and data are stored in one step: each names the same window as the last one. */
+function stateProblems({ lastReceipts: [said, there] }: Held): string[] {
+  return said === there ? [] : [`the state ends with window ${said}, the data with ${there}`];
 }
 
 function doubledKeys({ keys }: Held): string[] {

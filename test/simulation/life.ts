@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import type { Simulator } from '../../src/simulator/index.ts';
 import { finalProblems, problemsOf } from './invariants.ts';
 import { People, type Planned } from './people.ts';
-import type { Held } from './places.ts';
+import { type Held, NOTHING } from './places.ts';
 import type { Act, Step, Story } from './story.ts';
 import { type Ended, HOUR, type SpawnOptions, World } from './world.ts';
 
@@ -39,7 +39,7 @@ export async function live(story: Story): Promise<Lived> {
 class Life {
   readonly #world: World;
   readonly #people: People;
-  #held: Held = { rows: [], keys: [], types: new Map(), rescued: 0, cursor: undefined };
+  #held: Held = NOTHING;
   /** Once a clock was wrong, a disk full, or the service's word on what is left a lie, so is the quota's count. */
   #isMisled = false;
   kills = 0;

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Line } from './command-line.ts';
 import type { Held } from './places.ts';
@@ -91,6 +91,12 @@ export class People {
     if (!files.some((name) => name.endsWith('.jsonl'))) return [];
     const options = { verifyLedger: world.ledger, config: join(world.dir, 'destination.json') };
     const { code, results } = await world.runOne({ command: 'forget', options });
-    return code === 0 ? [] : [`the ledger is not whole: ${results.join(' ')}`];
+    if (code !== 0) return [`the ledger is not whole: ${results.join(' ')}`];
+    const text = files
+      .filter((name) => name.endsWith('.jsonl'))
+      .map((name) => readFileSync(join(world.ledger, name), 'utf8'));
+    const told = text.join('').split('"kind":"before"').length - 1;
+    const sent = [...this.counts().values()].reduce((sum, count) => sum + count, 0);
+    return sent <= told ? [] : [`${sent} deletions were sent, the ledger knows of ${told}`];
   }
 }

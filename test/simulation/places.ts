@@ -16,9 +16,18 @@ import type { Json, TargetName } from './story.ts';
 export interface Held extends Stored {
   readonly keys: readonly string[];
   readonly cursor: string | undefined;
+  /** Ids of the last receipt: what the state says, and what is there. */
+  readonly lastReceipts: readonly [string | undefined, string | undefined];
 }
 
-const EMPTY: Held = { rows: [], types: new Map(), rescued: 0, keys: [], cursor: undefined };
+export const NOTHING: Held = {
+  rows: [],
+  types: new Map(),
+  rescued: 0,
+  keys: [],
+  cursor: undefined,
+  lastReceipts: [undefined, undefined],
+};
 
 export function heldIn(target: TargetName, place: string): Promise<Held> {
   if (target === 'duckdb') return inDuckDb(place);
@@ -36,21 +45,22 @@ async function ask(sql: string): Promise<Record<string, unknown>[]> {
 }
 
 async function inDuckDb(file: string): Promise<Held> {
-  if (!existsSync(file)) return EMPTY;
+  if (!existsSync(file)) return NOTHING;
   await ask(`ATTACH ${literal(file)} AS held (READ_ONLY)`);
   try {
     await ask('USE held');
     const [found] = await ask("SELECT count(*) AS n FROM duckdb_tables() WHERE table_name = '_dfinery_state'");
-    if (Number(found.n) === 0) return EMPTY;
+    if (Number(found.n) === 0) return NOTHING;
     const [state] = await ask('SELECT CAST(state AS VARCHAR) AS state FROM _dfinery_state');
     const columns = await ask(
       'SELECT source_name AS source, table_name AS name, type FROM _dfinery_columns WHERE type IS NOT NULL ORDER BY position',
     );
-    const cursor = cursorOf(typeof state?.state === 'string' ? JSON.parse(state.state) : undefined);
+    const [last] = await ask('SELECT id FROM _dfinery_windows ORDER BY number DESC LIMIT 1');
+    const told = toldOf(typeof state?.state === 'string' ? JSON.parse(state.state) : undefined, last?.id);
     const typed = columns.map(
       ({ source, name, type }): Typed => ({ source: `${source}`, name: `${name}`, type: type as ColumnType }),
     );
-    return await rowsFrom('events', typed, cursor);
+    return await rowsFrom('events', typed, told);
   } finally {
     await ask('USE memory');
     await ask('DETACH held');
@@ -59,16 +69,33 @@ async function inDuckDb(file: string): Promise<Held> {
 
 type Typed = Pick<StoredColumn, 'source' | 'name'> & { readonly type: ColumnType };
 
-const cursorOf = (state: unknown): string | undefined => (state as { from_date?: string } | null)?.from_date;
+interface StoredState {
+  readonly from_date?: string;
+  readonly last_receipt?: string;
+}
+
+type Told = Pick<Held, 'cursor' | 'lastReceipts'>;
+
+/** What a place says of itself: its state, and the id of its last receipt. */
+function toldOf(state: unknown, receipt: unknown): Told {
+  const { from_date, last_receipt } = (state ?? {}) as StoredState;
+  return { cursor: from_date, lastReceipts: [last_receipt, typeof receipt === 'string' ? receipt : undefined] };
+}
+
+interface Manifest {
+  readonly columns: readonly StoredColumn[];
+  readonly state: unknown;
+  readonly receipts: readonly { readonly id: string }[];
+}
 
 async function inParquet(dir: string): Promise<Held> {
   const path = join(dir, '_dfinery/manifest.json');
-  if (!existsSync(path)) return EMPTY;
-  const { columns, state } = JSON.parse(readFileSync(path, 'utf8')) as { columns: StoredColumn[]; state: unknown };
+  if (!existsSync(path)) return NOTHING;
+  const manifest = JSON.parse(readFileSync(path, 'utf8')) as Manifest;
   const events = join(dir, 'events');
   const files = existsSync(events) ? readdirSync(events, { recursive: true }).map(String) : [];
   const parts = files.filter((name) => name.endsWith('.parquet')).map((name) => join(events, name));
-  return heldOf(parts, columns, cursorOf(state));
+  return heldOf(parts, manifest.columns, toldOf(manifest.state, manifest.receipts.at(-1)?.id));
 }
 
 interface Entry {
@@ -79,7 +106,7 @@ interface Entry {
 
 async function inDelta(dir: string): Promise<Held> {
   const log = join(dir, 'events/_delta_log');
-  if (!existsSync(log)) return EMPTY;
+  if (!existsSync(log)) return NOTHING;
   const files = new Set<string>();
   const domains = new Map<string, string>();
   for (const name of readdirSync(log)
@@ -97,22 +124,30 @@ async function inDelta(dir: string): Promise<Held> {
   return heldOf(
     [...files].map((name) => join(dir, 'events', name)),
     columns,
-    cursorOf(value('dfinery.state')),
+    toldOf(value('dfinery.state'), lastWindow(domains)),
   );
 }
 
-async function heldOf(files: readonly string[], columns: readonly StoredColumn[], cursor?: string): Promise<Held> {
-  if (files.length === 0) return { ...EMPTY, cursor };
+function lastWindow(domains: ReadonlyMap<string, string>): unknown {
+  const windows = [...domains].filter(([name]) => name.startsWith('dfinery.window.'));
+  const last = windows.sort(([a], [b]) => numberOf(a) - numberOf(b)).at(-1);
+  return last === undefined ? undefined : (JSON.parse(last[1]) as { id?: unknown }).id;
+}
+
+const numberOf = (domain: string): number => Number(domain.split('.').at(-1));
+
+async function heldOf(files: readonly string[], columns: readonly StoredColumn[], told: Told): Promise<Held> {
+  if (files.length === 0) return { ...NOTHING, ...told };
   const list = files.map((path) => literal(path)).join(', ');
   const from = `read_parquet([${list}], union_by_name = true, hive_partitioning = false)`;
   const there = new Set((await ask(`DESCRIBE SELECT * FROM ${from}`)).map((row) => String(row.column_name)));
   const typed = columns.filter(
     (column): column is StoredColumn & Typed => column.type !== null && there.has(column.name),
   );
-  return rowsFrom(from, typed, cursor);
+  return rowsFrom(from, typed, told);
 }
 
-async function rowsFrom(from: string, columns: readonly Typed[], cursor: string | undefined): Promise<Held> {
+async function rowsFrom(from: string, columns: readonly Typed[], told: Told): Promise<Held> {
   const fields = columns.map(({ name, type }, i) => {
     const column = identifier(name);
     return `${type === 'datetime' ? `epoch_ms(${column})` : column} AS c${i}`;
@@ -125,7 +160,7 @@ async function rowsFrom(from: string, columns: readonly Typed[], cursor: string 
     keys: rows.map((row) => String(row._key)),
     types: new Map(columns.map(({ source, type }) => [source, type])),
     rescued: rows.filter((row) => row.rescued !== null).length,
-    cursor,
+    ...told,
   };
 }
 

@@ -26,6 +26,7 @@ export const storyOf = (target: TargetName, steps: readonly Step[], more: Partia
   steps,
   tables: 'events',
   order: 0,
+  hasLedgerKey: false,
   rowsPerDay: 4,
   hoursBefore: 62,
   isSettled: false,

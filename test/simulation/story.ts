@@ -56,6 +56,8 @@ export interface Story {
   readonly hoursBefore: number;
   /** Draws the order of events; 0: each in its turn. */
   readonly order: number;
+  /** Whether the ledger's key is configured, or its folder's own. */
+  readonly hasLedgerKey: boolean;
   readonly steps: readonly Step[];
 }
 
@@ -240,6 +242,7 @@ export const story: fc.Arbitrary<Story> = fc
   })
   .map(({ traits: t, habits: h, steps, ...rest }) => ({
     ...rest,
+    hasLedgerKey: rest.order % 2 === 1,
     scenario: scenarioOf(t),
     config: configOf(t, h),
     isSettled: t.isSettled,

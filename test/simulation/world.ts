@@ -115,7 +115,7 @@ export class World {
       import_token: this.tokens.import,
       max_deletions_per_sync: 3,
       ledger_dir: this.ledger,
-      ledger_key: KEYS.ledger,
+      ...(this.story.hasLedgerKey && { ledger_key: KEYS.ledger }),
     };
     writeFileSync(join(this.dir, 'source.json'), JSON.stringify(source), { mode: 0o600 });
     writeFileSync(join(this.dir, 'destination.json'), JSON.stringify(destination), { mode: 0o600 });
