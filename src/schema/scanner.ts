@@ -126,12 +126,11 @@ export class Scanner {
   /** Called by the row source for every row; not for others. */
   row(bytes: Uint8Array, start: number, source: RowSource): boolean {
     const columns = this.#columns;
-    const editor = this.#editor;
     if (columns === undefined) this.#open(bytes, start, source);
     else if (this.#forgotten.has(bytes, source.tokenizer)) return false;
     if (source.isRepaired) this.#countBad(start, source);
-    editor?.edit(start, source.tokenizer, columns === undefined);
-    columns?.observe(bytes, source.tokenizer, source.rows + 1);
+    if (this.#editor !== undefined) this.#editor.edit(start, source.tokenizer, columns === undefined);
+    if (columns !== undefined) columns.observe(bytes, source.tokenizer, source.rows + 1);
     return true;
   }
 
