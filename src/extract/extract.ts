@@ -34,8 +34,8 @@ export async function* extractWindows(plan: Plan, deps: ExtractDeps): AsyncGener
   const scheduler = new Scheduler(run);
   try {
     yield* inOrder(run, scheduler);
-    // Every day wanted is committed: what is left of dead runs is for nobody any more.
-    if (!plan.isPartial) await run.spool.discardLeft();
+    // Every wanted day is committed: reusable files of dead runs are of no more use.
+    if (!plan.isPartial) await run.spool.discardUnused();
   } finally {
     controller.abort(new Error('the extraction has ended'));
     await scheduler.close();

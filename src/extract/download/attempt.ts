@@ -127,7 +127,7 @@ async function writeAll(file: SpoolWriter, chunks: readonly Uint8Array[]): Promi
 
 async function received(run: Run, answer: ExportBody, at: Receiving, scan: ScanResult, body: Body): Promise<Received> {
   const crc = await at.writer.file.finish();
-  const path = await run.spool.settle(at.writer.file, at.writer.id);
+  const path = await run.spool.complete(at.writer.file, at.writer.id);
   const { tail: _tail, ...found } = scan;
   const endIsCertain = scan.finalNewline || answer.endDeclared || run.known.finalNewline === false;
   return { kind: 'received', part: { ...origin(run, at, body), path, scan: found }, crc, endIsCertain };

@@ -12,7 +12,7 @@ import type { Run } from './run.ts';
 import type { Verified } from './verified.ts';
 
 export interface FetchOptions {
-  /** The last day that must be over for the file to be worth keeping for another run. */
+  /** The day that must be over, as its request is sent, for a later run to reuse the file. */
   readonly through: Day;
   /** Attempts before "too big" is believed; undefined: as the policy says. */
   readonly splitAfter?: number | undefined;
@@ -27,8 +27,8 @@ export async function fetchExport(
   question: ExportQuestion,
   options: FetchOptions,
 ): Promise<Downloaded | NotDownloaded> {
-  // Nothing is waited for where there is nothing: exports start in the order of days.
-  const reused = run.spool.has(keyOf(question)) ? await reuse(run, question, options) : undefined;
+  // Without a file to reuse, no await before the request: exports start in the order of days.
+  const reused = run.spool.hasReusable(keyOf(question)) ? await reuse(run, question, options) : undefined;
   if (reused !== undefined) return downloaded(question, reused);
   return new ExportFetch(run, question, options).fetch();
 }
@@ -42,11 +42,11 @@ const downloaded = ({ from, to }: ExportQuestion, part: Verified): Downloaded =>
 });
 
 async function reuse(run: Run, question: ExportQuestion, options: FetchOptions): Promise<Verified | undefined> {
-  const part = await run.spool.take(keyOf(question), run.plan.state.last_receipt);
+  const part = await run.spool.reuse(keyOf(question), run.plan.state.last_receipt);
   if (part === undefined) return undefined;
   const { lookbackDays } = run.plan;
   const isTooOld = missesLateRows(question.from, options.through, part.sentAt, run.deps.clock.now(), lookbackDays);
-  if (isTooOld || !isWorthKeeping(run, part, options)) {
+  if (isTooOld || !isReusable(run, part, options)) {
     await run.spool.discard(part);
     return undefined;
   }
@@ -57,8 +57,8 @@ async function reuse(run: Run, question: ExportQuestion, options: FetchOptions):
   return part;
 }
 
-/** True when all its days were over, and settled where that is asked for, as it was sent for (S11). */
-const isWorthKeeping = (run: Run, part: Verified, options: FetchOptions): boolean =>
+/** True when all days of the file were over, and settled if the plan requires it, when its request was sent (S11). */
+const isReusable = (run: Run, part: Verified, options: FetchOptions): boolean =>
   options.through <= settledThrough(part.sentAt, run.plan.settleHours);
 
 /** The attempts at one export. */
@@ -129,7 +129,7 @@ class ExportFetch {
     const part = { ...found, exports: this.#attempt + this.#waits };
     run.known.answered = true;
     for (const event of part.scan.eventNames) run.known.names.add(event);
-    if (isWorthKeeping(run, part, this.#options)) await run.spool.keep(part, crc);
+    if (isReusable(run, part, this.#options)) await run.spool.saveForReuse(part, crc);
     return downloaded(this.#question, part);
   }
 

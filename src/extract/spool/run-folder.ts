@@ -7,10 +7,10 @@ import { isPrivateFolder } from '../../fs/private-folder.ts';
 import { spoolFailure } from './spool-failure.ts';
 
 const RUN_FOLDER = /^dfinery-(arrow|verify|delta)-[0-9A-Za-z]{6}$/;
-/** A folder without a lease may have been made at this moment. */
-const YOUNG_MS = 60_000;
+/** Age up to which a folder without a lease is left alone: its run may be about to write the lease. */
+const GRACE_MS = 60_000;
 
-/** A folder for one run alone under the spool directory: when the run dies, the next one removes it. */
+/** A temporary folder of one run under the spool directory. If the run dies, the next one removes it. */
 export class RunFolder {
   readonly path: string;
   readonly #lease: Lease;
@@ -20,7 +20,7 @@ export class RunFolder {
     this.#lease = lease;
   }
 
-  /** Makes one under `root`, which need not be there, and removes those of dead runs. Throws a Failure that names it. */
+  /** Makes one under `root`, which is made if missing, and removes those of dead runs. Throws a Failure that names `root`. */
   static async open(root: string, clock: Clock, what: 'arrow' | 'verify' | 'delta'): Promise<RunFolder> {
     try {
       makeFolders(root, 0o700);
@@ -32,14 +32,14 @@ export class RunFolder {
     }
   }
 
-  /** Removes it with all that is in it. */
+  /** Removes the folder and everything in it. */
   async remove(): Promise<void> {
     this.#lease.release();
     await rm(this.path, { recursive: true, force: true });
   }
 }
 
-/** Removes the folders that dead runs left under a spool directory: all that they hold are copies. */
+/** Removes the folders that dead runs left under a spool directory; they hold only copies. */
 export async function sweepRunFolders(root: string, now: number): Promise<void> {
   const names = await readdir(root).catch(() => []);
   for (const name of names.filter((text) => RUN_FOLDER.test(text))) {
@@ -53,5 +53,5 @@ async function isInUse(folder: string, now: number): Promise<boolean> {
   const runs = (await readdir(folder).catch(() => [])).flatMap((name) => leaseOf(name) ?? []);
   if (runs.length > 0) return runs.some((run) => isLeased(folder, run));
   const found = await lstat(folder).catch(() => undefined);
-  return found !== undefined && now - found.mtimeMs < YOUNG_MS;
+  return found !== undefined && now - found.mtimeMs < GRACE_MS;
 }

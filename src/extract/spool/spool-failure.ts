@@ -1,6 +1,6 @@
 import { diskFailure } from '../../fs/disk-failure.ts';
 
-/** What the system said about the spool folder, as a failure that names it; anything else unchanged. */
+/** A system error of the spool folder as a Failure that names the folder; any other error unchanged. */
 export const spoolFailure = (error: unknown, folder: string): unknown =>
   diskFailure(error, {
     what: `the spool folder ${folder}`,

@@ -2,10 +2,10 @@ import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { spoolFailure } from './spool-failure.ts';
 
-/** Bytes gathered before one write; two such buffers a file. */
+/** Bytes collected before a write; each file has two such buffers. */
 const BUFFER_BYTES = 1 << 20;
 
-/** One spool file while it is written: exclusive, 0600, never more than two buffers ahead of the disk. */
+/** Writes one spool file (exclusive, mode 0600) with at most two buffers in memory. Errors of the disk are Failures. */
 export class SpoolWriter {
   readonly path: string;
   readonly #folder: string;
@@ -31,17 +31,17 @@ export class SpoolWriter {
     }
   }
 
-  /** Copies the chunk; a promise comes back only when the disk must be waited for. */
+  /** Copies the chunk into the buffer. Returns a promise only when a buffer is full: wait for it before the next call. */
   write(chunk: Uint8Array): Promise<void> | undefined {
     if (chunk.length <= BUFFER_BYTES - this.#used) {
       this.#filling.set(chunk, this.#used);
       this.#used += chunk.length;
       return undefined;
     }
-    return this.#writeLong(chunk);
+    return this.#writeAcrossBuffers(chunk);
   }
 
-  /** CRC-32 of everything written, once it is on its way to the disk and the file closed. */
+  /** Writes what is buffered, closes the file (without fsync) and returns the CRC-32 of its contents. */
   async finish(): Promise<number> {
     await this.#flush();
     await this.#wait();
@@ -56,13 +56,13 @@ export class SpoolWriter {
     await this.#file.close().catch(() => {});
   }
 
-  /** Closes and removes; safe at any time. */
+  /** Closes and removes the file, if it still has its first name; may be called at any time, more than once. */
   async drop(): Promise<void> {
     await this.close();
     await unlink(this.path).catch(() => {});
   }
 
-  async #writeLong(chunk: Uint8Array): Promise<void> {
+  async #writeAcrossBuffers(chunk: Uint8Array): Promise<void> {
     for (let at = 0; at < chunk.length; ) {
       const count = Math.min(chunk.length - at, BUFFER_BYTES - this.#used);
       this.#filling.set(chunk.subarray(at, at + count), this.#used);

@@ -3,27 +3,27 @@ import { join } from 'node:path';
 import { isTimeProbe } from '../../fs/holder-file.ts';
 import { isLeased, leaseOf } from '../../fs/lease.ts';
 
-const KEPT_MS = 7 * 86_400_000;
-/** A run's own files, and the drafts of its sidecars. */
+const RETENTION_MS = 7 * 86_400_000;
+/** Spool files and sidecars of a run, and temporary files of its sidecars. */
 const FILE = /^\.?(r[0-9a-f]{16})-\d{6}\.(part|csv|json)(\.[0-9a-f]{12}\.tmp)?$/;
 
-/** Removes what dead runs left: all but verified files and bodies kept for inspection, and those after seven days. */
+/** Removes the files of dead runs; verified files and malformed bodies kept for inspection only after seven days. */
 export async function sweepAll(folders: readonly string[], now: number): Promise<void> {
-  for (const folder of folders) await sweep(folder, now, KEPT_MS);
+  for (const folder of folders) await sweep(folder, now, RETENTION_MS);
 }
 
-/** Removes everything of dead runs at once, verified or not: after a deletion nothing of a person may stay. */
+/** Removes all files of dead runs at once, verified or not: after a deletion no row of a person may stay. Returns how many. */
 export async function purgeSpools(folders: readonly string[], now: number): Promise<number> {
   let removed = 0;
   for (const folder of folders) removed += await sweep(folder, now, Number.NEGATIVE_INFINITY);
   return removed;
 }
 
-async function sweep(folder: string, now: number, keepMs: number): Promise<number> {
+async function sweep(folder: string, now: number, retentionMs: number): Promise<number> {
   const names = await readdir(folder).catch(() => []);
-  const there = new Set(names);
+  const existing = new Set(names);
   const alive = new Map<string, boolean>();
-  const lives = (run: string) => {
+  const isRunAlive = (run: string) => {
     const known = alive.get(run) ?? isLeased(folder, run);
     alive.set(run, known);
     return known;
@@ -31,7 +31,8 @@ async function sweep(folder: string, now: number, keepMs: number): Promise<numbe
   let removed = 0;
   for (const name of names) {
     const path = join(folder, name);
-    if (!isLeftover(name, there, lives) && !(await isOld(path, name, now, keepMs, lives))) continue;
+    if (!isUnusable(name, existing, isRunAlive) && !(await isExpired(path, name, now, retentionMs, isRunAlive)))
+      continue;
     await unlink(path).catch(() => {});
     removed++;
   }
@@ -39,21 +40,27 @@ async function sweep(folder: string, now: number, keepMs: number): Promise<numbe
   return removed;
 }
 
-type Lives = (run: string) => boolean;
+type IsRunAlive = (run: string) => boolean;
 
-/** Files of dead runs that nobody can use: half written, or one of a pair alone. */
-function isLeftover(name: string, there: ReadonlySet<string>, lives: Lives): boolean {
+/** True for a file of a dead run that cannot be reused: partly written, or a spool file or sidecar without the other. */
+function isUnusable(name: string, existing: ReadonlySet<string>, isRunAlive: IsRunAlive): boolean {
   if (isTimeProbe(name)) return true;
   const run = leaseOf(name) ?? FILE.exec(name)?.[1];
-  if (run === undefined || lives(run)) return false;
+  if (run === undefined || isRunAlive(run)) return false;
   const stem = name.replace(/\.[a-z]+$/, '');
-  return !(there.has(`${stem}.csv`) && there.has(`${stem}.json`) && /\.(csv|json)$/.test(name));
+  return !(existing.has(`${stem}.csv`) && existing.has(`${stem}.json`) && /\.(csv|json)$/.test(name));
 }
 
-async function isOld(path: string, name: string, now: number, keepMs: number, lives: Lives): Promise<boolean> {
+async function isExpired(
+  path: string,
+  name: string,
+  now: number,
+  retentionMs: number,
+  isRunAlive: IsRunAlive,
+): Promise<boolean> {
   const run = FILE.exec(name)?.[1];
   if (run === undefined && !name.startsWith('malformed-')) return false;
-  if (run !== undefined && lives(run)) return false;
+  if (run !== undefined && isRunAlive(run)) return false;
   const found = await stat(path).catch(() => undefined);
-  return found !== undefined && now - found.mtimeMs > keepMs;
+  return found !== undefined && now - found.mtimeMs > retentionMs;
 }

@@ -6,46 +6,49 @@ import { replaceFile } from '../../fs/atomic-file.ts';
 import { isLeased } from '../../fs/lease.ts';
 import type { Verified } from '../download/verified.ts';
 
-/** What lies beside a verified spool file so that another run can use it. */
+/** The file beside a verified spool file by which a later run can reuse it. */
 interface Sidecar {
   readonly v: 1;
   readonly fingerprint: string;
-  /** Of the file beside it: a power cut may take some of its pages. The folder is its owner's alone. */
+  /**
+   * CRC-32 of the spool file, which is not synced to disk: a power cut may lose some of its pages. No protection against
+   * tampering is needed, the folder is private.
+   */
   readonly spool_crc32: number;
   readonly part: Omit<Verified, 'path' | 'exports'>;
 }
 
-interface Marks {
+interface SidecarOptions {
   readonly fingerprint: string;
   readonly spoolCrc: number;
 }
 
 const RUN = /^(r[0-9a-f]{16})-\d{6}\.json$/;
 
-export const sidecarOf = (path: string): string => path.replace(/\.csv$/, '.json');
+export const sidecarPathOf = (path: string): string => path.replace(/\.csv$/, '.json');
 
-/** Writes the sidecar whole or not at all. */
-export async function writeKept(part: Verified, path: string, marks: Marks): Promise<void> {
+/** Writes the sidecar of a verified file atomically. */
+export async function writeSidecar(part: Verified, path: string, options: SidecarOptions): Promise<void> {
   const { path: _path, exports: _exports, ...rest } = part;
-  const sidecar: Sidecar = { v: 1, fingerprint: marks.fingerprint, spool_crc32: marks.spoolCrc, part: rest };
-  await replaceFile(sidecarOf(path), JSON.stringify(sidecar));
+  const sidecar: Sidecar = { v: 1, fingerprint: options.fingerprint, spool_crc32: options.spoolCrc, part: rest };
+  await replaceFile(sidecarPathOf(path), JSON.stringify(sidecar));
 }
 
 /**
- * Sidecars of dead runs by the key that they answer, oldest first. What was made under another fingerprint (another
- * suppression list, say) is removed.
+ * Paths of the sidecars that dead runs left, by the key of their export, oldest first. Files made under another
+ * fingerprint (another suppression list, for example) are removed.
  */
-export async function readKept(folder: string, fingerprint: string): Promise<Map<string, string[]>> {
-  const out = new Map<string, string[]>();
+export async function findSidecars(folder: string, fingerprint: string): Promise<Map<string, string[]>> {
+  const byKey = new Map<string, string[]>();
   for (const name of (await readdir(folder)).sort()) {
     const run = RUN.exec(name)?.[1];
     if (run === undefined || isLeased(folder, run)) continue;
     const path = join(folder, name);
     const found = await sidecarAt(path);
-    if (found?.fingerprint === fingerprint) out.set(found.part.key, [...(out.get(found.part.key) ?? []), path]);
+    if (found?.fingerprint === fingerprint) byKey.set(found.part.key, [...(byKey.get(found.part.key) ?? []), path]);
     else await removePair(path);
   }
-  return out;
+  return byKey;
 }
 
 async function removePair(sidecarPath: string): Promise<void> {
@@ -53,8 +56,8 @@ async function removePair(sidecarPath: string): Promise<void> {
   await unlink(sidecarPath.replace(/\.json$/, '.csv')).catch(() => {});
 }
 
-/** Removes a kept file that nobody wants; whoever takes its sidecar away first decides. */
-export async function discardKept(sidecarPath: string): Promise<void> {
+/** Removes a reusable file and its sidecar, unless another run adopts it first: whoever moves the sidecar owns the file. */
+export async function discardReusable(sidecarPath: string): Promise<void> {
   try {
     await unlink(sidecarPath);
   } catch {
@@ -63,8 +66,11 @@ export async function discardKept(sidecarPath: string): Promise<void> {
   await unlink(sidecarPath.replace(/\.json$/, '.csv')).catch(() => {});
 }
 
-/** Makes a kept file ours: the rename of the sidecar decides between two runs. Undefined when it is gone or not whole. */
-export async function adopt(
+/**
+ * Renames a reusable file and its sidecar to `target` (without extension). The rename of the sidecar decides between two
+ * runs. Undefined when another run was first, or when the file does not match its sidecar.
+ */
+export async function adoptFile(
   sidecarPath: string,
   target: string,
   key: string,
@@ -74,8 +80,9 @@ export async function adopt(
     await rename(sidecarPath, `${target}.json`);
     await rename(sidecarPath.replace(/\.json$/, '.csv'), `${target}.csv`);
     const sidecar = await sidecarAt(`${target}.json`);
-    if (sidecar?.fingerprint !== fingerprint || sidecar.part.key !== key) throw new Error('another sidecar');
-    if ((await crcOf(`${target}.csv`)) !== sidecar.spool_crc32) throw new Error('another text');
+    if (sidecar?.fingerprint !== fingerprint || sidecar.part.key !== key)
+      throw new Error('the sidecar belongs to another export');
+    if ((await crcOf(`${target}.csv`)) !== sidecar.spool_crc32) throw new Error('the file does not match its CRC');
     return { ...sidecar.part, path: `${target}.csv`, exports: 0 };
   } catch {
     await removePair(`${target}.json`);
