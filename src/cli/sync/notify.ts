@@ -5,7 +5,7 @@ import { configFailure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { Secret } from '../../base/secrets.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
-import { networkTrouble } from '../../service/http/network.ts';
+import { networkProblem } from '../../service/http/network.ts';
 import { Transport } from '../../service/http/transport.ts';
 import { count } from '../text.ts';
 import { describeSummary, type Summary } from './summary.ts';
@@ -107,13 +107,13 @@ async function post(url: URL, body: string, { clock, env, signal }: Sender): Pro
   try {
     const headers = { 'content-type': 'application/json' };
     const answer = await transport.send({ path: `${url.pathname}${url.search}`, headers, body }, limited);
-    answer.hangUp();
+    answer.disconnect();
     if (answer.status >= 200 && answer.status < 300) return undefined;
     const mayPass = answer.status === 429 || answer.status >= 500;
     return { message: `${url.host} answered ${answer.status}.`, mayPass };
   } catch (error) {
     if (limited.aborted) return { message: `${url.host} did not answer within ten seconds.`, mayPass: true };
-    return { message: `${networkTrouble(error, url.host).message}.`, mayPass: true };
+    return { message: `${networkProblem(error, url.host).message}.`, mayPass: true };
   } finally {
     await transport.close();
   }

@@ -1,7 +1,7 @@
 import { systemClock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
 import { configFailure, Failure, transientFailure } from '../../base/errors.ts';
-import { networkTrouble } from '../../service/http/network.ts';
+import { networkProblem } from '../../service/http/network.ts';
 import { Transport } from '../../service/http/transport.ts';
 
 const TIMEOUT_MS = 20_000;
@@ -13,11 +13,11 @@ export async function checkHost(baseUrl: string, env: Env, signal: AbortSignal):
   try {
     const limited = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
     const answer = await transport.send({ method: 'HEAD', path: '/', headers: {}, body: '' }, limited);
-    answer.hangUp();
+    answer.disconnect();
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof Failure) throw error;
-    const { config, message } = networkTrouble(error, transport.host);
+    const { config, message } = networkProblem(error, transport.host);
     const text = config ? message : `${transport.host} was not reached: ${message}; check base_url.`;
     throw config ? configFailure(text, { cause: error }) : transientFailure(text, { cause: error });
   } finally {

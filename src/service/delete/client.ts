@@ -4,9 +4,9 @@ import { Failure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import type { Limits } from '../export/answer.ts';
-import { codingOf, Patience, Stalled } from '../http/body.ts';
+import { codingOf, IdleTimeout, Stalled } from '../http/body.ts';
 import { readLimits } from '../http/headers.ts';
-import { networkTrouble } from '../http/network.ts';
+import { networkProblem } from '../http/network.ts';
 import { type Post, type RawAnswer, Transport } from '../http/transport.ts';
 import type { DeletionAnswer, DeletionService } from './answer.ts';
 import { deletionFacts, deletionOutcome } from './outcomes.ts';
@@ -50,15 +50,15 @@ async function deleteOne(
   if (!isSendable(externalId)) return unsendable;
   const { serviceId, importToken } = options;
   const post = deletionPost({ externalId, at: clock.now() }, serviceId, importToken);
-  const patience = new Patience(clock, timeoutMs, signal);
+  const idleTimeout = new IdleTimeout(clock, timeoutMs, signal);
   try {
-    return await patience.of(exchange(transport, post, clock, patience.signal));
+    return await idleTimeout.waitFor(exchange(transport, post, clock, idleTimeout.signal));
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof Failure) throw error;
-    return troubled(error, transport.host);
+    return networkAnswer(error, transport.host);
   } finally {
-    patience.end();
+    idleTimeout.end();
   }
 }
 
@@ -76,7 +76,7 @@ async function exchange(transport: Transport, post: Post, clock: Clock, signal: 
     const text = await wholeText(answer.body);
     return answerFrom(answer, codingOf(answer) === 'identity' ? text : '', transport.host, clock.now());
   } finally {
-    answer.hangUp();
+    answer.disconnect();
   }
 }
 
@@ -105,12 +105,12 @@ const laterOf = (a: number | undefined, b: number | undefined): number | undefin
   a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
 
 /** A connection that broke after the request was sent may have deleted the profile: asking again is harmless. */
-function troubled(error: unknown, host: string): DeletionAnswer {
+function networkAnswer(error: unknown, host: string): DeletionAnswer {
   if (error instanceof Stalled) {
     const message = `${host} did not answer in time: it may or may not be deleted.`;
     return { kind: 'retry', code: 'timeout', status: undefined, message, limits: NO_LIMITS };
   }
-  const { config, code, message } = networkTrouble(error, host);
+  const { config, code, message } = networkProblem(error, host);
   return { kind: config ? 'stop' : 'retry', code, status: undefined, message: sentence(message), limits: NO_LIMITS };
 }
 

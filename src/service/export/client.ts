@@ -3,9 +3,9 @@ import { type Env, systemEnv } from '../../base/env.ts';
 import { Failure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { bodyFailure, bytesOf, codingOf, declaredLength, Patience, Stalled, troubleOf } from '../http/body.ts';
+import { bodyFailure, bodyProblem, bytesOf, codingOf, declaredLength, IdleTimeout, Stalled } from '../http/body.ts';
 import { type LimitHeaders, oneOf, readDate, readLimits } from '../http/headers.ts';
-import { networkTrouble } from '../http/network.ts';
+import { networkProblem } from '../http/network.ts';
 import { snippet } from '../http/snippet.ts';
 import { type RawAnswer, Transport } from '../http/transport.ts';
 import type { ExportAdmission, Permit } from '../quota/quota.ts';
@@ -20,13 +20,13 @@ export interface ExportServiceOptions extends Pick<SourceConfig, 'baseUrl' | 'se
   readonly quota: ExportAdmission;
   /** Where HTTPS_PROXY and NO_PROXY are looked up; default the process's environment. */
   readonly env?: Env;
-  /** Told whenever a connection stands. */
+  /** Called whenever a connection is established. */
   readonly onConnect?: () => void;
 }
 
 /**
  * The export operation over HTTP: one request and its answer, classified by `outcomes.ts`; retries are the caller's.
- * `close` ends every connection and gives back the quota's permits.
+ * `close` closes every connection and releases the quota's permits.
  */
 export function createExportService(options: ExportServiceOptions): ExportService & { close(): Promise<void> } {
   return new ExportClient(options);
@@ -37,7 +37,7 @@ const NO_LIMITS: LimitHeaders = { remaining: undefined, resetAt: undefined, retr
 /** One request under way, and what has to be released when it ends. */
 interface Exchange {
   readonly permit: Permit;
-  readonly patience: Patience;
+  readonly idleTimeout: IdleTimeout;
   isOver: boolean;
 }
 
@@ -66,11 +66,11 @@ class ExportClient implements ExportService {
     const { serviceId, exportToken, clock, stallMs, quota } = this.#options;
     const post = exportPost(question, serviceId, exportToken);
     const permit = await quota.enter(signal);
-    const exchange: Exchange = { permit, patience: new Patience(clock, stallMs, signal), isOver: false };
+    const exchange: Exchange = { permit, idleTimeout: new IdleTimeout(clock, stallMs, signal), isOver: false };
     try {
       this.sent++;
-      const sending = this.#transport.send(post, exchange.patience.signal);
-      return await this.#classify(await exchange.patience.of(sending), exchange);
+      const sending = this.#transport.send(post, exchange.idleTimeout.signal);
+      return await this.#classify(await exchange.idleTimeout.waitFor(sending), exchange);
     } catch (error) {
       await this.#release(exchange);
       signal.throwIfAborted();
@@ -87,15 +87,15 @@ class ExportClient implements ExportService {
       this.#refusalFor(error, answer.status),
     );
     await exchange.permit.answered({ status: answer.status, limited: outcome.kind === 'wait', limits });
-    if (outcome.kind !== 'data' || isAborted(exchange.patience)) await this.#release(exchange, answer);
-    if (isAborted(exchange.patience)) throw exchange.patience.signal.reason;
+    if (outcome.kind !== 'data' || isAborted(exchange.idleTimeout)) await this.#release(exchange, answer);
+    if (isAborted(exchange.idleTimeout)) throw exchange.idleTimeout.signal.reason;
     return { ...outcome, ...common };
   }
 
   async #outcome(answer: RawAnswer, exchange: Exchange): Promise<ExportBody | ExportRefusal> {
     const { host } = this.#transport;
     const { status } = answer;
-    const bytes = bytesOf(answer, exchange.patience);
+    const bytes = bytesOf(answer, exchange.idleTimeout);
     if (status !== 200) return this.#refused(answer, await snippet(bytes, this.#options.clock));
     if (codingOf(answer) === undefined) {
       const message = `${host} compressed its answer in a way that was not requested`;
@@ -128,26 +128,26 @@ class ExportClient implements ExportService {
     const close = () => this.#release(exchange, answer);
     return {
       kind: 'data',
-      bytes: withFailures(bytes, host, exchange.patience, close),
+      bytes: withFailures(bytes, host, exchange.idleTimeout, close),
       endDeclared: codingOf(answer) === 'gzip' || declaredLength(answer) !== undefined,
       close,
     };
   }
 
   async #release(exchange: Exchange, answer?: RawAnswer): Promise<void> {
-    answer?.hangUp();
+    answer?.disconnect();
     if (exchange.isOver) return;
     exchange.isOver = true;
-    exchange.patience.end();
+    exchange.idleTimeout.end();
     await exchange.permit.release();
   }
 
   /** A failure before the first byte of data. */
   #refusalFor(error: unknown, status: number | undefined): ExportRefusal {
     const { host } = this.#transport;
-    if (error instanceof Stalled) return { kind: 'retry_or_split', ...troubleOf(error, host), status };
-    if (status !== undefined) return { kind: 'retry', ...troubleOf(error, host), status };
-    const { config, code, message } = networkTrouble(error, host);
+    if (error instanceof Stalled) return { kind: 'retry_or_split', ...bodyProblem(error, host), status };
+    if (status !== undefined) return { kind: 'retry', ...bodyProblem(error, host), status };
+    const { config, code, message } = networkProblem(error, host);
     return { kind: config ? 'config' : 'retry', code, message, status };
   }
 }
@@ -156,13 +156,13 @@ class ExportClient implements ExportService {
 async function* withFailures(
   bytes: AsyncIterable<Uint8Array>,
   host: string,
-  patience: Patience,
+  idleTimeout: IdleTimeout,
   close: () => Promise<void>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   try {
     yield* bytes;
   } catch (error) {
-    if (isAborted(patience)) throw patience.signal.reason;
+    if (isAborted(idleTimeout)) throw idleTimeout.signal.reason;
     throw bodyFailure(error, host);
   } finally {
     await close();
@@ -170,4 +170,4 @@ async function* withFailures(
 }
 
 /** True when the caller aborted; false for a stall. */
-const isAborted = ({ signal }: Patience): boolean => signal.aborted && !(signal.reason instanceof Stalled);
+const isAborted = ({ signal }: IdleTimeout): boolean => signal.aborted && !(signal.reason instanceof Stalled);

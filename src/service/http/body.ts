@@ -3,7 +3,7 @@ import { formatDuration } from '../../base/durations.ts';
 import { type Failure, transientFailure } from '../../base/errors.ts';
 import { BadGzip, gunzip } from './gunzip.ts';
 import { oneOf } from './headers.ts';
-import { networkTrouble } from './network.ts';
+import { networkProblem } from './network.ts';
 import { onAbort } from './on-abort.ts';
 import { CutShort, type RawAnswer } from './transport.ts';
 
@@ -18,8 +18,8 @@ export class Stalled extends Error {
 
 class WrongLength extends Error {}
 
-/** Aborts whatever listens to `signal` when nothing is heard for so long while somebody waits. */
-export class Patience {
+/** Aborts `signal`, with `Stalled`, when nothing arrives for `stallMs` while a caller waits; also when `caller` aborts. */
+export class IdleTimeout {
   readonly #clock: Clock;
   readonly #stallMs: number;
   readonly #controller = new AbortController();
@@ -37,7 +37,7 @@ export class Patience {
   }
 
   /** Waits for one thing to arrive. Rejects with the caller's reason or with `Stalled`. */
-  async of<T>(arrival: Promise<T>): Promise<T> {
+  async waitFor<T>(arrival: Promise<T>): Promise<T> {
     this.#disarm = this.#clock.after(this.#stallMs, () => this.#controller.abort(new Stalled(this.#stallMs)));
     try {
       return await arrival;
@@ -69,22 +69,25 @@ export function declaredLength(answer: RawAnswer): number | undefined {
 
 /**
  * The bytes of a body after content decoding. Throws what the network threw, `Stalled`, `BadGzip`, `WrongLength`, or
- * the caller's reason; `troubleOf` puts a name to it.
+ * the caller's reason; `bodyProblem` classifies it.
  */
-export async function* bytesOf(answer: RawAnswer, patience: Patience): AsyncGenerator<Uint8Array, void, undefined> {
-  const raw = exactly(answer, patient(answer.body, patience));
+export async function* bytesOf(
+  answer: RawAnswer,
+  idleTimeout: IdleTimeout,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const raw = exactly(answer, withIdleTimeout(answer.body, idleTimeout));
   if (codingOf(answer) !== 'gzip' || declaredLength(answer) === 0) yield* raw;
   else yield* gunzip(raw);
 }
 
-async function* patient(
+async function* withIdleTimeout(
   body: AsyncIterable<Uint8Array>,
-  patience: Patience,
+  idleTimeout: IdleTimeout,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const chunks = body[Symbol.asyncIterator]();
   try {
     for (;;) {
-      const next = await patience.of(chunks.next());
+      const next = await idleTimeout.waitFor(chunks.next());
       if (next.done === true) return;
       yield next.value;
     }
@@ -106,21 +109,21 @@ async function* exactly(
     }
   } catch (error) {
     if (declared === undefined || !(error instanceof CutShort)) throw error;
-    throw new WrongLength(`${received} bytes came of ${declared} declared`);
+    throw new WrongLength(`${received} of ${declared} declared bytes came`);
   }
   if (declared === undefined) return;
-  if (received !== declared) throw new WrongLength(`${received} bytes came of ${declared} declared`);
+  if (received !== declared) throw new WrongLength(`${received} of ${declared} declared bytes came`);
   if (await answer.hasSurplus()) throw new WrongLength(`more came than the ${declared} bytes declared`);
 }
 
 /** Why a body could not be read to its end. */
-export interface BodyTrouble {
+export interface BodyProblem {
   readonly code: string;
-  /** A clause: it goes behind "because". */
+  /** A clause that can follow "because". */
   readonly message: string;
 }
 
-export function troubleOf(error: unknown, host: string): BodyTrouble {
+export function bodyProblem(error: unknown, host: string): BodyProblem {
   if (error instanceof Stalled) {
     return { code: 'stall', message: `${host} sent no byte for ${formatDuration(error.afterMs)}` };
   }
@@ -130,10 +133,10 @@ export function troubleOf(error: unknown, host: string): BodyTrouble {
   if (error instanceof WrongLength) {
     return { code: 'length', message: `the answer of ${host} does not have the length it declared: ${error.message}` };
   }
-  return { code: 'reset', message: networkTrouble(error, host).message };
+  return { code: 'reset', message: networkProblem(error, host).message };
 }
 
 export function bodyFailure(error: unknown, host: string): Failure {
-  const { code, message } = troubleOf(error, host);
+  const { code, message } = bodyProblem(error, host);
   return transientFailure(message, { internal: `${code}: ${message}`, cause: error });
 }

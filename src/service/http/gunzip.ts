@@ -7,7 +7,7 @@ export class BadGzip extends Error {}
 
 const CHUNK_BYTES = 64 * 1024;
 
-/** Decodes gzip, of one member or several, and believes the end only with its trailer right and nothing behind it. */
+/** Decodes gzip of one or several members. Throws `BadGzip` unless the data ends with a valid trailer and nothing after it. */
 export async function* gunzip(raw: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
   const decoder = createGunzip({ chunkSize: CHUNK_BYTES });
   const feed = { received: 0, over: false, error: undefined as unknown };

@@ -1,6 +1,6 @@
 import type { AnswerHeaders } from './transport.ts';
 
-/** What an answer's headers say about the quota; instants in ms since 1970. Nonsense reads as absent. */
+/** What an answer's headers say about the quota; instants in ms since 1970. Values out of range are taken as absent. */
 export interface LimitHeaders {
   readonly remaining: number | undefined;
   readonly resetAt: number | undefined;
@@ -13,15 +13,15 @@ const LENIENCY_MS = 300_000;
 const PREFIXES = ['x-rate-limit-', 'x-ratelimit-'] as const;
 /** Seconds until the year 2286 have at most 10 digits, milliseconds since 2001 at least 12. */
 const FIRST_MS = 100_000_000_000;
-/** The longest cycle that is known is a month; what lies further ahead is nonsense. */
+/** The longest known quota cycle is a month: instants further ahead are ignored. */
 const FURTHEST_MS = 32 * 24 * HOUR_MS;
 
-/** Reads the limit headers in both spellings, in seconds or milliseconds. A reset not after `now` reads as absent. */
+/** Reads the limit headers in both spellings, in seconds or milliseconds. A reset not after `now` is taken as absent. */
 export function readLimits(headers: AnswerHeaders, now: number): LimitHeaders {
   const serverTime = readDate(headers);
   return {
     remaining: firstOf(headers, 'remaining', wholeNumber),
-    resetAt: firstOf(headers, 'reset', (text) => onOurClock(instantOf(text), now, serverTime)),
+    resetAt: firstOf(headers, 'reset', (text) => onLocalClock(instantOf(text), now, serverTime)),
     retryAt: laterThan(now, retryAtOf(oneOf(headers['retry-after']), now)),
   };
 }
@@ -60,10 +60,10 @@ function instantOf(text: string): number | undefined {
 }
 
 /**
- * The reset is an instant of the service's clock. Where ours makes no sense of it (gone by already, or further away than
- * any hourly limit's) and the service's own `Date` does, the distance from there counts.
+ * The reset is an instant of the service's clock. If it is not within the next hour by this machine's clock, but is by the
+ * answer's own `Date`, its distance from `Date` is added to `now`.
  */
-function onOurClock(reset: number | undefined, now: number, serverTime: number | undefined): number | undefined {
+function onLocalClock(reset: number | undefined, now: number, serverTime: number | undefined): number | undefined {
   if (reset === undefined) return undefined;
   const isNear = (distance: number) => distance > 0 && distance <= HOUR_MS + LENIENCY_MS;
   if (isNear(reset - now) || serverTime === undefined || !isNear(reset - serverTime)) return laterThan(now, reset);

@@ -2,11 +2,12 @@ import { codeOf } from '../../base/errors.ts';
 import { CutShort } from './transport.ts';
 import { ProxyRefused } from './tunnel.ts';
 
-/** Why no answer, or no whole answer, came over the network. `say` is a clause for `config: false`, a sentence otherwise. */
-export interface NetworkTrouble {
-  /** True when only the user can mend it. */
+/** Why no answer, or no complete answer, came over the network. */
+export interface NetworkProblem {
+  /** True when only the user can fix it. */
   readonly config: boolean;
   readonly code: string;
+  /** A sentence when `config` is true, else a clause that can follow "because". */
   readonly message: string;
 }
 
@@ -62,8 +63,8 @@ const ROWS: readonly Row[] = [
   },
 ];
 
-/** Judges whatever a request or the reading of its body threw. Total: anything unforeseen is worth another try. */
-export function networkTrouble(error: unknown, host: string): NetworkTrouble {
+/** Classifies an error of a request or of the reading of its body. An unknown error counts as temporary. */
+export function networkProblem(error: unknown, host: string): NetworkProblem {
   if (error instanceof ProxyRefused) return proxyRefusal(error.status);
   const code = error instanceof CutShort ? 'ECONNRESET' : (codeOf(error) ?? '');
   const row = ROWS.find(({ codes }) => codes.test(code));
@@ -71,7 +72,7 @@ export function networkTrouble(error: unknown, host: string): NetworkTrouble {
   return { config: false, code: 'network', message: `the request to ${host} failed (${code || 'no code'})` };
 }
 
-function proxyRefusal(status: number): NetworkTrouble {
+function proxyRefusal(status: number): NetworkProblem {
   const config = status === 407 || status === 403;
   const message = config
     ? `The proxy of HTTPS_PROXY refused to connect (HTTP ${status}): check its user name and password, or add the host to NO_PROXY.`

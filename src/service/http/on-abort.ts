@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events';
 
 /**
- * Calls `listener` when the signal aborts, at once if it has; returns what takes it back. One signal runs through
- * everything here: many listeners on it are no leak, which Node would otherwise warn of on stderr.
+ * Calls `listener` when the signal aborts, at once if it already has; returns a function that removes the listener. One
+ * signal is shared by a whole run, so Node's warning about many listeners (a presumed leak) is turned off for it.
  */
 export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   if (signal.aborted) {

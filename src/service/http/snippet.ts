@@ -4,7 +4,7 @@ import type { Clock } from '../../base/clock.ts';
 const MOST_BYTES = 64 * 1024;
 const MOST_MS = 30_000;
 
-/** The first bytes of a body: as many as come in time; what breaks it off does not matter. */
+/** The first bytes of a body, as many as arrive in time; errors of the body are ignored. */
 export async function snippet(bytes: AsyncIterable<Uint8Array>, clock: Clock): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   const reading = collect(bytes, chunks).catch(() => {});

@@ -30,14 +30,14 @@ export interface RawAnswer {
   readonly body: AsyncIterable<Uint8Array>;
   /** Asked after the end of the body: true when more came than was declared. Waits a few turns of the event loop. */
   hasSurplus(): Promise<boolean>;
-  /** Lets go of the connection, whatever its state. */
-  hangUp(): void;
+  /** Closes the connection, in any state. */
+  disconnect(): void;
 }
 
-/** The connection was closed in good order before the body was whole. */
+/** The server closed the connection, without an error, before the body was complete. */
 export class CutShort extends Error {}
 
-/** No connection came about in time. */
+/** No connection was established in time. */
 class ConnectTimeout extends Error {
   readonly code = 'ETIMEDOUT';
 }
@@ -49,14 +49,15 @@ export interface TransportOptions {
   readonly baseUrl: string;
   readonly env: Env;
   readonly clock: Clock;
-  /** Kept alive between requests; 0: every request has a connection of its own, closed behind it. */
+  /** Connections kept alive between requests; 0: each request opens and closes its own connection. */
   readonly keptConnections: number;
-  /** Told whenever a connection stands, TLS included. */
+  /** Called whenever a connection is established, TLS included. */
   readonly onConnect?: (() => void) | undefined;
 }
 
 /**
- * The HTTP client of both operations: sends requests to one origin and no other; redirects are answers like any other. Node's own client and not undici 7,
+ * The HTTP client of both operations. It sends requests to one origin only and does not follow redirects. Node's own
+ * client and not undici 7,
  * which ends the process by an assertion when a connection closes while its reader is busy (nodejs/undici#5360), and
  * takes a reset for a clean end where only the end of the connection ends the body.
  */
@@ -98,7 +99,7 @@ export class Transport {
     return rawAnswer(answer, trouble);
   }
 
-  /** Breaks off what is under way. */
+  /** Aborts the requests in progress and closes all connections. */
   async close(): Promise<void> {
     for (const asking of this.#requests) asking.destroy();
     this.#agent?.destroy();
@@ -155,7 +156,7 @@ interface Trouble {
 }
 
 function rawAnswer(answer: IncomingMessage, trouble: Trouble): RawAnswer {
-  // Whoever reads the body hears of it there.
+  // The reader of the body gets this error there.
   answer.on('error', () => {});
   return {
     status: answer.statusCode ?? 0,
@@ -165,7 +166,7 @@ function rawAnswer(answer: IncomingMessage, trouble: Trouble): RawAnswer {
       for (let turn = 0; turn < TURNS_FOR_SURPLUS && trouble.error === undefined; turn++) await nextTurn();
       return codeOf(trouble.error)?.startsWith('HPE_') === true;
     },
-    hangUp() {
+    disconnect() {
       answer.destroy();
     },
   };

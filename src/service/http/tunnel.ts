@@ -3,7 +3,7 @@ import { Agent, type AgentOptions, request as httpsRequest } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect as tlsConnect } from 'node:tls';
 
-/** A proxy that does not let us through. */
+/** The proxy refused to open a tunnel. */
 export class ProxyRefused extends Error {
   readonly status: number;
   constructor(status: number) {
@@ -12,7 +12,7 @@ export class ProxyRefused extends Error {
   }
 }
 
-type Made = (error: Error | null, socket?: Duplex) => void;
+type SocketCallback = (error: Error | null, socket?: Duplex) => void;
 
 /** An agent whose TLS connections run through an HTTP proxy: it sees the host's name and ciphertext, nothing else. */
 export class TunnelAgent extends Agent {
@@ -23,10 +23,10 @@ export class TunnelAgent extends Agent {
     this.#proxy = proxy;
   }
 
-  override createConnection(options: ConnectionOptions, made: Made): undefined {
+  override createConnection(options: ConnectionOptions, callback: SocketCallback): undefined {
     tunnelTo(this.#proxy, `${options.host}:${options.port ?? 443}`).then(
-      (socket) => made(null, tlsConnect({ ...options, socket })),
-      (error: Error) => made(error),
+      (socket) => callback(null, tlsConnect({ ...options, socket })),
+      (error: Error) => callback(error),
     );
   }
 }

@@ -33,7 +33,7 @@ describe('silence', () => {
 
   it('behind a head, before the first byte', async () => {
     const { clock, asking } = await stalling([{ send: head(200, CHUNKED) }, { hold: true }]);
-    // Patience begins twice: for the head, and behind it.
+    // The idle timeout starts twice: for the head, and for the body.
     await until(() => clock.set.filter((ms) => ms === 600_000).length === 2);
     await clock.passUntil(() => false, 700_000, 100_000);
     expect(await asking).toMatchObject({ kind: 'retry_or_split', code: 'stall', status: 200 });

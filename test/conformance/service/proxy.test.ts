@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { networkTrouble } from '../../../src/service/http/network.ts';
+import { networkProblem } from '../../../src/service/http/network.ts';
 import { Transport } from '../../../src/service/http/transport.ts';
 import { type FaultyServer, startFaultyServer, whole } from '../../support/faulty-server.ts';
 import { selfSigned } from '../../support/self-signed.ts';
@@ -55,7 +55,7 @@ describe('through a proxy', () => {
     const proxy = await startProxy(200, server.port);
     const error = await sendThrough(proxy.url).catch((thrown: unknown) => thrown);
     // The tunnel stands and TLS runs in it: its certificate is refused as it would be without a proxy.
-    expect(networkTrouble(error, 'api.example')).toMatchObject({ code: 'certificate', config: true });
+    expect(networkProblem(error, 'api.example')).toMatchObject({ code: 'certificate', config: true });
     expect(proxy.asked).toHaveLength(1);
     expect(proxy.asked[0]).toMatch(/^CONNECT api\.example:443 HTTP\/1\.1\r\n/);
     expect(proxy.asked[0]).toContain(`Proxy-Authorization: Basic ${Buffer.from('kim:se@cret').toString('base64')}`);
@@ -69,7 +69,7 @@ describe('through a proxy', () => {
   ])('a proxy that answers %i is named', async (status, config) => {
     const proxy = await startProxy(status, 1);
     const error = await sendThrough(proxy.url).catch((thrown: unknown) => thrown);
-    const trouble = networkTrouble(error, 'api.example');
+    const trouble = networkProblem(error, 'api.example');
     expect(trouble).toMatchObject({ code: 'proxy', config });
     expect(trouble.message).not.toMatch(/kim|cret/);
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { networkTrouble } from '../../../src/service/http/network.ts';
+import { networkProblem } from '../../../src/service/http/network.ts';
 import { CutShort } from '../../../src/service/http/transport.ts';
 import { ProxyRefused } from '../../../src/service/http/tunnel.ts';
 
@@ -27,7 +27,7 @@ describe('what a network error means', () => {
     [new ProxyRefused(502), 'proxy', false],
     ['thrown text', 'network', false],
   ] as [unknown, string, boolean][])('%s is %s', (error, code, config) => {
-    const trouble = networkTrouble(error, 'api.example');
+    const trouble = networkProblem(error, 'api.example');
     expect(trouble).toMatchObject({ code, config });
     expect(trouble.message.endsWith('.')).toBe(config);
     if (!(error instanceof ProxyRefused)) expect(trouble.message).toContain('api.example');
