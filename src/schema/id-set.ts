@@ -39,16 +39,16 @@ export class IdSet {
     this.#batch[this.#waiting] = mix(high ^ low);
     this.#batch[this.#waiting + 1] = mix(low) | 1;
     this.#waiting += 2;
-    if (this.#waiting === BATCH * 2) this.#settle();
+    if (this.#waiting === BATCH * 2) this.#insertBatch();
   }
 
   /** How many different ids there were; fewer than there were, or none, when it cannot be told. */
   get distinct(): number {
-    this.#settle();
+    this.#insertBatch();
     return this.#isFull ? 0 : this.#size;
   }
 
-  #settle(): void {
+  #insertBatch(): void {
     if (!this.#isFull) this.#insert(this.#batch, this.#waiting);
     this.#waiting = 0;
     if (!this.#isFull && this.#size + BATCH > (this.#mask + 1) * FULLEST) this.#grow();

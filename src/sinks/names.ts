@@ -29,7 +29,7 @@ export function compareBytes(a: string, b: string): number {
  * Table names for columns that arrive together, in the order given. Names that fold alike are told apart by `_2`, `_3`…
  * in order of their bytes, equal names in their own order; names that are taken are skipped.
  */
-export function giveNames(taken: Iterable<string>, arrivals: readonly string[]): string[] {
+export function assignNames(taken: Iterable<string>, arrivals: readonly string[]): string[] {
   const used = new Set([...taken].map(foldName));
   const names = new Array<string>(arrivals.length);
   const order = arrivals.map((_, i) => i).sort((a, b) => compareBytes(arrivals[a], arrivals[b]) || a - b);
@@ -41,7 +41,7 @@ export function giveNames(taken: Iterable<string>, arrivals: readonly string[]):
  * Names of item columns without their prefix, where nothing else has that name; with it where dropping it collides.
  * `names` are table names.
  */
-export function giveItemNames(taken: Iterable<string>, names: readonly string[], prefix: string): string[] {
+export function assignItemNames(taken: Iterable<string>, names: readonly string[], prefix: string): string[] {
   const used = new Set([...taken].map(foldName));
   return names.map((name) => {
     const short = name.slice(prefix.length);

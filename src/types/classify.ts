@@ -30,7 +30,7 @@ export function classify(b: Uint8Array, start: number, end: number, zone: Zone |
     const after = b[start + YEAR_DIGITS];
     if (end - start >= SHORTEST_TIME && (after === MINUS || after === DOT)) {
       const form = parseTime(b, start, end);
-      if (form !== 0) return zone === undefined ? form : form | oddness(form, zone);
+      if (form !== 0) return zone === undefined ? form : form | zoneEvidence(form, zone);
     }
     return numberClass(b, start, end) || STRING;
   }
@@ -51,7 +51,7 @@ function wordClass(b: Uint8Array, start: number, end: number): Evidence {
 }
 
 /** What the configured zone adds to the form of a date or datetime: nothing, DATETIME_GAP or DATETIME_OVERLAP. */
-function oddness(form: Evidence, zone: Zone): Evidence {
+function zoneEvidence(form: Evidence, zone: Zone): Evidence {
   const seconds = civilSeconds();
   if (form !== DATETIME_ZONED) return zone.evidenceOf(seconds);
   return isInstant(seconds - FIELDS[OFFSET]) ? 0 : DATETIME_GAP;

@@ -19,8 +19,8 @@ export function sqlDouble(expr: string): string {
   const value = `TRY_CAST(${expr} AS DOUBLE)`;
   const text = `CAST(${value} AS VARCHAR)`;
   const isShort = `length(${expr}) <= ${EXACT_LENGTH} AND NOT contains(${expr}, 'E')`;
-  const comesBack = `isfinite(${value}) AND ${sqlDigits(expr)} = ${sqlDigits(text)}`;
-  const decimal = `CASE WHEN ${isShort} OR ${text} = ${expr} THEN ${value} WHEN ${comesBack} THEN ${value} END`;
+  const roundTrips = `isfinite(${value}) AND ${sqlDigits(expr)} = ${sqlDigits(text)}`;
+  const decimal = `CASE WHEN ${isShort} OR ${text} = ${expr} THEN ${value} WHEN ${roundTrips} THEN ${value} END`;
   const long = `TRY_CAST(${expr} AS BIGINT)`;
   const isExact = `CAST(CAST(${long} AS DOUBLE) AS HUGEINT) = CAST(${long} AS HUGEINT)`;
   const integer = `CASE WHEN length(${expr}) < ${EXACT_LENGTH} OR ${isExact} THEN CAST(${long} AS DOUBLE) END`;

@@ -50,13 +50,13 @@ export function listClass(b: Uint8Array, start: number, end: number): Evidence {
     if (b[i] !== COMMA) return 0;
     i = skipSpace(b, i + 1, end);
   }
-  return skipSpace(b, i + 1, end) === end ? settle(seen) : 0;
+  return skipSpace(b, i + 1, end) === end ? listEvidence(seen) : 0;
 }
 
 const BAD_ELEMENT = 1 << 30;
 const NUMBERS = LIST_LONG | LIST_LONG_WIDE | LIST_DOUBLE;
 
-function settle(seen: Evidence): Evidence {
+function listEvidence(seen: Evidence): Evidence {
   if ((seen & BAD_ELEMENT) !== 0) return 0;
   const real = seen & ~LIST_EMPTY;
   if (real === 0) return LIST_EMPTY;

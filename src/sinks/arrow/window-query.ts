@@ -2,7 +2,7 @@ import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../schema/groups.ts';
 import { columnKey, type StoredColumn } from '../sql/columns/stored.ts';
 import { castTo, isTyped, typedNull } from '../sql/columns/typed.ts';
 import type { Engine } from '../sql/engine/engine.ts';
-import { isPlain, type Load, sourceOf } from '../sql/rows/file-query.ts';
+import { fileQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 
 /** A query that is there until `done`. */
@@ -15,9 +15,9 @@ export interface Query {
 const SENT = '_dfinery_sent';
 
 /** The rows of a window in the columns of the stream, in the order of the export, without those that were sent. */
-export async function openWindowQuery(engine: Engine, load: Load, skipsSent: boolean): Promise<Query> {
-  if (isPlain(load.window)) {
-    const { columns, values, base, rescued, from } = sourceOf(load, 0);
+export async function openWindowQuery(engine: Engine, load: WindowLoad, skipsSent: boolean): Promise<Query> {
+  if (idsAreKeys(load.window)) {
+    const { columns, values, base, rescued, from } = fileQuery(load, 0);
     const rows = { values: valuesByName(columns, values), key: base, base, rescued: rescued ?? 'NULL', from };
     return { sql: select(load, rows, skipsSent), async done() {} };
   }
@@ -40,7 +40,7 @@ function valuesByName(columns: readonly StoredColumn[], values: readonly string[
   return new Map(columns.map((column, i) => [column.name, values[i]]));
 }
 
-function select(load: Load, { values, key, base, rescued, from }: Rows, skipsSent: boolean): string {
+function select(load: WindowLoad, { values, key, base, rescued, from }: Rows, skipsSent: boolean): string {
   const columns = [...load.plan.values()].filter(isTyped);
   const list = columns.map(({ name, type }) => {
     const value = values.get(name);
@@ -51,7 +51,7 @@ function select(load: Load, { values, key, base, rescued, from }: Rows, skipsSen
 }
 
 /** The date of a row as text, empty for a row without. */
-function dateOf({ plan }: Load, values: ReadonlyMap<string, string>): string {
+function dateOf({ plan }: WindowLoad, values: ReadonlyMap<string, string>): string {
   const texts = [SERVER_DATETIME, CORRECTION_DATETIME].flatMap((source) => {
     const value = values.get(plan.get(columnKey(source, 1))?.name ?? source);
     return value === undefined ? [] : `CAST(${value} AS VARCHAR)`;
@@ -60,10 +60,10 @@ function dateOf({ plan }: Load, values: ReadonlyMap<string, string>): string {
 }
 
 /** Remembers what a window sent, instead of what the one before did. */
-export async function storeSentIds(engine: Engine, load: Load): Promise<void> {
+export async function storeSentIds(engine: Engine, load: WindowLoad): Promise<void> {
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${SENT} (base VARCHAR, date VARCHAR)`);
   for (let i = 0; i < load.window.files.length; i++) {
-    const { columns, values, base, from } = sourceOf(load, i);
+    const { columns, values, base, from } = fileQuery(load, i);
     const date = dateOf(load, valuesByName(columns, values));
     await engine.run(`INSERT INTO ${SENT} SELECT DISTINCT ${base}, ${date} FROM ${from}`);
   }

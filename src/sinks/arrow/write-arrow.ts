@@ -12,7 +12,7 @@ import { FIRST_COLUMNS, type StoredColumn } from '../sql/columns/stored.ts';
 import { isTyped } from '../sql/columns/typed.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure } from '../sql/engine/faults.ts';
-import type { Load } from '../sql/rows/file-query.ts';
+import type { WindowLoad } from '../sql/rows/file-query.ts';
 import type { TargetOptions } from '../target.ts';
 import { fileOutput, IpcStream, isReaderGone, type Output, streamOutput } from './output.ts';
 import { RecordBatches } from './record-batches.ts';
@@ -161,7 +161,7 @@ class ArrowRun {
     const arrivals = arrivalsOf(window.files);
     const plan = planColumns(this.#columns, arrivals.columns, this.#rules, false);
     const number = ++this.#windows;
-    const load: Load = { window, number, arrivals, plan: new Map(plan.map((c) => [c.key, c])), zone: this.#zone };
+    const load: WindowLoad = { window, number, arrivals, plan: new Map(plan.map((c) => [c.key, c])), zone: this.#zone };
     const longestRow = Math.max(1, ...window.files.map((file) => file.longestRow));
     const query = await openWindowQuery(this.#engine, load, this.#overlaps);
     for await (const chunk of this.#engine.chunks(query.sql)) {

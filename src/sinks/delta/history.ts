@@ -15,13 +15,13 @@ const AT_ONCE = 16;
 /** A run by the names of its objects. */
 interface Named {
   readonly began: string;
-  /** Of the object that says how it ended; none while it goes on, and for ever when it was killed. */
+  /** Path of the object written when the run ended; null while it is running, or if it was killed. */
   readonly ended: string | null;
-  /** Of all its objects. */
+  /** Paths of all its objects. */
   readonly paths: readonly string[];
 }
 
-/** The runs that objects of these paths tell of, oldest first; what is no run is passed over. */
+/** The runs whose objects have these paths, oldest first; other paths are ignored. */
 function runsOf(paths: Iterable<string>): Named[] {
   const runs = new Map<string, Named>();
   for (const path of paths) {
@@ -41,8 +41,8 @@ async function listRuns(storage: Storage): Promise<Named[]> {
   return runsOf(paths);
 }
 
-/** Of the objects of runs those that nobody needs: of runs beyond the latest, and what a run said before it ended. */
-export function spentRunFiles(paths: Iterable<string>): string[] {
+/** Paths of run objects to remove: those of runs beyond the latest `MOST_RUNS`, and the begin objects of ended runs. */
+export function expiredRunFiles(paths: Iterable<string>): string[] {
   const runs = runsOf(paths);
   return [
     ...runs.slice(0, -MOST_RUNS).flatMap((run) => run.paths),
@@ -50,13 +50,13 @@ export function spentRunFiles(paths: Iterable<string>): string[] {
   ];
 }
 
-/** The runs of a place, oldest first, of very many the latest. Throws Failure. */
+/** The latest `most` runs of a place, oldest first. Throws Failure. */
 export async function readRuns(storage: Storage, most: number): Promise<RunRecord[]> {
   const limit = pLimit(AT_ONCE);
   const read = async ({ ended, paths }: Named) => {
     const path = ended ?? paths[0] ?? '';
     const bytes = await storage.read(path);
-    // It ended meanwhile, or is one that another run removed.
+    // The run ended in the meantime, or another run removed the object.
     if (bytes === undefined) return [];
     return parseHistory(bytes.toString('utf8'), `${storage.address}/${path}`).runs;
   };
@@ -65,8 +65,8 @@ export async function readRuns(storage: Storage, most: number): Promise<RunRecor
 }
 
 /**
- * The runs of a place with several writers (S49): each has objects of its own names beside the tables, so that none
- * overwrites what another one says. The object of its end takes the place of that of its beginning.
+ * The run history of a place with several writers (S49). Each run writes objects under names of its own beside the tables,
+ * so that runs do not overwrite each other; its end object replaces its begin object.
  */
 export class RunObjects implements RunHistory {
   readonly isShared = true;
@@ -91,7 +91,7 @@ export class RunObjects implements RunHistory {
     if (this.#begun === undefined) return;
     const { path, run } = this.#begun;
     const history = { ...NO_HISTORY, runs: [{ ...run, ended, ...outcome }], changes: this.#changes };
-    // Not created: a run that failed after its end was written says so in its place.
+    // `write`, not `create`: a run that fails after this object was written replaces it.
     await this.#storage.write(`${path}.json`, JSON.stringify(history));
     await this.#storage.remove([`${path}.begun.json`]);
   }

@@ -31,17 +31,17 @@ export interface LakeOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Files that go up at once. */
+/** Files copied or uploaded at the same time. */
 const UPLOADS = 4;
 
-/** The tables of one target, open: their store, an engine, and a folder for what is on its way. */
+/** An open Delta target: its tables, their storage, a DuckDB engine and a temporary folder of this run. */
 export class Lake {
   readonly storage: Storage;
   readonly engine: Engine;
-  /** By name, those too that are not there yet. */
+  /** All tables by name, including those that do not exist yet. */
   readonly tables: ReadonlyMap<TableName, Table>;
-  /** True once memory proved short: files are then written in smaller pieces, by one thread. */
-  isFrugal = false;
+  /** True after the engine ran out of memory once: files are then written in smaller pieces, by one thread. */
+  isLowOnMemory = false;
   readonly #run: RunFolder;
   /** Local files with the content of stored ones, by their paths. */
   readonly #copies = new Map<string, string>();
@@ -54,7 +54,7 @@ export class Lake {
     this.#run = run;
   }
 
-  /** Opens a target for reading, or for a writer: then it is found out that nobody's commit can be overwritten. */
+  /** Opens a target for reading or writing; for writing, checks that the storage refuses to overwrite a commit. */
   static async open(options: LakeOptions, how: 'read' | 'write'): Promise<Lake> {
     const { clock, logger, signal } = options;
     const storage = options.storage ?? (await openStorage(options.url, options.env, signal));
@@ -102,27 +102,27 @@ export class Lake {
     );
   }
 
-  /** A path in the run's own folder that nothing has yet. */
+  /** A new path in the run's temporary folder. */
   newPath(what: string): string {
     return join(this.#run.path, `${what}-${this.#count++}`);
   }
 
   /** Local files to read the content of stored ones from, by their paths; copied at most once in a run. */
-  async bring(table: TableName, files: readonly Pick<DataFile, 'path'>[]): Promise<Map<string, string>> {
+  async fetch(table: TableName, files: readonly Pick<DataFile, 'path'>[]): Promise<Map<string, string>> {
     const limit = pLimit(UPLOADS);
     const found = await Promise.all(
-      files.map(({ path }) => limit(async () => [path, await this.#bringOne(`${table}/${path}`)] as const)),
+      files.map(({ path }) => limit(async () => [path, await this.#fetchFile(`${table}/${path}`)] as const)),
     );
     return new Map(found);
   }
 
   /** The same where only some columns are read: of a large object no more than those are copied. */
-  async bringColumns(
+  async fetchColumns(
     table: TableName,
     files: readonly Pick<DataFile, 'path' | 'bytes'>[],
     columns: ReadonlySet<string>,
   ): Promise<Map<string, string>> {
-    if (this.storage.workFolder !== undefined) return this.bring(table, files);
+    if (this.storage.workFolder !== undefined) return this.fetch(table, files);
     const limit = pLimit(UPLOADS);
     const names = JSON.stringify([...columns].sort());
     const one = async ({ path, bytes }: Pick<DataFile, 'path' | 'bytes'>) => {
@@ -148,8 +148,8 @@ export class Lake {
     }
   }
 
-  /** Lets go of the copies of files that left a table. */
-  async forget(table: TableName, paths: readonly string[]): Promise<void> {
+  /** Removes the local copies of files that left a table. */
+  async dropCopies(table: TableName, paths: readonly string[]): Promise<void> {
     const gone = new Set(paths.map((path) => `${table}/${path}`));
     for (const [key, copy] of [...this.#copies]) {
       if (!gone.has(key.split('\0')[0])) continue;
@@ -159,21 +159,21 @@ export class Lake {
   }
 
   /**
-   * Does work in a transaction of the engine; where memory does not suffice, once more with less of it. Throws what the
-   * work threw.
+   * Runs `work` in a transaction of the engine. If memory does not suffice, runs it once more with one thread and smaller
+   * pieces. Throws what `work` throws.
    */
   async prepare<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     try {
       return await this.engine.transaction(work, signal);
     } catch (error) {
-      if (this.isFrugal || !isOutOfMemory(error)) throw error;
+      if (this.isLowOnMemory || !isOutOfMemory(error)) throw error;
     }
-    this.isFrugal = true;
+    this.isLowOnMemory = true;
     await this.engine.run('SET threads = 1');
     return await this.engine.transaction(work, signal);
   }
 
-  /** Lets go of everything; safe after any failure. */
+  /** Releases everything; may be called after any failure. */
   async close(): Promise<void> {
     try {
       await this.engine.close();
@@ -183,7 +183,7 @@ export class Lake {
     }
   }
 
-  #bringOne(key: string): Promise<string> {
+  #fetchFile(key: string): Promise<string> {
     return this.#copyOnce(key, (copy) => this.storage.localFile(key, copy));
   }
 

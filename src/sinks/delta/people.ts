@@ -23,7 +23,7 @@ export async function peopleInDelta(options: LakeOptions, source: string, textsI
       const files = name === undefined ? [] : events.files().filter((file) => file.columns.has(name));
       const unified = columns.find((column) => column.source === UNIFIED_ID)?.name ?? UNIFIED_ID;
       const wanted = new Set(name === undefined ? [] : [name, unified]);
-      const locals = texts.length === 0 ? [] : [...(await lake.bringColumns('events', files, wanted)).values()];
+      const locals = texts.length === 0 ? [] : [...(await lake.fetchColumns('events', files, wanted)).values()];
       const from = locals.length === 0 ? undefined : readFiles(locals);
       return await findPeople({ engine, from, columns, place: address }, source, texts);
     } finally {

@@ -6,11 +6,11 @@ import { linkFailure, secondNameFailure } from '../sql/files/second-name.ts';
 import { createLeftOut, isLeftOut } from '../sql/people.ts';
 import type { LeaveOut, Rewritten, TableName } from '../target.ts';
 import {
-  carryOut,
+  commitChange,
   type EventsChange,
-  makeReady,
   type NewEventFile,
-  type Ready,
+  type PreparedChange,
+  prepareChange,
   type Settings,
 } from './commit/change.ts';
 import { columnsIn } from './commit/columns.ts';
@@ -31,9 +31,9 @@ export interface PurgeOptions extends LakeOptions {
  */
 export function purgeDelta(options: PurgeOptions): Promise<Rewritten> {
   return rewriting(options, async (lake, settings) => {
-    const ready = await preparePurge(lake, settings, options);
-    await refuseOtherNames(lake, ready);
-    await carryOut(lake, ready, settings);
+    const prepared = await preparePurge(lake, settings, options);
+    await refuseOtherNames(lake, prepared);
+    await commitChange(lake, prepared, settings);
     for (const { name } of lake.tables.values()) await eraseOld(lake, name);
   });
 }
@@ -42,17 +42,21 @@ export function purgeDelta(options: PurgeOptions): Promise<Rewritten> {
 export function tryPurgeDelta(options: LakeOptions, leaveOuts: readonly LeaveOut[]): Promise<string[]> {
   return withLake(options, async (lake, settings) => {
     for (const leaveOut of leaveOuts) {
-      const ready = await preparePurge(lake, settings, { ...options, leaveOut });
-      await refuseOtherNames(lake, ready);
-      await lake.storage.tryErase(ready.change.removed.map(({ path }) => `events/${path}`));
+      const prepared = await preparePurge(lake, settings, { ...options, leaveOut });
+      await refuseOtherNames(lake, prepared);
+      await lake.storage.tryErase(prepared.change.removed.map(({ path }) => `events/${path}`));
     }
     return [];
   });
 }
 
-async function preparePurge(lake: Lake, settings: Settings, { leaveOut, signal }: PurgeOptions): Promise<Ready> {
+async function preparePurge(
+  lake: Lake,
+  settings: Settings,
+  { leaveOut, signal }: PurgeOptions,
+): Promise<PreparedChange> {
   await createLeftOut(lake.engine, leaveOut.values);
-  const work = async () => makeReady(lake, await purged(lake, leaveOut.column, settings), settings);
+  const work = async () => prepareChange(lake, await purged(lake, leaveOut.column, settings), settings);
   return await lake.prepare(work, signal);
 }
 
@@ -62,7 +66,7 @@ async function purged(lake: Lake, source: string, settings: Settings): Promise<E
   const column = typedColumns(columns).find((one) => one.source === source);
   const files = lake.events.files();
   const wanted = new Set(['_rescued', ...(column === undefined ? [] : [column.name])]);
-  const locals = await lake.bringColumns('events', files, wanted);
+  const locals = await lake.fetchColumns('events', files, wanted);
   const removed: DataFile[] = [];
   const added: NewEventFile[] = [];
   for (const file of files) {
@@ -74,7 +78,7 @@ async function purged(lake: Lake, source: string, settings: Settings): Promise<E
     if (gone === 0) continue;
     removed.push(file);
     const rows = file.rows - gone;
-    const all = fromOf([...(await lake.bring('events', [file])).values()][0]);
+    const all = fromOf([...(await lake.fetch('events', [file])).values()][0]);
     const query = `SELECT ${eventColumns(columnsIn(columns, file.columns))} FROM ${all} WHERE NOT ${condition}`;
     const what = { query, rows, names: file.columns, date: file.date };
     if (rows > 0) added.push(await writeRows(lake, what, file.isSorted));
@@ -83,7 +87,7 @@ async function purged(lake: Lake, source: string, settings: Settings): Promise<E
 }
 
 /** Throws Failure where a file that a purge removes would live on under another name, as it can on a disk. */
-async function refuseOtherNames(lake: Lake, { change, derived }: Ready): Promise<void> {
+async function refuseOtherNames(lake: Lake, { change, derived }: PreparedChange): Promise<void> {
   const removed = new Map<TableName, readonly DataFile[]>([
     ['events', change.removed],
     ...derived.map(({ name, removed: own }) => [name, own] as const),

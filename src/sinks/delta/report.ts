@@ -49,7 +49,7 @@ async function countedIn(lake: Lake, columns: readonly StoredColumn[], timezone:
     ({ group, name }) => group === 'system' && files.every((file) => file.columns.has(name)),
   );
   const wanted = new Set(['_key', '_rescued', ...system.map(({ name }) => name)]);
-  const events = readFiles([...(await lake.bringColumns('events', files, wanted)).values()]);
+  const events = readFiles([...(await lake.fetchColumns('events', files, wanted)).values()]);
   return {
     ...(await countEvents(lake.engine, { events, columns: system, timezone })),
     columns: reportedColumns(columns, filledIn(files), await rescuedCells(lake.engine, events)),

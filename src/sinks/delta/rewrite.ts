@@ -6,7 +6,7 @@ import { failureOf } from '../sql/files/folder-failure.ts';
 import { sortedBy } from '../sql/files/order.ts';
 import { ROW_GROUP_ROWS, readFiles, writeFile } from '../sql/files/parquet-file.ts';
 import type { Rewritten } from '../target.ts';
-import { carryOut, type EventsChange, makeReady, type NewEventFile, type Settings } from './commit/change.ts';
+import { commitChange, type EventsChange, type NewEventFile, prepareChange, type Settings } from './commit/change.ts';
 import { columnsIn } from './commit/columns.ts';
 import { METADATA } from './commit/metadata.ts';
 import { setTable } from './domains.ts';
@@ -21,8 +21,8 @@ export function compactDelta(options: LakeOptions): Promise<Rewritten> {
   return rewriting(options, async (lake, settings) => {
     for (const batch of batchesOf(lake.events.files())) {
       options.signal?.throwIfAborted();
-      const work = async () => makeReady(lake, await compacted(lake, batch, settings), settings);
-      await carryOut(lake, await lake.prepare(work, options.signal), settings);
+      const work = async () => prepareChange(lake, await compacted(lake, batch, settings), settings);
+      await commitChange(lake, await lake.prepare(work, options.signal), settings);
     }
   });
 }
@@ -73,7 +73,7 @@ function batchesOf(files: readonly DataFile[]): DataFile[][] {
   const batches: DataFile[][] = [];
   let bytes = Number.POSITIVE_INFINITY;
   for (const group of dates.values()) {
-    if (!isWorthIt(group)) continue;
+    if (!shrinks(group)) continue;
     const own = group.reduce((sum, file) => sum + file.bytes, 0);
     if (bytes + own > BATCH_BYTES) {
       batches.push([]);
@@ -85,14 +85,14 @@ function batchesOf(files: readonly DataFile[]): DataFile[][] {
   return batches;
 }
 
-function isWorthIt(group: readonly DataFile[]): boolean {
+function shrinks(group: readonly DataFile[]): boolean {
   const [first] = group;
   return group.length > 1 || first.rows === 0 || (first.rows > ROW_GROUP_ROWS && !first.isSorted);
 }
 
 async function compacted(lake: Lake, batch: readonly DataFile[], settings: Settings): Promise<EventsChange> {
   const columns = lake.events.domains.columns() ?? [];
-  const locals = await lake.bring('events', batch);
+  const locals = await lake.fetch('events', batch);
   const added: NewEventFile[] = [];
   for (const date of new Set(batch.map((file) => file.date))) {
     const group = batch.filter((file) => file.date === date && file.rows > 0);
@@ -103,7 +103,7 @@ async function compacted(lake: Lake, batch: readonly DataFile[], settings: Setti
     const all = group.map(
       (file) => `SELECT ${selectOf(own, file, settings.zone)} FROM ${readFiles([locals.get(file.path) ?? ''])}`,
     );
-    const query = `SELECT * FROM (${all.join(' UNION ALL ')}) ${lake.isFrugal ? '' : sortedBy(own, rows)}`;
+    const query = `SELECT * FROM (${all.join(' UNION ALL ')}) ${lake.isLowOnMemory ? '' : sortedBy(own, rows)}`;
     added.push(await writeRows(lake, { query, rows, names, date }, true));
   }
   return changeOf(lake, { operation: 'OPTIMIZE', removed: batch, added, isChange: false }, columns, settings);
@@ -117,7 +117,7 @@ function selectOf(columns: readonly StoredColumn[], file: DataFile, zone: Zone |
   return ['_key', '_dfinery_window', '_rescued', ...values].join(', ');
 }
 
-interface ToWrite {
+interface FileToWrite {
   readonly query: string;
   readonly rows: number;
   readonly names: ReadonlySet<string>;
@@ -126,7 +126,7 @@ interface ToWrite {
 
 export async function writeRows(
   lake: Lake,
-  { query, rows, names, date }: ToWrite,
+  { query, rows, names, date }: FileToWrite,
   isSorted: boolean,
 ): Promise<NewEventFile> {
   const local = lake.newPath('rewritten');

@@ -6,15 +6,15 @@ import type { Commit, Sink } from '../sink.ts';
 import { logChanges } from '../sql/columns/changes.ts';
 import type { Rules } from '../sql/columns/plan.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
-import { isPlain } from '../sql/rows/file-query.ts';
+import { idsAreKeys } from '../sql/rows/file-query.ts';
 import { TABLES, type TableName, type TargetOptions } from '../target.ts';
-import { carryOut, type Settings } from './commit/change.ts';
+import { commitChange, type Settings } from './commit/change.ts';
 import { prepareWindow } from './commit/window.ts';
 import { readableName } from './files/names.ts';
 import { RunObjects } from './history.ts';
 import { Lake, type LakeOptions } from './lake.ts';
 import { memoryOf } from './recall.ts';
-import { removeRubbish } from './rubbish.ts';
+import { vacuum } from './vacuum.ts';
 
 export interface DeltaSinkOptions
   extends TargetOptions,
@@ -35,7 +35,7 @@ export async function openDeltaSink(options: DeltaSinkOptions): Promise<Sink> {
     const zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
     checkTimezone(lake, options.timezone ?? null);
     const { retentionMs, clock } = options;
-    await removeRubbish(lake, clock.now(), retentionMs, options.logger);
+    await vacuum(lake, clock.now(), retentionMs, options.logger);
     const kept = lake.events.domains.table()?.tables ?? [];
     const tables = TABLES.filter((name) => name === 'events' || options.tables.includes(name) || kept.includes(name));
     const rules: Rules = {
@@ -75,10 +75,10 @@ class TableSink implements Sink {
   async commit(window: Window, signal: AbortSignal): Promise<Commit> {
     const lake = this.#lake;
     try {
-      await lake.engine.run(`SET preserve_insertion_order = ${!isPlain(window)}`);
+      await lake.engine.run(`SET preserve_insertion_order = ${!idsAreKeys(window)}`);
       const work = () => prepareWindow(lake, window, this.#rules, this.#settings);
-      const { ready, commit, plan, changes } = await lake.prepare(work, signal);
-      await carryOut(lake, ready, this.#settings);
+      const { prepared, commit, plan, changes } = await lake.prepare(work, signal);
+      await commitChange(lake, prepared, this.#settings);
       this.runs.add(changes);
       logChanges(this.#logger, plan, commit.rescued);
       return commit;

@@ -87,7 +87,7 @@ async function checkStored(lake: Lake, name: TableName): Promise<Difference[]> {
 
 async function filesOf(lake: Lake, name: TableName): Promise<Files> {
   const files = lake.table(name).files();
-  const locals = await lake.bring(name, files);
+  const locals = await lake.fetch(name, files);
   return {
     name,
     schema: lake.table(name).schema ?? '{}',

@@ -84,7 +84,7 @@ async function copyInto(engine: Engine, copy: string, { leaveOut, signal }: Rewr
     "SELECT count(*) AS n FROM duckdb_columns() WHERE database_name = 'target' AND table_name = 'events'",
   );
   await engine.run(`ATTACH ${literal(copy)} AS rewritten (${newFile(Number(n))})`);
-  keepOwner(engine.file, copy);
+  copyOwner(engine.file, copy);
   const stop = () => engine.interrupt();
   signal?.addEventListener('abort', stop);
   try {
@@ -123,7 +123,7 @@ function refuseSecondName(file: string): void {
 }
 
 /** Gives a copy the mode and the owner of the file that it is to replace. */
-function keepOwner(file: string, copy: string): void {
+function copyOwner(file: string, copy: string): void {
   const { mode, uid, gid } = statSync(file);
   const made = statSync(copy);
   if (made.uid !== uid || made.gid !== gid) {

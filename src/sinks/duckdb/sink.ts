@@ -13,7 +13,7 @@ import type { StoredColumn } from '../sql/columns/stored.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure, isOutOfMemory, isRefusedByIndex } from '../sql/engine/faults.ts';
 import { isWide } from '../sql/engine/new-file.ts';
-import { hasRowsWithoutId, isPlain } from '../sql/rows/file-query.ts';
+import { hasRowsWithoutId, idsAreKeys } from '../sql/rows/file-query.ts';
 import { rescuedCounts } from '../sql/rows/rescued.ts';
 import type { TargetOptions } from '../target.ts';
 import { loadWindow } from './load.ts';
@@ -88,13 +88,13 @@ export class FileSink implements Sink {
     return this.#guard(async () => {
       await this.#reclaim();
       await this.#prepareForColumns(window);
-      await this.#engine.run(`SET preserve_insertion_order = ${!isPlain(window)}`);
+      await this.#engine.run(`SET preserve_insertion_order = ${!idsAreKeys(window)}`);
       try {
         return await this.#engine.transaction(() => this.#write(window), signal);
       } catch (error) {
         if (isRefusedByIndex(error)) throw indexFailure(this.#engine, await indexNames(this.#engine));
         if (!isOutOfMemory(error)) throw error;
-        return await this.#writeFrugally(window, signal);
+        return await this.#writeWithLessMemory(window, signal);
       }
     }, signal);
   }
@@ -123,7 +123,7 @@ export class FileSink implements Sink {
   }
 
   /** Each thread holds a block of every column: of very many columns one thread's worth may fit where two do not. */
-  async #writeFrugally(window: Window, signal: AbortSignal): Promise<Commit> {
+  async #writeWithLessMemory(window: Window, signal: AbortSignal): Promise<Commit> {
     await this.#engine.run('SET threads = 1');
     try {
       return await this.#engine.transaction(() => this.#write(window), signal);
@@ -144,7 +144,7 @@ export class FileSink implements Sink {
     const rescued = await rescuedCounts(engine, rowsOfWindow(number), columns);
     const { receipt, state } = window;
     const hashes = hasRowsWithoutId(load);
-    const loaded = { number, receipt, state, columns, hasRowsWithoutId: hashes, isPlain: isPlain(window) };
+    const loaded = { number, receipt, state, columns, hasRowsWithoutId: hashes, idsAreKeys: idsAreKeys(window) };
     const { removed, idRepeats } = await replaceRows(engine, loaded);
     this.#replaced += removed;
     await writeReceipt(engine, number, receipt, { rescued, idRepeats });

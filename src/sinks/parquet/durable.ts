@@ -13,7 +13,7 @@ export async function makeFolder(path: string): Promise<void> {
 }
 
 /** Makes a finished file the owner's alone, brings it to the disk, and says what it is. */
-export async function settle(path: string): Promise<Fingerprint> {
+export async function makeDurable(path: string): Promise<Fingerprint> {
   await chmod(path, OWNER_FILE);
   const found = await fingerprint(path);
   await syncFile(path);

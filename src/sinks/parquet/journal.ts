@@ -118,7 +118,7 @@ async function checkMoved(places: Places, moves: readonly Move[], manifest: Mani
     if (found?.size === bytes) continue;
     throw configFailure(
       `${join(places.root, path)} is not the file that a change left waiting in ${places.temporary}: somebody else took ` +
-        'it away. Load the days again into an empty folder.',
+        'it away. WindowLoad the days again into an empty folder.',
       { where: { file: path } },
     );
   }

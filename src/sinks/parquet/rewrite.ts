@@ -75,7 +75,7 @@ export async function prepareRewrite(dataset: Existing, path: string, keep: stri
   const next = waitingPath(dataset, 'events', date);
   const rows = rowsOf(manifest, path);
   const kept = `SELECT ${eventColumns(columns)} FROM ${readFiles([dataset.pathOf(path)])} WHERE ${keep}`;
-  const query = `${kept} ${dataset.isFrugal ? '' : sortedBy(columns, rows)}`;
+  const query = `${kept} ${dataset.isLowOnMemory ? '' : sortedBy(columns, rows)}`;
   await writeFile(dataset, { query, rows }, next, metadata);
   const events: Output[] = [{ dataset: 'events', date, path: next }];
   const old = eventFiles(manifest);

@@ -10,7 +10,7 @@ import { changeRecords } from '../sql/columns/change-records.ts';
 import { logChanges } from '../sql/columns/changes.ts';
 import type { PlannedColumn } from '../sql/columns/plan.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
-import { isPlain } from '../sql/rows/file-query.ts';
+import { idsAreKeys } from '../sql/rows/file-query.ts';
 import { TABLES, type TableName, type TargetOptions } from '../target.ts';
 import { prepareWindow, type Settings } from './commit/commit.ts';
 import { type Dataset, openDataset } from './dataset/dataset.ts';
@@ -77,7 +77,7 @@ class FolderSink implements Sink {
   async commit(window: Window, signal: AbortSignal): Promise<Commit> {
     const dataset = this.#dataset;
     try {
-      await dataset.engine.run(`SET preserve_insertion_order = ${!isPlain(window)}`);
+      await dataset.engine.run(`SET preserve_insertion_order = ${!idsAreKeys(window)}`);
       const work = () => prepareWindow(dataset, window, this.#settings);
       const { change, commit, plan } = await dataset.prepare(work, signal);
       await this.runs.add(this.#changes(plan, window));

@@ -67,7 +67,7 @@ export function propertyNames(
   const fixed = wanted.filter((name, index): name is string => name !== undefined && !bare[index]);
   const own = stream === 'event_items' ? [...OWN, ITEM_POSITION] : OWN;
   const names = unique(withoutPrefix(wanted, bare, [...own, ...fixed]), own);
-  if (configured === undefined) return toldApart(names, sources, own);
+  if (configured === undefined) return distinctNames(names, sources, own);
   return names.map((name, i) => name && configuredName(name, sources[i], configured));
 }
 
@@ -101,7 +101,7 @@ function unique(names: readonly (string | undefined)[], own: readonly string[]):
 export const nameWithHash = (name: string, source: string): string =>
   `${name}_${createHash('sha256').update(source).digest('hex').slice(0, HASH_DIGITS)}`;
 
-function toldApart(
+function distinctNames(
   names: readonly (string | undefined)[],
   sources: readonly string[],
   own: readonly string[],

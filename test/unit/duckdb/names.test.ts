@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { giveItemNames, giveNames, OWN_NAMES } from '../../../src/sinks/names.ts';
+import { assignItemNames, assignNames, OWN_NAMES } from '../../../src/sinks/names.ts';
 
 describe('table names', () => {
   it('are the names of the export where nothing else has them', () => {
-    expect(giveNames([], ['select', 'a.b', 'a "b"', '한글', 'rowid'])).toEqual([
+    expect(assignNames([], ['select', 'a.b', 'a "b"', '한글', 'rowid'])).toEqual([
       'select',
       'a.b',
       'a "b"',
@@ -13,16 +13,16 @@ describe('table names', () => {
   });
 
   it('get a suffix in order of their bytes, whatever the order they come in', () => {
-    expect(giveNames([], ['sum', 'SUM', 'Sum'])).toEqual(['sum_3', 'SUM', 'Sum_2']);
-    expect(giveNames([], ['Sum', 'sum', 'SUM'])).toEqual(['Sum_2', 'sum_3', 'SUM']);
+    expect(assignNames([], ['sum', 'SUM', 'Sum'])).toEqual(['sum_3', 'SUM', 'Sum_2']);
+    expect(assignNames([], ['Sum', 'sum', 'SUM'])).toEqual(['Sum_2', 'sum_3', 'SUM']);
   });
 
   it('fold case beyond ASCII', () => {
-    expect(giveNames([], ['Ärger', 'ärger', 'É', 'é'])).toEqual(['Ärger', 'ärger_2', 'É', 'é_2']);
+    expect(assignNames([], ['Ärger', 'ärger', 'É', 'é'])).toEqual(['Ärger', 'ärger_2', 'É', 'é_2']);
   });
 
   it('skip what is taken and what is ours', () => {
-    expect(giveNames([...OWN_NAMES, 'a', 'A_2'], ['A', '_KEY', 'event_date'])).toEqual([
+    expect(assignNames([...OWN_NAMES, 'a', 'A_2'], ['A', '_KEY', 'event_date'])).toEqual([
       'A_3',
       '_KEY_2',
       'event_date_2',
@@ -30,11 +30,11 @@ describe('table names', () => {
   });
 
   it('tell equal names apart, in their own order', () => {
-    expect(giveNames([], ['x', 'x', 'x_2'])).toEqual(['x', 'x_2', 'x_2_2']);
+    expect(assignNames([], ['x', 'x', 'x_2'])).toEqual(['x', 'x_2', 'x_2_2']);
   });
 
   it('stand in for an empty name and for U+0000', () => {
-    expect(giveNames([], ['', 'a\0b'])).toEqual(['column', 'a\ufffdb']);
+    expect(assignNames([], ['', 'a\0b'])).toEqual(['column', 'a\ufffdb']);
   });
 });
 
@@ -42,7 +42,7 @@ describe('names of item columns', () => {
   it('lose their prefix, but for a collision', () => {
     const taken = [...OWN_NAMES, 'df_unified_id'];
     const names = ['df_items_color', 'df_items_df_unified_id', 'df_items_item_position', 'df_items_COLOR_2'];
-    expect(giveItemNames(taken, names, 'df_items_')).toEqual([
+    expect(assignItemNames(taken, names, 'df_items_')).toEqual([
       'color',
       'df_items_df_unified_id',
       'df_items_item_position',
@@ -52,7 +52,7 @@ describe('names of item columns', () => {
 
   it('never collide, even where the prefix was kept', () => {
     const names = ['df_items_df_unified_id', 'df_items_df_items_df_unified_id'];
-    expect(giveItemNames(['df_unified_id'], names, 'df_items_')).toEqual([
+    expect(assignItemNames(['df_unified_id'], names, 'df_items_')).toEqual([
       'df_items_df_unified_id',
       'df_items_df_items_df_unified_id',
     ]);

@@ -12,23 +12,23 @@ import { type Derived, deriveTable, type EventFile, type Other } from './derive.
 /** A file of `events` that is written, with the columns it has. */
 export type NewEventFile = NewFile & { readonly columns: ReadonlySet<string> };
 
-/** What becomes of `events`. */
+/** A change of the table `events`. */
 export interface EventsChange {
   /** As the history of the table shows it. */
   readonly operation: 'WRITE' | 'OPTIMIZE' | 'DELETE';
-  /** Number of the last window that is in the table then. */
+  /** Number of the last window that is in the table after the change. */
   readonly window: number;
   readonly columns: readonly StoredColumn[];
   readonly removed: readonly DataFile[];
   readonly added: readonly NewEventFile[];
-  /** False where the same rows only lie in other files. */
+  /** False when the same rows are only moved to other files. */
   readonly isChange: boolean;
   /** What is kept in the log beside the files. */
   readonly actions: readonly Action[];
   readonly info?: Readonly<Record<string, unknown>>;
 }
 
-/** What holds for every change of a run. */
+/** Settings of every change of a run. */
 export interface Settings {
   readonly zone: Zone | undefined;
   /** The tables that are kept. */
@@ -37,15 +37,15 @@ export interface Settings {
   now(): number;
 }
 
-/** A change that is written and in no table yet. */
-export interface Ready {
+/** A change whose files are written locally and that is not committed. */
+export interface PreparedChange {
   readonly change: EventsChange;
   readonly actions: readonly Action[];
   readonly derived: readonly Derived[];
 }
 
-/** Works out what the change is for every table, and writes the files of the others. Inside a transaction. */
-export async function makeReady(lake: Lake, change: EventsChange, settings: Settings): Promise<Ready> {
+/** Derives the changes of the other tables and writes their files locally. Called inside a transaction of the engine. */
+export async function prepareChange(lake: Lake, change: EventsChange, settings: Settings): Promise<PreparedChange> {
   const { zone, retentionMs, tables } = settings;
   const now = settings.now();
   const { columns, removed, added, isChange } = change;
@@ -69,10 +69,10 @@ export async function makeReady(lake: Lake, change: EventsChange, settings: Sett
 async function eventsAfter(lake: Lake, { removed, added, columns }: EventsChange) {
   const leaving = new Set(removed.map(({ path }) => path));
   const files = lake.events.files();
-  const locals = await lake.bringColumns('events', files, keyColumns(columns));
+  const locals = await lake.fetchColumns('events', files, keyColumns(columns));
   const localOf = (path: string) => locals.get(path) ?? '';
   const kept = files.filter(({ path }) => !leaving.has(path));
-  const whole = async (file: DataFile) => [...(await lake.bring('events', [file])).values()][0] ?? '';
+  const whole = async (file: DataFile) => [...(await lake.fetch('events', [file])).values()][0] ?? '';
   const events: EventFile[] = [
     ...kept.map((file) => ({ ...file, local: localOf(file.path), whole: () => whole(file) })),
     ...added.map((file) => ({ ...file, whole: async () => file.local })),
@@ -84,8 +84,8 @@ async function eventsAfter(lake: Lake, { removed, added, columns }: EventsChange
  * Stores the files, then commits: the other tables first, `events` last, so that a run that dies in between has done
  * nothing to `events` and its window comes again (S41). Throws a transient failure when another writer was first.
  */
-export async function carryOut(lake: Lake, ready: Ready, settings: Settings): Promise<void> {
-  const { change, actions, derived } = ready;
+export async function commitChange(lake: Lake, prepared: PreparedChange, settings: Settings): Promise<void> {
+  const { change, actions, derived } = prepared;
   await lake.store('events', change.added);
   for (const { name, files } of derived) await lake.store(name, files);
   const { operation, window, info } = change;
@@ -101,7 +101,7 @@ export async function carryOut(lake: Lake, ready: Ready, settings: Settings): Pr
   );
   const lists = [{ name: 'events' as const, removed: change.removed }, ...derived];
   for (const { name, removed } of lists) {
-    await lake.forget(
+    await lake.dropCopies(
       name,
       removed.map(({ path }) => path),
     );
@@ -118,7 +118,7 @@ async function commit(
 ): Promise<void> {
   const table = lake.table(name);
   if (await table.commit(entry, settings.now())) return;
-  // The race is lost for certain: nothing will ever name these files.
+  // Another writer made this version, so no commit will ever name these files.
   await lake.storage.remove(files.map(({ path }) => `${name}/${path}`)).catch(() => {});
   throw transientFailure(
     `${table.address}: another writer made version ${table.version + 1} first. Nothing of this was kept: run again.`,

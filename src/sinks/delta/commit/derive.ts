@@ -87,7 +87,7 @@ export async function deriveTable(derivation: Derivation, name: Other): Promise<
 async function write({ lake, columns }: Derivation, name: Other, event: EventFile): Promise<NewFile> {
   const typed = typedColumns(columnsIn(columns, event.columns));
   const from = readFiles([await event.whole()]);
-  const logs = lake.isFrugal ? sortedEventLogs : eventLogs;
+  const logs = lake.isLowOnMemory ? sortedEventLogs : eventLogs;
   const query = name === 'event_items' ? eventItems(typed, from) : logs(typed, from, isOwnedBy(columns, event.local));
   const local = lake.newPath(name);
   const { n } = await lake.engine.row(`SELECT count(*) AS n FROM ${from}`);

@@ -1,7 +1,7 @@
 import type { Day } from '../../../base/days.ts';
 import type { KeptReceipt } from '../domains.ts';
 
-/** Rows that are there of each window, over all files. */
+/** Number of rows of each window, over all files. */
 export function liveRows(files: Iterable<{ readonly windows?: ReadonlyMap<number, number> }>): Map<number, number> {
   const live = new Map<number, number>();
   for (const { windows } of files) {
@@ -10,8 +10,8 @@ export function liveRows(files: Iterable<{ readonly windows?: ReadonlyMap<number
   return live;
 }
 
-/** Receipts that nothing needs any more: none of their rows are left, and a later one covers as many of the same days. */
-export function spentReceipts(receipts: readonly KeptReceipt[], live: ReadonlyMap<number, number>): KeptReceipt[] {
+/** Receipts to remove: none of their rows are left, and a later receipt for the same days covers at least as many. */
+export function supersededReceipts(receipts: readonly KeptReceipt[], live: ReadonlyMap<number, number>): KeptReceipt[] {
   return receipts.filter(
     (receipt) => (live.get(receipt.window) ?? 0) === 0 && receipts.some((later) => supersedes(later, receipt)),
   );
@@ -23,7 +23,7 @@ function supersedes(later: KeptReceipt, earlier: KeptReceipt): boolean {
   return later.covers_to !== null && later.covers_from <= earlier.covers_from && later.covers_to >= earlier.covers_to;
 }
 
-/** Rows of the last receipt for these very days; undefined when they were never asked for. */
+/** Rows of the last receipt for exactly these days; undefined if there is none. */
 export function rowsOf(receipts: readonly KeptReceipt[], from: Day, to: Day): number | undefined {
   return receipts.findLast((receipt) => receipt.from === from && receipt.to === to)?.rows;
 }

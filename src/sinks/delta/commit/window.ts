@@ -12,20 +12,20 @@ import { typedColumns } from '../../sql/columns/typed.ts';
 import { NO_DATE, readFiles, writeFile } from '../../sql/files/parquet-file.ts';
 import { findReplaced, type Incoming, type Replaced } from '../../sql/files/replaced.ts';
 import { type WindowFile, writeWindowFiles } from '../../sql/files/window-files.ts';
-import { hasRowsWithoutId, type Load } from '../../sql/rows/file-query.ts';
+import { hasRowsWithoutId, type WindowLoad } from '../../sql/rows/file-query.ts';
 import { overlapOf, type StoredWindow } from '../../sql/rows/read-again.ts';
 import { rescuedCounts } from '../../sql/rows/rescued.ts';
 import { dropReceipt, keptReceipt, setChanges, setColumns, setReceipt, setState, setTable } from '../domains.ts';
 import { type DataFile, newFile, windowsIn } from '../files/data-file.ts';
 import type { Lake } from '../lake.ts';
-import { type EventsChange, makeReady, type NewEventFile, type Ready, type Settings } from './change.ts';
+import { type EventsChange, type NewEventFile, type PreparedChange, prepareChange, type Settings } from './change.ts';
 import { columnsOfWindow, isRetypedIn, keyColumns, selectAfter, storedColumn } from './columns.ts';
 import { METADATA } from './metadata.ts';
-import { liveRows, spentReceipts } from './receipts.ts';
+import { liveRows, supersededReceipts } from './receipts.ts';
 
-/** A window's change, ready to be carried out, and what there is to tell of it. */
+/** A window's change, prepared to be carried out, and what there is to tell of it. */
 export interface Prepared {
-  readonly ready: Ready;
+  readonly prepared: PreparedChange;
   readonly commit: Commit;
   readonly plan: readonly PlannedColumn[];
   /** As they are in the commit. */
@@ -35,7 +35,7 @@ export interface Prepared {
 /** A window on its way into the table. */
 interface Merge {
   readonly lake: Lake;
-  readonly load: Load;
+  readonly load: WindowLoad;
   readonly plan: readonly PlannedColumn[];
   readonly incoming: Incoming;
 }
@@ -46,7 +46,7 @@ export async function prepareWindow(lake: Lake, window: Window, rules: Rules, se
   const number = events.window + 1;
   const arrivals = arrivalsOf(window.files);
   const plan = planColumns(events.domains.columns() ?? FIRST_COLUMNS, arrivals.columns, rules, number === 1);
-  const load: Load = { window, number, arrivals, plan: columnsOfWindow(plan), zone: settings.zone };
+  const load: WindowLoad = { window, number, arrivals, plan: columnsOfWindow(plan), zone: settings.zone };
   const fresh = await writeFresh(lake, load);
   const paths = fresh.map(({ path }) => path);
   const overlap = overlapOf(liveWindows(lake), window.receipt, window.state.to_date_inclusive === false);
@@ -59,14 +59,14 @@ export async function prepareWindow(lake: Lake, window: Window, rules: Rules, se
   const changes = changeRecords(plan, changingWindow(load, lake, settings.now()));
   const change = changeOf(lake, { window, number, plan, removed, added, idRepeats, changes }, settings);
   return {
-    ready: await makeReady(lake, change, settings),
+    prepared: await prepareChange(lake, change, settings),
     commit: { rows: window.receipt.rows, ...columnChanges(plan, number === 1), rescued, idRepeats },
     plan,
     changes,
   };
 }
 
-function changingWindow({ window, number, arrivals }: Load, { events }: Lake, now: number): ChangingWindow {
+function changingWindow({ window, number, arrivals }: WindowLoad, { events }: Lake, now: number): ChangingWindow {
   return {
     window: window.receipt.id,
     changedAt: new Date(now).toISOString(),
@@ -76,11 +76,11 @@ function changingWindow({ window, number, arrivals }: Load, { events }: Lake, no
   };
 }
 
-async function writeFresh(lake: Lake, load: Load): Promise<WindowFile[]> {
-  const { engine, isFrugal, address } = lake;
+async function writeFresh(lake: Lake, load: WindowLoad): Promise<WindowFile[]> {
+  const { engine, isLowOnMemory, address } = lake;
   const folder = lake.newPath('window');
   await mkdir(folder);
-  return await writeWindowFiles({ engine, isFrugal, folder, place: address }, load, METADATA);
+  return await writeWindowFiles({ engine, isLowOnMemory, folder, place: address }, load, METADATA);
 }
 
 function newEventFile({ path, date, rows }: WindowFile, number: number, columns: ReadonlySet<string>): NewEventFile {
@@ -109,7 +109,7 @@ interface Rewrite {
 async function rewriteOld(merge: Merge): Promise<Rewrite> {
   const { lake, plan, incoming } = merge;
   const old = lake.events.files();
-  const locals = await lake.bringColumns('events', old, keyColumns(plan));
+  const locals = await lake.fetchColumns('events', old, keyColumns(plan));
   const replaced = await findReplaced(lake, [...locals.values()], incoming, METADATA);
   const removed: DataFile[] = [];
   const rewritten: NewEventFile[] = [];
@@ -124,7 +124,7 @@ async function rewriteOld(merge: Merge): Promise<Rewrite> {
 }
 
 async function rewrite({ lake, load, plan }: Merge, file: DataFile, gone: number, isKept: string) {
-  const from = [...(await lake.bring('events', [file])).values()];
+  const from = [...(await lake.fetch('events', [file])).values()];
   const where = gone > 0 ? ` WHERE ${isKept}` : '';
   const query = `SELECT ${selectAfter(plan, file.columns, load.zone)} FROM ${readFiles(from)}${where}`;
   const local = lake.newPath('rewritten');
@@ -153,7 +153,7 @@ function changeOf(
   const kept = keptReceipt(window.receipt, number, idRepeats);
   const leaving = new Set(removed.map(({ path }) => path));
   const after = [...lake.events.files().filter(({ path }) => !leaving.has(path)), ...added];
-  const spent = spentReceipts([...domains.receipts(), kept], liveRows(after));
+  const spent = supersededReceipts([...domains.receipts(), kept], liveRows(after));
   const timezone = settings.zone?.name ?? null;
   return {
     operation: 'WRITE',

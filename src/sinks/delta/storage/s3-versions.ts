@@ -17,7 +17,7 @@ export interface BucketAccess {
 
 /**
  * Removes every version below a prefix, delete markers too, but the latest version of the keys to keep. Throws
- * MissingRight where that may not be done: the objects are out of sight then, their bytes still in the bucket.
+ * MissingPermission where that may not be done: the objects are out of sight then, their bytes still in the bucket.
  */
 export async function eraseVersions(
   of: BucketAccess,
@@ -44,7 +44,7 @@ export async function eraseVersions(
   }
 }
 
-/** Gives up the uploads below a prefix that were begun before `until` (ms) and that nobody finished. Throws MissingRight. */
+/** Gives up the uploads below a prefix that were begun before `until` (ms) and that nobody finished. Throws MissingPermission. */
 export async function abortUploads(of: BucketAccess, prefix: string, until: number): Promise<void> {
   const { s3, client, bucket } = of;
   for (;;) {
@@ -70,7 +70,7 @@ async function deleteVersions(of: BucketAccess, versions: readonly ObjectIdentif
     const Delete = { Objects: versions.slice(at, at + MOST_DELETED), Quiet: true };
     const command = new of.s3.DeleteObjectsCommand({ Bucket: of.bucket, Delete });
     const { Errors: [first] = [] } = await of.client.send(command, optionsOf(of));
-    if (first !== undefined) throw new MissingRight('s3:DeleteObjectVersion', first);
+    if (first !== undefined) throw new MissingPermission('s3:DeleteObjectVersion', first);
   }
 }
 
@@ -78,11 +78,11 @@ const optionsOf = ({ signal }: BucketAccess) => (signal === undefined ? {} : { a
 
 function refused(error: unknown, right: string): undefined {
   if (statusOf(error) === NOT_KNOWN) return undefined;
-  throw statusOf(error) === FORBIDDEN ? new MissingRight(right, error) : error;
+  throw statusOf(error) === FORBIDDEN ? new MissingPermission(right, error) : error;
 }
 
 /** A right of the key without which earlier versions or unfinished uploads stay. */
-export class MissingRight extends Error {
+export class MissingPermission extends Error {
   readonly right: string;
 
   constructor(right: string, cause: unknown) {
@@ -92,7 +92,7 @@ export class MissingRight extends Error {
 }
 
 /** After a purge. */
-export const bytesStay = (address: string, cause: MissingRight): Failure =>
+export const bytesStay = (address: string, cause: MissingPermission): Failure =>
   transientFailure(
     `${address}: the rows are out of the table, but bytes of theirs may still be in the bucket as earlier versions or ` +
       `unfinished uploads: give the key the right ${cause.right} and run the purge again.`,
@@ -100,7 +100,7 @@ export const bytesStay = (address: string, cause: MissingRight): Failure =>
   );
 
 /** Before one. */
-export const cannotErase = (address: string, cause: MissingRight): Failure =>
+export const cannotErase = (address: string, cause: MissingPermission): Failure =>
   configFailure(
     `${address}: earlier versions and unfinished uploads could not be removed by a purge: give the key the right ` +
       `${cause.right}. Nothing was changed.`,

@@ -8,7 +8,7 @@ import type { Env } from '../../../base/env.ts';
 import { configFailure, transientFailure } from '../../../base/errors.ts';
 import { loadS3, type S3, s3ClientOf } from './s3-client.ts';
 import { isPassing, nameOfFault, s3Failure, statusOf } from './s3-faults.ts';
-import { abortUploads, bytesStay, cannotErase, eraseVersions, MissingRight } from './s3-versions.ts';
+import { abortUploads, bytesStay, cannotErase, eraseVersions, MissingPermission } from './s3-versions.ts';
 import { MOST_READ_BYTES, type Storage, type Stored } from './storage.ts';
 import { upload } from './upload.ts';
 
@@ -160,7 +160,7 @@ class S3Storage implements Storage {
       await abortUploads(of, below, until);
       await eraseVersions(of, below, (key, modified) => isKept({ path: key.slice(prefix.length), modified }));
     }).catch((error) => {
-      throw error instanceof MissingRight ? bytesStay(this.address, error) : error;
+      throw error instanceof MissingPermission ? bytesStay(this.address, error) : error;
     });
   }
 
@@ -168,7 +168,7 @@ class S3Storage implements Storage {
     const folder = `${TRIAL}/${randomUUID()}`;
     await this.write(`${folder}/trial`, '');
     await this.eraseAllBut(folder, () => false, 0).catch((error) => {
-      throw error?.cause instanceof MissingRight ? cannotErase(this.address, error.cause) : error;
+      throw error?.cause instanceof MissingPermission ? cannotErase(this.address, error.cause) : error;
     });
   }
 
@@ -246,7 +246,7 @@ class S3Storage implements Storage {
     try {
       return await work();
     } catch (error) {
-      throw error instanceof MissingRight ? error : s3Failure(error, this.address, this.#signal);
+      throw error instanceof MissingPermission ? error : s3Failure(error, this.address, this.#signal);
     }
   }
 }

@@ -19,7 +19,7 @@ export interface LoadedWindow {
   readonly columns: readonly StoredColumn[];
   readonly hasRowsWithoutId: boolean;
   /** True when the ids of the window are its keys as they stand. */
-  readonly isPlain: boolean;
+  readonly idsAreKeys: boolean;
 }
 
 /** What a window did to the rows of older ones. */
@@ -39,8 +39,8 @@ export async function replaceRows(engine: Engine, window: LoadedWindow): Promise
   const incoming = `(SELECT * FROM events WHERE _dfinery_window = ${number})`;
   const before = await liveRows(engine, number);
   const changes = before.size === 0 ? NOTHING : await merge(engine, window, incoming);
-  if (changes.removed > 0) await takeOff(engine, before, await liveRows(engine, number));
-  const isNumbered = changes.renumbered > 0 || !window.isPlain;
+  if (changes.removed > 0) await subtractRows(engine, before, await liveRows(engine, number));
+  const isNumbered = changes.renumbered > 0 || !window.idsAreKeys;
   return { removed: changes.removed, idRepeats: isNumbered ? await countNumbered(engine, incoming, columns) : 0 };
 }
 
@@ -73,7 +73,7 @@ async function liveRows(engine: Engine, except: number): Promise<Map<number, num
 }
 
 /** Subtracts what is gone, so that a receipt that was wrong before stays wrong and `verify` sees it. */
-async function takeOff(engine: Engine, before: Map<number, number>, after: Map<number, number>): Promise<void> {
+async function subtractRows(engine: Engine, before: Map<number, number>, after: Map<number, number>): Promise<void> {
   for (const [window, had] of before) {
     const gone = had - (after.get(window) ?? 0);
     if (gone === 0) continue;

@@ -9,7 +9,7 @@ import { type PlannedColumn, planColumns, type Rules } from '../../sql/columns/p
 import { FIRST_COLUMNS, type StoredColumn } from '../../sql/columns/stored.ts';
 import { readFiles } from '../../sql/files/parquet-file.ts';
 import { writeWindowFiles } from '../../sql/files/window-files.ts';
-import { hasRowsWithoutId, type Load } from '../../sql/rows/file-query.ts';
+import { hasRowsWithoutId, type WindowLoad } from '../../sql/rows/file-query.ts';
 import { overlapOf } from '../../sql/rows/read-again.ts';
 import { rescuedCounts } from '../../sql/rows/rescued.ts';
 import { nameOf } from '../../sql/views.ts';
@@ -57,10 +57,10 @@ export async function prepareWindow(dataset: Dataset, window: Window, settings: 
   const { zone, rules } = settings;
   const arrivals = arrivalsOf(window.files);
   const plan = planColumns(manifest.columns, arrivals.columns, rules, number === 1);
-  const load: Load = { window, number, arrivals, plan: new Map(plan.map((c) => [c.key, c])), zone };
+  const load: WindowLoad = { window, number, arrivals, plan: new Map(plan.map((c) => [c.key, c])), zone };
   const metadata = metadataOf(plan, { ...window.receipt, window: number });
-  const { engine, isFrugal, places } = dataset;
-  const into = { engine, isFrugal, folder: places.temporary, place: places.root };
+  const { engine, isLowOnMemory, places } = dataset;
+  const into = { engine, isLowOnMemory, folder: places.temporary, place: places.root };
   const added = await writeWindowFiles(into, load, metadata);
   const paths = added.map((one) => one.path);
   const overlap = overlapOf(liveWindows(manifest), window.receipt, window.state.to_date_inclusive === false);

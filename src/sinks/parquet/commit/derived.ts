@@ -117,6 +117,6 @@ function logsOf({ dataset, columns }: Derivation, path: string): string {
   const log = nameOf(columns, LOG_ID);
   const elsewhere = `SELECT log FROM ${SHARED} WHERE owner <> ${literal(path)}`;
   const keep = `(${log} IS NULL OR CAST(${log} AS VARCHAR) NOT IN (${elsewhere}))`;
-  const select = dataset.isFrugal ? sortedEventLogs : eventLogs;
+  const select = dataset.isLowOnMemory ? sortedEventLogs : eventLogs;
   return select(typedColumns(columns), readFiles([path]), keep);
 }

@@ -4,7 +4,7 @@ import type { TableName } from '../../target.ts';
 import type { Dataset } from '../dataset/dataset.ts';
 import { livePath } from '../dataset/layout.ts';
 import type { LiveFile } from '../dataset/manifest.ts';
-import { settle } from '../durable.ts';
+import { makeDurable } from '../durable.ts';
 import type { Move } from '../journal.ts';
 
 /** A file that waits to take the place of a partition's file, or to become it. */
@@ -40,7 +40,7 @@ export async function describe(dataset: Dataset, outputs: readonly Output[]): Pr
   const files: LiveFile[] = [];
   for (const output of outputs) {
     const path = livePath(output.dataset, output.date);
-    const found = await settle(output.path);
+    const found = await makeDurable(output.path);
     const own = output.windows ?? windows.get(output.path) ?? {};
     files.push({
       path,

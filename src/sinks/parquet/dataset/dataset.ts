@@ -41,7 +41,7 @@ export class Dataset {
   readonly places: Places;
   readonly engine: Engine;
   /** True once memory proved short: files are then written in smaller pieces, by one thread, unsorted. */
-  isFrugal = false;
+  isLowOnMemory = false;
   readonly #key: string;
   #manifest: Manifest | undefined;
   /** True when a change was decided, or may have been, and was not carried out to its end. */
@@ -80,9 +80,9 @@ export class Dataset {
     try {
       return await this.engine.transaction(work, signal);
     } catch (error) {
-      if (this.isFrugal || !isOutOfMemory(error)) throw error;
+      if (this.isLowOnMemory || !isOutOfMemory(error)) throw error;
     }
-    this.isFrugal = true;
+    this.isLowOnMemory = true;
     await this.engine.run('SET threads = 1');
     return this.prepare(work, signal);
   }
@@ -138,14 +138,14 @@ export async function openDataset(options: DatasetOptions): Promise<Dataset> {
 export async function openExisting(options: DatasetOptions): Promise<Dataset & { readonly manifest: Manifest }> {
   const places = placesIn(options.dir);
   const hasOwn = (await entriesOf(places.own)).some((name) => name === 'manifest.json' || name === 'journal.json');
-  if (!hasOwn) throw nothingOfOurs(places);
+  if (!hasOwn) throw notOurDataset(places);
   const dataset = await openDataset(options);
   if (hasManifest(dataset)) return dataset;
   await dataset.close();
-  throw nothingOfOurs(places);
+  throw notOurDataset(places);
 }
 
-export const nothingOfOurs = ({ root }: Places): Failure =>
+export const notOurDataset = ({ root }: Places): Failure =>
   configFailure(`${root} holds no dataset of ours (no _dfinery/manifest.json): give another folder.`);
 
 function hasManifest(dataset: Dataset): dataset is Dataset & { readonly manifest: Manifest } {
@@ -156,7 +156,7 @@ export const WRITER: string = manifestOfPackage.version;
 
 async function takeOver(places: Places, key: string, options: DatasetOptions): Promise<Dataset> {
   const until = options.clock.now() + options.lockWaitMs;
-  await waitForOurselves(places, key, until, options);
+  await waitForOwnProcess(places, key, until, options);
   held.add(key);
   let engine: Engine | undefined;
   try {
@@ -181,7 +181,7 @@ export async function readingEngine(engine: Engine): Promise<Engine> {
   return engine;
 }
 
-async function waitForOurselves(places: Places, key: string, until: number, options: DatasetOptions): Promise<void> {
+async function waitForOwnProcess(places: Places, key: string, until: number, options: DatasetOptions): Promise<void> {
   while (held.has(key)) {
     const left = until - options.clock.now();
     if (left <= 0) {

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { transientFailure } from '../../../base/errors.ts';
 import { RunFolder } from '../../../extract/spool/run-folder.ts';
 import { type Engine, openEngine } from '../../sql/engine/engine.ts';
-import { type DatasetOptions, nothingOfOurs, readingEngine } from './dataset.ts';
+import { type DatasetOptions, notOurDataset, readingEngine } from './dataset.ts';
 import { type Places, placesIn } from './layout.ts';
 import { type Manifest, parseManifest, readIfThere } from './manifest.ts';
 
@@ -72,7 +72,7 @@ async function settledManifest(places: Places, options: DatasetOptions): Promise
     await options.clock.sleep(Math.min(POLL_MS, left), options.signal);
   }
   const text = await readIfThere(places.manifest);
-  if (text === undefined) throw nothingOfOurs(places);
+  if (text === undefined) throw notOurDataset(places);
   return text;
 }
 

@@ -5,7 +5,7 @@ import type { ColumnGroup } from '../../../schema/scan.ts';
 import { acceptedBy, fitsWholly, NULL_TEXT, typeOf } from '../../../types/evidence.ts';
 import { widenings } from '../../../types/index.ts';
 import type { ColumnType, Evidence } from '../../../types/type.ts';
-import { giveItemNames, giveNames, OWN_NAMES } from '../../names.ts';
+import { assignItemNames, assignNames, OWN_NAMES } from '../../names.ts';
 import type { Arrival } from './arrivals.ts';
 import { columnKey, FIRST_COLUMNS, type StoredColumn } from './stored.ts';
 
@@ -74,7 +74,7 @@ function newColumns(
     if (source === EVENT_NAME_ALTERNATIVE || known.has(key) || arriving.has(key)) continue;
     fresh.push({ ...NOTHING_SEEN, key, source, group: groupOf(source) });
   }
-  const names = giveNames(
+  const names = assignNames(
     [...OWN_NAMES, ...stored.map((c) => c.name)],
     fresh.map(({ source }) => rules.nameOf?.(source) ?? source),
   );
@@ -102,7 +102,7 @@ function itemNamesOf(
 ): Map<number, string> {
   const items = fresh.map((_, i) => i).filter((i) => isItem(fresh[i].group));
   const taken = [...OWN_NAMES, ...FIRST_COLUMNS.map((c) => c.name), ...stored.flatMap((c) => c.itemName ?? [])];
-  const given = giveItemNames(
+  const given = assignItemNames(
     taken,
     items.map((i) => names[i]),
     ITEM_PREFIX,

@@ -185,11 +185,11 @@ export class Engine {
  * process makes is its owner's alone: a write-ahead log and spilled blocks hold rows too.
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
-  const giveUmaskBack = holdPrivateUmask();
+  const restoreUmask = holdPrivateUmask();
   try {
-    return await openedEngine(options, giveUmaskBack);
+    return await openedEngine(options, restoreUmask);
   } catch (error) {
-    giveUmaskBack();
+    restoreUmask();
     throw error;
   }
 }

@@ -14,7 +14,7 @@ const ZSTD_LEVEL = 1;
 /** In large files a dictionary is given up at so many different values: ids never repeat. Else at a fifth of the rows. */
 const DICTIONARY_VALUES = 4_096;
 /** Rows of a row group where memory is short: each is held until it is whole. */
-const FRUGAL_ROWS = 10_240;
+const LOW_MEMORY_ROWS = 10_240;
 /** A file that is not part of a dataset yet ends like this, so that readers that glob for `.parquet` do not see it. */
 export const UNFINISHED = 'part';
 /** Hive's name of the partition of rows without a date. */
@@ -24,11 +24,11 @@ const DATE = 'event_date';
 /** What writes, and whether it must do with little memory: smaller row groups. */
 export interface Writer {
   readonly engine: Engine;
-  readonly isFrugal: boolean;
+  readonly isLowOnMemory: boolean;
 }
 
 /** A query and about how many rows it gives a file. */
-export interface Sized {
+export interface SizedQuery {
   readonly query: string;
   readonly rows: number;
 }
@@ -37,14 +37,19 @@ export interface Sized {
 export type Metadata = Readonly<Record<string, string>>;
 
 /** Writes a query into one Parquet file that does not exist yet. */
-export async function writeFile(into: Writer, { query, rows }: Sized, path: string, metadata: Metadata): Promise<void> {
+export async function writeFile(
+  into: Writer,
+  { query, rows }: SizedQuery,
+  path: string,
+  metadata: Metadata,
+): Promise<void> {
   await into.engine.run(`COPY (${query}) TO ${literal(path)} (${options(into, rows, metadata)}, USE_TMP_FILE false)`);
 }
 
 /** Writes a query that has an `event_date` into one file for each date, under a folder; gives their paths by date. */
 export async function writeDates(
   into: Writer,
-  { query, rows }: Sized,
+  { query, rows }: SizedQuery,
   folder: string,
   metadata: Metadata,
 ): Promise<Map<string, string>> {
@@ -75,11 +80,11 @@ async function joinFiles(
   return path;
 }
 
-function options({ isFrugal }: Writer, rows: number, metadata: Metadata): string {
+function options({ isLowOnMemory }: Writer, rows: number, metadata: Metadata): string {
   const pairs = Object.entries(metadata).map(([key, value]) => `${identifier(key)}: ${textLiteral(value)}`);
   const format = [
     `FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL ${ZSTD_LEVEL}`,
-    `ROW_GROUP_SIZE ${isFrugal ? FRUGAL_ROWS : ROW_GROUP_ROWS}`,
+    `ROW_GROUP_SIZE ${isLowOnMemory ? LOW_MEMORY_ROWS : ROW_GROUP_ROWS}`,
     ...(rows > ROW_GROUP_ROWS ? [`DICTIONARY_SIZE_LIMIT ${DICTIONARY_VALUES}`] : []),
     `KV_METADATA {${pairs.join(', ')}}`,
   ];

@@ -13,7 +13,7 @@ import { withoutNullText } from '../../../types/sql.ts';
 import type { Evidence } from '../../../types/type.ts';
 import type { FileColumn } from '../columns/arrivals.ts';
 import { columnKey } from '../columns/stored.ts';
-import type { Load } from '../rows/file-query.ts';
+import type { WindowLoad } from '../rows/file-query.ts';
 import { cell } from '../rows/read-csv.ts';
 
 /** The keys of the columns whose date a row is filed under, the first that has one. */
@@ -31,7 +31,7 @@ export interface PartitionSql {
 }
 
 /** The date as written in `df_server_datetime`, else in `df_correction_datetime`, of one file of a window (S29). */
-export function partitionSql(load: Load, index: number): PartitionSql {
+export function partitionSql(load: WindowLoad, index: number): PartitionSql {
   const texts = new Set<string>();
   const dates: string[] = [];
   for (const column of datedColumns(load, index)) {
@@ -48,13 +48,13 @@ export function partitionSql(load: Load, index: number): PartitionSql {
 }
 
 /** The date that every row of a window has, where its scan proves that there is just one. */
-export function onlyDate(load: Load): string | undefined {
+export function onlyDate(load: WindowLoad): string | undefined {
   const dates = new Set(load.window.files.map((_, index) => onlyDateOf(load, index)));
   const [date] = dates;
   return dates.size === 1 ? date : undefined;
 }
 
-function onlyDateOf(load: Load, index: number): string | undefined {
+function onlyDateOf(load: WindowLoad, index: number): string | undefined {
   const [column] = datedColumns(load, index);
   if (column?.key !== DATED[0]) return undefined;
   const { evidence, first, last } = load.window.files[index].columns[column.index];
@@ -64,18 +64,18 @@ function onlyDateOf(load: Load, index: number): string | undefined {
   return from === to && isComplete(load, index, column, evidence) ? from : undefined;
 }
 
-function datedColumns(load: Load, index: number): FileColumn[] {
+function datedColumns(load: WindowLoad, index: number): FileColumn[] {
   const columns = load.arrivals.files[index];
   return DATED.flatMap((key) => columns.find((column) => column.key === key && column.filled > 0) ?? []);
 }
 
 /** True when every row of the file has a date in this column. */
-function isComplete(load: Load, index: number, column: FileColumn, evidence: Evidence): boolean {
+function isComplete(load: WindowLoad, index: number, column: FileColumn, evidence: Evidence): boolean {
   return column.filled === load.window.files[index].rows && (evidence & ~(TIMES & ~NULL_TEXT)) === 0;
 }
 
 /** True when the reader itself turns the cells into wall-clock times. */
-function isRead(load: Load, column: FileColumn, evidence: Evidence): boolean {
+function isRead(load: WindowLoad, column: FileColumn, evidence: Evidence): boolean {
   const planned = load.plan.get(column.key);
   if (load.zone !== undefined || planned === undefined || planned.type === null || planned.isRefused) return false;
   if (planned.readAs !== 'datetime' || !planned.isClean) return false;

@@ -4,7 +4,7 @@ import { defect } from '../../../base/errors.ts';
 import type { PlannedColumn } from '../columns/plan.ts';
 import { castTo, typedColumns, typedNull } from '../columns/typed.ts';
 import { identifier } from '../engine/quote.ts';
-import { isPlain, type Load, sourceOf } from '../rows/file-query.ts';
+import { fileQuery, idsAreKeys, type WindowLoad } from '../rows/file-query.ts';
 import { dropStaging, stageWindow } from '../rows/staging.ts';
 import { countRows, type Metadata, UNFINISHED, type Writer, writeDates, writeFile } from './parquet-file.ts';
 import { onlyDate, partitionSql } from './partition-date.ts';
@@ -27,7 +27,11 @@ export interface WindowFolder extends Writer {
 const NAME = 'window';
 
 /** Writes all rows of a window, typed and keyed, by date. Inside a transaction. Throws Failure when the count differs. */
-export async function writeWindowFiles(into: WindowFolder, load: Load, metadata: Metadata): Promise<WindowFile[]> {
+export async function writeWindowFiles(
+  into: WindowFolder,
+  load: WindowLoad,
+  metadata: Metadata,
+): Promise<WindowFile[]> {
   const { receipt } = load.window;
   if (receipt.rows === 0) return [];
   const files = await write(into, load, metadata);
@@ -39,11 +43,11 @@ export async function writeWindowFiles(into: WindowFolder, load: Load, metadata:
   );
 }
 
-async function write(into: WindowFolder, load: Load, metadata: Metadata): Promise<WindowFile[]> {
+async function write(into: WindowFolder, load: WindowLoad, metadata: Metadata): Promise<WindowFile[]> {
   const { engine } = into;
   const date = onlyDate(load);
   const columns = [...load.plan.values()];
-  if (isPlain(load.window)) {
+  if (idsAreKeys(load.window)) {
     const query = plainQuery(load, columns, date === undefined);
     return store(into, query, load, date, metadata);
   }
@@ -70,16 +74,16 @@ interface Rows {
   readonly date: string | undefined;
 }
 
-function plainQuery(load: Load, columns: readonly PlannedColumn[], withDate: boolean): string {
+function plainQuery(load: WindowLoad, columns: readonly PlannedColumn[], withDate: boolean): string {
   const partition = withDate ? partitionSql(load, 0) : undefined;
-  const source = sourceOf(load, 0, partition?.texts);
+  const source = fileQuery(load, 0, partition?.texts);
   const values = new Map(source.columns.map((column, i) => [column.name, source.values[i]]));
   const { from, base: key, rescued } = source;
   return queryOf({ from, key, rescued, values, date: partition?.sql }, load, columns);
 }
 
 /** The rows as an `events` file has them, its columns in its order. */
-function queryOf(rows: Rows, load: Load, columns: readonly PlannedColumn[]): string {
+function queryOf(rows: Rows, load: WindowLoad, columns: readonly PlannedColumn[]): string {
   const typed = typedColumns(columns);
   const inner = typed.flatMap(({ name, type }) => {
     const value = rows.values.get(name);
@@ -107,7 +111,7 @@ function queryOf(rows: Rows, load: Load, columns: readonly PlannedColumn[]): str
 async function store(
   into: WindowFolder,
   query: string,
-  load: Load,
+  load: WindowLoad,
   date: string | undefined,
   metadata: Metadata,
 ): Promise<WindowFile[]> {

@@ -9,7 +9,7 @@ import { type KeyCell, sqlBaseId } from './keys.ts';
 import { cell, readCsv } from './read-csv.ts';
 
 /** A window on its way into typed rows. */
-export interface Load {
+export interface WindowLoad {
   readonly window: Window;
   /** Its number, as `_dfinery_window` holds it. */
   readonly number: number;
@@ -19,7 +19,7 @@ export interface Load {
 }
 
 /** What one file gives: columns of the table, their values, and the row's base id. */
-export interface Source {
+export interface FileQuery {
   readonly columns: readonly PlannedColumn[];
   readonly values: readonly string[];
   readonly rescued: string | undefined;
@@ -32,7 +32,7 @@ const ID = columnKey(DETAIL_LOG_ID, 1);
 const NO_TEXTS: ReadonlySet<string> = new Set();
 
 /** The SQL that reads one file of a window. `texts`: keys of columns that the reader must hand on as they are written. */
-export function sourceOf(load: Load, index: number, texts = NO_TEXTS): Source {
+export function fileQuery(load: WindowLoad, index: number, texts = NO_TEXTS): FileQuery {
   const file = load.window.files[index];
   const columns = load.arrivals.files[index];
   const hasId = everyRowHasId(file, columns);
@@ -53,17 +53,17 @@ export function sourceOf(load: Load, index: number, texts = NO_TEXTS): Source {
 }
 
 /** True when the ids of a window are its keys as they stand: the order of its rows then does not matter. */
-export function isPlain(window: Window): boolean {
+export function idsAreKeys(window: Window): boolean {
   return window.files.length === 1 && !window.files[0].keysNeedWork;
 }
 
 /** True when a row of the window has no id, so that its key is a hash. */
-export function hasRowsWithoutId(load: Load): boolean {
+export function hasRowsWithoutId(load: WindowLoad): boolean {
   return load.window.files.some((file, i) => file.keysNeedWork && !everyRowHasId(file, load.arrivals.files[i]));
 }
 
 /** None for a column without a single value in this file: nothing of it is read. */
-function cellOf(load: Load, column: FileColumn, wantsText: boolean): CellSql | undefined {
+function cellOf(load: WindowLoad, column: FileColumn, wantsText: boolean): CellSql | undefined {
   const planned = load.plan.get(column.key);
   if (planned === undefined || column.filled === 0) return undefined;
   return cellSql(planned, cell(column.index), load.zone, wantsText);

@@ -1,7 +1,7 @@
 import { TYPES } from '../../../types/index.ts';
 import type { PlannedColumn } from '../columns/plan.ts';
 import type { Engine } from '../engine/engine.ts';
-import { type Load, sourceOf } from './file-query.ts';
+import { fileQuery, type WindowLoad } from './file-query.ts';
 import { sqlNumberKeys } from './keys.ts';
 
 const STAGE = '_dfinery_stage';
@@ -29,7 +29,7 @@ export interface Staged {
  * Reads a window whose keys need a second look into temporary tables, in the order of its rows (the engine must be told
  * to keep it), and numbers the repeated ones.
  */
-export async function stageWindow(engine: Engine, load: Load, extra?: StagedExtra): Promise<Staged> {
+export async function stageWindow(engine: Engine, load: WindowLoad, extra?: StagedExtra): Promise<Staged> {
   const columns = [...load.plan.values()].filter((column) => column.readAs !== null && column.type !== null);
   const staged = (column: PlannedColumn) => `t${column.position}`;
   const definitions = columns.map((c) => `, ${staged(c)} ${TYPES[c.type ?? 'string'].duckdb(load.zone !== undefined)}`);
@@ -39,7 +39,7 @@ export async function stageWindow(engine: Engine, load: Load, extra?: StagedExtr
   );
   for (let i = 0; i < load.window.files.length; i++) {
     const more = extra?.valueOf(i);
-    const { base, rescued, columns: own, values, from } = sourceOf(load, i, more?.texts);
+    const { base, rescued, columns: own, values, from } = fileQuery(load, i, more?.texts);
     const into = ['base', 'rescued', 'extra', ...own.map(staged)].join(', ');
     const select = [base, rescued ?? 'NULL', more?.sql ?? 'NULL', ...values].join(', ');
     await engine.run(`INSERT INTO ${STAGE} (${into}) SELECT ${select} FROM ${from}`);

@@ -1,35 +1,36 @@
 import { messageOf } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { isOwnFile } from './files/names.ts';
-import { spentRunFiles } from './history.ts';
+import { expiredRunFiles } from './history.ts';
 import type { Lake } from './lake.ts';
 import { LOG_FOLDER } from './log/paths.ts';
 import type { Table } from './table.ts';
 
-/** Files that a dead run made under names of their own, which no reader looks at. */
-const WAITING = /^_dfinery\/probe\/[0-9a-f-]{36}(\/trial)?$|(^|\/)\.[^/]+\.tmp$/;
+/** Temporary files and probe objects, which a run that ended properly has removed. */
+const TEMPORARY = /^_dfinery\/probe\/[0-9a-f-]{36}(\/trial)?$|(^|\/)\.[^/]+\.tmp$/;
 
-/** A younger file that no commit names may be another run's, which is about to commit it. */
-const UNDER_WAY_MS = 3_600_000;
+/** A younger file that no commit names may belong to another run that is about to commit it. */
+const UNCOMMITTED_MS = 3_600_000;
 
 /**
  * Removes the files that left a table longer than `retentionMs` ago, and those older than that which no commit names
- * (S45, S46). What cannot be removed is told, and tried again by the next run.
+ * (S45, S46). A failure is logged as a warning; the next run tries again.
  */
-export async function removeRubbish(lake: Lake, now: number, retentionMs: number, logger: Logger): Promise<void> {
-  const until = { left: now - retentionMs, rubbish: now - Math.max(retentionMs, UNDER_WAY_MS) };
+export async function vacuum(lake: Lake, now: number, retentionMs: number, logger: Logger): Promise<void> {
+  const until = { left: now - retentionMs, uncommitted: now - Math.max(retentionMs, UNCOMMITTED_MS) };
   try {
     const paths: string[] = [];
     for (const table of lake.tables.values()) paths.push(...(await expired(lake, table, until)));
     const own: string[] = [];
     for await (const { path, modified } of lake.storage.list('_dfinery')) {
       own.push(path);
-      if (WAITING.test(path) && modified < until.rubbish) paths.push(path);
+      if (TEMPORARY.test(path) && modified < until.uncommitted) paths.push(path);
     }
-    paths.push(...spentRunFiles(own));
+    paths.push(...expiredRunFiles(own));
     if (paths.length === 0) return;
     await lake.storage.remove(paths);
-    logger.info('delta.removed', `${paths.length} files that no reader needs any more are removed.`, {
+    const count = paths.length === 1 ? '1 file' : `${paths.length} files`;
+    logger.info('delta.removed', `Removed ${count} that no reader needs any more.`, {
       files: paths.length,
     });
   } catch (error) {
@@ -41,16 +42,16 @@ export async function removeRubbish(lake: Lake, now: number, retentionMs: number
 async function expired(
   lake: Lake,
   table: Table,
-  until: { readonly left: number; readonly rubbish: number },
+  until: { readonly left: number; readonly uncommitted: number },
 ): Promise<string[]> {
   const gone = table.tombstones();
   const found: string[] = [];
   for await (const { path: full, modified } of lake.storage.list(table.name)) {
     const path = full.slice(table.name.length + 1);
-    if (WAITING.test(full) && modified < until.rubbish) found.push(full);
+    if (TEMPORARY.test(full) && modified < until.uncommitted) found.push(full);
     if (path.startsWith(`${LOG_FOLDER}/`) || table.has(path)) continue;
     const since = gone.get(path);
-    const isOver = since === undefined ? isOwnFile(path) && modified < until.rubbish : since < until.left;
+    const isOver = since === undefined ? isOwnFile(path) && modified < until.uncommitted : since < until.left;
     if (isOver) found.push(full);
   }
   return found;
