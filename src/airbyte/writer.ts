@@ -83,7 +83,7 @@ export class MessageWriter {
 }
 
 const leftOut = (count: number): string =>
-  `${JSON.stringify(log('WARN', `${count} messages of the log were left out: their reader stood still.`))}\n`;
+  `${JSON.stringify(log('WARN', `${count} messages of the log were dropped: their reader was too slow.`))}\n`;
 
 /** True for what a reader that went away looks like. */
 export const isClosedPipe = (error: unknown): boolean => error instanceof ClosedPipe || codeOf(error) === 'EPIPE';

@@ -16,7 +16,7 @@ export interface Io {
   readonly clock: Clock;
   readonly env: Env;
   readonly signal: AbortSignal;
-  /** Absent where nobody can be asked. */
+  /** Absent without an interactive terminal. */
   readonly prompts?: Prompts | undefined;
 }
 
@@ -30,18 +30,18 @@ export interface Context extends Io {
   readonly logger: Logger;
   readonly random: Random;
   readonly redactor: Redactor;
-  /** The same log with its lines led through something else, for instance around a progress bar. */
-  relog(wrap: (log: LogSink) => LogSink): Logger;
+  /** A logger whose events pass through `wrap`, for example to be printed above a progress bar. */
+  loggerThrough(wrap: (log: LogSink) => LogSink): Logger;
 }
 
 export function contextOf(io: Io, options: GlobalOptions): Context {
   const redactor = new Redactor();
   const sink = terminalLog(io.terminal, options.logFormat, () => io.clock.now());
-  const relog = (wrap: (log: LogSink) => LogSink) => createLogger(wrap(sink), options.logLevel, redactor.mask);
-  return { ...io, random: systemRandom, redactor, relog, logger: relog((log) => log) };
+  const loggerThrough = (wrap: (log: LogSink) => LogSink) => createLogger(wrap(sink), options.logLevel, redactor.mask);
+  return { ...io, random: systemRandom, redactor, loggerThrough, logger: loggerThrough((log) => log) };
 }
 
-/** Reads and parses a JSON file that the user named; every way of failing is one sentence. */
+/** Reads and parses a JSON file that the user named. Throws a configuration failure that names `what` and the path. */
 export function readJsonFile(path: string, what: string): unknown {
   let text: string;
   try {

@@ -11,42 +11,42 @@ import { openOutputStream } from '../fs/output-stream.ts';
 export interface Terminal {
   /** Writes one line of a result: on stdout, unless that is taken by data. */
   result(line: string, on?: 'stderr'): void;
-  /** Writes one line of log or progress. Where the reader stands still, debug lines are the first to be left out. */
+  /** Writes one line of log or progress. If the reader is too slow, debug lines are dropped first. */
   note(line: string, isDebug?: boolean): void;
-  /** Writes one line to stderr that must not be lost: resolves when the system has taken it whole, else rejects. */
+  /** Writes one line to stderr that must not be lost: resolves when the system has accepted all of it, else rejects. */
   record(line: string): Promise<void>;
-  /** The stream under the results, for data that take it for themselves; by default the process's. */
+  /** The stream of the results, for a command that writes binary data to it; default: the process's stdout. */
   readonly stdout?: Writable;
   /** True when a person is watching stderr. */
   readonly interactive: boolean;
   readonly columns: number;
 }
 
-/** The terminal of a process, which waits at its end for what was said to be taken. */
+/** The terminal of a process, which flushes its output before the process ends. */
 export interface ProcessTerminal extends Terminal {
-  /** Throws a Failure when a result could not be written; a reader that went away is no failure. */
+  /** Throws a Failure when a result could not be written, but not when the reader has closed the pipe. */
   drain(signal: AbortSignal): Promise<void>;
 }
 
-/** How long a reader of the log that stands still is waited for, before a result and at the end of a run. */
+/** How long to wait for a reader of the log that does not read, before a result and at the end of a run. */
 const READER_WAIT_MS = 3_000;
-/** What is left of it once the process was asked to stop. */
+/** The same after a signal to stop. */
 const STOPPING_WAIT_MS = 1_000;
 
-/** Opens both streams of this process. A result follows what was said on stderr before it, where both are one stream. */
+/** Opens both streams of this process. A result is written after the notes before it, in case both are the same stream. */
 export function openTerminal(clock: Clock): ProcessTerminal {
-  const leftOut = (count: number) => `${count} lines of the log were left out: their reader stood still.\n`;
+  const leftOut = (count: number) => `${count} lines of the log were dropped: their reader was too slow.\n`;
   const stdout = openOutputStream(1);
   const results = new OutputQueue(stdout, leftOut);
   const notes = new OutputQueue(openOutputStream(2), leftOut);
   const within = (ms: number, work: Promise<void>) => Promise.race([work, clock.sleep(ms)]);
-  let isNoteReaderStill = false;
+  let isNoteReaderBlocked = false;
   const afterNotes = async (ms: number) => {
-    if (isNoteReaderStill || notes.isEmpty) return;
-    isNoteReaderStill = true;
+    if (isNoteReaderBlocked || notes.isEmpty) return;
+    isNoteReaderBlocked = true;
     const drained = notes.drain().then(
       () => {
-        isNoteReaderStill = false;
+        isNoteReaderBlocked = false;
       },
       () => {},
     );
@@ -85,16 +85,16 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Whoever reads both streams at once may get lines that are closer together in the other order. */
+/** A reader of both streams may see lines that are written closer together than this in the wrong order. */
 const APART_MS = 50;
 
 export interface HeldResults {
   readonly terminal: Terminal;
-  /** Writes what was held, some time after the last note. */
+  /** Writes the held results, `APART_MS` after the last note. */
   release(): Promise<void>;
 }
 
-/** Results that wait until all else is said (S50): a scheduler takes the last line of both streams for the result. */
+/** Holds results back until everything else is written (S50): a scheduler takes the last line of both streams as result. */
 export function holdResults(terminal: Terminal, clock: Clock): HeldResults {
   const held: (() => void)[] = [];
   let lastNote = Number.NEGATIVE_INFINITY;

@@ -6,7 +6,7 @@ export const plan: Command = {
   usage: 'plan',
   summary: 'Windows, exports and time of the next sync, before any call',
   options: (yargs) =>
-    placesToGoOnFrom(yargs)
+    startingPlaces(yargs)
       .option('config', { type: 'string', describe: 'Source configuration (JSON); default dfinery.json' })
       .option('from', { type: 'string', describe: 'First day, yyyy-MM-dd' })
       .option('to', { type: 'string', describe: 'Last day, included' })
@@ -16,7 +16,7 @@ export const plan: Command = {
 };
 
 /** An option for each target that remembers something, by its name. */
-function placesToGoOnFrom(yargs: Argv): Argv {
+function startingPlaces(yargs: Argv): Argv {
   return TARGETS.filter(({ recall }) => recall !== undefined).reduce(
     (all, { name, place }) =>
       all.option(name, {

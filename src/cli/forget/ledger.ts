@@ -15,7 +15,7 @@ function ledgerKey({ env, redactor }: Context): Secret | undefined {
 }
 
 /** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
-export async function tellLedger(path: string, options: Options, context: Context): Promise<ExitCode> {
+export async function printLedgerVerdict(path: string, options: Options, context: Context): Promise<ExitCode> {
   const config = findDestinationConfig(text(options, 'config'), context);
   const verdict = await verifyLedger(path, config?.ledgerKey ?? ledgerKey(context), { head: text(options, 'head') });
   if (flag(options, 'json')) context.terminal.result(JSON.stringify(verdict));
@@ -30,7 +30,7 @@ export async function tellLedger(path: string, options: Options, context: Contex
 }
 
 /** `--proof ID --ledger-dir DIR`: when, and with what answer, that id was erased at the configured service. */
-export async function tellProof(id: string, options: Options, context: Context): Promise<ExitCode> {
+export async function printProof(id: string, options: Options, context: Context): Promise<ExitCode> {
   const service = findDestinationConfig(text(options, 'config'), context);
   const folder = text(options, 'ledgerDir') ?? service?.ledgerDir;
   if (folder === undefined) throw configFailure('--proof wants --ledger-dir DIR.');

@@ -31,8 +31,8 @@ export async function forgetPeople(options: Options, context: Context): Promise<
   };
   const plan = await planForget(idsOf(options, context), { config, io, isReal });
   try {
-    const found = wanted && (await lookUp(plan, wanted, context));
-    if (!isReal || confirm === undefined) return tellPlan(plan, found, options, context);
+    const found = wanted && (await findPeople(plan, wanted, context));
+    if (!isReal || confirm === undefined) return printPlan(plan, found, options, context);
     if (wanted && found) await tryPurge(wanted, found.people, found.ids, context);
     return await executePlan(plan, confirm, config, { wanted, found, options, context });
   } finally {
@@ -47,7 +47,7 @@ interface Found {
   readonly unmatched: number;
 }
 
-async function lookUp(plan: ForgetPlan, wanted: PurgeRequest, context: Context): Promise<Found> {
+async function findPeople(plan: ForgetPlan, wanted: PurgeRequest, context: Context): Promise<Found> {
   const ids: string[] = [];
   for await (const id of plan.ids()) ids.push(id);
   const { people, matched } = await resolvePeople(wanted, ids, context);
@@ -60,7 +60,7 @@ async function lookUp(plan: ForgetPlan, wanted: PurgeRequest, context: Context):
   return { ids, people, unmatched: new Set(ids).size - matched };
 }
 
-interface Sender {
+interface Execution {
   readonly wanted: PurgeRequest | undefined;
   readonly found: Found | undefined;
   readonly options: Options;
@@ -71,7 +71,7 @@ async function executePlan(
   plan: ForgetPlan,
   confirm: string,
   config: DestinationConfig,
-  run: Sender,
+  run: Execution,
 ): Promise<ExitCode> {
   const { wanted, found, options, context } = run;
   const deleter = createDeletionService({ ...config, clock: context.clock, logger: context.logger, env: context.env });
@@ -81,7 +81,7 @@ async function executePlan(
       if (wanted && found) purged = await purge(wanted, found.people, found.ids, ledger, context);
     });
     const counted = found === undefined ? {} : { ids_without_match: found.unmatched };
-    tell(report, purged === undefined ? {} : { purged, ...counted }, options, context);
+    printReport(report, purged === undefined ? {} : { purged, ...counted }, options, context);
     if (wanted && wanted.suppressionFile === undefined) {
       context.logger.warn(
         'purge.unsuppressed',
@@ -91,17 +91,17 @@ async function executePlan(
     if (failure !== undefined) throw failure;
     return EXIT.done;
   } catch (error) {
-    if (plan.report.guard !== null) tell(plan.report, { hash: plan.hash }, options, context);
+    if (plan.report.guard !== null) printReport(plan.report, { hash: plan.hash }, options, context);
     throw error;
   } finally {
     await deleter.close();
   }
 }
 
-function tellPlan(plan: ForgetPlan, found: Found | undefined, options: Options, context: Context): ExitCode {
+function printPlan(plan: ForgetPlan, found: Found | undefined, options: Options, context: Context): ExitCode {
   const people =
     found === undefined ? {} : { people_to_purge: found.people.length, ids_without_match: found.unmatched };
-  tell(plan.report, { hash: plan.hash, ...people }, options, context);
+  printReport(plan.report, { hash: plan.hash, ...people }, options, context);
   if (plan.report.guard !== null) context.logger.warn('forget.guard', plan.report.guard);
   context.logger.warn(
     'forget.plan',
@@ -110,7 +110,7 @@ function tellPlan(plan: ForgetPlan, found: Found | undefined, options: Options, 
   return EXIT.done;
 }
 
-function tell(
+function printReport(
   report: DeletionReport,
   more: Readonly<Record<string, unknown>>,
   options: Options,

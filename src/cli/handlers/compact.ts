@@ -10,10 +10,10 @@ export const compactIn =
   (target: Required<Pick<Target, 'place' | 'compact'>>): Handler =>
   async (options, context) => {
     const place = text(options, target.place.name) ?? '';
-    return tell(await target.compact(place, placeOptions(options, context)), place, options, context);
+    return print(await target.compact(place, placeOptions(options, context)), place, options, context);
   };
 
-function tell(done: Rewritten, place: string, options: Options, { terminal }: Context): ExitCode {
+function print(done: Rewritten, place: string, options: Options, { terminal }: Context): ExitCode {
   const { rows, bytesBefore, bytesAfter } = done;
   const size = `${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} now`;
   if (flag(options, 'json'))

@@ -22,7 +22,7 @@ const DAYS = 14;
 const ROWS_PER_DAY = 2_000;
 const BAR_COLUMNS = 40;
 /** The port changes from run to run; the service stays the same. */
-const REMEMBERED_AS = 'http://demo.invalid';
+const STORED_BASE_URL = 'http://demo.invalid';
 
 export const demo: Handler = async (options, context) => {
   const file = text(options, 'file') ?? '';
@@ -70,9 +70,9 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
     const { clock, logger, signal } = context;
     const run = {
       config,
-      span: { from: undefined, to: undefined, fullRefresh: false },
+      days: { from: undefined, to: undefined, fullRefresh: false },
       maxWaitMs: undefined,
-      rememberAs: REMEMBERED_AS,
+      storedBaseUrl: STORED_BASE_URL,
       onSummary,
     };
     const open = async () => loaderOf(await openDuckDbSink({ ...config, file, clock, logger, signal }));

@@ -1,14 +1,14 @@
 import { configFailure } from '../../base/errors.ts';
 import { type Handler, type Options, shownOption, text } from '../command.ts';
-import { tellLedger, tellProof } from '../forget/ledger.ts';
+import { printLedgerVerdict, printProof } from '../forget/ledger.ts';
 import { forgetPeople } from '../forget/people.ts';
 
 export const forget: Handler = async (options, context) => {
   refuseEmpty(options);
   const ledger = text(options, 'verifyLedger');
-  if (ledger !== undefined) return tellLedger(ledger, options, context);
+  if (ledger !== undefined) return printLedgerVerdict(ledger, options, context);
   const proof = text(options, 'proof');
-  if (proof !== undefined) return tellProof(proof, options, context);
+  if (proof !== undefined) return printProof(proof, options, context);
   return forgetPeople(options, context);
 };
 

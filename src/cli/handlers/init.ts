@@ -13,11 +13,11 @@ import { checkSource } from './check.ts';
 
 export const init: Handler = async (options, context) => {
   const path = text(options, 'config') ?? SOURCE_FILE;
-  const prompts = flag(options, 'yes') ? undefined : whoIsAsked(context);
+  const prompts = flag(options, 'yes') ? undefined : requirePrompts(context);
   const isThere = existsSync(path);
   if (isThere) await allowReplacing(path, flag(options, 'overwrite'), prompts);
   const answers = await gather(options, prompts, context);
-  const code = await tryOut(answers, context);
+  const code = await checkAnswers(answers, context);
   if (code !== EXIT.done) {
     context.logger.warn('init.refused', `${path} was not written.`);
     return code;
@@ -27,7 +27,7 @@ export const init: Handler = async (options, context) => {
   return EXIT.done;
 };
 
-function whoIsAsked({ prompts }: Context): Prompts {
+function requirePrompts({ prompts }: Context): Prompts {
   if (prompts !== undefined) return prompts;
   throw configFailure(
     'init asks questions, and there is no terminal here: give --yes with --base-url, --service-id and DFINERY_EXPORT_TOKEN.',
@@ -77,7 +77,7 @@ function refuseMissing(found: Readonly<Record<string, string | undefined>>): voi
 }
 
 /** The check that `dfinery-elt check` makes, with everything else that the environment says. */
-async function tryOut(answers: Answers, context: Context): Promise<ExitCode> {
+async function checkAnswers(answers: Answers, context: Context): Promise<ExitCode> {
   const { values, names } = readEnvironment(schema, context.env);
   const { config } = parseSourceConfig({ ...values, ...answers }, () => undefined, names);
   context.redactor.add(config.exportToken);

@@ -28,7 +28,7 @@ export const inspect: Handler = async (options, context) => {
     context.logger.warn('inspect.missing', `${file} lacks columns that every export has: ${names}.`);
   }
   if (flag(options, 'json')) context.terminal.result(JSON.stringify(asJson(file, profile)));
-  else tell(file, profile, context);
+  else print(file, profile, context);
   return EXIT.done;
 };
 
@@ -67,7 +67,7 @@ function asJson(file: string, profile: FileProfile) {
 const rescuedCells = ({ columns }: FileProfile): number => columns.reduce((sum, column) => sum + column.rescued, 0);
 const count = (n: number, one: string): string => `${n.toLocaleString('en-US')} ${one}${n === 1 ? '' : 's'}`;
 
-function tell(file: string, profile: FileProfile, { terminal }: Context): void {
+function print(file: string, profile: FileProfile, { terminal }: Context): void {
   const mb = (profile.bytes / 1e6).toFixed(1);
   terminal.result(`${file}: ${count(profile.rows, 'row')}, ${count(profile.columns.length, 'column')}, ${mb} MB`);
   for (const line of ['', ...profileLines(profile, terminal.columns)]) terminal.result(line);

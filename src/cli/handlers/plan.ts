@@ -11,32 +11,33 @@ import { explainSourceConfig, type Setting } from '../configuration.ts';
 import { type Context, dayOption } from '../context.ts';
 import { planLocal } from '../sync/local-plan.ts';
 import { tableLines } from '../table.ts';
+import { count } from '../text.ts';
 
 const MOST_SHOWN = 40;
 
 export const plan: Handler = async (options, context) => {
   const { config, settings } = explainSourceConfig(text(options, 'config'), context);
-  const span = {
+  const days = {
     from: dayOption('from', options.from),
     to: dayOption('to', options.to),
     fullRefresh: flag(options, 'fullRefresh'),
   };
   const memory = await recall(options, config, context);
   const now = context.clock.now();
-  const made = planLocal(config, memory, span, now);
+  const planned = planLocal(config, memory, days, now);
   const quota = openQuota(config, context);
-  const needed = exportsNeeded(made);
+  const needed = exportsNeeded(planned);
   const forecast = quota.forecast(needed.most);
   await quota.close();
-  for (const { event, message } of made.warnings) context.logger.warn(event, message);
-  const told = { made, needed, forecast, now, settings };
-  if (flag(options, 'json')) context.terminal.result(JSON.stringify(asJson(told)));
-  else for (const line of asLines(told)) context.terminal.result(line);
+  for (const { event, message } of planned.warnings) context.logger.warn(event, message);
+  const output = { planned, needed, forecast, now, settings };
+  if (flag(options, 'json')) context.terminal.result(JSON.stringify(asJson(output)));
+  else for (const line of asLines(output)) context.terminal.result(line);
   return EXIT.done;
 };
 
-interface Told {
-  readonly made: Plan;
+interface PlanOutput {
+  readonly planned: Plan;
   readonly needed: { readonly least: number; readonly most: number };
   readonly forecast: { readonly startableNow: number; readonly left: number; readonly earliestEnd: number };
   readonly now: number;
@@ -56,45 +57,46 @@ async function recall(
   return NO_MEMORY;
 }
 
-function asJson({ made, needed, forecast, settings }: Told) {
+function asJson({ planned, needed, forecast, settings }: PlanOutput) {
   return {
     v: 1,
-    from_date: made.firstDay ?? null,
-    to_date: made.lastDay ?? null,
-    windows: made.windows.map(({ first, last, from, to }) => ({ first, last, from_date: from, to_date: to })),
+    from_date: planned.firstDay ?? null,
+    to_date: planned.lastDay ?? null,
+    windows: planned.windows.map(({ first, last, from, to }) => ({ first, last, from_date: from, to_date: to })),
     exports_least: needed.least,
     exports_most: needed.most,
     exports_startable_now: forecast.startableNow,
     exports_left: forecast.left,
     earliest_end: new Date(forecast.earliestEnd).toISOString(),
-    to_date_inclusive: made.inclusive ?? null,
-    gaps: made.likelyGaps,
-    cursor: made.cursor,
+    to_date_inclusive: planned.inclusive ?? null,
+    gaps: planned.likelyGaps,
+    cursor: planned.cursor,
     configuration: settings,
   };
 }
 
-function asLines({ made, needed, forecast, now }: Told): string[] {
-  if (made.firstDay === undefined) return [`Nothing to read: the cursor stands at ${made.cursor}.`];
-  const rows = made.windows.map(({ first, last }, i) => [
+function asLines({ planned, needed, forecast, now }: PlanOutput): string[] {
+  if (planned.firstDay === undefined) return [`Nothing to read: the cursor stands at ${planned.cursor}.`];
+  const rows = planned.windows.map(({ first, last }, i) => [
     `${i + 1}`,
     first,
     last,
-    last < made.cursor ? 'read again' : 'new',
+    last < planned.cursor ? 'read again' : 'new',
   ]);
   const shown =
-    rows.length > MOST_SHOWN ? [...rows.slice(0, MOST_SHOWN - 1), ['…', '…', '…', `${rows.length} in all`]] : rows;
+    rows.length > MOST_SHOWN ? [...rows.slice(0, MOST_SHOWN - 1), ['…', '…', '…', `${rows.length} in total`]] : rows;
   const wait = Math.max(0, forecast.earliestEnd - now);
-  const exports = needed.least === needed.most ? `${needed.least}` : `${needed.least} to ${needed.most}`;
+  const least = needed.least === needed.most ? '' : `${needed.least} to `;
+  const exports = `${least}${count(needed.most, 'export')}`;
   return [
     ...tableLines(['window', 'first day', 'last day', ''], shown),
     '',
-    `  ${made.windows.length} windows, ${exports} exports; ${forecast.left} are left of this hour's, ${forecast.startableNow} may start now.`,
+    `  ${count(planned.windows.length, 'window')}, ${exports}; ${forecast.left} are left of this hour's, ${forecast.startableNow} may start now.`,
     wait === 0
-      ? '  The quota holds nothing up.'
+      ? '  The quota delays none of them.'
       : `  The quota lets the last one start in ${formatDuration(wait)} at the earliest.`,
-    made.inclusive === undefined
+    planned.inclusive === undefined
       ? '  Whether to_date is included is not known yet: the first days of data will prove it.'
-      : `  to_date is ${made.inclusive ? '' : 'not '}included.`,
+      : `  to_date is ${planned.inclusive ? '' : 'not '}included.`,
   ];
 }

@@ -15,30 +15,30 @@ export const syncInto =
   async (options, outer) => {
     const place = text(options, target.place.name) ?? '';
     const isStdout = target.isStdout?.(place) === true;
-    // The data have stdout for themselves: the summary goes to stderr.
+    // stdout carries only data: the summary goes to stderr.
     const onStderr = (line: string) => outer.terminal.result(line, 'stderr');
     const context = isStdout ? { ...outer, terminal: { ...outer.terminal, result: onStderr } } : outer;
     const report = reporter(reportOptions(options), context, isStdout ? 'the stream' : place);
-    return report.around(async () => {
+    return report.run(async () => {
       const notification = notificationOf(text(options, 'notify'), flag(options, 'notifyAlways'), context.env);
       context.redactor.add(notification?.url);
-      // Of a run whose configuration could not be read.
+      // Used in the notification if the configuration cannot be read.
       let historyDays = DEFAULT_HISTORY_DAYS;
       if (notification !== undefined) {
         const named = `sync ${target.name} ${place}`;
-        report.tellOthers((summary) => notify(notification, { summary, target: named, historyDays }, context));
+        report.notifyWith((summary) => notify(notification, { summary, target: named, historyDays }, context));
       }
-      const wanted = readSyncOptions(options);
+      const given = readSyncOptions(options);
       const publish = text(options, 'publish');
-      const config = loadSourceConfig(wanted.config, context);
+      const config = loadSourceConfig(given.config, context);
       historyDays = config.historyDays;
-      const pinned = pinnedTypes(wanted.schema);
+      const pinned = pinnedTypes(given.schema);
       const { clock, logger, signal, env } = context;
-      const run = { config, span: wanted, maxWaitMs: wanted.maxWaitMs, publish, onSummary: report.take };
+      const run = { config, days: given, maxWaitMs: given.maxWaitMs, publish, onSummary: report.update };
       const open = {
         ...config,
         publish,
-        tables: wanted.tables,
+        tables: given.tables,
         stdout: context.terminal.stdout ?? process.stdout,
         pinned,
         env,

@@ -10,11 +10,11 @@ export const verifyIn =
   (target: Required<Pick<Target, 'place' | 'verify'>>): Handler =>
   async (options, context) => {
     const place = text(options, target.place.name) ?? '';
-    return tell(await target.verify(place, placeOptions(options, context)), place, options, context);
+    return print(await target.verify(place, placeOptions(options, context)), place, options, context);
   };
 
 /** Prints what differs, or that nothing does. */
-function tell(found: readonly Difference[], place: string, options: Options, { terminal }: Context): ExitCode {
+function print(found: readonly Difference[], place: string, options: Options, { terminal }: Context): ExitCode {
   if (flag(options, 'json')) terminal.result(JSON.stringify({ v: 1, target: place, differences: found }));
   else if (found.length === 0) terminal.result(`${place} agrees with its receipts.`);
   else for (const { check, message } of found) terminal.result(`${check}: ${message}`);

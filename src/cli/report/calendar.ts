@@ -37,10 +37,10 @@ function monthTable(month: string, days: readonly ReportedDay[]): Html {
 <tbody>${weeks.map((week) => html`<tr>${week}</tr>`)}</tbody></table>`;
 }
 
-function cell({ day, state, rows, lostIn }: ReportedDay): Html {
-  const said = lostIn === undefined ? state : `lost in ${count(lostIn, 'day')}`;
+function cell({ day, state, rows, daysLeft }: ReportedDay): Html {
+  const said = daysLeft === undefined ? state : `lost in ${count(daysLeft, 'day')}`;
   const about = rows === undefined ? said : `${said}, ${count(rows, 'row')}`;
-  const shown = lostIn === undefined ? html`` : html`<b>${lostIn}d</b>`;
+  const shown = daysLeft === undefined ? html`` : html`<b>${daysLeft}d</b>`;
   return html`<td class="${classOf(state)}" title="${day}: ${about}"><time datetime="${day}">${Number(day.slice(8))}</time>${shown}<span class="hidden">: ${about}</span></td>`;
 }
 

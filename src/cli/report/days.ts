@@ -11,7 +11,7 @@ export interface ReportedDay {
   readonly rows: number | undefined;
   readonly bytes: number | undefined;
   /** Days until the service no longer exports it, for a day that is lost soon. */
-  readonly lostIn: number | undefined;
+  readonly daysLeft: number | undefined;
 }
 
 /** A day that is not loaded and leaves the service within so many days is lost soon. */
@@ -39,23 +39,23 @@ export function reportedDays(report: TargetReport, today: Day, historyDays: numb
   const last = laterOf(today, known.at(-1) ?? today);
   const oldest = addDays(today, 1 - historyDays);
   return daysOf(laterOf(first, addDays(last, 1 - MOST_DAYS)), last).map((day) => {
-    const lostIn = daysBetween(oldest, day) + 1;
-    const state = stateOf(reads.get(day) ?? 0, gaps.has(day), asked.has(day), lostIn);
+    const daysLeft = daysBetween(oldest, day) + 1;
+    const state = stateOf(reads.get(day) ?? 0, gaps.has(day), asked.has(day), daysLeft);
     return {
       day,
       state,
       ...latest.get(day),
-      lostIn: state === 'lost soon' ? Math.max(0, lostIn) : undefined,
+      daysLeft: state === 'lost soon' ? Math.max(0, daysLeft) : undefined,
     } as ReportedDay;
   });
 }
 
-function stateOf(reads: number, isGap: boolean, isAsked: boolean, lostIn: number): DayState {
+function stateOf(reads: number, isGap: boolean, isAsked: boolean, daysLeft: number): DayState {
   if (reads > 1) return 'read again';
   if (reads === 1) return 'loaded';
   if (isGap) return 'gap';
-  if (isAsked && lostIn > SOON_DAYS) return 'so far';
-  return lostIn <= SOON_DAYS ? 'lost soon' : 'not there yet';
+  if (isAsked && daysLeft > SOON_DAYS) return 'so far';
+  return daysLeft <= SOON_DAYS ? 'lost soon' : 'not there yet';
 }
 
 function gapsOf({ state }: TargetReport): Day[] {

@@ -10,11 +10,11 @@ import { Transport } from '../../service/http/transport.ts';
 import { count } from '../text.ts';
 import { describeSummary, type Summary } from './summary.ts';
 
-/** Where people are told of a run, and when. */
+/** Where a notification of a run is sent, and when. */
 export interface Notification {
-  /** Many such addresses hold a token in their path: it is never printed. */
+  /** Never printed: many such addresses contain a token in their path. */
   readonly url: Secret;
-  /** True: after each run; false: only when there is something to tell. */
+  /** True: after every run; false: only when there is a reason. */
   readonly always: boolean;
 }
 
@@ -26,9 +26,9 @@ interface Sender {
 }
 
 const ENV_NAME = 'DFINERY_NOTIFY_URL';
-const TRIES = 2;
+const ATTEMPTS = 2;
 const TIMEOUT_MS = 10_000;
-/** Days that leave the service within so many days are told of. */
+/** Days that can be exported for at most this many more days are a reason to notify. */
 const SOON_DAYS = 7;
 
 /** The notification wanted by option or environment; undefined: none. Throws a configuration failure for a bad address. */
@@ -52,7 +52,7 @@ function isUsable(text: string): boolean {
   return username === '' && password === '' && baseUrlProblem(origin) === undefined;
 }
 
-/** What there is to tell of a run, in sentences; none where all went as every day. */
+/** The reasons to notify of a run, in sentences; none for a run without anything unusual. */
 function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] {
   const { error, exit, columns_added, columns_widened, rescued_cells, next_from_date } = summary;
   const reasons: string[] = [];
@@ -73,7 +73,7 @@ const SHOWN = 10;
 const some = (names: readonly string[]): string =>
   names.length <= SHOWN ? names.join(', ') : `${names.slice(0, SHOWN).join(', ')} and ${names.length - SHOWN} more`;
 
-/** Tells of a run, where there is something to tell. Never throws: what cannot be told is a warning. */
+/** Sends the notification of a run, if there is a reason or `always` is set. Never throws: a failure to send is a warning. */
 export async function notify(
   { url, always }: Notification,
   run: { readonly summary: Summary; readonly target: string; readonly historyDays: number },
@@ -84,24 +84,24 @@ export async function notify(
   if ((reasons.length === 0 && !always) || sender.signal.aborted) return;
   const text = [`dfinery-elt, ${target}:`, ...reasons, describeSummary(summary, target)].join('\n');
   const body = JSON.stringify({ text, v: 1, target, reasons, summary });
-  let trouble = '';
-  for (let tries = 0; tries < TRIES; tries++) {
+  let problem = '';
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const failed = await post(new URL(url.reveal()), body, sender);
     if (failed === undefined) return;
-    trouble = failed.message;
-    if (!failed.mayPass) break;
+    problem = failed.message;
+    if (!failed.isTemporary) break;
   }
-  sender.logger.warn('run.notify', `Nobody could be told of this run: ${trouble}`);
+  sender.logger.warn('run.notify', `The notification of this run could not be sent: ${problem}`);
 }
 
-interface Trouble {
+interface SendProblem {
   readonly message: string;
-  /** True when another attempt may go through. */
-  readonly mayPass: boolean;
+  /** True when another attempt may succeed. */
+  readonly isTemporary: boolean;
 }
 
-/** One attempt; undefined when it was taken. */
-async function post(url: URL, body: string, { clock, env, signal }: Sender): Promise<Trouble | undefined> {
+/** One attempt; undefined when the receiver accepted it. */
+async function post(url: URL, body: string, { clock, env, signal }: Sender): Promise<SendProblem | undefined> {
   const transport = new Transport({ baseUrl: url.origin, env, clock, keptConnections: 0 });
   const limited = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
   try {
@@ -109,11 +109,11 @@ async function post(url: URL, body: string, { clock, env, signal }: Sender): Pro
     const answer = await transport.send({ path: `${url.pathname}${url.search}`, headers, body }, limited);
     answer.disconnect();
     if (answer.status >= 200 && answer.status < 300) return undefined;
-    const mayPass = answer.status === 429 || answer.status >= 500;
-    return { message: `${url.host} answered ${answer.status}.`, mayPass };
+    const isTemporary = answer.status === 429 || answer.status >= 500;
+    return { message: `${url.host} answered ${answer.status}.`, isTemporary };
   } catch (error) {
-    if (limited.aborted) return { message: `${url.host} did not answer within ten seconds.`, mayPass: true };
-    return { message: `${networkProblem(error, url.host).message}.`, mayPass: true };
+    if (limited.aborted) return { message: `${url.host} did not answer within ten seconds.`, isTemporary: true };
+    return { message: `${networkProblem(error, url.host).message}.`, isTemporary: true };
   } finally {
     await transport.close();
   }

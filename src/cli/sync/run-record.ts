@@ -8,11 +8,11 @@ import type { Summary } from './summary.ts';
 const NAMED = 5;
 
 /**
- * Does the work between the two lines that a place keeps of a run (S49): begun before its first request, closed on every
- * way out. `summary`: what was done so far. `afterwards` finds the record closed; should it fail, the record says so. Of a
- * run that failed, a record that cannot be closed is a warning.
+ * Runs `work` with a record in the target's run history (S49): opened before the first request, closed however `work`
+ * ends. `summary`: what was done so far. `afterwards` runs after the record is closed; if it fails, the record is changed to
+ * say so. If `work` failed, a record that cannot be closed is only a warning.
  */
-export async function recorded(
+export async function withRunRecord(
   runs: RunHistory | undefined,
   context: Context,
   summary: () => Summary,
@@ -25,7 +25,7 @@ export async function recorded(
   }
   const { clock, logger, signal, redactor } = context;
   const now = () => new Date(clock.now()).toISOString();
-  tellUnended(await runs.begin(now(), manifest.version), runs.isShared === true, context);
+  warnOfUnended(await runs.begin(now(), manifest.version), runs.isShared === true, context);
   const close = async (end: Pick<RunOutcome, 'exitCode' | 'cause'>) => {
     const { rows, windows, exports, bytes } = summary();
     await runs.end(now(), { ...end, rows, windows, exports, bytes });
@@ -43,7 +43,7 @@ export async function recorded(
   }
 }
 
-function tellUnended(began: readonly string[], isShared: boolean, { logger }: Context): void {
+function warnOfUnended(began: readonly string[], isShared: boolean, { logger }: Context): void {
   if (began.length === 0) return;
   const named = began.slice(-NAMED).join(', ');
   const many = began.length === 1 ? 'The run before, begun at' : `The last ${began.length} runs, begun at`;

@@ -4,39 +4,40 @@ import { type Outcome, outcomeOf } from '../outcome.ts';
 import { describeSummary, EMPTY_SUMMARY, type Summary, writeXcom } from './summary.ts';
 
 export interface Reporter {
-  take(summary: Summary): void;
-  /** Has the summary told to others, too, before it is printed; `tell` never throws. */
-  tellOthers(tell: (summary: Summary) => Promise<void>): void;
-  /** Does the work, then prints its summary whichever way it ended; gives the exit code. */
-  around(work: () => Promise<ExitCode>): Promise<ExitCode>;
+  /** Sets the summary so far. */
+  update(summary: Summary): void;
+  /** Sets a function that sends the final summary elsewhere before it is printed; it must not throw. */
+  notifyWith(send: (summary: Summary) => Promise<void>): void;
+  /** Does the work, then prints its summary whether it succeeded or failed; returns the exit code. */
+  run(work: () => Promise<ExitCode>): Promise<ExitCode>;
 }
 
-interface Wanted {
+interface ReporterOptions {
   readonly json: boolean;
   readonly xcom: string | undefined;
 }
 
 /**
- * Prints the summary of a run: a sentence for people, JSON for scripts; a failed run tells how far it got. Nothing
- * follows the JSON: an orchestrator takes the last line of both streams for the result (S50).
+ * Prints the summary of a run: a sentence for people, JSON for scripts; for a failed run too. Nothing is
+ * written after the JSON: an orchestrator takes the last line of both streams as the result (S50).
  */
-export function reporter({ json, xcom }: Wanted, context: Context, target: string): Reporter {
+export function reporter({ json, xcom }: ReporterOptions, context: Context, target: string): Reporter {
   const { terminal, logger, redactor, signal } = context;
   let summary = EMPTY_SUMMARY;
-  let tell: (summary: Summary) => Promise<void> = async () => {};
-  const told = (code: ExitCode, failed: Outcome | undefined): Summary => ({
+  let send: (summary: Summary) => Promise<void> = async () => {};
+  const summaryOf = (code: ExitCode, failed: Outcome | undefined): Summary => ({
     ...summary,
     exit: failed?.exit ?? code,
     error: failed === undefined ? null : redactor.mask(failed.message),
   });
   return {
-    take(found) {
+    update(found) {
       summary = found;
     },
-    tellOthers(wanted) {
-      tell = wanted;
+    notifyWith(sender) {
+      send = sender;
     },
-    async around(work) {
+    async run(work) {
       let code: ExitCode = 0;
       let failed: Outcome | undefined;
       try {
@@ -46,18 +47,18 @@ export function reporter({ json, xcom }: Wanted, context: Context, target: strin
       }
       if (xcom !== undefined) {
         try {
-          writeXcom(xcom, told(code, failed));
+          writeXcom(xcom, summaryOf(code, failed));
         } catch (error) {
-          // A run that failed fails for its own reason.
+          // The first failure is the one to report.
           if (failed === undefined) failed = outcomeOf(error, signal);
           else logger.warn('run.xcom', messageOf(error));
         }
       }
-      const last = told(code, failed);
-      const isTold = failed === undefined || summary.windows > 0;
-      if (isTold) logger.info('run.summary', describeSummary(summary, target));
+      const last = summaryOf(code, failed);
+      const isShown = failed === undefined || summary.windows > 0;
+      if (isShown) logger.info('run.summary', describeSummary(summary, target));
       failed?.log(logger);
-      await tell(last);
+      await send(last);
       if (json) terminal.result(JSON.stringify(last));
       return last.exit;
     },

@@ -6,25 +6,25 @@ import { type Loaded, type Loader, nothingLoaded } from '../../sinks/load.ts';
 import type { Context } from '../context.ts';
 import { planLocal, type WantedDays } from './local-plan.ts';
 import { createProgress } from './progress.ts';
-import { recorded } from './run-record.ts';
+import { withRunRecord } from './run-record.ts';
 import { EMPTY_SUMMARY, type Summary } from './summary.ts';
 
 const TICK_MS = 500;
 
-/** One run of one question into one target. */
+/** One run of the export into one target. */
 export interface SyncRun {
   readonly config: SourceConfig;
-  readonly span: WantedDays;
+  readonly days: WantedDays;
   readonly maxWaitMs: number | undefined;
-  /** The address that the question is remembered under, where it is not the one that is asked. */
-  readonly rememberAs?: string;
-  /** Where a copy for readers is published after a run that committed something; for a target that can. */
+  /** The service address to store in the state instead of the one that is called (the demo's port changes). */
+  readonly storedBaseUrl?: string;
+  /** Path of the copy for readers that is published after a run that committed something; if the target supports it. */
   readonly publish?: string | undefined;
-  /** Called for the summary so far, whichever way the run ends. */
+  /** Called with the summary when the run ends, successfully or not. */
   onSummary(summary: Summary): void;
 }
 
-/** Plans, reads and commits; the target is closed whatever happens. */
+/** Plans, exports and commits; closes the target in any case. */
 export async function sync(run: SyncRun, open: () => Promise<Loader>, context: Context): Promise<void> {
   const began = context.clock.now();
   const loader = await open();
@@ -33,9 +33,9 @@ export async function sync(run: SyncRun, open: () => Promise<Loader>, context: C
     summary = found;
     run.onSummary(found);
   };
-  const settings = { ...run.config, baseUrl: run.rememberAs ?? run.config.baseUrl };
+  const settings = { ...run.config, baseUrl: run.storedBaseUrl ?? run.config.baseUrl };
   const work = async () => {
-    const plan = planLocal(settings, await loader.recall(), run.span, began);
+    const plan = planLocal(settings, await loader.recall(), run.days, began);
     await execute({ ...run, onSummary }, plan, context, loader);
   };
   const publish = async () => {
@@ -44,17 +44,17 @@ export async function sync(run: SyncRun, open: () => Promise<Loader>, context: C
     context.logger.info('run.published', `A copy for readers is in ${run.publish}.`);
   };
   try {
-    await recorded(loader.runs, context, () => summary, work, publish);
+    await withRunRecord(loader.runs, context, () => summary, work, publish);
   } finally {
     await loader.close();
   }
 }
 
-/** Carries a plan out against the service, with progress, and gives the summary whichever way it ends. */
+/** Executes a plan with a progress display; passes the summary on whether it succeeds or fails. */
 async function execute(run: SyncRun, plan: Plan, outer: Context, loader: Loader): Promise<void> {
   const began = outer.clock.now();
   const progress = createProgress(outer.terminal, outer.clock);
-  const context: Context = { ...outer, logger: outer.relog(progress.wrap) };
+  const context: Context = { ...outer, logger: outer.loggerThrough(progress.wrap) };
   const session = openExportSession(run.config, context, run.maxWaitMs);
   const deps = extractDeps(run.config, session.service, context);
   const loaded = nothingLoaded();

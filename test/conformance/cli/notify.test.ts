@@ -69,13 +69,19 @@ describe('a notification', () => {
     expect(posts).toHaveLength(2);
     answers = [500, 500];
     const rude = await sync({ end_date: daysBack(1) }, ['--notify-always']);
-    expect([rude.code, rude.stderr]).toEqual([0, expect.stringContaining('Nobody could be told of this run')]);
+    expect([rude.code, rude.stderr]).toEqual([
+      0,
+      expect.stringContaining('The notification of this run could not be sent'),
+    ]);
     expect(rude.stderr).toContain('answered 500');
     expect(posts).toHaveLength(4);
     server.closeAllConnections();
     await new Promise((done) => server.close(done));
     const dead = await sync({}, ['--notify-always']);
-    expect([dead.code, dead.stderr]).toEqual([0, expect.stringContaining('Nobody could be told of this run')]);
+    expect([dead.code, dead.stderr]).toEqual([
+      0,
+      expect.stringContaining('The notification of this run could not be sent'),
+    ]);
     expect(rude.stderr + dead.stderr).not.toContain(TOKEN);
   });
 
