@@ -3,11 +3,13 @@ import { running, type Scheduler } from './scheduler.ts';
 /** Kinds of effects that a process has on the world outside it. */
 export type Effect = 'write' | 'rename' | 'remove' | 'sync' | 'create' | 'statement' | 'commit' | 'send';
 
-/** Before which effect a process is killed: before the n-th of a kind, or of any. */
+/** Around which effect a process is killed: the n-th of a kind, or of any. */
 export interface Kill {
-  readonly before: Effect | 'any';
+  readonly effect: Effect | 'any';
   /** From 1. */
   readonly nth: number;
+  /** `after`: it takes place, and nothing after it does. */
+  readonly side: 'before' | 'after';
 }
 
 /** Thrown where a dead process would go on without waiting for anything. */
@@ -37,6 +39,9 @@ export class MachineProcess {
   readonly effects = new Map<Effect | 'any', number>();
   readonly #kill: Kill | undefined;
   readonly #stop: (() => void) | undefined;
+  /** The next effect is the one before which it is killed. */
+  #isNext = false;
+  #isOver = false;
 
   /** `stop`: what happens before that effect in place of a kill. */
   constructor(scheduler: Scheduler, kill?: Kill, stop?: () => void) {
@@ -49,13 +54,24 @@ export class MachineProcess {
   effect(kind: Effect): void {
     if (this.isDead) throw new Killed('this process is dead');
     for (const one of [kind, 'any'] as const) this.effects.set(one, (this.effects.get(one) ?? 0) + 1);
-    const { before, nth } = this.#kill ?? {};
-    if (before === undefined || this.effects.get(before) !== nth || (before !== 'any' && before !== kind)) return;
+    if (!this.#isDue(kind)) return;
     if (this.#stop === undefined) {
       this.kill();
       throw new Killed('this process was killed');
     }
     this.#stop();
+  }
+
+  #isDue(kind: Effect): boolean {
+    if (this.#kill === undefined || this.#isOver) return false;
+    const { effect, nth, side } = this.#kill;
+    const isHere = this.#isNext || (this.effects.get(effect) === nth && (effect === 'any' || effect === kind));
+    if (isHere && side === 'after' && !this.#isNext) {
+      this.#isNext = true;
+      return false;
+    }
+    this.#isOver = isHere;
+    return isHere;
   }
 
   kill(): void {
