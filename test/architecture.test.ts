@@ -4,28 +4,29 @@ import { describe, expect, it } from 'vitest';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const LINES_PER_FILE = 300;
+const LINES_PER_SOURCE_FILE = 250;
 const FILES_PER_FOLDER = 15;
 
-const BASE = ['base', 'fs'];
-const MIDDLE = [...BASE, 'config', 'types', 'csv'];
-const SERVICE = [...MIDDLE, 'schema', 'service', 'suppression'];
-/** Folder → folders it may import from, itself always included. The drawing in the README, as data. */
+/** Folder → the folders that it may import from, besides itself: exactly those that it needs (docs/architecture.md). */
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
   base: [],
   fs: ['base'],
-  config: [...BASE, 'types'],
-  types: BASE,
-  csv: [...BASE, 'types'],
-  schema: MIDDLE,
-  service: MIDDLE,
-  suppression: [...MIDDLE, 'schema'],
-  extract: SERVICE,
-  airbyte: [...SERVICE, 'extract'],
-  sinks: [...SERVICE, 'extract'],
-  source: [...SERVICE, 'extract', 'sinks', 'airbyte'],
-  deletion: [...SERVICE, 'extract', 'sinks', 'airbyte'],
+  types: ['base'],
+  config: ['base', 'types'],
+  csv: ['base'],
+  schema: ['base', 'csv', 'types'],
+  service: ['base', 'fs', 'config', 'csv'],
+  suppression: ['base', 'fs', 'schema'],
+  extract: ['base', 'fs', 'config', 'csv', 'schema', 'service', 'suppression'],
+  airbyte: ['base', 'fs'],
+  sinks: ['base', 'fs', 'types', 'config', 'csv', 'schema', 'extract'],
+  source: ['base', 'types', 'config', 'csv', 'schema', 'service', 'extract', 'airbyte', 'sinks'],
+  deletion: ['base', 'fs', 'config', 'service', 'airbyte'],
   simulator: ['base'],
-  cli: [...SERVICE, 'extract', 'sinks', 'airbyte', 'source', 'deletion', 'simulator'],
+  cli: [
+    ...['base', 'fs', 'types', 'config', 'schema', 'service', 'suppression', 'extract', 'sinks', 'source', 'deletion'],
+    'simulator',
+  ],
 };
 
 /** What only one file may touch, and which. */
@@ -94,7 +95,8 @@ describe('the structure', () => {
 
   it.each(OWN)('%s keeps within its size and its types', (file) => {
     const text = read(file);
-    expect(text.split('\n').length, 'lines').toBeLessThanOrEqual(LINES_PER_FILE + 1);
+    const most = file.startsWith('src/') ? LINES_PER_SOURCE_FILE : LINES_PER_FILE;
+    expect(text.split('\n').length, 'lines').toBeLessThanOrEqual(most + 1);
     expect(withoutComments(text)).not.toMatch(/\bas unknown as\b/);
   });
 

@@ -1,4 +1,5 @@
 import { bodyStart } from './body-start.ts';
+import { AT_MOST_COLUMNS, BROKEN_ROW } from './broken-row.ts';
 import { MalformedCsv, type MalformedReason } from './malformed.ts';
 import { RowBuffer } from './row-buffer.ts';
 import type { RowEditor } from './row-editor.ts';
@@ -14,7 +15,6 @@ const LF = 10;
 const QUOTE = 34;
 /** A row that is no row and starts like this is the service's word that the export failed. */
 const BRACE = 0x7b;
-const AT_MOST_COLUMNS = `at most ${MAX_COLUMNS} columns`;
 const JSON_MESSAGE = 'text that starts with {, as a JSON message does';
 
 export interface RowLimits {
@@ -232,20 +232,7 @@ export class RowSource {
   #broken(bytes: Uint8Array, at: number): MalformedCsv {
     const { reason, brokenAt } = this.tokenizer;
     if (bytes[at] === BRACE) return this.malformed('not_csv', at, `${this.#width} cells`, JSON_MESSAGE);
-    return this.malformed(reason, brokenAt, BROKEN_EXPECTED[reason], BROKEN_FOUND[reason]);
+    const { expected, found } = BROKEN_ROW[reason];
+    return this.malformed(reason, brokenAt, expected, found);
   }
 }
-
-const BROKEN_EXPECTED = {
-  quote_in_cell: 'a comma or a line end before any quote',
-  after_quote: 'a comma or a line end after the closing quote',
-  cut_in_quote: 'a closing quote',
-  too_many_columns: AT_MOST_COLUMNS,
-} as const;
-
-const BROKEN_FOUND = {
-  quote_in_cell: 'a quote',
-  after_quote: 'text',
-  cut_in_quote: 'the end of the body',
-  too_many_columns: 'more',
-} as const;

@@ -13,6 +13,7 @@ import {
 } from 'apache-arrow';
 import type { ArrowType } from '../../types/face.ts';
 import { listAt, listsOf, maskOf, type RawVector, valuesOf } from './duckdb-vectors.ts';
+import { withRoom, withRows } from './grow.ts';
 import { isSet, Validity } from './validity.ts';
 import { readTexts } from './vector-texts.ts';
 
@@ -238,18 +239,4 @@ class ListBuilder implements ColumnBuilder {
       ...this.#validity.take(),
     });
   }
-}
-
-function withRoom(bytes: Uint8Array<ArrayBuffer>, needed: number): Uint8Array<ArrayBuffer> {
-  if (needed <= bytes.length) return bytes;
-  const larger = new Uint8Array(Math.max(needed, bytes.length * 2));
-  larger.set(bytes);
-  return larger;
-}
-
-export function withRows(numbers: Int32Array<ArrayBuffer>, needed: number): Int32Array<ArrayBuffer> {
-  if (needed <= numbers.length) return numbers;
-  const larger = new Int32Array(Math.max(needed, numbers.length * 2));
-  larger.set(numbers);
-  return larger;
 }

@@ -1,6 +1,7 @@
 import { type Data, Dictionary, Int32, makeData, makeVector, Utf8, type Vector } from 'apache-arrow';
-import { type ColumnBuilder, FIRST_ROWS, withRows } from './column-builders.ts';
+import { type ColumnBuilder, FIRST_ROWS } from './column-builders.ts';
 import type { RawVector } from './duckdb-vectors.ts';
+import { withRows } from './grow.ts';
 import { Validity } from './validity.ts';
 import { readTexts } from './vector-texts.ts';
 

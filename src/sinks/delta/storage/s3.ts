@@ -3,22 +3,20 @@ import { createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { S3Client } from '@aws-sdk/client-s3';
 import type { Env } from '../../../base/env.ts';
 import { configFailure, transientFailure } from '../../../base/errors.ts';
-import { loadS3, type S3, s3ClientOf } from './s3-client.ts';
+import { loadS3, s3ClientOf } from './s3-client.ts';
+import { type BucketAccess, deleteObjects, optionsOf } from './s3-delete.ts';
 import { isPassing, nameOfFault, s3Failure, statusOf } from './s3-faults.ts';
 import { abortUploads, bytesStay, cannotErase, eraseVersions, MissingPermission } from './s3-versions.ts';
 import { MOST_READ_BYTES, type Storage, type Stored } from './storage.ts';
 import { upload } from './upload.ts';
 
 const OWNER_FILE = 0o600;
-/** Keys of one request, by the protocol. */
-const MOST_DELETED = 1_000;
 const MOST_TRIES = 3;
-/** Where the rights of a purge are tried. */
+/** Folder of the objects by which the permissions of a purge are checked. */
 const TRIAL = '_dfinery/probe';
-/** What a store answers when two creations of one object meet: neither need have won. */
+/** Status when two requests create one object at the same time: possibly neither succeeded. */
 const UNDECIDED = 409;
 const EXISTS = 412;
 
@@ -41,23 +39,19 @@ export async function openS3Storage(place: S3Place, env: Env, signal: AbortSigna
     if (statusOf(error) === 404) throw configFailure(`${place.address}: there is no such bucket.`, { cause: error });
     throw s3Failure(error, place.address, signal);
   }
-  return new S3Storage(s3, client, place, signal);
+  return new S3Storage({ s3, client, bucket: place.bucket, signal }, place);
 }
 
-/** A bucket, through the official SDK with its credential chain and its retries. */
+/** A bucket, accessed by the official SDK with its credential chain and its retries. */
 class S3Storage implements Storage {
   readonly address: string;
   readonly workFolder = undefined;
-  readonly #s3: S3;
-  readonly #client: S3Client;
+  readonly #access: BucketAccess;
   readonly #place: S3Place;
-  readonly #signal: AbortSignal | undefined;
 
-  constructor(s3: S3, client: S3Client, place: S3Place, signal: AbortSignal | undefined) {
-    this.#s3 = s3;
-    this.#client = client;
+  constructor(access: BucketAccess, place: S3Place) {
+    this.#access = access;
     this.#place = place;
-    this.#signal = signal;
     this.address = place.address;
   }
 
@@ -81,13 +75,13 @@ class S3Storage implements Storage {
     const { bucket, prefix } = this.#place;
     let token: string | undefined;
     do {
-      const command = new this.#s3.ListObjectsV2Command({
+      const command = new this.#access.s3.ListObjectsV2Command({
         Bucket: bucket,
         Prefix: `${prefix}${folder}/`,
         ...(after !== '' && { StartAfter: `${prefix}${after}` }),
         ...(token !== undefined && { ContinuationToken: token }),
       });
-      const page = await this.#guard(() => this.#client.send(command, this.#options()));
+      const page = await this.#guard(() => this.#access.client.send(command, optionsOf(this.#access)));
       for (const { Key, Size, LastModified } of page.Contents ?? []) {
         if (Key === undefined || Key.endsWith('/') || !Key.startsWith(prefix)) continue;
         yield { path: Key.slice(prefix.length), bytes: Size ?? 0, modified: LastModified?.getTime() ?? 0, names: 1 };
@@ -116,8 +110,8 @@ class S3Storage implements Storage {
   }
 
   putFile(file: string, path: string): Promise<void> {
-    const to = { s3: this.#s3, client: this.#client, bucket: this.#place.bucket, key: this.#key(path) };
-    return this.#guard(() => upload(to, file, this.#signal));
+    const to = { ...this.#access, key: this.#key(path) };
+    return this.#guard(() => upload(to, file, this.#access.signal));
   }
 
   localFile(path: string, copy: string): Promise<string> {
@@ -133,28 +127,22 @@ class S3Storage implements Storage {
   }
 
   remove(paths: readonly string[]): Promise<void> {
-    return this.#guard(async () => {
-      for (let at = 0; at < paths.length; at += MOST_DELETED) {
-        const keys = paths.slice(at, at + MOST_DELETED).map((path) => ({ Key: this.#key(path) }));
-        const command = new this.#s3.DeleteObjectsCommand({
-          Bucket: this.#place.bucket,
-          Delete: { Objects: keys, Quiet: true },
-        });
-        const { Errors: [first] = [] } = await this.#client.send(command, this.#options());
-        if (first === undefined) continue;
+    const keys = paths.map((path) => ({ Key: this.#key(path) }));
+    return this.#guard(() =>
+      deleteObjects(this.#access, keys, ({ Code }) => {
         throw configFailure(
-          `${this.address}: an object could not be deleted (${first.Code}): the key needs s3:DeleteObject.`,
+          `${this.address}: an object could not be deleted (${Code}): the key needs s3:DeleteObject.`,
         );
-      }
-    });
+      }),
+    );
   }
 
   async eraseAllBut(folder: string, isKept: IsKept, until: number): Promise<void> {
-    const { bucket, prefix } = this.#place;
+    const { prefix } = this.#place;
     const gone: string[] = [];
     for await (const object of this.list(folder)) if (!isKept(object)) gone.push(object.path);
     await this.remove(gone);
-    const of = { s3: this.#s3, client: this.#client, bucket, signal: this.#signal };
+    const of = this.#access;
     const below = this.#key(`${folder}/`);
     await this.#guard(async () => {
       await abortUploads(of, below, until);
@@ -173,7 +161,7 @@ class S3Storage implements Storage {
   }
 
   close(): void {
-    this.#client.destroy();
+    this.#access.client.destroy();
   }
 
   #key(path: string): string {
@@ -181,13 +169,13 @@ class S3Storage implements Storage {
   }
 
   async #put(path: string, text: string, how: { readonly IfNoneMatch?: string } = {}): Promise<void> {
-    const command = new this.#s3.PutObjectCommand({
-      Bucket: this.#place.bucket,
+    const command = new this.#access.s3.PutObjectCommand({
+      Bucket: this.#access.bucket,
       Key: this.#key(path),
       Body: Buffer.from(text),
       ...how,
     });
-    await this.#client.send(command, this.#options());
+    await this.#access.client.send(command, optionsOf(this.#access));
   }
 
   async #readOnce(path: string): Promise<Buffer | undefined> {
@@ -201,10 +189,10 @@ class S3Storage implements Storage {
   }
 
   async #get(path: string, range?: string): Promise<{ readonly stream: Readable; readonly bytes: number } | undefined> {
-    const object = { Bucket: this.#place.bucket, Key: this.#key(path) };
-    const command = new this.#s3.GetObjectCommand(range === undefined ? object : { ...object, Range: range });
+    const object = { Bucket: this.#access.bucket, Key: this.#key(path) };
+    const command = new this.#access.s3.GetObjectCommand(range === undefined ? object : { ...object, Range: range });
     try {
-      const { Body, ContentLength } = await this.#client.send(command, this.#options());
+      const { Body, ContentLength } = await this.#access.client.send(command, optionsOf(this.#access));
       return { stream: Body as Readable, bytes: ContentLength ?? 0 };
     } catch (error) {
       if (nameOfFault(error) === 'NoSuchKey') return undefined;
@@ -212,14 +200,14 @@ class S3Storage implements Storage {
     }
   }
 
-  /** Bodies are read after the SDK's own retries are over. */
+  /** Retries an error of a body, which the SDK's own retries do not cover. */
   async #again<T>(work: () => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
         return await work();
       } catch (error) {
         if (tries >= MOST_TRIES || !isPassing(error) || error instanceof SyntaxError) throw error;
-        this.#signal?.throwIfAborted();
+        this.#access.signal?.throwIfAborted();
       }
     }
   }
@@ -234,19 +222,16 @@ class S3Storage implements Storage {
     });
   }
 
-  #options() {
-    return this.#signal === undefined ? {} : { abortSignal: this.#signal };
-  }
-
   #piping() {
-    return this.#signal === undefined ? {} : { signal: this.#signal };
+    const { signal } = this.#access;
+    return signal === undefined ? {} : { signal };
   }
 
   async #guard<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      throw error instanceof MissingPermission ? error : s3Failure(error, this.address, this.#signal);
+      throw error instanceof MissingPermission ? error : s3Failure(error, this.address, this.#access.signal);
     }
   }
 }
