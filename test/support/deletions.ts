@@ -4,11 +4,12 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
+import { afterEach, beforeEach } from 'vitest';
 import { runConnector } from '../../src/airbyte/entrypoint.ts';
 import { MessageWriter } from '../../src/airbyte/writer.ts';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { destination } from '../../src/deletion/destination/connector.ts';
-import { type InputFiles, type Json, Output } from './airbyte.ts';
+import { InputFiles, type Json, Output } from './airbyte.ts';
 
 export const SUCCESS = { status: true, code: '20000', message: 'OK', data: true };
 
@@ -106,6 +107,54 @@ export class Folders {
 }
 
 export const TOKEN = 'planted-token-5b1f0c';
+
+/** What a test of deletions works with. */
+interface DeletionSetup {
+  server: DeletionServer;
+  folders: Folders;
+  files: InputFiles;
+  /** How the server answers; at first with success. */
+  answer: Answer;
+  /** A configuration that deletes at the server, into the ledger of `folders`. */
+  config(more?: Json): Json;
+  /** Runs `write` in this process. */
+  write(input: WriteOptions['input'], more?: Json, catalog?: Json): Promise<Output>;
+}
+
+/** A server, folders and input files, made for each test of the calling file and removed after it. */
+export function setUpDeletions(settings: Json = {}): DeletionSetup {
+  const setup: Partial<DeletionSetup> = {};
+  beforeEach(async () => {
+    setup.answer = accept;
+    setup.server = await startDeletionServer((...all) => setup.answer?.(...all));
+    setup.folders = new Folders();
+    setup.files = new InputFiles();
+  });
+  afterEach(async () => {
+    await setup.server?.close();
+    setup.folders?.close();
+    setup.files?.close();
+  });
+  setup.config = (more = {}) => ({
+    base_url: setup.server?.url,
+    service_id: 'svc 1/ä',
+    import_token: TOKEN,
+    dry_run: false,
+    ledger_dir: setup.folders?.ledger,
+    ...settings,
+    ...more,
+  });
+  const complete = setup as DeletionSetup;
+  complete.write = (input, more, catalog) =>
+    write({ files: complete.files, config: complete.config(more), input, ...(catalog && { catalog }) });
+  return complete;
+}
+
+/** The counts that the connector added to each STATE. */
+export const statsOf = (output: Output): unknown[] =>
+  output
+    .of('STATE')
+    .map(({ state: one }) => Object.entries(one ?? {}).find(([key]) => key === 'destinationStats')?.[1]);
 
 export const people = (more: Json = {}, stream: Json = {}): Json => ({
   streams: [

@@ -3,60 +3,22 @@ import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemEnv } from '../../../src/base/env.ts';
 import { verifyLedger } from '../../../src/deletion/ledger/verify.ts';
-import { bundleConnector, InputFiles, type Json, Output } from '../../support/airbyte.ts';
+import { bundleConnector, type Json, Output } from '../../support/airbyte.ts';
 import { formProblems } from '../../support/airbyte-rules.ts';
-import {
-  type Answer,
-  code,
-  type DeletionServer,
-  Folders,
-  json,
-  people,
-  record,
-  SUCCESS,
-  startDeletionServer,
-  state,
-  TOKEN,
-} from '../../support/deletions.ts';
+import { code, json, people, record, SUCCESS, setUpDeletions, state, TOKEN } from '../../support/deletions.ts';
 
 let built = '';
 let file = '';
-let server: DeletionServer;
-let folders: Folders;
-let files: InputFiles;
-let answer: Answer;
+const setup = setUpDeletions({ service_id: 's', max_deletions_per_sync: 100_000, requests_per_minute: 1_000_000 });
 
 beforeAll(async () => {
   built = mkdtempSync(join(tmpdir(), 'dfinery-bundle-'));
   file = await bundleConnector('destination-dfinery', built);
 });
 afterAll(() => rmSync(built, { recursive: true, force: true }));
-
-beforeEach(async () => {
-  answer = (_d, response) => json(response, SUCCESS);
-  server = await startDeletionServer((...all) => answer(...all));
-  folders = new Folders();
-  files = new InputFiles();
-});
-afterEach(async () => {
-  await server.close();
-  folders.close();
-  files.close();
-});
-
-const config = (more: Json = {}): Json => ({
-  base_url: server.url,
-  service_id: 's',
-  import_token: TOKEN,
-  dry_run: false,
-  ledger_dir: folders.ledger,
-  max_deletions_per_sync: 100_000,
-  requests_per_minute: 1_000_000,
-  ...more,
-});
 
 interface Child {
   readonly ended: Promise<Output>;
@@ -65,7 +27,7 @@ interface Child {
 
 function start(words: readonly string[], input: string, env: Record<string, string> = {}): Child {
   const child = spawn(process.execPath, [file, ...words], {
-    env: { PATH: systemEnv('PATH'), TMPDIR: folders.root, ...env },
+    env: { PATH: systemEnv('PATH'), TMPDIR: setup.folders.root, ...env },
   });
   const out: Buffer[] = [];
   const err: Buffer[] = [];
@@ -86,7 +48,7 @@ function start(words: readonly string[], input: string, env: Record<string, stri
 
 const write = (lines: readonly string[], more: Json = {}, env: Record<string, string> = {}): Child =>
   start(
-    ['write', '--config', files.write(config(more)), '--catalog', files.write(people(), 'txt')],
+    ['write', '--config', setup.files.write(setup.config(more)), '--catalog', setup.files.write(people(), 'txt')],
     `${lines.join('\n')}\n`,
     env,
   );
@@ -122,13 +84,13 @@ describe('the verbs, as a platform starts them', () => {
   });
 
   it('check: reaches the host and never the path of deletions', async () => {
-    const output = await start(['check', '--config', files.write(config())], '').ended;
+    const output = await start(['check', '--config', setup.files.write(setup.config())], '').ended;
     sound(output);
     expect(output.code).toBe(0);
     expect(output.messages.at(-1)?.connectionStatus?.status).toBe('SUCCEEDED');
-    expect(server.seen.map(({ method, url }) => `${method} ${url}`)).toEqual(['HEAD /']);
-    expect(server.seen[0].headers.access_token).toBeUndefined();
-    expect(readdirSync(folders.root)).toEqual([]);
+    expect(setup.server.seen.map(({ method, url }) => `${method} ${url}`)).toEqual(['HEAD /']);
+    expect(setup.server.seen[0].headers.access_token).toBeUndefined();
+    expect(readdirSync(setup.folders.root)).toEqual([]);
   });
 
   it.each<[string, Json]>([
@@ -138,7 +100,7 @@ describe('the verbs, as a platform starts them', () => {
     ['a folder that cannot be written', { ledger_dir: '/proc/nowhere' }],
     ['a real run without a ledger', { ledger_dir: null }],
   ])('check: %s is FAILED with a sentence and exit 0', async (_name, more) => {
-    const output = await start(['check', '--config', files.write(config(more))], '').ended;
+    const output = await start(['check', '--config', setup.files.write(setup.config(more))], '').ended;
     sound(output);
     expect(output.code).toBe(0);
     expect(output.messages).toHaveLength(1);
@@ -149,7 +111,7 @@ describe('the verbs, as a platform starts them', () => {
   });
 
   it('discover: one closed object with its matching key', async () => {
-    const output = await start(['discover', '--config', files.write(config())], '').ended;
+    const output = await start(['discover', '--config', setup.files.write(setup.config())], '').ended;
     sound(output);
     const [catalog] = output
       .of('DESTINATION_CATALOG')
@@ -184,48 +146,54 @@ describe('write, in a process of its own', () => {
     const output = await write([record('a')], { import_token: null }, { DFINERY_IMPORT_TOKEN: TOKEN }).ended;
     sound(output);
     expect(output.code).toBe(0);
-    expect(server.seen[0].headers.access_token).toBe(TOKEN);
+    expect(setup.server.seen[0].headers.access_token).toBe(TOKEN);
   });
 
   it('leaves nothing in the temporary folder, and no id anywhere', async () => {
     const output = await write([record('person-8842'), record('x'.repeat(10_000_000)), state(1)]).ended;
     sound(output);
     expect(output.code).toBe(0);
-    expect(readdirSync(folders.root)).toEqual(['ledger']);
-    expect(output.text + JSON.stringify(folders.ledgerLines())).not.toContain('person-88');
+    expect(readdirSync(setup.folders.root)).toEqual(['ledger']);
+    expect(output.text + JSON.stringify(setup.folders.ledgerLines())).not.toContain('person-88');
   });
 
   it('says which temporary folder it cannot use, and sends nothing', async () => {
-    const output = await write([record('a'), state(1)], {}, { TMPDIR: join(folders.root, 'missing') }).ended;
+    const output = await write([record('a'), state(1)], {}, { TMPDIR: join(setup.folders.root, 'missing') }).ended;
     sound(output);
     expect(output.code).toBe(1);
     expect(output.errors()).toMatchObject([
       { failure_type: 'config_error', message: expect.stringMatching(/temporary folder .*missing cannot be written/) },
     ]);
-    expect(server.ids()).toEqual([]);
+    expect(setup.server.ids()).toEqual([]);
   });
 
   it.runIf(process.platform === 'linux')(
     'ends when nobody reads its output, though it has nothing to say',
     async () => {
-      answer = ({ id }, response) => {
+      setup.answer = ({ id }, response) => {
         if (id === 'a') json(response, SUCCESS);
-        else writeFileSync(join(folders.root, 'go'), '');
+        else writeFileSync(join(setup.folders.root, 'go'), '');
       };
-      const words = ['write', '--config', files.write(config()), '--catalog', files.write(people(), 'txt')];
+      const words = [
+        'write',
+        '--config',
+        setup.files.write(setup.config()),
+        '--catalog',
+        setup.files.write(people(), 'txt'),
+      ];
       // A named pipe, as the platform makes it, whose reader goes away once the second request is under way.
       const reader = '{ for i in $(seq 3000); do [ -e go ] && break; sleep 0.1; done; } < pipe';
       const shell = `mkfifo pipe && { ${reader} & "$@" > pipe; echo $? > exit; }`;
       const child = spawn('sh', ['-c', shell, 'sh', process.execPath, file, ...words], {
-        cwd: folders.root,
-        env: { PATH: systemEnv('PATH'), TMPDIR: folders.root },
+        cwd: setup.folders.root,
+        env: { PATH: systemEnv('PATH'), TMPDIR: setup.folders.root },
       });
       child.stdin.end(`${[record('a'), record('b'), state(1)].join('\n')}\n`);
       await once(child, 'close');
-      expect(readFileSync(join(folders.root, 'exit'), 'utf8')).toBe('1\n');
-      expect(server.ids()).toEqual(['a', 'b']);
+      expect(readFileSync(join(setup.folders.root, 'exit'), 'utf8')).toBe('1\n');
+      expect(setup.server.ids()).toEqual(['a', 'b']);
       // Cut off by the end of the run: else it would have been the request's own time limit.
-      expect(folders.ledgerLines().at(-1)).toMatchObject({ kind: 'after', outcome: 'undecided', code: 'failed' });
+      expect(setup.folders.ledgerLines().at(-1)).toMatchObject({ kind: 'after', outcome: 'undecided', code: 'failed' });
     },
   );
 
@@ -233,7 +201,7 @@ describe('write, in a process of its own', () => {
     const ids = [...Array(200).keys()].map((n) => `u${n}`);
     const lines = [...ids.map((id) => record(id)), state(1)];
     // One at a time, a tenth of a second each: all of them would take far longer than a stop may.
-    answer = ({ id }, response) => {
+    setup.answer = ({ id }, response) => {
       if (id === 'u2') child.kill('SIGTERM');
       setTimeout(() => json(response, SUCCESS), 100);
     };
@@ -242,21 +210,21 @@ describe('write, in a process of its own', () => {
     sound(output);
     expect([output.code, output.signal]).toEqual([null, 'SIGTERM']);
     expect(output.of('STATE')).toEqual([]);
-    expect((await verifyLedger(folders.ledger, undefined)).ok).toBe(true);
-    const done = folders.ledgerLines().filter(({ outcome }) => outcome === 'done').length;
-    expect([done, done < ids.length]).toEqual([server.ids().length, true]);
+    expect((await verifyLedger(setup.folders.ledger, undefined)).ok).toBe(true);
+    const done = setup.folders.ledgerLines().filter(({ outcome }) => outcome === 'done').length;
+    expect([done, done < ids.length]).toEqual([setup.server.ids().length, true]);
     expect(done).toBeGreaterThanOrEqual(3);
-    answer = (_d, response) => json(response, SUCCESS);
+    setup.answer = (_d, response) => json(response, SUCCESS);
     const again = await write(lines).ended;
     expect(again.code).toBe(0);
-    expect(server.ids().toSorted()).toEqual(ids.toSorted());
+    expect(setup.server.ids().toSorted()).toEqual(ids.toSorted());
     expect(again.text).toContain('"destinationStats":{"recordCount":200,"rejectedRecordCount":0}');
   });
 
   it('survives kill -9 at any instant: each deleted, none that was not asked for, none twice but for what was open', async () => {
     const ids = [...Array(300).keys()].map((n) => `u${n}`);
     const lines = [...ids.map((id) => record(id)), state(1)];
-    answer = ({ id }, response, nth) => {
+    setup.answer = ({ id }, response, nth) => {
       if (nth === 1 && Number(id?.slice(1)) % 37 === 5) code(response, '50000');
       else if (nth === 1 && Number(id?.slice(1)) % 41 === 7) response.socket?.destroy();
       else json(response, SUCCESS);
@@ -264,26 +232,26 @@ describe('write, in a process of its own', () => {
     const quick = { requests_per_minute: 30_000, max_concurrent_requests: 8 };
     for (const requests of [3, 90, 170]) {
       const child = write(lines, quick);
-      const fair = answer;
-      answer = (deletion, response, nth) => {
-        if (server.seen.length >= requests) child.kill('SIGKILL');
+      const fair = setup.answer;
+      setup.answer = (deletion, response, nth) => {
+        if (setup.server.seen.length >= requests) child.kill('SIGKILL');
         fair(deletion, response, nth);
       };
       const output = await child.ended;
-      answer = fair;
+      setup.answer = fair;
       expect(output.signal).toBe('SIGKILL');
       expect(output.of('STATE')).toEqual([]);
-      expect((await verifyLedger(folders.ledger, undefined)).ok).toBe(true);
+      expect((await verifyLedger(setup.folders.ledger, undefined)).ok).toBe(true);
     }
     const last = await write(lines, quick).ended;
     expect(last.code).toBe(0);
     expect(last.text).toContain('"destinationStats":{"recordCount":300,"rejectedRecordCount":0}');
-    expect(new Set(server.ids())).toEqual(new Set(ids));
+    expect(new Set(setup.server.ids())).toEqual(new Set(ids));
     const faults = ids.filter((_, n) => n % 37 === 5 || n % 41 === 7).length;
-    expect(server.ids().length).toBeLessThanOrEqual(300 + faults + 3 * 16);
-    const verdict = await verifyLedger(folders.ledger, undefined);
+    expect(setup.server.ids().length).toBeLessThanOrEqual(300 + faults + 3 * 16);
+    const verdict = await verifyLedger(setup.folders.ledger, undefined);
     expect(verdict).toMatchObject({ ok: true });
     expect(verdict.files.map(({ closed }) => closed)).toEqual([false, false, false, true]);
-    expect(readdirSync(folders.root)).toEqual(['ledger']);
+    expect(readdirSync(setup.folders.root)).toEqual(['ledger']);
   });
 });

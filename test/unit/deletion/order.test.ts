@@ -1,54 +1,28 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { runConnector } from '../../../src/airbyte/entrypoint.ts';
 import { MessageWriter } from '../../../src/airbyte/writer.ts';
 import { destination } from '../../../src/deletion/destination/connector.ts';
-import { InputFiles, type Json } from '../../support/airbyte.ts';
+
 import {
   type Answer,
   code,
-  type DeletionServer,
-  Folders,
   json,
   people,
   quickClock,
   record,
   SUCCESS,
-  startDeletionServer,
+  setUpDeletions,
   state,
   write,
 } from '../../support/deletions.ts';
 
 const SLOW_MS = 15;
 
-let server: DeletionServer;
-let folders: Folders;
-let files: InputFiles;
-let answer: Answer;
+const setup = setUpDeletions({ service_id: 's', import_token: 'tok-1234' });
 
-beforeEach(async () => {
-  answer = (_d, response) => json(response, SUCCESS);
-  server = await startDeletionServer((...all) => answer(...all));
-  folders = new Folders();
-  files = new InputFiles();
-});
-
-afterEach(async () => {
-  await server.close();
-  folders.close();
-  files.close();
-});
-
-const config = (more: Json = {}): Json => ({
-  base_url: server.url,
-  service_id: 's',
-  import_token: 'tok-1234',
-  dry_run: false,
-  ledger_dir: folders.ledger,
-  ...more,
-});
 const inLog = { ledger_dir: undefined, ledger_key: 'k'.repeat(32) };
 const count = (text: string, part: string): number => text.split(part).length - 1;
 
@@ -66,7 +40,13 @@ async function writeSlowly(input: readonly string[], taken: (text: string) => vo
     },
   });
   return runConnector(destination, {
-    words: ['write', '--config', files.write(config(inLog)), '--catalog', files.write(people(), 'txt')],
+    words: [
+      'write',
+      '--config',
+      setup.files.write(setup.config(inLog)),
+      '--catalog',
+      setup.files.write(people(), 'txt'),
+    ],
     writer: new MessageWriter(out),
     input: (async function* () {
       for (const line of input) yield Buffer.from(`${line}\n`);
@@ -83,7 +63,7 @@ describe('a request', () => {
   it('goes out only when its line of the ledger was taken, however slow the reader is', async () => {
     let text = '';
     const linesAtRequest: number[] = [];
-    answer = (_d, response) => {
+    setup.answer = (_d, response) => {
       linesAtRequest.push(count(text, '\\"kind\\":\\"before\\"'));
       json(response, SUCCESS);
     };
@@ -101,19 +81,23 @@ describe('a state', () => {
   it('goes out only when the answers before it are in the ledger on disk', async () => {
     const seen: number[] = [];
     const onText = (text: string) => {
-      if (!text.includes('"type":"STATE"') || !existsSync(folders.ledger)) return;
-      const [name = ''] = readdirSync(folders.ledger).filter((one) => one.endsWith('.jsonl'));
-      seen.push(count(readFileSync(join(folders.ledger, name), 'utf8'), '"kind":"after"'));
+      if (!text.includes('"type":"STATE"') || !existsSync(setup.folders.ledger)) return;
+      const [name = ''] = readdirSync(setup.folders.ledger).filter((one) => one.endsWith('.jsonl'));
+      seen.push(count(readFileSync(join(setup.folders.ledger, name), 'utf8'), '"kind":"after"'));
     };
     const input = [record('a'), state(1), record('b'), state(2), record('c'), state(3)];
-    const output = await write({ files, config: config(), input, onText });
+    const output = await write({ files: setup.files, config: setup.config(), input, onText });
     expect(output.of('STATE')).toHaveLength(3);
     for (const [i, lines] of seen.entries()) expect(lines, `state ${i + 1}`).toBeGreaterThanOrEqual(i + 1);
     expect(seen.length).toBeGreaterThan(0);
   });
 
   it('comes after the answers before it in the log, too', async () => {
-    const output = await write({ files, config: config(inLog), input: [record('a'), state(1), record('b'), state(2)] });
+    const output = await write({
+      files: setup.files,
+      config: setup.config(inLog),
+      input: [record('a'), state(1), record('b'), state(2)],
+    });
     const [first, second] = [output.text.indexOf('"type":"STATE"'), output.text.lastIndexOf('"type":"STATE"')];
     expect(count(output.text.slice(0, first), '\\"kind\\":\\"after\\"')).toBe(1);
     expect(count(output.text.slice(0, second), '\\"kind\\":\\"after\\"')).toBe(2);
@@ -125,11 +109,11 @@ describe('a wait for the limit', () => {
     ['HTTP 429', (_d, response) => code(response, '40401', 429)],
     ['40401 in a 200', (_d, response) => code(response, '40401')],
   ])('is no attempt: an id that had to wait many times is deleted all the same (%s)', async (_name, wait) => {
-    answer = (deletion, response, nth) => (nth <= 20 ? wait(deletion, response, nth) : json(response, SUCCESS));
-    const output = await write({ files, config: config(), input: [record('a'), state(1)] });
+    setup.answer = (deletion, response, nth) => (nth <= 20 ? wait(deletion, response, nth) : json(response, SUCCESS));
+    const output = await write({ files: setup.files, config: setup.config(), input: [record('a'), state(1)] });
     expect(output.code).toBe(0);
-    expect(server.ids()).toHaveLength(21);
-    const attempts = folders.ledgerLines().filter(({ kind }) => kind === 'before');
+    expect(setup.server.ids()).toHaveLength(21);
+    const attempts = setup.folders.ledgerLines().filter(({ kind }) => kind === 'before');
     expect(new Set(attempts.map(({ attempt }) => attempt))).toEqual(new Set([1]));
     expect(output.of('STATE')).toHaveLength(1);
   });
@@ -138,13 +122,13 @@ describe('a wait for the limit', () => {
 describe('the cap', () => {
   it('counts what is about to be requested, not what the unfinished run before has done', async () => {
     const input = [...['a', 'b', 'c'].map((id) => record(id)), state(1)];
-    answer = ({ id }, response) => (id === 'c' ? code(response, '40201') : json(response, SUCCESS));
-    await write({ files, config: config({ max_concurrent_requests: 1 }), input });
-    answer = (_d, response) => json(response, SUCCESS);
-    const stopped = await write({ files, config: config({ max_deletions_per_sync: 0 }), input });
+    setup.answer = ({ id }, response) => (id === 'c' ? code(response, '40201') : json(response, SUCCESS));
+    await write({ files: setup.files, config: setup.config({ max_concurrent_requests: 1 }), input });
+    setup.answer = (_d, response) => json(response, SUCCESS);
+    const stopped = await write({ files: setup.files, config: setup.config({ max_deletions_per_sync: 0 }), input });
     expect(stopped.errors()[0].message).toContain('1 profiles are to be deleted');
-    const output = await write({ files, config: config({ max_deletions_per_sync: 1 }), input });
+    const output = await write({ files: setup.files, config: setup.config({ max_deletions_per_sync: 1 }), input });
     expect(output.code).toBe(0);
-    expect(server.ids()).toEqual(['a', 'b', 'c', 'c']);
+    expect(setup.server.ids()).toEqual(['a', 'b', 'c', 'c']);
   });
 });

@@ -1,59 +1,15 @@
 import { existsSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { InputFiles, type Json, type Output } from '../../support/airbyte.ts';
-import {
-  type Answer,
-  type DeletionServer,
-  Folders,
-  json,
-  people,
-  record,
-  SUCCESS,
-  startDeletionServer,
-  state,
-  TOKEN,
-  write,
-} from '../../support/deletions.ts';
+import { describe, expect, it } from 'vitest';
+import type { Json, Output } from '../../support/airbyte.ts';
+import { people, record, setUpDeletions, state, statsOf } from '../../support/deletions.ts';
 
-let server: DeletionServer;
-let folders: Folders;
-let files: InputFiles;
-let answer: Answer;
+const setup = setUpDeletions();
 
-beforeEach(async () => {
-  answer = (_deletion, response) => json(response, SUCCESS);
-  server = await startDeletionServer((...all) => answer(...all));
-  folders = new Folders();
-  files = new InputFiles();
-});
-
-afterEach(async () => {
-  await server.close();
-  folders.close();
-  files.close();
-});
-
-const config = (more: Json = {}): Json => ({
-  base_url: server.url,
-  service_id: 'svc 1/ä',
-  import_token: TOKEN,
-  dry_run: false,
-  ledger_dir: folders.ledger,
-  ...more,
-});
-
-const go = (input: readonly (string | Uint8Array)[], more: Json = {}, catalog?: Json): Promise<Output> =>
-  write({ files, config: config(more), input, ...(catalog && { catalog }) });
-
-const statsOf = (output: Output): unknown[] =>
-  output
-    .of('STATE')
-    .map(({ state: one }) => Object.entries(one ?? {}).find(([key]) => key === 'destinationStats')?.[1]);
 const failure = (output: Output) => output.errors().at(-1);
 
 describe('a run that must not delete', () => {
   const nothing = (output: Output) => {
-    expect(server.seen).toEqual([]);
+    expect(setup.server.seen).toEqual([]);
     expect(output.of('STATE')).toEqual([]);
   };
   const refused = (output: Output) => {
@@ -63,28 +19,30 @@ describe('a run that must not delete', () => {
   };
 
   it('is a dry run: first and last message WARN, exit 0, no trace on disk', async () => {
-    const output = await go([record('a'), record(null), state(1)], { dry_run: true });
+    const output = await setup.write([record('a'), record(null), state(1)], { dry_run: true });
     nothing(output);
     expect(output.code).toBe(0);
     expect(output.messages[0].log).toMatchObject({ level: 'WARN' });
     expect(output.messages.at(-1)?.log).toMatchObject({ level: 'WARN' });
     expect(output.messages.at(-1)?.log?.message).toContain('nothing was deleted');
-    expect(existsSync(folders.ledger)).toBe(false);
+    expect(existsSync(setup.folders.ledger)).toBe(false);
   });
 
   it('has 501 ids against a cap of 500', async () => {
     const input = [...Array(501).keys()].map((n) => record(`u${n}`));
-    refused(await go([...input, record('u0'), state(1)]));
-    expect((await go([...input.slice(0, 500), record('u0')], { requests_per_minute: 1_000_000 })).code).toBe(0);
-    expect(server.ids()).toHaveLength(500);
+    refused(await setup.write([...input, record('u0'), state(1)]));
+    expect((await setup.write([...input.slice(0, 500), record('u0')], { requests_per_minute: 1_000_000 })).code).toBe(
+      0,
+    );
+    expect(setup.server.ids()).toHaveLength(500);
   });
 
   it('has more than the share of the known profiles', async () => {
     const limits = { max_deletions_percent: 10, known_profiles: 20 };
-    const output = await go([record('a'), record('b'), record('c')], limits);
+    const output = await setup.write([record('a'), record('b'), record('c')], limits);
     refused(output);
     expect(failure(output)?.message).toMatch(/15\.00 %.*20.*10 %/);
-    expect((await go([record('a'), record('b')], limits)).code).toBe(0);
+    expect((await setup.write([record('a'), record('b')], limits)).code).toBe(0);
   });
 
   it.each<[string, Json, Json]>([
@@ -114,16 +72,16 @@ describe('a run that must not delete', () => {
       { json_schema: { properties: { external_id: { type: 'string' }, email: { type: 'string' } } } },
     ],
   ])('has a stream with %s', async (_name, more, stream) => {
-    refused(await go([record('a'), state(1)], {}, people(more, stream)));
-    expect(existsSync(folders.ledger)).toBe(false);
+    refused(await setup.write([record('a'), state(1)], {}, people(more, stream)));
+    expect(existsSync(setup.folders.ledger)).toBe(false);
   });
 
   it('names a stream that it does not have', async () => {
-    refused(await go([record('a'), record('b', {}, 'strangers'), state(1)]));
+    refused(await setup.write([record('a'), record('b', {}, 'strangers'), state(1)]));
   });
 
   it('has nothing but refused rows', async () => {
-    refused(await go([record(''), record(5), record('a', { _ab_cdc_deleted_at: '2026-01-01' }), state(1)]));
+    refused(await setup.write([record(''), record(5), record('a', { _ab_cdc_deleted_at: '2026-01-01' }), state(1)]));
   });
 
   it.each([
@@ -135,13 +93,13 @@ describe('a run that must not delete', () => {
     '_max_deletions_per_sync',
     'on_reject',
   ])('has a guard that is spelt nearly right: %s', async (key) => {
-    const output = await go([record('a'), state(1)], { [key]: 1 });
+    const output = await setup.write([record('a'), state(1)], { [key]: 1 });
     expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error', message: expect.stringContaining(key) });
-    expect(server.ids()).toEqual([]);
+    expect(setup.server.ids()).toEqual([]);
   });
 
   it('has neither a folder nor a key for its ledger', async () => {
-    refused(await go([record('a')], { ledger_dir: undefined }));
+    refused(await setup.write([record('a')], { ledger_dir: undefined }));
   });
 
   it.each([
@@ -151,7 +109,7 @@ describe('a run that must not delete', () => {
     ['[1]'],
     [Buffer.from([0x7b, 0xff, 0x7d, 0x0a])],
   ])('has a line that is no message: its number is told, never its content (%#)', async (line) => {
-    const output = await go([record('a'), '', line, state(1)]);
+    const output = await setup.write([record('a'), '', line, state(1)]);
     nothing(output);
     expect(failure(output)?.message).toContain('Line 3');
     expect(output.text).not.toMatch(/hello|secret-content|not json at/);
@@ -186,9 +144,9 @@ describe('what is accepted all the same', () => {
       '{"type":"RECORD","log":null,"record":{"namespace":null,"stream":"people","data":{"external_id":"p","_ab_cdc_deleted_at":null},"emitted_at":1700000000,"meta":null,"file_reference":null},"state":null,"trace":null}';
     const trace =
       '{"type":"TRACE","trace":{"type":"STREAM_STATUS","emitted_at":1700000000,"stream_status":{"status":"COMPLETE","stream_descriptor":{"name":"people"}}}}';
-    const output = await go([pydantic, state(1), trace], {}, people(more, stream));
+    const output = await setup.write([pydantic, state(1), trace], {}, people(more, stream));
     expect(output.errors()).toEqual([]);
-    expect(server.ids()).toEqual(['p']);
+    expect(setup.server.ids()).toEqual(['p']);
     expect(statsOf(output)).toEqual([{ recordCount: 1, rejectedRecordCount: 0 }]);
   });
 
@@ -198,33 +156,33 @@ describe('what is accepted all the same', () => {
       type: 'RECORD',
       record: { stream: 'people', emitted_at: 1, data: { user: 'u', email: 'e' } },
     });
-    const output = await go(
+    const output = await setup.write(
       [row],
       { streams: ['people'], external_id_field: 'user' },
       people({}, { json_schema: { properties } }),
     );
     expect(output.code).toBe(0);
-    expect(server.ids()).toEqual(['u']);
+    expect(setup.server.ids()).toEqual(['u']);
   });
 
   it.each(['max_concurrent_request', 'id', 'sync', 'name', 'max'])(
     'a key that is unknown and no guard, with a warning: %s',
     async (key) => {
-      const output = await go([record('a'), state(1)], { [key]: 1 });
+      const output = await setup.write([record('a'), state(1)], { [key]: 1 });
       expect(output.code).toBe(0);
       expect(output.text).toContain('mean nothing here');
-      expect(server.ids()).toEqual(['a']);
+      expect(setup.server.ids()).toEqual(['a']);
     },
   );
 
   it('an empty input, with its states', async () => {
-    const output = await go([state(1)]);
+    const output = await setup.write([state(1)]);
     expect(output.code).toBe(0);
     expect(statsOf(output)).toEqual([{ recordCount: 0, rejectedRecordCount: 0 }]);
   });
 
   it('a ledger in the log', async () => {
-    const output = await go([record('a'), state(1)], { ledger_dir: undefined, ledger_key: 'k'.repeat(32) });
+    const output = await setup.write([record('a'), state(1)], { ledger_dir: undefined, ledger_key: 'k'.repeat(32) });
     expect(output.code).toBe(0);
     expect(output.logs('ledger.line').map((line) => JSON.parse(line).kind)).toEqual([
       'open',

@@ -1,63 +1,29 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { InputFiles, type Json, type Output } from '../../support/airbyte.ts';
+import { describe, expect, it } from 'vitest';
+import type { Json, Output } from '../../support/airbyte.ts';
 import {
   type Answer,
   code,
-  type DeletionServer,
-  Folders,
   json,
   people,
   record,
   SUCCESS,
-  startDeletionServer,
+  setUpDeletions,
   state,
+  statsOf,
   TOKEN,
-  write,
 } from '../../support/deletions.ts';
 
-let server: DeletionServer;
-let folders: Folders;
-let files: InputFiles;
-let answer: Answer;
+const setup = setUpDeletions();
 
-beforeEach(async () => {
-  answer = (_deletion, response) => json(response, SUCCESS);
-  server = await startDeletionServer((...all) => answer(...all));
-  folders = new Folders();
-  files = new InputFiles();
-});
-
-afterEach(async () => {
-  await server.close();
-  folders.close();
-  files.close();
-});
-
-const config = (more: Json = {}): Json => ({
-  base_url: server.url,
-  service_id: 'svc 1/ä',
-  import_token: TOKEN,
-  dry_run: false,
-  ledger_dir: folders.ledger,
-  ...more,
-});
-
-const go = (input: readonly (string | Uint8Array)[], more: Json = {}, catalog?: Json): Promise<Output> =>
-  write({ files, config: config(more), input, ...(catalog && { catalog }) });
-
-const statsOf = (output: Output): unknown[] =>
-  output
-    .of('STATE')
-    .map(({ state: one }) => Object.entries(one ?? {}).find(([key]) => key === 'destinationStats')?.[1]);
 const failure = (output: Output) => output.errors().at(-1);
 
 describe('a run that deletes', () => {
   it('sends exactly the request that is specified, each id once, unchanged', async () => {
     const ids = ['../x', 'a b', '"', '😀', '0', ' lead', 'x'.repeat(1_024)];
-    const output = await go([...ids, ...ids].map((id) => record(id)));
+    const output = await setup.write([...ids, ...ids].map((id) => record(id)));
     expect(output.code).toBe(0);
-    expect(server.ids().toSorted()).toEqual(ids.toSorted());
-    for (const { method, url, headers, body } of server.seen) {
+    expect(setup.server.ids().toSorted()).toEqual(ids.toSorted());
+    for (const { method, url, headers, body } of setup.server.seen) {
       expect(method).toBe('POST');
       expect(url).toBe('/api/v1/identities/delete?service_id=svc%201%2F%C3%A4');
       expect(headers.access_token).toBe(TOKEN);
@@ -68,10 +34,10 @@ describe('a run that deletes', () => {
   });
 
   it('gives every state back whole and in order, with exact counts', async () => {
-    answer = ({ id }, response) => (id === 'bad' ? code(response, '40001') : json(response, SUCCESS));
+    setup.answer = ({ id }, response) => (id === 'bad' ? code(response, '40001') : json(response, SUCCESS));
     const odd =
       '{"type":"STATE","state": {"type":"STREAM","id":12345678901234567890,"stream":{"stream_descriptor":{"name":"people","namespace":null},"stream_state":{"x":1.0,"destinationStats":1}},"destinationStats":null,"more":[1e400]} }';
-    const output = await go([
+    const output = await setup.write([
       record('a'),
       record('a'),
       record(null),
@@ -107,13 +73,13 @@ describe('a run that deletes', () => {
       record('d'),
       global,
     ];
-    const output = await go(input, {}, catalog);
+    const output = await setup.write(input, {}, catalog);
     expect(statsOf(output).map((one) => (one as Json).recordCount)).toEqual([1, 2, 1]);
   });
 
   it('leaves whole ledger lines, no id, no token', async () => {
-    const output = await go([record('somebody-4711'), state(1)], { requested_by: 'dpo', reason: 'art. 17' });
-    const lines = folders.ledgerLines();
+    const output = await setup.write([record('somebody-4711'), state(1)], { requested_by: 'dpo', reason: 'art. 17' });
+    const lines = setup.folders.ledgerLines();
     expect(lines.map(({ kind }) => kind)).toEqual(['open', 'before', 'after', 'close']);
     expect(lines[0]).toMatchObject({ v: 1, requested_by: 'dpo', reason: 'art. 17', ids: 1 });
     expect(lines[2]).toMatchObject({ outcome: 'done', code: '20000', status: 200 });
@@ -124,9 +90,9 @@ describe('a run that deletes', () => {
   });
 
   it('sends the first alone and nothing after a refused token', async () => {
-    answer = (_deletion, response) => code(response, '40201');
-    const output = await go([...Array(50).keys()].map((n) => record(`u${n}`)).concat(state(1)));
-    expect(server.ids()).toEqual(['u0']);
+    setup.answer = (_deletion, response) => code(response, '40201');
+    const output = await setup.write([...Array(50).keys()].map((n) => record(`u${n}`)).concat(state(1)));
+    expect(setup.server.ids()).toEqual(['u0']);
     expect(output.of('STATE')).toEqual([]);
     expect(failure(output)).toMatchObject({ failure_type: 'config_error' });
     expect(output.code).not.toBe(0);
@@ -139,13 +105,13 @@ describe('a run that deletes', () => {
       (_d, response) => code(response, '50000'),
       (_d, response) => json(response, '<html>ok</html>'),
     ];
-    answer = (deletion, response, nth) => {
+    setup.answer = (deletion, response, nth) => {
       const fault = nth <= faults.length && deletion.id === 'b' ? faults[nth - 1] : undefined;
       if (fault) fault(deletion, response, nth);
       else if (deletion.id === 'never') json(response, '', 200);
       else json(response, SUCCESS);
     };
-    const output = await go([
+    const output = await setup.write([
       record('a'),
       state(1),
       record('b'),
@@ -163,8 +129,8 @@ describe('a run that deletes', () => {
       ),
     });
     expect(output.code).not.toBe(0);
-    expect(server.ids().filter((id) => id === 'c')).toHaveLength(1);
-    expect(folders.ledgerLines().at(-1)).toMatchObject({ kind: 'close', counts: { done: 3, undecided: 1 } });
+    expect(setup.server.ids().filter((id) => id === 'c')).toHaveLength(1);
+    expect(setup.folders.ledgerLines().at(-1)).toMatchObject({ kind: 'close', counts: { done: 3, undecided: 1 } });
   });
 
   it.each([
@@ -172,29 +138,29 @@ describe('a run that deletes', () => {
     [200, '40401'],
   ])('waits for the reset at HTTP %i %s and then goes on', async (status, value) => {
     const resets = Date.UTC(2026, 10, 21) + 90_000;
-    answer = ({ id }, response, nth) => {
+    setup.answer = ({ id }, response, nth) => {
       const headers = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(resets) };
       if (id === 'b' && nth === 1) code(response, value, status, headers);
       else json(response, SUCCESS);
     };
-    const output = await go([record('a'), record('b'), record('c'), state(1)]);
+    const output = await setup.write([record('a'), record('b'), record('c'), state(1)]);
     expect(output.code).toBe(0);
     expect(statsOf(output)).toEqual([{ recordCount: 3, rejectedRecordCount: 0 }]);
-    const again = server.seen.findLast(({ id }) => id === 'b');
+    const again = setup.server.seen.findLast(({ id }) => id === 'b');
     expect(Date.parse(JSON.parse(again?.body ?? '').request_datetime)).toBeGreaterThanOrEqual(resets);
   });
 
   it('fails, without a state, when the service rejects every id', async () => {
-    answer = (_d, response) => code(response, '40001');
-    const output = await go([record('a'), record('b'), state(1)]);
-    expect(server.ids()).toEqual(['a', 'b']);
+    setup.answer = (_d, response) => code(response, '40001');
+    const output = await setup.write([record('a'), record('b'), state(1)]);
+    expect(setup.server.ids()).toEqual(['a', 'b']);
     expect(output.of('STATE')).toEqual([]);
     expect(failure(output)).toMatchObject({ failure_type: 'config_error' });
   });
 
   it('under on_rejected "fail" deletes what it can and ends as failed', async () => {
-    const output = await go([record('a'), record(''), state(1)], { on_rejected: 'fail' });
-    expect(server.ids()).toEqual(['a']);
+    const output = await setup.write([record('a'), record(''), state(1)], { on_rejected: 'fail' });
+    expect(setup.server.ids()).toEqual(['a']);
     expect(statsOf(output)).toEqual([{ recordCount: 1, rejectedRecordCount: 1 }]);
     expect(output.code).not.toBe(0);
     expect(failure(output)?.message).toContain('on_rejected');
