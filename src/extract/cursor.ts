@@ -1,7 +1,7 @@
 import { addDays, type Day, earlierOf, laterOf } from '../base/days.ts';
 import { type Downloaded, type RangeDownload, sentAtOf } from './download/download.ts';
 import type { Knowledge } from './download/run.ts';
-import { CLOCK_TOLERANCE_MS, oldestDays, overThrough } from './plan/calendar.ts';
+import { CLOCK_TOLERANCE_MS, lastDayOver, oldestDays } from './plan/calendar.ts';
 import type { Coverage } from './plan/coverage.ts';
 import type { Plan } from './plan/plan.ts';
 import type { CoveredDays } from './receipt.ts';
@@ -31,12 +31,12 @@ export class Cursor {
       this.#gaps.add(day);
       return 'gap';
     }
-    // Before the cursor (lookback) nothing changes; from the start on, the wish moves along with what there is.
+    // Days before the cursor (lookback) change nothing; the start moves past a first day that is gone.
     if (day === this.#start) this.#start = addDays(day, 1);
     return 'clamped';
   }
 
-  /** A start that a clock ahead of the service's put too late goes back to the oldest day that can be exported. */
+  /** Moves the start back to the oldest day that can be exported, if this machine's clock, being ahead, put it too late. */
   #correctStart(now: number): void {
     const { startIsClamped, historyDays, plannedAt } = this.#plan;
     if (!startIsClamped || plannedAt - now <= CLOCK_TOLERANCE_MS) return;
@@ -67,8 +67,8 @@ export class Cursor {
   }
 }
 
-/** The days that a download makes complete: contained under every reading, and over everywhere when it was asked for. */
+/** The days that a download makes complete: certainly contained, and over in every time zone when it was requested. */
 export function coveredDays({ days, contains }: RangeDownload, download: Downloaded): CoveredDays {
-  const last = contains === undefined ? undefined : earlierOf(contains, overThrough(sentAtOf(download)));
+  const last = contains === undefined ? undefined : earlierOf(contains, lastDayOver(sentAtOf(download)));
   return { first: days.first, last: last === undefined || last < days.first ? null : last };
 }

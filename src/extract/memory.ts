@@ -1,6 +1,6 @@
 import type { Day } from '../base/days.ts';
 
-/** What a target remembers of earlier runs, as far as an extraction needs it. A sink's memory has this shape. */
+/** What a target remembers of earlier runs, as far as an extraction needs it. The sinks' `Memory` has this shape. */
 export interface TargetMemory {
   /** As stored; parsed and checked here. */
   readonly state: unknown;

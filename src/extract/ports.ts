@@ -8,7 +8,7 @@ import type { Suppression } from '../suppression/list.ts';
 import type { RetryPolicy } from './download/retry.ts';
 import type { Tally } from './summary.ts';
 
-/** What reads an export as it arrives; `Scanner` of src/schema, or a fake. */
+/** Scans an export while it arrives: `Scanner` of src/schema, or a fake. */
 export interface WindowScanner {
   /** Bytes to write, valid until the next call. Throws MalformedCsv. */
   push(chunk: Uint8Array): readonly Uint8Array[];
@@ -20,10 +20,10 @@ export interface ExtractOptions {
   readonly emptyBody: 'retry' | 'no_rows';
   readonly timezone: string | undefined;
   readonly suppression?: Suppression | undefined;
-  /** Columns that are dropped or hashed before anything holds them. */
+  /** Columns that are dropped or hashed before anything is written. */
   readonly edits?: ColumnEdits | undefined;
   readonly retry?: RetryPolicy | undefined;
-  /** Columns that the service promises must be there; default true. */
+  /** Whether the system columns, which the service promises, must be in the header; default true. */
   readonly requireSystem?: boolean | undefined;
 }
 

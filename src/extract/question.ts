@@ -4,7 +4,7 @@ import type { Condition } from '../config/source.ts';
 import type { ExportQuestion } from '../service/export/request.ts';
 import { type HashSettings, hashedColumns } from './hashed-columns.ts';
 
-/** What an extraction asks for, days aside. */
+/** What an extraction requests, apart from the days. */
 export interface Filters {
   readonly events: readonly string[];
   readonly eventsCondition: Condition;
@@ -36,7 +36,7 @@ export function hashesOf(source: QuestionSource): QuestionHashes {
   };
 }
 
-/** What decides the form of the rows, beside what the service sends; undefined: it stays as it came. */
+/** The column lists, which change the rows that the service sends; undefined if there are none. */
 function columnsOf(source: QuestionSource): unknown {
   const dropped = [...new Set(source.columnsDrop)].sort();
   const { columns, key_check } = hashedColumns(source);
@@ -60,7 +60,7 @@ export function filtersOf(source: Filters): Filters {
 
 export const exportQuestion = (filters: Filters, from: Day, to: Day): ExportQuestion => ({ ...filters, from, to });
 
-/** One text per export that can be asked for; equal texts mean equal answers, time aside. */
+/** A hash of the request: equal for requests with equal answers, apart from when they are sent. */
 export function keyOf(question: ExportQuestion): string {
   return sha256([question.from, question.to, ...canonical(question)]);
 }

@@ -13,7 +13,7 @@ import { loadSuppression } from '../suppression/list.ts';
 import type { ExtractDeps, ExtractOptions } from './ports.ts';
 import { newTally, type Tally } from './summary.ts';
 
-/** What a process gives to whatever it runs; the command line's context and a connector's both have it. */
+/** What the process provides; part of the context of commands and of connectors. */
 export interface Runtime {
   readonly clock: Clock;
   readonly random: Random;
@@ -22,7 +22,7 @@ export interface Runtime {
   readonly signal: AbortSignal;
 }
 
-/** The service and its quota for one run. `close` ends both. */
+/** The service and its quota for one run. `close` closes both. */
 export interface ExportSession {
   readonly service: ExportService;
   readonly quota: ExportQuota;
@@ -41,7 +41,7 @@ export function openExportSession(config: SourceConfig, runtime: Runtime, maxWai
   return { service, quota, close: () => service.close() };
 }
 
-/** What an extraction of a configuration needs. Reads the suppression file; throws a Failure when it cannot. */
+/** The dependencies of an extraction, from a configuration. Reads the suppression file; throws a Failure if it cannot. */
 export function extractDeps(
   config: SourceConfig,
   service: ExportService,

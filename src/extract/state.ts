@@ -6,10 +6,10 @@ import { compileSchema, proved } from '../config/validate.ts';
 import type { HashedColumns } from './hashed-columns.ts';
 import type { State } from './window.ts';
 
-/** Why a stored state cannot be used. `filters`, `columns` and `future` have answers of their own where a platform reads (S6). */
+/** Why a stored state cannot be used. The Airbyte source handles `filters`, `columns` and `future` in its own way (S6). */
 export type StateProblem = 'malformed' | 'version' | 'service' | 'filters' | 'columns' | 'future';
 
-/** A stored state that this run must not go on from: exit 2 on the command line. */
+/** A stored state that this run must not use: exit 2 on the command line. */
 export class StateFailure extends Failure {
   override readonly name = 'StateFailure';
   readonly problem: StateProblem;
@@ -20,7 +20,7 @@ export class StateFailure extends Failure {
   }
 }
 
-/** The keys that this version knows beyond the contract's own; all optional, all kept with the rest. */
+/** The keys that this version writes beyond those of the contract; all optional. */
 export interface KnownState extends State {
   readonly start_date?: Day;
   readonly service?: string;
@@ -56,12 +56,12 @@ export function parseState(value: unknown): KnownState | undefined {
   return proved<KnownState>(Object.freeze({ ...given }));
 }
 
-/** What a target holds of hashed columns, by its stored state; nothing where none ever was hashed. */
+/** The hashed columns of a target, by its stored state; empty if none was ever hashed. */
 export const hashedIn = (state: unknown): readonly HashedColumns[] => parseState(state)?.hashed ?? [];
 
 function problemText({ instancePath, message, params }: ErrorObject): string {
-  const wish = params.allowedValue === undefined ? (message ?? 'is wrong') : `must be ${params.allowedValue}`;
-  return `${instancePath.slice(1) || 'it'} ${wish}`;
+  const problem = params.allowedValue === undefined ? (message ?? 'is wrong') : `must be ${params.allowedValue}`;
+  return `${instancePath.slice(1) || 'it'} ${problem}`;
 }
 
 const malformed = (why: string) =>

@@ -1,7 +1,7 @@
 import type { Day } from '../base/days.ts';
 import type { Plan } from './plan/plan.ts';
 
-/** Counts of an extraction as it goes on. */
+/** Counts of an extraction, updated while it runs. */
 export interface Tally {
   /** Exports sent, bytes of CSV received (retries included), rows and windows handed on. */
   exports: number;
@@ -52,7 +52,7 @@ export function summaryOf(plan: Plan, tally: Tally): ExtractSummary {
 }
 
 /**
- * How many exports a plan will send if nothing fails. Of days that are gone the first is asked for. With an unknown end-day rule between one a day (the first proves
+ * How many exports a plan will send if nothing fails. Of days that are gone only the first is requested. With an unknown end-day rule between one a day (the first proves
  * it) and two a day (nothing ever does); with a known one exactly one a window.
  */
 export function exportsNeeded(plan: Plan): { readonly least: number; readonly most: number } {

@@ -7,7 +7,7 @@ import { gapFailure, nameDays } from './plan/gaps.ts';
 import { filesOf, receiptOf } from './receipt.ts';
 import type { Receipt, Window } from './window.ts';
 
-/** Makes windows of downloads that come in the order of days, and reports the days that are lost between them. */
+/** Makes windows of downloads in the order of days, and reports the days that are lost between them. */
 export class WindowBuilder {
   readonly #run: Run;
   readonly #cursor: Cursor;
@@ -47,7 +47,7 @@ export class WindowBuilder {
     tally.nextFromDate = window.state.from_date;
   }
 
-  /** After the last window: losses that no window followed, and a run in which nothing was ever answered. */
+  /** Called after the last window: reports the remaining losses; throws if every request was refused as invalid. */
   finish(): void {
     this.#reportLosses();
     this.#warnOfUnseen();
@@ -63,7 +63,7 @@ export class WindowBuilder {
     else this.#clamped.push(day);
   }
 
-  /** Days lost one after the other are named together. */
+  /** Reports consecutive lost days in one message. */
   #reportLosses(): void {
     const { logger } = this.#run.deps;
     const [lost, clamped] = [this.#lost, this.#clamped];
@@ -78,7 +78,7 @@ export class WindowBuilder {
     logger.warn('window.gap', `The service no longer exports ${nameDays(lost)}: recorded as a gap.`);
   }
 
-  /** Said once a run: a name that was misspelt keeps nothing out. */
+  /** Once a run: warns of listed columns that no export had, since a misspelt name protects nothing. */
   #warnOfUnseen(): void {
     const { edits } = this.#run.deps.options;
     const seen = this.#listed;
@@ -116,7 +116,7 @@ export class WindowBuilder {
     );
   }
 
-  /** Bytes that are no UTF-8 are kept as U+FFFD: how many cells, and where the first is. */
+  /** Warns of cells with invalid UTF-8, whose bytes are replaced by U+FFFD: how many, and where the first is. */
   #warnOfInvalidUtf8({ from, parts }: Downloaded): void {
     for (const { scan } of parts) {
       const { cells, first } = scan.invalidUtf8;

@@ -35,7 +35,7 @@ export interface Receipt {
   readonly invalid_utf8: number;
 }
 
-/** One part of a window at rest: a whole, verified CSV, normalised for readers (LF, valid UTF-8, no BOM). */
+/** One file of a window: a complete, verified CSV, normalised for readers (LF, valid UTF-8, no BOM). */
 export interface SpoolFile {
   readonly path: string;
   readonly header: readonly string[];
@@ -43,20 +43,20 @@ export interface SpoolFile {
   readonly rows: number;
   /** Bytes of the longest row in the file, its line end included: what a reader's line buffer must hold. */
   readonly longestRow: number;
-  /** True when a `df_event_detail_log_id` occurs twice or is missing: only then do keys need a second look. */
+  /** True when a `df_event_detail_log_id` may occur twice or is missing: only then do keys have to be numbered or hashed. */
   readonly keysNeedWork: boolean;
-  /** Offsets at which rows end, about every 256 KiB, rising; absent where nobody looked. */
+  /** Byte offsets at which rows end, about every 256 KiB, ascending; absent if not determined. */
   readonly rowEnds?: readonly number[];
-  /** Distinct event names, at most 1,000, sorted; absent where nobody looked. */
+  /** Distinct event names, at most 1,000, sorted; absent if not determined. */
   readonly eventNames?: readonly string[];
 }
 
-/** Neighbouring days, downloaded, verified and not yet committed. Handed on in order of days; one at a time. */
+/** Consecutive days, downloaded, verified and not yet committed. Handed on one at a time, in the order of days. */
 export interface Window {
   readonly receipt: Receipt;
   /**
-   * One file, or one per part of a day that was split by names; headers may differ between parts. None at all for an
-   * answer of zero bytes that means no rows. The files are gone once the next window is asked for.
+   * One file, or several for a day that was split by names, whose headers may differ. None for an answer of zero bytes that
+   * means no rows. The files are removed when the next window is requested.
    */
   readonly files: readonly SpoolFile[];
   /** The state to store together with this window's data. */

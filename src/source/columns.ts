@@ -2,7 +2,7 @@ import { addDays, type Day } from '../base/days.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { extractWindows } from '../extract/extract.ts';
 import { emptyMemory } from '../extract/memory.ts';
-import { oldestDays, overThrough, todayUtc } from '../extract/plan/calendar.ts';
+import { lastDayOver, oldestDays, todayUtc } from '../extract/plan/calendar.ts';
 import { planRun } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import { exportQuestion, filtersOf } from '../extract/question.ts';
@@ -30,7 +30,7 @@ export interface DiscoveredColumn {
  */
 export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): Promise<DiscoveredColumn[]> {
   const now = deps.clock.now();
-  const last = overThrough(now);
+  const last = lastDayOver(now);
   const first = addDays(last, 1 - config.discoverDays);
   const from = oldestDays(now, config.historyDays).probably;
   deps.logger.info(

@@ -56,7 +56,7 @@ const tooShort = (): Failure =>
   );
 
 /** A key that lives as long as the process: for a dry run that has none, where nothing outlives it. */
-export const passingKey = (): LedgerKey => new LedgerKey(new Secret(randomBytes(32).toString('hex')));
+export const temporaryKey = (): LedgerKey => new LedgerKey(new Secret(randomBytes(32).toString('hex')));
 
 /** The key in a ledger's folder, if one was made there. */
 export function storedKey(folder: string): Secret | undefined {

@@ -5,7 +5,7 @@ import { defect } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { Chain } from './chain.ts';
 import { headOf, LedgerFolder } from './folder.ts';
-import { KEY_VERSION, LedgerKey, passingKey, storedKey } from './key.ts';
+import { KEY_VERSION, LedgerKey, storedKey, temporaryKey } from './key.ts';
 import { Ledger } from './ledger.ts';
 import type { LedgerOutput } from './output.ts';
 import { type LedgerStore, NO_UNFINISHED_RUNS } from './store.ts';
@@ -34,7 +34,7 @@ async function dryStore({ config, clock }: StoreOptions): Promise<LedgerStore> {
   const { ledgerDir, ledgerKey, baseUrl, serviceId } = config;
   const folder = ledgerDir !== undefined && existsSync(ledgerDir) ? ledgerDir : undefined;
   const secret = ledgerKey ?? (folder === undefined ? undefined : storedKey(folder));
-  const key = secret === undefined ? passingKey() : new LedgerKey(secret);
+  const key = secret === undefined ? temporaryKey() : new LedgerKey(secret);
   const known = secret === undefined ? undefined : folder;
   if (known !== undefined) await headOf(known, key);
   return {

@@ -115,9 +115,9 @@ export async function readSoundFile(
   see?: (line: Chained, number: number) => void,
 ): Promise<FileFacts> {
   const open = openLineOf(file.path);
-  if (open && isFormer(open)) {
+  if (open && isOldFormat(open)) {
     throw configFailure(
-      `The ledger ${file.name} ${FORMER}: keep its folder as it is, and set ledger_dir to a new one.`,
+      `The ledger ${file.name} ${OLD_FORMAT}: keep its folder as it is, and set ledger_dir to a new one.`,
     );
   }
   if (open?.key_check !== undefined && open.key_check !== key.check) {
@@ -133,9 +133,10 @@ export async function readSoundFile(
 }
 
 /** What is said of a file whose keys were derived in another way than now. */
-export const FORMER = 'is of a former format, whose seals could be forged and are not believed';
+export const OLD_FORMAT = 'is of a former format, whose seals could be forged and are not believed';
 
-export const isFormer = (open: Partial<OpenLine>): boolean => open.kind === 'open' && open.key_version !== KEY_VERSION;
+export const isOldFormat = (open: Partial<OpenLine>): boolean =>
+  open.kind === 'open' && open.key_version !== KEY_VERSION;
 
 const LONGEST_LINE = 64 * 1024;
 

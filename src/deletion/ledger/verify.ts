@@ -5,7 +5,7 @@ import type { Secret } from '../../base/secrets.ts';
 import { fileOf, type LedgerFile, ledgerFiles } from './files.ts';
 import { LedgerKey, storedKey } from './key.ts';
 import { type Chained, GENESIS } from './line.ts';
-import { FORMER, isFormer, openLineOf, readLedgerFile } from './read.ts';
+import { isOldFormat, OLD_FORMAT, openLineOf, readLedgerFile } from './read.ts';
 
 /** One file's part in a verification. */
 interface VerifiedFile {
@@ -90,9 +90,9 @@ class Verification {
   }
 
   async add({ path, name, number, run }: LedgerFile): Promise<void> {
-    if (isFormer(openLineOf(path) ?? {})) {
+    if (isOldFormat(openLineOf(path) ?? {})) {
       this.#files.push({ file: name, run, lines: 0, closed: false, torn_bytes: 0 });
-      this.#problems.push(`${name} ${FORMER}.`);
+      this.#problems.push(`${name} ${OLD_FORMAT}.`);
       return;
     }
     const facts = await readLedgerFile(path, this.#key, (line, lineNumber) => {

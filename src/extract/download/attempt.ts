@@ -4,33 +4,33 @@ import { MalformedCsv } from '../../csv/malformed.ts';
 import type { ScanResult } from '../../schema/scanner.ts';
 import type { ExportAnswer, ExportBody, ExportRefusal } from '../../service/export/answer.ts';
 import type { ExportQuestion } from '../../service/export/request.ts';
-import { cautiousNow } from '../plan/calendar.ts';
+import { earlierReading } from '../plan/calendar.ts';
 import { keyOf } from '../question.ts';
 import type { SpoolWriter } from '../spool/spool-writer.ts';
 import type { Inspection } from './inspection.ts';
 import { compareClocks, type Run } from './run.ts';
 import type { Verified } from './verified.ts';
 
-/** A whole body, at rest in the spool. */
+/** A complete body in the spool folder. */
 export interface Received {
   readonly kind: 'received';
   readonly part: Verified;
   /** Of the spool file. */
   readonly crc: number;
-  /** False for a body whose last line had no end, where the wire did not say either where it ends: perhaps it was cut. */
+  /** False for a body without a final line end whose length was not declared either: it may have been cut. */
   readonly endIsCertain: boolean;
 }
 
-/** What one request came to: a file, an answer that is no data, or a body that was not whole, which is refused likewise. */
+/** The result of one request: a file, an answer without data, or a broken body, which is treated as such an answer. */
 export type Attempt = Received | Pick<ExportRefusal, 'kind' | 'code' | 'message'>;
 
-/** One request, read to a verified file. Broken bodies leave nothing behind but what the inspection keeps. */
+/** Sends one request and reads its answer into a verified file. Of broken bodies only the inspected one is kept. */
 export async function attemptExport(run: Run, question: ExportQuestion, inspection: Inspection): Promise<Attempt> {
   const machine = run.deps.clock.now();
   const answer = await send(run, question);
   compareClocks(run, run.deps.clock.now(), answer.serverTime);
   if (answer.kind !== 'data') return answer;
-  const sentAt = cautiousNow(machine, answer.serverTime);
+  const sentAt = earlierReading(machine, answer.serverTime);
   const writer = await openWriter(run, answer);
   try {
     return await receive(run, answer, { question, sentAt, writer, inspection });
@@ -40,7 +40,7 @@ export async function attemptExport(run: Run, question: ExportQuestion, inspecti
   }
 }
 
-/** Counts what was sent, whatever became of it. */
+/** Sends the request and counts it, whether or not it succeeds. */
 async function send(run: Run, question: ExportQuestion): Promise<ExportAnswer> {
   try {
     return await run.deps.service.exportEvents(question, run.signal);
@@ -97,7 +97,7 @@ async function inspect(run: Run, inspection: Inspection, how: string, raw: Spool
 
 interface Body {
   bytes: number;
-  /** Where the bytes go as they came, when this may be the body that is kept for inspection. */
+  /** Receives the bytes unchanged, if this may be the body that is kept for inspection. */
   readonly raw: SpoolWriter | undefined;
   readonly hash: ReturnType<typeof createHash>;
 }
@@ -158,18 +158,18 @@ function noRows(run: Run, at: Receiving, body: Body): Received {
 
 class EmptyBody extends Error {}
 
-/** Goes behind "because", as the service's own reasons do. */
+/** A clause that can follow "because", like the messages of refusals. */
 const clauseOf = ({ where, expected, found }: MalformedCsv): string =>
   `row ${where.row} (byte ${where.byte}) of the body is broken: expected ${expected}, found ${found}`;
 
 interface BrokenBody {
   readonly code: string;
   readonly message: string;
-  /** Equal for two bodies broken in the same way at the same place; absent where a look at the body shows nothing. */
+  /** Equal for two bodies broken in the same way at the same place; absent if inspecting the body would not help. */
   readonly how?: string;
 }
 
-/** What is wrong with a body that can be asked for again; undefined for everything else (a full disk, a defect). */
+/** What is wrong with a body that can be requested again; undefined for other errors (a full disk, a defect). */
 function brokenBody(error: unknown): BrokenBody | undefined {
   if (error instanceof EmptyBody) return { code: 'empty_body', message: 'the answer had no byte at all' };
   if (error instanceof MalformedCsv) {

@@ -9,7 +9,7 @@ import { rowsSent, type Verified } from './verified.ts';
  * builder makes a Window of that.
  */
 
-/** The days that one export asks for. */
+/** The days that one export requests. */
 export interface DaysRequest {
   readonly from: Day;
   readonly to: Day;
@@ -19,7 +19,7 @@ export interface DaysRequest {
   readonly splitByNames: boolean;
 }
 
-/** What the service has for [from, to]: one file, or one per part of a day that had to be split by event names. */
+/** The rows of [from, to]: one file, or several for a day that was split by event names. */
 export interface Downloaded {
   readonly kind: 'rows';
   readonly from: Day;
@@ -28,7 +28,7 @@ export interface Downloaded {
   readonly split: 'none' | 'names';
 }
 
-/** Known to have no row without a file of its own: an export of more days, sent at `sentAt` (ms since 1970), had none. */
+/** A day without rows and without a file: an export of more days, sent at `sentAt` (ms since 1970), had no row of it. */
 interface KnownEmpty {
   readonly kind: 'empty';
   readonly sentAt: number;
@@ -36,7 +36,7 @@ interface KnownEmpty {
 
 /**
  * No download. `gone`: the service no longer has the first day. `invalid`: a 400, perhaps for a day that has not begun.
- * `too_big`: it failed so often that fewer days, or fewer event names, are to be asked for.
+ * `too_big`: it failed so often that fewer days, or fewer event names, have to be requested.
  */
 export interface NotDownloaded<Kind = 'gone' | 'invalid' | 'too_big'> {
   readonly kind: Kind;
@@ -45,7 +45,7 @@ export interface NotDownloaded<Kind = 'gone' | 'invalid' | 'too_big'> {
 
 export type Download = Downloaded | KnownEmpty | NotDownloaded;
 
-/** What became of neighbouring days of the plan. `gone` days are lost; `invalid` ones have not begun at the service. */
+/** The result for consecutive days of the plan. `gone` days are lost; `invalid` ones have not begun at the service. */
 export interface RangeDownload {
   readonly days: DayRange;
   readonly download: Downloaded | NotDownloaded<'gone' | 'invalid'>;
@@ -69,7 +69,7 @@ export const withoutWindow = (days: DayRange, kind: 'gone' | 'invalid', message:
 export const rowCount = (download: Download): number =>
   download.kind === 'rows' ? download.parts.reduce((sum, part) => sum + rowsSent(part), 0) : 0;
 
-/** When the earliest of its parts was sent for (ms since 1970): what was over then is complete in all of them. */
+/** When its earliest request was sent (ms since 1970): days that were over then are complete. */
 export const sentAtOf = (download: Downloaded): number => Math.min(...download.parts.map((part) => part.sentAt));
 
 /** Removes its files, if it has any. */

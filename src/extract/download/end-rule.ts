@@ -1,6 +1,6 @@
 import { addDays, type Day } from '../../base/days.ts';
 import type { ColumnScan } from '../../schema/scan.ts';
-import { overThrough, todayUtc } from '../plan/calendar.ts';
+import { lastDayOver, todayUtc } from '../plan/calendar.ts';
 import type { DayRange } from '../plan/day-ranges.ts';
 import { dayRequest, fetchDays } from './days.ts';
 import {
@@ -29,8 +29,8 @@ import { earlierClock, type Run } from './run.ts';
  *   D not over, rows   a 400      -               unproved: D+1 has not begun              [D,D], covering nothing
  *   D after today in UTC, a 400   -               unproved: D has not begun                none
  *
- * Where [D-1,D] had no row, [D,D] has none either and is not asked for (unless it may have to be handed on). A 400 says nothing of D having begun where a day
- * that had was refused alone, too.
+ * If [D-1,D] had no row, [D,D] has none either and is not requested (unless it may have to be handed on). Once a day that had
+ * begun was refused on its own, a 400 no longer shows that D has not begun.
  *
  * A pair is two rows at least an hour apart in every datetime system column that has values. In whichever of them the
  * service selects, an end that is not included, or that means midnight (server BETWEEN 'D' AND 'D'), leaves at most an
@@ -64,18 +64,18 @@ const msOf = (text: string): number => Date.parse(`${text.slice(0, 23)}Z`);
 interface SingleDay {
   readonly day: Day;
   readonly download: Download;
-  /** When it was asked for (ms since 1970), by the earlier of the two clocks. */
+  /** When it was requested (ms since 1970), by the earlier of the two clocks. */
   readonly askedAt: number;
 }
 
 /** Proves the rule, day by day, while it downloads the windows of these days. Used one day at a time, in order. */
 export class EndRule {
   readonly #run: Run;
-  /** [D+1,D+1] when it was asked for D already. */
+  /** [D+1,D+1], if it was already requested for D. */
   #ahead: SingleDay | undefined;
   /** The day before, when the next one may prove an exclusive end. */
   #maybeExclusive: Day | undefined;
-  /** A day that had begun was refused on its own: that is no sign of one that has not. */
+  /** True once a day that had begun was refused on its own: a refusal then does not show that a day has not begun. */
   #refusesSingleDays = false;
 
   constructor(run: Run) {
@@ -104,7 +104,7 @@ export class EndRule {
     return this.#withNext(single);
   }
 
-  /** A download that was asked for ahead and is the day's window under the rule, now that it is proved. */
+  /** A download requested ahead that is the window of `day` under the rule, which has been proved since. */
   takeAhead(day: Day): Downloaded | undefined {
     const ahead = this.#ahead;
     if (ahead?.day !== day || ahead.download.kind !== 'rows' || this.#run.known.inclusive !== true) return undefined;
@@ -117,7 +117,7 @@ export class EndRule {
     this.#ahead = undefined;
   }
 
-  /** [D,D], asked for now or before. */
+  /** [D,D], requested now or ahead. */
   async #single(day: Day): Promise<SingleDay> {
     const ahead = this.#ahead;
     this.#ahead = undefined;
@@ -143,8 +143,8 @@ export class EndRule {
     const both = await fetchDays(this.#run, dayRequest(day, next));
     if (both.kind !== 'rows') return this.#refusedWithNext(single, both);
     const rows = rowCount(both);
-    const maybeExclusive = isNone(download) && rows > 0 && wasOver(single);
-    if (this.#run.plan.proveFirst && rows > 0) return this.#proveNow(single, both, maybeExclusive);
+    const maybeExclusive = isNone(download) && rows > 0 && wasDayOver(single);
+    if (this.#run.plan.proveFirst && rows > 0) return this.#proveBeforeHandover(single, both, maybeExclusive);
     await discard(this.#run, download);
     if (maybeExclusive) this.#maybeExclusive = day;
     if (rows === 0 && !this.#run.plan.proveFirst) {
@@ -154,19 +154,19 @@ export class EndRule {
     return [windowOf(only(day), both, day)];
   }
 
-  /** [D,D+1] was refused: of a day that is over that is the user's to see, else D+1 has not begun. */
+  /** [D,D+1] was refused: a failure if D is over; otherwise D+1 has not begun. */
   async #refusedWithNext({ day, download }: SingleDay, both: NotDownloaded): Promise<RangeDownload[]> {
     if (both.kind === 'gone') {
       await discard(this.#run, download);
       return [withoutWindow(only(day), 'gone', both.message)];
     }
-    if (day <= overThrough(this.#run.deps.clock.now())) throw refused(only(day), both.message);
+    if (day <= lastDayOver(this.#run.deps.clock.now())) throw refused(only(day), both.message);
     if (download.kind !== 'rows') return [withoutWindow(only(day), 'invalid', both.message)];
     return [windowOf(only(day), download, undefined)];
   }
 
-  /** Before anything is handed on: [D+1,D+1] decides, or the counts do. */
-  async #proveNow(single: SingleDay, both: Downloaded, maybeExclusive: boolean): Promise<RangeDownload[]> {
+  /** Decides before any window is handed on: by [D+1,D+1], or else by the counts. */
+  async #proveBeforeHandover(single: SingleDay, both: Downloaded, maybeExclusive: boolean): Promise<RangeDownload[]> {
     const { day, download } = single;
     const next = addDays(day, 1);
     const askedAt = earlierClock(this.#run);
@@ -174,14 +174,14 @@ export class EndRule {
     this.#ahead = { day: next, askedAt, download: after };
     if (after.kind === 'rows' && provesInclusive(this.#run, after)) {
       this.#prove(true, next);
-      return this.#handOnSingle(single, both);
+      return this.#useSingle(single, both);
     }
     if (isNone(after) && maybeExclusive) {
       this.#prove(false, day);
       await discard(this.#run, download);
       return [windowOf(only(day), both, day)];
     }
-    if (rowCount(both) <= rowCount(download) + rowCount(after)) return this.#handOnSingle(single, both);
+    if (rowCount(both) <= rowCount(download) + rowCount(after)) return this.#useSingle(single, both);
     await discard(this.#run, download);
     this.#run.deps.logger.warn(
       'rule.open',
@@ -191,8 +191,8 @@ export class EndRule {
     return [windowOf(only(day), both, day)];
   }
 
-  /** [D,D] is all of D; where it was refused, [D,D+1] takes its place. */
-  async #handOnSingle({ day, download }: SingleDay, both: Downloaded): Promise<RangeDownload[]> {
+  /** The window is [D,D], which is all of D; [D,D+1] if [D,D] was refused. */
+  async #useSingle({ day, download }: SingleDay, both: Downloaded): Promise<RangeDownload[]> {
     if (download.kind !== 'rows') return [windowOf(only(day), both, day)];
     await discard(this.#run, both);
     return [windowOf(only(day), download, day)];
@@ -201,13 +201,13 @@ export class EndRule {
 
 const only = (day: Day): DayRange => ({ first: day, last: day });
 
-/** Whether the day was over everywhere when it was asked for: no row of it came afterwards. */
-function wasOver({ day, download, askedAt }: SingleDay): boolean {
-  if (download.kind === 'rows') return day <= overThrough(sentAtOf(download));
-  return day <= overThrough(download.kind === 'empty' ? download.sentAt : askedAt);
+/** Whether the day was over in every time zone when it was requested, so that no row of it came later. */
+function wasDayOver({ day, download, askedAt }: SingleDay): boolean {
+  if (download.kind === 'rows') return day <= lastDayOver(sentAtOf(download));
+  return day <= lastDayOver(download.kind === 'empty' ? download.sentAt : askedAt);
 }
 
-/** Without the one datetime column that can be dropped nobody sees whether its rows lie an hour apart: nothing is proved. */
+/** Without `df_event_datetime`, the one such column that can be dropped, nothing is proved. */
 const provesInclusive = ({ deps }: Run, download: Downloaded): boolean =>
   deps.options.edits?.drop.has(EVENT_DATETIME) !== true && download.parts.some((part) => hasPair(part.scan.columns));
 

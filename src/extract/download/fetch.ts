@@ -2,7 +2,7 @@ import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { configFailure, defect, transientFailure } from '../../base/errors.ts';
 import type { ExportQuestion } from '../../service/export/request.ts';
-import { missesLateRows, settledThrough } from '../plan/calendar.ts';
+import { lastSettledDay, missesLateRows } from '../plan/calendar.ts';
 import { keyOf } from '../question.ts';
 import { type Attempt, attemptExport, type Received } from './attempt.ts';
 import type { Downloaded, NotDownloaded } from './download.ts';
@@ -14,7 +14,7 @@ import type { Verified } from './verified.ts';
 export interface FetchOptions {
   /** The day that must be over, as its request is sent, for a later run to reuse the file. */
   readonly through: Day;
-  /** Attempts before "too big" is believed; undefined: as the policy says. */
+  /** Answers that may mean "too big" before the request is split; undefined: as in the retry policy. */
   readonly splitAfter?: number | undefined;
 }
 
@@ -59,7 +59,7 @@ async function reuse(run: Run, question: ExportQuestion, options: FetchOptions):
 
 /** True when all days of the file were over, and settled if the plan requires it, when its request was sent (S11). */
 const isReusable = (run: Run, part: Verified, options: FetchOptions): boolean =>
-  options.through <= settledThrough(part.sentAt, run.plan.settleHours);
+  options.through <= lastSettledDay(part.sentAt, run.plan.settleHours);
 
 /** The attempts at one export. */
 class ExportFetch {
@@ -71,9 +71,9 @@ class ExportFetch {
   #attempt = 0;
   #waits = 0;
   #tooBig = 0;
-  /** The last download whose end is not certain. */
+  /** The latest download that may have been cut. */
   #unconfirmed: Verified | undefined;
-  /** Set while the other fetches wait for this one to find out how bodies end. */
+  /** Set while other fetches wait for this one to confirm how bodies end. */
   #endConfirming: (() => void) | undefined;
 
   constructor(run: Run, question: ExportQuestion, options: FetchOptions) {
@@ -133,7 +133,7 @@ class ExportFetch {
     return downloaded(this.#question, part);
   }
 
-  /** Twice the same bytes without a line end: that is how this service ends a body, for the rest of the run and later. */
+  /** Two identical bodies without a final line end show that this service ends bodies so; remembered in the state. */
   async #confirm(attempt: Received): Promise<Downloaded | NotDownloaded | undefined> {
     const { known, spool } = this.#run;
     const { part } = attempt;
@@ -149,7 +149,7 @@ class ExportFetch {
     return this.#retry('no_final_newline', 'the last row has no line end and may have been cut', false);
   }
 
-  /** One fetch at a time spends a second export on how bodies end; the others wait, and take what it found out. */
+  /** Only one fetch at a time spends a second export to confirm how bodies end; the others wait for its result. */
   async #waitForConfirmation(): Promise<void> {
     const { known } = this.#run;
     if (this.#endConfirming !== undefined) return;
@@ -215,7 +215,7 @@ class ExportFetch {
   }
 }
 
-/** The code is for those who search; where the reason says it already, once is enough. */
+/** Appends the code, by which a user can search, unless the message contains it. */
 const withCode = (message: string, code: string): string =>
   message.includes(`(${code})`) ? message : `${message} (${code})`;
 

@@ -1,6 +1,6 @@
 import { addDays, type Day, daysBetween, daysOf, earlierOf } from '../../base/days.ts';
 import { configFailure } from '../../base/errors.ts';
-import { todayUtc, todayWest } from '../plan/calendar.ts';
+import { earliestToday, todayUtc } from '../plan/calendar.ts';
 import { type DayRange, lastAsked, lengthOf } from '../plan/day-ranges.ts';
 import { fetchDays } from './days.ts';
 import {
@@ -13,7 +13,7 @@ import {
 } from './download.ts';
 import { isSurelyGone, type Run } from './run.ts';
 
-/** Downloads neighbouring days under a known end-day rule; in fewer days at a time where they are too many. */
+/** Downloads consecutive days under a known end-day rule, with fewer days an export if one is too large. */
 export async function fetchRange(run: Run, days: DayRange, inclusive: boolean): Promise<RangeDownload[]> {
   const wanted = lastAsked(days, inclusive);
   const to = run.known.askLimit === undefined ? wanted : earlierOf(wanted, run.known.askLimit);
@@ -42,7 +42,7 @@ class RangeFetch {
     this.#inclusive = inclusive;
   }
 
-  /** What to do with the answer to a request that ended at `to`. */
+  /** The results for the answer to a request that ended at `to`, after any further requests. */
   async result(to: Day, download: Downloaded | NotDownloaded): Promise<RangeDownload[]> {
     switch (download.kind) {
       case 'rows': {
@@ -58,7 +58,7 @@ class RangeFetch {
     }
   }
 
-  /** The service no longer has the first day; the others are asked for without it and those that are as surely gone. */
+  /** The service no longer has the first day: requests the others, without those that are known to be gone as well. */
   async #withoutFirst(message: string): Promise<RangeDownload[]> {
     const { first, last } = this.#days;
     const gone = daysOf(first, last).filter((day) => day === first || isSurelyGone(this.#run, day));
@@ -81,14 +81,14 @@ class RangeFetch {
     ];
   }
 
-  /** A 400 for a range that reaches into the future somewhere: again through today in UTC, then in UTC-12 (S3). */
+  /** A 400 for a range that may end in the future: requested again through today in UTC, then in UTC-12 (S3). */
   async #lowered(to: Day, message: string): Promise<RangeDownload[]> {
     const now = this.#run.deps.clock.now();
     const limit = nextLimit(now, to);
     if (limit === undefined) throw refused(this.#days, message);
     if (limit < leastAsked(this.#days, this.#inclusive)) {
-      // Only days that are not over everywhere get here: another run reads them.
-      if (daysBetween(this.#days.first, todayWest(now)) > 0) throw refused(this.#days, message);
+      // All days of the range are not over in every time zone: a later run reads them.
+      if (daysBetween(this.#days.first, earliestToday(now)) > 0) throw refused(this.#days, message);
       return [withoutWindow(this.#days, 'invalid', message)];
     }
     const download = await fetchDays(this.#run, requestFor(this.#days, limit));
@@ -98,12 +98,12 @@ class RangeFetch {
 }
 
 /**
- * The next earlier day to try as `to_date`, or undefined when none of the asked days lies in the future anywhere. Where
- * the end is not included, today in UTC ends on the day after it.
+ * The next earlier day to try as `to_date`; undefined when `to` is not in the future in any time zone. If `to_date` is not
+ * included, a request through today in UTC has tomorrow as `to_date`.
  */
 function nextLimit(now: number, to: Day): Day | undefined {
   const today = todayUtc(now);
-  return [addDays(today, 1), today, todayWest(now)].find((limit) => limit < to);
+  return [addDays(today, 1), today, earliestToday(now)].find((limit) => limit < to);
 }
 
 export const refused = (days: DayRange, message: string) =>

@@ -1,14 +1,14 @@
 import type { Random } from '../../base/random.ts';
 
-/** How often and how patiently an export is asked for again. Milliseconds. */
+/** How often an export is requested again, and after which pauses (ms). */
 export interface RetryPolicy {
-  /** Times an export is asked for in all before the run gives up. */
+  /** Total number of requests for one export before the run fails. */
   readonly attempts: number;
-  /** After so many answers that may mean "too big" the question is made smaller. */
+  /** Answers that may mean "too big" before the request is split. */
   readonly splitAfter: number;
-  /** After so many bodies broken at the same place in the same way the body is kept for inspection. */
+  /** Bodies malformed at the same place in the same way before the last is kept for inspection and the run fails. */
   readonly malformedAfter: number;
-  /** Refusals for quota in a row; the quota does the waiting before each request. */
+  /** Refusals for quota before the run fails; the quota itself waits before each request. */
   readonly waits: number;
   readonly baseMs: number;
   readonly capMs: number;

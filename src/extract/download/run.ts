@@ -8,26 +8,26 @@ import type { Spool } from '../spool/spool.ts';
 import type { Tally } from '../summary.ts';
 import type { RetryPolicy } from './retry.ts';
 
-/** What a run finds out about the service as it goes; begins with the state's, and is stored in it. */
+/** What a run learns about the service. Starts with what the stored state holds, and is stored in the state. */
 export interface Knowledge {
   inclusive: boolean | undefined;
-  /** false: bodies end without a line end, seen twice the same. */
+  /** false: bodies of this service end without a line end, as two identical downloads have shown. */
   finalNewline: boolean | undefined;
-  /** Pending while one window finds that out. */
+  /** Pending while one window confirms `finalNewline`. */
   confirming: Promise<void> | undefined;
   maxWindowDays: number | undefined;
   nameGroups: number | undefined;
-  /** Last day that may be asked for, once the service refused a later one. */
+  /** Last day to request, after the service refused a later one. */
   askLimit: Day | undefined;
-  /** True once an export of this run, or of one before, had data: then the question itself is no invalid one. */
+  /** True once an export of this or an earlier run had data, which shows that the filters are valid. */
   answered: boolean;
   readonly names: Set<string>;
-  /** The service's clock less this machine's, by the latest `Date` header; undefined before the first. */
+  /** The service's clock minus this machine's, in ms, by the latest `Date` header; undefined before the first. */
   serviceAheadMs: number | undefined;
   clockWarned: boolean;
 }
 
-/** Everything the parts of one extraction share. */
+/** What the parts of one extraction share. */
 export interface Run {
   readonly plan: Plan;
   readonly deps: ExtractDeps;
@@ -43,7 +43,7 @@ export interface Run {
   readonly scanner: () => WindowScanner;
 }
 
-/** Takes in a `Date` header (ms since 1970). One warning a run when the clocks are far apart (S3). */
+/** Records a `Date` header (ms since 1970). Warns once a run if the clocks differ too much (S3). */
 export function compareClocks(run: Run, machine: number, service: number | undefined): void {
   if (service === undefined) return;
   run.known.serviceAheadMs = service - machine;
@@ -60,6 +60,6 @@ export function compareClocks(run: Run, machine: number, service: number | undef
 /** Now by the earlier of the two clocks (S3), as far as the service's is known. Milliseconds since 1970. */
 export const earlierClock = ({ deps, known }: Run): number => deps.clock.now() + Math.min(0, known.serviceAheadMs ?? 0);
 
-/** True when the service's clock, too, says that the day can no longer be exported: it need not be asked for (S5). */
+/** True when by the service's clock, too, the day can no longer be exported: it need not be requested (S5). */
 export const isSurelyGone = (run: Run, day: Day): boolean =>
   run.known.serviceAheadMs !== undefined && day < oldestDays(earlierClock(run), run.plan.historyDays).surely;

@@ -5,12 +5,12 @@ import { EndRule } from './end-rule.ts';
 import { fetchRange } from './range.ts';
 import { isSurelyGone, type Run } from './run.ts';
 
-/** Single days that are tried for the proof before days are asked for together again. */
-const SINGLE_TRIES = 3;
+/** Single days that are requested to prove the end-day rule, before several days are requested together. */
+const SINGLE_DAY_ATTEMPTS = 3;
 
 type Task = () => Promise<RangeDownload[]>;
 
-/** Starts the downloads of a plan, at most so many at once, and gives their results in the order of days. */
+/** Starts the downloads of a plan, a bounded number at once, and returns their results in the order of days. */
 export class Scheduler {
   readonly #run: Run;
   readonly #ranges: DayRanges;
@@ -25,13 +25,13 @@ export class Scheduler {
     this.#rule = new EndRule(run);
   }
 
-  /** Starts what may be started so that at most `most` are under way or waiting to be taken. */
+  /** Starts downloads until `most` are in progress or finished and not yet shifted. */
   fill(most: number): void {
     while (!this.#failed && this.#pending.length < most) {
       const next = this.#next();
       if (next === undefined) return;
       const task = next();
-      // A failure is thrown when its turn comes; nothing new is started before that.
+      // The failure is thrown by `shift`; until then nothing new is started.
       task.catch(() => {
         this.#failed = true;
       });
@@ -50,7 +50,7 @@ export class Scheduler {
     }
   }
 
-  /** Waits until nothing is under way any more; call it after the signal was aborted. */
+  /** Waits for the downloads in progress; call it after the signal was aborted. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#pending);
     await this.#rule.close();
@@ -60,7 +60,7 @@ export class Scheduler {
     const first = this.#ranges.peek();
     if (first === undefined) return undefined;
     if (isSurelyGone(this.#run, first)) return this.#gone(first);
-    // One question decides whether all such days are gone, where the service sends its `Date`.
+    // One request shows whether all such days are gone, if the service sends a `Date`.
     if (this.#run.plan.likelyGaps.includes(first) && this.#pending.length > 0) return undefined;
     const { inclusive, maxWindowDays } = this.#run.known;
     const most = Math.min(this.#run.plan.windowDays, maxWindowDays ?? this.#run.plan.windowDays);
@@ -73,14 +73,14 @@ export class Scheduler {
     return async () => [withoutWindow({ first: day, last: day }, 'gone', message)];
   }
 
-  /** While the end-day rule is not proved, one window follows the other: each may prove it for all that come after. */
+  /** While the end-day rule is not proved, windows are downloaded one by one: each may prove it for the following ones. */
   #nextUnproved(most: number): Task | undefined {
     if (this.#pending.length > 0) return undefined;
-    const together = most > 1 && !this.#run.plan.proveFirst && this.#singles++ >= SINGLE_TRIES;
+    const together = most > 1 && !this.#run.plan.proveFirst && this.#singles++ >= SINGLE_DAY_ATTEMPTS;
     const days = this.#ranges.next(together ? most : 1);
     if (days === undefined) return undefined;
     if (days.first === days.last) return () => this.#rule.fetchDay(days.first);
-    // One day more than wanted: all of the range is in it under both readings.
+    // One day more than wanted, so that the range is complete whether or not `to_date` is included.
     return () => fetchRange(this.#run, days, false);
   }
 

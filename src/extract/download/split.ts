@@ -26,10 +26,10 @@ const KNOWN_NAMES: readonly string[] = [
   'df_add_payment_info',
 ];
 
-/** What the service does not know: a hash in the place of an event name (S47). */
+/** The hash of an event name (S47), which the service does not know. */
 const HASH = /^[0-9a-f]{64}$/;
-/** Tries before a part is made smaller still: the whole has failed often enough to know why. */
-const PART_TRIES = 2;
+/** Attempts at a part before it is split further; fewer than for a whole day, since the reason is known. */
+const PART_ATTEMPTS = 2;
 
 /**
  * One day in parts by event name: `include` groups of the names known or seen, halved until each can be exported, and
@@ -66,7 +66,7 @@ function namesWithin(filters: Filters, names: readonly string[]): string[] {
   return all.filter((event) => !excluded.has(event));
 }
 
-/** What the included names leave over; nothing where the user named what is wanted. */
+/** The names to exclude in the request for the rest; undefined if the user's filter includes named events only. */
 function restOf(filters: Filters, included: readonly string[]): string[] | undefined {
   const filtered = filters.events.length > 0;
   if (filtered && filters.eventsCondition === 'include') return undefined;
@@ -80,7 +80,7 @@ async function fetchGroup(
   group: readonly string[],
 ): Promise<Verified | 'smaller' | 'unknown'> {
   const filters: Filters = { ...run.plan.filters, events: group, eventsCondition: 'include' };
-  const options = { through: request.through, splitAfter: group.length === 1 ? undefined : PART_TRIES };
+  const options = { through: request.through, splitAfter: group.length === 1 ? undefined : PART_ATTEMPTS };
   const found = await fetchExport(run, exportQuestion(filters, request.from, request.to), options);
   if (found.kind === 'rows') return found.parts[0];
   if (group.length > 1) return 'smaller';
@@ -108,7 +108,7 @@ async function fetchRest(run: Run, request: DaysRequest, excluded: readonly stri
   );
 }
 
-/** The list in so many pieces of nearly equal length, none of them empty. */
+/** Splits the list into at most `count` non-empty pieces of nearly equal length. */
 function cut(names: readonly string[], count: number): string[][] {
   const size = Math.ceil(names.length / Math.max(1, count));
   const out: string[][] = [];

@@ -1,6 +1,6 @@
 import type { ScanResult } from '../../schema/scanner.ts';
 
-/** One export, downloaded to its end and verified, at rest in the spool. */
+/** One export, completely downloaded and verified, in the spool folder. */
 export interface Verified {
   /** Unique; later downloads sort after earlier ones. */
   readonly id: string;
@@ -12,7 +12,7 @@ export interface Verified {
   /** Bytes received and their SHA-256 (hex). */
   readonly bytes: number;
   readonly sha256: string;
-  /** When the request was sent, by the more cautious of the two clocks: what was over then is complete in it. */
+  /** When the request was sent (ms since 1970), by the earlier of the two clocks: days that were over then are complete. */
   readonly sentAt: number;
   /** ISO, UTC. */
   readonly verifiedAt: string;

@@ -1,8 +1,8 @@
 import { addDays, type Day, daysOf, earlierOf, laterOf } from '../../base/days.ts';
 import type { KnownState } from '../state.ts';
-import { todayWest } from './calendar.ts';
+import { earliestToday } from './calendar.ts';
 
-/** Which days are known to be complete: by receipts, by recorded gaps, or by a cursor that stands for all before it. */
+/** Which days are known to be complete: by receipts, by recorded gaps, or by a cursor, before which all days count as complete. */
 export class Coverage {
   readonly #days: Set<Day>;
   readonly #floor: Day | undefined;
@@ -14,8 +14,8 @@ export class Coverage {
   }
 
   /**
-   * Of a stored state and the receipts beside it. Where there are no receipts (a platform keeps the state alone), or
-   * they answer another question, the cursor speaks for the days before it.
+   * From a stored state and the days covered by receipts. Without receipts (a platform stores the state alone), or if they
+   * belong to other filters, the days before the cursor count as complete.
    */
   static of(state: KnownState | undefined, covered: ReadonlySet<Day>): Coverage {
     const byCursor = state !== undefined && (state.by_cursor === true || covered.size === 0);
@@ -35,7 +35,7 @@ export class Coverage {
   cursor(start: Day, now: number): Day {
     let day = this.#floor === undefined ? start : laterOf(start, this.#floor);
     while (this.#days.has(day)) day = addDays(day, 1);
-    return earlierOf(day, todayWest(now));
+    return earlierOf(day, earliestToday(now));
   }
 
   clone(): Coverage {

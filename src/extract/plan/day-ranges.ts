@@ -6,10 +6,10 @@ export interface DayRange {
   readonly last: Day;
 }
 
-/** A window as planned: the days it is for and the days it will ask for. */
+/** A planned window: the days it is for, and the days it will request. */
 export interface WindowPlan extends DayRange {
   readonly from: Day;
-  /** Sent as `to_date`; what is expected while the end-day rule is not proved yet. */
+  /** Sent as `to_date`; an assumption while the end-day rule is not proved yet. */
   readonly to: Day;
 }
 
@@ -19,7 +19,7 @@ export const lengthOf = (range: DayRange): number => daysBetween(range.first, ra
 export const lastAsked = (range: DayRange, inclusive: boolean): Day =>
   inclusive ? range.last : addDays(range.last, 1);
 
-/** The days of a plan in order, taken in ranges of neighbours. */
+/** The days of a plan in order, consumed in ranges of consecutive days. */
 export class DayRanges {
   readonly #days: readonly Day[];
   #at = 0;
@@ -44,7 +44,7 @@ export class DayRanges {
 }
 
 /** All windows of a plan. While nothing is proved the first is a single day: the export that can prove the rule (S2). */
-export function layOut(days: readonly Day[], windowDays: number, inclusive: boolean | undefined): WindowPlan[] {
+export function planWindows(days: readonly Day[], windowDays: number, inclusive: boolean | undefined): WindowPlan[] {
   const ranges = new DayRanges(days);
   const out: WindowPlan[] = [];
   for (let next = ranges.next(inclusive === undefined ? 1 : windowDays); next; next = ranges.next(windowDays)) {

@@ -7,7 +7,7 @@ export interface PlanWarning {
   readonly message: string;
 }
 
-/** From so many days before the oldest exportable day on, every run warns. */
+/** Warn when the cursor is at most this many days from the oldest day that can be exported. */
 const CLIFF_DAYS = 7;
 const NAMED_DAYS = 40;
 

@@ -5,9 +5,9 @@ import { hashedAfter } from '../hashed-columns.ts';
 import type { TargetMemory } from '../memory.ts';
 import { type Filters, filtersOf, hashesOf, type QuestionHashes } from '../question.ts';
 import type { KnownState } from '../state.ts';
-import { oldestDays, settledThrough, todayEast } from './calendar.ts';
+import { lastSettledDay, latestToday, oldestDays } from './calendar.ts';
 import { Coverage } from './coverage.ts';
-import { layOut, type WindowPlan } from './day-ranges.ts';
+import { planWindows, type WindowPlan } from './day-ranges.ts';
 import type { Delivery } from './delivery.ts';
 import { clampWarning, cliffWarnings, gapWarning, type PlanWarning } from './gaps.ts';
 import { checkState, formWarnings } from './stored-state.ts';
@@ -41,7 +41,7 @@ export interface PlanInput {
   readonly from?: Day | undefined;
   readonly to?: Day | undefined;
   readonly fullRefresh?: boolean | undefined;
-  /** Goes on from the state's cursor where an earlier attempt stopped: no lookback, and a full refresh not from its first day. */
+  /** Resumes at the state's cursor, where an earlier attempt stopped: without lookback, and a full refresh not from its start. */
   readonly resume?: boolean | undefined;
   readonly memory: TargetMemory;
   /** The machine's clock, ms since 1970. */
@@ -54,13 +54,13 @@ export interface Plan {
   readonly fullRefresh: boolean;
   /** The caller named the days: others may be wanted by other runs of the same question. */
   readonly isPartial: boolean;
-  /** The end-day rule is settled before the first window is handed on, so that no window overlaps another (S7). */
+  /** The end-day rule is proved before the first window is handed on, so that windows do not overlap (S7). */
   readonly proveFirst: boolean;
   readonly filters: Filters;
   readonly hashes: QuestionHashes;
   /** Whether `to_date` is included; undefined: not proved yet. */
   readonly inclusive: boolean | undefined;
-  /** True when the configuration says so: then nothing is proved and nothing is kept. */
+  /** True when the configuration sets the rule: then it is neither proved nor stored. */
   readonly ruleConfigured: boolean;
   readonly windowDays: number;
   /** Hours that a day must have been over; 0 where the delivery is fresh. */
@@ -72,14 +72,14 @@ export interface Plan {
   readonly firstDay: Day | undefined;
   readonly lastDay: Day | undefined;
   readonly windows: readonly WindowPlan[];
-  /** Days of `days` that are gaps unless this machine's clock is ahead: the service decides when they are asked for (S5). */
+  /** Days of `days` that are gaps unless this machine's clock is ahead: the answer to their request decides (S5). */
   readonly likelyGaps: readonly Day[];
   /** A day from here on that the service no longer exports is a gap; before it the plan is clamped. */
   readonly gapFrom: Day | undefined;
   readonly onGap: 'fail' | 'warn';
-  /** First day wanted at all: contiguity is counted from here. */
+  /** First wanted day: the cursor is the first incomplete day from here on. */
   readonly start: Day;
-  /** True when nobody named the start: it is the oldest day that can be exported, by this machine's clock. */
+  /** True when no start is configured: it is the oldest day that can be exported, by this machine's clock. */
   readonly startIsClamped: boolean;
   /** The machine's clock at the time of planning, ms since 1970. */
   readonly plannedAt: number;
@@ -123,7 +123,7 @@ export function planRun(input: PlanInput): Plan {
     days,
     firstDay: days[0],
     lastDay: days.at(-1),
-    windows: layOut(
+    windows: planWindows(
       days.filter((day) => !likelyGaps.includes(day)),
       settings.windowDays,
       inclusive,
@@ -165,7 +165,7 @@ function boundsOf(input: PlanInput, state: KnownState | undefined, coverage: Cov
   }
   const remembered = settings.startDate ?? state?.start_date ?? state?.from_date;
   const unmoved = state === undefined || coverage.cursor(remembered ?? last, now) === state.start_date;
-  // Nobody named the first day and nothing has been read from it on: it moves along with what can be exported.
+  // No start is configured and nothing has been read yet: the start moves with the oldest day that can be exported.
   const floating = remembered === undefined || (settings.startDate === undefined && unmoved);
   const anyStart = floating ? laterOf(remembered ?? oldest.probably, oldest.probably) : remembered;
   const start = fullRefresh && state === undefined ? laterOf(anyStart, oldest.probably) : anyStart;
@@ -189,7 +189,7 @@ const lookbackOf = ({ delivery, settings }: PlanInput): number => (delivery === 
 
 function lastDayOf(input: PlanInput, now: number): Day {
   const { settings } = input;
-  const latest = input.delivery === 'settled' ? settledThrough(now, settings.settleHours) : todayEast(now);
+  const latest = input.delivery === 'settled' ? lastSettledDay(now, settings.settleHours) : latestToday(now);
   const wanted = input.to ?? settings.endDate;
   return wanted === undefined ? latest : earlierOf(wanted, latest);
 }
@@ -202,8 +202,8 @@ function likelyGapsOf(bounds: Bounds, coverage: Coverage): Day[] {
 
 function wantedDays(bounds: Bounds, input: PlanInput, coverage: Coverage): Day[] {
   const all = daysOf(bounds.first, bounds.last);
-  // Between the cursor and today some days may be there already (mapped tasks). They are not asked for twice, unless a
-  // lookback is wanted: a receipt does not say that late rows have had their time.
+  // Some days after the cursor may be complete already (mapped tasks). They are not requested again, unless there is a
+  // lookback: a receipt does not show that all late rows have arrived.
   if (bounds.explicit || lookbackOf(input) > 0) return all;
   const from = bounds.gapFrom ?? coverage.cursor(bounds.start, input.now);
   return all.filter((day) => day < from || !coverage.has(day));

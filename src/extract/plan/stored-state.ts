@@ -1,12 +1,12 @@
 import type { QuestionHashes } from '../question.ts';
 import { type KnownState, parseState, StateFailure } from '../state.ts';
-import { todayEast } from './calendar.ts';
+import { latestToday } from './calendar.ts';
 import type { PlanWarning } from './gaps.ts';
 
 /**
  * The stored state, checked against the question of this run (S6). `startsOver`: other filters, or a cursor in the
- * future, under a full refresh, so what the target has says nothing about this question. Throws a StateFailure that
- * names the rule which forbids to go on.
+ * future, under a full refresh, so that the target's contents do not count. Throws a StateFailure when the state must not be
+ * used.
  */
 export function checkState(
   stored: unknown,
@@ -30,7 +30,7 @@ export function checkState(
         'another target, or read everything again with --full-refresh.',
     );
   }
-  const today = todayEast(run.now);
+  const today = latestToday(run.now);
   const future = state.from_date > today;
   if (future && run.fullRefresh === true) return { state, startsOver: true };
   if (future && !startsOver) {
@@ -52,7 +52,7 @@ const OTHER_COLUMNS =
   'differ): put them back, use another target, or read everything again with --full-refresh. Rows of days that the ' +
   'service no longer exports keep the old form.';
 
-/** What a full refresh under other lists or another key does not reach. */
+/** Warns that a full refresh with other column lists or another key does not reach days that are no longer exported. */
 export const formWarnings = (state: KnownState | undefined, hashes: QuestionHashes): PlanWarning[] =>
   otherColumns(state, hashes) ? [OLD_FORM] : [];
 

@@ -1,5 +1,5 @@
 import { addDays, type Day, earlierOf } from '../../base/days.ts';
-import { layOut } from '../../extract/plan/day-ranges.ts';
+import { planWindows } from '../../extract/plan/day-ranges.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import type { KnownState } from '../../extract/state.ts';
 
@@ -52,7 +52,7 @@ export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Pa
     firstDay: days[0],
     lastDay: days.at(-1),
     likelyGaps,
-    windows: layOut(
+    windows: planWindows(
       days.filter((day) => !likelyGaps.includes(day)),
       windowDays,
       inclusive,
