@@ -3,7 +3,7 @@ import { Coverage } from '../extract/plan/coverage.ts';
 import { nameDays } from '../extract/plan/gaps.ts';
 import { parseState } from '../extract/state.ts';
 
-/** Something about a target that its receipts do not say. */
+/** A difference between a target and its receipts. */
 export interface Difference {
   readonly check: 'files' | 'rows' | 'keys' | 'days' | 'columns';
   /** For a person; names files, windows, days and columns, never a key. */

@@ -3,7 +3,7 @@ import { configFailure } from '../base/errors.ts';
 import { compileSchema, proved } from '../config/validate.ts';
 import type { ColumnChange, RunRecord } from './report.ts';
 
-/** Runs and changes of columns as a file or an object holds them (S49). Schema: schemas/history.json. */
+/** The runs and column changes of a target, as stored in a file or an object (S49). Schema: schemas/history.json. */
 export interface History {
   readonly v: 1;
   /** Oldest first. */
@@ -14,7 +14,7 @@ export interface History {
 
 export const NO_HISTORY: History = { v: 1, runs: [], changes: [] };
 
-/** Changes of columns kept of a target: the latest. */
+/** Number of column changes that are kept of a target, the latest ones. */
 export const MOST_CHANGES = 10_000;
 
 const valid = compileSchema(schema);

@@ -34,19 +34,19 @@ export const nothingLoaded = (): Loaded => ({
   rescued: new Map(),
 });
 
-/** An open place on its way through one plan. `close` releases locks and files and is safe after any failure. */
+/** An open target that executes one plan. `close` releases locks and files and may be called after any failure. */
 export interface Loader {
-  /** Where the place keeps its runs; absent for a place that keeps nothing. */
+  /** The run history; absent for a target that stores none. */
   readonly runs?: RunHistory | undefined;
   recall(): Promise<Memory>;
-  /** Puts a checked copy for readers at a path; absent for a target that has none. */
+  /** Publishes a verified copy for readers at a path; absent for a target that cannot. */
   publish?(copy: string): Promise<void>;
-  /** Carries out a plan: reads its windows and stores them. `loaded` holds what is stored, whichever way it ends. */
+  /** Executes a plan: reads its windows and stores them. `loaded` is up to date whether it succeeds or fails. */
   load(plan: Plan, deps: LoadDeps, loaded: Loaded, onStored: () => void): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The loader of a sink: window after window, each committed whole with its state before the next is taken. */
+/** The loader of a sink, which commits each window with its state before the next one is requested. */
 export function loaderOf(sink: Sink): Loader {
   return {
     runs: sink.runs,
@@ -56,7 +56,7 @@ export function loaderOf(sink: Sink): Loader {
   };
 }
 
-/** Carries out a plan into a sink; `loaded` holds what is committed, whichever way it ends. */
+/** Executes a plan into a sink; `loaded` holds what is committed, whether it succeeds or fails. */
 export async function load(
   plan: Plan,
   sink: Sink,

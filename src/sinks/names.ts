@@ -1,4 +1,4 @@
-/** Column names that are ours in every table or while it is written; a customer's column of such a name gets a suffix. */
+/** Reserved column names; a column of the export with such a name gets a suffix. */
 export const OWN_NAMES = [
   '_key',
   '_rescued',
@@ -13,8 +13,7 @@ const UNNAMED = 'column';
 const encoder = new TextEncoder();
 
 /**
- * What makes two names one: DuckDB folds ASCII case, Spark lower-cases all of Unicode. Whatever the first folds the
- * second folds too, so the second is the stricter.
+ * The form in which names are compared: DuckDB folds ASCII case, Spark lower-cases all of Unicode, which covers both.
  */
 export function foldName(name: string): string {
   return name.toLowerCase();
@@ -26,8 +25,8 @@ export function compareBytes(a: string, b: string): number {
 }
 
 /**
- * Table names for columns that arrive together, in the order given. Names that fold alike are told apart by `_2`, `_3`…
- * in order of their bytes, equal names in their own order; names that are taken are skipped.
+ * Table names for the new columns of one window, in the order given. Names that fold alike get `_2`, `_3`… in order of their
+ * bytes, equal names in the order given; names that are taken are skipped.
  */
 export function assignNames(taken: Iterable<string>, arrivals: readonly string[]): string[] {
   const used = new Set([...taken].map(foldName));

@@ -3,13 +3,13 @@ import type { Receipt, State } from '../extract/window.ts';
 import type { ColumnGroup } from '../schema/scan.ts';
 import type { ColumnType } from '../types/type.ts';
 
-/** Event names that a report tells apart; the rest are counted together. */
+/** Number of event names that a report counts individually; the rest are counted together. */
 export const REPORTED_NAMES = 8;
 
-/** Runs, and changes of columns, that a report tells of: the latest. */
+/** Number of runs, and of column changes, in a report: the latest ones. */
 export const REPORTED_RECORDS = 1_000;
 
-/** What a report says of one receipt. */
+/** A receipt in a report. */
 export interface ReportedWindow {
   readonly from: Day;
   readonly to: Day;
@@ -55,7 +55,7 @@ export interface ReportedColumn {
   readonly rescued: number;
 }
 
-/** One run that opened the target; `ended`: null while it goes on, and for ever when it was killed. */
+/** One run that opened the target; `ended`: null while it is running, or if it was killed. */
 export interface RunRecord {
   readonly began: string;
   readonly ended: string | null;
@@ -77,11 +77,11 @@ export interface ColumnChange {
   readonly toType: ColumnType | null;
   /** Id of the receipt. */
   readonly window: string;
-  /** Of the first cell that is new in kind: digits as 9, letters as a. */
+  /** Shape of the first cell that caused the change: digits as 9, letters as a. */
   readonly shape: string | null;
 }
 
-/** All that the page of a target shows: names, counts and dates, and no value of a person. */
+/** What the report page of a target shows: names, counts and dates, but no values of people. */
 export interface TargetReport {
   readonly rows: number;
   readonly sizeBytes: number;

@@ -1,11 +1,11 @@
 import type { RunRecord } from './report.ts';
 
-/** How a run ended, as its record keeps it. */
+/** The outcome of a run, as stored in its record. */
 export type RunOutcome = Omit<RunRecord, 'began' | 'ended' | 'version'>;
 
 /**
- * The runs that opened a place (S49). `begin` is called once, before the first request; `end` on every way out. A run
- * that was killed stays as begun and never ended. Both throw Failure where the record cannot be kept.
+ * The run history of a target (S49). `begin` is called once, before the first request; `end` whether the run succeeds or
+ * fails. The record of a killed run has no end. Both throw a Failure if the record cannot be written.
  */
 export interface RunHistory {
   /** True where other runs may be at work at the same time. */

@@ -10,7 +10,7 @@ export interface WidenedColumn {
   readonly to: ColumnType;
 }
 
-/** What one committed window did to the target. */
+/** What one committed window changed in the target. */
 export interface Commit {
   readonly rows: number;
   /** Table columns that did not exist before. */
@@ -25,7 +25,7 @@ export interface Commit {
 
 /**
  * An open target that takes windows one at a time. `commit` stores the data, its receipt and the state in one step, or
- * nothing at all. `close` releases locks and files and is safe after any failure.
+ * nothing at all. `close` releases locks and files and may be called after any failure.
  */
 export interface Sink {
   readonly runs?: RunHistory;

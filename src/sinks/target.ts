@@ -10,20 +10,20 @@ import type { Loader } from './load.ts';
 import type { Memory } from './memory.ts';
 import type { TargetReport } from './report.ts';
 
-// Where windows end up, as the command line sees it. Every target has one descriptor, listed in targets.ts: `sync`,
-// `verify`, `compact`, `plan` and `forget --purge` loop over that list and know no target by its name.
+// A target is a kind of place that windows are loaded into. Each has one descriptor, listed in targets.ts: `sync`,
+// `verify`, `compact`, `plan` and `forget --purge` loop over that list and do not depend on single targets.
 
-/** A kind of place that the export can be loaded into. Whatever it does throws Failure when it cannot. */
+/** The descriptor of a target. All methods throw Failure. */
 export interface Target {
   /** The word after `sync`, `verify` and the others. */
   readonly name: string;
-  /** What its places are. */
+  /** How a place of this target is given. */
   readonly place: {
     /** As usage and messages write it: `file` gives `<file>` and FILE. */
     readonly name: 'file' | 'dir' | 'url';
     readonly describe: string;
   };
-  /** What a command does here, for help; a command that has no summary does not know the target. */
+  /** What each command does with this target, for help; a command without a summary does not support the target. */
   readonly summaries: {
     readonly sync: string;
     readonly verify?: string;
@@ -34,33 +34,33 @@ export interface Target {
   isStdout?(place: string): boolean;
   /** True for a target that can publish a copy for readers. */
   readonly publishes?: boolean;
-  /** Opens a place for windows, making it where there is none. */
+  /** Opens a place for loading; creates it if there is none. */
   open(place: string, options: OpenOptions): Promise<Loader>;
-  /** What a place remembers of earlier runs; reads only, and gives `NO_MEMORY` where nothing was loaded yet. */
+  /** What a place has stored about earlier runs, `NO_MEMORY` if nothing was loaded yet; read-only. */
   recall?(place: string, options: PlaceOptions): Promise<Memory>;
-  /** Compares the data with its receipts; reads only. */
+  /** Compares the data with its receipts; read-only. */
   verify?(place: string, options: PlaceOptions): Promise<Difference[]>;
-  /** Writes the data anew: fewer, larger files, and no space of rows that are gone. */
+  /** Rewrites the data: fewer, larger files, and no space for removed rows. */
   compact?(place: string, options: PlaceOptions): Promise<Rewritten>;
-  /** What the page of `report` shows of a place; reads only. */
+  /** What the page of `report` shows of a place; read-only. */
   report?(place: string, options: PlaceOptions): Promise<TargetReport>;
   /** The `df_unified_id`s of the rows whose column, by its name in the export, holds one of these texts. */
   people?(place: string, column: string, textsIn: TextsIn, options: PlaceOptions): Promise<Match>;
   /**
-   * Does all that purges of these rows do but for putting the result in place, so that what they need is tried before
-   * anything is deleted anywhere. Gives the names of tables that a purge leaves as they are. Throws Failure.
+   * Does everything that purges of these rows do except putting the result in place, so that a purge that cannot succeed is
+   * noticed before anything is deleted. Returns the names of tables that a purge does not touch.
    */
   tryPurge?(place: string, leaveOuts: readonly LeaveOut[], options: PlaceOptions): Promise<readonly string[]>;
-  /** Removes rows so that no byte of them remains. */
+  /** Removes rows so that no byte of them remains in the place. */
   purge?(place: string, leaveOut: LeaveOut, options: PlaceOptions): Promise<Rewritten>;
 }
 
-/** A target that can forget people. */
+/** A target that supports `forget --purge`. */
 export type PurgeTarget = Target & Required<Pick<Target, 'people' | 'purge'>>;
 
-/** What work on a place needs that is not a load. */
+/** Options of operations on a place other than loading. */
 export interface PlaceOptions {
-  /** How long to wait for a place in use. */
+  /** How long to wait for the lock of a place. */
   readonly lockWaitMs: number;
   /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
   readonly memoryLimit?: string | undefined;
@@ -71,11 +71,11 @@ export interface PlaceOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How cells become values, and what a target may use while it loads. */
+/** Options that all targets need for loading. */
 export interface TargetOptions {
-  /** Zone of datetimes without one; a target that stays is bound to the one of its first load. */
+  /** Zone of datetimes without one; fixed by the first load of a target. */
   readonly timezone: string | undefined;
-  /** By source name; beats what the data says. */
+  /** By source name; takes precedence over inferred types. */
   readonly columnTypes: ReadonlyMap<string, ColumnType>;
   readonly schemaMode: SchemaMode;
   /** Types of a pinned schema, by source name. */
@@ -87,13 +87,13 @@ export interface TargetOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What `open` is told; a target takes what concerns it. */
+/** Options of `open`; each target uses those that apply to it. */
 export interface OpenOptions extends TargetOptions {
   readonly lockWaitMs: number;
-  /** Tables wanted beside `events`. */
+  /** Tables to write in addition to `events`. */
   readonly tables: readonly TableName[];
   readonly spoolDir: string;
-  /** How long files that left a table stay for its readers. */
+  /** How long files removed from a table are kept for its readers. */
   readonly retentionMs: number;
   readonly env: Env;
   /** Where a copy for readers will be published, for a target that `publishes`. */
@@ -122,15 +122,15 @@ export interface Match {
 /** The texts to look for in a place that holds these hashes (S47). May throw a Failure. */
 export type TextsIn = (hashed: readonly HashedColumns[]) => readonly string[];
 
-/** Rows to leave behind: those whose column, by its name in the export, holds one of these texts. */
+/** Rows to remove: those whose column, by its name in the export, holds one of these texts. */
 export interface LeaveOut {
   readonly column: string;
   readonly values: readonly string[];
 }
 
-/** What writing a place anew did. */
+/** The result of rewriting a place. */
 export interface Rewritten {
-  /** Rows of `events` that are there now. */
+  /** Rows of `events` after the rewrite. */
   readonly rows: number;
   readonly rowsLeftOut: number;
   readonly bytesBefore: number;

@@ -8,7 +8,7 @@ import type { DestinationConfig } from '../../config/destination.ts';
 export const PROFILES = 'profiles';
 export const MATCHING_KEY = 'external_id';
 
-/** What a record of a stream is read by. */
+/** How the records of a stream are read. */
 export interface StreamPlan {
   readonly index: number;
   readonly name: string;
@@ -20,7 +20,7 @@ export type StreamPlans = (stream: StreamDescriptor) => StreamPlan | undefined;
 
 type Scope = Pick<DestinationConfig, 'externalIdField' | 'streams'>;
 
-/** Judges the configured catalog as a whole; throws one config failure that lists every problem, by stream. */
+/** Checks the whole configured catalog; throws one config failure that lists every problem, by stream. */
 export function planStreams(catalog: ConfiguredCatalog, scope: Scope): StreamPlans {
   const problems: string[] = [];
   const plans = new Map<string, StreamPlan>();

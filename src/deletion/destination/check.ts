@@ -10,8 +10,8 @@ import { configured } from './configured.ts';
 import { checkHost } from './host-check.ts';
 
 /**
- * Looks at the configuration, the ledger's folder and the way to the host. The path of deletions is never asked, not even
- * with nothing to delete: so this says nothing about the token, which only a deletion can prove.
+ * Checks the configuration, the ledger's folder and the connection to the host. Sends no request to the deletion endpoint,
+ * not even an empty one, so the token is not checked: only a deletion can do that.
  */
 export const check: CheckVerb = async (value, context) => {
   const config = configured(value, context);
@@ -22,7 +22,7 @@ export const check: CheckVerb = async (value, context) => {
   return succeeded(`${mode}The host answers. Whether the token is right only the first deletion shows.`);
 };
 
-/** The folder can be written (or made), and its last file is whole and under this key. Nothing is left behind. */
+/** Checks that the folder can be written (or made) and that its last file is intact under this key. Leaves no file. */
 async function checkLedger(folder: string, config: DestinationConfig, context: VerbContext): Promise<void> {
   let at = folder;
   while (!existsSync(at) && dirname(at) !== at) at = dirname(at);

@@ -2,7 +2,7 @@ import type { VerbContext } from '../../airbyte/connector.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
 import type { Parsed } from '../../config/source.ts';
 
-/** The configuration, its secrets known to the redactor, and the keys that mean nothing here. */
+/** Parses the configuration and registers its secrets with the redactor; also returns the unknown keys. */
 export function parsed(value: unknown, { env, redactor }: VerbContext): Parsed<DestinationConfig> {
   const found = parseDestinationConfig(value, env);
   redactor.add(found.config.importToken);

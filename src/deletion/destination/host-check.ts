@@ -6,7 +6,7 @@ import { Transport } from '../../service/http/transport.ts';
 
 const TIMEOUT_MS = 20_000;
 
-/** Resolves when the host of `baseUrl` answers anything at all to a HEAD of its root, which carries no token. */
+/** Sends a HEAD request without a token to the root of `baseUrl`; resolves on any answer, rejects without one. */
 export async function checkHost(baseUrl: string, env: Env, signal: AbortSignal): Promise<void> {
   const { origin } = new URL(baseUrl);
   const transport = new Transport({ baseUrl: origin, env, clock: systemClock, keptConnections: 0 });

@@ -14,7 +14,7 @@ import { planStreams, type StreamPlan, type StreamPlans } from './catalog.ts';
 import { parsed, warnOfUnknown } from './configured.ts';
 import { stateLine } from './state-line.ts';
 
-/** A change-data source sets it on a row that was deleted there: the request itself was taken back. */
+/** A CDC source sets this column on a row that was deleted there, which withdraws the deletion request. */
 const WITHDRAWN = '_ab_cdc_deleted_at';
 
 /** The verb `write` of the Airbyte destination: stages the whole input, checks the guard, deletes, and returns each state once its rows are decided. */

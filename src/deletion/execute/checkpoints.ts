@@ -1,7 +1,7 @@
 import type { StateStats } from '../../airbyte/messages.ts';
 import type { Decision } from '../stage/stage.ts';
 
-/** A state at rest in the stage. */
+/** A state in the stage. */
 export interface StateAt {
   /** Undefined: of all streams. */
   readonly stream: number | undefined;
@@ -31,17 +31,17 @@ class Segment {
   }
 }
 
-/** Where a row stands among the states. */
+/** The position of a row among the states. */
 export interface PendingRows {
   readonly segment: object;
   readonly stream: number;
-  /** How many rows of that stream it stands for. */
+  /** Number of rows of that stream that it represents. */
   rows: number;
 }
 
 /**
  * Releases each state, in order, once every row before it is decided, with the counts of its stream since that stream's
- * state before. After an undecided row nothing is released any more. Memory: one small object a state not yet released.
+ * previous state. After an undecided row no more states are released. Memory: one small object for each unreleased state.
  */
 export class Checkpoints {
   readonly #release: (state: StateAt, stats: Required<StateStats>) => Promise<void>;
@@ -52,7 +52,7 @@ export class Checkpoints {
   #isBlocked = false;
   #work: Promise<void> = Promise.resolve();
 
-  /** Nothing is released before `start`: not before one row is known to be accepted. */
+  /** States are released only after `start`, which is called once a row is known to be accepted. */
   constructor(release: (state: StateAt, stats: Required<StateStats>) => Promise<void>) {
     this.#release = release;
   }
@@ -69,7 +69,7 @@ export class Checkpoints {
     return { segment, stream, rows: 1 };
   }
 
-  /** One more row with the same fate; false when a state, or another stream, lies between: it needs its own pending. */
+  /** Adds a row that is decided together with `pending`; false if a state or another stream lies between: then use `addPending`. */
   extend(pending: PendingRows, stream: number): boolean {
     const segment = this.#last();
     if (pending.segment !== segment || pending.stream !== stream) return false;
@@ -86,7 +86,7 @@ export class Checkpoints {
     this.#advance();
   }
 
-  /** A row that is decided already. */
+  /** Adds a row that is already decided. */
   add(stream: number, decision: Decision): void {
     count(this.#last(), stream, decision, 1);
   }

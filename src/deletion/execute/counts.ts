@@ -1,10 +1,10 @@
 import type { DeletionAnswer } from '../../service/delete/answer.ts';
 
-/** What became of the ids of a run. */
+/** The outcomes of the ids of a run. */
 export interface DeletionCounts {
   done: number;
   rejected: number;
-  /** Asked for, and nobody knows. */
+  /** Ids whose deletion was requested with an unknown outcome. */
   undecided: number;
   /** Rejections by the service's code. */
   readonly codes: Map<string, number>;
@@ -12,7 +12,7 @@ export interface DeletionCounts {
   readonly unclear: Map<string, number>;
   /** Requests sent, repeated ones included. */
   requests: number;
-  /** The answer that ended everything, if one did. */
+  /** The answer that stopped the run, if one did. */
   stoppedBy: DeletionAnswer | undefined;
 }
 

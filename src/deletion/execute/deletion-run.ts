@@ -26,7 +26,7 @@ export interface RunContext {
   readonly random: Random;
   readonly logger: Logger;
   readonly signal: AbortSignal;
-  /** Where the ledger's lines go when there is no folder for them. */
+  /** Receives the ledger's lines when no ledger folder is configured. */
   readonly lines: LedgerOutput | undefined;
 }
 
@@ -38,7 +38,7 @@ export type OnCompleted = (ledger: Pick<Ledger, 'purge'>) => Promise<void>;
 
 export interface RunResult {
   readonly report: DeletionReport;
-  /** What the run must end with; undefined when all is well. */
+  /** The failure that the run ends with; undefined on success. */
   readonly failure: Failure | undefined;
 }
 

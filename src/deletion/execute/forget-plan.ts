@@ -13,7 +13,7 @@ export interface ForgetOptions {
   readonly isReal: boolean;
 }
 
-/** A list of ids at rest, counted and hashed. `close` in any case. */
+/** A staged list of ids, counted and hashed. Call `close` in any case. */
 export interface ForgetPlan {
   /** Of exactly these ids at this service: what `--confirm` must repeat. */
   readonly hash: string;
@@ -25,7 +25,7 @@ export interface ForgetPlan {
   close(): void;
 }
 
-/** Reads a list of ids to its end and says what deleting it would mean. Sends nothing. */
+/** Reads a whole list of ids and reports what deleting it would do. Sends no request. */
 export async function planForget(ids: AsyncIterable<unknown>, options: ForgetOptions): Promise<ForgetPlan> {
   const { config, io, isReal } = options;
   if (isReal) requireLedger(config);

@@ -9,7 +9,7 @@ export interface GuardLimits {
 /** A percentage has no exact binary form: 0.57 of 10,000 must not come out below 57. */
 const ROUNDING = 1 + 2 ** -40;
 
-/** Why so many deletions must not begin; undefined when they may. `count`: ids about to be requested in this run. */
+/** The limit that `count`, the ids about to be requested in this run, exceeds, as a sentence; undefined if none. */
 export function guardProblem(count: number, limits: GuardLimits): string | undefined {
   const { maxDeletionsPerSync: most, maxDeletionsPercent: percent, knownProfiles: known } = limits;
   if (count > most) {

@@ -9,15 +9,15 @@ export interface PurgeCounts {
   readonly bytes_after: number;
 }
 
-/** A place with loaded rows that can forget people so that no byte of them remains; the sinks have one each. */
+/** Removes people from a place with loaded rows so that no byte of their rows remains. */
 export interface Purger {
-  /** For the ledger and for people: `duckdb FILE` or `parquet DIR`; nobody's data. */
+  /** Name for the ledger and for messages, such as `duckdb FILE` or `parquet DIR`; contains no personal data. */
   readonly target: string;
-  /** Removes every row of these `df_unified_id`s and rewrites what held them. Done twice it removes nothing more. */
+  /** Removes every row of these `df_unified_id`s and rewrites the files that held them. Idempotent. */
   purge(unifiedIds: AsyncIterable<string>, signal: AbortSignal): Promise<PurgeCounts>;
 }
 
-/** Purges one place after the other; each has its line in the ledger, on disk, before the next begins. */
+/** Purges the places one by one; the ledger line of each is on disk before the next begins. */
 export async function purgeAll(
   purgers: readonly Purger[],
   unifiedIds: () => AsyncIterable<string>,

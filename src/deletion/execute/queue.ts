@@ -20,11 +20,11 @@ export class DeletionQueue {
   readonly #stage: Stage;
   readonly #steps: AsyncGenerator<Step>;
   readonly #checkpoints: Checkpoints;
-  /** The repeated rows of each id under way, by its first step. */
+  /** The repeated rows of each id in progress, by its first step. */
   readonly #repeats = new Map<number, PendingRows[]>();
   #turn: Promise<Task | undefined> = Promise.resolve(undefined);
   #wake: (() => void) | undefined;
-  /** False while no row is known to be accepted: then states gather, whatever their number. */
+  /** False while no row is known to be accepted; until then any number of states may wait. */
   isBounded = false;
 
   constructor(stage: Stage, checkpoints: Checkpoints) {
@@ -47,7 +47,7 @@ export class DeletionQueue {
     this.#wake?.();
   }
 
-  /** Lets go of the stage's reader; rows not taken stay undecided. */
+  /** Closes the stage's reader; rows not taken stay undecided. */
   async close(): Promise<void> {
     await this.#steps.return(undefined);
   }

@@ -2,15 +2,15 @@ import type { Clock } from '../../base/clock.ts';
 import type { DeletionAnswer } from '../../service/delete/answer.ts';
 
 const MINUTE_MS = 60_000;
-/** Sends are set this much further apart than the rate asks, so that no minute ever holds one too many. */
+/** Factor by which sends are further apart than the rate requires, so that no minute ever contains one too many. */
 const SLACK = 1.01;
-/** How late a send may be and still be made up for. */
+/** Maximum delay of a send that later sends may catch up on. */
 const CATCH_UP_MS = 50;
 /** The share of the service's quota that is left to others: it is shared with live imports. */
 const RESERVE = 0.2;
-/** A pause where the service does not say when its limit resets. */
+/** Pause if the service does not say when its limit resets. */
 const UNKNOWN_RESET_MS = MINUTE_MS;
-/** A reset further away than this is no reset. */
+/** A reset further in the future than this is ignored. */
 const LONGEST_RESET_MS = 400 * 24 * 60 * MINUTE_MS;
 
 export interface RateLimits {
@@ -18,7 +18,7 @@ export interface RateLimits {
   readonly maxConcurrent: number;
 }
 
-/** Instants as far apart as the rate asks: a minute, wherever it begins, never holds more of them than that. */
+/** Hands out instants so far apart that no interval of a minute contains more of them than the rate allows. */
 class Spacing {
   readonly #gapMs: number;
   #next = Number.NEGATIVE_INFINITY;
@@ -27,7 +27,7 @@ class Spacing {
     this.#gapMs = (MINUTE_MS / perMinute) * SLACK;
   }
 
-  /** Takes the next instant; how many ms it lies ahead of `now`. */
+  /** Reserves the next instant; returns the ms from `now` until then. */
   take(now: number): number {
     const due = Math.max(this.#next, now - CATCH_UP_MS);
     this.#next = due + this.#gapMs;
@@ -36,20 +36,20 @@ class Spacing {
 }
 
 /**
- * When the next request may go out: evenly spread, never over the rate, never into the reserve, not at all while the
- * service's limit is exhausted. All workers ask the same limiter.
+ * Decides when the next request may be sent: evenly spread, below the rate, without using the reserve of the quota, and not
+ * while the service's limit is exhausted. Shared by all workers.
  */
 export class RateLimiter {
   readonly #clock: Clock;
   readonly #limits: RateLimits;
   readonly #turns: Spacing;
-  /** Kept apart from the turns: who waits after their turn, for a pause or a slot, must not come all at once. */
+  /** Spaces the sends as well as the turns: workers that wait after their turn (for a pause or a slot) must not send at once. */
   readonly #sends: Spacing;
   #turn: Promise<void> = Promise.resolve();
   #pausedUntil = 0;
   #active = 0;
   #waiters: (() => void)[] = [];
-  /** The quota as last heard of, and the largest seen: what it is when it is whole. */
+  /** The latest remaining quota and the largest one seen, which is taken for the whole quota. */
   #remaining: number | undefined;
   #resetAt: number | undefined;
   #quota = 0;
@@ -116,7 +116,7 @@ export class RateLimiter {
     if (kind === 'wait') this.#pause(resetAt, now);
     if (kind === 'wait' || remaining === undefined) return;
     const isSameCycle = resetAt === this.#resetAt && this.#remaining !== undefined;
-    // Answers overtake each other: within a cycle only the least says how much is left.
+    // Answers may arrive out of order: within a cycle the smallest remaining quota counts.
     this.#remaining = isSameCycle ? Math.min(this.#remaining ?? remaining, remaining) : remaining;
     this.#resetAt = resetAt;
     this.#quota = Math.max(this.#quota, remaining + 1);
@@ -125,8 +125,8 @@ export class RateLimiter {
   }
 
   /**
-   * Not more than what the user's own rate leaves of the quota: who sets 9,500 of 10,000 means it. A rate that no quota
-   * so small could hold says nothing about it.
+   * The reserve, but at most what the configured rate leaves of the quota: a rate of 9,500 with a quota of 10,000 is
+   * intended. A rate above the quota does not lower the reserve.
    */
   #reserve(): number {
     const share = this.#quota * RESERVE;

@@ -22,16 +22,16 @@ export interface DeletionReport {
   readonly rejected: number;
   /** Ids, by the service's code. */
   readonly rejected_codes: Readonly<Record<string, number>>;
-  /** Ids of which nobody knows, those never asked for included. */
+  /** Ids with an unknown outcome, including those that were never requested. */
   readonly undecided: number;
   /** Of these, ids that had an answer, by the code of the last one. */
   readonly undecided_codes: Readonly<Record<string, number>>;
-  /** Why a real run would be stopped by the guard, or was. */
+  /** The reason for which the guard stops a run (or would, in a dry run). */
   readonly guard: string | null;
-  /** The service's code that stopped everything. */
+  /** The service's code that stopped the run. */
   readonly stopped_by: string | null;
   readonly seconds: number;
-  /** Code of the ledger's last line: keep it where the ledger is not. */
+  /** Code of the ledger's last line, to be stored apart from the ledger. */
   readonly head: string | null;
 }
 
@@ -69,7 +69,7 @@ export function reportOf({ counts, sent, guard, run, head, seconds }: ReportPart
   };
 }
 
-/** The same for people: one `label  number` a line. */
+/** The report as text: one `label  number` a line. */
 export function reportTable(report: DeletionReport): string {
   const isDry = report.mode === 'dry_run';
   const rows: (readonly [string, number | string])[] = [
@@ -107,7 +107,7 @@ export function refusedSentence({ refused, received }: DeletionReport): string |
   return `${total} of ${received} rows are refused and never sent (${reasons.join('; ')})`;
 }
 
-/** The failure that a run ends with, if it does; the gravest first. */
+/** The failure that a run ends with, if any; the most severe one. */
 export function failureOf(
   report: DeletionReport,
   onRejected: 'fail' | 'continue',
@@ -143,7 +143,7 @@ const codesOf = (codes: Readonly<Record<string, number>>): string =>
     .map(([code, n]) => `${code}: ${n}`)
     .join(', ');
 
-/** All rows refused: nothing to do, and surely not what was meant. */
+/** A failure if all rows were refused, which is most likely a mistake. */
 export function nothingAccepted(report: DeletionReport): Failure | undefined {
   if (report.received === 0 || report.ids > 0) return undefined;
   const refused = refusedSentence(report);

@@ -1,9 +1,9 @@
 import type { Random } from '../../base/random.ts';
 
-/** How often one id is asked for, and how long between. A repeated deletion is harmless. */
+/** How often one id is requested, and the pauses between. A repeated deletion is harmless. */
 export const RETRY = {
   attempts: 6,
-  /** For a clear answer whose meaning is unknown: it will hardly be another one. */
+  /** For an answer of unknown meaning, which is unlikely to change. */
   unclearAttempts: 2,
   firstMs: 500,
   longestMs: 30_000,

@@ -11,11 +11,11 @@ import type { DeletionQueue, Task } from './queue.ts';
 import { RateLimiter, type RateLimits } from './rate-limiter.ts';
 import { pauseAfter, RETRY } from './retry.ts';
 
-/** Ids that end undecided in a row before the rest is given up: the service is down. */
+/** Consecutive undecided ids after which the service counts as down and the run stops. */
 const MOST_UNDECIDED_IN_A_ROW = 10;
-/** Times in a row that the service may say its limit is exceeded before the rest is given up. */
+/** Consecutive answers that the limit is exceeded after which the run stops. */
 const MOST_WAITS_IN_A_ROW = 120;
-/** What requests under way may take to end once the run is stopped. */
+/** Time that requests in progress have to finish after the run is stopped (ms). */
 const CLOSING_MS = 3_000;
 const REPORT_MS = 60_000;
 
@@ -39,7 +39,7 @@ export interface SendOptions {
 }
 
 /**
- * Requests every id of the queue and returns what became of them: the first alone until one succeeds, then at the set rate.
+ * Requests every id of the queue and returns the outcomes: one at a time until one succeeds, then at the configured rate.
  * Each request has a line in the ledger before and after it. Returns early when the service refuses token or service, or
  * is down; rejects when the ledger cannot be written. A stop by the signal ends with what was decided by then.
  */
@@ -72,7 +72,7 @@ class Sender {
     this.#options = options;
     this.#limiter = new RateLimiter(options.clock, options.limits);
     this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
-    // Every sender listens: that is no leak.
+    // Every sender adds a listener; Node would otherwise warn of a leak.
     setMaxListeners(0, this.#signal, this.#cut.signal);
   }
 
@@ -115,7 +115,7 @@ class Sender {
     }
   }
 
-  /** Takes one id to its decision; false when there is none left, or no more may be sent. */
+  /** Processes one id until it is decided; false if there is none left, or no more may be sent. */
   async #step(): Promise<boolean> {
     if (this.#signal.aborted) return false;
     const task = await this.#options.queue.next();
@@ -146,7 +146,7 @@ class Sender {
     return 'undecided';
   }
 
-  /** One request between its two lines of the ledger; undefined when the run was stopped before it went out. */
+  /** Sends one request, with a ledger line before and after it; undefined if the run was stopped before it was sent. */
   async #request(externalId: string, what: { id: string; attempt: number }): Promise<DeletionAnswer | undefined> {
     const { ledger, deleter } = this.#options;
     if (!(await this.#unlessStopped(() => this.#limiter.waitForTurn(this.#signal)))) return undefined;

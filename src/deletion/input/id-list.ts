@@ -12,12 +12,12 @@ export interface ListOptions {
   readonly column?: string | undefined;
 }
 
-/** Names of files whose ids have a column, so that lines of them must not be taken for ids. */
+/** Extensions of files with columns, whose lines must not be taken for ids. */
 const WITH_COLUMNS = ['.csv', '.tsv', '.json', '.jsonl', '.ndjson'];
 const BRACE = 0x7b;
 const LONGEST_RECORD = 64 * 1024 * 1024;
 
-/** What stands in the id column of a file, row by row, exactly as it is. Throws config failures that name the line. */
+/** The id of each row of a file, unchanged. Throws config failures that name the line. */
 export async function* idsFromFile(path: string, options: ListOptions = {}): AsyncGenerator<unknown> {
   if (options.column === undefined && WITH_COLUMNS.includes(extname(path).toLowerCase())) throw columnWanted(path);
   try {
@@ -101,7 +101,7 @@ async function* csvColumn(input: AsyncIterable<Uint8Array>, name: string, column
   }
 }
 
-/** Bytes that are no UTF-8 must not become other ids by being replaced. */
+/** Rejects invalid UTF-8: replacing bytes would make another id. */
 async function* decoded(input: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   let line = 1;

@@ -1,4 +1,4 @@
-/** Where the value of a member stands in a JSON text: [from, to). */
+/** The range [from, to) of a member's value in a JSON text. */
 export interface Span {
   readonly from: number;
   readonly to: number;
@@ -6,7 +6,7 @@ export interface Span {
 
 /**
  * Finds the members of the object that begins at `at` in a text that is known to be valid JSON. Values are not parsed, so
- * that numbers of any size and spellings of any kind can be handed on as they came.
+ * that numbers of any size and any spelling can be passed on unchanged.
  */
 export function membersOf(text: string, at: number): Map<string, Span> {
   const found = new Map<string, Span>();

@@ -13,7 +13,7 @@ export type InputMessage =
       readonly line: number;
       /** Undefined: of all streams. */
       readonly stream: StreamDescriptor | undefined;
-      /** The state object as it was spelled. */
+      /** The text of the state object, unchanged. */
       readonly text: string;
     };
 
@@ -22,7 +22,7 @@ const SKIPPED = new Set(['LOG', 'SPEC', 'CONNECTION_STATUS', 'CATALOG', 'TRACE',
 
 /**
  * The records and states of a platform's stdin, as many at a time as arrive together. Throws for a line that is no
- * message, by its number: never its content. `onUnknown` hears of each message of an unknown type.
+ * message, naming its number but not its content. `onUnknown` is called for each message of an unknown type.
  */
 export async function* readMessages(
   input: AsyncIterable<Uint8Array | string>,

@@ -28,7 +28,7 @@ export const REFUSAL_TEXT = {
 const BLANK = /^[\p{White_Space}\p{Cf}]+$/u;
 const CONTROL = /\p{Cc}/u;
 const LONE_SURROGATE = /\p{Surrogate}/u;
-/** What programs, tables and templates write where there is no value. */
+/** Texts that programs, tables and templates write in place of a missing value. */
 const PLACEHOLDERS = new Set([
   ...['null', 'undefined', 'nan', 'none', 'nil', 'n/a', '\\n', '[object object]'],
   ...['#n/a', '#null!', '#ref!', '#value!', '#name?', '#num!', '#div/0!', '<na>', '""', "''", '[]', '{}', '()', '<>'],
@@ -52,7 +52,7 @@ export function refusalOf(id: unknown, mostBytes: number): Refusal | undefined {
 
 function isPlaceholder(id: string): boolean {
   if (id.length > LONGEST_PLACEHOLDER) return false;
-  // As the eye reads it: full-width letters and invisible characters do not make a person of "null".
+  // Normalised as a reader would see it: full-width letters or invisible characters do not make "null" an id.
   const bare = id.normalize('NFKC').replace(INVISIBLE, '').trim().toLowerCase();
   const inner = WRAPPED.exec(bare)?.[1] ?? bare;
   return PLACEHOLDERS.has(bare) || PLACEHOLDERS.has(inner) || WILDCARD.test(inner);

@@ -28,10 +28,10 @@ export class Chain {
 const SEALED = /^(\{.*),"mac":"([0-9a-f]{64})"\}$/s;
 const KINDS = new Set<unknown>(['open', 'before', 'after', 'purge', 'close']);
 
-/** Why a line is not what was written, or the line. */
+/** The line, or the reason why it is not what was written. */
 export type Unsealed = { readonly line: Chained } | { readonly problem: string };
 
-/** Checks a line's own code, not its place in the chain. */
+/** Verifies a line's own code, but not its place in the chain. */
 export function unseal(text: string, key: LedgerKey): Unsealed {
   const [, covered, mac] = SEALED.exec(text) ?? [];
   if (covered === undefined || mac === undefined) return { problem: 'is not a line of a ledger' };

@@ -4,7 +4,7 @@ import type { OpenLine } from './line.ts';
 import { readLedgerFile } from './read.ts';
 import { keyOfLedger, verifyLedger } from './verify.ts';
 
-/** What one file of a ledger tells of its run: counts of ids by their last outcome, no ids. */
+/** The counts of one file of a ledger, which is one run: ids by their last outcome. Contains no ids. */
 export interface LedgerCounts {
   readonly run: string;
   readonly began: string;
@@ -16,7 +16,7 @@ export interface LedgerCounts {
 }
 
 /**
- * The runs of a ledger, oldest first, and what is wrong with it: counts of a ledger with a problem prove nothing. Throws
+ * The runs of a ledger, oldest first, and its problems: the counts of a ledger with a problem prove nothing. Throws
  * a configuration failure for a folder without a ledger. Memory: a hash an id of the largest run.
  */
 export async function countLedger(

@@ -75,7 +75,7 @@ export class LedgerFolder implements LedgerStore {
   }
 }
 
-/** What the system said about a ledger's folder, as a failure that names it; anything else unchanged. */
+/** A system error of a ledger's folder as a Failure that names it; any other error unchanged. */
 const ledgerFailure = (error: unknown, folder: string): unknown =>
   diskFailure(error, { what: `the ledger in ${folder}`, path: folder, consequence: 'nothing was sent' });
 
@@ -95,13 +95,13 @@ function makeFolder(folder: string): void {
   }
 }
 
-/** A key is made for a new ledger alone: another one beside the lines of an old one would only hide that its key is gone. */
+/** A key is made only for a new ledger: in an existing ledger a new key would hide that the old one is missing. */
 function firstKey(folder: string): Secret {
   if (ledgerFiles(folder).length === 0) return keyInFolder(folder);
   throw configFailure(`The ledger in ${folder} has lost its key: put ledger.key back, or give it as ledger_key.`);
 }
 
-/** Code of the last line of all; a file that a crash left without any line is passed over. */
+/** Code of the ledger's last line; a file without any line, left by a crash, is skipped. */
 export async function headOf(folder: string, key: LedgerKey): Promise<string> {
   for (const file of ledgerFiles(folder).reverse()) {
     const { head } = await readSoundFile(file, key);

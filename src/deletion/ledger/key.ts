@@ -34,7 +34,7 @@ export class LedgerKey {
   /** HMAC-SHA256 of the id's bytes. */
   readonly idHash = (id: string | Buffer): Buffer => hmac(this.#id, id);
 
-  /** HMAC-SHA256 (hex) of a list's hash: the plain one would tell a list of one id to whoever guesses it. */
+  /** HMAC-SHA256 (hex) of a list's hash: with the plain hash, a list of one id could be found by guessing. */
   listHash(hash: string): string {
     return hmac(this.#list, hash).toString('hex');
   }
@@ -55,7 +55,7 @@ const tooShort = (): Failure =>
     `The ledger's key is shorter than ${SHORTEST_KEY} characters: give a longer ledger_key (DFINERY_LEDGER_KEY), for instance of "openssl rand -hex 32".`,
   );
 
-/** A key that lives as long as the process: for a dry run that has none, where nothing outlives it. */
+/** A random key for a dry run without a key, which writes nothing. */
 export const temporaryKey = (): LedgerKey => new LedgerKey(new Secret(randomBytes(32).toString('hex')));
 
 /** The key in a ledger's folder, if one was made there. */
@@ -73,7 +73,7 @@ export function storedKey(folder: string): Secret | undefined {
   }
 }
 
-/** Who knows the key can forge a ledger by which a deletion would be taken for done. Throws the system's error where there is no key. */
+/** Refuses a key that others can read: with it, a ledger can be forged. Throws the system's error if there is no key. */
 function refuseForeign(path: string): void {
   const { uid, mode } = lstatSync(path);
   const own = process.getuid?.();
@@ -85,7 +85,7 @@ function refuseForeign(path: string): void {
   );
 }
 
-/** The stored key; made once, at random, mode 0600, whole or not at all. */
+/** The stored key; generated once, at random, and written atomically with mode 0600. */
 export function keyInFolder(folder: string): Secret {
   const found = storedKey(folder);
   if (found) return found;

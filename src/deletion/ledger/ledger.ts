@@ -15,7 +15,7 @@ export interface Attempted {
 }
 
 /**
- * The ledger of one run. Lines are sealed in the order of the calls; those that wait for the disk together share one
+ * The ledger of one run. Lines are sealed in the order of the calls; those that wait for the disk at the same time share one
  * `fsync`. After a write has failed nothing more is written and every call rejects.
  */
 export class Ledger {
@@ -38,7 +38,7 @@ export class Ledger {
     this.#clock = clock;
   }
 
-  /** Code of the last line written: to be printed, and kept elsewhere. */
+  /** Code of the last line written, to be printed and stored elsewhere. */
   get head(): string {
     return this.#head;
   }
@@ -54,7 +54,7 @@ export class Ledger {
     return this.sync();
   }
 
-  /** Not waited for: `sync` before anything relies on it. */
+  /** Does not wait for the disk: call `sync` before relying on it. */
   after(what: Attempted, outcome: Outcome, code: string, status: number | undefined): void {
     this.#add({ kind: 'after', ...what, outcome, code, status: status ?? null });
   }
@@ -64,7 +64,7 @@ export class Ledger {
     return this.sync();
   }
 
-  /** The closing line: the run came to its end and is not resumed. */
+  /** Writes the closing line: the run is complete and will not be resumed. */
   finish(counts: Readonly<Record<string, number>>): Promise<void> {
     this.#add({ kind: 'close', counts });
     return this.sync();
@@ -80,7 +80,7 @@ export class Ledger {
     if (this.#failure) throw this.#failure;
   }
 
-  /** Lets go of the file; without `finish` the run stays open to be resumed. */
+  /** Closes the file; without `finish` the run can be resumed. */
   async close(): Promise<void> {
     try {
       await this.sync();

@@ -13,9 +13,9 @@ export interface OpenLine extends Common {
   readonly kind: 'open';
   readonly base_url: string;
   readonly service_id: string;
-  /** How the keys are derived; absent in a former format, which is not believed. */
+  /** Version of the key derivation; absent in an older format, which is not accepted. */
   readonly key_version: number;
-  /** Tells a wrong key from an edited line. */
+  /** Distinguishes a wrong key from an edited line. */
   readonly key_check: string;
   /** Keyed hash of the list: only a run of the same list is resumed. */
   readonly list: string;
@@ -51,7 +51,7 @@ interface PurgeLine extends Common {
   readonly counts: Readonly<Record<string, number>>;
 }
 
-/** Last of a run that came to its end; a run without it is resumed. */
+/** Last line of a complete run; a run without it is resumed. */
 interface CloseLine extends Common {
   readonly kind: 'close';
   readonly counts: Readonly<Record<string, number>>;

@@ -20,7 +20,7 @@ export class LedgerLock {
     return new LedgerLock(await LockFile.take(join(folder, 'ledger.lock'), { what, clock, waitMs: 0 }), folder);
   }
 
-  /** An output that writes nothing once another run has taken the lock, as after this process was suspended for long. */
+  /** An output that refuses to write once another run has taken the lock over (while this process was suspended). */
   guarded(output: LedgerOutput): LedgerOutput {
     return {
       write: async (lines) => {

@@ -29,7 +29,7 @@ export async function openLedgerStore(options: StoreOptions): Promise<LedgerStor
   return LedgerFolder.open({ folder, key, service: { baseUrl, serviceId }, clock: options.clock });
 }
 
-/** Reads what is there, and leaves no trace. */
+/** A store for a dry run: reads the ledger and writes nothing. */
 async function dryStore({ config, clock }: StoreOptions): Promise<LedgerStore> {
   const { ledgerDir, ledgerKey, baseUrl, serviceId } = config;
   const folder = ledgerDir !== undefined && existsSync(ledgerDir) ? ledgerDir : undefined;

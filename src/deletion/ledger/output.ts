@@ -2,7 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { log } from '../../airbyte/messages.ts';
 import type { MessageWriter } from '../../airbyte/writer.ts';
 
-/** Where sealed lines go. `write` returns when they are as safe as this place can make them. */
+/** Writes sealed lines. `write` resolves when they are as durable as this output can make them. */
 export interface LedgerOutput {
   write(lines: readonly string[]): Promise<void>;
   close(): Promise<void>;
@@ -38,7 +38,7 @@ export class FileOutput implements LedgerOutput {
   }
 }
 
-/** LOG messages, for a container that keeps no files: taken by the platform's pipe when `write` returns. */
+/** LOG messages, for a container without persistent files: written to the platform's pipe when `write` resolves. */
 export class LogOutput implements LedgerOutput {
   readonly #writer: MessageWriter;
 

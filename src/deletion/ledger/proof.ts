@@ -26,13 +26,13 @@ export interface Proof {
   readonly kind: 'proof';
   /** Hex of the id's hash as it stands in the ledger; the id itself is not repeated. */
   readonly id: string;
-  /** The service that is spoken of: the same id at another one may be another person. Null: the ledger holds no line. */
+  /** The service of the proof: at another one the same id may be another person. Null: the ledger has no line. */
   readonly base_url: string | null;
   readonly service_id: string | null;
   readonly erased: boolean;
   /** Every answer, oldest first. */
   readonly answers: readonly ProvedAnswer[];
-  /** What is wrong with the ledger: an answer in a broken ledger proves nothing. */
+  /** Problems of the ledger: with any, its answers prove nothing. */
   readonly problems: readonly string[];
 }
 
@@ -40,7 +40,7 @@ export interface ProofQuery {
   readonly folder: string;
   /** Absent: the key in the folder. */
   readonly key: Secret | undefined;
-  /** Absent: the one service that the ledger speaks of; a ledger of several is refused. */
+  /** Absent: the only service in the ledger; a ledger of several services is refused. */
   readonly service: ServiceName | undefined;
 }
 
@@ -68,7 +68,7 @@ export async function proveErasure(id: string, query: ProofQuery): Promise<Proof
       found.push(answerOf(line, open, file, number));
     },
   });
-  // A broken chain proves nothing, whatever its single lines say.
+  // A broken chain proves nothing, even if single lines are valid.
   const answers = problems.length === 0 ? found : [];
   const erased = answers.some(({ outcome }) => outcome === 'done');
   const { baseUrl: base_url = null, serviceId: service_id = null } = service ?? {};

@@ -6,14 +6,14 @@ import type { LedgerFile } from './files.ts';
 import { KEY_VERSION, type LedgerKey } from './key.ts';
 import type { Chained, OpenLine } from './line.ts';
 
-/** What is wrong with a file, by line; the first thing found ends the reading. */
+/** A problem of a file, by line; reading stops at the first one. */
 interface Break {
   /** From 1. */
   readonly line: number;
   readonly problem: string;
 }
 
-/** What reading a file to its end, or to its first break, came to. */
+/** What is known of a file after reading it to its end or its first problem. */
 export interface FileFacts {
   readonly lines: number;
   /** `prev` of the first line; undefined for a file without any. */
@@ -21,7 +21,7 @@ export interface FileFacts {
   /** Code of the last whole line. */
   readonly head: string | undefined;
   readonly isClosed: boolean;
-  /** Bytes after the last whole line: what a crash in the middle of a write leaves. */
+  /** Bytes after the last complete line, as a crash during a write leaves them. */
   readonly tornBytes: number;
   readonly broken: Break | undefined;
 }
@@ -55,12 +55,12 @@ class Reading {
     this.#see = see;
   }
 
-  /** False when there is no use in going on. */
+  /** False when reading must stop. */
   take(bytes: Buffer): boolean {
     if (this.#bad) return this.#break(this.#bad.problem);
     const found = unseal(bytes.toString(), this.#key);
     if ('problem' in found) {
-      // Only the last line of a file may be torn: whether it is the last, the next line tells.
+      // Only the last line of a file may be torn; whether this is the last is known when the next line is read.
       this.#bad = { bytes: bytes.length, problem: found.problem };
       return true;
     }
@@ -77,7 +77,7 @@ class Reading {
   }
 
   facts(isWhole: boolean): FileFacts {
-    // A line with its end was written whole: if it is bad, it was changed. A run that is closed writes nothing more.
+    // A line with a line end was written completely: if it is invalid, it was edited. A closed run writes nothing more.
     if (this.#bad && (isWhole || this.#isClosed)) {
       this.#break(this.#isClosed ? 'comes after the closing line' : this.#bad.problem);
     }
@@ -108,7 +108,7 @@ class LastByte {
   }
 }
 
-/** Reads a file that is to be relied on: a wrong key is the user's, anything else that is wrong ends the run. */
+/** Reads a file whose contents the run relies on. Throws a config failure for a wrong key and for any other problem. */
 export async function readSoundFile(
   file: LedgerFile,
   key: LedgerKey,
@@ -132,7 +132,7 @@ export async function readSoundFile(
   );
 }
 
-/** What is said of a file whose keys were derived in another way than now. */
+/** Part of a message about a file with an older key derivation. */
 export const OLD_FORMAT = 'is of a former format, whose seals could be forged and are not believed';
 
 export const isOldFormat = (open: Partial<OpenLine>): boolean =>
@@ -140,14 +140,14 @@ export const isOldFormat = (open: Partial<OpenLine>): boolean =>
 
 const LONGEST_LINE = 64 * 1024;
 
-/** What the first line of a file claims to be, unchecked; undefined for a file without a whole one. */
+/** The first line of a file, not verified; undefined for a file without a complete line. */
 export function openLineOf(path: string): Partial<OpenLine> | undefined {
   const text = partOf(path, () => 0);
   const end = text.indexOf('\n');
   return parsed(end === -1 ? text : text.slice(0, end));
 }
 
-/** Whether the last whole line of a file claims to be its closing one, unchecked. */
+/** Whether the last complete line of a file is a closing line; not verified. */
 export function endsClosed(path: string): boolean {
   const lines = partOf(path, (size) => Math.max(0, size - LONGEST_LINE)).split('\n');
   const line = parsed(lines[lines.length - 2] ?? '');

@@ -8,17 +8,17 @@ export interface ServiceName {
   readonly serviceId: string;
 }
 
-/** What a run adds to the first line of its ledger; the store knows the rest. */
+/** What a run adds to the first line of its ledger; the store adds the rest. */
 export type OpenContent = Omit<
   OpenLine,
   'v' | 'kind' | 'run' | 'at' | 'key_version' | 'key_check' | 'base_url' | 'service_id'
 >;
 
-/** What the runs of a service that wrote no closing line mean for a run with one list. */
+/** The unfinished runs of a service, for a run with a given list. */
 export interface UnfinishedRuns {
   /** The run to resume: of the same list, begun less than 24 hours ago. */
   readonly resumes: string | undefined;
-  /** Passes on the hash of every id that this run, and those which it resumed, are proved to have done. */
+  /** Calls back with the hash of every id that this run, and the runs it resumed, have verifiably deleted. */
   eachDone(listener: (idHash: Buffer) => void): Promise<void>;
   /** A sentence that names the runs that are not resumed, with their dates. */
   readonly notice: string | undefined;
@@ -26,7 +26,7 @@ export interface UnfinishedRuns {
 
 export const NO_UNFINISHED_RUNS: UnfinishedRuns = { resumes: undefined, async eachDone() {}, notice: undefined };
 
-/** Where the ledger of a run is kept: a folder, the log, or nowhere for a run that deletes nothing. */
+/** The storage of a run's ledger: a folder, the log, or none for a run that deletes nothing. */
 export interface LedgerStore {
   readonly key: LedgerKey;
   /** `list`: the keyed hash of the list, as it stands in the first line of a ledger. */

@@ -4,9 +4,9 @@ import type { OpenLine } from './line.ts';
 import { endsClosed, openLineOf, readSoundFile } from './read.ts';
 import type { ServiceName, UnfinishedRuns } from './store.ts';
 
-/** An unfinished run is resumed only so long after its beginning: later, its ids may have come back. */
+/** Maximum age of an unfinished run that is resumed: later, its deleted profiles may have been created again. */
 const RESUMABLE_MS = 24 * 60 * 60_000;
-/** Runs that are named one by one. */
+/** Runs that are named individually in a message. */
 const MOST_NAMED = 3;
 
 export interface UnfinishedQuery {
@@ -20,12 +20,12 @@ export interface UnfinishedQuery {
 
 type Run = LedgerFile & { readonly open: Partial<OpenLine> };
 
-/** Looks through the ledgers of one service. What is relied on is verified; what is only named is taken from the file as it is. */
+/** Finds the unfinished runs of one service. The run to resume is verified; runs that are only named are not. */
 export async function findUnfinishedRuns(query: UnfinishedQuery): Promise<UnfinishedRuns> {
   const runs = ledgerFiles(query.folder).flatMap((file) => runOf(file, query.service));
   const latest = runs.findLast(({ open }) => open.list === query.list);
   const resumed = new Set(runs.map(({ open }) => open.resumes));
-  // A run is resumed once: a copy of its file, put at the end, must not make it the latest again.
+  // A run is resumed only once: a copy of its file at the end of the chain must not make it the latest again.
   const isOpen = latest !== undefined && !resumed.has(latest.run) && isResumable(latest.open, query);
   const chain = isOpen && !(await readSoundFile(latest, query.key)).isClosed ? chainOf(latest, runs) : [];
   const left = runs.filter((run) => !chain.includes(run) && !resumed.has(run.run) && !endsClosed(run.path));
@@ -43,7 +43,7 @@ function runOf(file: LedgerFile, { baseUrl, serviceId }: ServiceName): Run[] {
   return open?.base_url === baseUrl && open.service_id === serviceId ? [{ ...file, open }] : [];
 }
 
-/** Also of a clock that was set back: a run that seems to begin a day ahead is not resumed either. */
+/** Absolute difference: after the clock was set back, a run that seems to begin a day ahead is not resumed either. */
 const isResumable = (open: Partial<OpenLine>, { list, now }: UnfinishedQuery): boolean =>
   open.list === list && Math.abs(now - Date.parse(open.at ?? '')) < RESUMABLE_MS;
 
@@ -58,7 +58,7 @@ function chainOf(latest: Run, runs: readonly Run[]): Run[] {
   return chain;
 }
 
-/** Judges each run by its own verified first line. */
+/** Classifies each run by its verified first line. */
 async function eachDoneOf(run: Run, query: UnfinishedQuery, listener: (idHash: Buffer) => void): Promise<void> {
   let isTrusted = false;
   await readSoundFile(run, query.key, (line) => {

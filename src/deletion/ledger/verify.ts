@@ -12,21 +12,21 @@ interface VerifiedFile {
   readonly file: string;
   readonly run: string;
   readonly lines: number;
-  /** False: the run never came to its end; a later one may have gone on with it. */
+  /** False: the run is incomplete; a later one may have resumed it. */
   readonly closed: boolean;
   /** Bytes of a line that a crash cut off; such a line was never relied on. */
   readonly torn_bytes: number;
 }
 
-/** What a verification found; `ok` is false as soon as there is one problem. */
+/** The result of a verification; `ok` is false if there is any problem. */
 export interface LedgerVerdict {
   readonly v: 1;
   readonly kind: 'ledger_verdict';
   readonly ok: boolean;
   readonly files: readonly VerifiedFile[];
-  /** Sentences that say file, line and what is wrong there. */
+  /** Sentences that name the file, the line and the problem. */
   readonly problems: readonly string[];
-  /** What could not be looked at. */
+  /** What could not be verified. */
   readonly notes: readonly string[];
   /** Code of the last line; compare it with one that was kept elsewhere. */
   readonly head: string | null;
@@ -44,7 +44,7 @@ export function keyOfLedger(folder: string, given: Secret | undefined): LedgerKe
 export interface VerifyOptions {
   /** The code of a line that must be there. */
   readonly head?: string | undefined;
-  /** Gets each good line with its file's name and its number there, before the verdict is known. */
+  /** Called for each valid line with its file's name and line number, before the verdict is known. */
   readonly see?: (line: Chained, file: string, number: number) => void;
 }
 

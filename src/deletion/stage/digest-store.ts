@@ -7,7 +7,7 @@ const NUMBER_BYTES = 6;
 const ENTRY_BYTES = DIGEST_BYTES + NUMBER_BYTES;
 const BLOCK_BYTES = 215 * ENTRY_BYTES;
 
-/** How many partitions there are: a digest belongs to the one that its first byte names. */
+/** Number of partitions: a digest belongs to the one of its first byte. */
 export const PARTITIONS = 256;
 
 /** The largest number an entry can hold; offsets in a file are below it. */

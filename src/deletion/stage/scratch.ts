@@ -5,8 +5,8 @@ import { diskFailure } from '../../fs/disk-failure.ts';
 import { writeWhole } from '../../fs/write-whole.ts';
 
 /**
- * A new file (0600) in a folder of its own (0700) under `parent`, without a name from the first moment on: whatever
- * becomes of this process, even `kill -9`, its bytes go with it.
+ * A new file (0600) in a new folder (0700) under `parent`, unlinked as soon as it is open: its bytes are gone when the
+ * process ends, even by `kill -9`.
  */
 export function openScratch(parent: string): number {
   try {

@@ -7,7 +7,7 @@ import { STEP, StepFile } from './step-file.ts';
 /** In place of an offset: the requests so far for this id are withdrawn. */
 const WITHDRAWAL = LARGEST_NUMBER;
 
-/** Takes the input in. Memory: 2 MiB of digests and 256 KiB of steps, whatever the number of rows. */
+/** Writes the input to the stage. Memory: 2 MiB of digests and 256 KiB of steps, for any number of rows. */
 export class StageWriter {
   readonly #folder: string;
   readonly #steps: StepFile;
@@ -43,7 +43,7 @@ export class StageWriter {
     this.#steps.add(STEP.state, stream ?? EVERY_STREAM, Buffer.from(text));
   }
 
-  /** Ends the input: equal ids are found, withdrawn ones refused, everything is counted. */
+  /** Ends the input: finds equal ids, refuses withdrawn ones, and counts. */
   finish(): Stage {
     this.#steps.flush();
     const { unique, withdrawn, digest } = compareIds(this.#digests, this.#steps);
@@ -55,7 +55,7 @@ export class StageWriter {
     return new Stage(this.#folder, this.#steps, counts, digest);
   }
 
-  /** Lets go of everything; for an input that could not be read to its end. */
+  /** Releases everything, for an input that could not be read to its end. */
   discard(): void {
     this.#steps.close();
     this.#digests.close();

@@ -3,17 +3,17 @@ import { REFUSALS, type Refusal } from '../input/refusal.ts';
 import { DigestStore, LARGEST_NUMBER, PARTITIONS } from './digest-store.ts';
 import { type RawStep, STEP, type StepFile } from './step-file.ts';
 
-/** How the rows of an id ended; undecided rows are in neither count. */
+/** The outcome of an id; undecided rows are in neither count. */
 export type Decision = 'done' | 'rejected' | 'undecided';
-/** By the number that stands in a step; withdrawn ids are decided before anything is sent. */
+/** Decisions by their number in a step; withdrawn ids are decided before anything is sent. */
 export const DECISIONS = [undefined, 'done', 'rejected', 'undecided', 'withdrawn'] as const;
 
-/** In place of a stream: the state concerns them all. */
+/** Stands for a stream in a state of all streams. */
 export const EVERY_STREAM = 0xffff;
-/** In place of an offset: the hash comes from the ledger of the resumed run. */
+/** Stands for an offset: the hash is from the ledger of the resumed run. */
 const DONE = LARGEST_NUMBER;
 
-/** One thing of the input, in its order. Streams are indexes of the configured catalog; undefined: all of them. */
+/** One item of the input, in order. Streams are indexes of the configured catalog; undefined: all streams. */
 export type Step =
   | {
       readonly kind: 'id';
@@ -41,7 +41,7 @@ export interface StageCounts {
   readonly done: number;
 }
 
-/** The whole input at rest, on disk without a name; gone after `close`, or with the process. */
+/** The whole input, in unlinked files on disk, which are gone after `close` or when the process ends. */
 export class Stage {
   readonly #folder: string;
   readonly #steps: StepFile;
@@ -61,7 +61,7 @@ export class Stage {
   }
 
   /**
-   * Marks the ids that a resumed run has done. `idHash` is the 32-byte keyed hash by which its ledger names them, and
+   * Marks the ids that a resumed run has deleted. `idHash` is the 32-byte keyed hash that its ledger has for them, and
    * `eachDone` passes on those hashes. Memory: as `StageWriter`.
    */
   async markDone(
@@ -91,18 +91,18 @@ export class Stage {
     }
   }
 
-  /** Keeps the decision about an id, named by its first step. */
+  /** Stores the decision about an id, identified by its first step. */
   decide(first: number, decision: Decision): void {
     this.#steps.setDecision(first, DECISIONS.indexOf(decision));
   }
 
-  /** The decision kept about an id, named by its first step. */
+  /** The stored decision about an id, identified by its first step. */
   decision(first: number): Decision | undefined {
     const decision = DECISIONS[this.#steps.decision(first)];
     return decision === 'withdrawn' ? 'rejected' : decision;
   }
 
-  /** The text of a state, as it came. */
+  /** The text of a state, unchanged. */
   state(at: number, length: number): Promise<Buffer> {
     return this.#steps.payload(at, length);
   }

@@ -29,8 +29,8 @@ export interface RawStep {
 }
 
 /**
- * Steps on disk, in a file without a name: appended 256 KiB at a time, then read as often as wanted. What is found out
- * later about a step (its decision, the step that it repeats) is written into the step.
+ * Steps in an unlinked file on disk: appended 256 KiB at a time, then read any number of times. What becomes known later
+ * about a step (its decision, the step that it repeats) is written into the step.
  */
 export class StepFile {
   readonly #fd: number;
@@ -88,7 +88,7 @@ export class StepFile {
     return byte[0];
   }
 
-  /** The payload of a step, which the caller knows to be so long. */
+  /** The payload of a step, of the given length. */
   async payload(at: number, length: number): Promise<Buffer> {
     const bytes = await this.#bytes(at + HEAD_BYTES, length);
     if (bytes.length < length) throw cut();

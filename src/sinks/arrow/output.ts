@@ -8,13 +8,13 @@ import { draftOf, moveFile } from '../../fs/atomic-file.ts';
 
 const OWNER_FILE = 0o600;
 
-/** Where the bytes of a stream go. */
+/** Receives the bytes of a stream. */
 export interface Output {
-  /** Resolves once bytes may be written; throws what the system said against it. */
+  /** Resolves once bytes may be written; throws the system's error. */
   ready(): Promise<void>;
-  /** Ends with success: a file takes its name. */
+  /** Called on success: a file gets its final name. */
   end(): Promise<void>;
-  /** Ends without success: an unfinished file is removed. */
+  /** Called on failure: an unfinished file is removed. */
   drop(): Promise<void>;
   readonly stream: Writable;
 }

@@ -7,7 +7,7 @@ import type { OpenOptions, Target } from '../target.ts';
 
 const STDOUT = '-';
 
-/** One Arrow IPC stream of all windows, into a file or on stdout. It remembers nothing: there is nothing to verify. */
+/** One Arrow IPC stream of all windows, into a file or on stdout. It stores no state, so there is nothing to verify. */
 export const arrow: Target = {
   name: 'arrow',
   place: { name: 'file', describe: 'The file, or - for stdout' },

@@ -5,7 +5,7 @@ import type { Engine } from '../sql/engine/engine.ts';
 import { fileQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 
-/** A query that is there until `done`. */
+/** A query that is valid until `done` is called. */
 export interface Query {
   readonly sql: string;
   done(): Promise<void>;
@@ -59,7 +59,7 @@ function dateOf({ plan }: WindowLoad, values: ReadonlyMap<string, string>): stri
   return texts.length === 0 ? "''" : `coalesce(left(coalesce(${texts.join(', ')}), 10), '')`;
 }
 
-/** Remembers what a window sent, instead of what the one before did. */
+/** Stores what a window sent, replacing what the previous one did. */
 export async function storeSentIds(engine: Engine, load: WindowLoad): Promise<void> {
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${SENT} (base VARCHAR, date VARCHAR)`);
   for (let i = 0; i < load.window.files.length; i++) {

@@ -11,7 +11,7 @@ import type { Action } from './log/actions.ts';
 import { damaged, parseJson } from './log/parse.ts';
 import type { Snapshot } from './log/snapshot.ts';
 
-/** What a table says of itself. Schema: schemas/delta-table.json. */
+/** The description of a table. Schema: schemas/delta-table.json. */
 export interface TableInfo {
   readonly v: 1;
   /** Version of the program that wrote it. */
@@ -19,7 +19,7 @@ export interface TableInfo {
   readonly table: TableName;
   /** Number of the last window that is in it. */
   readonly window: number;
-  /** Of `events`: zone of all datetimes without one; fixed by the first load. */
+  /** Only of `events`: zone of all datetimes without one; fixed by the first load. */
   readonly timezone?: string | null;
   /** Of `events`: the tables that are kept. */
   readonly tables?: readonly TableName[];
@@ -27,7 +27,7 @@ export interface TableInfo {
   readonly source?: number;
 }
 
-/** A receipt with the number of its window, without what grows with the columns; the whole one is in the commit. */
+/** A receipt with the number of its window but without its columns; the complete receipt is in the commit. */
 export type KeptReceipt = Omit<Receipt, 'header' | 'columns'> & {
   readonly window: number;
   /** Rows whose key has a number, because another row has their id. */
@@ -44,11 +44,11 @@ const CHANGES = 'dfinery.changes.';
 const validOf = (name: 'table' | 'columns' | 'window') => compileSchema(schema.definitions[name]);
 const VALID = { table: validOf('table'), columns: validOf('columns'), window: validOf('window') };
 
-/** What is kept in a table's log beside its files. `place`: for messages. */
+/** The metadata that this program stores in a table's log (domain metadata). `place`: for messages. */
 export class Domains {
   readonly #snapshot: Snapshot;
   readonly #place: string;
-  /** What was made of each domain's latest text. */
+  /** Parsed values of the latest text of each domain. */
   readonly #read = new Map<string, { readonly text: string; readonly value: unknown }>();
 
   constructor(snapshot: Snapshot, place: string) {
@@ -56,7 +56,7 @@ export class Domains {
     this.#place = place;
   }
 
-  /** None for a table that is not ours. Throws Failure for one of a later version of this program. */
+  /** Undefined for a table of another program. Throws Failure for one of a later version of this program. */
   table(): TableInfo | undefined {
     return this.#once(TABLE, (text, where) => {
       const value = parseJson(text, where);
@@ -72,7 +72,7 @@ export class Domains {
     return this.#once(COLUMNS, (text, where) => this.#valid<StoredColumn[]>('columns', parseJson(text, where)));
   }
 
-  /** As it was stored: whoever goes on from it parses it. */
+  /** As it was stored, not parsed. */
   state(): State | undefined {
     return this.#once(STATE, (text, where) => proved<State | null>(parseJson(text, where))) ?? undefined;
   }
@@ -95,7 +95,7 @@ export class Domains {
     return names.map((name): [number, string] => [Number(name.slice(prefix.length)), name]).sort(([a], [b]) => a - b);
   }
 
-  /** What a domain's text means, worked out once for each text. */
+  /** The parsed text of a domain, cached by the text. */
   #once<T>(domain: string, parse: (text: string, where: string) => T): T | undefined {
     const text = this.#snapshot.domains.get(domain);
     if (text === undefined) return undefined;
@@ -132,7 +132,7 @@ export function keptReceipt(receipt: Receipt, window: number, idRepeats: number)
   return { ...rest, window, id_repeats: idRepeats };
 }
 
-/** Keeps the changes that a window makes; of very many the oldest go. */
+/** Stores the column changes of a window; beyond a maximum, the oldest are dropped. */
 export function setChanges(
   window: number,
   changes: readonly ColumnChange[],

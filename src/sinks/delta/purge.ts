@@ -25,9 +25,9 @@ export interface PurgeOptions extends LakeOptions {
 }
 
 /**
- * Writes every file that has rows to leave out anew without them, then removes all that no longer belongs to the tables:
- * older files and, in a bucket, their earlier versions, so that no byte of the rows remains. It commits in any case: a
- * writer that began before cannot commit any more, and what it stored goes too. Throws Failure.
+ * Rewrites every file that has rows to remove, then removes everything that no longer belongs to the tables: older files
+ * and, in a bucket, their earlier versions, so that no byte of the rows remains. It always commits, so that a writer that
+ * began before cannot commit any more; the files of such a writer are removed too. Throws Failure.
  */
 export function purgeDelta(options: PurgeOptions): Promise<Rewritten> {
   return rewriting(options, async (lake, settings) => {
@@ -38,7 +38,7 @@ export function purgeDelta(options: PurgeOptions): Promise<Rewritten> {
   });
 }
 
-/** Does the same but for storing, committing and removing, whose rights are tried on an object of its own. */
+/** Does the same without storing, committing and removing, but checks the permission to remove with an object of its own. */
 export function tryPurgeDelta(options: LakeOptions, leaveOuts: readonly LeaveOut[]): Promise<string[]> {
   return withLake(options, async (lake, settings) => {
     for (const leaveOut of leaveOuts) {
@@ -86,7 +86,7 @@ async function purged(lake: Lake, source: string, settings: Settings): Promise<E
   return changeOf(lake, { operation: 'DELETE', removed, added, isChange: true }, columns, settings);
 }
 
-/** Throws Failure where a file that a purge removes would live on under another name, as it can on a disk. */
+/** Throws Failure if a file to remove has another hard link, under which its bytes would remain. */
 async function refuseOtherNames(lake: Lake, { change, derived }: PreparedChange): Promise<void> {
   const removed = new Map<TableName, readonly DataFile[]>([
     ['events', change.removed],
@@ -104,8 +104,8 @@ async function refuseOtherNames(lake: Lake, { change, derived }: PreparedChange)
 }
 
 /**
- * Removes what is no part of a table any more. A file that is younger than our commit may belong to a writer that began
- * after it and will commit it; one that is older belongs to nobody who can still commit.
+ * Removes files that are not part of a table. A file that is younger than the purge's commit may belong to a writer that began
+ * after it and will commit it; an older one belongs to no writer that can still commit.
  */
 async function eraseOld(lake: Lake, name: TableName): Promise<void> {
   const table = lake.table(name);

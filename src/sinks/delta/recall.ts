@@ -3,7 +3,7 @@ import { failureOf } from '../sql/files/folder-failure.ts';
 import { rowsOf } from './commit/receipts.ts';
 import { Lake, type LakeOptions } from './lake.ts';
 
-/** What the tables remember. Event names are texts of the data, and the log holds none: a day is split by those known. */
+/** What the tables have stored. Without event names: these are values of the data, which the log does not contain. */
 export function memoryOf(lake: Lake): Memory {
   const { domains } = lake.events;
   const receipts = domains.receipts();
@@ -15,7 +15,7 @@ export function memoryOf(lake: Lake): Memory {
   };
 }
 
-/** The same of a place that is opened for reading alone; nothing where nothing was loaded yet. Throws Failure. */
+/** Opens a place read-only and reads the same; `NO_MEMORY` if nothing was loaded yet. Throws Failure. */
 export async function recallDelta(options: LakeOptions): Promise<Memory> {
   try {
     const lake = await Lake.open(options, 'read');

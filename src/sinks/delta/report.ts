@@ -7,7 +7,7 @@ import type { DataFile } from './files/data-file.ts';
 import { readRuns } from './history.ts';
 import { Lake, type LakeOptions } from './lake.ts';
 
-/** All that a report says of Delta tables. Of a bucket the system columns alone are copied. Throws Failure. */
+/** The report of Delta tables. From a bucket, only the system columns are copied. Throws Failure. */
 export async function reportDelta(options: LakeOptions): Promise<TargetReport> {
   try {
     const lake = await Lake.open(options, 'read');

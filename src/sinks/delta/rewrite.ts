@@ -16,7 +16,7 @@ import { Lake, type LakeOptions } from './lake.ts';
 /** Bytes of files that one commit of `compact` replaces: what the spool folder must hold of a bucket at a time. */
 const BATCH_BYTES = 1024 * 1024 * 1024;
 
-/** Makes the files of each date one, sorted, and drops those without rows. Throws Failure. */
+/** Merges the files of each date into one sorted file and removes files without rows. Throws Failure. */
 export function compactDelta(options: LakeOptions): Promise<Rewritten> {
   return rewriting(options, async (lake, settings) => {
     for (const batch of batchesOf(lake.events.files())) {
@@ -27,7 +27,7 @@ export function compactDelta(options: LakeOptions): Promise<Rewritten> {
   });
 }
 
-/** Does work that writes files of the tables anew, and says what became of them. Throws Failure. */
+/** Runs work that rewrites files of the tables and returns the result in numbers. Throws Failure. */
 export function rewriting(
   options: LakeOptions,
   work: (lake: Lake, settings: Settings) => Promise<void>,
@@ -45,7 +45,7 @@ export function rewriting(
   });
 }
 
-/** Opens tables that must be there for a writer, with the settings of their last load. Throws Failure. */
+/** Opens existing tables for writing, with the settings of their last load. Throws Failure. */
 export async function withLake<T>(
   options: LakeOptions,
   work: (lake: Lake, settings: Settings) => Promise<T>,
@@ -66,7 +66,7 @@ export async function withLake<T>(
   }
 }
 
-/** Files that a commit makes fewer: all of a date or none. */
+/** The files that one commit compacts: all of a date, or none. */
 function batchesOf(files: readonly DataFile[]): DataFile[][] {
   const dates = new Map<string | null, DataFile[]>();
   for (const file of files) dates.set(file.date, [...(dates.get(file.date) ?? []), file]);

@@ -25,7 +25,7 @@ export interface DeltaSinkOptions
   readonly retentionMs: number;
 }
 
-/** Opens Delta tables for windows, making them where there are none, and removes what dead runs left. Throws Failure. */
+/** Opens Delta tables for loading, creates missing ones, and removes the leftovers of dead runs. Throws Failure. */
 export async function openDeltaSink(options: DeltaSinkOptions): Promise<Sink> {
   const lake = await Lake.open(options, 'write').catch((error) => {
     options.signal?.throwIfAborted();

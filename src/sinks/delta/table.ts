@@ -20,7 +20,7 @@ const DAY_MS = 86_400_000;
 const RETENTION = 'delta.deletedFileRetentionDuration';
 const SECONDS = /^interval (\d{1,9}) seconds$/;
 
-/** What a commit is made of. */
+/** The contents of a commit. */
 export interface Change {
   /** As the history of a table shows it: `WRITE`, `OPTIMIZE`, `DELETE`. */
   readonly operation: string;
@@ -31,7 +31,7 @@ export interface Change {
   readonly info?: Readonly<Record<string, unknown>>;
 }
 
-/** What a new table, or one with other columns, is to be. */
+/** The columns and properties that a table should have. */
 export interface Shape {
   readonly fields: readonly Field[];
   readonly zoned: boolean;
@@ -39,14 +39,14 @@ export interface Shape {
   readonly retentionMs: number;
 }
 
-/** One table: the latest version of its log that this process knows. */
+/** One table, at the latest version that this process has read. */
 export class Table {
   readonly name: TableName;
   readonly #place: LogPlace;
   readonly #snapshot: Snapshot;
   readonly #logger: Logger;
   readonly #domains: Domains;
-  /** What was made of the entries of the log: they never change. */
+  /** Parsed log entries, which never change. */
   readonly #known = new WeakMap<Add, DataFile>();
   #files: { readonly version: number; readonly list: readonly DataFile[] } | undefined;
 
@@ -151,7 +151,7 @@ export class Table {
     return before === undefined ? [{ protocol: protocolOf(shape.zoned) }, { metaData }] : [{ metaData }];
   }
 
-  /** Makes the next version, or nothing: false when another writer made it first. */
+  /** Commits the next version; false, without a change, if another writer committed it first. */
   commit({ operation, window, actions, info }: Change, now: number): Promise<boolean> {
     const commitInfo = {
       timestamp: Math.floor(now),
@@ -167,7 +167,7 @@ export class Table {
     return commitEntry(this.#place, this.#snapshot, [{ commitInfo }, ...actions, { txn }]);
   }
 
-  /** Every hundred versions. What goes wrong is told and no more: the commits are there without it. */
+  /** Writes a checkpoint every hundred versions. Failures are only logged: the commits are valid without it. */
   async checkpoint(now: number, retentionMs: number): Promise<void> {
     const { version } = this.#snapshot;
     if (version === 0 || version % CHECKPOINT_EVERY !== 0) return;

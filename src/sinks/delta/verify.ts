@@ -13,7 +13,7 @@ import type { DataFile } from './files/data-file.ts';
 import { describedType } from './files/schema.ts';
 import { Lake, type LakeOptions } from './lake.ts';
 
-/** Compares every file of the tables with the log, and all rows with the receipts. Reads only. Throws Failure. */
+/** Compares every file of the tables with the log, and all rows with the receipts. Read-only. Throws Failure. */
 export async function verifyDelta(options: LakeOptions): Promise<Difference[]> {
   try {
     const lake = await Lake.open(options, 'read');

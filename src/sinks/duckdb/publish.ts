@@ -14,7 +14,7 @@ const PERMISSIONS = 0o777;
 
 type Options = Omit<EngineOptions, 'readOnly' | 'file'>;
 
-/** The copies for readers that a file remembers: their paths, as they were given, made absolute. */
+/** The stored list of a file's copies for readers: absolute paths. */
 async function readCopies(engine: Engine): Promise<string[]> {
   if (!(await hasTable(engine, '_dfinery_copies'))) return [];
   const rows = await engine.rows('SELECT path FROM _dfinery_copies ORDER BY path');
@@ -94,8 +94,8 @@ async function checkWhole(path: string, options: Options): Promise<void> {
 }
 
 /**
- * Publishes every copy of a file anew: after a purge none may keep what the file no longer has. A copy that is gone is
- * forgotten. Throws a Failure that names every copy that could not be replaced: it still holds the person.
+ * Publishes every copy of a file again: after a purge no copy may hold the removed rows. A missing copy is dropped from the
+ * list. Throws a Failure that names every copy that could not be replaced and still holds the rows.
  */
 export async function republish(options: Omit<EngineOptions, 'readOnly'>): Promise<number> {
   const engine = await openEngine(options);

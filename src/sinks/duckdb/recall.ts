@@ -5,7 +5,7 @@ import { engineFailure } from '../sql/engine/faults.ts';
 import { readCoveredDays, rowsOfDays } from './tables/receipts.ts';
 import { isPrepared, readEventNames, readState } from './tables/state.ts';
 
-/** What an open file remembers of earlier runs. */
+/** What an open file has stored about earlier runs. */
 export async function readMemory(engine: Engine): Promise<Memory> {
   return {
     state: await readState(engine),
@@ -15,9 +15,9 @@ export async function readMemory(engine: Engine): Promise<Memory> {
   };
 }
 
-/** The same of a file that is opened for reading alone; nothing where nothing was loaded yet. Throws Failure. */
+/** Opens a file read-only and reads the same; `NO_MEMORY` if nothing was loaded yet. Throws Failure. */
 export async function recallDuckDb(options: Omit<EngineOptions, 'readOnly'>): Promise<Memory> {
-  // A file that is not there is a first run, and stays away.
+  // Before the first run there is no file, and none is created.
   if (!fileExists(options.file)) return NO_MEMORY;
   const engine = await openEngine({ ...options, readOnly: true });
   try {

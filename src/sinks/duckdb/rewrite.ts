@@ -26,8 +26,8 @@ const PERMISSIONS = 0o777;
 const MOST_TRIES = 3;
 
 /**
- * Copies a file's live rows into a new one beside it, checks and fsyncs it, and renames it into place: whatever instant
- * it stops at, one whole file is there. The old file is locked all the while. Throws Failure.
+ * Copies a file's live rows into a new file beside it, verifies and syncs it, and renames it into place, so that there is
+ * a complete file at any time. The old file is locked meanwhile. Throws Failure.
  */
 export function rewriteDuckDb(options: RewriteOptions): Promise<Rewritten> {
   return withCopy(options, async (engine, copied, copy) => {
@@ -37,7 +37,7 @@ export function rewriteDuckDb(options: RewriteOptions): Promise<Rewritten> {
   });
 }
 
-/** Does the same but for the last step; gives the names of tables that are not ours and would stay as they are. */
+/** Does the same without the last step; returns the names of other programs' tables, which a purge does not touch. */
 export function tryRewriteDuckDb(options: RewriteOptions): Promise<string[]> {
   return withCopy(options, (engine) => foreignTables(engine));
 }

@@ -37,7 +37,7 @@ export interface DuckDbSinkOptions extends TargetOptions {
   readonly lockWaitMs: number;
 }
 
-/** Opens a DuckDB file for windows, making it and its tables where there are none. Throws Failure. */
+/** Opens a DuckDB file for loading; creates it and its tables if missing. Throws Failure. */
 export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<FileSink> {
   const engine = await openEngine(options);
   try {

@@ -1,7 +1,7 @@
 import { loaderOf } from '../load.ts';
 import type { Target } from '../target.ts';
 
-/** One DuckDB file: table `events`, the views `event_logs` and `event_items`, and what we remember in `_dfinery_…`. */
+/** One DuckDB file: table `events`, the views `event_logs` and `event_items`, and the program's own tables `_dfinery_…`. */
 export const duckdb: Target = {
   name: 'duckdb',
   place: { name: 'file', describe: 'The DuckDB file; made where there is none' },

@@ -12,7 +12,7 @@ export async function makeFolder(path: string): Promise<void> {
   makeFolders(path, OWNER_FOLDER);
 }
 
-/** Makes a finished file the owner's alone, brings it to the disk, and says what it is. */
+/** Sets the mode of a finished file to 0600, syncs it to disk and returns its fingerprint. */
 export async function makeDurable(path: string): Promise<Fingerprint> {
   await chmod(path, OWNER_FILE);
   const found = await fingerprint(path);

@@ -36,13 +36,13 @@ export interface Journal {
   readonly manifest: Manifest;
 }
 
-/** Decides a change and carries it out. Once it has begun, nothing but the disk can stop it. */
+/** Writes the journal of a change and executes it. Once it has begun, only a disk error can stop it. */
 export async function carryOut(places: Places, journal: Journal): Promise<void> {
   await replaceFile(places.journal, JSON.stringify(journal));
   await finish(places, journal);
 }
 
-/** Carries out what a dead run had decided. True when there was something. Throws Failure when it cannot. */
+/** Executes the journal of a dead run. True if there was one. Throws Failure. */
 export async function recover(places: Places): Promise<boolean> {
   const text = await readIfThere(places.journal);
   if (text === undefined) return false;

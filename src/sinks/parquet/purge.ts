@@ -15,8 +15,7 @@ export interface PurgeOptions extends DatasetOptions {
 }
 
 /**
- * Writes every file that has rows to leave out anew without them, one partition after the other, each atomically; their
- * bytes are then in no file. Throws Failure.
+ * Rewrites every file that has rows to remove, one partition after the other, each atomically. Throws Failure.
  */
 export function purgeParquet(options: PurgeOptions): Promise<Rewritten> {
   return rewriteFolder(options, {
@@ -26,7 +25,7 @@ export function purgeParquet(options: PurgeOptions): Promise<Rewritten> {
   });
 }
 
-/** Does the same but for putting a file in place: each is written, and dropped. No table stays as it is. */
+/** Does the same without replacing files: each new file is written and dropped. No table is left out. */
 export function tryPurgeParquet(options: DatasetOptions, leaveOuts: readonly LeaveOut[]): Promise<string[]> {
   return withExisting(options, async (dataset) => {
     for (const leaveOut of leaveOuts) await tryOne(dataset, { ...options, leaveOut });

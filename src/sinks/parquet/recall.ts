@@ -4,7 +4,7 @@ import { placesIn } from './dataset/layout.ts';
 import { type Manifest, readManifest } from './dataset/manifest.ts';
 import { rowsOf } from './dataset/receipts.ts';
 
-/** What a manifest remembers of earlier runs. */
+/** What a manifest has stored about earlier runs. */
 export function memoryOf(manifest: Manifest | undefined): Memory {
   if (manifest === undefined) return NO_MEMORY;
   const { receipts } = manifest;
@@ -16,7 +16,7 @@ export function memoryOf(manifest: Manifest | undefined): Memory {
   };
 }
 
-/** The same of a folder that nothing is written to; nothing where nothing was loaded yet. Throws Failure. */
+/** Reads the same from a folder, without writing to it; `NO_MEMORY` if nothing was loaded yet. Throws Failure. */
 export async function recallParquet(dir: string): Promise<Memory> {
   try {
     return memoryOf(await readManifest(placesIn(dir).manifest));

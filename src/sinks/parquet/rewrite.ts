@@ -13,17 +13,17 @@ import { receiptsAfter } from './dataset/receipts.ts';
 
 export type Existing = Dataset & { readonly manifest: Manifest };
 
-/** Which partitions are written anew, and how. */
+/** Which partitions are rewritten, and how. */
 interface Rewrite {
-  /** The live files of `events` to write anew. */
+  /** The live files of `events` to rewrite. */
   choose(dataset: Existing): Promise<readonly string[]>;
   /** The condition that rows must meet. */
   keep(manifest: Manifest): string;
-  /** Looks at what a change would replace, before it does; throws Failure. */
+  /** Checks the files that a change would replace, before it does; throws Failure. */
   check?(dataset: Existing, change: Change): Promise<void>;
 }
 
-/** Encodes every partition anew and drops those without rows, one after the other, each atomically. Throws Failure. */
+/** Rewrites every partition and removes those without rows, one after the other, each atomically. Throws Failure. */
 export function compactParquet(options: DatasetOptions): Promise<Rewritten> {
   return rewriteFolder(options, {
     choose: async (dataset) => eventFiles(dataset.manifest).map(({ path }) => path),
@@ -31,7 +31,7 @@ export function compactParquet(options: DatasetOptions): Promise<Rewritten> {
   });
 }
 
-/** Writes partitions anew, one after the other, each atomically. Throws Failure. */
+/** Rewrites partitions one after the other, each atomically. Throws Failure. */
 export function rewriteFolder(options: DatasetOptions, { choose, keep, check }: Rewrite): Promise<Rewritten> {
   return withExisting(options, async (dataset) => {
     const before = sizeOf(dataset.manifest);
@@ -51,7 +51,7 @@ export function rewriteFolder(options: DatasetOptions, { choose, keep, check }: 
   });
 }
 
-/** Does work on a folder that must hold datasets of ours, as its only writer. Throws Failure. */
+/** Runs work on an existing folder of datasets, as its only writer. Throws Failure. */
 export async function withExisting<T>(options: DatasetOptions, work: (dataset: Existing) => Promise<T>): Promise<T> {
   const dataset = await openExisting(options);
   try {

@@ -26,8 +26,8 @@ export interface ParquetSinkOptions extends TargetOptions {
 }
 
 /**
- * Opens a folder of Parquet datasets for windows, making it when it is not there; finishes what a dead run had decided
- * and removes what it left. Throws Failure.
+ * Opens a folder of Parquet datasets for loading; creates it if missing. Finishes a change that a dead run had begun and
+ * removes its leftovers. Throws Failure.
  */
 export async function openParquetSink(options: ParquetSinkOptions): Promise<Sink> {
   const dataset = await openDataset(options);

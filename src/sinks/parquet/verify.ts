@@ -88,7 +88,7 @@ async function fingerprintIfThere(path: string) {
   }
 }
 
-/** What a reader that globs finds. */
+/** The files that a reader with a glob pattern finds. */
 async function liveFiles({ places }: Snapshot): Promise<string[]> {
   const found: string[] = [];
   for (const name of TABLES) {
@@ -106,7 +106,7 @@ async function liveFiles({ places }: Snapshot): Promise<string[]> {
   return found.map((path) => path.replaceAll('\\', '/')).sort();
 }
 
-/** The manifest agrees with itself. */
+/** Checks that the manifest is consistent. */
 function checkReceipts({ receipts, files }: Manifest): Difference[] {
   const counted = new Map(receiptsAfter(receipts, files).map((receipt) => [receipt.window, receipt.rows_live]));
   return receipts.flatMap(({ window, from, to, rows, rows_live: said }) => {

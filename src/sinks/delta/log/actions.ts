@@ -1,4 +1,4 @@
-/** What a table asks of whoever reads or writes it. */
+/** The protocol versions and features that readers and writers of a table must support. */
 export interface Protocol {
   readonly minReaderVersion: number;
   readonly minWriterVersion: number;

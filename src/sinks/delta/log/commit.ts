@@ -3,7 +3,7 @@ import type { Action } from './actions.ts';
 import { entryPath } from './paths.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** One run's name for itself in a log, and the number of the window it wrote last. */
+/** The application id of this program in the log's `txn` actions. */
 export const APP_ID = 'dfinery-elt';
 
 /**

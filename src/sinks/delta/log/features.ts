@@ -17,7 +17,7 @@ export function protocolOf(zoned: boolean): Protocol {
   };
 }
 
-/** Throws a configuration failure for a table that uses what this program does not know. */
+/** Throws a configuration failure for a table that requires features unknown to this program. */
 export function checkProtocol(protocol: Protocol, table: string): void {
   const { minReaderVersion, minWriterVersion } = protocol;
   const features = [...(protocol.readerFeatures ?? []), ...(protocol.writerFeatures ?? [])];

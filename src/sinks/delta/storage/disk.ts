@@ -13,7 +13,7 @@ const OWNER_FILE = 0o600;
 const OWNER_FOLDER = 0o700;
 const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
 
-/** A folder of a local disk. A commit is a second name for a file that is already whole and on the disk. */
+/** A folder of a local disk. A commit is a hard link to a complete file that is synced to disk. */
 export class DiskStorage implements Storage {
   readonly address: string;
   readonly workFolder: string;

@@ -5,8 +5,8 @@ import type { Storage } from './storage.ts';
 const FIRST = 'first';
 
 /**
- * Finds out that a place refuses to create what is already there: without that, two writers would overwrite each other's
- * commits in silence. Throws a configuration failure where it does not (S42).
+ * Checks that a store refuses to create an object that exists: without that, two writers would silently overwrite each
+ * other's commits. Throws a configuration failure if it does not (S42).
  */
 export async function checkConditionalWrites(storage: Storage): Promise<void> {
   const path = `_dfinery/probe/${randomUUID()}`;

@@ -12,7 +12,7 @@ const IDLE_MS = 60_000;
 
 export type S3 = typeof import('@aws-sdk/client-s3');
 
-/** The SDK, loaded only here: whoever writes to a disk never pays for it. */
+/** The SDK, loaded only when an S3 address is used. */
 export async function loadS3(): Promise<S3> {
   quietSdkVersionWarning();
   try {

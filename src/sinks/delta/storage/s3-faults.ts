@@ -77,7 +77,7 @@ export function s3Failure(thrown: unknown, address: string, signal: AbortSignal 
   );
 }
 
-/** True for what may be gone at the next try: the network, a time-out, a 5xx, being asked to slow down. */
+/** True for errors that a retry may solve: network errors, time-outs, 5xx, throttling. */
 export function isPassing(thrown: unknown, name = nameOfFault(thrown), status = statusOf(thrown)): boolean {
   if (PASSING.has(name) || status === 408 || status === 429 || (status !== undefined && status >= 500))
     return status !== 501;

@@ -10,8 +10,8 @@ export interface Stored {
 }
 
 /**
- * All that a table needs of the place it lies in. Paths are relative to the root and use `/`. Every method throws a
- * Failure that names the address: `config` for what somebody must mend, `transient` for what passes.
+ * The storage operations that tables need. Paths are relative to the root and use `/`. Every method throws a Failure that
+ * names the address: `config` if the user must act, `transient` if a retry may succeed.
  */
 export interface Storage {
   /** As it was given, for messages. */
@@ -32,7 +32,7 @@ export interface Storage {
   putFile(file: string, path: string): Promise<void>;
   /** A local file with an object's content: the object itself on a disk, else a copy at `copy`. Read only. */
   localFile(path: string, copy: string): Promise<string>;
-  /** Objects that are not there are no failure. */
+  /** Removes objects; missing ones are no failure. */
   remove(paths: readonly string[]): Promise<void>;
   /**
    * Removes everything below a folder but the latest version of the objects to keep: earlier versions that the store has,
@@ -44,8 +44,8 @@ export interface Storage {
     until: number,
   ): Promise<void>;
   /**
-   * Tries what `eraseAllBut` takes before anything depends on it, and removes nothing but an object of its own. `paths`:
-   * of what is to go. Throws a configuration failure that names the right that is missing.
+   * Checks that `eraseAllBut` would be permitted, with an object of its own. `paths`: what is to be erased. Throws a
+   * configuration failure that names the missing permission.
    */
   tryErase(paths: readonly string[]): Promise<void>;
   close(): void;

@@ -17,7 +17,7 @@ export interface UploadTo {
   readonly key: string;
 }
 
-/** Takes a file up, whole or not at all: of one that is cut nothing is ever visible. */
+/** Uploads a file atomically: of an incomplete upload nothing is visible. */
 export async function upload(to: UploadTo, path: string, signal: AbortSignal | undefined): Promise<void> {
   const file = await open(path, 'r');
   try {
@@ -48,13 +48,13 @@ async function uploadParts(
     const end = new s3.CompleteMultipartUploadCommand({ ...object, UploadId, MultipartUpload: { Parts } });
     await client.send(end, optionsOf(signal)).catch((error) => unlessStored(error, to, size, signal));
   } catch (error) {
-    // Without the signal: what was sent must not stay and cost, also when somebody stopped the run.
+    // Without the signal: the parts already sent must be removed, since they cost money, also when the run is stopped.
     await client.send(new s3.AbortMultipartUploadCommand({ ...object, UploadId })).catch(() => {});
     throw error;
   }
 }
 
-/** An upload that is no longer known when it is asked for again was ended before: it is the answer that got lost. */
+/** An unknown upload after a retry of its completion was completed before: the answer of the first request was lost. */
 async function unlessStored(error: unknown, to: UploadTo, size: number, signal: AbortSignal | undefined) {
   if (nameOfFault(error) !== 'NoSuchUpload') throw error;
   const head = new to.s3.HeadObjectCommand({ Bucket: to.bucket, Key: to.key });

@@ -36,7 +36,7 @@ const LOCK_POLL_MS = 100;
 /** DuckDB's own lock keeps other processes out; this keeps out the rest of this one. */
 const held = new Set<string>();
 
-/** A folder of datasets with one writer: this one. Nothing live changes but by `change`. */
+/** A folder of datasets, locked by this writer. Live files change only by `change`. */
 export class Dataset {
   readonly places: Places;
   readonly engine: Engine;
@@ -44,7 +44,7 @@ export class Dataset {
   isLowOnMemory = false;
   readonly #key: string;
   #manifest: Manifest | undefined;
-  /** True when a change was decided, or may have been, and was not carried out to its end. */
+  /** True when a change has (or may have) a journal and is not complete. */
   #isPending = false;
 
   constructor(places: Places, engine: Engine, key: string, manifest: Manifest | undefined) {
@@ -87,7 +87,7 @@ export class Dataset {
     return this.prepare(work, signal);
   }
 
-  /** Carries out a change, whole, whatever happens to this process. Throws Failure. */
+  /** Executes a change atomically, even if this process dies. Throws Failure. */
   async change({ moves, removes = [], manifest }: Change): Promise<void> {
     try {
       this.#isPending = true;
@@ -107,7 +107,7 @@ export class Dataset {
     this.#isPending = false;
   }
 
-  /** Lets go of the folder; safe after any failure, and twice. */
+  /** Releases the folder; may be called after any failure, and twice. */
   async close(): Promise<void> {
     try {
       await this.engine.close();
@@ -122,7 +122,7 @@ export class Dataset {
 
 const LEFT_OVER = { recursive: true, force: true } as const;
 
-/** Takes the folder for writing, making it when it is not there. Throws Failure. */
+/** Opens the folder for writing; creates it if missing. Throws Failure. */
 export async function openDataset(options: DatasetOptions): Promise<Dataset> {
   const places = placesIn(options.dir);
   try {
@@ -134,7 +134,7 @@ export async function openDataset(options: DatasetOptions): Promise<Dataset> {
   }
 }
 
-/** Takes a folder that must hold datasets of ours. Throws Failure. */
+/** Opens an existing folder of datasets for writing. Throws Failure. */
 export async function openExisting(options: DatasetOptions): Promise<Dataset & { readonly manifest: Manifest }> {
   const places = placesIn(options.dir);
   const hasOwn = (await entriesOf(places.own)).some((name) => name === 'manifest.json' || name === 'journal.json');

@@ -25,9 +25,8 @@ const POLL_MS = 100;
 const MOST_TRIES = 5;
 
 /**
- * Looks at a folder and writes nothing in it; once more when something changed meanwhile and the outcome is doubtful.
- * A change that a dead run left half-way is for the next run to finish: throws a transient failure until then. Throws
- * what `look` threw, or Failure.
+ * Runs `look` on a folder without writing to it; repeats it if the folder changed meanwhile. A change that a dead run left
+ * incomplete is finished by the next run: until then a transient failure is thrown. Throws what `look` throws, or Failure.
  */
 export async function readDataset<T>(
   options: ReadOptions,

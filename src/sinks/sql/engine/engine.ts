@@ -19,9 +19,9 @@ import { makeFile, remakeForWideTables } from './new-file.ts';
 // statements, `columns/` decides names and types, `rows/` reads a window's CSV into typed rows with keys, `files/` writes
 // and reads Parquet files, `profile/` describes a file at hand.
 
-/** What the copy that is to replace a file adds to its name. */
+/** Suffix of the copy that replaces a file. */
 export const REWRITING = '.rewriting';
-/** Beyond this much spilled data a query gives up. */
+/** Maximum size of spilled data of a query. */
 const SPILL_LIMIT = '100GB';
 /**
  * Of the write-ahead log, after which a commit moves it into the file. At DuckDB's usual 16 MB small days are written
@@ -126,7 +126,7 @@ export class Engine {
     this.#connection.interrupt();
   }
 
-  /** Does the work in one transaction, or nothing. An abort interrupts it. Throws what the work threw. */
+  /** Runs the work in one transaction. An abort interrupts it. Throws what the work throws. */
   async transaction<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     const interrupt = () => this.interrupt();
@@ -158,7 +158,7 @@ export class Engine {
     await this.run('USE target');
   }
 
-  /** Lets go of the file; safe after any failure, and twice. */
+  /** Closes the file; may be called after any failure, and twice. */
   async close(): Promise<void> {
     try {
       await this.run('USE memory');

@@ -32,7 +32,7 @@ const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, f
 /** Errors about a statement, before any cell was read. */
 const OF_STATEMENTS = /^(Binder|Parser|Catalog|TransactionContext) Error/;
 
-/** What went wrong in DuckDB, as a failure that repeats no cell. */
+/** An error of DuckDB as a Failure whose message contains no cell. */
 export function engineFailure(thrown: unknown, file: string): Failure {
   if (thrown instanceof Failure) return thrown;
   const disk = diskFailure(thrown, { what: file, path: file });
