@@ -105,6 +105,14 @@ describe('the structure', () => {
     expect(files.length).toBeLessThanOrEqual(FILES_PER_FOLDER);
   });
 
+  it.each([...FOLDERS, 'src/types'].filter((folder) => folder !== 'src'))(
+    '%s says in one file what it is for',
+    (folder) => {
+      const files = SRC.filter((file) => dirname(file) === folder);
+      expect(files.filter((file) => read(file).startsWith('// This folder'))).toHaveLength(1);
+    },
+  );
+
   it.each(SRC)('%s touches no global that another file owns', (file) => {
     const code = withoutComments(read(file));
     for (const { what, owner } of OWNED) if (file !== owner) expect(code, String(what)).not.toMatch(what);

@@ -1,3 +1,6 @@
+// This folder: the Airbyte protocol, shared by both connectors: command line, messages, the one writer of stdout, the
+// life of a process.
+
 import type { Clock } from '../base/clock.ts';
 import type { Env } from '../base/env.ts';
 import type { Logger } from '../base/log.ts';

@@ -1,3 +1,6 @@
+// This folder: what everything else builds on: failures and exit codes, clock, days, randomness, environment, log,
+// secrets. No file system, no network.
+
 /** Who must act on a failure: the user (`config`), nobody but time (`transient`), or us (`system`). */
 export type FailureKind = 'config' | 'transient' | 'system';
 

@@ -1,3 +1,6 @@
+// This folder: the command line. `commands/` declares commands, `handlers/` executes them; the other folders help
+// single handlers.
+
 import yargs, { type Argv } from 'yargs';
 import manifest from '../../package.json' with { type: 'json' };
 import { EXIT, type ExitCode, messageOf } from '../base/errors.ts';

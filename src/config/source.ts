@@ -1,3 +1,6 @@
+// This folder: configurations, from untrusted values and environment variables to frozen objects without optional
+// fields. The schemas under schemas/ are the only definition.
+
 import { tmpdir } from 'node:os';
 import schema from '../../schemas/source-config.json' with { type: 'json' };
 import { type Day, isDay } from '../base/days.ts';

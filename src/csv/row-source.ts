@@ -1,3 +1,5 @@
+// This folder: from the bytes of CSV to rows and cells, with SIMD where the processor has it; nothing about types.
+
 import { bodyStart } from './body-start.ts';
 import { AT_MOST_COLUMNS, BROKEN_ROW } from './broken-row.ts';
 import { MalformedCsv, type MalformedReason } from './malformed.ts';

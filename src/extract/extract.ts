@@ -1,7 +1,5 @@
-/*
- * From a plan to verified windows. `plan/` decides which days are asked for, `download/` asks until there is a verified
- * answer, `spool/` keeps it on disk; this folder makes windows of it, each with its receipt and the state to store.
- */
+// This folder: from a plan to verified windows. `plan/` decides which days to request, `download/` requests them until there
+// is a verified answer, `spool/` stores it on disk; the files beside them make windows, each with its receipt and state.
 
 import pLimit from 'p-limit';
 import { Scanner } from '../schema/scanner.ts';

@@ -1,3 +1,6 @@
+// This folder: the only place for locks, leases, atomic writes, private folders and the errors of a full or refusing
+// disk.
+
 import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, linkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { chmod, type FileHandle, link, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promises';

@@ -1,3 +1,5 @@
+// This folder: what an export contains: its header's groups of columns, and the evidence and types of all cells.
+
 import { configFailure } from '../base/errors.ts';
 import { DROP, type RowEditor } from '../csv/row-editor.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';

@@ -1,4 +1,6 @@
-// The room of the embedded service: both operations on loopback, with made-up events, for the demo, the tests and the benchmarks.
+// This folder: the embedded service, which shares no code with its client: both operations on loopback, with made-up
+// events, for the demo, the tests and the benchmarks.
+
 import type { Clock } from '../base/clock.ts';
 import type { Day } from '../base/days.ts';
 import { countRows, type TrueRow, truthOf } from './data/csv.ts';

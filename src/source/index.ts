@@ -1,9 +1,12 @@
+// This folder: the Airbyte source, one verb a file, each loaded when it is called. `streams/` plans and reports the
+// configured streams.
+
 import type { Connector } from '../airbyte/connector.ts';
 import type { WorkerOptions } from '../sinks/records/workers/worker-pool.ts';
 
 /**
- * The Airbyte source: spec, check, discover and read, one file each, loaded when it is called. `read` plans each stream
- * (`stream-plan.ts`), cuts the plans into segments of days that the same streams want, and writes records and states.
+ * The Airbyte source. `read` plans each stream (`streams/plan.ts`), cuts the plans into segments of days that the same
+ * streams want, and writes records and states.
  */
 export function sourceConnector(threads: WorkerOptions): Connector {
   return {

@@ -1,4 +1,5 @@
-// The room of the people who stay forgotten: the list is written by deletions, and read where exports are downloaded.
+// This folder: the list of people who stay forgotten. Deletions write it, extractions read it.
+
 import { createHash, createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { configFailure, messageOf } from '../base/errors.ts';

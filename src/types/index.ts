@@ -1,3 +1,5 @@
+// This folder: the column types, one file each: how a cell is classified, and its value as JSON, SQL and Arrow.
+
 import { defect } from '../base/errors.ts';
 import { BOOLEAN } from './boolean.ts';
 import { DATE_FACE } from './date.ts';

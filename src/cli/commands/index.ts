@@ -1,3 +1,6 @@
+// This folder: the declaration of each command: usage, options, and where its handler is. Loaded at every start, so
+// without the code that does the work.
+
 import { TARGETS } from '../../sinks/targets.ts';
 import type { Command } from '../command.ts';
 import { check } from './check.ts';

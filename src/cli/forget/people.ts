@@ -1,3 +1,6 @@
+// This folder: parts of the command `forget`: the ids, the deletion, the purge of what was loaded, questions to a
+// ledger.
+
 import { configFailure, EXIT, type ExitCode } from '../../base/errors.ts';
 import { systemRandom } from '../../base/random.ts';
 import type { DestinationConfig } from '../../config/destination.ts';

@@ -1,3 +1,5 @@
+// This folder: what each command does, loaded only for the command that was chosen.
+
 import { EXIT } from '../../base/errors.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import type { Target } from '../../sinks/target.ts';

@@ -1,5 +1,6 @@
-// The page of a target: one file of HTML without a script or a request, that shows names of events and columns, counts
-// and dates, and no value of a person.
+// This folder: the page that `report` writes, one file of HTML without a script or a request. It shows names of events and
+// columns, counts and dates, but no values of people.
+
 import type { Day } from '../../base/days.ts';
 import type { TargetReport } from '../../sinks/report.ts';
 import { count, megabytes } from '../text.ts';

@@ -1,3 +1,5 @@
+// This folder: parts of the commands `sync`: options, the run with its progress, record and summary, the notification.
+
 import type { SourceConfig } from '../../config/source.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import { extractDeps, openExportSession } from '../../extract/session.ts';

@@ -1,3 +1,5 @@
+// This folder: SIMD functions for CSV, compiled from assembly/ to WebAssembly.
+
 import { CSV_MODULE } from './csv-module.ts';
 
 /** The part of the standard's interface that is used here: the types of Node 20 do not have it. */

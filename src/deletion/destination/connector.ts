@@ -1,3 +1,5 @@
+// This folder: the Airbyte destination, one verb a file.
+
 import type { Connector } from '../../airbyte/connector.ts';
 
 /** The Airbyte destination. Each verb is loaded when it is called. */

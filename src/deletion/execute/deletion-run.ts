@@ -1,3 +1,5 @@
+// This folder: the deletion itself: guard, pace, requests, checkpoints, report.
+
 import { tmpdir } from 'node:os';
 import type { StateStats } from '../../airbyte/messages.ts';
 import type { Clock } from '../../base/clock.ts';

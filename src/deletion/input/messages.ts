@@ -1,3 +1,5 @@
+// This folder: what a deletion reads: a platform's messages, or lists of ids; and which ids are refused.
+
 import { isUtf8 } from 'node:buffer';
 import { isObject, type JsonObject, textOf } from '../../airbyte/json.ts';
 import type { StreamDescriptor } from '../../airbyte/messages.ts';

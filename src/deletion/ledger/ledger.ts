@@ -1,3 +1,6 @@
+// This folder: the ledger of deletions: an append-only chain of lines, in which ids stand as keyed hashes, and its
+// verification.
+
 import type { Clock } from '../../base/clock.ts';
 import { transientFailure } from '../../base/errors.ts';
 import type { Chain } from './chain.ts';

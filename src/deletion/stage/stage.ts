@@ -1,4 +1,6 @@
-// The room of the staged input: every row is read, checked, counted and compared on disk before the first request goes out.
+// This folder: the staged input of a deletion. Every row is read, checked, counted and compared on disk before the first
+// request is sent.
+
 import { REFUSALS, type Refusal } from '../input/refusal.ts';
 import { DigestStore, LARGEST_NUMBER, PARTITIONS } from './digest-store.ts';
 import { type RawStep, STEP, type StepFile } from './step-file.ts';

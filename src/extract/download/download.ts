@@ -1,3 +1,5 @@
+// This folder: from planned days to verified files: requests with retries, split where they are too large.
+
 import type { Day } from '../../base/days.ts';
 import type { DayRange } from '../plan/day-ranges.ts';
 import type { Run } from './run.ts';

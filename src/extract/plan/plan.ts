@@ -1,6 +1,7 @@
+// This folder: which days a run reads, and in which windows. Pure functions of state, configuration and time.
+
 import { addDays, type Day, daysOf, earlierOf, laterOf } from '../../base/days.ts';
 import { configFailure } from '../../base/errors.ts';
-import type { SourceConfig } from '../../config/source.ts';
 import { hashedAfter } from '../hashed-columns.ts';
 import type { TargetMemory } from '../memory.ts';
 import { type Filters, filtersOf, hashesOf, type QuestionHashes } from '../question.ts';
@@ -10,43 +11,8 @@ import { Coverage } from './coverage.ts';
 import { planWindows, type WindowPlan } from './day-ranges.ts';
 import type { Delivery } from './delivery.ts';
 import { clampWarning, cliffWarnings, gapWarning, type PlanWarning } from './gaps.ts';
+import type { PlanInput, PlanSettings } from './plan-input.ts';
 import { checkState, formWarnings } from './stored-state.ts';
-
-/** What a plan needs of the configuration. */
-export type PlanSettings = Pick<
-  SourceConfig,
-  | 'baseUrl'
-  | 'serviceId'
-  | 'events'
-  | 'eventsCondition'
-  | 'properties'
-  | 'propertiesCondition'
-  | 'columnsDrop'
-  | 'columnsHash'
-  | 'hashKey'
-  | 'startDate'
-  | 'endDate'
-  | 'windowDays'
-  | 'lookbackDays'
-  | 'settleHours'
-  | 'toDateInclusive'
-  | 'historyDays'
-  | 'onGap'
->;
-
-export interface PlanInput {
-  readonly settings: PlanSettings;
-  readonly delivery: Delivery;
-  /** Exactly these days, both included, whatever the cursor says (`--from`, `--to`). */
-  readonly from?: Day | undefined;
-  readonly to?: Day | undefined;
-  readonly fullRefresh?: boolean | undefined;
-  /** Resumes at the state's cursor, where an earlier attempt stopped: without lookback, and a full refresh not from its start. */
-  readonly resume?: boolean | undefined;
-  readonly memory: TargetMemory;
-  /** The machine's clock, ms since 1970. */
-  readonly now: number;
-}
 
 /** Everything an extraction will do, decided before the first call. */
 export interface Plan {

@@ -1,3 +1,5 @@
+// This folder: the files of downloads on disk, including those that dead runs left.
+
 import { readdir, rename, rmdir, unlink, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';

@@ -1,3 +1,5 @@
+// This folder: the deletion operation: one request, its answer, and what the answer means.
+
 import type { Clock } from '../../base/clock.ts';
 import { type Env, systemEnv } from '../../base/env.ts';
 import { Failure } from '../../base/errors.ts';

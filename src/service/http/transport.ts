@@ -1,3 +1,5 @@
+// This folder: HTTP for both operations: connections, proxies, bodies, limit headers.
+
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { Clock } from '../../base/clock.ts';

@@ -1,3 +1,6 @@
+// This folder: the service's limits, counted over all processes of this machine. `rules.ts` is pure, the others share
+// the state.
+
 import pLimit from 'p-limit';
 import type { Clock } from '../../base/clock.ts';
 import { formatDuration } from '../../base/durations.ts';

@@ -1,3 +1,5 @@
+// This folder: the events that the embedded service makes up: each row is a pure function of the scenario.
+
 import type { Scenario } from '../scenario.ts';
 import { columnsOf } from './catalog.ts';
 import type { Column } from './column.ts';

@@ -1,3 +1,5 @@
+// This folder: the embedded service's export operation.
+
 import { countRows } from '../data/csv.ts';
 import { type Exchange, fail, isJson } from '../exchange.ts';
 import { failByFault } from '../faults/fault-answer.ts';

@@ -1,3 +1,5 @@
+// This folder: the faults that a scenario can make the embedded service show.
+
 /** When a fault happens: all conditions given must be met. */
 export interface When {
   readonly operation?: 'export' | 'delete';

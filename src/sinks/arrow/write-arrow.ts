@@ -1,3 +1,6 @@
+// This folder: the target `arrow`. It reads windows with DuckDB, copies its vectors into Arrow columns and sends record
+// batches.
+
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import manifest from '../../../package.json' with { type: 'json' };
@@ -43,8 +46,7 @@ export interface ArrowResult {
 }
 
 /**
- * The Arrow target: this folder reads windows with DuckDB, copies its vectors into Arrow columns and sends them as record
- * batches. Writes windows as one Arrow IPC stream. Its schema is the pinned one, else that of all windows, which are then held
+ * Writes windows as one Arrow IPC stream. Its schema is the pinned one, else that of all windows, which are then held
  * on disk until the last has come (S31). Throws Failure; a file that was begun is then not there.
  */
 export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowOptions): Promise<ArrowResult> {

@@ -1,3 +1,6 @@
+// This folder: the target `delta`: Delta Lake tables on a disk or in a bucket. `log/` is the protocol's log, `files/`
+// data files, `storage/` where both are, `commit/` how a window becomes a commit.
+
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';

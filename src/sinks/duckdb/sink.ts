@@ -1,3 +1,6 @@
+// This folder: the target `duckdb`: one file with the table `events`. `tables/` holds its tables, `models/` its
+// analytical views.
+
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Window } from '../../extract/window.ts';

@@ -1,3 +1,5 @@
+// This folder: the target `parquet`: a folder of datasets. `dataset/` is the folder, `commit/` how a window changes it.
+
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Window } from '../../extract/window.ts';

@@ -1,3 +1,7 @@
+// This folder: Airbyte records. The bytes of CSV become the bytes of JSON without an object or a string for each cell:
+// `workers/` splits files into blocks and runs them on threads, `encode/` writes a row as the record of a stream, `keys/`
+// finds repeated keys and the row of an event.
+
 import { open } from 'node:fs/promises';
 import type { Clock } from '../../base/clock.ts';
 import type { SpoolFile, Window } from '../../extract/window.ts';
@@ -32,9 +36,7 @@ export interface WrittenWindow {
 export type WriteBytes = (bytes: Uint8Array) => Promise<void>;
 
 /**
- * Writes the rows of verified windows as Airbyte RECORD lines. This folder turns the bytes of CSV into the bytes of JSON
- * without an object or a string a cell: `workers/` splits the files into blocks and runs them on threads, `encode/` writes
- * a row as the record of a stream, `keys/` finds what a row's own bytes do not tell: repeated keys, the row of an event.
+ * Writes the rows of verified windows as Airbyte RECORD lines.
  */
 export class RecordWriter {
   readonly #options: RecordWriterOptions;

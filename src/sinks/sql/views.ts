@@ -1,3 +1,7 @@
+// This folder: DuckDB as the engine of tables and files, shared by the targets. `engine/` opens files and runs
+// statements, `columns/` decides names and types, `rows/` reads a window's CSV into typed rows with keys, `files/`
+// writes and reads Parquet files, `profile/` describes one CSV file.
+
 import { DETAIL_LOG_ID, ITEM_PREFIX, LOG_ID } from '../../schema/groups.ts';
 import { literal } from '../../types/sql.ts';
 import { isItem } from './columns/plan.ts';

@@ -1,3 +1,5 @@
+// This folder: the streams of the source: their schemas, plans and messages.
+
 import type { AirbyteStream } from '../../airbyte/messages.ts';
 import { headerColumns, LOG_ID, SERVER_DATETIME } from '../../schema/groups.ts';
 import {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
 import { emptyMemory } from '../../../src/extract/memory.ts';
-import { type PlanInput, planRun } from '../../../src/extract/plan/plan.ts';
+import { planRun } from '../../../src/extract/plan/plan.ts';
+import type { PlanInput } from '../../../src/extract/plan/plan-input.ts';
 import { segmentPlan, segmentsOf } from '../../../src/source/streams/segments.ts';
 
 const settings = {

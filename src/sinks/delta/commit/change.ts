@@ -1,3 +1,5 @@
+// This folder: how a window, a purge or a compaction becomes commits of all tables.
+
 import { transientFailure } from '../../../base/errors.ts';
 import type { Zone } from '../../../types/zone.ts';
 import type { StoredColumn } from '../../sql/columns/stored.ts';

@@ -1,3 +1,5 @@
+// This folder: data files of Delta tables: names, columns, statistics.
+
 import { randomUUID } from 'node:crypto';
 import { proved } from '../../../config/validate.ts';
 import type { Engine } from '../../sql/engine/engine.ts';

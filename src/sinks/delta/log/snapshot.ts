@@ -1,3 +1,5 @@
+// This folder: the log of a Delta table: entries, checkpoints, and the table that they add up to.
+
 import type { Action, Add, MetaData, Protocol, Remove, Txn } from './actions.ts';
 import { filePathOf } from './paths.ts';
 

@@ -1,3 +1,5 @@
+// This folder: where Delta tables are stored: a folder of a disk, or a bucket.
+
 /** An object of a store, or a file of a folder. */
 export interface Stored {
   /** From the root of the store, with `/`. */

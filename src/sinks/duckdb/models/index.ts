@@ -1,5 +1,6 @@
-// Ready views and one macro over the events, in the schema `analytics` of a DuckDB file: plain SQL, no other tool. The dbt
+// This folder: ready views and one macro over the events, in the schema `analytics` of a DuckDB file, in plain SQL. The dbt
 // project under examples/ is written from the same models.
+
 import { dailyActive, monthlyActive, weeklyActive } from './active.ts';
 import { eventDictionary } from './event-dictionary.ts';
 import { funnel } from './funnel.ts';

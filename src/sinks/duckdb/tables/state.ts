@@ -1,3 +1,5 @@
+// This folder: the tables of a DuckDB file: `events` and the program's own `_dfinery_…`.
+
 import { configFailure } from '../../../base/errors.ts';
 import type { State } from '../../../extract/window.ts';
 import { MOST_EVENT_NAMES, otherTimezone } from '../../memory.ts';

@@ -1,3 +1,5 @@
+// This folder: how a window becomes files of the datasets.
+
 import type { Window } from '../../../extract/window.ts';
 import { EVENT_NAME } from '../../../schema/groups.ts';
 import type { Zone } from '../../../types/zone.ts';

@@ -1,3 +1,5 @@
+// This folder: a folder of datasets: its lock, manifest, paths and temporary files.
+
 import { readdir, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import manifestOfPackage from '../../../../package.json' with { type: 'json' };

@@ -1,3 +1,5 @@
+// This folder: from the bytes of a row to the bytes of a RECORD message.
+
 import { headerColumns } from '../../../schema/groups.ts';
 import { COLUMN_TYPES } from '../../../types/type.ts';
 import { ITEM_POSITION, KEY, propertyNames, RESCUED, type StreamName } from '../property-names.ts';

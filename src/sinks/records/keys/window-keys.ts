@@ -1,3 +1,5 @@
+// This folder: what the keys of rows need beyond the row itself: repeated keys, the row of an event.
+
 import { HASH_STRIDE, type HashedBlock } from '../workers/task.ts';
 import { EventRows } from './event-rows.ts';
 import { KeyCounts } from './key-counts.ts';

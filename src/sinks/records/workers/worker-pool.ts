@@ -1,3 +1,5 @@
+// This folder: encoding on worker threads: tasks, blocks of rows, the pool.
+
 import { availableParallelism } from 'node:os';
 import { PooledWorker } from './pooled-worker.ts';
 import type { FileJob, Task, TaskResult } from './task.ts';

@@ -1,3 +1,5 @@
+// This folder: names and types of a target's columns, and how a window changes them.
+
 import { configFailure } from '../../../base/errors.ts';
 import type { SchemaMode } from '../../../config/source.ts';
 import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, groupOf, ITEM_PREFIX } from '../../../schema/groups.ts';

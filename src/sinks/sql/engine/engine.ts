@@ -1,3 +1,5 @@
+// This folder: DuckDB: opening files, running statements, errors, quoting.
+
 import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import {
@@ -14,10 +16,6 @@ import { literal } from '../../../types/sql.ts';
 import { realFile, sweep, sweepSpilled } from './database-file.ts';
 import { engineFailure, isLocked } from './faults.ts';
 import { makeFile, remakeForWideTables } from './new-file.ts';
-
-// DuckDB as the engine of tables and files: what every target that goes through it shares. `engine/` opens files and runs
-// statements, `columns/` decides names and types, `rows/` reads a window's CSV into typed rows with keys, `files/` writes
-// and reads Parquet files, `profile/` describes a file at hand.
 
 /** Suffix of the copy that replaces a file. */
 export const REWRITING = '.rewriting';

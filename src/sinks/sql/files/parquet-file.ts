@@ -1,11 +1,11 @@
+// This folder: Parquet files through DuckDB: writing a query into one file or one a date, reading, counting. Nothing
+// here knows what makes a file part of a dataset.
+
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { literal } from '../../../types/sql.ts';
 import type { Engine } from '../engine/engine.ts';
 import { identifier, pathLiteral, textLiteral } from '../engine/quote.ts';
-
-// Parquet files through DuckDB: writing a query into one file or into one a date, reading files of one schema, counting
-// rows. Nothing here knows where files live or what makes them part of a dataset.
 
 /** Rows of a row group: what a filter can skip or must read as one. */
 export const ROW_GROUP_ROWS = 61_440;

@@ -1,3 +1,5 @@
+// This folder: the statistics of one CSV file that `inspect` prints.
+
 import { createReadStream } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

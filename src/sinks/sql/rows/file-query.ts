@@ -1,3 +1,5 @@
+// This folder: from the CSV of a window to typed rows with keys, as SQL.
+
 import type { SpoolFile, Window } from '../../../extract/window.ts';
 import { DETAIL_LOG_ID } from '../../../schema/groups.ts';
 import type { Zone } from '../../../types/zone.ts';
