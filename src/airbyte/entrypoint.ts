@@ -17,7 +17,7 @@ import { isClosedPipe, type MessageWriter } from './writer.ts';
 /** What work may still take to close after an error that nobody caught; a second more than what it gives its requests. */
 const CLOSING_MS = 4_000;
 
-/** What a connector's process hands in. */
+/** What the process provides to a connector. */
 export interface ConnectorIo {
   readonly words: readonly string[];
   readonly writer: MessageWriter;
@@ -32,8 +32,8 @@ export interface ConnectorIo {
 }
 
 /**
- * Runs one verb of a connector to its end and returns the exit code. Every failure is told as the protocol wants it;
- * everything said has been taken by the system when it returns. A run stopped by a signal says so in a LOG.
+ * Runs one verb of a connector and returns the exit code. Failures are reported as the protocol requires; all output is
+ * flushed when it returns. A run stopped by a signal logs that.
  */
 export async function runConnector(connector: Connector, io: ConnectorIo): Promise<number> {
   const redactor = new Redactor();

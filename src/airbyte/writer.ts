@@ -10,12 +10,12 @@ import { type Level, log, type Message } from './messages.ts';
 
 /** Bytes queued before `write` makes its caller wait. */
 const MOST_QUEUED_BYTES = 1024 * 1024;
-/** How often a pipe is asked for its reader. */
+/** How often it is checked whether a pipe still has a reader. */
 const READER_MS = 2_000;
 
 const LEVELS = { debug: 'DEBUG', info: 'INFO', warn: 'WARN', error: 'ERROR' } as const satisfies Record<string, Level>;
 
-/** The other side closed the pipe: nothing can be told any more, the run ends. */
+/** The reader closed the pipe: the run ends. */
 export class ClosedPipe extends Failure {
   override readonly name = 'ClosedPipe';
 
@@ -26,7 +26,7 @@ export class ClosedPipe extends Failure {
 
 /**
  * The one writer of stdout. Everything goes out in the order of the calls. A failed pipe makes every later call reject
- * with a ClosedPipe and is told to `onClosed` once.
+ * with a ClosedPipe and calls `onClosed` once.
  */
 export class MessageWriter {
   readonly #queue: OutputQueue;
@@ -56,7 +56,7 @@ export class MessageWriter {
     return this.#orClosed(this.#queue.write(lines));
   }
 
-  /** Log events as LOG messages; they never make anybody wait, and where the reader stands still the oldest give way. */
+  /** Log events as LOG messages; never waits: if the reader is too slow, the oldest are dropped. */
   readonly sink: LogSink = (event: LogEvent) => {
     const { level, message, event: name, fields } = event;
     const line = JSON.stringify(log(LEVELS[level], message, { event: name, ...(fields && { fields }) }));
@@ -85,7 +85,7 @@ export class MessageWriter {
 const leftOut = (count: number): string =>
   `${JSON.stringify(log('WARN', `${count} messages of the log were dropped: their reader was too slow.`))}\n`;
 
-/** True for what a reader that went away looks like. */
+/** True for the errors of a pipe whose reader has closed it. */
 export const isClosedPipe = (error: unknown): boolean => error instanceof ClosedPipe || codeOf(error) === 'EPIPE';
 
 /** The process's stdout, which never blocks it. */
@@ -96,7 +96,7 @@ export function openStdout(clock: Clock): Writable {
 }
 
 /**
- * Closes `out` when nobody reads the pipe any more: a run with little to say would otherwise work on for whoever is gone.
+ * Closes `out` when the pipe has no reader any more: a run that rarely writes would otherwise go on for a long time.
  * Linux refuses to open a named pipe, which a platform gives us, for writing without a reader; with a pipe that has no
  * name, and elsewhere, only the next write shows it.
  */

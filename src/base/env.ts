@@ -22,8 +22,8 @@ export function requireTrustedCertificates(): boolean {
 }
 
 /**
- * Keeps the AWS SDK's word about Node versions that it will leave behind off stderr: it is for whoever chooses the
- * version of the SDK, which is pinned. The SDK's own switch; who has set it to something is obeyed.
+ * Turns off the AWS SDK's warning about Node versions that it will no longer support: the version of the SDK is pinned. Uses
+ * the SDK's own variable, unless the user has set it.
  */
 export function quietSdkVersionWarning(): void {
   process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';

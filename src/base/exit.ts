@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 
-/** Ends by the default action of a signal, so that whoever waits sees how we died. */
+/** Ends the process by the default action of a signal, so that its parent sees the signal. */
 export function dieBySignal(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal);
   // The first process of a container is spared by signals that it does not handle: it ends with the shell's code for them.
@@ -8,7 +8,7 @@ export function dieBySignal(signal: NodeJS.Signals): void {
   process.kill(process.pid, signal);
 }
 
-/** Ends at once, whatever is still open: only after everything that was said has been taken by the system. */
+/** Ends the process at once; call it only after all output is flushed. */
 export function endNow(code: number): void {
   process.exit(code);
 }

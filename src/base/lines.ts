@@ -1,7 +1,7 @@
 import { configFailure } from './errors.ts';
 
 const NEWLINE = 0x0a;
-/** Bytes of the longest line that is taken in. */
+/** Maximum length of a line (bytes). */
 const LONGEST_LINE = 64 * 1024 * 1024;
 
 /** The lines of a stream of bytes, as many at a time as a chunk completes; without their ends, valid until the next. */

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 
-/** What may be left out when a reader stands still: `debug` first, then `log`, `kept` never. */
+/** Which lines are dropped when a reader is too slow: `debug` first, then `log`, `kept` never. */
 export type Importance = 'debug' | 'log' | 'kept';
 
 /** Bytes gathered before they are handed to the stream in one call. */
@@ -24,9 +24,9 @@ interface Waiter {
 }
 
 /**
- * What a process says on one stream, in the order of the calls, without ever blocking it. Lines of the log wait within a
- * bound: beyond it the oldest debug lines are left out, then the oldest others, and `leftOut` makes the line that says
- * how many. After a failure of the stream every call rejects with it.
+ * The output of a process on one stream, in the order of the calls, without blocking it. Log lines wait within a bound:
+ * beyond it the oldest debug lines are dropped, then the oldest others, and `leftOut` makes the line that says how many.
+ * After a failure of the stream every call rejects with it.
  */
 export class OutputQueue {
   readonly #out: Writable;

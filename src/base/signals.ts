@@ -16,8 +16,8 @@ export class Stopped extends Error {
 }
 
 /**
- * Runs `work` under a signal that aborts on SIGTERM or SIGINT. When the work has let go, or after a grace of 4.5 s, the
- * process dies by that same signal, so that whoever started it sees the truth. A second signal ends it at once.
+ * Runs `work` with a signal that aborts on SIGTERM or SIGINT. When the work has ended, or after a grace period of 4.5 s, the
+ * process ends by that same signal, so that its parent sees it. A second signal ends it at once.
  */
 export async function runUntilStopped(work: (signal: AbortSignal) => Promise<void>, clock: Clock): Promise<void> {
   const controller = new AbortController();

@@ -8,7 +8,7 @@ export type Options = Readonly<Record<string, unknown>> & GlobalOptions;
 /** What a command does. Throws Failure. */
 export type Handler = (options: Options, context: Context) => Promise<ExitCode>;
 
-/** One command of the command line: how it is spelled, and where what it does is. */
+/** One command of the command line: its usage, its options, and how to load its handler. */
 export interface Command {
   /** yargs' own notation: `sync duckdb <file>`. */
   readonly usage: string;

@@ -60,7 +60,7 @@ export function findDestinationConfig(path: string | undefined, context: Context
   return config;
 }
 
-/** What a command that asks no service needs not be told. */
+/** Keys that a command needs only if it calls the service. */
 const NO_SERVICE = { base_url: 'https://host', service_id: 'none', export_token: 'none' };
 
 /**

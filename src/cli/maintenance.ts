@@ -7,7 +7,7 @@ import { type Context, durationOption } from './context.ts';
 
 const DEFAULT_WAIT = '30s';
 
-/** The options of the commands that look after a target without calling the service. */
+/** The options of commands that work on a target without calling the service. */
 export function maintenanceOptions(yargs: Argv): Argv {
   return yargs
     .option('lock-wait', { type: 'string', default: DEFAULT_WAIT, describe: 'How long to wait for a target in use' })
@@ -27,7 +27,7 @@ export const spoolDirOption = (options: Options, env: Env): string =>
 /** ms. */
 export const lockWait = (options: Options): number => durationOption('lock-wait', options.lockWait) ?? 0;
 
-/** What such a command tells a target. */
+/** The options of such a command for a target. */
 export function placeOptions(options: Options, { clock, logger, signal, env }: Context): PlaceOptions {
   return { lockWaitMs: lockWait(options), spoolDir: spoolDirOption(options, env), env, clock, logger, signal };
 }

@@ -2,7 +2,7 @@ import { EXIT, type ExitCode, Failure, messageOf } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { Stopped } from '../base/signals.ts';
 
-/** How a command ended that did not succeed. */
+/** The outcome of a failed command. */
 export interface Outcome {
   readonly exit: ExitCode;
   /** One sentence for an expected failure; the whole story for a defect. */
@@ -11,7 +11,7 @@ export interface Outcome {
   log(logger: Logger): void;
 }
 
-/** What a thrown error means for the exit code and for people. */
+/** The exit code and the message for a thrown error. */
 export function outcomeOf(error: unknown, signal: AbortSignal): Outcome {
   if (error instanceof Stopped || signal.aborted) {
     const message = `${messageOf(signal.reason ?? error)}; what was not committed is dropped.`;

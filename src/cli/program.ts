@@ -29,7 +29,7 @@ interface Chosen {
   readonly options: Options;
 }
 
-/** Runs one command line and gives its exit code; nothing escapes as an exception. */
+/** Runs one command line and returns its exit code; never throws. */
 export async function runCommandLine(argv: readonly string[], io: Io): Promise<ExitCode> {
   const parsed = parse(argv);
   if (parsed.usage !== undefined) {

@@ -73,7 +73,7 @@ const GUARDS = KEYS.filter(([, { group }]) => group === 'guard').map(([key]) => 
 /** Letters of a beginning that is enough to know a guard by. */
 const SHORTEST_BEGINNING = 6;
 
-/** Unknown keys that were surely meant to be a guard: a guard that does not count must not go unnoticed. */
+/** Unknown keys that are most likely a misspelt guard, which must not be ignored. */
 function misspeltGuards(given: Readonly<Record<string, unknown>>): Problem[] {
   return Object.keys(given).flatMap((key) => {
     if (Object.hasOwn(schema.properties, key)) return [];

@@ -50,7 +50,7 @@ function knownNames(): string[] {
   return [...new Set([...variables.map(({ name }) => name), ...OTHER_SECRETS, ...files, ...EXAMPLES])];
 }
 
-/** Ends the run when a name with our prefix means nothing: what it was to say would silently not count. */
+/** Throws for an unknown variable with the program's prefix, which would otherwise be silently ignored. */
 export function refuseUnknownNames(env: Env): void {
   const known = knownNames();
   const strange = (env.names?.() ?? []).filter(
@@ -58,10 +58,10 @@ export function refuseUnknownNames(env: Env): void {
   );
   if (strange.length === 0) return;
   const keys = known.map((name) => name.slice(PREFIX.length));
-  const told = strange
+  const named = strange
     .sort()
     .map((name) => `${name} (did you mean ${PREFIX}${nearest(name.slice(PREFIX.length), keys)}?)`);
-  throw configFailure(`the environment has names that mean nothing: ${told.join(', ')}. Correct or unset them.`);
+  throw configFailure(`the environment has unknown variables: ${named.join(', ')}. Correct or unset them.`);
 }
 
 /** What the environment says of the keys of one schema. */

@@ -15,7 +15,7 @@ const ROW_END_BYTES = 256 * 1024;
 const MAX_ROW_BYTES = 64 * 1024 * 1024;
 const LF = 10;
 const QUOTE = 34;
-/** A row that is no row and starts like this is the service's word that the export failed. */
+/** A malformed row that starts with this byte is a JSON message of the service that the export failed. */
 const BRACE = 0x7b;
 const JSON_MESSAGE = 'text that starts with {, as a JSON message does';
 

@@ -9,7 +9,7 @@ import { codeOf } from '../base/errors.ts';
 
 const OWNER_FILE = 0o600;
 
-/** A new name beside a file, where its next version waits until it is whole. Nobody else takes it for a file of theirs. */
+/** A unique temporary path beside a file, for its next version until that is complete. */
 export const draftOf = (path: string): string =>
   join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
 
@@ -60,7 +60,7 @@ export function nameDraft(draft: string, path: string): boolean {
     return true;
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return false;
-    // Some file systems know no second names.
+    // Some file systems do not support hard links.
     if (existsSync(path)) return false;
     renameSync(draft, path);
     return true;
@@ -98,14 +98,14 @@ async function draftWith(path: string, text: string, mode: number): Promise<stri
   }
 }
 
-/** Gives a finished file its lasting name, over one that has it: its bytes and the name are on disk when this returns. */
+/** Renames a finished file, replacing `to`; the bytes and the name are synced to disk when this returns. */
 export async function moveFile(from: string, to: string): Promise<void> {
   await syncFile(from);
   await rename(from, to);
   await syncFolder(dirname(to));
 }
 
-/** Brings a file's bytes to the disk. */
+/** Syncs a file's bytes to disk. */
 export async function syncFile(path: string): Promise<void> {
   const file = await open(path, 'r');
   try {
@@ -115,7 +115,7 @@ export async function syncFile(path: string): Promise<void> {
   }
 }
 
-/** Brings the names in a folder to the disk. Some file systems cannot and need not. */
+/** Syncs the names in a folder to disk, on file systems that support it. */
 export async function syncFolder(path: string): Promise<void> {
   let folder: FileHandle | undefined;
   try {

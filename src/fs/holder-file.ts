@@ -8,7 +8,7 @@ import { writeWhole } from './write-whole.ts';
 
 /** How often a holder rewrites its file. */
 export const HEARTBEAT_MS = 10_000;
-/** A holder that cannot be seen from here and has not rewritten its file for so long is dead. */
+/** A holder on another machine or in another container counts as dead when its file is older than this. */
 const SILENCE_MS = 60_000;
 const OWNER_FILE = 0o600;
 const MOST_BYTES = 4_096;

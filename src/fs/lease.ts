@@ -6,7 +6,7 @@ import { createHolderFile, isAbandoned, readHolderFile, removeIfThere, startHear
 
 const NAME = /^(r[0-9a-f]{16})\.lease$/;
 
-/** The sign that a run is alive: whoever finds files that bear its name asks here before touching them. */
+/** Shows that a run is alive: files with its name in a shared folder must not be touched while its lease is held. */
 export class Lease {
   /** A name that no other run has. */
   readonly run: string;

@@ -5,7 +5,7 @@ import { UNIFIED_ID } from './groups.ts';
 /** True for a `df_unified_id` (text in UTF-8, quotes undone, not empty) whose rows are to be left out. */
 export type DropRow = (bytes: Uint8Array, start: number, end: number) => boolean;
 
-/** Counts and finds the rows of people who stay forgotten. */
+/** Finds and counts the rows of people on the suppression list. */
 export class Forgotten {
   /** Rows found. */
   rows = 0;

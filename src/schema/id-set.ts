@@ -2,7 +2,7 @@ import { Scratch } from '../base/scratch.ts';
 
 /** Slots of eight bytes, doubled when three quarters are taken: 11 to 21 bytes a row. */
 const START_SLOTS = 1 << 16;
-/** 64 MiB of slots: about 6.3 million ids. Beyond that nothing is claimed any more. */
+/** 64 MiB of slots: about 6.3 million ids. Beyond that ids are not counted. */
 const MOST_SLOTS = 1 << 23;
 const SLOT_BYTES = 8;
 const FULLEST = 0.75;

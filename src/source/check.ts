@@ -4,7 +4,7 @@ import { openQuota } from '../extract/session.ts';
 import { openConfig } from './config.ts';
 import { PROBE_COST, probeExport } from './probe.ts';
 
-/** The `check` verb: one smallest export. A spent limit is no fault of the configuration, and says so. */
+/** The `check` verb: one smallest export. An exhausted quota is reported as such, not as a fault of the configuration. */
 export const checkVerb: CheckVerb = async (value, context) => {
   const config = openConfig(value, context);
   const { clock, logger, env, signal } = context;

@@ -106,7 +106,7 @@ function namesOf(header: readonly string[]): Name[] {
   });
 }
 
-/** The columns that the service fixes, as far as the configured filter lets them through. */
+/** The columns that the service defines, as far as the configured filter includes them. */
 function standardNames({ properties, propertiesCondition: condition, columnsDrop }: SourceConfig): string[] {
   const listed = new Set(properties);
   const isLetThrough = (name: string) =>

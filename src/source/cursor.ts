@@ -5,10 +5,10 @@ import type { KnownState } from '../extract/state.ts';
 import type { Receipt, Window } from '../extract/window.ts';
 import { sinceOf, withReading } from './reading.ts';
 
-/** What windows teach about the service, for the next ones and for the state. */
+/** What the windows of a read have shown about the service, for the following windows and for the state. */
 const KNOWLEDGE = ['to_date_inclusive', 'final_newline', 'max_window_days', 'name_groups'] as const;
 
-/** Only the keys of a state that say what was found out about the service. */
+/** The keys of a state that hold knowledge about the service. */
 export function knowledgeIn(state: KnownState): Partial<KnownState> {
   return Object.fromEntries(KNOWLEDGE.filter((key) => state[key] !== undefined).map((key) => [key, state[key]]));
 }
@@ -32,7 +32,7 @@ export class StreamCursor {
     this.#gaps = new Set(plan.state.gaps ?? []);
   }
 
-  /** Takes in a window whose records this stream has; `lead` is the plan that it was extracted for. */
+  /** Adds a window whose records were written to this stream; `lead` is the plan that it was extracted for. */
   take(window: Window, lead: Plan, now: number): void {
     const { receipt } = window;
     const found: KnownState = window.state;
@@ -52,7 +52,7 @@ export class StreamCursor {
     this.state = withReading(state, this.#isWithin(state, receipt) ? this.#since : undefined);
   }
 
-  /** The read is over: the next one looks back again. */
+  /** Marks the read as complete: the next one reads the lookback days again. */
   finish(): void {
     this.state = withReading(this.state, undefined);
   }

@@ -18,12 +18,12 @@ export interface HeaderDeps {
   readonly retry?: RetryPolicy | undefined;
 }
 
-/** Days that the first one may be moved on: where a day begins is the service's secret. */
+/** Days by which the first day may be moved: the service does not document its time zone. */
 const MOST_MOVES = 2;
 
 /**
- * The column names of one export: its first line, after which the connection is let go of. Undefined when the service
- * cannot answer so large a question. Throws a Failure when the user must act or the service stays away.
+ * The column names of one export: its first line, after which the connection is closed. Undefined when the service cannot
+ * export so many days at once. Throws a Failure when the user must act or the service is not available.
  */
 export async function exportHeader(question: ExportQuestion, deps: HeaderDeps): Promise<readonly string[] | undefined> {
   const policy = deps.retry ?? RETRY;

@@ -1,19 +1,19 @@
 import type { Clock } from '../base/clock.ts';
 
-/** Well within the hours of silence after which a platform takes a source for dead. */
+/** Much shorter than the hours without a message after which a platform stops a source. */
 const BEAT_MS = 10 * 60_000;
 
 /** Called while the run waits for a window. */
 export interface HeartbeatListener {
   /** The limit is spent until `until` (ms since 1970): when the wait begins, and again at every beat. */
   limited(until: number): void;
-  /** Records may flow again. */
+  /** The wait for the limit is over. */
   resumed(): void;
-  /** Nothing has come for a beat, for another reason. */
+  /** No window has arrived for one interval, for another reason. */
   alive(): void;
 }
 
-/** Signs of life while a run waits for the next window; none while records are written. */
+/** Regular calls while a run waits for the next window; none while records are written. */
 export class Heartbeat {
   readonly #clock: Clock;
   readonly #listener: HeartbeatListener;
@@ -27,7 +27,7 @@ export class Heartbeat {
     this.#listener = listener;
   }
 
-  /** Told by the quota when a wait begins, and with undefined when it is over. */
+  /** Called by the quota with the end of a wait, and with undefined when it is over. */
   readonly waiting = (until: number | undefined): void => {
     this.#until = until;
     if (!this.#isIdle) return;

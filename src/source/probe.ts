@@ -24,14 +24,14 @@ export type ProbeKind =
   | 'not_this_service'
   | 'inconclusive';
 
-/** What one smallest export told of address, service and token. */
+/** What one minimal export has shown about address, service and token. */
 export interface ProbeVerdict {
   readonly kind: ProbeKind;
-  /** True where a synchronisation may go on: nothing that was heard speaks against the configuration. */
+  /** True when a sync may proceed: no answer indicates a fault of the configuration. */
   readonly usable: boolean;
   /** For people: what was found, and what to do. */
   readonly message: string;
-  /** What the outcome table called the answer; for logs. */
+  /** The code of the answer in the outcome table; for logs. */
   readonly code: string;
   readonly limits: Limits;
   /** The service's `Date` header in ms, when it had one. */
@@ -48,7 +48,7 @@ export interface ProbeOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId'
   readonly timeoutMs?: number;
 }
 
-/** What a check spends, in words for before it. */
+/** The cost of a check, as a sentence to show before it. */
 export const PROBE_COST =
   'One export of the hourly limit is spent on this check, or two where the service refuses the event that does not exist.';
 
@@ -57,7 +57,7 @@ const NO_EVENT = 'dfinery_elt_check_no_such_event';
 const NO_LIMITS: Limits = { remaining: undefined, resetAt: undefined };
 
 /**
- * Asks for one day of an event that does not exist, reads the header line and hangs up. Where that is refused as
+ * Requests one day of an event that does not exist, reads the header line and disconnects. If that is refused as
  * invalid, a second question without any filter decides (S39). Waits for no quota, never retries. Rejects only when
  * aborted, with the signal's reason.
  */
@@ -163,7 +163,7 @@ async function fromData(answer: ExportAnswer & { kind: 'data' }, { baseUrl }: Pr
   }
 }
 
-/** What a first line that is no header says of the service. */
+/** The verdict for a first line that is not a header. */
 function fromMalformed({ reason }: MalformedCsv, host: string): Finding {
   if (reason === 'empty_body') {
     const nothing = `${host} accepts token and service, and answers with nothing at all: there seem to be no events yet.`;

@@ -37,7 +37,7 @@ async function readAll(
     const deps = extractDeps(config, session.service, context);
     await readSegments(streams, new Reader({ context, config, extract: deps, heartbeat, writer }), context.signal);
   } catch (error) {
-    // Stopped, or nobody listens any more: what can still be said is that nothing is complete.
+    // Stopped, or stdout was closed: the streams are INCOMPLETE.
     for (const run of streams.runs) await run.close('INCOMPLETE').catch(() => {});
     throw error;
   } finally {

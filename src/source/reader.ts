@@ -21,7 +21,7 @@ export interface ReaderDeps {
   readonly writer: RecordWriter;
 }
 
-/** Reads segments: windows in, records and states out. */
+/** Reads segments: writes the records and states of their windows. */
 export class Reader {
   readonly #deps: ReaderDeps;
   readonly #named = new Set<string>();

@@ -6,15 +6,15 @@ import { missesLateRows } from '../extract/plan/calendar.ts';
 import type { KnownState } from '../extract/state.ts';
 
 /**
- * Key of the states within an incremental read: when the read began (ISO, UTC). Who goes on from such a state goes on
- * with that read, which has seen the days before the cursor already; the last state of a whole read has it no more, so
- * that the next one looks back.
+ * Key of the states that are written during an incremental read: when the read began (ISO, UTC). A run that starts from such
+ * a state resumes that read and skips the lookback, whose days are already read. The last state of a complete read does not
+ * have the key, so that the next read includes the lookback.
  */
 export const READING_SINCE = 'reading_since';
 
 /**
- * When the read began that a saved state is in the middle of; undefined where there is none, or where it lies so far
- * back that the days before the cursor may have got rows since that nobody would look for again.
+ * When the interrupted read of a saved state began; undefined without one, or if it began so long ago that late rows of the
+ * lookback days would be missed.
  */
 export function readingSince(
   saved: JsonObject,
@@ -30,11 +30,11 @@ export function readingSince(
   return missesLateRows(first, through, since, now, lookbackDays) ? undefined : text;
 }
 
-/** A state as it is within a read, or at its end. */
+/** The state with the start of the read, or without it at the end of the read. */
 export function withReading(state: KnownState, since: string | undefined): KnownState {
   const { [READING_SINCE]: _gone, ...rest } = state;
   return since === undefined ? rest : { ...rest, [READING_SINCE]: since };
 }
 
-/** When the read began that a state is in the middle of. */
+/** When the interrupted read of a state began. */
 export const sinceOf = (state: KnownState): string | undefined => textOf(state[READING_SINCE]);

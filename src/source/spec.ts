@@ -5,7 +5,7 @@ import { spec } from '../airbyte/messages.ts';
 const PROTOCOL_VERSION = '0.2.0';
 const DOCUMENTATION = 'https://github.com/dfinery-elt/dfinery-elt/blob/main/connectors/source-dfinery';
 
-/** What the connector wants to know: the configuration's one definition, as it is. */
+/** The `spec` verb: the configuration's schema, unchanged. */
 export const specVerb: SpecVerb = async () =>
   spec({
     documentationUrl: `${DOCUMENTATION}/README.md`,

@@ -10,7 +10,7 @@ import { withLockFile } from '../fs/lock-file.ts';
 import { makeFolders } from '../fs/make-folders.ts';
 import { checkSuppressionKey, isSuppressionHeader, suppressionHeader, suppressionHmac } from './list.ts';
 
-/** People looked up, and written, at a time. */
+/** Number of people looked up and written at a time. */
 const BATCH = 50_000;
 const LONGEST_HEADER = 1_024;
 /** Another purge reads and writes the list in seconds. */

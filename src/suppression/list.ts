@@ -6,17 +6,17 @@ import { configFailure, messageOf } from '../base/errors.ts';
 import type { Secret } from '../base/secrets.ts';
 import type { HashKey } from '../schema/hash-key.ts';
 
-/** People who stay forgotten: their rows never reach a spool file. */
+/** The people on the suppression list, whose rows are never written to a spool file. */
 export interface Suppression {
   /** True for a `df_unified_id` whose rows are left out. */
   readonly isSuppressed: (bytes: Uint8Array, start: number, end: number) => boolean;
-  /** Changes whenever the list or its key does: a spool made under another list is not used again. */
+  /** Differs for any two lists or keys: spool files made with another list are not reused. */
   readonly digest: string;
 }
 
 const HEADER = { v: 1, kind: 'suppression' } as const;
 const CHECK_LENGTH = 16;
-/** Characters of the shortest key that is accepted: a short one could be guessed, and with it who is on the list. */
+/** Minimum length of the key (characters): with a key that can be guessed, it can be tested who is on the list. */
 const SHORTEST_KEY = 32;
 
 /** First line of a suppression file, which tells a wrong key; every other one is `{"hmac":"<64 hex>"}`. */
@@ -47,7 +47,7 @@ export function isSuppressionHeader(line: string, path: string, key: Secret): bo
   );
 }
 
-/** Ids whose answer is remembered, before the memory is emptied. */
+/** Maximum number of cached answers; then the cache is cleared. */
 const REMEMBERED = 100_000;
 const HMAC = /^[0-9a-f]{64}$/;
 

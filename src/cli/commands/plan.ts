@@ -15,7 +15,7 @@ export const plan: Command = {
   handler: async () => (await import('../handlers/plan.ts')).plan,
 };
 
-/** An option for each target that remembers something, by its name. */
+/** An option for each target that stores state, by its name. */
 function startingPlaces(yargs: Argv): Argv {
   return TARGETS.filter(({ recall }) => recall !== undefined).reduce(
     (all, { name, place }) =>

@@ -46,7 +46,7 @@ export async function forgetPeople(options: Options, context: Context): Promise<
 interface Found {
   readonly ids: readonly string[];
   readonly people: readonly string[];
-  /** Of the ids, how many nobody there has. */
+  /** Number of ids that were not found there. */
   readonly unmatched: number;
 }
 
@@ -131,7 +131,7 @@ function printReport(
   }
 }
 
-/** Without a folder the ledger's lines go out as log lines, whatever the log level; one that is not taken is a failure. */
+/** Without a folder the ledger's lines are written to stderr at any log level; a line that cannot be written is a failure. */
 function logLines({ terminal }: Context): LedgerOutput {
   return {
     async write(lines) {

@@ -19,13 +19,13 @@ import { lockWait, spoolDirOption } from '../maintenance.ts';
 import { purgePlaces } from './places.ts';
 import { StoredValues } from './stored-values.ts';
 
-/** What is to be purged here, and how people are found there. */
+/** The place to purge, and how people are found there. */
 export interface PurgeRequest {
   readonly target: PurgeTarget;
   readonly path: string;
   readonly column: string | undefined;
   readonly mapping: string | undefined;
-  /** What is known of hashed columns there, once people were looked up. */
+  /** Hashed columns of the place; known once people were looked up. */
   readonly stored: StoredValues;
   readonly suppressionFile: string | undefined;
   readonly suppressionKey: Secret | undefined;
@@ -115,7 +115,7 @@ async function fromMapping(path: string, ids: ReadonlySet<string>): Promise<Reso
   return { people: [...people], matched: matched.size };
 }
 
-/** Tries all that the purge needs, before anything is deleted, and names what it does not reach. Throws Failure. */
+/** Checks before any deletion that the purge can succeed, and warns of tables that it does not touch. Throws Failure. */
 export async function tryPurge(
   request: PurgeRequest,
   people: readonly string[],
@@ -157,7 +157,7 @@ export async function purge(
   return [...counts.values()][0];
 }
 
-/** What a purge leaves out, one after the other. */
+/** The rows that a purge removes, one condition after the other. */
 function leftOutBy(request: PurgeRequest, people: readonly string[], ids: readonly string[]): LeaveOut[] {
   const { column, stored } = request;
   const first = { column: UNIFIED_ID, values: stored.textsOf(UNIFIED_ID, people) };

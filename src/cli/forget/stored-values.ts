@@ -6,7 +6,7 @@ import type { HashKey } from '../../schema/hash-key.ts';
 
 const HASH = /^[0-9a-f]{64}$/;
 
-/** The values of a column as a place holds them: as they came, hashed (S47), or both where the lists were changed. */
+/** The values of a column in a place: unchanged, hashed (S47), or both if the configuration was changed. */
 export class StoredValues {
   readonly #place: string;
   readonly #key: HashKey | undefined;

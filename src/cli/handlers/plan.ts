@@ -44,7 +44,7 @@ interface PlanOutput {
   readonly settings: Readonly<Record<string, Setting>>;
 }
 
-/** What the place remembers that an option names by its target; without one a first run is planned. */
+/** What the place given by a target's option has stored; without such an option a first run is planned. */
 async function recall(
   options: Options,
   config: SourceConfig,

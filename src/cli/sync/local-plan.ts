@@ -3,7 +3,7 @@ import { deliveryOf } from '../../extract/plan/delivery.ts';
 import { type Plan, planRun } from '../../extract/plan/plan.ts';
 import type { Memory } from '../../sinks/memory.ts';
 
-/** The days that the command line asks for, over what the configuration says. */
+/** The days given on the command line, which take precedence over the configuration. */
 export interface WantedDays {
   readonly from: string | undefined;
   readonly to: string | undefined;

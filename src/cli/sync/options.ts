@@ -11,7 +11,7 @@ export interface SyncOptions extends WantedDays {
   readonly maxWaitMs: number | undefined;
 }
 
-/** What is wanted of the summary: it comes even where another option is wrong. */
+/** The options of the summary, which is printed even if another option is wrong. */
 export const reportOptions = (options: Options) => ({ json: flag(options, 'json'), xcom: text(options, 'xcom') });
 
 export function readSyncOptions(options: Options): SyncOptions {

@@ -20,7 +20,7 @@ interface ProgressState {
 
 export interface Progress {
   update(state: ProgressState): void;
-  /** Takes the bar away; safe to call twice. */
+  /** Removes the bar; may be called twice. */
   stop(): void;
   /** Wraps a log so that its lines appear above the bar. */
   wrap(log: LogSink): LogSink;

@@ -3,7 +3,7 @@ import type { ExportRefusal } from './answer.ts';
 /** What a body's first bytes look like, a BOM and white space aside. */
 export type Content = 'empty' | 'json' | 'html' | 'other';
 
-/** All that the judgement of an answer may rest on. */
+/** The properties of an answer by which it is classified. */
 export interface AnswerFacts {
   readonly status: number;
   readonly content: Content;
@@ -22,7 +22,7 @@ export interface OutcomeRow {
   readonly kind: ExportRefusal['kind'];
   /** Stable, for logs and tests; absent: the reason in the body. */
   readonly code?: string;
-  /** For `retry` and `retry_or_split` a clause that goes behind "because"; else sentences. */
+  /** For `retry` and `retry_or_split` a clause that can follow "because"; else sentences. */
   readonly say: (facts: AnswerFacts) => string;
 }
 

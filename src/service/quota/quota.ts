@@ -100,7 +100,7 @@ export class ExportQuota {
     }
   }
 
-  /** A permit that is counted and not waited for: for one small question of a person who is waiting. */
+  /** A permit without waiting, which is still counted: for the single small export of an interactive check. */
   async enterNow(): Promise<Permit> {
     const { n } = await this.#state.update((state) => this.#taken(state, this.#options.clock.now()));
     return this.#permitOf(n);
@@ -182,7 +182,7 @@ export class ExportQuota {
     const now = this.#options.clock.now();
     if (decision.kind === 'until') await this.#waitUntil(decision.at, now, signal);
     if (decision.kind === 'change') await this.#waitForChange(decision.slots, now, AbortSignal.any([changed, signal]));
-    // A clock that never really sleeps must not starve the sockets that answers come from.
+    // With a test clock that does not really sleep, I/O must still make progress.
     await new Promise((resolve) => setImmediate(resolve));
   }
 

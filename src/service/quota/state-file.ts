@@ -12,7 +12,7 @@ import { EMPTY_STATE, parseState, pruned, type QuotaState, type Slot } from './s
 
 const LEASE_MS = 120_000;
 const RENEW_MS = 30_000;
-/** Holders need a millisecond: one that takes so long is stopped, and this run goes on without the others. */
+/** A lock is normally held for a millisecond: after this wait the run continues without the shared state. */
 const LOCK_WAIT_MS = 4_000;
 /** A state of thousands of exports has a tenth of these. */
 const MOST_BYTES = 1 << 20;
@@ -161,7 +161,7 @@ export class QuotaStateFile {
     });
   }
 
-  /** A file that could not be written or read once is not believed again: it lacks what happened since. */
+  /** After a failed read or write the shared file is not used again: it lacks what happened since. */
   #countAlone(error: unknown): void {
     this.#warnOnce(
       `The state of the quota cannot be kept in ${this.#path} (${messageOf(error)}): this run counts alone, other ` +

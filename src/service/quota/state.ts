@@ -1,6 +1,6 @@
 import { identityFrom, type ProcessIdentity } from '../../fs/process-identity.ts';
 
-/** The other side notices the end of an export a little later than we do. */
+/** The service notices the end of an export a little later than this process. */
 export const SLOT_GRACE_MS = 50;
 
 /** An export sent: its number, in the order of sending over all processes, and when. */
@@ -15,7 +15,7 @@ export interface Slot {
   /** The process that holds it, and the object in it. */
   readonly holder: ProcessIdentity;
   readonly run: string;
-  /** Whoever does not renew it until then is taken for dead. */
+  /** When the lease ends: a holder that has not renewed it by then counts as dead. */
   readonly lease: number;
   /** The head of its answer has come. */
   readonly answered: boolean;

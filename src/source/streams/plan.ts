@@ -14,13 +14,13 @@ import { READING_SINCE, readingSince, withReading } from '../reading.ts';
 
 /** Key of the state of a full refresh: the job that it belongs to (S26). */
 const SYNC_ID = 'sync_id';
-/** Key of a state that is repeated while nothing may be sent; never part of a stored one's meaning. */
+/** Key of a state that is repeated while waiting for the quota; ignored when the state is read. */
 export const WAITING_UNTIL = 'waiting_until';
 
 /** What one configured stream needs, before anything is sent. */
 export type StreamPlan =
   | { readonly kind: 'read'; readonly name: StreamName; readonly plan: Plan; readonly warning?: string }
-  /** Nothing to read: the state stands as it came. */
+  /** Nothing to read: the state is returned unchanged. */
   | { readonly kind: 'rest'; readonly name: StreamName; readonly state: JsonObject; readonly warning: string }
   | { readonly kind: 'refused'; readonly failure: Failure };
 
@@ -122,7 +122,7 @@ function resumable(
   }
 }
 
-/** Keys that tell of one read and are no part of what a state means to the next. */
+/** Keys that concern a single read and are removed before the next one. */
 const OURS = new Set([WAITING_UNTIL, READING_SINCE]);
 
 /** Of a saved state what is one: the markers that other connectors' kits leave behind are none. */
@@ -148,7 +148,7 @@ const advised = (error: StateFailure): Failure =>
 const ADVICE = /: use another target[^.]*\.$|; wanted \{.*$/;
 const withoutAdvice = (error: StateFailure): string => `${error.message.replace(ADVICE, '.')}`;
 
-/** The same failure, told of one stream. */
+/** The same failure, with the stream in its message. */
 export function inStream(failure: Failure, stream: string): Failure {
   const { kind, message, internal, exitCode, where } = failure;
   return new Failure(kind, message, { internal, exitCode, cause: failure, where: { ...where, stream } });

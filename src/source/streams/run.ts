@@ -66,7 +66,7 @@ export class StreamRun extends StreamMessages {
     await this.state(this.#cursor.state, records);
   }
 
-  /** Says that the service's limit is spent, and the last state again, which the platform takes for a sign of life. */
+  /** Reports that the service's limit is exhausted, and repeats the last state as a heartbeat for the platform. */
   async limited(until: number): Promise<void> {
     await this.status('RUNNING', until);
     await this.state({ ...this.#cursor.state, [WAITING_UNTIL]: new Date(until).toISOString() }, 0);

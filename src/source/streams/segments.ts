@@ -3,7 +3,7 @@ import { planWindows } from '../../extract/plan/day-ranges.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import type { KnownState } from '../../extract/state.ts';
 
-/** Neighbouring days that the same streams want: one extraction feeds them all. */
+/** Consecutive days that the same streams need: one extraction serves them all. */
 export interface Segment<S> {
   readonly days: readonly Day[];
   readonly streams: readonly S[];

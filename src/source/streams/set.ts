@@ -23,7 +23,7 @@ export class StreamSet {
     this.#deps = deps;
   }
 
-  /** Says of every configured stream that it starts, and of those with nothing to read or no way to do it how they end. */
+  /** Writes STARTED for every configured stream, and the final status of those that have nothing to read or cannot be read. */
   async open(catalog: ConfiguredCatalog, saved: StateInput, config: SourceConfig): Promise<void> {
     this.#count = catalog.streams.length;
     const now = this.#deps.clock.now();
@@ -44,7 +44,7 @@ export class StreamSet {
     for (const run of this.runs) await run.open();
   }
 
-  /** Ends streams that cannot go on: what happened, and INCOMPLETE. The last state of each stands. */
+  /** Ends failed streams: writes the failure and INCOMPLETE. The last state of each remains valid. */
   async fail(runs: readonly StreamRun[], error: unknown): Promise<void> {
     for (const run of runs) {
       if (!run.isOpen) continue;
