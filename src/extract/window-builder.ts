@@ -1,4 +1,5 @@
 import { configFailure } from '../base/errors.ts';
+import { plainCount } from '../base/quantities.ts';
 import { unlisted } from '../schema/column-edits.ts';
 import { Cursor, coveredDays } from './cursor.ts';
 import type { Downloaded, RangeDownload } from './download/download.ts';
@@ -111,7 +112,7 @@ export class WindowBuilder {
     if (before === undefined || rows + suppressed >= before) return;
     this.#run.deps.logger.warn(
       'window.fewer_rows',
-      `${from} has ${rows} rows now and had ${before} when it was read before: rows were removed at the service, or a download was cut.`,
+      `${from} has ${plainCount(rows, 'row')} now and had ${before} when it was read before: rows were removed at the service, or a download was cut.`,
       { window: from, rows, before },
     );
   }
@@ -123,7 +124,7 @@ export class WindowBuilder {
       if (first === undefined) continue;
       this.#run.deps.logger.warn(
         'window.invalid_utf8',
-        `${from}: bytes that are not valid UTF-8 are kept as U+FFFD, in ${cells} ${cells === 1 ? 'cell' : 'cells'}, first in row ${first.row}, column ${first.column}.`,
+        `${from}: bytes that are not valid UTF-8 are kept as U+FFFD, in ${plainCount(cells, 'cell')}, first in row ${first.row}, column ${first.column}.`,
         { window: from, cells, row: first.row, column: first.column },
       );
     }

@@ -1,4 +1,5 @@
 import { type Day, daysOf } from '../base/days.ts';
+import { plainCount } from '../base/quantities.ts';
 import { Coverage } from '../extract/plan/coverage.ts';
 import { nameDays } from '../extract/plan/gaps.ts';
 import { parseState } from '../extract/state.ts';
@@ -26,7 +27,7 @@ export function checkDays(stored: unknown, covered: ReadonlySet<Day>): Differenc
 /** Rows without a key, and keys that are not unique. */
 export function checkKeys({ absent, repeated }: Readonly<Record<string, unknown>>): Difference[] {
   const found = [];
-  if (Number(absent) > 0) found.push(difference('keys', `${absent} rows have no _key`));
+  if (Number(absent) > 0) found.push(difference('keys', `${plainCount(absent, 'row has', 'rows have')} no _key`));
   if (Number(repeated) > 0) found.push(difference('keys', `${repeated} keys occur more than once`));
   return found;
 }

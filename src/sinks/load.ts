@@ -1,4 +1,5 @@
 import type { Logger } from '../base/log.ts';
+import { plainCount } from '../base/quantities.ts';
 import { extractWindows } from '../extract/extract.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
@@ -70,7 +71,11 @@ export async function load(
       loaded.suppressed += window.receipt.suppressed;
       const { from, to, rows, bytes } = window.receipt;
       const fields = { from, to, rows, bytes };
-      deps.logger.debug('window.committed', `Window ${from} to ${to} is committed: ${rows} rows.`, fields);
+      deps.logger.debug(
+        'window.committed',
+        `Window ${from} to ${to} is committed: ${plainCount(rows, 'row')}.`,
+        fields,
+      );
       onCommit(loaded);
     }
   } finally {
@@ -80,7 +85,7 @@ export async function load(
 
 function warnOfRepeats({ idRepeats }: Loaded, logger: Logger): void {
   if (idRepeats === 0) return;
-  const rows = `${idRepeats} ${idRepeats === 1 ? 'row has' : 'rows have'}`;
+  const rows = plainCount(idRepeats, 'row has', 'rows have');
   logger.warn('ids.repeated', `${rows} an id that another row has: all are kept, told apart in _key by #2, #3…`, {
     rows: idRepeats,
   });

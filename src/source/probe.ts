@@ -238,7 +238,7 @@ function unanswered(
     return { ...found(kind, false, error.kind, error.message), ...rest };
   }
   const time = formatDuration(timeoutMs);
-  const silent = `${host} takes connections, but gave no answer within ${time}: an export may need longer than this check waits. A sync will tell.`;
+  const silent = `${host} takes connections, but gave no answer within ${time}: an export may need longer than this check waits. Only a sync can show that.`;
   const away = `${host} did not take a connection within ${time}: is base_url right, and may this machine reach it?`;
   return connected
     ? { ...found('inconclusive', true, 'slow', silent), ...rest }

@@ -77,7 +77,7 @@ function textOf(path: string): string {
     return readFileSync(path, 'utf8');
   } catch (error) {
     throw configFailure(
-      `The suppression file ${path} cannot be read (${messageOf(error)}): make an empty file where nobody is to be held out yet.`,
+      `The suppression file ${path} cannot be read (${messageOf(error)}): make an empty file if nobody is to be suppressed yet.`,
       { cause: error, where: { file: path } },
     );
   }

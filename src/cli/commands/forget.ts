@@ -20,7 +20,7 @@ export const forget: Command = {
         type: 'string',
         describe: 'Destination configuration (JSON); default dfinery-destination.json',
       })
-      .option('execute', { type: 'boolean', default: false, describe: 'Delete; wants --confirm' })
+      .option('execute', { type: 'boolean', default: false, describe: 'Delete; needs --confirm' })
       .option('confirm', { type: 'string', describe: 'The hash that the plan of exactly this list printed' })
       .option('purge', { type: 'string', nargs: 2, describe: `${purgePlaces()}: the people leave it too` })
       .option('purge-column', { type: 'string', describe: 'Column there that holds the external ID' })

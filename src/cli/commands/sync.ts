@@ -48,7 +48,7 @@ function syncOptions(yargs: Argv): Argv {
     .option('notify', {
       type: 'string',
       describe:
-        'Address to tell of failures, new or changed columns, rescued cells and days soon lost; or DFINERY_NOTIFY_URL',
+        'Address to notify of failures, new or changed columns, rescued cells and days soon lost; or DFINERY_NOTIFY_URL',
     })
     .option('notify-always', { type: 'boolean', default: false, describe: 'Tell of every run' })
     .epilogue(sourceEnvironmentHelp());

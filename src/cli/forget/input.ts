@@ -9,8 +9,8 @@ import { lockWait } from '../maintenance.ts';
 export function idsOf(options: Options, context: Context): AsyncIterable<unknown> {
   const [id, file, query] = [options.id, text(options, 'file'), text(options, 'query')];
   const given = [id, file, query].filter((value) => value !== undefined).length;
-  if (given !== 1) throw configFailure('forget wants exactly one of --id, --file and --query.');
-  if (file === undefined && text(options, 'column') !== undefined) throw configFailure('--column wants --file.');
+  if (given !== 1) throw configFailure('forget needs exactly one of --id, --file and --query.');
+  if (file === undefined && text(options, 'column') !== undefined) throw configFailure('--column needs --file.');
   if (file !== undefined) {
     const list = { column: text(options, 'column') };
     return file === '-' ? idsFrom(process.stdin, 'standard input', list) : idsFromFile(file, list);
@@ -29,10 +29,10 @@ async function* fromQuery(
   options: Options,
   { clock, signal }: Context,
 ): AsyncGenerator<unknown> {
-  if (file === undefined) throw configFailure('--query wants --duckdb FILE, the file that it is put to.');
+  if (file === undefined) throw configFailure('--query needs --duckdb FILE, the file to run it on.');
   const [result] = await queryDuckDb({ file, lockWaitMs: lockWait(options), clock, signal }, [query]);
   if (result.header.length > 1) {
-    throw configFailure(`The query gives ${result.header.length} columns, wanted one with the external IDs.`);
+    throw configFailure(`The query gives ${result.header.length} columns, expected one with the external IDs.`);
   }
   for (const [id] of result.values) {
     if (id !== null && typeof id !== 'string') {

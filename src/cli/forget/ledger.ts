@@ -1,5 +1,6 @@
 import { secretFrom } from '../../base/env.ts';
 import { configFailure, EXIT, type ExitCode } from '../../base/errors.ts';
+import { count } from '../../base/quantities.ts';
 import { Secret } from '../../base/secrets.ts';
 import { type Proof, proveErasure } from '../../deletion/ledger/proof.ts';
 import { verifyLedger } from '../../deletion/ledger/verify.ts';
@@ -21,7 +22,7 @@ export async function printLedgerVerdict(path: string, options: Options, context
   if (flag(options, 'json')) context.terminal.result(JSON.stringify(verdict));
   else {
     for (const { file, lines, closed } of verdict.files) {
-      context.terminal.result(`${file}: ${lines} lines, ${closed ? 'closed' : 'not closed'}`);
+      context.terminal.result(`${file}: ${count(lines, 'line')}, ${closed ? 'closed' : 'not closed'}`);
     }
     for (const problem of [...verdict.problems, ...verdict.notes]) context.terminal.result(problem);
     context.terminal.result(verdict.ok ? `The ledger is whole. Head: ${verdict.head}` : 'The ledger is broken.');
@@ -33,7 +34,7 @@ export async function printLedgerVerdict(path: string, options: Options, context
 export async function printProof(id: string, options: Options, context: Context): Promise<ExitCode> {
   const service = findDestinationConfig(text(options, 'config'), context);
   const folder = text(options, 'ledgerDir') ?? service?.ledgerDir;
-  if (folder === undefined) throw configFailure('--proof wants --ledger-dir DIR.');
+  if (folder === undefined) throw configFailure('--proof needs --ledger-dir DIR.');
   const proof = await proveErasure(id, { folder, key: service?.ledgerKey ?? ledgerKey(context), service });
   if (flag(options, 'json')) context.terminal.result(JSON.stringify(proof));
   else {

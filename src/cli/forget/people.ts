@@ -20,7 +20,7 @@ export async function forgetPeople(options: Options, context: Context): Promise<
   const confirm = text(options, 'confirm');
   if (isReal && confirm === undefined) {
     throw configFailure(
-      '--execute wants --confirm HASH: run without --execute first, look at the plan, and repeat its hash.',
+      '--execute needs --confirm HASH: run without --execute first, look at the plan, and repeat its hash.',
     );
   }
   const config = loadDestinationConfig(text(options, 'config'), context);
@@ -57,7 +57,7 @@ async function findPeople(plan: ForgetPlan, wanted: PurgeRequest, context: Conte
   if (people.length === 0 && ids.length > 0) {
     context.logger.warn(
       'purge.nobody',
-      `None of these IDs was found by ${wanted.mapping === undefined ? '--purge-column' : '--mapping'}: nobody would leave ${wanted.path}.`,
+      `None of these IDs was found by ${wanted.mapping === undefined ? '--purge-column' : '--mapping'}: no rows would be removed from ${wanted.path}.`,
     );
   }
   return { ids, people, unmatched: new Set(ids).size - matched };

@@ -40,16 +40,16 @@ export function purgeRequest(options: Options, context: Context): PurgeRequest |
   const { env, redactor } = context;
   const [name, path] = given;
   const target = TARGETS.filter(isPurgeTarget).find((one) => one.name === name);
-  if (target === undefined || path === undefined) throw configFailure(`--purge wants ${purgePlaces('"')}.`);
+  if (target === undefined || path === undefined) throw configFailure(`--purge needs ${purgePlaces('"')}.`);
   const [column, mapping] = [text(options, 'purgeColumn'), text(options, 'mapping')];
   if ((column === undefined) === (mapping === undefined)) {
-    throw configFailure('--purge wants exactly one of --purge-column and --mapping, to find the people there.');
+    throw configFailure('--purge needs exactly one of --purge-column and --mapping, to find the people there.');
   }
   const suppressionFile = text(options, 'suppressionFile');
   const key = secretFrom(env, 'DFINERY_SUPPRESSION_KEY');
   if (suppressionFile !== undefined && key === undefined) {
     throw configFailure(
-      '--suppression-file wants the key in DFINERY_SUPPRESSION_KEY (or the file that DFINERY_SUPPRESSION_KEY_FILE names).',
+      '--suppression-file needs the key in DFINERY_SUPPRESSION_KEY (or the file that DFINERY_SUPPRESSION_KEY_FILE names).',
     );
   }
   const suppressionKey = key === undefined ? undefined : new SecretText(key);
@@ -71,7 +71,7 @@ function hashKey({ env, redactor }: Context): HashKey | undefined {
 function nothingToPurge(options: Options): undefined {
   const without = ['suppressionFile', 'mapping', 'purgeColumn'].find((name) => text(options, name) !== undefined);
   if (without === undefined) return undefined;
-  throw configFailure(`${shownOption(without)} wants --purge: people are looked up in what was loaded.`);
+  throw configFailure(`${shownOption(without)} needs --purge: people are looked up in what was loaded.`);
 }
 
 /** The people behind external IDs. */

@@ -1,9 +1,9 @@
 import { EXIT, type ExitCode } from '../../base/errors.ts';
+import { count, megabytes } from '../../base/quantities.ts';
 import type { Rewritten, Target } from '../../sinks/target.ts';
 import { flag, type Handler, type Options, text } from '../command.ts';
 import type { Context } from '../context.ts';
 import { placeOptions } from '../maintenance.ts';
-import { megabytes } from '../text.ts';
 
 /** `compact TARGET PLACE`, for a target that can. */
 export const compactIn =
@@ -18,6 +18,6 @@ function print(done: Rewritten, place: string, options: Options, { terminal }: C
   const size = `${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} now`;
   if (flag(options, 'json'))
     terminal.result(JSON.stringify({ v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter }));
-  else terminal.result(`${place}: ${rows.toLocaleString('en-US')} rows, ${size}.`);
+  else terminal.result(`${place}: ${count(rows, 'row')}, ${size}.`);
   return EXIT.done;
 }

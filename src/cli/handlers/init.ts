@@ -94,7 +94,7 @@ async function write(path: string, { base_url, service_id }: Answers, isThere: b
   } catch (error) {
     throw configFailure(`${path} cannot be written: ${messageOf(error)}.`, { cause: error, where: { file: path } });
   }
-  throw configFailure(`${path} was made by somebody else meanwhile, and stays as it is.`);
+  throw configFailure(`${path} was created by another process in the meantime, and was not changed.`);
 }
 
 const nextSteps = (path: string): string[] => {

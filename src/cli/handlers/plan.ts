@@ -1,5 +1,6 @@
 import { formatDuration } from '../../base/durations.ts';
 import { EXIT } from '../../base/errors.ts';
+import { count } from '../../base/quantities.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import { openQuota } from '../../extract/session.ts';
@@ -11,7 +12,6 @@ import { explainSourceConfig, type Setting } from '../configuration.ts';
 import { type Context, dayOption } from '../context.ts';
 import { planLocal } from '../sync/local-plan.ts';
 import { tableLines } from '../table.ts';
-import { count } from '../text.ts';
 
 const MOST_SHOWN = 40;
 
@@ -76,7 +76,7 @@ function asJson({ planned, needed, forecast, settings }: PlanOutput) {
 }
 
 function asLines({ planned, needed, forecast, now }: PlanOutput): string[] {
-  if (planned.firstDay === undefined) return [`Nothing to read: the cursor stands at ${planned.cursor}.`];
+  if (planned.firstDay === undefined) return [`Nothing to read: the cursor is at ${planned.cursor}.`];
   const rows = planned.windows.map(({ first, last }, i) => [
     `${i + 1}`,
     first,

@@ -1,5 +1,6 @@
 import { secretFrom } from '../../base/env.ts';
 import { configFailure, EXIT } from '../../base/errors.ts';
+import { megabytes } from '../../base/quantities.ts';
 import { Secret } from '../../base/secrets.ts';
 import { countLedger } from '../../deletion/ledger/counts.ts';
 import type { Target } from '../../sinks/target.ts';
@@ -8,7 +9,6 @@ import type { Context } from '../context.ts';
 import { placeOptions } from '../maintenance.ts';
 import type { ReportedDeletions } from '../report/deletions.ts';
 import { writeReport } from '../report/write-report.ts';
-import { megabytes } from '../text.ts';
 
 /** `report TARGET PLACE -o FILE`, for a target that can be reported on. */
 export const reportOn =

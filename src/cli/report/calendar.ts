@@ -1,5 +1,5 @@
 import { type Day, startOf } from '../../base/days.ts';
-import { count } from '../text.ts';
+import { count } from '../../base/quantities.ts';
 import { DAY_STATES, type ReportedDay } from './days.ts';
 import { type Html, html } from './html.ts';
 

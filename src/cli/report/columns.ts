@@ -1,5 +1,5 @@
+import { count } from '../../base/quantities.ts';
 import type { ColumnChange, ReportedColumn, TargetReport } from '../../sinks/report.ts';
-import { count } from '../text.ts';
 import { type Html, html } from './html.ts';
 import { list } from './list.ts';
 

@@ -1,5 +1,5 @@
+import { count } from '../../base/quantities.ts';
 import type { LedgerCounts } from '../../deletion/ledger/counts.ts';
-import { count } from '../text.ts';
 import { type Html, html } from './html.ts';
 import { list } from './list.ts';
 

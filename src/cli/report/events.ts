@@ -1,5 +1,5 @@
+import { count } from '../../base/quantities.ts';
 import type { TargetReport } from '../../sinks/report.ts';
-import { count } from '../text.ts';
 import { draw } from './charts.ts';
 import type { ReportedDay } from './days.ts';
 import { type Html, html, visible } from './html.ts';

@@ -2,8 +2,8 @@
 // columns, counts and dates, but no values of people.
 
 import type { Day } from '../../base/days.ts';
+import { count, megabytes } from '../../base/quantities.ts';
 import type { TargetReport } from '../../sinks/report.ts';
-import { count, megabytes } from '../text.ts';
 import { calendar } from './calendar.ts';
 import { columnSection } from './columns.ts';
 import { type ReportedDay, reportedDays } from './days.ts';

@@ -1,5 +1,5 @@
+import { count, megabytes } from '../../base/quantities.ts';
 import type { RunRecord, TargetReport } from '../../sinks/report.ts';
-import { count, megabytes } from '../text.ts';
 import { type Html, html } from './html.ts';
 import { list } from './list.ts';
 

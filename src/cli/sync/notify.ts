@@ -3,11 +3,11 @@ import { addDays, type Day, dayAt, daysBetween } from '../../base/days.ts';
 import { type Env, secretFrom } from '../../base/env.ts';
 import { configFailure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
+import { count } from '../../base/quantities.ts';
 import { Secret } from '../../base/secrets.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
 import { networkProblem } from '../../service/http/network.ts';
 import { Transport } from '../../service/http/transport.ts';
-import { count } from '../text.ts';
 import { describeSummary, type Summary } from './summary.ts';
 
 /** Where a notification of a run is sent, and when. */
@@ -36,7 +36,7 @@ export function notificationOf(option: string | undefined, always: boolean, env:
   const url = option ?? secretFrom(env, ENV_NAME);
   if (url === undefined) {
     if (!always) return undefined;
-    throw configFailure(`--notify-always wants an address: give it with --notify or in ${ENV_NAME}.`);
+    throw configFailure(`--notify-always needs an address: give it with --notify or in ${ENV_NAME}.`);
   }
   if (!isUsable(url)) {
     throw configFailure(

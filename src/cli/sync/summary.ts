@@ -2,9 +2,9 @@ import { realpathSync, statSync, writeFileSync } from 'node:fs';
 import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { configFailure, type ExitCode, messageOf } from '../../base/errors.ts';
+import { count, megabytes } from '../../base/quantities.ts';
 import { replaceSmallFile } from '../../fs/atomic-file.ts';
 import type { WidenedColumn } from '../../sinks/sink.ts';
-import { count, megabytes } from '../text.ts';
 
 /** What a run did, as scripts read it (`--json`, `--xcom`); every key is always there. Schema: schemas/summary.json. */
 export interface Summary {

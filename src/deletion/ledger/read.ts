@@ -67,7 +67,7 @@ class Reading {
     const { line } = found;
     if (this.#head !== undefined && line.prev !== this.#head) return this.#break('does not follow the line before it');
     if (this.#isClosed) return this.#break('comes after the closing line');
-    if ((this.#lines === 0) !== (line.kind === 'open')) return this.#break('stands where it cannot stand');
+    if ((this.#lines === 0) !== (line.kind === 'open')) return this.#break('is not allowed at this place');
     this.#first ??= line.prev;
     this.#head = line.mac;
     this.#isClosed = line.kind === 'close';

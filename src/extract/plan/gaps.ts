@@ -1,5 +1,6 @@
 import { addDays, type Day, daysBetween } from '../../base/days.ts';
 import { configFailure, EXIT, type Failure } from '../../base/errors.ts';
+import { plainCount } from '../../base/quantities.ts';
 
 /** Something the user should know before anything is sent. */
 export interface PlanWarning {
@@ -26,7 +27,7 @@ export function nameDays(days: readonly Day[]): string {
 /** Days that can no longer be exported, under `on_gap: fail`: exit 4. `stored`: windows before them are committed. */
 export function gapFailure(days: readonly Day[], stored = false): Failure {
   return configFailure(
-    `${plural(days.length, 'day')} can no longer be exported and would be lost: ${nameDays(days)}. ` +
+    `${plainCount(days.length, 'day')} can no longer be exported and would be lost: ${nameDays(days)}. ` +
       `${stored ? 'What was stored before them is complete' : 'Nothing was changed'}; ` +
       'set on_gap to warn to record the gap and go on from the oldest day there is.',
     { exitCode: EXIT.lost },
@@ -36,7 +37,7 @@ export function gapFailure(days: readonly Day[], stored = false): Failure {
 export const gapWarning = (days: readonly Day[]): PlanWarning => ({
   event: 'plan.gap',
   message:
-    `${plural(days.length, 'day')} can no longer be exported, by this machine's clock: ${nameDays(days)}. The service is ` +
+    `${plainCount(days.length, 'day')} can no longer be exported, by this machine's clock: ${nameDays(days)}. The service is ` +
     'asked for the first of them, and decides.',
 });
 
@@ -48,7 +49,7 @@ export const clampWarning = (wanted: Day, first: Day): PlanWarning => ({
 export function cliffWarnings(cursor: Day, last: Day, oldest: Day): PlanWarning[] {
   const left = daysBetween(oldest, cursor);
   if (left > CLIFF_DAYS || cursor > last) return [];
-  const when = left <= 0 ? 'today' : `in ${plural(left, 'day')}`;
+  const when = left <= 0 ? 'today' : `in ${plainCount(left, 'day')}`;
   return [
     {
       event: 'plan.cliff',
@@ -56,5 +57,3 @@ export function cliffWarnings(cursor: Day, last: Day, oldest: Day): PlanWarning[
     },
   ];
 }
-
-const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;

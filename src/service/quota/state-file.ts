@@ -124,7 +124,7 @@ export class QuotaStateFile {
     }
     const state = parseState(text);
     if (state !== undefined) return state;
-    this.#warnOnce(`The state of the quota in ${this.#path} cannot be understood: it is started anew.`);
+    this.#warnOnce(`The state of the quota in ${this.#path} cannot be understood: counting starts again.`);
     return EMPTY_STATE;
   }
 

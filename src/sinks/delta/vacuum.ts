@@ -1,5 +1,6 @@
 import { messageOf } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
+import { plainCount } from '../../base/quantities.ts';
 import { isOwnFile } from './files/names.ts';
 import { expiredRunFiles } from './history.ts';
 import type { Lake } from './lake.ts';
@@ -29,8 +30,7 @@ export async function vacuum(lake: Lake, now: number, retentionMs: number, logge
     paths.push(...expiredRunFiles(own));
     if (paths.length === 0) return;
     await lake.storage.remove(paths);
-    const count = paths.length === 1 ? '1 file' : `${paths.length} files`;
-    logger.info('delta.removed', `Removed ${count} that no reader needs any more.`, {
+    logger.info('delta.removed', `Removed ${plainCount(paths.length, 'file')} that no reader needs any more.`, {
       files: paths.length,
     });
   } catch (error) {

@@ -1,3 +1,4 @@
+import { plainCount } from '../../base/quantities.ts';
 import { LOG_ID } from '../../schema/groups.ts';
 import { checkDays, checkKeys, type Difference, difference } from '../differences.ts';
 import { coveredDays } from '../memory.ts';
@@ -64,10 +65,15 @@ function checkReceipts(lake: Lake): Difference[] {
   return [...live].flatMap(([window, rows]) => {
     const receipt = receipts.get(window);
     if (receipt === undefined)
-      return [difference('rows', `${rows} rows belong to window ${window}, which has no receipt`)];
+      return [
+        difference(
+          'rows',
+          `${plainCount(rows, 'row belongs', 'rows belong')} to window ${window}, which has no receipt`,
+        ),
+      ];
     if (rows <= receipt.rows) return [];
     const of = `window ${window} (${receipt.from} to ${receipt.to})`;
-    return [difference('rows', `${of} has ${rows} rows, and its receipt only ${receipt.rows}`)];
+    return [difference('rows', `${of} has ${plainCount(rows, 'row')}, and its receipt only ${receipt.rows}`)];
   });
 }
 
@@ -108,7 +114,9 @@ async function checkContent(lake: Lake, { name, files }: Files): Promise<Differe
   );
   return files.flatMap(({ path, local, rows }) => {
     const is = counts.get(local);
-    return is === rows ? [] : [difference('files', `${name}/${path} has ${is} rows, the log says ${rows}`)];
+    return is === rows
+      ? []
+      : [difference('files', `${name}/${path} has ${plainCount(is, 'row')}, the log says ${rows}`)];
   });
 }
 
@@ -143,7 +151,9 @@ async function checkRows(lake: Lake, events: Files['files']): Promise<Difference
     .sort((a, b) => a - b)
     .flatMap((window) => {
       const [is, should] = [there.get(window) ?? 0, said.get(window) ?? 0];
-      return is === should ? [] : [difference('rows', `window ${window} should have ${should} rows, and has ${is}`)];
+      return is === should
+        ? []
+        : [difference('rows', `window ${window} should have ${plainCount(should, 'row')}, and has ${is}`)];
     });
 }
 
@@ -180,5 +190,5 @@ async function checkDerived(lake: Lake, { name, files }: Files, events: Files['f
     }
   }
   const is = files.reduce((sum, { rows }) => sum + rows, 0);
-  return is === should ? [] : [difference('rows', `${name} should have ${should} rows, and has ${is}`)];
+  return is === should ? [] : [difference('rows', `${name} should have ${plainCount(should, 'row')}, and has ${is}`)];
 }

@@ -34,9 +34,12 @@ export async function checkCopy(copy: string, file: string, options: Options): P
     await checkWhole(path, options);
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    throw configFailure(`--publish ${copy} is there and is no copy of ours, it is left as it is: ${error.message}`, {
-      cause: error,
-    });
+    throw configFailure(
+      `--publish ${copy} exists and is not a copy made by this program; it was not changed: ${error.message}`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 

@@ -1,4 +1,5 @@
 import { configFailure } from '../../base/errors.ts';
+import { plainCount } from '../../base/quantities.ts';
 import { TYPES } from '../../types/index.ts';
 import { checkDays, checkKeys, type Difference, difference } from '../differences.ts';
 import { fileExists } from '../sql/engine/database-file.ts';
@@ -34,9 +35,13 @@ const checkRows: Check = async (engine) => {
     WHERE number IS NULL OR rows_live IS NULL OR rows_live <> coalesce(n, 0) OR rows_live > rows ORDER BY 1`,
   );
   return rows.map(({ number, first, last, rows: all, said, there }) => {
-    if (first === null) return difference('rows', `${there} rows belong to window ${number}, which has no receipt`);
+    if (first === null)
+      return difference(
+        'rows',
+        `${plainCount(there, 'row belongs', 'rows belong')} to window ${number}, which has no receipt`,
+      );
     const window = `window ${number} (${first} to ${last})`;
-    return difference('rows', `${window} should have ${said} rows of its ${all}, and has ${there}`);
+    return difference('rows', `${window} should have ${plainCount(said, 'row')} of its ${all}, and has ${there}`);
   });
 };
 

@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { codeOf } from '../../base/errors.ts';
+import { plainCount } from '../../base/quantities.ts';
 import { LOG_ID } from '../../schema/groups.ts';
 import { TYPES } from '../../types/index.ts';
 import { checkDays, checkKeys, type Difference, difference } from '../differences.ts';
@@ -70,7 +71,7 @@ async function checkFiles(dataset: Snapshot, signal: AbortSignal | undefined): P
   for (const file of whole) {
     const rows = counts.get(dataset.pathOf(file.path));
     if (rows !== file.rows)
-      found.push(difference('files', `${file.path} has ${rows} rows, the manifest says ${file.rows}`));
+      found.push(difference('files', `${file.path} has ${plainCount(rows, 'row')}, the manifest says ${file.rows}`));
   }
   const known = new Set(files.map(({ path }) => path));
   for (const path of await liveFiles(dataset)) {
@@ -115,7 +116,7 @@ function checkReceipts({ receipts, files }: Manifest): Difference[] {
     return [
       difference(
         'rows',
-        `window ${window} (${from} to ${to}) should have ${said} rows of its ${rows}, and has ${there}`,
+        `window ${window} (${from} to ${to}) should have ${plainCount(said, 'row')} of its ${rows}, and has ${there}`,
       ),
     ];
   });
@@ -179,8 +180,15 @@ async function checkRows(dataset: Snapshot): Promise<Difference[]> {
     .flatMap((window) => {
       const [is, should] = [there.get(window) ?? 0, said.get(window)];
       if (should === undefined)
-        return [difference('rows', `${is} rows belong to window ${window}, which has no receipt`)];
-      return is === should ? [] : [difference('rows', `window ${window} should have ${should} rows, and has ${is}`)];
+        return [
+          difference(
+            'rows',
+            `${plainCount(is, 'row belongs', 'rows belong')} to window ${window}, which has no receipt`,
+          ),
+        ];
+      return is === should
+        ? []
+        : [difference('rows', `window ${window} should have ${plainCount(should, 'row')}, and has ${is}`)];
     });
 }
 
@@ -213,7 +221,8 @@ async function checkDerived(dataset: Snapshot): Promise<Difference[]> {
     const is = manifest.files
       .filter(({ path }) => path.startsWith(`${name}/`))
       .reduce((sum, { rows }) => sum + rows, 0);
-    if (is !== should) found.push(difference('rows', `${name} should have ${should} rows, and has ${is}`));
+    if (is !== should)
+      found.push(difference('rows', `${name} should have ${plainCount(should, 'row')}, and has ${is}`));
   }
   return found;
 }

@@ -33,7 +33,7 @@ describe('the command line', () => {
     [['forget', '--proof', '', '--ledger-dir', 'x'], '--proof is empty.'],
     [['forget', '--id'], '--id is empty.'],
     [['forget', '--id', '--execute'], '--id is empty.'],
-    [['forget', '--proof', '-x'], '--proof wants --ledger-dir DIR.'],
+    [['forget', '--proof', '-x'], '--proof needs --ledger-dir DIR.'],
     [['forget', '--id', '-x', '--config', '/none'], '/none cannot be read'],
     [['forget', '--file', '-', '--config', '/none'], '/none cannot be read'],
   ])('leaves out nothing that was meant: %j', async (argv, sentence) => {

@@ -23,7 +23,7 @@ describe('verify', () => {
   it.each([
     [
       "DELETE FROM events WHERE _key = 'a'",
-      [{ check: 'rows', message: 'window 1 (2026-01-01 to 2026-01-01) should have 1 rows of its 2, and has 0' }],
+      [{ check: 'rows', message: 'window 1 (2026-01-01 to 2026-01-01) should have 1 row of its 2, and has 0' }],
     ],
     [
       'UPDATE events SET _dfinery_window = 9 WHERE _dfinery_window = 2',
@@ -33,7 +33,7 @@ describe('verify', () => {
       ],
     ],
     ["UPDATE events SET _key = 'b' WHERE _key = 'c'", [{ check: 'keys', message: '1 keys occur more than once' }]],
-    ["UPDATE events SET _key = NULL WHERE _key = 'c'", [{ check: 'keys', message: '1 rows have no _key' }]],
+    ["UPDATE events SET _key = NULL WHERE _key = 'c'", [{ check: 'keys', message: '1 row has no _key' }]],
     [
       `UPDATE _dfinery_state SET state = '{"version":1,"from_date":"2026-01-05"}'`,
       [{ check: 'days', message: 'the cursor is at 2026-01-05, but no receipt covers 2026-01-03 to 2026-01-04' }],

@@ -144,7 +144,7 @@ describe('verify', () => {
   });
 
   it('refuses a folder that holds no dataset', async () => {
-    await expect(verifyParquet(options())).rejects.toThrow(/holds no dataset of ours/);
+    await expect(verifyParquet(options())).rejects.toThrow(/holds no dataset of this program/);
     expect(bench.files()).toEqual([]);
   });
 });

@@ -45,12 +45,13 @@ export async function isPrepared(engine: Engine): Promise<boolean> {
 /** Refuses a file without our tables, or with those of a later version. For those who only read. */
 export async function checkStore(engine: Engine): Promise<void> {
   const names = await tableNames(engine);
-  if (!names.has('_dfinery_state')) throw configFailure(`${engine.file} holds no events of ours: nothing was done.`);
+  if (!names.has('_dfinery_state'))
+    throw configFailure(`${engine.file} holds no events loaded by this program: nothing was done.`);
   await checkVersion(engine);
   checkTables(engine, names);
 }
 
-/** A file that lost a part of ours cannot be gone on with, nor mended by guesses. */
+/** The failure for a file that lacks a part of the program's own tables: it is not repaired by guessing. */
 function checkTables(engine: Engine, names: ReadonlySet<string>): void {
   const missing = TABLES.filter((name) => !names.has(name));
   if (missing.length > 0) throw damaged(engine, `lacks the table ${missing.join(', ')}`);

@@ -148,7 +148,7 @@ export async function openExisting(options: DatasetOptions): Promise<Dataset & {
 }
 
 export const notOurDataset = ({ root }: Places): Failure =>
-  configFailure(`${root} holds no dataset of ours (no _dfinery/manifest.json): give another folder.`);
+  configFailure(`${root} holds no dataset of this program (no _dfinery/manifest.json): give another folder.`);
 
 function hasManifest(dataset: Dataset): dataset is Dataset & { readonly manifest: Manifest } {
   return dataset.manifest !== undefined;

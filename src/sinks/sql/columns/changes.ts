@@ -1,4 +1,5 @@
 import type { Logger } from '../../../base/log.ts';
+import { plainCount } from '../../../base/quantities.ts';
 import type { Commit } from '../../sink.ts';
 import type { PlannedColumn } from './plan.ts';
 import { isRetyped } from './retype.ts';
@@ -27,7 +28,10 @@ export function logChanges(
     logger.info('schema.changed', message, { column: source, from: before, to: type, shape });
   }
   for (const [column, cells] of rescued) {
-    const message = `${cells} cells of column ${column} do not fit it; their text is in _rescued`;
+    const message =
+      cells === 1
+        ? `1 cell of column ${column} does not fit its type; its text is in _rescued`
+        : `${plainCount(cells, 'cell')} of column ${column} do not fit its type; their text is in _rescued`;
     logger.warn('cells.rescued', message, { column, cells });
   }
 }

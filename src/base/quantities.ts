@@ -1,0 +1,10 @@
+/** `1 row`, `2,516 rows`: a count with its noun in the right number, for messages. */
+export const count = (n: number, one: string, many = `${one}s`): string =>
+  `${n.toLocaleString('en-US')} ${n === 1 ? one : many}`;
+
+/** The same without separators, for numbers that are compared or may come from a database: `2516 rows`. */
+export const plainCount = (n: unknown, one: string, many = `${one}s`): string =>
+  `${String(n)} ${Number(n) === 1 ? one : many}`;
+
+/** Megabytes of 1,000,000 bytes with one decimal: `12.3 MB`. */
+export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
