@@ -17,5 +17,6 @@ const env = {
 };
 // One seed is for somebody who looks into it: of the other soaks nothing is wanted.
 const tests = seed === undefined && values.seeds === undefined ? ['test/simulation', 'test/soak'] : ['test/simulation'];
-const { status } = spawnSync('npx', ['vitest', 'run', ...tests], { stdio: 'inherit', env });
+const only = seed === undefined ? [] : ['-t', `seed ${seed}:`];
+const { status } = spawnSync('npx', ['vitest', 'run', ...tests, ...only], { stdio: 'inherit', env });
 process.exitCode = status ?? 1;

@@ -2,6 +2,7 @@ import { appendFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import type { Lived } from './life.ts';
+import type { Effect } from './machine/process.ts';
 
 vi.mock('node:fs', async () => (await import('./machine/disk.ts')).simulatedFs);
 vi.mock('node:fs/promises', async () => (await import('./machine/disk.ts')).simulatedFsPromises);
@@ -27,7 +28,9 @@ await (await import('./command-line.ts')).loadCommands();
 
 /** How many worlds; the first of them; where in the shrinking of that one, as a failure told. */
 const SEEDS = Number(process.env.SOAK_SEEDS ?? 2);
-const FIRST = Number(process.env.SOAK_FIRST ?? 1);
+const FIRST = Number(process.env.SOAK_FIRST ?? 2);
+const IS_SOAK = process.env.SOAK_SEEDS !== undefined;
+const EARLY = Array.from({ length: 24 }, (_, i) => i + 1);
 const PATH = process.env.SOAK_PATH;
 const LOG = process.env.SOAK_LOG;
 /** How long a failing story is made smaller, in ms. */
@@ -86,7 +89,7 @@ describe('a world of one seed', () => {
 });
 
 describe('a disk that is full', () => {
-  const runs = [0, 100, 600, 3_000].flatMap((disk) => [
+  const runs = (IS_SOAK ? [0, 100, 600, 3_000] : [0, 600]).flatMap((disk) => [
     stepOf([actOf('sync', { disk })]),
     stepOf([actOf('forget', { disk, users: [2] })]),
   ]);
@@ -100,4 +103,33 @@ describe('a disk that is full', () => {
       expect(history).toContain('forget execute: 3');
     },
   );
+});
+
+describe('a process that is killed', () => {
+  const killedAfter = (what: 'sync' | 'forget', effect: Effect | 'any', nth: number) =>
+    stepOf([actOf(what, { end: { how: 'kill', side: 'after', effect, nth } })]);
+
+  it.each([
+    ['duckdb', 'commit'],
+    ['parquet', 'rename'],
+    ['delta', 'rename'],
+  ] as const)(
+    'while it loads into %s, right after any %s, has stored rows and state or nothing',
+    async (target, effect) => {
+      for (const nth of IS_SOAK ? EARLY : [3]) {
+        const { problems, history } = await live(storyOf(target, [killedAfter('sync', effect, nth)]));
+        expect(problems, history.join('\n')).toEqual([]);
+      }
+    },
+  );
+
+  it('while it deletes has no deletion sent that the ledger does not know', async () => {
+    const steps = (IS_SOAK ? EARLY : [9]).flatMap((nth) => [
+      killedAfter('forget', 'send', nth),
+      killedAfter('forget', 'any', nth * 3),
+      killedAfter('forget', 'sync', nth),
+    ]);
+    const { problems, history } = await live(storyOf('delta', steps));
+    expect(problems, history.join('\n')).toEqual([]);
+  });
 });
