@@ -5,19 +5,29 @@ const FOREIGN =
   /^(https?|no|all)_proxy$|^node_(use_env_proxy|tls_reject_unauthorized|extra_ca_certs)$|^dfinery_(?!cli$)/i;
 for (const name of Object.keys(process.env)) if (FOREIGN.test(name)) delete process.env[name];
 
+/** What starts, kills and starves processes, or changes its own: its file system, its folders, its clock. */
+const FAULTS = [
+  'test/simulation/**/*.test.ts',
+  'test/soak/**/*.test.ts',
+  'test/conformance/cli/**/*.test.ts',
+  'test/unit/**/{crash,kill,failure,object-store}.test.ts',
+];
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
     // Only a test that hangs takes so long, on however slow a machine: none proves anything by these.
     testTimeout: 600_000,
     hookTimeout: 600_000,
     teardownTimeout: 60_000,
     expect: { poll: { timeout: 300_000 } },
     pool: 'forks',
-    // A worker keeps the modules that it has loaded for its next file: a third of the processor time.
-    isolate: false,
     // Many tests wait for child processes: one worker a core, where the default leaves one core out.
     maxWorkers: '100%',
     reporters: ['default'],
+    projects: [
+      // A worker keeps the modules that it has loaded for its next file: a third of the processor time.
+      { extends: true, test: { name: 'tests', include: ['test/**/*.test.ts'], exclude: FAULTS, isolate: false } },
+      { extends: true, test: { name: 'faults', include: FAULTS, isolate: true } },
+    ],
   },
 });

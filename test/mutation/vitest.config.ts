@@ -7,7 +7,7 @@ const folder = process.env.MUTATED_FOLDER ?? '';
 
 /** The project's own tests, of one folder alone; in one thread, where modules are loaded once for all changes. */
 export default mergeConfig(
-  { ...base, test: { ...base.test, include: [] } },
+  { ...base, test: { ...base.test, projects: undefined, include: [] } },
   defineConfig({
     test: { isolate: false, include: (tests[folder] ?? []).map((of) => `test/${of}{.test.ts,/**/*.test.ts}`) },
   }),
