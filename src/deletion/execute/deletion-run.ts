@@ -3,7 +3,7 @@
 import { tmpdir } from 'node:os';
 import type { StateStats } from '../../airbyte/messages.ts';
 import type { Clock } from '../../base/clock.ts';
-import { configFailure, defect, type Failure } from '../../base/errors.ts';
+import { configFailure, defect, type Failure, transientFailure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Random } from '../../base/random.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
@@ -139,12 +139,14 @@ export class DeletionRun {
       const { signal } = this.#context;
       // A run that did not work its list through leaves its ledger open: the next one goes on with it.
       const isWorked = !signal.aborted && counts.unique - counts.done === sent.done + sent.rejected + sent.undecided;
-      if (isWorked && sent.stoppedBy === undefined) {
+      const isClosed = isWorked && sent.stoppedBy === undefined;
+      if (isClosed) {
         await onCompleted(ledger);
         await ledger.finish(closingCounts(sent));
       }
       await ledger.sync();
-      return this.#executed(sent, ledger);
+      const { report, failure } = this.#executed(sent, ledger);
+      return { report, failure: failure ?? (isClosed ? undefined : unclosed()) };
     } catch (error) {
       await ledger.sync().catch(() => {});
       // Without a report this is the only message that has the head.
@@ -220,6 +222,13 @@ const closingCounts = ({ done, rejected, undecided, requests }: DeletionCounts) 
   undecided,
   requests,
 });
+
+/** Every id is decided, and what follows the last one, such as a purge, did not take place. */
+const unclosed = (): Failure =>
+  transientFailure(
+    'The run was stopped after its last request: what was to follow, such as a purge, was not done. Run again with the ' +
+      'same list: nobody is asked for twice.',
+  );
 
 /** Where a real run leaves its proof must be known before anything is read. */
 export function requireLedger(config: DestinationConfig): void {

@@ -47,7 +47,12 @@ describe('a confirmed deletion', () => {
     logged = [];
   });
 
-  async function plan(ids: readonly unknown[], isReal: boolean, more: Json = {}): Promise<ForgetPlan> {
+  async function plan(
+    ids: readonly unknown[],
+    isReal: boolean,
+    more: Json = {},
+    signal = new AbortController().signal,
+  ): Promise<ForgetPlan> {
     const { config } = parseDestinationConfig(
       {
         base_url: 'http://127.0.0.1:9',
@@ -66,7 +71,7 @@ describe('a confirmed deletion', () => {
         'info',
         (text) => text,
       ),
-      signal: new AbortController().signal,
+      signal,
       lines: undefined,
     };
     return planForget(of(...ids), { config, io, isReal });
@@ -77,6 +82,31 @@ describe('a confirmed deletion', () => {
     found.close();
     return found.hash;
   }
+
+  it('that is stopped after its last request fails, and the next one does what was to follow it', async () => {
+    const hash = await hashOf(['a', 'b']);
+    const stop = new AbortController();
+    const last: ProfileDeleter = {
+      async deleteProfile(id, signal) {
+        const answer = await deleter.deleteProfile(id, signal);
+        if (deleted.length === 2) stop.abort(new Error('SIGTERM'));
+        return answer;
+      },
+    };
+    let purges = 0;
+    const purge = async () => void purges++;
+    const first = await plan(['a', 'b'], true, {}, stop.signal);
+    const { report, failure } = await first.execute(hash, last, purge);
+    first.close();
+    expect(report).toMatchObject({ done: 2, undecided: 0 });
+    expect(failure?.message).toMatch(/stopped after its last request: .* such as a purge, was not done/);
+    expect(purges).toBe(0);
+    const second = await plan(['a', 'b'], true);
+    expect((await second.execute(hash, deleter, purge)).failure).toBeUndefined();
+    second.close();
+    expect(purges).toBe(1);
+    expect(deleted).toEqual(['a', 'b']);
+  });
 
   it('has a hash of exactly its ids, its address and its service', async () => {
     const hash = await hashOf(['a', 'b', 'c']);
