@@ -98,7 +98,7 @@ const isGone = (row: TrueRow, { purged, inDoubt }: People): boolean =>
 function strangeRows(held: Held, world: World, { purged }: People): string[] {
   const range = { from: START, to: addDays(openDay(world), 3) };
   const original = byId(world.original.truth(range));
-  const now = byId(world.service.truth(range));
+  const now = byId(world.corrected.truth(range));
   const found = countOf(held.rows.map(({ id }) => id));
   const out: string[] = [];
   for (const [id, count] of found) {

@@ -49,16 +49,19 @@ export class World {
   readonly service: Simulator;
   /** The same service, had no row ever come late, been corrected or deleted. */
   readonly original: Simulator;
+  /** The same with rows corrected as there. */
+  readonly corrected: Simulator;
   /** Every run so far, oldest first. */
   readonly history: string[] = [];
   tokens = { export: 'export-token-1', import: 'import-token-1' };
 
-  private constructor(story: Story, parts: Pick<World, 'scheduler' | 'dir' | 'service' | 'original'>) {
+  private constructor(story: Story, parts: Pick<World, 'scheduler' | 'dir' | 'service' | 'original' | 'corrected'>) {
     this.story = story;
     this.scheduler = parts.scheduler;
     this.dir = parts.dir;
     this.service = parts.service;
     this.original = parts.original;
+    this.corrected = parts.corrected;
     this.place = join(this.dir, { duckdb: 'events.duckdb', parquet: 'lake', delta: 'delta' }[story.target]);
     this.spool = join(this.dir, 'spool');
     this.ledger = join(this.dir, 'ledger');
@@ -81,11 +84,14 @@ export class World {
       tokens: { export: 'export-token-1', import: 'import-token-1' },
       rowsPerDay: story.rowsPerDay,
     };
-    const original = parseScenario({ ...story.scenario, rows: { ...(story.scenario.rows as object), ...NEVER_LATE } });
+    const rows = { ...(story.scenario.rows as object), ...WHOLE };
+    const corrected = parseScenario({ ...story.scenario, rows });
+    const original = parseScenario({ ...story.scenario, rows: { ...rows, corrected: { share: 0 } } });
     const world = new World(story, {
       scheduler,
       dir,
       original: await startSimulator({ ...common, scenario: original }),
+      corrected: await startSimulator({ ...common, scenario: corrected }),
       service: await startSimulator({ ...common, scenario: parseScenario(story.scenario) }),
     });
     mkdirSync(join(dir, 'tmp'), { mode: 0o700 });
@@ -196,8 +202,10 @@ export class World {
   async close(): Promise<void> {
     await this.service.close();
     await this.original.close();
+    await this.corrected.close();
     rmSync(this.dir, { recursive: true, force: true });
   }
 }
 
-const NEVER_LATE = { late: { share: 0 }, corrected: { share: 0 }, of_deleted_profiles: 'kept' };
+/** Every row is there as soon as it can be, and stays. */
+const WHOLE = { late: { share: 0 }, of_deleted_profiles: 'kept' };
