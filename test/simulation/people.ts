@@ -1,8 +1,9 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { addDays } from '../../src/base/days.ts';
 import type { Line } from './command-line.ts';
 import type { Held } from './places.ts';
-import { type Act, CAP } from './story.ts';
+import { type Act, CAP, START } from './story.ts';
 import type { Ended, SpawnOptions, World } from './world.ts';
 
 const memberNo = (user: number): string => String(user).padStart(8, '0');
@@ -53,12 +54,19 @@ export class People {
       return purges && id !== undefined && wanted.has(cells.get('member_no') ?? '') ? [id] : [];
     });
     for (const id of ids) this.asked.add(id);
-    for (const one of people) this.inDoubt.add(one);
+    // A load at the same time may bring in what makes a person known: then they are purged as well.
+    if (purges) for (const one of this.#known(wanted)) this.inDoubt.add(one);
     return {
       line: { command: 'forget', options: { ...options, execute: true, confirm: hash } },
       ids,
       people: [...new Set(people)],
     };
+  }
+
+  /** The `df_unified_id`s that the service knows for these external ids. */
+  #known(ids: ReadonlySet<string>): string[] {
+    const rows = [...this.#world.original.truth({ from: START, to: addDays(START, 30) })];
+    return rows.filter((row) => ids.has(row.get('member_no') ?? '')).map((row) => row.get('df_unified_id') ?? '');
   }
 
   /** Takes note of how an executed deletion ended; gives what is wrong with it. */
