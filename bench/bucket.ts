@@ -1,6 +1,6 @@
 // A bucket in memory, in a process of its own: node dist/bench/bucket.js. Prints its variables as JSON; asked by a message, it
 // tells what it was asked for since then, and is empty again.
-import { FakeS3, type S3Request } from '../test/support/fake-s3.ts';
+import { FakeS3, type S3Request } from '../test/support/targets/fake-s3.ts';
 
 /** What a run asked of a bucket. */
 export interface Asked {

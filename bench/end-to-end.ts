@@ -31,20 +31,23 @@ interface Result {
 const HEAD =
   '| work | rows | ours | CPU | peak | written | bare DuckDB | CPU | peak | written | time |\n|---|---|---|---|---|---|---|---|---|---|---|';
 
-/** From the start of the process to its end, exports served on loopback, ours and DuckDB alone by turns; prints a Markdown table. */
+/** From the start of the process to its end, exports served on loopback, ours and DuckDB alone by turns; prints the
+ *  lines of a Markdown table as each shape is done, then the goals. */
 export async function benchEndToEnd({ shapes, works, rounds }: Selection): Promise<void> {
   const chosen = WORKS.filter(({ name }) => works.includes(name));
   const results: Result[] = [];
+  console.log(HEAD);
   for (const shape of shapes) {
     const data = await prepare(shape);
     await serving(data.dir, (url) =>
       scratch(url, {}, async (dir, config) => {
         const measure = (store?: Store) => measureShape(shape, { data, dir, config, store }, chosen, rounds);
-        results.push(...(chosen.some(({ needsStore }) => needsStore) ? await storing(measure) : await measure()));
+        const done = await (chosen.some(({ needsStore }) => needsStore) ? storing(measure) : measure());
+        console.log(done.map(lineOf).join('\n'));
+        results.push(...done);
       }),
     );
   }
-  console.log([HEAD, ...results.map(lineOf)].join('\n'));
   for (const result of results) {
     printAim(result);
     printBeside(result, results);

@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { addDays, type Day } from '../src/base/days.ts';
 import { Lake } from '../src/sinks/delta/lake.ts';
-import { DeltaBench } from '../test/support/delta.ts';
-import { csvOf } from '../test/support/duckdb.ts';
+import { DeltaBench } from '../test/support/targets/delta.ts';
+import { csvOf } from '../test/support/targets/duckdb.ts';
 import { median, printGoal } from './measure.ts';
 
 const COMMITS = 10_000;

@@ -1,7 +1,7 @@
 // Prints the page of the example report: names made of markup, every kind of day, run and change.
 
 import { reportPage } from '../../src/cli/report/page.ts';
-import { exampleReport, HOSTILE } from '../support/report.ts';
+import { exampleReport, HOSTILE } from '../support/targets/report.ts';
 
 const page = await reportPage(exampleReport(), {
   target: `duckdb ${HOSTILE}.duckdb`,

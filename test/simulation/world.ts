@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Stopped } from '../../src/base/signals.ts';
 import { parseScenario, type Simulator, startSimulator } from '../../src/simulator/index.ts';
-import { SERVICE_ID } from '../support/simulator.ts';
+import { SERVICE_ID } from '../support/service/simulator.ts';
 import { type Line, runLine, shownLine } from './command-line.ts';
 import { randomOf, seedChance } from './machine/chance.ts';
 

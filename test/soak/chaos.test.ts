@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { Chaos } from '../support/chaos.ts';
+import { Chaos } from '../support/chaos/run.ts';
 
 const SEEDS = Number(process.env.SOAK_SEEDS ?? 1);
 const FIRST = Number(process.env.SOAK_FIRST ?? 1);

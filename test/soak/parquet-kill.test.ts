@@ -9,8 +9,8 @@ import { systemClock } from '../../src/base/clock.ts';
 import { silentLogger } from '../../src/base/log.ts';
 import { verifyParquet } from '../../src/sinks/parquet/verify.ts';
 import { literal } from '../../src/types/sql.ts';
-import { type Cells, csvOf } from '../support/duckdb.ts';
-import { ParquetBench } from '../support/parquet.ts';
+import { type Cells, csvOf } from '../support/targets/duckdb.ts';
+import { ParquetBench } from '../support/targets/parquet.ts';
 import { until } from '../support/wait.ts';
 
 const KILLS = process.env.SOAK_SEEDS === undefined ? 6 : 100;
@@ -46,7 +46,7 @@ function windows(): unknown[] {
 async function bundle(): Promise<string> {
   symlinkSync(join(import.meta.dirname, '../../node_modules'), join(bench.dir, 'node_modules'));
   const outfile = join(bench.dir, 'writer.mjs');
-  const entry = join(import.meta.dirname, '../support/parquet-writer.ts');
+  const entry = join(import.meta.dirname, '../support/targets/parquet-writer.ts');
   await build({ entryPoints: [entry], outfile, bundle: true, format: 'esm', platform: 'node', packages: 'external' });
   return outfile;
 }

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { silentLogger } from '../../src/base/log.ts';
 import { verifyParquet } from '../../src/sinks/parquet/verify.ts';
-import { CliBench, type CliChild, daysBack, summaryIn } from '../support/cli-child.ts';
+import { CliBench, type CliChild, daysBack, summaryIn } from '../support/processes/cli-child.ts';
 
 /** What little data takes says nothing of memory: only a soak watches that. */
 const IS_SOAK = process.env.SOAK_SEEDS !== undefined;

@@ -6,8 +6,8 @@ import { Writable } from 'node:stream';
 import { runCommandLine } from '../../src/cli/program.ts';
 import { type Simulator, startSimulator } from '../../src/simulator/index.ts';
 import { parseScenario } from '../../src/simulator/parse-scenario.ts';
-import { type Cells, csvOf } from './duckdb.ts';
-import { handClock, SERVICE_ID, TOKENS } from './simulator.ts';
+import { handClock, SERVICE_ID, TOKENS } from './service/simulator.ts';
+import { type Cells, csvOf } from './targets/duckdb.ts';
 
 export const HASH_KEY = 'a hash key of at least 32 characters';
 export const hmac = (value: string, key = HASH_KEY) => createHmac('sha256', key).update(value).digest('hex');

@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { CliBench, daysBack, summaryIn } from '../../support/cli-child.ts';
-import { query } from '../../support/duckdb.ts';
+import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
+import { query } from '../../support/targets/duckdb.ts';
 
 const WANTED = { from: daysBack(7), to: daysBack(2) };
 const SMALL_KIB = 400;

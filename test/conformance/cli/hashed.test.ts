@@ -2,10 +2,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { CliBench, daysBack } from '../../support/cli-child.ts';
 import { Dice } from '../../support/dice.ts';
-import { query } from '../../support/duckdb.ts';
 import { HASH_KEY, hmac } from '../../support/planted.ts';
+import { CliBench, daysBack } from '../../support/processes/cli-child.ts';
+import { query } from '../../support/targets/duckdb.ts';
 
 const KILLS = Number(process.env.CLI_KILLS ?? 3);
 const LISTS = { columns_drop: ['fax'], columns_hash: ['mail'], hash_key: HASH_KEY };

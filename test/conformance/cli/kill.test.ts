@@ -2,9 +2,9 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { compareRows, storedIn } from '../../support/cells.ts';
-import { CliBench, daysBack, summaryIn } from '../../support/cli-child.ts';
 import { Dice } from '../../support/dice.ts';
+import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
+import { compareRows, storedIn } from '../../support/targets/cells.ts';
 
 const KILLS = Number(process.env.CLI_KILLS ?? 4);
 const ROWS = Number(process.env.CLI_ROWS ?? 250);

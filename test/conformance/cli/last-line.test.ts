@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CliBench, PROGRAM } from '../../support/cli-child.ts';
-import { SERVICE_ID, TOKENS } from '../../support/simulator.ts';
+import { CliBench, PROGRAM } from '../../support/processes/cli-child.ts';
+import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
 
 describe('with --json', () => {
   let bench: CliBench;

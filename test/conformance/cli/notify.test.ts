@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { CliBench, daysBack, summaryIn } from '../../support/cli-child.ts';
+import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
 
 const TOKEN = 'T0KEN-in-the-path';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { CliBench } from '../../support/cli-child.ts';
-import { FakeS3 } from '../../support/fake-s3.ts';
+import { CliBench } from '../../support/processes/cli-child.ts';
+import { FakeS3 } from '../../support/targets/fake-s3.ts';
 
 let bench: CliBench;
 let s3: FakeS3;

@@ -1,8 +1,8 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CliBench, daysBack, summaryIn } from '../../support/cli-child.ts';
-import type { Done } from '../../support/command-line.ts';
+import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
+import type { Done } from '../../support/processes/command-line.ts';
 
 const CANARY = 'canary-7d1f0c55e2-token';
 type Json = Record<string, unknown>;

@@ -2,9 +2,9 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, write
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { CliBench, daysBack } from '../../support/cli-child.ts';
-import { type DeletionServer, startDeletionServer } from '../../support/deletions.ts';
-import { query } from '../../support/duckdb.ts';
+import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
+import { CliBench, daysBack } from '../../support/processes/cli-child.ts';
+import { query } from '../../support/targets/duckdb.ts';
 
 let bench: CliBench;
 let copy = '';

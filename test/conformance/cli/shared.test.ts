@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
-import { CliBench, daysBack, summaryIn } from '../../support/cli-child.ts';
+import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
 
 let bench: CliBench;
 afterEach(() => bench.close());

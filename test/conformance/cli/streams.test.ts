@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { CliBench, daysBack, summaryIn } from '../../support/cli-child.ts';
-import { SERVICE_ID, TOKENS } from '../../support/simulator.ts';
+import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
+import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
 import { until } from '../../support/wait.ts';
 
 const IDS = 60;

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemEnv } from '../../../src/base/env.ts';
 import { verifyLedger } from '../../../src/deletion/ledger/verify.ts';
-import { bundleConnector, type Json, Output } from '../../support/airbyte.ts';
-import { formProblems } from '../../support/airbyte-rules.ts';
-import { code, json, people, record, SUCCESS, setUpDeletions, state, TOKEN } from '../../support/deletions.ts';
+import { bundleConnector, type Json, Output } from '../../support/airbyte/connector.ts';
+import { formProblems } from '../../support/airbyte/message-rules.ts';
+import { code, json, people, record, SUCCESS, setUpDeletions, state, TOKEN } from '../../support/deletion/deletions.ts';
 
 let built = '';
 let file = '';

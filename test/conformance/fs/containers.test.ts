@@ -18,7 +18,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'dfinery-containers-'));
   child = join(folder, 'child.mjs');
   await build({
-    entryPoints: [resolve(import.meta.dirname, '../../support/container-child.ts')],
+    entryPoints: [resolve(import.meta.dirname, '../../support/processes/container-child.ts')],
     outfile: child,
     bundle: true,
     platform: 'node',

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import scenarioSchema from '../../../schemas/scenario.json' with { type: 'json' };
 import type { Simulator } from '../../../src/simulator/index.ts';
-import { type OperationId, operations, validateRequest, validateResponse } from '../../support/openapi.ts';
+import { type OperationId, operations, validateRequest, validateResponse } from '../../support/service/openapi.ts';
 import {
   dayBody,
   deleteRequest,
@@ -9,7 +9,7 @@ import {
   SERVICE_ID,
   startTestSimulator,
   TOKENS,
-} from '../../support/simulator.ts';
+} from '../../support/service/simulator.ts';
 
 let sim: Simulator | undefined;
 afterEach(async () => sim?.close());

@@ -12,10 +12,10 @@ import {
   type Script,
   startFaultyServer,
   whole,
-} from '../../support/faulty-server.ts';
-import { selfSigned } from '../../support/self-signed.ts';
-import { CANARY, ManualClock, OpenQuota } from '../../support/service.ts';
-import { NOW, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/simulator.ts';
+} from '../../support/service/faulty-server.ts';
+import { selfSigned } from '../../support/service/self-signed.ts';
+import { CANARY, ManualClock, OpenQuota } from '../../support/service/service.ts';
+import { NOW, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import { until } from '../../support/wait.ts';
 
 const SIGNAL = new AbortController().signal;

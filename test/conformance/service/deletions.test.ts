@@ -3,10 +3,17 @@ import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { createDeletionService } from '../../../src/service/delete/client.ts';
-import { type FaultyServer, head, json, type Script, startFaultyServer, whole } from '../../support/faulty-server.ts';
-import { selfSigned } from '../../support/self-signed.ts';
-import { CANARY, ManualClock, settle } from '../../support/service.ts';
-import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/simulator.ts';
+import {
+  type FaultyServer,
+  head,
+  json,
+  type Script,
+  startFaultyServer,
+  whole,
+} from '../../support/service/faulty-server.ts';
+import { selfSigned } from '../../support/service/self-signed.ts';
+import { CANARY, ManualClock, settle } from '../../support/service/service.ts';
+import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import { until } from '../../support/wait.ts';
 
 const OK = { status: true, code: '20000', message: 'OK', data: true };

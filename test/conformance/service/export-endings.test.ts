@@ -1,8 +1,25 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ExportAnswer } from '../../../src/service/export/answer.ts';
-import { ask, CSV, CSV_HEAD, closeServer, failureOf, GZIP, length, serve } from '../../support/faulty-export.ts';
-import { CHUNKED, chunks, head, json, type Step, startFaultyServer, whole } from '../../support/faulty-server.ts';
-import { bodyOf, CANARY, exportService, ManualClock, QUESTION, settle } from '../../support/service.ts';
+import {
+  ask,
+  CSV,
+  CSV_HEAD,
+  closeServer,
+  failureOf,
+  GZIP,
+  length,
+  serve,
+} from '../../support/service/faulty-export.ts';
+import {
+  CHUNKED,
+  chunks,
+  head,
+  json,
+  type Step,
+  startFaultyServer,
+  whole,
+} from '../../support/service/faulty-server.ts';
+import { bodyOf, CANARY, exportService, ManualClock, QUESTION, settle } from '../../support/service/service.ts';
 import { until } from '../../support/wait.ts';
 
 afterEach(closeServer);

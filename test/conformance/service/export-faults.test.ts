@@ -1,10 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ExportAnswer } from '../../../src/service/export/answer.ts';
-import { ask, CSV, CSV_HEAD, closeServer, failureOf, GZIP, length, serve } from '../../support/faulty-export.ts';
-import { CHUNKED, chunks, gzip, head, LAST_CHUNK, type Step, whole } from '../../support/faulty-server.ts';
-import { selfSigned } from '../../support/self-signed.ts';
-import { bodyOf, exportService, QUESTION } from '../../support/service.ts';
+import {
+  ask,
+  CSV,
+  CSV_HEAD,
+  closeServer,
+  failureOf,
+  GZIP,
+  length,
+  serve,
+} from '../../support/service/faulty-export.ts';
+import { CHUNKED, chunks, gzip, head, LAST_CHUNK, type Step, whole } from '../../support/service/faulty-server.ts';
+import { selfSigned } from '../../support/service/self-signed.ts';
+import { bodyOf, exportService, QUESTION } from '../../support/service/service.ts';
 
 const GZIP_HEAD = { ...CSV_HEAD, 'Content-Encoding': 'gzip' };
 

@@ -4,9 +4,9 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { networkProblem } from '../../../src/service/http/network.ts';
 import { Transport } from '../../../src/service/http/transport.ts';
-import { type FaultyServer, startFaultyServer, whole } from '../../support/faulty-server.ts';
-import { selfSigned } from '../../support/self-signed.ts';
-import { CANARY } from '../../support/service.ts';
+import { type FaultyServer, startFaultyServer, whole } from '../../support/service/faulty-server.ts';
+import { selfSigned } from '../../support/service/self-signed.ts';
+import { CANARY } from '../../support/service/service.ts';
 
 const closing: (() => void)[] = [];
 let server: FaultyServer | undefined;

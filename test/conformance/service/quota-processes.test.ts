@@ -11,8 +11,8 @@ import { Secret } from '../../../src/base/secrets.ts';
 import { createExportService } from '../../../src/service/export/client.ts';
 import { createExportQuota } from '../../../src/service/quota/quota.ts';
 import type { Simulator } from '../../../src/simulator/index.ts';
-import { bodyOf, QUESTION } from '../../support/service.ts';
-import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/simulator.ts';
+import { bodyOf, QUESTION } from '../../support/service/service.ts';
+import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import { until } from '../../support/wait.ts';
 
 const PROCESSES = 3;
@@ -23,7 +23,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'processes-'));
   worker = join(folder, 'worker.mjs');
   await build({
-    entryPoints: [resolve(import.meta.dirname, '../../support/export-child.ts')],
+    entryPoints: [resolve(import.meta.dirname, '../../support/processes/export-child.ts')],
     outfile: worker,
     bundle: true,
     platform: 'node',

@@ -5,9 +5,15 @@ import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { createDeletionService } from '../../../src/service/delete/client.ts';
 import type { ExportQuestion } from '../../../src/service/export/request.ts';
-import { type FaultyServer, json, type RawRequest, startFaultyServer, whole } from '../../support/faulty-server.ts';
-import { type OperationId, validateRequest } from '../../support/openapi.ts';
-import { bodyOf, CANARY, exportService, ManualClock, QUESTION } from '../../support/service.ts';
+import {
+  type FaultyServer,
+  json,
+  type RawRequest,
+  startFaultyServer,
+  whole,
+} from '../../support/service/faulty-server.ts';
+import { type OperationId, validateRequest } from '../../support/service/openapi.ts';
+import { bodyOf, CANARY, exportService, ManualClock, QUESTION } from '../../support/service/service.ts';
 
 let server: FaultyServer | undefined;
 afterEach(() => server?.close());

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { readProblems } from '../../support/airbyte-rules.ts';
-import { SourceBench } from '../../support/source.ts';
+import { readProblems } from '../../support/airbyte/message-rules.ts';
+import { SourceBench } from '../../support/airbyte/source.ts';
 
 describe('a read that fails', () => {
   let bench: SourceBench;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
-import { readProblems } from '../../support/airbyte-rules.ts';
-import { SourceBench } from '../../support/source.ts';
+import { readProblems } from '../../support/airbyte/message-rules.ts';
+import { SourceBench } from '../../support/airbyte/source.ts';
 
 const hash = (name: string): string => createHash('sha256').update(name).digest('hex').slice(0, 6);
 const withHash = (name: string): string => `${name}_${hash(name)}`;

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { parseScenario, type Simulator, startSimulator } from '../../../src/simulator/index.ts';
-import { bundleConnector, configured, InputFiles, type Json, runChild } from '../../support/airbyte.ts';
-import { formProblems, readProblems } from '../../support/airbyte-rules.ts';
-import { SERVICE_ID, TOKENS } from '../../support/simulator.ts';
+import { bundleConnector, configured, InputFiles, type Json, runChild } from '../../support/airbyte/connector.ts';
+import { formProblems, readProblems } from '../../support/airbyte/message-rules.ts';
+import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
 
 /** One today for all: midnight may pass in the middle. */
 const TODAY = dayAt(systemClock.now());

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { proved } from '../../../src/config/validate.ts';
-import type { Json } from '../../support/airbyte.ts';
-import { readProblems } from '../../support/airbyte-rules.ts';
-import { SourceBench } from '../../support/source.ts';
+import type { Json } from '../../support/airbyte/connector.ts';
+import { readProblems } from '../../support/airbyte/message-rules.ts';
+import { SourceBench } from '../../support/airbyte/source.ts';
 
 const DAYS = ['2026-01-15', '2026-01-16', '2026-01-17', '2026-01-18', '2026-01-19', '2026-01-20'];
 const state = (name: string, value: Json) => ({

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Json, Output } from '../../support/airbyte.ts';
-import { readProblems } from '../../support/airbyte-rules.ts';
-import { SourceBench } from '../../support/source.ts';
+import type { Json, Output } from '../../support/airbyte/connector.ts';
+import { readProblems } from '../../support/airbyte/message-rules.ts';
+import { SourceBench } from '../../support/airbyte/source.ts';
 
 const saved = (value: Json, ...names: string[]) =>
   names.map((name) => ({ type: 'STREAM', stream: { stream_descriptor: { name }, stream_state: value } }));

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { catalogProblems, formProblems } from '../../support/airbyte-rules.ts';
-import { SourceBench } from '../../support/source.ts';
+import { catalogProblems, formProblems } from '../../support/airbyte/message-rules.ts';
+import { SourceBench } from '../../support/airbyte/source.ts';
 
 describe('check', () => {
   let bench: SourceBench;

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Window } from '../../../src/extract/window.ts';
-import { type Cells, csvOf } from '../../support/duckdb.ts';
-import { ParquetBench } from '../../support/parquet.ts';
 import fc from '../../support/property.ts';
+import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
+import { ParquetBench } from '../../support/targets/parquet.ts';
 import * as forms from '../types/cells.ts';
 
 const RUNS = 2;

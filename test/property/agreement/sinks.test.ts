@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { ColumnType } from '../../../src/types/type.ts';
-import { AgreementBench, type Held } from '../../support/agreement.ts';
 import fc from '../../support/property.ts';
+import { AgreementBench, type Held } from '../../support/targets/agreement.ts';
 import { comparableJson } from '../types/agree.ts';
 import * as forms from '../types/cells.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AgreementBench } from '../../support/agreement.ts';
+import { AgreementBench } from '../../support/targets/agreement.ts';
 
 const COLUMNS = 5_000;
 const ROWS = 200;

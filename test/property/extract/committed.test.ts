@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { addDays, dayAt, daysOf, startOf } from '../../../src/base/days.ts';
-import { Bench, type FakeRow, type Fault, HOUR } from '../../support/extract.ts';
+import { Bench, type FakeRow, type Fault, HOUR } from '../../support/extract/extraction.ts';
 import fc from '../../support/property.ts';
 
 const START = '2026-03-03';

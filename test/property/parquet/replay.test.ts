@@ -4,9 +4,9 @@ import { silentLogger } from '../../../src/base/log.ts';
 import { purgeParquet } from '../../../src/sinks/parquet/purge.ts';
 import { compactParquet } from '../../../src/sinks/parquet/rewrite.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
-import { type Cells, csvOf } from '../../support/duckdb.ts';
-import { ParquetBench } from '../../support/parquet.ts';
 import fc from '../../support/property.ts';
+import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
+import { ParquetBench } from '../../support/targets/parquet.ts';
 
 const RUNS = 3;
 const TABLES = ['events', 'event_items', 'event_logs'] as const;

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { DuckBench } from '../../support/duckdb.ts';
 import fc from '../../support/property.ts';
-import { RecordBench, streamOf } from '../../support/records.ts';
+import { DuckBench } from '../../support/targets/duckdb.ts';
+import { RecordBench, streamOf } from '../../support/targets/records.ts';
 
 const bench = new RecordBench();
 const ducks: DuckBench[] = [];

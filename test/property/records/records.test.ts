@@ -6,8 +6,8 @@ import { Scanner } from '../../../src/schema/scanner.ts';
 import { RecordWriter } from '../../../src/sinks/records/record-writer.ts';
 import { rowBlocksOf } from '../../../src/sinks/records/workers/row-blocks.ts';
 import fc from '../../support/property.ts';
-import { EMITTED_AT, RecordBench, streamOf, workerEntry } from '../../support/records.ts';
 import { scanIn } from '../../support/scan.ts';
+import { EMITTED_AT, RecordBench, streamOf, workerEntry } from '../../support/targets/records.ts';
 
 const bench = new RecordBench();
 afterAll(() => bench.close());

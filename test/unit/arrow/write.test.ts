@@ -6,9 +6,9 @@ import { RecordBatchReader, tableFromIPC } from 'apache-arrow';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Failure } from '../../../src/base/errors.ts';
 import type { Window } from '../../../src/extract/window.ts';
-import { ArrowBench, plainRows } from '../../support/arrow.ts';
-import { type Cells, csvOf } from '../../support/duckdb.ts';
-import { holderText } from '../../support/holder.ts';
+import { holderText } from '../../support/processes/holder.ts';
+import { ArrowBench, plainRows } from '../../support/targets/arrow.ts';
+import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
 
 let bench: ArrowBench;
 beforeEach(() => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
 import { variablesOf } from '../../../src/config/environment.ts';
-import { runHere } from '../../support/command-line.ts';
+import { runHere } from '../../support/processes/command-line.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'dfinery-configuration-'));
 const here = process.cwd();

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { runCommandLine } from '../../../src/cli/program.ts';
-import { type DeletionServer, startDeletionServer } from '../../support/deletions.ts';
-import { csvOf, DuckBench } from '../../support/duckdb.ts';
+import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
+import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
 
 let dir = '';
 let server: DeletionServer;

@@ -14,9 +14,9 @@ import { openDeltaSink } from '../../../src/sinks/delta/sink.ts';
 import { openParquetSink } from '../../../src/sinks/parquet/sink.ts';
 import type { Sink } from '../../../src/sinks/sink.ts';
 import { TABLES } from '../../../src/sinks/target.ts';
-import { runHere } from '../../support/command-line.ts';
-import { type DeletionServer, startDeletionServer } from '../../support/deletions.ts';
-import { csvOf, DuckBench } from '../../support/duckdb.ts';
+import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
+import { runHere } from '../../support/processes/command-line.ts';
+import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
 
 let server: DeletionServer;
 let bench: DuckBench;

@@ -12,9 +12,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { runHere } from '../../support/command-line.ts';
-import { type DeletionServer, startDeletionServer } from '../../support/deletions.ts';
-import { csvOf, DuckBench } from '../../support/duckdb.ts';
+import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
+import { runHere } from '../../support/processes/command-line.ts';
+import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
 
 let dir = '';
 let server: DeletionServer;

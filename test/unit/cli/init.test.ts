@@ -6,8 +6,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { systemClock } from '../../../src/base/clock.ts';
 import { type Prompts, terminalPrompts } from '../../../src/cli/prompts.ts';
 import { type Simulator, startSimulator } from '../../../src/simulator/index.ts';
-import { runHere } from '../../support/command-line.ts';
-import { SERVICE_ID, TOKENS } from '../../support/simulator.ts';
+import { runHere } from '../../support/processes/command-line.ts';
+import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
 
 let sim: Simulator;
 let folder: string;

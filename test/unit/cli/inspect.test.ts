@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { widthOf } from '../../../src/cli/table.ts';
-import { runHere } from '../../support/command-line.ts';
-import { csvOf } from '../../support/duckdb.ts';
+import { runHere } from '../../support/processes/command-line.ts';
+import { csvOf } from '../../support/targets/duckdb.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'inspect-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));

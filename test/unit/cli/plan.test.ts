@@ -2,8 +2,8 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { runHere } from '../../support/command-line.ts';
-import { query } from '../../support/duckdb.ts';
+import { runHere } from '../../support/processes/command-line.ts';
+import { query } from '../../support/targets/duckdb.ts';
 
 let dir = '';
 beforeEach(() => {

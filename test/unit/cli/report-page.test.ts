@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { reportPage } from '../../../src/cli/report/page.ts';
-import { exampleReport, HOSTILE } from '../../support/report.ts';
+import { exampleReport, HOSTILE } from '../../support/targets/report.ts';
 
 const OPTIONS = {
   target: `duckdb ${HOSTILE}.duckdb`,

@@ -14,8 +14,8 @@ import type { ProfileDeleter } from '../../../src/deletion/execute/send-requests
 import { verifyLedger } from '../../../src/deletion/ledger/verify.ts';
 import { suppress } from '../../../src/suppression/append.ts';
 import { loadSuppression, suppressionHmac } from '../../../src/suppression/list.ts';
-import type { Json } from '../../support/airbyte.ts';
-import { Folders, quickClock } from '../../support/deletions.ts';
+import type { Json } from '../../support/airbyte/connector.ts';
+import { Folders, quickClock } from '../../support/deletion/deletions.ts';
 
 let folders: Folders;
 beforeEach(() => {

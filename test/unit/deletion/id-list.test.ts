@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { idsFrom, idsFromFile, type ListOptions } from '../../../src/deletion/input/id-list.ts';
-import { Folders } from '../../support/deletions.ts';
+import { Folders } from '../../support/deletion/deletions.ts';
 
 let folders: Folders;
 beforeEach(() => {

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { LedgerLock } from '../../../src/deletion/ledger/lock.ts';
-import { DEAD_PID, holderText } from '../../support/holder.ts';
-import { LedgerRuns } from '../../support/ledger-runs.ts';
+import { LedgerRuns } from '../../support/deletion/ledger-runs.ts';
+import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
 
 let runs: LedgerRuns;
 beforeEach(async () => {

@@ -18,8 +18,8 @@ import verdictSchema from '../../../schemas/ledger-verdict.json' with { type: 'j
 import proofSchema from '../../../schemas/proof.json' with { type: 'json' };
 import { Secret } from '../../../src/base/secrets.ts';
 import { verifyLedger } from '../../../src/deletion/ledger/verify.ts';
-import { code, json, SUCCESS } from '../../support/deletions.ts';
-import { LedgerRuns } from '../../support/ledger-runs.ts';
+import { code, json, SUCCESS } from '../../support/deletion/deletions.ts';
+import { LedgerRuns } from '../../support/deletion/ledger-runs.ts';
 
 const ajv = new Ajv({ strict: false, formats: { 'date-time': true } });
 const ANOTHER = 'another-key-of-32-characters-or-so';

@@ -17,7 +17,7 @@ import {
   setUpDeletions,
   state,
   write,
-} from '../../support/deletions.ts';
+} from '../../support/deletion/deletions.ts';
 
 const SLOW_MS = 15;
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { RateLimiter } from '../../../src/deletion/execute/rate-limiter.ts';
 import type { DeletionAnswer } from '../../../src/service/delete/answer.ts';
-import { quickClock } from '../../support/deletions.ts';
+import { quickClock } from '../../support/deletion/deletions.ts';
 
 const never = new AbortController().signal;
 const answer = (kind: DeletionAnswer['kind'], remaining?: number, resetAt?: number): DeletionAnswer => ({

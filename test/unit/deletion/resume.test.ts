@@ -1,8 +1,8 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { code, json, SUCCESS } from '../../support/deletions.ts';
-import { LedgerRuns, NOW } from '../../support/ledger-runs.ts';
+import { code, json, SUCCESS } from '../../support/deletion/deletions.ts';
+import { LedgerRuns, NOW } from '../../support/deletion/ledger-runs.ts';
 
 const HOUR = 3_600_000;
 

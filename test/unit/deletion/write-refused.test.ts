@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { Json, Output } from '../../support/airbyte.ts';
-import { people, record, setUpDeletions, state, statsOf } from '../../support/deletions.ts';
+import type { Json, Output } from '../../support/airbyte/connector.ts';
+import { people, record, setUpDeletions, state, statsOf } from '../../support/deletion/deletions.ts';
 
 const setup = setUpDeletions();
 

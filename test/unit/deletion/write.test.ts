@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Json, Output } from '../../support/airbyte.ts';
+import type { Json, Output } from '../../support/airbyte/connector.ts';
 import {
   type Answer,
   code,
@@ -11,7 +11,7 @@ import {
   state,
   statsOf,
   TOKEN,
-} from '../../support/deletions.ts';
+} from '../../support/deletion/deletions.ts';
 
 const setup = setUpDeletions();
 

@@ -2,8 +2,8 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
-import { DeltaBench } from '../../support/delta.ts';
-import { csvOf } from '../../support/duckdb.ts';
+import { DeltaBench } from '../../support/targets/delta.ts';
+import { csvOf } from '../../support/targets/duckdb.ts';
 
 let bench: DeltaBench;
 beforeEach(() => {

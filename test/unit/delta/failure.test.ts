@@ -2,9 +2,9 @@ import { cpSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
-import { DeltaBench } from '../../support/delta.ts';
-import { csvOf } from '../../support/duckdb.ts';
-import { type Fate, FaultyStorage } from '../../support/faulty-storage.ts';
+import { DeltaBench } from '../../support/targets/delta.ts';
+import { csvOf } from '../../support/targets/duckdb.ts';
+import { type Fate, FaultyStorage } from '../../support/targets/faulty-storage.ts';
 
 let bench: DeltaBench;
 beforeEach(() => {

@@ -5,8 +5,8 @@ import { purgeDelta } from '../../../src/sinks/delta/purge.ts';
 import { delta } from '../../../src/sinks/delta/target.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
 import type { ColumnChange } from '../../../src/sinks/report.ts';
-import { DeltaBench } from '../../support/delta.ts';
-import { csvOf } from '../../support/duckdb.ts';
+import { DeltaBench } from '../../support/targets/delta.ts';
+import { csvOf } from '../../support/targets/duckdb.ts';
 
 let bench: DeltaBench;
 beforeEach(() => {

@@ -6,9 +6,9 @@ import { peopleInDelta } from '../../../src/sinks/delta/people.ts';
 import { purgeDelta } from '../../../src/sinks/delta/purge.ts';
 import { compactDelta } from '../../../src/sinks/delta/rewrite.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
-import { DeltaBench } from '../../support/delta.ts';
-import { csvOf } from '../../support/duckdb.ts';
-import { FaultyStorage } from '../../support/faulty-storage.ts';
+import { DeltaBench } from '../../support/targets/delta.ts';
+import { csvOf } from '../../support/targets/duckdb.ts';
+import { FaultyStorage } from '../../support/targets/faulty-storage.ts';
 
 let bench: DeltaBench;
 beforeEach(() => {

@@ -8,9 +8,9 @@ import { reportDelta } from '../../../src/sinks/delta/report.ts';
 import { compactDelta } from '../../../src/sinks/delta/rewrite.ts';
 import { openStorage } from '../../../src/sinks/delta/storage/open.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
-import { DeltaBench } from '../../support/delta.ts';
-import { csvOf } from '../../support/duckdb.ts';
-import { FakeS3, type S3Request } from '../../support/fake-s3.ts';
+import { DeltaBench } from '../../support/targets/delta.ts';
+import { csvOf } from '../../support/targets/duckdb.ts';
+import { FakeS3, type S3Request } from '../../support/targets/fake-s3.ts';
 
 let bench: DeltaBench;
 let s3: FakeS3;

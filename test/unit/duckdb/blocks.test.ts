@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
-import { csvOf, DuckBench } from '../../support/duckdb.ts';
+import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
 
 const MANY = 600;
 let bench: DuckBench;

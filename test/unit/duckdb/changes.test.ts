@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { openParquetSink } from '../../../src/sinks/parquet/sink.ts';
 import { parquet } from '../../../src/sinks/parquet/target.ts';
-import { csvOf, DuckBench } from '../../support/duckdb.ts';
+import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
 
 let bench: DuckBench;
 beforeEach(() => {

@@ -9,7 +9,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { addDays } from '../../../src/base/days.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
-import { csvOf, DuckBench } from '../../support/duckdb.ts';
+import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const ROWS = 1_500;
@@ -25,7 +25,7 @@ beforeAll(async () => {
   bench = new DuckBench();
   script = join(bench.dir, 'child.cjs');
   list = join(bench.dir, 'windows.json');
-  const entry = join(ROOT, 'test/support/duckdb-child.ts');
+  const entry = join(ROOT, 'test/support/processes/duckdb-child.ts');
   await build({
     entryPoints: [entry],
     outfile: script,
@@ -46,7 +46,7 @@ function dayOf(w: number): string {
 }
 
 const start = (windowList = list, killAfter?: string): ChildProcess =>
-  spawn(process.execPath, ['-r', join(ROOT, 'test/support/kill-after.cjs'), script, bench.file, windowList], {
+  spawn(process.execPath, ['-r', join(ROOT, 'test/support/processes/kill-after.cjs'), script, bench.file, windowList], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, NODE_PATH: join(ROOT, 'node_modules'), KILL_AFTER: killAfter },
   });

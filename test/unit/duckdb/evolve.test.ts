@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { csvOf, DuckBench } from '../../support/duckdb.ts';
+import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
 
 let bench: DuckBench;
 beforeEach(() => {

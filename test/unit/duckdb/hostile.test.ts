@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
-import { csvOf, DuckBench, quoted } from '../../support/duckdb.ts';
+import { csvOf, DuckBench, quoted } from '../../support/targets/duckdb.ts';
 
 let bench: DuckBench;
 beforeEach(() => {

@@ -3,8 +3,8 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { MODELS } from '../../../src/sinks/duckdb/models/index.ts';
 import { writeModels } from '../../../src/sinks/duckdb/models/store.ts';
 import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
-import { csvOf, DuckBench } from '../../support/duckdb.ts';
-import { END, randomEvents, readSessions, START, type Told } from '../../support/session-events.ts';
+import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { END, randomEvents, readSessions, START, type Told } from '../../support/targets/session-events.ts';
 
 let bench: DuckBench;
 beforeEach(() => {

@@ -6,9 +6,9 @@ import type { Window } from '../../../src/extract/window.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import type { Commit } from '../../../src/sinks/sink.ts';
-import { ArrowBench, plainRows } from '../../support/arrow.ts';
-import { type Cells, csvOf } from '../../support/duckdb.ts';
-import { ParquetBench } from '../../support/parquet.ts';
+import { ArrowBench, plainRows } from '../../support/targets/arrow.ts';
+import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
+import { ParquetBench } from '../../support/targets/parquet.ts';
 
 const TARGETS = ['DuckDB', 'Parquet'] as const;
 const FIRST = '2026-01-01';

@@ -5,7 +5,7 @@ import { silentLogger } from '../../../src/base/log.ts';
 import { reportDuckDb } from '../../../src/sinks/duckdb/report.ts';
 import { parquet } from '../../../src/sinks/parquet/target.ts';
 import type { TargetReport } from '../../../src/sinks/report.ts';
-import { csvOf, DuckBench } from '../../support/duckdb.ts';
+import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
 
 let bench: DuckBench;
 beforeEach(() => {

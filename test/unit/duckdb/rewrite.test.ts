@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
-import { csvOf, DuckBench, query } from '../../support/duckdb.ts';
+import { csvOf, DuckBench, query } from '../../support/targets/duckdb.ts';
 
 let bench: DuckBench;
 beforeEach(() => {

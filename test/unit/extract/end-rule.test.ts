@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { hasPair } from '../../../src/extract/download/end-rule.ts';
 import type { ColumnScan } from '../../../src/schema/scan.ts';
-import { at, Bench, type FakeRow, type FakeWorld, HOUR, steadyRows } from '../../support/extract.ts';
+import { at, Bench, type FakeRow, type FakeWorld, HOUR, steadyRows } from '../../support/extract/extraction.ts';
 
 const column = (source: string, first?: string, last?: string): ColumnScan => ({
   source,

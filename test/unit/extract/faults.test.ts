@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Failure } from '../../../src/base/errors.ts';
-import { Bench, type FakeWorld, type Fault, steadyRows } from '../../support/extract.ts';
+import { Bench, type FakeWorld, type Fault, steadyRows } from '../../support/extract/extraction.ts';
 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
 const DAYS = { startDate: '2026-03-05', endDate: '2026-03-07' };

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
 import { Failure } from '../../../src/base/errors.ts';
 import { summaryOf } from '../../../src/extract/summary.ts';
-import { at, Bench, type FakeWorld, HOUR, planFor, steadyRows } from '../../support/extract.ts';
+import { at, Bench, type FakeWorld, HOUR, planFor, steadyRows } from '../../support/extract/extraction.ts';
 
 const RIGHT = '2026-03-20T16:00:00Z';
 /** The oldest day that the service still exports at that instant, with thirty days of history. */

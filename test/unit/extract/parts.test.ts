@@ -15,7 +15,7 @@ import { summaryOf } from '../../../src/extract/summary.ts';
 import { mergeColumns } from '../../../src/schema/merge.ts';
 import type { ColumnScan } from '../../../src/schema/scan.ts';
 import { DOUBLE, LONG, NULL_TEXT } from '../../../src/types/evidence.ts';
-import { at, Bench, planFor, steadyRows } from '../../support/extract.ts';
+import { at, Bench, planFor, steadyRows } from '../../support/extract/extraction.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
 afterAll(() => rmSync(dir, { recursive: true }));

@@ -6,7 +6,7 @@ import { deliveryOf } from '../../../src/extract/plan/delivery.ts';
 import { hashesOf } from '../../../src/extract/question.ts';
 import { StateFailure } from '../../../src/extract/state.ts';
 import { exportsNeeded } from '../../../src/extract/summary.ts';
-import { at, FakeClock, planFor, SETTINGS } from '../../support/extract.ts';
+import { at, FakeClock, planFor, SETTINGS } from '../../support/extract/extraction.ts';
 
 const clock = new FakeClock(at('2026-03-31T13:00:00Z')); // UTC-12: the 31st has begun; UTC+14: 1 April
 const covered = (first: string, last: string, state: object = {}): TargetMemory => ({

@@ -14,8 +14,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { Failure } from '../../../src/base/errors.ts';
 import { spoolFolders } from '../../../src/extract/spool/spool.ts';
 import { purgeSpools } from '../../../src/extract/spool/sweep.ts';
-import { Bench, type FakeWorld, HOUR, steadyRows } from '../../support/extract.ts';
-import { DEAD_PID, holderText } from '../../support/holder.ts';
+import { Bench, type FakeWorld, HOUR, steadyRows } from '../../support/extract/extraction.ts';
+import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
 const DAYS = { startDate: '2026-03-03', endDate: '2026-03-08', toDateInclusive: 'true' } as const;
@@ -154,7 +154,7 @@ describe('a spool folder that cannot be used', () => {
     const failure = await failureOf(
       (async () => {
         for await (const _ of (await import('../../../src/extract/extract.ts')).extractWindows(
-          (await import('../../support/extract.ts')).planFor(bench.clock, bench.target.memory(), DAYS),
+          (await import('../../support/extract/extraction.ts')).planFor(bench.clock, bench.target.memory(), DAYS),
           { ...bench.deps(), spoolDir: path },
         ));
       })(),

@@ -4,8 +4,8 @@ import { extractWindows } from '../../../src/extract/extract.ts';
 import { createExportService } from '../../../src/service/export/client.ts';
 import { createExportQuota } from '../../../src/service/quota/quota.ts';
 import type { Simulator } from '../../../src/simulator/index.ts';
-import { Bench, planFor } from '../../support/extract.ts';
-import { handClock, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/simulator.ts';
+import { Bench, planFor } from '../../support/extract/extraction.ts';
+import { handClock, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 
 describe('against the embedded service', () => {
   const open: { sim?: Simulator; bench?: Bench } = {};

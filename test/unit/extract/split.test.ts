@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
 import { Failure } from '../../../src/base/errors.ts';
-import { Bench, type FakeRow, type FakeWorld, steadyRows } from '../../support/extract.ts';
+import { Bench, type FakeRow, type FakeWorld, steadyRows } from '../../support/extract/extraction.ts';
 
 const NAMES = ['df_login', 'df_logout', 'df_purchase', 'own_a', 'own_b'];
 const ROWS: FakeRow[] = NAMES.flatMap((name) => steadyRows('2026-03-01', '2026-03-11', 4, name));

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
 import { loadSuppression, suppressionHmac } from '../../../src/suppression/list.ts';
-import { Bench, steadyRows } from '../../support/extract.ts';
+import { Bench, steadyRows } from '../../support/extract/extraction.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
 afterAll(() => rmSync(dir, { recursive: true }));

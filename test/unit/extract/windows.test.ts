@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
-import { Bench, type FakeWorld, HOUR, steadyRows } from '../../support/extract.ts';
+import { Bench, type FakeWorld, HOUR, steadyRows } from '../../support/extract/extraction.ts';
 
 const NOW = '2026-03-10T16:00:00Z';
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HEARTBEAT_MS } from '../../../src/fs/holder-file.ts';
 import { isLeased, Lease } from '../../../src/fs/lease.ts';
-import { DEAD_PID, holderText } from '../../support/holder.ts';
-import { ManualClock } from '../../support/service.ts';
+import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
+import { ManualClock } from '../../support/service/service.ts';
 
 const RUN = 'r0000000000000000';
 const LONG_AGO = 1_000_000;

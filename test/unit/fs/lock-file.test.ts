@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { HEARTBEAT_MS } from '../../../src/fs/holder-file.ts';
 import { LockFile, withBriefLock, withLockFile } from '../../../src/fs/lock-file.ts';
-import { DEAD_PID, holderText } from '../../support/holder.ts';
-import { ManualClock } from '../../support/service.ts';
+import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
+import { ManualClock } from '../../support/service/service.ts';
 
 const LONG_AGO = 1_000_000;
 let dir = '';

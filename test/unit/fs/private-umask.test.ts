@@ -2,7 +2,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { holdPrivateUmask } from '../../../src/fs/private-umask.ts';
-import { csvOf, DuckBench } from '../../support/duckdb.ts';
+import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
 
 let before = 0;
 beforeEach(() => {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Json } from '../../support/airbyte.ts';
+import type { Json } from '../../support/airbyte/connector.ts';
+import { SourceBench } from '../../support/airbyte/source.ts';
 import { HASH_KEY, hmac } from '../../support/planted.ts';
-import { SourceBench } from '../../support/source.ts';
 
 let bench: SourceBench;
 beforeEach(async () => {

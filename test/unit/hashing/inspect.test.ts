@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { csvOf } from '../../support/duckdb.ts';
 import { HASH_KEY, hmac, LISTS, PlantedBench, person } from '../../support/planted.ts';
+import { csvOf } from '../../support/targets/duckdb.ts';
 
 let bench: PlantedBench;
 beforeEach(async () => {

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type DeletionServer, startDeletionServer } from '../../support/deletions.ts';
-import { query } from '../../support/duckdb.ts';
+import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { HASH_KEY, hmac, LISTS, PlantedBench, person } from '../../support/planted.ts';
+import { query } from '../../support/targets/duckdb.ts';
 
 let bench: PlantedBench;
 let server: DeletionServer;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { csvOf, query } from '../../support/duckdb.ts';
 import { hmac, LISTS, PlantedBench, person } from '../../support/planted.ts';
+import { csvOf, query } from '../../support/targets/duckdb.ts';
 
 let bench: PlantedBench;
 beforeEach(async () => {

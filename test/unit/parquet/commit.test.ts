@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { csvOf } from '../../support/duckdb.ts';
-import { ParquetBench } from '../../support/parquet.ts';
+import { csvOf } from '../../support/targets/duckdb.ts';
+import { ParquetBench } from '../../support/targets/parquet.ts';
 
 let bench: ParquetBench;
 beforeEach(() => {

@@ -8,8 +8,8 @@ import { prepareWindow } from '../../../src/sinks/parquet/commit/commit.ts';
 import { type Change, openDataset } from '../../../src/sinks/parquet/dataset/dataset.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { csvOf } from '../../support/duckdb.ts';
-import { ParquetBench } from '../../support/parquet.ts';
+import { csvOf } from '../../support/targets/duckdb.ts';
+import { ParquetBench } from '../../support/targets/parquet.ts';
 
 let bench: ParquetBench;
 beforeEach(() => {

@@ -5,8 +5,8 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { EXIT, Failure } from '../../../src/base/errors.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
-import { csvOf } from '../../support/duckdb.ts';
-import { ParquetBench } from '../../support/parquet.ts';
+import { csvOf } from '../../support/targets/duckdb.ts';
+import { ParquetBench } from '../../support/targets/parquet.ts';
 
 let bench: ParquetBench;
 beforeEach(() => {

@@ -7,8 +7,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
-import { csvOf } from '../../support/duckdb.ts';
-import { ParquetBench } from '../../support/parquet.ts';
+import { csvOf } from '../../support/targets/duckdb.ts';
+import { ParquetBench } from '../../support/targets/parquet.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const DAYS = ['2026-01-01', '2026-01-02'];
@@ -22,7 +22,7 @@ beforeAll(async () => {
   symlinkSync(join(ROOT, 'node_modules'), join(bench.dir, 'node_modules'));
   writer = join(bench.dir, 'writer.mjs');
   list = join(bench.dir, 'windows.json');
-  const entryPoints = [join(ROOT, 'test/support/parquet-writer.ts')];
+  const entryPoints = [join(ROOT, 'test/support/targets/parquet-writer.ts')];
   await build({ entryPoints, outfile: writer, bundle: true, format: 'esm', platform: 'node', packages: 'external' });
   writeFileSync(list, JSON.stringify(DAYS.map((day) => bench.window(day, csvOf([rowOf(day)])))));
 });
@@ -36,10 +36,14 @@ const rowOf = (day: string) => ({
 
 /** Writes the windows to a folder until it has renamed so many files; the writer begins again after the last. */
 async function writeUntil(renames: number): Promise<void> {
-  const child = spawn(process.execPath, ['-r', join(ROOT, 'test/support/kill-after.cjs'), writer, bench.root, list], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-    env: { ...process.env, KILL_AFTER: `rename:${renames}` },
-  });
+  const child = spawn(
+    process.execPath,
+    ['-r', join(ROOT, 'test/support/processes/kill-after.cjs'), writer, bench.root, list],
+    {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      env: { ...process.env, KILL_AFTER: `rename:${renames}` },
+    },
+  );
   expect((await once(child, 'exit'))[1]).toBe('SIGKILL');
 }
 

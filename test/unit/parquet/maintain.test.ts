@@ -19,8 +19,8 @@ import { purgeParquet, tryPurgeParquet } from '../../../src/sinks/parquet/purge.
 import { compactParquet } from '../../../src/sinks/parquet/rewrite.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import { eventLogs, sortedEventLogs } from '../../../src/sinks/sql/views.ts';
-import { csvOf } from '../../support/duckdb.ts';
-import { ParquetBench } from '../../support/parquet.ts';
+import { csvOf } from '../../support/targets/duckdb.ts';
+import { ParquetBench } from '../../support/targets/parquet.ts';
 
 let bench: ParquetBench;
 beforeEach(() => {

@@ -8,8 +8,8 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { compactParquet } from '../../../src/sinks/parquet/rewrite.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { type Cells, csvOf, query } from '../../support/duckdb.ts';
-import { ParquetBench } from '../../support/parquet.ts';
+import { type Cells, csvOf, query } from '../../support/targets/duckdb.ts';
+import { ParquetBench } from '../../support/targets/parquet.ts';
 
 let bench: ParquetBench;
 beforeEach(() => {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
-import { EMITTED_AT, RecordBench, streamOf } from '../../support/records.ts';
+import { EMITTED_AT, RecordBench, streamOf } from '../../support/targets/records.ts';
 
 const bench = new RecordBench();
 afterAll(() => bench.close());

@@ -8,7 +8,7 @@ import {
   refusedUntil,
 } from '../../../src/service/quota/rules.ts';
 import { EMPTY_STATE, HOUR_MS, pruned, type QuotaState } from '../../../src/service/quota/state.ts';
-import { LIMITS, MINUTE, NOW, report, sent, slot, state } from '../../support/quota.ts';
+import { LIMITS, MINUTE, NOW, report, sent, slot, state } from '../../support/service/quota.ts';
 
 const now = { limits: LIMITS, now: NOW, random: () => 0 };
 

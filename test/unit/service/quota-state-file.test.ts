@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { QuotaStateFile } from '../../../src/service/quota/state-file.ts';
-import { holderText } from '../../support/holder.ts';
-import { ManualClock, recorder, settle } from '../../support/service.ts';
+import { holderText } from '../../support/processes/holder.ts';
+import { ManualClock, recorder, settle } from '../../support/service/service.ts';
 
 let root = '';
 let heard = recorder();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { decide, forecastOf } from '../../../src/service/quota/rules.ts';
 import { EMPTY_STATE, HOUR_MS, parseState, pruned } from '../../../src/service/quota/state.ts';
-import { LIMITS, MINUTE, NOW, report, sent, slot, state } from '../../support/quota.ts';
+import { LIMITS, MINUTE, NOW, report, sent, slot, state } from '../../support/service/quota.ts';
 
 describe('the forecast', () => {
   it.each([

@@ -13,8 +13,8 @@ import {
   type Permit,
 } from '../../../src/service/quota/quota.ts';
 import type { AnswerHead } from '../../../src/service/quota/rules.ts';
-import { DEAD_PID, holderText } from '../../support/holder.ts';
-import { ManualClock, recorder, settle } from '../../support/service.ts';
+import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
+import { ManualClock, recorder, settle } from '../../support/service/service.ts';
 
 const HOUR = 3_600_000;
 const MINUTE = 60_000;

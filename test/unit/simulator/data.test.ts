@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
 import type { Simulator } from '../../../src/simulator/index.ts';
-import { exported, sorted } from '../../support/exported.ts';
-import { dayBody, exportRequest, startTestSimulator } from '../../support/simulator.ts';
+import { exported, sorted } from '../../support/service/exported.ts';
+import { dayBody, exportRequest, startTestSimulator } from '../../support/service/simulator.ts';
 
 const DAY = '2026-01-10';
 let sim: Simulator | undefined;

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Simulator } from '../../../src/simulator/index.ts';
-import { deleteRequest, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/simulator.ts';
+import { deleteRequest, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 
 const DAY = '2026-01-10';
 let sim: Simulator | undefined;

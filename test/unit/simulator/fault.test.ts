@@ -3,7 +3,7 @@ import { gunzipSync } from 'node:zlib';
 import { parse } from 'csv-parse/sync';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Simulator } from '../../../src/simulator/index.ts';
-import { dayBody, exportRequest, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/simulator.ts';
+import { dayBody, exportRequest, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 
 const DAY = '2026-01-10';
 let sim: Simulator | undefined;

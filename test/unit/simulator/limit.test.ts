@@ -15,7 +15,7 @@ import {
   SERVICE_ID,
   startTestSimulator,
   TOKENS,
-} from '../../support/simulator.ts';
+} from '../../support/service/simulator.ts';
 import { until } from '../../support/wait.ts';
 
 const DAY = '2026-01-10';

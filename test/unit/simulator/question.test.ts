@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { addDays, daysOf } from '../../../src/base/days.ts';
 import type { Simulator } from '../../../src/simulator/index.ts';
-import { type Cells, exported, headerOf, sorted } from '../../support/exported.ts';
-import { dayBody, exportRequest, handClock, NOW, startTestSimulator } from '../../support/simulator.ts';
+import { type Cells, exported, headerOf, sorted } from '../../support/service/exported.ts';
+import { dayBody, exportRequest, handClock, NOW, startTestSimulator } from '../../support/service/simulator.ts';
 
 const DAY = '2026-01-10';
 const HOUR = 3_600_000;

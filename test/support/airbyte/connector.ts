@@ -1,0 +1,217 @@
+import { spawn } from 'node:child_process';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { pathToFileURL } from 'node:url';
+import type { Connector } from '../../../src/airbyte/connector.ts';
+import { runConnector } from '../../../src/airbyte/entrypoint.ts';
+import { MessageWriter } from '../../../src/airbyte/writer.ts';
+import type { Clock } from '../../../src/base/clock.ts';
+import { systemEnv } from '../../../src/base/env.ts';
+
+export type Json = Record<string, unknown>;
+
+/** A message as it was read back, with what the tests look at. */
+export interface Heard {
+  readonly type: string;
+  readonly record?: { readonly stream: string; readonly data: Json; readonly emitted_at: number; readonly meta?: Json };
+  readonly state?: {
+    readonly type: string;
+    readonly stream: { readonly stream_descriptor: { readonly name: string }; readonly stream_state: Json };
+    readonly sourceStats: { readonly recordCount: number };
+  };
+  readonly log?: { readonly level: string; readonly message: string; readonly event?: string };
+  readonly trace?: {
+    readonly type: string;
+    readonly emitted_at: number;
+    readonly error?: { readonly message: string; readonly failure_type: string; readonly stream_descriptor?: Json };
+    readonly stream_status?: {
+      readonly stream_descriptor: { readonly name: string };
+      readonly status: string;
+      readonly reasons?: readonly { readonly type: string; readonly rate_limited: { readonly quota_reset: number } }[];
+    };
+    readonly estimate?: Json;
+  };
+  readonly spec?: Json & { readonly connectionSpecification: Json; readonly protocol_version: string };
+  readonly connectionStatus?: { readonly status: string; readonly message?: string };
+  readonly catalog?: { readonly streams: readonly CatalogStream[] };
+}
+
+export interface CatalogStream {
+  readonly name: string;
+  readonly json_schema: { readonly type: string; readonly properties: Record<string, Json> };
+  readonly supported_sync_modes: readonly string[];
+  readonly source_defined_cursor: boolean;
+  readonly default_cursor_field: readonly string[];
+  readonly source_defined_primary_key: readonly (readonly string[])[];
+  readonly is_resumable: boolean;
+}
+
+/** What a run of a connector printed, and what it ended with. */
+export class Output {
+  readonly messages: readonly Heard[];
+  readonly text: string;
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly stderr: string;
+
+  constructor(text: string, code: number | null, signal: string | null = null, stderr = '') {
+    this.text = text;
+    this.code = code;
+    this.signal = signal;
+    this.stderr = stderr;
+    this.messages = text
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line): Heard => JSON.parse(line));
+  }
+
+  of(type: string): Heard[] {
+    return this.messages.filter((message) => message.type === type);
+  }
+
+  records(stream: string): Json[] {
+    return this.of('RECORD').flatMap(({ record }) => (record?.stream === stream ? [record.data] : []));
+  }
+
+  /** The states of one stream, oldest first. */
+  states(stream: string): Json[] {
+    return this.of('STATE').flatMap(({ state }) =>
+      state?.stream.stream_descriptor.name === stream ? [state.stream.stream_state] : [],
+    );
+  }
+
+  statuses(stream: string): string[] {
+    return this.messages.flatMap(({ trace }) =>
+      trace?.stream_status?.stream_descriptor.name === stream ? [trace.stream_status.status] : [],
+    );
+  }
+
+  errors(): NonNullable<NonNullable<Heard['trace']>['error']>[] {
+    return this.messages.flatMap(({ trace }) => (trace?.error ? [trace.error] : []));
+  }
+
+  logs(event: string): string[] {
+    return this.of('LOG').flatMap(({ log }) => (log?.event === event ? [log.message] : []));
+  }
+
+  catalog(): { readonly streams: readonly CatalogStream[] } {
+    const [found] = this.of('CATALOG');
+    if (found?.catalog === undefined) throw new Error(`no catalog: ${this.text.slice(0, 500)}`);
+    return found.catalog;
+  }
+
+  /** The last state of every stream, as the platform hands it back. */
+  lastStates(): Json[] {
+    const last = new Map<string, Json>();
+    for (const { state } of this.of('STATE')) {
+      if (state) last.set(state.stream.stream_descriptor.name, { type: state.type, stream: state.stream });
+    }
+    return [...last.values()];
+  }
+}
+
+/** Input files of a connector, mode 0444 as some clients write them. */
+export class InputFiles {
+  readonly dir = mkdtempSync(join(tmpdir(), 'dfinery-airbyte-'));
+  #count = 0;
+
+  write(value: unknown, extension = 'json'): string {
+    const path = join(this.dir, `input-${++this.#count}.${extension}`);
+    writeFileSync(path, typeof value === 'string' ? value : JSON.stringify(value));
+    chmodSync(path, 0o444);
+    return path;
+  }
+
+  close(): void {
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+}
+
+export interface InProcess {
+  readonly clock: Clock;
+  readonly signal?: AbortSignal;
+}
+
+/** Runs a verb in this process, under a clock of the test's. */
+export async function runInProcess(connector: Connector, words: readonly string[], world: InProcess): Promise<Output> {
+  const parts: Buffer[] = [];
+  const out = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      parts.push(Buffer.from(chunk));
+      setImmediate(done);
+    },
+  });
+  const code = await runConnector(connector, {
+    words,
+    writer: new MessageWriter(out),
+    input: (async function* () {})(),
+    clock: world.clock,
+    env: () => undefined,
+    random: () => 0.5,
+    signal: world.signal ?? new AbortController().signal,
+    onUncaught: () => () => {},
+  });
+  return new Output(Buffer.concat(parts).toString(), code);
+}
+
+/** Bundles a connector as its image has it; returns the file. */
+export async function bundleConnector(name: string, dir: string): Promise<string> {
+  const { bundle } = await import(pathToFileURL(join(import.meta.dirname, '../../../connectors/bundle.mjs')).href);
+  const file = join(dir, `${name}.mjs`);
+  await bundle(name, file);
+  return file;
+}
+
+/** Runs a connector's file as a child process, to its end. */
+export function runChild(file: string, words: readonly string[], onStart?: (pid: Started) => void): Promise<Output> {
+  const child = spawn(process.execPath, [file, ...words], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: systemEnv('PATH'), TMPDIR: systemEnv('TMPDIR') },
+  });
+  const out: Buffer[] = [];
+  const err: Buffer[] = [];
+  child.stdout.on('data', (chunk: Buffer) => out.push(chunk));
+  child.stderr.on('data', (chunk: Buffer) => err.push(chunk));
+  onStart?.({ kill: (signal) => child.kill(signal), stdout: child.stdout });
+  return new Promise<Ended>((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code, signal) => resolve({ code, signal }));
+  }).then(({ code, signal }) => {
+    return new Output(Buffer.concat(out).toString(), code, signal, Buffer.concat(err).toString());
+  });
+}
+
+interface Ended {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+export interface Started {
+  kill(signal: NodeJS.Signals): boolean;
+  readonly stdout: NodeJS.ReadableStream & { destroy(): void };
+}
+
+/** A configured catalog over discovered streams. */
+export function configured(
+  streams: readonly CatalogStream[],
+  more: Json = {},
+  only: readonly string[] = streams.map((stream) => stream.name),
+): Json {
+  return {
+    streams: streams
+      .filter((stream) => only.includes(stream.name))
+      .map((stream) => ({
+        stream,
+        sync_mode: 'incremental',
+        destination_sync_mode: 'append_dedup',
+        cursor_field: stream.default_cursor_field,
+        primary_key: stream.source_defined_primary_key,
+        generation_id: 1,
+        minimum_generation_id: 0,
+        sync_id: 1,
+        ...more,
+      })),
+  };
+}

@@ -1,0 +1,75 @@
+import { rmSync } from 'node:fs';
+import { type Simulator, type SimulatorOptions, startSimulator } from '../../../src/simulator/index.ts';
+import { parseScenario } from '../../../src/simulator/parse-scenario.ts';
+import { sourceConnector } from '../../../src/source/index.ts';
+import { type HandClock, handClock, SERVICE_ID, TOKENS } from '../service/simulator.ts';
+import { configured, InputFiles, type Json, type Output, runInProcess } from './connector.ts';
+
+/** The source and a simulator under one clock that only moves when something sleeps. */
+export class SourceBench {
+  readonly clock: HandClock = handClock();
+  readonly files = new InputFiles();
+  readonly sim: Simulator;
+
+  private constructor(sim: Simulator, clock: HandClock) {
+    this.sim = sim;
+    this.clock = clock;
+  }
+
+  static async start(scenario: unknown = {}, more: Partial<SimulatorOptions> = {}): Promise<SourceBench> {
+    const clock = handClock();
+    const sim = await startSimulator({
+      seed: 7,
+      clock,
+      tokens: TOKENS,
+      serviceId: SERVICE_ID,
+      rowsPerDay: 30,
+      scenario: parseScenario(scenario),
+      ...more,
+    });
+    return new SourceBench(sim, clock);
+  }
+
+  config(more: Json = {}): Json {
+    return {
+      base_url: this.sim.url,
+      service_id: SERVICE_ID,
+      export_token: TOKENS.export,
+      start_date: '2026-01-15',
+      spool_dir: this.files.dir,
+      ...more,
+    };
+  }
+
+  run(verb: string, config: Json, inputs: { readonly catalog?: Json; readonly state?: unknown } = {}): Promise<Output> {
+    const words = [verb, '--config', this.files.write(config)];
+    if (inputs.catalog !== undefined) words.push('--catalog', this.files.write(inputs.catalog, 'txt'));
+    if (inputs.state !== undefined) words.push('--state', this.files.write(inputs.state, 'txt'));
+    return runInProcess(sourceConnector({ entry: undefined }), words, { clock: this.clock });
+  }
+
+  async catalog(more: Json = {}, only?: readonly string[]): Promise<Json> {
+    const output = await this.run('discover', this.config());
+    return configured(output.catalog().streams, more, only);
+  }
+
+  read(catalog: Json, state?: unknown, more: Json = {}): Promise<Output> {
+    return this.run('read', this.config(more), { catalog, ...(state !== undefined && { state }) });
+  }
+
+  /** The days asked for since `from`, one text an export. */
+  asked(from = 0): string[] {
+    return this.sim
+      .requests()
+      .slice(from)
+      .map(({ body }) => {
+        const { from_date: first, to_date: last } = body as { from_date: string; to_date: string };
+        return first === last ? first : `${first}..${last}`;
+      });
+  }
+
+  async close(): Promise<void> {
+    await this.sim.close();
+    rmSync(this.files.dir, { recursive: true, force: true });
+  }
+}

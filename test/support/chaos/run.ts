@@ -1,0 +1,269 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../../../src/base/clock.ts';
+import { addDays, type Day, dayAt } from '../../../src/base/days.ts';
+import { Stopped } from '../../../src/base/signals.ts';
+import { runCommandLine } from '../../../src/cli/program.ts';
+import { parseScenario, type Simulator, startSimulator } from '../../../src/simulator/index.ts';
+import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
+import { Dice } from '../dice.ts';
+import { DEAD_PID, holderText } from '../processes/holder.ts';
+import { SERVICE_ID, TOKENS } from '../service/simulator.ts';
+import { compareRows, type Differences, storedIn } from '../targets/cells.ts';
+import { query } from '../targets/duckdb.ts';
+import { until } from '../wait.ts';
+import { copyLiving } from './copy.ts';
+import {
+  ChaosClock,
+  type ChaosWorld,
+  drawStep,
+  drawWorld,
+  HARMLESS,
+  HOUR,
+  type Json,
+  PEACE,
+  SkewedClock,
+  START,
+  type Step,
+} from './world.ts';
+
+export interface RunResult {
+  readonly code: number;
+  readonly log: readonly string[];
+  readonly summary: Json;
+  readonly requests: number;
+}
+
+export interface ChaosCounts {
+  exports: number;
+  faults: number;
+  ends: number;
+  refused429: number;
+  rows: number;
+  commits: number;
+}
+
+/** A month of one service under one seed. */
+export class Chaos {
+  readonly dir = mkdtempSync(join(tmpdir(), 'dfinery-chaos-'));
+  readonly file = join(this.dir, 'events.duckdb');
+  readonly spool = join(this.dir, 'spool');
+  readonly dice: Dice;
+  readonly clock = new ChaosClock(Date.parse(`${START}T00:00:00Z`) + 7 * 24 * HOUR);
+  readonly world: ChaosWorld;
+  readonly runs: RunResult[] = [];
+  readonly sim: Simulator;
+  /** Once the clock, or the service's word on what is left, was wrong, so is the quota's count: refusals are heard. */
+  #wasMisled = false;
+  readonly counts: ChaosCounts = { exports: 0, faults: 0, ends: 0, refused429: 0, rows: 0, commits: 0 };
+
+  private constructor(dice: Dice, world: ChaosWorld, sim: Simulator, clock: ChaosClock) {
+    this.dice = dice;
+    this.world = world;
+    this.sim = sim;
+    this.clock = clock;
+  }
+
+  static async start(seed: number): Promise<Chaos> {
+    const dice = new Dice(seed);
+    const clock = new ChaosClock(Date.parse(`${START}T00:00:00Z`) + (dice.int(4, 9) * 24 + dice.int(0, 23)) * HOUR);
+    const world = drawWorld(dice);
+    const sim = await startSimulator({
+      seed,
+      clock,
+      tokens: TOKENS,
+      serviceId: SERVICE_ID,
+      rowsPerDay: world.rowsPerDay,
+      scenario: parseScenario(world.scenario),
+    });
+    return new Chaos(dice, world, sim, clock);
+  }
+
+  /** Runs under faults and ends for about three weeks, then in peace until all that was read is final. */
+  async live(steps: number): Promise<void> {
+    writeFileSync(
+      join(this.dir, 'config.json'),
+      JSON.stringify({ ...this.world.config, base_url: this.sim.url, spool_dir: this.spool }),
+    );
+    for (let i = 0; i < steps; i++)
+      await this.step(drawStep(this.dice, this.dice.int(1, Math.floor((17 * 24) / steps))));
+    for (let i = 0; i < 3; i++) await this.peace();
+  }
+
+  async step(step: Step): Promise<void> {
+    this.clock.time += step.hours * HOUR;
+    this.sim.setScenario({ faults: step.faults });
+    this.clock.mayStall = step.faults.some((fault) => 'kind' in fault && fault.kind === 'stall');
+    if (step.faults.some((fault) => 'remaining' in fault)) this.#wasMisled = true;
+    const result = await this.run(step);
+    if (result.code !== 0 && result.code !== 3)
+      throw new Error(`exit ${result.code}: ${result.log.slice(-5).join('\n')}`);
+    this.once(result);
+  }
+
+  async peace(): Promise<void> {
+    this.clock.time += 25 * HOUR;
+    this.sim.setScenario({ faults: [] });
+    this.clock.mayStall = false;
+    const result = await this.run(PEACE);
+    this.#frugal(result);
+    if (result.code !== 0) throw new Error(`in peace: exit ${result.code}: ${result.log.slice(-5).join('\n')}`);
+    this.once(result);
+  }
+
+  /** Where nothing is in doubt any more and nothing fails, an export a window is all it takes. */
+  #frugal({ requests, summary, log }: RunResult): void {
+    const { days, too_big: tooBig } = this.sim.scenario;
+    if (days.future === 'error' || tooBig.days.length > 0 || tooBig.longest_days !== undefined) return;
+    const isOpen =
+      log.some((line) => / proves that | no_final_newline/.test(line)) || summary.to_date_inclusive === null;
+    if (isOpen || requests <= Number(summary.windows)) return;
+    throw new Error(`${requests} exports for ${summary.windows} windows\n${log.join('\n')}`);
+  }
+
+  /** Within a run no export is answered well twice, but for the one that shows that bodies end without a line end. */
+  private once({ requests, log }: RunResult): void {
+    const seen = new Map<string, number>();
+    for (const { status, outcome, fault, body, done } of this.sim.requests().slice(-requests || Infinity)) {
+      if (status === 429 && fault === undefined && !this.#wasMisled)
+        throw new Error(`a 429: ${outcome}\n${log.join('\n')}`);
+      const well = done && status === 200 && (outcome === 'ok' || (fault !== undefined && HARMLESS.has(fault)));
+      if (well) seen.set(JSON.stringify(body), (seen.get(JSON.stringify(body)) ?? 0) + 1);
+    }
+    const again = [...seen].filter(([, count]) => count > 1);
+    const most = (this.world.scenario.format as Json).final_newline === false ? 1 : 0;
+    const gzip = log.some((line) => line.includes('gzip') || line.includes('no byte for'));
+    if (again.length > most && !gzip) throw new Error(`asked again: ${JSON.stringify(again)}\n${log.join('\n')}`);
+  }
+
+  async run(step: Step): Promise<RunResult> {
+    const machine = new SkewedClock(this.clock, step.skewHours * HOUR);
+    if (step.skewHours !== 0 || step.jumpHours !== 0) this.#wasMisled = true;
+    const controller = new AbortController();
+    const before = this.sim.requests().length;
+    const log: string[] = [];
+    const results: string[] = [];
+    const terminal = {
+      note: (line: string) => log.push(line),
+      record: async (line: string) => void log.push(line),
+      result: (line: string) => results.push(line),
+      interactive: false,
+      columns: 80,
+    };
+    const argv = [
+      'sync',
+      'duckdb',
+      this.file,
+      '--config',
+      join(this.dir, 'config.json'),
+      '--json',
+      '--log-level',
+      'debug',
+    ];
+    const work = runCommandLine(argv, { terminal, clock: machine, env: () => undefined, signal: controller.signal });
+    const over = { is: false };
+    const restore = step.end === 'whole' ? undefined : this.#ender(step, controller, { before, log, over });
+    const jump = setTimeout(() => {
+      machine.skew += step.jumpHours * HOUR;
+    }, 150);
+    const code = await work;
+    clearTimeout(jump);
+    over.is = true;
+    await (await restore)?.();
+    // The service has noticed that everybody is gone.
+    await until(() => this.sim.requests().every(({ done }) => done));
+    const requests = this.sim.requests().length - before;
+    const summary = JSON.parse(results.at(-1) ?? '{}') as Json;
+    const result = { code, log, summary, requests };
+    this.runs.push(result);
+    this.#count(result);
+    return result;
+  }
+
+  #count({ requests, summary }: RunResult): void {
+    const seen = requests === 0 ? [] : this.sim.requests().slice(-requests);
+    this.counts.exports += requests;
+    this.counts.faults += seen.filter(({ fault }) => fault !== undefined).length;
+    if (!this.#wasMisled)
+      this.counts.refused429 += seen.filter(({ status, fault }) => status === 429 && fault === undefined).length;
+    this.counts.commits += Number(summary.windows ?? 0);
+    this.counts.rows += Number(summary.rows ?? 0);
+  }
+
+  async #ender(
+    { after, end }: Step,
+    controller: AbortController,
+    { before, log, over }: { readonly before: number; readonly log: readonly string[]; readonly over: { is: boolean } },
+  ): Promise<(() => void) | undefined> {
+    const reached = (turn: number) => {
+      const seen = this.sim.requests().slice(before);
+      if (after.what === 'turns') return turn >= after.count;
+      if (after.what === 'requests') return seen.length >= after.count;
+      if (after.what === 'answers') return seen.filter(({ done }) => done).length >= after.count;
+      return log.filter((line) => line.includes('is committed')).length >= after.count;
+    };
+    for (let turn = 0; !reached(turn); turn++) {
+      if (over.is) return undefined;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    if (over.is) return undefined;
+    this.counts.ends++;
+    const restore = end === 'kill' ? this.#remembered() : undefined;
+    controller.abort(new Stopped('SIGTERM'));
+    return restore;
+  }
+
+  /** The spool as it is now; called later, puts it back as a dead process would have left it. */
+  #remembered(): () => void {
+    const copy = mkdtempSync(join(tmpdir(), 'dfinery-chaos-'));
+    copyLiving(this.spool, copy);
+    return () => {
+      rmSync(this.spool, { recursive: true, force: true });
+      copyLiving(copy, this.spool);
+      rmSync(copy, { recursive: true });
+      for (const name of readdirSync(this.spool, { recursive: true }).map(String)) {
+        const path = join(this.spool, name);
+        if (name.endsWith('.lease')) writeFileSync(path, holderText({ pid: DEAD_PID }));
+        if (/quota-[0-9a-f]+\.json$/.test(name)) {
+          writeFileSync(path, readFileSync(path, 'utf8').replaceAll(`"pid":${process.pid}`, `"pid":${DEAD_PID}`));
+        }
+      }
+    };
+  }
+
+  /** The last day whose rows can no longer change, and the cursor there should be. */
+  wanted(): { readonly cursor: Day; readonly finalThrough: Day } {
+    const cursor = dayAt(this.clock.now() - (this.world.settled ? 3 * HOUR : 0), -12);
+    return { cursor, finalThrough: addDays(cursor, this.world.settled ? -1 : -2) };
+  }
+
+  async differences(): Promise<Differences> {
+    const { finalThrough } = this.wanted();
+    const stored = await storedIn(this.file);
+    const truth = this.sim.truth({ from: START, to: finalThrough });
+    const maybe = this.sim.truth({ from: addDays(finalThrough, 1), to: addDays(finalThrough, 5) });
+    return compareRows(stored, truth, maybe, this.world.config.timezone === undefined ? undefined : 9);
+  }
+
+  verify() {
+    return verifyDuckDb({ file: this.file, lockWaitMs: 0, memoryLimit: '300MB', clock: systemClock });
+  }
+
+  async cursor(): Promise<unknown> {
+    const [{ state }] = await query(this.file, 'SELECT CAST(state AS VARCHAR) AS state FROM _dfinery_state');
+    return (JSON.parse(String(state)) as Json).from_date;
+  }
+
+  /** What stays in the spool folder, the quota's ledger aside. */
+  leftovers(): string[] {
+    return readdirSync(this.spool, { recursive: true })
+      .map(String)
+      .filter((name) => /\.(csv|json|part|tmp|lease)$/.test(name) && !/quota-[0-9a-f]+\.json|malformed-/.test(name));
+  }
+
+  async close(): Promise<void> {
+    await this.sim.close();
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+}

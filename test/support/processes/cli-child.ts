@@ -1,0 +1,176 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { systemClock } from '../../../src/base/clock.ts';
+import { addDays, type Day, dayAt } from '../../../src/base/days.ts';
+import { type Simulator, type SimulatorOptions, startSimulator } from '../../../src/simulator/index.ts';
+import { parseScenario } from '../../../src/simulator/parse-scenario.ts';
+import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
+import { SERVICE_ID, TOKENS } from '../service/simulator.ts';
+import { query } from '../targets/duckdb.ts';
+import { until } from '../wait.ts';
+import { type Done, runHere } from './command-line.ts';
+
+/** The built command line; `npm test` builds it first. */
+export const PROGRAM = process.env.DFINERY_CLI ?? resolve(import.meta.dirname, '../../../dist/bin/dfinery-elt.js');
+
+/** One today for all of a test file: midnight may pass in the middle of it. */
+const TODAY = dayAt(systemClock.now());
+export const daysBack = (count: number): Day => addDays(TODAY, -count);
+
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly ms: number;
+}
+
+type Json = Record<string, unknown>;
+
+/** A run of the command line as a process of its own. */
+export class CliChild {
+  readonly process: ChildProcess;
+  readonly ended: Promise<Ended>;
+  stdout = '';
+  stderr = '';
+
+  constructor(program: string, argv: readonly string[], env: Record<string, string>) {
+    const began = performance.now();
+    this.process = spawn(program, argv, { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env.PATH, ...env } });
+    this.process.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.stdout += text;
+    });
+    this.process.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.stderr += text;
+    });
+    this.ended = new Promise((resolve, reject) => {
+      this.process.once('error', reject);
+      this.process.once('close', (code, signal) =>
+        resolve({ code, signal, stdout: this.stdout, stderr: this.stderr, ms: performance.now() - began }),
+      );
+    });
+  }
+
+  /** Resolves when stderr has what is looked for; throws when the process ends before. */
+  async says(what: string | RegExp, times = 1): Promise<void> {
+    const pattern = new RegExp(typeof what === 'string' ? what : what.source, 'g');
+    const hasSaid = () => (this.stderr.match(pattern)?.length ?? 0) >= times;
+    let isOver = false;
+    void this.ended.finally(() => {
+      isOver = true;
+    });
+    await until(() => hasSaid() || isOver);
+    if (!hasSaid()) throw new Error(`it never said ${pattern} ${times} times:\n${this.stderr}`);
+  }
+}
+
+/** A folder with a configuration, a database, a spool; and a simulator by the clock of the world. */
+export class CliBench {
+  readonly dir = mkdtempSync(join(tmpdir(), 'dfinery-cli-'));
+  readonly file = join(this.dir, 'events.duckdb');
+  readonly spool = join(this.dir, 'spool');
+  readonly sim: Simulator;
+  readonly #children = new Set<CliChild>();
+  #configs = 0;
+
+  private constructor(sim: Simulator) {
+    this.sim = sim;
+  }
+
+  static async start(scenario: unknown = {}, more: Partial<SimulatorOptions> = {}): Promise<CliBench> {
+    const sim = await startSimulator({
+      seed: 11,
+      clock: systemClock,
+      tokens: TOKENS,
+      serviceId: SERVICE_ID,
+      rowsPerDay: 60,
+      scenario: parseScenario(scenario),
+      ...more,
+    });
+    return new CliBench(sim);
+  }
+
+  config(more: Json = {}): string {
+    const path = join(this.dir, `config-${++this.#configs}.json`);
+    const value = {
+      base_url: this.sim.url,
+      service_id: SERVICE_ID,
+      export_token: TOKENS.export,
+      spool_dir: this.spool,
+      memory_limit: '300MB',
+      start_date: daysBack(7),
+      end_date: daysBack(2),
+      ...more,
+    };
+    writeFileSync(path, JSON.stringify(value));
+    return path;
+  }
+
+  start(argv: readonly string[], env: Record<string, string> = {}): CliChild {
+    return this.#started(new CliChild(process.execPath, [PROGRAM, ...argv], { TMPDIR: this.dir, ...env }));
+  }
+
+  /** Under a limit of the size of files, in KiB: a disk that is full. */
+  startLimited(kib: number, argv: readonly string[]): CliChild {
+    return this.startWords(['bash', '-c', `ulimit -f ${kib}; exec "$@"`, 'bash'], argv);
+  }
+
+  /** By way of a program that is given the command line as its last words. */
+  startWords([command, ...words]: readonly string[], argv: readonly string[], env: Record<string, string> = {}) {
+    const all = [...words, process.execPath, PROGRAM, ...argv];
+    return this.#started(new CliChild(command ?? '', all, { TMPDIR: this.dir, ...env }));
+  }
+
+  /** In this process, which is quicker: for what does not depend on the start of a process, its signals or its streams. */
+  run(argv: readonly string[], env: Record<string, string> = {}): Promise<Done> {
+    return runHere(argv, { env });
+  }
+
+  sync(config: Json = {}, more: readonly string[] = []): Promise<Done> {
+    return this.run(this.syncArgs(config, more));
+  }
+
+  syncArgs(config: Json = {}, more: readonly string[] = []): string[] {
+    return ['sync', 'duckdb', this.file, '--config', this.config(config), '--json', ...more];
+  }
+
+  #started(child: CliChild): CliChild {
+    this.#children.add(child);
+    return child;
+  }
+
+  verify(file = this.file) {
+    return verifyDuckDb({ file, lockWaitMs: 0, memoryLimit: '300MB', clock: systemClock });
+  }
+
+  async rows(file = this.file): Promise<number> {
+    const [{ n }] = await query(file, 'SELECT count(*) AS n FROM events');
+    return Number(n);
+  }
+
+  /** Files of the spool folder, the quota's state aside. */
+  spooled(folder = this.spool): string[] {
+    return readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && !entry.name.includes('quota-'))
+      .map((entry) => entry.name);
+  }
+
+  /** 429s that the scenario did not order. */
+  refused(): number {
+    return this.sim.requests().filter(({ status, fault }) => status === 429 && fault === undefined).length;
+  }
+
+  async close(): Promise<void> {
+    for (const { process } of this.#children) process.kill('SIGKILL');
+    // A child that still writes would put files into folders that are being removed.
+    await Promise.allSettled([...this.#children].map(({ ended }) => ended));
+    await this.sim.close();
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+}
+
+/** The summary: the last line of stdout. */
+export const summaryIn = ({ stdout }: Pick<Ended, 'stdout'>): Json =>
+  JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '') as Json;

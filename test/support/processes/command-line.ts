@@ -1,0 +1,43 @@
+import { systemClock } from '../../../src/base/clock.ts';
+import { envOf } from '../../../src/base/env.ts';
+import { runCommandLine } from '../../../src/cli/program.ts';
+import type { Prompts } from '../../../src/cli/prompts.ts';
+
+/** What a command line in this process is given; by default nothing of the environment, and nobody who can be asked. */
+export interface Given {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly prompts?: Prompts | undefined;
+  readonly columns?: number;
+}
+
+/** How a command line ended. */
+export interface Done {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+// As the program sets it for itself: whatever a run leaves anywhere may hold rows.
+process.umask(0o077);
+
+/** Runs one command line in this process: all but the start of a process, its signals and its streams is what users get. */
+export async function runHere(argv: readonly string[], { env = {}, prompts, columns = 80 }: Given = {}): Promise<Done> {
+  let stdout = '';
+  let stderr = '';
+  const note = (line: string) => {
+    stderr += `${line}\n`;
+  };
+  const terminal = {
+    result(line: string, on?: 'stderr') {
+      if (on === 'stderr') note(line);
+      else stdout += `${line}\n`;
+    },
+    note,
+    record: async (line: string) => note(line),
+    interactive: false,
+    columns,
+  };
+  const signal = new AbortController().signal;
+  const code = await runCommandLine(argv, { terminal, clock: systemClock, env: envOf(env), signal, prompts });
+  return { code, stdout, stderr };
+}

@@ -1,0 +1,50 @@
+import { Failure } from '../../../src/base/errors.ts';
+import type { ExportAnswer } from '../../../src/service/export/answer.ts';
+import {
+  type FaultyServer,
+  type FaultyServerOptions,
+  gzip,
+  type Script,
+  type Step,
+  startFaultyServer,
+} from './faulty-server.ts';
+import { bodyOf, exportService, QUESTION } from './service.ts';
+
+export const CSV = `df_api_version,df_unified_id\n${Array.from({ length: 400 }, (_, i) => `1,"user, ${i}"\n`).join('')}`;
+export const GZIP = gzip(CSV);
+export const CSV_HEAD = { 'Content-Type': 'text/csv' };
+
+/** Headers that declare the length of `bytes`, wrong `by` so many. */
+export const length = (bytes: string | Uint8Array, by = 0) => ({
+  ...CSV_HEAD,
+  'Content-Length': Buffer.byteLength(bytes) + by,
+});
+
+let server: FaultyServer | undefined;
+
+/** A server in place of the one before; the end of the test closes it (`closeServer`). */
+export async function serve(script: Script, options?: FaultyServerOptions): Promise<FaultyServer> {
+  await closeServer();
+  server = await startFaultyServer(script, options);
+  return server;
+}
+
+export async function closeServer(): Promise<void> {
+  await server?.close();
+  server = undefined;
+}
+
+/** One export from a server that does as it is told. */
+export async function ask(script: Script | readonly Step[], options?: FaultyServerOptions) {
+  const { url } = await serve(typeof script === 'function' ? script : () => script, options);
+  const { service, quota } = exportService(url);
+  const answer = await service.exportEvents(QUESTION, new AbortController().signal);
+  return { answer, quota, service };
+}
+
+/** What reading the body fails with. */
+export async function failureOf(answer: ExportAnswer): Promise<Failure> {
+  const failure = await bodyOf(answer).catch((error: unknown) => error);
+  if (!(failure instanceof Failure)) throw new Error(`no failure but ${String(failure).slice(0, 60)}`);
+  return failure;
+}

@@ -1,0 +1,134 @@
+import { type Clock, systemClock } from '../../../src/base/clock.ts';
+import { type LogEvent, silentLogger } from '../../../src/base/log.ts';
+import { Secret } from '../../../src/base/secrets.ts';
+import type { ExportAnswer } from '../../../src/service/export/answer.ts';
+import { createExportService, type ExportServiceOptions } from '../../../src/service/export/client.ts';
+import type { ExportQuestion } from '../../../src/service/export/request.ts';
+import type { ExportAdmission } from '../../../src/service/quota/quota.ts';
+import type { AnswerHead } from '../../../src/service/quota/rules.ts';
+
+export const CANARY = 'canary-token-5e1f';
+
+export const QUESTION: ExportQuestion = {
+  from: '2026-01-10',
+  to: '2026-01-11',
+  events: [],
+  eventsCondition: 'all',
+  properties: [],
+  propertiesCondition: 'all',
+};
+
+/** A quota that admits everybody and remembers what it was told. */
+export class OpenQuota implements ExportAdmission {
+  entered = 0;
+  released = 0;
+  readonly heads: AnswerHead[] = [];
+
+  async enter() {
+    this.entered++;
+    return {
+      answered: async (head: AnswerHead) => {
+        this.heads.push(head);
+      },
+      release: async () => {
+        this.released++;
+      },
+    };
+  }
+  enterNow() {
+    return this.enter();
+  }
+  async close() {}
+}
+
+/** A clock whose timers ring when told to: time passes by `pass` alone. */
+export class ManualClock implements Clock {
+  time: number;
+  /** How long each timer was set for, in order. */
+  readonly set: number[] = [];
+  readonly #timers = new Map<object, { readonly at: number; readonly ring: () => void }>();
+
+  constructor(time = Date.UTC(2026, 0, 20, 3)) {
+    this.time = time;
+  }
+
+  now() {
+    return this.time;
+  }
+  after(ms: number, ring: () => void) {
+    const key = {};
+    this.set.push(ms);
+    this.#timers.set(key, { at: this.time + ms, ring });
+    return () => {
+      this.#timers.delete(key);
+    };
+  }
+  sleep(ms: number, signal?: AbortSignal) {
+    return new Promise<void>((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      const cancel = this.after(ms, resolve);
+      signal?.addEventListener('abort', () => {
+        cancel();
+        reject(signal.reason);
+      });
+    });
+  }
+  /** Timers that are set now. */
+  get pending() {
+    return this.#timers.size;
+  }
+  pass(ms: number) {
+    this.time += ms;
+    for (const [key, { at, ring }] of [...this.#timers]) {
+      if (at > this.time) continue;
+      this.#timers.delete(key);
+      ring();
+    }
+  }
+  /** Lets time pass until something happened, a second at a time, with turns of the event loop in between. */
+  async passUntil(happened: () => boolean, mostMs: number, stepMs = 1_000) {
+    for (let passed = 0; passed <= mostMs && !happened(); passed += stepMs) {
+      await settle();
+      if (happened()) return;
+      this.pass(stepMs);
+    }
+    await settle();
+  }
+}
+
+/** Lets whatever is ready happen. */
+export async function settle(turns = 12): Promise<void> {
+  for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+export function exportService(baseUrl: string, more: Partial<ExportServiceOptions> = {}) {
+  const quota = new OpenQuota();
+  const service = createExportService({
+    baseUrl,
+    serviceId: 'svc-1',
+    exportToken: new Secret(CANARY),
+    stallMs: 60_000,
+    clock: systemClock,
+    logger: silentLogger,
+    env: () => undefined,
+    quota,
+    ...more,
+  });
+  return { service, quota };
+}
+
+export async function bodyOf(answer: ExportAnswer): Promise<string> {
+  if (answer.kind !== 'data') throw new Error(`no data: ${answer.kind} ${answer.code} ${answer.message}`);
+  const parts: Uint8Array[] = [];
+  for await (const chunk of answer.bytes) parts.push(chunk);
+  return Buffer.concat(parts).toString('utf8');
+}
+
+/** An array that keeps what is logged. */
+export function recorder() {
+  const events: LogEvent[] = [];
+  const at = (level: LogEvent['level']) => (event: string, message: string, fields?: LogEvent['fields']) => {
+    events.push({ level, event, message, ...(fields && { fields }) });
+  };
+  return { events, logger: { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') } };
+}

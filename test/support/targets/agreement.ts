@@ -1,0 +1,156 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DuckDBInstance } from '@duckdb/node-api';
+import type { Window } from '../../../src/extract/window.ts';
+import { eventNameIndex, headerColumns } from '../../../src/schema/groups.ts';
+import { Scanner } from '../../../src/schema/scanner.ts';
+import { propertyNames } from '../../../src/sinks/records/property-names.ts';
+import { RecordWriter } from '../../../src/sinks/records/record-writer.ts';
+import { identifier } from '../../../src/sinks/sql/engine/quote.ts';
+import { literal } from '../../../src/types/sql.ts';
+import type { ColumnType } from '../../../src/types/type.ts';
+import { sqlComparable } from '../../property/types/agree.ts';
+import { scanIn } from '../scan.ts';
+import { ParquetBench } from './parquet.ts';
+import { PROPERTY } from './records.ts';
+
+/** What a sink holds of one row: a value by column of the header, and what was rescued by source name. */
+interface HeldRow {
+  readonly values: readonly unknown[];
+  readonly rescued: Readonly<Record<string, string>>;
+}
+/** By `_key`. */
+export type Held = ReadonlyMap<string, HeldRow>;
+
+interface Column {
+  readonly name: string;
+  /** None: the column has no value, and a table no such column. */
+  readonly type: ColumnType | null;
+}
+
+/** One export, given to every sink. */
+export class AgreementBench extends ParquetBench {
+  #exports = 0;
+
+  /** A window over one file with these bytes, cut into chunks at these offsets while it was scanned. */
+  exported(body: Uint8Array, cuts: readonly number[], timezone: string | undefined): Window {
+    const { result, written } = scanIn(new Scanner({ timezone, requireSystem: false, blockBytes: 1 }), body, cuts);
+    const { header, columns, rows, longestRow, keysNeedWork } = result;
+    const path = join(this.dir, `export-${++this.#exports}.csv`);
+    writeFileSync(path, written);
+    const window = this.window('2026-01-01', 'a\n', timezone);
+    const file = { path, header, columns, rows, longestRow, keysNeedWork };
+    return { ...window, files: [file], receipt: { ...window.receipt, rows, header, columns } };
+  }
+
+  async inDuckDb(window: Window, timezone: string | undefined): Promise<Held> {
+    await this.load([window], { timezone });
+    return this.#held(this.file, 'events', window, timezone !== undefined);
+  }
+
+  async inParquet(window: Window, timezone: string | undefined): Promise<Held> {
+    await this.store([window], { timezone });
+    const files = `read_parquet(${literal(`${this.root}/events/*/*.parquet`)}, hive_partitioning = false)`;
+    return this.#held(this.file, files, window, timezone !== undefined);
+  }
+
+  async #held(file: string, from: string, window: Window, zoned: boolean): Promise<Held> {
+    const instance = await DuckDBInstance.create(file);
+    const connection = await instance.connect();
+    const rows = async (sql: string) => (await connection.runAndReadAll(sql)).getRowsJson();
+    try {
+      const columns = await this.#columns(rows, window);
+      const texts = columns.map(({ name, type }) =>
+        type === null ? 'NULL' : `CAST(${sqlComparable(type, identifier(name), zoned)} AS VARCHAR)`,
+      );
+      // As JSON: a U+FEFF at the start of a text would get lost on the way otherwise.
+      const held = await rows(
+        `SELECT CAST(to_json([_key, CAST(_rescued AS VARCHAR), ${texts.join(', ')}]) AS VARCHAR) FROM ${from}`,
+      );
+      return heldOf(held.map(([json]) => rowOf(JSON.parse(String(json)), columns)));
+    } finally {
+      connection.closeSync();
+      instance.closeSync();
+    }
+  }
+
+  async #columns(rows: (sql: string) => Promise<unknown[][]>, window: Window): Promise<Column[]> {
+    const [[json]] = await rows(
+      'SELECT CAST(to_json(list({source: source_name, occurrence: occurrence, name: table_name, type: type})) AS VARCHAR) FROM _dfinery_columns',
+    );
+    const stored: { source: string; occurrence: number; name: string; type: ColumnType | null }[] = JSON.parse(
+      String(json),
+    );
+    const { header } = window.files[0];
+    const eventName = eventNameIndex(header);
+    const sources = header.map((source, i) => (i === eventName ? 'df_event_name' : source));
+    return sources.map((source, i) => {
+      const occurrence = sources.slice(0, i + 1).filter((other) => other === source).length;
+      const found = stored.find((column) => column.source === source && column.occurrence === occurrence);
+      if (found === undefined) throw new Error(`no column for ${JSON.stringify(source)}`);
+      return found;
+    });
+  }
+
+  /** What the records of a source hold whose catalog names for each column the type that the data gave it. */
+  async inRecords(window: Window, timezone: string | undefined): Promise<Held> {
+    const [{ header, columns }] = window.files;
+    const names = propertyNames('events', headerColumns(header)).map(String);
+    const kind = (type: ColumnType) => (type === 'datetime' && timezone !== undefined ? 'instant' : type);
+    const typed = names.map((name, i): Column => ({ name, type: columns[i].type ?? null }));
+    const properties: Record<string, unknown> = Object.create(null);
+    for (const { name, type } of typed) properties[name] = PROPERTY[kind(type ?? 'string')];
+    Object.assign(properties, { _key: PROPERTY.string, _rescued: PROPERTY.object });
+    const clock = { now: () => 0, sleep: async () => {}, after: () => () => {} };
+    const writer = new RecordWriter({ timezone, clock, threads: { entry: undefined, workers: undefined } });
+    const parts: Buffer[] = [];
+    const keep = async (bytes: Uint8Array) => {
+      parts.push(Buffer.from(bytes));
+    };
+    await writer.write(window, [{ name: 'events', properties, keys: [] }], keep, this.signal);
+    const lines = Buffer.concat(parts).toString().split('\n').slice(0, -1);
+    return heldOf(lines.map((line) => recordOf(line, typed)));
+  }
+}
+
+function heldOf(rows: readonly (readonly [string, HeldRow])[]): Held {
+  const held = new Map(rows);
+  if (held.size !== rows.length) throw new Error('two rows have one _key');
+  return held;
+}
+
+function rowOf(cells: readonly (string | null)[], columns: readonly Column[]): [string, HeldRow] {
+  const [key, rescued, ...texts] = cells;
+  const values = texts.map((text, i) => canonical(columns[i].type ?? 'string', text, (item) => item));
+  return [String(key), { values, rescued: JSON.parse(rescued ?? '{}') }];
+}
+
+/** Numbers keep their digits: outside strings each becomes a text that starts with `#`. */
+const NUMBERS = /("(?:[^"\\]|\\.)*")|(-?\d[-+.\deE]*)/g;
+
+function recordOf(line: string, columns: readonly Column[]): [string, HeldRow] {
+  const { record } = JSON.parse(line.replace(NUMBERS, (_, text, number) => text ?? `"#${number}"`));
+  const { _key, _rescued, ...data } = record.data;
+  const plain = (item: unknown) => String(item).replace(/^#/, '');
+  const values = columns.map(({ name, type }) => {
+    const value = Object.hasOwn(data, name) ? data[name] : null;
+    // A column of nothing but `null` has no type; the records of one that is called a string hold the text.
+    return type === null ? null : canonical(type, value, plain);
+  });
+  return [_key, { values, rescued: _rescued ?? {} }];
+}
+
+/** One form for values of all sinks: doubles as their shortest text, datetimes in microseconds of UTC or wall clock. */
+function canonical(type: ColumnType, value: unknown, plain: (item: unknown) => unknown): unknown {
+  if (value === null || value === undefined) return null;
+  if (type === 'string' || type === 'date') return value;
+  if (type === 'boolean') return String(value);
+  if (type === 'long') return plain(value);
+  if (type === 'double') return double(plain(value));
+  if (type === 'datetime') return String(value).replace(/Z$/, '').padEnd('2026-01-02T03:04:05.000000'.length, '0');
+  const items: unknown[] = typeof value === 'string' ? JSON.parse(value) : (value as unknown[]);
+  if (type === 'string[]') return items;
+  return items.map((item) => (item === null ? null : type === 'double[]' ? double(plain(item)) : plain(item)));
+}
+
+const double = (text: unknown): string => (Object.is(Number(text), -0) ? '-0' : String(Number(text)));

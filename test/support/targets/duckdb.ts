@@ -1,0 +1,145 @@
+import { createHash } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DuckDBInstance } from '@duckdb/node-api';
+import { systemClock } from '../../../src/base/clock.ts';
+import { addDays, type Day } from '../../../src/base/days.ts';
+import { createLogger, type LogEvent } from '../../../src/base/log.ts';
+import type { SpoolFile, Window } from '../../../src/extract/window.ts';
+import { Scanner } from '../../../src/schema/scanner.ts';
+import { type DuckDbSinkOptions, openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
+import type { Commit, Sink } from '../../../src/sinks/sink.ts';
+import type { ColumnType } from '../../../src/types/type.ts';
+import { scanIn } from '../scan.ts';
+
+export type Cells = Readonly<Record<string, string>>;
+
+/** A folder with one database file and the spool files of the windows made here. */
+export class DuckBench {
+  readonly dir = mkdtempSync(join(tmpdir(), 'dfinery-duckdb-'));
+  readonly file = join(this.dir, 'events.duckdb');
+  readonly log: LogEvent[] = [];
+  readonly signal: AbortSignal = new AbortController().signal;
+  #files = 0;
+
+  /** A window over `day` whose files hold these CSV texts. */
+  window(day: Day, csv: string | readonly string[], timezone?: string, days = 1): Window {
+    const files = [csv].flat().map((text) => this.spool(text, timezone));
+    return {
+      files,
+      receipt: {
+        v: 1,
+        id: `${day}-${++this.#files}`,
+        from: day,
+        to: addDays(day, days - 1),
+        covers_from: day,
+        covers_to: addDays(day, days - 1),
+        bytes: [csv].flat().join('').length,
+        sha256: createHash('sha256').update([csv].flat().join('')).digest('hex'),
+        rows: files.reduce((sum, file) => sum + file.rows, 0),
+        exports: files.length,
+        header: files[0].header,
+        columns: files[0].columns,
+        split: files.length > 1 ? 'names' : 'none',
+        verified_at: '2026-02-01T00:00:00.000Z',
+        suppressed: 0,
+        invalid_utf8: 0,
+      },
+      state: { version: 1, from_date: addDays(day, days) },
+    };
+  }
+
+  spool(csv: string, timezone?: string): SpoolFile {
+    const { result, written } = scanIn(new Scanner({ timezone, requireSystem: false }), Buffer.from(csv));
+    const path = join(this.dir, `spool-${++this.#files}.csv`);
+    writeFileSync(path, written);
+    const { header, columns, rows, longestRow, keysNeedWork, eventNames } = result;
+    return { path, header, columns, rows, longestRow, keysNeedWork, eventNames };
+  }
+
+  open(options: Partial<DuckDbSinkOptions> = {}): Promise<Sink> {
+    return openDuckDbSink({ file: this.file, ...this.targetOptions, ...options });
+  }
+
+  /** What a target is told where a test says nothing else. */
+  get targetOptions() {
+    const logger = createLogger(
+      (event) => this.log.push(event),
+      'debug',
+      (text) => text,
+    );
+    return {
+      timezone: undefined,
+      columnTypes: new Map<string, ColumnType>(),
+      schemaMode: 'evolve' as const,
+      memoryLimit: '500MB',
+      lockWaitMs: 0,
+      clock: systemClock,
+      logger,
+    };
+  }
+
+  /** Opens, commits these windows, closes. */
+  async load(windows: readonly Window[], options: Partial<DuckDbSinkOptions> = {}): Promise<Commit[]> {
+    return this.commitAll(await this.open(options), windows);
+  }
+
+  async commitAll(sink: Sink, windows: readonly Window[]): Promise<Commit[]> {
+    try {
+      const commits: Commit[] = [];
+      for (const window of windows) commits.push(await sink.commit(window, this.signal));
+      return commits;
+    } finally {
+      await sink.close();
+    }
+  }
+
+  query(sql: string, file = this.file): Promise<Record<string, unknown>[]> {
+    return query(file, sql);
+  }
+
+  close(): void {
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+}
+
+/** Rows of a query on a file that nobody has open, values as JSON has them. */
+export async function query(file: string, sql: string): Promise<Record<string, unknown>[]> {
+  const instance = await DuckDBInstance.create(file);
+  const connection = await instance.connect();
+  try {
+    return (await connection.runAndReadAll(sql)).getRowObjectsJson();
+  } finally {
+    connection.closeSync();
+    instance.closeSync();
+  }
+}
+
+const SYSTEM = [
+  'df_api_version',
+  'df_correction_datetime',
+  'df_event_detail_log_id',
+  'df_event_log_id',
+  'df_event_name',
+];
+
+/** CSV of events `{ id, … }`: the columns that every export has, filled in where they are not given. */
+export function csvOf(rows: readonly Cells[], columns: readonly string[] = []): string {
+  const custom = new Set([...columns, ...rows.flatMap((row) => Object.keys(row).filter((name) => name !== 'id'))]);
+  const header = [...new Set([...SYSTEM, 'df_server_datetime', 'df_unified_id', ...custom])].sort();
+  const lines = rows.map((row) => header.map((name) => quoted(row[name] ?? common(row.id, name))).join(','));
+  return `${[header.map(quoted).join(','), ...lines].join('\n')}\n`;
+}
+
+function common(id: string | undefined, name: string): string {
+  if (name === 'df_event_detail_log_id') return id ?? '';
+  if (name === 'df_event_log_id') return id === undefined ? '' : id.replace(/:\d+$/, '');
+  if (name === 'df_event_name') return 'df_login';
+  if (name === 'df_unified_id') return 'u-1';
+  return name.endsWith('_datetime') && SYSTEM.concat('df_server_datetime').includes(name)
+    ? '2026-01-01 10:00:00.000'
+    : '';
+}
+
+export const quoted = (text: string): string => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);

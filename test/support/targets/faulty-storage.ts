@@ -1,0 +1,61 @@
+import { transientFailure } from '../../../src/base/errors.ts';
+import { DiskStorage } from '../../../src/sinks/delta/storage/disk.ts';
+
+/** What a request that changes something does in a test, by the count of such requests from 1. */
+export type Fate = 'as it should' | 'dies before' | 'dies after' | 'answer lost' | 'seems taken';
+
+/** A folder whose requests go wrong where a test says so; once one has died, so does every later one. */
+export class FaultyStorage extends DiskStorage {
+  /** The requests that changed something, in order. */
+  readonly changes: string[] = [];
+  readonly reads: string[] = [];
+  readonly #fateOf: (change: string, count: number) => Fate;
+  #isDead = false;
+
+  constructor(dir: string, fateOf: (change: string, count: number) => Fate = () => 'as it should') {
+    super(dir);
+    this.#fateOf = fateOf;
+  }
+
+  override async read(path: string): Promise<Buffer | undefined> {
+    this.#live();
+    this.reads.push(path);
+    return super.read(path);
+  }
+
+  override async create(path: string, text: string): Promise<boolean> {
+    return this.#change(`create ${path}`, () => super.create(path, text), false);
+  }
+
+  override async write(path: string, text: string): Promise<void> {
+    return this.#change(`write ${path}`, () => super.write(path, text), undefined);
+  }
+
+  override async putFile(file: string, path: string): Promise<void> {
+    return this.#change(`put ${path}`, () => super.putFile(file, path), undefined);
+  }
+
+  override async remove(paths: readonly string[]): Promise<void> {
+    return this.#change(`remove ${paths.join(' ')}`, () => super.remove(paths), undefined);
+  }
+
+  async #change<T>(what: string, work: () => Promise<T>, taken: T): Promise<T> {
+    this.#live();
+    this.changes.push(what);
+    const fate = this.#fateOf(what, this.changes.length);
+    if (fate === 'dies before') this.#die();
+    const done = await work();
+    if (fate === 'dies after') this.#die();
+    if (fate === 'answer lost') throw transientFailure('the answer is lost');
+    return fate === 'seems taken' ? taken : done;
+  }
+
+  #die(): void {
+    this.#isDead = true;
+    this.#live();
+  }
+
+  #live(): void {
+    if (this.#isDead) throw transientFailure('dead');
+  }
+}

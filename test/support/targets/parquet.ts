@@ -1,0 +1,44 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Window } from '../../../src/extract/window.ts';
+import type { Manifest } from '../../../src/sinks/parquet/dataset/manifest.ts';
+import { openParquetSink, type ParquetSinkOptions } from '../../../src/sinks/parquet/sink.ts';
+import type { Commit, Sink } from '../../../src/sinks/sink.ts';
+import { literal } from '../../../src/types/sql.ts';
+import { DuckBench, query } from './duckdb.ts';
+
+/** A folder of datasets and the spool files of the windows made here. */
+export class ParquetBench extends DuckBench {
+  readonly root = join(this.dir, 'lake');
+
+  openFolder(options: Partial<ParquetSinkOptions> = {}): Promise<Sink> {
+    return openParquetSink({ dir: this.root, tables: ['events'], ...this.targetOptions, ...options });
+  }
+
+  /** Opens, commits these windows, closes. */
+  async store(windows: readonly Window[], options: Partial<ParquetSinkOptions> = {}): Promise<Commit[]> {
+    return this.commitAll(await this.openFolder(options), windows);
+  }
+
+  get manifest(): Manifest {
+    return JSON.parse(readFileSync(join(this.root, '_dfinery/manifest.json'), 'utf8'));
+  }
+
+  /** Every file below the folder, `/` between names, sorted. */
+  files(): string[] {
+    if (!existsSync(this.root)) return [];
+    return readdirSync(this.root, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name).slice(this.root.length + 1))
+      .sort();
+  }
+
+  /** A query over `events`, `event_items` or `event_logs` as a reader that globs sees them. */
+  read(sql: string): Promise<Record<string, unknown>[]> {
+    const withs = ['events', 'event_items', 'event_logs'].filter((name) => existsSync(join(this.root, name)));
+    const views = withs.map(
+      (name) => `${name} AS (SELECT * FROM read_parquet(${literal(`${this.root}/${name}/*/*.parquet`)}))`,
+    );
+    return query(':memory:', `WITH ${views.join(', ')} ${sql}`);
+  }
+}
