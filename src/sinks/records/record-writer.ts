@@ -1,16 +1,15 @@
 // This folder: Airbyte records. The bytes of CSV become the bytes of JSON without an object or a string for each cell:
-// `workers/` splits files into blocks and runs them on threads, `encode/` writes a row as the record of a stream, `keys/`
-// finds repeated keys and the row of an event.
+// `encode/` writes a row as the record of a stream, `workers/` has the tasks that threads do.
 
-import { open } from 'node:fs/promises';
 import type { Clock } from '../../base/clock.ts';
 import type { SpoolFile, Window } from '../../extract/window.ts';
+import { type WindowKeys, WindowKeysBuilder } from '../rows/keys/window-keys.ts';
+import { fileBlocks } from '../rows/row-blocks.ts';
+import { type JobTasks, type WorkerOptions, WorkerPool } from '../workers/worker-pool.ts';
 import { planRecords, type RecordStream } from './encode/record-plan.ts';
-import { type WindowKeys, WindowKeysBuilder } from './keys/window-keys.ts';
 import type { StreamName } from './property-names.ts';
-import { rowBlocksOf } from './workers/row-blocks.ts';
-import type { EncodedBlock, FileJob, Task } from './workers/task.ts';
-import { type WindowTasks, type WorkerOptions, WorkerPool } from './workers/worker-pool.ts';
+import { RecordRunner } from './workers/record-runner.ts';
+import type { EncodedBlock, FileJob, Task, TaskResult } from './workers/task.ts';
 
 /** Bytes handed to `write` at a time. */
 const CHUNK_BYTES = 128 * 1024;
@@ -40,11 +39,11 @@ export type WriteBytes = (bytes: Uint8Array) => Promise<void>;
  */
 export class RecordWriter {
   readonly #options: RecordWriterOptions;
-  readonly #pool: WorkerPool;
+  readonly #pool: WorkerPool<readonly FileJob[], Task, TaskResult>;
 
   constructor(options: RecordWriterOptions) {
     this.#options = options;
-    this.#pool = new WorkerPool(options.threads);
+    this.#pool = new WorkerPool(options.threads, new RecordRunner());
   }
 
   /** Ends the threads; safe at any time. */
@@ -63,7 +62,7 @@ export class RecordWriter {
     const jobs = window.files.map((file) => jobOf(file, streams, this.#options.timezone, emittedAt));
     const totals = new WindowTotals(jobs, streams);
     if (streams.length === 0) return totals.result();
-    const tasks = this.#pool.openFiles(jobs, window.receipt.bytes);
+    const tasks = this.#pool.open(jobs, window.receipt.bytes);
     try {
       const keys = await readWindowKeys(tasks, window.files, streams, signal);
       for await (const result of tasks.run(encodeTasks(window.files, keys, signal))) {
@@ -91,7 +90,7 @@ function jobOf(
 
 /** Reads the keys of all rows, where a stream needs more than each row by itself tells: one more pass over the files. */
 async function readWindowKeys(
-  tasks: WindowTasks,
+  tasks: JobTasks<Task, TaskResult>,
   files: readonly SpoolFile[],
   streams: readonly RecordStream[],
   signal: AbortSignal,
@@ -108,13 +107,13 @@ async function readWindowKeys(
 }
 
 async function* hashTasks(files: readonly SpoolFile[], signal: AbortSignal): AsyncGenerator<Task> {
-  for await (const { job, from, to } of blocksOf(files, signal))
+  for await (const { job, from, to } of fileBlocks(files, signal))
     yield { kind: 'hash', job, from, to, spare: undefined };
 }
 
 async function* encodeTasks(files: readonly SpoolFile[], keys: WindowKeys, signal: AbortSignal): AsyncGenerator<Task> {
   let number = 0;
-  for await (const { job, from, to } of blocksOf(files, signal)) {
+  for await (const { job, from, to } of fileBlocks(files, signal)) {
     yield {
       kind: 'encode',
       job,
@@ -126,26 +125,6 @@ async function* encodeTasks(files: readonly SpoolFile[], keys: WindowKeys, signa
       reserved: keys.reserved.size > 0 && keys.ordinals.has(number) ? keys.reserved : undefined,
     };
     number++;
-  }
-}
-
-interface FileBlock {
-  readonly job: number;
-  readonly from: number;
-  readonly to: number;
-}
-
-async function* blocksOf(files: readonly SpoolFile[], signal: AbortSignal): AsyncGenerator<FileBlock> {
-  for (let job = 0; job < files.length; job++) {
-    const file = await open(files[job].path, 'r');
-    try {
-      for await (const block of rowBlocksOf(file, files[job].rowEnds)) {
-        signal.throwIfAborted();
-        yield { job, ...block };
-      }
-    } finally {
-      await file.close();
-    }
   }
 }
 

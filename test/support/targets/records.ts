@@ -147,7 +147,7 @@ export async function workerEntry(dir: string): Promise<URL> {
   const root = fileURLToPath(new URL('../../..', import.meta.url));
   await build({
     stdin: {
-      contents: "import { serveTasks } from '../src/sinks/records/workers/worker.ts';\nserveTasks();",
+      contents: "import { serveRecords } from './src/sinks/records/workers/serve-records.ts';\nserveRecords();",
       resolveDir: root,
     },
     bundle: true,

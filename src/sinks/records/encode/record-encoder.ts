@@ -5,7 +5,7 @@ import { classify } from '../../../types/classify.ts';
 import { DATETIME_GAP, DATETIME_ZONED } from '../../../types/evidence.ts';
 import { copyBytes, writeString } from '../../../types/json-text.ts';
 import { isNull } from '../../../types/list-text.ts';
-import type { RowKey } from '../keys/row-key.ts';
+import type { RowKey } from '../../rows/keys/row-key.ts';
 import { type CellPlan, CHECKED, COPY, planCells, SKIP, TEXT, ZONED_ONLY } from './cell-plan.ts';
 import type { LineBuffer } from './line-buffer.ts';
 import { PlainCells } from './plain-cells.ts';

@@ -1,3 +1,7 @@
+// This folder: encoding on worker threads: tasks and who runs them.
+
+import type { HashedRows } from '../../rows/keys/hashed-rows.ts';
+import type { PoolTask } from '../../workers/runner.ts';
 import type { RecordPlan } from '../encode/record-plan.ts';
 
 /** All that the rows of one file need to become records; plain data, so that it may go to a worker. */
@@ -12,20 +16,15 @@ export interface FileJob {
   readonly emittedAt: number;
 }
 
-/** What a worker is sent: the files of the tasks to come, or a task. */
-export type WorkerRequest = { readonly kind: 'files'; readonly files: readonly FileJob[] } | Task;
-
 /** Work on one block of whole rows of one file. */
 export type Task = HashTask | EncodeTask;
 
-interface BlockTask {
+interface BlockTask extends PoolTask {
   /** Index of the file among the jobs of the window. */
   readonly job: number;
   /** Bytes [from, to) of the file. */
   readonly from: number;
   readonly to: number;
-  /** Memory for the result; the sender no longer needs it. */
-  readonly spare: ArrayBuffer | undefined;
 }
 
 /** Hash the event and the key of every row. */
@@ -44,21 +43,8 @@ export interface EncodeTask extends BlockTask {
   readonly reserved: ReadonlyMap<string, readonly number[]> | undefined;
 }
 
-/** Numbers per row of a `HashedBlock`: two of the event's hash, the rank among its rows, three of the key's hash. */
-export const HASH_STRIDE = 6;
-/** Ranks: no item position comes first, then the positions from 0 on; the last stands for all beyond it. */
-export const NO_POSITION = 0;
-export const LAST_RANK = 0xffff_fffe;
-/** In place of a rank: the row has no event id and is an event by itself. */
-export const OWN_EVENT = 0xffff_ffff;
-
-export interface HashedBlock {
+export interface HashedBlock extends HashedRows {
   readonly kind: 'hash';
-  readonly rows: number;
-  /** `HASH_STRIDE` numbers per row, from byte 0 on. */
-  readonly buffer: ArrayBuffer;
-  /** Ids that end in `#` and a number, as generated keys of repeated rows do. */
-  readonly numbered: readonly string[];
 }
 
 export interface EncodedBlock {

@@ -1,14 +1,14 @@
+import type { Runner } from '../../workers/runner.ts';
 import { BlockProcessor } from './block-processor.ts';
 import type { FileJob, Task, TaskResult } from './task.ts';
 
-/** Runs tasks one by one and keeps the file of the latest open; tasks come file by file. */
-export class TaskRunner {
+/** Runs the tasks of a window one by one and keeps the file of the latest open; tasks come file by file. */
+export class RecordRunner implements Runner<readonly FileJob[], Task, TaskResult> {
   #jobs: readonly FileJob[] = [];
   #job = -1;
   #processor: BlockProcessor | undefined;
 
-  /** The files of all tasks from now on; those before are closed. */
-  setFiles(jobs: readonly FileJob[]): void {
+  open(jobs: readonly FileJob[]): void {
     this.close();
     this.#jobs = jobs;
   }

@@ -1,7 +1,7 @@
 // This folder: what the keys of rows need beyond the row itself: repeated keys, the row of an event.
 
-import { HASH_STRIDE, type HashedBlock } from '../workers/task.ts';
 import { EventRows } from './event-rows.ts';
+import { HASH_STRIDE, type HashedRows, KEY_AT } from './hashed-rows.ts';
 import { KeyCounts } from './key-counts.ts';
 
 /** What only the whole window tells about the keys of its rows; blocks are numbered from 0 in the order of the window. */
@@ -52,13 +52,13 @@ export class WindowKeysBuilder implements WindowKeys {
     return this;
   }
 
-  add({ rows, buffer, numbered }: HashedBlock): void {
+  add({ rows, buffer, numbered }: HashedRows): void {
     const hashes = new Uint32Array(buffer, 0, rows * HASH_STRIDE);
     this.#starts.push(this.#row);
     for (let i = 0; i < rows; i++) {
       const k = i * HASH_STRIDE;
       this.#events?.add(hashes, k, this.#row + i);
-      if (this.#keys !== undefined) this.#setOrdinal(this.#keys.add(hashes, k + 3), i, rows);
+      if (this.#keys !== undefined) this.#setOrdinal(this.#keys.add(hashes, k + KEY_AT), i, rows);
     }
     if (this.#keys !== undefined) for (const id of numbered) this.#reserve(id);
     this.#row += rows;

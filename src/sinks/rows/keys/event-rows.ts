@@ -1,5 +1,10 @@
 import { Scratch } from '../../../base/scratch.ts';
-import { OWN_EVENT } from '../workers/task.ts';
+
+/** Ranks: no item position comes first, then the positions from 0 on; the last stands for all beyond it. */
+export const NO_POSITION = 0;
+export const LAST_RANK = 0xffff_fffe;
+/** In place of a rank: the row has no event id and is an event by itself. */
+export const OWN_EVENT = 0xffff_ffff;
 
 /** Share of the slots that are taken when all rows are in: probing stays short, at 15 bytes a row. */
 const LOAD = 0.8;
@@ -31,7 +36,7 @@ export class EventRows {
     this.#scratch.free();
   }
 
-  /** Takes in row `row`, whose numbers in `hashes` start at `k`. */
+  /** Takes in row `row`; at `k` of `hashes` stand two numbers of its event's hash and its rank among the rows of that. */
   add(hashes: Uint32Array, k: number, row: number): void {
     const [high, low, position] = [hashes[k], hashes[k + 1], hashes[k + 2]];
     if (position === OWN_EVENT) {

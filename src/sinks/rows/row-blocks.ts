@@ -1,11 +1,20 @@
-import type { FileHandle } from 'node:fs/promises';
-import { defect } from '../../../base/errors.ts';
-import { INCOMPLETE, RowTokenizer, SENTINEL } from '../../../csv/tokenizer.ts';
+// This folder: the rows of spool files as bytes: blocks of whole rows and their reader; `keys/`.
+
+import { type FileHandle, open } from 'node:fs/promises';
+import { defect } from '../../base/errors.ts';
+import { INCOMPLETE, RowTokenizer, SENTINEL } from '../../csv/tokenizer.ts';
+import type { SpoolFile } from '../../extract/window.ts';
 
 /** Whole rows of a file: bytes [from, to). */
 export interface RowBlock {
   readonly from: number;
   readonly to: number;
+}
+
+/** A block of one of several files. */
+export interface FileBlock extends RowBlock {
+  /** Index of the file. */
+  readonly job: number;
 }
 
 /** Bytes of a block: small against the memory of a worker, large against the cost of a message to it. */
@@ -15,6 +24,21 @@ const QUOTE = 34;
 const QUOTES = 0x22222222;
 const ONES = 0x01010101;
 const HIGHS = 0x80808080 | 0;
+
+/** The blocks of files, in order; stops between two when the signal aborts. */
+export async function* fileBlocks(files: readonly SpoolFile[], signal: AbortSignal): AsyncGenerator<FileBlock> {
+  for (let job = 0; job < files.length; job++) {
+    const file = await open(files[job].path, 'r');
+    try {
+      for await (const block of rowBlocksOf(file, files[job].rowEnds)) {
+        signal.throwIfAborted();
+        yield { job, ...block };
+      }
+    } finally {
+      await file.close();
+    }
+  }
+}
 
 /** Splits a normalised CSV file, behind its header, into blocks of whole rows, in order; `rowEnds`: where rows are known to end. */
 export async function* rowBlocksOf(
