@@ -36,15 +36,23 @@ export class IdleTimeout {
     return this.#controller.signal;
   }
 
-  /** Waits for one thing to arrive. Rejects with the caller's reason or with `Stalled`. */
+  /**
+   * Waits for one thing to arrive. Rejects with the caller's reason or with `Stalled`, even where what is to arrive does
+   * not end by the signal.
+   */
   async waitFor<T>(arrival: Promise<T>): Promise<T> {
     this.#disarm = this.#clock.after(this.#stallMs, () => this.#controller.abort(new Stalled(this.#stallMs)));
+    let unlink = () => {};
+    const aborted = new Promise<never>((_, reject) => {
+      unlink = onAbort(this.signal, () => reject(this.signal.reason));
+    });
     try {
-      return await arrival;
+      return await Promise.race([arrival, aborted]);
     } catch (error) {
       if (this.signal.aborted) throw this.signal.reason;
       throw error;
     } finally {
+      unlink();
       this.#disarm();
     }
   }

@@ -33,6 +33,8 @@ interface Timer {
 const MOST_OVERTAKEN = 4;
 /** Real turns without any event after which something outside the world is waited for, and then given up. */
 const MOST_IDLE = 400;
+/** ms of the world: no command waits longer than for the next day of a quota. */
+const LONGEST_WORK_MS = 4 * 24 * 3_600_000;
 
 export class Scheduler {
   /** ms since 1970, as the service sees it. */
@@ -84,11 +86,13 @@ export class Scheduler {
     return done;
   }
 
-  /** Lets things happen until `isDone`; throws when nothing is left that could. */
+  /** Lets things happen until `isDone`; throws when nothing is left that could, or when days of the world have passed. */
   async until(isDone: () => boolean): Promise<void> {
+    const latest = this.now + LONGEST_WORK_MS;
     for (let idle = 0; ; ) {
       await new Promise<void>((resolve) => realImmediate(resolve));
       if (isDone()) return;
+      if (this.now > latest) throw new Error('days have passed, and the work is not done');
       if (this.#outside.size > 0) {
         await Promise.all(this.#outside);
         continue;
