@@ -278,9 +278,50 @@ function jobAt(jobs: usize, end: usize, lane: usize): usize {
   return job < end ? job : end - JOB_BYTES;
 }
 
-/** Writes the hashes of the jobs in [jobs, end). */
-export function hashJobs(base: usize, tables: usize, jobs: usize, end: usize): void {
+// Most ids come again soon: the last values and their hashes are kept, each in the place that its bytes give it.
+
+/** A value's block, then its hash. */
+const KEPT_SHIFT: i32 = 7;
+const MIX: u64 = 0x9e3779b97f4a7c15;
+
+/** Where the hash of a block is kept, if it is: one of 2^`bits` places at `kept`. */
+function placeOf(block: usize, kept: usize, bits: i32): usize {
+  let mixed: u64 = 0;
+  for (let i: usize = 0; i < BLOCK_BYTES; i += 8) mixed = (mixed ^ load<u64>(block + i)) * MIX;
+  return kept + (<usize>(mixed >> <u64>(64 - bits)) << KEPT_SHIFT);
+}
+
+function isSame(a: usize, b: usize): bool {
+  const low = v128.or(v128.xor(v128.load(a), v128.load(b)), v128.xor(v128.load(a, 16), v128.load(b, 16)));
+  const high = v128.or(v128.xor(v128.load(a, 32), v128.load(b, 32)), v128.xor(v128.load(a, 48), v128.load(b, 48)));
+  return !v128.any_true(v128.or(low, high));
+}
+
+/** Writes the hashes that are kept; returns the end of the jobs that are left, which stand in front then. */
+function repeatHashes(base: usize, block: usize, jobs: usize, end: usize, kept: usize, bits: i32): usize {
+  let left = jobs;
+  for (; jobs < end; jobs += JOB_BYTES) {
+    const value = load<i32>(jobs);
+    const length = load<i32>(jobs, 4);
+    const out = load<i32>(jobs, 8);
+    putBlock(block, base + <usize>value, length);
+    const place = placeOf(block, kept, bits);
+    if (isSame(place, block)) {
+      copy(place + BLOCK_BYTES, <i32>BLOCK_BYTES, base + <usize>out);
+      continue;
+    }
+    store<i32>(left, value);
+    store<i32>(left, length, 4);
+    store<i32>(left, out, 8);
+    left += JOB_BYTES;
+  }
+  return left;
+}
+
+/** Writes the hashes of the jobs in [jobs, last); keeps the latest in 2^`bits` places at `kept`, empty ones being zeros. */
+export function hashJobs(base: usize, tables: usize, jobs: usize, last: usize, kept: usize, bits: i32): void {
   const blocks = tables + BLOCKS_AT;
+  const end = repeatHashes(base, blocks, jobs, last, kept, bits);
   const words = tables + WORDS_AT;
   const state = tables + STATE_AT;
   for (; jobs < end; jobs += 4 * JOB_BYTES) {
@@ -301,6 +342,10 @@ export function hashJobs(base: usize, tables: usize, jobs: usize, end: usize): v
       const out = base + <usize>load<i32>(jobAt(jobs, end, lane), 8);
       putHex(digestPart(state, lane), out);
       putHex(digestPart(state + 64, lane), out + 32);
+      const block = blocks + lane * BLOCK_BYTES;
+      const place = placeOf(block, kept, bits);
+      copy(block, <i32>BLOCK_BYTES, place);
+      copy(out, <i32>BLOCK_BYTES, place + BLOCK_BYTES);
     }
   }
 }

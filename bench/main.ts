@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { benchArrow } from './arrow.ts';
 import { benchErase } from './deletion.ts';
 import { benchEndToEnd } from './end-to-end.ts';
+import { benchHashing } from './hashing.ts';
 import { benchLongLog } from './long-log.ts';
 import { printMachine } from './measure.ts';
 import { benchRecords } from './records.ts';
@@ -29,6 +30,7 @@ for (const work of works)
 const BENCHES: Readonly<Record<string, () => Promise<void>>> = {
   'end-to-end': () => benchEndToEnd({ shapes, works, rounds: Number(values.rounds) }),
   scanner: benchScanner,
+  hashing: benchHashing,
   arrow: benchArrow,
   records: benchRecords,
   stage: benchStage,

@@ -23,7 +23,7 @@ const QUOTE = 34;
 const COMMA = 44;
 const FLAGS = (1 << COLUMN_SHIFT) - 1;
 /** Bytes in front of the rows that are read, for those that are written. */
-const FRONT_BYTES = 1 << 20;
+const FRONT_BYTES = EDITED_AT + (1 << 20);
 /** What SIMD may write behind a row. */
 const MARGIN = 32;
 

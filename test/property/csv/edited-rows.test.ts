@@ -88,4 +88,17 @@ describe('rows without the dropped columns and with hashes', () => {
       expect(lines[n + 1]).toBe([hmac(`id-${n}`), hmac(`mail-${n}@example.com`), row(n)[2]].join(','));
     }
   });
+
+  it('are the same where values come again, near and far, and under another key in the same memory', () => {
+    // Two rows of each id apart, more ids than hashes are kept of, and one id in every other row.
+    const ids = Array.from({ length: 60_000 }, (_, n) => (n % 2 === 0 ? 'again' : `u${(n * 7) % 20_011}`));
+    const body = Buffer.from(['a,b', ...ids.map((id, n) => `${id},${n % 3}`), ''].join('\n'));
+    for (const key of [HASH_KEY, `${HASH_KEY}, another one`]) {
+      const edits = columnEdits([], ['a', 'b'], new HashKey(new Secret(key)));
+      const { written } = scanIn(new Scanner({ requireSystem: false, edits }), body, [70_000, 200_000]);
+      const hashes = new Map([...new Set(ids), '0', '1', '2'].map((text) => [text, hmac(text, key)]));
+      const expected = ids.map((id, n) => `${hashes.get(id)},${hashes.get(String(n % 3))}`);
+      expect(written.toString().split('\n').slice(1, -1)).toEqual(expected);
+    }
+  });
 });

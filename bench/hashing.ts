@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs';
+import { Secret } from '../src/base/secrets.ts';
+import { columnEdits } from '../src/schema/column-edits.ts';
+import { HashKey } from '../src/schema/hash-key.ts';
+import { Scanner } from '../src/schema/scanner.ts';
+import { median, printGoal } from './measure.ts';
+import { prepare } from './shapes.ts';
+
+const ROUNDS = 7;
+const CHUNK_BYTES = 64 * 1024;
+const KEY = 'a hash key of at least thirty-two characters';
+
+/** What is hashed: a column of which nearly every value repeats beside one of which none does, and two of the latter. */
+const CASES = [
+  { what: 'one id a row, one that repeats', columns: ['df_event_log_id', 'referrer'] },
+  { what: 'two ids a row', columns: ['df_event_log_id', 'df_unified_id'] },
+] as const;
+
+/** Scanning a day with two columns hashed, against scanning it as it is. */
+export async function benchHashing(): Promise<void> {
+  const [file = ''] = (await prepare('10x50000')).files;
+  const body = readFileSync(file);
+  const key = new HashKey(new Secret(KEY));
+  const lists = [[], ...CASES.map(({ columns }) => columns)];
+  const times: number[][] = lists.map(() => []);
+  for (let round = 0; round <= ROUNDS; round++) {
+    for (const [i, hash] of lists.entries()) {
+      const seconds = scanSeconds(body, hash, key);
+      // The first round is that of the compiler.
+      if (round > 0) times[i]?.push(seconds);
+    }
+  }
+  const [bare = 0, ...hashed] = times.map(median);
+  for (const [i, { what }] of CASES.entries()) {
+    const seconds = hashed[i] ?? 0;
+    const detail = `${seconds.toFixed(2)} s against ${bare.toFixed(2)} s`;
+    printGoal({ name: `scan with two columns hashed: ${what}`, ratio: seconds / bare, wanted: ['<=', 1.25], detail });
+  }
+}
+
+function scanSeconds(body: Buffer, hash: readonly string[], key: HashKey): number {
+  const began = process.cpuUsage();
+  const scanner = new Scanner({ requireSystem: true, edits: columnEdits([], hash, key) });
+  for (let at = 0; at < body.length; at += CHUNK_BYTES) scanner.push(body.subarray(at, at + CHUNK_BYTES));
+  scanner.finish();
+  const { user, system } = process.cpuUsage(began);
+  return (user + system) / 1e6;
+}
