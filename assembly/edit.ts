@@ -282,13 +282,13 @@ function jobAt(jobs: usize, end: usize, lane: usize): usize {
 
 /** A value's block, then its hash. */
 const KEPT_SHIFT: i32 = 7;
-const MIX: u64 = 0x9e3779b97f4a7c15;
+const MIX: u64 = ((<u64>0x9e3779b9) << 32) | 0x7f4a7c15;
 
 /** Where the hash of a block is kept, if it is: one of 2^`bits` places at `kept`. */
 function placeOf(block: usize, kept: usize, bits: i32): usize {
   let mixed: u64 = 0;
   for (let i: usize = 0; i < BLOCK_BYTES; i += 8) mixed = (mixed ^ load<u64>(block + i)) * MIX;
-  return kept + (<usize>(mixed >> <u64>(64 - bits)) << KEPT_SHIFT);
+  return kept + ((<usize>(mixed >> <u64>(64 - bits))) << KEPT_SHIFT);
 }
 
 function isSame(a: usize, b: usize): bool {

@@ -176,3 +176,22 @@ describe('verify', () => {
     expect(await checks()).toEqual([]);
   });
 });
+
+describe('a file that another run removes while it is needed', () => {
+  it('ends the load with what to do, to be tried again, and nothing is changed', async () => {
+    await bench.store([older()], { tables: TABLES });
+    const sink = await bench.openLake({ tables: TABLES });
+    try {
+      // As a purge does, between what a load read of the log and the files that it reads.
+      const [file] = bench.files('events').filter((name) => name.endsWith('.parquet'));
+      rmSync(join(bench.root, 'events', file));
+      await expect(sink.commit(newer(), new AbortController().signal)).rejects.toMatchObject({
+        kind: 'transient',
+        message: expect.stringMatching(/is gone that was to be read: another run removed it\. Run again/),
+      });
+    } finally {
+      await sink.close();
+    }
+    expect(bench.versions()).toBe(1);
+  });
+});

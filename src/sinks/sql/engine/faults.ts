@@ -24,6 +24,13 @@ const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, f
     make: (file) => configFailure(`${file} is not a database that this DuckDB can read: give another file.`),
   },
   {
+    match: /No files found that match|Cannot open file ".*\.parquet": No such file/,
+    make: (file) =>
+      transientFailure(
+        `A file of ${file} is gone that was to be read: another run removed it. Run again; if it stays so, verify it.`,
+      ),
+  },
+  {
     match: /^(IO|Permission) Error/,
     make: (file, first) => configFailure(`${file} cannot be opened or written: ${first}.`),
   },
