@@ -133,7 +133,11 @@ export class CliBench {
   }
 
   syncArgs(config: Json = {}, more: readonly string[] = []): string[] {
-    return ['sync', 'duckdb', this.file, '--config', this.config(config), '--json', ...more];
+    return this.syncInto('duckdb', this.file, config, more);
+  }
+
+  syncInto(target: string, place: string, config: Json, more: readonly string[] = []): string[] {
+    return ['sync', target, place, '--config', this.config(config), '--json', ...more];
   }
 
   #started(child: CliChild): CliChild {
