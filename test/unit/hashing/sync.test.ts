@@ -69,6 +69,14 @@ describe('columns that are dropped or hashed', () => {
     expect(items).toEqual([{ size: hmac('XL') }]);
   });
 
+  it('leave no position of an item where the id that carries it is hashed; its key is the hash', async () => {
+    bench.serve([person(1, { id: 'log-1:3', df_items_size: 'XL' })]);
+    const lists = { ...LISTS, columns_hash: ['df_event_detail_log_id'] };
+    expect((await bench.sync(lists)).code).toBe(0);
+    const items = await query(bench.at('events.duckdb'), 'SELECT _key, item_position, size FROM event_items');
+    expect(items).toEqual([{ _key: hmac('log-1:3'), item_position: null, size: 'XL' }]);
+  });
+
   it('that no export has are named once', async () => {
     bench.serve(PEOPLE);
     bench.serve(
