@@ -10,6 +10,8 @@ const entryPoints = {
   'bin/dfinery-elt': 'src/cli/main.ts',
   'bin/source-dfinery': 'connectors/source-dfinery/main.ts',
   'bin/destination-dfinery': 'connectors/destination-dfinery/main.ts',
+  // Started as threads by the command line.
+  'workers/arrow': 'src/sinks/arrow/build/worker.ts',
 };
 const benchmarks = {
   'bench/main': 'bench/main.ts',

@@ -8,12 +8,11 @@ import { systemClock } from '../src/base/clock.ts';
 import type { Window } from '../src/extract/window.ts';
 import { Scanner, type ScanResult } from '../src/schema/scanner.ts';
 import { RecordWriter } from '../src/sinks/records/record-writer.ts';
-import { serveRecords } from '../src/sinks/records/workers/serve-records.ts';
 import { TYPES } from '../src/types/index.ts';
 import type { ColumnType } from '../src/types/type.ts';
 
 if (isMainThread) await main();
-else serveRecords();
+else await import('../src/sinks/records/workers/worker.ts');
 
 async function main(): Promise<void> {
   const [what, file = '', out = '', workers] = process.argv.slice(2);

@@ -13,7 +13,8 @@ process.umask(0o077);
 const terminal = openTerminal(systemClock);
 if (requireTrustedCertificates()) terminal.note(TRUST_MESSAGE);
 await runUntilStopped(async (signal) => {
-  const io = { terminal, clock: systemClock, env: systemEnv, signal, prompts: systemPrompts(signal) };
+  const workers = new URL('../workers/', import.meta.url);
+  const io = { terminal, clock: systemClock, env: systemEnv, signal, prompts: systemPrompts(signal), workers };
   let code: number = await runCommandLine(process.argv.slice(2), io);
   try {
     await terminal.drain(signal);

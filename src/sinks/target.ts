@@ -103,6 +103,8 @@ export interface OpenOptions extends TargetOptions {
   readonly publish?: string | undefined;
   /** For the place that `isStdout`. */
   readonly stdout: Writable;
+  /** Folder of the modules that threads start with, NAME.js for a target; absent: the target does without threads. */
+  readonly workers?: URL | undefined;
   readonly signal: AbortSignal;
 }
 

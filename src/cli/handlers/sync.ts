@@ -42,6 +42,7 @@ export const syncInto =
         publish,
         tables: given.tables,
         stdout: context.terminal.stdout ?? process.stdout,
+        workers: context.workers,
         pinned,
         env,
         clock,

@@ -1,75 +1,130 @@
-import type { DuckDBDataChunk } from '@duckdb/node-api';
-import { makeData, RecordBatch, Struct } from 'apache-arrow';
-import { vectorOf } from './duckdb-vectors.ts';
-import type { IpcStream } from './output.ts';
-import type { StreamSchema } from './stream-schema.ts';
+import {
+  type Bool,
+  Data,
+  DataType,
+  type DateDay,
+  type Dictionary,
+  type Float64,
+  type Int32,
+  type Int64,
+  type List,
+  makeData,
+  RecordBatch,
+  type Schema,
+  Struct,
+  type TimestampMicrosecond,
+  Utf8,
+} from 'apache-arrow';
+import { bitBytes, NODE, nodeAt, type PackedBatch, type Shape, TEXT_SHAPE } from './build/packed.ts';
+import { StreamDictionary } from './dictionary.ts';
 
-/** A record batch ends at so many rows or bytes, whichever comes first. */
-const BATCH_ROWS = 65_536;
-const BATCH_BYTES = 16 * 1024 * 1024;
-/** Most rows of a chunk. */
-const CHUNK_ROWS = 2_048;
+type Fixed = Int64 | Float64 | DateDay | TimestampMicrosecond;
 
-/** Collects DuckDB's chunks into record batches of bounded size and sends each before it takes more rows. */
+/** Turns packed batches into record batches of one stream, in place. */
 export class RecordBatches {
-  readonly #schema: StreamSchema;
-  readonly #stream: IpcStream;
-  #held = 0;
-  /** Rows sent or held. */
-  rows = 0;
-  /** Cells in `_rescued`, by source column name. */
-  readonly rescued = new Map<string, number>();
+  readonly #schema: Schema;
+  readonly #shapes: readonly Shape[];
+  /** One for each column that is sent as a dictionary, as long as the stream. */
+  readonly #dictionaries = new Map<number, StreamDictionary>();
 
-  constructor(schema: StreamSchema, stream: IpcStream) {
+  constructor(schema: Schema, shapes: readonly Shape[]) {
     this.#schema = schema;
-    this.#stream = stream;
+    this.#shapes = shapes;
   }
 
-  /** Takes the rows of a chunk whose columns are those of the stream. No row was longer than `longestRow` bytes. */
-  async add(chunk: DuckDBDataChunk, longestRow: number): Promise<void> {
-    const { builders } = this.#schema;
-    const vectors = builders.map((_, i) => vectorOf(chunk.chunk, i));
-    const rows = chunk.rowCount;
-    this.#countRescued(chunk);
-    const step = Math.max(1, Math.min(CHUNK_ROWS, Math.floor(BATCH_BYTES / longestRow)));
-    for (let from = 0; from < rows; from += step) {
-      const count = Math.min(step, rows - from);
-      builders.forEach((builder, i) => {
-        builder.append(vectors[i], from, count);
-      });
-      this.#held += count;
-      this.rows += count;
-      if (this.#held >= BATCH_ROWS || this.#bytes() >= BATCH_BYTES) await this.#send();
-    }
-  }
-
-  /** Sends the remaining rows and ends the stream; one without rows still tells its schema. */
-  async end(): Promise<void> {
-    if (this.#held > 0) await this.#send();
-    await this.#stream.end();
-  }
-
-  #bytes(): number {
-    return this.#schema.builders.reduce((sum, { bytes }) => sum + bytes, 0);
-  }
-
-  async #send(): Promise<void> {
-    const { schema, builders } = this.#schema;
-    const length = this.#held;
-    this.#held = 0;
-    const children = builders.map((builder) => builder.take());
-    await this.#stream.write(
-      new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length, nullCount: 0, children })),
+  of(batch: PackedBatch): RecordBatch {
+    const { fields } = this.#schema;
+    const nodes = new Nodes(batch);
+    const children = fields.map(({ type }, i) =>
+      this.#shapes[i].kind === 'dictionary' ? this.#coded(nodes, i) : dataOf(nodes, type, this.#shapes[i]),
     );
+    const data = makeData({ type: new Struct(fields), length: batch.rows, nullCount: 0, children });
+    return new RecordBatch(this.#schema, data);
   }
 
-  #countRescued(chunk: DuckDBDataChunk): void {
-    const last = chunk.columnCount - 1;
-    for (const text of chunk.getColumnValues(last)) {
-      if (typeof text !== 'string') continue;
-      for (const column of Object.keys(JSON.parse(text))) {
-        this.rescued.set(column, (this.rescued.get(column) ?? 0) + 1);
-      }
-    }
+  #coded(nodes: Nodes, column: number): Data {
+    const type: Dictionary<Utf8, Int32> = this.#schema.fields[column].type;
+    const node = nodes.next(this.#shapes[column]);
+    const codes = new Int32Array(node.buffer, node.data, node.length);
+    const texts = textData(nodes);
+    const known = this.#dictionaries.get(column) ?? new StreamDictionary();
+    this.#dictionaries.set(column, known);
+    known.recode(codes, node.nullBitmap, texts);
+    const { length, nullCount, nullBitmap } = node;
+    return makeData({ type, length, nullCount, nullBitmap, data: codes, dictionary: known.vector });
   }
+}
+
+/** The nodes of a batch, one after another. */
+class Nodes {
+  readonly #batch: PackedBatch;
+  #node = 0;
+  #at = 0;
+
+  constructor(batch: PackedBatch) {
+    this.#batch = batch;
+  }
+
+  next(shape: Shape) {
+    const { buffer, nodes } = this.#batch;
+    const [length, nullCount, textBytes] = nodes.subarray(this.#node, this.#node + NODE);
+    const at = nodeAt(shape, this.#at, length, textBytes);
+    this.#node += NODE;
+    this.#at = at.end;
+    const nullBitmap = new Uint8Array(buffer, at.bits, bitBytes(length));
+    return { buffer, length, nullCount, nullBitmap, textBytes, ...at };
+  }
+}
+
+/** The texts of a dictionary. */
+function textData(nodes: Nodes): Data<Utf8> {
+  const { buffer, length, offsets, data, textBytes } = nodes.next(TEXT_SHAPE);
+  const valueOffsets = new Int32Array(buffer, offsets, length + 1);
+  return makeData({
+    type: new Utf8(),
+    length,
+    nullCount: 0,
+    valueOffsets,
+    data: new Uint8Array(buffer, data, textBytes),
+  });
+}
+
+function dataOf(nodes: Nodes, type: DataType, shape: Shape): Data {
+  const { buffer, length, nullCount, nullBitmap, offsets, data, textBytes } = nodes.next(shape);
+  const common = { length, nullCount, nullBitmap };
+  const valueOffsets = () => new Int32Array(buffer, offsets, length + 1);
+  switch (shape.kind) {
+    case 'bit':
+      return makeData({ type: type as Bool, ...common, data: new Uint8Array(buffer, data, bitBytes(length)) });
+    case 'text':
+      return makeData({
+        type: type as Utf8,
+        ...common,
+        valueOffsets: valueOffsets(),
+        data: new Uint8Array(buffer, data, textBytes),
+      });
+    case 'list': {
+      const list = type as List;
+      const child = dataOf(nodes, list.valueType, shape.item ?? TEXT_SHAPE);
+      return makeData({ type: list, ...common, valueOffsets: valueOffsets(), child });
+    }
+    default:
+      return fixedData(type as Fixed, common, buffer, data);
+  }
+}
+
+interface Common {
+  readonly length: number;
+  readonly nullCount: number;
+  readonly nullBitmap: Uint8Array;
+}
+
+/** `new Data` and not `makeData`, which knows no union of types. */
+function fixedData(type: Fixed, { length, nullCount, nullBitmap }: Common, buffer: ArrayBuffer, at: number): Data {
+  return new Data(type, 0, length, nullCount, [undefined, valuesOf(type, buffer, at, length), nullBitmap]);
+}
+
+function valuesOf(type: Fixed, buffer: ArrayBuffer, at: number, length: number) {
+  if (DataType.isDate(type)) return new Int32Array(buffer, at, length);
+  return DataType.isFloat(type) ? new Float64Array(buffer, at, length) : new BigInt64Array(buffer, at, length);
 }

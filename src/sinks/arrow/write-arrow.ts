@@ -1,26 +1,22 @@
-// This folder: the target `arrow`. It reads windows with DuckDB, copies its vectors into Arrow columns and sends record
-// batches.
+// This folder: the target `arrow`. Threads build columns from the bytes of verified windows (`build/`), this one sends
+// them as record batches.
 
-import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import manifest from '../../../package.json' with { type: 'json' };
 import { codeOf, Failure } from '../../base/errors.ts';
 import type { Window } from '../../extract/window.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
-import { Zone } from '../../types/zone.ts';
 import { arrivalsOf } from '../sql/columns/arrivals.ts';
 import { logChanges } from '../sql/columns/changes.ts';
 import { planColumns, type Rules } from '../sql/columns/plan.ts';
 import { FIRST_COLUMNS, type StoredColumn } from '../sql/columns/stored.ts';
-import { isTyped } from '../sql/columns/typed.ts';
-import { type Engine, openEngine } from '../sql/engine/engine.ts';
-import { engineFailure } from '../sql/engine/faults.ts';
-import type { WindowLoad } from '../sql/rows/file-query.ts';
+import { typedColumns } from '../sql/columns/typed.ts';
 import type { TargetOptions } from '../target.ts';
-import { fileOutput, IpcStream, isReaderGone, type Output, streamOutput } from './output.ts';
-import { RecordBatches } from './record-batches.ts';
-import { streamSchema } from './stream-schema.ts';
-import { openWindowQuery, storeSentIds } from './window-query.ts';
+import type { WorkerOptions } from '../workers/worker-pool.ts';
+import { ArrowStream } from './arrow-stream.ts';
+import { planFile } from './file-plan.ts';
+import { fileOutput, isReaderGone, type Output, streamOutput } from './output.ts';
+import { isOpen, keysNeedWork } from './window-rows.ts';
 import { openWindowStore, type WindowStore } from './window-store.ts';
 
 export interface ArrowOptions extends TargetOptions {
@@ -29,10 +25,12 @@ export interface ArrowOptions extends TargetOptions {
   /** Holds the files of windows until the schema of all is known. */
   readonly spoolDir: string;
   readonly signal: AbortSignal;
+  /** Absent: everything is done in this thread. */
+  readonly threads?: WorkerOptions | undefined;
 }
 
-/** Rows that DuckDB buffers ahead of the stream. */
-const AHEAD = '16MB';
+/** Windows whose keys are their ids are sent together, until they have so many bytes of CSV. */
+const TOGETHER_BYTES = 64 * 1024 * 1024;
 
 export interface ArrowResult {
   readonly rows: number;
@@ -52,13 +50,9 @@ export interface ArrowResult {
 export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowOptions): Promise<ArrowResult> {
   const store = await openWindowStore(options.spoolDir, options.clock);
   const output = typeof options.out === 'string' ? fileOutput(options.out) : streamOutput(options.out);
-  let engine: Engine | undefined;
   try {
     await output.ready();
-    engine = await openEngine({ ...options, file: join(store.folder, 'work'), lockWaitMs: 0 });
-    await engine.run('SET preserve_insertion_order = true');
-    await engine.run(`SET streaming_buffer_size = '${AHEAD}'`);
-    const result = await new ArrowRun(engine, store, output, options).run(windows);
+    const result = await new ArrowRun(store, output, options).run(windows);
     await output.end();
     return result;
   } catch (error) {
@@ -66,73 +60,61 @@ export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowO
     options.signal.throwIfAborted();
     throw failureOf(error, options.out);
   } finally {
-    await engine?.close();
     await store.release();
   }
 }
 
 function failureOf(error: unknown, out: string | Writable): unknown {
-  if (error instanceof Failure) return error;
+  if (error instanceof Failure || codeOf(error) === undefined) return error;
   const name = typeof out === 'string' ? out : 'the Arrow stream';
-  if (codeOf(error) !== undefined) return diskFailure(error, { what: name, path: name });
-  return engineFailure(error, name);
+  return diskFailure(error, { what: name, path: name });
 }
 
-/** The state of one stream. */
+/** The state of one run. */
 class ArrowRun {
-  readonly #engine: Engine;
   readonly #store: WindowStore;
   readonly #output: Output;
   readonly #options: ArrowOptions;
-  readonly #zone: Zone | undefined;
   readonly #rules: Rules;
   #columns: readonly StoredColumn[] = FIRST_COLUMNS;
-  #stream: IpcStream | undefined;
-  #batches: RecordBatches | undefined;
+  #stream: ArrowStream | undefined;
   #windows = 0;
-  #overlaps = false;
   #readerLeft = false;
 
-  constructor(engine: Engine, store: WindowStore, output: Output, options: ArrowOptions) {
-    this.#engine = engine;
+  constructor(store: WindowStore, output: Output, options: ArrowOptions) {
     this.#store = store;
     this.#output = output;
     this.#options = options;
-    this.#zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
-    const { columnTypes, pinned, schemaMode } = options;
+    const { columnTypes, pinned, schemaMode, timezone } = options;
     // A stream that has begun cannot change: what a pinned schema does not know is rescued, unless it is to fail.
     const mode = pinned !== undefined && schemaMode === 'evolve' ? 'freeze' : schemaMode;
-    this.#rules = { zoned: this.#zone !== undefined, columnTypes, pinned, mode };
+    this.#rules = { zoned: timezone !== undefined, columnTypes, pinned, mode };
   }
 
   async run(windows: AsyncIterable<Window>): Promise<ArrowResult> {
-    const stop = () => this.#engine.interrupt();
-    this.#options.signal.addEventListener('abort', stop);
     try {
       if (this.#options.pinned === undefined) await this.#afterAll(windows);
       else await this.#oneByOne(windows);
-      await this.#batches?.end();
+      await this.#stream?.end();
     } catch (error) {
       if (!isReaderGone(error)) throw error;
       this.#readerLeft = true;
     } finally {
-      this.#stream?.release();
-      this.#options.signal.removeEventListener('abort', stop);
+      await this.#stream?.close();
     }
-    const batches = this.#batches;
     return {
-      rows: batches?.rows ?? 0,
+      rows: this.#stream?.rows ?? 0,
       windows: this.#windows,
-      columns: this.#columns.filter(isTyped).map(({ name }) => name),
-      rescued: batches?.rescued ?? new Map(),
+      columns: typedColumns(this.#columns).map(({ name }) => name),
+      rescued: this.#stream?.rescued ?? new Map(),
       readerLeft: this.#readerLeft,
     };
   }
 
   async #oneByOne(windows: AsyncIterable<Window>): Promise<void> {
     this.#columns = planColumns(FIRST_COLUMNS, new Map(), this.#rules, true);
-    this.#begin();
-    for await (const window of windows) await this.#send(window);
+    const stream = this.#begin();
+    for await (const window of windows) await this.#send(stream, [window], window.receipt.bytes);
   }
 
   async #afterAll(windows: AsyncIterable<Window>): Promise<void> {
@@ -143,37 +125,55 @@ class ArrowRun {
       this.#columns = plan;
       kept.push(await this.#store.keep(window));
     }
-    this.#begin();
-    for (const window of kept) {
-      await this.#send(window);
-      await this.#store.drop(window);
+    const stream = this.#begin();
+    const bytes = bytesOf(kept);
+    for (const together of groupsOf(kept)) {
+      await this.#send(stream, together, bytes);
+      for (const window of together) await this.#store.drop(window);
     }
   }
 
-  #begin(): void {
-    const columns = this.#columns.filter(isTyped);
-    const schema = streamSchema(columns, this.#zone !== undefined, manifest.version);
-    this.#stream = new IpcStream(this.#output.stream, schema.schema);
-    this.#batches = new RecordBatches(schema, this.#stream);
+  #begin(): ArrowStream {
+    const { timezone, threads, signal } = this.#options;
+    const columns = typedColumns(this.#columns);
+    const stream = new ArrowStream(this.#output.stream, {
+      columns,
+      timezone,
+      threads,
+      signal,
+      version: manifest.version,
+    });
+    this.#stream = stream;
+    return stream;
   }
 
-  async #send(window: Window): Promise<void> {
-    const { signal } = this.#options;
-    signal.throwIfAborted();
-    const arrivals = arrivalsOf(window.files);
-    const plan = planColumns(this.#columns, arrivals.columns, this.#rules, false);
-    const number = ++this.#windows;
-    const load: WindowLoad = { window, number, arrivals, plan: new Map(plan.map((c) => [c.key, c])), zone: this.#zone };
-    const longestRow = Math.max(1, ...window.files.map((file) => file.longestRow));
-    const query = await openWindowQuery(this.#engine, load, this.#overlaps);
-    for await (const chunk of this.#engine.chunks(query.sql)) {
-      signal.throwIfAborted();
-      await this.#batches?.add(chunk, longestRow);
-    }
-    signal.throwIfAborted();
-    await query.done();
-    const { to, covers_to } = window.receipt;
-    this.#overlaps = covers_to === null || to > covers_to;
-    if (this.#overlaps) await storeSentIds(this.#engine, load);
+  /** Sends windows, of a run that has `bytes` of CSV at hand. */
+  async #send(stream: ArrowStream, windows: readonly Window[], bytes: number): Promise<void> {
+    const plans = windows.flatMap((window) => {
+      const arrivals = arrivalsOf(window.files);
+      const plan = planColumns(this.#columns, arrivals.columns, this.#rules, false);
+      const byKey = new Map(plan.map((column) => [column.key, column]));
+      return window.files.map((file, i) => planFile(file, arrivals.files[i], byKey, stream.columns));
+    });
+    this.#windows += windows.length;
+    await stream.send(windows, plans, bytes);
   }
+}
+
+const bytesOf = (windows: readonly Window[]): number => windows.reduce((sum, { receipt }) => sum + receipt.bytes, 0);
+
+/** Windows in order, those together of whose rows nothing must be known beforehand. */
+function groupsOf(windows: readonly Window[]): Window[][] {
+  const groups: Window[][] = [];
+  let isPlain = false;
+  let before: Window | undefined;
+  for (const window of windows) {
+    const wasPlain = isPlain;
+    isPlain = !keysNeedWork(window) && !isOpen(window) && (before === undefined || !isOpen(before));
+    const group = groups.at(-1);
+    if (group !== undefined && wasPlain && isPlain && bytesOf(group) < TOGETHER_BYTES) group.push(window);
+    else groups.push([window]);
+    before = window;
+  }
+  return groups;
 }

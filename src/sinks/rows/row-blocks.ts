@@ -25,12 +25,20 @@ const QUOTES = 0x22222222;
 const ONES = 0x01010101;
 const HIGHS = 0x80808080 | 0;
 
-/** The blocks of files, in order; stops between two when the signal aborts. */
-export async function* fileBlocks(files: readonly SpoolFile[], signal: AbortSignal): AsyncGenerator<FileBlock> {
+/**
+ * The blocks of files, in order; stops between two when the signal aborts. `blockBytes`: of a block about, where the row
+ * ends that the scan remembered are too far apart.
+ */
+export async function* fileBlocks(
+  files: readonly SpoolFile[],
+  signal: AbortSignal,
+  blockBytes?: number,
+): AsyncGenerator<FileBlock> {
   for (let job = 0; job < files.length; job++) {
     const file = await open(files[job].path, 'r');
     try {
-      for await (const block of rowBlocksOf(file, files[job].rowEnds)) {
+      const rowEnds = blockBytes === undefined ? files[job].rowEnds : undefined;
+      for await (const block of rowBlocksOf(file, rowEnds, blockBytes)) {
         signal.throwIfAborted();
         yield { job, ...block };
       }

@@ -7,6 +7,8 @@ export interface PoolTask {
 /** What their results have in common. */
 export interface PoolResult {
   readonly buffer: ArrayBuffer;
+  /** Further memory that goes with the result. */
+  readonly more?: readonly ArrayBuffer[];
   /** True where whoever gets the result holds on to `buffer`: it is then nobody's spare memory. */
   readonly isKept?: boolean;
 }

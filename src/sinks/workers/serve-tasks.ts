@@ -15,7 +15,7 @@ export function serveTasks<Job, Task extends PoolTask, Result extends PoolResult
       if (request.kind === 'open') return runner.open(request.job);
       if (request.kind === 'close') return runner.close();
       const result = runner.run(request.task);
-      answer({ result }, [result.buffer]);
+      answer({ result }, [result.buffer, ...(result.more ?? [])]);
     } catch (error) {
       answer({ failed: messageOf(error) }, []);
     }

@@ -103,8 +103,10 @@ async function agree(body: Buffer, cuts: readonly number[], timezone: string | u
   try {
     const window = bench.exported(body, cuts, timezone);
     const records = await bench.inRecords(window, timezone);
-    const duckDb = await bench.inDuckDb(window, timezone);
+    const duckDb = await bench.inDuckDb([window], timezone);
     const parquet = await bench.inParquet(window, timezone);
+    const arrow = await bench.inArrow([window], timezone);
+    expect(sorted(arrow)).toEqual(sorted(records));
     expect(sorted(duckDb)).toEqual(sorted(records));
     expect(sorted(parquet)).toEqual(sorted(records));
     expect(records.size).toBe(window.receipt.rows);
@@ -116,7 +118,7 @@ async function agree(body: Buffer, cuts: readonly number[], timezone: string | u
 
 const sorted = (held: Held) => [...held].sort(([a], [b]) => (a < b ? -1 : 1));
 
-describe('records, DuckDB rows and the Parquet file', () => {
+describe('records, DuckDB rows, the Parquet file and the Arrow stream', () => {
   it('hold the same values under the same keys, for any table', async () => {
     await fc.assert(
       fc.asyncProperty(table, async (given) => {

@@ -29,7 +29,7 @@ describe('five thousand columns, mostly empty', () => {
     try {
       const window = bench.exported(Buffer.from(wideCsv()), [], undefined);
       const records = await bench.inRecords(window, undefined);
-      const duckDb = await bench.inDuckDb(window, undefined);
+      const duckDb = await bench.inDuckDb([window], undefined);
       expect(duckDb.size).toBe(ROWS);
       for (const [key, row] of duckDb) expect(row).toEqual(records.get(key));
       for (let k = 0; k < FILLED; k++) {

@@ -4,6 +4,7 @@ import { DuckDBInstance } from '@duckdb/node-api';
 import type { Window } from '../../../src/extract/window.ts';
 import { eventNameIndex, headerColumns } from '../../../src/schema/groups.ts';
 import { Scanner } from '../../../src/schema/scanner.ts';
+import { writeArrow } from '../../../src/sinks/arrow/write-arrow.ts';
 import { propertyNames } from '../../../src/sinks/records/property-names.ts';
 import { RecordWriter } from '../../../src/sinks/records/record-writer.ts';
 import { identifier } from '../../../src/sinks/sql/engine/quote.ts';
@@ -11,6 +12,7 @@ import { literal } from '../../../src/types/sql.ts';
 import type { ColumnType } from '../../../src/types/type.ts';
 import { sqlComparable } from '../../property/types/agree.ts';
 import { scanIn } from '../scan.ts';
+import { streamedColumns } from './arrow.ts';
 import { ParquetBench } from './parquet.ts';
 import { PROPERTY } from './records.ts';
 
@@ -43,15 +45,40 @@ export class AgreementBench extends ParquetBench {
     return { ...window, files: [file], receipt: { ...window.receipt, rows, header, columns } };
   }
 
-  async inDuckDb(window: Window, timezone: string | undefined): Promise<Held> {
-    await this.load([window], { timezone });
-    return this.#held(this.file, 'events', window, timezone !== undefined);
+  /** What a table holds after these windows, by the header of the first. */
+  async inDuckDb(windows: readonly Window[], timezone: string | undefined): Promise<Held> {
+    await this.load(windows, { timezone });
+    return this.#held(this.file, 'events', windows[0], timezone !== undefined);
   }
 
   async inParquet(window: Window, timezone: string | undefined): Promise<Held> {
     await this.store([window], { timezone });
     const files = `read_parquet(${literal(`${this.root}/events/*/*.parquet`)}, hive_partitioning = false)`;
     return this.#held(this.file, files, window, timezone !== undefined);
+  }
+
+  /** What one stream over these windows holds, by the header of the first. */
+  async inArrow(windows: readonly Window[], timezone: string | undefined): Promise<Held> {
+    const out = join(this.dir, 'events.arrows');
+    const each = (async function* () {
+      yield* windows;
+    })();
+    const options = { ...this.targetOptions, out, timezone, spoolDir: this.dir, signal: this.signal };
+    await writeArrow(each, options);
+    const streamed = streamedColumns(out);
+    const textsOf = (name: string) => streamed.find((column) => column.name === name)?.values ?? [];
+    const own = sourcesOf(windows[0].files[0].header).map(({ source, occurrence }) => {
+      return streamed.filter((column) => column.source === source)[occurrence - 1];
+    });
+    const rescued = textsOf('_rescued');
+    return heldOf(
+      textsOf('_key').map((key, row) => {
+        const values = own.map((column) =>
+          column === undefined ? null : canonical(column.type, column.values[row], (item) => item),
+        );
+        return [String(key), { values, rescued: JSON.parse(String(rescued[row] ?? '{}')) }];
+      }),
+    );
   }
 
   async #held(file: string, from: string, window: Window, zoned: boolean): Promise<Held> {
@@ -82,10 +109,7 @@ export class AgreementBench extends ParquetBench {
       String(json),
     );
     const { header } = window.files[0];
-    const eventName = eventNameIndex(header);
-    const sources = header.map((source, i) => (i === eventName ? 'df_event_name' : source));
-    return sources.map((source, i) => {
-      const occurrence = sources.slice(0, i + 1).filter((other) => other === source).length;
+    return sourcesOf(header).map(({ source, occurrence }) => {
       const found = stored.find((column) => column.source === source && column.occurrence === occurrence);
       if (found === undefined) throw new Error(`no column for ${JSON.stringify(source)}`);
       return found;
@@ -111,6 +135,16 @@ export class AgreementBench extends ParquetBench {
     const lines = Buffer.concat(parts).toString().split('\n').slice(0, -1);
     return heldOf(lines.map((line) => recordOf(line, typed)));
   }
+}
+
+/** What tells the columns of a header apart in a target. */
+function sourcesOf(header: readonly string[]): { source: string; occurrence: number }[] {
+  const eventName = eventNameIndex(header);
+  const sources = header.map((source, i) => (i === eventName ? 'df_event_name' : source));
+  return sources.map((source, i) => {
+    const occurrence = sources.slice(0, i + 1).filter((other) => other === source).length;
+    return { source, occurrence };
+  });
 }
 
 function heldOf(rows: readonly (readonly [string, HeldRow])[]): Held {

@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Table, tableFromIPC } from 'apache-arrow';
+import { type Data, type Table, tableFromIPC } from 'apache-arrow';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createLogger } from '../../../src/base/log.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { type ArrowOptions, type ArrowResult, writeArrow } from '../../../src/sinks/arrow/write-arrow.ts';
+import { type ColumnType, isColumnType } from '../../../src/types/type.ts';
 import { DuckBench } from './duckdb.ts';
+import { bundledWorker } from './worker-entry.ts';
 
 /** A file for a stream and the spool files of the windows made here. */
 export class ArrowBench extends DuckBench {
@@ -43,3 +45,70 @@ async function* each(windows: Iterable<Window> | AsyncIterable<Window>): AsyncGe
 export function plainRows(table: Table): Record<string, unknown>[] {
   return table.toArray().map((row) => JSON.parse(JSON.stringify(row, (_, v) => (typeof v === 'bigint' ? `${v}` : v))));
 }
+
+/** A column of a stream: its name in the export, and its values as the cells of its type are written, lists as arrays. */
+export interface StreamedColumn {
+  readonly name: string;
+  readonly source: string | undefined;
+  readonly type: ColumnType;
+  readonly values: readonly unknown[];
+}
+
+/** What a finished stream holds, read from the memory of its vectors: nothing is rounded on the way. */
+export function streamedColumns(file: string): StreamedColumn[] {
+  const table = tableFromIPC(readFileSync(file));
+  return table.schema.fields.map(({ name, metadata }, i) => ({
+    name,
+    source: metadata.get('source'),
+    type: typeOf(metadata),
+    values: table.batches.flatMap(({ data }) => valuesOf(data.children[i], typeOf(metadata))),
+  }));
+}
+
+function typeOf(metadata: ReadonlyMap<string, string>): ColumnType {
+  const type = metadata.get('type');
+  return isColumnType(type) ? type : 'string';
+}
+
+function valuesOf(data: Data | undefined, type: ColumnType): unknown[] {
+  if (data === undefined) return [];
+  const items = type in ITEMS ? valuesOf(data.children[0], ITEMS[type as keyof typeof ITEMS]) : [];
+  const offsets = data.valueOffsets;
+  return Array.from({ length: data.length }, (_, row) => {
+    if (!data.getValid(row)) return null;
+    return type in ITEMS ? items.slice(offsets[row], offsets[row + 1]) : valueAt(data, row, type);
+  });
+}
+
+function valueAt(data: Data, row: number, type: ColumnType): unknown {
+  const offsets = data.valueOffsets;
+  switch (type) {
+    case 'boolean':
+      return (data.values[row >> 3] & (1 << (row & 7))) !== 0;
+    case 'date':
+      return new Date(data.values[row] * DAY_MS).toISOString().slice(0, 10);
+    case 'datetime':
+      return instantText(data.values[row]);
+    case 'long':
+      return `${data.values[row]}`;
+    case 'double':
+      return data.values[row];
+    default:
+      // Not by the library's own reading, which takes a U+FEFF at the start of a text away.
+      if (data.dictionary?.data[0]) return valueAt(data.dictionary.data[0], data.values[row], type);
+      return Buffer.from(data.values.subarray(offsets[row], offsets[row + 1])).toString();
+  }
+}
+
+const ITEMS = { 'string[]': 'string', 'long[]': 'long', 'double[]': 'double' } as const;
+const DAY_MS = 86_400_000;
+
+/** Microseconds since 1970 as `2026-01-02T03:04:05.000000`. */
+function instantText(micros: bigint): string {
+  const rest = ((micros % 1_000_000n) + 1_000_000n) % 1_000_000n;
+  const date = new Date(Number((micros - rest) / 1_000n));
+  return `${date.toISOString().slice(0, 19)}.${String(rest).padStart(6, '0')}`;
+}
+
+/** Bundles the entry of the threads that build columns into one file in `dir`. */
+export const arrowWorker = (dir: string): Promise<URL> => bundledWorker(dir, 'src/sinks/arrow/build/worker.ts');

@@ -1,8 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-import { build } from 'esbuild';
 import type { Clock } from '../../../src/base/clock.ts';
 import type { SpoolFile, Window } from '../../../src/extract/window.ts';
 import { Scanner } from '../../../src/schema/scanner.ts';
@@ -10,6 +8,7 @@ import type { RecordStream } from '../../../src/sinks/records/encode/record-plan
 import type { StreamName } from '../../../src/sinks/records/property-names.ts';
 import { RecordWriter, type WrittenWindow } from '../../../src/sinks/records/record-writer.ts';
 import { scanIn } from '../scan.ts';
+import { bundledWorker } from './worker-entry.ts';
 
 export const EMITTED_AT = 1_760_000_000_000;
 const clock: Clock = { now: () => EMITTED_AT, sleep: async () => {}, after: () => () => {} };
@@ -142,19 +141,4 @@ export const streamOf = (
 });
 
 /** Bundles an entry for workers into one file in `dir`, as the image has it. */
-export async function workerEntry(dir: string): Promise<URL> {
-  const outfile = join(dir, 'worker.mjs');
-  const root = fileURLToPath(new URL('../../..', import.meta.url));
-  await build({
-    stdin: {
-      contents: "import { serveRecords } from './src/sinks/records/workers/serve-records.ts';\nserveRecords();",
-      resolveDir: root,
-    },
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    outfile,
-    logLevel: 'error',
-  });
-  return pathToFileURL(outfile);
-}
+export const workerEntry = (dir: string): Promise<URL> => bundledWorker(dir, 'src/sinks/records/workers/worker.ts');

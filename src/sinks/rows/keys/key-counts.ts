@@ -6,7 +6,7 @@ const LOAD = 0.8;
 const SLOT = 3;
 const SLOT_BYTES = SLOT * Uint32Array.BYTES_PER_ELEMENT;
 
-/** Counts the rows of each key of a window, by hash. */
+/** Counts the rows of each key of a window, by hash. `rows`: at most so many. */
 export class KeyCounts {
   /** Two thirds of the key's hash, and the count. */
   readonly #slots: Uint32Array;
@@ -26,13 +26,24 @@ export class KeyCounts {
 
   /** How many rows, this one included, have had the key whose hash stands at `k`. */
   add(hashes: Uint32Array, k: number): number {
+    const s = this.#find(hashes, k);
+    this.#slots[s] = hashes[k + 1];
+    this.#slots[s + 1] = hashes[k + 2];
+    return ++this.#slots[s + 2];
+  }
+
+  /** True when a row has had it. */
+  has(hashes: Uint32Array, k: number): boolean {
+    return this.#slots[this.#find(hashes, k) + 2] !== 0;
+  }
+
+  /** The slot of the key, or the free one where it belongs. */
+  #find(hashes: Uint32Array, k: number): number {
     const [a, b, c] = [hashes[k], hashes[k + 1], hashes[k + 2]];
     const slots = this.#slots;
     const last = (this.#capacity - 1) * SLOT;
     let s = Math.floor((a / 2 ** 32) * this.#capacity) * SLOT;
     while (slots[s + 2] !== 0 && (slots[s] !== b || slots[s + 1] !== c)) s = s === last ? 0 : s + SLOT;
-    slots[s] = b;
-    slots[s + 1] = c;
-    return ++slots[s + 2];
+    return s;
   }
 }

@@ -2,13 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
-import {
-  type DuckDBConnection,
-  type DuckDBDataChunk,
-  DuckDBInstance,
-  type DuckDBValue,
-  StatementType,
-} from '@duckdb/node-api';
+import { type DuckDBConnection, DuckDBInstance, type DuckDBValue, StatementType } from '@duckdb/node-api';
 import type { Clock } from '../../../base/clock.ts';
 import { configFailure } from '../../../base/errors.ts';
 import { holdPrivateUmask } from '../../../fs/private-umask.ts';
@@ -100,17 +94,6 @@ export class Engine {
       return { names: reader.columnNames(), rows: reader.getRowsJS() };
     } finally {
       prepared.destroySync();
-    }
-  }
-
-  /** A large result as it comes, in DuckDB's own chunks of some 2,000 rows. */
-  async *chunks(sql: string): AsyncGenerator<DuckDBDataChunk, void, undefined> {
-    this.#signal?.throwIfAborted();
-    const result = await this.#connection.stream(sql);
-    for (;;) {
-      const chunk = await result.fetchChunk();
-      if (chunk === null || chunk.rowCount === 0) return;
-      yield chunk;
     }
   }
 

@@ -1,0 +1,121 @@
+import { defect } from '../../../base/errors.ts';
+import { Zone } from '../../../types/zone.ts';
+import { BlockReader } from '../../rows/block-reader.ts';
+import { WORDS } from '../../rows/keys/hash-bytes.ts';
+import { hashRows } from '../../rows/keys/hashed-rows.ts';
+import { RowKey } from '../../rows/keys/row-key.ts';
+import { keyNumber } from '../../rows/keys/window-keys.ts';
+import type { Runner } from '../../workers/runner.ts';
+import { BatchBuilder } from './batch-builder.ts';
+import type { PackedBatch } from './packed.ts';
+import { RowBuilder } from './row-builder.ts';
+import { RowIdentity } from './row-date.ts';
+import type {
+  ArrowJob,
+  ArrowResult,
+  ArrowTask,
+  BuiltBatches,
+  ColumnsTask,
+  FilePlan,
+  HashedBlock,
+  HashTask,
+  KeyedBlock,
+} from './task.ts';
+
+/** The file at hand. */
+interface OpenFile {
+  readonly number: number;
+  readonly plan: FilePlan;
+  readonly reader: BlockReader;
+  readonly key: RowKey;
+  readonly rows: RowBuilder;
+}
+
+/** Makes record batches of the rows of files, in the main thread or in a worker. */
+export class ArrowRunner implements Runner<ArrowJob, ArrowTask, ArrowResult> {
+  #job: ArrowJob | undefined;
+  #zone: Zone | undefined;
+  #batch: BatchBuilder | undefined;
+  #file: OpenFile | undefined;
+
+  open(job: ArrowJob): void {
+    this.close();
+    // The columns of a stream never change, and a zone remembers what it was asked.
+    this.#batch ??= new BatchBuilder(job.columns, job.timezone !== undefined);
+    if (job.timezone !== this.#zone?.name) this.#zone = job.timezone === undefined ? undefined : new Zone(job.timezone);
+    this.#job = job;
+  }
+
+  run(task: ArrowTask): ArrowResult {
+    return task.kind === 'hash' ? this.#hash(task) : this.#build(task);
+  }
+
+  close(): void {
+    this.#file?.reader.close();
+    this.#file = undefined;
+  }
+
+  #openFile(number: number): OpenFile {
+    if (this.#file?.number === number) return this.#file;
+    this.close();
+    const job = this.#job;
+    const plan = job?.files[number];
+    if (job === undefined || plan === undefined || this.#batch === undefined) throw defect('A task without a job.');
+    this.#file = {
+      number,
+      plan,
+      reader: new BlockReader(plan.path),
+      key: new RowKey(plan.header),
+      rows: new RowBuilder(plan, job.columns, this.#batch, this.#zone),
+    };
+    return this.#file;
+  }
+
+  #hash({ block, spare }: HashTask): HashedBlock {
+    const { plan, reader, key } = this.#openFile(block.job);
+    const identity = new RowIdentity(plan, this.#zone);
+    const hashed = hashRows(reader, block, key, spare, (words, k, bytes) => {
+      identity.hash(bytes, reader.tokenizer, key);
+      words.set(WORDS, k);
+    });
+    return { kind: 'hash', ...hashed };
+  }
+
+  #build({ blocks }: ColumnsTask): BuiltBatches {
+    const batches: PackedBatch[] = [];
+    const rescued = new Map<string, number>();
+    const read = blocks.reduce((rows, block) => rows + this.#addBlock(block, batches, rescued), 0);
+    if (this.#batch !== undefined && this.#batch.rows > 0) batches.push(this.#batch.take());
+    const [first, ...more] = batches.map(({ buffer }) => buffer);
+    return {
+      kind: 'columns',
+      batches,
+      rows: batches.reduce((sum, { rows }) => sum + rows, 0),
+      read,
+      rescued: [...rescued],
+      buffer: first ?? new ArrayBuffer(0),
+      more,
+      isKept: true,
+    };
+  }
+
+  #addBlock(block: KeyedBlock, batches: PackedBatch[], rescued: Map<string, number>): number {
+    const { reader, key, rows } = this.#openFile(block.job);
+    const { ordinals, reserved, sent } = block;
+    const batch = this.#batch;
+    if (batch === undefined) return 0;
+    reader.load(block);
+    const read = reader.rows((bytes, row) => {
+      if (sent?.[row] === 1) return;
+      key.read(bytes, reader.tokenizer);
+      let number = ordinals === undefined ? 1 : ordinals[row];
+      if (number > 1 && reserved !== undefined) number = keyNumber(number, reserved.get(key.text));
+      rows.add(bytes, reader.tokenizer, key, number);
+      if (batch.isFull) batches.push(batch.take());
+    });
+    batch.bytes += rows.takeExtraBytes();
+    for (const [name, cells] of rows.rescued) rescued.set(name, (rescued.get(name) ?? 0) + cells);
+    rows.rescued.clear();
+    return read;
+  }
+}

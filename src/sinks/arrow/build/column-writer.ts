@@ -1,0 +1,135 @@
+import { civilSeconds, FIELDS, MICROS, OFFSET, parseTime } from '../../../types/calendar.ts';
+import { DATETIME_ZONED } from '../../../types/evidence.ts';
+import type { ColumnType } from '../../../types/type.ts';
+import type { Zone } from '../../../types/zone.ts';
+import type { ColumnStore } from './column-store.ts';
+import { eachElement } from './list-elements.ts';
+import { doubleOf, writeLong, writeMicros } from './numbers.ts';
+import { itemText, textOf, widenedItem, widenedText } from './widened-text.ts';
+
+const QUOTE = 34;
+const BACKSLASH = 92;
+const LOWER_CASE = 32;
+const LOWER_T = 0x74;
+const DAY_SECONDS = 86_400;
+const ITEM_BYTES = 8;
+const encoder = new TextEncoder();
+
+/** How the text of a cell becomes a value. */
+const TEXT = 0;
+const LONG = 1;
+const DOUBLE = 2;
+const BOOLEAN = 3;
+const DATE = 4;
+const DATETIME = 5;
+const LIST = 6;
+const WIDENED = 7;
+
+const WAYS = { string: TEXT, long: LONG, double: DOUBLE, boolean: BOOLEAN, date: DATE, datetime: DATETIME } as const;
+
+/** Writes cells that are read as one type into a column of the same or a wider one. */
+export class ColumnWriter {
+  readonly #store: ColumnStore;
+  readonly #way: number;
+  readonly #from: ColumnType;
+  readonly #zone: Zone | undefined;
+  /** Of lists: how elements that are no texts are written. */
+  readonly #item: ColumnWriter | undefined;
+  readonly #numberText: (b: Uint8Array, start: number, end: number) => string;
+  /** Bytes that elements of lists and widened texts took. */
+  extraBytes = 0;
+
+  constructor(store: ColumnStore, from: ColumnType, to: ColumnType, zone: Zone | undefined) {
+    this.#store = store;
+    this.#from = from;
+    this.#zone = zone;
+    const isWidened = to === 'string' && from !== 'string';
+    const itemType = isWidened ? undefined : itemOf(to);
+    this.#way = isWidened ? WIDENED : itemType === undefined ? WAYS[to as keyof typeof WAYS] : LIST;
+    this.#item =
+      itemType === undefined || store.items === undefined
+        ? undefined
+        : new ColumnWriter(store.items, itemType, itemType, undefined);
+    this.#numberText = from === 'double[]' ? widenedItem : itemText;
+  }
+
+  /** Row `row` is the cell [start, end), which fits and is not absent. */
+  write(row: number, b: Uint8Array, start: number, end: number): void {
+    const store = this.#store;
+    switch (this.#way) {
+      case TEXT:
+        store.setText(row, b, start, end);
+        break;
+      case LONG:
+        writeLong(b, start, end, store.words, row);
+        store.setValid(row);
+        break;
+      case DOUBLE:
+        store.doubles[row] = doubleOf(b, start, end);
+        store.setValid(row);
+        break;
+      case BOOLEAN:
+        if ((b[start] | LOWER_CASE) === LOWER_T) store.setTrue(row);
+        store.setValid(row);
+        break;
+      case DATE:
+        parseTime(b, start, end);
+        store.words[row] = civilSeconds() / DAY_SECONDS;
+        store.setValid(row);
+        break;
+      case DATETIME:
+        this.#writeDatetime(row, b, start, end);
+        store.setValid(row);
+        break;
+      case LIST:
+        this.#writeList(row, b, start, end);
+        break;
+      default:
+        this.#writeText(row, widenedText(b, start, end, this.#from, this.#zone));
+    }
+  }
+
+  /** Row `row` is the text [start, end), whatever the cells are read as. */
+  writeAsText(row: number, b: Uint8Array, start: number, end: number): void {
+    this.#store.setText(row, b, start, end);
+  }
+
+  #writeDatetime(row: number, b: Uint8Array, start: number, end: number): void {
+    const zone = this.#zone;
+    const form = parseTime(b, start, end);
+    let seconds = civilSeconds();
+    if (zone !== undefined) seconds = (form & DATETIME_ZONED) === 0 ? zone.toUtc(seconds) : seconds - FIELDS[OFFSET];
+    writeMicros(seconds, FIELDS[MICROS], this.#store.words, row);
+  }
+
+  #writeText(row: number, text: string): void {
+    const bytes = encoder.encode(text);
+    this.extraBytes += bytes.length;
+    this.#store.setText(row, bytes, 0, bytes.length);
+  }
+
+  #writeList(row: number, b: Uint8Array, start: number, end: number): void {
+    const store = this.#store;
+    const { items } = store;
+    const item = this.#item;
+    if (items === undefined || item === undefined) return;
+    const isText = items.shape.kind === 'text';
+    store.beginList(row);
+    eachElement(b, start, end, (from, to, isNull) => {
+      const at = items.addItem();
+      this.extraBytes += ITEM_BYTES;
+      if (isNull) return;
+      if (!isText) item.write(at, b, from, to);
+      else if (b[from] !== QUOTE) item.#writeText(at, this.#numberText(b, from, to));
+      else if (b.subarray(from, to).includes(BACKSLASH)) item.#writeText(at, JSON.parse(textOf(b, from, to)));
+      else items.setText(at, b, from + 1, to - 1);
+    });
+    store.endList();
+  }
+}
+
+function itemOf(type: ColumnType): ColumnType | undefined {
+  if (type === 'string[]') return 'string';
+  if (type === 'long[]') return 'long';
+  return type === 'double[]' ? 'double' : undefined;
+}
