@@ -69,7 +69,7 @@ export function budgetOf(state: QuotaState, { exportsPerHour }: ExportLimits, no
   const nextAt = ownNext(state, exportsPerHour, now);
   // The service said when it counts anew, and that is over: whatever we counted, one may ask how things stand.
   const resetAt = report?.resetAt;
-  const renewed = resetAt !== undefined && !sent.some(({ at }) => at >= resetAt);
+  const renewed = resetAt !== undefined && !report?.isResetAssumed && !sent.some(({ at }) => at >= resetAt);
   if (renewed) return { left: Math.max(left, 1), nextAt, known: false };
   return { left, nextAt, known: state.unreportedAt !== undefined && now < state.unreportedAt + HOUR_MS };
 }
@@ -151,9 +151,11 @@ function afterReport(state: QuotaState, n: number, { remaining, resetAt }: Limit
   }
   const unanswered = state.slots.filter((slot) => !slot.answered && slot.freeAt === undefined && slot.n !== n).length;
   const next = { remaining, at: now, by: n, upTo: state.next - 1, unanswered };
+  if (resetAt !== undefined) return { ...state, report: { ...next, resetAt } };
+  if (remaining > 0) return { ...state, report: next };
   // Nothing left and no reset: whatever is counted, an hour behind our oldest export that one counts no more.
-  const until = resetAt ?? (remaining === 0 ? (state.sent[0]?.at ?? now) + HOUR_MS : undefined);
-  return { ...state, report: until === undefined ? next : { ...next, resetAt: until } };
+  const assumed = (state.sent[0]?.at ?? now) + HOUR_MS;
+  return { ...state, report: { ...next, resetAt: assumed, isResetAssumed: true } };
 }
 
 /** Until when a refusal for the hourly limit stops everybody; `before` counts those in a row before it. */

@@ -27,6 +27,8 @@ export interface Slot {
 export interface Report {
   readonly remaining: number;
   readonly resetAt?: number;
+  /** The service named no reset: what it counts may have begun later than our own hour. */
+  readonly isResetAssumed?: boolean;
   /** When it came, and to which export. */
   readonly at: number;
   readonly by: number;

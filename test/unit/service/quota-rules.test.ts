@@ -70,6 +70,11 @@ describe('whether an export may be sent', () => {
       { kind: 'go' },
     ],
     [
+      'behind a reset that is only assumed our own count holds',
+      state({ sent: sent(100, NOW - 2 * MINUTE), report: report(0, NOW - MINUTE, { isResetAssumed: true }) }),
+      { kind: 'until', at: NOW - 2 * MINUTE + HOUR_MS + 1 },
+    ],
+    [
       'behind a reset the second waits for the answer to the first',
       {
         ...EMPTY_STATE,
@@ -97,6 +102,12 @@ describe('whether an export may be sent', () => {
 });
 
 describe('what an answer changes', () => {
+  it('nothing left and no reset: it is assumed an hour behind our oldest export, and said to be', () => {
+    const before = state({ sent: sent(3, NOW - MINUTE), slots: [slot(3, { answered: false })] });
+    const { report: told } = afterHead(before, 3, head(200, 0), now);
+    expect(told).toMatchObject({ remaining: 0, resetAt: NOW - MINUTE + HOUR_MS, isResetAssumed: true });
+  });
+
   const running = (count: number) =>
     state({ sent: sent(count), slots: sent(count).map(({ n }) => slot(n, { answered: n !== 1 })) });
 
