@@ -1,0 +1,64 @@
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { identityFrom, livenessOf, OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
+import { DEAD_PID } from '../../support/processes/holder.ts';
+import { until } from '../../support/wait.ts';
+
+const { pid, host, space, started } = OWN_IDENTITY;
+
+describe('an identity that somebody wrote', () => {
+  it('is taken as it stands, without what else is there', () => {
+    expect(identityFrom({ pid: 1, host: 'h', space: '', started: '', token: 'x' })).toEqual({
+      pid: 1,
+      host: 'h',
+      space: '',
+      started: '',
+    });
+  });
+
+  it.each([
+    ['no object', 'text'],
+    ['null', null],
+    ['undefined', undefined],
+    ['a pid as text', { ...OWN_IDENTITY, pid: '7' }],
+    ['no pid', { host, space, started }],
+    ['a pid with a fraction', { ...OWN_IDENTITY, pid: 1.5 }],
+    ['pid 0, which means a whole group', { ...OWN_IDENTITY, pid: 0 }],
+    ['a pid below 0, which does too', { ...OWN_IDENTITY, pid: -pid }],
+    ['no host', { pid, space, started }],
+    ['a space that is no text', { ...OWN_IDENTITY, space: 7 }],
+    ['a start that is no text', { ...OWN_IDENTITY, started: 7 }],
+  ])('is none: %s', (_what, value) => {
+    expect(identityFrom(value)).toBeUndefined();
+  });
+});
+
+describe.runIf(space !== '' && started !== '')('whether a process lives', () => {
+  it('is known of one that can be seen: its number alone does not make it the same', () => {
+    expect(livenessOf(OWN_IDENTITY)).toBe('alive');
+    expect(livenessOf({ ...OWN_IDENTITY, pid: DEAD_PID })).toBe('dead');
+    expect(livenessOf({ ...OWN_IDENTITY, started: `${started}0` })).toBe('dead');
+  });
+
+  it('is unknown of another host, boot or container, and where no start time was written', () => {
+    for (const more of [{ host: `${host}2` }, { space: `${space}2` }, { space: '' }, { started: '' }]) {
+      expect(livenessOf({ ...OWN_IDENTITY, ...more })).toBe('unknown');
+    }
+    // Its number is nobody's here, which says nothing about there.
+    expect(livenessOf({ ...OWN_IDENTITY, pid: DEAD_PID, host: `${host}2` })).toBe('unknown');
+  });
+
+  it('is over for one that has ended and whose parent has not asked how', async () => {
+    // The shell is replaced by one that asks for no child of its own.
+    const parent = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
+    try {
+      const child = await new Promise<number>((resolve) => parent.stdout.once('data', (text) => resolve(Number(text))));
+      const fields = () => readFileSync(`/proc/${child}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? [];
+      await until(() => fields()[0] === 'Z');
+      expect(livenessOf({ ...OWN_IDENTITY, pid: child, started: fields()[19] ?? '' })).toBe('dead');
+    } finally {
+      parent.kill('SIGKILL');
+    }
+  });
+});
