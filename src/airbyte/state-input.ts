@@ -28,13 +28,13 @@ function legacyOf(legacy: JsonObject | undefined, name: string): JsonObject | un
 /** Parses the content of a state file: absent, `[]`, a list of states, one state, or a legacy object. */
 export function parseStateInput(value: unknown): StateInput {
   if (value === undefined || value === null) return NO_STATE;
-  const found = new Found();
+  const found = new ParsedStates();
   if (Array.isArray(value)) for (const [i, one] of value.entries()) found.add(one, i);
   else found.add(value, 0);
   return found;
 }
 
-class Found implements StateInput {
+class ParsedStates implements StateInput {
   readonly streams = new Map<string, JsonObject>();
   legacy: JsonObject | undefined;
   shared: JsonObject | undefined;

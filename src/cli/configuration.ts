@@ -3,7 +3,7 @@ import destinationSchema from '../../schemas/destination-config.json' with { typ
 import sourceSchema from '../../schemas/source-config.json' with { type: 'json' };
 import { configFailure } from '../base/errors.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../config/destination.ts';
-import { type ConfigSchema, type Given, readEnvironment, variableOf } from '../config/environment.ts';
+import { type ConfigSchema, type EnvironmentValues, readEnvironment, variableOf } from '../config/environment.ts';
 import { objectOf, type Parsed, parseSourceConfig, type SourceConfig } from '../config/source.ts';
 import { type Context, readJsonFile } from './context.ts';
 
@@ -21,7 +21,7 @@ export interface Setting {
 
 interface Layers {
   readonly file: Readonly<Record<string, unknown>>;
-  readonly environment: Given;
+  readonly environment: EnvironmentValues;
 }
 
 /** The source configuration from the environment over `--config` (default: dfinery.json here); unknown keys are refused. */
@@ -100,7 +100,7 @@ function readLayers(schema: ConfigSchema, path: string | undefined, usual: strin
   return { file: objectOf(readJsonFile(path ?? usual, 'the configuration file')), environment };
 }
 
-function refuseMissing({ required }: ConfigSchema, usual: string, { names }: Given): void {
+function refuseMissing({ required }: ConfigSchema, usual: string, { names }: EnvironmentValues): void {
   const missing = required.filter((key) => !names.has(key)).map(variableOf);
   if (missing.length === 0) return;
   const made = usual === SOURCE_FILE ? 'make one with dfinery-elt init' : 'write one';

@@ -65,14 +65,14 @@ export function refuseUnknownNames(env: Env): void {
 }
 
 /** What the environment says of the keys of one schema. */
-export interface Given {
+export interface EnvironmentValues {
   readonly values: Readonly<Record<string, unknown>>;
   /** Key → the name of the variable that gave it. */
   readonly names: ReadonlyMap<string, string>;
 }
 
 /** Reads every key of the schema that the environment has; an empty variable counts as not set. */
-export function readEnvironment(schema: ConfigSchema, env: Env): Given {
+export function readEnvironment(schema: ConfigSchema, env: Env): EnvironmentValues {
   const values: Record<string, unknown> = {};
   const names = new Map<string, string>();
   const problems: Problem[] = [];
@@ -89,12 +89,12 @@ export function readEnvironment(schema: ConfigSchema, env: Env): Given {
   return { values, names };
 }
 
-interface Found {
+interface VariableText {
   readonly name: string;
   readonly text: string;
 }
 
-function textOf({ name, key, property }: Variable, env: Env, problems: Problem[]): Found | undefined {
+function textOf({ name, key, property }: Variable, env: Env, problems: Problem[]): VariableText | undefined {
   const text = env(name) || undefined;
   const file = property.airbyte_secret ? env(`${name}${FILE}`) || undefined : undefined;
   if (text !== undefined && file !== undefined) {

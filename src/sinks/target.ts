@@ -53,9 +53,9 @@ export interface Target {
    * Does everything that purges of these rows do except putting the result in place, so that a purge that cannot succeed is
    * noticed before anything is deleted. Returns the names of tables that a purge does not touch.
    */
-  tryPurge?(place: string, leaveOuts: readonly LeaveOut[], options: PlaceOptions): Promise<readonly string[]>;
+  tryPurge?(place: string, removals: readonly Removal[], options: PlaceOptions): Promise<readonly string[]>;
   /** Removes rows so that no byte of them remains in the place. */
-  purge?(place: string, leaveOut: LeaveOut, options: PlaceOptions): Promise<Rewritten>;
+  purge?(place: string, removal: Removal, options: PlaceOptions): Promise<Rewritten>;
 }
 
 /** A target that supports `forget --purge`. */
@@ -128,7 +128,7 @@ export interface Match {
 export type TextsIn = (hashed: readonly HashedColumns[]) => readonly string[];
 
 /** Rows to remove: those whose column, by its name in the export, holds one of these texts. */
-export interface LeaveOut {
+export interface Removal {
   readonly column: string;
   readonly values: readonly string[];
 }

@@ -52,9 +52,11 @@ export async function exportHeader(question: ExportQuestion, deps: HeaderDeps): 
   }
 }
 
-type Found = { readonly header: readonly string[] } | { readonly refusal: Pick<ExportRefusal, 'kind' | 'message'> };
+type HeaderResult =
+  | { readonly header: readonly string[] }
+  | { readonly refusal: Pick<ExportRefusal, 'kind' | 'message'> };
 
-async function askOnce(question: ExportQuestion, deps: HeaderDeps): Promise<Found> {
+async function askOnce(question: ExportQuestion, deps: HeaderDeps): Promise<HeaderResult> {
   deps.signal.throwIfAborted();
   const answer = await deps.service.exportEvents(question, deps.signal);
   if (answer.kind !== 'data') return { refusal: answer };

@@ -43,14 +43,14 @@ export async function forgetPeople(options: Options, context: Context): Promise<
   }
 }
 
-interface Found {
+interface PurgedPeople {
   readonly ids: readonly string[];
   readonly people: readonly string[];
   /** Number of ids that were not found there. */
   readonly unmatched: number;
 }
 
-async function findPeople(plan: ForgetPlan, wanted: PurgeRequest, context: Context): Promise<Found> {
+async function findPeople(plan: ForgetPlan, wanted: PurgeRequest, context: Context): Promise<PurgedPeople> {
   const ids: string[] = [];
   for await (const id of plan.ids()) ids.push(id);
   const { people, matched } = await resolvePeople(wanted, ids, context);
@@ -65,7 +65,7 @@ async function findPeople(plan: ForgetPlan, wanted: PurgeRequest, context: Conte
 
 interface Execution {
   readonly wanted: PurgeRequest | undefined;
-  readonly found: Found | undefined;
+  readonly found: PurgedPeople | undefined;
   readonly options: Options;
   readonly context: Context;
 }
@@ -101,7 +101,7 @@ async function executePlan(
   }
 }
 
-function printPlan(plan: ForgetPlan, found: Found | undefined, options: Options, context: Context): ExitCode {
+function printPlan(plan: ForgetPlan, found: PurgedPeople | undefined, options: Options, context: Context): ExitCode {
   const people =
     found === undefined ? {} : { people_to_purge: found.people.length, ids_without_match: found.unmatched };
   printReport(plan.report, { hash: plan.hash, ...people }, options, context);

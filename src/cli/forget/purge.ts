@@ -10,7 +10,7 @@ import { foreignSpoolFolders, spoolFolders } from '../../extract/spool/spool.ts'
 import { purgeSpools } from '../../extract/spool/sweep.ts';
 import { UNIFIED_ID } from '../../schema/groups.ts';
 import { HashKey } from '../../schema/hash-key.ts';
-import type { LeaveOut, PlaceOptions, PurgeTarget, Rewritten } from '../../sinks/target.ts';
+import type { PlaceOptions, PurgeTarget, Removal, Rewritten } from '../../sinks/target.ts';
 import { isPurgeTarget, TARGETS } from '../../sinks/targets.ts';
 import { checkSuppression, suppress } from '../../suppression/append.ts';
 import { type Options, shownOption, text } from '../command.ts';
@@ -123,7 +123,7 @@ export async function tryPurge(
   context: Context,
 ): Promise<void> {
   const { target, path, spoolDir } = request;
-  const others = (await target.tryPurge?.(path, leftOutBy(request, people, ids), optionsOf(request, context))) ?? [];
+  const others = (await target.tryPurge?.(path, removalsOf(request, people, ids), optionsOf(request, context))) ?? [];
   if (others.length > 0) {
     context.logger.warn(
       'purge.others',
@@ -158,7 +158,7 @@ export async function purge(
 }
 
 /** The rows that a purge removes, one condition after the other. */
-function leftOutBy(request: PurgeRequest, people: readonly string[], ids: readonly string[]): LeaveOut[] {
+function removalsOf(request: PurgeRequest, people: readonly string[], ids: readonly string[]): Removal[] {
   const { column, stored } = request;
   const first = { column: UNIFIED_ID, values: stored.textsOf(UNIFIED_ID, people) };
   // Rows that name the person without a unified id hold the external ID all the same.
@@ -189,7 +189,7 @@ function purgerOf(request: PurgeRequest, ids: readonly string[], context: Contex
       const people: string[] = [];
       for await (const id of unifiedIds) people.push(id);
       const done: Rewritten[] = [];
-      for (const leaveOut of leftOutBy(request, people, ids)) done.push(await target.purge(path, leaveOut, place));
+      for (const removal of removalsOf(request, people, ids)) done.push(await target.purge(path, removal, place));
       return {
         people: people.length,
         rows: done.reduce((sum, { rowsLeftOut }) => sum + rowsLeftOut, 0),

@@ -4,7 +4,7 @@ import { eventColumns } from '../sql/files/columns.ts';
 import { readFiles } from '../sql/files/parquet-file.ts';
 import { linkFailure, secondNameFailure } from '../sql/files/second-name.ts';
 import { createLeftOut, isLeftOut } from '../sql/people.ts';
-import type { LeaveOut, Rewritten, TableName } from '../target.ts';
+import type { Removal, Rewritten, TableName } from '../target.ts';
 import {
   commitChange,
   type EventsChange,
@@ -21,7 +21,7 @@ import { changeOf, rewriting, withLake, writeRows } from './rewrite.ts';
 import type { Stored } from './storage/storage.ts';
 
 export interface PurgeOptions extends LakeOptions {
-  readonly leaveOut: LeaveOut;
+  readonly removal: Removal;
 }
 
 /**
@@ -39,10 +39,10 @@ export function purgeDelta(options: PurgeOptions): Promise<Rewritten> {
 }
 
 /** Does the same without storing, committing and removing, but checks the permission to remove with an object of its own. */
-export function tryPurgeDelta(options: LakeOptions, leaveOuts: readonly LeaveOut[]): Promise<string[]> {
+export function tryPurgeDelta(options: LakeOptions, removals: readonly Removal[]): Promise<string[]> {
   return withLake(options, async (lake, settings) => {
-    for (const leaveOut of leaveOuts) {
-      const prepared = await preparePurge(lake, settings, { ...options, leaveOut });
+    for (const removal of removals) {
+      const prepared = await preparePurge(lake, settings, { ...options, removal });
       await refuseOtherNames(lake, prepared);
       await lake.storage.tryErase(prepared.change.removed.map(({ path }) => `events/${path}`));
     }
@@ -53,10 +53,10 @@ export function tryPurgeDelta(options: LakeOptions, leaveOuts: readonly LeaveOut
 async function preparePurge(
   lake: Lake,
   settings: Settings,
-  { leaveOut, signal }: PurgeOptions,
+  { removal, signal }: PurgeOptions,
 ): Promise<PreparedChange> {
-  await createLeftOut(lake.engine, leaveOut.values);
-  const work = async () => prepareChange(lake, await purged(lake, leaveOut.column, settings), settings);
+  await createLeftOut(lake.engine, removal.values);
+  const work = async () => prepareChange(lake, await purged(lake, removal.column, settings), settings);
   return await lake.prepare(work, signal);
 }
 

@@ -18,7 +18,6 @@ export const delta: Target = {
   report: async (url, options) => (await import('./report.ts')).reportDelta({ ...options, url }),
   people: async (url, column, textsIn, options) =>
     (await import('./people.ts')).peopleInDelta({ ...options, url }, column, textsIn),
-  tryPurge: async (url, leaveOuts, options) =>
-    (await import('./purge.ts')).tryPurgeDelta({ ...options, url }, leaveOuts),
-  purge: async (url, leaveOut, options) => (await import('./purge.ts')).purgeDelta({ ...options, url, leaveOut }),
+  tryPurge: async (url, removals, options) => (await import('./purge.ts')).tryPurgeDelta({ ...options, url }, removals),
+  purge: async (url, removal, options) => (await import('./purge.ts')).purgeDelta({ ...options, url, removal }),
 };

@@ -9,12 +9,12 @@ import { newFile } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { secondNameFailure } from '../sql/files/second-name.ts';
 import { createLeftOut, isLeftOut } from '../sql/people.ts';
-import type { LeaveOut, Rewritten } from '../target.ts';
+import type { Removal, Rewritten } from '../target.ts';
 import { readColumns } from './tables/columns.ts';
 import { checkStore } from './tables/state.ts';
 
 export interface RewriteOptions extends Omit<EngineOptions, 'readOnly'> {
-  readonly leaveOut?: LeaveOut | undefined;
+  readonly removal?: Removal | undefined;
 }
 
 interface Table {
@@ -77,7 +77,7 @@ async function openSettled(options: RewriteOptions): Promise<Engine> {
   throw transientFailure(`${options.file} is being written to all the time: run again when it is not.`);
 }
 
-async function copyInto(engine: Engine, copy: string, { leaveOut, signal }: RewriteOptions): Promise<Copied> {
+async function copyInto(engine: Engine, copy: string, { removal, signal }: RewriteOptions): Promise<Copied> {
   sweep(copy);
   await engine.run('SET preserve_insertion_order = true');
   const { n } = await engine.row(
@@ -89,7 +89,7 @@ async function copyInto(engine: Engine, copy: string, { leaveOut, signal }: Rewr
   signal?.addEventListener('abort', stop);
   try {
     signal?.throwIfAborted();
-    const rowsLeftOut = await copyTables(engine, leaveOut);
+    const rowsLeftOut = await copyTables(engine, removal);
     await checkCounts(engine, rowsLeftOut);
     const rows = await countOf(engine, 'rewritten', { schema: 'main', name: 'events' });
     await engine.run('DETACH rewritten');
@@ -101,9 +101,9 @@ async function copyInto(engine: Engine, copy: string, { leaveOut, signal }: Rewr
 }
 
 /** What cannot be copied is named: a generated column or a foreign key makes DuckDB refuse the copy of a table. */
-async function copyTables(engine: Engine, leaveOut: LeaveOut | undefined): Promise<number> {
+async function copyTables(engine: Engine, removal: Removal | undefined): Promise<number> {
   try {
-    return leaveOut === undefined ? await copyAll(engine) : await copyWithout(engine, leaveOut);
+    return removal === undefined ? await copyAll(engine) : await copyWithout(engine, removal);
   } catch (error) {
     if (!/^(Binder|Catalog|Constraint|Dependency|Not implemented) Error/.test(messageOf(error))) throw error;
     const names = await foreignTables(engine);
@@ -154,7 +154,7 @@ async function copyAll(engine: Engine): Promise<number> {
 }
 
 /** The tables first, then their rows, so that what is left out is never written. */
-async function copyWithout(engine: Engine, { column, values }: LeaveOut): Promise<number> {
+async function copyWithout(engine: Engine, { column, values }: Removal): Promise<number> {
   const condition = isLeftOut({ columns: await readColumns(engine), place: engine.file }, column);
   await createLeftOut(engine, values);
   await engine.run('COPY FROM DATABASE target TO rewritten (SCHEMA)');

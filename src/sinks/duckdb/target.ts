@@ -25,11 +25,11 @@ export const duckdb: Target = {
   people: async (file, column, textsIn, options) =>
     (await import('./people.ts')).peopleInDuckDb({ ...options, file }, column, textsIn),
   // The file is written anew whole, whatever is left out.
-  tryPurge: async (file, [leaveOut], options) =>
-    (await import('./rewrite.ts')).tryRewriteDuckDb({ ...options, file, leaveOut }),
-  async purge(file, leaveOut, options) {
+  tryPurge: async (file, [removal], options) =>
+    (await import('./rewrite.ts')).tryRewriteDuckDb({ ...options, file, removal }),
+  async purge(file, removal, options) {
     const [{ rewriteDuckDb }, { republish }] = await Promise.all([import('./rewrite.ts'), import('./publish.ts')]);
-    const done = await rewriteDuckDb({ ...options, file, leaveOut });
+    const done = await rewriteDuckDb({ ...options, file, removal });
     await republish({ ...options, file });
     return done;
   },

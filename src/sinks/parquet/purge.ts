@@ -5,13 +5,13 @@ import { configFailure } from '../../base/errors.ts';
 import { FILE, readFiles } from '../sql/files/parquet-file.ts';
 import { refuseOtherNames } from '../sql/files/second-name.ts';
 import { createLeftOut, isLeftOut } from '../sql/people.ts';
-import type { LeaveOut, Rewritten } from '../target.ts';
+import type { Removal, Rewritten } from '../target.ts';
 import type { Change, DatasetOptions } from './dataset/dataset.ts';
 import { eventFiles, type Manifest } from './dataset/manifest.ts';
 import { type Existing, prepareRewrite, rewriteFolder, withExisting } from './rewrite.ts';
 
 export interface PurgeOptions extends DatasetOptions {
-  readonly leaveOut: LeaveOut;
+  readonly removal: Removal;
 }
 
 /**
@@ -26,9 +26,9 @@ export function purgeParquet(options: PurgeOptions): Promise<Rewritten> {
 }
 
 /** Does the same without replacing files: each new file is written and dropped. No table is left out. */
-export function tryPurgeParquet(options: DatasetOptions, leaveOuts: readonly LeaveOut[]): Promise<string[]> {
+export function tryPurgeParquet(options: DatasetOptions, removals: readonly Removal[]): Promise<string[]> {
   return withExisting(options, async (dataset) => {
-    for (const leaveOut of leaveOuts) await tryOne(dataset, { ...options, leaveOut });
+    for (const removal of removals) await tryOne(dataset, { ...options, removal });
     await dataset.clear();
     return [];
   });
@@ -41,13 +41,13 @@ async function tryOne(dataset: Existing, options: PurgeOptions): Promise<void> {
   }
 }
 
-const leftOut = ({ columns }: Manifest, { dir, leaveOut }: PurgeOptions) =>
-  isLeftOut({ columns, place: dir }, leaveOut.column);
+const leftOut = ({ columns }: Manifest, { dir, removal }: PurgeOptions) =>
+  isLeftOut({ columns, place: dir }, removal.column);
 
 /** The files of `events` with rows to leave out. */
 async function pathsWithout(dataset: Existing, options: PurgeOptions): Promise<string[]> {
   const condition = leftOut(dataset.manifest, options);
-  await createLeftOut(dataset.engine, options.leaveOut.values);
+  await createLeftOut(dataset.engine, options.removal.values);
   const paths = new Map(eventFiles(dataset.manifest).map(({ path }) => [dataset.pathOf(path), path]));
   if (paths.size === 0) return [];
   const rows = await dataset.engine.rows(

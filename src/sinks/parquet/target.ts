@@ -18,7 +18,7 @@ export const parquet: Target = {
   report: async (dir, options) => (await import('./report.ts')).reportParquet({ ...options, dir }),
   people: async (dir, column, textsIn, options) =>
     (await import('./people.ts')).peopleInParquet({ ...options, dir }, column, textsIn),
-  tryPurge: async (dir, leaveOuts, options) =>
-    (await import('./purge.ts')).tryPurgeParquet({ ...options, dir }, leaveOuts),
-  purge: async (dir, leaveOut, options) => (await import('./purge.ts')).purgeParquet({ ...options, dir, leaveOut }),
+  tryPurge: async (dir, removals, options) =>
+    (await import('./purge.ts')).tryPurgeParquet({ ...options, dir }, removals),
+  purge: async (dir, removal, options) => (await import('./purge.ts')).purgeParquet({ ...options, dir, removal }),
 };

@@ -56,7 +56,7 @@ describe('purge', () => {
     expect(found).toEqual({ people: [PERSON], found: ['erna@example.com'] });
     const done = await purgeDelta({
       ...bench.lakeOptions,
-      leaveOut: { column: 'df_unified_id', values: found.people },
+      removal: { column: 'df_unified_id', values: found.people },
     });
     expect(done).toMatchObject({ rows: 2, rowsLeftOut: 2 });
     for (const path of bench.files()) {
@@ -79,7 +79,7 @@ describe('purge', () => {
     await load();
     const sink = await bench.openLake();
     try {
-      await purgeDelta({ ...bench.lakeOptions, leaveOut: { column: 'df_unified_id', values: ['nobody'] } });
+      await purgeDelta({ ...bench.lakeOptions, removal: { column: 'df_unified_id', values: ['nobody'] } });
       const late = bench.window('2026-01-03', csvOf([{ id: 'z', ...on('2026-01-03') }]));
       await expect(sink.commit(late, bench.signal)).rejects.toMatchObject({ exitCode: 3 });
     } finally {
@@ -90,7 +90,7 @@ describe('purge', () => {
 
   it('of somebody who is in no row removes old files all the same, and of an unknown column nothing', async () => {
     await load();
-    const purge = (column: string) => purgeDelta({ ...bench.lakeOptions, leaveOut: { column, values: ['x'] } });
+    const purge = (column: string) => purgeDelta({ ...bench.lakeOptions, removal: { column, values: ['x'] } });
     await expect(purge('nothing')).rejects.toMatchObject({ kind: 'config' });
     const versions = bench.versions();
     expect((await purge('df_unified_id')).rowsLeftOut).toBe(0);

@@ -252,7 +252,7 @@ describe('the spool folder', () => {
     expect(await verifyDelta({ ...place(), spoolDir })).toEqual([]);
     expect(await reportDelta({ ...place(), spoolDir })).toMatchObject({ rows: 2, lastEventAt: `${day} 10:00:00` });
     await compactDelta({ ...place(), spoolDir });
-    await purgeDelta({ ...place(), spoolDir, leaveOut: { column: 'n', values: ['text'] } });
+    await purgeDelta({ ...place(), spoolDir, removal: { column: 'n', values: ['text'] } });
     expect(readdirSync(spoolDir)).toEqual([]);
     expect(readdirSync(empty)).toEqual([]);
     const file = join(bench.dir, 'a-file');
@@ -265,7 +265,7 @@ describe('the spool folder', () => {
 });
 
 describe('a purge of a bucket', () => {
-  const leaveOut = { column: 'n', values: ['2'] };
+  const removal = { column: 'n', values: ['2'] };
   const withoutRight = (what: string): void => {
     s3.fateOf = (request) => (request.what === what ? { status: 403, code: 'AccessDenied' } : 'as it should');
   };
@@ -278,12 +278,12 @@ describe('a purge of a bucket', () => {
     const before = new Map(s3.objects);
     withoutRight(what);
     const message = expect.stringContaining(right);
-    await expect(tryPurgeDelta(place(), [leaveOut])).rejects.toMatchObject({ exitCode: 2, message });
+    await expect(tryPurgeDelta(place(), [removal])).rejects.toMatchObject({ exitCode: 2, message });
     expect(s3.objects).toEqual(before);
-    await expect(purgeDelta({ ...place(), leaveOut })).rejects.toMatchObject({ exitCode: 3, message });
+    await expect(purgeDelta({ ...place(), removal })).rejects.toMatchObject({ exitCode: 3, message });
     s3.reset();
-    expect(await tryPurgeDelta(place(), [leaveOut])).toEqual([]);
-    await purgeDelta({ ...place(), leaveOut });
+    expect(await tryPurgeDelta(place(), [removal])).toEqual([]);
+    await purgeDelta({ ...place(), removal });
     expect(await shown()).toEqual([{ _key: 'a', n: '1' }]);
   });
 });

@@ -246,8 +246,8 @@ describe('the models of a file', () => {
     expect(await bench.query(amounts)).toEqual([{ amount: 3 }]);
     await rewriteDuckDb({ file: bench.file, lockWaitMs: 0, clock: systemClock });
     expect(await bench.query(amounts)).toEqual([{ amount: 3 }]);
-    const leaveOut = { column: 'df_unified_id', values: ['b'] };
-    await rewriteDuckDb({ file: bench.file, lockWaitMs: 0, clock: systemClock, leaveOut });
+    const removal = { column: 'df_unified_id', values: ['b'] };
+    await rewriteDuckDb({ file: bench.file, lockWaitMs: 0, clock: systemClock, removal });
     expect(await bench.query(amounts)).toEqual([]);
     expect(await bench.query('SELECT sum(events) AS n FROM analytics.sessions')).toEqual([{ n: '1' }]);
     await loadDay([of('3', '10:00', 'x', 'c')], '2026-01-07');

@@ -54,8 +54,8 @@ describe('rewrite', () => {
       memo: 'm',
     }));
     await bench.load([bench.window('2026-01-01', csvOf(rows)), bench.window('2026-01-02', csvOf(rows.slice(0, 500)))]);
-    const leaveOut = { column: 'df_unified_id', values: ['person-7-unified', "o'hara", 'person-8-unified'] };
-    const done = await rewriteDuckDb({ ...options(), leaveOut });
+    const removal = { column: 'df_unified_id', values: ['person-7-unified', "o'hara", 'person-8-unified'] };
+    const done = await rewriteDuckDb({ ...options(), removal });
     expect(done).toMatchObject({ rows: 2_940, rowsLeftOut: 60 });
     expect(await verifyDuckDb(options())).toEqual([]);
     expect(await bench.query('SELECT rows_live FROM _dfinery_windows ORDER BY number')).toEqual([
@@ -82,10 +82,10 @@ describe('rewrite', () => {
         columnTypes: new Map([['x/~', 'long' as const]]),
       },
     );
-    await expect(rewriteDuckDb({ ...options(), leaveOut: { column: 'y', values: ['me'] } })).rejects.toMatchObject({
+    await expect(rewriteDuckDb({ ...options(), removal: { column: 'y', values: ['me'] } })).rejects.toMatchObject({
       exitCode: 2,
     });
-    await rewriteDuckDb({ ...options(), leaveOut: { column: 'x/~', values: ['me'] } });
+    await rewriteDuckDb({ ...options(), removal: { column: 'x/~', values: ['me'] } });
     expect(await bench.query('SELECT _key FROM events')).toEqual([{ _key: 'b' }]);
   });
 
@@ -104,8 +104,8 @@ describe('a file under other names', () => {
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'somebody-1' }, { id: 'b' }]))]);
     chmodSync(bench.file, 0o640);
     symlinkSync(bench.file, link());
-    const leaveOut = { column: 'df_unified_id', values: ['somebody-1'] };
-    expect(await rewriteDuckDb({ ...options(), file: link(), leaveOut })).toMatchObject({ rows: 1, rowsLeftOut: 1 });
+    const removal = { column: 'df_unified_id', values: ['somebody-1'] };
+    expect(await rewriteDuckDb({ ...options(), file: link(), removal })).toMatchObject({ rows: 1, rowsLeftOut: 1 });
     expect(lstatSync(link()).isSymbolicLink()).toBe(true);
     expect(readFileSync(bench.file).includes('somebody-1')).toBe(false);
     expect(statSync(bench.file).mode & 0o777).toBe(0o640);
