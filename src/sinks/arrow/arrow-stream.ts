@@ -21,6 +21,8 @@ export interface ArrowStreamOptions {
 }
 
 const NO_THREADS: WorkerOptions = { entry: undefined };
+/** Two workers take most of a second of processor time until their code is compiled; this thread builds so much in it. */
+const MIN_BYTES = 48 * 1024 * 1024;
 
 /** One stream: the rows of windows in order, as record batches of bounded size. */
 export class ArrowStream {
@@ -45,7 +47,7 @@ export class ArrowStream {
     this.#options = options;
     this.#out = new IpcStream(out, schema);
     this.#batches = new RecordBatches(schema, shapes);
-    this.#pool = new WorkerPool(threads ?? NO_THREADS, new ArrowRunner());
+    this.#pool = new WorkerPool(threads ?? NO_THREADS, new ArrowRunner(), MIN_BYTES);
     this.#rowBytes = fixedBytes(shapes);
   }
 

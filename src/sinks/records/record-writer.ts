@@ -14,6 +14,8 @@ import type { EncodedBlock, FileJob, Task, TaskResult } from './workers/task.ts'
 /** Bytes handed to `write` at a time. */
 const CHUNK_BYTES = 128 * 1024;
 const LF = 10;
+/** A worker takes 30 ms to start and some 100 ms until its code is compiled. */
+const MIN_BYTES = 8 * 1024 * 1024;
 
 export interface RecordWriterOptions {
   readonly timezone: string | undefined;
@@ -43,7 +45,7 @@ export class RecordWriter {
 
   constructor(options: RecordWriterOptions) {
     this.#options = options;
-    this.#pool = new WorkerPool(options.threads, new RecordRunner());
+    this.#pool = new WorkerPool(options.threads, new RecordRunner(), MIN_BYTES);
   }
 
   /** Ends the threads; safe at any time. */

@@ -8,9 +8,6 @@ import type { PoolResult, PoolTask, Runner } from './runner.ts';
 const AHEAD = 2;
 /** Each takes some 20 MB, and a container may be allowed less than the machine shows. */
 const MAX_WORKERS = 2;
-/** A worker takes 30 ms to start and some 100 ms until its code is compiled: smaller jobs are done in this thread. */
-const MIN_BYTES = 8 * 1024 * 1024;
-
 /** What starts a worker: a module that calls `serveTasks` with the same runner as the pool has. */
 export interface WorkerOptions {
   readonly entry: URL | undefined;
@@ -31,9 +28,12 @@ export class WorkerPool<Job, Task extends PoolTask, Result extends PoolResult> {
   readonly #entry: URL | undefined;
   readonly #count: number;
   readonly #inline: Runner<Job, Task, Result>;
+  readonly #minBytes: number;
   #workers: PooledWorker<Job, Task, Result>[] = [];
 
-  constructor({ entry, workers }: WorkerOptions, runner: Runner<Job, Task, Result>) {
+  /** `minBytes`: jobs over less CSV are done in this thread: a worker must start first, and have its code compiled. */
+  constructor({ entry, workers }: WorkerOptions, runner: Runner<Job, Task, Result>, minBytes: number) {
+    this.#minBytes = minBytes;
     this.#count = Math.min(workers ?? availableParallelism(), MAX_WORKERS);
     this.#entry = this.#count < 2 ? undefined : entry;
     this.#inline = runner;
@@ -41,7 +41,7 @@ export class WorkerPool<Job, Task extends PoolTask, Result extends PoolResult> {
 
   /** Opens a job over `bytes` of CSV: that of all tasks until its `close`. */
   open(job: Job, bytes: number): JobTasks<Task, Result> {
-    if (this.#entry === undefined || bytes < MIN_BYTES) return new InlineTasks(this.#inline, job);
+    if (this.#entry === undefined || bytes < this.#minBytes) return new InlineTasks(this.#inline, job);
     const entry = this.#entry;
     const alive = this.#workers.filter((worker) => !worker.hasFailed);
     this.#workers = Array.from({ length: this.#count }, (_, i) => alive[i] ?? new PooledWorker(entry));

@@ -75,6 +75,7 @@ export class ArrowRunner implements Runner<ArrowJob, ArrowTask, ArrowResult> {
     const { plan, reader, key } = this.#openFile(block.job);
     const identity = new RowIdentity(plan, this.#zone);
     const hashed = hashRows(reader, block, key, spare, (words, k, bytes) => {
+      key.readBase(bytes, reader.tokenizer);
       identity.hash(bytes, reader.tokenizer, key);
       words.set(WORDS, k);
     });
@@ -107,7 +108,7 @@ export class ArrowRunner implements Runner<ArrowJob, ArrowTask, ArrowResult> {
     reader.load(block);
     const read = reader.rows((bytes, row) => {
       if (sent?.[row] === 1) return;
-      key.read(bytes, reader.tokenizer);
+      key.readBase(bytes, reader.tokenizer);
       let number = ordinals === undefined ? 1 : ordinals[row];
       if (number > 1 && reserved !== undefined) number = keyNumber(number, reserved.get(key.text));
       rows.add(bytes, reader.tokenizer, key, number);

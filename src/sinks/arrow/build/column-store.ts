@@ -6,6 +6,8 @@ const FIRST_ROWS = 64;
 const SHORT_BYTES = 256;
 /** What the loop copies at a time: it may read and write so much behind a text. */
 const STEP = 4;
+/** Only the memory of a block is so large, and has a margin behind its rows. */
+const BLOCK_BYTES = 1 << 19;
 const NO_BYTES = new Uint8Array(0);
 
 /** Values of one column of the batch at hand. Rows are appended in rising order; those left out are null. */
@@ -150,7 +152,7 @@ export class ColumnStore {
     this.#endRows(row);
     this.#end = to + length;
     this.#reserveText();
-    if (length > SHORT_BYTES || end + STEP > b.length) {
+    if (length > SHORT_BYTES || b.length < BLOCK_BYTES) {
       this.#text.set(b.subarray(start, end), to);
       return;
     }

@@ -42,7 +42,8 @@ export class BlockProcessor {
 
   #hash(task: HashTask): HashedBlock {
     const key = this.#key;
-    const hashed = hashRows(this.#reader, task, key, task.spare, (words, k) => {
+    const hashed = hashRows(this.#reader, task, key, task.spare, (words, k, bytes) => {
+      key.read(bytes, this.#reader.tokenizer);
       hashBytes(key.logBytes, key.logStart, key.logEnd);
       words[k] = WORDS[0];
       words[k + 1] = WORDS[1];

@@ -19,13 +19,16 @@ export interface HashedRows {
   readonly numbered: readonly string[];
 }
 
-/** Hashes the keys of a block. `writeOwn` writes the three numbers of the row that `key` has read, at `k` of the words. */
+/**
+ * Hashes the keys of a block. `readOwn` has the key read the tokenizer's row, and writes three numbers of the target's own
+ * at `k` of the words.
+ */
 export function hashRows(
   reader: BlockReader,
   block: RowBlock,
   key: RowKey,
   spare: ArrayBuffer | undefined,
-  writeOwn: (words: Uint32Array, k: number, bytes: Uint8Array<ArrayBuffer>) => void,
+  readOwn: (words: Uint32Array, k: number, bytes: Uint8Array<ArrayBuffer>) => void,
 ): HashedRows {
   let words = new Uint32Array(spare ?? new ArrayBuffer(FIRST_WORDS_BYTES));
   const numbered: string[] = [];
@@ -33,8 +36,7 @@ export function hashRows(
   const rows = reader.rows((bytes, row) => {
     const k = row * HASH_STRIDE;
     if (k + HASH_STRIDE > words.length) words = larger(words);
-    key.read(bytes, reader.tokenizer);
-    writeOwn(words, k, bytes);
+    readOwn(words, k, bytes);
     hashBytes(key.bytes, key.start, key.end);
     words.set(WORDS, k + KEY_AT);
     if (key.isNumbered) numbered.push(key.text);

@@ -37,6 +37,17 @@ export class RowKey {
     this.#digest = new RowDigest(header);
   }
 
+  /** Takes in the base of `_key` alone of the tokenizer's last row. */
+  readBase(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer): void {
+    const { cells, used } = tokenizer;
+    // Columns rise along the cells.
+    const wanted = this.#id << COLUMN_SHIFT;
+    let k = 0;
+    while (k < used && cells[k] < wanted) k += STRIDE;
+    if (this.#id >= 0 && k < used && cells[k] >> COLUMN_SHIFT === this.#id) this.#readId(b, cells, k);
+    else this.#readDigest(b, tokenizer);
+  }
+
   /** Takes in the tokenizer's last row. */
   read(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer): void {
     const { cells, used } = tokenizer;
