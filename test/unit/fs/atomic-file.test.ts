@@ -1,0 +1,121 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  createFile,
+  draftOf,
+  moveFile,
+  nameDraft,
+  removeDrafts,
+  replaceFile,
+  replaceSmallFile,
+  syncFolder,
+} from '../../../src/fs/atomic-file.ts';
+
+let dir: string;
+let path: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'atomic-'));
+  path = join(dir, 'state.json');
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const text = (file = path) => readFileSync(file, 'utf8');
+const mode = () => statSync(path).mode & 0o777;
+
+describe('replacing a file', () => {
+  it('puts one for its owner alone in its place, with the mode that is asked for, and leaves no draft', async () => {
+    for (const [wanted, replace] of [
+      [0o600, () => replaceFile(path, 'new')],
+      [0o644, () => replaceFile(path, 'new', 0o644)],
+      [0o600, () => replaceSmallFile(path, 'new')],
+      [0o644, () => replaceSmallFile(path, 'new', 0o644)],
+    ] as const) {
+      writeFileSync(path, 'old', { mode: 0o666 });
+      await replace();
+      expect([text(), mode(), readdirSync(dir)]).toEqual(['new', wanted, ['state.json']]);
+    }
+  });
+
+  it('that fails leaves what was there, and no draft', async () => {
+    mkdirSync(path);
+    await expect(replaceFile(path, 'new')).rejects.toThrow(/EISDIR|ENOTEMPTY|EEXIST/);
+    expect(() => replaceSmallFile(path, 'new')).toThrow(/EISDIR|ENOTEMPTY|EEXIST/);
+    expect(readdirSync(dir)).toEqual(['state.json']);
+    await expect(replaceFile(join(dir, 'none', 'x'), 'new')).rejects.toThrow(/ENOENT/);
+  });
+});
+
+describe('making a file', () => {
+  it('is done once: the second maker is told and changes nothing', async () => {
+    expect(await createFile(path, 'first')).toBe(true);
+    expect(await createFile(path, 'second')).toBe(false);
+    expect([text(), mode(), readdirSync(dir)]).toEqual(['first', 0o600, ['state.json']]);
+  });
+
+  it('of a draft gives it its name, unless somebody was first; the draft is gone in any case', () => {
+    const draft = draftOf(path);
+    for (const [content, isFirst] of [
+      ['first', true],
+      ['second', false],
+    ] as const) {
+      writeFileSync(draft, content);
+      expect(nameDraft(draft, path)).toBe(isFirst);
+      expect(existsSync(draft)).toBe(false);
+    }
+    expect(text()).toBe('first');
+    expect(() => nameDraft(draft, join(dir, 'other'))).toThrow(/ENOENT/);
+  });
+
+  it('by moving a finished one replaces what is there', async () => {
+    writeFileSync(path, 'old');
+    writeFileSync(join(dir, 'finished'), 'new');
+    await moveFile(join(dir, 'finished'), path);
+    expect([text(), readdirSync(dir)]).toEqual(['new', ['state.json']]);
+    await expect(moveFile(join(dir, 'finished'), path)).rejects.toThrow(/ENOENT/);
+    expect(text()).toBe('new');
+  });
+});
+
+describe('drafts', () => {
+  it('lie beside their file, hidden, and no two have one name', () => {
+    const [one, other] = [draftOf(path), draftOf(path)];
+    expect(one).not.toBe(other);
+    expect(one.startsWith(`${dir}/.state.json.`)).toBe(true);
+    expect(basename(one)).toMatch(/^\.state\.json\.[0-9a-f]{12}\.tmp$/);
+  });
+
+  it('that a killed writer left are removed when they are old, and nothing else is', async () => {
+    const now = Date.now();
+    const drafts = { old: draftOf(path), young: draftOf(path) };
+    const others = ['.state.json.0123456789ab.tmp2', '.state.json.short.tmp', '.state.jsonx', 'state.json'];
+    others.push(basename(draftOf(join(dir, 'other.json'))));
+    for (const file of [...Object.values(drafts), ...others.map((name) => join(dir, name))]) {
+      writeFileSync(file, '');
+      if (file !== drafts.young) utimesSync(file, now / 1_000 - 100, now / 1_000 - 100);
+    }
+    await removeDrafts(path, now, 100_001);
+    expect(existsSync(drafts.old)).toBe(true);
+    await removeDrafts(path, now, 50_000);
+    expect([existsSync(drafts.old), existsSync(drafts.young)]).toEqual([false, true]);
+    await removeDrafts(path, now, 0);
+    expect(readdirSync(dir).sort()).toEqual([...others].sort());
+    await expect(removeDrafts(join(dir, 'none', 'x'), now, 0)).resolves.toBeUndefined();
+  });
+});
+
+it('a folder that is gone needs no sync, one that may not be looked into is an error', async () => {
+  await expect(syncFolder(join(dir, 'none'))).resolves.toBeUndefined();
+  await expect(syncFolder(join(dir, `${'x'.repeat(300)}`))).rejects.toThrow(/ENAMETOOLONG/);
+});

@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import { configFailure, type Failure } from '../../../src/base/errors.ts';
+import { diskFailure, diskFull, isDiskFull } from '../../../src/fs/disk-failure.ts';
+
+const errorOf = (code: string) => Object.assign(new Error(`${code}: it said`), { code });
+const place = { what: 'the ledger /l', path: '/l' };
+const failure = (code: string, more: object = {}) => diskFailure(errorOf(code), { ...place, ...more }) as Failure;
+
+describe('what a disk says', () => {
+  it.each(['ENOSPC', 'EDQUOT', 'EFBIG'])('%s: it is full, and the run is tried again when there is room', (code) => {
+    expect(isDiskFull(errorOf(code))).toBe(true);
+    const full = failure(code);
+    expect(full).toMatchObject({ kind: 'transient', exitCode: 3, where: { file: '/l' } });
+    expect(full.message).toBe(`The disk of the ledger /l is full (${code}): make room and run again.`);
+  });
+
+  it.each(['EACCES', 'EPERM', 'EROFS', 'ENOENT', 'ENOTDIR', 'EISDIR', 'EEXIST', 'ELOOP', 'ENAMETOOLONG'])(
+    '%s: it cannot be written, and somebody must act',
+    (code) => {
+      expect(isDiskFull(errorOf(code))).toBe(false);
+      const refused = failure(code);
+      expect(refused).toMatchObject({ kind: 'config', exitCode: 2, where: { file: '/l' } });
+      const remedy = 'give another, or give this user the right to';
+      expect(refused.message).toBe(`The ledger /l cannot be written (${code}): ${remedy}.`);
+    },
+  );
+
+  it('anything else failed and may work later', () => {
+    expect(failure('EIO')).toMatchObject({
+      kind: 'transient',
+      message: 'The ledger /l failed (EIO): try again later.',
+      where: { file: '/l' },
+    });
+  });
+
+  it('is said with what to do and what has become of the work', () => {
+    const more = { remedy: 'set x', consequence: 'nothing was kept' };
+    expect(failure('ENOSPC', more).message).toBe(
+      'The disk of the ledger /l is full (ENOSPC): make room or set x; nothing was kept.',
+    );
+    expect(failure('EACCES', more).message).toBe('The ledger /l cannot be written (EACCES): set x; nothing was kept.');
+    expect(failure('EIO', { ...more, what: '/l' }).message).toBe('/l failed (EIO): try again later; nothing was kept.');
+    expect(diskFull(place).message).toBe('The disk of the ledger /l is full: make room and run again.');
+  });
+
+  it('is nothing where the error has no code, or has been told already', () => {
+    const other = new Error('other');
+    expect(diskFailure(other, place)).toBe(other);
+    expect(isDiskFull(other)).toBe(false);
+    const told = Object.assign(configFailure('told'), { code: 'ENOSPC' });
+    expect(diskFailure(told, place)).toBe(told);
+  });
+});

@@ -1,0 +1,50 @@
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { isPrivateFolder, makePrivateFolder, ownerOf } from '../../../src/fs/private-folder.ts';
+
+let dir: string;
+let path: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'private-'));
+  path = join(dir, 'spool');
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const make = () => makePrivateFolder(path, 'The spool folder', 'set spool_dir to another');
+
+describe('a private folder', () => {
+  it('is made for its owner alone, and may be there already', () => {
+    expect(ownerOf(path)).toBe('nobody');
+    make();
+    expect(statSync(path).mode & 0o777).toBe(0o700);
+    make();
+    expect([ownerOf(path), isPrivateFolder(path)]).toEqual(['us', true]);
+  });
+
+  it.each([0o701, 0o710, 0o704, 0o777])('is none that others may use in any way: mode %o', (mode) => {
+    mkdirSync(path);
+    chmodSync(path, mode);
+    expect([ownerOf(path), isPrivateFolder(path)]).toEqual(['others', false]);
+    const sentence = `The spool folder ${path} is a link, belongs to another user or is open to others: remove it or set spool_dir to another.`;
+    expect(make).toThrow(sentence);
+    expect(make).toThrow(expect.objectContaining({ kind: 'config', where: { file: path } }));
+  });
+
+  it('is no link, though it leads to a private one, and no file', () => {
+    mkdirSync(join(dir, 'target'), { mode: 0o700 });
+    symlinkSync('target', path);
+    expect(ownerOf(path)).toBe('others');
+    rmSync(path);
+    writeFileSync(path, '', { mode: 0o600 });
+    expect(ownerOf(path)).toBe('others');
+    expect(ownerOf(join(path, 'below'))).toBe('others');
+  });
+
+  it.runIf(process.getuid?.() === 0)('is none of another user', () => {
+    mkdirSync(path, { mode: 0o700 });
+    chownSync(path, 12_345, 12_345);
+    expect(ownerOf(path)).toBe('others');
+  });
+});
