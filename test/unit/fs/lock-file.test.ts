@@ -1,4 +1,14 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -130,5 +140,46 @@ describe('a lock', () => {
       }),
     ).rejects.toThrow('no');
     expect(readdirSync(dir)).toEqual([]);
+  });
+});
+
+describe.runIf(process.platform === 'linux')('a lock of a dead holder, which another process is taking over', () => {
+  const dead = holderText({ pid: DEAD_PID });
+  const claimOf = (claimed: string) => `${claimed}.takeover-0123456789abcdef`;
+
+  it('is left to it while it lives, and nothing is changed', async () => {
+    writeFileSync(path, dead);
+    writeFileSync(claimOf(path), holderText());
+    await expect(take({ waitMs: 20 })).rejects.toMatchObject({ kind: 'transient' });
+    expect([readFileSync(path, 'utf8'), readFileSync(claimOf(path), 'utf8')]).toEqual([dead, holderText()]);
+  });
+
+  it('is taken over when that one is dead too, and nothing of it is left', async () => {
+    writeFileSync(path, dead);
+    writeFileSync(claimOf(path), dead);
+    // The one that finds a dead taker removes its claim, and has the lock at its next turn.
+    (await take({ waitMs: 60_000 })).release();
+    expect(readdirSync(dir)).toEqual([]);
+  });
+
+  it('is not followed through claims upon claims without end', async () => {
+    let last = path;
+    writeFileSync(last, dead);
+    for (let depth = 0; depth < 6; depth++) {
+      last = claimOf(last);
+      writeFileSync(last, dead);
+    }
+    await expect(take()).rejects.toMatchObject({ kind: 'transient' });
+    expect(readFileSync(path, 'utf8')).toBe(dead);
+    expect(readdirSync(dir)).toHaveLength(7);
+  });
+});
+
+it('a lock that cannot be read is none of this user: which, and what to do', async () => {
+  symlinkSync('nowhere', path);
+  await expect(take()).rejects.toMatchObject({
+    kind: 'config',
+    message: `${path}, the lock of the ledger in /l, is no lock of this user (ELOOP): remove it.`,
+    where: { file: path },
   });
 });
