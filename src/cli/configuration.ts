@@ -64,7 +64,7 @@ export function findDestinationConfig(path: string | undefined, context: Context
 const NO_SERVICE = { base_url: 'https://host', service_id: 'none', export_token: 'none' };
 
 /**
- * The source configuration as far as a file at hand is concerned: no service needs to be told. Undefined where there is
+ * The source configuration as far as it concerns a local file: no service needs to be told. Undefined where there is
  * none: no `--config`, no dfinery.json here, no lists of columns in the environment.
  */
 export function findSourceConfig(path: string | undefined, context: Context): SourceConfig | undefined {

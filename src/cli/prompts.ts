@@ -11,7 +11,7 @@ export interface Prompts {
   confirm(question: string): Promise<boolean>;
 }
 
-/** Questions on stderr, where a person sits at stdin and stderr; elsewhere nobody can be asked. */
+/** Questions on stderr, where stdin and stderr are terminals; elsewhere no question can be asked. */
 export function systemPrompts(signal: AbortSignal): Prompts | undefined {
   if (!isatty(0) || !isatty(2)) return undefined;
   return terminalPrompts({ input: process.stdin, output: process.stderr, signal });

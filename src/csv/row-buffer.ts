@@ -10,7 +10,7 @@ const START_BYTES = 1 << 20;
  * `append`.
  */
 export class RowBuffer {
-  /** Bytes in front of the rows that are left to somebody else. */
+  /** Bytes in front of the rows that this class does not use. */
   readonly front: number;
   /** Undefined where there is none: then `bytes` is on the heap. */
   memory: CsvMemory | undefined;

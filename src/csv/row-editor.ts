@@ -30,7 +30,7 @@ const MARGIN = 32;
 /**
  * Writes rows without the columns that are dropped and with hashes for the values of others, LF-ended, in front of the rows
  * that are read. `edit` also takes the dropped cells out of the tokenizer's list and gives the others their new columns;
- * they still lie where they were read, so a hashed one is seen as it came: whoever looks at it must keep nothing of it.
+ * they still lie where they were read, so a hashed one is seen as it came: a caller that reads it must keep nothing of it.
  */
 export class RowEditor {
   readonly front = FRONT_BYTES;

@@ -111,7 +111,7 @@ export class RowSource {
     return new MalformedCsv(reason, { row: this.rows + 1, byte: this.#text.offsetOf(index), expected, found });
   }
 
-  /** True when some text at hand was not valid UTF-8. */
+  /** True when some of the current text was not valid UTF-8. */
   get isRepaired(): boolean {
     return this.#text.isRepaired;
   }

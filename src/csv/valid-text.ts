@@ -23,7 +23,7 @@ export class ValidText {
     this.#origin = -rows.front;
   }
 
-  /** True when some of the text at hand was repaired. */
+  /** True when some of the current text was repaired. */
   get isRepaired(): boolean {
     return this.#at.length > 0;
   }

@@ -6,7 +6,7 @@ import { isatty } from 'node:tty';
 /**
  * A stream on stdout (1) or stderr (2) that never blocks the process and loses no part of a write. Node writes to pipes
  * synchronously there, so that a reader that stands still stops timers and signals too, and to files without looking
- * whether the system took all of it. A terminal is written as Node does it: who stops it sits in front of it.
+ * whether the system took all of it. A terminal is written as Node does it: only its user can stop it.
  */
 export function openOutputStream(fd: 1 | 2): Writable {
   if (isatty(fd)) return ownStream(fd);
@@ -17,7 +17,7 @@ export function openOutputStream(fd: 1 | 2): Writable {
     out.unref();
     return out;
   } catch {
-    // Nothing that can be opened anew.
+    // Nothing that can be opened a second time.
     return ownStream(fd);
   }
 }

@@ -47,7 +47,7 @@ export interface ScanResult {
   readonly invalidUtf8: { readonly cells: number; readonly first?: CellPlace };
   /** Bytes written in all, `tail` included. */
   readonly outLength: number;
-  /** Where rows end in what is written, 256 KiB and a row apart: whoever splits the file need not look for them. */
+  /** Where rows end in what is written, 256 KiB and a row apart: a reader that splits the file need not look for them. */
   readonly rowEnds: readonly number[];
   /** Distinct event names, at most 1,000, sorted. */
   readonly eventNames: readonly string[];

@@ -56,7 +56,7 @@ export interface Simulator {
   /** The rows there are, one at a time, with the raw text of every cell that has one. */
   truth(days: Day | TruthRange, filter?: TruthFilter): Iterable<TrueRow>;
   countRows(days: Day | TruthRange, filter?: TruthFilter): number;
-  /** Replaces keys of the scenario, section by section; new `faults` replace all and count requests anew. */
+  /** Replaces keys of the scenario, section by section; new `faults` replace all of them and start counting requests at zero. */
   setScenario(patch: ScenarioPatch): void;
   /** Reissues tokens: the old ones no longer work. */
   setTokens(tokens: Partial<Tokens>): void;

@@ -54,7 +54,7 @@ function moduleOf(name: string, base64: string): object {
 
 /**
  * Memory that TypeScript and the SIMD functions of assembly/csv.ts work on together. Every position is one in `bytes`.
- * `grow` replaces all views: nobody may hold on to them across it.
+ * `grow` replaces all views: no view may be used across a call of it.
  */
 export class CsvMemory {
   bytes = new Uint8Array(0);
@@ -111,7 +111,7 @@ export class CsvMemory {
     this.#renew();
   }
 
-  /** Gives the memory to whoever opens one next; the caller must not use it any more. A second call does nothing. */
+  /** Keeps the memory for the next `open`; the caller must not use it any more. A second call does nothing. */
   release(): void {
     if (this.#isIdle || idle.length === MOST_IDLE || this.bytes.length > MOST_IDLE_BYTES) return;
     this.#isIdle = true;

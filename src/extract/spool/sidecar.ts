@@ -56,7 +56,7 @@ async function removePair(sidecarPath: string): Promise<void> {
   await unlink(sidecarPath.replace(/\.json$/, '.csv')).catch(() => {});
 }
 
-/** Removes a reusable file and its sidecar, unless another run adopts it first: whoever moves the sidecar owns the file. */
+/** Removes a reusable file and its sidecar, unless another run adopts it first: the run that moves the sidecar owns the file. */
 export async function discardReusable(sidecarPath: string): Promise<void> {
   try {
     await unlink(sidecarPath);

@@ -29,7 +29,7 @@ const status =
   (first: number, last = first) =>
   (facts: DeletionFacts) =>
     facts.status >= first && facts.status <= last;
-/** Statuses that are about the request at hand; the others are about who asks, where, or how the service fares. */
+/** Statuses that are about one request; the others are about the token, the address or the state of the service. */
 const isOfOneRequest = (facts: DeletionFacts): boolean =>
   status(200, 299)(facts) || [400, 404, 409, 413, 422].includes(facts.status);
 const TOKEN =

@@ -67,7 +67,7 @@ export function budgetOf(state: QuotaState, { exportsPerHour }: ExportLimits, no
   }
   const left = exportsPerHour - sent.length;
   const nextAt = ownNext(state, exportsPerHour, now);
-  // The service said when it counts anew, and that is over: whatever we counted, one may ask how things stand.
+  // The service said when its count starts again, and that is over: whatever we counted, one may ask how things stand.
   const resetAt = report?.resetAt;
   const renewed = resetAt !== undefined && !report?.isResetAssumed && !sent.some(({ at }) => at >= resetAt);
   if (renewed) return { left: Math.max(left, 1), nextAt, known: false };

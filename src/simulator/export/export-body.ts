@@ -44,7 +44,7 @@ async function sourceOf(exchange: Exchange, request: ExportRequest, parts: Expor
   if (service.files === undefined)
     return withTail({ chunks: () => csvOf(service.dataset, request.query, form) }, parts.fault);
   if (files.length === 0) return { chunks: () => csvOf(service.dataset, { ...request.query, last: '' }, form) };
-  // A body that ends early ends cleanly only where nobody was told its length.
+  // A body that ends early can end cleanly only where no length was announced.
   const whole = files.length === 1 && parts.fault?.kind !== 'cut' ? { length: files[0].size } : {};
   return withTail({ chunks: () => bytesOf(files), ...whole }, parts.fault);
 }

@@ -46,7 +46,7 @@ export async function* columnTasks(
   if (blocks.length > 0) yield { kind: 'columns', blocks, spare: undefined };
 }
 
-/** Where a task takes less than the scan's blocks, they are looked for anew. */
+/** Where a task takes less than a block of the scan, the blocks are computed again. */
 function blocksOf(files: readonly SpoolFile[], bytes: number, signal: AbortSignal): AsyncGenerator<FileBlock> {
   return bytes >= BLOCK_BYTES ? fileBlocks(files, signal) : fileBlocks(files, signal, bytes);
 }

@@ -147,7 +147,7 @@ class ArrowRun {
     return stream;
   }
 
-  /** Sends windows, of a run that has `bytes` of CSV at hand. */
+  /** Sends windows of a run that has `bytes` of CSV on disk. */
   async #send(stream: ArrowStream, windows: readonly Window[], bytes: number): Promise<void> {
     const plans = windows.flatMap((window) => {
       const arrivals = arrivalsOf(window.files);

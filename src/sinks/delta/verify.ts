@@ -29,7 +29,7 @@ export async function verifyDelta(options: LakeOptions): Promise<Difference[]> {
   }
 }
 
-/** A table's files, and where their content is at hand. */
+/** A table's files, and local files with their content. */
 interface Files {
   readonly name: TableName;
   readonly schema: string;

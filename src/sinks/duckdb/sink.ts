@@ -125,7 +125,7 @@ export class FileSink implements Sink {
     return this.#engine.close();
   }
 
-  /** The first window tells how wide the table is: a file that was made for it and holds no row is made anew. */
+  /** The first window tells how wide the table is: a file that was made for it and holds no row is recreated. */
   async #prepareForColumns(window: Window): Promise<void> {
     if (!this.#engine.isNew || this.#isPrepared) return;
     this.#isPrepared = true;

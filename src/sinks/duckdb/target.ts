@@ -24,7 +24,7 @@ export const duckdb: Target = {
   report: async (file, options) => (await import('./report.ts')).reportDuckDb({ ...options, file }),
   people: async (file, column, textsIn, options) =>
     (await import('./people.ts')).peopleInDuckDb({ ...options, file }, column, textsIn),
-  // The file is written anew whole, whatever is left out.
+  // The whole file is rewritten, whatever is left out.
   tryPurge: async (file, [removal], options) =>
     (await import('./rewrite.ts')).tryRewriteDuckDb({ ...options, file, removal }),
   async purge(file, removal, options) {

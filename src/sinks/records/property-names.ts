@@ -71,7 +71,7 @@ export function propertyNames(
   return names.map((name, i) => name && configuredName(name, sources[i], configured));
 }
 
-/** Drops the prefix wherever the rest is nobody else's name, letters of either case being the same. */
+/** Drops the prefix wherever the rest is no other column's name, compared without case. */
 function withoutPrefix(
   names: readonly (string | undefined)[],
   bare: readonly boolean[],

@@ -7,7 +7,7 @@ import { CsvMemory } from '../../csv/wasm/csv-memory.ts';
 const MARGIN = 64;
 const FIRST_INPUT_BYTES = 1 << 19;
 
-/** Where the block at hand lies: with SIMD behind other things in one memory, without it alone on the heap. */
+/** Where the current block lies: with SIMD behind other things in one memory, without it alone on the heap. */
 export class BlockMemory {
   readonly simd: CsvMemory | undefined;
   bytes: Uint8Array<ArrayBuffer>;

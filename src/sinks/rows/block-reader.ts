@@ -7,7 +7,7 @@ import type { RowBlock } from './row-blocks.ts';
 /** Reads the rows of one file, block by block. */
 export class BlockReader {
   readonly memory: BlockMemory;
-  /** Has read the row at hand. */
+  /** Has read the current row. */
   readonly tokenizer: RowTokenizer;
   readonly #file: number;
   #from = 0;
@@ -25,7 +25,7 @@ export class BlockReader {
     this.#end = this.memory.read(this.#file, from, to);
   }
 
-  /** Calls `each` after the tokenizer has read a row of the block at hand; returns how many it has. */
+  /** Calls `each` after the tokenizer has read a row of the current block; returns how many it has. */
   rows(each: (bytes: Uint8Array<ArrayBuffer>, row: number) => void): number {
     const { memory, tokenizer } = this;
     const { bytes } = memory;

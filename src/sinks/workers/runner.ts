@@ -9,7 +9,7 @@ export interface PoolResult {
   readonly buffer: ArrayBuffer;
   /** Further memory that goes with the result. */
   readonly more?: readonly ArrayBuffer[];
-  /** True where whoever gets the result holds on to `buffer`: it is then nobody's spare memory. */
+  /** True where the receiver of the result keeps `buffer`: it is then not reused. */
   readonly isKept?: boolean;
 }
 

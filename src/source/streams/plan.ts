@@ -93,7 +93,7 @@ function incrementalPlan(delivery: Delivery, saved: JsonObject | undefined, conf
   return { ...plan, state: withReading(plan.state, since) };
 }
 
-/** A full refresh goes on where an earlier attempt of the same job stopped, and else starts anew. */
+/** A full refresh goes on where an earlier attempt of the same job stopped, and else starts from the beginning. */
 function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, config: SourceConfig, now: number): Plan {
   const delivery = deliveryOf(config.delivery, isPlainAppend(stream));
   const resumed = resumable(stream, saved, config);

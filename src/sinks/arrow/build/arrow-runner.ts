@@ -22,7 +22,7 @@ import type {
   KeyedBlock,
 } from './task.ts';
 
-/** The file at hand. */
+/** The current file. */
 interface OpenFile {
   readonly number: number;
   readonly plan: FilePlan;

@@ -19,13 +19,13 @@ export function streamShapes(columns: readonly StreamColumn[], zoned: boolean): 
 /** Bytes that every row takes, whatever its cells. */
 export const fixedBytes = (shapes: readonly Shape[]): number => shapes.reduce((sum, shape) => sum + rowBytes(shape), 0);
 
-/** The record batch at hand. */
+/** The record batch that is being built. */
 export class BatchBuilder {
   readonly keys: ColumnStore;
   /** Of the export. */
   readonly columns: readonly ColumnStore[];
   readonly rescued: ColumnStore;
-  /** Texts and elements, about; added to by whoever writes them. */
+  /** About the bytes of texts and list elements; the writers of columns add to it. */
   bytes = 0;
   #rows = 0;
   #capacity = 0;

@@ -10,7 +10,7 @@ const STEP = 4;
 const BLOCK_BYTES = 1 << 19;
 const NO_BYTES = new Uint8Array(0);
 
-/** Values of one column of the batch at hand. Rows are appended in rising order; those left out are null. */
+/** Values of one column of the current batch. Rows are appended in rising order; those left out are null. */
 export class ColumnStore {
   readonly shape: Shape;
   /** The elements of lists, or the distinct texts of a dictionary. */

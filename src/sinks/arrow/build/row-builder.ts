@@ -13,7 +13,7 @@ import { jsonText, textOf } from './widened-text.ts';
 
 const encoder = new TextEncoder();
 
-/** Appends the rows of one file to the batch at hand. */
+/** Appends the rows of one file to the current batch. */
 export class RowBuilder {
   readonly #plan: FilePlan;
   readonly #batch: BatchBuilder;
@@ -24,7 +24,7 @@ export class RowBuilder {
   readonly #accepted: Int32Array;
   readonly #unquoter = new Unquoter();
   readonly #misfits: string[] = [];
-  /** Cells in `_rescued`, by name; emptied by whoever takes them. */
+  /** Cells in `_rescued`, by name; the caller empties it. */
   readonly rescued = new Map<string, number>();
 
   constructor(plan: FilePlan, columns: readonly StreamColumn[], batch: BatchBuilder, zone: Zone | undefined) {

@@ -53,7 +53,7 @@ export type Other = Exclude<TableName, 'events'>;
 
 /**
  * Writes the files of another table that change with `events`: each file of `events` has one here. A table that does not
- * follow from the version before, as after a run that died between its commit and that of `events`, is written anew.
+ * follow from the version before, as after a run that died between its commit and that of `events`, is rewritten.
  */
 export async function deriveTable(derivation: Derivation, name: Other): Promise<Derived> {
   const { lake, events, columns, zone, window, now, retentionMs, isChange } = derivation;

@@ -20,7 +20,7 @@ const ANALYTICS = 'analytics';
 const MARK = '(dfinery-elt models)';
 
 /**
- * Makes the models in a file that was loaded before, or makes them anew. Returns their names. Throws a Failure for a
+ * Creates the models in a file that was loaded before, or replaces them. Returns their names. Throws a Failure for a
  * file without events of ours, and where something else has one of the names; then nothing is changed.
  */
 export async function writeModels(options: Omit<EngineOptions, 'readOnly'>): Promise<string[]> {
@@ -51,7 +51,7 @@ async function createModels(engine: Engine, columns: readonly StoredColumn[]): P
   for (const model of MODELS) for (const statement of statementsOf(model, source)) await engine.run(statement);
 }
 
-/** Makes the models anew where a file has them: after a change of the columns they read. */
+/** Recreates the models where a file has them: after a change of the columns they read. */
 export async function refreshModels(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
   if (await hasModels(engine)) await createModels(engine, columns);
 }

@@ -37,7 +37,7 @@ export async function alterEvents(
   else await rebuild(engine, plan.filter(isTyped), changed, zone);
 }
 
-/** A table that is made anew would lose its indexes without a word. */
+/** A table that is recreated would lose its indexes, and no message would say so. */
 async function refuseIndexes(engine: Engine): Promise<void> {
   const names = await indexNames(engine);
   if (names.length > 0) throw indexFailure(engine, names);
@@ -77,7 +77,7 @@ async function alterEach(
 }
 
 /**
- * Writes the whole table anew: for many columns at once, since each ALTER costs as much as there are columns, and for
+ * Rewrites the whole table: for many columns at once, since each ALTER costs as much as there are columns, and for
  * narrowing, whose SQL `ALTER … USING` does not take.
  */
 async function rebuild(

@@ -118,7 +118,7 @@ async function checkVersion(engine: Engine): Promise<void> {
   }
 }
 
-/** The first load fixes the zone; before it, the tables are made anew for another one. */
+/** The first load fixes the zone; before it, the tables are recreated for another one. */
 async function checkTimezone(engine: Engine, timezone: string | undefined): Promise<void> {
   const stored = await readTimezone(engine);
   if (stored === (timezone ?? null)) return;

@@ -2,7 +2,7 @@ import type { StoredColumn } from '../../sql/columns/stored.ts';
 import type { Engine } from '../../sql/engine/engine.ts';
 import { eventItems, eventLogs } from '../../sql/views.ts';
 
-/** Makes `event_logs` and `event_items` anew over the columns that the table now has. */
+/** Recreates `event_logs` and `event_items` over the columns that the table now has. */
 export async function createViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
   const typed = columns.filter((column) => column.type !== null);
   await engine.run(`CREATE OR REPLACE VIEW event_logs AS ${eventLogs(typed)}`);

@@ -54,7 +54,7 @@ async function write(derivation: Derivation, name: TableName, events: Partition,
 const SHARED = '_dfinery_shared';
 
 /**
- * `event_logs` has an event once, whatever dates its rows are filed under. So a partition is written anew when it changes
+ * `event_logs` has an event once, whatever dates its rows are filed under. So a partition is rewritten when it changes
  * and also when it has an event of one that changes, as that was or as it is. What is written is written whole: which
  * row stands for an event is looked up over all partitions.
  */

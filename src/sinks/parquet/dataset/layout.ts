@@ -29,7 +29,7 @@ export interface Places {
   readonly own: string;
   readonly manifest: string;
   readonly journal: string;
-  /** A DuckDB file without tables: whoever has it open is the writer. */
+  /** A DuckDB file without tables: the process that has it open is the writer. */
   readonly lock: string;
   /** Everything in it belongs to the writer under way. */
   readonly temporary: string;

@@ -130,7 +130,7 @@ export class Engine {
     }
   }
 
-  /** Makes the file anew for a table of very many columns. Between transactions; its rows are copied. */
+  /** Recreates the file for a table of very many columns. Between transactions; its rows are copied. */
   async remakeForWideTables(): Promise<void> {
     await remakeForWideTables(this.#connection, this.file);
     await this.run('USE memory');
@@ -145,7 +145,7 @@ export class Engine {
       await this.run('USE memory');
       await this.run('DETACH target');
     } catch {
-      // The rows are safe in the write-ahead log: whoever opens the file next reads it.
+      // The rows are safe in the write-ahead log: the next process that opens the file reads it.
     } finally {
       this.#connection.closeSync();
       this.#instance.closeSync();

@@ -40,7 +40,7 @@ export async function makeFile(connection: DuckDBConnection, file: string, now: 
 }
 
 /**
- * Makes the attached database anew in small blocks, with all that it holds, and gives it the name of its file. What is
+ * Recreates the attached database in small blocks, with all that it holds, and gives it the name of its file. What is
  * attached is then the former file, which keeps others from its lock but not from the new one's: detach it at once.
  */
 export async function remakeForWideTables(connection: DuckDBConnection, file: string): Promise<void> {

@@ -4,7 +4,7 @@ import { identifier } from '../engine/quote.ts';
 import { ROW_GROUP_ROWS } from './parquet-file.ts';
 
 /**
- * The order of rows in a file that is written anew by `compact`: event names, then time, so that the statistics of row
+ * The order of rows in a file that `compact` rewrites: event names, then time, so that the statistics of row
  * groups let a filter skip some. Needs memory, or spills. None where one row group holds all.
  */
 export function sortedBy(columns: readonly StoredColumn[], rows: number): string {

@@ -38,7 +38,7 @@ export interface ColumnProfile extends Measured {
   readonly group: ColumnGroup;
 }
 
-/** What a file at hand holds. */
+/** What a local file holds. */
 export interface FileProfile {
   /** Data rows, the header not counted. */
   readonly rows: number;
