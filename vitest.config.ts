@@ -10,6 +10,7 @@ const FAULTS = [
   'test/simulation/**/*.test.ts',
   'test/soak/**/*.test.ts',
   'test/conformance/cli/**/*.test.ts',
+  'test/conformance/{destination,source}/process.test.ts',
   'test/unit/**/{crash,kill,failure,object-store}.test.ts',
 ];
 

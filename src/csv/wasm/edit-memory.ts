@@ -32,7 +32,7 @@ const OUTER_AT = 1_440;
 const BLOCKS_AT = 1_472;
 const KEPT_AT = 204_800;
 /** Of the number of values whose hashes are kept, and of the bytes that each of them takes, base 2. */
-const KEPT_BITS = 14;
+const KEPT_BITS = 13;
 const KEPT_SHIFT = 7;
 /** Where edited rows begin. */
 export const EDITED_AT: number = KEPT_AT + 2 ** (KEPT_BITS + KEPT_SHIFT);
