@@ -4,7 +4,7 @@ import { type Failure, transientFailure } from '../../base/errors.ts';
 import { BadGzip, gunzip } from './gunzip.ts';
 import { oneOf } from './headers.ts';
 import { networkProblem } from './network.ts';
-import { onAbort } from './on-abort.ts';
+import { abortable, onAbort } from './on-abort.ts';
 import { CutShort, type RawAnswer } from './transport.ts';
 
 /** No byte came for too long. */
@@ -42,17 +42,12 @@ export class IdleTimeout {
    */
   async waitFor<T>(arrival: Promise<T>): Promise<T> {
     this.#disarm = this.#clock.after(this.#stallMs, () => this.#controller.abort(new Stalled(this.#stallMs)));
-    let unlink = () => {};
-    const aborted = new Promise<never>((_, reject) => {
-      unlink = onAbort(this.signal, () => reject(this.signal.reason));
-    });
     try {
-      return await Promise.race([arrival, aborted]);
+      return await abortable(arrival, this.signal);
     } catch (error) {
       if (this.signal.aborted) throw this.signal.reason;
       throw error;
     } finally {
-      unlink();
       this.#disarm();
     }
   }

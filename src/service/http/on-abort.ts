@@ -13,3 +13,16 @@ export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   signal.addEventListener('abort', listener, { once: true });
   return () => signal.removeEventListener('abort', listener);
 }
+
+/** Settles as `work` does, but rejects with the signal's reason as soon as it aborts, even where `work` never settles. */
+export async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  let unlink = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    unlink = onAbort(signal, () => reject(signal.reason));
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    unlink();
+  }
+}

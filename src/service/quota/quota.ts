@@ -8,7 +8,7 @@ import { transientFailure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Random } from '../../base/random.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { onAbort } from '../http/on-abort.ts';
+import { abortable, onAbort } from '../http/on-abort.ts';
 import { type AnswerHead, afterHead, type Decision, decide, type ExportLimits, forecastOf } from './rules.ts';
 import { type QuotaState, SLOT_GRACE_MS, type Slot } from './state.ts';
 import { QuotaStateFile } from './state-file.ts';
@@ -85,18 +85,12 @@ export class ExportQuota {
   async enter(signal: AbortSignal): Promise<Permit> {
     signal.throwIfAborted();
     const admitted = this.#queue(() => this.#admit(signal));
-    let unlink = () => {};
-    const aborted = new Promise<never>((_, reject) => {
-      unlink = onAbort(signal, () => reject(signal.reason));
-    });
     try {
-      return await Promise.race([admitted, aborted]);
+      return await abortable(admitted, signal);
     } catch (error) {
       // Admitted at the moment of the abort: nobody will use the permit.
       void admitted.then((permit) => permit.release()).catch(() => {});
       throw error;
-    } finally {
-      unlink();
     }
   }
 
