@@ -1,6 +1,7 @@
 import type { Writable } from 'node:stream';
 import { defect } from '../../base/errors.ts';
 import type { Window } from '../../extract/window.ts';
+import { keysNeedWork } from '../rows/keys/window-keys.ts';
 import type { Typed } from '../sql/columns/typed.ts';
 import { type JobTasks, type WorkerOptions, WorkerPool } from '../workers/worker-pool.ts';
 import { ArrowRunner } from './build/arrow-runner.ts';
@@ -10,7 +11,7 @@ import { IpcStream } from './output.ts';
 import { RecordBatches } from './record-batches.ts';
 import { streamColumns, streamSchema } from './stream-schema.ts';
 import { columnTasks, hashTasks, taskBytes } from './tasks.ts';
-import { isOpen, keysNeedWork, type SentRows, WindowRows } from './window-rows.ts';
+import { isOpen, type SentRows, WindowRows } from './window-rows.ts';
 
 export interface ArrowStreamOptions {
   readonly columns: readonly Typed[];
@@ -103,7 +104,7 @@ export class ArrowStream {
   async #readRows(tasks: JobTasks<ArrowTask, ArrowResult>, window: Window, size: number) {
     const before = this.#sent;
     this.#sent = undefined;
-    if (!keysNeedWork(window) && before === undefined && !isOpen(window)) return undefined;
+    if (!keysNeedWork(window.files) && before === undefined && !isOpen(window)) return undefined;
     const rows = new WindowRows(window, before);
     for await (const result of tasks.run(hashTasks(window.files, size, this.#options.signal))) {
       if (result.kind === 'hash') rows.add(result);

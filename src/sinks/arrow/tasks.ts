@@ -1,3 +1,4 @@
+import { ROW_END_BYTES } from '../../csv/row-source.ts';
 import type { SpoolFile } from '../../extract/window.ts';
 import { type FileBlock, fileBlocks } from '../rows/row-blocks.ts';
 import { BATCH_BYTES } from './build/batch-builder.ts';
@@ -6,8 +7,6 @@ import type { BlockRows } from './window-rows.ts';
 
 /** CSV that one task reads: small against the memory of a worker, large enough for a record batch worth its name. */
 const TASK_BYTES = 4 * 1024 * 1024;
-/** About so far apart are the row ends that the scan remembered. */
-const BLOCK_BYTES = 256 * 1024;
 
 /** Bytes of CSV that make no more than a full record batch, where every row takes `rowBytes` beside its cells. */
 export function taskBytes(files: readonly SpoolFile[], bytes: number, rowBytes: number): number {
@@ -48,5 +47,5 @@ export async function* columnTasks(
 
 /** Where a task takes less than a block of the scan, the blocks are computed again. */
 function blocksOf(files: readonly SpoolFile[], bytes: number, signal: AbortSignal): AsyncGenerator<FileBlock> {
-  return bytes >= BLOCK_BYTES ? fileBlocks(files, signal) : fileBlocks(files, signal, bytes);
+  return bytes >= ROW_END_BYTES ? fileBlocks(files, signal) : fileBlocks(files, signal, bytes);
 }

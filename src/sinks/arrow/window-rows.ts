@@ -1,7 +1,7 @@
 import type { Window } from '../../extract/window.ts';
 import { HASH_STRIDE, type HashedRows } from '../rows/keys/hashed-rows.ts';
 import { KeyCounts } from '../rows/keys/key-counts.ts';
-import { WindowKeysBuilder } from '../rows/keys/window-keys.ts';
+import { keysNeedWork, WindowKeysBuilder } from '../rows/keys/window-keys.ts';
 import type { KeyedBlock } from './build/task.ts';
 
 /** What only the whole window tells of the rows of a block. */
@@ -9,11 +9,6 @@ export type BlockRows = Pick<KeyedBlock, 'ordinals' | 'reserved' | 'sent'>;
 
 /** By base id and date the rows that a window sent; on another date an id is another row (S13). */
 export type SentRows = KeyCounts;
-
-/** True when the rows of the window may not all have their id as their key. */
-export function keysNeedWork({ files }: Window): boolean {
-  return files.length > 1 || files.some((file) => file.keysNeedWork);
-}
 
 /** True when the next window may hold rows of this one again. */
 export function isOpen({ receipt: { to, covers_to } }: Window): boolean {
@@ -32,7 +27,7 @@ export class WindowRows {
   /** `before`: what the window before sent, if this one may hold it again. */
   constructor(window: Window, before: SentRows | undefined) {
     const rows = window.files.reduce((sum, file) => sum + file.rows, 0);
-    const keys = keysNeedWork(window);
+    const keys = keysNeedWork(window.files);
     this.#keys = new WindowKeysBuilder(keys ? rows : 0, { events: false, keys });
     this.#before = before;
     this.sentRows = isOpen(window) ? new KeyCounts(rows) : undefined;

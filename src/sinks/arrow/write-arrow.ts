@@ -6,6 +6,7 @@ import manifest from '../../../package.json' with { type: 'json' };
 import { codeOf, Failure } from '../../base/errors.ts';
 import type { Window } from '../../extract/window.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
+import { keysNeedWork } from '../rows/keys/window-keys.ts';
 import { arrivalsOf } from '../sql/columns/arrivals.ts';
 import { logChanges } from '../sql/columns/changes.ts';
 import { planColumns, type Rules } from '../sql/columns/plan.ts';
@@ -16,7 +17,7 @@ import type { WorkerOptions } from '../workers/worker-pool.ts';
 import { ArrowStream } from './arrow-stream.ts';
 import { planFile } from './file-plan.ts';
 import { fileOutput, isReaderGone, type Output, streamOutput } from './output.ts';
-import { isOpen, keysNeedWork } from './window-rows.ts';
+import { isOpen } from './window-rows.ts';
 import { openWindowStore, type WindowStore } from './window-store.ts';
 
 export interface ArrowOptions extends TargetOptions {
@@ -169,7 +170,7 @@ function groupsOf(windows: readonly Window[]): Window[][] {
   let before: Window | undefined;
   for (const window of windows) {
     const wasPlain = isPlain;
-    isPlain = !keysNeedWork(window) && !isOpen(window) && (before === undefined || !isOpen(before));
+    isPlain = !keysNeedWork(window.files) && !isOpen(window) && (before === undefined || !isOpen(before));
     const group = groups.at(-1);
     if (group !== undefined && wasPlain && isPlain && bytesOf(group) < TOGETHER_BYTES) group.push(window);
     else groups.push([window]);

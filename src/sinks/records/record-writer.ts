@@ -3,7 +3,7 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { SpoolFile, Window } from '../../extract/window.ts';
-import { type WindowKeys, WindowKeysBuilder } from '../rows/keys/window-keys.ts';
+import { keysNeedWork, type WindowKeys, WindowKeysBuilder } from '../rows/keys/window-keys.ts';
 import { fileBlocks } from '../rows/row-blocks.ts';
 import { type JobTasks, type WorkerOptions, WorkerPool } from '../workers/worker-pool.ts';
 import { planRecords, type RecordStream } from './encode/record-plan.ts';
@@ -98,7 +98,7 @@ async function readWindowKeys(
   signal: AbortSignal,
 ): Promise<WindowKeys> {
   const events = streams.some((stream) => stream.name === 'event_logs');
-  const keys = files.length > 1 || files.some((file) => file.keysNeedWork);
+  const keys = keysNeedWork(files);
   const rows = files.reduce((sum, file) => sum + file.rows, 0);
   const builder = new WindowKeysBuilder(events || keys ? rows : 0, { events, keys });
   if (!events && !keys) return builder;

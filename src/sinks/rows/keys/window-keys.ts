@@ -1,5 +1,6 @@
 // This folder: what the keys of rows need beyond the row itself: repeated keys, the row of an event.
 
+import type { SpoolFile } from '../../../extract/window.ts';
 import { EventRows } from './event-rows.ts';
 import { HASH_STRIDE, type HashedRows, KEY_AT } from './hashed-rows.ts';
 import { KeyCounts } from './key-counts.ts';
@@ -15,6 +16,10 @@ export interface WindowKeys {
 }
 
 const NUMBERED = /^(.*)#([1-9][0-9]{0,17})$/s;
+
+/** True when the rows of a window's files may not all have their id as their key. */
+export const keysNeedWork = (files: readonly SpoolFile[]): boolean =>
+  files.length > 1 || files.some((file) => file.keysNeedWork);
 
 /** The number in the key of the `ordinal`-th row of a base id; `reserved` numbers are skipped. */
 export function keyNumber(ordinal: number, reserved: readonly number[] | undefined): number {

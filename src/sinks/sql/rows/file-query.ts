@@ -3,6 +3,7 @@
 import type { SpoolFile, Window } from '../../../extract/window.ts';
 import { DETAIL_LOG_ID } from '../../../schema/groups.ts';
 import type { Zone } from '../../../types/zone.ts';
+import { keysNeedWork } from '../../rows/keys/window-keys.ts';
 import type { Arrivals, FileColumn } from '../columns/arrivals.ts';
 import type { PlannedColumn } from '../columns/plan.ts';
 import { columnKey } from '../columns/stored.ts';
@@ -56,7 +57,7 @@ export function fileQuery(load: WindowLoad, index: number, texts = NO_TEXTS): Fi
 
 /** True when the ids of a window are its keys as they stand: the order of its rows then does not matter. */
 export function idsAreKeys(window: Window): boolean {
-  return window.files.length === 1 && !window.files[0].keysNeedWork;
+  return window.files.length === 1 && !keysNeedWork(window.files);
 }
 
 /** True when a row of the window has no id, so that its key is a hash. */
