@@ -278,17 +278,17 @@ function jobAt(jobs: usize, end: usize, lane: usize): usize {
   return job < end ? job : end - JOB_BYTES;
 }
 
-// Most ids come again soon: the last values and their hashes are kept, each in the place that its bytes give it.
+// Most ids come again soon: a direct-mapped cache holds the last values with their hashes.
 
-/** A value's block, then its hash. */
-const KEPT_SHIFT: i32 = 7;
+/** Bytes of an entry, base 2: a value's block, then its hash. */
+const ENTRY_SHIFT: i32 = 7;
 const MIX: u64 = ((<u64>0x9e3779b9) << 32) | 0x7f4a7c15;
 
-/** Where the hash of a block is kept, if it is: one of 2^`bits` places at `kept`. */
-function placeOf(block: usize, kept: usize, bits: i32): usize {
+/** The entry that a block has in a cache of 2^`bits` entries, whatever block is in it now. */
+function entryOf(block: usize, cache: usize, bits: i32): usize {
   let mixed: u64 = 0;
   for (let i: usize = 0; i < BLOCK_BYTES; i += 8) mixed = (mixed ^ load<u64>(block + i)) * MIX;
-  return kept + ((<usize>(mixed >> <u64>(64 - bits))) << KEPT_SHIFT);
+  return cache + ((<usize>(mixed >> <u64>(64 - bits))) << ENTRY_SHIFT);
 }
 
 function isSame(a: usize, b: usize): bool {
@@ -297,17 +297,17 @@ function isSame(a: usize, b: usize): bool {
   return !v128.any_true(v128.or(low, high));
 }
 
-/** Writes the hashes that are kept; returns the end of the jobs that are left, which stand in front then. */
-function repeatHashes(base: usize, block: usize, jobs: usize, end: usize, kept: usize, bits: i32): usize {
+/** Writes the hashes that are in the cache; returns the end of the jobs that are left, which stand in front then. */
+function copyCached(base: usize, block: usize, jobs: usize, end: usize, cache: usize, bits: i32): usize {
   let left = jobs;
   for (; jobs < end; jobs += JOB_BYTES) {
     const value = load<i32>(jobs);
     const length = load<i32>(jobs, 4);
     const out = load<i32>(jobs, 8);
     putBlock(block, base + <usize>value, length);
-    const place = placeOf(block, kept, bits);
-    if (isSame(place, block)) {
-      copy(place + BLOCK_BYTES, <i32>BLOCK_BYTES, base + <usize>out);
+    const entry = entryOf(block, cache, bits);
+    if (isSame(entry, block)) {
+      copy(entry + BLOCK_BYTES, <i32>BLOCK_BYTES, base + <usize>out);
       continue;
     }
     store<i32>(left, value);
@@ -318,10 +318,10 @@ function repeatHashes(base: usize, block: usize, jobs: usize, end: usize, kept: 
   return left;
 }
 
-/** Writes the hashes of the jobs in [jobs, last); keeps the latest in 2^`bits` places at `kept`, empty ones being zeros. */
-export function hashJobs(base: usize, tables: usize, jobs: usize, last: usize, kept: usize, bits: i32): void {
+/** Writes the hashes of the jobs in [jobs, last); stores them in the cache of 2^`bits` entries, of which empty ones are zeros. */
+export function hashJobs(base: usize, tables: usize, jobs: usize, last: usize, cache: usize, bits: i32): void {
   const blocks = tables + BLOCKS_AT;
-  const end = repeatHashes(base, blocks, jobs, last, kept, bits);
+  const end = copyCached(base, blocks, jobs, last, cache, bits);
   const words = tables + WORDS_AT;
   const state = tables + STATE_AT;
   for (; jobs < end; jobs += 4 * JOB_BYTES) {
@@ -343,9 +343,9 @@ export function hashJobs(base: usize, tables: usize, jobs: usize, last: usize, k
       putHex(digestPart(state, lane), out);
       putHex(digestPart(state + 64, lane), out + 32);
       const block = blocks + lane * BLOCK_BYTES;
-      const place = placeOf(block, kept, bits);
-      copy(block, <i32>BLOCK_BYTES, place);
-      copy(out, <i32>BLOCK_BYTES, place + BLOCK_BYTES);
+      const entry = entryOf(block, cache, bits);
+      copy(block, <i32>BLOCK_BYTES, entry);
+      copy(out, <i32>BLOCK_BYTES, entry + BLOCK_BYTES);
     }
   }
 }

@@ -15,12 +15,12 @@ type EditRow = (
   jobs: number,
   info: number,
 ) => number;
-type HashJobs = (base: number, tables: number, jobs: number, end: number, kept: number, bits: number) => void;
+type HashJobs = (base: number, tables: number, jobs: number, end: number, cache: number, bits: number) => void;
 type PrepareKey = (tables: number, isOuter: number) => void;
 
 /*
  * What lies in front of the rows, as positions in `CsvMemory.bytes`: tables of SHA-256 (assembly/edit.ts says what is where),
- * jobs, actions and places of columns, the latest values with their hashes, then the edited rows.
+ * jobs, actions and places of columns, a cache of values with their hashes, then the edited rows.
  */
 const INFO_AT = 2_048;
 const JOBS_AT = 4_096;
@@ -30,12 +30,12 @@ const PLACES_AT = 122_880;
 const INNER_AT = 1_408;
 const OUTER_AT = 1_440;
 const BLOCKS_AT = 1_472;
-const KEPT_AT = 204_800;
-/** Of the number of values whose hashes are kept, and of the bytes that each of them takes, base 2. */
-const KEPT_BITS = 13;
-const KEPT_SHIFT = 7;
+const CACHE_AT = 204_800;
+/** Entries of the cache, and bytes of each, base 2. With more of them the memory is too large to be used again. */
+const CACHE_BITS = 13;
+const ENTRY_SHIFT = 7;
 /** Where edited rows begin. */
-export const EDITED_AT: number = KEPT_AT + 2 ** (KEPT_BITS + KEPT_SHIFT);
+export const EDITED_AT: number = CACHE_AT + 2 ** (CACHE_BITS + ENTRY_SHIFT);
 
 export const MOST_JOBS: number = (ACTIONS_AT - JOBS_AT) / JOB_BYTES;
 const BLOCK_BYTES = 64;
@@ -58,8 +58,6 @@ export class EditMemory {
     const { editRow, hashJobs, prepareKey } = memory.instantiate('edit', EDIT_MODULE);
     this.#editRow = editRow as EditRow;
     this.#hashJobs = hashJobs as HashJobs;
-    // Of another key, where an earlier body was read in this memory.
-    memory.bytes.fill(0, KEPT_AT, EDITED_AT);
     if (key !== undefined) this.#prepare(key, prepareKey as PrepareKey);
   }
 
@@ -113,14 +111,15 @@ export class EditMemory {
   /** Writes all hashes that are still to be written. */
   hash(): void {
     const { base } = this.#memory;
-    if (this.#jobs > JOBS_AT) this.#hashJobs(base, base, base + JOBS_AT, base + this.#jobs, base + KEPT_AT, KEPT_BITS);
+    if (this.#jobs > JOBS_AT)
+      this.#hashJobs(base, base, base + JOBS_AT, base + this.#jobs, base + CACHE_AT, CACHE_BITS);
     this.#jobs = JOBS_AT;
   }
 
   /** Leaves nothing of the key behind, nor which value has which hash. */
   release(): void {
     this.#memory.bytes.fill(0, 0, JOBS_AT);
-    this.#memory.bytes.fill(0, KEPT_AT, EDITED_AT);
+    this.#memory.bytes.fill(0, CACHE_AT, EDITED_AT);
   }
 
   #number(at: number): number {
@@ -130,6 +129,8 @@ export class EditMemory {
 
   #prepare(key: Uint8Array, prepareKey: PrepareKey): void {
     const { bytes, base } = this.#memory;
+    // Rows of an earlier body may lie there: they must not be taken for entries.
+    bytes.fill(0, CACHE_AT, EDITED_AT);
     const words = (at: number, count: number) => new Int32Array(bytes.buffer, bytes.byteOffset + at, count);
     const primes = firstPrimes(ROUNDS);
     words(0, ROUNDS).set(primes.map((prime) => fraction(Math.cbrt(prime))));
