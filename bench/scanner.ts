@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { parse } from 'csv-parse';
+import type { ColumnEdits } from '../src/schema/column-edits.ts';
 import { Scanner } from '../src/schema/scanner.ts';
 import { median, printGoal } from './measure.ts';
 import { prepared } from './prepared.ts';
@@ -30,7 +31,7 @@ export async function benchScanner(): Promise<void> {
   });
 }
 
-async function timed(work: () => Promise<void>): Promise<number> {
+async function timed(work: () => void | Promise<void>): Promise<number> {
   const began = performance.now();
   await work();
   return (performance.now() - began) / 1_000;
@@ -43,8 +44,9 @@ function* chunksOf(body: Buffer): Generator<Buffer> {
   for (let at = 0; at < body.length; at += CHUNK_BYTES) yield body.subarray(at, at + CHUNK_BYTES);
 }
 
-async function scan(body: Buffer): Promise<void> {
-  const scanner = new Scanner({ requireSystem: true });
+/** Scans a body as it comes from a socket. */
+export function scan(body: Buffer, edits?: ColumnEdits): void {
+  const scanner = new Scanner({ requireSystem: true, edits });
   for (const chunk of chunksOf(body)) scanner.push(chunk);
   scanner.finish();
 }

@@ -118,19 +118,7 @@ describe('a column that changes its type over three days', () => {
   }
 });
 
-const KINDS = [
-  [forms.longs],
-  [forms.doubles],
-  [forms.booleans],
-  [forms.dates],
-  [forms.dashes, forms.dots],
-  [forms.odd, forms.zoned],
-  [forms.longLists],
-  [forms.doubleLists],
-  [forms.stringLists],
-  [forms.texts],
-  [fc.constantFrom('', 'null')],
-];
+const KINDS = [...forms.columnForms, [fc.constantFrom('', 'null')]];
 const cellsOfDay = fc
   .constantFrom(...KINDS)
   .chain((some) => fc.array(fc.oneof(...some, fc.constantFrom('', 'null')), { minLength: 3, maxLength: 3 }));

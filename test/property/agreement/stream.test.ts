@@ -8,19 +8,7 @@ const RUNS = 8;
 /** Two: a list of longs that first became one of doubles and then text is written as the doubles. */
 const DAYS = ['2026-01-01', '2026-01-02'] as const;
 const ROWS = 6;
-const KINDS = [
-  [forms.longs],
-  [forms.doubles],
-  [forms.booleans],
-  [forms.dates],
-  [forms.dashes, forms.dots],
-  [forms.odd, forms.zoned],
-  [forms.longLists],
-  [forms.doubleLists],
-  [forms.stringLists],
-  [forms.texts],
-  [forms.cells],
-];
+const KINDS = [...forms.columnForms, [forms.cells]];
 const cellsOfDay = fc
   .constantFrom(...KINDS)
   .chain((some) => fc.array(fc.oneof(...some, fc.constantFrom('', 'null')), { minLength: ROWS, maxLength: ROWS }));

@@ -147,3 +147,17 @@ export const cells = fc
     texts,
   )
   .filter((text) => text.length > 0 && isText(text));
+
+/** Of which forms the cells of a column of one type are. */
+export const columnForms = [
+  [longs],
+  [doubles],
+  [booleans],
+  [dates],
+  [dashes, dots],
+  [odd, zoned],
+  [longLists],
+  [doubleLists],
+  [stringLists],
+  [texts],
+];
