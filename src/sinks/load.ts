@@ -3,8 +3,8 @@ import { plainCount } from '../base/quantities.ts';
 import { extractWindows } from '../extract/extract.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
+import type { PriorLoads } from '../extract/prior-loads.ts';
 import type { Tally } from '../extract/summary.ts';
-import type { Memory } from './memory.ts';
 import type { RunHistory } from './runs.ts';
 import type { Commit, Sink, WidenedColumn } from './sink.ts';
 
@@ -39,7 +39,7 @@ export const nothingLoaded = (): Loaded => ({
 export interface Loader {
   /** The run history; absent for a target that stores none. */
   readonly runs?: RunHistory | undefined;
-  recall(): Promise<Memory>;
+  readPriorLoads(): Promise<PriorLoads>;
   /** Publishes a verified copy for readers at a path; absent for a target that cannot. */
   publish?(copy: string): Promise<void>;
   /** Executes a plan: reads its windows and stores them. `loaded` is up to date whether it succeeds or fails. */
@@ -51,7 +51,7 @@ export interface Loader {
 export function loaderOf(sink: Sink): Loader {
   return {
     runs: sink.runs,
-    recall: () => sink.recall(),
+    readPriorLoads: () => sink.readPriorLoads(),
     load: (plan, deps, loaded, onStored) => load(plan, sink, deps, loaded, onStored),
     close: () => sink.close(),
   };

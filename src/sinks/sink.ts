@@ -1,6 +1,6 @@
+import type { PriorLoads } from '../extract/prior-loads.ts';
 import type { Window } from '../extract/window.ts';
 import type { ColumnType } from '../types/type.ts';
-import type { Memory } from './memory.ts';
 import type { RunHistory } from './runs.ts';
 
 /** A table column and its types before and after. */
@@ -29,7 +29,7 @@ export interface Commit {
  */
 export interface Sink {
   readonly runs?: RunHistory;
-  recall(): Promise<Memory>;
+  readPriorLoads(): Promise<PriorLoads>;
   commit(window: Window, signal: AbortSignal): Promise<Commit>;
   close(): Promise<void>;
 }

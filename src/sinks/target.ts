@@ -7,10 +7,10 @@ import type { Env } from '../base/env.ts';
 import type { Logger } from '../base/log.ts';
 import type { SchemaMode } from '../config/source.ts';
 import type { HashedColumns } from '../extract/hashed-columns.ts';
+import type { PriorLoads } from '../extract/prior-loads.ts';
 import type { ColumnType } from '../types/type.ts';
 import type { Difference } from './differences.ts';
 import type { Loader } from './load.ts';
-import type { Memory } from './memory.ts';
 import type { TargetReport } from './report.ts';
 
 // A target is a kind of place that windows are loaded into. Each has one descriptor, listed in targets.ts: `sync`,
@@ -39,8 +39,8 @@ export interface Target {
   readonly publishes?: boolean;
   /** Opens a place for loading; creates it if there is none. */
   open(place: string, options: OpenOptions): Promise<Loader>;
-  /** What a place has stored about earlier runs, `NO_MEMORY` if nothing was loaded yet; read-only. */
-  recall?(place: string, options: PlaceOptions): Promise<Memory>;
+  /** What a place has stored about earlier runs, `NO_PRIOR_LOADS` if nothing was loaded yet; read-only. */
+  readPriorLoads?(place: string, options: PlaceOptions): Promise<PriorLoads>;
   /** Compares the data with its receipts; read-only. */
   verify?(place: string, options: PlaceOptions): Promise<Difference[]>;
   /** Rewrites the data: fewer, larger files, and no space for removed rows. */
@@ -53,7 +53,7 @@ export interface Target {
    * Does everything that purges of these rows do except putting the result in place, so that a purge that cannot succeed is
    * noticed before anything is deleted. Returns the names of tables that a purge does not touch.
    */
-  tryPurge?(place: string, removals: readonly Removal[], options: PlaceOptions): Promise<readonly string[]>;
+  checkPurge?(place: string, removals: readonly Removal[], options: PlaceOptions): Promise<readonly string[]>;
   /** Removes rows so that no byte of them remains in the place. */
   purge?(place: string, removal: Removal, options: PlaceOptions): Promise<Rewritten>;
 }
@@ -137,7 +137,7 @@ export interface Removal {
 export interface Rewritten {
   /** Rows of `events` after the rewrite. */
   readonly rows: number;
-  readonly rowsLeftOut: number;
+  readonly rowsRemoved: number;
   readonly bytesBefore: number;
   readonly bytesAfter: number;
 }

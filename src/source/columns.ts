@@ -1,10 +1,10 @@
 import { addDays, type Day } from '../base/days.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { extractWindows } from '../extract/extract.ts';
-import { emptyMemory } from '../extract/memory.ts';
 import { lastDayOver, oldestDays, todayUtc } from '../extract/plan/calendar.ts';
 import { planRun } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
+import { NO_PRIOR_LOADS } from '../extract/prior-loads.ts';
 import { exportQuestion, filtersOf } from '../extract/question.ts';
 import { editsOf } from '../extract/session.ts';
 import { editHeader } from '../schema/column-edits.ts';
@@ -55,7 +55,7 @@ async function sample(config: SourceConfig, deps: ExtractDeps, from: Day, to: Da
     delivery: 'fresh',
     from,
     to: config.toDateInclusive === 'false' ? addDays(to, 1) : to,
-    memory: emptyMemory,
+    prior: NO_PRIOR_LOADS,
     now: deps.clock.now(),
   });
   const parts: (readonly ColumnScan[])[] = [];

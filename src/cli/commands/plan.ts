@@ -17,7 +17,7 @@ export const plan: Command = {
 
 /** An option for each target that stores state, by its name. */
 function startingPlaces(yargs: Argv): Argv {
-  return TARGETS.filter(({ recall }) => recall !== undefined).reduce(
+  return TARGETS.filter(({ readPriorLoads }) => readPriorLoads !== undefined).reduce(
     (all, { name, place }) =>
       all.option(name, {
         type: 'string',

@@ -12,7 +12,7 @@ import { flag, type Options, text } from '../command.ts';
 import { loadDestinationConfig } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { idsOf } from './input.ts';
-import { type PurgeRequest, purge, purgeRequest, resolvePeople, tryPurge } from './purge.ts';
+import { checkPurge, type PurgeRequest, purge, purgeRequest, resolvePeople } from './purge.ts';
 
 /** Plans a deletion, or with `--execute --confirm HASH` carries it out and purges what was loaded. */
 export async function forgetPeople(options: Options, context: Context): Promise<ExitCode> {
@@ -36,7 +36,7 @@ export async function forgetPeople(options: Options, context: Context): Promise<
   try {
     const found = wanted && (await findPeople(plan, wanted, context));
     if (!isReal || confirm === undefined) return printPlan(plan, found, options, context);
-    if (wanted && found) await tryPurge(wanted, found.people, found.ids, context);
+    if (wanted && found) await checkPurge(wanted, found.people, found.ids, context);
     return await executePlan(plan, confirm, config, { wanted, found, options, context });
   } finally {
     plan.close();

@@ -116,14 +116,14 @@ async function fromMapping(path: string, ids: ReadonlySet<string>): Promise<Reso
 }
 
 /** Checks before any deletion that the purge can succeed, and warns of tables that it does not touch. Throws Failure. */
-export async function tryPurge(
+export async function checkPurge(
   request: PurgeRequest,
   people: readonly string[],
   ids: readonly string[],
   context: Context,
 ): Promise<void> {
   const { target, path, spoolDir } = request;
-  const others = (await target.tryPurge?.(path, removalsOf(request, people, ids), optionsOf(request, context))) ?? [];
+  const others = (await target.checkPurge?.(path, removalsOf(request, people, ids), optionsOf(request, context))) ?? [];
   if (others.length > 0) {
     context.logger.warn(
       'purge.others',
@@ -192,7 +192,7 @@ function purgerOf(request: PurgeRequest, ids: readonly string[], context: Contex
       for (const removal of removalsOf(request, people, ids)) done.push(await target.purge(path, removal, place));
       return {
         people: people.length,
-        rows: done.reduce((sum, { rowsLeftOut }) => sum + rowsLeftOut, 0),
+        rows: done.reduce((sum, { rowsRemoved }) => sum + rowsRemoved, 0),
         files_rewritten: 1,
         bytes_before: done[0]?.bytesBefore ?? 0,
         bytes_after: done.at(-1)?.bytesAfter ?? 0,

@@ -3,9 +3,9 @@ import { EXIT } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
+import { NO_PRIOR_LOADS, type PriorLoads } from '../../extract/prior-loads.ts';
 import { openQuota } from '../../extract/session.ts';
 import { exportsNeeded } from '../../extract/summary.ts';
-import { type Memory, NO_MEMORY } from '../../sinks/memory.ts';
 import { TARGETS } from '../../sinks/targets.ts';
 import { flag, type Handler, type Options, text } from '../command.ts';
 import { explainSourceConfig, type Setting } from '../configuration.ts';
@@ -22,9 +22,9 @@ export const plan: Handler = async (options, context) => {
     to: dayOption('to', options.to),
     fullRefresh: flag(options, 'fullRefresh'),
   };
-  const memory = await recall(options, config, context);
+  const prior = await readPriorLoads(options, config, context);
   const now = context.clock.now();
-  const planned = planLocal(config, memory, days, now);
+  const planned = planLocal(config, prior, days, now);
   const quota = openQuota(config, context);
   const needed = exportsNeeded(planned);
   const forecast = quota.forecast(needed.most);
@@ -45,16 +45,17 @@ interface PlanOutput {
 }
 
 /** What the place given by a target's option has stored; without such an option a first run is planned. */
-async function recall(
+async function readPriorLoads(
   options: Options,
   config: SourceConfig,
   { env, clock, logger, signal }: Context,
-): Promise<Memory> {
+): Promise<PriorLoads> {
   for (const target of TARGETS) {
     const place = text(options, target.name);
-    if (place !== undefined && target.recall) return target.recall(place, { ...config, env, clock, logger, signal });
+    if (place !== undefined && target.readPriorLoads)
+      return target.readPriorLoads(place, { ...config, env, clock, logger, signal });
   }
-  return NO_MEMORY;
+  return NO_PRIOR_LOADS;
 }
 
 function asJson({ planned, needed, forecast, settings }: PlanOutput) {

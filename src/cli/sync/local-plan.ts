@@ -1,7 +1,7 @@
 import type { SourceConfig } from '../../config/source.ts';
 import { deliveryOf } from '../../extract/plan/delivery.ts';
 import { type Plan, planRun } from '../../extract/plan/plan.ts';
-import type { Memory } from '../../sinks/memory.ts';
+import type { PriorLoads } from '../../extract/prior-loads.ts';
 
 /** The days given on the command line, which take precedence over the configuration. */
 export interface WantedDays {
@@ -11,6 +11,6 @@ export interface WantedDays {
 }
 
 /** The plan of a run into a local target. */
-export function planLocal(config: SourceConfig, memory: Memory, wanted: WantedDays, now: number): Plan {
-  return planRun({ settings: config, delivery: deliveryOf(config.delivery, false), ...wanted, memory, now });
+export function planLocal(config: SourceConfig, prior: PriorLoads, wanted: WantedDays, now: number): Plan {
+  return planRun({ settings: config, delivery: deliveryOf(config.delivery, false), ...wanted, prior, now });
 }

@@ -37,7 +37,7 @@ export async function sync(run: SyncRun, open: () => Promise<Loader>, context: C
   };
   const settings = { ...run.config, baseUrl: run.storedBaseUrl ?? run.config.baseUrl };
   const work = async () => {
-    const plan = planLocal(settings, await loader.recall(), run.days, began);
+    const plan = planLocal(settings, await loader.readPriorLoads(), run.days, began);
     await execute({ ...run, onSummary }, plan, context, loader);
   };
   const publish = async () => {

@@ -1,6 +1,6 @@
 import type { Day } from '../../base/days.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import type { TargetMemory } from '../memory.ts';
+import type { PriorLoads } from '../prior-loads.ts';
 import type { Delivery } from './delivery.ts';
 
 /** What a plan needs of the configuration. */
@@ -34,7 +34,7 @@ export interface PlanInput {
   readonly fullRefresh?: boolean | undefined;
   /** Resumes at the state's cursor, where an earlier attempt stopped: without lookback, and a full refresh not from its start. */
   readonly resume?: boolean | undefined;
-  readonly memory: TargetMemory;
+  readonly prior: PriorLoads;
   /** The machine's clock, ms since 1970. */
   readonly now: number;
 }

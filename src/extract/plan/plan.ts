@@ -3,7 +3,7 @@
 import { addDays, type Day, daysOf, earlierOf, laterOf } from '../../base/days.ts';
 import { configFailure } from '../../base/errors.ts';
 import { hashedAfter } from '../hashed-columns.ts';
-import type { TargetMemory } from '../memory.ts';
+import type { PriorLoads } from '../prior-loads.ts';
 import { type Filters, filtersOf, hashesOf, type QuestionHashes } from '../question.ts';
 import type { KnownState } from '../state.ts';
 import { lastSettledDay, latestToday, oldestDays } from './calendar.ts';
@@ -54,7 +54,7 @@ export interface Plan {
   readonly cursor: Day;
   readonly coverage: Coverage;
   readonly eventNames: readonly string[];
-  readonly rowsOf: TargetMemory['rowsOf'];
+  readonly rowsOf: PriorLoads['rowsOf'];
   /** The state before the first window: gaps recorded, question set. */
   readonly state: KnownState;
   readonly warnings: readonly PlanWarning[];
@@ -65,10 +65,10 @@ export interface Plan {
  * be used, and a configuration failure for impossible days.
  */
 export function planRun(input: PlanInput): Plan {
-  const { settings, memory, now } = input;
+  const { settings, prior, now } = input;
   const hashes = hashesOf(settings);
-  const { state, startsOver } = checkState(memory.state, hashes, input);
-  const coverage = startsOver ? new Coverage([], undefined) : Coverage.of(state, memory.covered);
+  const { state, startsOver } = checkState(prior.state, hashes, input);
+  const coverage = startsOver ? new Coverage([], undefined) : Coverage.of(state, prior.covered);
   const bounds = boundsOf(input, startsOver ? undefined : state, coverage, now);
   const likelyGaps = likelyGapsOf(bounds, coverage);
   const days = wantedDays(bounds, input, coverage);
@@ -103,8 +103,8 @@ export function planRun(input: PlanInput): Plan {
     historyDays: settings.historyDays,
     cursor,
     coverage,
-    eventNames: memory.eventNames,
-    rowsOf: memory.rowsOf,
+    eventNames: prior.eventNames,
+    rowsOf: prior.rowsOf,
     state: initialState(state, { startsOver, hashes, bounds, cursor, settings }),
     warnings: [...formWarnings(state, hashes), ...warningsOf(bounds, likelyGaps, cursor)],
   };

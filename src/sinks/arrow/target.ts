@@ -1,8 +1,8 @@
 import type { Writable } from 'node:stream';
 import type { Plan } from '../../extract/plan/plan.ts';
+import { NO_PRIOR_LOADS } from '../../extract/prior-loads.ts';
 import type { Window } from '../../extract/window.ts';
 import type { LoadDeps, Loaded } from '../load.ts';
-import { NO_MEMORY } from '../memory.ts';
 import type { OpenOptions, Target } from '../target.ts';
 
 const STDOUT = '-';
@@ -17,7 +17,7 @@ export const arrow: Target = {
     const out = place === STDOUT ? options.stdout : place;
     return {
       // Its days are those of --from and --to, else all that can be exported.
-      recall: async () => NO_MEMORY,
+      readPriorLoads: async () => NO_PRIOR_LOADS,
       load: (plan, deps, loaded, onStored) => stream(plan, deps, { ...options, out }, loaded, onStored),
       async close() {},
     };

@@ -3,7 +3,7 @@ import { identifier } from '../sql/engine/quote.ts';
 import { eventColumns } from '../sql/files/columns.ts';
 import { readFiles } from '../sql/files/parquet-file.ts';
 import { linkFailure, secondNameFailure } from '../sql/files/second-name.ts';
-import { createLeftOut, isLeftOut } from '../sql/people.ts';
+import { createRemovedValues, removalCondition } from '../sql/people.ts';
 import type { Removal, Rewritten, TableName } from '../target.ts';
 import {
   commitChange,
@@ -39,7 +39,7 @@ export function purgeDelta(options: PurgeOptions): Promise<Rewritten> {
 }
 
 /** Does the same without storing, committing and removing, but checks the permission to remove with an object of its own. */
-export function tryPurgeDelta(options: LakeOptions, removals: readonly Removal[]): Promise<string[]> {
+export function checkPurgeDelta(options: LakeOptions, removals: readonly Removal[]): Promise<string[]> {
   return withLake(options, async (lake, settings) => {
     for (const removal of removals) {
       const prepared = await preparePurge(lake, settings, { ...options, removal });
@@ -55,14 +55,14 @@ async function preparePurge(
   settings: Settings,
   { removal, signal }: PurgeOptions,
 ): Promise<PreparedChange> {
-  await createLeftOut(lake.engine, removal.values);
+  await createRemovedValues(lake.engine, removal.values);
   const work = async () => prepareChange(lake, await purged(lake, removal.column, settings), settings);
   return await lake.prepare(work, signal);
 }
 
 async function purged(lake: Lake, source: string, settings: Settings): Promise<EventsChange> {
   const columns = lake.events.domains.columns() ?? [];
-  const condition = isLeftOut({ columns, place: lake.address }, source);
+  const condition = removalCondition({ columns, place: lake.address }, source);
   const column = typedColumns(columns).find((one) => one.source === source);
   const files = lake.events.files();
   const wanted = new Set(['_rescued', ...(column === undefined ? [] : [column.name])]);

@@ -38,7 +38,7 @@ export function rewriting(
     const after = sizeOf(lake);
     return {
       rows: after.rows,
-      rowsLeftOut: before.rows - after.rows,
+      rowsRemoved: before.rows - after.rows,
       bytesBefore: before.bytes,
       bytesAfter: after.bytes,
     };

@@ -1,7 +1,8 @@
 import type { Logger } from '../../base/log.ts';
+import type { PriorLoads } from '../../extract/prior-loads.ts';
 import type { Window } from '../../extract/window.ts';
 import { Zone } from '../../types/zone.ts';
-import { type Memory, otherTimezone } from '../memory.ts';
+import { otherTimezone } from '../prior-loads.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { logChanges } from '../sql/columns/changes.ts';
 import type { Rules } from '../sql/columns/plan.ts';
@@ -13,7 +14,7 @@ import { prepareWindow } from './commit/window.ts';
 import { readableName } from './files/names.ts';
 import { RunObjects } from './history.ts';
 import { Lake, type LakeOptions } from './lake.ts';
-import { memoryOf } from './recall.ts';
+import { priorLoadsOf } from './prior-loads.ts';
 import { vacuum } from './vacuum.ts';
 
 export interface DeltaSinkOptions
@@ -68,8 +69,8 @@ class TableSink implements Sink {
     this.runs = new RunObjects(lake.storage);
   }
 
-  async recall(): Promise<Memory> {
-    return memoryOf(this.#lake);
+  async readPriorLoads(): Promise<PriorLoads> {
+    return priorLoadsOf(this.#lake);
   }
 
   async commit(window: Window, signal: AbortSignal): Promise<Commit> {

@@ -12,12 +12,13 @@ export const delta: Target = {
     report: 'One page about Delta tables: days, events, columns, runs',
   },
   open: async (url, options) => loaderOf(await (await import('./sink.ts')).openDeltaSink({ ...options, url })),
-  recall: async (url, options) => (await import('./recall.ts')).recallDelta({ ...options, url }),
+  readPriorLoads: async (url, options) => (await import('./prior-loads.ts')).readDeltaPriorLoads({ ...options, url }),
   verify: async (url, options) => (await import('./verify.ts')).verifyDelta({ ...options, url }),
   compact: async (url, options) => (await import('./rewrite.ts')).compactDelta({ ...options, url }),
   report: async (url, options) => (await import('./report.ts')).reportDelta({ ...options, url }),
   people: async (url, column, textsIn, options) =>
     (await import('./people.ts')).peopleInDelta({ ...options, url }, column, textsIn),
-  tryPurge: async (url, removals, options) => (await import('./purge.ts')).tryPurgeDelta({ ...options, url }, removals),
+  checkPurge: async (url, removals, options) =>
+    (await import('./purge.ts')).checkPurgeDelta({ ...options, url }, removals),
   purge: async (url, removal, options) => (await import('./purge.ts')).purgeDelta({ ...options, url, removal }),
 };

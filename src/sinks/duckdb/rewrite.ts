@@ -8,7 +8,7 @@ import { engineFailure } from '../sql/engine/faults.ts';
 import { newFile } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { secondNameFailure } from '../sql/files/second-name.ts';
-import { createLeftOut, isLeftOut } from '../sql/people.ts';
+import { createRemovedValues, removalCondition } from '../sql/people.ts';
 import type { Removal, Rewritten } from '../target.ts';
 import { readColumns } from './tables/columns.ts';
 import { checkStore } from './tables/state.ts';
@@ -42,7 +42,7 @@ export function tryRewriteDuckDb(options: RewriteOptions): Promise<string[]> {
   return withCopy(options, (engine) => foreignTables(engine));
 }
 
-type Copied = Pick<Rewritten, 'rows' | 'rowsLeftOut'>;
+type Copied = Pick<Rewritten, 'rows' | 'rowsRemoved'>;
 
 async function withCopy<T>(
   options: RewriteOptions,
@@ -89,12 +89,12 @@ async function copyInto(engine: Engine, copy: string, { removal, signal }: Rewri
   signal?.addEventListener('abort', stop);
   try {
     signal?.throwIfAborted();
-    const rowsLeftOut = await copyTables(engine, removal);
-    await checkCounts(engine, rowsLeftOut);
+    const rowsRemoved = await copyTables(engine, removal);
+    await checkCounts(engine, rowsRemoved);
     const rows = await countOf(engine, 'rewritten', { schema: 'main', name: 'events' });
     await engine.run('DETACH rewritten');
     signal?.throwIfAborted();
-    return { rows, rowsLeftOut };
+    return { rows, rowsRemoved };
   } finally {
     signal?.removeEventListener('abort', stop);
   }
@@ -155,8 +155,8 @@ async function copyAll(engine: Engine): Promise<number> {
 
 /** The tables first, then their rows, so that what is left out is never written. */
 async function copyWithout(engine: Engine, { column, values }: Removal): Promise<number> {
-  const condition = isLeftOut({ columns: await readColumns(engine), place: engine.file }, column);
-  await createLeftOut(engine, values);
+  const condition = removalCondition({ columns: await readColumns(engine), place: engine.file }, column);
+  await createRemovedValues(engine, values);
   await engine.run('COPY FROM DATABASE target TO rewritten (SCHEMA)');
   for (const table of await tablesOf(engine)) {
     const isEvents = table.schema === 'main' && table.name === 'events';
@@ -179,10 +179,10 @@ async function tablesOf(engine: Engine): Promise<Table[]> {
   return rows.map((row) => ({ schema: String(row.schema), name: String(row.name) }));
 }
 
-async function checkCounts(engine: Engine, rowsLeftOut: number): Promise<void> {
+async function checkCounts(engine: Engine, rowsRemoved: number): Promise<void> {
   for (const table of await tablesOf(engine)) {
     const isEvents = table.schema === 'main' && table.name === 'events';
-    const wanted = (await countOf(engine, 'target', table)) - (isEvents ? rowsLeftOut : 0);
+    const wanted = (await countOf(engine, 'target', table)) - (isEvents ? rowsRemoved : 0);
     const found = await countOf(engine, 'rewritten', table);
     if (found === wanted) continue;
     throw defect(

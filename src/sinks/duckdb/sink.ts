@@ -3,9 +3,9 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
+import type { PriorLoads } from '../../extract/prior-loads.ts';
 import type { Window } from '../../extract/window.ts';
 import { Zone } from '../../types/zone.ts';
-import type { Memory } from '../memory.ts';
 import type { RunHistory } from '../runs.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { type Arrivals, arrivalsOf } from '../sql/columns/arrivals.ts';
@@ -21,8 +21,8 @@ import { rescuedCounts } from '../sql/rows/rescued.ts';
 import type { TargetOptions } from '../target.ts';
 import { loadWindow } from './load.ts';
 import { refreshModels } from './models/store.ts';
+import { priorLoadsOf } from './prior-loads.ts';
 import { publish } from './publish.ts';
-import { readMemory } from './recall.ts';
 import { alterEvents, indexFailure, indexNames } from './tables/alter.ts';
 import { missedColumns, writeChanges } from './tables/changes.ts';
 import { readColumns, writeColumns } from './tables/columns.ts';
@@ -97,8 +97,8 @@ export class FileSink implements Sink {
     };
   }
 
-  recall(): Promise<Memory> {
-    return this.#guard(() => readMemory(this.#engine));
+  readPriorLoads(): Promise<PriorLoads> {
+    return this.#guard(() => priorLoadsOf(this.#engine));
   }
 
   async commit(window: Window, signal: AbortSignal): Promise<Commit> {

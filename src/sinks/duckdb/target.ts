@@ -18,14 +18,15 @@ export const duckdb: Target = {
     const sink = await openDuckDbSink({ ...options, file });
     return { ...loaderOf(sink), publish: (copy) => sink.publish(copy) };
   },
-  recall: async (file, options) => (await import('./recall.ts')).recallDuckDb({ ...options, file }),
+  readPriorLoads: async (file, options) =>
+    (await import('./prior-loads.ts')).readDuckDbPriorLoads({ ...options, file }),
   verify: async (file, options) => (await import('./verify.ts')).verifyDuckDb({ ...options, file }),
   compact: async (file, options) => (await import('./rewrite.ts')).rewriteDuckDb({ ...options, file }),
   report: async (file, options) => (await import('./report.ts')).reportDuckDb({ ...options, file }),
   people: async (file, column, textsIn, options) =>
     (await import('./people.ts')).peopleInDuckDb({ ...options, file }, column, textsIn),
   // The whole file is rewritten, whatever is left out.
-  tryPurge: async (file, [removal], options) =>
+  checkPurge: async (file, [removal], options) =>
     (await import('./rewrite.ts')).tryRewriteDuckDb({ ...options, file, removal }),
   async purge(file, removal, options) {
     const [{ rewriteDuckDb }, { republish }] = await Promise.all([import('./rewrite.ts'), import('./publish.ts')]);

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { configFailure } from '../../base/errors.ts';
 import { FILE, readFiles } from '../sql/files/parquet-file.ts';
 import { refuseOtherNames } from '../sql/files/second-name.ts';
-import { createLeftOut, isLeftOut } from '../sql/people.ts';
+import { createRemovedValues, removalCondition } from '../sql/people.ts';
 import type { Removal, Rewritten } from '../target.ts';
 import type { Change, DatasetOptions } from './dataset/dataset.ts';
 import { eventFiles, type Manifest } from './dataset/manifest.ts';
@@ -26,7 +26,7 @@ export function purgeParquet(options: PurgeOptions): Promise<Rewritten> {
 }
 
 /** Does the same without replacing files: each new file is written and dropped. No table is left out. */
-export function tryPurgeParquet(options: DatasetOptions, removals: readonly Removal[]): Promise<string[]> {
+export function checkPurgeParquet(options: DatasetOptions, removals: readonly Removal[]): Promise<string[]> {
   return withExisting(options, async (dataset) => {
     for (const removal of removals) await tryOne(dataset, { ...options, removal });
     await dataset.clear();
@@ -42,12 +42,12 @@ async function tryOne(dataset: Existing, options: PurgeOptions): Promise<void> {
 }
 
 const leftOut = ({ columns }: Manifest, { dir, removal }: PurgeOptions) =>
-  isLeftOut({ columns, place: dir }, removal.column);
+  removalCondition({ columns, place: dir }, removal.column);
 
 /** The files of `events` with rows to leave out. */
 async function pathsWithout(dataset: Existing, options: PurgeOptions): Promise<string[]> {
   const condition = leftOut(dataset.manifest, options);
-  await createLeftOut(dataset.engine, options.removal.values);
+  await createRemovedValues(dataset.engine, options.removal.values);
   const paths = new Map(eventFiles(dataset.manifest).map(({ path }) => [dataset.pathOf(path), path]));
   if (paths.size === 0) return [];
   const rows = await dataset.engine.rows(

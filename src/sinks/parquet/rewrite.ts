@@ -44,7 +44,7 @@ export function rewriteFolder(options: DatasetOptions, { choose, keep, check }: 
     const after = sizeOf(dataset.manifest);
     return {
       rows: after.rows,
-      rowsLeftOut: before.rows - after.rows,
+      rowsRemoved: before.rows - after.rows,
       bytesBefore: before.bytes,
       bytesAfter: after.bytes,
     };

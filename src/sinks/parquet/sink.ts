@@ -2,9 +2,10 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
+import type { PriorLoads } from '../../extract/prior-loads.ts';
 import type { Window } from '../../extract/window.ts';
 import { Zone } from '../../types/zone.ts';
-import { type Memory, otherTimezone } from '../memory.ts';
+import { otherTimezone } from '../prior-loads.ts';
 import type { ColumnChange } from '../report.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { arrivalsOf } from '../sql/columns/arrivals.ts';
@@ -17,7 +18,7 @@ import { TABLES, type TableName, type TargetOptions } from '../target.ts';
 import { prepareWindow, type Settings } from './commit/commit.ts';
 import { type Dataset, openDataset } from './dataset/dataset.ts';
 import { FolderHistory } from './history.ts';
-import { memoryOf } from './recall.ts';
+import { priorLoadsOf } from './prior-loads.ts';
 import { addTables } from './tables.ts';
 
 export interface ParquetSinkOptions extends TargetOptions {
@@ -72,8 +73,8 @@ class FolderSink implements Sink {
     this.runs = history;
   }
 
-  async recall(): Promise<Memory> {
-    return memoryOf(this.#dataset.manifest);
+  async readPriorLoads(): Promise<PriorLoads> {
+    return priorLoadsOf(this.#dataset.manifest);
   }
 
   async commit(window: Window, signal: AbortSignal): Promise<Commit> {

@@ -12,13 +12,13 @@ export const parquet: Target = {
     report: 'One page about a Parquet dataset: days, events, columns, runs',
   },
   open: async (dir, options) => loaderOf(await (await import('./sink.ts')).openParquetSink({ ...options, dir })),
-  recall: async (dir) => (await import('./recall.ts')).recallParquet(dir),
+  readPriorLoads: async (dir) => (await import('./prior-loads.ts')).readParquetPriorLoads(dir),
   verify: async (dir, options) => (await import('./verify.ts')).verifyParquet({ ...options, dir }),
   compact: async (dir, options) => (await import('./rewrite.ts')).compactParquet({ ...options, dir }),
   report: async (dir, options) => (await import('./report.ts')).reportParquet({ ...options, dir }),
   people: async (dir, column, textsIn, options) =>
     (await import('./people.ts')).peopleInParquet({ ...options, dir }, column, textsIn),
-  tryPurge: async (dir, removals, options) =>
-    (await import('./purge.ts')).tryPurgeParquet({ ...options, dir }, removals),
+  checkPurge: async (dir, removals, options) =>
+    (await import('./purge.ts')).checkPurgeParquet({ ...options, dir }, removals),
   purge: async (dir, removal, options) => (await import('./purge.ts')).purgeParquet({ ...options, dir, removal }),
 };

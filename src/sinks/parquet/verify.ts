@@ -5,7 +5,7 @@ import { plainCount } from '../../base/quantities.ts';
 import { LOG_ID } from '../../schema/groups.ts';
 import { TYPES } from '../../types/index.ts';
 import { checkDays, checkKeys, type Difference, difference } from '../differences.ts';
-import { coveredDays } from '../memory.ts';
+import { coveredDays } from '../prior-loads.ts';
 import { typedColumns } from '../sql/columns/typed.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { fingerprint } from '../sql/files/fingerprint.ts';

@@ -32,12 +32,12 @@ export async function findPeople(rows: EventRows, source: string, texts: readonl
   return { people: [...new Set(people)], found: [...new Set(found.map(({ text }) => String(text)))] };
 }
 
-const LEFT_OUT = '_dfinery_left_out';
+const REMOVED_VALUES = '_dfinery_removed_values';
 
-/** Makes the temporary table of values that `isLeftOut` looks into. */
-export async function createLeftOut(engine: Engine, values: readonly string[]): Promise<void> {
-  await engine.run(`CREATE OR REPLACE TEMP TABLE ${LEFT_OUT} (value VARCHAR)`);
-  await engine.run(`INSERT INTO temp.main.${LEFT_OUT} SELECT unnest(from_json($1, '["VARCHAR"]'))`, [
+/** Makes the temporary table of values that `removalCondition` looks into. */
+export async function createRemovedValues(engine: Engine, values: readonly string[]): Promise<void> {
+  await engine.run(`CREATE OR REPLACE TEMP TABLE ${REMOVED_VALUES} (value VARCHAR)`);
+  await engine.run(`INSERT INTO temp.main.${REMOVED_VALUES} SELECT unnest(from_json($1, '["VARCHAR"]'))`, [
     JSON.stringify(values),
   ]);
 }
@@ -46,10 +46,10 @@ export async function createLeftOut(engine: Engine, values: readonly string[]): 
  * TRUE for a row to leave out: its cell, typed or rescued, is one of the values; never NULL. Throws a configuration
  * failure for a column that is not there.
  */
-export function isLeftOut(rows: Pick<EventRows, 'columns' | 'place'>, source: string): string {
+export function removalCondition(rows: Pick<EventRows, 'columns' | 'place'>, source: string): string {
   const pointer = textLiteral(`/${source.replaceAll('~', '~0').replaceAll('/', '~1')}`);
   const texts = [`CAST(${columnName(rows, source)} AS VARCHAR)`, `json_extract_string(_rescued, ${pointer})`];
-  const among = texts.map((text) => `coalesce(${text} IN (SELECT value FROM temp.main.${LEFT_OUT}), false)`);
+  const among = texts.map((text) => `coalesce(${text} IN (SELECT value FROM temp.main.${REMOVED_VALUES}), false)`);
   return `(${among.join(' OR ')})`;
 }
 

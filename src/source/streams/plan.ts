@@ -3,10 +3,10 @@ import type { JsonObject } from '../../airbyte/json.ts';
 import { laterOf } from '../../base/days.ts';
 import { configFailure, Failure } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { emptyMemory } from '../../extract/memory.ts';
 import { oldestDays } from '../../extract/plan/calendar.ts';
 import { type Delivery, deliveryOf } from '../../extract/plan/delivery.ts';
 import { type Plan, planRun } from '../../extract/plan/plan.ts';
+import { NO_PRIOR_LOADS } from '../../extract/prior-loads.ts';
 import { hashesOf } from '../../extract/question.ts';
 import { type KnownState, parseState, StateFailure } from '../../extract/state.ts';
 import { isStreamName, STREAM_NAMES, type StreamName } from '../../sinks/records/property-names.ts';
@@ -70,7 +70,12 @@ function incremental(
     if (!(error instanceof StateFailure)) throw error;
     if (error.problem === 'filters' || error.problem === 'columns') {
       const warning = `${name}: the saved state belongs to ${OTHERS[error.problem]}`;
-      return { kind: 'read', name, plan: planRun({ settings: config, delivery, memory: emptyMemory, now }), warning };
+      return {
+        kind: 'read',
+        name,
+        plan: planRun({ settings: config, delivery, prior: NO_PRIOR_LOADS, now }),
+        warning,
+      };
     }
     if (error.problem !== 'future' || saved === undefined) throw advised(error);
     const warning = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
@@ -88,8 +93,8 @@ const OTHERS = {
 function incrementalPlan(delivery: Delivery, saved: JsonObject | undefined, config: SourceConfig, now: number): Plan {
   const state = parseState(usable(saved));
   const since = saved && state && readingSince(saved, state, config, now);
-  const memory = { ...emptyMemory, state };
-  const plan = planRun({ settings: config, delivery, memory, now, resume: since !== undefined });
+  const prior = { ...NO_PRIOR_LOADS, state };
+  const plan = planRun({ settings: config, delivery, prior, now, resume: since !== undefined });
   return { ...plan, state: withReading(plan.state, since) };
 }
 
@@ -98,9 +103,9 @@ function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, co
   const delivery = deliveryOf(config.delivery, isPlainAppend(stream));
   const resumed = resumable(stream, saved, config);
   const input = { settings: config, delivery, fullRefresh: true, now } as const;
-  if (resumed === undefined) return tagged(planRun({ ...input, memory: emptyMemory }), stream);
+  if (resumed === undefined) return tagged(planRun({ ...input, prior: NO_PRIOR_LOADS }), stream);
   const from = laterOf(resumed.from_date, oldestDays(now, config.historyDays).probably);
-  const plan = planRun({ ...input, from, memory: { ...emptyMemory, state: resumed } });
+  const plan = planRun({ ...input, from, prior: { ...NO_PRIOR_LOADS, state: resumed } });
   return tagged({ ...plan, gapFrom: undefined }, stream);
 }
 

@@ -6,10 +6,10 @@ import type { Clock } from '../../../src/base/clock.ts';
 import { type Day, daysOf } from '../../../src/base/days.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { extractWindows } from '../../../src/extract/extract.ts';
-import type { TargetMemory } from '../../../src/extract/memory.ts';
 import { type Plan, planRun } from '../../../src/extract/plan/plan.ts';
 import type { PlanInput, PlanSettings } from '../../../src/extract/plan/plan-input.ts';
 import type { ExtractDeps, ExtractOptions } from '../../../src/extract/ports.ts';
+import type { PriorLoads } from '../../../src/extract/prior-loads.ts';
 import { newTally, type Tally } from '../../../src/extract/summary.ts';
 import type { Receipt, State, Window } from '../../../src/extract/window.ts';
 import { copyLiving } from '../chaos/copy.ts';
@@ -27,7 +27,7 @@ export class FakeTarget {
   readonly appended: string[] = [];
   readonly receipts: Receipt[] = [];
 
-  memory(more: Partial<TargetMemory> = {}): TargetMemory {
+  prior(more: Partial<PriorLoads> = {}): PriorLoads {
     return { state: this.state, covered: new Set(this.covered), eventNames: [], ...more };
   }
 
@@ -74,10 +74,10 @@ export const SETTINGS: PlanSettings = {
 
 export const planFor = (
   clock: Clock,
-  memory: TargetMemory,
+  prior: PriorLoads,
   settings: Partial<PlanSettings>,
   more: Partial<PlanInput> = {},
-): Plan => planRun({ settings: { ...SETTINGS, ...settings }, delivery: 'fresh', memory, now: clock.now(), ...more });
+): Plan => planRun({ settings: { ...SETTINGS, ...settings }, delivery: 'fresh', prior, now: clock.now(), ...more });
 
 /** A spool folder of one test, a service, a clock, a target, and the runs between them. */
 export class Bench {
@@ -113,8 +113,8 @@ export class Bench {
     };
   }
 
-  windows(settings: Partial<PlanSettings> = {}, more: Partial<PlanInput> = {}, memory: Partial<TargetMemory> = {}) {
-    return extractWindows(planFor(this.clock, this.target.memory(memory), settings, more), this.deps());
+  windows(settings: Partial<PlanSettings> = {}, more: Partial<PlanInput> = {}, prior: Partial<PriorLoads> = {}) {
+    return extractWindows(planFor(this.clock, this.target.prior(prior), settings, more), this.deps());
   }
 
   /** One run to its end; `crashAfter` windows are committed before the consumer fails. */

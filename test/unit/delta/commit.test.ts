@@ -82,7 +82,7 @@ describe('a window', () => {
     await bench.store([bench.window(first, csvOf([]))]);
     expect(bench.replay('events').files.size).toBe(0);
     const sink = await bench.openLake();
-    expect((await sink.recall()).state).toMatchObject({ from_date: second });
+    expect((await sink.readPriorLoads()).state).toMatchObject({ from_date: second });
     await sink.close();
     expect(await verify()).toEqual([]);
   });

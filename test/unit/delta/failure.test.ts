@@ -105,7 +105,7 @@ describe('a commit', () => {
     expect(await shown()).toEqual(TWO);
     expect(await verify()).toEqual([]);
     const sink = await bench.openLake();
-    expect((await sink.recall()).state).toMatchObject({ from_date: next });
+    expect((await sink.readPriorLoads()).state).toMatchObject({ from_date: next });
     await sink.close();
   });
 

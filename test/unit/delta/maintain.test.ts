@@ -58,7 +58,7 @@ describe('purge', () => {
       ...bench.lakeOptions,
       removal: { column: 'df_unified_id', values: found.people },
     });
-    expect(done).toMatchObject({ rows: 2, rowsLeftOut: 2 });
+    expect(done).toMatchObject({ rows: 2, rowsRemoved: 2 });
     for (const path of bench.files()) {
       expect(readFileSync(join(bench.root, path)).includes('erna'), path).toBe(false);
       expect(path).not.toContain('erna');
@@ -93,7 +93,7 @@ describe('purge', () => {
     const purge = (column: string) => purgeDelta({ ...bench.lakeOptions, removal: { column, values: ['x'] } });
     await expect(purge('nothing')).rejects.toMatchObject({ kind: 'config' });
     const versions = bench.versions();
-    expect((await purge('df_unified_id')).rowsLeftOut).toBe(0);
+    expect((await purge('df_unified_id')).rowsRemoved).toBe(0);
     expect(bench.versions()).toBe(versions + 1);
     const stored = bench.files('events').filter((path) => path.endsWith('.parquet') && !path.startsWith('_'));
     expect(stored).toEqual([...bench.replay('events').files.keys()].sort());
@@ -125,7 +125,7 @@ describe('a checkpoint', () => {
     await lake.close();
     const state = async () => {
       const sink = await bench.openLake();
-      const { state: cursor, covered } = await sink.recall();
+      const { state: cursor, covered } = await sink.readPriorLoads();
       await sink.close();
       return { cursor, covered };
     };
@@ -152,7 +152,7 @@ describe('a checkpoint', () => {
     );
     const storage = new FaultyStorage(bench.root);
     const sink = await bench.openLake({ storage });
-    expect((await sink.recall()).covered.size).toBe(4);
+    expect((await sink.readPriorLoads()).covered.size).toBe(4);
     await sink.close();
     expect(storage.reads.filter((path) => path.startsWith('events/')).length).toBeLessThan(4);
     expect(await verify()).toEqual([]);

@@ -65,13 +65,13 @@ describe('a day that is read again', () => {
       bench.window('2026-01-01', csvOf([{ id: 'a', df_event_name: '구매' }, { id: 'b' }]), undefined, 2),
     ]);
     const sink = await bench.open();
-    const memory = await sink.recall();
+    const prior = await sink.readPriorLoads();
     await sink.close();
-    expect(memory.state).toEqual({ version: 1, from_date: '2026-01-03' });
-    expect([...memory.covered].sort()).toEqual(['2026-01-01', '2026-01-02']);
-    expect(memory.eventNames).toEqual(['df_login', '구매']);
-    expect(memory.rowsOf?.('2026-01-01', '2026-01-02')).toBe(2);
-    expect(memory.rowsOf?.('2026-01-01', '2026-01-01')).toBeUndefined();
+    expect(prior.state).toEqual({ version: 1, from_date: '2026-01-03' });
+    expect([...prior.covered].sort()).toEqual(['2026-01-01', '2026-01-02']);
+    expect(prior.eventNames).toEqual(['df_login', '구매']);
+    expect(prior.rowsOf?.('2026-01-01', '2026-01-02')).toBe(2);
+    expect(prior.rowsOf?.('2026-01-01', '2026-01-01')).toBeUndefined();
   });
 
   it('leaves nothing when it is stopped, or when its rows are not those of the receipt', async () => {

@@ -27,7 +27,7 @@ describe('compact', () => {
       'SELECT count(*) AS n, sum(hash(_key, memo))::VARCHAR AS h, (SELECT count(*) FROM event_logs) AS l FROM events';
     const before = await bench.query(sum);
     const done = await rewriteDuckDb(options());
-    expect(done).toMatchObject({ rows: 20_000, rowsLeftOut: 0 });
+    expect(done).toMatchObject({ rows: 20_000, rowsRemoved: 0 });
     expect(done.bytesAfter).toBeLessThan(done.bytesBefore);
     expect(await bench.query(sum)).toEqual(before);
     expect(await bench.query('SELECT x FROM mine')).toEqual([{ x: 42 }]);
@@ -56,7 +56,7 @@ describe('rewrite', () => {
     await bench.load([bench.window('2026-01-01', csvOf(rows)), bench.window('2026-01-02', csvOf(rows.slice(0, 500)))]);
     const removal = { column: 'df_unified_id', values: ['person-7-unified', "o'hara", 'person-8-unified'] };
     const done = await rewriteDuckDb({ ...options(), removal });
-    expect(done).toMatchObject({ rows: 2_940, rowsLeftOut: 60 });
+    expect(done).toMatchObject({ rows: 2_940, rowsRemoved: 60 });
     expect(await verifyDuckDb(options())).toEqual([]);
     expect(await bench.query('SELECT rows_live FROM _dfinery_windows ORDER BY number')).toEqual([
       { rows_live: '2450' },
@@ -105,7 +105,7 @@ describe('a file under other names', () => {
     chmodSync(bench.file, 0o640);
     symlinkSync(bench.file, link());
     const removal = { column: 'df_unified_id', values: ['somebody-1'] };
-    expect(await rewriteDuckDb({ ...options(), file: link(), removal })).toMatchObject({ rows: 1, rowsLeftOut: 1 });
+    expect(await rewriteDuckDb({ ...options(), file: link(), removal })).toMatchObject({ rows: 1, rowsRemoved: 1 });
     expect(lstatSync(link()).isSymbolicLink()).toBe(true);
     expect(readFileSync(bench.file).includes('somebody-1')).toBe(false);
     expect(statSync(bench.file).mode & 0o777).toBe(0o640);

@@ -47,7 +47,7 @@ describe('a gap', () => {
       '2026-02-01',
       ...daysOf(OLDEST, '2026-02-20'),
     ]);
-    const plan = planFor(bench.clock, bench.target.memory(), { startDate: '2026-02-01', onGap: 'warn' });
+    const plan = planFor(bench.clock, bench.target.prior(), { startDate: '2026-02-01', onGap: 'warn' });
     expect(summaryOf(plan, bench.tally).gaps).toEqual(daysOf('2026-02-01', '2026-02-17'));
   });
 

@@ -105,7 +105,7 @@ describe('what is written', () => {
 
   it('fits its schemas, and the summary says what happened', async () => {
     bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
-    const plan = planFor(bench.clock, bench.target.memory(), { startDate: '2026-03-08' });
+    const plan = planFor(bench.clock, bench.target.prior(), { startDate: '2026-03-08' });
     await bench.run({ startDate: '2026-03-08' });
     expect(ajv.validate(stateSchema, bench.target.state), ajv.errorsText()).toBe(true);
     for (const receipt of bench.target.receipts)

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { addDays, daysOf } from '../../../src/base/days.ts';
 import { Failure } from '../../../src/base/errors.ts';
-import { emptyMemory, type TargetMemory } from '../../../src/extract/memory.ts';
 import { deliveryOf } from '../../../src/extract/plan/delivery.ts';
+import { NO_PRIOR_LOADS, type PriorLoads } from '../../../src/extract/prior-loads.ts';
 import { hashesOf } from '../../../src/extract/question.ts';
 import { StateFailure } from '../../../src/extract/state.ts';
 import { exportsNeeded } from '../../../src/extract/summary.ts';
 import { at, FakeClock, planFor, SETTINGS } from '../../support/extract/extraction.ts';
 
 const clock = new FakeClock(at('2026-03-31T13:00:00Z')); // UTC-12: the 31st has begun; UTC+14: 1 April
-const covered = (first: string, last: string, state: object = {}): TargetMemory => ({
-  ...emptyMemory,
+const covered = (first: string, last: string, state: object = {}): PriorLoads => ({
+  ...NO_PRIOR_LOADS,
   covered: new Set(daysOf(first, last)),
   state: { version: 1, from_date: addDays(last, 1), start_date: first, ...hashesOf(SETTINGS), ...state },
 });
@@ -26,7 +26,7 @@ const thrown = (work: () => unknown): Failure => {
 
 describe('the days of a plan', () => {
   it('go from the oldest exportable day through today in UTC+14', () => {
-    const plan = planFor(clock, emptyMemory, {});
+    const plan = planFor(clock, NO_PRIOR_LOADS, {});
     expect([plan.firstDay, plan.lastDay, plan.likelyGaps]).toEqual(['2026-03-01', '2026-04-01', []]);
     expect(plan.state).toMatchObject({ version: 1, from_date: '2026-03-01' });
   });
@@ -42,8 +42,8 @@ describe('the days of a plan', () => {
   });
 
   it('leave out what mapped tasks have covered after the cursor', () => {
-    const memory = { ...covered('2026-03-20', '2026-03-20'), covered: new Set(['2026-03-20', '2026-03-23']) };
-    const plan = planFor(clock, memory, { startDate: '2026-03-20', lookbackDays: 0, endDate: '2026-03-25' });
+    const prior = { ...covered('2026-03-20', '2026-03-20'), covered: new Set(['2026-03-20', '2026-03-23']) };
+    const plan = planFor(clock, prior, { startDate: '2026-03-20', lookbackDays: 0, endDate: '2026-03-25' });
     expect(plan.days).toEqual(['2026-03-21', '2026-03-22', '2026-03-24', '2026-03-25']);
     expect(plan.windows.map((w) => w.first)).toEqual(plan.days);
   });
@@ -55,12 +55,12 @@ describe('the days of a plan', () => {
   });
 
   it('refuse a range that ends before it begins', () => {
-    expect(thrown(() => planFor(clock, emptyMemory, {}, { from: '2026-03-12', to: '2026-03-10' })).exitCode).toBe(2);
+    expect(thrown(() => planFor(clock, NO_PRIOR_LOADS, {}, { from: '2026-03-12', to: '2026-03-10' })).exitCode).toBe(2);
   });
 
   it('wait for settled days and take each once', () => {
-    const memory = covered('2026-03-05', '2026-03-28');
-    const plan = (hours: number) => planFor(clock, memory, { settleHours: hours }, { delivery: 'settled' });
+    const prior = covered('2026-03-05', '2026-03-28');
+    const plan = (hours: number) => planFor(clock, prior, { settleHours: hours }, { delivery: 'settled' });
     expect(plan(1).days).toEqual(['2026-03-29', '2026-03-30']);
     expect(plan(2).days).toEqual(['2026-03-29']);
   });
@@ -84,15 +84,17 @@ describe('the days of a plan', () => {
 
 describe('a full refresh', () => {
   it('goes on from its cursor when it is resumed, without lookback', () => {
-    const memory = { ...emptyMemory, state: { version: 1, from_date: '2026-03-20', start_date: '2026-03-05' } };
-    const first = (resume: boolean) => planFor(clock, memory, {}, { fullRefresh: true, resume });
+    const prior = { ...NO_PRIOR_LOADS, state: { version: 1, from_date: '2026-03-20', start_date: '2026-03-05' } };
+    const first = (resume: boolean) => planFor(clock, prior, {}, { fullRefresh: true, resume });
     expect([first(true).firstDay, first(false).firstDay]).toEqual(['2026-03-20', '2026-03-05']);
     expect(first(true).proveFirst).toBe(true);
   });
 
   it('needs one export a window once the rule is known, at most two a day before', () => {
     const need = (toDateInclusive: 'auto' | 'true') =>
-      exportsNeeded(planFor(clock, emptyMemory, { startDate: '2026-03-20', endDate: '2026-03-29', toDateInclusive }));
+      exportsNeeded(
+        planFor(clock, NO_PRIOR_LOADS, { startDate: '2026-03-20', endDate: '2026-03-29', toDateInclusive }),
+      );
     expect([need('true'), need('auto')]).toEqual([
       { least: 10, most: 10 },
       { least: 10, most: 20 },
@@ -119,15 +121,19 @@ describe('gaps', () => {
   });
 
   it('are days of an explicit start on the first run', () => {
-    const plan = planFor(clock, emptyMemory, { startDate: '2026-02-25' });
+    const plan = planFor(clock, NO_PRIOR_LOADS, { startDate: '2026-02-25' });
     expect(plan.likelyGaps).toEqual(daysOf('2026-02-25', '2026-02-28'));
   });
 
   it('are never the lookback, the default start or a full refresh', () => {
     const clamped = [
       planFor(clock, covered('2026-02-01', '2026-03-02'), { lookbackDays: 9 }),
-      planFor(clock, { ...emptyMemory, state: { version: 1, from_date: '2026-02-01', start_date: '2026-02-01' } }, {}),
-      planFor(clock, emptyMemory, { startDate: '2026-02-01' }, { fullRefresh: true }),
+      planFor(
+        clock,
+        { ...NO_PRIOR_LOADS, state: { version: 1, from_date: '2026-02-01', start_date: '2026-02-01' } },
+        {},
+      ),
+      planFor(clock, NO_PRIOR_LOADS, { startDate: '2026-02-01' }, { fullRefresh: true }),
       planFor(clock, covered('2026-02-01', '2026-03-20'), { startDate: '2026-02-01' }, { fullRefresh: true }),
     ];
     for (const plan of clamped) {
@@ -146,7 +152,7 @@ describe('gaps', () => {
 
 describe('a stored state', () => {
   const problem = (state: object, settings = {}, more = {}) => {
-    const failure = thrown(() => planFor(clock, { ...emptyMemory, state }, settings, more));
+    const failure = thrown(() => planFor(clock, { ...NO_PRIOR_LOADS, state }, settings, more));
     return failure instanceof StateFailure ? [failure.problem, failure.exitCode] : [];
   };
   const state = { version: 1, from_date: '2026-03-20', ...hashesOf(SETTINGS) };
@@ -161,17 +167,17 @@ describe('a stored state', () => {
   });
 
   it('keeps its unknown keys', () => {
-    expect(planFor(clock, { ...emptyMemory, state: { ...state, theirs: { a: 1 } } }, {}).state.theirs).toEqual({
+    expect(planFor(clock, { ...NO_PRIOR_LOADS, state: { ...state, theirs: { a: 1 } } }, {}).state.theirs).toEqual({
       a: 1,
     });
   });
 
   it('starts over under a full refresh with other filters, and then goes by the cursor alone', () => {
     const filters = { eventsCondition: 'include' as const, events: ['a'] };
-    const memory = covered('2026-03-05', '2026-03-30');
-    const plan = planFor(clock, memory, filters, { fullRefresh: true });
+    const prior = covered('2026-03-05', '2026-03-30');
+    const plan = planFor(clock, prior, filters, { fullRefresh: true });
     expect(plan.state).toMatchObject({ from_date: '2026-03-01', by_cursor: true });
-    const next = planFor(clock, { ...memory, state: { ...plan.state, from_date: '2026-03-10' } }, filters);
+    const next = planFor(clock, { ...prior, state: { ...plan.state, from_date: '2026-03-10' } }, filters);
     expect(next.days.slice(0, 3)).toEqual(['2026-03-09', '2026-03-10', '2026-03-11']);
   });
 

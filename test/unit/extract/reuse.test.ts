@@ -154,7 +154,7 @@ describe('a spool folder that cannot be used', () => {
     const failure = await failureOf(
       (async () => {
         for await (const _ of (await import('../../../src/extract/extract.ts')).extractWindows(
-          (await import('../../support/extract/extraction.ts')).planFor(bench.clock, bench.target.memory(), DAYS),
+          (await import('../../support/extract/extraction.ts')).planFor(bench.clock, bench.target.prior(), DAYS),
           { ...bench.deps(), spoolDir: path },
         ));
       })(),

@@ -47,7 +47,7 @@ describe('against the embedded service', () => {
         env: () => undefined,
       });
       try {
-        const plan = planFor(clock, bench.target.memory(), {
+        const plan = planFor(clock, bench.target.prior(), {
           startDate: '2026-01-12',
           baseUrl: sim.url,
           serviceId: SERVICE_ID,

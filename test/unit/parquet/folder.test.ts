@@ -79,14 +79,14 @@ describe('a folder', () => {
   it('remembers state, days, event names and rows', async () => {
     await bench.store([bench.window('2026-01-01', CSV), bench.window('2026-01-02', csvOf([]))]);
     const sink = await bench.openFolder();
-    const memory = await sink.recall();
+    const prior = await sink.readPriorLoads();
     await sink.close();
-    expect(memory.state).toEqual({ version: 1, from_date: '2026-01-03' });
-    expect([...memory.covered]).toEqual(['2026-01-01', '2026-01-02']);
-    expect(memory.eventNames).toEqual(['df_login']);
-    expect(memory.rowsOf?.('2026-01-01', '2026-01-01')).toBe(1);
-    expect(memory.rowsOf?.('2026-01-02', '2026-01-02')).toBe(0);
-    expect(memory.rowsOf?.('2026-01-03', '2026-01-03')).toBeUndefined();
+    expect(prior.state).toEqual({ version: 1, from_date: '2026-01-03' });
+    expect([...prior.covered]).toEqual(['2026-01-01', '2026-01-02']);
+    expect(prior.eventNames).toEqual(['df_login']);
+    expect(prior.rowsOf?.('2026-01-01', '2026-01-01')).toBe(1);
+    expect(prior.rowsOf?.('2026-01-02', '2026-01-02')).toBe(0);
+    expect(prior.rowsOf?.('2026-01-03', '2026-01-03')).toBeUndefined();
   });
 
   it('may have any name', async () => {

@@ -6,6 +6,7 @@ import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
+import type { State } from '../../../src/extract/window.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
@@ -51,7 +52,7 @@ async function writeUntil(renames: number): Promise<void> {
 async function found(): Promise<{ cursor: string | undefined; days: unknown[] }> {
   const options = { dir: bench.root, spoolDir: bench.dir, lockWaitMs: 0, clock: systemClock, logger: silentLogger };
   const sink = await bench.openFolder({ tables: ['events', 'event_items', 'event_logs'] });
-  const { state } = await sink.recall();
+  const { state } = await sink.readPriorLoads();
   await sink.close();
   if (state === undefined) {
     expect(bench.files().filter((file) => file.startsWith('events/'))).toEqual([]);
@@ -59,7 +60,7 @@ async function found(): Promise<{ cursor: string | undefined; days: unknown[] }>
   }
   expect(await verifyParquet(options)).toEqual([]);
   const rows = await bench.read('SELECT event_date AS day FROM events ORDER BY day');
-  return { cursor: state.from_date, days: rows.map((row) => row.day) };
+  return { cursor: (state as State).from_date, days: rows.map((row) => row.day) };
 }
 
 describe('kill -9 right after a rename', () => {

@@ -15,7 +15,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { readDataset, type Snapshot } from '../../../src/sinks/parquet/dataset/snapshot.ts';
-import { purgeParquet, tryPurgeParquet } from '../../../src/sinks/parquet/purge.ts';
+import { checkPurgeParquet, purgeParquet } from '../../../src/sinks/parquet/purge.ts';
 import { compactParquet } from '../../../src/sinks/parquet/rewrite.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import { eventLogs, sortedEventLogs } from '../../../src/sinks/sql/views.ts';
@@ -156,13 +156,13 @@ describe('purge', () => {
     expect(holding().length).toBeGreaterThan(2);
     const removal = { column: 'df_unified_id', values: ['erna-4711'] };
     const found = await purgeParquet({ ...options(), removal });
-    expect(found).toMatchObject({ rows: 1, rowsLeftOut: 3 });
+    expect(found).toMatchObject({ rows: 1, rowsRemoved: 3 });
     expect(holding()).toEqual([]);
     expect(await bench.read('SELECT _key FROM events')).toEqual([{ _key: 'b' }]);
     expect(await bench.read('SELECT df_unified_id AS u FROM event_logs')).toEqual([{ u: 'hans-0815' }]);
     expect(bench.manifest.receipts[0]).toMatchObject({ rows: 4, rows_live: 1 });
     expect(await verifyParquet(options())).toEqual([]);
-    expect(await purgeParquet({ ...options(), removal })).toMatchObject({ rowsLeftOut: 0 });
+    expect(await purgeParquet({ ...options(), removal })).toMatchObject({ rowsRemoved: 0 });
   });
 
   it.runIf(hasOtherDisk)('is refused beforehand where a partition lies on another disk', async () => {
@@ -174,7 +174,7 @@ describe('purge', () => {
       rmSync(folder, { recursive: true });
       symlinkSync(other, folder);
       const removals = [{ column: 'df_unified_id', values: ['erna-4711'] }];
-      await expect(tryPurgeParquet(options(), removals)).rejects.toMatchObject({
+      await expect(checkPurgeParquet(options(), removals)).rejects.toMatchObject({
         exitCode: 2,
         message: expect.stringMatching(/event_date=2026-01-02 lies on another disk/),
       });

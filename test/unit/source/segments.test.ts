@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
-import { emptyMemory } from '../../../src/extract/memory.ts';
 import { planRun } from '../../../src/extract/plan/plan.ts';
 import type { PlanInput } from '../../../src/extract/plan/plan-input.ts';
+import { NO_PRIOR_LOADS } from '../../../src/extract/prior-loads.ts';
 import { segmentPlan, segmentsOf } from '../../../src/source/streams/segments.ts';
 
 const settings = {
@@ -27,10 +27,10 @@ const settings = {
 const now = Date.UTC(2026, 0, 20, 3);
 const stream = (name: string, more: Partial<PlanInput> = {}) => ({
   name,
-  plan: planRun({ settings, delivery: 'fresh', memory: emptyMemory, now, ...more }),
+  plan: planRun({ settings, delivery: 'fresh', prior: NO_PRIOR_LOADS, now, ...more }),
 });
 const at = (from_date: string, more = {}) => ({
-  memory: { ...emptyMemory, state: { version: 1, from_date, ...more } },
+  prior: { ...NO_PRIOR_LOADS, state: { version: 1, from_date, ...more } },
 });
 const told = (streams: Parameters<typeof segmentsOf<ReturnType<typeof stream>>>[0]) =>
   segmentsOf(streams).map(({ days, streams: of }) => `${days[0]}..${days.at(-1)} ${of.map((s) => s.name).join('+')}`);

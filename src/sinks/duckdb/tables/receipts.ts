@@ -1,6 +1,6 @@
 import type { Day } from '../../../base/days.ts';
 import type { Receipt } from '../../../extract/window.ts';
-import { coveredDays } from '../../memory.ts';
+import { coveredDays } from '../../prior-loads.ts';
 import type { Commit } from '../../sink.ts';
 import type { Engine } from '../../sql/engine/engine.ts';
 import type { StoredWindow } from '../../sql/rows/read-again.ts';

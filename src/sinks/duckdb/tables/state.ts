@@ -2,7 +2,7 @@
 
 import { configFailure } from '../../../base/errors.ts';
 import type { State } from '../../../extract/window.ts';
-import { MOST_EVENT_NAMES, otherTimezone } from '../../memory.ts';
+import { MOST_EVENT_NAMES, otherTimezone } from '../../prior-loads.ts';
 import { FIRST_COLUMNS } from '../../sql/columns/stored.ts';
 import type { Engine } from '../../sql/engine/engine.ts';
 import { createEvents } from './alter.ts';

@@ -3,7 +3,7 @@
 import type { Window } from '../../../extract/window.ts';
 import { EVENT_NAME } from '../../../schema/groups.ts';
 import type { Zone } from '../../../types/zone.ts';
-import { MOST_EVENT_NAMES } from '../../memory.ts';
+import { MOST_EVENT_NAMES } from '../../prior-loads.ts';
 import type { Commit } from '../../sink.ts';
 import { arrivalsOf } from '../../sql/columns/arrivals.ts';
 import { columnChanges } from '../../sql/columns/changes.ts';

@@ -1,10 +1,11 @@
-import { coveredDays, type Memory } from '../memory.ts';
+import type { PriorLoads } from '../../extract/prior-loads.ts';
+import { coveredDays } from '../prior-loads.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { rowsOf } from './commit/receipts.ts';
 import { Lake, type LakeOptions } from './lake.ts';
 
 /** What the tables have stored. Without event names: these are values of the data, which the log does not contain. */
-export function memoryOf(lake: Lake): Memory {
+export function priorLoadsOf(lake: Lake): PriorLoads {
   const { domains } = lake.events;
   const receipts = domains.receipts();
   return {
@@ -15,12 +16,12 @@ export function memoryOf(lake: Lake): Memory {
   };
 }
 
-/** Opens a place read-only and reads the same; `NO_MEMORY` if nothing was loaded yet. Throws Failure. */
-export async function recallDelta(options: LakeOptions): Promise<Memory> {
+/** Opens a place read-only and reads the same; `NO_PRIOR_LOADS` if nothing was loaded yet. Throws Failure. */
+export async function readDeltaPriorLoads(options: LakeOptions): Promise<PriorLoads> {
   try {
     const lake = await Lake.open(options, 'read');
     try {
-      return memoryOf(lake);
+      return priorLoadsOf(lake);
     } finally {
       await lake.close();
     }

@@ -1,12 +1,13 @@
-import { coveredDays, type Memory, NO_MEMORY } from '../memory.ts';
+import { NO_PRIOR_LOADS, type PriorLoads } from '../../extract/prior-loads.ts';
+import { coveredDays } from '../prior-loads.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { placesIn } from './dataset/layout.ts';
 import { type Manifest, readManifest } from './dataset/manifest.ts';
 import { rowsOf } from './dataset/receipts.ts';
 
 /** What a manifest has stored about earlier runs. */
-export function memoryOf(manifest: Manifest | undefined): Memory {
-  if (manifest === undefined) return NO_MEMORY;
+export function priorLoadsOf(manifest: Manifest | undefined): PriorLoads {
+  if (manifest === undefined) return NO_PRIOR_LOADS;
   const { receipts } = manifest;
   return {
     state: manifest.state ?? undefined,
@@ -16,10 +17,10 @@ export function memoryOf(manifest: Manifest | undefined): Memory {
   };
 }
 
-/** Reads the same from a folder, without writing to it; `NO_MEMORY` if nothing was loaded yet. Throws Failure. */
-export async function recallParquet(dir: string): Promise<Memory> {
+/** Reads the same from a folder, without writing to it; `NO_PRIOR_LOADS` if nothing was loaded yet. Throws Failure. */
+export async function readParquetPriorLoads(dir: string): Promise<PriorLoads> {
   try {
-    return memoryOf(await readManifest(placesIn(dir).manifest));
+    return priorLoadsOf(await readManifest(placesIn(dir).manifest));
   } catch (error) {
     throw failureOf(error, dir);
   }
