@@ -17,8 +17,8 @@ const DROP: i32 = 2;
 const HASH_BYTES: usize = 64;
 /** A value with its padding is one block of SHA-256. */
 const LONGEST_VALUE: i32 = 55;
-/** Of one hash that is still to be written: where the value begins, its length, where the hash goes. */
-const JOB_BYTES: usize = 12;
+/** Of one hash that is still to be written: where the value begins, its length, where the hash goes, its column. */
+const JOB_BYTES: usize = 16;
 
 function copy(from: usize, length: i32, to: usize): usize {
   for (let i = 0; i < length; i += LANES) v128.store(to + <usize>i, v128.load(from + <usize>i));
@@ -50,6 +50,7 @@ export function editRow(
   jobs: usize,
   info: usize,
 ): i32 {
+  if (width === newWidth) return hashCells(base, cells, used, start, contentEnd, actions, out, jobs, info);
   for (let k = 0; k < used; k += STRIDE) {
     const cell = cells + ((<usize>k) << 2);
     const head = load<i32>(cell);
@@ -84,10 +85,7 @@ export function editRow(
     }
     if (action !== KEEP) {
       to = copy(base + <usize>from, valueStart - quote - from, to);
-      store<i32>(jobs, valueStart);
-      store<i32>(jobs, valueEnd - valueStart, 4);
-      store<i32>(jobs, <i32>(to - base), 8);
-      jobs += JOB_BYTES;
+      jobs = addJob(jobs, valueStart, valueEnd, <i32>(to - base), next);
       to += HASH_BYTES;
       from = valueEnd + quote;
     }
@@ -105,6 +103,53 @@ export function editRow(
   store<i32>(info, <i32>(kept - cells) >> 2);
   store<i32>(info, <i32>jobs, 4);
   return <i32>(to - base);
+}
+
+/** `editRow` where no column is dropped: the cells keep their columns. */
+function hashCells(
+  base: usize,
+  cells: usize,
+  used: i32,
+  start: i32,
+  contentEnd: i32,
+  actions: usize,
+  out: usize,
+  jobs: usize,
+  info: usize,
+): i32 {
+  let to = out;
+  let from = start;
+  const end = cells + ((<usize>used) << 2);
+  for (let cell = cells; cell < end; cell += STRIDE << 2) {
+    const head = load<i32>(cell);
+    const column = head >> COLUMN_SHIFT;
+    const action = <i32>load<u8>(actions + <usize>column);
+    if (action === KEEP) {
+      if ((head & FLAGS) > 3) return NOT_PLAIN;
+      continue;
+    }
+    if (!isShort(cell, head, action)) return NOT_PLAIN;
+    const valueStart = load<i32>(cell, 4);
+    const valueEnd = load<i32>(cell, 8);
+    const quote = head & QUOTED;
+    to = copy(base + <usize>from, valueStart - quote - from, to);
+    jobs = addJob(jobs, valueStart, valueEnd, <i32>(to - base), column);
+    to += HASH_BYTES;
+    from = valueEnd + quote;
+  }
+  to = copy(base + <usize>from, contentEnd - from, to);
+  store<i32>(info, used);
+  store<i32>(info, <i32>jobs, 4);
+  return <i32>(to - base);
+}
+
+/** Stores a job and returns where the next one belongs. */
+function addJob(jobs: usize, valueStart: i32, valueEnd: i32, out: i32, column: i32): usize {
+  store<i32>(jobs, valueStart);
+  store<i32>(jobs, valueEnd - valueStart, 4);
+  store<i32>(jobs, out, 8);
+  store<i32>(jobs, column, 12);
+  return jobs + JOB_BYTES;
 }
 
 /** A value to hash as it stands: not quoted twice inside, of one block, and no `null` where that is no value. */
@@ -297,31 +342,57 @@ function isSame(a: usize, b: usize): bool {
   return !v128.any_true(v128.or(low, high));
 }
 
-/** Writes the hashes that are in the cache; returns the end of the jobs that are left, which stand in front then. */
-function copyCached(base: usize, block: usize, jobs: usize, end: usize, cache: usize, bits: i32): usize {
+/*
+ * A column whose values do not come again is not worth the cache. Its score, a byte, falls by one with each value that is
+ * not there and rises with each that is; at zero only one value of some is looked for.
+ */
+const SCORE_OF_HIT: i32 = 16;
+const TOP_SCORE: i32 = 255;
+const LOOKED_FOR: usize = 64 * JOB_BYTES - 1;
+
+/**
+ * Writes the hashes that are in the cache; returns the end of the jobs that are left, which stand in front then. In the place
+ * of its column such a job has 1 where its hash belongs into the cache, else 0.
+ */
+function copyCached(base: usize, block: usize, jobs: usize, end: usize, cache: usize, bits: i32, scores: usize): usize {
   let left = jobs;
   for (; jobs < end; jobs += JOB_BYTES) {
-    const value = load<i32>(jobs);
-    const length = load<i32>(jobs, 4);
-    const out = load<i32>(jobs, 8);
-    putBlock(block, base + <usize>value, length);
-    const entry = entryOf(block, cache, bits);
-    if (isSame(entry, block)) {
-      copy(entry + BLOCK_BYTES, <i32>BLOCK_BYTES, base + <usize>out);
-      continue;
+    const job = v128.load(jobs);
+    const column = scores + <usize>i32x4.extract_lane(job, 3);
+    const score = <i32>load<u8>(column);
+    let isLookedFor = 0;
+    if (score > 0 || (jobs & LOOKED_FOR) === 0) {
+      isLookedFor = 1;
+      putBlock(block, base + <usize>i32x4.extract_lane(job, 0), i32x4.extract_lane(job, 1));
+      const entry = entryOf(block, cache, bits);
+      if (isSame(entry, block)) {
+        copy(entry + BLOCK_BYTES, <i32>BLOCK_BYTES, base + <usize>i32x4.extract_lane(job, 2));
+        store<u8>(column, min(score + SCORE_OF_HIT, TOP_SCORE));
+        continue;
+      }
+      if (score > 0) store<u8>(column, score - 1);
     }
-    store<i32>(left, value);
-    store<i32>(left, length, 4);
-    store<i32>(left, out, 8);
+    v128.store(left, i32x4.replace_lane(job, 3, isLookedFor));
     left += JOB_BYTES;
   }
   return left;
 }
 
-/** Writes the hashes of the jobs in [jobs, last); stores them in the cache of 2^`bits` entries, of which empty ones are zeros. */
-export function hashJobs(base: usize, tables: usize, jobs: usize, last: usize, cache: usize, bits: i32): void {
+/**
+ * Writes the hashes of the jobs in [jobs, last); stores them in the cache of 2^`bits` entries, of which empty ones are zeros.
+ * `scores`: a byte a column.
+ */
+export function hashJobs(
+  base: usize,
+  tables: usize,
+  jobs: usize,
+  last: usize,
+  cache: usize,
+  bits: i32,
+  scores: usize,
+): void {
   const blocks = tables + BLOCKS_AT;
-  const end = copyCached(base, blocks, jobs, last, cache, bits);
+  const end = copyCached(base, blocks, jobs, last, cache, bits, scores);
   const words = tables + WORDS_AT;
   const state = tables + STATE_AT;
   for (; jobs < end; jobs += 4 * JOB_BYTES) {
@@ -339,9 +410,11 @@ export function hashJobs(base: usize, tables: usize, jobs: usize, last: usize, c
     setState(tables, tables + OUTER_AT);
     compress(tables);
     for (let lane: usize = 0; lane < 4; lane++) {
-      const out = base + <usize>load<i32>(jobAt(jobs, end, lane), 8);
+      const job = jobAt(jobs, end, lane);
+      const out = base + <usize>load<i32>(job, 8);
       putHex(digestPart(state, lane), out);
       putHex(digestPart(state + 64, lane), out + 32);
+      if (load<i32>(job, 12) === 0) continue;
       const block = blocks + lane * BLOCK_BYTES;
       const entry = entryOf(block, cache, bits);
       copy(block, <i32>BLOCK_BYTES, entry);

@@ -15,22 +15,33 @@ type EditRow = (
   jobs: number,
   info: number,
 ) => number;
-type HashJobs = (base: number, tables: number, jobs: number, end: number, cache: number, bits: number) => void;
+type HashJobs = (
+  base: number,
+  tables: number,
+  jobs: number,
+  end: number,
+  cache: number,
+  bits: number,
+  scores: number,
+) => void;
 type PrepareKey = (tables: number, isOuter: number) => void;
 
 /*
  * What lies in front of the rows, as positions in `CsvMemory.bytes`: tables of SHA-256 (assembly/edit.ts says what is where),
- * jobs, actions and places of columns, a cache of values with their hashes, then the edited rows.
+ * jobs, actions, places and scores of columns, a cache of values with their hashes, then the edited rows.
  */
 const INFO_AT = 2_048;
 const JOBS_AT = 4_096;
-const JOB_BYTES = 12;
+const JOB_BYTES = 16;
 const ACTIONS_AT = 102_400;
 const PLACES_AT = 122_880;
 const INNER_AT = 1_408;
 const OUTER_AT = 1_440;
 const BLOCKS_AT = 1_472;
-const CACHE_AT = 204_800;
+const SCORES_AT = 203_264;
+/** Every column is worth the cache at first. */
+const FIRST_SCORE = 128;
+const CACHE_AT = 225_280;
 /** Entries of the cache, and bytes of each, base 2. With more of them the memory is too large to be used again. */
 const CACHE_BITS = 13;
 const ENTRY_SHIFT = 7;
@@ -70,6 +81,7 @@ export class EditMemory {
   setColumns(actions: Uint8Array, places: Int32Array): void {
     this.#columns = actions.length;
     this.#memory.bytes.set(actions, ACTIONS_AT);
+    this.#memory.bytes.fill(FIRST_SCORE, SCORES_AT, SCORES_AT + this.#columns);
     const { buffer, byteOffset } = this.#memory.bytes;
     new Int32Array(buffer, byteOffset + PLACES_AT, this.#columns).set(places);
   }
@@ -111,8 +123,10 @@ export class EditMemory {
   /** Writes all hashes that are still to be written. */
   hash(): void {
     const { base } = this.#memory;
-    if (this.#jobs > JOBS_AT)
-      this.#hashJobs(base, base, base + JOBS_AT, base + this.#jobs, base + CACHE_AT, CACHE_BITS);
+    if (this.#jobs > JOBS_AT) {
+      const [from, to] = [base + JOBS_AT, base + this.#jobs];
+      this.#hashJobs(base, base, from, to, base + CACHE_AT, CACHE_BITS, base + SCORES_AT);
+    }
     this.#jobs = JOBS_AT;
   }
 
