@@ -113,6 +113,16 @@ describe('columns', () => {
     expect(await verify()).toEqual([]);
   });
 
+  it('are found again by their whole name, also one that begins with a byte order mark', async () => {
+    const name = '\ufeffn';
+    await bench.store([bench.window(first, csvOf([{ id: 'a', [name]: '1', ...on(first) }]))]);
+    await bench.store([bench.window(second, csvOf([{ id: 'b', [name]: 'text', ...on(second) }]))]);
+    expect(bench.actions('events', 1, 'remove').map(({ partitionValues }) => partitionValues)).toEqual([
+      { event_date: first },
+    ]);
+    expect(await verify()).toEqual([]);
+  });
+
   it('have no name that a reader refuses, and no two that fold alike', async () => {
     const odd = { 'a b': '1', 'a,b': '2', 'A=B': '3', 'x{}()': '4', 'line\nend': '5', _KEY: '6' };
     await bench.store([bench.window(first, csvOf([{ id: 'a', ...odd, ...on(first) }]))]);

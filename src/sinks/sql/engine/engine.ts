@@ -7,6 +7,7 @@ import type { Clock } from '../../../base/clock.ts';
 import { configFailure } from '../../../base/errors.ts';
 import { holdPrivateUmask } from '../../../fs/private-umask.ts';
 import { literal } from '../../../types/sql.ts';
+import { keepByteOrderMarks } from './byte-order-mark.ts';
 import { realFile, sweep, sweepSpilled } from './database-file.ts';
 import { engineFailure, isLocked } from './faults.ts';
 import { makeFile, remakeForWideTables } from './new-file.ts';
@@ -178,6 +179,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
 async function openedEngine(options: EngineOptions, onClose: () => void): Promise<Engine> {
   const file = realFile(options.file);
   const existed = existsSync(file);
+  keepByteOrderMarks();
   const instance = await DuckDBInstance.create(':memory:', {
     autoinstall_known_extensions: 'false',
     autoload_known_extensions: 'false',
