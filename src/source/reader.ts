@@ -7,6 +7,7 @@ import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import type { KnownState } from '../extract/state.ts';
 import type { Window } from '../extract/window.ts';
+import { RESCUED } from '../sinks/records/property-names.ts';
 import type { RecordWriter, WrittenWindow } from '../sinks/records/record-writer.ts';
 import { knowledgeIn } from './cursor.ts';
 import type { Heartbeat } from './heartbeat.ts';
@@ -55,7 +56,7 @@ export class Reader {
       (bytes) => context.writer.writeBytes(bytes),
       context.signal,
     );
-    this.#report(window, written);
+    this.#report(window, written, streams);
     this.#known = { ...this.#known, ...knowledgeIn(window.state) };
     for (const stream of streams) await stream.advance(window, plan, written.records.get(stream.name) ?? 0);
   }
@@ -70,7 +71,7 @@ export class Reader {
   }
 
   /** Names columns that are not sent, and those with cells that did not fit, once each. */
-  #report(window: Window, written: WrittenWindow): void {
+  #report(window: Window, written: WrittenWindow, streams: readonly StreamRun[]): void {
     const { logger } = this.#deps.context;
     for (const [stream, names] of written.unsent) {
       const fresh = names.filter((name) => this.#isNew(`${stream} ${name}`));
@@ -85,10 +86,14 @@ export class Reader {
         `${from} has cells that do not fit the configured types, and schema_mode is fail: ${cells}. Refresh the source's schema, or set schema_mode to evolve to keep such cells as text in _rescued.`,
       );
     }
-    logger.warn(
-      'cells.rescued',
-      `${from}: cells that do not fit the configured types are null, their text is in _rescued: ${cells}.`,
-    );
+    const without = streams
+      .filter(({ records }) => !Object.hasOwn(records.properties, RESCUED))
+      .map(({ name }) => name);
+    const lost =
+      without.length === 0
+        ? 'their text is in _rescued'
+        : `their text is not sent, as the catalog lacks _rescued of ${without.join(', ')}`;
+    logger.warn('cells.rescued', `${from}: cells that do not fit the configured types are null, ${lost}: ${cells}.`);
   }
 
   #isNew(what: string): boolean {

@@ -179,7 +179,10 @@ describe('read', () => {
     expect(record.record?.meta).toEqual({
       changes: [{ field: 'df_api_version', change: 'NULLED', reason: 'SOURCE_SERIALIZATION_ERROR' }],
     });
-    expect(output.logs('cells.rescued')[0]).toMatch(/df_api_version \(\d+\)/);
+    expect(output.logs('cells.rescued')[0]).toMatch(/their text is in _rescued: df_api_version \(\d+\)/);
+    delete narrowed.streams[0].stream.json_schema.properties._rescued;
+    const bare = await bench.read(proved<Json>(narrowed), undefined, { end_date: '2026-01-15' });
+    expect(bare.logs('cells.rescued')[0]).toMatch(/not sent, as the catalog lacks _rescued of events: df_api_version/);
     const strict = await bench.read(proved<Json>(narrowed), undefined, {
       end_date: '2026-01-15',
       schema_mode: 'fail',
