@@ -1,3 +1,4 @@
+import { existsSync, statSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
@@ -49,5 +50,28 @@ describe('the blocks of a DuckDB file', () => {
     await rewriteDuckDb(options());
     expect(await blockSize()).toBe(16_384);
     expect(await verifyDuckDb(options())).toEqual([]);
+  });
+});
+
+describe('the write-ahead log of a DuckDB file', () => {
+  /** Bytes of it after two windows of 20 MB: the second commit sees what the first has left. */
+  async function waiting(memoryLimit: string): Promise<number> {
+    const rows = Array.from({ length: 1_200 }, (_, i) => ({ id: `id-${i}`, note: `${i}`.repeat(5_000) }));
+    const sink = await openDuckDbSink({ ...bench.targetOptions, file: bench.file, memoryLimit });
+    try {
+      for (const day of ['2026-01-01', '2026-01-02']) await sink.commit(bench.window(day, csvOf(rows)), bench.signal);
+      const log = `${bench.file}.wal`;
+      return existsSync(log) ? statSync(log).size : 0;
+    } finally {
+      await sink.close();
+    }
+  }
+
+  it('holds some windows until there are enough rows to write at once, where there is memory for them', async () => {
+    expect(await waiting('2GB')).toBeGreaterThan(20_000_000);
+  });
+
+  it('holds less where memory is scarce', async () => {
+    expect(await waiting('150MB')).toBeLessThan(1_000_000);
   });
 });
