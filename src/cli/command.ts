@@ -14,6 +14,8 @@ export interface Command {
   readonly usage: string;
   readonly summary: string;
   options(yargs: Argv): Argv;
+  /** Its handler refuses unknown variables itself, since it tells scripts of every failure; else that is done before it. */
+  readonly looksAtVariables?: true;
   /** Loads what the command does: only the one that was chosen is loaded. */
   handler(): Promise<Handler>;
 }

@@ -33,7 +33,7 @@ interface Chosen {
 export async function runCommandLine(argv: readonly string[], io: Io): Promise<ExitCode> {
   const parsed = parse(argv);
   if (parsed.usage !== undefined) {
-    io.terminal.note(`${parsed.usage}\nSee dfinery-elt --help.`);
+    await (await import('./sync/refusal.ts')).reportRefusal(argv, parsed.usage, io);
     return EXIT.usage;
   }
   if (parsed.chosen === undefined) {
@@ -44,7 +44,7 @@ export async function runCommandLine(argv: readonly string[], io: Io): Promise<E
   const held = flag(options, 'json') ? holdResults(io.terminal, io.clock) : undefined;
   const context = contextOf({ ...io, terminal: held?.terminal ?? io.terminal }, options);
   try {
-    refuseUnknownNames(io.env);
+    if (command.looksAtVariables !== true) refuseUnknownNames(io.env);
     const handler = await command.handler();
     return await handler(options, context);
   } catch (error) {

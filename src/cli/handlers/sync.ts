@@ -1,6 +1,7 @@
 // This folder: what each command does, loaded only for the command that was chosen.
 
 import { EXIT } from '../../base/errors.ts';
+import { refuseUnknownNames } from '../../config/environment.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import type { Target } from '../../sinks/target.ts';
 import { flag, type Handler, text } from '../command.ts';
@@ -30,6 +31,7 @@ export const syncInto =
         const named = `sync ${target.name} ${place}`;
         report.notifyWith((summary) => notify(notification, { summary, target: named, historyDays }, context));
       }
+      refuseUnknownNames(context.env);
       const given = readSyncOptions(options);
       const publish = text(options, 'publish');
       const config = loadSourceConfig(given.config, context);

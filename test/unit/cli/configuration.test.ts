@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
+import summarySchema from '../../../schemas/summary.json' with { type: 'json' };
 import { variablesOf } from '../../../src/config/environment.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 
@@ -80,6 +81,25 @@ describe('the configuration of the command line', () => {
       expect(stderr).toContain('DFINERY_SERVICEID (did you mean DFINERY_SERVICE_ID?)');
     },
   );
+
+  it('that sync refuses is told to the script that runs it, and so are words it does not take', async () => {
+    const xcom = join(folder, 'xcom.json');
+    const argv = ['sync', 'duckdb', join(folder, 'x.duckdb'), '--json', '--xcom', xcom];
+    const misspelt = await run({ ...REQUIRED, DFINERY_SERVICEID: 'x' }, ...argv);
+    const unknown = await run(REQUIRED, ...argv, '--colour');
+    for (const [{ code, stdout }, reason] of [
+      [misspelt, /DFINERY_SERVICEID/],
+      [unknown, /^Unknown argument: colour$/],
+    ] as const) {
+      expect(code).toBe(2);
+      expect(Object.keys(JSON.parse(stdout))).toEqual(summarySchema.required);
+      expect(JSON.parse(stdout)).toMatchObject({ exit: 2, error: expect.stringMatching(reason), windows: 0 });
+    }
+    expect(JSON.parse(readFileSync(xcom, 'utf8'))).toEqual(JSON.parse(unknown.stdout));
+    const stream = await run(REQUIRED, 'sync', 'arrow', '-', '--json', '--colour');
+    expect(stream.stdout).toBe('');
+    expect(JSON.parse(stream.stderr.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ exit: 2 });
+  });
 
   it('is listed by the help of sync and of each target', async () => {
     for (const argv of [['sync'], ['sync', 'duckdb']]) {
