@@ -122,6 +122,8 @@ export interface Match {
   readonly people: readonly string[];
   /** Of the texts, those that the column holds. */
   readonly found: readonly string[];
+  /** Of these, those in rows without a `df_unified_id`. */
+  readonly foundWithoutId: readonly string[];
 }
 
 /** The texts to look for in a place that holds these hashes (S47). May throw a Failure. */

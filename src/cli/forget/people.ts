@@ -2,6 +2,7 @@
 // ledger.
 
 import { configFailure, EXIT, type ExitCode } from '../../base/errors.ts';
+import { count } from '../../base/quantities.ts';
 import { systemRandom } from '../../base/random.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { type ForgetPlan, planForget } from '../../deletion/execute/forget-plan.ts';
@@ -53,11 +54,17 @@ interface PurgedPeople {
 async function findPeople(plan: ForgetPlan, wanted: PurgeRequest, context: Context): Promise<PurgedPeople> {
   const ids: string[] = [];
   for await (const id of plan.ids()) ids.push(id);
-  const { people, matched } = await resolvePeople(wanted, ids, context);
-  if (people.length === 0 && ids.length > 0) {
+  const { people, matched, matchedWithoutId } = await resolvePeople(wanted, ids, context);
+  if (matched === 0 && ids.length > 0) {
     context.logger.warn(
       'purge.nobody',
       `None of these IDs was found by ${wanted.mapping === undefined ? '--purge-column' : '--mapping'}: no rows would be removed from ${wanted.path}.`,
+    );
+  }
+  if (matchedWithoutId > 0 && wanted.suppressionFile !== undefined) {
+    context.logger.warn(
+      'purge.unnamed',
+      `${count(matchedWithoutId, 'ID')} of these stand in rows without a df_unified_id, by which alone the suppression list knows people: a later sync may bring such rows back while the service still exports them.`,
     );
   }
   return { ids, people, unmatched: new Set(ids).size - matched };

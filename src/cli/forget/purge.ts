@@ -80,6 +80,8 @@ interface Resolved {
   readonly people: readonly string[];
   /** Of the IDs, how many were found. */
   readonly matched: number;
+  /** Of these, how many in rows that no `df_unified_id` names. */
+  readonly matchedWithoutId: number;
 }
 
 /** The people behind these external IDs, looked up before anything is deleted. */
@@ -95,9 +97,10 @@ export async function resolvePeople(
     stored.learn(hashed, column);
     return mapping === undefined ? stored.textsOf(column, ids) : [];
   };
-  const { people, found } = await target.people(path, column, textsIn, optionsOf(request, context));
+  const { people, found, foundWithoutId } = await target.people(path, column, textsIn, optionsOf(request, context));
   if (mapping !== undefined) return fromMapping(mapping, new Set(ids));
-  return { people, matched: stored.among(column, ids, found).length };
+  const countOf = (texts: readonly string[]) => stored.among(column, ids, texts).length;
+  return { people, matched: countOf(found), matchedWithoutId: countOf(foundWithoutId) };
 }
 
 /** A CSV or JSON Lines file with the columns external_id and df_unified_id. */
@@ -112,7 +115,7 @@ async function fromMapping(path: string, ids: ReadonlySet<string>): Promise<Reso
     people.add(value);
     matched.add(id);
   }
-  return { people: [...people], matched: matched.size };
+  return { people: [...people], matched: matched.size, matchedWithoutId: 0 };
 }
 
 /** Checks before any deletion that the purge can succeed, and warns of tables that it does not touch. Throws Failure. */

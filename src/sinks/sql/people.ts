@@ -16,20 +16,26 @@ export interface EventRows {
 }
 
 /**
- * The people of the rows whose column, by its name in the export, holds one of these texts. Throws a configuration
- * failure for a column that is not there.
+ * The people of the rows whose column, by its name in the export, holds one of these texts, typed or rescued. Throws a
+ * configuration failure for a column that is not there.
  */
 export async function findPeople(rows: EventRows, source: string, texts: readonly string[]): Promise<Match> {
-  const name = columnName(rows, source);
-  if (rows.from === undefined || texts.length === 0) return { people: [], found: [] };
+  const cell = `coalesce(${cellTexts(rows, source).join(', ')})`;
+  if (rows.from === undefined || texts.length === 0) return { people: [], found: [], foundWithoutId: [] };
   const id = identifier(rows.columns.find((c) => c.source === UNIFIED_ID)?.name ?? UNIFIED_ID);
-  const found = await rows.engine.rows(
-    `SELECT DISTINCT ${id} AS id, CAST(${name} AS VARCHAR) AS text FROM ${rows.from}
-     WHERE CAST(${name} AS VARCHAR) IN (SELECT unnest(from_json($1, '["VARCHAR"]')))`,
+  const pairs = await rows.engine.rows(
+    `SELECT DISTINCT ${id} AS id, ${cell} AS text FROM ${rows.from}
+     WHERE ${cell} IN (SELECT unnest(from_json($1, '["VARCHAR"]')))`,
     [JSON.stringify(texts)],
   );
-  const people = found.flatMap(({ id: person }) => (person === null ? [] : String(person)));
-  return { people: [...new Set(people)], found: [...new Set(found.map(({ text }) => String(text)))] };
+  const [people, found, foundWithoutId] = [new Set<string>(), new Set<string>(), new Set<string>()];
+  for (const pair of pairs) {
+    const text = String(pair.text);
+    found.add(text);
+    if (pair.id === null) foundWithoutId.add(text);
+    else people.add(String(pair.id));
+  }
+  return { people: [...people], found: [...found], foundWithoutId: [...foundWithoutId] };
 }
 
 const REMOVED_VALUES = '_dfinery_removed_values';
@@ -47,14 +53,16 @@ export async function createRemovedValues(engine: Engine, values: readonly strin
  * failure for a column that is not there.
  */
 export function removalCondition(rows: Pick<EventRows, 'columns' | 'place'>, source: string): string {
-  const pointer = textLiteral(`/${source.replaceAll('~', '~0').replaceAll('/', '~1')}`);
-  const texts = [`CAST(${columnName(rows, source)} AS VARCHAR)`, `json_extract_string(_rescued, ${pointer})`];
-  const among = texts.map((text) => `coalesce(${text} IN (SELECT value FROM temp.main.${REMOVED_VALUES}), false)`);
+  const among = cellTexts(rows, source).map(
+    (text) => `coalesce(${text} IN (SELECT value FROM temp.main.${REMOVED_VALUES}), false)`,
+  );
   return `(${among.join(' OR ')})`;
 }
 
-function columnName({ columns, place }: Pick<EventRows, 'columns' | 'place'>, source: string): string {
+/** The text of a column's cell where it is typed, and where it did not fit; NULL in the other one. */
+function cellTexts({ columns, place }: Pick<EventRows, 'columns' | 'place'>, source: string): [string, string] {
   const column = columns.filter(isTyped).find((c) => c.source === source);
   if (column === undefined) throw configFailure(`${place} has no column ${source}: nothing was done.`);
-  return identifier(column.name);
+  const pointer = textLiteral(`/${source.replaceAll('~', '~0').replaceAll('/', '~1')}`);
+  return [`CAST(${identifier(column.name)} AS VARCHAR)`, `json_extract_string(_rescued, ${pointer})`];
 }

@@ -1,0 +1,95 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openDeltaSink } from '../../../src/sinks/delta/sink.ts';
+import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
+import { openParquetSink } from '../../../src/sinks/parquet/sink.ts';
+import type { Sink } from '../../../src/sinks/sink.ts';
+import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
+import { runHere } from '../../support/processes/command-line.ts';
+import { type Cells, csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+
+let server: DeletionServer;
+let bench: DuckBench;
+const at = (name: string) => join(bench.dir, name);
+beforeEach(async () => {
+  bench = new DuckBench();
+  server = await startDeletionServer();
+  const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: at('ledger') };
+  writeFileSync(at('config.json'), JSON.stringify(config));
+  mkdirSync(at('spool'));
+  mkdirSync(at('target'));
+});
+afterEach(async () => {
+  await server.close();
+  bench.close();
+});
+
+const TARGETS = ['duckdb', 'parquet', 'delta'];
+const placeOf = (target: string) => at(`target/${target === 'duckdb' ? 'events.duckdb' : 'place'}`);
+
+/** Loads one day of these rows. */
+async function load(target: string, day: string, rows: readonly Cells[], schemaMode: 'evolve' | 'freeze' = 'evolve') {
+  const sink = await openPlace(target, schemaMode);
+  await sink.commit(bench.window(day, csvOf([...rows])), bench.signal);
+  await sink.close();
+}
+
+function openPlace(target: string, schemaMode: 'evolve' | 'freeze'): Promise<Sink> {
+  const options = { ...bench.targetOptions, schemaMode, tables: [], lockWaitMs: 0, spoolDir: at('spool') };
+  if (target === 'duckdb') return openDuckDbSink({ ...options, file: placeOf(target) });
+  if (target === 'parquet') return openParquetSink({ ...options, dir: placeOf(target) });
+  return openDeltaSink({ ...options, url: placeOf(target), env: () => undefined, retentionMs: 0 });
+}
+
+/** Plans and executes; what was said and what came of it. */
+async function forget(target: string, id: string) {
+  const place = ['--purge', target, placeOf(target), '--purge-column', 'member', '--spool-dir', at('spool')];
+  const words = ['forget', '--config', at('config.json'), '--id', id, '--json', ...place];
+  const env = { DFINERY_SUPPRESSION_KEY: 'a suppression key of 32 characters' };
+  const list = ['--suppression-file', at('suppressed.jsonl')];
+  const plan = await runHere([...words, ...list], { env });
+  const { hash } = JSON.parse(plan.stdout);
+  const done = await runHere([...words, ...list, '--execute', '--confirm', hash], { env });
+  expect(done.code, done.stderr).toBe(0);
+  return { plan, result: JSON.parse(done.stdout) };
+}
+
+const holding = (text: string) =>
+  readdirSync(at('target'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && readFileSync(join(entry.parentPath, entry.name)).includes(text))
+    .map(({ name }) => name);
+
+describe('a person whom a purge looks up', () => {
+  it.each(TARGETS)('is found in %s by a cell that did not fit its column, and leaves whole', async (target) => {
+    await load(target, '2026-01-01', [{ id: 'e1', df_unified_id: 'somebody', member: '1' }]);
+    const person = 'planted-person';
+    const rows = [
+      { id: 'e2', df_unified_id: person, member: 'A-77' },
+      { id: 'e3', df_unified_id: person, member: '' },
+      { id: 'e4', df_unified_id: 'another', member: '2' },
+    ];
+    await load(target, '2026-01-02', rows, 'freeze');
+    expect(holding(person)).not.toEqual([]);
+    const { result } = await forget(target, 'A-77');
+    expect(result).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 2 } });
+    expect(holding(person)).toEqual([]);
+    expect(holding('A-77')).toEqual([]);
+  });
+
+  it.each(TARGETS)(
+    'is found in %s though no row has a unified id, and it is said who may come back',
+    async (target) => {
+      const rows = [
+        { id: 'e1', df_unified_id: '', member: 'planted-member' },
+        { id: 'e2', df_unified_id: 'somebody', member: 'm-2' },
+      ];
+      await load(target, '2026-01-01', rows);
+      const { plan, result } = await forget(target, 'planted-member');
+      expect(plan.stderr).not.toContain('None of these IDs');
+      expect(plan.stderr).toMatch(/1 ID of these stand in rows without a df_unified_id/);
+      expect(result).toMatchObject({ ids_without_match: 0, purged: { people: 0, rows: 1 } });
+      expect(holding('planted-member')).toEqual([]);
+    },
+  );
+});
