@@ -141,6 +141,8 @@ export class DeletionRun {
       const isWorked = !signal.aborted && counts.unique - counts.done === sent.done + sent.rejected + sent.undecided;
       const isClosed = isWorked && sent.stoppedBy === undefined;
       if (isClosed) {
+        // What follows may take long: the last answers are proof before it begins.
+        await ledger.sync();
         await onCompleted(ledger);
         await ledger.finish(closingCounts(sent));
       }

@@ -148,7 +148,7 @@ class Sender {
 
   /** Sends one request, with a ledger line before and after it; undefined if the run was stopped before it was sent. */
   async #request(externalId: string, what: { id: string; attempt: number }): Promise<DeletionAnswer | undefined> {
-    const { ledger, deleter } = this.#options;
+    const { ledger, deleter, clock } = this.#options;
     if (!(await this.#unlessStopped(() => this.#limiter.waitForTurn(this.#signal)))) return undefined;
     await ledger.before(what);
     if (!(await this.#unlessStopped(() => this.#limiter.acquire(this.#signal)))) {
@@ -166,6 +166,8 @@ class Sender {
     } finally {
       this.#limiter.release(answer);
     }
+    // During a pause no other line makes the ledger write this one, and a pause may be long.
+    if (this.#limiter.pausedUntil > clock.now()) await ledger.sync();
     return answer;
   }
 

@@ -181,6 +181,16 @@ describe('a confirmed deletion', () => {
     expect(logged).toContain(`Head of the ledger: ${String(lines[2].mac)}`);
   });
 
+  it('begins its purge with every answer in the ledger on disk', async () => {
+    const real = await plan(['a', 'b'], true);
+    let kinds: unknown[] = [];
+    await real.execute(real.hash, deleter, async () => {
+      kinds = folders.ledgerLines().map(({ kind }) => kind);
+    });
+    real.close();
+    expect(kinds).toEqual(['open', 'before', 'after', 'before', 'after']);
+  });
+
   it('purges before its closing line, with the counts in the ledger', async () => {
     const real = await plan(['a'], true);
     const counts = { people: 1, rows: 3, files_rewritten: 1, bytes_before: 10, bytes_after: 5 };

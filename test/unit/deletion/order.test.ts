@@ -117,6 +117,33 @@ describe('a wait for the limit', () => {
     expect(new Set(attempts.map(({ attempt }) => attempt))).toEqual(new Set([1]));
     expect(output.of('STATE')).toHaveLength(1);
   });
+
+  it('is spent with every answer so far in the ledger on disk', async () => {
+    setup.answer = ({ id }, response, nth) => {
+      if (id === 'b' && nth < 5) code(response, '40401', 429);
+      else if (id === 'a') json(response, SUCCESS);
+      else setTimeout(() => json(response, SUCCESS), SLOW_MS);
+    };
+    const clock = quickClock();
+    const missing: number[] = [];
+    const waiting = {
+      ...clock,
+      now: () => clock.now(),
+      async sleep(ms: number, signal?: AbortSignal) {
+        if (ms > 10_000) {
+          await new Promise((resolve) => setTimeout(resolve, 10 * SLOW_MS));
+          const lines = setup.folders.ledgerLines();
+          missing.push(setup.server.ids().length - lines.filter(({ kind }) => kind === 'after').length);
+        }
+        return clock.sleep(ms, signal);
+      },
+    };
+    const input = [...['a', 'b', 'c', 'd', 'e'].map((id) => record(id)), state(1)];
+    const output = await write({ files: setup.files, config: setup.config(), input, clock: waiting });
+    expect(output.code).toBe(0);
+    expect(missing.length).toBeGreaterThan(0);
+    expect(new Set(missing)).toEqual(new Set([0]));
+  });
 });
 
 describe('the cap', () => {
