@@ -21,7 +21,7 @@ export interface DiskPlace {
   readonly what: string;
   /** The path alone. */
   readonly path: string;
-  /** What has become of the work: `nothing of this window was kept`. */
+  /** What has become of the work: `nothing half-done was kept`. */
   readonly consequence?: string;
   /** What else can be done than making room: `set spool_dir to a folder on another disk`. */
   readonly remedy?: string;

@@ -140,6 +140,8 @@ export interface Rewritten {
   /** Rows of `events` after the rewrite. */
   readonly rows: number;
   readonly rowsRemoved: number;
+  /** The files with rows of `events` that others took the place of. */
+  readonly files: readonly string[];
   readonly bytesBefore: number;
   readonly bytesAfter: number;
 }

@@ -196,7 +196,7 @@ function purgerOf(request: PurgeRequest, ids: readonly string[], context: Contex
       return {
         people: people.length,
         rows: done.reduce((sum, { rowsRemoved }) => sum + rowsRemoved, 0),
-        files_rewritten: 1,
+        files_rewritten: new Set(done.flatMap(({ files }) => files)).size,
         bytes_before: done[0]?.bytesBefore ?? 0,
         bytes_after: done.at(-1)?.bytesAfter ?? 0,
       };

@@ -132,7 +132,9 @@ class Verification {
   }
 
   #checkPlace(name: string, number: number, first: string | undefined): void {
-    if (this.#number !== undefined && number !== this.#number + 1) {
+    if (this.#number === number) {
+      this.#problems.push(`${name}: another file has the number ${number}, too.`);
+    } else if (this.#number !== undefined && number !== this.#number + 1) {
       this.#problems.push(`${name}: the files between number ${this.#number} and ${number} are missing.`);
     } else if (first === undefined) {
       return;

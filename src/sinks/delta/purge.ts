@@ -35,6 +35,7 @@ export function purgeDelta(options: PurgeOptions): Promise<Rewritten> {
     await refuseOtherNames(lake, prepared);
     await commitChange(lake, prepared, settings);
     for (const { name } of lake.tables.values()) await eraseOld(lake, name);
+    return prepared.change.removed;
   });
 }
 

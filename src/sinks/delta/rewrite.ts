@@ -19,26 +19,29 @@ const BATCH_BYTES = 1024 * 1024 * 1024;
 /** Merges the files of each date into one sorted file and removes files without rows. Throws Failure. */
 export function compactDelta(options: LakeOptions): Promise<Rewritten> {
   return rewriting(options, async (lake, settings) => {
-    for (const batch of batchesOf(lake.events.files())) {
+    const batches = batchesOf(lake.events.files());
+    for (const batch of batches) {
       options.signal?.throwIfAborted();
       const work = async () => prepareChange(lake, await compacted(lake, batch, settings), settings);
       await commitChange(lake, await lake.prepare(work, options.signal), settings);
     }
+    return batches.flat();
   });
 }
 
-/** Runs work that rewrites files of the tables and returns the result in numbers. Throws Failure. */
+/** Runs work that rewrites files of the tables and gives those of `events`; returns the result in numbers. Throws Failure. */
 export function rewriting(
   options: LakeOptions,
-  work: (lake: Lake, settings: Settings) => Promise<void>,
+  work: (lake: Lake, settings: Settings) => Promise<readonly DataFile[]>,
 ): Promise<Rewritten> {
   return withLake(options, async (lake, settings) => {
     const before = sizeOf(lake);
-    await work(lake, settings);
+    const files = (await work(lake, settings)).map(({ path }) => path);
     const after = sizeOf(lake);
     return {
       rows: after.rows,
       rowsRemoved: before.rows - after.rows,
+      files,
       bytesBefore: before.bytes,
       bytesAfter: after.bytes,
     };

@@ -33,7 +33,7 @@ export function rewriteDuckDb(options: RewriteOptions): Promise<Rewritten> {
   return withCopy(options, async (engine, copied, copy) => {
     const bytesBefore = statSync(engine.file).size;
     await moveFile(copy, engine.file);
-    return { ...copied, bytesBefore, bytesAfter: statSync(engine.file).size };
+    return { ...copied, files: [engine.file], bytesBefore, bytesAfter: statSync(engine.file).size };
   });
 }
 

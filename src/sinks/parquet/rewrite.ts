@@ -35,7 +35,8 @@ export function compactParquet(options: DatasetOptions): Promise<Rewritten> {
 export function rewriteFolder(options: DatasetOptions, { choose, keep, check }: Rewrite): Promise<Rewritten> {
   return withExisting(options, async (dataset) => {
     const before = sizeOf(dataset.manifest);
-    for (const path of await choose(dataset)) {
+    const files = await choose(dataset);
+    for (const path of files) {
       const work = () => prepareRewrite(dataset, path, keep(dataset.manifest));
       const change = await dataset.prepare(work, options.signal);
       await check?.(dataset, change);
@@ -45,6 +46,7 @@ export function rewriteFolder(options: DatasetOptions, { choose, keep, check }: 
     return {
       rows: after.rows,
       rowsRemoved: before.rows - after.rows,
+      files,
       bytesBefore: before.bytes,
       bytesAfter: after.bytes,
     };

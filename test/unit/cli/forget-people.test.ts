@@ -31,7 +31,8 @@ const placeOf = (target: string) => at(`target/${target === 'duckdb' ? 'events.d
 /** Loads one day of these rows. */
 async function load(target: string, day: string, rows: readonly Cells[], schemaMode: 'evolve' | 'freeze' = 'evolve') {
   const sink = await openPlace(target, schemaMode);
-  await sink.commit(bench.window(day, csvOf([...rows])), bench.signal);
+  const dated = rows.map((row) => ({ df_server_datetime: `${day} 10:00:00.000`, ...row }));
+  await sink.commit(bench.window(day, csvOf(dated)), bench.signal);
   await sink.close();
 }
 
@@ -61,21 +62,26 @@ const holding = (text: string) =>
     .map(({ name }) => name);
 
 describe('a person whom a purge looks up', () => {
-  it.each(TARGETS)('is found in %s by a cell that did not fit its column, and leaves whole', async (target) => {
-    await load(target, '2026-01-01', [{ id: 'e1', df_unified_id: 'somebody', member: '1' }]);
-    const person = 'planted-person';
-    const rows = [
-      { id: 'e2', df_unified_id: person, member: 'A-77' },
-      { id: 'e3', df_unified_id: person, member: '' },
-      { id: 'e4', df_unified_id: 'another', member: '2' },
-    ];
-    await load(target, '2026-01-02', rows, 'freeze');
-    expect(holding(person)).not.toEqual([]);
-    const { result } = await forget(target, 'A-77');
-    expect(result).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 2 } });
-    expect(holding(person)).toEqual([]);
-    expect(holding('A-77')).toEqual([]);
-  });
+  it.each(TARGETS)(
+    'is found in %s by a cell that did not fit its column, and leaves whole; the files are counted',
+    async (target) => {
+      await load(target, '2026-01-01', [{ id: 'e1', df_unified_id: 'somebody', member: '1' }]);
+      const person = 'planted-person';
+      const rows = [
+        { id: 'e2', df_unified_id: person, member: 'A-77' },
+        { id: 'e3', df_unified_id: person, member: '' },
+        { id: 'e4', df_unified_id: 'another', member: '2' },
+      ];
+      await load(target, '2026-01-02', rows, 'freeze');
+      expect(holding(person)).not.toEqual([]);
+      await load(target, '2026-01-03', [{ id: 'e5', df_unified_id: person, member: '' }, { id: 'e6' }], 'freeze');
+      const { result } = await forget(target, 'A-77');
+      const files_rewritten = target === 'duckdb' ? 1 : 2;
+      expect(result).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 3, files_rewritten } });
+      expect(holding(person)).toEqual([]);
+      expect(holding('A-77')).toEqual([]);
+    },
+  );
 
   it.each(TARGETS)(
     'is found in %s though no row has a unified id, and it is said who may come back',

@@ -76,6 +76,16 @@ describe('a ledger', () => {
     expect((await runs.verify()).ok).toBe(false);
   });
 
+  it('shows that two files have one number', async () => {
+    await runs.go(['a']);
+    await runs.go(['b']);
+    cpSync(runs.pathOf(1), runs.pathOf(1).replace(/[0-9a-f]{16}/, 'f'.repeat(16)));
+    const { ok, problems } = await runs.verify();
+    expect(ok).toBe(false);
+    expect(problems.join()).toContain('another file has the number 2, too');
+    expect(problems.join()).not.toContain('are missing');
+  });
+
   it('shows that its first file is missing', async () => {
     await runs.go(['a']);
     await runs.go(['b']);

@@ -13,7 +13,7 @@ const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, f
   },
   {
     match: /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
-    make: (file) => diskFull({ what: file, path: file, consequence: 'nothing of this window was kept' }),
+    make: (file) => diskFull({ what: file, path: file, consequence: 'nothing half-done was kept' }),
   },
   {
     match: OUT_OF_MEMORY,

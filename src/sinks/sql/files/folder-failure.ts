@@ -4,7 +4,7 @@ import { engineFailure } from '../engine/faults.ts';
 
 /** What the file system refused, as a sentence; anything else is thrown on as it is. */
 export const folderFailure = (thrown: unknown, folder: string): unknown =>
-  diskFailure(thrown, { what: folder, path: folder, consequence: 'nothing of this window was kept' });
+  diskFailure(thrown, { what: folder, path: folder, consequence: 'nothing half-done was kept' });
 
 /** Any failure of the engine or the disk, in one sentence that names the folder. */
 export function failureOf(error: unknown, folder: string): Failure {
