@@ -6,7 +6,9 @@ import { count } from '../../base/quantities.ts';
 import { systemRandom } from '../../base/random.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { type ForgetPlan, planForget } from '../../deletion/execute/forget-plan.ts';
+import type { PurgeCounts } from '../../deletion/execute/purge.ts';
 import { type DeletionReport, reportTable } from '../../deletion/execute/report.ts';
+import type { Ledger } from '../../deletion/ledger/ledger.ts';
 import type { LedgerOutput } from '../../deletion/ledger/output.ts';
 import { createDeletionService } from '../../service/delete/client.ts';
 import { flag, type Options, text } from '../command.ts';
@@ -88,7 +90,7 @@ async function executePlan(
   let purged: object | undefined;
   try {
     const { report, failure } = await plan.execute(confirm, deleter, async (ledger) => {
-      if (wanted && found) purged = await purge(wanted, found.people, found.ids, ledger, context);
+      if (wanted && found) purged = await purgeAfter(wanted, found, ledger, context);
     });
     const counted = found === undefined ? {} : { ids_without_match: found.unmatched };
     printReport(report, purged === undefined ? {} : { purged, ...counted }, options, context);
@@ -105,6 +107,24 @@ async function executePlan(
     throw error;
   } finally {
     await deleter.close();
+  }
+}
+
+/** Who reads that a purge failed must know what was done before it and cannot be taken back. */
+async function purgeAfter(
+  wanted: PurgeRequest,
+  { people, ids }: PurgedPeople,
+  ledger: Pick<Ledger, 'purge'>,
+  context: Context,
+): Promise<PurgeCounts | undefined> {
+  try {
+    return await purge(wanted, people, ids, ledger, context);
+  } catch (error) {
+    context.logger.warn(
+      'purge.open',
+      `The deletion at the service is done, the purge of ${wanted.path} is not: run again with the same list to do it; who is deleted there is not asked for again.`,
+    );
+    throw error;
   }
 }
 

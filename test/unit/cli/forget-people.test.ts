@@ -1,20 +1,25 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openDeltaSink } from '../../../src/sinks/delta/sink.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { openParquetSink } from '../../../src/sinks/parquet/sink.ts';
 import type { Sink } from '../../../src/sinks/sink.ts';
-import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
+import { type DeletionServer, json, SUCCESS, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { type Cells, csvOf, DuckBench } from '../../support/targets/duckdb.ts';
 
 let server: DeletionServer;
 let bench: DuckBench;
+let onDeletion: () => void;
 const at = (name: string) => join(bench.dir, name);
 beforeEach(async () => {
   bench = new DuckBench();
-  server = await startDeletionServer();
+  onDeletion = () => {};
+  server = await startDeletionServer((_deletion, response) => {
+    onDeletion();
+    json(response, SUCCESS);
+  });
   const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: at('ledger') };
   writeFileSync(at('config.json'), JSON.stringify(config));
   mkdirSync(at('spool'));
@@ -60,6 +65,24 @@ const holding = (text: string) =>
   readdirSync(at('target'), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && readFileSync(join(entry.parentPath, entry.name)).includes(text))
     .map(({ name }) => name);
+
+it('a purge that fails after the deletion says that the deletion is done; the next run purges alone', async () => {
+  await load('delta', '2026-01-01', [{ id: 'e1', df_unified_id: 'planted-person', member: 'm-1' }, { id: 'e2' }]);
+  const log = join(placeOf('delta'), 'events/_delta_log');
+  const last = readdirSync(log).sort().at(-1) ?? '';
+  const words = ['--purge', 'delta', placeOf('delta'), '--purge-column', 'member', '--spool-dir', at('spool')];
+  const forgetting = ['forget', '--config', at('config.json'), '--id', 'm-1', '--json', ...words];
+  const { hash } = JSON.parse((await runHere(forgetting)).stdout);
+  onDeletion = () => rmSync(join(log, last));
+  const kept = readFileSync(join(log, last));
+  const failed = await runHere([...forgetting, '--execute', '--confirm', hash]);
+  expect(failed.code).not.toBe(0);
+  expect(failed.stderr).toMatch(/The deletion at the service is done, the purge of .* is not: run again/);
+  writeFileSync(join(log, last), kept);
+  expect((await runHere([...forgetting, '--execute', '--confirm', hash])).code).toBe(0);
+  expect(server.ids()).toEqual(['m-1']);
+  expect(holding('planted-person')).toEqual([]);
+});
 
 describe('a person whom a purge looks up', () => {
   it.each(TARGETS)(
