@@ -123,6 +123,23 @@ describe('columns', () => {
     expect(await verify()).toEqual([]);
   });
 
+  it('that freeze does not take are in _rescued, with every value', async () => {
+    await bench.store([bench.window(first, csvOf([{ id: 'a', n: '1', ...on(first) }]))]);
+    const rows = [
+      { id: 'b', n: '2', new: 'v', df_items_x: '7', ...on(second) },
+      { id: 'c', n: 'text', ...on(second) },
+    ];
+    const [{ rescued }] = await bench.store([bench.window(second, csvOf(rows))], { schemaMode: 'freeze' });
+    expect(Object.fromEntries(rescued)).toEqual({ n: 1, new: 1, df_items_x: 1 });
+    const stored = await bench.read('SELECT _key, n, _rescued FROM events ORDER BY 1');
+    expect(stored.map(({ _key, n, _rescued: r }) => [_key, n, r && JSON.parse(String(r))])).toEqual([
+      ['a', '1', null],
+      ['b', '2', { new: 'v', df_items_x: '7' }],
+      ['c', null, { n: 'text' }],
+    ]);
+    expect(await verify()).toEqual([]);
+  });
+
   it('have no name that a reader refuses, and no two that fold alike', async () => {
     const odd = { 'a b': '1', 'a,b': '2', 'A=B': '3', 'x{}()': '4', 'line\nend': '5', _KEY: '6' };
     await bench.store([bench.window(first, csvOf([{ id: 'a', ...odd, ...on(first) }]))]);

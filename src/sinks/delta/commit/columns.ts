@@ -14,9 +14,11 @@ const KEY_SOURCES: ReadonlySet<string> = new Set([DETAIL_LOG_ID, LOG_ID, SERVER_
  */
 const isEverywhere = ({ group }: StoredColumn): boolean => group === 'system' || group === 'unified_id';
 
-/** The columns that the files of a window have, by their keys. */
+/** The columns that the files of a window have, and those it does not take and rescues, by their keys. */
 export function columnsOfWindow(plan: readonly PlannedColumn[]): Map<string, PlannedColumn> {
-  const there = plan.filter((column) => column.type !== null && (column.readAs !== null || isEverywhere(column)));
+  const there = plan.filter(
+    (column) => column.isRefused || (column.type !== null && (column.readAs !== null || isEverywhere(column))),
+  );
   return new Map(there.map((column) => [column.key, column]));
 }
 
