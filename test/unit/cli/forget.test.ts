@@ -71,6 +71,8 @@ describe('forget, with a query that is no SELECT', () => {
     ["EXPLAIN ANALYZE COPY p TO '%'", 'not one SELECT'],
     ["ATTACH '%' AS other", 'not one SELECT'],
     ["SET memory_limit = '1GB'", 'not one SELECT'],
+    ['SHOW TABLES', 'not one SELECT'],
+    ['/* SELECT */ PRAGMA database_list', 'not one SELECT'],
     [' -- nothing', 'not usable'],
     ["SELECT * FROM read_text('%')", 'not usable'],
     ['SELECT id, id FROM p', '2 columns'],

@@ -46,6 +46,9 @@ interface Opened {
   readonly onClose: () => void;
 }
 
+/** DuckDB calls `SHOW TABLES`, `DESCRIBE t` and some pragmas a SELECT, too. */
+const BEGINS_SELECT = /^(?:[\s(;]|--[^\n]*\n|\/\*[\s\S]*?\*\/)*(?:SELECT|WITH|FROM|VALUES|TABLE)\b/i;
+
 /** One DuckDB file, attached and in use as the default database, by one connection. */
 export class Engine {
   readonly file: string;
@@ -88,11 +91,12 @@ export class Engine {
   async select(sql: string): Promise<{ readonly names: string[]; readonly rows: unknown[][] } | undefined> {
     this.#signal?.throwIfAborted();
     if (sql.trim() === '') return undefined;
+    const isSelect = BEGINS_SELECT.test(sql);
     const statements = await this.#connection.extractStatements(sql);
     if (statements.count !== 1) return undefined;
     const prepared = await statements.prepare(0);
     try {
-      if (prepared.statementType !== StatementType.SELECT) return undefined;
+      if (!isSelect || prepared.statementType !== StatementType.SELECT) return undefined;
       const reader = await prepared.runAndReadAll();
       return { names: reader.columnNames(), rows: reader.getRowsJS() };
     } finally {
