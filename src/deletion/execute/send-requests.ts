@@ -13,7 +13,7 @@ import { pauseAfter, RETRY } from './retry.ts';
 
 /** Consecutive undecided ids after which the service counts as down and the run stops. */
 const MOST_UNDECIDED_IN_A_ROW = 10;
-/** Consecutive answers that the limit is exceeded after which the run stops. */
+/** Consecutive answers that the limit is exceeded, for each request in progress, after which the run stops. */
 const MOST_WAITS_IN_A_ROW = 120;
 /** Time that requests in progress have to finish after the run is stopped (ms). */
 const CLOSING_MS = 3_000;
@@ -135,8 +135,7 @@ class Sender {
       if (answer.kind === 'stop') return this.#stopAll(answer);
       if (answer.kind === 'wait') {
         attempt--;
-        if (++this.#waitsInARow >= MOST_WAITS_IN_A_ROW * this.#options.limits.maxConcurrent)
-          return this.#giveUp(answer);
+        if (++this.#waitsInARow >= MOST_WAITS_IN_A_ROW * this.#width()) return this.#giveUp(answer);
         continue;
       }
       if (answer.kind === 'undecided' && attempt >= RETRY.unclearAttempts) return this.#decided('undecided', answer);
@@ -144,6 +143,11 @@ class Sender {
       if (!(await this.#pause(attempt))) return 'undecided';
     }
     return 'undecided';
+  }
+
+  /** Requests that may be in progress at the same time. */
+  #width(): number {
+    return this.counts.done === 0 ? 1 : this.#options.limits.maxConcurrent;
   }
 
   /** Sends one request, with a ledger line before and after it; undefined if the run was stopped before it was sent. */

@@ -118,6 +118,23 @@ describe('a wait for the limit', () => {
     expect(output.of('STATE')).toHaveLength(1);
   });
 
+  it.each([
+    ['from the first request on', 'nobody', 120],
+    ['after a first deletion', 'a', 1 + 2 * 120],
+  ])('that never ends stops the run, after two hours of a minute each: %s', async (_name, only, requests) => {
+    setup.answer = ({ id }, response) => (id === only ? json(response, SUCCESS) : code(response, '40401', 429));
+    const clock = quickClock();
+    const input = [...['a', 'b', 'c', 'd'].map((id) => record(id)), state(1)];
+    const config = setup.config({ max_concurrent_requests: 2 });
+    const output = await write({ files: setup.files, config, input, clock });
+    expect(output.code).toBe(1);
+    expect(output.of('STATE')).toEqual([]);
+    expect(output.errors()[0].message).toContain('are undecided');
+    expect(setup.server.ids().length).toBeGreaterThanOrEqual(requests);
+    expect(setup.server.ids().length).toBeLessThan(requests + 2);
+    expect(clock.now() - quickClock().now()).toBeLessThan(3 * 60 * 60_000);
+  });
+
   it('is spent with every answer so far in the ledger on disk', async () => {
     setup.answer = ({ id }, response, nth) => {
       if (id === 'b' && nth < 5) code(response, '40401', 429);
