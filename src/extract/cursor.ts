@@ -24,8 +24,12 @@ export class Cursor {
     this.#fromDate = plan.state.from_date;
   }
 
-  /** A day that the service no longer has: a gap where it was wanted, else the start moves past it (S5). */
+  /**
+   * A day that the service no longer has: a gap where it was wanted, else the start moves past it (S5). A day that is
+   * complete already, and was to be read again, is none: nothing of it is lost.
+   */
   lose(day: Day): 'gap' | 'clamped' {
+    if (this.#plan.coverage.has(day)) return 'clamped';
     if (this.#plan.gapFrom !== undefined && day >= this.#plan.gapFrom) {
       this.#coverage.add(day, day);
       this.#gaps.add(day);

@@ -59,6 +59,19 @@ describe('a gap', () => {
     expect(failure.message).toContain('2026-02-10 to 2026-02-17');
   });
 
+  it('is no day that is complete already, also where the caller names it', async () => {
+    open(0);
+    await bench.run({ startDate: '2026-02-20', endDate: '2026-02-22' });
+    bench.clock.time += 5 * 24 * HOUR;
+    const named = { from: '2026-02-20', to: '2026-02-24' };
+    await bench.run({ startDate: '2026-02-20' }, named);
+    expect(bench.target.state).not.toHaveProperty('gaps');
+    expect(bench.tally.gaps).toEqual([]);
+    expect(bench.target.state?.from_date).toBe('2026-02-25');
+    const again = bench.run({ startDate: '2026-02-20' }, { from: '2026-02-19', to: '2026-02-24' });
+    await expect(again).rejects.toMatchObject({ exitCode: 4, message: expect.stringMatching(/^1 day .*2026-02-19\./) });
+  });
+
   it('several windows wide is found with two exports, too', async () => {
     open(0);
     const settings = { startDate: '2026-02-01', endDate: '2026-02-20', windowDays: 7, onGap: 'warn' } as const;
