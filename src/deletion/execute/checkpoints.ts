@@ -49,7 +49,6 @@ export class Checkpoints {
   #segments: Segment[] = [new Segment()];
   #head = 0;
   #isStarted = false;
-  #isBlocked = false;
   #work: Promise<void> = Promise.resolve();
 
   /** States are released only after `start`, which is called once a row is known to be accepted. */
@@ -115,9 +114,8 @@ export class Checkpoints {
   }
 
   #advance(): void {
-    while (this.#isStarted && !this.#isBlocked) {
+    while (this.#isStarted) {
       const segment = this.#segments[this.#head];
-      if (segment.isUndecided) this.#isBlocked = true;
       if (segment.open > 0 || segment.isUndecided || segment.state === undefined) return;
       this.#drop();
       this.#queue(segment, segment.state);
