@@ -7,6 +7,7 @@ import { count } from '../../base/quantities.ts';
 import { Secret } from '../../base/secrets.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
 import { networkProblem } from '../../service/http/network.ts';
+import { TimeLimitReached, withinTime } from '../../service/http/time-limit.ts';
 import { Transport } from '../../service/http/transport.ts';
 import { describeSummary, type Summary } from './summary.ts';
 
@@ -101,18 +102,18 @@ interface SendProblem {
 }
 
 /** One attempt; undefined when the receiver accepted it. */
-async function post(url: URL, body: string, { clock, env, signal }: Sender): Promise<SendProblem | undefined> {
-  const transport = new Transport({ baseUrl: url.origin, env, clock, keptConnections: 0 });
-  const limited = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+async function post(url: URL, body: string, sender: Sender): Promise<SendProblem | undefined> {
+  const transport = new Transport({ baseUrl: url.origin, env: sender.env, clock: sender.clock, keptConnections: 0 });
+  const request = { path: `${url.pathname}${url.search}`, headers: { 'content-type': 'application/json' }, body };
   try {
-    const headers = { 'content-type': 'application/json' };
-    const answer = await transport.send({ path: `${url.pathname}${url.search}`, headers, body }, limited);
+    const answer = await withinTime(TIMEOUT_MS, sender, (signal) => transport.send(request, signal));
     answer.disconnect();
     if (answer.status >= 200 && answer.status < 300) return undefined;
     const isTemporary = answer.status === 429 || answer.status >= 500;
     return { message: `${url.host} answered ${answer.status}.`, isTemporary };
   } catch (error) {
-    if (limited.aborted) return { message: `${url.host} did not answer within ten seconds.`, isTemporary: true };
+    if (error instanceof TimeLimitReached || sender.signal.aborted)
+      return { message: `${url.host} did not answer within ten seconds.`, isTemporary: true };
     return { message: `${networkProblem(error, url.host).message}.`, isTemporary: true };
   } finally {
     await transport.close();

@@ -2,6 +2,7 @@ import { systemClock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
 import { configFailure, Failure, transientFailure } from '../../base/errors.ts';
 import { networkProblem } from '../../service/http/network.ts';
+import { withinTime } from '../../service/http/time-limit.ts';
 import { Transport } from '../../service/http/transport.ts';
 
 const TIMEOUT_MS = 20_000;
@@ -11,8 +12,10 @@ export async function checkHost(baseUrl: string, env: Env, signal: AbortSignal):
   const { origin } = new URL(baseUrl);
   const transport = new Transport({ baseUrl: origin, env, clock: systemClock, keptConnections: 0 });
   try {
-    const limited = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
-    const answer = await transport.send({ method: 'HEAD', path: '/', headers: {}, body: '' }, limited);
+    const request = { method: 'HEAD', path: '/', headers: {}, body: '' } as const;
+    const answer = await withinTime(TIMEOUT_MS, { clock: systemClock, signal }, (limited) =>
+      transport.send(request, limited),
+    );
     answer.disconnect();
   } catch (error) {
     signal.throwIfAborted();
