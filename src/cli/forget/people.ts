@@ -94,7 +94,7 @@ async function executePlan(
     });
     const counted = found === undefined ? {} : { ids_without_match: found.unmatched };
     printReport(report, purged === undefined ? {} : { purged, ...counted }, options, context);
-    if (wanted && wanted.suppressionFile === undefined) {
+    if (wanted && purged !== undefined && wanted.suppressionFile === undefined) {
       context.logger.warn(
         'purge.unsuppressed',
         'Without --suppression-file the next sync may bring the rows back while the service still exports them.',

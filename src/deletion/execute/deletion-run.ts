@@ -3,7 +3,7 @@
 import { tmpdir } from 'node:os';
 import type { StateStats } from '../../airbyte/messages.ts';
 import type { Clock } from '../../base/clock.ts';
-import { configFailure, defect, type Failure, transientFailure } from '../../base/errors.ts';
+import { configFailure, defect, Failure, transientFailure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Random } from '../../base/random.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
@@ -140,15 +140,13 @@ export class DeletionRun {
       // A run that did not work its list through leaves its ledger open: the next one goes on with it.
       const isWorked = !signal.aborted && counts.unique - counts.done === sent.done + sent.rejected + sent.undecided;
       const isClosed = isWorked && sent.stoppedBy === undefined;
-      if (isClosed) {
-        // What follows may take long: the last answers are proof before it begins.
-        await ledger.sync();
-        await onCompleted(ledger);
-        await ledger.finish(closingCounts(sent));
-      }
+      // What follows may take long: the last answers are proof before it begins.
+      await ledger.sync();
+      const open = isClosed ? await failureOfWork(() => onCompleted(ledger)) : unclosed();
+      if (open === undefined) await ledger.finish(closingCounts(sent));
       await ledger.sync();
       const { report, failure } = this.#executed(sent, ledger);
-      return { report, failure: failure ?? (isClosed ? undefined : unclosed()) };
+      return { report, failure: isClosed ? (open ?? failure) : (failure ?? open) };
     } catch (error) {
       await ledger.sync().catch(() => {});
       // Without a report this is the only message that has the head.
@@ -224,6 +222,17 @@ const closingCounts = ({ done, rejected, undecided, requests }: DeletionCounts) 
   undecided,
   requests,
 });
+
+/** The failure that a work ends with; what is none is thrown on. */
+async function failureOfWork(work: () => Promise<void>): Promise<Failure | undefined> {
+  try {
+    await work();
+    return undefined;
+  } catch (error) {
+    if (error instanceof Failure) return error;
+    throw error;
+  }
+}
 
 /** Every id is decided, and what follows the last one, such as a purge, did not take place. */
 const unclosed = (): Failure =>

@@ -77,6 +77,11 @@ it('a purge that fails after the deletion says that the deletion is done; the ne
   const kept = readFileSync(join(log, last));
   const failed = await runHere([...forgetting, '--execute', '--confirm', hash]);
   expect(failed.code).not.toBe(0);
+  const { head, ...report } = JSON.parse(failed.stdout);
+  expect(report).toMatchObject({ done: 1, undecided: 0 });
+  expect(report).not.toHaveProperty('purged');
+  const verdict = await runHere(['forget', '--verify-ledger', at('ledger'), '--json']);
+  expect(JSON.parse(verdict.stdout)).toMatchObject({ ok: true, head, files: [{ closed: false }] });
   expect(failed.stderr).toMatch(/The deletion at the service is done, the purge of .* is not: run again/);
   writeFileSync(join(log, last), kept);
   expect((await runHere([...forgetting, '--execute', '--confirm', hash])).code).toBe(0);
