@@ -142,15 +142,16 @@ describe('a wait for the limit', () => {
       else setTimeout(() => json(response, SUCCESS), SLOW_MS);
     };
     const clock = quickClock();
-    const missing: number[] = [];
+    const missing = () =>
+      setup.server.ids().length - setup.folders.ledgerLines().filter(({ kind }) => kind === 'after').length;
+    let waits = 0;
     const waiting = {
       ...clock,
       now: () => clock.now(),
       async sleep(ms: number, signal?: AbortSignal) {
         if (ms > 10_000) {
-          await new Promise((resolve) => setTimeout(resolve, 10 * SLOW_MS));
-          const lines = setup.folders.ledgerLines();
-          missing.push(setup.server.ids().length - lines.filter(({ kind }) => kind === 'after').length);
+          waits++;
+          await expect.poll(missing, { timeout: 4_000 }).toBe(0);
         }
         return clock.sleep(ms, signal);
       },
@@ -158,8 +159,7 @@ describe('a wait for the limit', () => {
     const input = [...['a', 'b', 'c', 'd', 'e'].map((id) => record(id)), state(1)];
     const output = await write({ files: setup.files, config: setup.config(), input, clock: waiting });
     expect(output.code).toBe(0);
-    expect(missing.length).toBeGreaterThan(0);
-    expect(new Set(missing)).toEqual(new Set([0]));
+    expect(waits).toBeGreaterThan(0);
   });
 });
 
