@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs';
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
-import { configFailure, EXIT, type ExitCode, messageOf } from '../../base/errors.ts';
+import { configFailure, EXIT, type ExitCode } from '../../base/errors.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
 import { readEnvironment, variableOf } from '../../config/environment.ts';
 import { parseSourceConfig } from '../../config/source.ts';
 import { createFile, replaceFile } from '../../fs/atomic-file.ts';
+import { diskFailure } from '../../fs/disk-failure.ts';
 import { flag, type Handler, type Options, text } from '../command.ts';
 import { SOURCE_FILE } from '../configuration.ts';
 import type { Context } from '../context.ts';
@@ -92,7 +93,7 @@ async function write(path: string, { base_url, service_id }: Answers, isThere: b
     if (isThere) return await replaceFile(path, json);
     if (await createFile(path, json)) return;
   } catch (error) {
-    throw configFailure(`${path} cannot be written: ${messageOf(error)}.`, { cause: error, where: { file: path } });
+    throw diskFailure(error, { what: `the file ${path}`, path });
   }
   throw configFailure(`${path} was created by another process in the meantime, and was not changed.`);
 }

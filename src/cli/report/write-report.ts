@@ -1,7 +1,7 @@
 import manifest from '../../../package.json' with { type: 'json' };
 import { dayAt } from '../../base/days.ts';
-import { configFailure, messageOf } from '../../base/errors.ts';
 import { replaceFile } from '../../fs/atomic-file.ts';
+import { diskFailure } from '../../fs/disk-failure.ts';
 import type { TargetReport } from '../../sinks/report.ts';
 import type { Context } from '../context.ts';
 import type { ReportedDeletions } from './deletions.ts';
@@ -20,7 +20,7 @@ export interface ReportRequest {
   readonly deletions?: ReportedDeletions | undefined;
 }
 
-/** Writes the page of a target; returns its bytes. Throws a configuration failure where it cannot be written. */
+/** Writes the page of a target; returns its bytes. Throws a Failure where it cannot be written. */
 export async function writeReport(found: TargetReport, request: ReportRequest, { clock }: Context): Promise<number> {
   const now = clock.now();
   const made = { madeAt: new Date(now).toISOString(), today: dayAt(now), version: manifest.version };
@@ -28,7 +28,7 @@ export async function writeReport(found: TargetReport, request: ReportRequest, {
   try {
     await replaceFile(request.output, page, PAGE_PERMISSIONS);
   } catch (error) {
-    throw configFailure(`The report ${request.output} cannot be written: ${messageOf(error)}.`, { cause: error });
+    throw diskFailure(error, { what: `the report ${request.output}`, path: request.output });
   }
   return Buffer.byteLength(page);
 }

@@ -1,9 +1,10 @@
 import { realpathSync, statSync, writeFileSync } from 'node:fs';
 import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
-import { configFailure, type ExitCode, messageOf } from '../../base/errors.ts';
+import type { ExitCode } from '../../base/errors.ts';
 import { count, megabytes } from '../../base/quantities.ts';
 import { replaceSmallFile } from '../../fs/atomic-file.ts';
+import { diskFailure } from '../../fs/disk-failure.ts';
 import type { WidenedColumn } from '../../sinks/sink.ts';
 
 /** What a run did, as scripts read it (`--json`, `--xcom`); every key is always there. Schema: schemas/summary.json. */
@@ -63,7 +64,7 @@ export function writeXcom(path: string, summary: Summary): void {
   try {
     writeWhole(path, `${JSON.stringify(summary)}\n`);
   } catch (error) {
-    throw configFailure(`the file of --xcom, ${path}, cannot be written: ${messageOf(error)}.`, { cause: error });
+    throw diskFailure(error, { what: `the file of --xcom, ${path},`, path });
   }
 }
 

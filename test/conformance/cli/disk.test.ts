@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
@@ -57,6 +57,27 @@ describe('a full disk', () => {
     const next = await bench.run(argv);
     expect(next.code, next.stderr).toBe(0);
     expect(await bench.rows(file)).toBe(bench.sim.countRows(WANTED));
+  });
+
+  it('under the summary for scripts or a report: exit 3, the sentence names the file, the table is whole', async (context) => {
+    bench = await CliBench.start();
+    const disk = smallDisk(4);
+    if (disk === undefined) return context.skip();
+    writeFileSync(join(disk, 'filled'), 'x'.repeat(4_096));
+    const [xcom, page] = [join(disk, 'xcom.json'), join(disk, 'report.html')];
+    const ended = await bench.run([...bench.syncArgs(), '--xcom', xcom]);
+    expect([ended.code, ended.stderr]).toEqual([
+      3,
+      expect.stringContaining(`The disk of the file of --xcom, ${xcom},`),
+    ]);
+    expect(summaryIn(ended)).toMatchObject({ exit: 3 });
+    expect(await bench.rows()).toBe(bench.sim.countRows(WANTED));
+    const reported = await bench.run(['report', 'duckdb', bench.file, '-o', page]);
+    expect([reported.code, reported.stderr]).toEqual([
+      3,
+      expect.stringContaining(`The disk of the report ${page} is full`),
+    ]);
+    expect(readdirSync(disk)).toEqual(['filled']);
   });
 
   it('as a limit of the size of files: exit 3, and the next run goes on', async () => {
