@@ -54,6 +54,9 @@ class ParsedStates implements StateInput {
     const { stream_descriptor: at, stream_state: state } = value;
     const name = isObject(at) ? textOf(at.name) : undefined;
     if (name === undefined || !isObject(at)) throw unusable(index, 'its stream has no name');
+    // Taken for none, it would make an appended table have every row twice.
+    if (state !== undefined && state !== null && !isObject(state))
+      throw unusable(index, `the state of its stream ${name} is not an object`);
     const namespace = textOf(at.namespace);
     if (isObject(state)) this.streams.set(keyOf(namespace === undefined ? { name } : { name, namespace }), state);
   }

@@ -54,6 +54,13 @@ describe('a saved state', () => {
     }
   });
 
+  it.each([[1], ['x'], [[1]], [true]])('of a stream is an object or absent: %j', (state) => {
+    const message = { type: 'STREAM', stream: { stream_descriptor: { name: 'events' }, stream_state: state } };
+    expect(() => parseStateInput([message])).toThrow(/item 1: the state of its stream events is not an object/);
+    const unset = { type: 'STREAM', stream: { stream_descriptor: { name: 'events' }, stream_state: null } };
+    expect(parseStateInput([unset]).streams.size).toBe(0);
+  });
+
   it.each([[[5]], ['text'], [[{ type: 'STREAM' }]], [[{ stream: { stream_state: {} } }]]])(
     'is refused: %j',
     (value) => {
