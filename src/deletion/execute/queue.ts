@@ -9,6 +9,8 @@ export interface Task {
   readonly pending: PendingRows;
 }
 
+type StagedInput = Pick<Stage, 'steps' | 'decide' | 'decision'>;
+
 /** States that may wait for a slow request before nothing more is taken in. */
 const MOST_PENDING_STATES = 100_000;
 
@@ -17,7 +19,7 @@ const MOST_PENDING_STATES = 100_000;
  * ones, states. Memory: one object for each id under way, and for each state and stream in which such an id is repeated.
  */
 export class DeletionQueue {
-  readonly #stage: Stage;
+  readonly #stage: StagedInput;
   readonly #steps: AsyncGenerator<Step>;
   readonly #checkpoints: Checkpoints;
   /** The repeated rows of each id in progress, by its first step. */
@@ -27,7 +29,7 @@ export class DeletionQueue {
   /** False while no row is known to be accepted; until then any number of states may wait. */
   isBounded = false;
 
-  constructor(stage: Stage, checkpoints: Checkpoints) {
+  constructor(stage: StagedInput, checkpoints: Checkpoints) {
     this.#stage = stage;
     this.#steps = stage.steps();
     this.#checkpoints = checkpoints;

@@ -7,7 +7,7 @@ import { Checkpoints, type StateAt } from '../../../src/deletion/execute/checkpo
 import { type ForgetPlan, planForget } from '../../../src/deletion/execute/forget-plan.ts';
 import { DeletionQueue } from '../../../src/deletion/execute/queue.ts';
 import { RateLimiter } from '../../../src/deletion/execute/rate-limiter.ts';
-import type { Decision, Stage, Step } from '../../../src/deletion/stage/stage.ts';
+import type { Decision, Step } from '../../../src/deletion/stage/stage.ts';
 import type { DeletionKind } from '../../../src/service/delete/outcomes.ts';
 import type { Json } from '../../support/airbyte/connector.ts';
 import { Folders, quickClock } from '../../support/deletion/deletions.ts';
@@ -213,7 +213,7 @@ describe('states that wait', () => {
     const released: StateAt[] = [];
     const checkpoints = new Checkpoints(async (state) => void released.push(state));
     checkpoints.start();
-    const queue = new DeletionQueue(stage as unknown as Stage, checkpoints);
+    const queue = new DeletionQueue(stage, checkpoints);
     queue.isBounded = true;
     const first = await queue.next();
     let second: unknown;
