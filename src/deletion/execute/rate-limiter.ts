@@ -47,6 +47,7 @@ export class RateLimiter {
   readonly #sends: Spacing;
   #turn: Promise<void> = Promise.resolve();
   #pausedUntil = 0;
+  #waits = 0;
   #active = 0;
   #waiters: (() => void)[] = [];
   /** The latest remaining quota and the largest one seen, which is taken for the whole quota. */
@@ -64,6 +65,11 @@ export class RateLimiter {
   /** Instant (ms) until which nothing is sent; in the past when sending is allowed. */
   get pausedUntil(): number {
     return this.#pausedUntil;
+  }
+
+  /** How often the service said to wait; the answers of requests that were in progress together count as one. */
+  get waits(): number {
+    return this.#waits;
   }
 
   /** Resolves when it is the caller's turn by the rate. Turns are given in the order of the calls. */
@@ -113,8 +119,12 @@ export class RateLimiter {
   #observe({ kind, limits }: DeletionAnswer): void {
     const { remaining, resetAt } = limits;
     const now = this.#clock.now();
-    if (kind === 'wait') this.#pause(resetAt, now);
-    if (kind === 'wait' || remaining === undefined) return;
+    if (kind === 'wait') {
+      if (now >= this.#pausedUntil) this.#waits++;
+      this.#pause(resetAt, now);
+      return;
+    }
+    if (remaining === undefined) return;
     const isSameCycle = resetAt === this.#resetAt && this.#remaining !== undefined;
     // Answers may arrive out of order: within a cycle the smallest remaining quota counts.
     this.#remaining = isSameCycle ? Math.min(this.#remaining ?? remaining, remaining) : remaining;

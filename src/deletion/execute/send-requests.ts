@@ -13,7 +13,7 @@ import { pauseAfter, RETRY } from './retry.ts';
 
 /** Consecutive undecided ids after which the service counts as down and the run stops. */
 const MOST_UNDECIDED_IN_A_ROW = 10;
-/** Consecutive answers that the limit is exceeded, for each request in progress, after which the run stops. */
+/** Consecutive waits for the limit after which the run stops: two hours where it does not say how long. */
 const MOST_WAITS_IN_A_ROW = 120;
 /** Time that requests in progress have to finish after the run is stopped (ms). */
 const CLOSING_MS = 3_000;
@@ -66,7 +66,8 @@ class Sender {
   readonly #cut = new AbortController();
   readonly #signal: AbortSignal;
   #undecidedInARow = 0;
-  #waitsInARow = 0;
+  /** Waits of the limiter when an id was last decided. */
+  #waitsBefore = 0;
 
   constructor(options: SendOptions) {
     this.#options = options;
@@ -135,7 +136,7 @@ class Sender {
       if (answer.kind === 'stop') return this.#stopAll(answer);
       if (answer.kind === 'wait') {
         attempt--;
-        if (++this.#waitsInARow >= MOST_WAITS_IN_A_ROW * this.#width()) return this.#giveUp(answer);
+        if (this.#limiter.waits - this.#waitsBefore >= MOST_WAITS_IN_A_ROW) return this.#giveUp(answer);
         continue;
       }
       if (answer.kind === 'undecided' && attempt >= RETRY.unclearAttempts) return this.#decided('undecided', answer);
@@ -143,11 +144,6 @@ class Sender {
       if (!(await this.#pause(attempt))) return 'undecided';
     }
     return 'undecided';
-  }
-
-  /** Requests that may be in progress at the same time. */
-  #width(): number {
-    return this.counts.done === 0 ? 1 : this.#options.limits.maxConcurrent;
   }
 
   /** Sends one request, with a ledger line before and after it; undefined if the run was stopped before it was sent. */
@@ -193,7 +189,7 @@ class Sender {
   /** The service has spoken, so it is there. */
   #decided(decision: Decision, answer: DeletionAnswer): Decision {
     this.#undecidedInARow = 0;
-    this.#waitsInARow = 0;
+    this.#waitsBefore = this.#limiter.waits;
     if (decision === 'rejected') countCode(this.counts.codes, answer);
     if (decision === 'undecided') countCode(this.counts.unclear, answer);
     return decision;

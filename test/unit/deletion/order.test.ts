@@ -119,9 +119,9 @@ describe('a wait for the limit', () => {
   });
 
   it.each([
-    ['from the first request on', 'nobody', 120],
-    ['after a first deletion', 'a', 1 + 2 * 120],
-  ])('that never ends stops the run, after two hours of a minute each: %s', async (_name, only, requests) => {
+    ['from the first request on', 'nobody', 0],
+    ['after a first deletion', 'a', 1],
+  ])('that never ends stops the run, after two hours of a minute each: %s', async (_name, only, done) => {
     setup.answer = ({ id }, response) => (id === only ? json(response, SUCCESS) : code(response, '40401', 429));
     const clock = quickClock();
     const input = [...['a', 'b', 'c', 'd'].map((id) => record(id)), state(1)];
@@ -130,9 +130,12 @@ describe('a wait for the limit', () => {
     expect(output.code).toBe(1);
     expect(output.of('STATE')).toEqual([]);
     expect(output.errors()[0].message).toContain('are undecided');
-    expect(setup.server.ids().length).toBeGreaterThanOrEqual(requests);
-    expect(setup.server.ids().length).toBeLessThan(requests + 10);
-    expect(clock.now() - quickClock().now()).toBeLessThan(3 * 60 * 60_000);
+    expect(setup.server.ids().length).toBeGreaterThanOrEqual(done + 120);
+    // Two requests are in progress at most.
+    expect(setup.server.ids().length).toBeLessThanOrEqual(done + 2 * 120);
+    const minutes = (clock.now() - quickClock().now()) / 60_000;
+    expect(minutes).toBeGreaterThan(110);
+    expect(minutes).toBeLessThan(130);
   });
 
   it('is spent with every answer so far in the ledger on disk', async () => {
@@ -151,7 +154,9 @@ describe('a wait for the limit', () => {
       async sleep(ms: number, signal?: AbortSignal) {
         if (ms > 10_000) {
           waits++;
-          await expect.poll(missing, { timeout: 4_000 }).toBe(0);
+          const end = clock.now() + ms;
+          // Another wait may end first and move the clock: this one is over then, and requests go out again.
+          await expect.poll(() => clock.now() >= end || missing() === 0, { timeout: 60_000 }).toBe(true);
         }
         return clock.sleep(ms, signal);
       },
