@@ -344,7 +344,7 @@ function isSame(a: usize, b: usize): bool {
 
 /*
  * A column whose values do not come again is not worth the cache. Its score, a byte, falls by one with each value that is
- * not there and rises with each that is; at zero only one value of some is looked for.
+ * not there and rises with each that is; at zero one value in 64 is looked for.
  */
 const SCORE_OF_HIT: i32 = 16;
 const TOP_SCORE: i32 = 255;

@@ -10,7 +10,7 @@ import { missingColumns } from '../schema/groups.ts';
 import type { ExportAnswer, ExportRefusal, Limits } from '../service/export/answer.ts';
 import { createExportService } from '../service/export/client.ts';
 import type { ExportQuestion } from '../service/export/request.ts';
-import { onAbort } from '../service/http/on-abort.ts';
+import { TimeLimitReached, withinTime } from '../service/http/time-limit.ts';
 import type { ExportAdmission, ExportQuota, Permit } from '../service/quota/quota.ts';
 import { readHeader } from './header.ts';
 
@@ -62,23 +62,16 @@ const NO_LIMITS: Limits = { remaining: undefined, resetAt: undefined };
  * aborted, with the signal's reason.
  */
 export async function probeExport(options: ProbeOptions, signal: AbortSignal): Promise<ProbeVerdict> {
-  const timeout = new AbortController();
   signal.throwIfAborted();
-  const unlink = onAbort(signal, () => timeout.abort(signal.reason));
-  const cancel = options.clock.after(options.timeoutMs ?? TIMEOUT_MS, () => timeout.abort(new TooSlow()));
+  const { clock, timeoutMs = TIMEOUT_MS } = options;
   const seen = { connected: false };
   try {
-    return await probe(options, timeout.signal, seen);
+    return await withinTime(timeoutMs, { clock, signal }, (limited) => probe(options, limited, seen));
   } catch (error) {
     signal.throwIfAborted();
     return unanswered(error, options, seen.connected);
-  } finally {
-    cancel();
-    unlink();
   }
 }
-
-class TooSlow extends Error {}
 
 async function probe(options: ProbeOptions, signal: AbortSignal, seen: { connected: boolean }): Promise<ProbeVerdict> {
   const { clock, env = systemEnv, timeoutMs = TIMEOUT_MS } = options;
@@ -232,7 +225,7 @@ function unanswered(
 ): ProbeVerdict {
   const { host } = new URL(baseUrl);
   const rest = { limits: NO_LIMITS, serverTime: undefined };
-  if (!(error instanceof TooSlow)) {
+  if (!(error instanceof TimeLimitReached)) {
     if (!(error instanceof Failure)) throw error;
     const kind = error.kind === 'config' ? 'wrong_token' : 'unreachable';
     return { ...found(kind, false, error.kind, error.message), ...rest };

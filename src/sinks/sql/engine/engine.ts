@@ -202,8 +202,8 @@ async function openedEngine(options: EngineOptions, onClose: () => void): Promis
     if (!existed && options.readOnly !== true) await makeFile(connection, file, options.clock.now());
     await attach(connection, file, options);
     await connection.run('USE target');
-    await limitWaiting(connection);
     if (options.readOnly !== true) {
+      await limitWaiting(connection);
       sweep(`${file}${REWRITING}`);
       sweepSpilled(`${file}.tmp`);
     }
@@ -231,6 +231,7 @@ async function attach(connection: DuckDBConnection, file: string, o: EngineOptio
   }
 }
 
+/** Sets how much of the write-ahead log may wait. */
 async function limitWaiting(connection: DuckDBConnection): Promise<void> {
   const limit = await connection.runAndReadAll(
     "SELECT CAST(parse_formatted_bytes(current_setting('memory_limit')) AS DOUBLE)",
