@@ -32,14 +32,21 @@ export class RecordBatches {
     this.#shapes = shapes;
   }
 
-  of(batch: PackedBatch): RecordBatch {
+  /** `places`: in the schema, of the columns that the batch has; all others are null. Absent: it has all. */
+  of(batch: PackedBatch, places?: readonly number[]): RecordBatch {
     const { fields } = this.#schema;
     const nodes = new Nodes(batch);
-    const children = fields.map(({ type }, i) =>
-      this.#shapes[i].kind === 'dictionary' ? this.#coded(nodes, i) : dataOf(nodes, type, this.#shapes[i]),
-    );
+    const present = new Map((places ?? fields.map((_, i) => i)).map((place) => [place, this.#column(nodes, place)]));
+    const children = fields.map((_, i) => present.get(i) ?? this.#column(nullsOf(this.#shapes[i], batch.rows), i));
     const data = makeData({ type: new Struct(fields), length: batch.rows, nullCount: 0, children });
     return new RecordBatch(this.#schema, data);
+  }
+
+  #column(nodes: Nodes, column: number): Data {
+    const shape = this.#shapes[column];
+    return shape.kind === 'dictionary'
+      ? this.#coded(nodes, column)
+      : dataOf(nodes, this.#schema.fields[column].type, shape);
   }
 
   #coded(nodes: Nodes, column: number): Data {
@@ -74,6 +81,14 @@ class Nodes {
     const nullBitmap = new Uint8Array(buffer, at.bits, bitBytes(length));
     return { buffer, length, nullCount, nullBitmap, textBytes, ...at };
   }
+}
+
+/** A column of `rows` nulls. */
+function nullsOf(shape: Shape, rows: number): Nodes {
+  const { end } = nodeAt(shape, 0, rows, 0);
+  const items = shape.item === undefined ? 0 : nodeAt(shape.item, 0, 0, 0).end;
+  const nodes = Float64Array.of(rows, rows, 0, 0, 0, 0);
+  return new Nodes({ rows, buffer: new ArrayBuffer(end + items), nodes });
 }
 
 /** The texts of a dictionary. */

@@ -6,18 +6,20 @@ import manifest from '../../../package.json' with { type: 'json' };
 import { codeOf, Failure } from '../../base/errors.ts';
 import type { Window } from '../../extract/window.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
-import { keysNeedWork } from '../rows/keys/window-keys.ts';
 import { arrivalsOf } from '../sql/columns/arrivals.ts';
 import { logChanges } from '../sql/columns/changes.ts';
 import { planColumns, type Rules } from '../sql/columns/plan.ts';
 import { FIRST_COLUMNS, type StoredColumn } from '../sql/columns/stored.ts';
-import { typedColumns } from '../sql/columns/typed.ts';
+import { type Typed, typedColumns } from '../sql/columns/typed.ts';
 import type { TargetOptions } from '../target.ts';
 import type { WorkerOptions } from '../workers/worker-pool.ts';
+import { ArrowBuilder } from './arrow-builder.ts';
 import { ArrowStream } from './arrow-stream.ts';
+import type { FilePlan } from './build/task.ts';
 import { planFile } from './file-plan.ts';
 import { fileOutput, isReaderGone, type Output, streamOutput } from './output.ts';
-import { isOpen } from './window-rows.ts';
+import { StagedWindows } from './staged-windows.ts';
+import { bytesOf, groupsOf, isIndependent } from './window-groups.ts';
 import { openWindowStore, type WindowStore } from './window-store.ts';
 
 export interface ArrowOptions extends TargetOptions {
@@ -29,9 +31,6 @@ export interface ArrowOptions extends TargetOptions {
   /** Absent: everything is done in this thread. */
   readonly threads?: WorkerOptions | undefined;
 }
-
-/** Windows whose keys are their ids are sent together, until they have so many bytes of CSV. */
-const TOGETHER_BYTES = 64 * 1024 * 1024;
 
 export interface ArrowResult {
   readonly rows: number;
@@ -50,7 +49,8 @@ export interface ArrowResult {
  */
 export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowOptions): Promise<ArrowResult> {
   const store = await openWindowStore(options.spoolDir, options.clock);
-  const output = typeof options.out === 'string' ? fileOutput(options.out) : streamOutput(options.out);
+  const output =
+    typeof options.out === 'string' ? fileOutput(options.out, options.clock.now()) : streamOutput(options.out);
   try {
     await output.ready();
     const result = await new ArrowRun(store, output, options).run(windows);
@@ -77,6 +77,8 @@ class ArrowRun {
   readonly #output: Output;
   readonly #options: ArrowOptions;
   readonly #rules: Rules;
+  readonly #builder: ArrowBuilder;
+  readonly #staged: StagedWindows;
   #columns: readonly StoredColumn[] = FIRST_COLUMNS;
   #stream: ArrowStream | undefined;
   #windows = 0;
@@ -90,6 +92,8 @@ class ArrowRun {
     // A stream that has begun cannot change: what a pinned schema does not know is rescued, unless it is to fail.
     const mode = pinned !== undefined && schemaMode === 'evolve' ? 'freeze' : schemaMode;
     this.#rules = { zoned: timezone !== undefined, columnTypes, pinned, mode };
+    this.#builder = new ArrowBuilder(options);
+    this.#staged = new StagedWindows(this.#builder, store.folder);
   }
 
   async run(windows: AsyncIterable<Window>): Promise<ArrowResult> {
@@ -101,7 +105,8 @@ class ArrowRun {
       if (!isReaderGone(error)) throw error;
       this.#readerLeft = true;
     } finally {
-      await this.#stream?.close();
+      this.#stream?.release();
+      await this.#builder.close();
     }
     return {
       rows: this.#stream?.rows ?? 0,
@@ -115,66 +120,66 @@ class ArrowRun {
   async #oneByOne(windows: AsyncIterable<Window>): Promise<void> {
     this.#columns = planColumns(FIRST_COLUMNS, new Map(), this.#rules, true);
     const stream = this.#begin();
-    for await (const window of windows) await this.#send(stream, [window], window.receipt.bytes);
+    for await (const window of windows) await this.#build(stream, [window], window.receipt.bytes);
   }
 
   async #afterAll(windows: AsyncIterable<Window>): Promise<void> {
-    const kept: Window[] = [];
-    for await (const window of windows) {
-      const plan = planColumns(this.#columns, arrivalsOf(window.files).columns, this.#rules, kept.length === 0);
-      logChanges(this.#options.logger, kept.length === 0 ? [] : plan, new Map());
-      this.#columns = plan;
-      kept.push(await this.#store.keep(window));
-    }
+    const kept = await this.#keepAll(windows);
     const stream = this.#begin();
     const bytes = bytesOf(kept);
-    for (const together of groupsOf(kept)) {
-      await this.#send(stream, together, bytes);
-      for (const window of together) await this.#store.drop(window);
+    for (const group of groupsOf(kept, (window) => this.#staged.has(window))) {
+      await this.#send(stream, group, bytes);
+      for (const window of group) await Promise.all([this.#store.drop(window), this.#staged.drop(window)]);
     }
+  }
+
+  async #keepAll(windows: AsyncIterable<Window>): Promise<Window[]> {
+    const kept: Window[] = [];
+    for await (const window of windows) {
+      const { columns } = arrivalsOf(window.files);
+      const plan = planColumns(this.#columns, columns, this.#rules, kept.length === 0);
+      logChanges(this.#options.logger, kept.length === 0 ? [] : plan, new Map());
+      this.#columns = plan;
+      const own = await this.#store.keep(window);
+      if (isIndependent(own, kept.at(-1))) {
+        const present = typedColumns(plan).filter(({ key }) => columns.has(key));
+        this.#staged.add({ window: own, columns: present, plans: this.#plansOf(own, present) });
+      }
+      kept.push(own);
+    }
+    await this.#staged.end();
+    return kept;
   }
 
   #begin(): ArrowStream {
-    const { timezone, threads, signal } = this.#options;
+    const { timezone, signal } = this.#options;
     const columns = typedColumns(this.#columns);
-    const stream = new ArrowStream(this.#output.stream, {
-      columns,
-      timezone,
-      threads,
-      signal,
-      version: manifest.version,
-    });
-    this.#stream = stream;
-    return stream;
+    this.#stream = new ArrowStream(this.#output.stream, { columns, timezone, signal, version: manifest.version });
+    return this.#stream;
   }
 
-  /** Sends windows of a run that has `bytes` of CSV on disk. */
+  /** Sends windows of a run that has `bytes` of CSV on disk: as they were staged, where the schema has come out the same. */
   async #send(stream: ArrowStream, windows: readonly Window[], bytes: number): Promise<void> {
-    const plans = windows.flatMap((window) => {
-      const arrivals = arrivalsOf(window.files);
-      const plan = planColumns(this.#columns, arrivals.columns, this.#rules, false);
-      const byKey = new Map(plan.map((column) => [column.key, column]));
-      return window.files.map((file, i) => planFile(file, arrivals.files[i], byKey, stream.columns));
-    });
+    const [window] = windows;
+    const isZoned = this.#options.timezone !== undefined;
+    const places = this.#staged.placesOf(window, this.#plansOf(window, stream.columns), stream.columns, isZoned);
+    if (places === undefined) return this.#build(stream, windows, bytes);
+    for await (const batches of this.#staged.read(window)) await stream.send(batches, places);
+    this.#windows++;
+  }
+
+  async #build(stream: ArrowStream, windows: readonly Window[], bytes: number): Promise<void> {
+    const { columns } = stream;
+    const plans = windows.flatMap((window) => this.#plansOf(window, columns));
+    for await (const batches of this.#builder.build({ windows, plans, columns }, bytes)) await stream.send(batches);
     this.#windows += windows.length;
-    await stream.send(windows, plans, bytes);
   }
-}
 
-const bytesOf = (windows: readonly Window[]): number => windows.reduce((sum, { receipt }) => sum + receipt.bytes, 0);
-
-/** Windows in order, those together of whose rows nothing must be known beforehand. */
-function groupsOf(windows: readonly Window[]): Window[][] {
-  const groups: Window[][] = [];
-  let isPlain = false;
-  let before: Window | undefined;
-  for (const window of windows) {
-    const wasPlain = isPlain;
-    isPlain = !keysNeedWork(window.files) && !isOpen(window) && (before === undefined || !isOpen(before));
-    const group = groups.at(-1);
-    if (group !== undefined && wasPlain && isPlain && bytesOf(group) < TOGETHER_BYTES) group.push(window);
-    else groups.push([window]);
-    before = window;
+  /** How the cells of a window's files become values of these columns. */
+  #plansOf(window: Window, columns: readonly Typed[]): FilePlan[] {
+    const arrivals = arrivalsOf(window.files);
+    const plan = planColumns(this.#columns, arrivals.columns, this.#rules, false);
+    const byKey = new Map(plan.map((column) => [column.key, column]));
+    return window.files.map((file, i) => planFile(file, arrivals.files[i], byKey, columns));
   }
-  return groups;
 }

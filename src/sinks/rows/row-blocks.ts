@@ -107,10 +107,11 @@ async function headerEnd(file: FileHandle, size: number, blockBytes: number): Pr
   }
 }
 
-async function readFully(file: FileHandle, bytes: Uint8Array, length: number, position: number): Promise<void> {
+/** Fills the first `length` bytes from `position` of a file on. */
+export async function readFully(file: FileHandle, bytes: Uint8Array, length: number, position: number): Promise<void> {
   for (let done = 0; done < length; ) {
     const { bytesRead } = await file.read(bytes, done, length - done, position + done);
-    if (bytesRead === 0) throw defect('A verified export became shorter while it was read.');
+    if (bytesRead === 0) throw defect('A spooled file became shorter while it was read.');
     done += bytesRead;
   }
 }

@@ -39,10 +39,15 @@ export class WorkerPool<Job, Task extends PoolTask, Result extends PoolResult> {
     this.#inline = runner;
   }
 
+  /** True where a job over `bytes` of CSV is done by threads. */
+  usesThreads(bytes: number): boolean {
+    return this.#entry !== undefined && bytes >= this.#minBytes;
+  }
+
   /** Opens a job over `bytes` of CSV: that of all tasks until its `close`. */
   open(job: Job, bytes: number): JobTasks<Task, Result> {
-    if (this.#entry === undefined || bytes < this.#minBytes) return new InlineTasks(this.#inline, job);
     const entry = this.#entry;
+    if (entry === undefined || !this.usesThreads(bytes)) return new InlineTasks(this.#inline, job);
     const alive = this.#workers.filter((worker) => !worker.hasFailed);
     this.#workers = Array.from({ length: this.#count }, (_, i) => alive[i] ?? new PooledWorker(entry));
     return new ThreadTasks(this.#workers, job);

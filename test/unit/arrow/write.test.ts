@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
 import { RecordBatchReader, tableFromIPC } from 'apache-arrow';
@@ -201,6 +201,15 @@ describe('the reader of a stream', () => {
       [],
     );
     await expect(bench.write([], { out: `${bench.dir}/none/x.arrows` })).rejects.toMatchObject({ kind: 'config' });
+  });
+
+  it('removes what a killed run left of the file, once it is a day old', async () => {
+    const drafts = ['0123456789ab', 'ba9876543210'].map((id) => join(bench.dir, `.events.arrows.${id}.tmp`));
+    for (const draft of drafts) writeFileSync(draft, 'rows of somebody');
+    const yesterday = Date.now() / 1_000 - 90_000;
+    utimesSync(drafts[0], yesterday, yesterday);
+    await bench.write([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    expect(drafts.map((draft) => existsSync(draft))).toEqual([false, true]);
   });
 
   it('clears away what a dead run held, and nothing of a living one', async () => {

@@ -45,6 +45,17 @@ describe('a folder', () => {
     expect(bench.files()).toEqual(['events/part-0.parquet']);
   });
 
+  it('holds no half-written file of a killed writer once the next has opened it', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)]);
+    const before = bench.files();
+    for (const name of ['history', 'manifest', 'journal']) {
+      writeFileSync(join(bench.root, `_dfinery/.${name}.json.0123456789ab.tmp`), '{"half');
+    }
+    expect(bench.files()).toHaveLength(before.length + 3);
+    await (await bench.openFolder()).close();
+    expect(bench.files()).toEqual(before);
+  });
+
   it('cannot be a file', async () => {
     writeFileSync(bench.root, 'x');
     expect(await failureOf(bench.openFolder())).toMatchObject({ kind: 'config' });

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { defect } from '../../../base/errors.ts';
 import { Zone } from '../../../types/zone.ts';
 import { BlockReader } from '../../rows/block-reader.ts';
@@ -40,8 +41,9 @@ export class ArrowRunner implements Runner<ArrowJob, ArrowTask, ArrowResult> {
 
   open(job: ArrowJob): void {
     this.close();
-    // The columns of a stream never change, and a zone remembers what it was asked.
-    this.#batch ??= new BatchBuilder(job.columns, job.timezone !== undefined);
+    // Most jobs have the columns of the one before, and a zone remembers what it was asked.
+    const isSame = this.#batch !== undefined && isDeepStrictEqual(job.columns, this.#job?.columns);
+    if (!isSame) this.#batch = new BatchBuilder(job.columns, job.timezone !== undefined);
     if (job.timezone !== this.#zone?.name) this.#zone = job.timezone === undefined ? undefined : new Zone(job.timezone);
     this.#job = job;
   }

@@ -1,0 +1,93 @@
+import { defect } from '../../base/errors.ts';
+import type { Window } from '../../extract/window.ts';
+import { keysNeedWork } from '../rows/keys/window-keys.ts';
+import type { Typed } from '../sql/columns/typed.ts';
+import { type JobTasks, type WorkerOptions, WorkerPool } from '../workers/worker-pool.ts';
+import { ArrowRunner } from './build/arrow-runner.ts';
+import { fixedBytes, streamShapes } from './build/batch-builder.ts';
+import type { ArrowJob, ArrowResult, ArrowTask, BuiltBatches, FilePlan } from './build/task.ts';
+import { streamColumns } from './stream-schema.ts';
+import { columnTasks, hashTasks, taskBytes } from './tasks.ts';
+import { isOpen, type SentRows, WindowRows } from './window-rows.ts';
+
+export interface BuilderOptions {
+  readonly timezone: string | undefined;
+  readonly threads?: WorkerOptions | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Windows and what their rows become. */
+export interface BuildJob {
+  /** Several only where nothing of their rows must be known beforehand. */
+  readonly windows: readonly Window[];
+  /** One for each of their files. */
+  readonly plans: readonly FilePlan[];
+  readonly columns: readonly Typed[];
+}
+
+const NO_THREADS: WorkerOptions = { entry: undefined };
+/** Two workers take most of a second of processor time until their code is compiled; this thread builds so much in it. */
+const MIN_BYTES = 48 * 1024 * 1024;
+
+/** Builds the record batches of windows, in threads where there is enough to do; one job after another. */
+export class ArrowBuilder {
+  readonly #options: BuilderOptions;
+  readonly #pool: WorkerPool<ArrowJob, ArrowTask, ArrowResult>;
+  /** What the last window held, where the next one may hold it again. */
+  #sent: SentRows | undefined;
+
+  constructor(options: BuilderOptions) {
+    this.#options = options;
+    this.#pool = new WorkerPool(options.threads ?? NO_THREADS, new ArrowRunner(), MIN_BYTES);
+  }
+
+  /** True where jobs of a run with `bytes` of CSV are done by threads. */
+  usesThreads(bytes: number): boolean {
+    return this.#pool.usesThreads(bytes);
+  }
+
+  /** The rows of the windows without those that the window before held, in order. `bytes`: CSV of the run. */
+  async *build({ windows, plans, columns }: BuildJob, bytes: number): AsyncGenerator<BuiltBatches> {
+    const { timezone, signal } = this.#options;
+    signal.throwIfAborted();
+    const own = streamColumns(columns);
+    const files = windows.flatMap((window) => window.files);
+    const sizes = windows.reduce((sum, window) => sum + window.receipt.bytes, 0);
+    const size = taskBytes(files, sizes, fixedBytes(streamShapes(own, timezone !== undefined)));
+    const tasks = this.#pool.open({ columns: own, files: plans, timezone }, bytes);
+    try {
+      const rows = windows.length === 1 ? await this.#readRows(tasks, windows[0], size) : undefined;
+      const rowsOf = (block: number) => rows?.of(block) ?? {};
+      let read = 0;
+      for await (const result of tasks.run(columnTasks(files, size, rowsOf, signal))) {
+        if (result.kind !== 'columns') continue;
+        yield result;
+        read += result.read;
+      }
+      const expected = files.reduce((sum, file) => sum + file.rows, 0);
+      if (read !== expected) throw defect(`A verified export has ${read} rows instead of ${expected} when it is read.`);
+    } finally {
+      tasks.close();
+    }
+    signal.throwIfAborted();
+  }
+
+  /** Ends the threads; safe at any time. */
+  async close(): Promise<void> {
+    await this.#pool.close();
+  }
+
+  /** Hashes the rows of a window, where more than each by itself must be known: one more pass over its files. */
+  async #readRows(tasks: JobTasks<ArrowTask, ArrowResult>, window: Window, size: number) {
+    const before = this.#sent;
+    this.#sent = undefined;
+    if (!keysNeedWork(window.files) && before === undefined && !isOpen(window)) return undefined;
+    const rows = new WindowRows(window, before);
+    for await (const result of tasks.run(hashTasks(window.files, size, this.#options.signal))) {
+      if (result.kind === 'hash') rows.add(result);
+    }
+    rows.finish();
+    this.#sent = rows.sentRows;
+    return rows;
+  }
+}
