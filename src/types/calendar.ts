@@ -92,17 +92,14 @@ function atMidnight(): Evidence {
 
 /** `M.d H:mm`; M, d and H of one or two digits. */
 function parseDot(b: Uint8Array, start: number, end: number): Evidence {
-  let i = start;
-  const month = oneOrTwo(b, i);
-  i += b[i + 1] === DOT ? 1 : 2;
-  if (b[i++] !== DOT) return 0;
-  const day = oneOrTwo(b, i);
-  i += b[i + 1] === SPACE ? 1 : 2;
-  if (b[i++] !== SPACE) return 0;
-  const hour = oneOrTwo(b, i);
-  i += b[i + 1] === COLON ? 1 : 2;
-  if (b[i] !== COLON || i + 3 !== end || !setDay(month, day)) return 0;
-  return setClock(hour, two(b, i + 1), 0) ? DATETIME_DOT : 0;
+  const monthEnd = start + digitsAt(b, start);
+  const day = monthEnd + 1;
+  const dayEnd = day + digitsAt(b, day);
+  const hour = dayEnd + 1;
+  const hourEnd = hour + digitsAt(b, hour);
+  if (b[monthEnd] !== DOT || b[dayEnd] !== SPACE || b[hourEnd] !== COLON || hourEnd + 3 !== end) return 0;
+  if (!setDay(oneOrTwo(b, start), oneOrTwo(b, day))) return 0;
+  return setClock(oneOrTwo(b, hour), two(b, hourEnd + 1), 0) ? DATETIME_DOT : 0;
 }
 
 /** ` HH:mm:ss` or `THH:mm:ss`, a fraction, a zone. */
@@ -169,10 +166,14 @@ function two(b: Uint8Array, at: number): number {
   return high >>> 0 <= 9 && low >>> 0 <= 9 ? high * 10 + low : -10_000;
 }
 
-/** One digit before something else, or two. */
+/** How long a number of one or two digits is. */
+function digitsAt(b: Uint8Array, at: number): number {
+  return (b[at + 1] - ZERO) >>> 0 <= 9 ? 2 : 1;
+}
+
+/** One digit before something else, or two; something negative for anything else. */
 function oneOrTwo(b: Uint8Array, at: number): number {
-  const next = b[at + 1] - ZERO;
-  if (next >>> 0 <= 9) return two(b, at);
+  if (digitsAt(b, at) === 2) return two(b, at);
   const digit = b[at] - ZERO;
   return digit >>> 0 <= 9 ? digit : -1;
 }

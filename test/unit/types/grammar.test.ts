@@ -1,0 +1,247 @@
+import { describe, expect, it } from 'vitest';
+import { civilSeconds, FIELDS, MICROS, OFFSET, parseTime, setCivil } from '../../../src/types/calendar.ts';
+import { classify } from '../../../src/types/classify.ts';
+import { EVIDENCE_BITS, type EvidenceName, evidenceNames } from '../../../src/types/evidence.ts';
+
+// What a cell is, once more: by patterns, Date, JSON and BigInt. Every cell that one edit makes of those below is tried.
+
+const encoder = new TextEncoder();
+/** What stands before and behind a cell must never be read: it would go on with numbers, times, lists and texts. */
+const SURROUNDINGS = [
+  ['-9.', '.9-9:99Z]"'],
+  ['[', '0'],
+  ['"', '+09:00'],
+  ['\\', ']'],
+  ['1', 'l\\u0041"]'],
+  [' ', '\\'],
+] as const;
+const ALPHABET = [...'0123456789-+.,:/TtZzEeXx[]"\\ \n\u0001nulabfrFADd'];
+
+function place(cell: string, [before, after]: readonly [string, string]) {
+  const bytes = encoder.encode(`${before}${cell}${after}`);
+  const start = encoder.encode(before).length;
+  return { bytes, start, end: start + encoder.encode(cell).length };
+}
+
+const isDay = (year: number, month: number, day: number): boolean => {
+  const date = new Date(0);
+  date.setUTCFullYear(year, month - 1, day);
+  return year >= 1 && date.getUTCFullYear() === year && date.getUTCMonth() === month - 1 && date.getUTCDate() === day;
+};
+
+function timeName(cell: string): EvidenceName | undefined {
+  const dot = /^(\d{4})\.(\d\d?)\.(\d\d?) (\d\d?):(\d\d)$/.exec(cell);
+  const dash =
+    /^(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.\d{1,6})?(Z|[+-]\d\d:?\d\d)?)?$/.exec(cell) ?? undefined;
+  const [, year, month, day, hour = '0', minute = '0', second = '0'] = dot ?? dash ?? [];
+  if (year === undefined || !isDay(Number(year), Number(month), Number(day))) return undefined;
+  if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return undefined;
+  if (dot !== null) return 'DATETIME_DOT';
+  const zone = dash?.[7];
+  if (zone === undefined) return cell.length === 10 ? 'DATE' : 'DATETIME_DASH';
+  const isZone = zone === 'Z' || (Number(zone.slice(1, 3)) <= 15 && Number(zone.slice(-2)) <= 59);
+  return isZone ? 'DATETIME_ZONED' : undefined;
+}
+
+function numberName(cell: string): EvidenceName | undefined {
+  if (/^(0|-?[1-9]\d*)$/.test(cell)) {
+    const value = BigInt(cell);
+    if (BigInt.asIntN(64, value) !== value) return undefined;
+    return BigInt(Number(cell)) === value ? 'LONG' : 'LONG_WIDE';
+  }
+  const double = /^-?((?:0|[1-9]\d*)\.\d+|\d\.\d+E[+-]?\d+)$/.exec(cell);
+  if (double === null || !Number.isFinite(Number(cell))) return undefined;
+  const digits = (text: string) =>
+    text
+      .replace(/[eE].*$/, '')
+      .replace('.', '')
+      .replace(/^0+/, '')
+      .replace(/0+$/, '');
+  return digits(double[1]) === digits(String(Math.abs(Number(cell)))) ? 'DOUBLE' : undefined;
+}
+
+const hasHalfSurrogate = (text: string): boolean => Buffer.from(text).toString() !== text;
+
+function listName(cell: string): EvidenceName[] {
+  const element = /[ \n\r\t]*("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|[^", \n\r\t\]]+)[ \n\r\t]*/;
+  const list = new RegExp(
+    `^[ \\n\\r\\t]*\\[(?:${element.source}(?:,${element.source})*|[ \\n\\r\\t]*)\\][ \\n\\r\\t]*$`,
+  );
+  if (!list.test(cell)) return [];
+  const inside = cell.slice(cell.indexOf('[') + 1, cell.lastIndexOf(']'));
+  const found = new Set<EvidenceName>();
+  for (const [, text] of inside.matchAll(new RegExp(element, 'g'))) {
+    if (text === 'null') continue;
+    const number = numberName(text);
+    if (text.startsWith('"')) {
+      const value: unknown = JSON.parse(text);
+      if (typeof value !== 'string' || value.includes('\0') || hasHalfSurrogate(value)) return [];
+      found.add('LIST_STRING');
+    } else if (number === undefined) return [];
+    else found.add(`LIST_${number}` as EvidenceName);
+  }
+  if (found.size > 1 && found.has('LIST_STRING')) return [];
+  return found.size === 0 ? ['LIST_EMPTY'] : [...found];
+}
+
+function namesOf(cell: string): EvidenceName[] {
+  if (cell === 'null') return ['NULL_TEXT'];
+  if (/^(TRUE|FALSE)$/.test(cell)) return ['BOOL_UPPER'];
+  if (/^(true|false)$/.test(cell)) return ['BOOL_LOWER'];
+  const name = timeName(cell) ?? numberName(cell);
+  const names = name === undefined ? listName(cell) : [name];
+  const order = Object.keys(EVIDENCE_BITS);
+  return names.length === 0 ? ['STRING'] : names.sort((a, b) => order.indexOf(a) - order.indexOf(b));
+}
+
+/** The cell, and all that one inserted, replaced or removed character makes of it. */
+function* editsOf(cell: string): Generator<string> {
+  yield cell;
+  for (let i = 0; i <= cell.length; i++) {
+    for (const c of ALPHABET) {
+      yield cell.slice(0, i) + c + cell.slice(i);
+      if (i < cell.length) yield cell.slice(0, i) + c + cell.slice(i + 1);
+    }
+    if (i < cell.length) yield cell.slice(0, i) + cell.slice(i + 1);
+  }
+}
+
+/** The cells that are not what they should be: none is wanted. Each is read among some of the surroundings. */
+function wrong(seeds: readonly string[]): string[] {
+  const out: string[] = [];
+  const cells = [...new Set(seeds.flatMap((seed) => [...editsOf(seed)]))].filter((cell) => cell !== '');
+  for (const [i, cell] of cells.entries()) {
+    const expected = namesOf(cell).join(' ');
+    for (const around of seeds.includes(cell) ? SURROUNDINGS : [SURROUNDINGS[i % SURROUNDINGS.length]]) {
+      const { bytes, start, end } = place(cell, around);
+      const found = evidenceNames(classify(bytes, start, end, undefined)).join(' ');
+      if (found !== expected) out.push(`${JSON.stringify(cell)} is ${found}, wanted ${expected}`);
+    }
+  }
+  return out.slice(0, 10);
+}
+
+describe('a cell one edit away from', () => {
+  it('a date or a time is what it reads as', () => {
+    const dates = ['2026-04-30', '2026-02-28', '2024-02-29', '1900-02-28', '0001-01-01', '9999-12-31', '2026-06-30'];
+    const others = ['2026-09-30', '2026-11-30', '2026-01-31', '2000-02-29', '2026-12-01'];
+    const times = ['2026-01-02 03:04:05', '2026-01-02T23:59:59', '2026-01-02 00:00:00.123456', '2026-01-02 10:20:30.5'];
+    const zoned = [
+      '2026-01-02T03:04:05Z',
+      '2026-01-02 03:04:05+09:00',
+      '2026-01-02T03:04:05.25-1530',
+      '2026-01-02 03:04:05-15:59',
+    ];
+    const dots = ['2026.1.2 3:04', '2026.12.31 23:59', '2026.4.30 0:00', '2026.2.28 10:00'];
+    expect(wrong([...dates, ...others, ...times, ...zoned, ...dots])).toEqual([]);
+  });
+
+  it('a number or a word is what it reads as', () => {
+    const longs = ['0', '-1', '7', '123', '9007199254740993', '9223372036854775807', '-9223372036854775808'];
+    const borders = ['999999999999999', '9007199254740992', '4611686018427387904', '1152921504606846977'];
+    const doubles = [
+      '0.5',
+      '-0.0',
+      '1.10',
+      '12.25',
+      '3.141592653589793',
+      '1.7976931348623157E308',
+      '1.0E-5',
+      '-2.5E+3',
+    ];
+    const words = ['TRUE', 'FALSE', 'true', 'false', 'null'];
+    expect(wrong([...longs, ...borders, ...doubles, ...words])).toEqual([]);
+  });
+
+  it('a list is what it reads as', () => {
+    const texts = [
+      '["a","b\\n"]',
+      '[ "a" , null ]',
+      '["\\u0041\\"\\\\\\/"]',
+      '["\\b\\f\\r\\t"]',
+      '["안녕"]',
+      '["a]", "[,"]',
+    ];
+    const empty = ['[]', ' [ ] ', '[null]', '[null,null]'];
+    const numbers = ['[1,2]', '[1.5,null]', '[9007199254740993]', '\n[ 1 ,\t2.0 ]\r'];
+    expect(wrong([...texts, ...empty, ...numbers])).toEqual([]);
+  });
+
+  it('a list with an escaped surrogate is a list only where the pair is whole', () => {
+    const units = ['0000', '0001', 'D7FF', 'd800', 'DBFF', 'dc00', 'DFFF', 'e000', 'FFFF'];
+    const cells = units.flatMap((unit) => [
+      `["\\u${unit}"]`,
+      ...units.flatMap((next) => [`["\\u${unit}\\u${next}"]`, `["\\u${unit}/u${next}"]`, `["\\u${unit}\\n${next}"]`]),
+    ]);
+    expect(cells.filter((cell) => !namesOf(cell).includes('STRING')).length).toBeGreaterThan(30);
+    expect(
+      wrong([
+        '["\\ud83d\\ude00"]',
+        '["\\uDBFF\\uDFFF"]',
+        '["\\ud800\\udc00x"]',
+        ...cells.filter((_, i) => i % 7 === 0),
+      ]),
+    ).toEqual([]);
+    const off = cells.filter((cell) => {
+      const { bytes, start, end } = place(cell, SURROUNDINGS[0]);
+      return evidenceNames(classify(bytes, start, end, undefined)).join() !== namesOf(cell).join();
+    });
+    expect(off).toEqual([]);
+  });
+});
+
+describe('a day of the calendar', () => {
+  it('is as many days from 1970 as Date says, and back', () => {
+    const bytes = encoder.encode('0000-00-00');
+    const date = new Date(0);
+    const wrongDays: string[] = [];
+    for (let year = 1; year <= 9999; year++) {
+      for (const [month, day] of [
+        [1, 1],
+        [2, 28],
+        [3, 1],
+        [12, 31],
+        [1 + (year % 12), 1 + (year % 28)],
+      ] as const) {
+        const text = `${`${year}`.padStart(4, '0')}-${`${month}`.padStart(2, '0')}-${`${day}`.padStart(2, '0')}`;
+        encoder.encodeInto(text, bytes);
+        date.setUTCFullYear(year, month - 1, day);
+        const form = parseTime(bytes, 0, bytes.length);
+        const seconds = civilSeconds();
+        FIELDS.fill(-1);
+        setCivil(seconds + 86_399);
+        const [y, m, d, hour, minute, second] = FIELDS;
+        const isBack = y === year && m === month && d === day && hour === 23 && minute === 59 && second === 59;
+        if (form === 0 || seconds * 1_000 !== date.getTime() || !isBack) wrongDays.push(text);
+      }
+    }
+    expect(wrongDays).toEqual([]);
+  });
+
+  it('exists or not as Date says', () => {
+    const wrongDays: string[] = [];
+    for (const year of [1, 4, 100, 400, 1600, 1700, 1900, 1970, 2000, 2023, 2024, 2100, 9999]) {
+      for (let month = 0; month <= 13; month++) {
+        for (let day = 0; day <= 32; day++) {
+          const text = `${`${year}`.padStart(4, '0')}-${`${month}`.padStart(2, '0')}-${`${day}`.padStart(2, '0')}`;
+          const bytes = encoder.encode(text);
+          if ((parseTime(bytes, 0, bytes.length) !== 0) !== isDay(year, month, day)) wrongDays.push(text);
+        }
+      }
+    }
+    expect(wrongDays).toEqual([]);
+  });
+
+  it('keeps its fraction and its offset', () => {
+    const read = (text: string) => {
+      const bytes = encoder.encode(`${text}9`);
+      parseTime(bytes, 0, bytes.length - 1);
+      return [FIELDS[MICROS], FIELDS[OFFSET]];
+    };
+    FIELDS.fill(7);
+    expect(read('2026-01-02 03:04:05.000001+0130')).toEqual([1, 5_400]);
+    expect(read('2026-01-02 03:04:05.5-15:59')).toEqual([500_000, -57_540]);
+    expect(read('2026-01-02 03:04:05Z')).toEqual([0, 0]);
+    expect(read('2026-01-02 03:04:05.120-00:01')).toEqual([120_000, -60]);
+  });
+});
