@@ -106,6 +106,8 @@ class ArrowRun {
       this.#readerLeft = true;
     } finally {
       this.#stream?.release();
+      // After a failure a window may still be at work, in files of the folder that is removed next.
+      await this.#staged.end().catch(() => undefined);
       await this.#builder.close();
     }
     return {

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, rmSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Failure } from '../../../src/base/errors.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { StagedWindows } from '../../../src/sinks/arrow/staged-windows.ts';
 import { ArrowBench, arrowWorker, streamedColumns } from '../../support/targets/arrow.ts';
@@ -93,6 +94,17 @@ describe('a window that was built while later ones came', () => {
     expect(built).toBe(1);
     expect(windows.map((window) => staged.has(window))).toEqual([false, false, false]);
     expect(existsSync(join(bench.dir, '1.batches'))).toBe(false);
+  });
+
+  it('leaves nothing behind when a later download fails meanwhile', async () => {
+    async function* failing(): AsyncGenerator<Window> {
+      yield* growing().slice(0, 2);
+      throw new Failure('transient', 'the service is down.');
+    }
+    const threads = { entry: await arrowWorker(bench.dir), workers: 2 };
+    await expect(bench.write(failing(), { threads })).rejects.toThrow('the service is down.');
+    expect(existsSync(bench.out)).toBe(false);
+    expect(files()).toEqual([]);
   });
 
   it('ends the run with the reason when it cannot be built', async () => {
