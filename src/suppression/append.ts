@@ -8,14 +8,14 @@ import type { Secret } from '../base/secrets.ts';
 import { diskFailure } from '../fs/disk-failure.ts';
 import { withLockFile } from '../fs/lock-file.ts';
 import { makeFolders } from '../fs/make-folders.ts';
-import { checkSuppressionKey, isSuppressionHeader, suppressionHeader, suppressionHmac } from './list.ts';
+import { checkSuppressionKey, isSuppressionHeader, suppressedIn, suppressionHeader, suppressionHmac } from './list.ts';
 
 /** Number of people looked up and written at a time. */
 const BATCH = 50_000;
 const LONGEST_HEADER = 1_024;
 /** Another purge reads and writes the list in seconds. */
 const LOCK_WAIT_MS = 60_000;
-const ENTRY = /^\{"hmac":"([0-9a-f]{64})"(?:,"hash_key":"[0-9a-f]{16}")?\}\s*$/;
+const NEWLINE = 0x0a;
 
 export interface SuppressOptions {
   readonly clock: Clock;
@@ -74,7 +74,7 @@ export function checkSuppression(path: string, key: Secret): void {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined || found.size === 0) return;
   const line = found.isFile() ? firstLine(path) : undefined;
-  if (line !== undefined && (isSuppressionHeader(line, path, key) || ENTRY.test(line))) return;
+  if (line !== undefined && (isSuppressionHeader(line, path, key) || suppressedIn(line) !== undefined)) return;
   throw configFailure(`${path} is no suppression file: give another path, or one where there is nothing yet.`);
 }
 
@@ -93,22 +93,23 @@ async function append(path: string, hashes: Set<string>, key: Secret, hashKey: s
   checkSuppression(path, key);
   const file = await open(path, 'a+', 0o600);
   try {
-    const whole = await wholeBytes(path, hashes);
-    if (hashes.size === 0 && whole > 0) return 0;
-    if (whole < (await file.stat()).size) await file.truncate(whole);
+    const found = await readList(path, hashes);
+    if (hashes.size === 0 && found.whole > 0) return 0;
+    if (found.whole < (await file.stat()).size) await file.truncate(found.whole);
     const entries = [...hashes].map((hmac) => ({ hmac, hash_key: hashKey }));
-    await addLines(file, whole, entries, key);
+    await addLines(file, found, entries, key);
     return hashes.size;
   } finally {
     await file.close();
   }
 }
 
-async function addLines(file: FileHandle, whole: number, entries: readonly object[], key: Secret): Promise<void> {
+async function addLines(file: FileHandle, found: List, entries: readonly object[], key: Secret): Promise<void> {
+  const { whole, isEnded } = found;
   const header = whole === 0 ? [JSON.stringify(suppressionHeader(key))] : [];
   const lines = [...header, ...entries.map((entry) => JSON.stringify(entry))];
   try {
-    await file.writeFile(`${lines.join('\n')}\n`);
+    await file.writeFile(`${isEnded ? '' : '\n'}${lines.join('\n')}\n`);
     await file.sync();
   } catch (error) {
     // Readers refuse a list with half a line, and rightly so.
@@ -117,22 +118,31 @@ async function addLines(file: FileHandle, whole: number, entries: readonly objec
   }
 }
 
-/** Takes out those who are on the list already; returns the bytes of its whole lines, without what a crash cut. */
-async function wholeBytes(path: string, hashes: Set<string>): Promise<number> {
-  let [seen, whole] = [0, 0];
+interface List {
+  /** Bytes of its whole lines, without what a crash cut. */
+  readonly whole: number;
+  /** False when the last of them, as an editor may leave it, has no line end. */
+  readonly isEnded: boolean;
+}
+
+/** Takes out those who are on the list already. */
+async function readList(path: string, hashes: Set<string>): Promise<List> {
+  let [seen, ended] = [0, 0];
+  let last: string | undefined;
   const watched = (async function* () {
     for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
-      const end = chunk.lastIndexOf(0x0a);
-      if (end !== -1) whole = seen + end + 1;
+      const end = chunk.lastIndexOf(NEWLINE);
+      if (end !== -1) ended = seen + end + 1;
       seen += chunk.length;
       yield chunk;
     }
   })();
   for await (const lines of linesOf(watched)) {
     for (const line of lines) {
-      const hmac = ENTRY.exec(line.toString('latin1'))?.[1];
-      if (hmac !== undefined) hashes.delete(hmac);
+      last = suppressedIn(line.toString());
+      if (last !== undefined) hashes.delete(last);
     }
   }
-  return whole;
+  const isEnded = ended === seen || last === undefined;
+  return { whole: isEnded ? ended : seen, isEnded };
 }

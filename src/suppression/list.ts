@@ -86,8 +86,9 @@ function textOf(path: string): string {
 function take(line: string, number: number, path: string, listed: Set<string>, hashKey: HashKey | undefined): void {
   const found = parsed(line);
   if (found?.hash_key !== undefined && found.hash_key !== hashKey?.check) throw otherHashKey(path, number);
-  if (typeof found?.hmac === 'string' && HMAC.test(found.hmac)) {
-    listed.add(found.hmac);
+  const hmac = hmacIn(found);
+  if (hmac !== undefined) {
+    listed.add(hmac);
     return;
   }
   throw configFailure(
@@ -95,6 +96,12 @@ function take(line: string, number: number, path: string, listed: Set<string>, h
     { where: { file: path, row: number } },
   );
 }
+
+/** The person whom a line names; undefined for a line that names nobody, such as a header or a part of a line. */
+export const suppressedIn = (line: string): string | undefined => hmacIn(parsed(line));
+
+const hmacIn = (line: Line | undefined): string | undefined =>
+  typeof line?.hmac === 'string' && HMAC.test(line.hmac) ? line.hmac : undefined;
 
 /** A person who is known by a hash alone is not found under another key. */
 const otherHashKey = (path: string, number: number) =>

@@ -23,8 +23,23 @@ interface Held {
   readonly modified: Date;
 }
 
+/** One version of an object of a versioned bucket; without bytes: a delete marker. */
+interface Version {
+  readonly id: string;
+  readonly key: string;
+  readonly bytes: Buffer | undefined;
+  readonly modified: Date;
+}
+
 /** A bucket in memory, on loopback: conditional creates, multipart uploads, and whatever goes wrong that a test asks for. */
 export class FakeS3 {
+  /** Of a versioned bucket, newest first; absent: it does not know versions. */
+  versions: Version[] | undefined;
+  /** Versions in one page of a list. */
+  versionsAtOnce = 1_000;
+  /** Versions whose deletion is refused, inside an answer that is a success, as the protocol does. */
+  isLocked: (key: string) => boolean = () => false;
+  now = () => new Date();
   readonly objects = new Map<string, Held>();
   readonly uploads = new Map<string, { readonly key: string; readonly parts: Map<number, Buffer> }>();
   readonly requests: S3Request[] = [];
@@ -124,12 +139,9 @@ export class FakeS3 {
       if (isCreate && this.objects.has(key)) return refusal(412, 'PreconditionFailed');
       return this.#store(key, body);
     }
-    if (what === 'DeleteObjects') {
-      for (const [, name] of body.toString().matchAll(/<Key>([^<]*)<\/Key>/g)) this.objects.delete(unescaped(name));
-      return ok('<DeleteResult></DeleteResult>');
-    }
+    if (what === 'DeleteObjects') return this.#delete(body.toString());
     if (what === 'ListObjectsV2') return this.#list(query);
-    if (what === 'ListObjectVersions') return refusal(501, 'NotImplemented');
+    if (what === 'ListObjectVersions') return this.#listVersions(query);
     if (what === 'ListMultipartUploads') return this.#listUploads(query.get('prefix') ?? '');
     return this.#multipart(what, key, query, body);
   }
@@ -143,8 +155,47 @@ export class FakeS3 {
   }
 
   #store(key: string, bytes: Buffer): Answer {
-    this.objects.set(key, { bytes, modified: new Date() });
+    const modified = this.now();
+    this.objects.set(key, { bytes, modified });
+    this.versions?.unshift({ id: randomUUID(), key, bytes, modified });
     return { status: 200, headers: { etag: etag(bytes) }, body: Buffer.alloc(0) };
+  }
+
+  #delete(body: string): Answer {
+    const errors: string[] = [];
+    for (const [, object] of body.matchAll(/<Object>(.*?)<\/Object>/gs)) {
+      const key = unescaped(/<Key>([^<]*)<\/Key>/.exec(object)?.[1] ?? '');
+      const id = /<VersionId>([^<]*)<\/VersionId>/.exec(object)?.[1];
+      if (id !== undefined && this.isLocked(key)) {
+        errors.push(`<Error><Key>${escaped(key)}</Key><Code>AccessDenied</Code></Error>`);
+      } else if (id !== undefined) this.versions = this.versions?.filter((version) => version.id !== id);
+      else this.versions?.unshift({ id: randomUUID(), key, bytes: undefined, modified: this.now() });
+      const latest = this.versions?.find((version) => version.key === key);
+      if (latest?.bytes === undefined) this.objects.delete(key);
+      else this.objects.set(key, { bytes: latest.bytes, modified: latest.modified });
+    }
+    return ok(`<DeleteResult>${errors.join('')}</DeleteResult>`);
+  }
+
+  #listVersions(query: URLSearchParams): Answer {
+    if (this.versions === undefined) return refusal(501, 'NotImplemented');
+    const [prefix, after] = [query.get('prefix') ?? '', query.get('version-id-marker') ?? ''];
+    const [from, all] = [query.get('key-marker') ?? '', this.versions.filter(({ key }) => key.startsWith(prefix))];
+    const keys = [...new Set(all.map(({ key }) => key))].sort();
+    const listed = keys.flatMap((key) => all.filter((version) => version.key === key));
+    const marked = listed.findIndex(({ key, id }) => key === from && id === after);
+    const rest = marked >= 0 ? listed.slice(marked + 1) : listed.filter(({ key }) => key > from);
+    const page = rest.slice(0, this.versionsAtOnce);
+    const isMore = rest.length > page.length;
+    const last = page.at(-1);
+    const next = `<NextKeyMarker>${escaped(last?.key ?? '')}</NextKeyMarker><NextVersionIdMarker>${last?.id}</NextVersionIdMarker>`;
+    const texts = page.map(({ key, id, bytes, modified }) => {
+      const kind = bytes === undefined ? 'DeleteMarker' : 'Version';
+      const isLatest = all.find((version) => version.key === key)?.id === id;
+      return `<${kind}><Key>${escaped(key)}</Key><VersionId>${id}</VersionId><IsLatest>${isLatest}</IsLatest><LastModified>${modified.toISOString()}</LastModified></${kind}>`;
+    });
+    const more = `<IsTruncated>${isMore}</IsTruncated>${isMore ? next : ''}`;
+    return ok(`<ListVersionsResult>${more}${texts.join('')}</ListVersionsResult>`);
   }
 
   #list(query: URLSearchParams): Answer {

@@ -1,10 +1,12 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Secret } from '../../../src/base/secrets.ts';
 import { openDeltaSink } from '../../../src/sinks/delta/sink.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { openParquetSink } from '../../../src/sinks/parquet/sink.ts';
 import type { Sink } from '../../../src/sinks/sink.ts';
+import { loadSuppression } from '../../../src/suppression/list.ts';
 import { type DeletionServer, json, SUCCESS, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { type Cells, csvOf, DuckBench } from '../../support/targets/duckdb.ts';
@@ -71,11 +73,13 @@ it('a purge that fails after the deletion says that the deletion is done; the ne
   const log = join(placeOf('delta'), 'events/_delta_log');
   const last = readdirSync(log).sort().at(-1) ?? '';
   const words = ['--purge', 'delta', placeOf('delta'), '--purge-column', 'member', '--spool-dir', at('spool')];
-  const forgetting = ['forget', '--config', at('config.json'), '--id', 'm-1', '--json', ...words];
-  const { hash } = JSON.parse((await runHere(forgetting)).stdout);
+  const list = ['--suppression-file', at('suppressed.jsonl')];
+  const env = { DFINERY_SUPPRESSION_KEY: 'a suppression key of 32 characters' };
+  const forgetting = ['forget', '--config', at('config.json'), '--id', 'm-1', '--json', ...words, ...list];
+  const { hash } = JSON.parse((await runHere(forgetting, { env })).stdout);
   onDeletion = () => rmSync(join(log, last));
   const kept = readFileSync(join(log, last));
-  const failed = await runHere([...forgetting, '--execute', '--confirm', hash]);
+  const failed = await runHere([...forgetting, '--execute', '--confirm', hash], { env });
   expect(failed.code).not.toBe(0);
   const { head, ...report } = JSON.parse(failed.stdout);
   expect(report).toMatchObject({ done: 1, undecided: 0 });
@@ -83,8 +87,11 @@ it('a purge that fails after the deletion says that the deletion is done; the ne
   const verdict = await runHere(['forget', '--verify-ledger', at('ledger'), '--json']);
   expect(JSON.parse(verdict.stdout)).toMatchObject({ ok: true, head, files: [{ closed: false }] });
   expect(failed.stderr).toMatch(/The deletion at the service is done, the purge of .* is not: run again/);
+  // No load until then brings the person back.
+  const { isSuppressed } = loadSuppression(at('suppressed.jsonl'), new Secret(env.DFINERY_SUPPRESSION_KEY));
+  expect(isSuppressed(Buffer.from('planted-person'), 0, 'planted-person'.length)).toBe(true);
   writeFileSync(join(log, last), kept);
-  expect((await runHere([...forgetting, '--execute', '--confirm', hash])).code).toBe(0);
+  expect((await runHere([...forgetting, '--execute', '--confirm', hash], { env })).code).toBe(0);
   expect(server.ids()).toEqual(['m-1']);
   expect(holding('planted-person')).toEqual([]);
 });
@@ -108,6 +115,20 @@ describe('a person whom a purge looks up', () => {
       expect(result).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 3, files_rewritten } });
       expect(holding(person)).toEqual([]);
       expect(holding('A-77')).toEqual([]);
+    },
+  );
+
+  it.each(TARGETS)(
+    'is found in %s by a cell that was refused under freeze before the column was let in, and leaves whole',
+    async (target) => {
+      const person = 'planted-person';
+      await load(target, '2026-01-01', [{ id: 'e1', df_unified_id: 'somebody' }]);
+      await load(target, '2026-01-02', [{ id: 'e2', df_unified_id: person, member: 'A-77' }], 'freeze');
+      await load(target, '2026-01-03', [{ id: 'e3', df_unified_id: 'another', member: 'B-1' }]);
+      await load(target, '2026-01-04', [{ id: 'e4', df_unified_id: '', member: 'A-78' }, { id: 'e5' }], 'freeze');
+      const { result } = await forget(target, 'A-77');
+      expect(result).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 1 } });
+      expect([...holding(person), ...holding('A-77')]).toEqual([]);
     },
   );
 

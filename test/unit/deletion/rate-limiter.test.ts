@@ -77,6 +77,19 @@ describe('the rate limiter', () => {
     expect(clock.now()).toBeGreaterThanOrEqual(reset);
   });
 
+  it('lets out nobody whose turn had come when the refusal arrived', async () => {
+    const clock = quickClock();
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrent: 5 });
+    await limiter.acquire(never);
+    const next = limiter.acquire(never);
+    // Long enough for it to wait for its send, which is a second away.
+    await Promise.resolve();
+    const reset = clock.now() + 42_000;
+    limiter.release(answer('wait', 0, reset));
+    await next;
+    expect(clock.now()).toBeGreaterThanOrEqual(reset);
+  });
+
   it('waits a minute after a refusal that names no reset', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
@@ -99,6 +112,21 @@ describe('the rate limiter', () => {
     await limiter.acquire(never);
     limiter.release(answer('done', 1_999, reset));
     expect(limiter.pausedUntil).toBe(reset);
+  });
+
+  it('takes a quota that was reset for whole again, whatever was left of the one before', async () => {
+    const clock = quickClock();
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const reset = clock.now() + 30_000;
+    for (let i = 0; i < 4; i++) await limiter.acquire(never);
+    limiter.release(answer('done', 9_999, reset));
+    limiter.release(answer('done', 2_002, reset));
+    limiter.release(answer('done', 9_998, reset + 60_000));
+    await limiter.acquire(never);
+    await limiter.acquire(never);
+    await limiter.acquire(never);
+    limiter.release(answer('done', 9_997, reset + 60_000));
+    expect(limiter.pausedUntil).toBeLessThan(clock.now());
   });
 
   it('goes into the fifth only as far as the set rate itself asks', async () => {

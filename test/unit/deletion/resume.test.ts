@@ -71,6 +71,19 @@ describe('a run after another', () => {
     expect(output.text).not.toContain('never ended');
   });
 
+  it('does not believe what the run before that one did, when it began a day before', async () => {
+    for (const [stop, hours] of [
+      ['b', 0],
+      ['c', 20],
+    ] as const) {
+      runs.answer = ({ id }, response) => (id === stop ? code(response, '40201') : json(response, SUCCESS));
+      await runs.go(['a', 'b', 'c'], { max_concurrent_requests: 1 }, NOW + hours * HOUR);
+    }
+    runs.answer = (_d, response) => json(response, SUCCESS);
+    await runs.go(['a', 'b', 'c'], { max_concurrent_requests: 1 }, NOW + 30 * HOUR);
+    expect(runs.server.ids()).toEqual(['a', 'b', 'b', 'c', 'a', 'c']);
+  });
+
   it('is not led back to a run that was gone on with by a copy of its file', async () => {
     await runs.go(['a', 'b']);
     runs.cutShort();

@@ -93,6 +93,17 @@ describe('a window', () => {
     const last = bench.actions('events', 2, 'domainMetadata');
     expect(last.filter(({ removed }) => removed === true).map(({ domain }) => domain)).toEqual(['dfinery.window.2']);
   });
+
+  it('keeps the receipt by which a day is complete, when the day is read again before a clock says it is over', async () => {
+    const whole = bench.window(first, csvOf([{ id: 'a', ...on(first) }]));
+    const again = bench.window(first, csvOf([{ id: 'a', ...on(first) }]));
+    const open = { ...again, receipt: { ...again.receipt, covers_to: null } };
+    await bench.store([whole, open]);
+    const sink = await bench.openLake();
+    expect([...(await sink.readPriorLoads()).covered]).toEqual([first]);
+    await sink.close();
+    expect(await verify()).toEqual([]);
+  });
 });
 
 describe('columns', () => {

@@ -116,6 +116,22 @@ describe.each(TARGETS)('ids that start again in %s', (target) => {
     expect((await differences()).filter(({ check }) => check !== 'days')).toEqual([]);
   });
 
+  it('are one row where a correction moves it within its window, whose last day is left out', async () => {
+    const row = (memo: string, day: Day): Cells => ({ id: 'a', memo, ...at(timeOf(day, 3)) });
+    const exclusive = (cells: Cells) => windowOf(addDays(FIRST, 1), 3, [cells], { to_date_inclusive: false });
+    await store([exclusive(row('before', addDays(FIRST, 1)))]);
+    await store([exclusive(row('after', addDays(FIRST, 2)))]);
+    expect(await rows()).toEqual([{ _key: 'a', memo: 'after' }]);
+    expect(await differences()).toEqual([]);
+  });
+
+  it('are no matter to a row without id and server time: the same cells are the same row, whenever they come', async () => {
+    const row: Cells = { memo: 'once', df_server_datetime: '', df_correction_datetime: timeOf(FIRST, 1) };
+    const [first, second] = await store([windowOf(FIRST, 1, [row]), windowOf(addDays(FIRST, 4), 1, [row])]);
+    expect(await memos()).toEqual(['once']);
+    expect([first.idRepeats, second.idRepeats]).toEqual([0, 0]);
+  });
+
   it('never take a key that an id has', async () => {
     const id = (name: string, memo: string, n: number): Cells => ({
       id: name,
@@ -133,6 +149,21 @@ describe.each(TARGETS)('ids that start again in %s', (target) => {
     expect(commits.map(({ idRepeats }) => idRepeats)).toEqual([0, 2, 2]);
     expect(await differences()).toEqual([]);
   });
+
+  it('never take a key that another id of their own window has', async () => {
+    const id = (name: string, n: number): Cells => ({
+      id: name,
+      memo: `${name} ${n}`,
+      ...at(timeOf(addDays(FIRST, n), 1)),
+    });
+    await store([windowOf(FIRST, 1, [id('a', 0)]), windowOf(addDays(FIRST, 1), 1, [id('a', 1), id('a#2', 1)])]);
+    expect(await rows()).toEqual([
+      { _key: 'a', memo: 'a 0' },
+      { _key: 'a#3', memo: 'a 1' },
+      { _key: 'a#2', memo: 'a#2 1' },
+    ]);
+    expect(await differences()).toEqual([]);
+  });
 });
 
 describe('ids that start again in an Arrow stream', () => {
@@ -147,6 +178,20 @@ describe('ids that start again in an Arrow stream', () => {
       expect(result.rows).toBe(4 * IDS);
       const memos = plainRows(arrow.table()).map(({ memo }) => String(memo));
       expect(new Set(memos).size).toBe(4 * IDS);
+    } finally {
+      arrow.close();
+    }
+  });
+
+  it('leave out a row that was sent also where the windows that follow share no day any more', async () => {
+    const arrow = new ArrowBench();
+    try {
+      const shared = windowOf(FIRST, 2);
+      const open = { ...shared, receipt: { ...shared.receipt, covers_to: FIRST } };
+      const result = await arrow.write([open, windowOf(addDays(FIRST, 1)), windowOf(addDays(FIRST, 2))]);
+      expect(result.rows).toBe(3 * IDS);
+      const memos = plainRows(arrow.table()).map(({ memo }) => String(memo));
+      expect(new Set(memos).size).toBe(3 * IDS);
     } finally {
       arrow.close();
     }

@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
 import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
 
 let bench: DuckBench;
@@ -89,6 +90,32 @@ describe('a day that is read again', () => {
       { _key: 'a', extra: null },
       { _key: 'b', extra: '1' },
     ]);
+  });
+
+  it('leaves nothing when memory is short for it, and the second try with less fails at its end', async () => {
+    const sink = await bench.open();
+    await sink.commit(bench.window('2026-01-01', csvOf([{ id: 'a', n: '1' }])), bench.signal);
+    const run = Engine.prototype.run;
+    let isShort = true;
+    const failing = vi.spyOn(Engine.prototype, 'run').mockImplementation(function (this: Engine, sql, values) {
+      if (isShort && sql.startsWith('INSERT INTO events')) {
+        isShort = false;
+        return Promise.reject(new Error('Out of Memory Error: could not allocate block'));
+      }
+      if (!isShort && sql.includes('SET state')) return Promise.reject(new Error('IO Error: no answer of the disk'));
+      return run.call(this, sql, values);
+    });
+    try {
+      await expect(
+        sink.commit(bench.window('2026-01-01', csvOf([{ id: 'a', n: '2' }, { id: 'b' }])), bench.signal),
+      ).rejects.toThrow();
+    } finally {
+      failing.mockRestore();
+    }
+    expect(isShort).toBe(false);
+    await sink.close();
+    expect(await bench.query('SELECT _key, n FROM events')).toEqual([{ _key: 'a', n: '1' }]);
+    expect(await bench.query('SELECT rows, rows_live FROM _dfinery_windows')).toEqual([{ rows: '1', rows_live: '1' }]);
   });
 
   it('never repeats a cell in a failure', async () => {

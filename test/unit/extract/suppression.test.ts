@@ -1,8 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
+import { suppress } from '../../../src/suppression/append.ts';
 import { loadSuppression, suppressionHmac } from '../../../src/suppression/list.ts';
 import { Bench, steadyRows } from '../../support/extract/extraction.ts';
 
@@ -38,6 +40,21 @@ describe('people who stay forgotten', () => {
     ['another version', [{ v: 2, kind: 'suppression' }]],
   ])('refuses %s', (_, lines) => {
     expect(() => loadSuppression(file('bad', ...lines), KEY)).toThrow(/Line 1/);
+  });
+
+  it.each([
+    ['as an editor may leave it', ''],
+    ['and spaces of whoever wrote it', ' '],
+  ])('stay on the list when its last line has no line end, %s, and more are added', async (_, space) => {
+    const path = join(dir, `unended${space.length}`);
+    const { hmac: of } = hmac('a');
+    writeFileSync(path, `${JSON.stringify(hmac('z'))}\n{"hmac":${space}"${of}"}`);
+    async function* both() {
+      yield* ['a', 'b'];
+    }
+    expect(await suppress(path, both(), KEY, { clock: systemClock })).toBe(1);
+    expect(['z', 'a', 'b', 'c'].map((id) => asks(path, id))).toEqual([true, true, true, false]);
+    expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(3);
   });
 
   it('refuses a list that is not there', () => {

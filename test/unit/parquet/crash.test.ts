@@ -140,6 +140,36 @@ describe('a writer that dies', () => {
     }
   });
 
+  it.each([
+    ['goes on', false],
+    ['is closed, and the next one goes on', true],
+  ])(
+    'may also be a disk that refuses a file between two others: the writer %s, and no row is lost',
+    async (_, isClosed) => {
+      const [one, two, three] = ['2026-01-01', '2026-01-02', '2026-01-03'];
+      await bench.store([bench.window(one, csvOf([{ id: 'a', n: '1', ...at(one) }]))]);
+      const sink = await bench.openFolder();
+      const refused = join(bench.root, `events/event_date=${two}`);
+      writeFileSync(refused, '');
+      const both = [
+        { id: 'a', n: '2', ...at(one) },
+        { id: 'b', n: '2', ...at(two) },
+      ];
+      await expect(sink.commit(bench.window(one, csvOf(both), undefined, 2), bench.signal)).rejects.toThrow();
+      rmSync(refused);
+      if (isClosed) await sink.close();
+      const next = isClosed ? await bench.openFolder() : sink;
+      await next.commit(bench.window(three, csvOf([{ id: 'c', n: '3', ...at(three) }])), bench.signal);
+      await next.close();
+      expect(await bench.read('SELECT _key, n::INT AS n FROM events ORDER BY 1')).toEqual([
+        { _key: 'a', n: 2 },
+        { _key: 'b', n: 2 },
+        { _key: 'c', n: 3 },
+      ]);
+      expect(await verifyParquet(options())).toEqual([]);
+    },
+  );
+
   it.each<[string, (change: Change) => object]>([
     ['removes a file outside', () => ({ removes: ['../victim'] })],
     ['removes a file by its whole path', () => ({ removes: [join(`${bench.root}-outside`, 'victim')] })],

@@ -127,6 +127,14 @@ describe('a folder', () => {
     expect(bench.manifest.receipts).toMatchObject([{ window: 6, rows: 6, rows_live: 6 }]);
   });
 
+  it('keeps the receipt by which a day is complete, when the day is read again before a clock says it is over', async () => {
+    const again = bench.window('2026-01-01', CSV);
+    await bench.store([bench.window('2026-01-01', CSV), { ...again, receipt: { ...again.receipt, covers_to: null } }]);
+    const sink = await bench.openFolder();
+    expect([...(await sink.readPriorLoads()).covered]).toEqual(['2026-01-01']);
+    await sink.close();
+  });
+
   it('keeps what it had when a window is stopped or fails', async () => {
     await bench.store([bench.window('2026-01-01', CSV)]);
     const before = bench.files();

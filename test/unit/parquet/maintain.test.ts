@@ -106,6 +106,12 @@ describe('verify', () => {
     const first = join(bench.root, 'events/event_date=2026-01-01/data_0.parquet');
     const second = join(bench.root, 'events/event_date=2026-01-02/data_0.parquet');
     const good = readFileSync(first);
+    const changed = Buffer.from(good);
+    changed[20] ^= 1;
+    writeFileSync(first, changed);
+    expect(await verifyParquet(options())).toMatchObject([{ check: 'files' }]);
+    writeFileSync(first, good);
+    expect(await verifyParquet(options())).toEqual([]);
     writeFileSync(join(bench.root, 'events/event_date=2026-01-02/other.parquet'), good);
     appendFileSync(first, 'x');
     rmSync(second);

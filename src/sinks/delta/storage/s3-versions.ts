@@ -16,10 +16,17 @@ export async function eraseVersions(
   isKept: (key: string, modified: number) => boolean,
 ): Promise<void> {
   let marker: { KeyMarker?: string | undefined; VersionIdMarker?: string | undefined } | undefined = {};
+  const remove = (versions: readonly ObjectIdentifier[]) =>
+    deleteObjects(of, versions, (error) => {
+      throw new MissingPermission('s3:DeleteObjectVersion', error);
+    });
+  // Removed once the next page is listed: a store may go on from a version only while that is there.
+  let before: readonly ObjectIdentifier[] = [];
   while (marker !== undefined) {
     const page: ListObjectVersionsCommandOutput | undefined = await listVersions(of, { Prefix: prefix, ...marker });
     // The store does not support versions.
     if (page === undefined) return;
+    await remove(before);
     const gone: ObjectIdentifier[] = [];
     for (const { Key, VersionId, IsLatest, LastModified } of [
       ...(page.Versions ?? []),
@@ -29,12 +36,11 @@ export async function eraseVersions(
       if (IsLatest === true && isKept(Key, LastModified?.getTime() ?? 0)) continue;
       gone.push({ Key, VersionId });
     }
-    await deleteObjects(of, gone, (error) => {
-      throw new MissingPermission('s3:DeleteObjectVersion', error);
-    });
+    before = gone;
     const isMore: boolean = page.IsTruncated === true;
     marker = isMore ? { KeyMarker: page.NextKeyMarker, VersionIdMarker: page.NextVersionIdMarker } : undefined;
   }
+  await remove(before);
 }
 
 /** Aborts the unfinished uploads below a prefix that were begun before `until` (ms). Throws MissingPermission. */

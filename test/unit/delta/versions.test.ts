@@ -1,0 +1,58 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { envOf } from '../../../src/base/env.ts';
+import { checkPurgeDelta, purgeDelta } from '../../../src/sinks/delta/purge.ts';
+import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
+import { DeltaBench } from '../../support/targets/delta.ts';
+import { csvOf } from '../../support/targets/duckdb.ts';
+import { FakeS3 } from '../../support/targets/fake-s3.ts';
+
+let bench: DeltaBench;
+let s3: FakeS3;
+beforeEach(async () => {
+  bench = new DeltaBench();
+  s3 = await FakeS3.start();
+  s3.versions = [];
+  // The SDK's own chain reads the environment of the process.
+  for (const [name, value] of Object.entries(s3.env)) vi.stubEnv(name, value);
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  bench.close();
+  await s3.close();
+});
+
+const TABLES = ['events', 'event_items'] as const;
+const day = '2026-01-01';
+const on = { df_server_datetime: `${day} 10:00:00.000`, df_correction_datetime: `${day} 10:00:00.000` };
+const erna = { id: 'p', df_unified_id: 'erna-4711', df_items_x: '1', ...on };
+const removal = { column: 'df_unified_id', values: ['erna-4711'] };
+const place = () => ({ ...bench.lakeOptions, url: 's3://bucket/lake', env: envOf(s3.env) });
+const store = () => {
+  const windows = [bench.window(day, csvOf([erna, { id: 'b', ...on }])), bench.window(day, csvOf([erna]))];
+  return bench.store(windows, { ...place(), tables: TABLES });
+};
+
+describe('a purge of a versioned bucket', () => {
+  it('leaves no byte of a person in any version of any object, however many pages there are of them', async () => {
+    s3.versionsAtOnce = 2;
+    // A store may tell times in seconds: all of this happens in one.
+    const now = s3.now();
+    s3.now = () => now;
+    await store();
+    const holding = () => s3.versions?.filter(({ bytes }) => bytes?.includes('erna')).map(({ key }) => key);
+    expect(new Set(holding()?.map((key) => key.split('/')[1]))).toEqual(new Set(TABLES));
+    expect(await checkPurgeDelta(place(), [removal])).toEqual([]);
+    expect(await purgeDelta({ ...place(), removal })).toMatchObject({ rows: 1, rowsRemoved: 1 });
+    expect(holding()).toEqual([]);
+    expect(await verifyDelta(place())).toEqual([]);
+  });
+
+  it('is not called done while the store refuses, inside a success, to remove a version', async () => {
+    await store();
+    s3.isLocked = (key) => key.startsWith('lake/event_items/');
+    const message = expect.stringMatching(/may still be in the bucket.*s3:DeleteObjectVersion/);
+    for (const _ of ['at first', 'again']) {
+      await expect(purgeDelta({ ...place(), removal })).rejects.toMatchObject({ exitCode: 3, message });
+    }
+  });
+});
