@@ -34,6 +34,16 @@ describe('a run after another', () => {
     expect(runs.server.ids()).toHaveLength(7);
   });
 
+  it('does not fail because all that was left is rejected: others were deleted before', async () => {
+    runs.answer = ({ id }, response) => (id === 'b' ? code(response, '40201') : json(response, SUCCESS));
+    await runs.go(['a', 'b']);
+    runs.answer = (_d, response) => code(response, '40001');
+    const output = await runs.go(['a', 'b']);
+    expect(runs.server.ids()).toEqual(['a', 'b', 'b']);
+    expect(output.code).toBe(0);
+    expect(output.text).toContain('"destinationStats":{"recordCount":1,"rejectedRecordCount":1}');
+  });
+
   it('goes on over several of the same list that were killed', async () => {
     for (const stop of ['b', 'c']) {
       runs.answer = ({ id }, response) => (id === stop ? code(response, '40201') : json(response, SUCCESS));

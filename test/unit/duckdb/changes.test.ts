@@ -1,6 +1,8 @@
+import { mkdirSync, rmSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
+import { readHistory } from '../../../src/sinks/parquet/history.ts';
 import { openParquetSink } from '../../../src/sinks/parquet/sink.ts';
 import { parquet } from '../../../src/sinks/parquet/target.ts';
 import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
@@ -65,5 +67,21 @@ describe('the changes of columns', () => {
       .map(({ sourceName, change, fromType, toType, shape }) => [sourceName, change, fromType, toType, shape]);
     expect(rows).toHaveLength(CHANGES.length);
     expect(rows).toEqual(expect.arrayContaining(CHANGES));
+  });
+  it('of a window that a Parquet dataset never committed are not told', async () => {
+    const dir = `${bench.dir}/lake`;
+    const options = { ...bench.targetOptions, dir, tables: ['events'] as const };
+    const day = (n: number, color: string) =>
+      bench.window(`2026-01-0${n}`, csvOf([{ id: `e${n}`, ...(color !== '' && { color }) }]));
+    await bench.commitAll(await openParquetSink(options), [day(1, '')]);
+    const journal = `${dir}/_dfinery/journal.json`;
+    const sink = await openParquetSink(options);
+    mkdirSync(`${journal}/refused`, { recursive: true });
+    await expect(bench.commitAll(sink, [day(2, 'red')])).rejects.toThrow();
+    rmSync(journal, { recursive: true });
+    const sizes = bench.window('2026-01-02', csvOf([{ id: 'e2', size: '7' }]));
+    await bench.commitAll(await openParquetSink(options), [sizes]);
+    const { changes } = await readHistory(`${dir}/_dfinery/history.json`);
+    expect(changes.map(({ sourceName }) => sourceName).filter((name) => !name.startsWith('df_'))).toEqual(['size']);
   });
 });

@@ -1,10 +1,23 @@
 import { createHash } from 'node:crypto';
-import { chmodSync, chownSync, linkSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
+import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
+import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
 import { csvOf, DuckBench, query } from '../../support/targets/duckdb.ts';
 
 let bench: DuckBench;
@@ -65,6 +78,24 @@ describe('rewrite', () => {
     for (const name of readdirSync(bench.dir).filter((file) => file.startsWith('events.duckdb'))) {
       expect(readFileSync(join(bench.dir, name)).includes('person-7-unified'), name).toBe(false);
     }
+  });
+
+  it('leaves people out whom a killed writer left in the write-ahead log, and the log with them', async () => {
+    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    const sink = await bench.open();
+    const rows = [{ id: 'b', df_unified_id: 'person-7-unified' }, { id: 'c' }];
+    await sink.commit(bench.window('2026-01-02', csvOf(rows)), bench.signal);
+    // What a kill at this moment would leave.
+    const file = join(bench.dir, 'left.duckdb');
+    for (const end of ['', '.wal']) copyFileSync(`${bench.file}${end}`, `${file}${end}`);
+    await sink.close();
+    expect(readFileSync(`${file}.wal`).includes('person-7-unified')).toBe(true);
+    const removal = { column: 'df_unified_id', values: ['person-7-unified'] };
+    expect(await rewriteDuckDb({ ...options(), file, removal })).toMatchObject({ rows: 2, rowsRemoved: 1 });
+    expect(readdirSync(bench.dir).filter((name) => name.startsWith('left.duckdb'))).toEqual(['left.duckdb']);
+    expect(readFileSync(file).includes('person-7-unified')).toBe(false);
+    expect(await query(file, 'SELECT _key FROM events ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'c' }]);
+    expect(await verifyDuckDb({ ...options(), file })).toEqual([]);
   });
 
   it('finds a rescued cell too, and refuses a column that is not there', async () => {
@@ -130,5 +161,29 @@ describe('a file under other names', () => {
     chownSync(bench.file, 12_345, 12_345);
     await rewriteDuckDb(options());
     expect([statSync(bench.file).uid, statSync(bench.file).gid]).toEqual([12_345, 12_345]);
+  });
+});
+
+describe('a copy for readers', () => {
+  it('is not there before the file knows of it: a purge has to find it, whatever happens in between', async () => {
+    const copy = join(bench.dir, 'copy.duckdb');
+    const sink = await openDuckDbSink({ ...bench.targetOptions, file: bench.file });
+    await sink.commit(bench.window('2026-01-01', csvOf([{ id: 'a' }])), bench.signal);
+    const run = Engine.prototype.run;
+    const failing = vi.spyOn(Engine.prototype, 'run').mockImplementation(function (this: Engine, sql, values) {
+      if (sql.startsWith('INSERT INTO _dfinery_copies'))
+        return Promise.reject(new Error('IO Error: no answer of the disk'));
+      return run.call(this, sql, values);
+    });
+    try {
+      await expect(sink.publish(copy)).rejects.toThrow();
+    } finally {
+      failing.mockRestore();
+    }
+    expect(existsSync(copy)).toBe(false);
+    await sink.publish(copy);
+    await sink.close();
+    expect(await bench.query('SELECT path FROM _dfinery_copies')).toEqual([{ path: copy }]);
+    expect(await query(copy, 'SELECT _key FROM events')).toEqual([{ _key: 'a' }]);
   });
 });
