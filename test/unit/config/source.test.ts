@@ -134,6 +134,14 @@ describe('the source configuration', () => {
     expect(message).not.toContain(token);
   });
 
+  it.each(['suppression_key', 'hash_key'])('repeats no %s, wherever it was written by mistake', (name) => {
+    const key = 'a secret key of 32 characters, at least';
+    const message = refusal({ ...MINIMAL, [name]: key, [key]: 1, timezone: key });
+    expect(message).toContain('timezone is');
+    expect(message).toContain('unknown key');
+    expect(message).not.toContain(key.slice(0, 20));
+  });
+
   it('takes no offset for a zone, whatever the runtime thinks of it', () => {
     expect(refusal({ ...MINIMAL, timezone: '+09:00' })).toContain('timezone is "+09:00", wanted an IANA name');
   });

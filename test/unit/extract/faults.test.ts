@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Failure } from '../../../src/base/errors.ts';
-import { Bench, type FakeWorld, type Fault, steadyRows } from '../../support/extract/extraction.ts';
+import { Bench, type FakeWorld, type Fault, HOUR, steadyRows } from '../../support/extract/extraction.ts';
 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
 const DAYS = { startDate: '2026-03-05', endDate: '2026-03-07' };
@@ -115,6 +115,15 @@ describe('a body without a final line end', () => {
     expect(bench.target.state).not.toHaveProperty('final_newline');
   });
 
+  it('is a cut when the second one is as long and holds other rows', async () => {
+    const cut = (first: number): Fault => ({
+      body: (csv) => [csv.split('\n')[0], ...csv.split('\n').slice(first, first + 3)].join('\n'),
+    });
+    await open({ fault: (_q, count) => (count === 1 ? cut(1) : count === 2 ? cut(2) : undefined) }).run(DAYS);
+    expect(bench.target.ids()).toEqual(truth());
+    expect(bench.target.state).not.toHaveProperty('final_newline');
+  });
+
   it('that is cut elsewhere each time is never stored: exit 3', async () => {
     open({ fault: (_q, count) => ({ body: (csv) => rowsOf(csv, count) }) });
     const failure = await failureOf(bench.run(DAYS));
@@ -139,6 +148,18 @@ describe('days in the future, and days gone', () => {
     await open({ future: 'error' }).run({ startDate: '2026-03-08', windowDays: 5, toDateInclusive: 'true' });
     expect(bench.service.ranges).toEqual(['2026-03-08..2026-03-11', '2026-03-08..2026-03-10']);
     expect(bench.target.receipts[0]).toMatchObject({ covers_from: '2026-03-08', covers_to: '2026-03-09' });
+  });
+
+  it('shortened so covers the days that it asked for, however long the answer was waited for', async () => {
+    const fault: FakeWorld['fault'] = (q, count) => {
+      if (q.to > '2026-03-10') return { refuse: 'invalid' };
+      if (count === 2) bench.clock.time += 72 * HOUR;
+      return count === 2 ? { refuse: 'wait' } : undefined;
+    };
+    await open({ fault }).run({ startDate: '2026-03-08', windowDays: 5, toDateInclusive: 'true' });
+    expect(bench.service.ranges.at(-1)).toBe('2026-03-08..2026-03-10');
+    expect(bench.target.receipts[0]).toMatchObject({ covers_from: '2026-03-08', covers_to: '2026-03-10' });
+    expect(bench.target.state?.from_date).toBe('2026-03-11');
   });
 
   it('leaves today to a later run where it cannot be asked for', async () => {
@@ -176,6 +197,13 @@ describe('days in the future, and days gone', () => {
   it('a question that is refused for every day is a configuration error', async () => {
     open({ fault: () => ({ refuse: 'invalid' }) });
     expect((await failureOf(bench.run(DAYS))).exitCode).toBe(2);
+  });
+
+  it('a day that is just over and cannot be completed, as two days are refused, is one too', async () => {
+    const rows = steadyRows('2026-03-09', '2026-03-09', 1);
+    open({ rows, fault: (q) => (q.from === q.to ? undefined : { refuse: 'invalid' }) });
+    const failure = await failureOf(bench.run({ startDate: '2026-03-09', endDate: '2026-03-09' }));
+    expect([failure.exitCode, failure.where.window]).toEqual([2, '2026-03-09']);
   });
 
   it.each([

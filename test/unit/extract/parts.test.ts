@@ -121,6 +121,14 @@ describe('what is written', () => {
     });
   });
 
+  it('is told as stored only once it is: a run that ends before that says the day before', async () => {
+    bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
+    const plan = planFor(bench.clock, bench.target.prior(), { startDate: '2026-03-05' });
+    await bench.run({ startDate: '2026-03-05' }, {}, 1);
+    expect(bench.tally).toMatchObject({ committed: 1, committedRows: 6 });
+    expect(summaryOf(plan, bench.tally).next_from_date).toBe('2026-03-06');
+  });
+
   it('warns of bytes that are no UTF-8, with the row and column of the first', async () => {
     const broken = (csv: string) => Buffer.from(csv.replaceAll('u-df_login', '\xff'), 'latin1');
     const rows = steadyRows('2026-03-08', '2026-03-08', 2);

@@ -12,9 +12,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Failure } from '../../../src/base/errors.ts';
+import { Secret } from '../../../src/base/secrets.ts';
 import { spoolFolders } from '../../../src/extract/spool/spool.ts';
 import { purgeSpools } from '../../../src/extract/spool/sweep.ts';
-import { Bench, type FakeWorld, HOUR, steadyRows } from '../../support/extract/extraction.ts';
+import { columnEdits } from '../../../src/schema/column-edits.ts';
+import { HashKey } from '../../../src/schema/hash-key.ts';
+import { at, Bench, FakeTarget, type FakeWorld, HOUR, steadyRows } from '../../support/extract/extraction.ts';
 import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
@@ -58,6 +61,19 @@ describe('a run that ends early', () => {
     await windows.return();
   });
 
+  it('keeps no name of an event where that is hashed, nor beside its rows', async () => {
+    open({ rows: steadyRows('2026-03-01', '2026-03-11', 2, 'secret') });
+    const key = new HashKey(new Secret('a hash key of at least 32 characters'));
+    const names = ['df_event_name', 'df_event_detail_log_id', 'df_event_log_id', 'df_unified_id'];
+    bench.options = { edits: columnEdits([], names, key) };
+    const windows = bench.windows(DAYS);
+    const { value } = await windows.next();
+    expect(value?.files.flatMap(({ eventNames }) => eventNames)).toEqual([]);
+    await windows.return();
+    expect(filesIn().length).toBeGreaterThan(0);
+    for (const name of filesIn()) expect(readFileSync(join(bench.spoolDir, name), 'utf8')).not.toContain('secret');
+  });
+
   it('does not read a file that was changed', async () => {
     await open().run(DAYS, {}, 1);
     for (const name of filesIn().filter((n) => n.endsWith('.csv'))) {
@@ -70,10 +86,32 @@ describe('a run that ends early', () => {
   });
 
   it('leaves nothing to another question, zone or suppression list', async () => {
-    await open().run(DAYS, {}, 1);
-    bench.options = { suppression: { isSuppressed: () => false, digest: 'another' } };
+    open();
+    const others = [
+      [{ ...DAYS, events: ['df_login'], eventsCondition: 'include' }, {}],
+      [DAYS, { timezone: 'Asia/Seoul' }],
+      [DAYS, { suppression: { isSuppressed: () => false, digest: 'another' } }],
+    ] as const;
+    for (const [settings, options] of others) {
+      bench.target = new FakeTarget();
+      bench.options = {};
+      await bench.run(DAYS, {}, 1);
+      bench.log.length = 0;
+      bench.target = new FakeTarget();
+      bench.options = options;
+      await bench.run(settings);
+      expect(bench.events('window.reused')).toEqual([]);
+    }
+  });
+
+  it('leaves nothing to a run beside it while it lives', async () => {
+    const windows = open().windows(DAYS);
+    const { value } = await windows.next();
     await bench.run(DAYS);
     expect(bench.events('window.reused')).toEqual([]);
+    expect(bench.target.ids().length).toBe(36);
+    expect(value?.files.every(({ path }) => existsSync(path))).toBe(true);
+    await windows.return();
   });
 
   it('is not used for a window that was committed', async () => {
@@ -96,6 +134,34 @@ describe('a run that ends early', () => {
     bench.clock.time += 48 * HOUR;
     await bench.run({ ...DAYS, startDate: '2026-03-09', endDate: '2026-03-09' });
     expect(bench.events('window.reused').length).toBe(1);
+  });
+
+  it('is not used where late rows of the first of its days would be missed for good', async () => {
+    const occurred = at('2026-03-05T12:00:00Z');
+    const late = { id: 'late', event: 'df_login', occurred, arrived: at('2026-03-09T01:00:00Z') };
+    open({ rows: [...ROWS, late], selects: 'occurred' });
+    const days = { ...DAYS, startDate: '2026-03-05', endDate: '2026-03-07', windowDays: 3, lookbackDays: 3 };
+    bench.clock.time = at('2026-03-08T16:00:00Z');
+    await bench.run(days, {}, 0);
+    bench.clock.time += 48 * HOUR;
+    await bench.run(days);
+    // From now on a look back of three days begins behind the first of them.
+    expect(bench.target.state?.from_date).toBe('2026-03-08');
+    expect(bench.target.ids()).toContain('late');
+  });
+
+  it('is used for a settled delivery only where its days had been over for that long when it was read', async () => {
+    const occurred = at('2026-03-07T12:00:00Z');
+    const late = { id: 'late', event: 'df_login', occurred, arrived: at('2026-03-08T14:00:00Z') };
+    open({ rows: [...ROWS, late], selects: 'occurred' });
+    const days = { ...DAYS, startDate: '2026-03-07', endDate: '2026-03-07', settleHours: 3 };
+    // The day is over everywhere since noon.
+    bench.clock.time = at('2026-03-08T13:00:00Z');
+    await bench.run(days, { delivery: 'fresh' }, 0);
+    bench.clock.time = at('2026-03-08T16:00:00Z');
+    await bench.run(days, { delivery: 'settled' });
+    expect(bench.target.state?.from_date).toBe('2026-03-08');
+    expect(bench.target.ids()).toContain('late');
   });
 });
 

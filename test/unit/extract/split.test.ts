@@ -1,6 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
 import { Failure } from '../../../src/base/errors.ts';
+import { Secret } from '../../../src/base/secrets.ts';
+import { columnEdits } from '../../../src/schema/column-edits.ts';
+import { HashKey } from '../../../src/schema/hash-key.ts';
 import { Bench, type FakeRow, type FakeWorld, steadyRows } from '../../support/extract/extraction.ts';
 
 const NAMES = ['df_login', 'df_logout', 'df_purchase', 'own_a', 'own_b'];
@@ -26,6 +29,9 @@ describe('days too many for one export', () => {
     expect(spans).toEqual(['05..08', '05..08', '05..08', '05..06', '07..08']);
     expect(bench.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-08'));
     expect(bench.target.state).toMatchObject({ max_window_days: 2, from_date: '2026-03-09' });
+    bench.service.asked.length = 0;
+    await bench.run({ ...DAYS, endDate: '2026-03-10', windowDays: 1 });
+    expect(bench.service.ranges.map((r) => r.replaceAll('2026-03-', ''))).toEqual(['08..08', '09..09', '10..10']);
   });
 });
 
@@ -40,7 +46,8 @@ describe('one day too big for one export', () => {
     eventsCondition: string;
     events: readonly string[];
   }) =>
-    from === BIG && (eventsCondition === 'all' || (eventsCondition === 'include' && events.length > 5))
+    from === BIG &&
+    (eventsCondition === 'all' || (eventsCondition === 'include' ? events.length > 5 : events.length === 1))
       ? ({ refuse: 'retry_or_split' } as const)
       : undefined;
 
@@ -55,11 +62,36 @@ describe('one day too big for one export', () => {
     expect(bench.target.state?.name_groups).toBeGreaterThan(1);
   });
 
+  it('says of its columns which hold hashes, as a whole day does', async () => {
+    open(big);
+    const key = new HashKey(new Secret('a hash key of at least 32 characters'));
+    bench.options = { edits: columnEdits([], ['df_unified_id'], key) };
+    await bench.run(DAYS);
+    const hashed = bench.target.receipts.map(({ split, columns }) => [
+      split,
+      columns.filter((column) => column.hashed).map(({ source }) => source),
+    ]);
+    const whole = ['none', ['df_unified_id']];
+    expect(hashed).toEqual([whole, ['names', ['df_unified_id']], whole]);
+  });
+
+  it('has the types of a whole day, also of datetimes that name their zone', async () => {
+    const column = (csv: string) =>
+      csv.replace(/^.+$/gm, (line, at: number) => `${line},${at === 0 ? 'own_time' : '2026-03-06T01:00:00Z'}`);
+    open({ fault: (q) => big.fault(q) ?? { body: column } });
+    bench.options = { timezone: 'Asia/Seoul' };
+    await bench.run(DAYS);
+    const types = bench.target.receipts.map(({ columns }) => columns.find((c) => c.source === 'own_time')?.type);
+    expect(types).toEqual(['datetime', 'datetime', 'datetime']);
+  });
+
   it('stays within the user’s own filter', async () => {
     await open(big).run({ ...DAYS, events: ['df_login', 'own_a', 'a', 'b', 'c', 'd'], eventsCondition: 'include' });
+    expect(bench.target.receipts.map((receipt) => receipt.split)).toEqual(['none', 'names', 'none']);
     expect(bench.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07', ['df_login', 'own_a']));
     bench.close();
     await open(big).run({ ...DAYS, events: ['df_login'], eventsCondition: 'exclude' });
+    expect(bench.target.receipts.map((receipt) => receipt.split)).toEqual(['none', 'names', 'none']);
     expect(bench.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07', NAMES.slice(1)));
   });
 

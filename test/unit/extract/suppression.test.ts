@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
+import { columnEdits } from '../../../src/schema/column-edits.ts';
+import { HashKey } from '../../../src/schema/hash-key.ts';
 import { suppress } from '../../../src/suppression/append.ts';
 import { loadSuppression, suppressionHmac } from '../../../src/suppression/list.ts';
 import { Bench, steadyRows } from '../../support/extract/extraction.ts';
@@ -67,6 +69,19 @@ describe('people who stay forgotten', () => {
     await bench.run({ startDate: '2026-03-05', endDate: '2026-03-05' });
     expect(bench.target.rows.has('df_login-2026-03-05-3')).toBe(false);
     expect(bench.target.receipts[0]).toMatchObject({ rows: 5, suppressed: 1 });
+  });
+
+  it('never reach one where columns before their id are dropped, or their id is hashed', async () => {
+    const key = new HashKey(new Secret('a hash key of at least 32 characters'));
+    const people = file('both', hmac('u-df_login-2026-03-05-3'));
+    for (const edits of [columnEdits(['df_api_version'], [], undefined), columnEdits([], ['df_unified_id'], key)]) {
+      bench?.close();
+      bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-05', '2026-03-05', 6) });
+      bench.options = { suppression: loadSuppression(people, KEY, key), edits };
+      await bench.run({ startDate: '2026-03-05', endDate: '2026-03-05' });
+      expect(bench.target.rows.has('df_login-2026-03-05-3')).toBe(false);
+      expect(bench.target.receipts[0]).toMatchObject({ rows: 5, suppressed: 1 });
+    }
   });
 
   it('are not missed by a re-read: a warning says only what the service has no more', async () => {
