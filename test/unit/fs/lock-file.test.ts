@@ -1,4 +1,4 @@
-import {
+import fs, {
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -9,6 +9,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -60,6 +61,34 @@ describe('a lock', () => {
     await expect(take({ waitMs: 600_000, signal: controller.signal })).rejects.toBe(reason);
     lock.release();
   });
+
+  it.runIf(process.platform === 'linux')(
+    'of a dead process is left to whoever was quicker to take it over',
+    async () => {
+      writeFileSync(path, holderText({ pid: DEAD_PID }));
+      const quicker = holderText().replace(/"token":"[0-9a-f]*"/, '"token":"fedcba9876543210"');
+      const { openSync } = fs;
+      let isTaken = false;
+      // Between the look at the dead holder and the right to remove its file.
+      fs.openSync = (...all) => {
+        if (!isTaken && String(all[0]).includes('.takeover-')) {
+          isTaken = true;
+          rmSync(path);
+          writeFileSync(path, quicker);
+        }
+        return openSync(...all);
+      };
+      syncBuiltinESMExports();
+      try {
+        await expect(take()).rejects.toMatchObject({ kind: 'transient' });
+      } finally {
+        fs.openSync = openSync;
+        syncBuiltinESMExports();
+      }
+      expect(isTaken).toBe(true);
+      expect(readFileSync(path, 'utf8')).toBe(quicker);
+    },
+  );
 
   it.runIf(process.platform === 'linux').each([
     ['a dead process', holderText({ pid: DEAD_PID })],

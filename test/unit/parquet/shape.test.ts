@@ -49,6 +49,20 @@ describe('the date a row is filed under', () => {
     expect(bench.files()).toContain('events/event_date=__HIVE_DEFAULT_PARTITION__/data_0.parquet');
   });
 
+  it('of a row without one is not that of the others, which all have the same', async () => {
+    const rows = [
+      { id: 'a', df_server_datetime: '2026-01-01 10:00:00.000', df_correction_datetime: '' },
+      { id: 'b', df_server_datetime: '', df_correction_datetime: '2026-01-02 10:00:00.000' },
+      { id: 'c', df_server_datetime: '', df_correction_datetime: '' },
+    ];
+    await bench.store([bench.window('2026-01-01', csvOf(rows))]);
+    expect(await bench.read('SELECT _key, event_date::VARCHAR AS d FROM events ORDER BY 1')).toEqual([
+      { _key: 'a', d: '2026-01-01' },
+      { _key: 'b', d: '2026-01-02' },
+      { _key: 'c', d: null },
+    ]);
+  });
+
   it('does not depend on the time zone', async () => {
     const rows: Cells[] = [
       { id: 'local', ...at('2026-03-08 02:30:00.000') },
