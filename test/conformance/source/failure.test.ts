@@ -48,7 +48,32 @@ describe('a read that fails', () => {
       return bench.asked(before)[0];
     };
     expect(await days(0)).toBe('2026-01-19');
+    // The earlier of the two days would be looked back at no more.
+    expect(await days(86_400_000)).toBe('2026-01-17');
     expect(await days(3 * 86_400_000)).toBe('2026-01-17');
+  });
+
+  it('whose last days have not begun ends the read all the same: the next one looks back', async () => {
+    bench = await SourceBench.start({ days: { future: 'error' } });
+    const catalog = await bench.catalog({}, ['events']);
+    // 14:00 UTC: it is tomorrow in UTC+14, which the service does not take.
+    bench.clock.advance(11 * 3_600_000);
+    const output = await bench.read(catalog);
+    expect(bench.asked().at(-1)).toMatch(/2026-01-21/);
+    expect(output.statuses('events').at(-1)).toBe('COMPLETE');
+    expect(output.states('events').at(-1)).not.toHaveProperty('reading_since');
+  });
+
+  it('of a full refresh that is resumed loses no day by a shorter history: it goes on from what there is', async () => {
+    bench = await SourceBench.start({ days: { history_days: 3 } });
+    const mode = { sync_mode: 'full_refresh', destination_sync_mode: 'overwrite', sync_id: 41 };
+    const catalog = await bench.catalog(mode, ['events']);
+    const first = await bench.read(catalog, undefined, { start_date: '2026-01-18' });
+    const state = { ...first.states('events')[0], from_date: '2026-01-15', start_date: '2026-01-15' };
+    const saved = [{ type: 'STREAM', stream: { stream_descriptor: { name: 'events' }, stream_state: state } }];
+    const output = await bench.read(catalog, saved);
+    expect(output.errors()).toEqual([]);
+    expect(output.statuses('events').at(-1)).toBe('COMPLETE');
   });
 
   it('says whose fault a reissued token is, without showing it', async () => {

@@ -79,6 +79,19 @@ describe('a saved state', () => {
     expect(output.logs('state.future')).toHaveLength(1);
   });
 
+  it('never goes back, also where the clock was set back', async () => {
+    const output = await bench.read(events, saved({ version: 1, from_date: '2026-01-20' }, 'events'));
+    expect(output.statuses('events').at(-1)).toBe('COMPLETE');
+    expect(new Set(output.states('events').map((one) => one.from_date))).toEqual(new Set(['2026-01-20']));
+  });
+
+  it('of a read that a clock since set back began is no read to resume: it looks back', async () => {
+    const before = bench.sim.requests().length;
+    const since = { version: 1, from_date: '2026-01-19', reading_since: '2026-02-01T00:00:00.000Z' };
+    await bench.read(events, saved(since, 'events'));
+    expect(bench.asked(before)[0]).toMatch(/^2026-01-18/);
+  });
+
   it('of other filters is left behind with a warning', async () => {
     const output = await bench.read(events, saved(last, 'events'), {
       events_condition_type: 'include',
@@ -106,14 +119,14 @@ describe('a saved state', () => {
   });
 
   it('of a full refresh is resumed within its job alone, without a look back', async () => {
-    const refresh = async (syncId: number, state?: unknown) => {
+    const refresh = async (syncId: number, state?: unknown, more: Json = {}) => {
       const before = bench.sim.requests().length;
       const catalog = await bench.catalog(
         { sync_mode: 'full_refresh', destination_sync_mode: 'overwrite', sync_id: syncId },
         ['events'],
       );
       const spent = bench.sim.requests().length;
-      const output = await bench.read(catalog, state);
+      const output = await bench.read(catalog, state, more);
       expect(readProblems(output, catalog)).toEqual([]);
       expect(spent - before).toBe(2);
       return { output, asked: bench.asked(spent) };
@@ -125,6 +138,9 @@ describe('a saved state', () => {
     expect(middle).toMatchObject({ from_date: '2026-01-17', sync_id: 41 });
     const again = await refresh(41, saved(middle, 'events'));
     expect(again.asked).toEqual(['2026-01-17', '2026-01-18', '2026-01-19', '2026-01-20']);
+    const purchases = { events_condition_type: 'include', events: ['df_purchase'] };
+    const filtered = await refresh(41, saved(middle, 'events'), purchases);
+    expect(filtered.asked[0]).toMatch(/^2026-01-15/);
     const next = await refresh(42, saved(middle, 'events'));
     expect(next.asked).toEqual(first.asked);
     expect(next.output.states('events')[0]).toMatchObject({ from_date: '2026-01-15', sync_id: 42 });

@@ -90,7 +90,9 @@ describe('a trace', () => {
   const mask = (text: string) => text.replaceAll('hush', '******');
 
   it('tells a failure to its user and to its maker, masked', () => {
-    const error = configFailure('Wrong token hush.', { internal: 'got hush', where: { stream: 'events', row: 3 } });
+    const cause = new Error('not taken: hush');
+    const where = { stream: 'events', row: 3 };
+    const error = configFailure('Wrong token hush.', { internal: 'got hush', where, cause });
     const text = JSON.stringify(traceOf(error, 1_700_000_000_000, mask));
     expect(JSON.parse(text).trace).toMatchObject({
       type: 'ERROR',
@@ -102,6 +104,7 @@ describe('a trace', () => {
         stream_descriptor: { name: 'events' },
       },
     });
+    expect(text).toContain('caused by Error: not taken: ******');
     expect(text).not.toContain('hush');
   });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { addDays, daysOf } from '../../../src/base/days.ts';
 import { Failure } from '../../../src/base/errors.ts';
+import { Secret } from '../../../src/base/secrets.ts';
 import { deliveryOf } from '../../../src/extract/plan/delivery.ts';
 import { NO_PRIOR_LOADS, type PriorLoads } from '../../../src/extract/prior-loads.ts';
 import { hashesOf } from '../../../src/extract/question.ts';
@@ -179,6 +180,20 @@ describe('a stored state', () => {
     expect(plan.state).toMatchObject({ from_date: '2026-03-01', by_cursor: true });
     const next = planFor(clock, { ...prior, state: { ...plan.state, from_date: '2026-03-10' } }, filters);
     expect(next.days.slice(0, 3)).toEqual(['2026-03-09', '2026-03-10', '2026-03-11']);
+  });
+
+  it('remembers every key that rows were hashed under, and rows that were not, under a full refresh', () => {
+    const hashed = (state: unknown, key?: string) => {
+      const lists = key === undefined ? {} : { columnsHash: ['email'], hashKey: new Secret(key.repeat(32)) };
+      return planFor(clock, { ...NO_PRIOR_LOADS, state }, lists, { fullRefresh: true }).state;
+    };
+    const forms = ({ hashed: all }: { hashed?: unknown }) => all;
+    const plain = { columns: [], key_check: null };
+    const under = { columns: ['email'], key_check: expect.any(String) };
+    const first = hashed(hashed(undefined), 'a');
+    expect(forms(first)).toEqual([plain, under]);
+    expect(forms(hashed(first, 'b'))).toEqual([plain, under, under]);
+    expect(forms(hashed(hashed(undefined, 'a'), 'b'))).toEqual([under, under]);
   });
 
   it('is the same question however the filter is written', () => {

@@ -164,6 +164,17 @@ describe('what an answer changes', () => {
     }
   });
 
+  it('refused while others run, and everybody stopped till the reset already: that stays', () => {
+    const blocked = { at: NOW - MINUTE, until: NOW + 40 * MINUTE };
+    const after = afterHead({ ...running(3), blocked }, 1, head(429, undefined), now);
+    expect(decide(after, LIMITS, NOW + 30 * MINUTE)).toMatchObject({ kind: 'until', at: blocked.until });
+  });
+
+  it('what is left is believed of a long export too, once what was said before is over', () => {
+    const before = { ...running(3), report: report(0, NOW - MINUTE, { at: NOW - 50 * MINUTE }) };
+    expect(afterHead(before, 1, head(200, 80, NOW + 59 * MINUTE), now).report?.remaining).toBe(80);
+  });
+
   it('refused again and again goes down to one at a time', () => {
     let at = running(5);
     for (let left = 5; left > 1; left--) {

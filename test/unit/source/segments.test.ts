@@ -64,6 +64,10 @@ describe('the days of several streams', () => {
     });
     expect(plan.days).toEqual(segment.days);
     expect(plan.gapFrom).toBe('2026-01-15');
+    // Whichever stream is the first.
+    const [other] = segmentsOf([known, settled]);
+    const { proveFirst, settleHours, lookbackDays, gapFrom } = segmentPlan(other, {});
+    expect([proveFirst, settleHours, lookbackDays, gapFrom]).toEqual([true, 3, 0, '2026-01-15']);
     const later = segmentPlan(segment, { to_date_inclusive: true, max_window_days: 1 });
     expect(later).toMatchObject({ inclusive: true, windowDays: 1, state: { to_date_inclusive: true } });
   });
