@@ -71,6 +71,23 @@ describe('a run that dies', () => {
     }
   }, 240_000);
 
+  it('between the commits of two tables leaves nothing of its own in them, also when the next run loads another day', async () => {
+    const tables = ['events', 'event_logs'] as const;
+    const of = (date: string, id: string) => bench.window(date, csvOf([{ id, ...on(date) }]));
+    await bench.store([of(next, 'a:2')], { tables });
+    // The event would now be told by its row of the other day.
+    const storage = new FaultyStorage(bench.root, (change) =>
+      /create events\/_delta_log/.test(change) ? 'dies before' : 'as it should',
+    );
+    await expect(bench.store([of(day, 'a:1')], { tables, storage })).rejects.toThrow();
+    await bench.store([of('2026-01-03', 'z')], { tables });
+    expect(await bench.read('SELECT df_event_log_id AS id FROM event_logs ORDER BY 1')).toEqual([
+      { id: 'a' },
+      { id: 'z' },
+    ]);
+    expect((await verify()).filter(({ check }) => check !== 'days')).toEqual([]);
+  });
+
   it('leaves files that no commit names: they go once they are older than the retention, others stay', async () => {
     await bench.store([older()]);
     await run((change) => (/create events\/_delta_log/.test(change) ? 'dies before' : 'as it should'));

@@ -190,6 +190,9 @@ describe('schema_mode', () => {
       ]),
     );
     expect(await bench.query("SELECT x FROM events WHERE _key = 'c'")).toEqual([{ x: '5' }]);
+    const last = bench.window('2026-01-03', csvOf([{ id: 'd', late: '7' }]));
+    const [fitting] = await bench.load([last], { schemaMode: 'freeze' });
+    expect(fitting.rescued).toEqual(new Map([['late', 1]]));
   });
 
   it.each([
