@@ -163,20 +163,6 @@ describe('the quota', () => {
     await again.release();
   });
 
-  it('an abort at the very moment of the permit gives its place back', async () => {
-    const controller = new AbortController();
-    const quota = openQuota({ stateRoot: undefined });
-    const time = clock.now();
-    clock.now = () => {
-      controller.abort(new Error('enough'));
-      return time;
-    };
-    await expect(quota.enter(controller.signal)).rejects.toThrow('enough');
-    await settle(40);
-    clock.now = () => time + MINUTE;
-    expect(quota.forecast(9)).toMatchObject({ startableNow: 5, left: 99 });
-  });
-
   it('tells when the service takes fewer at once', async () => {
     const heard = log();
     const quota = openQuota({}, heard);

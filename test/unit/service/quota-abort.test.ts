@@ -1,0 +1,30 @@
+import { describe, expect, it } from 'vitest';
+import { silentLogger } from '../../../src/base/log.ts';
+import { createExportQuota } from '../../../src/service/quota/quota.ts';
+import { ManualClock, settle } from '../../support/service/service.ts';
+
+describe('the quota', () => {
+  it('an abort at the very moment of the permit gives its place back', async () => {
+    const controller = new AbortController();
+    const clock = new ManualClock();
+    const quota = createExportQuota({
+      baseUrl: 'https://api.example',
+      serviceId: 'svc-1',
+      maxConcurrentExports: 5,
+      exportsPerHour: 100,
+      clock,
+      random: () => 0,
+      logger: silentLogger,
+      stateRoot: undefined,
+    });
+    const time = clock.now();
+    clock.now = () => {
+      controller.abort(new Error('enough'));
+      return time;
+    };
+    await expect(quota.enter(controller.signal)).rejects.toThrow('enough');
+    await settle(40);
+    clock.now = () => time + 60_000;
+    expect(quota.forecast(9)).toMatchObject({ startableNow: 5, left: 99 });
+  });
+});
