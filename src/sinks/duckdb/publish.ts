@@ -2,6 +2,7 @@ import { constants, existsSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { chmod, copyFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { configFailure, defect, Failure, messageOf, transientFailure } from '../../base/errors.ts';
+import type { Logger } from '../../base/log.ts';
 import { moveFile } from '../../fs/atomic-file.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
 import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
@@ -98,15 +99,21 @@ async function checkWhole(path: string, options: Options): Promise<void> {
 
 /**
  * Publishes every copy of a file again: after a purge no copy may hold the removed rows. A missing copy is dropped from the
- * list. Throws a Failure that names every copy that could not be replaced and still holds the rows.
+ * list, with a warning. Throws a Failure that names every copy that could not be replaced and still holds the rows.
  */
-export async function republish(options: Omit<EngineOptions, 'readOnly'>): Promise<number> {
+export async function republish(
+  options: Omit<EngineOptions, 'readOnly'> & { readonly logger: Logger },
+): Promise<number> {
   const engine = await openEngine(options);
   const failed: string[] = [];
   let published = 0;
   try {
     for (const path of await readCopies(engine)) {
       if (!existsSync(path)) {
+        options.logger.warn(
+          'purge.copy_missing',
+          `The copy for readers ${path} is not there any more: it is taken off the list. If it was moved, or lies on a share that is not mounted now, it still holds the people: remove it there.`,
+        );
         await engine.run('DELETE FROM _dfinery_copies WHERE path = $1', [path]);
         continue;
       }

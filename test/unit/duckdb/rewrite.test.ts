@@ -8,12 +8,14 @@ import {
   lstatSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
+import { republish } from '../../../src/sinks/duckdb/publish.ts';
 import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
@@ -185,5 +187,20 @@ describe('a copy for readers', () => {
     await sink.close();
     expect(await bench.query('SELECT path FROM _dfinery_copies')).toEqual([{ path: copy }]);
     expect(await query(copy, 'SELECT _key FROM events')).toEqual([{ _key: 'a' }]);
+  });
+
+  it('that is missing when people are purged is named: it may be out of reach and hold them', async () => {
+    const [copy, moved] = ['copy', 'moved'].map((name) => join(bench.dir, `${name}.duckdb`));
+    const sink = await openDuckDbSink({ ...bench.targetOptions, file: bench.file });
+    await sink.commit(bench.window('2026-01-01', csvOf([{ id: 'a' }])), bench.signal);
+    for (const path of [copy, moved]) await sink.publish(path);
+    await sink.close();
+    rmSync(moved);
+    bench.log.length = 0;
+    expect(await republish({ ...bench.targetOptions, file: bench.file })).toBe(1);
+    expect(bench.log.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual([
+      expect.stringContaining(moved),
+    ]);
+    expect(await bench.query('SELECT path FROM _dfinery_copies')).toEqual([{ path: copy }]);
   });
 });
