@@ -118,7 +118,7 @@ describe('a person whom a purge looks up', () => {
     },
   );
 
-  it.each(TARGETS)(
+  it.each(['delta'] as const)(
     'is found in %s by a cell that was refused under freeze before the column was let in, and leaves whole',
     async (target) => {
       const person = 'planted-person';

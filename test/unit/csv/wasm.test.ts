@@ -1,22 +1,7 @@
-import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CsvMemory } from '../../../src/csv/wasm/csv-memory.ts';
 
-const ROOT = join(import.meta.dirname, '../../..');
-
-describe('the compiled module', () => {
-  it.each(['csv', 'edit'])('%s is what its source compiles to', { timeout: 120_000 }, (name) => {
-    const compiled = execFileSync(process.execPath, ['assembly/compile.mjs', '--print', name], {
-      cwd: ROOT,
-      encoding: 'utf8',
-    });
-    expect(readFileSync(join(ROOT, `src/csv/wasm/${name}-module.ts`), 'utf8')).toBe(compiled);
-  });
-});
-
-describe('its memory', () => {
+describe('the memory of a module', () => {
   it('keeps what it holds when it grows, and is used again once it was released', () => {
     const memory = CsvMemory.open(1_000);
     if (memory === undefined) throw new Error('this machine has no SIMD');

@@ -138,7 +138,7 @@ describe('every file', () => {
   });
 
   it('has, once compacted, row groups that a filter on the event name can skip', async () => {
-    const rows = Array.from({ length: 500_000 }, (_, i) => {
+    const rows = Array.from({ length: 320_000 }, (_, i) => {
       const time = `${String((i * 7) % 24).padStart(2, '0')}:${String(i % 60).padStart(2, '0')}:00.000`;
       return { id: `r${i}`, df_event_name: `e${(i * 11) % 10}`, ...at(`2026-01-01 ${time}`) };
     });
@@ -152,7 +152,7 @@ describe('every file', () => {
     const readBy = (column: string, value: string) =>
       groups.filter(({ c, lo, hi }) => c === column && String(lo) <= value && value <= String(hi)).length;
     const all = groups.filter(({ c }) => c === '_key').length;
-    expect(all).toBeGreaterThanOrEqual(8);
+    expect(all).toBeGreaterThanOrEqual(5);
     const names = Array.from({ length: 10 }, (_, i) => readBy('df_event_name', `e${i}`));
     expect(names.reduce((sum, n) => sum + n, 0) / 10).toBeLessThanOrEqual(all * 0.3);
   });
