@@ -6,7 +6,7 @@ import { AgreementBench, type Held } from '../../support/targets/agreement.ts';
 import { comparableJson } from '../types/agree.ts';
 import * as forms from '../types/cells.ts';
 
-const RUNS = 10;
+const RUNS = 6;
 /** Long enough for a busy machine; usually a tenth of it. */
 
 const NAMES = [

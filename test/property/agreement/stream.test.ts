@@ -4,7 +4,7 @@ import { AgreementBench, type Held } from '../../support/targets/agreement.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
 import * as forms from '../types/cells.ts';
 
-const RUNS = 8;
+const RUNS = 5;
 /** Two: a list of longs that first became one of doubles and then text is written as the doubles. */
 const DAYS = ['2026-01-01', '2026-01-02'] as const;
 const ROWS = 6;

@@ -114,7 +114,7 @@ describe('the tokenizer', () => {
       fc.property(bytes, fractions, (body, where) => {
         expect(outcome(body, cutsOf(where, body.length), 1)).toEqual(outcome(body, [], 1 << 20));
       }),
-      { numRuns: 1500 },
+      { numRuns: 800 },
     );
   });
 

@@ -6,7 +6,7 @@ import fc from '../../support/property.ts';
 const START = '2026-03-03';
 const FIRST_RUN = '2026-03-08T05:00:00Z';
 const LAST = '2026-03-20';
-const RUNS = Number(process.env.EXTRACT_RUNS ?? 25);
+const RUNS = Number(process.env.EXTRACT_RUNS ?? 15);
 const NAMES = ['df_login', 'df_logout', 'own'];
 
 interface Step {

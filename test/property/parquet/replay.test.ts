@@ -8,7 +8,7 @@ import fc from '../../support/property.ts';
 import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
 
-const RUNS = 3;
+const RUNS = 2;
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
 
 /** Items of one event, ids that repeat, rows without an id; any of them on any day. */

@@ -76,7 +76,7 @@ describe('records and tables', () => {
         const [[count]] = await table('SELECT count(*) FROM event_logs');
         expect(String(written.records.get('event_logs'))).toBe(count);
       }),
-      { numRuns: 10 },
+      { numRuns: 6 },
     );
   });
 });
