@@ -46,15 +46,19 @@ export class ArrowBuilder {
     return this.#pool.usesThreads(bytes);
   }
 
+  /** Bytes that every row takes in these columns, whatever its cells. */
+  rowBytes(columns: readonly Typed[]): number {
+    return fixedBytes(streamShapes(streamColumns(columns), this.#options.timezone !== undefined));
+  }
+
   /** The rows of the windows without those that the window before held, in order. `bytes`: CSV of the run. */
   async *build({ windows, plans, columns }: BuildJob, bytes: number): AsyncGenerator<BuiltBatches> {
     const { timezone, signal } = this.#options;
     signal.throwIfAborted();
-    const own = streamColumns(columns);
     const files = windows.flatMap((window) => window.files);
     const sizes = windows.reduce((sum, window) => sum + window.receipt.bytes, 0);
-    const size = taskBytes(files, sizes, fixedBytes(streamShapes(own, timezone !== undefined)));
-    const tasks = this.#pool.open({ columns: own, files: plans, timezone }, bytes);
+    const size = taskBytes(files, sizes, this.rowBytes(columns));
+    const tasks = this.#pool.open({ columns: streamColumns(columns), files: plans, timezone }, bytes);
     try {
       const rows = windows.length === 1 ? await this.#readRows(tasks, windows[0], size) : undefined;
       const rowsOf = (block: number) => rows?.of(block) ?? {};

@@ -8,23 +8,22 @@ import { columnKey } from '../sql/columns/stored.ts';
 import type { Typed } from '../sql/columns/typed.ts';
 import type { ArrowBuilder, BuildJob } from './arrow-builder.ts';
 import type { SentBatches } from './arrow-stream.ts';
-import { BATCH_BYTES, fixedBytes, streamShapes } from './build/batch-builder.ts';
+import { BATCH_BYTES } from './build/batch-builder.ts';
 import type { PackedBatch } from './build/packed.ts';
 import type { FilePlan } from './build/task.ts';
-import { streamColumns } from './stream-schema.ts';
 
 const OWNER_FILE = 0o600;
 /** A window is staged where the disk has room for this many times what was downloaded: batches take about as much. */
 const ROOM = 2;
 
-type Builder = Pick<ArrowBuilder, 'build' | 'usesThreads'>;
+type Builder = Pick<ArrowBuilder, 'build' | 'rowBytes' | 'usesThreads'>;
 
-/** What a window's rows become, in columns of its own. */
-export type StageJob = Omit<BuildJob, 'windows'> & { readonly window: Window };
+/** What the rows of a window become. */
+export type WindowJob = Omit<BuildJob, 'windows'>;
 
 /** A window whose batches are in a file, one behind the other: their nodes, then their buffers. */
 interface StagedWindow {
-  readonly job: StageJob;
+  readonly job: WindowJob;
   readonly path: string;
   readonly sizes: { readonly rows: number; readonly nodes: number; readonly bytes: number }[];
   readonly rescued: (readonly [name: string, cells: number])[];
@@ -37,31 +36,32 @@ interface StagedWindow {
 export class StagedWindows {
   readonly #builder: Builder;
   readonly #folder: string;
+  readonly #jobOf: (window: Window) => WindowJob;
   readonly #staged = new Map<Window, StagedWindow>();
-  #waiting: StageJob[] = [];
+  readonly #waiting: Window[] = [];
   #working: Promise<void> | undefined;
   #failure: unknown;
   #bytes = 0;
   #isEnded = false;
 
-  /** `folder`: an empty private one. */
-  constructor(builder: Builder, folder: string) {
+  /** `folder`: an empty private one. `jobOf`: by what is known of the columns when it is called. */
+  constructor(builder: Builder, folder: string, jobOf: (window: Window) => WindowJob) {
     this.#builder = builder;
     this.#folder = folder;
+    this.#jobOf = jobOf;
   }
 
   /** Nothing of the window's rows may depend on other windows; its files stay until `drop`. */
-  add(job: StageJob): void {
-    this.#bytes += job.window.receipt.bytes;
+  add(window: Window): void {
+    this.#bytes += window.receipt.bytes;
     if (this.#isEnded) return;
-    this.#waiting.push(job);
+    this.#waiting.push(window);
     if (this.#builder.usesThreads(this.#bytes)) this.#working ??= this.#work();
   }
 
   /** Waits for the window at work; those that wait are not staged. Throws what failed. */
   async end(): Promise<void> {
     this.#isEnded = true;
-    this.#waiting = [];
     await this.#working;
     if (this.#failure !== undefined) throw this.#failure;
   }
@@ -70,13 +70,8 @@ export class StagedWindows {
     return this.#staged.has(window);
   }
 
-  /** The places of a staged window's columns in a stream with these plans and columns; undefined where it must be built again. */
-  placesOf(
-    window: Window,
-    plans: readonly FilePlan[],
-    columns: readonly Typed[],
-    zoned: boolean,
-  ): number[] | undefined {
+  /** The places of a staged window's columns in the stream, for which its job is this; undefined where it must be built again. */
+  placesOf(window: Window, { plans, columns }: WindowJob): number[] | undefined {
     const staged = this.#staged.get(window);
     if (staged === undefined) return undefined;
     const { job, sizes } = staged;
@@ -84,9 +79,8 @@ export class StagedWindows {
     if (places.includes(-1) || !job.plans.every((plan, i) => isDeepStrictEqual(placed(plan, places), plans[i]))) {
       return undefined;
     }
-    const bytesOf = (own: readonly Typed[]) => fixedBytes(streamShapes(streamColumns(own), zoned));
     // Columns that came later are null in every row, and take their room all the same.
-    const added = bytesOf(columns) - bytesOf(job.columns);
+    const added = this.#builder.rowBytes(columns) - this.#builder.rowBytes(job.columns);
     if (sizes.some(({ rows }) => rows * added > BATCH_BYTES)) return undefined;
     return [0, ...places.map((place) => place + 1), columns.length + 1];
   }
@@ -120,8 +114,10 @@ export class StagedWindows {
 
   async #work(): Promise<void> {
     try {
-      for (let job = this.#waiting.shift(); job !== undefined; job = this.#waiting.shift()) {
-        if (await this.#hasRoom()) await this.#stage(job);
+      while (!this.#isEnded) {
+        const window = this.#waiting.shift();
+        if (window === undefined) break;
+        if (await this.#hasRoom()) await this.#stage(window);
       }
     } catch (error) {
       this.#failure = error;
@@ -135,27 +131,26 @@ export class StagedWindows {
     return bavail * bsize > ROOM * this.#bytes;
   }
 
-  async #stage(job: StageJob): Promise<void> {
+  async #stage(window: Window): Promise<void> {
     const path = join(this.#folder, `${this.#staged.size + 1}.batches`);
-    const staged: StagedWindow = { job, path, sizes: [], rescued: [] };
-    const file = await open(path, 'wx', OWNER_FILE);
+    const staged: StagedWindow = { job: this.#jobOf(window), path, sizes: [], rescued: [] };
+    let file: FileHandle | undefined;
     try {
-      await this.#write(staged, file);
-      this.#staged.set(job.window, staged);
+      file = await open(path, 'wx', OWNER_FILE);
+      await this.#write(window, staged, file);
+      this.#staged.set(window, staged);
     } catch (error) {
       await rm(path, { force: true });
       if (!isDiskFull(error)) throw error;
       // It is built when it is sent, as it would be without this file.
       this.#isEnded = true;
-      this.#waiting = [];
     } finally {
-      await file.close();
+      await file?.close();
     }
   }
 
-  async #write({ job, sizes, rescued }: StagedWindow, file: FileHandle): Promise<void> {
-    const { window, plans, columns } = job;
-    for await (const built of this.#builder.build({ windows: [window], plans, columns }, this.#bytes)) {
+  async #write(window: Window, { job, sizes, rescued }: StagedWindow, file: FileHandle): Promise<void> {
+    for await (const built of this.#builder.build({ windows: [window], ...job }, this.#bytes)) {
       for (const batch of built.batches) {
         sizes.push(sizeOf(batch));
         await file.writeFile(new Uint8Array(batch.nodes.buffer, 0, batch.nodes.byteLength));

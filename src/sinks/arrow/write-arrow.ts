@@ -9,7 +9,7 @@ import { diskFailure } from '../../fs/disk-failure.ts';
 import { arrivalsOf } from '../sql/columns/arrivals.ts';
 import { logChanges } from '../sql/columns/changes.ts';
 import { planColumns, type Rules } from '../sql/columns/plan.ts';
-import { FIRST_COLUMNS, type StoredColumn } from '../sql/columns/stored.ts';
+import { columnKey, FIRST_COLUMNS, type StoredColumn } from '../sql/columns/stored.ts';
 import { type Typed, typedColumns } from '../sql/columns/typed.ts';
 import type { TargetOptions } from '../target.ts';
 import type { WorkerOptions } from '../workers/worker-pool.ts';
@@ -18,7 +18,7 @@ import { ArrowStream } from './arrow-stream.ts';
 import type { FilePlan } from './build/task.ts';
 import { planFile } from './file-plan.ts';
 import { fileOutput, isReaderGone, type Output, streamOutput } from './output.ts';
-import { StagedWindows } from './staged-windows.ts';
+import { StagedWindows, type WindowJob } from './staged-windows.ts';
 import { bytesOf, groupsOf, isIndependent } from './window-groups.ts';
 import { openWindowStore, type WindowStore } from './window-store.ts';
 
@@ -93,7 +93,7 @@ class ArrowRun {
     const mode = pinned !== undefined && schemaMode === 'evolve' ? 'freeze' : schemaMode;
     this.#rules = { zoned: timezone !== undefined, columnTypes, pinned, mode };
     this.#builder = new ArrowBuilder(options);
-    this.#staged = new StagedWindows(this.#builder, store.folder);
+    this.#staged = new StagedWindows(this.#builder, store.folder, (window) => this.#ownJobOf(window));
   }
 
   async run(windows: AsyncIterable<Window>): Promise<ArrowResult> {
@@ -122,7 +122,7 @@ class ArrowRun {
   async #oneByOne(windows: AsyncIterable<Window>): Promise<void> {
     this.#columns = planColumns(FIRST_COLUMNS, new Map(), this.#rules, true);
     const stream = this.#begin();
-    for await (const window of windows) await this.#build(stream, [window], window.receipt.bytes);
+    for await (const window of windows) await this.#send(stream, [window], window.receipt.bytes);
   }
 
   async #afterAll(windows: AsyncIterable<Window>): Promise<void> {
@@ -143,10 +143,7 @@ class ArrowRun {
       logChanges(this.#options.logger, kept.length === 0 ? [] : plan, new Map());
       this.#columns = plan;
       const own = await this.#store.keep(window);
-      if (isIndependent(own, kept.at(-1))) {
-        const present = typedColumns(plan).filter(({ key }) => columns.has(key));
-        this.#staged.add({ window: own, columns: present, plans: this.#plansOf(own, present) });
-      }
+      if (isIndependent(own, kept.at(-1))) this.#staged.add(own);
       kept.push(own);
     }
     await this.#staged.end();
@@ -162,19 +159,23 @@ class ArrowRun {
 
   /** Sends windows of a run that has `bytes` of CSV on disk: as they were staged, where the schema has come out the same. */
   async #send(stream: ArrowStream, windows: readonly Window[], bytes: number): Promise<void> {
+    const { columns } = stream;
+    const job = { columns, plans: windows.flatMap((window) => this.#plansOf(window, columns)) };
+    // One that is staged is sent alone.
     const [window] = windows;
-    const isZoned = this.#options.timezone !== undefined;
-    const places = this.#staged.placesOf(window, this.#plansOf(window, stream.columns), stream.columns, isZoned);
-    if (places === undefined) return this.#build(stream, windows, bytes);
-    for await (const batches of this.#staged.read(window)) await stream.send(batches, places);
-    this.#windows++;
+    const places = this.#staged.placesOf(window, job);
+    const batches = places === undefined ? this.#builder.build({ windows, ...job }, bytes) : this.#staged.read(window);
+    for await (const some of batches) await stream.send(some, places);
+    this.#windows += windows.length;
   }
 
-  async #build(stream: ArrowStream, windows: readonly Window[], bytes: number): Promise<void> {
-    const { columns } = stream;
-    const plans = windows.flatMap((window) => this.#plansOf(window, columns));
-    for await (const batches of this.#builder.build({ windows, plans, columns }, bytes)) await stream.send(batches);
-    this.#windows += windows.length;
+  /** What a window's rows become in the columns that it has itself, of the types known so far. */
+  #ownJobOf(window: Window): WindowJob {
+    const arrived = arrivalsOf(window.files).columns;
+    const columns = typedColumns(this.#columns).filter((column) =>
+      arrived.has(columnKey(column.source, column.occurrence)),
+    );
+    return { columns, plans: this.#plansOf(window, columns) };
   }
 
   /** How the cells of a window's files become values of these columns. */

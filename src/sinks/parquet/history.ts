@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { removeDrafts, replaceFile } from '../../fs/atomic-file.ts';
+import { replaceFile } from '../../fs/atomic-file.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
 import { begunRun, type History, MOST_CHANGES, missedIn, NO_HISTORY, parseHistory } from '../history.ts';
 import type { ColumnChange } from '../report.ts';
@@ -34,8 +34,6 @@ export class FolderHistory implements RunHistory {
    */
   static async open(own: string, lastReceipt: string | undefined): Promise<FolderHistory> {
     const path = historyPath(own);
-    // Nobody else writes one while the lock is held.
-    await removeDrafts(path, 0, 0);
     const file = await readHistory(path);
     const changes = file.changes.filter(({ window }) => lastReceipt !== undefined && window <= lastReceipt);
     return new FolderHistory(path, { ...file, changes });

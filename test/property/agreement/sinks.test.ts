@@ -7,7 +7,6 @@ import { comparableJson } from '../types/agree.ts';
 import * as forms from '../types/cells.ts';
 
 const RUNS = 6;
-/** Long enough for a busy machine; usually a tenth of it. */
 
 const NAMES = [
   ...['df_server_datetime', 'df_correction_datetime', 'df_total_purchase_amount', 'df_items_df_quantity', 'event_name'],

@@ -1,3 +1,4 @@
+import { createExportQuota, type ExportQuota, type ExportQuotaOptions } from '../../../src/service/quota/quota.ts';
 import { EMPTY_STATE, HOUR_MS, type QuotaState, type Slot } from '../../../src/service/quota/state.ts';
 
 export const NOW = Date.UTC(2026, 0, 20, 3);
@@ -27,3 +28,15 @@ export const report = (remaining: number, resetAt: number | undefined, more = {}
   const rest = { remaining, at: NOW - MINUTE, by: 1, upTo: 1_000, unanswered: 0, ...more };
   return resetAt === undefined ? rest : { ...rest, resetAt };
 };
+
+/** A quota of one service with these limits. */
+export const openTestQuota = (
+  options: Pick<ExportQuotaOptions, 'clock' | 'logger' | 'stateRoot'> & Partial<ExportQuotaOptions>,
+): ExportQuota =>
+  createExportQuota({
+    baseUrl: 'https://api.example',
+    serviceId: 'svc-1',
+    ...LIMITS,
+    random: () => 0,
+    ...options,
+  });

@@ -81,15 +81,16 @@ describe('a window that was built while later ones came', () => {
     let built = 0;
     const builder = {
       usesThreads: () => true,
+      rowBytes: () => 0,
       // biome-ignore lint/correctness/useYield: it fails before
       async *build() {
         built++;
         throw Object.assign(new Error('no space'), { code: 'ENOSPC' });
       },
     };
-    const staged = new StagedWindows(builder, bench.dir);
+    const staged = new StagedWindows(builder, bench.dir, () => ({ columns: [], plans: [] }));
     const windows = growing();
-    for (const window of windows) staged.add({ window, columns: [], plans: [] });
+    for (const window of windows) staged.add(window);
     await staged.end();
     expect(built).toBe(1);
     expect(windows.map((window) => staged.has(window))).toEqual([false, false, false]);

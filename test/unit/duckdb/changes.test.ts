@@ -68,6 +68,7 @@ describe('the changes of columns', () => {
     expect(rows).toHaveLength(CHANGES.length);
     expect(rows).toEqual(expect.arrayContaining(CHANGES));
   });
+
   it('of a window that a Parquet dataset never committed are not told', async () => {
     const dir = `${bench.dir}/lake`;
     const options = { ...bench.targetOptions, dir, tables: ['events'] as const };

@@ -1,22 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../../src/base/log.ts';
-import { createExportQuota } from '../../../src/service/quota/quota.ts';
+import { openTestQuota } from '../../support/service/quota.ts';
 import { ManualClock, settle } from '../../support/service/service.ts';
 
 describe('the quota', () => {
   it('an abort at the very moment of the permit gives its place back', async () => {
     const controller = new AbortController();
     const clock = new ManualClock();
-    const quota = createExportQuota({
-      baseUrl: 'https://api.example',
-      serviceId: 'svc-1',
-      maxConcurrentExports: 5,
-      exportsPerHour: 100,
-      clock,
-      random: () => 0,
-      logger: silentLogger,
-      stateRoot: undefined,
-    });
+    const quota = openTestQuota({ clock, logger: silentLogger, stateRoot: undefined });
     const time = clock.now();
     clock.now = () => {
       controller.abort(new Error('enough'));

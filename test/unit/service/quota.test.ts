@@ -6,14 +6,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import stateSchema from '../../../schemas/quota-state.json' with { type: 'json' };
 import { Failure } from '../../../src/base/errors.ts';
 import { OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
-import {
-  createExportQuota,
-  type ExportQuota,
-  type ExportQuotaOptions,
-  type Permit,
-} from '../../../src/service/quota/quota.ts';
+import type { ExportQuota, ExportQuotaOptions, Permit } from '../../../src/service/quota/quota.ts';
 import type { AnswerHead } from '../../../src/service/quota/rules.ts';
 import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
+import { openTestQuota } from '../../support/service/quota.ts';
 import { ManualClock, recorder, settle } from '../../support/service/service.ts';
 
 const HOUR = 3_600_000;
@@ -27,19 +23,8 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const log = () => recorder();
-function openQuota(more: Partial<ExportQuotaOptions> = {}, heard = log()): ExportQuota {
-  return createExportQuota({
-    baseUrl: 'https://api.example',
-    serviceId: 'svc-1',
-    maxConcurrentExports: 5,
-    exportsPerHour: 100,
-    clock,
-    random: () => 0,
-    logger: heard.logger,
-    stateRoot: folder,
-    ...more,
-  });
-}
+const openQuota = (more: Partial<ExportQuotaOptions> = {}, heard = log()): ExportQuota =>
+  openTestQuota({ clock, logger: heard.logger, stateRoot: folder, ...more });
 const NEVER = new AbortController().signal;
 const ok = (remaining?: number, resetAt?: number): AnswerHead => ({
   status: 200,

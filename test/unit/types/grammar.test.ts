@@ -17,11 +17,15 @@ const SURROUNDINGS = [
 ] as const;
 const ALPHABET = [...'0123456789-+.,:/TtZzEeXx[]"\\ \n\u0001nulabfrFADd'];
 
-function place(cell: string, [before, after]: readonly [string, string]) {
+/** What `classify` says of a cell with these texts before and behind it. */
+function classified(cell: string, [before, after]: readonly [string, string]): string {
   const bytes = encoder.encode(`${before}${cell}${after}`);
   const start = encoder.encode(before).length;
-  return { bytes, start, end: start + encoder.encode(cell).length };
+  return evidenceNames(classify(bytes, start, start + encoder.encode(cell).length, undefined)).join(' ');
 }
+
+const dayText = (year: number, month: number, day: number): string =>
+  [String(year).padStart(4, '0'), ...[month, day].map((part) => String(part).padStart(2, '0'))].join('-');
 
 const isDay = (year: number, month: number, day: number): boolean => {
   const date = new Date(0);
@@ -113,8 +117,7 @@ function wrong(seeds: readonly string[]): string[] {
   for (const [i, cell] of cells.entries()) {
     const expected = namesOf(cell).join(' ');
     for (const around of seeds.includes(cell) ? SURROUNDINGS : [SURROUNDINGS[i % SURROUNDINGS.length]]) {
-      const { bytes, start, end } = place(cell, around);
-      const found = evidenceNames(classify(bytes, start, end, undefined)).join(' ');
+      const found = classified(cell, around);
       if (found !== expected) out.push(`${JSON.stringify(cell)} is ${found}, wanted ${expected}`);
     }
   }
@@ -182,10 +185,7 @@ describe('a cell one edit away from', () => {
         ...cells.filter((_, i) => i % 7 === 0),
       ]),
     ).toEqual([]);
-    const off = cells.filter((cell) => {
-      const { bytes, start, end } = place(cell, SURROUNDINGS[0]);
-      return evidenceNames(classify(bytes, start, end, undefined)).join() !== namesOf(cell).join();
-    });
+    const off = cells.filter((cell) => classified(cell, SURROUNDINGS[0]) !== namesOf(cell).join(' '));
     expect(off).toEqual([]);
   });
 });
@@ -203,7 +203,7 @@ describe('a day of the calendar', () => {
         [12, 31],
         [1 + (year % 12), 1 + (year % 28)],
       ] as const) {
-        const text = `${`${year}`.padStart(4, '0')}-${`${month}`.padStart(2, '0')}-${`${day}`.padStart(2, '0')}`;
+        const text = dayText(year, month, day);
         encoder.encodeInto(text, bytes);
         date.setUTCFullYear(year, month - 1, day);
         const form = parseTime(bytes, 0, bytes.length);
@@ -223,7 +223,7 @@ describe('a day of the calendar', () => {
     for (const year of [1, 4, 100, 400, 1600, 1700, 1900, 1970, 2000, 2023, 2024, 2100, 9999]) {
       for (let month = 0; month <= 13; month++) {
         for (let day = 0; day <= 32; day++) {
-          const text = `${`${year}`.padStart(4, '0')}-${`${month}`.padStart(2, '0')}-${`${day}`.padStart(2, '0')}`;
+          const text = dayText(year, month, day);
           const bytes = encoder.encode(text);
           if ((parseTime(bytes, 0, bytes.length) !== 0) !== isDay(year, month, day)) wrongDays.push(text);
         }

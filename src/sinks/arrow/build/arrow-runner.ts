@@ -42,8 +42,9 @@ export class ArrowRunner implements Runner<ArrowJob, ArrowTask, ArrowResult> {
   open(job: ArrowJob): void {
     this.close();
     // Most jobs have the columns of the one before, and a zone remembers what it was asked.
-    const isSame = this.#batch !== undefined && isDeepStrictEqual(job.columns, this.#job?.columns);
-    if (!isSame) this.#batch = new BatchBuilder(job.columns, job.timezone !== undefined);
+    if (!isDeepStrictEqual(job.columns, this.#job?.columns)) {
+      this.#batch = new BatchBuilder(job.columns, job.timezone !== undefined);
+    }
     if (job.timezone !== this.#zone?.name) this.#zone = job.timezone === undefined ? undefined : new Zone(job.timezone);
     this.#job = job;
   }

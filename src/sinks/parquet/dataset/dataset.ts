@@ -12,6 +12,7 @@ import { isOutOfMemory } from '../../sql/engine/faults.ts';
 import { folderFailure } from '../../sql/files/folder-failure.ts';
 import { TABLES } from '../../target.ts';
 import { makeFolder } from '../durable.ts';
+import { historyPath } from '../history.ts';
 import { carryOut, type Move, recover } from '../journal.ts';
 import { type Places, placesIn } from './layout.ts';
 import { type Manifest, readManifest } from './manifest.ts';
@@ -168,7 +169,7 @@ async function takeOver(places: Places, key: string, options: DatasetOptions): P
       options.logger.warn('parquet.recovered', 'A run that died while it committed a window is finished now.');
     }
     await rm(places.temporary, LEFT_OVER);
-    for (const path of [places.journal, places.manifest]) await removeDrafts(path, 0, 0);
+    for (const path of [places.journal, places.manifest, historyPath(places.own)]) await removeDrafts(path, 0, 0);
     return new Dataset(places, engine, key, await readManifest(places.manifest));
   } catch (error) {
     await engine?.close();
