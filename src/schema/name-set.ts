@@ -1,4 +1,5 @@
-const decoder = new TextDecoder();
+/** A name that begins with U+FEFF keeps it. */
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 /** Names differ in their last bytes more than in their first. */
 const HASHED_BYTES = 6;
 

@@ -1,8 +1,18 @@
 import { type Day, daysOf } from '../base/days.ts';
 import { configFailure, type Failure } from '../base/errors.ts';
+import type { Window } from '../extract/window.ts';
 
 /** Maximum number of stored event names, which are used for days that must be split. */
 export const MOST_EVENT_NAMES = 10_000;
+/** Most names that a scan lists: a longer list is not whole. */
+const MOST_SCANNED = 1_000;
+
+/** The event names of a window, when each of its files was looked at. */
+export function eventNamesOf(files: Window['files']): string[] | undefined {
+  const lists = files.map((file) => file.eventNames);
+  if (lists.some((list) => list === undefined || list.length >= MOST_SCANNED)) return undefined;
+  return [...new Set(lists.flatMap((list) => list ?? []))];
+}
 
 /** Days that committed receipts cover. */
 export function coveredDays(

@@ -24,9 +24,10 @@ import { refreshModels } from './models/store.ts';
 import { priorLoadsOf } from './prior-loads.ts';
 import { publish } from './publish.ts';
 import { alterEvents, indexFailure, indexNames } from './tables/alter.ts';
-import { missedColumns, writeChanges } from './tables/changes.ts';
-import { readColumns, writeColumns } from './tables/columns.ts';
-import { nextNumber, writeReceipt } from './tables/receipts.ts';
+import { writeChanges } from './tables/changes.ts';
+import { writeColumns } from './tables/columns.ts';
+import { type Contents, liveWith, readContents, rowsWith } from './tables/contents.ts';
+import { readLiveWindows, writeReceipt } from './tables/receipts.ts';
 import { replaceRows } from './tables/replace.ts';
 import { RunTable } from './tables/runs.ts';
 import { addEventNames, prepareStore, writeState } from './tables/state.ts';
@@ -81,6 +82,9 @@ export class FileSink implements Sink {
   #isPrepared = false;
   /** Rows replaced since their blocks were given back. */
   #replaced = 0;
+  /** After the latest committed window; unknown before the first, and when a transaction has failed. */
+  #contents: Contents | undefined;
+  #keepsOrder = false;
 
   constructor(engine: Engine, options: DuckDbSinkOptions) {
     this.#engine = engine;
@@ -105,9 +109,9 @@ export class FileSink implements Sink {
     return this.#guard(async () => {
       await this.#reclaim();
       await this.#prepareForColumns(window);
-      await this.#engine.run(`SET preserve_insertion_order = ${keepsOrder(window)}`);
+      await this.#setOrder(keepsOrder(window));
       try {
-        return await this.#engine.transaction(() => this.#write(window), signal);
+        return await this.#store(window, signal);
       } catch (error) {
         if (isRefusedByIndex(error)) throw indexFailure(this.#engine, await indexNames(this.#engine));
         if (!isOutOfMemory(error)) throw error;
@@ -143,17 +147,34 @@ export class FileSink implements Sink {
   async #writeWithLessMemory(window: Window, signal: AbortSignal): Promise<Commit> {
     await this.#engine.run('SET threads = 1');
     try {
-      return await this.#engine.transaction(() => this.#write(window), signal);
+      return await this.#store(window, signal);
     } finally {
       await this.#engine.run('RESET threads');
     }
   }
 
-  async #write(window: Window): Promise<Commit> {
+  async #setOrder(keepsOrder: boolean): Promise<void> {
+    if (keepsOrder === this.#keepsOrder) return;
+    await this.#engine.run(`SET preserve_insertion_order = ${keepsOrder}`);
+    this.#keepsOrder = keepsOrder;
+  }
+
+  async #store(window: Window, signal: AbortSignal): Promise<Commit> {
+    const before = this.#contents;
+    this.#contents = undefined;
+    const { commit, contents } = await this.#engine.transaction(
+      async () => this.#write(window, before ?? (await readContents(this.#engine))),
+      signal,
+    );
+    this.#contents = contents;
+    return commit;
+  }
+
+  async #write(window: Window, before: Contents): Promise<{ commit: Commit; contents: Contents }> {
     const engine = this.#engine;
-    const number = await nextNumber(engine);
+    const number = before.number + 1;
     const arrivals = arrivalsOf(window.files);
-    const columns = planColumns(await readColumns(engine), arrivals.columns, this.#rules, number === 1);
+    const columns = planColumns(before.columns, arrivals.columns, this.#rules, number === 1);
     const plan = new Map(columns.map((column) => [column.key, column]));
     await alterEvents(engine, columns, this.#zone);
     const load = { window, number, arrivals, plan, zone: this.#zone };
@@ -162,27 +183,39 @@ export class FileSink implements Sink {
     const { receipt, state } = window;
     const hashes = hasRowsWithoutId(load);
     const loaded = { number, receipt, state, columns, hasRowsWithoutId: hashes, idsAreKeys: idsAreKeys(window) };
-    const { removed, idRepeats } = await replaceRows(engine, loaded);
+    const { removed, idRepeats, others } = await replaceRows(engine, loaded, before);
     this.#replaced += removed;
     await writeReceipt(engine, number, receipt, { rescued, idRepeats });
     await writeColumns(
       engine,
       columns.filter((column) => column.isChanged),
     );
-    await addEventNames(engine, number);
+    const eventNames = await addEventNames(engine, window.files, number, before.eventNames);
     await writeState(engine, state);
-    await this.#keepChanges(columns, arrivals, window, number === 1);
+    const missed = await this.#keepChanges(columns, arrivals, window, before);
     if (columns.some((column) => column.type !== column.before)) await this.#renewViews(columns);
     logChanges(this.#logger, columns, rescued);
-    return { rows: receipt.rows, ...columnChanges(columns, number === 1), rescued, idRepeats };
+    const live = removed > 0 ? await readLiveWindows(engine) : liveWith(before.live, number, receipt);
+    return {
+      commit: { rows: receipt.rows, ...columnChanges(columns, number === 1), rescued, idRepeats },
+      contents: { columns, number, rows: rowsWith(others, number, receipt), live, missed, eventNames },
+    };
   }
 
-  async #keepChanges(columns: readonly PlannedColumn[], arrivals: Arrivals, window: Window, isFirst: boolean) {
+  /** Gives the source names of all columns that a window lacked. */
+  async #keepChanges(
+    columns: readonly PlannedColumn[],
+    arrivals: Arrivals,
+    window: Window,
+    { number, missed }: Contents,
+  ): Promise<Contents['missed']> {
     const changedAt = new Date(this.#clock.now()).toISOString();
-    const missed = await missedColumns(this.#engine);
+    const isFirst = number === 0;
     const arrived = arrivals.columns;
     const changes = changeRecords(columns, { window: window.receipt.id, changedAt, arrived, isFirst, missed });
     await writeChanges(this.#engine, changes);
+    const missing = changes.filter(({ change }) => change === 'missing');
+    return new Set([...missed, ...missing.map(({ sourceName }) => sourceName)]);
   }
 
   async #renewViews(columns: readonly StoredColumn[]): Promise<void> {

@@ -28,9 +28,15 @@ export async function readLiveWindows(engine: Engine): Promise<StoredWindow[]> {
   return rows.map((row) => ({ number: Number(row.number), from: String(row.first), to: String(row.last) }));
 }
 
-/** The number of the next window, from 1. */
-export async function nextNumber(engine: Engine): Promise<number> {
-  return Number((await engine.row('SELECT coalesce(max(number), 0) + 1 AS n FROM _dfinery_windows')).n);
+/** The number of the latest window; 0 when there is none. */
+export async function lastNumber(engine: Engine): Promise<number> {
+  return Number((await engine.row('SELECT coalesce(max(number), 0) AS n FROM _dfinery_windows')).n);
+}
+
+/** Rows in `events` by number of their window. */
+export async function countRows(engine: Engine): Promise<Map<number, number>> {
+  const rows = await engine.rows('SELECT _dfinery_window AS w, count(*) AS n FROM events GROUP BY 1');
+  return new Map(rows.map((row) => [Number(row.w), Number(row.n)]));
 }
 
 /** Writes a receipt beside its rows, all of them still its own. */

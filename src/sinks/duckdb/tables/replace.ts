@@ -9,7 +9,8 @@ import {
   type Rereading,
   renumber,
 } from '../../sql/rows/read-again.ts';
-import { readLiveWindows } from './receipts.ts';
+import type { Contents } from './contents.ts';
+import { countRows } from './receipts.ts';
 
 /** A window whose rows are in `events` already. */
 export interface LoadedWindow {
@@ -28,29 +29,35 @@ export interface Replaced {
   readonly removed: number;
   /** Rows of the window whose key has a number, because another row has their id. */
   readonly idRepeats: number;
+  /** Rows that older windows have left, by number. */
+  readonly others: ReadonlyMap<number, number>;
 }
 
 /**
  * Removes the rows that a window reads again (S13) and takes them off the `rows_live` of their receipts; gives rows of
- * the window whose key is taken another number. Inside a transaction.
+ * the window whose key is taken another number. `before`: the tables without the window. Inside a transaction.
  */
-export async function replaceRows(engine: Engine, window: LoadedWindow): Promise<Replaced> {
+export async function replaceRows(engine: Engine, window: LoadedWindow, before: Contents): Promise<Replaced> {
   const { number, columns } = window;
   const incoming = `(SELECT * FROM events WHERE _dfinery_window = ${number})`;
-  const before = await liveRows(engine, number);
-  const changes = before.size === 0 ? NOTHING : await merge(engine, window, incoming);
-  if (changes.removed > 0) await subtractRows(engine, before, await liveRows(engine, number));
-  const isNumbered = changes.renumbered > 0 || !window.idsAreKeys;
-  return { removed: changes.removed, idRepeats: isNumbered ? await countNumbered(engine, incoming, columns) : 0 };
+  const { removed, renumbered } = before.rows.size === 0 ? NOTHING : await merge(engine, window, incoming, before.live);
+  const others = removed > 0 ? await subtractRows(engine, before.rows, number) : before.rows;
+  const isNumbered = renumbered > 0 || !window.idsAreKeys;
+  return { removed, idRepeats: isNumbered ? await countNumbered(engine, incoming, columns) : 0, others };
 }
 
 const NOTHING = { removed: 0, renumbered: 0 };
 
-async function merge(engine: Engine, window: LoadedWindow, incoming: string): Promise<typeof NOTHING> {
+async function merge(
+  engine: Engine,
+  window: LoadedWindow,
+  incoming: string,
+  live: Contents['live'],
+): Promise<typeof NOTHING> {
   const { number, receipt, state, columns, hasRowsWithoutId } = window;
   const others = `events WHERE _dfinery_window <> ${number}`;
   const stored = `(SELECT * FROM ${others})`;
-  const overlap = overlapOf(await readLiveWindows(engine), receipt, state.to_date_inclusive === false);
+  const overlap = overlapOf(live, receipt, state.to_date_inclusive === false);
   const rereading: Rereading = { stored, incoming, columns, hasRowsWithoutId, overlap };
   const found = await findReadAgain(engine, rereading);
   let removed = 0;
@@ -64,19 +71,17 @@ async function merge(engine: Engine, window: LoadedWindow, incoming: string): Pr
   return { removed, renumbered };
 }
 
-/** Rows by window, of all windows but one. */
-async function liveRows(engine: Engine, except: number): Promise<Map<number, number>> {
-  const rows = await engine.rows(
-    `SELECT _dfinery_window AS w, count(*) AS n FROM events WHERE _dfinery_window <> ${except} GROUP BY 1`,
-  );
-  return new Map(rows.map((row) => [Number(row.w), Number(row.n)]));
-}
-
-/** Subtracts what is gone, so that a receipt that was wrong before stays wrong and `verify` sees it. */
-async function subtractRows(engine: Engine, before: Map<number, number>, after: Map<number, number>): Promise<void> {
+/**
+ * Subtracts what is gone, so that a receipt that was wrong before stays wrong and `verify` sees it. Gives the rows that are
+ * left, without those of the window `except`.
+ */
+async function subtractRows(engine: Engine, before: Contents['rows'], except: number): Promise<Contents['rows']> {
+  const after = await countRows(engine);
+  after.delete(except);
   for (const [window, had] of before) {
     const gone = had - (after.get(window) ?? 0);
     if (gone === 0) continue;
     await engine.run(`UPDATE _dfinery_windows SET rows_live = rows_live - ${gone} WHERE number = ${window}`);
   }
+  return after;
 }

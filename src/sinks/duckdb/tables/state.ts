@@ -1,8 +1,8 @@
 // This folder: the tables of a DuckDB file: `events` and the program's own `_dfinery_…`.
 
 import { configFailure } from '../../../base/errors.ts';
-import type { State } from '../../../extract/window.ts';
-import { MOST_EVENT_NAMES, otherTimezone } from '../../prior-loads.ts';
+import type { State, Window } from '../../../extract/window.ts';
+import { eventNamesOf, MOST_EVENT_NAMES, otherTimezone } from '../../prior-loads.ts';
 import { FIRST_COLUMNS } from '../../sql/columns/stored.ts';
 import type { Engine } from '../../sql/engine/engine.ts';
 import { createEvents } from './alter.ts';
@@ -81,14 +81,23 @@ export async function readEventNames(engine: Engine): Promise<string[]> {
   return rows.map((row) => String(row.name));
 }
 
-/** Adds the event names of a window that are new. Inside a transaction. */
-export async function addEventNames(engine: Engine, number: number): Promise<void> {
+/**
+ * Adds the event names of a window that are new; gives all. `known`: those of the windows before. Inside a transaction.
+ */
+export async function addEventNames(
+  engine: Engine,
+  files: Window['files'],
+  number: number,
+  known: ReadonlySet<string>,
+): Promise<ReadonlySet<string>> {
+  if (eventNamesOf(files)?.every((name) => known.has(name)) === true) return known;
   await engine.run(
     `INSERT INTO _dfinery_event_names SELECT seen.name FROM (SELECT DISTINCT CAST(df_event_name AS VARCHAR) AS name
     FROM events WHERE _dfinery_window = ${number}) AS seen
     WHERE seen.name IS NOT NULL AND seen.name NOT IN (SELECT known.name FROM _dfinery_event_names AS known)
     LIMIT greatest(0, ${MOST_EVENT_NAMES} - (SELECT count(*) FROM _dfinery_event_names))`,
   );
+  return new Set(await readEventNames(engine));
 }
 
 async function createTables(engine: Engine, timezone: string | undefined): Promise<void> {

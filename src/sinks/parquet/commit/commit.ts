@@ -3,7 +3,7 @@
 import type { Window } from '../../../extract/window.ts';
 import { EVENT_NAME } from '../../../schema/groups.ts';
 import type { Zone } from '../../../types/zone.ts';
-import { MOST_EVENT_NAMES } from '../../prior-loads.ts';
+import { eventNamesOf, MOST_EVENT_NAMES } from '../../prior-loads.ts';
 import type { Commit } from '../../sink.ts';
 import { arrivalsOf } from '../../sql/columns/arrivals.ts';
 import { columnChanges } from '../../sql/columns/changes.ts';
@@ -125,14 +125,4 @@ async function namesIn(dataset: Dataset, paths: readonly string[], plan: readonl
     `SELECT DISTINCT ${name} AS name FROM ${readFiles(paths)} WHERE ${name} IS NOT NULL ORDER BY 1 LIMIT ${MOST_EVENT_NAMES}`,
   );
   return rows.map((row) => String(row.name));
-}
-
-/** Most names that a scan lists: a longer list is not whole. */
-const MOST_SCANNED = 1_000;
-
-/** The event names of a window, when each of its files was looked at. */
-function eventNamesOf(files: Window['files']): string[] | undefined {
-  const lists = files.map((file) => file.eventNames);
-  if (lists.some((list) => list === undefined || list.length >= MOST_SCANNED)) return undefined;
-  return [...new Set(lists.flatMap((list) => list ?? []))];
 }
