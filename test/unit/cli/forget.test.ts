@@ -208,7 +208,7 @@ describe('forget, with a purge', () => {
   });
 
   it('says so when nobody was found', async () => {
-    const people = mapping('external_id,df_unified_id\nb,u1\n');
+    const people = mapping('external_id,df_unified_id\nb,u1\na,\n');
     const plan = await forget('--id', 'a', '--json', '--purge', 'duckdb', await target(), '--mapping', people);
     expect(plan).toMatchObject({ code: 0, said: expect.stringContaining('None of these IDs was found by --mapping') });
     expect(JSON.parse(plan.result)).toMatchObject({ people_to_purge: 0 });

@@ -40,6 +40,13 @@ describe('the destination configuration', () => {
     expect(JSON.stringify(config)).not.toContain('canary');
   });
 
+  it.each(['import_token', 'ledger_key'])('repeats no %s, wherever it was written by mistake', (name) => {
+    const secret = 'canary-secret-of-32-characters-or-so';
+    expect(() => parseDestinationConfig({ ...MINIMAL, [name]: secret, on_rejected: secret }, NONE)).toThrow(
+      /^the configuration is not usable: on_rejected is "\*{6}", wanted one of "?fail"?, "?continue"?/,
+    );
+  });
+
   it.each(['to\nken', 'to\u0000ken', '토큰', 'tok€n'])(
     'refuses a token that no header can carry, before anything is sent: %j',
     (token) => {

@@ -133,6 +133,15 @@ describe('the environment as a configuration', () => {
     );
   });
 
+  it.each(['\n', '\r\n', ''])('reads the same key from a file whichever line end an editor left: %j', (end) => {
+    const key = 'a key of thirty-two characters !';
+    const path = join(folder, 'key');
+    writeFileSync(path, `${key}${end}`);
+    const given = { base_url: 'https://host', service_id: 'svc', export_token: 'token', columns_hash: ['df_keyword'] };
+    const { config } = parseSourceConfig(given, envOf({ DFINERY_HASH_KEY_FILE: path }));
+    expect(config.hashKey?.reveal()).toBe(key);
+  });
+
   it('never repeats a secret, written into another variable by mistake', () => {
     const message = wrong({ ...MINIMAL, DFINERY_WINDOW_DAYS: 'canary-token-1' });
     expect(message).toContain('DFINERY_WINDOW_DAYS');

@@ -48,6 +48,23 @@ describe('the source configuration', () => {
     expect(Object.isFrozen(config)).toBe(true);
   });
 
+  it('takes times and addresses as they are written, whatever is the default', () => {
+    const given = { ...MINIMAL, base_url: 'https://host/api//', lock_wait: '5m', retention: '48h', stall_minutes: 0.5 };
+    expect(parseSourceConfig(given, NONE).config).toMatchObject({
+      baseUrl: 'https://host/api',
+      lockWaitMs: 300_000,
+      retentionMs: 172_800_000,
+      stallMs: 30_000,
+    });
+  });
+
+  it.each(['127.0.0.1.example.com', '127.example.com', 'localhost.example.com'])(
+    'sends no token unencrypted to a host that only looks like this machine: %s',
+    (host) => {
+      expect(refusal({ ...MINIMAL, base_url: `http://${host}` })).toContain(`base_url is http://${host}, wanted https`);
+    },
+  );
+
   it('names every problem at once, each with its key, what was found and what is wanted', () => {
     const message = refusal({
       base_url: 'http://example.com',
@@ -164,6 +181,8 @@ describe('the source configuration', () => {
     const { export_token: _dropped, ...rest } = MINIMAL;
     const direct = parseSourceConfig(rest, (name) => (name === 'DFINERY_EXPORT_TOKEN' ? 'canary-env' : undefined));
     expect(direct.config.exportToken.reveal()).toBe('canary-env');
+    const both = parseSourceConfig(MINIMAL, (name) => (name === 'DFINERY_EXPORT_TOKEN' ? 'canary-env' : undefined));
+    expect(both.config.exportToken.reveal()).toBe('canary-token-1');
     const dir = mkdtempSync(join(tmpdir(), 'config-'));
     try {
       const file = join(dir, 'token');

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { Secret } from '../../../src/base/secrets.ts';
 import { CsvMemory } from '../../../src/csv/wasm/csv-memory.ts';
+import { EDITED_AT } from '../../../src/csv/wasm/edit-memory.ts';
+import { columnEdits } from '../../../src/schema/column-edits.ts';
+import { HashKey } from '../../../src/schema/hash-key.ts';
+import { Scanner } from '../../../src/schema/scanner.ts';
+import { scanIn } from '../../support/scan.ts';
 
 describe('the memory of a module', () => {
   it('keeps what it holds when it grows, and is used again once it was released', () => {
@@ -25,5 +31,20 @@ describe('the memory of a module', () => {
     const memory = CsvMemory.open(20_000_000);
     memory?.release();
     expect(CsvMemory.open(10)).not.toBe(memory);
+  });
+
+  it('that was hashed in tells its next user nothing of the key, nor which value has which hash', () => {
+    const left = ['a', 'b'].map((letter) => {
+      const edits = columnEdits([], ['mail'], new HashKey(new Secret(letter.repeat(32))));
+      const rows = 'x,erna@example.com\n'.repeat(20);
+      scanIn(new Scanner({ requireSystem: false, edits }), Buffer.from(`id,mail\n${rows}`));
+      const memory = CsvMemory.open(10);
+      const bytes = memory?.bytes.slice(0, EDITED_AT);
+      memory?.release();
+      return Buffer.from(bytes ?? []);
+    });
+    expect(left[0].length).toBe(EDITED_AT);
+    expect(left[0].equals(left[1])).toBe(true);
+    expect(left[0].includes('erna@')).toBe(false);
   });
 });

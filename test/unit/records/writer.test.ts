@@ -50,6 +50,15 @@ describe('a record', () => {
     );
   });
 
+  it('has a time as an instant where its schema does not say which kind of time it means, as the protocol has it', async () => {
+    const { data } = await bench.write(
+      `${KEYS},t\nx,x,2026-01-02 12:00:00.000\n`,
+      [{ name: 'events', keys: [], properties: { t: { type: 'string', format: 'date-time' } } }],
+      { timezone: 'Asia/Seoul' },
+    );
+    expect(data('events')).toEqual([{ t: '2026-01-02T03:00:00.000Z' }]);
+  });
+
   it('is rescued where the configured type is none that a cell can be', async () => {
     const properties = {
       o: { type: ['null', 'object'] },
@@ -89,6 +98,12 @@ describe('a record', () => {
       ['__proto__', text],
       ['na"me, 한', 'plain'],
     ]);
+  });
+
+  it('carries a long text also where every character of it must be escaped', async () => {
+    const text = '\u0001'.repeat(300_000);
+    const { data } = await bench.write(`${KEYS},a\nx,x,${text}\ny,y,short\n`, events({ a: 'string' }));
+    expect(data('events').map(({ a }) => a === text || a)).toEqual([true, 'short']);
   });
 
   it('is never empty', async () => {
@@ -155,6 +170,14 @@ describe('a cell that does not fit', () => {
       meta: { changes: [{ field: 'n' }] },
     });
     expect(rescued).toEqual(new Map([['df_items_n', 1]]));
+  });
+
+  it('counts once, too, where a long file goes on behind it', async () => {
+    const filled = Array.from({ length: 700 }, (_, i) => `k${i},k${i},1,${'x'.repeat(1_000)}\n`);
+    const text = `${KEYS},a,b\nfirst,first,5x,\n${filled.join('')}last,last,7x,\n`;
+    expect(text.length).toBeGreaterThan(2.5 * 256 * 1024);
+    const { rescued } = await bench.write(text, events({ a: 'long' }));
+    expect(rescued).toEqual(new Map([['a', 2]]));
   });
 });
 

@@ -1,0 +1,58 @@
+import { randomBytes, randomInt } from 'node:crypto';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { envOf } from '../../../src/base/env.ts';
+import { DeltaBench } from '../../support/targets/delta.ts';
+import { csvOf } from '../../support/targets/duckdb.ts';
+import { FakeS3 } from '../../support/targets/fake-s3.ts';
+
+const ROWS = 40_000;
+/** 9999-12-31, ms. */
+const LAST_MS = 253_402_214_400_000;
+
+/** `yyyy-MM-dd HH:mm:ss.SSS`. */
+function anyTime(): string {
+  const ms = randomBytes(6).readUIntBE(0, 6) % LAST_MS;
+  return new Date(ms).toISOString().slice(0, -1).replace('T', ' ');
+}
+
+describe('a large file of a bucket', () => {
+  afterEach(() => vi.unstubAllEnvs());
+
+  it('is read for the dates of its rows too, however far from the ids these lie in it', async () => {
+    const bench = new DeltaBench();
+    const s3 = await FakeS3.start();
+    for (const [name, value] of Object.entries(s3.env)) vi.stubEnv(name, value);
+    const place = { ...bench.lakeOptions, url: 's3://bucket/lake', env: envOf(s3.env) };
+    const on = (day: string, server: string) => ({
+      df_server_datetime: server,
+      df_correction_datetime: `${day} 10:00:00.000`,
+    });
+    try {
+      // So many times, none near another, are a column of more bytes than are read along with their neighbours.
+      const others = Array.from({ length: ROWS }, (_, i) => ({
+        id: `x${i}`,
+        df_text: randomBytes(45).toString('hex'),
+        df_server_datetime: '2026-01-02 10:00:00.000',
+        df_correction_datetime: `${anyTime()}${randomInt(100, 999)}`,
+      }));
+      const rows = ['same', 'moved'].map((id) => ({ id, n: '1', ...on('2026-01-02', '') }));
+      const again = [
+        { id: 'same', n: '2', ...on('2026-01-02', '') },
+        { id: 'moved', n: '2', ...on('2026-01-03', '') },
+      ];
+      await bench.store([bench.window('2026-01-01', csvOf([...rows, ...others]), undefined, 2)], place);
+      const [stored] = [...s3.objects.values()].map(({ bytes }) => bytes).sort((a, b) => b.length - a.length);
+      expect(stored.length).toBeGreaterThan(2 * 1024 * 1024);
+      await bench.store([bench.window('2026-01-02', csvOf(again), undefined, 2)], place);
+      s3.dump('lake/', bench.root);
+      expect(await bench.read('SELECT _key, n FROM events WHERE n IS NOT NULL ORDER BY 1')).toEqual([
+        { _key: 'moved', n: '1' },
+        { _key: 'moved#2', n: '2' },
+        { _key: 'same', n: '2' },
+      ]);
+    } finally {
+      bench.close();
+      await s3.close();
+    }
+  });
+});
