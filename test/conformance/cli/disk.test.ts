@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
-import { query } from '../../support/targets/duckdb.ts';
+import { query } from '../../support/targets/query.ts';
 
 const WANTED = { from: daysBack(7), to: daysBack(2) };
 const SMALL_KIB = 400;

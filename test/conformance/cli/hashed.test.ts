@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Dice } from '../../support/dice.ts';
 import { HASH_KEY, hmac } from '../../support/planted.ts';
 import { CliBench, daysBack } from '../../support/processes/cli-child.ts';
-import { query } from '../../support/targets/duckdb.ts';
+import { query } from '../../support/targets/query.ts';
 
 /** For each target. */
 const KILLS = Number(process.env.CLI_KILLS ?? 2);

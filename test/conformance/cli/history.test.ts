@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CliBench, daysBack } from '../../support/processes/cli-child.ts';
-import { query } from '../../support/targets/duckdb.ts';
+import { query } from '../../support/targets/query.ts';
 import { until } from '../../support/wait.ts';
 
 let bench: CliBench;

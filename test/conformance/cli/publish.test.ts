@@ -4,7 +4,7 @@ import { DuckDBInstance } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { CliBench, daysBack } from '../../support/processes/cli-child.ts';
-import { query } from '../../support/targets/duckdb.ts';
+import { query } from '../../support/targets/query.ts';
 
 let bench: CliBench;
 let copy = '';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
-import { query } from '../../support/targets/duckdb.ts';
+import { query } from '../../support/targets/query.ts';
 import { until } from '../../support/wait.ts';
 
 const WANTED = { from: daysBack(7), to: daysBack(2) };

@@ -11,7 +11,7 @@ import { Dice } from '../dice.ts';
 import { DEAD_PID, holderText } from '../processes/holder.ts';
 import { SERVICE_ID, TOKENS } from '../service/simulator.ts';
 import { compareRows, type Differences, storedIn } from '../targets/cells.ts';
-import { query } from '../targets/duckdb.ts';
+import { query } from '../targets/query.ts';
 import { until } from '../wait.ts';
 import { copyLiving } from './copy.ts';
 import {

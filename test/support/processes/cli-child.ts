@@ -8,7 +8,7 @@ import { type Simulator, type SimulatorOptions, startSimulator } from '../../../
 import { parseScenario } from '../../../src/simulator/parse-scenario.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import { SERVICE_ID, TOKENS } from '../service/simulator.ts';
-import { query } from '../targets/duckdb.ts';
+import { query } from '../targets/query.ts';
 import { until } from '../wait.ts';
 import { type Done, runHere } from './command-line.ts';
 

@@ -1,6 +1,5 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DuckDBInstance } from '@duckdb/node-api';
 import type { Window } from '../../../src/extract/window.ts';
 import { eventNameIndex, headerColumns } from '../../../src/schema/groups.ts';
 import { Scanner } from '../../../src/schema/scanner.ts';
@@ -14,6 +13,7 @@ import { sqlComparable } from '../../property/types/agree.ts';
 import { scanIn } from '../scan.ts';
 import { streamedColumns } from './arrow.ts';
 import { ParquetBench } from './parquet.ts';
+import { inDatabase } from './query.ts';
 import { PROPERTY } from './records.ts';
 
 /** What a sink holds of one row: a value by column of the header, and what was rescued by source name. */
@@ -82,10 +82,8 @@ export class AgreementBench extends ParquetBench {
   }
 
   async #held(file: string, from: string, window: Window, zoned: boolean): Promise<Held> {
-    const instance = await DuckDBInstance.create(file);
-    const connection = await instance.connect();
-    const rows = async (sql: string) => (await connection.runAndReadAll(sql)).getRowsJson();
-    try {
+    return inDatabase(file, async (connection) => {
+      const rows = async (sql: string) => (await connection.runAndReadAll(sql)).getRowsJson();
       const columns = await this.#columns(rows, window);
       const texts = columns.map(({ name, type }) =>
         type === null ? 'NULL' : `CAST(${sqlComparable(type, identifier(name), zoned)} AS VARCHAR)`,
@@ -95,10 +93,7 @@ export class AgreementBench extends ParquetBench {
         `SELECT CAST(to_json([_key, CAST(_rescued AS VARCHAR), ${texts.join(', ')}]) AS VARCHAR) FROM ${from}`,
       );
       return heldOf(held.map(([json]) => rowOf(JSON.parse(String(json)), columns)));
-    } finally {
-      connection.closeSync();
-      instance.closeSync();
-    }
+    });
   }
 
   async #columns(rows: (sql: string) => Promise<unknown[][]>, window: Window): Promise<Column[]> {

@@ -1,5 +1,5 @@
 import type { TrueRow } from '../../../src/simulator/data/csv.ts';
-import { query } from './duckdb.ts';
+import { query } from './query.ts';
 
 /*
  * What a DuckDB file should hold for the rows of a service, told without any code of the project: each cell is read here

@@ -5,7 +5,8 @@ import { type DeltaSinkOptions, openDeltaSink } from '../../../src/sinks/delta/s
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
 import { identifier } from '../../../src/sinks/sql/engine/quote.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { DuckBench, query } from './duckdb.ts';
+import { DuckBench } from './duckdb.ts';
+import { query } from './query.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 type Entry = Readonly<Record<string, Fields | undefined>>;

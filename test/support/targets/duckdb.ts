@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DuckDBInstance } from '@duckdb/node-api';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, type Day } from '../../../src/base/days.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
@@ -12,6 +11,7 @@ import { type DuckDbSinkOptions, openDuckDbSink } from '../../../src/sinks/duckd
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
 import type { ColumnType } from '../../../src/types/type.ts';
 import { scanIn } from '../scan.ts';
+import { query } from './query.ts';
 
 export type Cells = Readonly<Record<string, string>>;
 
@@ -101,18 +101,6 @@ export class DuckBench {
 
   close(): void {
     rmSync(this.dir, { recursive: true, force: true });
-  }
-}
-
-/** Rows of a query on a file that nobody has open, values as JSON has them. */
-export async function query(file: string, sql: string): Promise<Record<string, unknown>[]> {
-  const instance = await DuckDBInstance.create(file);
-  const connection = await instance.connect();
-  try {
-    return (await connection.runAndReadAll(sql)).getRowObjectsJson();
-  } finally {
-    connection.closeSync();
-    instance.closeSync();
   }
 }
 

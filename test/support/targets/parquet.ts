@@ -5,7 +5,8 @@ import type { Manifest } from '../../../src/sinks/parquet/dataset/manifest.ts';
 import { openParquetSink, type ParquetSinkOptions } from '../../../src/sinks/parquet/sink.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { DuckBench, query } from './duckdb.ts';
+import { DuckBench } from './duckdb.ts';
+import { query } from './query.ts';
 
 /** A folder of datasets and the spool files of the windows made here. */
 export class ParquetBench extends DuckBench {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runHere } from '../../support/processes/command-line.ts';
-import { query } from '../../support/targets/duckdb.ts';
+import { query } from '../../support/targets/query.ts';
 
 let dir = '';
 beforeEach(() => {

@@ -4,7 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DiskStorage } from '../../../src/sinks/delta/storage/disk.ts';
 import { copyColumns } from '../../../src/sinks/delta/storage/partial-copy.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { DuckBench, query } from '../../support/targets/duckdb.ts';
+import { DuckBench } from '../../support/targets/duckdb.ts';
+import { query } from '../../support/targets/query.ts';
 
 const BLOCK = 512;
 

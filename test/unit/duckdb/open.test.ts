@@ -4,7 +4,8 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { NEWEST_STORAGE } from '../../../src/sinks/sql/engine/faults.ts';
-import { csvOf, DuckBench, query } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { query } from '../../support/targets/query.ts';
 
 let bench: DuckBench;
 beforeEach(() => {

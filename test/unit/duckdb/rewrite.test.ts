@@ -20,7 +20,8 @@ import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
-import { csvOf, DuckBench, query } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { query } from '../../support/targets/query.ts';
 
 let bench: DuckBench;
 beforeEach(() => {

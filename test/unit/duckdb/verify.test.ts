@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
-import { csvOf, DuckBench, query } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { query } from '../../support/targets/query.ts';
 
 let bench: DuckBench;
 beforeEach(async () => {

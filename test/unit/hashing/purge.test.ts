@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { HASH_KEY, hmac, LISTS, PlantedBench, person } from '../../support/planted.ts';
-import { query } from '../../support/targets/duckdb.ts';
+import { query } from '../../support/targets/query.ts';
 
 let bench: PlantedBench;
 let server: DeletionServer;

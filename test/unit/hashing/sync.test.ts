@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hmac, LISTS, PlantedBench, person } from '../../support/planted.ts';
-import { csvOf, query } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/duckdb.ts';
+import { query } from '../../support/targets/query.ts';
 
 let bench: PlantedBench;
 beforeEach(async () => {

@@ -8,8 +8,9 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { compactParquet } from '../../../src/sinks/parquet/rewrite.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { type Cells, csvOf, query } from '../../support/targets/duckdb.ts';
+import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
+import { query } from '../../support/targets/query.ts';
 
 let bench: ParquetBench;
 beforeEach(() => {
