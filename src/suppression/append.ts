@@ -5,6 +5,7 @@ import type { Clock } from '../base/clock.ts';
 import { configFailure } from '../base/errors.ts';
 import { linesOf } from '../base/lines.ts';
 import type { Secret } from '../base/secrets.ts';
+import { syncFolder } from '../fs/atomic-file.ts';
 import { diskFailure } from '../fs/disk-failure.ts';
 import { withLockFile } from '../fs/lock-file.ts';
 import { makeFolders } from '../fs/make-folders.ts';
@@ -98,6 +99,7 @@ async function append(path: string, hashes: Set<string>, key: Secret, hashKey: s
     if (found.whole < (await file.stat()).size) await file.truncate(found.whole);
     const entries = [...hashes].map((hmac) => ({ hmac, hash_key: hashKey }));
     await addLines(file, found, entries, key);
+    if (found.whole === 0) await syncFolder(dirname(realpathSync(path)));
     return hashes.size;
   } finally {
     await file.close();

@@ -1,8 +1,9 @@
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
-import { closeSync, constants, fsyncSync, linkSync, lstatSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, constants, fsyncSync, lstatSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { codeOf, configFailure, type Failure, messageOf } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
+import { nameDraft } from '../../fs/atomic-file.ts';
 import { writeWhole } from '../../fs/write-whole.ts';
 
 const { S_IFMT, S_IFREG } = constants;
@@ -92,9 +93,7 @@ export function keyInFolder(folder: string): Secret {
   const draft = join(folder, `.${KEY_FILE}.${randomBytes(6).toString('hex')}`);
   try {
     writeDraft(draft, `${randomBytes(32).toString('hex')}\n`);
-    linkSync(draft, join(folder, KEY_FILE));
-  } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error;
+    nameDraft(draft, join(folder, KEY_FILE));
   } finally {
     rmSync(draft, { force: true });
   }

@@ -1,6 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { log } from '../../airbyte/messages.ts';
 import type { MessageWriter } from '../../airbyte/writer.ts';
+import { syncFolder } from '../../fs/atomic-file.ts';
 
 /** Writes sealed lines. `write` resolves when they are as durable as this output can make them. */
 export interface LedgerOutput {
@@ -19,12 +20,7 @@ export class FileOutput implements LedgerOutput {
   /** A new file of mode 0600 whose name is on disk as well when this returns. */
   static async create(path: string, folder: string): Promise<FileOutput> {
     const file = await open(path, 'ax', 0o600);
-    const parent = await open(folder, 'r');
-    try {
-      await parent.sync();
-    } finally {
-      await parent.close();
-    }
+    await syncFolder(folder);
     return new FileOutput(file);
   }
 
