@@ -61,6 +61,8 @@ describe('a notification', () => {
   it('tells of days that leave the service within seven', async () => {
     await sync({ start_date: daysBack(26), end_date: daysBack(25) });
     expect(posts[0].text).toMatch(/can no longer be exported in \d days?/);
+    await sync({ start_date: daysBack(26), end_date: daysBack(25), history_days: 60 }, ['--notify-always']);
+    expect(posts[1].text).not.toContain('can no longer be exported');
   });
 
   it('is tried once more, and never the reason that a run fails; its address is not printed', async () => {

@@ -35,8 +35,8 @@ interface Version {
 export class FakeS3 {
   /** Of a versioned bucket, newest first; absent: it does not know versions. */
   versions: Version[] | undefined;
-  /** Versions in one page of a list. */
-  versionsAtOnce = 1_000;
+  /** Objects or versions in one page of a list. */
+  listedAtOnce = 1_000;
   /** Versions whose deletion is refused, inside an answer that is a success, as the protocol does. */
   isLocked: (key: string) => boolean = () => false;
   now = () => new Date();
@@ -185,7 +185,7 @@ export class FakeS3 {
     const listed = keys.flatMap((key) => all.filter((version) => version.key === key));
     const marked = listed.findIndex(({ key, id }) => key === from && id === after);
     const rest = marked >= 0 ? listed.slice(marked + 1) : listed.filter(({ key }) => key > from);
-    const page = rest.slice(0, this.versionsAtOnce);
+    const page = rest.slice(0, this.listedAtOnce);
     const isMore = rest.length > page.length;
     const last = page.at(-1);
     const next = `<NextKeyMarker>${escaped(last?.key ?? '')}</NextKeyMarker><NextVersionIdMarker>${last?.id}</NextVersionIdMarker>`;
@@ -202,7 +202,7 @@ export class FakeS3 {
     const after = query.get('continuation-token') ?? query.get('start-after') ?? '';
     const prefix = query.get('prefix') ?? '';
     const keys = [...this.objects.keys()].filter((key) => key.startsWith(prefix) && key > after).sort();
-    const page = keys.slice(0, 1_000);
+    const page = keys.slice(0, this.listedAtOnce);
     const contents = page.map((key) => {
       const { bytes, modified } = this.objects.get(key) as Held;
       return `<Contents><Key>${escaped(key)}</Key><Size>${bytes.length}</Size><LastModified>${modified.toISOString()}</LastModified></Contents>`;

@@ -28,6 +28,9 @@ describe('a saved state', () => {
     expect(stateOf(found, { name: 'b', namespace: null })).toEqual({ n: 2 });
     expect(stateOf(found, { name: 'a', namespace: 'x' })).toEqual({ n: 3 });
     expect(stateOf(found, { name: 'c' })).toBeUndefined();
+    const empty = parseStateInput([stream('a', { n: 4 }, '')]);
+    expect(stateOf(empty, { name: 'a' })).toEqual({ n: 4 });
+    expect(stateOf(found, { name: 'b', namespace: '' })).toEqual({ n: 2 });
   });
 
   it('may be global, legacy, bare, single, or still in its envelope', () => {

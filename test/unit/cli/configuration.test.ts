@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
 import summarySchema from '../../../schemas/summary.json' with { type: 'json' };
+import { daysBetween } from '../../../src/base/days.ts';
 import { variablesOf } from '../../../src/config/environment.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 
@@ -37,7 +38,7 @@ describe('the configuration of the command line', () => {
       base_url: 'http://127.0.0.1:1',
       service_id: 'from-file',
       export_token: 'canary-2',
-      window_days: 2,
+      window_days: 1,
     };
     writeFileSync(config, JSON.stringify({ ...written, suppression_file: null }));
     const given = { DFINERY_WINDOW_DAYS: '5', DFINERY_EVENTS: 'a,b', DFINERY_SPOOL_DIR: folder };
@@ -45,7 +46,8 @@ describe('the configuration of the command line', () => {
     expect(both).toMatchObject({ code: 0 });
     expect(`${both.stdout}${both.stderr}`).not.toContain('canary');
     const { configuration, windows } = JSON.parse(both.stdout);
-    expect(windows.some((window: { first: string; last: string }) => window.first < window.last)).toBe(true);
+    const days = windows.map(({ first, last }: Record<'first' | 'last', string>) => daysBetween(first, last) + 1);
+    expect(Math.max(...days)).toBe(5);
     expect(configuration).toMatchObject({
       service_id: { value: 'from-file', from: 'file' },
       export_token: { value: '******', from: 'file' },
@@ -99,6 +101,21 @@ describe('the configuration of the command line', () => {
     const stream = await run(REQUIRED, 'sync', 'arrow', '-', '--json', '--colour');
     expect(stream.stdout).toBe('');
     expect(JSON.parse(stream.stderr.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ exit: 2 });
+  });
+
+  it('keeps its secrets out of a refusal that shows what it found, in whichever key they were written', async () => {
+    const secrets = ['export_token', 'suppression_key', 'hash_key'].map((key) => `canary/${key}/of 32 characters`);
+    const [export_token, suppression_key, hash_key] = secrets;
+    const suppression_file = join(folder, ...secrets, encodeURIComponent(hash_key));
+    const given = { base_url: 'http://127.0.0.1:1', service_id: 'x', export_token, suppression_key, hash_key };
+    const config = join(folder, 'secrets.json');
+    writeFileSync(config, JSON.stringify({ ...given, suppression_file, columns_hash: ['df_keyword'] }));
+    const out = join(folder, 'x.arrow');
+    const env = { DFINERY_SPOOL_DIR: folder };
+    const { code, stdout, stderr } = await run(env, 'sync', 'arrow', out, '--json', '--config', config);
+    expect(code).toBe(2);
+    expect(JSON.parse(stdout).error).toContain('The suppression file');
+    expect(`${stdout}${stderr}`).not.toContain('canary');
   });
 
   it('is listed by the help of sync and of each target', async () => {

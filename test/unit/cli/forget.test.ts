@@ -114,6 +114,18 @@ describe('forget, asked for a proof', () => {
     });
   });
 
+  it('or whether its ledger is whole, finds by the head that its end was cut off', async () => {
+    const plan = JSON.parse((await forget('--id', 'a', '--json')).result);
+    await forget('--id', 'a', '--execute', '--confirm', plan.hash);
+    const verdict = async (...more: string[]) => await forget('--verify-ledger', at('ledger'), ...more, '--json');
+    const whole = await verdict();
+    const { ok, head } = JSON.parse(whole.result);
+    expect([whole.code, ok]).toEqual([0, true]);
+    expect((await verdict('--head', head)).code).toBe(0);
+    const cut = await verdict('--head', 'a'.repeat(head.length));
+    expect([cut.code, JSON.parse(cut.result).ok]).toEqual([1, false]);
+  });
+
   it('says that a broken ledger proves nothing', async () => {
     for (const id of ['a', 'b']) {
       const { hash } = JSON.parse((await forget('--id', id, '--json')).result);

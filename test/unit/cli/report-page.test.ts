@@ -35,6 +35,37 @@ describe('the page of a target', () => {
     expect(stateOf('2026-02-09')).toEqual(['not-there-yet', 'not there yet']);
   });
 
+  it('says of a day that was asked for and is not over that it was read so far, and puts each under its weekday', async () => {
+    const report = exampleReport();
+    const [window] = report.windows;
+    const today = { ...window, from: '2026-02-08', to: '2026-02-10', coversFrom: '2026-02-08', coversTo: '2026-02-09' };
+    const open = { ...window, from: '2026-02-10', to: '2026-02-10', coversFrom: '2026-02-10', coversTo: null };
+    const page = await reportPage({ ...report, windows: [...report.windows, today, open] }, OPTIONS);
+    const days = section(page, 'Days');
+    expect(days).toContain('class="so-far" title="2026-02-10: so far"');
+    // What a window of several days held is of none of them alone.
+    for (const day of ['2026-02-08', '2026-02-09']) expect(days).toContain(`class="loaded" title="${day}: loaded"`);
+    // 1 February 2026 is a Sunday.
+    const february = days.slice(days.indexOf('<caption>2026-02'));
+    expect(february.match(/<tr>((?:<td><\/td>)*)<td class="loaded" title="2026-02-01/)?.[1]).toBe(
+      '<td></td>'.repeat(6),
+    );
+  });
+
+  it('shows the latest hundred runs, the latest first', async () => {
+    const report = exampleReport();
+    const began = (i: number) => new Date(Date.UTC(2026, 0, 1) + i * 3_600_000).toISOString();
+    const runs = Array.from({ length: 150 }, (_, i) => ({ ...report.runs[0], began: began(i) }));
+    const shown = section(await reportPage({ ...report, runs }, OPTIONS), 'Runs');
+    const times = [...shown.matchAll(/<tr><td class="text">([^<]*)</g)].map(([, time]) => time);
+    const told = Array.from({ length: 100 }, (_, i) =>
+      began(149 - i)
+        .slice(0, 19)
+        .replace('T', ' '),
+    );
+    expect(times).toEqual(told);
+  });
+
   it('counts events by name, the most frequent apart, and the hours of the day', async () => {
     const page = await reportPage(exampleReport(), OPTIONS);
     expect(section(page, 'Events by name')).toContain('<td class="text">all others</td><td class="number">180</td>');

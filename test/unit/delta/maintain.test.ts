@@ -5,6 +5,7 @@ import { Lake } from '../../../src/sinks/delta/lake.ts';
 import { peopleInDelta } from '../../../src/sinks/delta/people.ts';
 import { purgeDelta } from '../../../src/sinks/delta/purge.ts';
 import { compactDelta } from '../../../src/sinks/delta/rewrite.ts';
+import { DiskStorage } from '../../../src/sinks/delta/storage/disk.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
@@ -26,6 +27,15 @@ const verify = () => verifyDelta(bench.lakeOptions);
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
 const PERSON = 'erna-4711';
 const person = { df_unified_id: PERSON, mail: 'erna@example.com' };
+
+/** A promise and what resolves it. */
+function signalled(): { readonly done: Promise<void>; readonly tell: () => void } {
+  let tell = () => {};
+  const done = new Promise<void>((resolve) => {
+    tell = resolve;
+  });
+  return { done, tell };
+}
 
 const load = () =>
   bench.store(
@@ -86,6 +96,44 @@ describe('purge', () => {
       await sink.close();
     }
     expect(await verify()).toEqual([]);
+  });
+
+  it('leaves the files of a run that began after its commit, and commits them only when it has ended', async () => {
+    await load();
+    const [stored, erased] = [signalled(), signalled()];
+    const late = new DiskStorage(bench.root);
+    late.create = async (path, text) => {
+      if (path.startsWith('events/_delta_log/')) {
+        stored.tell();
+        await erased.done;
+      }
+      return DiskStorage.prototype.create.call(late, path, text);
+    };
+    const window = bench.window('2026-01-03', csvOf([{ id: 'z', ...on('2026-01-03') }]));
+    let loaded: Promise<unknown> | undefined;
+    const storage = new DiskStorage(bench.root);
+    storage.eraseAllBut = async (folder, isKept) => {
+      if (folder === 'events') {
+        loaded = bench.store([window], { storage: late });
+        await stored.done;
+      }
+      await DiskStorage.prototype.eraseAllBut.call(storage, folder, isKept);
+    };
+    const removal = { column: 'df_unified_id', values: [PERSON] };
+    await purgeDelta({ ...bench.lakeOptions, storage, removal });
+    erased.tell();
+    await loaded;
+    expect(await verify()).toEqual([]);
+    expect(await bench.read('SELECT _key FROM events ORDER BY 1')).toEqual(['b', 'd', 'z'].map((_key) => ({ _key })));
+  });
+
+  it('by a column that only some of the files have leaves the others alone', async () => {
+    await load();
+    await bench.store([bench.window('2026-01-03', csvOf([{ id: 'e', ...on('2026-01-03') }]))]);
+    const removal = { column: 'mail', values: ['erna@example.com'] };
+    expect(await purgeDelta({ ...bench.lakeOptions, removal })).toMatchObject({ rows: 3, rowsRemoved: 2 });
+    expect(await verify()).toEqual([]);
+    expect(await bench.read('SELECT _key FROM events ORDER BY 1')).toEqual(['b', 'd', 'e'].map((_key) => ({ _key })));
   });
 
   it('of somebody who is in no row removes old files all the same, and of an unknown column nothing', async () => {

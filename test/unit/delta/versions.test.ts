@@ -34,7 +34,7 @@ const store = () => {
 
 describe('a purge of a versioned bucket', () => {
   it('leaves no byte of a person in any version of any object, however many pages there are of them', async () => {
-    s3.versionsAtOnce = 2;
+    s3.listedAtOnce = 2;
     // A store may tell times in seconds: all of this happens in one.
     const now = s3.now();
     s3.now = () => now;

@@ -1,0 +1,88 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { addDays, dayAt } from '../../../src/base/days.ts';
+import { envOf } from '../../../src/base/env.ts';
+import { createLogger } from '../../../src/base/log.ts';
+import { notificationOf, notify } from '../../../src/cli/sync/notify.ts';
+import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/sync/summary.ts';
+
+/** Notifies of a run a receiver that gives these answers in turn; what it got and what was warned of. */
+async function told(more: Partial<Summary>, { historyDays = 30, answers = [200] } = {}) {
+  const posts: { text: string; reasons: string[] }[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk) => chunks.push(chunk));
+    request.on('end', () => {
+      posts.push(JSON.parse(Buffer.concat(chunks).toString()));
+      response.writeHead(answers[Math.min(posts.length, answers.length) - 1]).end();
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const warnings: string[] = [];
+  const logger = createLogger(
+    ({ message }) => warnings.push(message),
+    'warn',
+    (text) => text,
+  );
+  const env = envOf({ DFINERY_NOTIFY_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook` });
+  const notification = notificationOf(undefined, false, env);
+  if (notification === undefined) throw new Error('no notification');
+  const run = { summary: { ...EMPTY_SUMMARY, ...more }, target: 'sync duckdb x', historyDays };
+  try {
+    await notify(notification, run, { clock: systemClock, env, logger, signal: new AbortController().signal });
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+  return { posts, warnings, reasons: posts[0]?.reasons ?? [] };
+}
+
+const back = (days: number) => addDays(dayAt(systemClock.now()), -days);
+
+describe('a notification', () => {
+  it.each<[string, Partial<Summary>, string[]]>([
+    ['nothing', { rows: 5, windows: 1 }, []],
+    [
+      'a column of another type',
+      { columns_widened: [{ name: 'n', from: 'long', to: 'string' }] },
+      ['Column n changed from long to string.'],
+    ],
+    ['cells that did not fit', { rescued_cells: 2 }, ['2 cells did not fit their columns; their text is in _rescued.']],
+    ['a failure', { exit: 3, error: 'It is down.' }, ['The run failed (exit 3): It is down.']],
+    ['a day that can be exported for long', { next_from_date: back(21) }, []],
+    [
+      'the first day that leaves the service within seven',
+      { next_from_date: back(22) },
+      [`${back(22)}, the first day not yet complete, can no longer be exported in 7 days.`],
+    ],
+    [
+      'the last day on which it can be exported',
+      { next_from_date: back(29) },
+      [`${back(29)}, the first day not yet complete, can no longer be exported today.`],
+    ],
+  ])('tells of %s', async (_what, summary, reasons) => {
+    const found = await told(summary);
+    expect(found.reasons).toEqual(reasons);
+    expect(found.posts).toHaveLength(reasons.length);
+  });
+
+  it('counts the days that the service keeps, as they are configured', async () => {
+    expect((await told({ next_from_date: back(22) }, { historyDays: 60 })).posts).toEqual([]);
+    expect((await told({ next_from_date: back(52) }, { historyDays: 60 })).posts).toHaveLength(1);
+  });
+
+  it.each([
+    [429, 2],
+    [500, 2],
+    [404, 1],
+    [301, 1],
+  ])('that is answered with %i is sent %i times, and then there is a warning', async (status, times) => {
+    const { posts, warnings } = await told({ rescued_cells: 1 }, { answers: [status] });
+    expect(posts).toHaveLength(times);
+    expect(warnings).toEqual([expect.stringContaining(`answered ${status}.`)]);
+  });
+});
