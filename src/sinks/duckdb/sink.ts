@@ -182,7 +182,8 @@ export class FileSink implements Sink {
     const rescued = await rescuedCounts(engine, rowsOfWindow(number), columns);
     const { receipt, state } = window;
     const hashes = hasRowsWithoutId(load);
-    const loaded = { number, receipt, state, columns, hasRowsWithoutId: hashes, idsAreKeys: idsAreKeys(window) };
+    const keys = { hasRowsWithoutId: hashes, idsAreKeys: idsAreKeys(window) };
+    const loaded = { number, receipt, state, columns, zone: this.#zone, ...keys };
     const { removed, idRepeats, others } = await replaceRows(engine, loaded, before);
     this.#replaced += removed;
     await writeReceipt(engine, number, receipt, { rescued, idRepeats });

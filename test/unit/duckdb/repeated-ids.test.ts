@@ -27,17 +27,28 @@ const restarted = (day: Day): Cells[] =>
   Array.from({ length: IDS }, (_, i) => ({ id: `e${i}`, memo: `${day}/${i}`, df_items_n: '1', ...at(timeOf(day, i)) }));
 
 /** The same window for every target: of `days`, with the rows of each. */
-function windowOf(day: Day, days = 1, rows?: readonly Cells[], more: Record<string, unknown> = {}): Window {
+function windowOf(
+  day: Day,
+  days = 1,
+  rows?: readonly Cells[],
+  more: Record<string, unknown> = {},
+  zone?: string,
+): Window {
   const all = Array.from({ length: days }, (_, i) => restarted(addDays(day, i))).flat();
-  const window = bench.window(day, csvOf(rows ?? all), undefined, days);
+  const window = bench.window(day, csvOf(rows ?? all), zone, days);
   return { ...window, state: { ...window.state, ...more } };
 }
 
+/** One id at hours of which most are on another day in UTC. */
+const inZone = (day: Day, hours: readonly number[]): Cells[] =>
+  hours.map((hour) => ({ id: 'e', memo: `${day}/${hour}`, ...at(timeOf(day, hour)) }));
+const ZONES = ['Asia/Seoul', 'America/New_York'] as const;
+
 describe.each(TARGETS)('ids that start again in %s', (target) => {
-  const store = (windows: readonly Window[]): Promise<Commit[]> =>
+  const store = (windows: readonly Window[], timezone?: string): Promise<Commit[]> =>
     target === 'DuckDB'
-      ? bench.load(windows)
-      : bench.store(windows, { tables: ['events', 'event_items', 'event_logs'] });
+      ? bench.load(windows, { timezone })
+      : bench.store(windows, { tables: ['events', 'event_items', 'event_logs'], timezone });
   const read = (sql: string) => (target === 'DuckDB' ? bench.query(sql) : bench.read(sql));
   const rows = () => read('SELECT _key, memo FROM events ORDER BY memo, _key');
   const memos = async () => (await rows()).map(({ memo }) => String(memo));
@@ -94,6 +105,15 @@ describe.each(TARGETS)('ids that start again in %s', (target) => {
     expect((await memos()).sort()).toEqual(all([0, 1, 2]));
     await store([windowOf(FIRST, 3)]);
     expect((await memos()).sort()).toEqual(all([0, 1, 2]));
+    expect(await differences()).toEqual([]);
+  });
+
+  it.each(ZONES)('keep the other days of a longer window also where days are those of a zone: %s', async (zone) => {
+    const [one, two] = [inZone(FIRST, [1, 10, 23]), inZone(addDays(FIRST, 1), [2, 11, 22])];
+    const late = inZone(addDays(FIRST, 1), [3, 21]);
+    await store([windowOf(FIRST, 2, [...one, ...two], {}, zone)], zone);
+    await store([windowOf(addDays(FIRST, 1), 1, [...two, ...late], {}, zone)], zone);
+    expect((await memos()).sort()).toEqual([...one, ...two, ...late].map(({ memo }) => memo).sort());
     expect(await differences()).toEqual([]);
   });
 
@@ -178,6 +198,21 @@ describe('ids that start again in an Arrow stream', () => {
       expect(result.rows).toBe(4 * IDS);
       const memos = plainRows(arrow.table()).map(({ memo }) => String(memo));
       expect(new Set(memos).size).toBe(4 * IDS);
+    } finally {
+      arrow.close();
+    }
+  });
+
+  it.each(ZONES)('leave out only rows that were sent also where dates are those of a zone: %s', async (zone) => {
+    const arrow = new ArrowBench();
+    try {
+      const [one, two] = [inZone(FIRST, [1, 23]), inZone(addDays(FIRST, 1), [2, 11])];
+      const late = inZone(addDays(FIRST, 2), [3, 22]);
+      const first = windowOf(FIRST, 2, one, {}, zone);
+      const open = { ...first, receipt: { ...first.receipt, covers_to: FIRST } };
+      await arrow.write([open, windowOf(addDays(FIRST, 1), 2, [...two, ...late], {}, zone)], { timezone: zone });
+      const memos = plainRows(arrow.table()).map(({ memo }) => String(memo));
+      expect(memos.sort()).toEqual([...one, ...two, ...late].map(({ memo }) => String(memo)).sort());
     } finally {
       arrow.close();
     }

@@ -72,13 +72,13 @@ export class RowIdentity {
     return at + written;
   }
 
-  /** The day in UTC where a zone is configured, else that of the wall clock. */
+  /** The day of the wall clock; of a time with a zone of its own that of the configured zone. */
   #writeDay(b: Uint8Array, start: number, end: number, at: number, isDatetime: boolean): number {
     const form = parseTime(b, start, end);
     const zone = this.#zone;
-    if (zone !== undefined && isDatetime) {
-      const seconds = civilSeconds();
-      setCivil((form & DATETIME_ZONED) === 0 ? zone.toUtc(seconds) : seconds - FIELDS[OFFSET]);
+    if (zone !== undefined && isDatetime && (form & DATETIME_ZONED) !== 0) {
+      const instant = civilSeconds() - FIELDS[OFFSET];
+      setCivil(instant + zone.offsetAt(instant));
     }
     let day = (FIELDS[YEAR] * 100 + FIELDS[MONTH]) * 100 + FIELDS[DAY];
     for (let i = at + 7; i >= at; i--, day = Math.floor(day / 10)) this.#bytes[i] = 48 + (day % 10);

@@ -50,7 +50,7 @@ export async function prepareWindow(lake: Lake, window: Window, rules: Rules, se
   const fresh = await writeFresh(lake, load);
   const paths = fresh.map(({ path }) => path);
   const overlap = overlapOf(liveWindows(lake), window.receipt, window.state.to_date_inclusive === false);
-  const incoming = { files: fresh, columns: plan, hasRowsWithoutId: hasRowsWithoutId(load), overlap };
+  const incoming = { files: fresh, columns: plan, hasRowsWithoutId: hasRowsWithoutId(load), overlap, zone: load.zone };
   const { removed, rewritten, replaced } = await rewriteOld({ lake, load, plan, incoming });
   const names = ownNames([...load.plan.values()]);
   const added = [...replaced.files.map((file) => newEventFile(file, number, names)), ...rewritten];

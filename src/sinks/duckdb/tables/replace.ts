@@ -1,4 +1,5 @@
 import type { Receipt, State } from '../../../extract/window.ts';
+import type { Zone } from '../../../types/zone.ts';
 import type { StoredColumn } from '../../sql/columns/stored.ts';
 import type { Engine } from '../../sql/engine/engine.ts';
 import {
@@ -19,6 +20,7 @@ export interface LoadedWindow {
   readonly state: State;
   readonly columns: readonly StoredColumn[];
   readonly hasRowsWithoutId: boolean;
+  readonly zone: Zone | undefined;
   /** True when the ids of the window are its keys as they stand. */
   readonly idsAreKeys: boolean;
 }
@@ -54,11 +56,11 @@ async function merge(
   incoming: string,
   live: Contents['live'],
 ): Promise<typeof NOTHING> {
-  const { number, receipt, state, columns, hasRowsWithoutId } = window;
+  const { number, receipt, state, columns, hasRowsWithoutId, zone } = window;
   const others = `events WHERE _dfinery_window <> ${number}`;
   const stored = `(SELECT * FROM ${others})`;
   const overlap = overlapOf(live, receipt, state.to_date_inclusive === false);
-  const rereading: Rereading = { stored, incoming, columns, hasRowsWithoutId, overlap };
+  const rereading: Rereading = { stored, incoming, columns, hasRowsWithoutId, overlap, zone };
   const found = await findReadAgain(engine, rereading);
   let removed = 0;
   for (const condition of found.conditions) removed += await engine.run(`DELETE FROM ${others} AND ${condition}`);

@@ -66,7 +66,7 @@ export async function prepareWindow(dataset: Dataset, window: Window, settings: 
   const added = await writeWindowFiles(into, load, metadata);
   const paths = added.map((one) => one.path);
   const overlap = overlapOf(liveWindows(manifest), window.receipt, window.state.to_date_inclusive === false);
-  const incoming = { files: added, columns: plan, hasRowsWithoutId: hasRowsWithoutId(load), overlap };
+  const incoming = { files: added, columns: plan, hasRowsWithoutId: hasRowsWithoutId(load), overlap, zone };
   const eventNames = await eventNamesAfter(dataset, manifest, window, paths, plan);
   const old = eventFiles(manifest);
   const merged = await mergeWindow({ dataset, plan, zone, number, metadata, old, incoming });

@@ -1,3 +1,4 @@
+import type { Zone } from '../../../types/zone.ts';
 import type { StoredColumn } from '../columns/stored.ts';
 import type { Engine } from '../engine/engine.ts';
 import {
@@ -21,6 +22,7 @@ export interface Incoming {
   /** True when some rows have no id. */
   readonly hasRowsWithoutId: boolean;
   readonly overlap: Overlap;
+  readonly zone: Zone | undefined;
 }
 
 /** What a window replaces in older files. */
@@ -43,11 +45,11 @@ export async function findReplaced(
   incoming: Incoming,
   metadata: Metadata,
 ): Promise<Replaced> {
-  const { files, columns, hasRowsWithoutId, overlap } = incoming;
+  const { files, columns, hasRowsWithoutId, overlap, zone } = incoming;
   if (old.length === 0 || files.length === 0) return { ...(await untouched(into, incoming)), files };
   const { engine } = into;
   const rows = readFiles(files.map(({ path }) => path));
-  const rereading: Rereading = { stored: readFiles(old), incoming: rows, columns, hasRowsWithoutId, overlap };
+  const rereading: Rereading = { stored: readFiles(old), incoming: rows, columns, hasRowsWithoutId, overlap, zone };
   const found = await findReadAgain(engine, rereading);
   const isKept = found.conditions.map((condition) => `NOT coalesce(${condition}, false)`).join(' AND ') || 'true';
   const counts = await countsOf(engine, old, found);

@@ -1,6 +1,7 @@
 import { addDays, type Day } from '../../../base/days.ts';
 import { CORRECTION_DATETIME, DETAIL_LOG_ID, SERVER_DATETIME } from '../../../schema/groups.ts';
 import { literal } from '../../../types/sql.ts';
+import type { Zone } from '../../../types/zone.ts';
 import type { StoredColumn } from '../columns/stored.ts';
 import type { Engine } from '../engine/engine.ts';
 import { nameOf } from '../views.ts';
@@ -11,7 +12,7 @@ import { HASH_KEY_LENGTH, HASH_PREFIX, sqlNumbersIn } from './keys.ts';
 //
 // - when all days that its own window asked for are asked for again, or
 // - when a row of the window with that base id has the same server time, or
-// - when its window shares a day with this one and a row with that base id has the same date.
+// - when its window shares a day with this one and a row with that base id has the same date, by the clock of `timezone`.
 //
 // Any other row with that base id is another row: both stay, and the new one gets a number of its own.
 
@@ -57,6 +58,8 @@ export interface Rereading {
   readonly columns: readonly StoredColumn[];
   readonly hasRowsWithoutId: boolean;
   readonly overlap: Overlap;
+  /** The zone of the datetimes, where they are instants: their date is that of its clock, as in the export. */
+  readonly zone: Zone | undefined;
 }
 
 /** Stored rows with a base id of the window, but those of windows that are read again whole. */
@@ -81,7 +84,8 @@ export interface ReadAgain {
 /** Looks for the rows that are read again. Makes temporary tables; inside a transaction. */
 export async function findReadAgain(engine: Engine, rereading: Rereading): Promise<ReadAgain> {
   const { stored, columns, overlap } = rereading;
-  const { base, server, date } = rowSql(columns);
+  const { base, server } = rowSql(columns);
+  const date = dateSql(rereading);
   const within = `_dfinery_window IN (${overlap.within.join(', ')})`;
   const hasWhole = overlap.within.length > 0;
   const same = sameBase(rereading);
@@ -101,8 +105,10 @@ export async function findReadAgain(engine: Engine, rereading: Rereading): Promi
   return { conditions: [...conditions, `_key IN (SELECT key FROM ${AGAIN})`], candidates };
 }
 
-async function compare(engine: Engine, { incoming, columns, overlap }: Rereading): Promise<void> {
-  const { base, server, date } = rowSql(columns);
+async function compare(engine: Engine, rereading: Rereading): Promise<void> {
+  const { incoming, columns, overlap } = rereading;
+  const { base, server } = rowSql(columns);
+  const date = dateSql(rereading);
   const isSharing = overlap.sharing.length === 0 ? 'false' : `c.number IN (${overlap.sharing.join(', ')})`;
   await engine.run(
     `CREATE OR REPLACE TEMP TABLE ${ARRIVED} AS SELECT ${base} AS base, ${server} AS server, ${date} AS date
@@ -129,9 +135,19 @@ function rowSql(columns: readonly StoredColumn[]) {
   const text = (source: string) => `CAST(${nameOf(columns, source)} AS VARCHAR)`;
   const id = text(DETAIL_LOG_ID);
   const hash = `left(_key, ${HASH_KEY_LENGTH})`;
-  const server = text(SERVER_DATETIME);
-  const date = `coalesce(left(coalesce(${server}, ${text(CORRECTION_DATETIME)}), 10), '')`;
-  return { id, hash, base: `coalesce(${id}, ${hash})`, server, date };
+  return { id, hash, base: `coalesce(${id}, ${hash})`, server: text(SERVER_DATETIME) };
+}
+
+/** The date of a row as SQL, a text: as the export has it, not in UTC nor in the zone of this machine. */
+function dateSql({ columns, zone }: Rereading): string {
+  const wall = (source: string) => {
+    const name = nameOf(columns, source);
+    const text = `CAST(${name} AS VARCHAR)`;
+    if (zone === undefined) return text;
+    const local = `CAST(timezone(${literal(zone.name)}, TRY_CAST(${name} AS TIMESTAMPTZ)) AS VARCHAR)`;
+    return `CASE WHEN typeof(${name}) = 'TIMESTAMP WITH TIME ZONE' THEN ${local} ELSE ${text} END`;
+  };
+  return `coalesce(left(coalesce(${wall(SERVER_DATETIME)}, ${wall(CORRECTION_DATETIME)}), 10), '')`;
 }
 
 /**
