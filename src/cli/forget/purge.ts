@@ -2,7 +2,7 @@ import { secretFrom } from '../../base/env.ts';
 import { configFailure } from '../../base/errors.ts';
 import { type Secret, Secret as SecretText } from '../../base/secrets.ts';
 import { type PurgeCounts, type Purger, purgeAll } from '../../deletion/execute/purge.ts';
-import { idsFromFile } from '../../deletion/input/id-list.ts';
+import { rowsFromFile } from '../../deletion/input/id-list.ts';
 import type { Ledger } from '../../deletion/ledger/ledger.ts';
 import type { HashedColumns } from '../../extract/hashed-columns.ts';
 import { sweepRunFolders } from '../../extract/spool/run-folder.ts';
@@ -107,12 +107,9 @@ export async function resolvePeople(
 async function fromMapping(path: string, ids: ReadonlySet<string>): Promise<Resolved> {
   const people = new Set<string>();
   const matched = new Set<string>();
-  const external = idsFromFile(path, { column: 'external_id' });
-  const unified = idsFromFile(path, { column: UNIFIED_ID });
-  for await (const id of external) {
-    const { value } = await unified.next();
-    if (typeof id !== 'string' || !ids.has(id) || typeof value !== 'string' || value === '') continue;
-    people.add(value);
+  for await (const [id, person] of rowsFromFile(path, ['external_id', UNIFIED_ID])) {
+    if (typeof id !== 'string' || !ids.has(id) || typeof person !== 'string' || person === '') continue;
+    people.add(person);
     matched.add(id);
   }
   return { people: [...people], matched: matched.size, matchedWithoutId: 0 };

@@ -15,13 +15,32 @@ export interface ListOptions {
 /** Extensions of files with columns, whose lines must not be taken for ids. */
 const WITH_COLUMNS = ['.csv', '.tsv', '.json', '.jsonl', '.ndjson'];
 const BRACE = 0x7b;
+/** The byte order mark of UTF-8. */
+const MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 const LONGEST_RECORD = 64 * 1024 * 1024;
 
 /** The id of each row of a file, unchanged. Throws config failures that name the line. */
 export async function* idsFromFile(path: string, options: ListOptions = {}): AsyncGenerator<unknown> {
   if (options.column === undefined && WITH_COLUMNS.includes(extname(path).toLowerCase())) throw columnWanted(path);
+  yield* readable(path, idsFrom(createReadStream(path), path, options));
+}
+
+/** Several columns of each row of such a file, in one pass: a pipe can be read only once. */
+export async function* rowsFromFile(path: string, columns: readonly string[]): AsyncGenerator<readonly unknown[]> {
+  yield* readable(path, rowsFrom(createReadStream(path), path, columns));
+}
+
+async function* rowsFrom(
+  input: AsyncIterable<Uint8Array>,
+  name: string,
+  columns: readonly string[],
+): AsyncGenerator<unknown[]> {
+  yield* columnsOf(await peeked(input), name, columns);
+}
+
+async function* readable<T>(path: string, values: AsyncIterable<T>): AsyncGenerator<T> {
   try {
-    yield* idsFrom(createReadStream(path), path, options);
+    yield* values;
   } catch (error) {
     if (error instanceof Error && error.name === 'Failure') throw error;
     throw configFailure(`The list ${path} cannot be read: ${messageOf(error)}.`, { cause: error });
@@ -34,24 +53,39 @@ export async function* idsFrom(
   name: string,
   { column }: ListOptions = {},
 ): AsyncGenerator<unknown> {
-  const { first, all } = await peeked(input);
-  const isJson = first === BRACE;
-  if (column !== undefined) yield* isJson ? jsonMember(all, name, column) : csvColumn(all, name, column);
-  else if (isJson) throw columnWanted(name);
-  else yield* plainLines(all, name);
+  const begun = await peeked(input);
+  if (column !== undefined) for await (const [id] of columnsOf(begun, name, [column])) yield id;
+  else if (begun.first === BRACE) throw columnWanted(name);
+  else yield* plainLines(begun.all, name);
 }
+
+const columnsOf = ({ first, all }: Begun, name: string, columns: readonly string[]) =>
+  first === BRACE ? jsonMembers(all, name, columns) : csvColumns(all, name, columns);
 
 const columnWanted = (name: string) => configFailure(`The list ${name} has named columns: say which with --column.`);
 
-async function peeked(input: AsyncIterable<Uint8Array>): Promise<{ first: number; all: AsyncGenerator<Uint8Array> }> {
+interface Begun {
+  /** First byte after a byte order mark; 0 where there is none. */
+  readonly first: number;
+  /** Everything but the byte order mark. */
+  readonly all: AsyncGenerator<Uint8Array>;
+}
+
+/** Whoever writes to a pipe may write the byte order mark alone, or a part of it. */
+async function peeked(input: AsyncIterable<Uint8Array>): Promise<Begun> {
   const iterator = input[Symbol.asyncIterator]();
-  let begin = (await iterator.next()).value as Uint8Array | undefined;
-  if (begin && begin[0] === 0xef && begin[1] === 0xbb && begin[2] === 0xbf) begin = begin.subarray(3);
+  let begin: Buffer = Buffer.alloc(0);
+  while (begin.length <= MARK.length) {
+    const { value, done } = await iterator.next();
+    if (done) break;
+    begin = Buffer.concat([begin, value]);
+  }
+  if (begin.subarray(0, MARK.length).equals(MARK)) begin = begin.subarray(MARK.length);
   const all = (async function* () {
-    if (begin) yield begin;
+    yield begin;
     yield* { [Symbol.asyncIterator]: () => iterator };
   })();
-  return { first: begin?.[0] ?? 0, all };
+  return { first: begin[0] ?? 0, all };
 }
 
 async function* textLines(input: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<[string, number]> {
@@ -69,7 +103,11 @@ async function* plainLines(input: AsyncIterable<Uint8Array>, name: string): Asyn
   for await (const [text] of textLines(input, name)) yield text;
 }
 
-async function* jsonMember(input: AsyncIterable<Uint8Array>, name: string, key: string): AsyncGenerator<unknown> {
+async function* jsonMembers(
+  input: AsyncIterable<Uint8Array>,
+  name: string,
+  keys: readonly string[],
+): AsyncGenerator<unknown[]> {
   for await (const [text, number] of textLines(input, name)) {
     if (text.trim() === '') continue;
     let value: unknown;
@@ -79,20 +117,25 @@ async function* jsonMember(input: AsyncIterable<Uint8Array>, name: string, key: 
       throw configFailure(`Line ${number} of the list ${name} is not JSON; nothing was deleted.`);
     }
     if (!isObject(value)) throw configFailure(`Line ${number} of the list ${name} is no object; nothing was deleted.`);
-    yield Object.hasOwn(value, key) ? value[key] : undefined;
+    const members = value;
+    yield keys.map((key) => (Object.hasOwn(members, key) ? members[key] : undefined));
   }
 }
 
-async function* csvColumn(input: AsyncIterable<Uint8Array>, name: string, column: string): AsyncGenerator<string> {
+async function* csvColumns(
+  input: AsyncIterable<Uint8Array>,
+  name: string,
+  columns: readonly string[],
+): AsyncGenerator<string[]> {
   const parser = parse({ max_record_size: LONGEST_RECORD, skip_empty_lines: true });
   const source = Readable.from(decoded(input, name));
   source.on('error', (error) => parser.destroy(error));
   source.pipe(parser);
-  let at = -1;
+  let places: number[] | undefined;
   try {
     for await (const row of parser as AsyncIterable<string[]>) {
-      if (at === -1) at = columnOf(row, name, column);
-      else yield row[at];
+      if (places === undefined) places = columns.map((column) => placeOf(row, name, column));
+      else yield places.map((at) => row[at]);
     }
   } catch (error) {
     throw error instanceof CsvError ? notCsv(name, error) : error;
@@ -117,7 +160,7 @@ async function* decoded(input: AsyncIterable<Uint8Array>, name: string): AsyncGe
   }
 }
 
-function columnOf(header: readonly string[], name: string, column: string): number {
+function placeOf(header: readonly string[], name: string, column: string): number {
   const at = header.indexOf(column);
   if (at !== -1 && header.indexOf(column, at + 1) === -1) return at;
   const why = at === -1 ? 'has no column' : 'has more than one column';

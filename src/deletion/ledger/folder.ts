@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { configFailure, messageOf } from '../../base/errors.ts';
@@ -7,7 +8,7 @@ import { diskFailure } from '../../fs/disk-failure.ts';
 import { makeFolders } from '../../fs/make-folders.ts';
 import { Chain } from './chain.ts';
 import { fileName, ledgerFiles } from './files.ts';
-import { KEY_VERSION, keyInFolder, LedgerKey, storedKey } from './key.ts';
+import { isOurs, KEY_VERSION, keyInFolder, LedgerKey, storedKey } from './key.ts';
 import { Ledger } from './ledger.ts';
 import { GENESIS } from './line.ts';
 import { LedgerLock } from './lock.ts';
@@ -34,6 +35,7 @@ export class LedgerFolder implements LedgerStore {
   static async open(options: FolderOptions): Promise<LedgerFolder> {
     const { folder, clock } = options;
     makeFolder(folder);
+    refuseForeignFolder(folder);
     let lock: LedgerLock | undefined;
     try {
       lock = await LedgerLock.take(folder, clock);
@@ -93,6 +95,15 @@ function makeFolder(folder: string): void {
   } catch (error) {
     throw configFailure(`The ledger's folder ${folder} cannot be made: ${messageOf(error)}.`, { cause: error });
   }
+}
+
+/** Whoever owns the folder can take files of the ledger away or put others in their place (S40). */
+export function refuseForeignFolder(folder: string): void {
+  if (isOurs(statSync(folder).uid)) return;
+  throw configFailure(
+    `The ledger's folder ${folder} belongs to another user, who could exchange its files: set ledger_dir to a folder of this user, or run as its owner.`,
+    { where: { file: folder } },
+  );
 }
 
 /** A key is made only for a new ledger: in an existing ledger a new key would hide that the old one is missing. */

@@ -74,12 +74,17 @@ export function storedKey(folder: string): Secret | undefined {
   }
 }
 
+/** True for what belongs to this user or to root, as a container's volume does; root trusts everybody's. */
+export function isOurs(uid: number): boolean {
+  const own = process.getuid?.();
+  return own === undefined || own === 0 || uid === own || uid === 0;
+}
+
 /** Refuses a key that others can read: with it, a ledger can be forged. Throws the system's error if there is no key. */
 function refuseForeign(path: string): void {
   const { uid, mode } = lstatSync(path);
-  const own = process.getuid?.();
-  const isOurs = own === undefined || own === 0 || uid === own || uid === 0;
-  if (isOurs && (own === undefined || (mode & OTHERS) === 0) && (mode & S_IFMT) === S_IFREG) return;
+  const isClosed = process.getuid === undefined || (mode & OTHERS) === 0;
+  if (isOurs(uid) && isClosed && (mode & S_IFMT) === S_IFREG) return;
   throw configFailure(
     `The ledger's key ${path} is a link, belongs to another user or is open to others: see that nobody else can read it and set its mode to 0600.`,
     { where: { file: path } },

@@ -4,7 +4,7 @@ import type { Clock } from '../../base/clock.ts';
 import { defect } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { Chain } from './chain.ts';
-import { headOf, LedgerFolder } from './folder.ts';
+import { headOf, LedgerFolder, refuseForeignFolder } from './folder.ts';
 import { KEY_VERSION, LedgerKey, storedKey, temporaryKey } from './key.ts';
 import { Ledger } from './ledger.ts';
 import type { LedgerOutput } from './output.ts';
@@ -33,6 +33,7 @@ export async function openLedgerStore(options: StoreOptions): Promise<LedgerStor
 async function dryStore({ config, clock }: StoreOptions): Promise<LedgerStore> {
   const { ledgerDir, ledgerKey, baseUrl, serviceId } = config;
   const folder = ledgerDir !== undefined && existsSync(ledgerDir) ? ledgerDir : undefined;
+  if (folder !== undefined) refuseForeignFolder(folder);
   const secret = ledgerKey ?? (folder === undefined ? undefined : storedKey(folder));
   const key = secret === undefined ? temporaryKey() : new LedgerKey(secret);
   const known = secret === undefined ? undefined : folder;

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { closeSync, createReadStream, fstatSync, openSync, readSync } from 'node:fs';
 import { configFailure, EXIT } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
@@ -58,7 +59,8 @@ class Reading {
   /** False when reading must stop. */
   take(bytes: Buffer): boolean {
     if (this.#bad) return this.#break(this.#bad.problem);
-    const found = unseal(bytes.toString(), this.#key);
+    // Bytes that are no text read like the replacement character, which a reason may hold.
+    const found = isUtf8(bytes) ? unseal(bytes.toString(), this.#key) : { problem: 'is not valid UTF-8' };
     if ('problem' in found) {
       // Only the last line of a file may be torn; whether this is the last is known when the next line is read.
       this.#bad = { bytes: bytes.length, problem: found.problem };

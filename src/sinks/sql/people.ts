@@ -1,8 +1,9 @@
 import { configFailure } from '../../base/errors.ts';
 import { UNIFIED_ID } from '../../schema/groups.ts';
+import { TYPES } from '../../types/index.ts';
 import type { Match } from '../target.ts';
 import type { StoredColumn } from './columns/stored.ts';
-import { isTyped } from './columns/typed.ts';
+import { isTyped, type Typed } from './columns/typed.ts';
 import type { Engine } from './engine/engine.ts';
 import { identifier, textLiteral } from './engine/quote.ts';
 
@@ -20,12 +21,14 @@ export interface EventRows {
  * configuration failure for a column that is not there.
  */
 export async function findPeople(rows: EventRows, source: string, texts: readonly string[]): Promise<Match> {
-  const cell = `coalesce(${cellTexts(rows, source).join(', ')})`;
+  const { typed, rescued, asTyped } = cellTexts(rows, source);
   if (rows.from === undefined || texts.length === 0) return { people: [], found: [], foundWithoutId: [] };
   const id = identifier(rows.columns.find((c) => c.source === UNIFIED_ID)?.name ?? UNIFIED_ID);
   const pairs = await rows.engine.rows(
-    `SELECT DISTINCT ${id} AS id, ${cell} AS text FROM ${rows.from}
-     WHERE ${cell} IN (SELECT unnest(from_json($1, '["VARCHAR"]')))`,
+    `SELECT DISTINCT ${id} AS id, _dfinery_text AS text FROM ${rows.from} JOIN (
+       SELECT _dfinery_text, ${asTyped('_dfinery_text')} AS _dfinery_cell
+       FROM (SELECT unnest(from_json($1, '["VARCHAR"]')) AS _dfinery_text)
+     ) ON _dfinery_cell = coalesce(${typed}, ${rescued})`,
     [JSON.stringify(texts)],
   );
   const [people, found, foundWithoutId] = [new Set<string>(), new Set<string>(), new Set<string>()];
@@ -53,16 +56,32 @@ export async function createRemovedValues(engine: Engine, values: readonly strin
  * failure for a column that is not there.
  */
 export function removalCondition(rows: Pick<EventRows, 'columns' | 'place'>, source: string): string {
-  const among = cellTexts(rows, source).map(
-    (text) => `coalesce(${text} IN (SELECT value FROM temp.main.${REMOVED_VALUES}), false)`,
-  );
-  return `(${among.join(' OR ')})`;
+  const { typed, rescued, asTyped } = cellTexts(rows, source);
+  const isAmong = (text: string, value: string) =>
+    `coalesce(${text} IN (SELECT ${value} FROM temp.main.${REMOVED_VALUES}), false)`;
+  return `(${isAmong(typed, asTyped('value'))} OR ${isAmong(rescued, 'value')})`;
 }
 
-/** The text of a column's cell where it is typed, and where it did not fit; NULL in the other one. */
-function cellTexts({ columns, place }: Pick<EventRows, 'columns' | 'place'>, source: string): [string, string] {
+interface CellTexts {
+  /** The text of a cell that its column's type took; NULL in another row. */
+  readonly typed: string;
+  /** The text of one that did not fit; NULL in another row. */
+  readonly rescued: string;
+  /** What `typed` is for a cell of this text; the text itself where it does not fit. */
+  readonly asTyped: (text: string) => string;
+}
+
+function cellTexts({ columns, place }: Pick<EventRows, 'columns' | 'place'>, source: string): CellTexts {
   const column = columns.filter(isTyped).find((c) => c.source === source);
   if (column === undefined) throw configFailure(`${place} has no column ${source}: nothing was done.`);
   const pointer = textLiteral(`/${source.replaceAll('~', '~0').replaceAll('/', '~1')}`);
-  return [`CAST(${identifier(column.name)} AS VARCHAR)`, `json_extract_string(_rescued, ${pointer})`];
+  return { ...typedTexts(column), rescued: `json_extract_string(_rescued, ${pointer})` };
+}
+
+/** Of the types that an id can have, these two keep a value and not its spelling: `12` is `12.0` among doubles. */
+function typedTexts({ name, type }: Typed): Pick<CellTexts, 'typed' | 'asTyped'> {
+  const column = identifier(name);
+  if (type !== 'boolean' && type !== 'double') return { typed: `CAST(${column} AS VARCHAR)`, asTyped: (text) => text };
+  const { sql, sqlText } = TYPES[type];
+  return { typed: sqlText(column), asTyped: (text) => `coalesce(${sqlText(`(${sql(text)})`)}, ${text})` };
 }

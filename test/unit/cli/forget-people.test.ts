@@ -1,3 +1,4 @@
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -51,8 +52,8 @@ function openPlace(target: string, schemaMode: 'evolve' | 'freeze'): Promise<Sin
 }
 
 /** Plans and executes; what was said and what came of it. */
-async function forget(target: string, id: string) {
-  const place = ['--purge', target, placeOf(target), '--purge-column', 'member', '--spool-dir', at('spool')];
+async function forget(target: string, id: string, column = 'member') {
+  const place = ['--purge', target, placeOf(target), '--purge-column', column, '--spool-dir', at('spool')];
   const words = ['forget', '--config', at('config.json'), '--id', id, '--json', ...place];
   const env = { DFINERY_SUPPRESSION_KEY: 'a suppression key of 32 characters' };
   const list = ['--suppression-file', at('suppressed.jsonl')];
@@ -132,6 +133,33 @@ describe('a person whom a purge looks up', () => {
     const { result } = await forget(target, 'A-77');
     expect(result).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 2 } });
     expect([...holding(person), ...holding('A-77')]).toEqual([]);
+  });
+
+  it.each(TARGETS)('is found in %s by an id that the column holds as a number or as true and false', async (target) => {
+    const rows = [
+      { id: 'e1', df_unified_id: 'planted-person', member: '12', letter: 'FALSE' },
+      { id: 'e2', df_unified_id: 'somebody', member: '1.5', letter: 'TRUE' },
+      { id: 'e3', df_unified_id: '', member: '12', letter: '' },
+    ];
+    await load(target, '2026-01-01', rows);
+    const { result } = await forget(target, '12');
+    expect(result).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 2 } });
+    expect(holding('planted-person')).toEqual([]);
+    const { result: second } = await forget(target, 'TRUE', 'letter');
+    expect(second).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 1 } });
+  });
+
+  it('is found by a mapping that comes through a pipe, where it can be read once', async () => {
+    await load('duckdb', '2026-01-01', [{ id: 'e1', df_unified_id: 'u-2', member: 'x' }, { id: 'e2' }]);
+    const pairs = Array.from({ length: 20_000 }, (_, i) => `${i},u-${i}`);
+    writeFileSync(at('mapping.csv'), `external_id,df_unified_id\n${pairs.join('\n')}\n`);
+    execFileSync('mkfifo', [at('pipe')]);
+    const writer = spawn('sh', ['-c', 'cat "$1" > "$2"', 'sh', at('mapping.csv'), at('pipe')]);
+    const place = ['--purge', 'duckdb', placeOf('duckdb'), '--mapping', at('pipe'), '--spool-dir', at('spool')];
+    const ids = ['--id', '2', '--config', at('config.json')];
+    const plan = await runHere(['forget', ...ids, '--json', ...place]);
+    writer.kill();
+    expect(JSON.parse(plan.stdout)).toMatchObject({ people_to_purge: 1, ids_without_match: 0 });
   });
 
   it.each(TARGETS)(

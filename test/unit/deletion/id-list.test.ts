@@ -33,6 +33,16 @@ describe('a list of ids', () => {
     expect(await read(`\ufeff${csv}`, { column: 'n' })).toEqual(['1', '2', '3']);
   });
 
+  it.each([[1], [2], [3]])('may begin with a byte order mark that a pipe cuts after byte %i', async (at) => {
+    const cut = (text: string) => {
+      const bytes = Buffer.from(`\ufeff${text}`);
+      return Readable.from([bytes.subarray(0, at), bytes.subarray(at)]);
+    };
+    expect(await all(idsFrom(cut('a\nb'), 'list'))).toEqual(['a', 'b']);
+    expect(await all(idsFrom(cut('id\na'), 'list', { column: 'id' }))).toEqual(['a']);
+    expect(await all(idsFrom(cut('{"id":"a"}'), 'list', { column: 'id' }))).toEqual(['a']);
+  });
+
   it('is a member of JSON lines, with its type', async () => {
     expect(await read('{"id":"a"}\n\n{"id":5}\n{}\n{"id":null}', { column: 'id' })).toEqual(['a', 5, undefined, null]);
     expect(await read('{"a":1}', { column: 'toString' })).toEqual([undefined]);

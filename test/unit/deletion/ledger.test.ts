@@ -1,18 +1,20 @@
 import { createHmac } from 'node:crypto';
 import {
   chmodSync,
+  chownSync,
   cpSync,
   existsSync,
   mkdirSync,
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import lineSchema from '../../../schemas/ledger-line.json' with { type: 'json' };
 import verdictSchema from '../../../schemas/ledger-verdict.json' with { type: 'json' };
 import proofSchema from '../../../schemas/proof.json' with { type: 'json' };
@@ -47,6 +49,14 @@ describe('a ledger', () => {
       writeFileSync(runs.pathOf(0), edited);
       expect((await runs.verify()).ok, `byte ${at}`).toBe(false);
     }
+  });
+
+  it('shows an edit that only makes its bytes no text', async () => {
+    await runs.go(['a'], { reason: 'unknown: \ufffd' });
+    const text = readFileSync(runs.pathOf(0), 'latin1');
+    expect((await runs.verify()).ok).toBe(true);
+    writeFileSync(runs.pathOf(0), text.replace('\xef\xbf\xbd', '\xff'), 'latin1');
+    expect((await runs.verify()).problems).toEqual([expect.stringContaining('is not valid UTF-8')]);
   });
 
   it.each<[string, (lines: string[]) => string[]]>([
@@ -197,6 +207,23 @@ describe('a ledger', () => {
     expect((await runs.go(['b'])).errors()[0].message).toContain('lost its key');
     expect(existsSync(key)).toBe(false);
     expect(runs.server.ids()).toEqual(['a']);
+  });
+
+  it('is refused in a folder of another user, in a dry run too; one of root will do', async () => {
+    mkdirSync(runs.folders.ledger, { mode: 0o755 });
+    const { uid } = statSync(runs.folders.ledger);
+    const user = vi.spyOn(process, 'getuid').mockReturnValue(uid + 1);
+    try {
+      if (uid === 0) expect((await runs.go(['a'])).errors()).toEqual([]);
+      if (uid === 0) chownSync(runs.folders.ledger, 2, 2);
+      for (const dry_run of [false, true]) {
+        const [error] = (await runs.go(['b'], { dry_run })).errors();
+        expect(error).toMatchObject({ failure_type: 'config_error', message: expect.stringContaining('another user') });
+      }
+    } finally {
+      user.mockRestore();
+    }
+    expect(runs.server.ids()).not.toContain('b');
   });
 
   it('wants a key of at least 32 characters, given or in its folder', async () => {
