@@ -23,6 +23,21 @@ const benchmarks = {
   'bench/records-run': 'bench/records-run.ts',
 };
 
+/** Packages in CommonJS: imported, Node would read each of their files twice, the first time for the names that it exports. */
+const REQUIRED = ['@aws-sdk/client-s3', '@duckdb/node-api', 'ajv', 'cli-progress'];
+const requirePackages = {
+  name: 'require-packages',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^[@a-z]/ }, ({ path, kind }) => {
+      if (!REQUIRED.includes(path)) return undefined;
+      return kind === 'require-call' ? { path, external: true } : { path, namespace: 'required' };
+    });
+    onLoad({ filter: /.*/, namespace: 'required' }, ({ path }) => ({
+      contents: `module.exports = require(${JSON.stringify(path)});`,
+    }));
+  },
+};
+
 // The declarations stay: packing builds again after it has made them.
 for (const name of existsSync('dist') ? await readdir('dist') : [])
   if (name !== 'types') await rm(`dist/${name}`, { recursive: true });
@@ -38,6 +53,10 @@ await build({
   // What the package depends on stays outside; a library that only one rarely used command needs is bundled, in a chunk of
   // its own, and is a development dependency.
   external: Object.keys(dependencies).flatMap((name) => [name, `${name}/*`]),
+  plugins: [requirePackages],
+  banner: {
+    js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
+  },
   // Constants become literals in the byte loops: a fifth faster. Names and lines stay as they are.
   minifySyntax: true,
   sourcemap: 'linked',

@@ -15,7 +15,14 @@ let compiled: ValidateFunction<Scenario> | undefined;
 /** Compiled when the first scenario comes: every command of the program loads this module, few have a scenario. */
 function validator(): ValidateFunction<Scenario> {
   if (compiled !== undefined) return compiled;
-  const ajv = new Ajv({ allErrors: true, verbose: true, strict: false, useDefaults: true });
+  const ajv = new Ajv({
+    allErrors: true,
+    verbose: true,
+    strict: false,
+    useDefaults: true,
+    meta: false,
+    validateSchema: false,
+  });
   ajv.addFormat('date', { type: 'string', validate: isDay });
   compiled = ajv.compile<Scenario>(schema);
   return compiled;
