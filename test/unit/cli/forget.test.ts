@@ -106,6 +106,8 @@ describe('forget, asked for a proof', () => {
       code: 0,
       result: expect.stringContaining(`service s at ${server.url}`),
     });
+    expect((await forget('--proof', 'a')).code).toBe(0);
+    expect((await forget('--proof', 'a', '--ledger-dir', at('elsewhere'))).code).not.toBe(0);
     const other = { base_url: server.url, service_id: 'other', import_token: 't' };
     writeFileSync(at('config.json'), JSON.stringify(other));
     expect(await forget(...proof)).toMatchObject({

@@ -1,4 +1,4 @@
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Lake } from '../../../src/sinks/delta/lake.ts';
@@ -187,6 +187,34 @@ describe('a checkpoint', () => {
     expect(await state()).toEqual(before);
     expect(await verify()).toEqual([]);
     await bench.store([bench.window('2026-01-03', csvOf([{ id: 'z', ...on('2026-01-03') }]))]);
+    expect(await verify()).toEqual([]);
+  });
+
+  it('keeps for older readers what left the table within the retention, and is not missed where only its pointer is left', async () => {
+    const days = 86_400_000;
+    const again = () => bench.window(second, csvOf([{ id: 'c', ...person, ...on(second) }]));
+    await bench.store([again()], { retentionMs: 2 * days });
+    const [left] = bench.replay('events').files.keys();
+    const other = bench.window(second, csvOf([{ id: 'q', ...on(second) }]));
+    await bench.store([again(), other], { retentionMs: 2 * days });
+    await compactDelta(bench.lakeOptions);
+    const configured = Array.from({ length: bench.versions() }, (_, version) =>
+      bench.actions('events', version, 'metaData'),
+    );
+    for (const { configuration } of configured.flat())
+      expect(configuration).toMatchObject({ 'delta.deletedFileRetentionDuration': 'interval 172800 seconds' });
+    const lake = await Lake.open(bench.lakeOptions, 'write');
+    await lake.events.checkpointNow(Date.now(), lake.events.retentionMs);
+    const { version } = lake.events;
+    await lake.close();
+    // As if all files were old: of those that left only the log can say that it was just now.
+    for (const path of bench.files('events')) utimesSync(join(bench.root, 'events', path), 1, 1);
+    const reopen = async () => (await bench.openLake({ retentionMs: 2 * days })).close();
+    await reopen();
+    expect(bench.files('events')).toContain(left);
+    rmSync(join(bench.root, 'events', '_delta_log', `${String(version).padStart(20, '0')}.checkpoint.parquet`));
+    await reopen();
+    expect(bench.files('events')).toContain(left);
     expect(await verify()).toEqual([]);
   });
 

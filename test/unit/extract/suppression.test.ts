@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
@@ -19,6 +19,9 @@ const file = (name: string, ...lines: object[]) => {
   return path;
 };
 const hmac = (id: string) => ({ hmac: suppressionHmac(KEY, Buffer.from(id)) });
+async function* each(...ids: string[]) {
+  yield* ids;
+}
 const asks = (path: string, id: string) =>
   loadSuppression(path, KEY).isSuppressed(Buffer.from(`x${id}x`), 1, 1 + Buffer.byteLength(id));
 
@@ -51,12 +54,27 @@ describe('people who stay forgotten', () => {
     const path = join(dir, `unended${space.length}`);
     const { hmac: of } = hmac('a');
     writeFileSync(path, `${JSON.stringify(hmac('z'))}\n{"hmac":${space}"${of}"}`);
-    async function* both() {
-      yield* ['a', 'b'];
-    }
-    expect(await suppress(path, both(), KEY, { clock: systemClock })).toBe(1);
+    expect(await suppress(path, each('a', 'b'), KEY, { clock: systemClock })).toBe(1);
     expect(['z', 'a', 'b', 'c'].map((id) => asks(path, id))).toEqual([true, true, true, false]);
     expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(3);
+  });
+
+  it('stay on a list whose last line a crash cut short, as do those who are added then', async () => {
+    const path = join(dir, 'cut');
+    writeFileSync(path, `${JSON.stringify(hmac('z'))}\n${JSON.stringify(hmac('half')).slice(0, 20)}`);
+    expect(await suppress(path, each('a'), KEY, { clock: systemClock })).toBe(1);
+    expect(['z', 'a', 'half'].map((id) => asks(path, id))).toEqual([true, true, false]);
+  });
+
+  it('are all on the list when several purges add to it at once, also under another name of it', async () => {
+    const path = file('shared');
+    const other = join(dir, 'link');
+    symlinkSync(path, other);
+    const people = Array.from({ length: 6 }, (_, i) => `p${i}`);
+    const add = (id: string, i: number) => suppress(i % 2 === 0 ? path : other, each(id), KEY, { clock: systemClock });
+    expect(await Promise.all(people.map(add))).toEqual(people.map(() => 1));
+    expect(people.map((id) => asks(path, id))).toEqual(people.map(() => true));
+    expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(1 + people.length);
   });
 
   it('refuses a list that is not there', () => {

@@ -1,9 +1,10 @@
-import { appendFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { EXIT, Failure } from '../../../src/base/errors.ts';
 import { silentLogger } from '../../../src/base/log.ts';
+import { readHistory } from '../../../src/sinks/parquet/history.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
@@ -125,6 +126,50 @@ describe('a folder', () => {
     }
     expect(bench.files().filter((file) => file.startsWith('events/'))).toHaveLength(1);
     expect(bench.manifest.receipts).toMatchObject([{ window: 6, rows: 6, rows_live: 6 }]);
+  });
+
+  it('tells of the changes of its columns with the window that makes them: neither of one that failed, nor a window without', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)]);
+    const more = (id: string, name: string) =>
+      bench.window('2026-01-02', csvOf([{ id, [name]: '1', ...at('2026-01-02 10:00:00.000') }]));
+    /** Commits a window while there is a folder where the file of this name is to be. */
+    const whileBlocked = async (name: string, window: ReturnType<typeof more>) => {
+      const path = join(bench.root, '_dfinery', name);
+      const sink = await bench.openFolder();
+      await sink.runs?.begin('2026-01-03T00:00:00.000Z', '1');
+      const before = existsSync(path) ? readFileSync(path) : undefined;
+      rmSync(path, { force: true });
+      mkdirSync(path);
+      await expect(sink.commit(window, bench.signal)).rejects.toThrow();
+      rmSync(path, { recursive: true });
+      if (before !== undefined) writeFileSync(path, before);
+      await sink.close();
+    };
+    await whileBlocked('journal.json', more('b', 'never'));
+    await whileBlocked('history.json', more('c', 'later'));
+    const covered = async () => {
+      const sink = await bench.openFolder();
+      const prior = await sink.readPriorLoads();
+      await sink.runs?.begin('2026-01-04T00:00:00.000Z', '1');
+      await sink.close();
+      return [...prior.covered];
+    };
+    expect(await covered()).toEqual(['2026-01-01']);
+    await bench.store([more('c', 'later')]);
+    expect(await covered()).toEqual(['2026-01-01', '2026-01-02']);
+    const { changes } = await readHistory(join(bench.root, '_dfinery', 'history.json'));
+    const own = changes.filter(({ sourceName }) => !sourceName.startsWith('df_'));
+    expect(own.map(({ sourceName, change }) => [sourceName, change])).toEqual([['later', 'added']]);
+  });
+
+  it('keeps every table that it was once asked for', async () => {
+    const tables = (...names: ('event_items' | 'event_logs')[]) => ({ tables: ['events', ...names] as const });
+    const items = (n: string) => csvOf([{ id: `p:${n}`, df_items_x: n, ...at('2026-01-01 10:00:00.000') }]);
+    await bench.store([bench.window('2026-01-01', items('1'))], tables('event_items'));
+    await bench.store([bench.window('2026-01-01', items('2'))], tables('event_logs'));
+    await bench.store([bench.window('2026-01-01', items('3'))], tables());
+    expect(await bench.read('SELECT count(*)::INT AS n FROM event_items')).toEqual([{ n: 3 }]);
+    expect(await bench.read('SELECT count(*)::INT AS n FROM event_logs')).toEqual([{ n: 1 }]);
   });
 
   it('keeps the receipt by which a day is complete, when the day is read again before a clock says it is over', async () => {
