@@ -1,0 +1,59 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { SentBatches } from '../../../src/sinks/arrow/arrow-stream.ts';
+import { StagedWindows } from '../../../src/sinks/arrow/staged-windows.ts';
+import { ArrowBench, streamedColumns } from '../../support/targets/arrow.ts';
+import { csvOf } from '../../support/targets/duckdb.ts';
+
+let bench: ArrowBench;
+beforeEach(() => {
+  bench = new ArrowBench();
+});
+afterEach(() => bench.close());
+
+const valuesOf = (wanted: string) => streamedColumns(bench.out).find(({ name }) => name === wanted)?.values;
+
+describe('the windows of an Arrow stream', () => {
+  it('keep their own rows and keys, whatever the one before them held', async () => {
+    const first = csvOf(['x', 'x', 'y'].map((id) => ({ id, b: 'TRUE', n: '4711' })));
+    const second = csvOf(['p', 'q', 'r'].map((id) => ({ id, b: 'FALSE', n: '' })));
+    await bench.write([bench.window('2026-01-01', first), bench.window('2026-01-02', second)]);
+    expect(valuesOf('_key')).toEqual(['x', 'x#2', 'y', 'p', 'q', 'r']);
+    expect(valuesOf('b')).toEqual([true, true, true, false, false, false]);
+    expect(valuesOf('n')).toEqual(['4711', '4711', '4711', null, null, null]);
+    // Nor does a value of an earlier row stand where a later one has none.
+    const { batches, schema } = bench.table();
+    const n = schema.fields.findIndex(({ name }) => name === 'n');
+    expect([...(batches.at(-1)?.data.children[n].values.slice(-3) ?? [])]).toEqual([0n, 0n, 0n]);
+  });
+
+  it('count a cell that does not fit once, however long their files go on behind it', async () => {
+    const rows = Array.from({ length: 700 }, (_, i) => ({ id: `k${i}`, memo: 'x'.repeat(1_000) }));
+    const csv = csvOf([{ id: 'first', df_server_datetime: 'no time' }, ...rows]);
+    const { rescued } = await bench.write([bench.window('2026-01-01', csv)]);
+    expect(rescued).toEqual(new Map([['df_server_datetime', 1]]));
+  });
+
+  it('count it once, too, where they were built in several batches before they are sent', async () => {
+    const batch = () => ({ rows: 1, buffer: new ArrayBuffer(8), nodes: new Float64Array(3) });
+    const built = { kind: 'columns', rows: 2, read: 2, rescued: [['a', 1]], buffer: new ArrayBuffer(8) } as const;
+    const builder = {
+      usesThreads: () => true,
+      rowBytes: () => 0,
+      async *build() {
+        yield { ...built, batches: [batch(), batch()] };
+        yield { ...built, batches: [batch()] };
+      },
+    };
+    const staged = new StagedWindows(builder, bench.dir, () => ({ columns: [], plans: [] }));
+    const window = bench.window('2026-01-01', csvOf([{ id: 'a' }]));
+    staged.add(window);
+    await staged.end();
+    const sent: SentBatches[] = [];
+    for await (const some of staged.read(window)) sent.push(some);
+    expect(sent.map(({ rows }) => rows)).toEqual([1, 1, 1]);
+    expect(sent.flatMap(({ rescued }) => rescued)).toEqual([
+      ['a', 1],
+      ['a', 1],
+    ]);
+  });
+});
