@@ -46,12 +46,12 @@ export async function runConnector(connector: Connector, io: ConnectorIo): Promi
     await untilAborted(controller.signal, io.clock, runVerb(connector, io, redactor, signal));
     signal.throwIfAborted();
   } catch (error) {
-    code = EXIT.defect;
+    code = EXIT.failed;
     await tell(signal.aborted ? signal.reason : error, io, redactor);
   } finally {
     stopListening();
   }
-  return (await drained(io.writer)) ? code : EXIT.defect;
+  return (await drained(io.writer)) ? code : EXIT.failed;
 }
 
 async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor, signal: AbortSignal): Promise<void> {

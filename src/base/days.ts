@@ -1,4 +1,4 @@
-/** A calendar day as the service and the contract write it: `yyyy-MM-dd`. Compared as text. */
+/** A calendar day as the service and every file of ours write it: `yyyy-MM-dd`. Compared as text. */
 export type Day = string;
 
 const MS_PER_DAY = 86_400_000;

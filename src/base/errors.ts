@@ -5,7 +5,7 @@
 export type FailureKind = 'config' | 'transient' | 'system';
 
 /** The command line's exit codes (0 is success). Connectors use them only to tell a success from a failure. */
-export const EXIT = { done: 0, defect: 1, usage: 2, later: 3, lost: 4, guard: 5 } as const;
+export const EXIT = { done: 0, failed: 1, usage: 2, later: 3, lost: 4, guard: 5 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 /** Where a failure happened. Rows and bytes count from 1 and 0: row 1 is the header, byte 0 the first of the body. */
@@ -44,7 +44,7 @@ export class Failure extends Error {
   }
 }
 
-const DEFAULT_EXIT = { config: EXIT.usage, transient: EXIT.later, system: EXIT.defect } as const satisfies Record<
+const DEFAULT_EXIT = { config: EXIT.usage, transient: EXIT.later, system: EXIT.failed } as const satisfies Record<
   FailureKind,
   ExitCode
 >;

@@ -14,8 +14,8 @@ export interface Command {
   readonly usage: string;
   readonly summary: string;
   options(yargs: Argv): Argv;
-  /** Its handler refuses unknown variables itself, since it tells scripts of every failure; else that is done before it. */
-  readonly looksAtVariables?: true;
+  /** True when its handler refuses unknown environment variables, since it tells scripts of every failure; else that is done before it. */
+  readonly refusesUnknownNames?: true;
   /** Loads what the command does: only the one that was chosen is loaded. */
   handler(): Promise<Handler>;
 }

@@ -20,7 +20,7 @@ await runUntilStopped(async (signal) => {
     await terminal.drain(signal);
   } catch (error) {
     terminal.note(messageOf(error));
-    code = error instanceof Failure ? error.exitCode : EXIT.defect;
+    code = error instanceof Failure ? error.exitCode : EXIT.failed;
     await terminal.drain(signal).catch(() => {});
   }
   if (!signal.aborted) endNow(code);

@@ -3,7 +3,7 @@
 
 import yargs, { type Argv } from 'yargs';
 import manifest from '../../package.json' with { type: 'json' };
-import { EXIT, type ExitCode, messageOf } from '../base/errors.ts';
+import { defect, EXIT, type ExitCode, messageOf } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
 import { refuseUnknownNames } from '../config/environment.ts';
 import type { Target } from '../sinks/target.ts';
@@ -33,7 +33,7 @@ interface Chosen {
 export async function runCommandLine(argv: readonly string[], io: Io): Promise<ExitCode> {
   const parsed = parse(argv);
   if (parsed.usage !== undefined) {
-    await (await import('./sync/refusal.ts')).reportRefusal(argv, parsed.usage, io);
+    await (await import('./sync/refusal.ts')).printRefusal(argv, parsed.usage, io);
     return EXIT.usage;
   }
   if (parsed.chosen === undefined) {
@@ -44,7 +44,7 @@ export async function runCommandLine(argv: readonly string[], io: Io): Promise<E
   const held = flag(options, 'json') ? holdResults(io.terminal, io.clock) : undefined;
   const context = contextOf({ ...io, terminal: held?.terminal ?? io.terminal }, options);
   try {
-    if (command.looksAtVariables !== true) refuseUnknownNames(io.env);
+    if (command.refusesUnknownNames !== true) refuseUnknownNames(io.env);
     const handler = await command.handler();
     return await handler(options, context);
   } catch (error) {
@@ -169,8 +169,10 @@ function targetNames(has: (target: Target) => boolean): string {
 function families(): Map<string, Command[]> {
   const out = new Map<string, Command[]>();
   for (const command of COMMANDS) {
-    const [family] = command.usage.split(' ');
+    const [family, next] = command.usage.split(' ');
     const name = family in FAMILIES ? family : '';
+    // The parser would take all of them for one command, the last.
+    if (name === '' && /^\w/.test(next ?? '')) throw defect(`The command "${command.usage}" has no family.`);
     out.set(name, [...(out.get(name) ?? []), command]);
   }
   return out;

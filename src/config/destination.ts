@@ -9,7 +9,7 @@ import { type Problem, refuse, schemaProblems } from './problems.ts';
 import { fromEnv, objectOf, type Parsed } from './source.ts';
 import { compileSchema, proved, unknownKeys, withDefaults } from './validate.ts';
 
-/** The destination's configuration: frozen, every default filled in. Keys as in the contract. */
+/** The destination's configuration: frozen, every default filled in. Keys as in schemas/destination-config.json. */
 export interface DestinationConfig {
   readonly baseUrl: string;
   readonly serviceId: string;

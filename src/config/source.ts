@@ -21,7 +21,7 @@ export const DEFAULT_HISTORY_DAYS: number = schema.properties.history_days.defau
 export type Condition = 'all' | 'include' | 'exclude';
 export type SchemaMode = 'evolve' | 'freeze' | 'fail';
 
-/** The source's configuration: frozen, every default filled in, units in the names. Keys as in the contract. */
+/** The source's configuration: frozen, every default filled in, units in the names. Keys as in schemas/source-config.json. */
 export interface SourceConfig {
   readonly baseUrl: string;
   readonly serviceId: string;

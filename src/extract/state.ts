@@ -20,7 +20,7 @@ export class StateFailure extends Failure {
   }
 }
 
-/** The keys that this version writes beyond those of the contract; all optional. */
+/** The keys that this version writes beside `version`, `from_date` and `to_date_inclusive`; all optional. */
 export interface KnownState extends State {
   readonly start_date?: Day;
   readonly service?: string;

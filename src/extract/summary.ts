@@ -28,7 +28,7 @@ export const newTally = (): Tally => ({
   gaps: [],
 });
 
-/** What the command line's summary takes from an extraction; keys as in the contract. */
+/** What the command line's summary takes from an extraction; keys as in schemas/summary.json. */
 export interface ExtractSummary {
   readonly exports: number;
   readonly bytes: number;

@@ -15,7 +15,7 @@ export function eventNamesOf(files: Window['files']): string[] | undefined {
 }
 
 /** Days that committed receipts cover. */
-export function coveredDays(
+export function daysOfReceipts(
   receipts: Iterable<{ readonly covers_from: Day; readonly covers_to: Day | null }>,
 ): Set<Day> {
   return new Set([...receipts].flatMap((r) => (r.covers_to === null ? [] : daysOf(r.covers_from, r.covers_to))));

@@ -108,7 +108,7 @@ export interface OpenOptions extends TargetOptions {
   readonly signal: AbortSignal;
 }
 
-/** The tables of the contract. */
+/** The tables that a target may have. */
 export const TABLES = ['events', 'event_items', 'event_logs'] as const;
 export type TableName = (typeof TABLES)[number];
 

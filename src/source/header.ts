@@ -38,7 +38,7 @@ export async function exportHeader(question: ExportQuestion, deps: HeaderDeps): 
       asked = { ...asked, from: addDays(asked.from, 1) };
       continue;
     }
-    if (kind === 'wait' && waits++ < policy.waits) {
+    if (kind === 'wait' && ++waits < policy.waits) {
       attempt--;
       continue;
     }

@@ -171,7 +171,7 @@ type Finder = (refusal: ExportRefusal, limits: Limits, now: number) => Finding;
 const wrongToken: Finder = ({ code, message }) => found('wrong_token', false, code, message);
 const notThis: Finder = ({ code, message }) => found('not_this_service', false, code, message);
 
-/** By the outcome table's own words; what is not here goes by its kind. */
+/** By the code of an outcome, for those whose kind would give another verdict (`BY_KIND`). */
 const BY_CODE: Readonly<Record<string, Finder>> = {
   invalid_service_id: ({ code, message }) => found('wrong_service', false, code, message),
   redirect: notThis,

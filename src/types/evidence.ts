@@ -1,5 +1,7 @@
 import type { ColumnType, Evidence } from './type.ts';
 
+// The bits are stored, in receipts, manifests and `_dfinery_columns`: a new one is added at the end, none is renumbered.
+
 /** The text `null`. */
 export const NULL_TEXT = 1 << 0;
 /** `TRUE` or `FALSE`. */

@@ -1,4 +1,4 @@
-/** The closed set of column types, in the order the contract lists them. */
+/** The closed set of column types, in the order of docs/types.md. */
 export const COLUMN_TYPES = [
   'boolean',
   'long',

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { addDays, type Day, dayAt } from '../../src/base/days.ts';
 import type { TrueRow } from '../../src/simulator/data/csv.ts';
-import { problem, type Stored } from '../support/targets/cells.ts';
+import { problem, type Stored } from '../support/targets/stored-rows.ts';
 import type { People } from './people.ts';
 import { type Held, heldIn } from './places.ts';
 import { START } from './story.ts';

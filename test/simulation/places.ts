@@ -5,7 +5,7 @@ import type { StoredColumn } from '../../src/sinks/sql/columns/stored.ts';
 import { identifier } from '../../src/sinks/sql/engine/quote.ts';
 import { literal } from '../../src/types/sql.ts';
 import type { ColumnType } from '../../src/types/type.ts';
-import { type Stored, type StoredRow, shown } from '../support/targets/cells.ts';
+import { type Stored, type StoredRow, shown } from '../support/targets/stored-rows.ts';
 import type { Json, TargetName } from './story.ts';
 
 /*

@@ -30,7 +30,10 @@ export const forget: Command = {
         describe: 'List that keeps the people out of later syncs; key in DFINERY_SUPPRESSION_KEY',
       })
       .option('verify-ledger', { type: 'string', describe: 'A ledger file or folder: finds any edit' })
-      .option('head', { type: 'string', describe: 'The head that a run printed: finds a cut tail too' })
+      .option('head', {
+        type: 'string',
+        describe: 'Hash of the last line, as a run printed it: shows whether lines are missing at the end, too',
+      })
       .option('proof', { type: 'string', describe: 'An external ID: when and with what answer it was erased' })
       .option('ledger-dir', { type: 'string', describe: 'The ledger for --proof' })
       .epilogue(destinationEnvironmentHelp()),

@@ -14,7 +14,7 @@ export function syncCommand(target: Target): Command {
   return {
     usage: `sync ${target.name} <${name}>`,
     summary: target.summaries.sync,
-    looksAtVariables: true,
+    refusesUnknownNames: true,
     options: (yargs) => {
       const common = syncOptions(yargs.positional(name, { type: 'string', demandOption: true, describe }));
       return target.publishes === true ? common.option('publish', PUBLISH) : common;

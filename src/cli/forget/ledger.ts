@@ -27,7 +27,7 @@ export async function printLedgerVerdict(path: string, options: Options, context
     for (const problem of [...verdict.problems, ...verdict.notes]) context.terminal.result(problem);
     context.terminal.result(verdict.ok ? `The ledger is whole. Head: ${verdict.head}` : 'The ledger is broken.');
   }
-  return verdict.ok ? EXIT.done : EXIT.defect;
+  return verdict.ok ? EXIT.done : EXIT.failed;
 }
 
 /** `--proof ID --ledger-dir DIR`: when, and with what answer, that id was erased at the configured service. */
@@ -44,7 +44,7 @@ export async function printProof(id: string, options: Options, context: Context)
     for (const problem of proof.problems) context.terminal.result(problem);
     context.terminal.result(`${sentenceOf(proof)}: service ${proof.service_id ?? '-'} at ${proof.base_url ?? '-'}.`);
   }
-  return proof.problems.length > 0 || !proof.erased ? EXIT.defect : EXIT.done;
+  return proof.problems.length > 0 || !proof.erased ? EXIT.failed : EXIT.done;
 }
 
 const sentenceOf = ({ erased, problems }: Proof): string => {

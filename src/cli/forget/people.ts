@@ -3,7 +3,6 @@
 
 import { configFailure, EXIT, type ExitCode } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
-import { systemRandom } from '../../base/random.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { type ForgetPlan, planForget } from '../../deletion/execute/forget-plan.ts';
 import type { PurgeCounts } from '../../deletion/execute/purge.ts';
@@ -30,7 +29,7 @@ export async function forgetPeople(options: Options, context: Context): Promise<
   const wanted = purgeRequest(options, context);
   const io = {
     clock: context.clock,
-    random: systemRandom,
+    random: context.random,
     logger: context.logger,
     signal: context.signal,
     lines: logLines(context),

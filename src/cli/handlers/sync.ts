@@ -7,9 +7,9 @@ import type { Target } from '../../sinks/target.ts';
 import { flag, type Handler, text } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
 import { notificationOf, notify } from '../sync/notify.ts';
-import { readSyncOptions, reportOptions } from '../sync/options.ts';
+import { readSyncOptions, summaryOptions } from '../sync/options.ts';
 import { pinnedTypes } from '../sync/pinned.ts';
-import { reporter } from '../sync/summary-reporter.ts';
+import { summaryPrinter } from '../sync/summary-printer.ts';
 import { sync } from '../sync/sync.ts';
 
 /** `sync TARGET PLACE`. */
@@ -21,7 +21,7 @@ export const syncInto =
     // stdout carries only data: the summary goes to stderr.
     const onStderr = (line: string) => outer.terminal.result(line, 'stderr');
     const context = isStdout ? { ...outer, terminal: { ...outer.terminal, result: onStderr } } : outer;
-    const report = reporter(reportOptions(options), context, isStdout ? 'the stream' : place);
+    const report = summaryPrinter(summaryOptions(options), context, isStdout ? 'the stream' : place);
     return report.run(async () => {
       const notification = notificationOf(text(options, 'notify'), flag(options, 'notifyAlways'), context.env);
       context.redactor.add(notification?.url);

@@ -18,5 +18,5 @@ function print(found: readonly Difference[], place: string, options: Options, { 
   if (flag(options, 'json')) terminal.result(JSON.stringify({ v: 1, target: place, differences: found }));
   else if (found.length === 0) terminal.result(`${place} agrees with its receipts.`);
   else for (const { check, message } of found) terminal.result(`${check}: ${message}`);
-  return found.length === 0 ? EXIT.done : EXIT.defect;
+  return found.length === 0 ? EXIT.done : EXIT.failed;
 }

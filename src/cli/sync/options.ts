@@ -12,7 +12,7 @@ export interface SyncOptions extends WantedDays {
 }
 
 /** The options of the summary, which is printed even if another option is wrong. */
-export const reportOptions = (options: Options) => ({ json: flag(options, 'json'), xcom: text(options, 'xcom') });
+export const summaryOptions = (options: Options) => ({ json: flag(options, 'json'), xcom: text(options, 'xcom') });
 
 export function readSyncOptions(options: Options): SyncOptions {
   return {

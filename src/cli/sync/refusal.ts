@@ -7,7 +7,7 @@ import { EMPTY_SUMMARY, writeXcom } from './summary.ts';
  * Tells why a command line was refused before its command could run. A `sync` that was to give its summary to a script
  * (`--json`, `--xcom`) gives it one of this refusal: read from the words themselves, since they could not be parsed.
  */
-export async function reportRefusal(argv: readonly string[], reason: string, io: Io): Promise<void> {
+export async function printRefusal(argv: readonly string[], reason: string, io: Io): Promise<void> {
   const { terminal, release } = holdResults(io.terminal, io.clock);
   terminal.note(`${reason}\nSee dfinery-elt --help.`);
   if (argv[0] === 'sync') {

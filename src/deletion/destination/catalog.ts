@@ -35,6 +35,7 @@ export function planStreams(catalog: ConfiguredCatalog, scope: Scope): StreamPla
   return (stream) => plans.get(keyOf(stream));
 }
 
+/** True for a stream of Airbyte's data activation, which maps it to one of the objects that `discover` offers. */
 const isActivation = (stream: ConfiguredStream): boolean => stream.destinationObjectName !== undefined;
 
 function problemsOf(stream: ConfiguredStream, idField: string, scope: Scope): string[] {

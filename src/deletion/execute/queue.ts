@@ -12,7 +12,7 @@ export interface Task {
 type StagedInput = Pick<Stage, 'steps' | 'decide' | 'decision'>;
 
 /** States that may wait for a slow request before nothing more is taken in. */
-const MOST_PENDING_STATES = 100_000;
+const MOST_UNRELEASED_STATES = 100_000;
 
 /**
  * Hands out the ids to request, each once and in order, and accounts for all other rows on the way: refused ones, repeated
@@ -56,7 +56,7 @@ export class DeletionQueue {
 
   async #pull(): Promise<Task | undefined> {
     for (;;) {
-      if (this.isBounded && this.#checkpoints.unreleased > MOST_PENDING_STATES) {
+      if (this.isBounded && this.#checkpoints.unreleased > MOST_UNRELEASED_STATES) {
         await new Promise<void>((resolve) => {
           this.#wake = resolve;
         });

@@ -130,7 +130,7 @@ export async function readSoundFile(
   const { line, problem } = facts.broken;
   throw configFailure(
     `The ledger ${file.name} is broken: line ${line} ${problem}. Put the file back as it was, or begin a new ledger_dir.`,
-    { exitCode: EXIT.defect },
+    { exitCode: EXIT.failed },
   );
 }
 

@@ -10,7 +10,9 @@ export interface RetryPolicy {
   readonly malformedAfter: number;
   /** Refusals for quota before the run fails; the quota itself waits before each request. */
   readonly waits: number;
+  /** The longest first pause; each further one may be twice as long. */
   readonly baseMs: number;
+  /** The longest of all. */
   readonly capMs: number;
 }
 

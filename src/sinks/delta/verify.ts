@@ -1,7 +1,7 @@
 import { plainCount } from '../../base/quantities.ts';
 import { LOG_ID } from '../../schema/groups.ts';
 import { checkDays, checkKeys, type Difference, difference } from '../differences.ts';
-import { coveredDays } from '../prior-loads.ts';
+import { daysOfReceipts } from '../prior-loads.ts';
 import { typedColumns } from '../sql/columns/typed.ts';
 import { fingerprint } from '../sql/files/fingerprint.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
@@ -39,7 +39,7 @@ interface Files {
 async function differencesIn(lake: Lake, signal: AbortSignal | undefined): Promise<Difference[]> {
   const { domains } = lake.events;
   const names = TABLES.filter((name) => lake.table(name).exists);
-  const found = [...checkReceipts(lake), ...checkDays(domains.state(), coveredDays(domains.receipts()))];
+  const found = [...checkReceipts(lake), ...checkDays(domains.state(), daysOfReceipts(domains.receipts()))];
   const tables: Files[] = [];
   for (const name of names) {
     signal?.throwIfAborted();

@@ -5,7 +5,7 @@ import { plainCount } from '../../base/quantities.ts';
 import { LOG_ID } from '../../schema/groups.ts';
 import { TYPES } from '../../types/index.ts';
 import { checkDays, checkKeys, type Difference, difference } from '../differences.ts';
-import { coveredDays } from '../prior-loads.ts';
+import { daysOfReceipts } from '../prior-loads.ts';
 import { typedColumns } from '../sql/columns/typed.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { fingerprint } from '../sql/files/fingerprint.ts';
@@ -40,7 +40,7 @@ async function differencesIn(snapshot: Snapshot, signal: AbortSignal | undefined
   const found = [
     ...(await checkFiles(snapshot, signal)),
     ...checkReceipts(manifest),
-    ...checkDays(manifest.state, coveredDays(manifest.receipts)),
+    ...checkDays(manifest.state, daysOfReceipts(manifest.receipts)),
   ];
   if (found.some(({ check }) => check === 'files')) return found;
   for (const check of [checkColumns, checkRows, checkRowKeys, checkDerived]) {

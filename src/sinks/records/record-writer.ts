@@ -109,16 +109,16 @@ async function readWindowKeys(
 }
 
 async function* hashTasks(files: readonly SpoolFile[], signal: AbortSignal): AsyncGenerator<Task> {
-  for await (const { job, from, to } of fileBlocks(files, signal))
-    yield { kind: 'hash', job, from, to, spare: undefined };
+  for await (const { fileIndex, from, to } of fileBlocks(files, signal))
+    yield { kind: 'hash', fileIndex, from, to, spare: undefined };
 }
 
 async function* encodeTasks(files: readonly SpoolFile[], keys: WindowKeys, signal: AbortSignal): AsyncGenerator<Task> {
   let number = 0;
-  for await (const { job, from, to } of fileBlocks(files, signal)) {
+  for await (const { fileIndex, from, to } of fileBlocks(files, signal)) {
     yield {
       kind: 'encode',
-      job,
+      fileIndex,
       from,
       to,
       spare: undefined,
@@ -167,7 +167,7 @@ class WindowTotals {
     });
     const cells = new Map<number, number>();
     for (const [column, count] of result.rescued.flat()) cells.set(column, Math.max(cells.get(column) ?? 0, count));
-    const { header } = this.#jobs[result.job];
+    const { header } = this.#jobs[result.fileIndex];
     for (const [column, count] of cells) {
       this.#rescued.set(header[column], (this.#rescued.get(header[column]) ?? 0) + count);
     }

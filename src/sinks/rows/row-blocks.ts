@@ -14,7 +14,7 @@ export interface RowBlock {
 /** A block of one of several files. */
 export interface FileBlock extends RowBlock {
   /** Index of the file. */
-  readonly job: number;
+  readonly fileIndex: number;
 }
 
 /** Bytes of a block: small against the memory of a worker, large against the cost of a message to it. */
@@ -34,13 +34,13 @@ export async function* fileBlocks(
   signal: AbortSignal,
   blockBytes?: number,
 ): AsyncGenerator<FileBlock> {
-  for (let job = 0; job < files.length; job++) {
-    const file = await open(files[job].path, 'r');
+  for (let fileIndex = 0; fileIndex < files.length; fileIndex++) {
+    const file = await open(files[fileIndex].path, 'r');
     try {
-      const rowEnds = blockBytes === undefined ? files[job].rowEnds : undefined;
+      const rowEnds = blockBytes === undefined ? files[fileIndex].rowEnds : undefined;
       for await (const block of rowBlocksOf(file, rowEnds, blockBytes)) {
         signal.throwIfAborted();
-        yield { job, ...block };
+        yield { fileIndex, ...block };
       }
     } finally {
       await file.close();

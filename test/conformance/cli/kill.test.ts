@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Dice } from '../../support/dice.ts';
 import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
-import { compareRows, storedIn } from '../../support/targets/cells.ts';
+import { compareRows, storedIn } from '../../support/targets/stored-rows.ts';
 
 const KILLS = Number(process.env.CLI_KILLS ?? 4);
 const ROWS = Number(process.env.CLI_ROWS ?? 250);

@@ -4,7 +4,7 @@ import type { ColumnType } from '../../../src/types/type.ts';
 import fc from '../../support/property.ts';
 import { AgreementBench, type Held } from '../../support/targets/agreement.ts';
 import { comparableJson } from '../types/agree.ts';
-import * as forms from '../types/cells.ts';
+import * as forms from '../types/generated-cells.ts';
 
 const RUNS = 6;
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import fc from '../../support/property.ts';
 import { AgreementBench, type Held } from '../../support/targets/agreement.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
-import * as forms from '../types/cells.ts';
+import * as forms from '../types/generated-cells.ts';
 
 const RUNS = 5;
 /** Two: a list of longs that first became one of doubles and then text is written as the doubles. */

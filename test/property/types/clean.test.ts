@@ -10,8 +10,8 @@ import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';
 import { Zone } from '../../../src/types/zone.ts';
 import fc from '../../support/property.ts';
 import { comparableJson, comparableSql, jsonOf, sqlComparable } from './agree.ts';
-import * as forms from './cells.ts';
 import { Duck } from './duck.ts';
+import * as forms from './generated-cells.ts';
 
 const encoder = new TextEncoder();
 const evidenceOf = (cell: string, zone: Zone | undefined) => {

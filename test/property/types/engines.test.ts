@@ -4,8 +4,8 @@ import { COLUMN_TYPES } from '../../../src/types/type.ts';
 import { Zone } from '../../../src/types/zone.ts';
 import fc from '../../support/property.ts';
 import { comparableJson, comparableSql, fitsBytes, jsonOf, sqlComparable } from './agree.ts';
-import { cells } from './cells.ts';
 import { Duck } from './duck.ts';
+import { cells } from './generated-cells.ts';
 
 const ZONES = [undefined, 'Asia/Seoul', 'America/New_York', 'America/Sao_Paulo', 'Pacific/Apia'];
 

@@ -10,8 +10,8 @@ import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import { Dice } from '../dice.ts';
 import { DEAD_PID, holderText } from '../processes/holder.ts';
 import { SERVICE_ID, TOKENS } from '../service/simulator.ts';
-import { compareRows, type Differences, storedIn } from '../targets/cells.ts';
 import { query } from '../targets/query.ts';
+import { compareRows, type Differences, storedIn } from '../targets/stored-rows.ts';
 import { until } from '../wait.ts';
 import { copyLiving } from './copy.ts';
 import {

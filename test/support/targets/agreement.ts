@@ -177,6 +177,7 @@ function canonical(type: ColumnType, value: unknown, plain: (item: unknown) => u
   if (type === 'long') return plain(value);
   if (type === 'double') return double(plain(value));
   if (type === 'datetime') return String(value).replace(/Z$/, '').padEnd('2026-01-02T03:04:05.000000'.length, '0');
+  if (!type.endsWith('[]')) throw new Error(`No form for values of type ${type}.`);
   const items: unknown[] = typeof value === 'string' ? JSON.parse(value) : (value as unknown[]);
   if (type === 'string[]') return items;
   return items.map((item) => (item === null ? null : type === 'double[]' ? double(plain(item)) : plain(item)));

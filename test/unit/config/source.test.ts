@@ -23,7 +23,7 @@ function refusal(value: unknown, env: (name: string) => string | undefined = NON
 }
 
 describe('the source configuration', () => {
-  it('fills in every default of the contract', () => {
+  it('fills in every documented default', () => {
     const { config, unknown } = parseSourceConfig(MINIMAL, NONE);
     expect(unknown).toEqual([]);
     expect(config).toMatchObject({

@@ -4,7 +4,7 @@ import { COLUMN_TYPES } from '../../../src/types/type.ts';
 
 const string = { type: ['string', 'null'] };
 
-/** The table of column types of the contract. */
+/** The table of column types in docs/types.md. */
 const CONTRACT = {
   boolean: [{ type: ['boolean', 'null'] }, 'BOOLEAN', { kind: 'bool' }],
   long: [{ type: ['integer', 'null'] }, 'BIGINT', { kind: 'int64' }],
@@ -30,7 +30,7 @@ const CONTRACT = {
 } as const;
 
 describe('the faces of a type', () => {
-  it.each(COLUMN_TYPES)('%s is what the contract says', (type) => {
+  it.each(COLUMN_TYPES)('%s is what the documented table says', (type) => {
     const face = TYPES[type];
     expect(face.type).toBe(type);
     expect([face.jsonSchema(false), face.duckdb(false), face.arrow(false)]).toEqual(CONTRACT[type]);

@@ -75,7 +75,7 @@ export class ArrowRunner implements Runner<ArrowJob, ArrowTask, ArrowResult> {
   }
 
   #hash({ block, spare }: HashTask): HashedBlock {
-    const { plan, reader, key } = this.#openFile(block.job);
+    const { plan, reader, key } = this.#openFile(block.fileIndex);
     const identity = new RowIdentity(plan, this.#zone);
     const hashed = hashRows(reader, block, key, spare, (words, k, bytes) => {
       key.readBase(bytes, reader.tokenizer);
@@ -104,7 +104,7 @@ export class ArrowRunner implements Runner<ArrowJob, ArrowTask, ArrowResult> {
   }
 
   #addBlock(block: KeyedBlock, batches: PackedBatch[], rescued: Map<string, number>): number {
-    const { reader, key, rows } = this.#openFile(block.job);
+    const { reader, key, rows } = this.#openFile(block.fileIndex);
     const { ordinals, reserved, sent } = block;
     const batch = this.#batch;
     if (batch === undefined) return 0;

@@ -25,7 +25,17 @@ const DATETIME = 5;
 const LIST = 6;
 const WIDENED = 7;
 
-const WAYS = { string: TEXT, long: LONG, double: DOUBLE, boolean: BOOLEAN, date: DATE, datetime: DATETIME } as const;
+const WAYS: Readonly<Record<ColumnType, number>> = {
+  string: TEXT,
+  long: LONG,
+  double: DOUBLE,
+  boolean: BOOLEAN,
+  date: DATE,
+  datetime: DATETIME,
+  'string[]': LIST,
+  'long[]': LIST,
+  'double[]': LIST,
+};
 
 /** Writes cells that are read as one type into a column of the same or a wider one. */
 export class ColumnWriter {
@@ -45,7 +55,7 @@ export class ColumnWriter {
     this.#zone = zone;
     const isWidened = to === 'string' && from !== 'string';
     const itemType = isWidened ? undefined : itemOf(to);
-    this.#way = isWidened ? WIDENED : itemType === undefined ? WAYS[to as keyof typeof WAYS] : LIST;
+    this.#way = isWidened ? WIDENED : WAYS[to];
     this.#item =
       itemType === undefined || store.items === undefined
         ? undefined

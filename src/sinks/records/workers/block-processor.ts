@@ -74,7 +74,7 @@ export class BlockProcessor {
     });
     return {
       kind: 'encode',
-      job: task.job,
+      fileIndex: task.fileIndex,
       ...output.finish(),
       records: this.#encoders.map((encoder) => encoder.records),
       rescued: this.#encoders.map((encoder) => nonZero(encoder.rescued)),

@@ -5,7 +5,7 @@ import type { FileJob, Task, TaskResult } from './task.ts';
 /** Runs the tasks of a window one by one and keeps the file of the latest open; tasks come file by file. */
 export class RecordRunner implements Runner<readonly FileJob[], Task, TaskResult> {
   #jobs: readonly FileJob[] = [];
-  #job = -1;
+  #fileIndex = -1;
   #processor: BlockProcessor | undefined;
 
   open(jobs: readonly FileJob[]): void {
@@ -14,10 +14,10 @@ export class RecordRunner implements Runner<readonly FileJob[], Task, TaskResult
   }
 
   run(task: Task): TaskResult {
-    if (this.#processor === undefined || this.#job !== task.job) {
+    if (this.#processor === undefined || this.#fileIndex !== task.fileIndex) {
       this.close();
-      this.#job = task.job;
-      this.#processor = new BlockProcessor(this.#jobs[task.job]);
+      this.#fileIndex = task.fileIndex;
+      this.#processor = new BlockProcessor(this.#jobs[task.fileIndex]);
     }
     return this.#processor.run(task);
   }

@@ -20,8 +20,8 @@ export interface FileJob {
 export type Task = HashTask | EncodeTask;
 
 interface BlockTask extends PoolTask {
-  /** Index of the file among the jobs of the window. */
-  readonly job: number;
+  /** Index among the files of the window, and their jobs. */
+  readonly fileIndex: number;
   /** Bytes [from, to) of the file. */
   readonly from: number;
   readonly to: number;
@@ -49,7 +49,7 @@ export interface HashedBlock extends HashedRows {
 
 export interface EncodedBlock {
   readonly kind: 'encode';
-  readonly job: number;
+  readonly fileIndex: number;
   /** The lines, from byte 0 on. */
   readonly buffer: ArrayBuffer;
   readonly length: number;

@@ -1,4 +1,4 @@
-import type { Window } from '../../../extract/window.ts';
+import type { SpoolFile } from '../../../extract/window.ts';
 import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, eventNameIndex, headerColumns } from '../../../schema/groups.ts';
 import type { ColumnGroup, FirstSeen } from '../../../schema/scan.ts';
 import type { ColumnType, Evidence } from '../../../types/type.ts';
@@ -32,8 +32,6 @@ export interface Arrivals {
   /** By key, in the order of first occurrence. */
   readonly columns: ReadonlyMap<string, Arrival>;
 }
-
-type SpoolFile = Window['files'][number];
 
 /** Brings the headers and scans of a window's files together. */
 export function arrivalsOf(files: readonly SpoolFile[]): Arrivals {

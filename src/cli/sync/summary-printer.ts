@@ -3,7 +3,7 @@ import type { Context } from '../context.ts';
 import { type Outcome, outcomeOf } from '../outcome.ts';
 import { describeSummary, EMPTY_SUMMARY, type Summary, writeXcom } from './summary.ts';
 
-export interface Reporter {
+export interface SummaryPrinter {
   /** Sets the summary so far. */
   update(summary: Summary): void;
   /** Sets a function that sends the final summary elsewhere before it is printed; it must not throw. */
@@ -12,7 +12,7 @@ export interface Reporter {
   run(work: () => Promise<ExitCode>): Promise<ExitCode>;
 }
 
-interface ReporterOptions {
+interface SummaryPrinterOptions {
   readonly json: boolean;
   readonly xcom: string | undefined;
 }
@@ -21,7 +21,11 @@ interface ReporterOptions {
  * Prints the summary of a run: a sentence for people, JSON for scripts; for a failed run too. Nothing is
  * written after the JSON: an orchestrator takes the last line of both streams as the result (S50).
  */
-export function reporter({ json, xcom }: ReporterOptions, context: Context, target: string): Reporter {
+export function summaryPrinter(
+  { json, xcom }: SummaryPrinterOptions,
+  context: Context,
+  target: string,
+): SummaryPrinter {
   const { terminal, logger, redactor, signal } = context;
   let summary = EMPTY_SUMMARY;
   let send: (summary: Summary) => Promise<void> = async () => {};
