@@ -34,6 +34,11 @@ async function* fromQuery(
   if (result.header.length > 1) {
     throw configFailure(`The query gives ${result.header.length} columns, expected one with the external IDs.`);
   }
+  if (result.types[0] === 'JSON') {
+    throw configFailure(
+      'The query gives JSON, in which a text has quotes around it that are no part of the ID: say ->> instead of ->.',
+    );
+  }
   for (const [id] of result.values) {
     if (id !== null && typeof id !== 'string') {
       throw configFailure(

@@ -5,6 +5,8 @@ import { type EngineOptions, openEngine } from '../sql/engine/engine.ts';
 /** A small result as texts: what a person reads. */
 export interface QueryResult {
   readonly header: readonly string[];
+  /** DuckDB's names of the columns' types; `JSON` for what is stored as text. */
+  readonly types: readonly string[];
   readonly rows: readonly (readonly string[])[];
   /** The same rows as values: null, and numbers that are numbers. */
   readonly values: readonly (readonly unknown[])[];
@@ -29,8 +31,8 @@ export async function queryDuckDb(
         throw configFailure(`The query is not usable: ${messageOf(error)}`, { cause: error });
       });
       if (found === undefined) throw configFailure('The query is not one SELECT statement: nothing was run.');
-      const { names: header, rows: values } = found;
-      results.push({ header, rows: values.map((row) => row.map(textOf)), values });
+      const { names: header, types, rows: values } = found;
+      results.push({ header, types, rows: values.map((row) => row.map(textOf)), values });
     }
     return results;
   } finally {

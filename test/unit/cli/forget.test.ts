@@ -61,6 +61,14 @@ describe('forget, from a query', () => {
       });
     }
   });
+
+  it('takes no JSON, whose texts stand in quotes', async () => {
+    const file = await database(`CREATE TABLE p AS SELECT '{"id":"007"}' AS r`);
+    const plan = await forget('--query', "SELECT r->>'$.id' FROM p", '--duckdb', file, '--json');
+    expect(JSON.parse(plan.result)).toMatchObject({ received: 1, ids: 1 });
+    const refused = { code: 2, said: expect.stringContaining('->>') };
+    expect(await forget('--query', "SELECT r->'$.id' FROM p", '--duckdb', file)).toMatchObject(refused);
+  });
 });
 
 describe('forget, with a query that is no SELECT', () => {

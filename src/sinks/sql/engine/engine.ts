@@ -86,10 +86,10 @@ export class Engine {
   }
 
   /**
-   * The names and rows of the one SELECT that a text holds; undefined for anything else, of which nothing is run: every
-   * statement is prepared and its kind looked at first.
+   * Columns (types by name, `JSON` too) and rows of the one SELECT that a text holds; undefined for anything else, of which
+   * nothing is run: every statement is prepared and its kind looked at first.
    */
-  async select(sql: string): Promise<{ readonly names: string[]; readonly rows: unknown[][] } | undefined> {
+  async select(sql: string): Promise<{ names: string[]; types: string[]; rows: unknown[][] } | undefined> {
     this.#signal?.throwIfAborted();
     if (sql.trim() === '') return undefined;
     const isSelect = BEGINS_SELECT.test(sql);
@@ -99,7 +99,8 @@ export class Engine {
     try {
       if (!isSelect || prepared.statementType !== StatementType.SELECT) return undefined;
       const reader = await prepared.runAndReadAll();
-      return { names: reader.columnNames(), rows: reader.getRowsJS() };
+      const types = reader.columnTypes().map((type) => type.alias ?? type.toString());
+      return { names: reader.columnNames(), types, rows: reader.getRowsJS() };
     } finally {
       prepared.destroySync();
     }
