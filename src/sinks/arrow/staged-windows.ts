@@ -1,8 +1,8 @@
 import { type FileHandle, open, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { codeOf, Failure } from '../../base/errors.ts';
 import type { Window } from '../../extract/window.ts';
-import { isDiskFull } from '../../fs/disk-failure.ts';
 import { readFully } from '../rows/row-blocks.ts';
 import { columnKey } from '../sql/columns/stored.ts';
 import type { Typed } from '../sql/columns/typed.ts';
@@ -141,8 +141,8 @@ export class StagedWindows {
       this.#staged.set(window, staged);
     } catch (error) {
       await rm(path, { force: true });
-      if (!isDiskFull(error)) throw error;
-      // It is built when it is sent, as it would be without this file.
+      if (codeOf(error) === undefined || error instanceof Failure) throw error;
+      // The disk is full or refuses the file: the window is built when it is sent, as it would be without this file.
       this.#isEnded = true;
     } finally {
       await file?.close();

@@ -77,25 +77,28 @@ describe('a window that was built while later ones came', () => {
     ]);
   });
 
-  it('is built when it is sent where the disk has no room for it beside its rows', async () => {
-    let built = 0;
-    const builder = {
-      usesThreads: () => true,
-      rowBytes: () => 0,
-      // biome-ignore lint/correctness/useYield: it fails before
-      async *build() {
-        built++;
-        throw Object.assign(new Error('no space'), { code: 'ENOSPC' });
-      },
-    };
-    const staged = new StagedWindows(builder, bench.dir, () => ({ columns: [], plans: [] }));
-    const windows = growing();
-    for (const window of windows) staged.add(window);
-    await staged.end();
-    expect(built).toBe(1);
-    expect(windows.map((window) => staged.has(window))).toEqual([false, false, false]);
-    expect(existsSync(join(bench.dir, '1.batches'))).toBe(false);
-  });
+  it.each(['ENOSPC', 'EIO'])(
+    'is built when it is sent where the disk has no room for it beside its rows: %s',
+    async (code) => {
+      let built = 0;
+      const builder = {
+        usesThreads: () => true,
+        rowBytes: () => 0,
+        // biome-ignore lint/correctness/useYield: it fails before
+        async *build() {
+          built++;
+          throw Object.assign(new Error('refused'), { code });
+        },
+      };
+      const staged = new StagedWindows(builder, bench.dir, () => ({ columns: [], plans: [] }));
+      const windows = growing();
+      for (const window of windows) staged.add(window);
+      await staged.end();
+      expect(built).toBe(1);
+      expect(windows.map((window) => staged.has(window))).toEqual([false, false, false]);
+      expect(existsSync(join(bench.dir, '1.batches'))).toBe(false);
+    },
+  );
 
   it('leaves nothing behind when a later download fails meanwhile', async () => {
     async function* failing(): AsyncGenerator<Window> {
