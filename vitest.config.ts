@@ -11,7 +11,7 @@ const FAULTS = [
   'test/soak/**/*.test.ts',
   'test/conformance/cli/**/*.test.ts',
   'test/conformance/{destination,source}/process.test.ts',
-  'test/unit/**/{compiled,crash,kill,failure,object-store,large-object}.test.ts',
+  'test/unit/**/{compiled,crash,kill,failure,object-store,large-object,beside}.test.ts',
 ];
 
 export default defineConfig({

@@ -55,6 +55,17 @@ describe('init', () => {
     expect(text).not.toContain(TOKENS.export);
   });
 
+  it('leaves a file alone that somebody made while it asked', async () => {
+    const { prompts } = person({ Address: sim.url, Service: SERVICE_ID });
+    const secret = async () => {
+      writeFileSync(written(), 'theirs');
+      return TOKENS.export;
+    };
+    const { code, text } = await run(given(), [], { ...prompts, secret });
+    expect([code, text]).toEqual([2, expect.stringContaining('was created by another process')]);
+    expect(readFileSync(written(), 'utf8')).toBe('theirs');
+  });
+
   it('asks nothing under --yes: options and environment are enough, and what lacks is named', async () => {
     expect(await run(given({ DFINERY_EXPORT_TOKEN: TOKENS.export }), whole())).toMatchObject({ code: 0 });
     expect(existsSync(written())).toBe(true);

@@ -29,6 +29,7 @@ describe('the command line', () => {
   it.each([
     [['forget', '--id', 'a', '--id', 'b'], '--id is given more than once.'],
     [['forget', '--id=a', '--id', 'b'], '--id is given more than once.'],
+    [['report', 'duckdb', 'x', '-o', 'a', '-o', 'b'], '-o is given more than once.'],
     [['forget', '--verify-ledger', 'x', '--head', ''], '--head is empty.'],
     [['forget', '--proof', '', '--ledger-dir', 'x'], '--proof is empty.'],
     [['forget', '--id'], '--id is empty.'],

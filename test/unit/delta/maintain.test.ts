@@ -1,11 +1,10 @@
-import { readFileSync, rmSync, utimesSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Lake } from '../../../src/sinks/delta/lake.ts';
 import { peopleInDelta } from '../../../src/sinks/delta/people.ts';
 import { purgeDelta } from '../../../src/sinks/delta/purge.ts';
 import { compactDelta } from '../../../src/sinks/delta/rewrite.ts';
-import { DiskStorage } from '../../../src/sinks/delta/storage/disk.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
@@ -27,15 +26,6 @@ const verify = () => verifyDelta(bench.lakeOptions);
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
 const PERSON = 'erna-4711';
 const person = { df_unified_id: PERSON, mail: 'erna@example.com' };
-
-/** A promise and what resolves it. */
-function signalled(): { readonly done: Promise<void>; readonly tell: () => void } {
-  let tell = () => {};
-  const done = new Promise<void>((resolve) => {
-    tell = resolve;
-  });
-  return { done, tell };
-}
 
 const load = () =>
   bench.store(
@@ -98,35 +88,6 @@ describe('purge', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('leaves the files of a run that began after its commit, and commits them only when it has ended', async () => {
-    await load();
-    const [stored, erased] = [signalled(), signalled()];
-    const late = new DiskStorage(bench.root);
-    late.create = async (path, text) => {
-      if (path.startsWith('events/_delta_log/')) {
-        stored.tell();
-        await erased.done;
-      }
-      return DiskStorage.prototype.create.call(late, path, text);
-    };
-    const window = bench.window('2026-01-03', csvOf([{ id: 'z', ...on('2026-01-03') }]));
-    let loaded: Promise<unknown> | undefined;
-    const storage = new DiskStorage(bench.root);
-    storage.eraseAllBut = async (folder, isKept) => {
-      if (folder === 'events') {
-        loaded = bench.store([window], { storage: late });
-        await stored.done;
-      }
-      await DiskStorage.prototype.eraseAllBut.call(storage, folder, isKept);
-    };
-    const removal = { column: 'df_unified_id', values: [PERSON] };
-    await purgeDelta({ ...bench.lakeOptions, storage, removal });
-    erased.tell();
-    await loaded;
-    expect(await verify()).toEqual([]);
-    expect(await bench.read('SELECT _key FROM events ORDER BY 1')).toEqual(['b', 'd', 'z'].map((_key) => ({ _key })));
-  });
-
   it('by a column that only some of the files have leaves the others alone', async () => {
     await load();
     await bench.store([bench.window('2026-01-03', csvOf([{ id: 'e', ...on('2026-01-03') }]))]);
@@ -187,34 +148,6 @@ describe('a checkpoint', () => {
     expect(await state()).toEqual(before);
     expect(await verify()).toEqual([]);
     await bench.store([bench.window('2026-01-03', csvOf([{ id: 'z', ...on('2026-01-03') }]))]);
-    expect(await verify()).toEqual([]);
-  });
-
-  it('keeps for older readers what left the table within the retention, and is not missed where only its pointer is left', async () => {
-    const days = 86_400_000;
-    const again = () => bench.window(second, csvOf([{ id: 'c', ...person, ...on(second) }]));
-    await bench.store([again()], { retentionMs: 2 * days });
-    const [left] = bench.replay('events').files.keys();
-    const other = bench.window(second, csvOf([{ id: 'q', ...on(second) }]));
-    await bench.store([again(), other], { retentionMs: 2 * days });
-    await compactDelta(bench.lakeOptions);
-    const configured = Array.from({ length: bench.versions() }, (_, version) =>
-      bench.actions('events', version, 'metaData'),
-    );
-    for (const { configuration } of configured.flat())
-      expect(configuration).toMatchObject({ 'delta.deletedFileRetentionDuration': 'interval 172800 seconds' });
-    const lake = await Lake.open(bench.lakeOptions, 'write');
-    await lake.events.checkpointNow(Date.now(), lake.events.retentionMs);
-    const { version } = lake.events;
-    await lake.close();
-    // As if all files were old: of those that left only the log can say that it was just now.
-    for (const path of bench.files('events')) utimesSync(join(bench.root, 'events', path), 1, 1);
-    const reopen = async () => (await bench.openLake({ retentionMs: 2 * days })).close();
-    await reopen();
-    expect(bench.files('events')).toContain(left);
-    rmSync(join(bench.root, 'events', '_delta_log', `${String(version).padStart(20, '0')}.checkpoint.parquet`));
-    await reopen();
-    expect(bench.files('events')).toContain(left);
     expect(await verify()).toEqual([]);
   });
 

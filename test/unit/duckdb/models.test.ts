@@ -258,8 +258,10 @@ describe('the models of a file', () => {
     await loadDay([of('1', '10:00')]);
     await bench.query('CREATE SCHEMA analytics');
     await bench.query('CREATE VIEW analytics.users AS SELECT 1 AS mine');
-    await expect(models()).rejects.toThrow(/analytics\.users, made by somebody else/);
+    await bench.query('CREATE MACRO analytics.funnel(steps, days) AS TABLE SELECT 2 AS mine');
+    await expect(models()).rejects.toThrow(/analytics\.users, analytics\.funnel, made by somebody else/);
     expect(await bench.query('FROM analytics.users')).toEqual([{ mine: 1 }]);
+    expect(await bench.query("FROM analytics.funnel(['x'], 1)")).toEqual([{ mine: 2 }]);
     expect(await bench.query("SELECT count(*) AS n FROM duckdb_views() WHERE schema_name = 'analytics'")).toEqual([
       { n: '1' },
     ]);

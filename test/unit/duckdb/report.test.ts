@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
@@ -5,6 +6,7 @@ import { silentLogger } from '../../../src/base/log.ts';
 import { reportDuckDb } from '../../../src/sinks/duckdb/report.ts';
 import { parquet } from '../../../src/sinks/parquet/target.ts';
 import type { TargetReport } from '../../../src/sinks/report.ts';
+import { runHere } from '../../support/processes/command-line.ts';
 import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
 
 let bench: DuckBench;
@@ -98,6 +100,17 @@ describe('a report', () => {
     if (report === undefined) throw new Error('no report');
     check(report);
     await expect(delta.report?.(`${bench.dir}/none`, options)).rejects.toThrow(/no Delta table/);
+  });
+
+  it('takes a day for lost when the service no longer has it, by the days that are given', async () => {
+    await bench.load([bench.window('2026-01-06', csvOf([]))]);
+    const page = `${bench.dir}/page.html`;
+    const lost = async (...more: string[]) => {
+      const done = await runHere(['report', 'duckdb', bench.file, '-o', page, ...more]);
+      expect(done.code, done.stderr).toBe(0);
+      return readFileSync(page, 'utf8').includes('class="lost-soon" title="2026-01-07: lost in 0 days"');
+    };
+    expect([await lost(), await lost('--history-days', '3650')]).toEqual([true, false]);
   });
 
   it('is refused for a file that is not there', async () => {

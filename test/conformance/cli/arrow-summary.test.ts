@@ -1,0 +1,75 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { tableFromIPC } from 'apache-arrow';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { addDays, dayAt } from '../../../src/base/days.ts';
+import { Secret } from '../../../src/base/secrets.ts';
+import { parseScenario, type Simulator, startSimulator } from '../../../src/simulator/index.ts';
+import { suppressionHeader, suppressionHmac } from '../../../src/suppression/list.ts';
+import { runHere } from '../../support/processes/command-line.ts';
+import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
+
+let sim: Simulator;
+let folder: string;
+const start = async (faults: readonly object[]) => {
+  const scenario = parseScenario({ faults });
+  sim = await startSimulator({
+    seed: 3,
+    clock: systemClock,
+    tokens: TOKENS,
+    serviceId: SERVICE_ID,
+    rowsPerDay: 20,
+    scenario,
+  });
+};
+const back = (days: number) => addDays(dayAt(systemClock.now()), -days);
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'dfinery-arrow-summary-'));
+});
+afterEach(async () => {
+  await sim.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const KEY = 'a suppression key of 32 characters';
+
+async function sync(env: Readonly<Record<string, string>>) {
+  const out = join(folder, 'events.arrows');
+  const given = {
+    DFINERY_BASE_URL: sim.url,
+    DFINERY_SERVICE_ID: SERVICE_ID,
+    DFINERY_EXPORT_TOKEN: TOKENS.export,
+    DFINERY_SPOOL_DIR: folder,
+    DFINERY_START_DATE: back(8),
+    DFINERY_END_DATE: back(5),
+    ...env,
+  };
+  const { code, stdout } = await runHere(['sync', 'arrow', out, '--json'], { env: given });
+  return { code, out, summary: JSON.parse(stdout) };
+}
+
+it('a stream into a file that was not finished counts for nothing, whatever was received for it', async () => {
+  await start([{ kind: 'status', status: 401, body: '{}', content_type: 'application/json', when: { day: back(5) } }]);
+  const { code, out, summary } = await sync({});
+  expect(code).toBe(2);
+  expect(existsSync(out)).toBe(false);
+  expect(summary).toMatchObject({ exit: 2, rows: 0, windows: 0, next_from_date: back(8) });
+  expect(summary.bytes).toBeGreaterThan(0);
+});
+
+it('a stream tells how many rows of forgotten people it was to leave out', async () => {
+  await start([]);
+  const whole = await sync({});
+  expect([whole.code, whole.summary.suppressed_rows]).toEqual([0, 0]);
+  const ids = tableFromIPC(readFileSync(whole.out)).getChild('df_unified_id')?.toArray() ?? [];
+  const id = String([...ids].find((one) => one !== null && one !== ''));
+  const count = [...ids].filter((one) => one === id).length;
+  const list = join(folder, 'list.jsonl');
+  const key = new Secret(KEY);
+  const lines = [suppressionHeader(key), { hmac: suppressionHmac(key, Buffer.from(id)) }];
+  writeFileSync(list, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  const { summary } = await sync({ DFINERY_SUPPRESSION_FILE: list, DFINERY_SUPPRESSION_KEY: KEY });
+  expect(summary).toMatchObject({ suppressed_rows: count, rows: whole.summary.rows - count });
+});

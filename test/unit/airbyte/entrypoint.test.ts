@@ -1,0 +1,104 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { Connector } from '../../../src/airbyte/connector.ts';
+import { runConnector } from '../../../src/airbyte/entrypoint.ts';
+import { succeeded } from '../../../src/airbyte/messages.ts';
+import { MessageWriter } from '../../../src/airbyte/writer.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import { envOf } from '../../../src/base/env.ts';
+import { configFailure, Failure } from '../../../src/base/errors.ts';
+import { systemRandom } from '../../../src/base/random.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'dfinery-entrypoint-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+type Check = Awaited<ReturnType<Connector['check']>>;
+
+/** Runs `check` of a connector that does this, in a process whose uncaught errors come from `uncaught`. */
+async function check(work: Check, uncaught: (tell: (error: unknown) => void) => void = () => {}, isGone = false) {
+  const config = join(folder, 'config.json');
+  writeFileSync(config, JSON.stringify({ export_token: 'canary-token' }));
+  const said: string[] = [];
+  const out = new Writable({
+    write(chunk, _encoding, done) {
+      if (isGone) return done(Object.assign(new Error('gone'), { code: 'EPIPE' }));
+      said.push(String(chunk));
+      done();
+    },
+  });
+  out.on('error', () => {});
+  const none = async () => work;
+  const connector: Connector = { name: 'test', spec: none as never, check: none, discover: none };
+  const code = await runConnector(connector, {
+    words: ['check', '--config', config],
+    writer: new MessageWriter(out),
+    input: Writable.prototype as never,
+    clock: systemClock,
+    env: envOf({}),
+    random: systemRandom,
+    signal: new AbortController().signal,
+    onUncaught(listener) {
+      uncaught(listener);
+      return () => {};
+    },
+  });
+  const messages = said.join('').split('\n').filter(Boolean);
+  return { code, messages: messages.map((line) => JSON.parse(line)), text: said.join('') };
+}
+
+describe('the process of a connector', () => {
+  it('answers a problem of the user or of the network, without its secrets, and fails for one of the machine', async () => {
+    const user = await check(async () => {
+      throw configFailure('the token canary-token is wrong.');
+    });
+    expect(user).toMatchObject({ code: 0, messages: [{ connectionStatus: { status: 'FAILED' } }] });
+    expect(user.text).not.toContain('canary');
+    const machine = await check(async () => {
+      throw new Failure('system', 'the disk is full.');
+    });
+    expect(machine).toMatchObject({ code: 1, messages: [{ trace: { error: { failure_type: 'system_error' } } }] });
+  });
+
+  it('fails where an error was caught by nobody, however its work ended', async () => {
+    let tell: (error: unknown) => void = () => {};
+    const ended = await check(
+      async () => {
+        tell(new TypeError('forgotten'));
+        return succeeded();
+      },
+      (listener) => {
+        tell = listener;
+      },
+    );
+    expect(ended.code).toBe(1);
+    expect(ended.messages.at(-1)).toMatchObject({
+      trace: { error: { failure_type: 'system_error', internal_message: 'TypeError: forgotten' } },
+    });
+  });
+
+  it('lets its work close what it opened after such an error', async () => {
+    let isClosed = false;
+    let tell: (error: unknown) => void = () => {};
+    const ended = await check(
+      async (_config, { signal }) => {
+        const stopped = new Promise((resolve) => signal.addEventListener('abort', resolve));
+        tell(new TypeError('forgotten'));
+        await stopped;
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        isClosed = true;
+        throw signal.reason;
+      },
+      (listener) => {
+        tell = listener;
+      },
+    );
+    expect([ended.code, isClosed]).toEqual([1, true]);
+  });
+
+  it('fails where nobody took its answer', async () => {
+    expect(await check(async () => succeeded(), undefined, true)).toMatchObject({ code: 1, text: '' });
+  });
+});
