@@ -47,4 +47,13 @@ describe('the memory of a module', () => {
     expect(left[0].equals(left[1])).toBe(true);
     expect(left[0].includes('erna@')).toBe(false);
   });
+
+  it('leaves what a scan handed out at its end as it was, when the next scan takes the memory over', () => {
+    const scanner = new Scanner({ requireSystem: false });
+    scanner.push(Buffer.from('id,memo\n'));
+    scanner.push(Buffer.from('x,first\n'));
+    const { tail } = scanner.finish();
+    scanIn(new Scanner({ requireSystem: false }), Buffer.from('id,memo\ny,another one\n'));
+    expect(Buffer.concat(tail).toString()).toContain('x,first\n');
+  });
 });

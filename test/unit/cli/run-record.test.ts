@@ -1,0 +1,61 @@
+import { lstatSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { envOf } from '../../../src/base/env.ts';
+import { configFailure, transientFailure } from '../../../src/base/errors.ts';
+import { Secret } from '../../../src/base/secrets.ts';
+import { contextOf } from '../../../src/cli/context.ts';
+import { withRunRecord } from '../../../src/cli/sync/run-record.ts';
+import { EMPTY_SUMMARY, writeXcom } from '../../../src/cli/sync/summary.ts';
+import type { RunOutcome } from '../../../src/sinks/runs.ts';
+
+const nothing = async () => {};
+
+/** What is stored of a run in which these happen, and what it ends with. */
+async function recorded(work: () => Promise<void>, afterwards = nothing) {
+  const ends: Pick<RunOutcome, 'exitCode' | 'cause'>[] = [];
+  const runs = {
+    begin: async () => [],
+    end: async (_at: string, { exitCode, cause }: RunOutcome) => void ends.push({ exitCode, cause }),
+  };
+  const terminal = { result() {}, note() {}, record: nothing, interactive: false, columns: 80 };
+  const io = { terminal, clock: systemClock, env: envOf({}), signal: new AbortController().signal };
+  const context = contextOf(io, { logLevel: 'info', logFormat: 'text' });
+  context.redactor.add(new Secret('canary-token'));
+  const error = await withRunRecord(runs, context, () => EMPTY_SUMMARY, work, afterwards).catch((e: unknown) => e);
+  return { ends, error };
+}
+
+it('the record of a run holds why it failed, without its secrets', async () => {
+  const { ends, error } = await recorded(async () => {
+    throw configFailure('canary-token is no token.');
+  });
+  expect(ends).toEqual([{ exitCode: 2, cause: '****** is no token.' }]);
+  expect(error).toBeInstanceOf(Error);
+});
+
+it('the record of a run is closed before its copy is published, and says so where that fails', async () => {
+  const { ends } = await recorded(nothing, async () => {
+    throw transientFailure('the disk is full.');
+  });
+  expect(ends).toEqual([
+    { exitCode: 0, cause: null },
+    { exitCode: 3, cause: 'the disk is full.' },
+  ]);
+});
+
+it('the summary for scripts is written to the file that a link names, which stays a link', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'dfinery-xcom-'));
+  try {
+    const [file, link] = [join(folder, 'return.json'), join(folder, 'link.json')];
+    writeFileSync(file, 'old');
+    symlinkSync(file, link);
+    writeXcom(link, EMPTY_SUMMARY);
+    expect(lstatSync(link).isSymbolicLink()).toBe(true);
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(EMPTY_SUMMARY);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
