@@ -77,6 +77,14 @@ describe('people who stay forgotten', () => {
     expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(1 + people.length);
   });
 
+  it('refuses a list with a person who is known by a hash alone, where ids are not hashed or by another key', () => {
+    const [key, other] = ['a', 'b'].map((letter) => new HashKey(new Secret(letter.repeat(32))));
+    const path = file('hashed', { ...hmac(key.hashOf(Buffer.from('p'))), hash_key: key.check });
+    expect(loadSuppression(path, KEY, key).isSuppressed(Buffer.from('p'), 0, 1)).toBe(true);
+    for (const wrong of [undefined, other])
+      expect(() => loadSuppression(path, KEY, wrong)).toThrow(/Line 1 .* under another hash_key/);
+  });
+
   it('refuses a list that is not there', () => {
     expect(() => loadSuppression(join(dir, 'none'), KEY)).toThrow(/cannot be read/);
   });
