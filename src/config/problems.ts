@@ -39,6 +39,7 @@ function wanted(error: ErrorObject): string {
   if (keyword === 'format') return FORMATS[String(params.format)] ?? String(params.format);
   if (keyword === 'minLength')
     return params.limit > 1 ? `at least ${params.limit} characters` : 'a text that is not empty';
+  if (keyword === 'maxLength') return `at most ${params.limit} characters`;
   return (error.message ?? keyword).replace(/^must be /, '');
 }
 

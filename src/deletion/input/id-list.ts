@@ -17,6 +17,10 @@ const WITH_COLUMNS = ['.csv', '.tsv', '.json', '.jsonl', '.ndjson'];
 const BRACE = 0x7b;
 /** The byte order mark of UTF-8. */
 const MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+/** Space, tab and line ends. */
+const BLANKS = new Set([0x20, 0x09, 0x0a, 0x0d]);
+/** Bytes of blank lines that are read before a list counts as one of plain lines. */
+const MOST_BLANK = 64 * 1024;
 const LONGEST_RECORD = 64 * 1024 * 1024;
 
 /** The id of each row of a file, unchanged. Throws config failures that name the line. */
@@ -65,7 +69,7 @@ const columnsOf = ({ first, all }: Begun, name: string, columns: readonly string
 const columnWanted = (name: string) => configFailure(`The list ${name} has named columns: say which with --column.`);
 
 interface Begun {
-  /** First byte after a byte order mark; 0 where there is none. */
+  /** First byte that is not blank, after a byte order mark; 0 where there is none. */
   readonly first: number;
   /** Everything but the byte order mark. */
   readonly all: AsyncGenerator<Uint8Array>;
@@ -75,7 +79,7 @@ interface Begun {
 async function peeked(input: AsyncIterable<Uint8Array>): Promise<Begun> {
   const iterator = input[Symbol.asyncIterator]();
   let begin: Buffer = Buffer.alloc(0);
-  while (begin.length <= MARK.length) {
+  while (begin.length <= MARK.length || (isBlank(begin) && begin.length < MOST_BLANK)) {
     const { value, done } = await iterator.next();
     if (done) break;
     begin = Buffer.concat([begin, value]);
@@ -85,8 +89,10 @@ async function peeked(input: AsyncIterable<Uint8Array>): Promise<Begun> {
     yield begin;
     yield* { [Symbol.asyncIterator]: () => iterator };
   })();
-  return { first: begin[0] ?? 0, all };
+  return { first: begin.find((byte) => !BLANKS.has(byte)) ?? 0, all };
 }
+
+const isBlank = (bytes: Buffer): boolean => bytes.every((byte) => BLANKS.has(byte));
 
 async function* textLines(input: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<[string, number]> {
   let number = 0;

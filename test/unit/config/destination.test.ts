@@ -24,6 +24,13 @@ describe('the destination configuration', () => {
     );
   });
 
+  it.each(['reason', 'requested_by'])('bounds %s, which stands in the first line of the ledger', (name) => {
+    expect(() => parseDestinationConfig({ ...MINIMAL, [name]: 'x'.repeat(4_000) }, NONE)).not.toThrow();
+    expect(() => parseDestinationConfig({ ...MINIMAL, [name]: 'x'.repeat(4_001) }, NONE)).toThrow(
+      new RegExp(`${name} is "x+…, wanted at most 4000 characters`),
+    );
+  });
+
   it('never takes a text for a dry run', () => {
     expect(() => parseDestinationConfig({ ...MINIMAL, dry_run: 'false' }, NONE)).toThrow(
       /dry_run is "false", wanted a boolean/,

@@ -43,6 +43,16 @@ describe('a list of ids', () => {
     expect(await all(idsFrom(cut('{"id":"a"}'), 'list', { column: 'id' }))).toEqual(['a']);
   });
 
+  it('may begin with blank lines', async () => {
+    const json = '\r\n \n{"id":"a"}\n';
+    expect(await read(json, { column: 'id' })).toEqual(['a']);
+    expect(
+      await all(idsFrom(Readable.from([Buffer.from('\n\n\n\n\n'), Buffer.from(json)]), 'list', { column: 'id' })),
+    ).toEqual(['a']);
+    await expect(read(json)).rejects.toThrow('say which with --column');
+    expect(await read('\n\na\n')).toEqual(['', '', 'a']);
+  });
+
   it('is a member of JSON lines, with its type', async () => {
     expect(await read('{"id":"a"}\n\n{"id":5}\n{}\n{"id":null}', { column: 'id' })).toEqual(['a', 5, undefined, null]);
     expect(await read('{"a":1}', { column: 'toString' })).toEqual([undefined]);
