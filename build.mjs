@@ -24,13 +24,16 @@ const benchmarks = {
 };
 
 /** Packages in CommonJS: imported, Node would read each of their files twice, the first time for the names that it exports. */
-const REQUIRED = ['@aws-sdk/client-s3', '@duckdb/node-api', 'ajv', 'cli-progress'];
+const REQUIRED = ['@duckdb/node-api', 'ajv', 'cli-progress'];
 const requirePackages = {
   name: 'require-packages',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^[@a-z]/ }, ({ path, kind }) => {
       if (!REQUIRED.includes(path)) return undefined;
-      return kind === 'require-call' ? { path, external: true } : { path, namespace: 'required' };
+      if (kind === 'require-call') return { path, external: true };
+      // Of `import()` only the default export would be left.
+      if (kind !== 'import-statement') throw new Error(`${path} is required: import it at the top of a module.`);
+      return { path, namespace: 'required' };
     });
     onLoad({ filter: /.*/, namespace: 'required' }, ({ path }) => ({
       contents: `module.exports = require(${JSON.stringify(path)});`,
