@@ -79,20 +79,23 @@ interface Begun {
 async function peeked(input: AsyncIterable<Uint8Array>): Promise<Begun> {
   const iterator = input[Symbol.asyncIterator]();
   let begin: Buffer = Buffer.alloc(0);
-  while (begin.length <= MARK.length || (isBlank(begin) && begin.length < MOST_BLANK)) {
+  while (begin.length < MARK.length || (firstIn(withoutMark(begin)) === undefined && begin.length < MOST_BLANK)) {
     const { value, done } = await iterator.next();
     if (done) break;
     begin = Buffer.concat([begin, value]);
   }
-  if (begin.subarray(0, MARK.length).equals(MARK)) begin = begin.subarray(MARK.length);
+  const text = withoutMark(begin);
   const all = (async function* () {
-    yield begin;
+    yield text;
     yield* { [Symbol.asyncIterator]: () => iterator };
   })();
-  return { first: begin.find((byte) => !BLANKS.has(byte)) ?? 0, all };
+  return { first: firstIn(text) ?? 0, all };
 }
 
-const isBlank = (bytes: Buffer): boolean => bytes.every((byte) => BLANKS.has(byte));
+const withoutMark = (bytes: Buffer): Buffer =>
+  bytes.subarray(0, MARK.length).equals(MARK) ? bytes.subarray(MARK.length) : bytes;
+
+const firstIn = (text: Buffer): number | undefined => text.find((byte) => !BLANKS.has(byte));
 
 async function* textLines(input: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<[string, number]> {
   let number = 0;

@@ -49,6 +49,8 @@ describe('a list of ids', () => {
     expect(
       await all(idsFrom(Readable.from([Buffer.from('\n\n\n\n\n'), Buffer.from(json)]), 'list', { column: 'id' })),
     ).toEqual(['a']);
+    const marked = Readable.from([Buffer.from('\ufeff\n'), Buffer.from(json)]);
+    expect(await all(idsFrom(marked, 'list', { column: 'id' }))).toEqual(['a']);
     await expect(read(json)).rejects.toThrow('say which with --column');
     expect(await read('\n\na\n')).toEqual(['', '', 'a']);
   });
