@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import { chmod, readdir, readFile, rm } from 'node:fs/promises';
 import { build } from 'esbuild';
+import { REQUIRE_BANNER } from './connectors/bundle.mjs';
 
 const { dependencies } = JSON.parse(await readFile('package.json', 'utf8'));
 const entryPoints = {
@@ -57,9 +58,7 @@ await build({
   // its own, and is a development dependency.
   external: Object.keys(dependencies).flatMap((name) => [name, `${name}/*`]),
   plugins: [requirePackages],
-  banner: {
-    js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
-  },
+  banner: REQUIRE_BANNER,
   // Constants become literals in the byte loops: a fifth faster. Names and lines stay as they are.
   minifySyntax: true,
   sourcemap: 'linked',

@@ -3,6 +3,11 @@
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
+/** Gives an ES module the `require` by which packages in CommonJS ask for others, or for Node's own modules. */
+export const REQUIRE_BANNER = {
+  js: "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);",
+};
+
 export const bundle = (connector, outfile) =>
   build({
     entryPoints: [fileURLToPath(new URL(`${connector}/main.ts`, import.meta.url))],
@@ -13,10 +18,7 @@ export const bundle = (connector, outfile) =>
     platform: 'node',
     target: 'node20.19',
     logLevel: 'warning',
-    // Packages written for `require` ask for Node's own modules by it.
-    banner: {
-      js: "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);",
-    },
+    banner: REQUIRE_BANNER,
   });
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await bundle(process.argv[2], process.argv[3]);

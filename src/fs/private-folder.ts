@@ -14,6 +14,12 @@ export function ownerOf(path: string): 'us' | 'others' | 'nobody' {
   return uid === undefined || (found.uid === uid && (found.mode & OTHERS) === 0) ? 'us' : 'others';
 }
 
+/** True for what belongs to this user or to root, as a container's volume does; root trusts everybody's. */
+export function isTrustedOwner(uid: number): boolean {
+  const own = process.getuid?.();
+  return own === undefined || own === 0 || uid === own || uid === 0;
+}
+
 function statsOf(path: string): Stats | 'hidden' | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false });

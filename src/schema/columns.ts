@@ -28,8 +28,8 @@ const EVENT_IDS = 2;
 const EVENT_NAMES = 3;
 
 const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_ZONED;
-/** Distinct event names kept. */
-const MOST_EVENT_NAMES = 1000;
+/** Maximum number of event names that a scan lists: a list of so many may lack some. */
+export const MOST_SCANNED_NAMES = 1_000;
 
 /** Learns from every cell of every row what `ColumnScan` tells; state in flat arrays, one entry a column. */
 export class Columns {
@@ -45,7 +45,7 @@ export class Columns {
   readonly #seen = new Map<number, FirstSeen[]>();
   readonly #unquoter = new Unquoter();
   readonly #ids = new IdSet();
-  readonly #eventNames = new NameSet(MOST_EVENT_NAMES);
+  readonly #eventNames = new NameSet(MOST_SCANNED_NAMES);
 
   /** `isHashed`: for each column whether it holds hashes; empty: none does. */
   constructor(columns: readonly HeaderColumn[], zone: Zone | undefined, isHashed: readonly boolean[] = []) {

@@ -20,6 +20,7 @@ function validator(): ValidateFunction<Scenario> {
     verbose: true,
     strict: false,
     useDefaults: true,
+    // The schema is ours; a test checks it.
     meta: false,
     validateSchema: false,
   });

@@ -1,16 +1,15 @@
 import { type Day, daysOf } from '../base/days.ts';
 import { configFailure, type Failure } from '../base/errors.ts';
-import type { Window } from '../extract/window.ts';
+import type { SpoolFile } from '../extract/window.ts';
+import { MOST_SCANNED_NAMES } from '../schema/columns.ts';
 
 /** Maximum number of stored event names, which are used for days that must be split. */
 export const MOST_EVENT_NAMES = 10_000;
-/** Most names that a scan lists: a longer list is not whole. */
-const MOST_SCANNED = 1_000;
 
-/** The event names of a window, when each of its files was looked at. */
-export function eventNamesOf(files: Window['files']): string[] | undefined {
+/** The event names of a window's files; undefined where a list of them is not there, or may lack some. */
+export function eventNamesOf(files: readonly SpoolFile[]): string[] | undefined {
   const lists = files.map((file) => file.eventNames);
-  if (lists.some((list) => list === undefined || list.length >= MOST_SCANNED)) return undefined;
+  if (lists.some((list) => list === undefined || list.length >= MOST_SCANNED_NAMES)) return undefined;
   return [...new Set(lists.flatMap((list) => list ?? []))];
 }
 

@@ -5,8 +5,8 @@ import type { StoredColumn } from '../../src/sinks/sql/columns/stored.ts';
 import { identifier } from '../../src/sinks/sql/engine/quote.ts';
 import { literal } from '../../src/types/sql.ts';
 import type { ColumnType } from '../../src/types/type.ts';
-import { type Stored, type StoredRow, shown } from '../support/targets/stored-rows.ts';
-import type { Json, TargetName } from './story.ts';
+import { type Stored, storedOf } from '../support/targets/stored-rows.ts';
+import type { TargetName } from './story.ts';
 
 /*
  * What a place holds, read by nothing of the program: as any other reader of the format would.
@@ -155,23 +155,5 @@ async function rowsFrom(from: string, columns: readonly Typed[], told: Told): Pr
   const rows = await ask(
     `SELECT ${['_key', 'CAST(_rescued AS VARCHAR) AS rescued', ...fields].join(', ')} FROM ${from}`,
   );
-  return {
-    rows: rows.map((row) => rowOf(row, columns)),
-    keys: rows.map((row) => String(row._key)),
-    types: new Map(columns.map(({ source, type }) => [source, type])),
-    rescued: rows.filter((row) => row.rescued !== null).length,
-    ...told,
-  };
-}
-
-function rowOf(row: Readonly<Record<string, unknown>>, columns: readonly Typed[]): StoredRow {
-  const cells = new Map<string, string>();
-  for (const [i, { source, type }] of columns.entries()) {
-    const value = row[`c${i}`];
-    if (value !== null) cells.set(source, shown(value, type));
-  }
-  if (typeof row.rescued === 'string') {
-    for (const [name, text] of Object.entries(JSON.parse(row.rescued) as Json)) cells.set(name, String(text));
-  }
-  return { id: cells.get('df_event_detail_log_id') ?? '', cells };
+  return { ...storedOf(rows, columns), keys: rows.map((row) => String(row._key)), ...told };
 }

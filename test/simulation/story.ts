@@ -13,7 +13,7 @@ const USERS = 12;
 /** The most that one list may delete. */
 export const CAP = 3;
 
-export type Json = Readonly<Record<string, unknown>>;
+type Json = Readonly<Record<string, unknown>>;
 export type TargetName = 'duckdb' | 'parquet' | 'delta';
 
 /** How a process may come to its end before its work does. */

@@ -21,15 +21,15 @@ export const syncInto =
     // stdout carries only data: the summary goes to stderr.
     const onStderr = (line: string) => outer.terminal.result(line, 'stderr');
     const context = isStdout ? { ...outer, terminal: { ...outer.terminal, result: onStderr } } : outer;
-    const report = summaryPrinter(summaryOptions(options), context, isStdout ? 'the stream' : place);
-    return report.run(async () => {
+    const printer = summaryPrinter(summaryOptions(options), context, isStdout ? 'the stream' : place);
+    return printer.run(async () => {
       const notification = notificationOf(text(options, 'notify'), flag(options, 'notifyAlways'), context.env);
       context.redactor.add(notification?.url);
       // Used in the notification if the configuration cannot be read.
       let historyDays = DEFAULT_HISTORY_DAYS;
       if (notification !== undefined) {
         const named = `sync ${target.name} ${place}`;
-        report.notifyWith((summary) => notify(notification, { summary, target: named, historyDays }, context));
+        printer.notifyWith((summary) => notify(notification, { summary, target: named, historyDays }, context));
       }
       refuseUnknownNames(context.env);
       const given = readSyncOptions(options);
@@ -38,7 +38,7 @@ export const syncInto =
       historyDays = config.historyDays;
       const pinned = pinnedTypes(given.schema);
       const { clock, logger, signal, env } = context;
-      const run = { config, days: given, maxWaitMs: given.maxWaitMs, publish, onSummary: report.update };
+      const run = { config, days: given, maxWaitMs: given.maxWaitMs, publish, onSummary: printer.update };
       const open = {
         ...config,
         publish,

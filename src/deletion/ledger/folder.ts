@@ -6,9 +6,10 @@ import { configFailure, messageOf } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
 import { makeFolders } from '../../fs/make-folders.ts';
+import { isTrustedOwner } from '../../fs/private-folder.ts';
 import { Chain } from './chain.ts';
 import { fileName, ledgerFiles } from './files.ts';
-import { isOurs, KEY_VERSION, keyInFolder, LedgerKey, storedKey } from './key.ts';
+import { KEY_VERSION, keyInFolder, LedgerKey, storedKey } from './key.ts';
 import { Ledger } from './ledger.ts';
 import { GENESIS } from './line.ts';
 import { LedgerLock } from './lock.ts';
@@ -99,7 +100,7 @@ function makeFolder(folder: string): void {
 
 /** Whoever owns the folder can take files of the ledger away or put others in their place (S40). */
 export function refuseForeignFolder(folder: string): void {
-  if (isOurs(statSync(folder).uid)) return;
+  if (isTrustedOwner(statSync(folder).uid)) return;
   throw configFailure(
     `The ledger's folder ${folder} belongs to another user, who could exchange its files: set ledger_dir to a folder of this user, or run as its owner.`,
     { where: { file: folder } },

@@ -3,7 +3,8 @@ import { closeSync, constants, fsyncSync, lstatSync, openSync, readFileSync, rmS
 import { join } from 'node:path';
 import { codeOf, configFailure, type Failure, messageOf } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
-import { nameDraft } from '../../fs/atomic-file.ts';
+import { draftOf, nameDraft } from '../../fs/atomic-file.ts';
+import { isTrustedOwner } from '../../fs/private-folder.ts';
 import { writeWhole } from '../../fs/write-whole.ts';
 
 const { S_IFMT, S_IFREG } = constants;
@@ -74,17 +75,11 @@ export function storedKey(folder: string): Secret | undefined {
   }
 }
 
-/** True for what belongs to this user or to root, as a container's volume does; root trusts everybody's. */
-export function isOurs(uid: number): boolean {
-  const own = process.getuid?.();
-  return own === undefined || own === 0 || uid === own || uid === 0;
-}
-
 /** Refuses a key that others can read: with it, a ledger can be forged. Throws the system's error if there is no key. */
 function refuseForeign(path: string): void {
   const { uid, mode } = lstatSync(path);
   const isClosed = process.getuid === undefined || (mode & OTHERS) === 0;
-  if (isOurs(uid) && isClosed && (mode & S_IFMT) === S_IFREG) return;
+  if (isTrustedOwner(uid) && isClosed && (mode & S_IFMT) === S_IFREG) return;
   throw configFailure(
     `The ledger's key ${path} is a link, belongs to another user or is open to others: see that nobody else can read it and set its mode to 0600.`,
     { where: { file: path } },
@@ -95,10 +90,11 @@ function refuseForeign(path: string): void {
 export function keyInFolder(folder: string): Secret {
   const found = storedKey(folder);
   if (found) return found;
-  const draft = join(folder, `.${KEY_FILE}.${randomBytes(6).toString('hex')}`);
+  const path = join(folder, KEY_FILE);
+  const draft = draftOf(path);
   try {
     writeDraft(draft, `${randomBytes(32).toString('hex')}\n`);
-    nameDraft(draft, join(folder, KEY_FILE));
+    nameDraft(draft, path);
   } finally {
     rmSync(draft, { force: true });
   }

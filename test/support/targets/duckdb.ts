@@ -112,6 +112,12 @@ const SYSTEM = [
   'df_event_name',
 ];
 
+/** The times of an event on a day. */
+export const on = (day: Day, time = '10:00:00.000'): Cells => ({
+  df_server_datetime: `${day} ${time}`,
+  df_correction_datetime: `${day} ${time}`,
+});
+
 /** CSV of events `{ id, … }`: the columns that every export has, filled in where they are not given. */
 export function csvOf(rows: readonly Cells[], columns: readonly string[] = []): string {
   const custom = new Set([...columns, ...rows.flatMap((row) => Object.keys(row).filter((name) => name !== 'id'))]);

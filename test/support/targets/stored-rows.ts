@@ -38,25 +38,37 @@ export async function storedIn(file: string): Promise<Stored> {
     return `${quotedName(name)} AS c${i}`;
   });
   const rows = await query(file, `SELECT ${fields.join(', ')}, CAST(_rescued AS VARCHAR) AS rescued FROM events`);
-  const out = rows.map((row) => {
-    const cells = new Map<string, string>();
-    for (const [i, { source, type }] of columns.entries()) {
-      const value = row[`c${i}`];
-      if (value !== null) cells.set(source, shown(value, type));
-    }
-    if (typeof row.rescued === 'string') {
-      for (const [name, text] of Object.entries(JSON.parse(row.rescued) as object)) cells.set(name, String(text));
-    }
-    return { id: cells.get('df_event_detail_log_id') ?? '', cells };
-  });
+  return storedOf(rows, columns);
+}
+
+/** Rows of a query whose column `cN` is column N of these, and whose `rescued` is the text of `_rescued`. */
+export function storedOf(
+  rows: readonly Readonly<Record<string, unknown>>[],
+  columns: readonly Pick<StoredColumn, 'source' | 'type'>[],
+): Stored {
   return {
-    rows: out,
+    rows: rows.map((row) => rowOf(row, columns)),
     types: new Map(columns.map(({ source, type }) => [source, type])),
     rescued: rows.filter((row) => row.rescued !== null).length,
   };
 }
 
-export function shown(value: unknown, type: string): string {
+function rowOf(
+  row: Readonly<Record<string, unknown>>,
+  columns: readonly Pick<StoredColumn, 'source' | 'type'>[],
+): StoredRow {
+  const cells = new Map<string, string>();
+  for (const [i, { source, type }] of columns.entries()) {
+    const value = row[`c${i}`];
+    if (value !== null) cells.set(source, shown(value, type));
+  }
+  if (typeof row.rescued === 'string') {
+    for (const [name, text] of Object.entries(JSON.parse(row.rescued) as object)) cells.set(name, String(text));
+  }
+  return { id: cells.get('df_event_detail_log_id') ?? '', cells };
+}
+
+function shown(value: unknown, type: string): string {
   if (Array.isArray(value)) return `[${value.map((one) => shown(one, type.slice(0, -2))).join('|')}]`;
   return type === 'double' ? String(Number(value)) : String(value);
 }

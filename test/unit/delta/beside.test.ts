@@ -7,18 +7,13 @@ import { compactDelta } from '../../../src/sinks/delta/rewrite.ts';
 import { DiskStorage } from '../../../src/sinks/delta/storage/disk.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
-import { csvOf } from '../../support/targets/duckdb.ts';
+import { csvOf, on } from '../../support/targets/duckdb.ts';
 
 let bench: DeltaBench;
 beforeEach(() => {
   bench = new DeltaBench();
 });
 afterEach(() => bench.close());
-
-const on = (day: string) => ({
-  df_server_datetime: `${day} 10:00:00.000`,
-  df_correction_datetime: `${day} 10:00:00.000`,
-});
 
 /** A promise and what resolves it. */
 function signalled(): { readonly done: Promise<void>; readonly tell: () => void } {

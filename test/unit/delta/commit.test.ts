@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
-import { csvOf } from '../../support/targets/duckdb.ts';
+import { csvOf, on } from '../../support/targets/duckdb.ts';
 
 let bench: DeltaBench;
 beforeEach(() => {
@@ -11,10 +11,6 @@ beforeEach(() => {
 });
 afterEach(() => bench.close());
 
-const on = (day: string, time = '10:00:00.000') => ({
-  df_server_datetime: `${day} ${time}`,
-  df_correction_datetime: `${day} ${time}`,
-});
 const first = '2026-01-01';
 const second = '2026-01-02';
 const verify = () => verifyDelta(bench.lakeOptions);

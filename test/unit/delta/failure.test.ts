@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
-import { csvOf } from '../../support/targets/duckdb.ts';
+import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { type Fate, FaultyStorage } from '../../support/targets/faulty-storage.ts';
 
 let bench: DeltaBench;
@@ -12,10 +12,6 @@ beforeEach(() => {
 });
 afterEach(() => bench.close());
 
-const on = (day: string) => ({
-  df_server_datetime: `${day} 10:00:00.000`,
-  df_correction_datetime: `${day} 10:00:00.000`,
-});
 const day = '2026-01-01';
 const next = '2026-01-02';
 const verify = () => verifyDelta(bench.lakeOptions);

@@ -7,7 +7,7 @@ import { purgeDelta } from '../../../src/sinks/delta/purge.ts';
 import { compactDelta } from '../../../src/sinks/delta/rewrite.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
-import { csvOf } from '../../support/targets/duckdb.ts';
+import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { FaultyStorage } from '../../support/targets/faulty-storage.ts';
 
 let bench: DeltaBench;
@@ -16,10 +16,6 @@ beforeEach(() => {
 });
 afterEach(() => bench.close());
 
-const on = (day: string) => ({
-  df_server_datetime: `${day} 10:00:00.000`,
-  df_correction_datetime: `${day} 10:00:00.000`,
-});
 const first = '2026-01-01';
 const second = '2026-01-02';
 const verify = () => verifyDelta(bench.lakeOptions);

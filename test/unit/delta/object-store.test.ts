@@ -9,7 +9,7 @@ import { compactDelta } from '../../../src/sinks/delta/rewrite.ts';
 import { openStorage } from '../../../src/sinks/delta/storage/open.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
-import { csvOf } from '../../support/targets/duckdb.ts';
+import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { FakeS3, type S3Request } from '../../support/targets/fake-s3.ts';
 
 let bench: DeltaBench;
@@ -29,16 +29,15 @@ afterEach(async () => {
 const URL = 's3://bucket/lake';
 const TABLES = ['events', 'event_items'] as const;
 const day = '2026-01-01';
-const on = { df_server_datetime: `${day} 10:00:00.000`, df_correction_datetime: `${day} 10:00:00.000` };
 const older = () =>
   bench.window(
     day,
     csvOf([
-      { id: 'a', n: '1', df_items_x: '1', ...on },
-      { id: 'b', n: '2', ...on },
+      { id: 'a', n: '1', df_items_x: '1', ...on(day) },
+      { id: 'b', n: '2', ...on(day) },
     ]),
   );
-const newer = () => bench.window(day, csvOf([{ id: 'a', n: 'text', df_items_x: 'y', ...on }]));
+const newer = () => bench.window(day, csvOf([{ id: 'a', n: 'text', df_items_x: 'y', ...on(day) }]));
 const ONE = [
   { _key: 'a', n: '1' },
   { _key: 'b', n: '2' },

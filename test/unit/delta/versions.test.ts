@@ -3,7 +3,7 @@ import { envOf } from '../../../src/base/env.ts';
 import { checkPurgeDelta, purgeDelta } from '../../../src/sinks/delta/purge.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
-import { csvOf } from '../../support/targets/duckdb.ts';
+import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 
 let bench: DeltaBench;
@@ -23,12 +23,11 @@ afterEach(async () => {
 
 const TABLES = ['events', 'event_items'] as const;
 const day = '2026-01-01';
-const on = { df_server_datetime: `${day} 10:00:00.000`, df_correction_datetime: `${day} 10:00:00.000` };
-const erna = { id: 'p', df_unified_id: 'erna-4711', df_items_x: '1', ...on };
+const erna = { id: 'p', df_unified_id: 'erna-4711', df_items_x: '1', ...on(day) };
 const removal = { column: 'df_unified_id', values: ['erna-4711'] };
 const place = () => ({ ...bench.lakeOptions, url: 's3://bucket/lake', env: envOf(s3.env) });
 const store = () => {
-  const windows = [bench.window(day, csvOf([erna, { id: 'b', ...on }])), bench.window(day, csvOf([erna]))];
+  const windows = [bench.window(day, csvOf([erna, { id: 'b', ...on(day) }])), bench.window(day, csvOf([erna]))];
   return bench.store(windows, { ...place(), tables: TABLES });
 };
 

@@ -8,7 +8,7 @@ import { prepareWindow } from '../../../src/sinks/parquet/commit/commit.ts';
 import { type Change, openDataset } from '../../../src/sinks/parquet/dataset/dataset.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { csvOf } from '../../support/targets/duckdb.ts';
+import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
 
 let bench: ParquetBench;
@@ -17,10 +17,6 @@ beforeEach(() => {
 });
 afterEach(() => bench.close());
 
-const at = (day: string) => ({
-  df_server_datetime: `${day} 10:00:00.000`,
-  df_correction_datetime: `${day} 10:00:00.000`,
-});
 const options = () => ({
   dir: bench.root,
   spoolDir: bench.dir,
@@ -33,16 +29,16 @@ const TABLES = ['events', 'event_items', 'event_logs'] as const;
 
 /** a and b swap their dates (a cycle), c leaves a date that gains nothing, d stays, the type of n widens, x is new. */
 const FIRST = csvOf([
-  { id: 'a:1', n: '1', df_items_k: 'p', ...at('2026-01-01') },
-  { id: 'b', n: '1', ...at('2026-01-02') },
-  { id: 'c', n: '1', ...at('2026-01-03') },
-  { id: 'd', n: '1', ...at('2026-01-04') },
-  { id: 'e', n: '1', ...at('2026-01-03') },
+  { id: 'a:1', n: '1', df_items_k: 'p', ...on('2026-01-01') },
+  { id: 'b', n: '1', ...on('2026-01-02') },
+  { id: 'c', n: '1', ...on('2026-01-03') },
+  { id: 'd', n: '1', ...on('2026-01-04') },
+  { id: 'e', n: '1', ...on('2026-01-03') },
 ]);
 const SECOND = csvOf([
-  { id: 'a:1', n: '2.5', df_items_k: 'q', x: 'y', ...at('2026-01-02') },
-  { id: 'b', n: '2', ...at('2026-01-01') },
-  { id: 'c', n: '2', ...at('2026-01-02') },
+  { id: 'a:1', n: '2.5', df_items_k: 'q', x: 'y', ...on('2026-01-02') },
+  { id: 'b', n: '2', ...on('2026-01-01') },
+  { id: 'c', n: '2', ...on('2026-01-02') },
 ]);
 
 /** The second window's change, prepared and not carried out; what waits for it stays where it is. */
@@ -147,19 +143,19 @@ describe('a writer that dies', () => {
     'may also be a disk that refuses a file between two others: the writer %s, and no row is lost',
     async (_, isClosed) => {
       const [one, two, three] = ['2026-01-01', '2026-01-02', '2026-01-03'];
-      await bench.store([bench.window(one, csvOf([{ id: 'a', n: '1', ...at(one) }]))]);
+      await bench.store([bench.window(one, csvOf([{ id: 'a', n: '1', ...on(one) }]))]);
       const sink = await bench.openFolder();
       const refused = join(bench.root, `events/event_date=${two}`);
       writeFileSync(refused, '');
       const both = [
-        { id: 'a', n: '2', ...at(one) },
-        { id: 'b', n: '2', ...at(two) },
+        { id: 'a', n: '2', ...on(one) },
+        { id: 'b', n: '2', ...on(two) },
       ];
       await expect(sink.commit(bench.window(one, csvOf(both), undefined, 2), bench.signal)).rejects.toThrow();
       rmSync(refused);
       if (isClosed) await sink.close();
       const next = isClosed ? await bench.openFolder() : sink;
-      await next.commit(bench.window(three, csvOf([{ id: 'c', n: '3', ...at(three) }])), bench.signal);
+      await next.commit(bench.window(three, csvOf([{ id: 'c', n: '3', ...on(three) }])), bench.signal);
       await next.close();
       expect(await bench.read('SELECT _key, n::INT AS n FROM events ORDER BY 1')).toEqual([
         { _key: 'a', n: 2 },

@@ -8,7 +8,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import type { State } from '../../../src/extract/window.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
-import { csvOf } from '../../support/targets/duckdb.ts';
+import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
@@ -29,11 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-const rowOf = (day: string) => ({
-  id: `e-${day}`,
-  df_server_datetime: `${day} 10:00:00.000`,
-  df_correction_datetime: `${day} 10:00:00.000`,
-});
+const rowOf = (day: string) => ({ id: `e-${day}`, ...on(day) });
 
 /** Writes the windows to a folder until it has renamed so many files; the writer begins again after the last. */
 async function writeUntil(renames: number): Promise<void> {

@@ -1,7 +1,7 @@
 // This folder: the tables of a DuckDB file: `events` and the program's own `_dfinery_…`.
 
 import { configFailure } from '../../../base/errors.ts';
-import type { State, Window } from '../../../extract/window.ts';
+import type { SpoolFile, State } from '../../../extract/window.ts';
 import { eventNamesOf, MOST_EVENT_NAMES, otherTimezone } from '../../prior-loads.ts';
 import { FIRST_COLUMNS } from '../../sql/columns/stored.ts';
 import type { Engine } from '../../sql/engine/engine.ts';
@@ -86,7 +86,7 @@ export async function readEventNames(engine: Engine): Promise<string[]> {
  */
 export async function addEventNames(
   engine: Engine,
-  files: Window['files'],
+  files: readonly SpoolFile[],
   number: number,
   known: ReadonlySet<string>,
 ): Promise<ReadonlySet<string>> {

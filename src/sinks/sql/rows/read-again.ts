@@ -132,20 +132,20 @@ function sameBase({ incoming, columns, hasRowsWithoutId }: Rereading): string[] 
 
 /** What tells rows apart, as SQL: texts, since a column may be of another type in older files. */
 function rowSql(columns: readonly StoredColumn[]) {
-  const text = (source: string) => `CAST(${nameOf(columns, source)} AS VARCHAR)`;
-  const id = text(DETAIL_LOG_ID);
+  const id = asText(nameOf(columns, DETAIL_LOG_ID));
   const hash = `left(_key, ${HASH_KEY_LENGTH})`;
-  return { id, hash, base: `coalesce(${id}, ${hash})`, server: text(SERVER_DATETIME) };
+  return { id, hash, base: `coalesce(${id}, ${hash})`, server: asText(nameOf(columns, SERVER_DATETIME)) };
 }
+
+const asText = (expr: string): string => `CAST(${expr} AS VARCHAR)`;
 
 /** The date of a row as SQL, a text: as the export has it, not in UTC nor in the zone of this machine. */
 function dateSql({ columns, zone }: Rereading): string {
   const wall = (source: string) => {
     const name = nameOf(columns, source);
-    const text = `CAST(${name} AS VARCHAR)`;
-    if (zone === undefined) return text;
-    const local = `CAST(timezone(${literal(zone.name)}, TRY_CAST(${name} AS TIMESTAMPTZ)) AS VARCHAR)`;
-    return `CASE WHEN typeof(${name}) = 'TIMESTAMP WITH TIME ZONE' THEN ${local} ELSE ${text} END`;
+    if (zone === undefined) return asText(name);
+    const local = asText(`timezone(${literal(zone.name)}, TRY_CAST(${name} AS TIMESTAMPTZ))`);
+    return `CASE WHEN typeof(${name}) = 'TIMESTAMP WITH TIME ZONE' THEN ${local} ELSE ${asText(name)} END`;
   };
   return `coalesce(left(coalesce(${wall(SERVER_DATETIME)}, ${wall(CORRECTION_DATETIME)}), 10), '')`;
 }
