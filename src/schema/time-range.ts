@@ -38,11 +38,7 @@ export class TimeRanges {
       const utc = seconds - FIELDS[OFFSET];
       seconds = utc + zone.offsetAt(utc);
     }
-    this.include(column, seconds, FIELDS[MICROS]);
-  }
-
-  /** Takes in a time of the wall clock. */
-  include(column: number, seconds: number, micros: number): void {
+    const micros = FIELDS[MICROS];
     const first = this.#firstSeconds[column];
     if (seconds < first || (seconds === first && micros < this.#firstMicros[column])) {
       this.#firstSeconds[column] = seconds;

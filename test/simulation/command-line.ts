@@ -4,6 +4,7 @@ import type { Handler, Options } from '../../src/cli/command.ts';
 import { COMMANDS } from '../../src/cli/commands/index.ts';
 import { contextOf, type Io } from '../../src/cli/context.ts';
 import { outcomeOf } from '../../src/cli/outcome.ts';
+import { loadConnectors } from './connectors.ts';
 
 /** A command line that is parsed already: the parser takes longer than most runs of a world. */
 export interface Line {
@@ -20,6 +21,7 @@ const handlers = new Map<string, Handler>();
 
 /** Loads what commands load when they are run: no world waits for files of the program. */
 export async function loadCommands(): Promise<void> {
+  await loadConnectors();
   for (const { usage, handler } of COMMANDS) {
     if (USED.test(usage)) handlers.set(usage.replace(/ <.*/, ''), await handler());
   }
@@ -44,7 +46,15 @@ export async function runLine({ command, options }: Line, io: Io): Promise<numbe
 }
 
 const TELLING = ['fullRefresh', 'execute', 'purge', 'verifyLedger'];
+const SHOWN = ['from', 'to'];
 
 /** For people: what was run, and with what that matters. */
-export const shownLine = ({ command, options }: Line): string =>
-  [command, ...Object.keys(options).filter((name) => TELLING.includes(name))].join(' ');
+export const shownLine = ({ command, options }: Line): string => {
+  const names = Object.keys(options);
+  const told = names.filter((name) => TELLING.includes(name));
+  return [
+    command,
+    ...told,
+    ...names.filter((name) => SHOWN.includes(name)).map((name) => `${name} ${options[name]}`),
+  ].join(' ');
+};

@@ -1,3 +1,6 @@
+import { addDays } from '../../src/base/days.ts';
+import { START } from './drawn.ts';
+
 /** What the service may do to an export, as the simulator spells it; the mildest first. Every run has to live with it. */
 export const EXPORT_FAULTS: readonly Readonly<Record<string, unknown>>[] = [
   { kind: 'slow', bytes_per_s: 20_000 },
@@ -50,3 +53,21 @@ export const DELETE_FAULTS: readonly Readonly<Record<string, unknown>>[] = [
   { kind: 'cut_after' },
   { kind: 'stall', for_s: 30 },
 ];
+
+/**
+ * Two cuts of the same day, right before the line end of different rows: neither may be taken for a body that ends so.
+ */
+export const twoCuts = ([day, first, more]: readonly [number, number, number]): Readonly<Record<string, unknown>>[] =>
+  [first, first + 1 + more].map((rows) => ({
+    kind: 'cut',
+    at: 'row_end',
+    after_rows: rows,
+    when: { operation: 'export', day: addDays(START, day), times: 1 },
+  }));
+
+/** A limit that lasts for longer than anything is tried again: a run waits for it. */
+export const LIMITED: Readonly<Record<string, unknown>> = {
+  kind: 'rate_limit',
+  reset_in_s: 20,
+  when: { operation: 'delete', times: 8 },
+};

@@ -1,61 +1,44 @@
 import { existsSync } from 'node:fs';
 import { addDays, type Day, dayAt } from '../../src/base/days.ts';
 import type { TrueRow } from '../../src/simulator/data/csv.ts';
-import { problem, type Stored } from '../support/targets/stored-rows.ts';
+import { problem } from '../support/targets/stored-rows.ts';
+import { START } from './drawn.ts';
 import type { People } from './people.ts';
 import { type Held, heldIn } from './places.ts';
-import { START } from './story.ts';
-import { HOUR, PROPERTIES, type World } from './world.ts';
+import type { Reads } from './reads.ts';
+import { verifyLine } from './settings.ts';
+import { rowsOf } from './truth.ts';
+import { HOUR, type World } from './world.ts';
 
 /*
  * What must hold whenever nothing runs, whatever has happened: told by what the service knows, never by the program.
  */
 
-const ID = 'df_event_detail_log_id';
-const SYSTEM =
-  /^df_(api_version|correction_datetime|event_detail_log_id|event_log_id|event_name|server_datetime|unified_id)$/;
 const MOST_SHOWN = 6;
-
-/** The cells of a row that were asked for, under the names that a target gives them. */
-function asked(row: TrueRow): TrueRow {
-  const out = new Map<string, string>();
-  for (const [name, text] of row) {
-    if (name === 'event_name') out.set('df_event_name', text);
-    else if (SYSTEM.test(name) || PROPERTIES.includes(name)) out.set(name, text);
-  }
-  return out;
-}
-
-function byId(rows: Iterable<TrueRow>): Map<string, TrueRow[]> {
-  const out = new Map<string, TrueRow[]>();
-  for (const row of rows) {
-    const id = row.get(ID) ?? '';
-    out.set(id, [...(out.get(id) ?? []), asked(row)]);
-  }
-  return out;
-}
 
 const personOf = (row: ReadonlyMap<string, string>): string => row.get('df_unified_id') ?? '';
 
 /** The first day that is not over in every zone. */
 const openDay = (world: World): Day => dayAt(world.scheduler.now, -12);
 
-/** When a day is over in every zone. */
-const overAt = (day: Day): number => Date.parse(`${addDays(day, 1)}T12:00:00Z`);
-
 /** What is wrong with what a place holds now. `isBrokenOff`: the last run did not end well. */
 export async function problemsOf(
   world: World,
   people: People,
+  reads: Reads,
   isBrokenOff: boolean,
 ): Promise<{ readonly held: Held; readonly problems: string[] }> {
-  const held = await heldIn(world.story.target, world.place);
+  const { target } = world.story;
+  const held = target === 'airbyte' ? world.platform.held : await heldIn(target, world.place);
   const problems = [
+    ...world.platform.problems,
     ...cursorProblems(held, world),
     ...stateProblems(held),
     ...doubledKeys(held),
-    ...missingRows(held, world, people),
+    ...missingRows(held, world, people, reads),
     ...strangeRows(held, world, people),
+    ...(isBrokenOff ? [] : otherTables(held)),
+    ...(await publishedProblems(world, people)),
     ...(await receiptProblems(world, isBrokenOff)),
     ...(await people.ledgerProblems()),
   ];
@@ -77,19 +60,38 @@ function doubledKeys({ keys }: Held): string[] {
   return keys.filter((key) => seen.size === seen.add(key).size).map((key) => `_key ${key} is there twice`);
 }
 
-/** Each day before the cursor has the rows that were there when it was over. */
-function missingRows({ rows, cursor }: Held, world: World, people: People): string[] {
+/**
+ * Each day before the cursor has the rows that were there when it was over; each day that was read has those that were
+ * there by then, as they were or in a later version.
+ */
+function missingRows(held: Held, world: World, people: People, reads: Reads): string[] {
+  const { rows, cursor } = held;
   const found = countOf(rows.map(({ id }) => id));
+  const open = openDay(world);
+  const later = rowsOf(world, world.corrected, { from: START, to: addDays(open, 1) });
   const out: string[] = [];
-  for (let day: Day = START; cursor !== undefined && day < cursor; day = addDays(day, 1)) {
-    const wanted = byId(world.service.truth(day, { at: Math.min(overAt(day), world.scheduler.now) }));
+  for (let day: Day = START; day < open; day = addDays(day, 1)) {
+    const at = reads.of(day, cursor);
+    if (at === undefined) continue;
+    const wanted = rowsOf(world, world.service, day, Math.min(at, world.scheduler.now));
     for (const [id, copies] of wanted) {
-      const due = copies.filter((row) => !isGone(row, people)).length;
-      if ((found.get(id) ?? 0) < due) out.push(`${id} of ${day} is missing: the cursor is at ${cursor}`);
+      const due = copies.filter((row) => !isGone(row, people));
+      if ((found.get(id) ?? 0) < due.length) out.push(`${id} of ${day} is missing: the cursor is at ${cursor}`);
+      const versions = later.get(id) ?? [];
+      const there = rows.filter((row) => row.id === id);
+      const old = due.find(
+        (row) => ![row, ...versions].some((one) => there.some((stored) => isSame(one, stored, world, held))),
+      );
+      if (old !== undefined && there.length > 0) out.push(`${id} of ${day} is in an older version than was read`);
     }
   }
   return out;
 }
+
+const isSame = (row: TrueRow, stored: Held['rows'][number], world: World, held: Held): boolean =>
+  problem(row, stored, held, zoneOf(world)) === undefined;
+
+const zoneOf = ({ story }: World): number | undefined => (story.config.timezone === undefined ? undefined : 9);
 
 const isGone = (row: TrueRow, { purged, inDoubt }: People): boolean =>
   purged.has(personOf(row)) || inDoubt.has(personOf(row));
@@ -97,15 +99,15 @@ const isGone = (row: TrueRow, { purged, inDoubt }: People): boolean =>
 /** Every row is one that the service has or had, no more often than there, and nobody's who was purged. */
 function strangeRows(held: Held, world: World, { purged }: People): string[] {
   const range = { from: START, to: addDays(openDay(world), 3) };
-  const original = byId(world.original.truth(range));
-  const now = byId(world.corrected.truth(range));
+  const original = rowsOf(world, world.original, range);
+  const now = rowsOf(world, world.corrected, range);
   const found = countOf(held.rows.map(({ id }) => id));
   const out: string[] = [];
   for (const [id, count] of found) {
     const most = Math.max(original.get(id)?.length ?? 0, now.get(id)?.length ?? 0);
     if (count > most) out.push(most === 0 ? `${id} is invented` : `${id} is there ${count} times, wanted ${most}`);
   }
-  const zone = world.story.config.timezone === undefined ? undefined : 9;
+  const zone = zoneOf(world);
   for (const row of held.rows) {
     if (purged.has(personOf(row.cells))) out.push(`${row.id} is of ${personOf(row.cells)}, who was purged`);
     const versions = [...(now.get(row.id) ?? []), ...(original.get(row.id) ?? [])];
@@ -113,6 +115,31 @@ function strangeRows(held: Held, world: World, { purged }: People): string[] {
     if (wrong.length > 0 && !wrong.includes(undefined)) out.push(`${row.id} is torn: ${wrong.join('; or ')}`);
   }
   return out;
+}
+
+/** `event_logs` has each event once, `event_items` a row for each with an item. */
+function otherTables({ rows, logs, items }: Held): string[] {
+  const logOf = (cells: ReadonlyMap<string, string>) => cells.get('df_event_log_id') ?? 'null';
+  const wanted = new Set(rows.map(({ cells }) => logOf(cells)));
+  const found = countOf((logs ?? []).map(({ log }) => log));
+  const out: string[] = [];
+  for (const [log, count] of found) {
+    if (!wanted.has(log)) out.push(`event_logs has ${log}, which events has not`);
+    if (count > 1 && log !== 'null') out.push(`event_logs has ${log} ${count} times`);
+  }
+  if (logs !== undefined) for (const log of wanted) if (!found.has(log)) out.push(`event_logs lacks ${log}`);
+  const withItem = rows.filter(({ cells }) => !['null', ''].includes(cells.get('df_items_color') ?? ''));
+  if (items !== undefined && items.length !== withItem.length)
+    out.push(`event_items has ${items.length} rows, wanted ${withItem.length}`);
+  return out;
+}
+
+/** A copy for readers is whole at any time, and names nobody who was purged. */
+async function publishedProblems(world: World, people: People): Promise<string[]> {
+  if (!world.story.publishes || !existsSync(world.published)) return [];
+  const copy = await heldIn('duckdb', world.published);
+  const problems = [...doubledKeys(copy), ...stateProblems(copy), ...strangeRows(copy, world, people)];
+  return problems.map((one) => `the copy for readers: ${one}`);
 }
 
 function countOf(ids: readonly string[]): Map<string, number> {
@@ -124,7 +151,7 @@ function countOf(ids: readonly string[]): Map<string, number> {
 /** The program's own check of data against receipts. */
 async function receiptProblems(world: World, isBrokenOff: boolean): Promise<string[]> {
   if (!existsSync(world.place)) return [];
-  const { code, results, log } = await world.runOne(world.verifyLine);
+  const { code, results, log } = await world.runOne(verifyLine(world));
   // Tables beside `events` are committed first: one that a dead run left ahead of it is mended by the next window (S41).
   if (code === 1 && isBrokenOff && differences(results).every((one) => one.endsWith(': sync again'))) return [];
   return code === 0 || /holds no |never loaded|no .* of this program/.test(log.join(' '))
@@ -140,15 +167,16 @@ function differences(results: readonly string[]): string[] {
 /** After days in peace: every final day is exactly what the service has, in its last version. */
 export function finalProblems(held: Held, world: World, people: People, began: number): string[] {
   // As of the beginning of the last run.
-  const cursor = dayAt(began - (world.story.isSettled ? 3 * HOUR : 0), -12);
+  const cursor = dayAt(began - (world.story.isSettled ? world.story.settleHours * HOUR : 0), -12);
   const out =
     held.cursor !== undefined && held.cursor >= cursor ? [] : [`the cursor is at ${held.cursor}, wanted ${cursor}`];
+  if (!world.story.readsAgain) return out;
   const last = addDays(cursor, world.story.isSettled ? -1 : -2);
-  const zone = world.story.config.timezone === undefined ? undefined : 9;
-  for (const [id, copies] of byId(world.service.truth({ from: START, to: last }))) {
+  const zone = zoneOf(world);
+  for (const [id, copies] of rowsOf(world, world.service, { from: START, to: last })) {
     const left = held.rows.filter((row) => row.id === id);
     for (const row of copies.filter((one) => !isGone(one, people))) {
-      const at = left.findIndex((one) => problem(row, one, held as Stored, zone) === undefined);
+      const at = left.findIndex((one) => problem(row, one, held, zone) === undefined);
       if (at === -1)
         out.push(`in the end ${id} is ${left.length === 0 ? 'missing' : problem(row, left[0], held, zone)}`);
       else left.splice(at, 1);

@@ -1,19 +1,27 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { addDays } from '../../src/base/days.ts';
-import type { Line } from './command-line.ts';
+import type { Heard } from '../support/airbyte/connector.ts';
+import type { Act } from './acts.ts';
+import type { Verb } from './connectors.ts';
+import { START } from './drawn.ts';
 import type { Held } from './places.ts';
-import { type Act, CAP, START } from './story.ts';
-import type { Ended, SpawnOptions, World } from './world.ts';
+import { exitOf, outputTo } from './platform.ts';
+import { Runs } from './resumption.ts';
+import { hashOf } from './truth.ts';
+import type { Ended, SpawnOptions, Work, World } from './world.ts';
 
 const memberNo = (user: number): string => String(user).padStart(8, '0');
 
 /** A deletion that was planned: what it is to be started with, and whom it may touch. */
 export interface Planned {
-  readonly line: Line;
+  readonly line: Work;
   readonly ids: readonly string[];
   /** The `df_unified_id`s of the people whom it purges. */
   readonly people: readonly string[];
+  /** Of the ids, how many an unfinished run has done that this one goes on with. */
+  readonly done: number;
+  readonly cap: number;
 }
 
 /** Who was asked to be deleted, and who must never be seen again. */
@@ -26,64 +34,137 @@ export class People {
   /** The same of purges that did not: they may be there or not. */
   readonly inDoubt = new Set<string>();
   #lists = 0;
+  readonly #early: string[] = [];
+  readonly #runs: Runs;
 
   constructor(world: World) {
     this.#world = world;
+    this.#runs = new Runs(world.ledger);
   }
 
   /** Plans a deletion as a user does; undefined when the plan itself fails, which only faults may make it. */
-  async plan({ what, users }: Act, held: Held, how: SpawnOptions): Promise<Planned | undefined> {
+  async plan({ what, users, cap }: Act, held: Held, how: SpawnOptions): Promise<Planned | undefined> {
     const world = this.#world;
     const ids = users.map(memberNo);
     const file = join(world.dir, `list-${++this.#lists}.txt`);
     writeFileSync(file, `${ids.join('\n')}\n`);
+    const rest = { ids, cap, done: this.#runs.doneOf(ids, world.scheduler.now) };
+    if (what === 'write') return { ...rest, line: this.#written(ids), people: [] };
     const isThere = held.rows.length > 0 && existsSync(world.place);
     const purges = what === 'purge' && isThere;
     const options = {
       file,
       config: join(world.dir, 'destination.json'),
-      ...(purges && { purge: [world.story.target, world.place], purgeColumn: 'member_no' }),
+      ...(purges && { purge: [world.story.target, world.place], ...this.#foundBy() }),
       ...(purges && { suppressionFile: world.suppression, spoolDir: world.spool }),
     };
     const planned = await world.runOne({ command: 'forget', options }, how);
     if (planned.code !== 0) throw new Error(`a plan ended with ${planned.code}: ${planned.log.slice(-3).join('\n')}`);
     const { hash } = JSON.parse(planned.results.at(-1) ?? '{}') as { hash?: string };
     const wanted = new Set(ids);
-    const people = held.rows.flatMap(({ cells }) => {
+    const { hasMapping, hidden } = world.story;
+    const texts = hidden.hashed.includes('member_no') ? new Set(ids.map(hashOf)) : wanted;
+    const inRows = held.rows.flatMap(({ cells }) => {
       const id = cells.get('df_unified_id');
-      return purges && id !== undefined && wanted.has(cells.get('member_no') ?? '') ? [id] : [];
+      return id !== undefined && texts.has(cells.get('member_no') ?? '') ? [id] : [];
     });
+    const people = !purges ? [] : hasMapping ? this.#known(wanted) : inRows;
     for (const id of ids) this.asked.add(id);
     // A load at the same time may bring in what makes a person known: then they are purged as well.
     if (purges) for (const one of this.#known(wanted)) this.inDoubt.add(one);
     return {
       line: { command: 'forget', options: { ...options, execute: true, confirm: hash } },
-      ids,
+      ...rest,
       people: [...new Set(people)],
     };
   }
 
-  /** The `df_unified_id`s that the service knows for these external ids. */
-  #known(ids: ReadonlySet<string>): string[] {
-    const rows = [...this.#world.original.truth({ from: START, to: addDays(START, 30) })];
-    return rows.filter((row) => ids.has(row.get('member_no') ?? '')).map((row) => row.get('df_unified_id') ?? '');
+  /** A stream of people whose requests a platform hands on, with a state behind each. */
+  #written(ids: readonly string[]): Verb {
+    const { dir } = this.#world;
+    for (const id of ids) this.asked.add(id);
+    const descriptor = { name: 'people' };
+    const input = ids.flatMap((id, i) => [
+      { type: 'RECORD', record: { stream: 'people', data: { external_id: id }, emitted_at: 0 } },
+      {
+        type: 'STATE',
+        state: { type: 'STREAM', stream: { stream_descriptor: descriptor, stream_state: { n: i + 1 } } },
+      },
+    ]);
+    const catalog = join(dir, 'people.json');
+    const schema = { type: 'object', properties: { external_id: { type: ['string'] } } };
+    const stream = { ...descriptor, json_schema: schema, supported_sync_modes: ['incremental'] };
+    const modes = { sync_mode: 'incremental', destination_sync_mode: 'append', cursor_field: [], primary_key: [] };
+    writeFileSync(catalog, JSON.stringify({ streams: [{ stream, ...modes }] }));
+    const words = ['write', '--config', join(dir, 'destination.json'), '--catalog', catalog];
+    let [text, failure]: [string, string | undefined] = ['', undefined];
+    const hear = (more: string) => {
+      const lines = `${text}${more}`.split('\n');
+      text = lines.pop() ?? '';
+      for (const line of lines) failure = this.#heard(JSON.parse(line) as Heard) ?? failure;
+    };
+    const lines = input.map((message) => JSON.stringify(message));
+    return {
+      connector: 'destination',
+      words,
+      input: lines,
+      output: () => outputTo(hear),
+      ended: (code: number | undefined) => exitOf(code, failure),
+    };
   }
 
-  /** Takes note of how an executed deletion ended; gives what is wrong with it. */
-  ended({ ids, people }: Planned, { code, log }: Ended, before: ReadonlyMap<string, number>): string[] {
+  /** A state says that everybody before it was deleted: that must be on the disk by then. Gives what failed. */
+  #heard({ type, state, trace }: Heard): string | undefined {
+    const count = type === 'STATE' ? Number(state?.stream.stream_state.n) : 0;
+    const told = count === 0 ? 0 : this.#runs.decided;
+    if (told < count) this.#early.push(`a state confirms ${count} deletions, the ledger ${told}`);
+    return trace?.error?.failure_type;
+  }
+
+  #foundBy(): Readonly<Record<string, string>> {
+    const { story, dir } = this.#world;
+    if (!story.hasMapping) return { purgeColumn: 'member_no' };
+    const file = join(dir, 'mapping.csv');
+    const lines = this.#everybody().map(([external, unified]) => `${external},${unified}`);
+    writeFileSync(file, `external_id,df_unified_id\n${[...new Set(lines)].join('\n')}\n`);
+    return { mapping: file };
+  }
+
+  /** External ids with their `df_unified_id`s, as the service knows them. */
+  #everybody(): [string, string][] {
+    const rows = [...this.#world.original.truth({ from: START, to: addDays(START, 30) })];
+    const both = rows.map((row): [string, string] => [row.get('member_no') ?? '', row.get('df_unified_id') ?? '']);
+    return both.filter(([external, unified]) => external !== '' && unified !== '');
+  }
+
+  #known(ids: ReadonlySet<string>): string[] {
+    return this.#everybody().flatMap(([external, unified]) => (ids.has(external) ? [unified] : []));
+  }
+
+  /**
+   * Takes note of how an executed deletion ended; gives what is wrong with it. `isTimely`: the clock was right, by which the
+   * ledger's runs are told apart.
+   */
+  ended(planned: Planned, { code }: Ended, before: ReadonlyMap<string, number>, isTimely: boolean): string[] {
+    const { ids, people, cap } = planned;
+    this.#runs.learn(ids);
     const now = this.counts();
     const touched = [...now].filter(([id, count]) => count > (before.get(id) ?? 0)).map(([id]) => id);
-    const wrong: string[] = [];
+    const wrong: string[] = this.#early.splice(0);
     for (const id of touched) if (!this.asked.has(id)) wrong.push(`${id} was deleted and nobody asked for it`);
-    if (ids.length > CAP && touched.length > 0) wrong.push(`${touched.length} people deleted above the cap of ${CAP}`);
+    const left = ids.length - planned.done;
+    if (touched.length > cap) wrong.push(`${touched.length} people deleted above the cap of ${cap}`);
+    if (isTimely && left > cap && touched.length > 0) wrong.push(`some of ${left} people deleted, the cap is ${cap}`);
+    if (isTimely && left <= cap && code === 5) wrong.push(`${left} people are left, and the cap of ${cap} stops it`);
     if (code !== 0) return wrong;
     for (const id of ids)
       if ((now.get(id) ?? 0) === 0) wrong.push(`${id} was never deleted, yet all is said to be done`);
+    if (isTimely && touched.length !== left)
+      wrong.push(`${touched.length} people were asked for, and ${left} of ${ids.length} were left`);
     for (const one of people) {
       this.purged.add(one);
       this.inDoubt.delete(one);
     }
-    if (ids.length > CAP) wrong.push(`a list above the cap was done: ${log.slice(-3).join('\n')}`);
     return wrong;
   }
 

@@ -18,6 +18,14 @@ export interface Held extends Stored {
   readonly cursor: string | undefined;
   /** Ids of the last receipt: what the state says, and what is there. */
   readonly lastReceipts: readonly [string | undefined, string | undefined];
+  /** Of each row of a table beside `events`, where it is kept as files: its `df_event_log_id`, and whose it is. */
+  readonly logs?: readonly OtherRow[];
+  readonly items?: readonly OtherRow[];
+}
+
+interface OtherRow {
+  readonly log: string;
+  readonly person: string;
 }
 
 export const NOTHING: Held = {
@@ -29,7 +37,24 @@ export const NOTHING: Held = {
   lastReceipts: [undefined, undefined],
 };
 
-export function heldIn(target: TargetName, place: string): Promise<Held> {
+/** The rows of `event_logs` and `event_items` in a folder, where they are kept. */
+async function othersIn(filesOf: (table: string) => readonly string[]): Promise<Pick<Held, 'logs' | 'items'>> {
+  const [logs, items] = [filesOf('event_logs'), filesOf('event_items')];
+  return {
+    ...(logs.length > 0 && { logs: await otherRows(logs) }),
+    ...(items.length > 0 && { items: await otherRows(items) }),
+  };
+}
+
+async function otherRows(files: readonly string[]): Promise<OtherRow[]> {
+  const rows = await ask(`SELECT df_event_log_id AS log, df_unified_id AS person FROM ${parquet(files)}`);
+  return rows.map(({ log, person }) => ({ log: String(log), person: String(person) }));
+}
+
+const parquet = (files: readonly string[]): string =>
+  `read_parquet([${files.map((path) => literal(path)).join(', ')}], union_by_name = true, hive_partitioning = false)`;
+
+export function heldIn(target: Exclude<TargetName, 'airbyte'>, place: string): Promise<Held> {
   if (target === 'duckdb') return inDuckDb(place);
   return target === 'parquet' ? inParquet(place) : inDelta(place);
 }
@@ -92,10 +117,13 @@ async function inParquet(dir: string): Promise<Held> {
   const path = join(dir, '_dfinery/manifest.json');
   if (!existsSync(path)) return NOTHING;
   const manifest = JSON.parse(readFileSync(path, 'utf8')) as Manifest;
-  const events = join(dir, 'events');
-  const files = existsSync(events) ? readdirSync(events, { recursive: true }).map(String) : [];
-  const parts = files.filter((name) => name.endsWith('.parquet')).map((name) => join(events, name));
-  return heldOf(parts, manifest.columns, toldOf(manifest.state, manifest.receipts.at(-1)?.id));
+  const filesOf = (table: string) => {
+    const folder = join(dir, table);
+    const names = existsSync(folder) ? readdirSync(folder, { recursive: true }).map(String) : [];
+    return names.filter((name) => name.endsWith('.parquet')).map((name) => join(folder, name));
+  };
+  const told = toldOf(manifest.state, manifest.receipts.at(-1)?.id);
+  return { ...(await heldOf(filesOf('events'), manifest.columns, told)), ...(await othersIn(filesOf)) };
 }
 
 interface Entry {
@@ -105,13 +133,21 @@ interface Entry {
 }
 
 async function inDelta(dir: string): Promise<Held> {
-  const log = join(dir, 'events/_delta_log');
-  if (!existsSync(log)) return NOTHING;
+  if (!existsSync(join(dir, 'events/_delta_log'))) return NOTHING;
+  const { files, domains } = inDeltaLog(dir, 'events');
+  const value = (domain: string): unknown => JSON.parse(domains.get(domain) ?? 'null');
+  const columns = (value('dfinery.columns') ?? []) as StoredColumn[];
+  const told = toldOf(value('dfinery.state'), lastWindow(domains));
+  return { ...(await heldOf(files, columns, told)), ...(await othersIn((table) => inDeltaLog(dir, table).files)) };
+}
+
+/** What the entries of a table's log leave: its files, and what is kept beside them. */
+function inDeltaLog(dir: string, table: string) {
+  const log = join(dir, table, '_delta_log');
   const files = new Set<string>();
   const domains = new Map<string, string>();
-  for (const name of readdirSync(log)
-    .filter((one) => /^\d{20}\.json$/.test(one))
-    .sort()) {
+  const names = existsSync(log) ? readdirSync(log).filter((one) => /^\d{20}\.json$/.test(one)) : [];
+  for (const name of names.sort()) {
     const lines = readFileSync(join(log, name), 'utf8').trimEnd().split('\n');
     for (const { add, remove, domainMetadata } of lines.map((line) => JSON.parse(line) as Entry)) {
       if (add !== undefined) files.add(decodeURIComponent(add.path));
@@ -119,13 +155,7 @@ async function inDelta(dir: string): Promise<Held> {
       if (domainMetadata !== undefined) domains.set(domainMetadata.domain, domainMetadata.configuration);
     }
   }
-  const value = (domain: string): unknown => JSON.parse(domains.get(domain) ?? 'null');
-  const columns = (value('dfinery.columns') ?? []) as StoredColumn[];
-  return heldOf(
-    [...files].map((name) => join(dir, 'events', name)),
-    columns,
-    toldOf(value('dfinery.state'), lastWindow(domains)),
-  );
+  return { files: [...files].map((name) => join(dir, table, name)), domains };
 }
 
 function lastWindow(domains: ReadonlyMap<string, string>): unknown {
@@ -138,8 +168,7 @@ const numberOf = (domain: string): number => Number(domain.split('.').at(-1));
 
 async function heldOf(files: readonly string[], columns: readonly StoredColumn[], told: Told): Promise<Held> {
   if (files.length === 0) return { ...NOTHING, ...told };
-  const list = files.map((path) => literal(path)).join(', ');
-  const from = `read_parquet([${list}], union_by_name = true, hive_partitioning = false)`;
+  const from = parquet(files);
   const there = new Set((await ask(`DESCRIBE SELECT * FROM ${from}`)).map((row) => String(row.column_name)));
   const typed = columns.filter(
     (column): column is StoredColumn & Typed => column.type !== null && there.has(column.name),

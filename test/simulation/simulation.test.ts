@@ -22,13 +22,14 @@ vi.mock('../../src/fs/process-identity.ts', async (original) => {
 const { installMachine } = await import('./machine/index.ts');
 const { live } = await import('./life.ts');
 const { story } = await import('./story.ts');
-const { actOf, stepOf, storyOf } = await import('./small-stories.ts');
+const { actOf, stepOf } = await import('./acts.ts');
+const { storyOf } = await import('./small-stories.ts');
 installMachine();
 await (await import('./command-line.ts')).loadCommands();
 
 /** How many worlds; the first of them; where in the shrinking of that one, as a failure told. */
 const SEEDS = Number(process.env.SOAK_SEEDS ?? 2);
-const FIRST = Number(process.env.SOAK_FIRST ?? 2);
+const FIRST = Number(process.env.SOAK_FIRST ?? 38);
 const IS_SOAK = process.env.SOAK_SEEDS !== undefined;
 const EARLY = Array.from({ length: 24 }, (_, i) => i + 1);
 const PATH = process.env.SOAK_PATH;

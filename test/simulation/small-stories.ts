@@ -1,24 +1,8 @@
-import { type Act, START, type Step, type Story, type TargetName } from './story.ts';
+import type { Step } from './acts.ts';
+import { START } from './drawn.ts';
+import type { Story, TargetName } from './story.ts';
 
 /** Stories that are told, not drawn. */
-
-export const actOf = (what: Act['what'], more: Partial<Act> = {}): Act => ({
-  what,
-  users: [1],
-  end: undefined,
-  disk: undefined,
-  ...more,
-});
-
-export const stepOf = (acts: readonly Act[], more: Partial<Step> = {}): Step => ({
-  hours: 0,
-  skewHours: 0,
-  jumpHours: 0,
-  faults: [],
-  isReissued: false,
-  acts,
-  ...more,
-});
 
 /** A service without peculiarities, three days old. */
 export const storyOf = (target: TargetName, steps: readonly Step[], more: Partial<Story> = {}): Story => ({
@@ -27,9 +11,18 @@ export const storyOf = (target: TargetName, steps: readonly Step[], more: Partia
   tables: 'events',
   order: 0,
   hasLedgerKey: false,
+  hasMapping: false,
+  publishes: false,
+  diskMs: 0,
+  latencyMs: 0,
+  hidden: { dropped: [], hashed: [] },
   rowsPerDay: 4,
   hoursBefore: 62,
   isSettled: false,
+  keepsRows: true,
+  settleHours: 3,
+  lookback: 1,
+  readsAgain: true,
   scenario: { rows: { users: 6, by_day: { [START]: 3 } } },
   config: { window_days: 3, to_date_inclusive: 'true' },
   ...more,

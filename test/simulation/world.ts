@@ -4,23 +4,30 @@ import { join } from 'node:path';
 import { Stopped } from '../../src/base/signals.ts';
 import { parseScenario, type Simulator, startSimulator } from '../../src/simulator/index.ts';
 import { SERVICE_ID } from '../support/service/simulator.ts';
+import type { End } from './acts.ts';
 import { type Line, runLine, shownLine } from './command-line.ts';
+import { runVerb, type Verb } from './connectors.ts';
+import { KEYS, START } from './drawn.ts';
 import { randomOf, seedChance } from './machine/chance.ts';
-
 import { bury } from './machine/engine.ts';
 import { forgetProcesses } from './machine/identity.ts';
 import { forgetInstants, noteInstant } from './machine/instants.ts';
 import { serveIn } from './machine/network.ts';
+import { forgetAllUnsynced, loseUnsynced } from './machine/power.ts';
 import { MachineProcess } from './machine/process.ts';
 import { clockOf, running, Scheduler } from './machine/scheduler.ts';
-import { type Act, type End, START, type Story } from './story.ts';
+import { Platform } from './platform.ts';
+import type { Story } from './story.ts';
 
 export const HOUR = 3_600_000;
+const HALF_DAY = 12 * HOUR;
 /** Where nothing but memory is written, if the machine has such a place. */
 const ROOT = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
-const KEYS = { suppression: 's'.repeat(40), ledger: 'l'.repeat(40) };
-/** What is asked for beside the system columns: few, as every one costs time. */
-export const PROPERTIES = ['member_no', 'level', 'memo', 'Grade', 'grade', 'df_items_color', 'plan code', 'later'];
+
+const PLACES = { duckdb: 'events.duckdb', parquet: 'lake', delta: 'delta', airbyte: 'platform' } as const;
+
+/** What a process runs. */
+export type Work = Line | Verb;
 
 /** How a process ended; without a code it was killed. */
 export interface Ended {
@@ -46,6 +53,8 @@ export class World {
   readonly spool: string;
   readonly ledger: string;
   readonly suppression: string;
+  /** The copy for readers, where there is one. */
+  readonly published: string;
   readonly service: Simulator;
   /** The same service, had no row ever come late, been corrected or deleted. */
   readonly original: Simulator;
@@ -53,6 +62,9 @@ export class World {
   readonly corrected: Simulator;
   /** Every run so far, oldest first. */
   readonly history: string[] = [];
+  /** What the Airbyte source is read by. */
+  readonly platform = new Platform();
+  readonly #processes = new Set<MachineProcess>();
   tokens = { export: 'export-token-1', import: 'import-token-1' };
 
   private constructor(story: Story, parts: Pick<World, 'scheduler' | 'dir' | 'service' | 'original' | 'corrected'>) {
@@ -62,16 +74,18 @@ export class World {
     this.service = parts.service;
     this.original = parts.original;
     this.corrected = parts.corrected;
-    this.place = join(this.dir, { duckdb: 'events.duckdb', parquet: 'lake', delta: 'delta' }[story.target]);
+    this.place = join(this.dir, PLACES[story.target]);
     this.spool = join(this.dir, 'spool');
     this.ledger = join(this.dir, 'ledger');
     this.suppression = join(this.dir, 'suppression.jsonl');
+    this.published = join(this.dir, 'published.duckdb');
   }
 
   static async start(story: Story): Promise<World> {
     seedChance(story.order + 1);
     forgetInstants();
     forgetProcesses();
+    forgetAllUnsynced();
     const begin = Date.parse(`${START}T00:00:00Z`) + story.hoursBefore * HOUR;
     const scheduler = new Scheduler(begin, story.order === 0 ? undefined : randomOf(story.order));
     noteInstant(begin);
@@ -84,6 +98,7 @@ export class World {
       tokens: { export: 'export-token-1', import: 'import-token-1' },
       rowsPerDay: story.rowsPerDay,
     };
+    const { latencyMs } = story;
     const rows = { ...(story.scenario.rows as object), ...WHOLE };
     const corrected = parseScenario({ ...story.scenario, rows });
     const original = parseScenario({ ...story.scenario, rows: { ...rows, corrected: { share: 0 } } });
@@ -92,76 +107,67 @@ export class World {
       dir,
       original: await startSimulator({ ...common, scenario: original }),
       corrected: await startSimulator({ ...common, scenario: corrected }),
-      service: await startSimulator({ ...common, scenario: parseScenario(story.scenario) }),
+      service: await startSimulator({ ...common, latencyMs, scenario: parseScenario(story.scenario) }),
     });
     mkdirSync(join(dir, 'tmp'), { mode: 0o700 });
     process.env.TMPDIR = join(dir, 'tmp');
     writeFileSync(world.suppression, '', { mode: 0o600 });
-    world.configure();
     return world;
   }
 
-  /** Writes the configurations with the tokens that are known now. */
-  configure(): void {
-    const common = { base_url: this.service.url, service_id: SERVICE_ID };
-    const source = {
-      ...common,
-      ...this.story.config,
-      export_token: this.tokens.export,
-      start_date: START,
-      properties: PROPERTIES,
-      properties_condition_type: 'include',
-      spool_dir: this.spool,
-      memory_limit: '300MB',
-      suppression_file: this.suppression,
-      suppression_key: KEYS.suppression,
-    };
-    const destination = {
-      ...common,
-      import_token: this.tokens.import,
-      max_deletions_per_sync: 3,
-      ledger_dir: this.ledger,
-      ...(this.story.hasLedgerKey && { ledger_key: KEYS.ledger }),
-    };
-    writeFileSync(join(this.dir, 'source.json'), JSON.stringify(source), { mode: 0o600 });
-    writeFileSync(join(this.dir, 'destination.json'), JSON.stringify(destination), { mode: 0o600 });
-  }
-
-  /** Lets time pass in which nothing runs. */
-  pass(hours: number): void {
+  /** Lets time pass in which nothing runs; with `beforeNoonMs` until so long before the next noon in UTC. */
+  pass(hours: number, beforeNoonMs?: number): void {
     this.scheduler.now += hours * HOUR;
+    if (beforeNoonMs !== undefined) {
+      const noon = Math.ceil((this.scheduler.now + beforeNoonMs - HALF_DAY) / (2 * HALF_DAY)) * 2 * HALF_DAY + HALF_DAY;
+      this.scheduler.now = noon - beforeNoonMs;
+    }
     const until = Date.now() + 5;
     while (Date.now() < until);
     noteInstant(this.scheduler.now);
   }
 
   /** Runs command lines at the same time, each a process, until all of them have ended or were killed. */
-  async run(lines: readonly { readonly line: Line; readonly how: SpawnOptions }[]): Promise<Ended[]> {
+  async run(lines: readonly { readonly line: Work; readonly how: SpawnOptions }[]): Promise<Ended[]> {
     const all = lines.map(({ line, how }) => this.#spawn(line, how));
     await this.scheduler.until(() => all.every(({ ended, process }) => process.isDead || ended.code !== undefined));
     await this.scheduler.settle();
     for (const { process } of all) {
       if (process.isDead) bury(process);
+      if (process.isDead) this.platform.ended(undefined);
       process.isDead = true;
+      this.#processes.delete(process);
     }
     for (const { ended } of all) this.history.push(`${ended.what}: ${ended.code ?? 'killed'}`);
     noteInstant(this.scheduler.now);
     return all.map(({ ended }) => ended);
   }
 
-  async runOne(line: Line, how: SpawnOptions = {}): Promise<Ended> {
+  async runOne(line: Work, how: SpawnOptions = {}): Promise<Ended> {
     return (await this.run([{ line, how }]))[0];
   }
 
-  #spawn(line: Line, { end, disk, clock }: SpawnOptions) {
+  /** Every process dies, and with them what is not on the disk. */
+  #cutPower(): void {
+    for (const process of this.#processes) process.kill();
+    loseUnsynced(this.dir);
+  }
+
+  #spawn(line: Work, { end, disk, clock }: SpawnOptions) {
     const controller = new AbortController();
-    const stop = end?.how === 'stop' ? () => controller.abort(new Stopped('SIGTERM')) : undefined;
-    const process = new MachineProcess(this.scheduler, end, stop);
+    const before = {
+      stop: () => controller.abort(new Stopped('SIGTERM')),
+      power: () => this.#cutPower(),
+      kill: undefined,
+    };
+    const process = new MachineProcess(this.scheduler, end, end && before[end.how]);
     if (disk !== undefined) process.diskLeft = disk;
+    process.diskMs = this.story.diskMs;
+    this.#processes.add(process);
     const log: string[] = [];
     const results: string[] = [];
     const ended: { -readonly [K in keyof Ended]: Ended[K] } = {
-      what: shownLine(line),
+      what: 'connector' in line ? line.words[0] : shownLine(line),
       code: undefined,
       log,
       results,
@@ -174,29 +180,21 @@ export class World {
       interactive: false,
       columns: 80,
     };
-    const env = (name: string) => (name === 'DFINERY_SUPPRESSION_KEY' ? KEYS.suppression : undefined);
+    const hash = this.story.hidden.hashed.length > 0 ? KEYS.hash : undefined;
+    const variables = new Map([
+      ['DFINERY_SUPPRESSION_KEY', KEYS.suppression],
+      ['DFINERY_HASH_KEY', hash],
+    ]);
+    const env = (name: string) => variables.get(name);
     const io = { terminal, clock: clockOf(this.scheduler, clock?.skewMs ?? (() => 0)), env, signal: controller.signal };
     running.run(process, () => {
-      void runLine(line, io).then((code) => {
+      const work = 'connector' in line ? runVerb(line, io) : runLine(line, io);
+      void work.then((code) => {
         // Nobody hears what a dead process says in its last breath.
-        if (!process.isDead) ended.code = code;
+        if (!process.isDead) ended.code = 'connector' in line ? line.ended(code) : code;
       });
     });
     return { ended, process };
-  }
-
-  /** What a process of a story runs. */
-  lineOf({ what }: Pick<Act, 'what'>): Line {
-    const { target, tables } = this.story;
-    const place = { [target === 'duckdb' ? 'file' : target === 'parquet' ? 'dir' : 'url']: this.place };
-    if (what === 'compact') return { command: `compact ${target}`, options: place };
-    const config = join(this.dir, 'source.json');
-    const refresh = what === 'refresh' && { fullRefresh: true };
-    return { command: `sync ${target}`, options: { ...place, config, tables, ...refresh } };
-  }
-
-  get verifyLine(): Line {
-    return { ...this.lineOf({ what: 'compact' }), command: `verify ${this.story.target}` };
   }
 
   async close(): Promise<void> {

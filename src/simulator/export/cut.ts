@@ -35,7 +35,7 @@ function byteFinder(at: number): Finder {
   };
 }
 
-/** `between_rows`: right after the line end of data row n. `mid_row`: some bytes further. `mid_quote`: right after the first opening quote from there on. */
+/** `between_rows`: right after the line end of data row n; `row_end`: right before it. `mid_row`: some bytes further. `mid_quote`: right after the first opening quote from there on. */
 function rowFinder(at: Cut['at'], afterRows: number): Finder {
   let isQuoted = false;
   let lines = 0;
@@ -46,6 +46,7 @@ function rowFinder(at: Cut['at'], afterRows: number): Finder {
       if (byte === QUOTE) isQuoted = !isQuoted;
       else if (byte === NEWLINE && !isQuoted) lines++;
       if (lines <= afterRows) continue;
+      if (at === 'row_end') return i;
       if (at === 'between_rows') return i + 1;
       if (at === 'mid_quote' ? byte === QUOTE && isQuoted : ++into > INTO_A_ROW) return i + 1;
     }

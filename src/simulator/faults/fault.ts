@@ -16,7 +16,7 @@ export interface When {
 /** Where a body ends: a byte of the plain CSV, or a place looked for after so many data rows. */
 interface Cut {
   readonly at_byte?: number;
-  readonly at: 'mid_row' | 'mid_quote' | 'between_rows';
+  readonly at: 'mid_row' | 'mid_quote' | 'between_rows' | 'row_end';
   readonly after_rows: number;
 }
 

@@ -1,18 +1,18 @@
 import type * as Fs from 'node:fs';
-import { createRequire } from 'node:module';
 import { promisify } from 'node:util';
 import { randomText } from './chance.ts';
 import { worldTime } from './instants.ts';
+import { forgetUnsynced, noteMade, noteUnsynced } from './power.ts';
 import { current, type Effect, type MachineProcess } from './process.ts';
+import { realFs } from './real-fs.ts';
 
 /*
  * The file system of the machine: real files, but each call of a process is an event of the world, before which it may be
  * killed, and whose disk may be full. What stands for `node:fs` in the program under test.
  */
 
-export const realFs: typeof Fs = createRequire(import.meta.url)('node:fs');
-
 type Call = (...parameters: never[]) => unknown;
+type AnyCall = (...parameters: readonly unknown[]) => unknown;
 
 /** A function of a module by its name. */
 function callOf(module: object, name: string): (...all: readonly unknown[]) => unknown {
@@ -70,7 +70,18 @@ function once(process: MachineProcess, name: string, parameters: readonly unknow
   const sync = name === 'mkdtemp' ? makeTemporary : callOf(realFs, `${name}Sync`);
   const effect = name === 'open' ? effectOfOpen(parameters[1]) : EFFECTS[name];
   if (effect !== undefined) process.effect(effect);
-  if (name === 'fsync' || name === 'fdatasync') return undefined;
+  if (name === 'fsync' || name === 'fdatasync') return forgetUnsynced(parameters[0] as number);
+  const changed = CHANGING[name]?.(parameters);
+  if (changed === undefined) return done(process, name, sync, parameters);
+  const wasThere = noteUnsynced(changed);
+  try {
+    return done(process, name, sync, parameters);
+  } finally {
+    if (!wasThere) noteMade(String(changed));
+  }
+}
+
+function done(process: MachineProcess, name: string, sync: AnyCall, parameters: readonly unknown[]): unknown {
   if (name === 'write') return writeWithin(process, parameters);
   if (name === 'writeFile') return writeFileWithin(process, parameters);
   if (name === 'copyFile') process.room(realFs.statSync(parameters[0] as string).size);
@@ -78,6 +89,20 @@ function once(process: MachineProcess, name: string, parameters: readonly unknow
   if (name === 'readdir' && Array.isArray(found)) return found.sort(byName);
   return name.endsWith('stat') ? inWorldTime(found) : found;
 }
+
+/** The file whose bytes a call changes. */
+const CHANGING: Readonly<Record<string, (parameters: readonly unknown[]) => unknown>> = {
+  writeFile: ([file]) => file,
+  write: ([file]) => file,
+  truncate: ([file]) => file,
+  ftruncate: ([file]) => file,
+  copyFile: ([, to]) => to,
+  open: ([file, flags]) => (effectOfOpen(flags) === undefined ? undefined : file),
+};
+
+/** How long a call takes. */
+const timeOf = ({ diskMs }: MachineProcess, name: string): number =>
+  diskMs > 0 && (EFFECTS[name] === 'write' || EFFECTS[name] === 'sync') ? diskMs : 0;
 
 const byName = (a: unknown, b: unknown): number => (nameOf(a) < nameOf(b) ? -1 : 1);
 const nameOf = (entry: unknown): string =>
@@ -132,7 +157,9 @@ function promised(name: string): Call {
   const original = callOf(realFs.promises, name);
   return (...parameters: readonly unknown[]) => {
     const process = current();
-    return process === undefined ? original(...parameters) : process.turn(() => once(process, name, parameters));
+    return process === undefined
+      ? original(...parameters)
+      : process.turn(() => once(process, name, parameters), timeOf(process, name));
   };
 }
 
@@ -144,7 +171,7 @@ function called(name: string): Call {
     const done = all.at(-1);
     if (process === undefined || typeof done !== 'function') return void original(...all);
     process
-      .turn(() => once(process, name, all.slice(0, -1)))
+      .turn(() => once(process, name, all.slice(0, -1)), timeOf(process, name))
       .then(
         (found) => done(null, found, all[1]),
         (error) => done(error),
@@ -163,7 +190,7 @@ class FileHandle {
   }
 
   #turn(name: string, ...parameters: readonly unknown[]): Promise<unknown> {
-    return this.#process.turn(() => once(this.#process, name, [this.fd, ...parameters]));
+    return this.#process.turn(() => once(this.#process, name, [this.fd, ...parameters]), timeOf(this.#process, name));
   }
 
   async write(...parameters: readonly unknown[]) {

@@ -1,6 +1,7 @@
 import { DuckDBConnection, DuckDBInstance, DuckDBPreparedStatement, DuckDBResult } from '@duckdb/node-api';
-import { realFs } from './disk.ts';
+import { noteMade } from './power.ts';
 import { current, type MachineProcess } from './process.ts';
+import { realFs } from './real-fs.ts';
 import { running } from './scheduler.ts';
 
 /*
@@ -12,6 +13,8 @@ import { running } from './scheduler.ts';
 const holders = new Map<string, Set<{ readonly process: MachineProcess; readonly writes: boolean }>>();
 
 const ATTACH = /^ATTACH '((?:[^']|'')+)' AS (\w+)(.*)$/s;
+/** Files that it writes and does not sync. */
+const COPY = /^COPY\b.*\bTO '((?:[^']|'')+)'/s;
 const DETACH = /^DETACH (\w+)/;
 /** Statements that write to a disk. */
 const WRITES = /^\s*(COMMIT|COPY|CHECKPOINT|EXPORT)\b/i;
@@ -36,6 +39,8 @@ async function statement<T>(connection: object, sql: string, work: () => Promise
   try {
     const result = await process.scheduler.outside(process, work);
     if (attach !== null && release !== undefined) remember(connection, attach[2], release);
+    const copy = COPY.exec(sql);
+    if (copy !== null) noteMade(copy[1].replaceAll("''", "'"));
     const detach = DETACH.exec(sql);
     if (detach !== null) attached.get(connection)?.get(detach[1])?.release();
     return result;

@@ -36,6 +36,8 @@ export class MachineProcess {
   isDead = false;
   /** Bytes that its disk still takes. */
   diskLeft = Number.POSITIVE_INFINITY;
+  /** How long its disk takes to store something, in ms. */
+  diskMs = 0;
   readonly effects = new Map<Effect | 'any', number>();
   readonly #kill: Kill | undefined;
   readonly #stop: (() => void) | undefined;
@@ -43,7 +45,7 @@ export class MachineProcess {
   #isNext = false;
   #isOver = false;
 
-  /** `stop`: what happens before that effect in place of a kill. */
+  /** `stop`: what happens before that effect in place of a kill, such as a cut of the power. */
   constructor(scheduler: Scheduler, kill?: Kill, stop?: () => void) {
     this.scheduler = scheduler;
     this.#kill = kill;
@@ -60,6 +62,7 @@ export class MachineProcess {
       throw new Killed('this process was killed');
     }
     this.#stop();
+    if (this.isDead) throw new Killed('the power is cut');
   }
 
   #isDue(kind: Effect): boolean {
@@ -79,11 +82,13 @@ export class MachineProcess {
     for (const socket of this.sockets) socket.abandon();
   }
 
-  /** Does something when its turn comes; never, where the process is dead by then. */
-  turn<T>(work: () => T): Promise<T> {
+  /** Does something when its turn comes, after `ms` at the earliest; never, where the process is dead by then. */
+  turn<T>(work: () => T, ms = 0): Promise<T> {
     const called = new Error('called');
+    const happens = (then: () => void) =>
+      ms > 0 ? void this.scheduler.after(this, ms, then) : this.scheduler.push(this, then);
     return new Promise((resolve, reject) => {
-      this.scheduler.push(this, () => {
+      happens(() => {
         try {
           resolve(work());
         } catch (error) {

@@ -99,7 +99,7 @@ describe('where an export ends', () => {
   it('cuts between rows, within a row, within quotes', async () => {
     const whole = await goodBody();
     const cuts: Record<string, Buffer> = {};
-    for (const at of ['between_rows', 'mid_row', 'mid_quote']) {
+    for (const at of ['between_rows', 'row_end', 'mid_row', 'mid_quote']) {
       const simulator = await startTestSimulator({ faults: [{ kind: 'cut', at, after_rows: 5 }] });
       cuts[at] = Buffer.from(await (await exportRequest(simulator, dayBody(DAY))).arrayBuffer());
       await simulator.close();
@@ -108,6 +108,7 @@ describe('where an export ends', () => {
     }
     expect(parse(cuts.between_rows, { columns: false })).toHaveLength(6);
     expect(cuts.between_rows.at(-1)).toBe(0x0a);
+    expect(cuts.row_end.length).toBe(cuts.between_rows.length - 1);
     expect(cuts.mid_row.length).toBe(cuts.between_rows.length + 9);
     expect(countQuotes(cuts.mid_quote) % 2).toBe(1);
   });

@@ -8,7 +8,6 @@ import { RowKey } from '../../rows/keys/row-key.ts';
 import { keyNumber } from '../../rows/keys/window-keys.ts';
 import type { Runner } from '../../workers/runner.ts';
 import { BatchBuilder } from './batch-builder.ts';
-import { ColumnMemory } from './column-memory.ts';
 import type { PackedBatch } from './packed.ts';
 import { RowBuilder } from './row-builder.ts';
 import { RowIdentity } from './row-date.ts';
@@ -37,7 +36,6 @@ interface OpenFile {
 export class ArrowRunner implements Runner<ArrowJob, ArrowTask, ArrowResult> {
   #job: ArrowJob | undefined;
   #zone: Zone | undefined;
-  #memory: ColumnMemory | undefined;
   #batch: BatchBuilder | undefined;
   #file: OpenFile | undefined;
 
@@ -45,8 +43,7 @@ export class ArrowRunner implements Runner<ArrowJob, ArrowTask, ArrowResult> {
     this.close();
     // Most jobs have the columns of the one before, and a zone remembers what it was asked.
     if (!isDeepStrictEqual(job.columns, this.#job?.columns)) {
-      this.#memory ??= ColumnMemory.open();
-      this.#batch = new BatchBuilder(job.columns, job.timezone !== undefined, this.#memory);
+      this.#batch = new BatchBuilder(job.columns, job.timezone !== undefined);
     }
     if (job.timezone !== this.#zone?.name) this.#zone = job.timezone === undefined ? undefined : new Zone(job.timezone);
     this.#job = job;
@@ -70,7 +67,7 @@ export class ArrowRunner implements Runner<ArrowJob, ArrowTask, ArrowResult> {
     this.#file = {
       number,
       plan,
-      reader: new BlockReader(plan.path, this.#batch.memory),
+      reader: new BlockReader(plan.path),
       key: new RowKey(plan.header),
       rows: new RowBuilder(plan, job.columns, this.#batch, this.#zone),
     };
@@ -88,13 +85,11 @@ export class ArrowRunner implements Runner<ArrowJob, ArrowTask, ArrowResult> {
     return { kind: 'hash', ...hashed };
   }
 
-  #build({ blocks, spare }: ColumnsTask): BuiltBatches {
+  #build({ blocks }: ColumnsTask): BuiltBatches {
     const batches: PackedBatch[] = [];
     const rescued = new Map<string, number>();
     const read = blocks.reduce((rows, block) => rows + this.#addBlock(block, batches, rescued), 0);
-    if (this.#batch !== undefined && this.#batch.rows > 0) {
-      batches.push(this.#batch.take(batches.length === 0 ? spare : undefined));
-    }
+    if (this.#batch !== undefined && this.#batch.rows > 0) batches.push(this.#batch.take());
     const [first, ...more] = batches.map(({ buffer }) => buffer);
     return {
       kind: 'columns',
@@ -104,7 +99,7 @@ export class ArrowRunner implements Runner<ArrowJob, ArrowTask, ArrowResult> {
       rescued: [...rescued],
       buffer: first ?? new ArrayBuffer(0),
       more,
-      isKept: this.#job?.isReused !== true,
+      isKept: true,
     };
   }
 

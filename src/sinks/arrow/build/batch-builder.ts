@@ -1,5 +1,4 @@
 import { TYPES } from '../../../types/index.ts';
-import type { ColumnMemory } from './column-memory.ts';
 import { ColumnStore } from './column-store.ts';
 import { DICTIONARY_SHAPE, type PackedBatch, rowBytes, type Shape, shapeOf, TEXT_SHAPE } from './packed.ts';
 import type { StreamColumn } from './task.ts';
@@ -8,8 +7,6 @@ import type { StreamColumn } from './task.ts';
 const BATCH_ROWS = 65_536;
 export const BATCH_BYTES = 16 * 1024 * 1024;
 const FIRST_ROWS = 256;
-/** Memory of batches comes in multiples of this: most batches then fit into that of an earlier one. */
-const STEP_BYTES = 1 << 19;
 
 /** The columns of a stream: `_key`, those of the export, `_rescued`. */
 export function streamShapes(columns: readonly StreamColumn[], zoned: boolean): Shape[] {
@@ -24,7 +21,6 @@ export const fixedBytes = (shapes: readonly Shape[]): number => shapes.reduce((s
 
 /** The record batch that is being built. */
 export class BatchBuilder {
-  readonly memory: ColumnMemory;
   readonly keys: ColumnStore;
   /** Of the export. */
   readonly columns: readonly ColumnStore[];
@@ -36,12 +32,9 @@ export class BatchBuilder {
   readonly #all: readonly ColumnStore[];
   readonly #rowBytes: number;
 
-  /** Takes the whole memory: what an earlier batch had there is gone. */
-  constructor(columns: readonly StreamColumn[], zoned: boolean, memory: ColumnMemory) {
+  constructor(columns: readonly StreamColumn[], zoned: boolean) {
     const shapes = streamShapes(columns, zoned);
-    memory.clear();
-    this.memory = memory;
-    this.#all = shapes.map((shape) => new ColumnStore(shape, memory));
+    this.#all = shapes.map((shape) => new ColumnStore(shape));
     this.#rowBytes = fixedBytes(shapes);
     this.keys = this.#all[0];
     this.columns = this.#all.slice(1, -1);
@@ -66,18 +59,16 @@ export class BatchBuilder {
     return this.#rows++;
   }
 
-  /** The batch so far, in memory that is not needed any more if there is enough of it; the next one starts empty. */
-  take(spare?: ArrayBuffer): PackedBatch {
+  /** The batch so far; the next one starts empty. */
+  take(): PackedBatch {
     const rows = this.#rows;
     const nodes: number[] = [];
     const bytes = this.#all.reduce((at, column) => column.measure(rows, nodes, at), 0);
-    const isSpare = spare !== undefined && spare.byteLength >= bytes;
-    const buffer = isSpare ? spare : new ArrayBuffer(Math.ceil(bytes / STEP_BYTES) * STEP_BYTES);
-    const out = new Uint8Array(buffer, 0, bytes);
-    if (isSpare) out.fill(0);
+    const buffer = new ArrayBuffer(bytes);
+    const out = new Uint8Array(buffer);
     this.#all.reduce((at, column) => column.pack(rows, out, at), 0);
     this.#rows = 0;
     this.bytes = 0;
-    return { rows, buffer, bytes, nodes: Float64Array.from(nodes) };
+    return { rows, buffer, nodes: Float64Array.from(nodes) };
   }
 }

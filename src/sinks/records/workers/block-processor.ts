@@ -34,7 +34,6 @@ export class BlockProcessor {
 
   close(): void {
     this.#reader.close();
-    this.#memory.release();
   }
 
   run(task: Task): TaskResult {

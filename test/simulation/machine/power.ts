@@ -1,0 +1,56 @@
+import { join } from 'node:path';
+import { realFs } from './real-fs.ts';
+
+/*
+ * What a cut of the power takes: bytes that were written and not synced since. Names (made, renamed, removed) stay, and so
+ * does what DuckDB wrote to its own files, which it syncs itself.
+ */
+
+/** Bytes of each file as it was last synced, by inode; undefined: never. */
+const unsynced = new Map<number, Buffer | undefined>();
+
+export function forgetAllUnsynced(): void {
+  unsynced.clear();
+}
+
+/** To be called before the bytes of a file change, which is named by path or descriptor; false if there is none yet. */
+export function noteUnsynced(file: unknown): boolean {
+  const found = statOf(file);
+  if (found?.isFile() && !unsynced.has(found.ino)) {
+    unsynced.set(found.ino, found.size === 0 ? undefined : realFs.readFileSync(pathOf(file)));
+  }
+  return found !== undefined;
+}
+
+/** A file that was just made, or a folder of such. */
+export function noteMade(path: string): void {
+  const found = statOf(path);
+  if (found?.isFile()) unsynced.set(found.ino, undefined);
+  if (found?.isDirectory()) for (const name of realFs.readdirSync(path)) noteMade(join(path, name));
+}
+
+/** To be called when a file, by its descriptor, is synced. */
+export function forgetUnsynced(descriptor: number): void {
+  unsynced.delete(realFs.fstatSync(descriptor).ino);
+}
+
+/** Takes back what was not synced below a folder: a file that never was keeps half of its bytes. */
+export function loseUnsynced(folder: string): void {
+  for (const name of realFs.readdirSync(folder, { recursive: true })) {
+    const path = join(folder, String(name));
+    const found = realFs.lstatSync(path);
+    if (!found.isFile() || !unsynced.has(found.ino)) continue;
+    const before = unsynced.get(found.ino);
+    if (before === undefined) realFs.truncateSync(path, Math.floor(found.size / 2));
+    else realFs.writeFileSync(path, before);
+  }
+  unsynced.clear();
+}
+
+function statOf(file: unknown) {
+  if (typeof file === 'number') return realFs.fstatSync(file);
+  return realFs.statSync(String(file), { throwIfNoEntry: false });
+}
+
+/** A descriptor may be open for writing alone, or at its end. */
+const pathOf = (file: unknown): string => (typeof file === 'number' ? `/proc/self/fd/${file}` : String(file));

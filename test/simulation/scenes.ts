@@ -1,0 +1,77 @@
+import fc from 'fast-check';
+import { actOf, CAP, type End, type Step, stepOf } from './acts.ts';
+import { pick } from './drawn.ts';
+import { how, side, users } from './ends.ts';
+
+/*
+ * What comes together too rarely by chance, as steps.
+ */
+
+interface Drawn {
+  readonly users: readonly number[];
+  readonly end: End;
+  readonly hours: readonly number[];
+  readonly n: readonly number[];
+}
+
+const SCENES: Readonly<Record<string, (drawn: Drawn) => Step[]>> = {
+  /** Two loads in a row that are broken off early. */
+  broken: ({ end, hours: [a, b], n: [nth] }) => [
+    stepOf([actOf('sync', { end })], { hours: a }),
+    stepOf([actOf('sync', { end: { ...end, nth: nth + 1 } })], { hours: b }),
+  ],
+  /** What a dead run has downloaded names people who are purged then. */
+  spool: ({ users: all, end, hours: [a, b, c] }) => [
+    stepOf([actOf('sync')], { hours: a }),
+    stepOf([actOf('sync', { end })], { hours: b }),
+    stepOf([actOf('purge', { users: all.slice(0, CAP) })], { hours: c % 3 }),
+  ],
+  /** A list that is broken off, and given again: the same day, or when a day is over. */
+  again: ({ users: all, end, hours: [a, b, c, d], n: [kind, more, some] }) => {
+    // The cap may have been a wider one before.
+    const isWider = more % 2 === 0;
+    const people = isWider ? [0, 1, 2, 3].map((n) => n + (some % 4)) : all.slice(0, CAP);
+    const list = actOf(LISTS[kind % LISTS.length], { users: people });
+    const early: End = some % 3 === 0 ? end : { ...end, effect: 'send', nth: Math.ceil(end.nth / 2) };
+    return [
+      stepOf([actOf('sync')], { hours: a }),
+      stepOf([{ ...list, end: early, cap: isWider ? 2 * CAP : CAP }], { hours: b }),
+      stepOf([list], { hours: c }),
+      stepOf([actOf('sync')], { hours: d }),
+    ];
+  },
+  /** Days after one that no run has read yet. */
+  hole: ({ end, hours: [a, b, c], n: [first, more, gap] }) => {
+    const from = (first % 4) + 1 + (gap % 2);
+    const early = actOf('part', { from: 0, to: first % 4 });
+    return [
+      stepOf([actOf('part', { from, to: from + (more % 3) })], { hours: a }),
+      stepOf([{ ...early, end: more % 2 === 0 ? undefined : end }], { hours: b }),
+      stepOf([early], { hours: c }),
+    ];
+  },
+  /** Two loads at once, of which one reads a single day. */
+  twice: ({ hours: [a, b, c], n: [day] }) => [
+    stepOf([actOf('sync')], { hours: a }),
+    stepOf([actOf('sync'), actOf('part', { from: day % 5, to: day % 5 })], { hours: b % 3 }),
+    stepOf([actOf('sync')], { hours: c }),
+  ],
+};
+
+const LISTS = ['forget', 'purge', 'write'] as const;
+const NAMES = ['broken', 'broken', 'spool', 'again', 'again', 'hole', 'twice'] as const;
+
+export const scene: fc.Arbitrary<Step[]> = fc
+  .record({
+    name: pick(...NAMES),
+    users,
+    how,
+    side,
+    effect: pick('commit', 'rename', 'write', 'sync', 'send', 'remove'),
+    nth: fc.integer({ min: 1, max: 12 }),
+    hours: fc.array(fc.integer({ min: 0, max: 30 }), { minLength: 4, maxLength: 4 }),
+    n: fc.array(fc.nat(11), { minLength: 3, maxLength: 3 }),
+  })
+  .map(({ name, how: by, side: at, effect, nth, ...rest }) =>
+    SCENES[name]({ ...rest, end: { how: by, side: at, effect, nth } }),
+  );

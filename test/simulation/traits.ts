@@ -1,0 +1,140 @@
+import fc from 'fast-check';
+import { addDays } from '../../src/base/days.ts';
+import { type Json, once, pick, START } from './drawn.ts';
+
+/*
+ * What a service leaves open and how its user has configured the program, as data that fast-check draws.
+ */
+
+export const USERS = 12;
+
+const someDays = fc.uniqueArray(fc.integer({ min: 0, max: 9 }), { maxLength: 3 });
+
+const days = fc.record({
+  to_date_inclusive: pick(true, false),
+  selects_on: pick('server', 'correction', 'event'),
+  zone_hours: pick(0, 9, -12, -5, 14),
+  cell_zone_hours: pick(0, 9),
+  future: pick('empty', 'error'),
+});
+
+const format = fc.record({
+  framing: pick('chunked', 'length'),
+  final_newline: pick(true, true, false),
+  bom: pick(false, false, false, true),
+  crlf: pick(false, false, false, true),
+  content_type: pick('text/csv;charset=UTF-8', 'application/octet-stream', 'text/plain'),
+});
+
+const limits = fc.record({
+  exports_per_hour: pick(100, 100, 12),
+  window: pick('fixed', 'sliding'),
+  failed_exports_count: pick(true, false),
+  concurrent_remaining: pick('actual', 'zero'),
+  headers: pick('x-ratelimit', 'X-Rate-Limit', 'none'),
+  headers_on: pick('all', 'all', '429'),
+  reset: pick('ms', 's', 'absent', 'nonsense', 'past'),
+});
+
+const tooBig = pick('nothing', 'nothing', 'nothing', 'day', 'span').map((what): Json => {
+  if (what === 'day') return { days: [addDays(START, 3)], status: 500 };
+  return what === 'span' ? { longest_days: 1, status: 504 } : {};
+});
+
+/** Columns of the customer's: one that comes later, one whose type changes with the day. */
+const own = once(2, fc.integer({ min: 1, max: 6 })).map((first) => [
+  { name: 'plan code', values: ['7', '8.5', 'x'], per: 'day', share: 0.5 },
+  ...(first === undefined
+    ? []
+    : [{ name: 'later', values: ['1', '2'], days: Array.from({ length: 8 }, (_, i) => addDays(START, first + i)) }]),
+]);
+
+export const traits = fc.record({
+  days,
+  format,
+  limits,
+  tooBig,
+  own,
+  quiet: someDays,
+  share: pick(0, 0, 0.2),
+  isSettled: pick(false, false, false, true),
+  repeats: pick(false, false, true),
+  eventName: pick('event_name', 'df_event_name'),
+  order: pick('time', 'reverse', 'shuffled', 'items_apart'),
+  firstItem: pick(0, 1),
+  otherItemEvents: pick('single', 'repeat_id', 'numbered'),
+  ofDeleted: pick('kept', 'kept', 'removed'),
+  hasDate: pick(true, true, true, false),
+  users: fc.constant(USERS),
+});
+
+type Traits = typeof traits extends fc.Arbitrary<infer T> ? T : never;
+
+export function scenarioOf(t: Traits): Json {
+  const share = t.isSettled ? 0 : t.share;
+  return {
+    days: t.days,
+    columns: { event_name: t.eventName, type_drift: true, own: t.own },
+    rows: {
+      by_day: Object.fromEntries(t.quiet.map((n) => [addDays(START, n), n % 3])),
+      order: t.order,
+      late: { share, hours: 7 },
+      corrected: { share, hours: 8 },
+      longest_delay_hours: t.isSettled ? 1 : 8,
+      users: t.users,
+      of_deleted_profiles: t.ofDeleted,
+    },
+    ids: {
+      first_item: t.firstItem,
+      duplicate_share: t.repeats && t.days.selects_on === 'server' ? 0.1 : 0,
+      other_item_events: t.otherItemEvents,
+    },
+    format: t.format,
+    limits: t.limits,
+    answers: { date_header: t.hasDate },
+    too_big: t.tooBig,
+  };
+}
+
+export const habits = fc.record({
+  window_days: pick(3, 2, 1, 5),
+  knowsEnd: pick(false, false, false, true),
+  knowsQuota: fc.boolean(),
+  max_concurrent_exports: pick(3, 1, 5),
+  isZoned: pick(false, false, true),
+  settle_hours: pick(3, 2),
+  lookback_days: pick(1, 1, 1, 2, 3, 0),
+  events: pick('all', 'all', 'all', 'include', 'exclude'),
+  hidden: pick('nothing', 'nothing', 'nothing', 'hashed', 'dropped'),
+});
+
+type Habits = typeof habits extends fc.Arbitrary<infer T> ? T : never;
+
+export function configOf(t: Traits, { knowsEnd, knowsQuota, isZoned, events, hidden: _, ...plain }: Habits): Json {
+  const { headers, headers_on, reset, exports_per_hour: quota } = t.limits;
+  // Where nothing is said in time, only the configuration can know.
+  const isTold = headers !== 'none' && headers_on === 'all' && (reset === 'ms' || reset === 's');
+  return {
+    ...plain,
+    delivery: t.isSettled ? 'settled' : 'auto',
+    to_date_inclusive: knowsEnd ? String(t.days.to_date_inclusive) : 'auto',
+    exports_per_hour: isTold && !knowsQuota ? 100 : quota,
+    ...(isZoned && { timezone: 'Asia/Seoul' }),
+    ...(events !== 'all' && { events: NAMES[events], events_condition_type: events }),
+  };
+}
+
+const NAMES = {
+  include: ['df_purchase', 'df_login', 'df_start_session', 'df_view_home', 'df_refund', 'df_share_product'],
+  exclude: ['df_end_session', 'df_view_list'],
+} as const;
+
+/** Columns that never come in, and those that hold a hash (S47). */
+export interface Hidden {
+  readonly dropped: readonly string[];
+  readonly hashed: readonly string[];
+}
+
+export function hiddenOf({ hidden }: Habits): Hidden {
+  return { dropped: hidden === 'dropped' ? ['memo', 'Grade'] : [], hashed: hidden === 'hashed' ? ['member_no'] : [] };
+}
