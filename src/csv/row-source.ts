@@ -8,6 +8,7 @@ import type { RowEditor } from './row-editor.ts';
 import { RowWriter } from './row-writer.ts';
 import { BARE_CR, INCOMPLETE, MAX_COLUMNS, RowTokenizer, SENTINEL } from './tokenizer.ts';
 import { ValidText } from './valid-text.ts';
+import type { CsvMemory } from './wasm/csv-memory.ts';
 
 /** Work starts at so many bytes, so that small chunks cost no more than large ones. */
 const BLOCK_BYTES = 256 * 1024;
@@ -56,6 +57,8 @@ export class RowSource {
   readonly #maxRowBytes: number;
   readonly #blockBytes: number;
   readonly #buffer: RowBuffer;
+  /** Where the rows are; undefined where there is no SIMD. */
+  readonly memory: CsvMemory | undefined;
   readonly tokenizer: RowTokenizer;
   readonly #text: ValidText;
   readonly #output: RowWriter | RowEditor;
@@ -73,9 +76,10 @@ export class RowSource {
   constructor(handler: RowHandler, limits: RowLimits = {}, editor?: RowEditor) {
     this.#handler = handler;
     this.#buffer = new RowBuffer(editor?.front);
-    this.tokenizer = new RowTokenizer(this.#buffer.memory);
+    this.memory = this.#buffer.memory;
+    this.tokenizer = new RowTokenizer(this.memory);
     this.#text = new ValidText(this.#buffer);
-    editor?.attach(this.#buffer.memory);
+    editor?.attach(this.memory);
     this.#editor = editor;
     this.#output = editor ?? new RowWriter();
     this.#maxRowBytes = limits.maxRowBytes ?? MAX_ROW_BYTES;
@@ -102,9 +106,13 @@ export class RowSource {
       const found = { row: 1, byte: 0, expected: 'lines that end in LF or CRLF', found: 'CR without LF' };
       throw new MalformedCsv('not_csv', found);
     }
+    return parts;
+  }
+
+  /** Gives the memory back, after `finish`. */
+  release(): void {
     this.#editor?.release();
     this.#buffer.release();
-    return parts;
   }
 
   /** A failure at byte `index` of the buffer, in the current row. */

@@ -1,5 +1,6 @@
 import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE } from '../csv/tokenizer.ts';
 import { Unquoter } from '../csv/unquote.ts';
+import type { CsvMemory } from '../csv/wasm/csv-memory.ts';
 import { classify } from '../types/classify.ts';
 import {
   acceptedBy,
@@ -17,11 +18,12 @@ import type { Zone } from '../types/zone.ts';
 import { DETAIL_LOG_ID, eventNameIndex, type HeaderColumn, hashed } from './groups.ts';
 import { IdSet } from './id-set.ts';
 import { NameSet } from './name-set.ts';
+import { PlainColumns } from './plain-columns.ts';
 import type { ColumnScan, FirstSeen } from './scan.ts';
 import { shapeOf } from './shape.ts';
 import { TimeRanges } from './time-range.ts';
 
-/** What is still to be learnt of a column: everything, nothing, or what its name asks for. */
+/** What is still to be learnt of a column: everything, nothing, or what its name asks for. assembly/observe.ts has the same. */
 const OPEN = 0;
 const CLOSED = 1;
 const EVENT_IDS = 2;
@@ -30,6 +32,13 @@ const EVENT_NAMES = 3;
 const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_ZONED;
 /** Maximum number of event names that a scan lists: a list of so many may lack some. */
 export const MOST_SCANNED_NAMES = 1_000;
+
+export interface ColumnsOptions {
+  /** For each column whether it holds hashes; absent: none does. */
+  readonly isHashed?: readonly boolean[] | undefined;
+  /** The memory that the rows are in; absent: TypeScript looks at every cell. */
+  readonly memory?: CsvMemory | undefined;
+}
 
 /** Learns from every cell of every row what `ColumnScan` tells; state in flat arrays, one entry a column. */
 export class Columns {
@@ -46,9 +55,9 @@ export class Columns {
   readonly #unquoter = new Unquoter();
   readonly #ids = new IdSet();
   readonly #eventNames = new NameSet(MOST_SCANNED_NAMES);
+  readonly #plain: PlainColumns | undefined;
 
-  /** `isHashed`: for each column whether it holds hashes; empty: none does. */
-  constructor(columns: readonly HeaderColumn[], zone: Zone | undefined, isHashed: readonly boolean[] = []) {
+  constructor(columns: readonly HeaderColumn[], zone: Zone | undefined, { isHashed = [], memory }: ColumnsOptions) {
     const count = columns.length;
     const header = columns.map((column, i) => (isHashed[i] ? hashed(column) : column));
     this.#header = header;
@@ -65,25 +74,21 @@ export class Columns {
     // Hashed ones are looked at as they came, which nothing may remember; ids are only counted.
     const eventName = eventNameIndex(names);
     if (!isHashed[eventName]) this.#watch(eventName, EVENT_NAMES);
+    this.#plain = memory && PlainColumns.open(memory, this.#modes, zone);
   }
 
   /** Takes in the tokenizer's last row. `row` is its number, for `seen`. */
   observe(b: Uint8Array, tokenizer: RowTokenizer, row: number): void {
     const { cells, used } = tokenizer;
-    const filled = this.#filled;
-    const modes = this.#modes;
+    const plain = this.#plain?.lists(cells) ? this.#plain : undefined;
     for (let k = 0; k < used; k += STRIDE) {
-      const column = cells[k] >> COLUMN_SHIFT;
-      filled[column]++;
-      const mode = modes[column];
-      if (mode === CLOSED) continue;
-      const start = cells[k + 1];
-      const end = cells[k + 2];
-      if ((cells[k] & DOUBLED) === 0) this.#cell(b, start, end, column, mode, row);
-      else {
-        const length = this.#unquoter.unquote(b, start, end);
-        this.#cell(this.#unquoter.text, 0, length, column, mode, row);
+      if (plain !== undefined) {
+        k = plain.observe(k, used);
+        for (let i = 0; i < plain.listed; i++) this.#takeIn(b, cells, plain.listedCell(i), row);
+        if (k >= used) return;
       }
+      this.#filled[cells[k] >> COLUMN_SHIFT]++;
+      this.#takeIn(b, cells, k, row);
     }
   }
 
@@ -92,9 +97,12 @@ export class Columns {
     return this.#ids.distinct === rows;
   }
 
-  /** Gives back what only `idsAreKeys` needs. */
+  /** To be called once, behind the last row and `idsAreKeys`, before `scans`. */
   end(): void {
     this.#ids.end();
+    this.#plain?.end((column, filled) => {
+      this.#filled[column] += filled;
+    }, this.#times);
   }
 
   eventNames(): string[] {
@@ -109,6 +117,19 @@ export class Columns {
     if (column >= 0) this.#modes[column] = mode;
   }
 
+  #takeIn(b: Uint8Array, cells: Int32Array, k: number, row: number): void {
+    const column = cells[k] >> COLUMN_SHIFT;
+    const mode = this.#modes[column];
+    if (mode === CLOSED) return;
+    const start = cells[k + 1];
+    const end = cells[k + 2];
+    if ((cells[k] & DOUBLED) === 0) this.#cell(b, start, end, column, mode, row);
+    else {
+      const length = this.#unquoter.unquote(b, start, end);
+      this.#cell(this.#unquoter.text, 0, length, column, mode, row);
+    }
+  }
+
   #cell(b: Uint8Array, start: number, end: number, column: number, mode: number, row: number): void {
     if (mode === OPEN) this.#learn(b, start, end, column, row);
     else if (mode === EVENT_NAMES) this.#eventNames.add(b, start, end);
@@ -120,12 +141,15 @@ export class Columns {
     const had = this.#evidence[column];
     if ((bits & ~had) !== 0) this.#discover(b, start, end, column, bits & ~had, row);
     if ((bits & ~this.#accepted[column]) !== 0) this.#misfits[column]++;
-    if ((bits & TIMES) !== 0 && (bits & DATETIME_GAP) === 0) this.#times.add(column, bits, this.#zone);
+    if ((bits & TIMES) === 0 || (bits & DATETIME_GAP) !== 0) return;
+    this.#times.add(column, bits, this.#zone);
+    if (this.#zone !== undefined && (bits & DATETIME_ZONED) === 0) this.#plain?.learnHour(this.#zone);
   }
 
   #discover(b: Uint8Array, start: number, end: number, column: number, bits: Evidence, row: number): void {
     this.#evidence[column] |= bits;
     if ((bits & STRING) !== 0 && this.#header[column].declared === undefined) this.#modes[column] = CLOSED;
+    this.#plain?.setKnown(column, this.#evidence[column] & this.#accepted[column], this.#modes[column]);
     const seen = this.#seen.get(column) ?? [];
     seen.push({ evidence: bits, row, shape: shapeOf(b, start, end) });
     this.#seen.set(column, seen);

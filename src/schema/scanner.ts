@@ -108,6 +108,7 @@ export class Scanner {
     const { rows } = this;
     const keysNeedWork = this.#columns?.idsAreKeys(rows) === false;
     this.#columns?.end();
+    this.#source.release();
     return {
       header: this.#header,
       columns: this.#columns?.scans() ?? [],
@@ -147,7 +148,7 @@ export class Scanner {
     this.#header = header;
     this.#forgotten.open(header);
     const isHashed = this.#edits && this.#edit(header, this.#edits);
-    this.#columns = new Columns(headerColumns(this.#header), this.#zone, isHashed);
+    this.#columns = new Columns(headerColumns(this.#header), this.#zone, { isHashed, memory: source.memory });
   }
 
   #edit(header: readonly string[], edits: ColumnEdits): boolean[] {

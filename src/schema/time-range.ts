@@ -38,7 +38,11 @@ export class TimeRanges {
       const utc = seconds - FIELDS[OFFSET];
       seconds = utc + zone.offsetAt(utc);
     }
-    const micros = FIELDS[MICROS];
+    this.include(column, seconds, FIELDS[MICROS]);
+  }
+
+  /** Takes in a time of the wall clock. */
+  include(column: number, seconds: number, micros: number): void {
     const first = this.#firstSeconds[column];
     if (seconds < first || (seconds === first && micros < this.#firstMicros[column])) {
       this.#firstSeconds[column] = seconds;

@@ -55,6 +55,14 @@ export class Zone {
     return kind === REPEATED ? DATETIME_OVERLAP : 0;
   }
 
+  /** True when the zone has every second of the wall-clock hour around this time, and has it once. */
+  hasHourOnce(localSeconds: number): boolean {
+    const start = Math.floor(localSeconds / HOUR_SECONDS) * HOUR_SECONDS;
+    const code = this.#cached(start, HOUR_SECONDS);
+    const instant = start - (code >> 2);
+    return (code & 3) === UNIQUE && isInstant(instant) && isInstant(instant + HOUR_SECONDS - 1);
+  }
+
   /** The instant (seconds from 1970, UTC) of a wall-clock time that has one. */
   toUtc(localSeconds: number): number {
     return localSeconds - (this.#resolve(localSeconds) >> 2);

@@ -28,13 +28,17 @@ type WriteCells = (
 type WriteText = (from: number, length: number, out: number) => number;
 
 const PAGE_BYTES = 65_536;
-/** Numbers in `info`: what `assembly/csv.ts` calls USED, WIDTH, CONTENT_END, FLAGS and OUT_END. */
-const INFO_NUMBERS = 5;
+/**
+ * Numbers in `info`: what `assembly/csv.ts` calls USED, WIDTH, CONTENT_END, FLAGS and OUT_END, then what
+ * `assembly/observe.ts` calls LISTED, and two cells.
+ */
+const INFO_NUMBERS = 8;
 const CELLS_AT = 64;
 /** Room for 10,000 filled cells a row. */
 const CELL_NUMBERS = 30_000;
+const OBSERVED_AT = CELLS_AT + CELL_NUMBERS * 4;
 /** Where `bytes` begins. */
-const DATA_AT = 2 * PAGE_BYTES;
+const DATA_AT = 3 * PAGE_BYTES;
 /** What vector loads and stores may touch behind `bytes`. */
 const SLACK_BYTES = 64;
 /** Memories that are done with and wait to be used again: a collection would free them late. */
@@ -60,10 +64,13 @@ export class CsvMemory {
   bytes = new Uint8Array(0);
   /** The cells of a row, as RowTokenizer lists them. */
   cells = new Int32Array(0);
-  /** Results: used, width, contentEnd and flags of the last row; then where `writeCells` ended. */
+  /** Results: used, width, contentEnd and flags of the last row; where `writeCells` ended; cells that `observeCells` lists. */
   info = new Int32Array(0);
+  /** Room for what src/schema/plain-columns.ts keeps there; `observedAt` is where it begins. */
+  observed = new Int32Array(0);
   #isIdle = false;
   readonly #memory: WasmMemory;
+  readonly #instances = new Map<string, Record<string, unknown>>();
   readonly #nextRow: NextRow;
   readonly #writeCells: WriteCells;
   readonly #copyBytes: WriteText;
@@ -96,12 +103,17 @@ export class CsvMemory {
 
   /** The functions of a further module, on this memory. */
   instantiate(name: string, base64: string): Record<string, unknown> {
-    return new WebAssembly.Instance(moduleOf(name, base64), { env: { memory: this.#memory } }).exports;
+    const found = this.#instances.get(name);
+    if (found !== undefined) return found;
+    const { exports } = new WebAssembly.Instance(moduleOf(name, base64), { env: { memory: this.#memory } });
+    this.#instances.set(name, exports);
+    return exports;
   }
 
   /** Where `bytes` and `cells` begin, for those functions. */
   readonly base = DATA_AT;
   readonly cellsAt = CELLS_AT;
+  readonly observedAt = OBSERVED_AT;
 
   /** Makes `bytes` at least `size` long; what it holds stays. */
   grow(size: number): void {
@@ -157,6 +169,7 @@ export class CsvMemory {
     this.bytes = new Uint8Array(buffer, DATA_AT, buffer.byteLength - DATA_AT - SLACK_BYTES);
     this.cells = new Int32Array(buffer, CELLS_AT, CELL_NUMBERS);
     this.info = new Int32Array(buffer, 0, INFO_NUMBERS);
+    this.observed = new Int32Array(buffer, OBSERVED_AT, (DATA_AT - OBSERVED_AT) / 4);
   }
 }
 

@@ -51,14 +51,17 @@ export class ArrowBuilder {
     return fixedBytes(streamShapes(streamColumns(columns), this.#options.timezone !== undefined));
   }
 
-  /** The rows of the windows without those that the window before held, in order. `bytes`: CSV of the run. */
-  async *build({ windows, plans, columns }: BuildJob, bytes: number): AsyncGenerator<BuiltBatches> {
+  /**
+   * The rows of the windows without those that the window before held, in order. `bytes`: CSV of the run. `isReused`: the
+   * memory of the batches is needed no more when the next ones are asked for.
+   */
+  async *build({ windows, plans, columns }: BuildJob, bytes: number, isReused: boolean): AsyncGenerator<BuiltBatches> {
     const { timezone, signal } = this.#options;
     signal.throwIfAborted();
     const files = windows.flatMap((window) => window.files);
     const sizes = windows.reduce((sum, window) => sum + window.receipt.bytes, 0);
     const size = taskBytes(files, sizes, this.rowBytes(columns));
-    const tasks = this.#pool.open({ columns: streamColumns(columns), files: plans, timezone }, bytes);
+    const tasks = this.#pool.open({ columns: streamColumns(columns), files: plans, timezone, isReused }, bytes);
     try {
       const rows = windows.length === 1 ? await this.#readRows(tasks, windows[0], size) : undefined;
       const rowsOf = (block: number) => rows?.of(block) ?? {};

@@ -88,7 +88,7 @@ function nullsOf(shape: Shape, rows: number): Nodes {
   const { end } = nodeAt(shape, 0, rows, 0);
   const items = shape.item === undefined ? 0 : nodeAt(shape.item, 0, 0, 0).end;
   const nodes = Float64Array.of(rows, rows, 0, 0, 0, 0);
-  return new Nodes({ rows, buffer: new ArrayBuffer(end + items), nodes });
+  return new Nodes({ rows, buffer: new ArrayBuffer(end + items), bytes: end + items, nodes });
 }
 
 /** The texts of a dictionary. */

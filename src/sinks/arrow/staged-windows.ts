@@ -85,18 +85,20 @@ export class StagedWindows {
     return [0, ...places.map((place) => place + 1), columns.length + 1];
   }
 
-  /** The batches of a staged window. */
-  async *read(window: Window): AsyncGenerator<SentBatches> {
+  /** The batches of a staged window. `isReused`: their memory is needed no more when the next ones are asked for. */
+  async *read(window: Window, isReused: boolean): AsyncGenerator<SentBatches> {
     const staged = this.#staged.get(window);
     if (staged === undefined) return;
     const file = await open(staged.path, 'r');
     try {
       let at = 0;
       let rescued = staged.rescued;
+      let buffer = new ArrayBuffer(isReused ? Math.max(0, ...staged.sizes.map(({ bytes }) => bytes)) : 0);
       for (const { rows, nodes, bytes } of staged.sizes) {
-        const batch = { rows, nodes: new Float64Array(nodes), buffer: new ArrayBuffer(bytes) };
+        if (!isReused) buffer = new ArrayBuffer(bytes);
+        const batch = { rows, nodes: new Float64Array(nodes), buffer, bytes };
         await readFully(file, new Uint8Array(batch.nodes.buffer), batch.nodes.byteLength, at);
-        await readFully(file, new Uint8Array(batch.buffer), bytes, at + batch.nodes.byteLength);
+        await readFully(file, new Uint8Array(buffer, 0, bytes), bytes, at + batch.nodes.byteLength);
         at += batch.nodes.byteLength + bytes;
         yield { batches: [batch], rows, rescued };
         rescued = [];
@@ -150,18 +152,18 @@ export class StagedWindows {
   }
 
   async #write(window: Window, { job, sizes, rescued }: StagedWindow, file: FileHandle): Promise<void> {
-    for await (const built of this.#builder.build({ windows: [window], ...job }, this.#bytes)) {
+    for await (const built of this.#builder.build({ windows: [window], ...job }, this.#bytes, true)) {
       for (const batch of built.batches) {
         sizes.push(sizeOf(batch));
         await file.writeFile(new Uint8Array(batch.nodes.buffer, 0, batch.nodes.byteLength));
-        await file.writeFile(new Uint8Array(batch.buffer));
+        await file.writeFile(new Uint8Array(batch.buffer, 0, batch.bytes));
       }
       rescued.push(...built.rescued);
     }
   }
 }
 
-const sizeOf = ({ rows, nodes, buffer }: PackedBatch) => ({ rows, nodes: nodes.length, bytes: buffer.byteLength });
+const sizeOf = ({ rows, nodes, bytes }: PackedBatch) => ({ rows, nodes: nodes.length, bytes });
 
 /** Where columns are among others: the same column with the same type. -1 for one that is not there. */
 function placesIn(all: readonly Typed[], columns: readonly Typed[]): number[] {

@@ -164,7 +164,12 @@ class ArrowRun {
     // One that is staged is sent alone.
     const [window] = windows;
     const places = this.#staged.placesOf(window, job);
-    const batches = places === undefined ? this.#builder.build({ windows, ...job }, bytes) : this.#staged.read(window);
+    // A stream that the caller gave may keep what it took.
+    const isFile = typeof this.#options.out === 'string';
+    const batches =
+      places === undefined
+        ? this.#builder.build({ windows, ...job }, bytes, isFile)
+        : this.#staged.read(window, isFile);
     for await (const some of batches) await stream.send(some, places);
     this.#windows += windows.length;
   }

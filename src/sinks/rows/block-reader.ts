@@ -1,19 +1,19 @@
 import { closeSync, openSync } from 'node:fs';
 import { defect } from '../../base/errors.ts';
 import { RowTokenizer } from '../../csv/tokenizer.ts';
-import { BlockMemory } from './block-memory.ts';
+import type { RowMemory } from './block-memory.ts';
 import type { RowBlock } from './row-blocks.ts';
 
 /** Reads the rows of one file, block by block. */
 export class BlockReader {
-  readonly memory: BlockMemory;
+  readonly memory: RowMemory;
   /** Has read the current row. */
   readonly tokenizer: RowTokenizer;
   readonly #file: number;
   #from = 0;
   #end = 0;
 
-  constructor(path: string, memory = new BlockMemory()) {
+  constructor(path: string, memory: RowMemory) {
     this.#file = openSync(path, 'r');
     this.memory = memory;
     this.tokenizer = new RowTokenizer(memory.simd);
@@ -25,16 +25,15 @@ export class BlockReader {
     this.#end = this.memory.read(this.#file, from, to);
   }
 
-  /** Calls `each` after the tokenizer has read a row of the current block; returns how many it has. */
+  /** Calls `each` after the tokenizer has read a row of the current block; returns how many it has. `each` may grow the memory. */
   rows(each: (bytes: Uint8Array<ArrayBuffer>, row: number) => void): number {
     const { memory, tokenizer } = this;
-    const { bytes } = memory;
     const end = this.#end;
     let rows = 0;
     for (let at = memory.start; at < end; rows++) {
-      const next = tokenizer.next(bytes, at, end, true);
+      const next = tokenizer.next(memory.bytes, at, end, true);
       if (next < 0) throw defect(`Row ${rows + 1} behind byte ${this.#from} of a verified export cannot be read.`);
-      each(bytes, rows);
+      each(memory.bytes, rows);
       at = next;
     }
     return rows;
@@ -42,6 +41,5 @@ export class BlockReader {
 
   close(): void {
     closeSync(this.#file);
-    this.memory.release();
   }
 }

@@ -34,7 +34,7 @@ describe('the windows of an Arrow stream', () => {
   });
 
   it('count it once, too, where they were built in several batches before they are sent', async () => {
-    const batch = () => ({ rows: 1, buffer: new ArrayBuffer(8), nodes: new Float64Array(3) });
+    const batch = () => ({ rows: 1, buffer: new ArrayBuffer(8), bytes: 8, nodes: new Float64Array(3) });
     const built = { kind: 'columns', rows: 2, read: 2, rescued: [['a', 1]], buffer: new ArrayBuffer(8) } as const;
     const builder = {
       usesThreads: () => true,
@@ -49,7 +49,7 @@ describe('the windows of an Arrow stream', () => {
     staged.add(window);
     await staged.end();
     const sent: SentBatches[] = [];
-    for await (const some of staged.read(window)) sent.push(some);
+    for await (const some of staged.read(window, false)) sent.push(some);
     expect(sent.map(({ rows }) => rows)).toEqual([1, 1, 1]);
     expect(sent.flatMap(({ rescued }) => rescued)).toEqual([
       ['a', 1],

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 const ROOT = join(import.meta.dirname, '../../..');
 
 describe('the compiled module', () => {
-  it.each(['csv', 'edit'])('%s is what its source compiles to', { timeout: 120_000 }, (name) => {
+  it.each(['columns', 'csv', 'edit', 'observe'])('%s is what its source compiles to', { timeout: 120_000 }, (name) => {
     const compiled = execFileSync(process.execPath, ['assembly/compile.mjs', '--print', name], {
       cwd: ROOT,
       encoding: 'utf8',

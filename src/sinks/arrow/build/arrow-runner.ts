@@ -8,6 +8,7 @@ import { RowKey } from '../../rows/keys/row-key.ts';
 import { keyNumber } from '../../rows/keys/window-keys.ts';
 import type { Runner } from '../../workers/runner.ts';
 import { BatchBuilder } from './batch-builder.ts';
+import { ColumnMemory } from './column-memory.ts';
 import type { PackedBatch } from './packed.ts';
 import { RowBuilder } from './row-builder.ts';
 import { RowIdentity } from './row-date.ts';
@@ -36,6 +37,7 @@ interface OpenFile {
 export class ArrowRunner implements Runner<ArrowJob, ArrowTask, ArrowResult> {
   #job: ArrowJob | undefined;
   #zone: Zone | undefined;
+  #memory: ColumnMemory | undefined;
   #batch: BatchBuilder | undefined;
   #file: OpenFile | undefined;
 
@@ -43,7 +45,8 @@ export class ArrowRunner implements Runner<ArrowJob, ArrowTask, ArrowResult> {
     this.close();
     // Most jobs have the columns of the one before, and a zone remembers what it was asked.
     if (!isDeepStrictEqual(job.columns, this.#job?.columns)) {
-      this.#batch = new BatchBuilder(job.columns, job.timezone !== undefined);
+      this.#memory ??= ColumnMemory.open();
+      this.#batch = new BatchBuilder(job.columns, job.timezone !== undefined, this.#memory);
     }
     if (job.timezone !== this.#zone?.name) this.#zone = job.timezone === undefined ? undefined : new Zone(job.timezone);
     this.#job = job;
@@ -67,7 +70,7 @@ export class ArrowRunner implements Runner<ArrowJob, ArrowTask, ArrowResult> {
     this.#file = {
       number,
       plan,
-      reader: new BlockReader(plan.path),
+      reader: new BlockReader(plan.path, this.#batch.memory),
       key: new RowKey(plan.header),
       rows: new RowBuilder(plan, job.columns, this.#batch, this.#zone),
     };
@@ -85,11 +88,13 @@ export class ArrowRunner implements Runner<ArrowJob, ArrowTask, ArrowResult> {
     return { kind: 'hash', ...hashed };
   }
 
-  #build({ blocks }: ColumnsTask): BuiltBatches {
+  #build({ blocks, spare }: ColumnsTask): BuiltBatches {
     const batches: PackedBatch[] = [];
     const rescued = new Map<string, number>();
     const read = blocks.reduce((rows, block) => rows + this.#addBlock(block, batches, rescued), 0);
-    if (this.#batch !== undefined && this.#batch.rows > 0) batches.push(this.#batch.take());
+    if (this.#batch !== undefined && this.#batch.rows > 0) {
+      batches.push(this.#batch.take(batches.length === 0 ? spare : undefined));
+    }
     const [first, ...more] = batches.map(({ buffer }) => buffer);
     return {
       kind: 'columns',
@@ -99,7 +104,7 @@ export class ArrowRunner implements Runner<ArrowJob, ArrowTask, ArrowResult> {
       rescued: [...rescued],
       buffer: first ?? new ArrayBuffer(0),
       more,
-      isKept: true,
+      isKept: this.#job?.isReused !== true,
     };
   }
 

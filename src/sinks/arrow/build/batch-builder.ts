@@ -1,4 +1,5 @@
 import { TYPES } from '../../../types/index.ts';
+import type { ColumnMemory } from './column-memory.ts';
 import { ColumnStore } from './column-store.ts';
 import { DICTIONARY_SHAPE, type PackedBatch, rowBytes, type Shape, shapeOf, TEXT_SHAPE } from './packed.ts';
 import type { StreamColumn } from './task.ts';
@@ -7,6 +8,8 @@ import type { StreamColumn } from './task.ts';
 const BATCH_ROWS = 65_536;
 export const BATCH_BYTES = 16 * 1024 * 1024;
 const FIRST_ROWS = 256;
+/** Memory of batches comes in multiples of this: most batches then fit into that of an earlier one. */
+const STEP_BYTES = 1 << 19;
 
 /** The columns of a stream: `_key`, those of the export, `_rescued`. */
 export function streamShapes(columns: readonly StreamColumn[], zoned: boolean): Shape[] {
@@ -21,6 +24,7 @@ export const fixedBytes = (shapes: readonly Shape[]): number => shapes.reduce((s
 
 /** The record batch that is being built. */
 export class BatchBuilder {
+  readonly memory: ColumnMemory;
   readonly keys: ColumnStore;
   /** Of the export. */
   readonly columns: readonly ColumnStore[];
@@ -32,9 +36,12 @@ export class BatchBuilder {
   readonly #all: readonly ColumnStore[];
   readonly #rowBytes: number;
 
-  constructor(columns: readonly StreamColumn[], zoned: boolean) {
+  /** Takes the whole memory: what an earlier batch had there is gone. */
+  constructor(columns: readonly StreamColumn[], zoned: boolean, memory: ColumnMemory) {
     const shapes = streamShapes(columns, zoned);
-    this.#all = shapes.map((shape) => new ColumnStore(shape));
+    memory.clear();
+    this.memory = memory;
+    this.#all = shapes.map((shape) => new ColumnStore(shape, memory));
     this.#rowBytes = fixedBytes(shapes);
     this.keys = this.#all[0];
     this.columns = this.#all.slice(1, -1);
@@ -59,16 +66,18 @@ export class BatchBuilder {
     return this.#rows++;
   }
 
-  /** The batch so far; the next one starts empty. */
-  take(): PackedBatch {
+  /** The batch so far, in memory that is not needed any more if there is enough of it; the next one starts empty. */
+  take(spare?: ArrayBuffer): PackedBatch {
     const rows = this.#rows;
     const nodes: number[] = [];
     const bytes = this.#all.reduce((at, column) => column.measure(rows, nodes, at), 0);
-    const buffer = new ArrayBuffer(bytes);
-    const out = new Uint8Array(buffer);
+    const isSpare = spare !== undefined && spare.byteLength >= bytes;
+    const buffer = isSpare ? spare : new ArrayBuffer(Math.ceil(bytes / STEP_BYTES) * STEP_BYTES);
+    const out = new Uint8Array(buffer, 0, bytes);
+    if (isSpare) out.fill(0);
     this.#all.reduce((at, column) => column.pack(rows, out, at), 0);
     this.#rows = 0;
     this.bytes = 0;
-    return { rows, buffer, nodes: Float64Array.from(nodes) };
+    return { rows, buffer, bytes, nodes: Float64Array.from(nodes) };
   }
 }

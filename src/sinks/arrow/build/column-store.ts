@@ -1,90 +1,90 @@
+import {
+  BITS,
+  BYTES,
+  CODE_SLOTS,
+  CODE_WORDS,
+  CODES,
+  type ColumnMemory,
+  END,
+  ENDED,
+  FILLED,
+  OFFSETS,
+  ROOM,
+  TEXT_MARGIN,
+  VALUES,
+} from './column-memory.ts';
 import { bitBytes, nodeAt, type Shape } from './packed.ts';
-import { TextCodes } from './text-codes.ts';
+import { hashOf, TextCodes } from './text-codes.ts';
 
 const FIRST_ROWS = 64;
-/** Up to this length a loop copies faster than `TypedArray.set`. */
-const SHORT_BYTES = 256;
-/** What the loop copies at a time: it may read and write so much behind a text. */
-const STEP = 4;
-/** Only the memory of a block is so large, and has a margin behind its rows. */
-const BLOCK_BYTES = 1 << 19;
-const NO_BYTES = new Uint8Array(0);
+const FIRST_TEXT_BYTES = 4096;
+const WORD_BYTES = 4;
 
 /** Values of one column of the current batch. Rows are appended in rising order; those left out are null. */
 export class ColumnStore {
   readonly shape: Shape;
   /** The elements of lists, or the distinct texts of a dictionary. */
   readonly items: ColumnStore | undefined;
-  /** 64-bit values as pairs of words, the low one first, or 32-bit ones. */
-  words = new Int32Array(0);
-  /** The same memory as 64-bit floating point numbers. */
-  doubles = new Float64Array(0);
+  readonly memory: ColumnMemory;
+  /** Where its state is among the words of the memory. */
+  readonly state: number;
   /** Values, of a column of `items` alone. */
   length = 0;
   readonly #codes: TextCodes | undefined;
   #capacity = 0;
-  #bits = NO_BYTES;
-  #values = NO_BYTES;
-  #offsets = new Int32Array(0);
-  /** Rows whose end is in `#offsets`. */
-  #ended = 0;
-  #text = NO_BYTES;
-  #textView = viewOf(NO_BYTES);
-  /** Where the last text came from. */
-  #source: Uint8Array = NO_BYTES;
-  #sourceView = viewOf(NO_BYTES);
-  /** Bytes of `#text`, or elements. */
-  #end = 0;
-  #filled = 0;
 
-  constructor(shape: Shape) {
+  constructor(shape: Shape, memory: ColumnMemory) {
     this.shape = shape;
-    this.items = shape.item && new ColumnStore(shape.item);
-    this.#codes = shape.kind === 'dictionary' ? new TextCodes() : undefined;
+    this.memory = memory;
+    this.state = memory.newState();
+    this.items = shape.item && new ColumnStore(shape.item, memory);
+    if (shape.kind !== 'dictionary') return;
+    this.#codes = new TextCodes();
+    this.#set(CODES, memory.allocate(CODE_SLOTS * CODE_WORDS * WORD_BYTES));
   }
 
   /** Makes room for `rows` rows; what is there stays. */
   reserve(rows: number): void {
     if (rows <= this.#capacity) return;
-    const capacity = Math.max(rows, this.#capacity * 2, FIRST_ROWS);
-    this.#capacity = capacity;
-    this.#bits = grown(this.#bits, bitBytes(capacity));
+    const before = this.#capacity;
+    const capacity = Math.max(rows, before * 2, FIRST_ROWS);
     const { kind, width } = this.shape;
-    if (kind === 'text' || kind === 'list') {
-      const offsets = new Int32Array(capacity + 1);
-      offsets.set(this.#offsets);
-      this.#offsets = offsets;
-      return;
-    }
-    this.#values = grown(this.#values, kind === 'bit' ? bitBytes(capacity) : Math.ceil((capacity * width) / 8) * 8);
-    if (kind === 'bit') return;
-    this.words = new Int32Array(this.#values.buffer);
-    this.doubles = width === 8 ? new Float64Array(this.#values.buffer) : this.doubles;
+    this.#capacity = capacity;
+    this.#move(BITS, bitBytes(before), bitBytes(capacity));
+    if (kind === 'text' || kind === 'list')
+      this.#move(OFFSETS, this.#get(ENDED) * WORD_BYTES, (capacity + 1) * WORD_BYTES);
+    else if (kind === 'bit') this.#move(VALUES, bitBytes(before), bitBytes(capacity));
+    else this.#move(VALUES, before * width, capacity * width);
+  }
+
+  /** Where the value of a row is among the words or doubles of the memory, counted in values of its width. */
+  placeOf(row: number): number {
+    return this.#get(VALUES) / this.shape.width + row;
   }
 
   /** Row `row` has a value; that of a fixed width is written by the caller. */
   setValid(row: number): void {
-    this.#bits[row >> 3] |= 1 << (row & 7);
-    this.#filled++;
+    this.memory.bytes[this.#get(BITS) + (row >> 3)] |= 1 << (row & 7);
+    this.#set(FILLED, this.#get(FILLED) + 1);
   }
 
   setTrue(row: number): void {
-    this.#values[row >> 3] |= 1 << (row & 7);
+    this.memory.bytes[this.#get(VALUES) + (row >> 3)] |= 1 << (row & 7);
   }
 
-  /** Row `row` is the text [start, end) of valid UTF-8. */
+  /** Row `row` is the text [start, end) of valid UTF-8; `b` may be the memory's bytes. */
   setText(row: number, b: Uint8Array, start: number, end: number): void {
-    this.setValid(row);
-    if (this.#codes === undefined) this.#addText(row, b, start, end);
-    else this.#setCode(this.#codes, row, b, start, end);
+    if (this.#codes !== undefined) this.#setCode(this.#codes, row, b, start, end);
+    else if (b !== this.memory.bytes || !this.memory.addText(this.state, row, start, end)) {
+      this.setValid(row);
+      this.#endRows(row);
+      this.#append(b, start, end);
+    }
   }
 
   /** Appends bytes to the text of the row that `setText` was last called for. */
   appendText(b: Uint8Array): void {
-    const to = this.#end;
-    this.#end = to + b.length;
-    this.#reserveText();
-    this.#text.set(b, to);
+    this.#append(b, 0, b.length);
   }
 
   /** Row `row` is the list of what is appended to `items` from now on. */
@@ -95,7 +95,7 @@ export class ColumnStore {
 
   /** The list is complete. */
   endList(): void {
-    this.#end = this.items?.length ?? 0;
+    this.#set(END, this.items?.length ?? 0);
   }
 
   /** Makes room for one more element and returns its row. */
@@ -107,20 +107,24 @@ export class ColumnStore {
   /** Collects the numbers that `pack` needs, for `rows` rows, and returns the bytes it writes behind `at`. */
   measure(rows: number, nodes: number[], at: number): number {
     const length = rows;
-    nodes.push(length, length - this.#filled, this.shape.kind === 'text' ? this.#end : 0);
-    const { end } = nodeAt(this.shape, at, length, this.#end);
+    const bytes = this.#get(END);
+    nodes.push(length, length - this.#get(FILLED), this.shape.kind === 'text' ? bytes : 0);
+    const { end } = nodeAt(this.shape, at, length, bytes);
     return this.items?.measure(this.items.length, nodes, end) ?? end;
   }
 
   /** Copies `rows` rows to `at` of `out`, which is zeroed, and empties the column; returns where the next one begins. */
   pack(rows: number, out: Uint8Array, at: number): number {
-    const { bits, offsets, data, dataBytes, end } = nodeAt(this.shape, at, rows, this.#end);
+    const { bits, offsets, data, dataBytes, end } = nodeAt(this.shape, at, rows, this.#get(END));
     const { kind } = this.shape;
-    if (this.#filled > 0) {
-      out.set(this.#bits.subarray(0, bitBytes(rows)), bits);
-      if (kind === 'text') out.set(this.#text.subarray(0, dataBytes), data);
-      else if (kind !== 'list') out.set(this.#values.subarray(0, dataBytes), data);
-      if (kind === 'text' || kind === 'list') this.#packOffsets(rows, out, offsets);
+    if (this.#get(FILLED) > 0) {
+      this.#copy(BITS, bitBytes(rows), out, bits);
+      if (kind === 'text') this.#copy(BYTES, dataBytes, out, data);
+      else if (kind !== 'list') this.#copy(VALUES, dataBytes, out, data);
+      if (kind === 'text' || kind === 'list') {
+        this.#endRows(rows);
+        this.#copy(OFFSETS, (rows + 1) * WORD_BYTES, out, offsets);
+      }
     }
     const { items } = this;
     const next = items?.pack(items.length, out, end) ?? end;
@@ -128,69 +132,85 @@ export class ColumnStore {
     return next;
   }
 
-  #packOffsets(rows: number, out: Uint8Array, at: number): void {
-    this.#endRows(rows);
-    const { buffer } = this.#offsets;
-    out.set(new Uint8Array(buffer, 0, (rows + 1) * this.#offsets.BYTES_PER_ELEMENT), at);
-  }
-
   #clear(rows: number): void {
     this.length = 0;
-    this.#codes?.clear();
-    if (this.#filled === 0) return;
-    this.#bits.fill(0, 0, bitBytes(rows));
+    if (this.#codes !== undefined) {
+      this.#codes.clear();
+      this.#zero(CODES, CODE_SLOTS * CODE_WORDS * WORD_BYTES);
+    }
+    if (this.#get(FILLED) === 0) return;
+    const { kind, width } = this.shape;
+    this.#zero(BITS, bitBytes(rows));
     // A null value is zero: nothing of an earlier row may get into the stream.
-    this.#values.fill(0, 0, this.shape.kind === 'bit' ? bitBytes(rows) : rows * this.shape.width);
-    this.#filled = 0;
-    this.#ended = 0;
-    this.#end = 0;
+    if (kind !== 'text' && kind !== 'list') this.#zero(VALUES, kind === 'bit' ? bitBytes(rows) : rows * width);
+    for (const word of [FILLED, ENDED, END]) this.#set(word, 0);
   }
 
-  #addText(row: number, b: Uint8Array, start: number, end: number): void {
-    const to = this.#end;
-    const length = end - start;
-    this.#endRows(row);
-    this.#end = to + length;
-    this.#reserveText();
-    if (length > SHORT_BYTES || b.length < BLOCK_BYTES) {
-      this.#text.set(b.subarray(start, end), to);
-      return;
+  /** Appends bytes to the last text. */
+  #append(b: Uint8Array, start: number, end: number): void {
+    const { memory } = this;
+    const isOwn = b === memory.bytes;
+    const at = this.#get(END);
+    const after = at + end - start;
+    if (after + TEXT_MARGIN > this.#get(ROOM)) {
+      const room = Math.max(after + TEXT_MARGIN, this.#get(ROOM) * 2, FIRST_TEXT_BYTES);
+      this.#move(BYTES, at, room);
+      this.#set(ROOM, room);
     }
-    if (this.#source !== b) {
-      this.#source = b;
-      this.#sourceView = viewOf(b);
-    }
-    const source = this.#sourceView;
-    const text = this.#textView;
-    for (let i = 0; i < length; i += STEP) text.setInt32(to + i, source.getInt32(start + i, true), true);
+    const to = this.#get(BYTES) + at;
+    // Making room may have replaced the memory's bytes.
+    if (isOwn) memory.bytes.copyWithin(to, start, end);
+    else memory.bytes.set(b.subarray(start, end), to);
+    this.#set(END, after);
   }
 
   #setCode(codes: TextCodes, row: number, b: Uint8Array, start: number, end: number): void {
     const code = codes.codeOf(b, start, end);
-    this.words[row] = code;
-    if (code === this.items?.length) this.items.setText(this.items.addItem(), b, start, end);
+    if (code === this.items?.length) this.#addCode(this.items, b.slice(start, end), code);
+    this.memory.words[this.placeOf(row)] = code;
+    this.setValid(row);
   }
 
-  #reserveText(): void {
-    if (this.#end + STEP <= this.#text.length) return;
-    this.#text = grown(this.#text, Math.max(this.#end + STEP, this.#text.length * 2));
-    this.#textView = viewOf(this.#text);
+  /** Takes a new text into the dictionary, and into the list of those that SIMD knows. */
+  #addCode(items: ColumnStore, text: Uint8Array, code: number): void {
+    items.setText(items.addItem(), text, 0, text.length);
+    const slot = (hashOf(text, 0, text.length) >>> 0) % CODE_SLOTS;
+    const known = items.#get(BYTES) + items.#get(END) - text.length;
+    this.memory.words.set([known, text.length, code], this.#get(CODES) / WORD_BYTES + slot * CODE_WORDS);
   }
 
   /** The rows before `row` end here at the latest, where it begins. */
   #endRows(row: number): void {
-    const end = this.#end;
-    const offsets = this.#offsets;
-    for (let i = this.#ended; i <= row; i++) offsets[i] = end;
-    this.#ended = row + 1;
+    const end = this.#get(END);
+    const { words } = this.memory;
+    const offsets = this.#get(OFFSETS) / WORD_BYTES;
+    words.fill(end, offsets + this.#get(ENDED), offsets + row + 1);
+    this.#set(ENDED, row + 1);
   }
-}
 
-const viewOf = ({ buffer, byteOffset, byteLength }: Uint8Array): DataView =>
-  new DataView(buffer, byteOffset, byteLength);
+  #get(word: number): number {
+    return this.memory.words[this.state + word];
+  }
 
-function grown(bytes: Uint8Array<ArrayBuffer>, length: number): Uint8Array<ArrayBuffer> {
-  const larger = new Uint8Array(length);
-  larger.set(bytes);
-  return larger;
+  #set(word: number, value: number): void {
+    this.memory.words[this.state + word] = value;
+  }
+
+  /** Gives a part of the column a larger place; `used` bytes of it are kept. */
+  #move(part: number, used: number, size: number): void {
+    const to = this.memory.allocate(size);
+    const from = this.#get(part);
+    this.memory.bytes.copyWithin(to, from, from + used);
+    this.#set(part, to);
+  }
+
+  #copy(part: number, bytes: number, out: Uint8Array, at: number): void {
+    const from = this.#get(part);
+    out.set(this.memory.bytes.subarray(from, from + bytes), at);
+  }
+
+  #zero(part: number, bytes: number): void {
+    const from = this.#get(part);
+    this.memory.bytes.fill(0, from, from + bytes);
+  }
 }

@@ -15,15 +15,20 @@ const DAY_SECONDS = 86_400;
 const ITEM_BYTES = 8;
 const encoder = new TextEncoder();
 
-/** How the text of a cell becomes a value. */
-const TEXT = 0;
-const LONG = 1;
-const DOUBLE = 2;
-const BOOLEAN = 3;
-const DATE = 4;
-const DATETIME = 5;
-const LIST = 6;
-const WIDENED = 7;
+/** How the text of a cell becomes a value: as assembly/columns.ts has it, then what only TypeScript does. */
+const TEXT = 1;
+const LONG = 2;
+const DOUBLE = 3;
+const BOOLEAN = 4;
+const DATE = 5;
+const DATETIME = 6;
+const CODE = 7;
+const LIST = 9;
+const WIDENED = 10;
+/** Of a column without a value. */
+export const SKIP = 0;
+/** Of cells that SIMD leaves to TypeScript. */
+export const OTHER = 8;
 
 const WAYS: Readonly<Record<ColumnType, number>> = {
   string: TEXT,
@@ -63,6 +68,17 @@ export class ColumnWriter {
     this.#numberText = from === 'double[]' ? widenedItem : itemText;
   }
 
+  /** How SIMD writes cells that need no look at them before: one of the numbers of assembly/columns.ts. */
+  get plainWay(): number {
+    if (this.#way === TEXT && this.#store.shape.kind === 'dictionary') return CODE;
+    return this.#way > OTHER || (this.#way === DATETIME && this.#zone !== undefined) ? OTHER : this.#way;
+  }
+
+  /** Of the column that it writes to. */
+  get state(): number {
+    return this.#store.state;
+  }
+
   /** Row `row` is the cell [start, end), which fits and is not absent. */
   write(row: number, b: Uint8Array, start: number, end: number): void {
     const store = this.#store;
@@ -71,11 +87,11 @@ export class ColumnWriter {
         store.setText(row, b, start, end);
         break;
       case LONG:
-        writeLong(b, start, end, store.words, row);
+        writeLong(b, start, end, store.memory.words, store.placeOf(row));
         store.setValid(row);
         break;
       case DOUBLE:
-        store.doubles[row] = doubleOf(b, start, end);
+        store.memory.doubles[store.placeOf(row)] = doubleOf(b, start, end);
         store.setValid(row);
         break;
       case BOOLEAN:
@@ -84,7 +100,7 @@ export class ColumnWriter {
         break;
       case DATE:
         parseTime(b, start, end);
-        store.words[row] = civilSeconds() / DAY_SECONDS;
+        store.memory.words[store.placeOf(row)] = civilSeconds() / DAY_SECONDS;
         store.setValid(row);
         break;
       case DATETIME:
@@ -109,7 +125,7 @@ export class ColumnWriter {
     const form = parseTime(b, start, end);
     let seconds = civilSeconds();
     if (zone !== undefined) seconds = (form & DATETIME_ZONED) === 0 ? zone.toUtc(seconds) : seconds - FIELDS[OFFSET];
-    writeMicros(seconds, FIELDS[MICROS], this.#store.words, row);
+    writeMicros(seconds, FIELDS[MICROS], this.#store.memory.words, this.#store.placeOf(row));
   }
 
   #writeText(row: number, text: string): void {
@@ -124,15 +140,17 @@ export class ColumnWriter {
     const item = this.#item;
     if (items === undefined || item === undefined) return;
     const isText = items.shape.kind === 'text';
+    // Every element may make the memory grow, which would replace its bytes.
+    const list = b.slice(start, end);
     store.beginList(row);
-    eachElement(b, start, end, (from, to, isNull) => {
+    eachElement(list, 0, list.length, (from, to, isNull) => {
       const at = items.addItem();
       this.extraBytes += ITEM_BYTES;
       if (isNull) return;
-      if (!isText) item.write(at, b, from, to);
-      else if (b[from] !== QUOTE) item.#writeText(at, this.#numberText(b, from, to));
-      else if (b.subarray(from, to).includes(BACKSLASH)) item.#writeText(at, JSON.parse(textOf(b, from, to)));
-      else items.setText(at, b, from + 1, to - 1);
+      if (!isText) item.write(at, list, from, to);
+      else if (list[from] !== QUOTE) item.#writeText(at, this.#numberText(list, from, to));
+      else if (list.subarray(from, to).includes(BACKSLASH)) item.#writeText(at, JSON.parse(textOf(list, from, to)));
+      else items.setText(at, list, from + 1, to - 1);
     });
     store.endList();
   }

@@ -13,7 +13,9 @@ export interface Shape {
 /** A record batch on its way from a worker: the buffers of all its columns, one behind the other. */
 export interface PackedBatch {
   readonly rows: number;
+  /** May be longer than the batch. */
   readonly buffer: ArrayBuffer;
+  readonly bytes: number;
   /** `NODE` numbers per column, each followed by those of its items. */
   readonly nodes: Float64Array;
 }

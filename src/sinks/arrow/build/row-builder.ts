@@ -7,10 +7,12 @@ import { COLUMN_TYPES } from '../../../types/type.ts';
 import type { Zone } from '../../../types/zone.ts';
 import type { RowKey } from '../../rows/keys/row-key.ts';
 import type { BatchBuilder } from './batch-builder.ts';
-import { ColumnWriter } from './column-writer.ts';
+import { ColumnWriter, OTHER, SKIP } from './column-writer.ts';
 import { CHECKED, type FilePlan, KEEPS_NULLS, NULLS, REFUSED, type StreamColumn } from './task.ts';
 import { jsonText, textOf } from './widened-text.ts';
 
+/** In assembly/columns.ts: beside a way, the text `null` is no value. */
+const WITHOUT_NULLS = 16;
 const encoder = new TextEncoder();
 
 /** Appends the rows of one file to the current batch. */
@@ -39,22 +41,29 @@ export class RowBuilder {
         ? undefined
         : new ColumnWriter(batch.columns[target], from, columns[target].type, zone);
     });
+    const ways = Uint8Array.from(this.#writers, (writer, i) => wayOf(writer, plan.flags[i]));
+    batch.memory.setColumns(
+      ways,
+      Int32Array.from(this.#writers, (writer) => writer?.state ?? 0),
+    );
   }
 
   /** Appends the tokenizer's last row. `number`: of its key, if it is not the first row that has it. */
-  add(b: Uint8Array<ArrayBuffer>, { cells, used, contentEnd }: RowTokenizer, key: RowKey, number: number): void {
-    const row = this.#batch.addRow();
-    this.#batch.bytes += (used === 0 ? 0 : contentEnd - cells[1]) + key.end - key.start;
-    const { flags } = this.#plan;
-    for (let k = 0; k < used; k += STRIDE) {
-      const head = cells[k];
-      const column = head >> COLUMN_SHIFT;
-      if (flags[column] !== 0 || (head & DOUBLED) !== 0) this.#addOther(b, cells, k, row);
-      else this.#writers[column]?.write(row, b, cells[k + 1], cells[k + 2]);
-    }
-    const { keys } = this.#batch;
-    keys.setText(row, key.bytes, key.start, key.end);
+  add(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer, key: RowKey, number: number): void {
+    const batch = this.#batch;
+    const { memory, keys } = batch;
+    const { cells, used, contentEnd } = tokenizer;
+    const isListed = memory.lists(cells);
+    const isOwnKey = key.bytes === b;
+    batch.bytes += (used === 0 ? 0 : contentEnd - cells[1]) + key.end - key.start;
+    // From here on the memory may grow: then neither `b` nor `cells` may be used any more.
+    const row = batch.addRow();
+    keys.setText(row, isOwnKey ? memory.bytes : key.bytes, key.start, key.end);
     if (number > 1) keys.appendText(encoder.encode(`#${number}`));
+    for (let k = 0; k < used; k += STRIDE) {
+      if (isListed) k = memory.addCells(k, used, row);
+      if (k < used) this.#addCell(memory.bytes, isListed && memory.simd ? memory.simd.cells : cells, k, row);
+    }
     if (this.#misfits.length > 0) this.#addMisfits(row);
   }
 
@@ -67,6 +76,13 @@ export class RowBuilder {
       writer.extraBytes = 0;
     }
     return bytes;
+  }
+
+  #addCell(b: Uint8Array<ArrayBuffer>, cells: Int32Array, k: number, row: number): void {
+    const head = cells[k];
+    const column = head >> COLUMN_SHIFT;
+    if (this.#plan.flags[column] !== 0 || (head & DOUBLED) !== 0) this.#addOther(b, cells, k, row);
+    else this.#writers[column]?.write(row, b, cells[k + 1], cells[k + 2]);
   }
 
   /** A cell that must be looked at before it is written. */
@@ -106,4 +122,12 @@ export class RowBuilder {
     this.#batch.bytes += bytes.length;
     this.#batch.rescued.setText(row, bytes, 0, bytes.length);
   }
+}
+
+/** How SIMD writes the cells of a column with these flags. */
+function wayOf(writer: ColumnWriter | undefined, flags: number): number {
+  if (writer === undefined) return flags === 0 ? SKIP : OTHER;
+  const way = writer.plainWay;
+  if (flags === 0 || way === OTHER) return way;
+  return flags === NULLS ? way | WITHOUT_NULLS : OTHER;
 }

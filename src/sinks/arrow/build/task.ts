@@ -10,6 +10,8 @@ export interface ArrowJob {
   readonly columns: readonly StreamColumn[];
   readonly files: readonly FilePlan[];
   readonly timezone: string | undefined;
+  /** True where the receiver of batches needs their memory no more when it asks for the next. */
+  readonly isReused: boolean;
 }
 
 export interface StreamColumn {

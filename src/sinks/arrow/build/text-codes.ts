@@ -5,8 +5,7 @@ export class TextCodes {
   readonly #codes = new Map<number, number[]>();
 
   codeOf(bytes: Uint8Array, start: number, end: number): number {
-    let hash = 0x811c9dc5;
-    for (let i = start; i < end; i++) hash = Math.imul(hash ^ bytes[i], 0x01000193);
+    const hash = hashOf(bytes, start, end);
     const codes = this.#codes.get(hash);
     if (codes !== undefined) {
       for (const code of codes) if (isSame(this.#texts[code], bytes, start, end)) return code;
@@ -25,6 +24,13 @@ export class TextCodes {
     this.#texts.length = 0;
     this.#codes.clear();
   }
+}
+
+/** FNV-1a, as assembly/columns.ts has it. */
+export function hashOf(bytes: Uint8Array, start: number, end: number): number {
+  let hash = 0x811c9dc5;
+  for (let i = start; i < end; i++) hash = Math.imul(hash ^ bytes[i], 0x01000193);
+  return hash;
 }
 
 function isSame(text: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {

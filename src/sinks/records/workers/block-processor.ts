@@ -34,6 +34,7 @@ export class BlockProcessor {
 
   close(): void {
     this.#reader.close();
+    this.#memory.release();
   }
 
   run(task: Task): TaskResult {

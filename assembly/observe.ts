@@ -1,0 +1,135 @@
+// Takes in plain cells of columns whose kind is known, in AssemblyScript: `npm run wasm` compiles this file into
+// src/csv/wasm/observe-module.ts. A cell that may tell something new, or is not plain, is left to the code in TypeScript:
+// src/schema/columns.ts says what is learnt of a cell, src/types what it is.
+
+import { DASH_FORM, DAY_FORM, DOT_FORM, day, micros, NO_TIME, parseTime, second } from './times';
+
+const MINUS: i32 = 45;
+const DOT: i32 = 46;
+const ZERO: i32 = 48;
+
+const DOUBLED: i32 = 2;
+const COLUMN_SHIFT: i32 = 3;
+const STRIDE: i32 = 3;
+
+/** Bits of src/types/evidence.ts. */
+const NULL_TEXT: i32 = 1 << 0;
+const BOOL_UPPER: i32 = 1 << 1;
+const BOOL_LOWER: i32 = 1 << 2;
+const LONG: i32 = 1 << 3;
+const DOUBLE: i32 = 1 << 5;
+const DATE: i32 = 1 << 6;
+const DATETIME_DOT: i32 = 1 << 7;
+const DATETIME_DASH: i32 = 1 << 8;
+const TIMES: i32 = DATE | DATETIME_DOT | DATETIME_DASH;
+
+/** Words as four bytes read from memory are a number. */
+const NULL: u32 = 0x6c6c756e;
+const TRUE_UPPER: u32 = 0x45555254;
+const TRUE_LOWER: u32 = 0x65757274;
+const FALS_UPPER: u32 = 0x534c4146;
+const FALS_LOWER: u32 = 0x736c6166;
+const UPPER_E: i32 = 69;
+const LOWER_E: i32 = 101;
+
+const EXACT_DIGITS: i32 = 15;
+const SHORTEST_TIME: i32 = 10;
+const HOUR_SECONDS: i32 = 3_600;
+const DAY_HOURS: i32 = 24;
+
+/** What is still to be learnt of a column, as src/schema/columns.ts has it: with more than CLOSED its cells are listed. */
+const OPEN: i32 = 0;
+const CLOSED: i32 = 1;
+
+/** What is known of a column, 32 bytes each: src/schema/plain-columns.ts has the same list. */
+const COLUMN_BITS: usize = 5;
+const FILLED: usize = 0;
+const MODE: usize = 4;
+const KNOWN: usize = 8;
+const FIRST: usize = 16;
+const LAST: usize = 24;
+
+/** Where the numbers of listed cells are left: how many, then the cells. */
+const LISTED: usize = 20;
+/** Hours of the wall clock that the zone has once, each at the place that its last bits give. */
+const HOUR_SLOTS: i32 = 256;
+
+/**
+ * Counts cells [k, used) of a row and takes them in while they are plain and of a kind that is known of their column.
+ * `hours`: 0 where no zone is configured. Returns the first cell that is not, or `used`; LISTED is left with the cells that
+ * the caller must look at by itself.
+ */
+export function observeCells(base: usize, cells: usize, k: i32, used: i32, columns: usize, hours: usize): i32 {
+  let listed: i32 = 0;
+  for (; k < used; k += STRIDE) {
+    const cell = cells + ((<usize>k) << 2);
+    const head = load<i32>(cell);
+    const column = columns + ((<usize>(head >> COLUMN_SHIFT)) << COLUMN_BITS);
+    const mode = load<i32>(column, MODE);
+    if (mode === OPEN) {
+      if ((head & DOUBLED) !== 0) break;
+      const from = base + <usize>load<i32>(cell, 4);
+      const bits = classify(from, load<i32>(cell, 8) - load<i32>(cell, 4));
+      if (bits === 0 || (bits & ~load<i32>(column, KNOWN)) !== 0) break;
+      if ((bits & TIMES) !== 0) {
+        if (hours !== 0 && !isKnownHour(hours)) break;
+        const time = micros();
+        if (time < load<i64>(column, FIRST)) store<i64>(column, time, FIRST);
+        if (time > load<i64>(column, LAST)) store<i64>(column, time, LAST);
+      }
+    } else if (mode !== CLOSED) {
+      listed++;
+      store<i32>(LISTED + ((<usize>listed) << 2), k);
+    }
+    store<i32>(column, load<i32>(column, FILLED) + 1, FILLED);
+  }
+  store<i32>(LISTED, listed);
+  return k;
+}
+
+function isKnownHour(hours: usize): bool {
+  const hour = day * DAY_HOURS + second / HOUR_SECONDS;
+  return load<i32>(hours + ((<usize>(hour & (HOUR_SLOTS - 1))) << 2)) === hour;
+}
+
+/** One bit, or 0 for a cell that TypeScript must classify. */
+function classify(from: usize, length: i32): i32 {
+  const c = <i32>load<u8>(from);
+  if (<u32>(c - ZERO) > 9 && c !== MINUS) return wordClass(from, length);
+  const after = <i32>load<u8>(from, 4);
+  if (length >= SHORTEST_TIME && (after === MINUS || after === DOT)) {
+    const form = parseTime(from, length);
+    if (form === DASH_FORM) return DATETIME_DASH;
+    if (form === DOT_FORM) return DATETIME_DOT;
+    if (form === DAY_FORM) return DATE;
+    if (form !== NO_TIME) return 0;
+  }
+  return numberClass(from, length, c === MINUS);
+}
+
+/** An integer or a decimal of few enough digits. */
+function numberClass(from: usize, length: i32, isNegative: bool): i32 {
+  const first = i32(isNegative);
+  let i = first;
+  while (i < length && <u32>(<i32>load<u8>(from + <usize>i) - ZERO) <= 9) i++;
+  const digits = i - first;
+  const startsWithZero = <i32>load<u8>(from + <usize>first) === ZERO;
+  if (digits === 0 || digits > EXACT_DIGITS || (startsWithZero && digits > 1)) return 0;
+  if (i === length) return startsWithZero && isNegative ? 0 : LONG;
+  if (<i32>load<u8>(from + <usize>i) !== DOT || length - first - 1 > EXACT_DIGITS || i + 1 === length) return 0;
+  for (i++; i < length; i++) if (<u32>(<i32>load<u8>(from + <usize>i) - ZERO) > 9) return 0;
+  return DOUBLE;
+}
+
+function wordClass(from: usize, length: i32): i32 {
+  const word = load<u32>(from);
+  if (length === 4) {
+    if (word === TRUE_UPPER) return BOOL_UPPER;
+    if (word === TRUE_LOWER) return BOOL_LOWER;
+    return word === NULL ? NULL_TEXT : 0;
+  }
+  if (length !== 5) return 0;
+  const last = <i32>load<u8>(from, 4);
+  if (word === FALS_UPPER && last === UPPER_E) return BOOL_UPPER;
+  return word === FALS_LOWER && last === LOWER_E ? BOOL_LOWER : 0;
+}

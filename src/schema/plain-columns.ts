@@ -1,0 +1,118 @@
+import type { CsvMemory } from '../csv/wasm/csv-memory.ts';
+import { OBSERVE_MODULE } from '../csv/wasm/observe-module.ts';
+import { civilSeconds } from '../types/calendar.ts';
+import type { Evidence } from '../types/type.ts';
+import type { Zone } from '../types/zone.ts';
+import type { TimeRanges } from './time-range.ts';
+
+type ObserveCells = (base: number, cells: number, k: number, used: number, columns: number, hours: number) => number;
+
+const WORD_BYTES = 4;
+const HOUR_SECONDS = 3_600;
+/** Hours of the wall clock that the zone has once, each at the place that its last bits give. */
+const HOUR_SLOTS = 256;
+/** What is known of a column, as assembly/observe.ts has it; `FIRST` begins the first and last time, microseconds of 64 bits. */
+const COLUMN_WORDS = 8;
+const FILLED = 0;
+const MODE = 1;
+const KNOWN = 2;
+const FIRST = 4;
+const TIMES = 2;
+/** Where the number of listed cells is among the memory's `info`, and then the cells. */
+const LISTED = 5;
+
+const NEVER_FIRST = 2n ** 63n - 1n;
+const NEVER_LAST = -(2n ** 63n);
+const MILLION = 1_000_000n;
+
+/**
+ * What is known of columns, where SIMD can see it: it counts the plain cells that tell nothing new, and takes in their
+ * times. All others are left to `Columns`.
+ */
+export class PlainColumns {
+  readonly #memory: CsvMemory;
+  readonly #count: number;
+  /** Where the hours are; 0 where there is no zone. */
+  readonly #hours: number;
+  readonly #observe: ObserveCells;
+
+  private constructor(memory: CsvMemory, modes: Uint8Array, zone: Zone | undefined) {
+    this.#memory = memory;
+    this.#count = modes.length;
+    this.#hours = zone === undefined ? 0 : memory.observedAt;
+    this.#observe = memory.instantiate('observe', OBSERVE_MODULE).observeCells as ObserveCells;
+    const words = memory.observed;
+    // No hour has these last bits at this place.
+    for (let slot = 0; slot < HOUR_SLOTS; slot++) words[slot] = ~slot;
+    words.fill(0, HOUR_SLOTS, HOUR_SLOTS + this.#count * COLUMN_WORDS);
+    modes.forEach((mode, column) => {
+      this.#set(column, MODE, mode);
+      const times = this.#times(column);
+      times[0] = NEVER_FIRST;
+      times[1] = NEVER_LAST;
+    });
+  }
+
+  /** `modes`: of each column. Undefined where the memory has no room for so many. */
+  static open(memory: CsvMemory, modes: Uint8Array, zone: Zone | undefined): PlainColumns | undefined {
+    const room = (memory.observed.length - HOUR_SLOTS) / COLUMN_WORDS;
+    return modes.length > room ? undefined : new PlainColumns(memory, modes, zone);
+  }
+
+  /** True where `observe` can read cells from this list. */
+  lists(cells: Int32Array): boolean {
+    return cells === this.#memory.cells;
+  }
+
+  /** Takes in cells [k, used) of the row while they are plain and of a known kind; returns the first that is not. */
+  observe(k: number, used: number): number {
+    const { base, cellsAt, observedAt } = this.#memory;
+    return this.#observe(base, cellsAt, k, used, observedAt + HOUR_SLOTS * WORD_BYTES, this.#hours);
+  }
+
+  /** Cells that the last `observe` passed and that are to be looked at as well. */
+  get listed(): number {
+    return this.#memory.info[LISTED];
+  }
+
+  listedCell(i: number): number {
+    return this.#memory.info[LISTED + 1 + i];
+  }
+
+  /** Sets what cells of a column may be without telling anything new. */
+  setKnown(column: number, known: Evidence, mode: number): void {
+    this.#set(column, KNOWN, known);
+    this.#set(column, MODE, mode);
+  }
+
+  /** Takes in that the zone has the hour of the time that FIELDS holds, if it has it once. */
+  learnHour(zone: Zone): void {
+    const seconds = civilSeconds();
+    if (!zone.hasHourOnce(seconds)) return;
+    const hour = Math.floor(seconds / HOUR_SECONDS);
+    this.#memory.observed[hour & (HOUR_SLOTS - 1)] = hour;
+  }
+
+  /** Tells what was taken in: the cells of each column, and its first and last time. The memory is not used after it. */
+  end(each: (column: number, filled: number) => void, ranges: TimeRanges): void {
+    for (let column = 0; column < this.#count; column++) {
+      each(column, this.#memory.observed[HOUR_SLOTS + column * COLUMN_WORDS + FILLED]);
+      const [first, last] = this.#times(column);
+      if (first > last) continue;
+      for (const time of [first, last]) {
+        const micros = ((time % MILLION) + MILLION) % MILLION;
+        ranges.include(column, Number((time - micros) / MILLION), Number(micros));
+      }
+    }
+  }
+
+  #set(column: number, word: number, value: number): void {
+    this.#memory.observed[HOUR_SLOTS + column * COLUMN_WORDS + word] = value;
+  }
+
+  /** First and last time of a column. */
+  #times(column: number): BigInt64Array {
+    const { buffer, byteOffset } = this.#memory.observed;
+    return new BigInt64Array(buffer, byteOffset + (HOUR_SLOTS + column * COLUMN_WORDS + FIRST) * WORD_BYTES, TIMES);
+  }
+}
