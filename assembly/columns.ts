@@ -2,7 +2,7 @@
 // src/csv/wasm/columns-module.ts. Every cell is known to fit its column. What is not plain is left to the code in
 // TypeScript: src/sinks/arrow/build/column-writer.ts says what the value of a cell is.
 
-import { DASH_FORM, DAY_FORM, DOT_FORM, day, micros, parseTime } from './times';
+import { DASH_FORM, DAY_FORM, DOT_FORM, day, knownOffset, micros, parseTime } from './times';
 
 const DASH: i32 = 45;
 const DOT: i32 = 46;
@@ -49,12 +49,23 @@ const FNV_PRIME: u32 = 0x01000193;
 
 /** Every integer of so many digits is exact as a double. */
 const EXACT_DIGITS: i32 = 15;
+const MILLION: i64 = 1_000_000;
 
 /**
  * Writes cells [k, used) of a row as values of row `row` while they are plain. `ways`: a byte a column; `states`: the
- * position of its state. Returns the first cell that is not plain, or `used`. Positions count from `base`.
+ * position of its state; `hours`: those that are known of the zone, 0 where none is configured. Returns the first cell that
+ * is not plain, or `used`. Positions in states count from `base`.
  */
-export function addCells(base: usize, cells: usize, k: i32, used: i32, row: i32, ways: usize, states: usize): i32 {
+export function addCells(
+  base: usize,
+  cells: usize,
+  k: i32,
+  used: i32,
+  row: i32,
+  ways: usize,
+  states: usize,
+  hours: usize,
+): i32 {
   while (k < used) {
     const cell = cells + ((<usize>k) << 2);
     const head = load<i32>(cell);
@@ -66,7 +77,7 @@ export function addCells(base: usize, cells: usize, k: i32, used: i32, row: i32,
       const length = load<i32>(cell, 8) - load<i32>(cell, 4);
       if ((way & NULLS) === 0 || length !== 4 || load<u32>(from) !== NULL) {
         const state = base + <usize>load<i32>(states + (column << 2));
-        if (!addCell(way & ~NULLS, base, state, row, from, length)) return k;
+        if (!addCell(way & ~NULLS, base, state, row, from, length, hours)) return k;
       }
     }
     k += STRIDE;
@@ -89,7 +100,7 @@ export function addText(base: usize, state: usize, row: i32, from: usize, length
   return true;
 }
 
-function addCell(way: i32, base: usize, state: usize, row: i32, from: usize, length: i32): bool {
+function addCell(way: i32, base: usize, state: usize, row: i32, from: usize, length: i32, hours: usize): bool {
   if (way === TEXT) return addText(base, state, row, from, length);
   const values = base + <usize>load<i32>(state, VALUES);
   if (way === CODE) return addCode(base, state, values, row, from, length);
@@ -99,9 +110,7 @@ function addCell(way: i32, base: usize, state: usize, row: i32, from: usize, len
   else if (way === DOUBLE) {
     if (!writeDouble(from, length, wide)) return false;
   } else if (way === DATETIME) {
-    const form = parseTime(from, length);
-    if (form !== DASH_FORM && form !== DOT_FORM && form !== DAY_FORM) return false;
-    store<i64>(wide, micros());
+    if (!writeDatetime(from, length, hours, wide)) return false;
   } else if (way === DATE) {
     if (parseTime(from, length) !== DAY_FORM) return false;
     store<i32>(narrow, day);
@@ -159,5 +168,19 @@ function writeDouble(from: usize, length: i32, to: usize): bool {
   }
   const quotient = <f64>value / power;
   store<f64>(to, isNegative ? -quotient : quotient);
+  return true;
+}
+
+/** In the zone's hours an instant, else a time of the wall clock. */
+function writeDatetime(from: usize, length: i32, hours: usize, to: usize): bool {
+  const form = parseTime(from, length);
+  if (form !== DASH_FORM && form !== DOT_FORM && form !== DAY_FORM) return false;
+  let time = micros();
+  if (hours !== 0) {
+    const offset = knownOffset(hours);
+    if (offset === 0) return false;
+    time -= <i64>load<i32>(offset) * MILLION;
+  }
+  store<i64>(to, time);
   return true;
 }

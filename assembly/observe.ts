@@ -2,7 +2,7 @@
 // src/csv/wasm/observe-module.ts. A cell that may tell something new, or is not plain, is left to the code in TypeScript:
 // src/schema/columns.ts says what is learnt of a cell, src/types what it is.
 
-import { DASH_FORM, DAY_FORM, DOT_FORM, day, micros, NO_TIME, parseTime, second } from './times';
+import { DASH_FORM, DAY_FORM, DOT_FORM, knownOffset, micros, NO_TIME, parseTime } from './times';
 
 const MINUS: i32 = 45;
 const DOT: i32 = 46;
@@ -34,8 +34,6 @@ const LOWER_E: i32 = 101;
 
 const EXACT_DIGITS: i32 = 15;
 const SHORTEST_TIME: i32 = 10;
-const HOUR_SECONDS: i32 = 3_600;
-const DAY_HOURS: i32 = 24;
 
 /** What is still to be learnt of a column, as src/schema/columns.ts has it: with more than CLOSED its cells are listed. */
 const OPEN: i32 = 0;
@@ -51,12 +49,10 @@ const LAST: usize = 24;
 
 /** Where the numbers of listed cells are left: how many, then the cells. */
 const LISTED: usize = 20;
-/** Hours of the wall clock that the zone has once, each at the place that its last bits give. */
-const HOUR_SLOTS: i32 = 256;
 
 /**
  * Counts cells [k, used) of a row and takes them in while they are plain and of a kind that is known of their column.
- * `hours`: 0 where no zone is configured. Returns the first cell that is not, or `used`; LISTED is left with the cells that
+ * `hours`: those that are known of the zone; 0 where none is configured. Returns the first cell that is not, or `used`; LISTED is left with the cells that
  * the caller must look at by itself.
  */
 export function observeCells(base: usize, cells: usize, k: i32, used: i32, columns: usize, hours: usize): i32 {
@@ -72,7 +68,7 @@ export function observeCells(base: usize, cells: usize, k: i32, used: i32, colum
       const bits = classify(from, load<i32>(cell, 8) - load<i32>(cell, 4));
       if (bits === 0 || (bits & ~load<i32>(column, KNOWN)) !== 0) break;
       if ((bits & TIMES) !== 0) {
-        if (hours !== 0 && !isKnownHour(hours)) break;
+        if (hours !== 0 && knownOffset(hours) === 0) break;
         const time = micros();
         if (time < load<i64>(column, FIRST)) store<i64>(column, time, FIRST);
         if (time > load<i64>(column, LAST)) store<i64>(column, time, LAST);
@@ -85,11 +81,6 @@ export function observeCells(base: usize, cells: usize, k: i32, used: i32, colum
   }
   store<i32>(LISTED, listed);
   return k;
-}
-
-function isKnownHour(hours: usize): bool {
-  const hour = day * DAY_HOURS + second / HOUR_SECONDS;
-  return load<i32>(hours + ((<usize>(hour & (HOUR_SLOTS - 1))) << 2)) === hour;
 }
 
 /** One bit, or 0 for a cell that TypeScript must classify. */

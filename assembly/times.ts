@@ -30,6 +30,18 @@ export function micros(): i64 {
   return (<i64>day * DAY_SECONDS + <i64>second) * MILLION + <i64>micro;
 }
 
+/** Hours of the wall clock that the zone has once: src/types/known-hours.ts writes the list. */
+const HOUR_SLOTS: i32 = 256;
+const HOUR_SECONDS: i32 = 3_600;
+const DAY_HOURS: i32 = 24;
+
+/** Where the offset of the zone in the hour of the last time read is; 0 where the hour is not on the list. */
+export function knownOffset(hours: usize): usize {
+  const hour = day * DAY_HOURS + second / HOUR_SECONDS;
+  const slot = hours + ((<usize>(hour & (HOUR_SLOTS - 1))) << 3);
+  return load<i32>(slot) === hour ? slot + 4 : 0;
+}
+
 function byteAt(at: usize): i32 {
   return <i32>load<u8>(at);
 }

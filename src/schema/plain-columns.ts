@@ -1,6 +1,7 @@
 import type { CsvMemory } from '../csv/wasm/csv-memory.ts';
 import { OBSERVE_MODULE } from '../csv/wasm/observe-module.ts';
 import { civilSeconds } from '../types/calendar.ts';
+import { forgetHours, KNOWN_HOURS_BYTES, learnHour } from '../types/known-hours.ts';
 import type { Evidence } from '../types/type.ts';
 import type { Zone } from '../types/zone.ts';
 import type { TimeRanges } from './time-range.ts';
@@ -8,9 +9,8 @@ import type { TimeRanges } from './time-range.ts';
 type ObserveCells = (base: number, cells: number, k: number, used: number, columns: number, hours: number) => number;
 
 const WORD_BYTES = 4;
-const HOUR_SECONDS = 3_600;
-/** Hours of the wall clock that the zone has once, each at the place that its last bits give. */
-const HOUR_SLOTS = 256;
+/** Where the columns begin, behind the hours that are known of the zone. */
+const COLUMNS = KNOWN_HOURS_BYTES / WORD_BYTES;
 /** What is known of a column, as assembly/observe.ts has it; `FIRST` begins the first and last time, microseconds of 64 bits. */
 const COLUMN_WORDS = 8;
 const FILLED = 0;
@@ -42,9 +42,8 @@ export class PlainColumns {
     this.#hours = zone === undefined ? 0 : memory.observedAt;
     this.#observe = memory.instantiate('observe', OBSERVE_MODULE).observeCells as ObserveCells;
     const words = memory.observed;
-    // No hour has these last bits at this place.
-    for (let slot = 0; slot < HOUR_SLOTS; slot++) words[slot] = ~slot;
-    words.fill(0, HOUR_SLOTS, HOUR_SLOTS + this.#count * COLUMN_WORDS);
+    forgetHours(words, 0);
+    words.fill(0, COLUMNS, COLUMNS + this.#count * COLUMN_WORDS);
     modes.forEach((mode, column) => {
       this.#set(column, MODE, mode);
       const times = this.#times(column);
@@ -55,7 +54,7 @@ export class PlainColumns {
 
   /** `modes`: of each column. Undefined where the memory has no room for so many. */
   static open(memory: CsvMemory, modes: Uint8Array, zone: Zone | undefined): PlainColumns | undefined {
-    const room = (memory.observed.length - HOUR_SLOTS) / COLUMN_WORDS;
+    const room = (memory.observed.length - COLUMNS) / COLUMN_WORDS;
     return modes.length > room ? undefined : new PlainColumns(memory, modes, zone);
   }
 
@@ -67,7 +66,7 @@ export class PlainColumns {
   /** Takes in cells [k, used) of the row while they are plain and of a known kind; returns the first that is not. */
   observe(k: number, used: number): number {
     const { base, cellsAt, observedAt } = this.#memory;
-    return this.#observe(base, cellsAt, k, used, observedAt + HOUR_SLOTS * WORD_BYTES, this.#hours);
+    return this.#observe(base, cellsAt, k, used, observedAt + COLUMNS * WORD_BYTES, this.#hours);
   }
 
   /** Cells that the last `observe` passed and that are to be looked at as well. */
@@ -85,18 +84,15 @@ export class PlainColumns {
     this.#set(column, MODE, mode);
   }
 
-  /** Takes in that the zone has the hour of the time that FIELDS holds, if it has it once. */
+  /** Takes in the hour of the time that FIELDS holds. */
   learnHour(zone: Zone): void {
-    const seconds = civilSeconds();
-    if (!zone.hasHourOnce(seconds)) return;
-    const hour = Math.floor(seconds / HOUR_SECONDS);
-    this.#memory.observed[hour & (HOUR_SLOTS - 1)] = hour;
+    learnHour(this.#memory.observed, 0, zone, civilSeconds());
   }
 
   /** Tells what was taken in: the cells of each column, and its first and last time. The memory is not used after it. */
   end(each: (column: number, filled: number) => void, ranges: TimeRanges): void {
     for (let column = 0; column < this.#count; column++) {
-      each(column, this.#memory.observed[HOUR_SLOTS + column * COLUMN_WORDS + FILLED]);
+      each(column, this.#memory.observed[COLUMNS + column * COLUMN_WORDS + FILLED]);
       const [first, last] = this.#times(column);
       if (first > last) continue;
       for (const time of [first, last]) {
@@ -107,12 +103,12 @@ export class PlainColumns {
   }
 
   #set(column: number, word: number, value: number): void {
-    this.#memory.observed[HOUR_SLOTS + column * COLUMN_WORDS + word] = value;
+    this.#memory.observed[COLUMNS + column * COLUMN_WORDS + word] = value;
   }
 
   /** First and last time of a column. */
   #times(column: number): BigInt64Array {
     const { buffer, byteOffset } = this.#memory.observed;
-    return new BigInt64Array(buffer, byteOffset + (HOUR_SLOTS + column * COLUMN_WORDS + FIRST) * WORD_BYTES, TIMES);
+    return new BigInt64Array(buffer, byteOffset + (COLUMNS + column * COLUMN_WORDS + FIRST) * WORD_BYTES, TIMES);
   }
 }

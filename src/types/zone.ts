@@ -55,12 +55,13 @@ export class Zone {
     return kind === REPEATED ? DATETIME_OVERLAP : 0;
   }
 
-  /** True when the zone has every second of the wall-clock hour around this time, and has it once. */
-  hasHourOnce(localSeconds: number): boolean {
+  /** Seconds that the zone is ahead of UTC in the wall-clock hour around this time, if it has all of it, and has it once. */
+  offsetOfHour(localSeconds: number): number | undefined {
     const start = Math.floor(localSeconds / HOUR_SECONDS) * HOUR_SECONDS;
     const code = this.#cached(start, HOUR_SECONDS);
-    const instant = start - (code >> 2);
-    return (code & 3) === UNIQUE && isInstant(instant) && isInstant(instant + HOUR_SECONDS - 1);
+    const offset = code >> 2;
+    const isWhole = isInstant(start - offset) && isInstant(start - offset + HOUR_SECONDS - 1);
+    return (code & 3) === UNIQUE && isWhole ? offset : undefined;
   }
 
   /** The instant (seconds from 1970, UTC) of a wall-clock time that has one. */

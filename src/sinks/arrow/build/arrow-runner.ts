@@ -44,7 +44,7 @@ export class ArrowRunner implements Runner<ArrowJob, ArrowTask, ArrowResult> {
   open(job: ArrowJob): void {
     this.close();
     // Most jobs have the columns of the one before, and a zone remembers what it was asked.
-    if (!isDeepStrictEqual(job.columns, this.#job?.columns)) {
+    if (job.timezone !== this.#job?.timezone || !isDeepStrictEqual(job.columns, this.#job?.columns)) {
       this.#memory ??= ColumnMemory.open();
       this.#batch = new BatchBuilder(job.columns, job.timezone !== undefined, this.#memory);
     }

@@ -1,5 +1,7 @@
 import { COLUMNS_MODULE } from '../../../csv/wasm/columns-module.ts';
 import { CsvMemory } from '../../../csv/wasm/csv-memory.ts';
+import { forgetHours, KNOWN_HOURS_BYTES, learnHour } from '../../../types/known-hours.ts';
+import type { Zone } from '../../../types/zone.ts';
 import { BLOCK_MARGIN, type RowMemory, readBlock } from '../../rows/block-memory.ts';
 
 type AddCells = (
@@ -10,6 +12,7 @@ type AddCells = (
   row: number,
   ways: number,
   states: number,
+  hours: number,
 ) => number;
 type AddText = (base: number, state: number, row: number, from: number, length: number) => number;
 
@@ -61,6 +64,8 @@ export class ColumnMemory implements RowMemory {
   #ways = 0;
   #states = 0;
   #columns = 0;
+  /** Where the hours that are known of the zone are; undefined where there is none. */
+  #hours: number | undefined;
   readonly #functions: ColumnFunctions | undefined;
 
   /** `simd`: undefined for a memory on the heap, in which TypeScript does everything. */
@@ -95,6 +100,12 @@ export class ColumnMemory implements RowMemory {
     this.#used = 0;
     this.#blockRoom = 0;
     this.#columns = 0;
+    this.#hours = undefined;
+  }
+
+  /** Takes in the hour of a wall-clock time (seconds from 1970), in the zone of all columns. */
+  learnHour(zone: Zone, seconds: number): void {
+    if (this.#hours !== undefined) learnHour(this.words, this.#hours / WORD_BYTES, zone, seconds);
   }
 
   read(file: number, from: number, to: number): number {
@@ -106,8 +117,15 @@ export class ColumnMemory implements RowMemory {
     return readBlock(file, this.bytes, this.start, from, to);
   }
 
-  /** Sets how the cells of each column are written from now on, and into which one of the states, for `addCells`. */
-  setColumns(ways: Uint8Array, states: Int32Array): void {
+  /**
+   * Sets how the cells of each column are written from now on, and into which one of the states, for `addCells`. `isZoned`:
+   * their times are instants.
+   */
+  setColumns(ways: Uint8Array, states: Int32Array, isZoned: boolean): void {
+    if (isZoned && this.#hours === undefined) {
+      this.#hours = this.allocate(KNOWN_HOURS_BYTES);
+      forgetHours(this.words, this.#hours / WORD_BYTES);
+    }
     if (ways.length > this.#columns) {
       this.#columns = ways.length;
       this.#ways = this.allocate(ways.length);
@@ -130,7 +148,9 @@ export class ColumnMemory implements RowMemory {
     const { simd } = this;
     if (simd === undefined || this.#functions === undefined) return k;
     const { base } = simd;
-    return this.#functions.addCells(base, simd.cellsAt, k, used, row, base + this.#ways, base + this.#states);
+    const [ways, states] = [base + this.#ways, base + this.#states];
+    const hours = this.#hours === undefined ? 0 : base + this.#hours;
+    return this.#functions.addCells(base, simd.cellsAt, k, used, row, ways, states, hours);
   }
 
   /** Writes the text [start, end) of this memory as the value of a row; false where TypeScript must do it. */

@@ -71,7 +71,7 @@ export class ColumnWriter {
   /** How SIMD writes cells that need no look at them before: one of the numbers of assembly/columns.ts. */
   get plainWay(): number {
     if (this.#way === TEXT && this.#store.shape.kind === 'dictionary') return CODE;
-    return this.#way > OTHER || (this.#way === DATETIME && this.#zone !== undefined) ? OTHER : this.#way;
+    return Math.min(this.#way, OTHER);
   }
 
   /** Of the column that it writes to. */
@@ -124,7 +124,10 @@ export class ColumnWriter {
     const zone = this.#zone;
     const form = parseTime(b, start, end);
     let seconds = civilSeconds();
-    if (zone !== undefined) seconds = (form & DATETIME_ZONED) === 0 ? zone.toUtc(seconds) : seconds - FIELDS[OFFSET];
+    if (zone !== undefined && (form & DATETIME_ZONED) === 0) {
+      this.#store.memory.learnHour(zone, seconds);
+      seconds = zone.toUtc(seconds);
+    } else if (zone !== undefined) seconds -= FIELDS[OFFSET];
     writeMicros(seconds, FIELDS[MICROS], this.#store.memory.words, this.#store.placeOf(row));
   }
 

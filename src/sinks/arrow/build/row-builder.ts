@@ -42,10 +42,8 @@ export class RowBuilder {
         : new ColumnWriter(batch.columns[target], from, columns[target].type, zone);
     });
     const ways = Uint8Array.from(this.#writers, (writer, i) => wayOf(writer, plan.flags[i]));
-    batch.memory.setColumns(
-      ways,
-      Int32Array.from(this.#writers, (writer) => writer?.state ?? 0),
-    );
+    const states = Int32Array.from(this.#writers, (writer) => writer?.state ?? 0);
+    batch.memory.setColumns(ways, states, zone !== undefined);
   }
 
   /** Appends the tokenizer's last row. `number`: of its key, if it is not the first row that has it. */
