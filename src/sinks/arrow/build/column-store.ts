@@ -17,7 +17,7 @@ import { bitBytes, nodeAt, type Shape } from './packed.ts';
 import { hashOf, TextCodes } from './text-codes.ts';
 
 const FIRST_ROWS = 64;
-const FIRST_TEXT_BYTES = 4096;
+const FIRST_TEXT_BYTES = 256;
 const WORD_BYTES = 4;
 
 /** Values of one column of the current batch. Rows are appended in rising order; those left out are null. */
