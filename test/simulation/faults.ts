@@ -68,6 +68,6 @@ export const twoCuts = ([day, first, more]: readonly [number, number, number]): 
 /** A limit that lasts for longer than anything is tried again: a run waits for it. */
 export const LIMITED: Readonly<Record<string, unknown>> = {
   kind: 'rate_limit',
-  reset_in_s: 20,
+  reset: 'absent',
   when: { operation: 'delete', times: 8 },
 };

@@ -3,7 +3,7 @@ import type { Day } from '../../src/base/days.ts';
 import type { Simulator } from '../../src/simulator/index.ts';
 import { type Act, actOf, isDeletion, type Step } from './acts.ts';
 import { finalProblems, problemsOf } from './invariants.ts';
-import { People, type Planned } from './people.ts';
+import { isCapped, People, type Planned } from './people.ts';
 import { type Held, NOTHING } from './places.ts';
 import { Reads } from './reads.ts';
 import { configure, lineOf } from './settings.ts';
@@ -79,7 +79,7 @@ class Life {
     world.pass(step.hours, step.beforeNoonMs);
     configure(world, Math.max(...step.acts.map(({ cap }) => cap)));
     world.history.push(`-- ${new Date(world.scheduler.now).toISOString()}`);
-    if (step.skewHours !== 0 || step.jumpHours !== 0) this.#isMistimed = true;
+    if (isMistimed(step)) this.#isMistimed = true;
     if (this.#isMistimed) this.#isMisled = true;
     if (step.faults.some((fault) => 'remaining' in fault)) this.#isMisled = true;
     if (step.acts.some(({ disk, end }) => disk !== undefined || end?.how === 'power')) this.#isMisled = true;
@@ -97,16 +97,15 @@ class Life {
     const ended = await world.run(lines);
     world.service.setScenario({ faults: [] });
     configure(world);
-    if (step.skewHours === 0 && step.jumpHours === 0)
-      for (const [i, act] of step.acts.entries()) this.#noteRead(act, ended[i], began);
+    if (!isMistimed(step)) for (const [i, act] of step.acts.entries()) this.#noteRead(act, ended[i], began);
     const problems = [
-      ...step.acts.flatMap((act, i) => codeProblems(act, ended[i], step)),
+      ...step.acts.flatMap((act, i) => codeProblems(act, ended[i], step, planned[i])),
       ...step.acts.flatMap((_, i) => this.#deletionProblems(planned[i], ended[i], before)),
       ...this.#quotaProblems(world.service.requests().slice(requests)),
       ...this.#falseAlarms(ended),
     ];
     const alone = step.acts.length === 1 && ended[0].code === 0 ? planned[0]?.people : undefined;
-    if (alone !== undefined) problems.push(...tracesOf(world, alone));
+    if (alone !== undefined) problems.push(...(await tracesOf(world, alone)));
     return problems.length > 0 ? problems : this.#check(ended);
   }
 
@@ -187,26 +186,28 @@ class Life {
 
 const isLoad = ({ what }: Ended): boolean => what.startsWith('sync') || what === 'read';
 
+const isMistimed = ({ skewHours, jumpHours }: Step): boolean => skewHours !== 0 || jumpHours !== 0;
+
 /** Nothing happens that could keep a single run from its end: the service at most has it wait. */
-function isCalm({ acts, hours, faults, ...step }: Step): boolean {
+function isCalm(step: Step): boolean {
+  const { acts, hours, faults } = step;
   const isUndisturbed = acts.every(({ end, disk }) => end === undefined && disk === undefined);
   const isLimit = ({ kind, when }: Step['faults'][number]) =>
     kind === 'rate_limit' && (when as { operation?: string }).operation === 'delete';
   // A lock that a cut of the power has torn is believed for a minute.
   const isAlone = acts.length === 1 && hours > 0;
-  return isUndisturbed && isAlone && !step.isReissued && !step.skewHours && !step.jumpHours && faults.every(isLimit);
+  return isUndisturbed && isAlone && !step.isReissued && !isMistimed(step) && faults.every(isLimit);
 }
 
 /** A run ends well, or says why it did not: never with a defect of its own. */
-function codeProblems(act: Act, { code, log, what }: Ended, step: Step): string[] {
+function codeProblems(act: Act, { code, log, what }: Ended, step: Step, planned: Planned | undefined): string[] {
   const allowed = new Set<number | undefined>(isCalm(step) ? [0] : [undefined, 0, 3]);
   if (step.isReissued) allowed.add(2);
-  if (isDeletion(act)) allowed.add(5);
-  // A cap is a matter of the configuration there.
-  if (act.what === 'write') allowed.add(2);
+  // A cap is a matter of the configuration for a platform.
+  if (planned !== undefined && (isCapped(planned) || isMistimed(step))) allowed.add(act.what === 'write' ? 2 : 5);
   if (act.what === 'compact') allowed.add(2);
   // Days were named that the service does not have yet.
   if (act.what === 'part' && /not over everywhere yet/.test(log.join(' '))) allowed.add(2);
-  if (step.skewHours !== 0 || step.jumpHours !== 0) allowed.add(2);
+  if (isMistimed(step)) allowed.add(2);
   return allowed.has(code) ? [] : [`${what} ended with ${code}: ${log.slice(-4).join('\n')}`];
 }

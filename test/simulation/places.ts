@@ -51,7 +51,7 @@ async function otherRows(files: readonly string[]): Promise<OtherRow[]> {
   return rows.map(({ log, person }) => ({ log: String(log), person: String(person) }));
 }
 
-const parquet = (files: readonly string[]): string =>
+export const parquet = (files: readonly string[]): string =>
   `read_parquet([${files.map((path) => literal(path)).join(', ')}], union_by_name = true, hive_partitioning = false)`;
 
 export function heldIn(target: Exclude<TargetName, 'airbyte'>, place: string): Promise<Held> {
@@ -62,7 +62,7 @@ export function heldIn(target: Exclude<TargetName, 'airbyte'>, place: string): P
 /** One engine for all worlds: making one takes longer than what it is asked. */
 let engine: Promise<DuckDBConnection> | undefined;
 
-async function ask(sql: string): Promise<Record<string, unknown>[]> {
+export async function ask(sql: string): Promise<Record<string, unknown>[]> {
   engine ??= DuckDBInstance.create(':memory:', { threads: '1', enable_external_file_cache: 'false' }).then((instance) =>
     instance.connect(),
   );

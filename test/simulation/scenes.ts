@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { actOf, CAP, type End, type Step, stepOf } from './acts.ts';
 import { pick } from './drawn.ts';
 import { how, side, users } from './ends.ts';
+import { LIMITED } from './faults.ts';
 
 /*
  * What comes together too rarely by chance, as steps.
@@ -56,10 +57,18 @@ const SCENES: Readonly<Record<string, (drawn: Drawn) => Step[]>> = {
     stepOf([actOf('sync'), actOf('part', { from: day % 5, to: day % 5 })], { hours: b % 3 }),
     stepOf([actOf('sync')], { hours: c }),
   ],
+  /** A limit of the service that lasts for longer than anything is tried again. */
+  patient: ({ users: all, hours: [a, b], n: [kind] }) => [
+    stepOf([actOf('sync')], { hours: a }),
+    stepOf([actOf(LISTS[kind % LISTS.length], { users: all.slice(0, CAP) })], { hours: b + 1, faults: [LIMITED] }),
+  ],
 };
 
 const LISTS = ['forget', 'purge', 'write'] as const;
-const NAMES = ['broken', 'broken', 'spool', 'again', 'again', 'hole', 'twice'] as const;
+const NAMES = [
+  ...(['broken', 'broken', 'broken', 'spool', 'spool', 'again', 'again', 'again'] as const),
+  ...(['hole', 'twice', 'patient'] as const),
+];
 
 export const scene: fc.Arbitrary<Step[]> = fc
   .record({
@@ -67,7 +76,7 @@ export const scene: fc.Arbitrary<Step[]> = fc
     users,
     how,
     side,
-    effect: pick('commit', 'rename', 'write', 'sync', 'send', 'remove'),
+    effect: pick('commit', 'commit', 'commit', 'rename', 'write', 'sync', 'send', 'remove'),
     nth: fc.integer({ min: 1, max: 12 }),
     hours: fc.array(fc.integer({ min: 0, max: 30 }), { minLength: 4, maxLength: 4 }),
     n: fc.array(fc.nat(11), { minLength: 3, maxLength: 3 }),

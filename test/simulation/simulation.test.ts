@@ -29,7 +29,7 @@ await (await import('./command-line.ts')).loadCommands();
 
 /** How many worlds; the first of them; where in the shrinking of that one, as a failure told. */
 const SEEDS = Number(process.env.SOAK_SEEDS ?? 2);
-const FIRST = Number(process.env.SOAK_FIRST ?? 38);
+const FIRST = Number(process.env.SOAK_FIRST ?? 72);
 const IS_SOAK = process.env.SOAK_SEEDS !== undefined;
 const EARLY = Array.from({ length: 24 }, (_, i) => i + 1);
 const PATH = process.env.SOAK_PATH;
@@ -112,8 +112,8 @@ describe('a process that is killed', () => {
 
   it.each([
     ['duckdb', 'commit'],
-    ['parquet', 'rename'],
-    ['delta', 'rename'],
+    ['parquet', 'store'],
+    ['delta', 'store'],
   ] as const)(
     'while it loads into %s, right after any %s, has stored rows and state or nothing',
     async (target, effect) => {

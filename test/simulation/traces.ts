@@ -1,13 +1,21 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { literal } from '../../src/types/sql.ts';
+import { ask, parquet } from './places.ts';
 import type { World } from './world.ts';
 
 /** Where bytes still name people who were purged: target, copies, downloads and temporary files (S37). */
-export function tracesOf(world: World, people: readonly string[]): string[] {
+export async function tracesOf(world: World, people: readonly string[]): Promise<string[]> {
   const texts = people.map((one) => Buffer.from(one));
   const places = [world.place, `${world.place}.wal`, world.published, world.spool, join(world.dir, 'tmp')];
   const out: string[] = [];
+  const names = people.map((one) => literal(one)).join(', ');
   for (const path of places.flatMap(filesIn)) {
+    // Texts in it may be compressed.
+    if (path.endsWith('.parquet') && names !== '') {
+      const rows = await ask(`SELECT count(*) AS n FROM ${parquet([path])} WHERE df_unified_id IN (${names})`);
+      if (Number(rows[0].n) > 0) out.push(`${path} still has rows of people who were purged`);
+    }
     const bytes = readFileSync(path);
     for (const text of texts) if (bytes.includes(text)) out.push(`${path} still names ${text}, who was purged`);
   }

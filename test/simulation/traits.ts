@@ -27,7 +27,7 @@ const format = fc.record({
 });
 
 const limits = fc.record({
-  exports_per_hour: pick(100, 100, 12),
+  exports_per_hour: pick(100, 12, 5),
   window: pick('fixed', 'sliding'),
   failed_exports_count: pick(true, false),
   concurrent_remaining: pick('actual', 'zero'),
@@ -58,7 +58,7 @@ export const traits = fc.record({
   quiet: someDays,
   share: pick(0, 0, 0.2),
   isSettled: pick(false, false, false, true),
-  repeats: pick(false, false, true),
+  repeats: pick(false, true),
   eventName: pick('event_name', 'df_event_name'),
   order: pick('time', 'reverse', 'shuffled', 'items_apart'),
   firstItem: pick(0, 1),
@@ -70,7 +70,7 @@ export const traits = fc.record({
 
 type Traits = typeof traits extends fc.Arbitrary<infer T> ? T : never;
 
-export function scenarioOf(t: Traits): Json {
+export function scenarioOf(t: Traits, { max_concurrent_exports: concurrent_exports }: Habits): Json {
   const share = t.isSettled ? 0 : t.share;
   return {
     days: t.days,
@@ -86,11 +86,11 @@ export function scenarioOf(t: Traits): Json {
     },
     ids: {
       first_item: t.firstItem,
-      duplicate_share: t.repeats && t.days.selects_on === 'server' ? 0.1 : 0,
+      duplicate_share: t.repeats && t.days.selects_on === 'server' ? 0.3 : 0,
       other_item_events: t.otherItemEvents,
     },
     format: t.format,
-    limits: t.limits,
+    limits: { ...t.limits, concurrent_exports },
     answers: { date_header: t.hasDate },
     too_big: t.tooBig,
   };

@@ -163,6 +163,7 @@ export class World {
     const process = new MachineProcess(this.scheduler, end, end && before[end.how]);
     if (disk !== undefined) process.diskLeft = disk;
     process.diskMs = this.story.diskMs;
+    process.place = this.place;
     this.#processes.add(process);
     const log: string[] = [];
     const results: string[] = [];

@@ -68,7 +68,7 @@ function inWorldTime<T>(found: T): T {
 /** Does one call at once, as the process that runs now. */
 function once(process: MachineProcess, name: string, parameters: readonly unknown[]): unknown {
   const sync = name === 'mkdtemp' ? makeTemporary : callOf(realFs, `${name}Sync`);
-  const effect = name === 'open' ? effectOfOpen(parameters[1]) : EFFECTS[name];
+  const effect = effectOf(process, name, parameters);
   if (effect !== undefined) process.effect(effect);
   if (name === 'fsync' || name === 'fdatasync') return forgetUnsynced(parameters[0] as number);
   const changed = CHANGING[name]?.(parameters);
@@ -107,6 +107,14 @@ const timeOf = ({ diskMs }: MachineProcess, name: string): number =>
 const byName = (a: unknown, b: unknown): number => (nameOf(a) < nameOf(b) ? -1 : 1);
 const nameOf = (entry: unknown): string =>
   typeof entry === 'object' && entry !== null && 'name' in entry ? String(entry.name) : String(entry);
+
+/** Moves into the target, and removals from it, are told from all others. */
+function effectOf({ place }: MachineProcess, name: string, parameters: readonly unknown[]): Effect | undefined {
+  if (name === 'open') return effectOfOpen(parameters[1]);
+  const effect = EFFECTS[name];
+  const path = effect === 'rename' ? parameters[1] : effect === 'remove' ? parameters[0] : undefined;
+  return place !== undefined && typeof path === 'string' && path.startsWith(`${place}/`) ? 'store' : effect;
+}
 
 function effectOfOpen(flags: unknown): Effect | undefined {
   const { O_CREAT } = realFs.constants;

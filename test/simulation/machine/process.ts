@@ -1,7 +1,7 @@
 import { running, type Scheduler } from './scheduler.ts';
 
-/** Kinds of effects that a process has on the world outside it. */
-export type Effect = 'write' | 'rename' | 'remove' | 'sync' | 'create' | 'statement' | 'commit' | 'send';
+/** Kinds of effects that a process has on the world outside it; `store`: a name changes where it stores its data. */
+export type Effect = 'write' | 'rename' | 'store' | 'remove' | 'sync' | 'create' | 'statement' | 'commit' | 'send';
 
 /** Around which effect a process is killed: the n-th of a kind, or of any. */
 export interface Kill {
@@ -38,6 +38,8 @@ export class MachineProcess {
   diskLeft = Number.POSITIVE_INFINITY;
   /** How long its disk takes to store something, in ms. */
   diskMs = 0;
+  /** Path of the target that it may load. */
+  place: string | undefined;
   readonly effects = new Map<Effect | 'any', number>();
   readonly #kill: Kill | undefined;
   readonly #stop: (() => void) | undefined;
