@@ -118,7 +118,9 @@ describe('a process that is killed', () => {
     'while it loads into %s, right after any %s, has stored rows and state or nothing',
     async (target, effect) => {
       for (const nth of IS_SOAK ? EARLY : [3]) {
-        const { problems, history } = await live(storyOf(target, [killedAfter('sync', effect, nth)]));
+        const { problems, history } = await live(
+          storyOf(target, [killedAfter('sync', effect, nth)], { tables: 'events,event_items,event_logs' }),
+        );
         expect(problems, history.join('\n')).toEqual([]);
       }
     },
