@@ -24,7 +24,7 @@ const SCENES: Readonly<Record<string, (drawn: Drawn) => Step[]>> = {
   /** What a dead run has downloaded names people who are purged then. */
   spool: ({ users: all, end, hours: [a, b, c] }) => [
     stepOf([actOf('sync')], { hours: a }),
-    stepOf([actOf('sync', { end })], { hours: b }),
+    stepOf([actOf('sync', { end: { ...end, effect: 'commit', nth: 1 + (end.nth % 2) } })], { hours: b }),
     stepOf([actOf('purge', { users: all.slice(0, CAP) })], { hours: c % 3 }),
   ],
   /** A list that is broken off, and given again: the same day, or when a day is over. */

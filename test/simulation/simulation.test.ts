@@ -135,4 +135,32 @@ describe('a process that is killed', () => {
     const { problems, history } = await live(storyOf('delta', steps));
     expect(problems, history.join('\n')).toEqual([]);
   });
+
+  it.each([
+    ['duckdb', 2],
+    ['parquet', 1],
+    ['delta', 1],
+  ] as const)(
+    'while it loads into %s leaves nothing that names a person whom the next command purges',
+    async (target, nth) => {
+      const end = { how: 'kill', side: 'before', effect: 'commit', nth } as const;
+      const steps = [
+        stepOf([actOf('sync')]),
+        stepOf([actOf('sync', { end })], { hours: 5 }),
+        stepOf([actOf('purge', { users: [0, 1, 2] })], { hours: 1 }),
+      ];
+      const { problems, history, kills } = await live(storyOf(target, steps));
+      expect(problems, history.join('\n')).toEqual([]);
+      expect(kills).toBe(1);
+    },
+  );
+
+  it('while it deletes has those who are done counted against no cap when the list is given again', async () => {
+    const end = { how: 'kill', side: 'after', effect: 'send', nth: 6 } as const;
+    const users = [0, 1, 2, 3];
+    const steps = [stepOf([actOf('write', { users, cap: 6, end })]), stepOf([actOf('write', { users })], { hours: 1 })];
+    const { problems, history } = await live(storyOf('airbyte', steps));
+    expect(problems, history.join('\n')).toEqual([]);
+    expect(history.filter((line) => line.startsWith('write'))).toEqual(['write: killed', 'write: 0']);
+  });
 });

@@ -119,7 +119,7 @@ function byPlatform(one: Step, target: TargetName): Step {
   return { ...one, acts: acts.some(isDeletion) ? acts : acts.slice(0, 1) };
 }
 
-/** By what a target stores a window: a commit is what DuckDB has, moves of files the others, and a platform is told. */
+/** By what a target stores a window: a commit is what DuckDB has, moves of files the others, and a platform is told. The first commits of any are left. */
 const STORED: Readonly<Record<TargetName, Effect>> = {
   duckdb: 'commit',
   parquet: 'store',
@@ -130,7 +130,7 @@ const STORED: Readonly<Record<TargetName, Effect>> = {
 const byStore = (one: Step, target: TargetName): Step => ({
   ...one,
   acts: one.acts.map((act) =>
-    act.end?.effect === 'commit' ? { ...act, end: { ...act.end, effect: STORED[target] } } : act,
+    act.end?.effect === 'commit' && act.end.nth > 2 ? { ...act, end: { ...act.end, effect: STORED[target] } } : act,
   ),
 });
 
