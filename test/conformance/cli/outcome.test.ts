@@ -56,7 +56,8 @@ describe.concurrent('how a run ends', () => {
       from_date: daysBack(7),
       next_from_date: daysBack(1),
       to_date_inclusive: true,
-      columns_widened: expect.arrayContaining([{ name: 'level', from: 'long', to: 'string' }]),
+      // What it is on the first of these days depends on the date of the run.
+      columns_widened: expect.arrayContaining([expect.objectContaining({ name: 'level', to: 'string' })]),
       rescued_cells: 0,
       id_repeats: 0,
       gaps: [],
