@@ -24,6 +24,13 @@ const KEYS = [
   'error',
 ];
 
+/** How the service's column of drifting type is widened: by the first day's type, which depends on the date of the run. */
+function widened(): Json[] {
+  const turn = (Date.parse(daysBack(7)) / 86_400_000) % 3;
+  const from = ['long', 'double'][turn];
+  return from === undefined ? [] : [{ name: 'level', from, to: 'string' }];
+}
+
 describe.concurrent('how a run ends', () => {
   let bench: CliBench;
   beforeAll(async () => {
@@ -56,8 +63,7 @@ describe.concurrent('how a run ends', () => {
       from_date: daysBack(7),
       next_from_date: daysBack(1),
       to_date_inclusive: true,
-      // What it is on the first of these days depends on the date of the run.
-      columns_widened: expect.arrayContaining([expect.objectContaining({ name: 'level', to: 'string' })]),
+      columns_widened: expect.arrayContaining(widened()),
       rescued_cells: 0,
       id_repeats: 0,
       gaps: [],
