@@ -2,6 +2,7 @@
 // src/csv/wasm/columns-module.ts. Every cell is known to fit its column. What is not plain is left to the code in
 // TypeScript: src/sinks/arrow/build/column-writer.ts says what the value of a cell is.
 
+import { copy } from './bytes';
 import { DASH_FORM, DAY_FORM, DOT_FORM, day, knownOffset, micros, parseTime } from './times';
 
 const DASH: i32 = 45;
@@ -93,8 +94,7 @@ export function addText(base: usize, state: usize, row: i32, from: usize, length
   const offsets = base + <usize>load<i32>(state, OFFSETS);
   for (let i = load<i32>(state, ENDED); i <= row; i++) store<i32>(offsets + ((<usize>i) << 2), at);
   store<i32>(state, row + 1, ENDED);
-  const to = base + <usize>load<i32>(state, BYTES) + <usize>at;
-  for (let i = 0; i < length; i += LANES) v128.store(to + <usize>i, v128.load(from + <usize>i));
+  copy(from, length, base + <usize>load<i32>(state, BYTES) + <usize>at);
   store<i32>(state, end, END);
   setValid(base, state, row);
   return true;

@@ -2,6 +2,8 @@
 // src/csv/wasm/csv-module.ts. Each function handles the plain case alone and hands every other one back to the code in
 // TypeScript, which decides what a row or a cell is. All memory is the caller's: see src/csv/wasm/csv-memory.ts.
 
+import { copy } from './bytes';
+
 const LF: i32 = 10;
 const CR: i32 = 13;
 const QUOTE: i32 = 34;
@@ -212,11 +214,6 @@ export function copyBytes(from: usize, length: i32, to: usize): usize {
 /** Writes text as a JSON string and returns where it ends; up to fifteen bytes more may be overwritten. */
 export function writeText(from: usize, length: i32, to: usize): usize {
   return writeString(from, length, false, to);
-}
-
-function copy(from: usize, length: i32, to: usize): usize {
-  for (let i = 0; i < length; i += LANES) v128.store(to + <usize>i, v128.load(from + <usize>i));
-  return to + <usize>length;
 }
 
 /** Bytes that JSON escapes: controls, quotes, backslashes. */

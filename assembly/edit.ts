@@ -2,12 +2,13 @@
 // this file into src/csv/wasm/edit-module.ts. It handles the plain case and hands every other one back to the code in
 // TypeScript. All memory is the caller's: see src/csv/wasm/edit-memory.ts.
 
+import { copy } from './bytes';
+
 const COMMA: i32 = 44;
 const QUOTED: i32 = 1;
 const FLAGS: i32 = 7;
 const COLUMN_SHIFT: i32 = 3;
 const STRIDE: i32 = 3;
-const LANES: i32 = 16;
 const NOT_PLAIN: i32 = -3;
 
 /** What becomes of a column's cells: src/csv/row-editor.ts. */
@@ -19,11 +20,6 @@ const HASH_BYTES: usize = 64;
 const LONGEST_VALUE: i32 = 55;
 /** Of one hash that is still to be written: where the value begins, its length, where the hash goes, its column. */
 const JOB_BYTES: usize = 16;
-
-function copy(from: usize, length: i32, to: usize): usize {
-  for (let i = 0; i < length; i += LANES) v128.store(to + <usize>i, v128.load(from + <usize>i));
-  return to + <usize>length;
-}
 
 function commas(count: i32, to: usize): usize {
   for (let i = 0; i < count; i++) store<u8>(to++, COMMA);

@@ -2,6 +2,7 @@
 // src/csv/wasm/observe-module.ts. A cell that may tell something new, or is not plain, is left to the code in TypeScript:
 // src/schema/columns.ts says what is learnt of a cell, src/types what it is.
 
+import { byteAt, isDigit } from './bytes';
 import { DASH_FORM, DAY_FORM, DOT_FORM, knownOffset, micros, NO_TIME, parseTime } from './times';
 
 const MINUS: i32 = 45;
@@ -85,9 +86,9 @@ export function observeCells(base: usize, cells: usize, k: i32, used: i32, colum
 
 /** One bit, or 0 for a cell that TypeScript must classify. */
 function classify(from: usize, length: i32): i32 {
-  const c = <i32>load<u8>(from);
-  if (<u32>(c - ZERO) > 9 && c !== MINUS) return wordClass(from, length);
-  const after = <i32>load<u8>(from, 4);
+  const c = byteAt(from);
+  if (!isDigit(c) && c !== MINUS) return wordClass(from, length);
+  const after = byteAt(from + 4);
   if (length >= SHORTEST_TIME && (after === MINUS || after === DOT)) {
     const form = parseTime(from, length);
     if (form === DASH_FORM) return DATETIME_DASH;
@@ -102,13 +103,13 @@ function classify(from: usize, length: i32): i32 {
 function numberClass(from: usize, length: i32, isNegative: bool): i32 {
   const first = i32(isNegative);
   let i = first;
-  while (i < length && <u32>(<i32>load<u8>(from + <usize>i) - ZERO) <= 9) i++;
+  while (i < length && isDigit(byteAt(from + <usize>i))) i++;
   const digits = i - first;
-  const startsWithZero = <i32>load<u8>(from + <usize>first) === ZERO;
+  const startsWithZero = byteAt(from + <usize>first) === ZERO;
   if (digits === 0 || digits > EXACT_DIGITS || (startsWithZero && digits > 1)) return 0;
   if (i === length) return startsWithZero && isNegative ? 0 : LONG;
-  if (<i32>load<u8>(from + <usize>i) !== DOT || length - first - 1 > EXACT_DIGITS || i + 1 === length) return 0;
-  for (i++; i < length; i++) if (<u32>(<i32>load<u8>(from + <usize>i) - ZERO) > 9) return 0;
+  if (byteAt(from + <usize>i) !== DOT || length - first - 1 > EXACT_DIGITS || i + 1 === length) return 0;
+  for (i++; i < length; i++) if (!isDigit(byteAt(from + <usize>i))) return 0;
   return DOUBLE;
 }
 
@@ -120,7 +121,7 @@ function wordClass(from: usize, length: i32): i32 {
     return word === NULL ? NULL_TEXT : 0;
   }
   if (length !== 5) return 0;
-  const last = <i32>load<u8>(from, 4);
+  const last = byteAt(from + 4);
   if (word === FALS_UPPER && last === UPPER_E) return BOOL_UPPER;
   return word === FALS_LOWER && last === LOWER_E ? BOOL_LOWER : 0;
 }

@@ -1,5 +1,7 @@
 // Dates and times without a zone of their own, for the modules that read them. src/types/calendar.ts says what they are.
 
+import { byteAt, isDigit } from './bytes';
+
 const DASH: i32 = 45;
 const DOT: i32 = 46;
 const ZERO: i32 = 48;
@@ -40,14 +42,6 @@ export function knownOffset(hours: usize): usize {
   const hour = day * DAY_HOURS + second / HOUR_SECONDS;
   const slot = hours + ((<usize>(hour & (HOUR_SLOTS - 1))) << 3);
   return load<i32>(slot) === hour ? slot + 4 : 0;
-}
-
-function byteAt(at: usize): i32 {
-  return <i32>load<u8>(at);
-}
-
-function isDigit(c: i32): bool {
-  return <u32>(c - ZERO) <= 9;
 }
 
 /** Two digits, or something negative. */

@@ -100,9 +100,7 @@ export class Columns {
   /** To be called once, behind the last row and `idsAreKeys`, before `scans`. */
   end(): void {
     this.#ids.end();
-    this.#plain?.end((column, filled) => {
-      this.#filled[column] += filled;
-    }, this.#times);
+    this.#plain?.addTo(this.#filled, this.#times);
   }
 
   eventNames(): string[] {

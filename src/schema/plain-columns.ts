@@ -89,10 +89,10 @@ export class PlainColumns {
     learnHour(this.#memory.observed, 0, zone, civilSeconds());
   }
 
-  /** Tells what was taken in: the cells of each column, and its first and last time. The memory is not used after it. */
-  end(each: (column: number, filled: number) => void, ranges: TimeRanges): void {
+  /** Adds what was taken in: the cells of each column, and its first and last time. The memory is not used after it. */
+  addTo(filled: Float64Array, ranges: TimeRanges): void {
     for (let column = 0; column < this.#count; column++) {
-      each(column, this.#memory.observed[COLUMNS + column * COLUMN_WORDS + FILLED]);
+      filled[column] += this.#memory.observed[COLUMNS + column * COLUMN_WORDS + FILLED];
       const [first, last] = this.#times(column);
       if (first > last) continue;
       for (const time of [first, last]) {

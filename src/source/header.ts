@@ -85,6 +85,7 @@ export async function readHeader(bytes: AsyncIterable<Uint8Array>): Promise<read
     if (taker.names !== undefined) return taker.names;
   }
   source.finish();
+  source.release();
   if (taker.names === undefined) throw transientFailure('The export ended before its first line did.');
   return taker.names;
 }

@@ -15,4 +15,5 @@ export const pick = <const T>(...values: T[]) => fc.constantFrom(...values);
 export const once = <T>(inMany: number, value: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
   fc.oneof({ weight: inMany - 1, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: value });
 
+export const HOUR = 3_600_000;
 export const DAY_MS = 86_400_000;

@@ -2,13 +2,13 @@ import { existsSync } from 'node:fs';
 import { addDays, type Day, dayAt } from '../../src/base/days.ts';
 import type { TrueRow } from '../../src/simulator/data/csv.ts';
 import { problem } from '../support/targets/stored-rows.ts';
-import { START } from './drawn.ts';
+import { HOUR, START } from './drawn.ts';
 import type { People } from './people.ts';
 import { type Held, heldIn } from './places.ts';
 import type { Reads } from './reads.ts';
 import { verifyLine } from './settings.ts';
 import { rowsOf } from './truth.ts';
-import { HOUR, type World } from './world.ts';
+import type { World } from './world.ts';
 
 /*
  * What must hold whenever nothing runs, whatever has happened: told by what the service knows, never by the program.

@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import type { Day } from '../../src/base/days.ts';
 import type { Simulator } from '../../src/simulator/index.ts';
 import { type Act, actOf, isDeletion, type Step } from './acts.ts';
+import { HOUR } from './drawn.ts';
 import { finalProblems, problemsOf } from './invariants.ts';
 import { isCapped, People, type Planned } from './people.ts';
 import { type Held, NOTHING } from './places.ts';
@@ -9,7 +10,7 @@ import { Reads } from './reads.ts';
 import { configure, lineOf } from './settings.ts';
 import type { Story } from './story.ts';
 import { tracesOf } from './traces.ts';
-import { type Ended, HOUR, type SpawnOptions, World } from './world.ts';
+import { type Ended, type SpawnOptions, World } from './world.ts';
 
 /** What a world came to. */
 export interface Lived {

@@ -100,11 +100,9 @@ export class People {
     const modes = { sync_mode: 'incremental', destination_sync_mode: 'append', cursor_field: [], primary_key: [] };
     writeFileSync(catalog, JSON.stringify({ streams: [{ stream, ...modes }] }));
     const words = ['write', '--config', join(dir, 'destination.json'), '--catalog', catalog];
-    let [text, failure]: [string, string | undefined] = ['', undefined];
-    const hear = (more: string) => {
-      const lines = `${text}${more}`.split('\n');
-      text = lines.pop() ?? '';
-      for (const line of lines) failure = this.#heard(JSON.parse(line) as Heard) ?? failure;
+    let failure: string | undefined;
+    const hear = (message: Heard) => {
+      failure = this.#heard(message) ?? failure;
     };
     const lines = input.map((message) => JSON.stringify(message));
     return {

@@ -4,17 +4,7 @@ import type { Heard } from '../support/airbyte/connector.ts';
 import type { StoredRow } from '../support/targets/stored-rows.ts';
 import { current } from './machine/process.ts';
 import { type Held, NOTHING } from './places.ts';
-import { PROPERTIES } from './properties.ts';
-
-const SYSTEM = [
-  'df_api_version',
-  'df_correction_datetime',
-  'df_event_detail_log_id',
-  'df_event_log_id',
-  'df_event_name',
-  'df_server_datetime',
-  'df_unified_id',
-];
+import { PROPERTIES, SYSTEM } from './properties.ts';
 
 /** Names that fold alike: all but the first in order of their bytes get the hash of the raw name (S16). */
 const FOLDED = 'grade';
@@ -48,17 +38,15 @@ export class Platform {
   /** As the source gets it back. */
   state: readonly unknown[] | undefined;
   #cursor: string | undefined;
-  #text = '';
   #sinceState = 0;
   #failure: string | undefined;
 
   /** What the source's output goes to. Only what arrives while its process lives is heard. */
-  readonly output = (): Writable => outputTo((text) => this.#hear(text));
+  readonly output = (): Writable => outputTo((message) => this.#take(message));
 
   /** A run has ended; gives the exit code that a command line would have had. */
   readonly ended = (code: number | undefined): number | undefined => {
     const failure = this.#failure;
-    this.#text = '';
     this.#sinceState = 0;
     this.#failure = undefined;
     return exitOf(code, failure);
@@ -67,12 +55,6 @@ export class Platform {
   get held(): Held {
     const rows = [...this.#rows.values()];
     return { ...NOTHING, rows, keys: [...this.#rows.keys()], cursor: this.#cursor };
-  }
-
-  #hear(text: string): void {
-    const lines = `${this.#text}${text}`.split('\n');
-    this.#text = lines.pop() ?? '';
-    for (const line of lines) this.#take(JSON.parse(line) as Heard);
   }
 
   #take({ record, state, trace }: Heard): void {
@@ -111,17 +93,20 @@ const CODES: ReadonlyMap<string, number> = new Map([
 export const exitOf = (code: number | undefined, failure: string | undefined): number | undefined =>
   code === 1 ? (CODES.get(failure ?? 'transient_error') ?? 1) : code;
 
-/** Bytes arrive in one event each, in order. */
-export function outputTo(take: (text: string) => void): Writable {
+/** Takes the messages of a connector; each write of it arrives in one event, in order. */
+export function outputTo(take: (message: Heard) => void): Writable {
+  let text = '';
   return new Writable({
     write(chunk: Buffer, _encoding, done) {
-      const text = chunk.toString();
+      const more = chunk.toString();
       const process = current();
       if (process === undefined) return done();
       process
         .turn(() => {
           process.effect('send');
-          take(text);
+          const lines = `${text}${more}`.split('\n');
+          text = lines.pop() ?? '';
+          for (const line of lines) take(JSON.parse(line) as Heard);
         })
         .then(() => done(), done);
     },

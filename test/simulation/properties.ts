@@ -1,2 +1,13 @@
+/** The columns that every export has, as a target names them. */
+export const SYSTEM = [
+  'df_api_version',
+  'df_correction_datetime',
+  'df_event_detail_log_id',
+  'df_event_log_id',
+  'df_event_name',
+  'df_server_datetime',
+  'df_unified_id',
+];
+
 /** What is asked for beside the system columns: few, as every one costs time. */
 export const PROPERTIES = ['member_no', 'level', 'memo', 'Grade', 'grade', 'df_items_color', 'plan code', 'later'];

@@ -1,10 +1,8 @@
 import { addDays, type Day, dayAt, daysOf, earlierOf, laterOf } from '../../src/base/days.ts';
 import type { Act } from './acts.ts';
-import { START } from './drawn.ts';
+import { HOUR, START } from './drawn.ts';
 import type { Story } from './story.ts';
 import { overAt } from './truth.ts';
-
-const HOUR = 3_600_000;
 
 /** When each day was last read by a load that ended well: what the service had by then must be there. */
 export class Reads {

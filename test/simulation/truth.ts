@@ -3,7 +3,7 @@ import { addDays, type Day } from '../../src/base/days.ts';
 import type { TrueRow } from '../../src/simulator/data/csv.ts';
 import type { Simulator } from '../../src/simulator/index.ts';
 import { KEYS } from './drawn.ts';
-import { PROPERTIES } from './properties.ts';
+import { PROPERTIES, SYSTEM } from './properties.ts';
 import { wantedEvents } from './settings.ts';
 import type { World } from './world.ts';
 
@@ -12,8 +12,6 @@ import type { World } from './world.ts';
  */
 
 const ID = 'df_event_detail_log_id';
-const SYSTEM =
-  /^df_(api_version|correction_datetime|event_detail_log_id|event_log_id|event_name|server_datetime|unified_id)$/;
 
 export type Rows = Map<string, TrueRow[]>;
 type Days = Day | { readonly from: Day; readonly to: Day };
@@ -38,7 +36,7 @@ function asked(row: TrueRow, { story }: World): TrueRow {
     if (dropped.includes(name)) continue;
     if (name === 'event_name') out.set('df_event_name', text);
     else if (hashed.includes(name)) out.set(name, hashOf(text));
-    else if (SYSTEM.test(name) || PROPERTIES.includes(name)) out.set(name, text);
+    else if (SYSTEM.includes(name) || PROPERTIES.includes(name)) out.set(name, text);
   }
   return out;
 }

@@ -7,7 +7,7 @@ import { SERVICE_ID } from '../support/service/simulator.ts';
 import type { End } from './acts.ts';
 import { type Line, runLine, shownLine } from './command-line.ts';
 import { runVerb, type Verb } from './connectors.ts';
-import { KEYS, START } from './drawn.ts';
+import { HOUR, KEYS, START } from './drawn.ts';
 import { randomOf, seedChance } from './machine/chance.ts';
 import { bury } from './machine/engine.ts';
 import { forgetProcesses } from './machine/identity.ts';
@@ -19,7 +19,6 @@ import { clockOf, running, Scheduler } from './machine/scheduler.ts';
 import { Platform } from './platform.ts';
 import type { Story } from './story.ts';
 
-export const HOUR = 3_600_000;
 const HALF_DAY = 12 * HOUR;
 /** Where nothing but memory is written, if the machine has such a place. */
 const ROOT = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();

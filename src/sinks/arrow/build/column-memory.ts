@@ -35,7 +35,7 @@ export const ROOM = 5;
 export const ENDED = 6;
 export const FILLED = 7;
 export const CODES = 8;
-const STATE_WORDS = 10;
+const STATE_WORDS = CODES + 1;
 
 /** What a vector may touch behind the bytes of a text. */
 export const TEXT_MARGIN = 16;

@@ -1,0 +1,18 @@
+// What the modules share about bytes.
+
+const LANES: i32 = 16;
+const ZERO: i32 = 48;
+
+/** Copies `length` bytes and returns where they end; up to fifteen bytes more may be overwritten. */
+export function copy(from: usize, length: i32, to: usize): usize {
+  for (let i = 0; i < length; i += LANES) v128.store(to + <usize>i, v128.load(from + <usize>i));
+  return to + <usize>length;
+}
+
+export function byteAt(at: usize): i32 {
+  return <i32>load<u8>(at);
+}
+
+export function isDigit(c: i32): bool {
+  return <u32>(c - ZERO) <= 9;
+}
