@@ -12,6 +12,7 @@ describe('what a disk says', () => {
     const full = failure(code);
     expect(full).toMatchObject({ kind: 'transient', exitCode: 3, where: { file: '/l' } });
     expect(full.message).toBe(`The disk of the ledger /l is full (${code}): make room and run again.`);
+    expect([full.cause, full.internal]).toEqual([errorOf(code), `${code}: it said`]);
   });
 
   it.each(['EACCES', 'EPERM', 'EROFS', 'ENOENT', 'ENOTDIR', 'EISDIR', 'EEXIST', 'ELOOP', 'ENAMETOOLONG'])(
@@ -40,7 +41,10 @@ describe('what a disk says', () => {
     );
     expect(failure('EACCES', more).message).toBe('The ledger /l cannot be written (EACCES): set x; nothing was kept.');
     expect(failure('EIO', { ...more, what: '/l' }).message).toBe('/l failed (EIO): try again later; nothing was kept.');
-    expect(diskFull(place).message).toBe('The disk of the ledger /l is full: make room and run again.');
+    const unexplained = diskFull({ what: 'the folder /l/', path: '/l/' });
+    expect(unexplained.message).toBe('The disk of the folder /l/ is full: make room and run again.');
+    expect([unexplained.cause, unexplained.internal]).toEqual([undefined, unexplained.message]);
+    expect(failure('EIO', { what: 'the folder /l/' }).message).toBe('The folder /l/ failed (EIO): try again later.');
   });
 
   it('is nothing where the error has no code, or has been told already', () => {

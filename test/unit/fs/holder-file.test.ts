@@ -67,6 +67,7 @@ describe('the file of a holder', () => {
     ['has a short token', holderText().replace('0123456789abcdef', 'abc')],
     ['has a long token', holderText().replace('0123456789abcdef', '0123456789abcdef0')],
     ['has no identity', '{"token":"0123456789abcdef"}'],
+    ['has a number for a token', holderText().replace('"0123456789abcdef"', '1234567890123456')],
   ])('that %s has no identity, and a token of its own that changes with it', (_how, text) => {
     writeFileSync(path, text);
     const first = holder();
@@ -147,6 +148,13 @@ describe('the heartbeat of a holder', () => {
     beat();
     expect(readFileSync(path, 'utf8')).toBe(holderText(elsewhere));
     expect(timers).toEqual([]);
+    for (const text of ['', 'held']) {
+      rmSync(path);
+      startHeartbeat(path, createHolderFile(path) ?? '', clock);
+      writeFileSync(path, text);
+      beat();
+      expect([timers, readFileSync(path, 'utf8')]).toEqual([[], text]);
+    }
     rmSync(path);
     startHeartbeat(path, '0123456789abcdef', clock);
     beat();

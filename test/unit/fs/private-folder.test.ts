@@ -2,7 +2,7 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync, symlink
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { isPrivateFolder, makePrivateFolder, ownerOf } from '../../../src/fs/private-folder.ts';
+import { isPrivateFolder, isTrustedOwner, makePrivateFolder, ownerOf } from '../../../src/fs/private-folder.ts';
 
 let dir: string;
 let path: string;
@@ -11,6 +11,8 @@ beforeEach(() => {
   path = join(dir, 'spool');
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
+const { getuid } = process;
+afterEach(() => void Object.assign(process, { getuid }));
 
 const make = () => makePrivateFolder(path, 'The spool folder', 'set spool_dir to another');
 
@@ -46,5 +48,23 @@ describe('a private folder', () => {
     mkdirSync(path, { mode: 0o700 });
     chownSync(path, 12_345, 12_345);
     expect(ownerOf(path)).toBe('others');
+  });
+});
+
+describe('what belongs to a user', () => {
+  it.each([
+    [1000, [true, true, false]],
+    [0, [true, true, true]],
+    [undefined, [true, true, true]],
+  ])('is trusted by user %o: own, root’s, another’s', (own, trusted) => {
+    Object.assign(process, { getuid: own === undefined ? undefined : () => own });
+    expect([own ?? 1000, 0, 1001].map(isTrustedOwner)).toEqual(trusted);
+  });
+
+  it('is theirs on a system that has no users', () => {
+    mkdirSync(path);
+    chmodSync(path, 0o777);
+    Object.assign(process, { getuid: undefined });
+    expect(ownerOf(path)).toBe('us');
   });
 });

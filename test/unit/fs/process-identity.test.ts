@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import fs, { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { identityFrom, livenessOf, OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
 import { DEAD_PID } from '../../support/processes/holder.ts';
+import { systemError, withCall } from '../../support/system-calls.ts';
 import { until } from '../../support/wait.ts';
 
 const { pid, host, space, started } = OWN_IDENTITY;
@@ -60,5 +61,35 @@ describe.runIf(space !== '' && started !== '')('whether a process lives', () => 
     } finally {
       parent.kill('SIGKILL');
     }
+  });
+
+  it('is known of one that may not be signalled, as of one of another user', async () => {
+    const of = (code: string) => {
+      const kill = () => {
+        throw systemError(code);
+      };
+      return withCall(process, 'kill', kill, () => livenessOf(OWN_IDENTITY));
+    };
+    expect([await of('EPERM'), await of('ESRCH')]).toEqual(['alive', 'dead']);
+  });
+
+  it('is as the system tells: on its way out is over, and what it does not show is unknown', async () => {
+    const told = (of: (text: string) => string) => {
+      const read = (real: (...all: unknown[]) => unknown, path: unknown, ...rest: unknown[]) => {
+        const text = String(real(path, ...rest));
+        return String(path).startsWith('/proc/') ? of(text) : text;
+      };
+      return withCall(fs, 'readFileSync', read, () => livenessOf(OWN_IDENTITY));
+    };
+    for (const [state, liveness] of [
+      ['S', 'alive'],
+      ['Z', 'dead'],
+      ['X', 'dead'],
+    ])
+      expect(await told((text) => text.replace(/\) . /, `) ${state} `))).toBe(liveness);
+    const hidden = () => {
+      throw systemError('EACCES');
+    };
+    expect(await told(hidden)).toBe('unknown');
   });
 });

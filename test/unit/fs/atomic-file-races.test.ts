@@ -1,0 +1,138 @@
+import fs, { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  createFile,
+  draftOf,
+  moveFile,
+  nameDraft,
+  removeDrafts,
+  replaceFile,
+  syncFile,
+} from '../../../src/fs/atomic-file.ts';
+import { openBelow, systemError, withCall } from '../../support/system-calls.ts';
+
+let dir: string;
+let path: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'atomic-'));
+  path = join(dir, 'state.json');
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const text = () => readFileSync(path, 'utf8');
+const nameOf = (of: string) => (of === dir ? 'folder' : of === path ? 'file' : 'draft');
+
+describe.runIf(process.platform === 'linux')('before a file has its lasting name', () => {
+  /** What was synced, renamed and linked, in order. */
+  async function orderOf(work: () => Promise<unknown>): Promise<string[]> {
+    const order: string[] = [];
+    const probe = await open(dir, 'r');
+    const handle = Object.getPrototypeOf(probe) as object;
+    await probe.close();
+    function sync(this: FileHandle, real: () => unknown) {
+      order.push(`sync ${nameOf(fs.readlinkSync(`/proc/self/fd/${this.fd}`))}`);
+      return real();
+    }
+    const named = (how: string) => (real: (...all: unknown[]) => unknown, from: unknown, to: unknown) => {
+      order.push(`${how} ${nameOf(String(to))}`);
+      return real(from, to);
+    };
+    await withCall(handle, 'sync', sync, () =>
+      withCall(fs.promises, 'rename', named('rename'), () => withCall(fs.promises, 'link', named('link'), work)),
+    );
+    return order;
+  }
+
+  it('its bytes are on disk, and when it is said to be there, its name is too', async () => {
+    expect(await orderOf(() => createFile(path, 'made'))).toEqual(['sync draft', 'link file', 'sync folder']);
+    expect(await orderOf(() => replaceFile(path, 'new'))).toEqual(['sync draft', 'rename file', 'sync folder']);
+    const finished = join(dir, 'finished');
+    writeFileSync(finished, 'moved');
+    expect(await orderOf(() => moveFile(finished, path))).toEqual(['sync draft', 'rename file', 'sync folder']);
+    expect(await orderOf(() => syncFile(path))).toEqual(['sync file']);
+    expect(openBelow(dir)).toEqual([]);
+  });
+});
+
+describe('a draft', () => {
+  it('of another file whose name begins like this one’s is left alone', async () => {
+    const others = [basename(draftOf(`${path}.old`)), '.state.json.x0123456789ab.tmp'];
+    for (const name of others) writeFileSync(join(dir, name), '');
+    await removeDrafts(path, Date.now(), 0);
+    expect(readdirSync(dir).sort()).toEqual(others.sort());
+  });
+
+  it('is old once more than the age has passed, and goes whatever its age where all are to go', async () => {
+    const draft = draftOf(path);
+    writeFileSync(draft, '');
+    utimesSync(draft, 1_000, 1_000);
+    await removeDrafts(path, 1_060_000, 60_000);
+    expect(readdirSync(dir)).toHaveLength(1);
+    await removeDrafts(path, 1_060_001, 60_000);
+    expect(readdirSync(dir)).toEqual([]);
+    // A clock that was set back: it was written in the future.
+    writeFileSync(draft, '');
+    await removeDrafts(path, 0, 0);
+    expect(readdirSync(dir)).toEqual([]);
+  });
+
+  it.each(['before', 'after'])('that its writer names %s one looks at its age is no error', async (when) => {
+    const draft = draftOf(path);
+    writeFileSync(draft, '');
+    utimesSync(draft, 1_000, 1_000);
+    const lstat = async (real: (of: unknown) => unknown, of: unknown) => {
+      if (when === 'before') rmSync(draft);
+      const found = await real(of);
+      rmSync(draft, { force: true });
+      return found;
+    };
+    await withCall(fs.promises, 'lstat', lstat, () => removeDrafts(path, Date.now(), 60_000));
+    expect(readdirSync(dir)).toEqual([]);
+  });
+
+  it('that cannot be written fails with the word of the system about the writing', async () => {
+    await expect(createFile(join(dir, 'none', 'x'), 'new')).rejects.toMatchObject({ code: 'ENOENT', syscall: 'open' });
+  });
+
+  it('that somebody tidies up behind the file that was made of it is no error', async () => {
+    const link = async (real: (...all: unknown[]) => unknown, draft: unknown, to: unknown) => {
+      await real(draft, to);
+      rmSync(String(draft));
+    };
+    expect(await withCall(fs.promises, 'link', link, () => createFile(path, 'made'))).toBe(true);
+    expect(text()).toBe('made');
+  });
+});
+
+describe('where a draft gets its name', () => {
+  const noLinks = () => {
+    throw systemError('EPERM');
+  };
+
+  it('a link that leads nowhere is somebody’s file as well', () => {
+    symlinkSync('nowhere', path);
+    const draft = draftOf(path);
+    writeFileSync(draft, 'mine');
+    expect(nameDraft(draft, path)).toBe(false);
+    expect(readdirSync(dir)).toEqual(['state.json']);
+    expect(fs.readlinkSync(path)).toBe('nowhere');
+  });
+
+  it('on a file system without hard links the first is told so, the second too, and no draft stays', async () => {
+    const draft = draftOf(path);
+    const name = (content: string) => {
+      writeFileSync(draft, content);
+      return withCall(fs, 'linkSync', noLinks, () => nameDraft(draft, path));
+    };
+    expect([await name('first'), await name('second')]).toEqual([true, false]);
+    expect([text(), readdirSync(dir)]).toEqual(['first', ['state.json']]);
+  });
+
+  it('a file that cannot be made is the system’s error, and not taken for somebody else’s', async () => {
+    await expect(withCall(fs.promises, 'link', noLinks, () => createFile(path, 'made'))).rejects.toThrow('EPERM');
+    expect(readdirSync(dir)).toEqual([]);
+  });
+});

@@ -1,0 +1,39 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { holdPrivateUmask } from '../../../src/fs/private-umask.ts';
+
+/** Of this process, which may be a thread, where the real one cannot be set. */
+const real = process.umask;
+let mask = 0;
+beforeEach(() => {
+  mask = 0o022;
+  process.umask = (next?: number | string) => {
+    const before = mask;
+    if (next !== undefined) mask = Number(next);
+    return before;
+  };
+});
+afterEach(() => {
+  process.umask = real;
+});
+
+it('files are private while anybody wants them to be, and the umask is the process’s own after that', () => {
+  for (let round = 0; round < 2; round++) {
+    const [first, second] = [holdPrivateUmask(), holdPrivateUmask()];
+    expect(mask).toBe(0o077);
+    first();
+    first();
+    expect(mask).toBe(0o077);
+    second();
+    expect(mask).toBe(0o022);
+    second();
+    expect(mask).toBe(0o022);
+  }
+});
+
+it('where the umask cannot be set the work goes on under that of the process', () => {
+  process.umask = () => {
+    throw new Error('not in a thread');
+  };
+  const release = holdPrivateUmask();
+  expect(() => release()).not.toThrow();
+});

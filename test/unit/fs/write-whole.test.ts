@@ -1,0 +1,39 @@
+import fs, { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { writeWhole } from '../../../src/fs/write-whole.ts';
+import { withCall } from '../../support/system-calls.ts';
+
+let dir: string;
+let path: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'whole-'));
+  path = join(dir, 'file');
+  fs.writeFileSync(path, '0123456789');
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+it.each([
+  ['where the file is', undefined, 'abcdefg789'],
+  ['at its beginning', 0, 'abcdefg789'],
+  ['at a place within', 2, '01abcdefg9'],
+])('what a disk takes bit by bit is written whole %s', async (_where, position, whole) => {
+  const file = openSync(path, 'r+');
+  const sizes: unknown[] = [];
+  const write = (
+    real: (...all: unknown[]) => unknown,
+    of: unknown,
+    bytes: unknown,
+    from: unknown,
+    size: unknown,
+    at: unknown,
+  ) => {
+    sizes.push(size);
+    return real(of, bytes, from, Math.min(Number(size), 3), at);
+  };
+  await withCall(fs, 'writeSync', write, () => writeWhole(file, Buffer.from('abcdefg'), position));
+  closeSync(file);
+  expect(sizes).toEqual([7, 4, 1]);
+  expect(readFileSync(path, 'utf8')).toBe(whole);
+});
