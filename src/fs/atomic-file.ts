@@ -2,7 +2,17 @@
 // disk.
 
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, linkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { chmod, type FileHandle, link, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { codeOf } from '../base/errors.ts';
@@ -125,6 +135,20 @@ export async function syncFolder(path: string): Promise<void> {
     if (!CANNOT_SYNC.has(codeOf(error) ?? '')) throw error;
   } finally {
     await folder?.close();
+  }
+}
+
+/** The same at once; a folder that this user may not read is left to the system. */
+export function syncFolderAtOnce(path: string): void {
+  let folder: number | undefined;
+  try {
+    folder = openSync(path, 'r');
+    fsyncSync(folder);
+  } catch (error) {
+    const code = codeOf(error) ?? '';
+    if (code !== 'EACCES' && !CANNOT_SYNC.has(code)) throw error;
+  } finally {
+    if (folder !== undefined) closeSync(folder);
   }
 }
 

@@ -1,9 +1,11 @@
 import { mkdirSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { codeOf } from '../base/errors.ts';
+import { syncFolderAtOnce } from './atomic-file.ts';
 
 /**
- * Makes a folder and those above it, where they are missing; throws the system's error. Node's own recursion never ends
+ * Makes a folder and those above it, where they are missing; their names are on the disk when this returns. Throws the
+ * system's error. Node's own recursion never ends
  * where a parent exists and still nothing can be made in it, as under /proc.
  */
 export function makeFolders(path: string, mode: number): void {
@@ -13,6 +15,7 @@ export function makeFolders(path: string, mode: number): void {
   if (parent !== path && found(parent) === undefined) makeFolders(parent, mode);
   try {
     mkdirSync(path, { mode });
+    syncFolderAtOnce(parent);
   } catch (error) {
     // Somebody else was quicker.
     if (!isFolder(path)) throw error;

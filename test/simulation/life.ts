@@ -181,7 +181,9 @@ class Life {
     const { spool } = this.#world;
     const names = existsSync(spool) ? readdirSync(spool, { recursive: true }).map(String) : [];
     const left = names.filter((name) => /\.(csv|json|part|tmp|lease)$/.test(name));
-    return left.filter((name) => !/quota-[0-9a-f]+\.json|malformed-/.test(name)).map((name) => `${name} was left`);
+    return left
+      .filter((name) => !/quota-[0-9a-f]+\.json|malformed-|\.time-/.test(name))
+      .map((name) => `${name} was left`);
   }
 }
 

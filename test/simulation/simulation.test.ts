@@ -126,6 +126,21 @@ describe('a process that is killed', () => {
     },
   );
 
+  it.each([
+    ['duckdb', 'commit', 1],
+    ['parquet', 'store', 2],
+    ['delta', 'store', 5],
+  ] as const)(
+    'while it loads into %s, by a cut of the power after any %s, has stored rows and state or nothing',
+    async (target, effect, usual) => {
+      for (const nth of IS_SOAK ? EARLY : [usual]) {
+        const cut = actOf('sync', { end: { how: 'power', side: 'after', effect, nth } });
+        const { problems, history } = await live(storyOf(target, [stepOf([cut])]));
+        expect(problems, history.join('\n')).toEqual([]);
+      }
+    },
+  );
+
   it('while it deletes has no deletion sent that the ledger does not know', async () => {
     const steps = (IS_SOAK ? EARLY : [9]).flatMap((nth) => [
       killedAfter('forget', 'send', nth),

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Random } from '../../src/base/random.ts';
 import { Stopped } from '../../src/base/signals.ts';
 import { parseScenario, type Simulator, startSimulator } from '../../src/simulator/index.ts';
 import { SERVICE_ID } from '../support/service/simulator.ts';
@@ -12,6 +13,7 @@ import { randomOf, seedChance } from './machine/chance.ts';
 import { bury } from './machine/engine.ts';
 import { forgetProcesses } from './machine/identity.ts';
 import { forgetInstants, noteInstant } from './machine/instants.ts';
+import { forgetNames, keepNamesIn } from './machine/names.ts';
 import { serveIn } from './machine/network.ts';
 import { forgetAllUnsynced, loseUnsynced } from './machine/power.ts';
 import { MachineProcess } from './machine/process.ts';
@@ -64,10 +66,13 @@ export class World {
   /** What the Airbyte source is read by. */
   readonly platform = new Platform();
   readonly #processes = new Set<MachineProcess>();
+  /** How much of what is not on the disk a cut of the power takes; without an order everything. */
+  readonly #powerChance: Random;
   tokens = { export: 'export-token-1', import: 'import-token-1' };
 
   private constructor(story: Story, parts: Pick<World, 'scheduler' | 'dir' | 'service' | 'original' | 'corrected'>) {
     this.story = story;
+    this.#powerChance = story.order === 0 ? () => 0 : randomOf(story.order + 2);
     this.scheduler = parts.scheduler;
     this.dir = parts.dir;
     this.service = parts.service;
@@ -109,6 +114,7 @@ export class World {
       service: await startSimulator({ ...common, latencyMs, scenario: parseScenario(story.scenario) }),
     });
     mkdirSync(join(dir, 'tmp'), { mode: 0o700 });
+    keepNamesIn(join(dir, 'aside'));
     process.env.TMPDIR = join(dir, 'tmp');
     writeFileSync(world.suppression, '', { mode: 0o600 });
     return world;
@@ -117,6 +123,8 @@ export class World {
   /** Lets time pass in which nothing runs; with `beforeNoonMs` until so long before the next noon in UTC. */
   pass(hours: number, beforeNoonMs?: number): void {
     this.scheduler.now += hours * HOUR;
+    // A machine writes names down on its own in less time than that.
+    if (hours > 0) forgetNames();
     if (beforeNoonMs !== undefined) {
       const noon = Math.ceil((this.scheduler.now + beforeNoonMs - HALF_DAY) / (2 * HALF_DAY)) * 2 * HALF_DAY + HALF_DAY;
       this.scheduler.now = noon - beforeNoonMs;
@@ -149,7 +157,7 @@ export class World {
   /** Every process dies, and with them what is not on the disk. */
   #cutPower(): void {
     for (const process of this.#processes) process.kill();
-    loseUnsynced(this.dir);
+    loseUnsynced(this.dir, this.#powerChance);
   }
 
   #spawn(line: Work, { end, disk, clock }: SpawnOptions) {

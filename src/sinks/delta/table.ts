@@ -4,7 +4,7 @@ import type { Logger } from '../../base/log.ts';
 import type { TableName } from '../target.ts';
 import { Domains, WRITER } from './domains.ts';
 import { type DataFile, dataFileOf } from './files/data-file.ts';
-import { isOwnFile, PARTITION } from './files/names.ts';
+import { isDraft, isOwnFile, PARTITION } from './files/names.ts';
 import { type Field, schemaString } from './files/schema.ts';
 import type { Action, Add, MetaData } from './log/actions.ts';
 import { type LogPlace, writeCheckpoint } from './log/checkpoint.ts';
@@ -206,7 +206,7 @@ export class Table {
   async #refuseForeignFiles(): Promise<void> {
     const { storage, folder } = this.#place;
     for await (const { path } of storage.list(folder)) {
-      if (isOwnFile(path.slice(folder.length + 1))) continue;
+      if (isOwnFile(path.slice(folder.length + 1)) || isDraft(path)) continue;
       throw configFailure(
         `${this.address} holds files that this program did not write: give another place, or move them away.`,
       );

@@ -1,14 +1,16 @@
 import { messageOf } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { plainCount } from '../../base/quantities.ts';
-import { isOwnFile } from './files/names.ts';
+import { isDraft, isOwnFile } from './files/names.ts';
 import { expiredRunFiles } from './history.ts';
 import type { Lake } from './lake.ts';
 import { LOG_FOLDER } from './log/paths.ts';
 import type { Table } from './table.ts';
 
-/** Temporary files and probe objects, which a run that ended properly has removed. */
-const TEMPORARY = /^_dfinery\/probe\/[0-9a-f-]{36}(\/trial)?$|(^|\/)\.[^/]+\.tmp$/;
+const PROBE = /^_dfinery\/probe\/[0-9a-f-]{36}(\/trial)?$/;
+
+/** True for what a run that ended properly has removed. */
+const isTemporary = (path: string): boolean => PROBE.test(path) || isDraft(path);
 
 /** A younger file that no commit names may belong to another run that is about to commit it. */
 const UNCOMMITTED_MS = 3_600_000;
@@ -25,7 +27,7 @@ export async function vacuum(lake: Lake, now: number, retentionMs: number, logge
     const own: string[] = [];
     for await (const { path, modified } of lake.storage.list('_dfinery')) {
       own.push(path);
-      if (TEMPORARY.test(path) && modified < until.uncommitted) paths.push(path);
+      if (isTemporary(path) && modified < until.uncommitted) paths.push(path);
     }
     paths.push(...expiredRunFiles(own));
     if (paths.length === 0) return;
@@ -48,7 +50,7 @@ async function expired(
   const found: string[] = [];
   for await (const { path: full, modified } of lake.storage.list(table.name)) {
     const path = full.slice(table.name.length + 1);
-    if (TEMPORARY.test(full) && modified < until.uncommitted) found.push(full);
+    if (isDraft(full) && modified < until.uncommitted) found.push(full);
     if (path.startsWith(`${LOG_FOLDER}/`) || table.has(path)) continue;
     const since = gone.get(path);
     const isOver = since === undefined ? isOwnFile(path) && modified < until.uncommitted : since < until.left;

@@ -38,9 +38,13 @@ export interface Journal {
 
 /** Writes the journal of a change and executes it. Once it has begun, only a disk error can stop it. */
 export async function carryOut(places: Places, journal: Journal): Promise<void> {
+  // What it names outlives a power cut before it does itself.
+  for (const folder of foldersOf(journal.moves)) await syncFolder(join(places.root, folder));
   await replaceFile(places.journal, JSON.stringify(journal));
   await finish(places, journal);
 }
+
+const foldersOf = (moves: readonly Move[]): Set<string> => new Set(moves.map(({ from }) => dirname(from)));
 
 /** Executes the journal of a dead run. True if there was one. Throws Failure. */
 export async function recover(places: Places): Promise<boolean> {
@@ -118,7 +122,7 @@ async function checkMoved(places: Places, moves: readonly Move[], manifest: Mani
     if (found?.size === bytes) continue;
     throw configFailure(
       `${join(places.root, path)} is not the file that a change left waiting in ${places.temporary}: somebody else took ` +
-        'it away. WindowLoad the days again into an empty folder.',
+        'it away. Load the days again into an empty folder.',
       { where: { file: path } },
     );
   }

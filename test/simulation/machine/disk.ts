@@ -2,6 +2,7 @@ import type * as Fs from 'node:fs';
 import { promisify } from 'node:util';
 import { randomText } from './chance.ts';
 import { worldTime } from './instants.ts';
+import { renaming } from './names.ts';
 import { forgetUnsynced, noteMade, noteUnsynced } from './power.ts';
 import { current, type Effect, type MachineProcess } from './process.ts';
 import { realFs } from './real-fs.ts';
@@ -72,10 +73,11 @@ function once(process: MachineProcess, name: string, parameters: readonly unknow
   if (effect !== undefined) process.effect(effect);
   if (name === 'fsync' || name === 'fdatasync') return forgetUnsynced(parameters[0] as number);
   const changed = CHANGING[name]?.(parameters);
-  if (changed === undefined) return done(process, name, sync, parameters);
+  const call = () => renaming(name, parameters, () => done(process, name, sync, parameters));
+  if (changed === undefined) return call();
   const wasThere = noteUnsynced(changed);
   try {
-    return done(process, name, sync, parameters);
+    return call();
   } finally {
     if (!wasThere) noteMade(String(changed));
   }

@@ -1,4 +1,5 @@
 import { DuckDBConnection, DuckDBInstance, DuckDBPreparedStatement, DuckDBResult } from '@duckdb/node-api';
+import { noteMadeNames } from './names.ts';
 import { noteMade } from './power.ts';
 import { current, type MachineProcess } from './process.ts';
 import { realFs } from './real-fs.ts';
@@ -40,7 +41,7 @@ async function statement<T>(connection: object, sql: string, work: () => Promise
     const result = await process.scheduler.outside(process, work);
     if (attach !== null && release !== undefined) remember(connection, attach[2], release);
     const copy = COPY.exec(sql);
-    if (copy !== null) noteMade(copy[1].replaceAll("''", "'"));
+    if (copy !== null) noteCopied(copy[1].replaceAll("''", "'"));
     const detach = DETACH.exec(sql);
     if (detach !== null) attached.get(connection)?.get(detach[1])?.release();
     return result;
@@ -48,6 +49,11 @@ async function statement<T>(connection: object, sql: string, work: () => Promise
     release?.release();
     throw error;
   }
+}
+
+function noteCopied(path: string): void {
+  noteMade(path);
+  noteMadeNames(path);
 }
 
 function remember(connection: object, name: string, release: Attached): void {

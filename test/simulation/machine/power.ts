@@ -1,9 +1,11 @@
 import { join } from 'node:path';
+import type { Random } from '../../../src/base/random.ts';
+import { forgetNames, loseNames, namesSynced } from './names.ts';
 import { realFs } from './real-fs.ts';
 
 /*
- * What a cut of the power takes: bytes that were written and not synced since. Names (made, renamed, removed) stay, and so
- * does what DuckDB wrote to its own files, which it syncs itself.
+ * What a cut of the power takes: bytes that were written and not synced since, and names of folders that were not. What
+ * DuckDB wrote to its own files stays: it syncs them itself.
  */
 
 /** Bytes of each file as it was last synced, by inode; undefined: never. */
@@ -11,6 +13,7 @@ const unsynced = new Map<number, Buffer | undefined>();
 
 export function forgetAllUnsynced(): void {
   unsynced.clear();
+  forgetNames();
 }
 
 /** To be called before the bytes of a file change, which is named by path or descriptor; false if there is none yet. */
@@ -29,13 +32,19 @@ export function noteMade(path: string): void {
   if (found?.isDirectory()) for (const name of realFs.readdirSync(path)) noteMade(join(path, name));
 }
 
-/** To be called when a file, by its descriptor, is synced. */
+/** To be called when a file or a folder, by its descriptor, is synced. */
 export function forgetUnsynced(descriptor: number): void {
-  unsynced.delete(realFs.fstatSync(descriptor).ino);
+  const { ino } = realFs.fstatSync(descriptor);
+  unsynced.delete(ino);
+  namesSynced(ino);
 }
 
-/** Takes back what was not synced below a folder: a file that never was keeps half of its bytes. */
-export function loseUnsynced(folder: string): void {
+/**
+ * Takes back what was not synced below a folder: a file that never was keeps half of its bytes, and of the names the latest
+ * ones go, as many as `random` draws.
+ */
+export function loseUnsynced(folder: string, random: Random): void {
+  loseNames(random);
   for (const name of realFs.readdirSync(folder, { recursive: true })) {
     const path = join(folder, String(name));
     const found = realFs.lstatSync(path);

@@ -1,4 +1,5 @@
-import { cpSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
@@ -82,6 +83,19 @@ describe('a run that dies', () => {
       { id: 'z' },
     ]);
     expect((await verify()).filter(({ check }) => check !== 'days')).toEqual([]);
+  });
+
+  it('between the making and the naming of its very first commit leaves drafts, in spite of which the next run makes the table', async () => {
+    const drafts = ['_delta_log/.00000000000000000000.json.0123456789ab.tmp', `event_date=${day}/.${randomUUID()}.tmp`];
+    for (const path of drafts) {
+      mkdirSync(join(bench.root, 'events', path, '..'), { recursive: true });
+      writeFileSync(join(bench.root, 'events', path), 'x');
+    }
+    await bench.store([older()]);
+    expect(await shown()).toEqual(ONE);
+    for (const path of drafts) utimesSync(join(bench.root, 'events', path), 1, 1);
+    await (await bench.openLake()).close();
+    expect(drafts.filter((path) => existsSync(join(bench.root, 'events', path)))).toEqual([]);
   });
 
   it('leaves files that no commit names: they go once they are older than the retention, others stay', async () => {

@@ -11,6 +11,11 @@ export function newFilePath(date: string | null, id: string): string {
 /** True for a path that only a data file of this program has. */
 export const isOwnFile = (path: string): boolean => OWN_FILE.test(path);
 
+const DRAFT = /(^|\/)\.[^/]+\.tmp$/;
+
+/** True for a file that has no lasting name yet: its writer is at work, or dead. */
+export const isDraft = (path: string): boolean => DRAFT.test(path);
+
 /** Characters that readers refuse in a column's name. */
 const REFUSED = /[ ,;{}()\n\t=]/g;
 

@@ -1,7 +1,8 @@
 import { chmodSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { messageOf } from '../../../base/errors.ts';
-import { draftOf, moveFile, nameDraft, removeDrafts } from '../../../fs/atomic-file.ts';
+import { draftOf, moveFile, nameDraft, removeDrafts, syncFolder } from '../../../fs/atomic-file.ts';
 import { literal } from '../../../types/sql.ts';
 
 /** Readers of DuckDB 1.2 and all later ones understand it. */
@@ -35,7 +36,7 @@ export async function makeFile(connection: DuckDBConnection, file: string, now: 
     await connection.run(`ATTACH ${literal(making)} AS making (${newFile(0)})`);
     await connection.run('DETACH making');
     chmodSync(making, OWNER_ONLY);
-    nameDraft(making, file);
+    if (nameDraft(making, file)) await syncFolder(dirname(file));
   });
 }
 
