@@ -11,6 +11,7 @@ export default mergeConfig(
   defineConfig({
     test: {
       isolate: false,
+      setupFiles: ['test/mutation/load.ts'],
       include: (tests[folder] ?? []).map((of) => `test/${of}{.test.ts,/**/*.test.ts}`),
       // No thread may set the umask of its process.
       exclude: ['test/unit/fs/private-umask.test.ts'],

@@ -12,6 +12,14 @@ describe('the guard', () => {
     }
   });
 
+  it('knows no share without the number of known profiles, and asks for none where none is to be deleted', () => {
+    const limits = { maxDeletionsPerSync: 1_000 };
+    expect(guardProblem(1_000, { ...limits, maxDeletionsPercent: 1, knownProfiles: undefined })).toBeUndefined();
+    expect(guardProblem(1_000, { ...limits, maxDeletionsPercent: undefined, knownProfiles: 1 })).toBeUndefined();
+    expect(share(0, 0, 100)).toBeUndefined();
+    expect(share(1, 0, 100)).toContain('1.00 % of known_profiles (100)');
+  });
+
   it('lets the number through that is allowed, and not one more', () => {
     const limits = { maxDeletionsPerSync: 3, maxDeletionsPercent: undefined, knownProfiles: undefined };
     expect(guardProblem(3, limits)).toBeUndefined();

@@ -1,84 +1,18 @@
 import { setImmediate } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { configFailure } from '../../../src/base/errors.ts';
-import { createLogger } from '../../../src/base/log.ts';
-import { parseDestinationConfig } from '../../../src/config/destination.ts';
 import { Checkpoints, type StateAt } from '../../../src/deletion/execute/checkpoints.ts';
-import { type ForgetPlan, planForget } from '../../../src/deletion/execute/forget-plan.ts';
 import { DeletionQueue } from '../../../src/deletion/execute/queue.ts';
 import { RateLimiter } from '../../../src/deletion/execute/rate-limiter.ts';
 import type { Decision, Step } from '../../../src/deletion/stage/stage.ts';
-import type { DeletionKind } from '../../../src/service/delete/outcomes.ts';
-import type { Json } from '../../support/airbyte/connector.ts';
-import { Folders, quickClock } from '../../support/deletion/deletions.ts';
+import { quickClock } from '../../support/deletion/deletions.ts';
+import { answerOf, names, setUpPlans } from '../../support/deletion/plans.ts';
 
-let folders: Folders;
-let logged: string[];
-let timers: (() => void)[];
-let onLongSleep: () => void;
-beforeEach(() => {
-  folders = new Folders();
-  logged = [];
-  timers = [];
-  onLongSleep = () => {};
-});
-afterEach(() => {
-  vi.unstubAllEnvs();
-  folders.close();
-});
-
-const names = (count: number) => Array.from({ length: count }, (_, i) => `p${i}`);
-const answerOf = (kind: DeletionKind, code: string, remaining?: number, resetAt?: number) => ({
-  kind,
-  code,
-  status: 200,
-  message: 'the answer',
-  limits: { remaining, resetAt },
-});
-
-function plan(ids: Iterable<unknown> | AsyncIterable<unknown>, isReal = true, more: Json = {}): Promise<ForgetPlan> {
-  const base = { base_url: 'http://127.0.0.1:9', service_id: 's', import_token: 't', ledger_dir: folders.ledger };
-  const { config } = parseDestinationConfig({ ...base, max_concurrent_requests: 1, ...more }, () => undefined);
-  const clock = quickClock();
-  const after = (_ms: number, callback: () => void) => {
-    timers.push(callback);
-    return () => {};
-  };
-  const sleep = (ms: number, signal?: AbortSignal) => {
-    if (ms > 30_000) onLongSleep();
-    return clock.sleep(ms, signal);
-  };
-  const logger = createLogger(
-    (event) => logged.push(event.message),
-    'info',
-    (text) => text,
-  );
-  const signal = new AbortController().signal;
-  const io = { clock: { ...clock, sleep, after }, random: () => 0.5, logger, signal, lines: undefined };
-  const all = (async function* () {
-    yield* ids;
-  })();
-  return planForget(all, { config, io, isReal });
-}
-
-/** Deletes a list; `answer` is given the id and how often it was asked for. */
-async function execute(ids: readonly string[], answer: (id: string, nth: number) => ReturnType<typeof answerOf>) {
-  const asked: string[] = [];
-  const real = await plan(ids);
-  const deleteProfile = async (id: string) => {
-    asked.push(id);
-    return answer(id, asked.filter((one) => one === id).length);
-  };
-  try {
-    return { ...(await real.execute(real.hash, { deleteProfile })), asked };
-  } finally {
-    real.close();
-  }
-}
+const setup = setUpPlans();
 
 describe('the ids of a plan', () => {
   it('are the accepted ones, each once, in the order of the input', async () => {
-    const found = await plan(['b', 'a', null, 'b', '', 'c', 'a'], false);
+    const found = await setup.plans.plan(['b', 'a', null, 'b', '', 'c', 'a'], false);
     const ids: string[] = [];
     for await (const id of found.ids()) ids.push(id);
     found.close();
@@ -90,21 +24,21 @@ describe('a run that cannot begin', () => {
   it.each(['its list breaks off', 'there is no temporary folder'])(
     'leaves the ledger to the next one: %s',
     async (why) => {
-      if (why !== 'its list breaks off') vi.stubEnv('TMPDIR', `${folders.root}/none`);
+      if (why !== 'its list breaks off') vi.stubEnv('TMPDIR', `${setup.plans.folders.root}/none`);
       const broken = (async function* () {
         yield 'a';
         throw new Error('the list broke off');
       })();
-      await expect(plan(broken)).rejects.toThrow(/the list broke off|temporary folder/);
+      await expect(setup.plans.plan(broken)).rejects.toThrow(/the list broke off|temporary folder/);
       vi.unstubAllEnvs();
-      (await plan(['a'])).close();
+      (await setup.plans.plan(['a'])).close();
     },
   );
 });
 
 describe('an answer', () => {
   it('of unknown meaning is asked for once more, and counted by its code', async () => {
-    const { report, asked } = await execute(['a', 'b', 'c'], (id) =>
+    const { report, asked } = await setup.plans.execute(['a', 'b', 'c'], (id) =>
       id === 'b' ? answerOf('undecided', '40402') : answerOf('done', '20000'),
     );
     expect(asked.sort()).toEqual(['a', 'b', 'b', 'c']);
@@ -112,16 +46,16 @@ describe('an answer', () => {
   });
 
   it('of a fault is asked for six times; after ten ids of it the run stops', async () => {
-    const { report, failure, asked } = await execute(names(12), () => answerOf('retry', '50000'));
+    const { report, failure, asked } = await setup.plans.execute(names(12), () => answerOf('retry', '50000'));
     expect(asked).toEqual(names(10).flatMap((id) => Array.from({ length: 6 }, () => id)));
     expect(report).toMatchObject({ done: 0, undecided: 12, undecided_codes: { 50000: 10 } });
     expect(failure).toMatchObject({ kind: 'transient' });
-    expect(logged).toContain('Nothing more is sent: the answer');
+    expect(setup.plans.logged).toContain('Nothing more is sent: the answer');
   });
 
   it('that comes in between begins the ten anew', async () => {
     const answer = (id: string) => (id === 'p5' ? answerOf('rejected', '40001') : answerOf('retry', '50000'));
-    const { report, asked } = await execute(names(14), answer);
+    const { report, asked } = await setup.plans.execute(names(14), answer);
     expect(new Set(asked)).toEqual(new Set(names(14)));
     expect(report).toMatchObject({ rejected: 1, rejected_codes: { 40001: 1 }, undecided: 13 });
   });
@@ -131,8 +65,8 @@ describe('an answer', () => {
       if (id === 'b') throw configFailure('The proxy is no address.');
       return answerOf('done', '20000');
     };
-    await expect(execute(['a', 'b', 'c', 'd'], answer)).rejects.toThrow('The proxy is no address.');
-    const lines = folders.ledgerLines().filter(({ kind }) => kind === 'after');
+    await expect(setup.plans.execute(['a', 'b', 'c', 'd'], answer)).rejects.toThrow('The proxy is no address.');
+    const lines = setup.plans.folders.ledgerLines().filter(({ kind }) => kind === 'after');
     const [first, second, ...rest] = lines.map(({ outcome, code }) => `${outcome} ${code}`);
     expect([first, second]).toEqual(['done 20000', 'undecided failed']);
     expect(new Set([...rest, 'not_sent stopped'])).toEqual(new Set(['not_sent stopped']));
@@ -141,21 +75,26 @@ describe('an answer', () => {
 
 describe('a long deletion', () => {
   it('says each minute how far it is, and for what it waits', async () => {
-    const reset = quickClock().now() + 90_000;
-    onLongSleep = () => timers.at(-1)?.();
-    const { report } = await execute(['a', 'b', 'c', 'd'], (id, nth) => {
+    const { plans } = setup;
+    const reset = plans.clock.now() + 90_000;
+    plans.onLongSleep = () => plans.timers.at(-1)?.call();
+    const { report } = await plans.execute(['a', 'b', 'c', 'd'], (id, nth) => {
       if (id === 'b') return answerOf('rejected', '40001');
       if (id !== 'c' || nth > 1) return answerOf('done', '20000');
-      timers.at(-1)?.();
+      expect(plans.timers.at(-1)?.ms).toBe(60_000);
+      plans.timers.at(-1)?.call();
       return answerOf('wait', '40401', 0, reset);
     });
     expect(report).toMatchObject({ done: 3, rejected: 1 });
-    expect(logged).toContain('Deleting: 2 of 4 decided (1 done).');
-    expect(logged).toContain("Deleting: 2 of 4 decided (1 done); waiting 90 s for the service's limit to reset.");
-    // Each report orders the next one.
-    const before = logged.length;
-    timers.at(-1)?.();
-    expect(logged.slice(before)).toEqual(['Deleting: 4 of 4 decided (3 done).']);
+    const lines = plans.logged.filter((line) => line.startsWith('Deleting'));
+    expect(lines.slice(0, 2)).toEqual([
+      'Deleting: 2 of 4 decided (1 done).',
+      "Deleting: 2 of 4 decided (1 done); waiting 90 s for the service's limit to reset.",
+    ]);
+    const [progress] = plans.events.filter(({ event }) => event === 'erase.progress');
+    expect(progress.fields).toEqual({ done: 1, rejected: 1, undecided: 0, total: 4 });
+    // Nothing is said any more once the run has ended.
+    expect(plans.timers.filter(({ ms }) => ms === 60_000)).toEqual([]);
   });
 });
 

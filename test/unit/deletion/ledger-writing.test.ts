@@ -1,0 +1,195 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Secret } from '../../../src/base/secrets.ts';
+import { Chain, unseal } from '../../../src/deletion/ledger/chain.ts';
+import { keyInFolder, LedgerKey, storedKey } from '../../../src/deletion/ledger/key.ts';
+import { Ledger } from '../../../src/deletion/ledger/ledger.ts';
+import { GENESIS } from '../../../src/deletion/ledger/line.ts';
+import { FileOutput, type LedgerOutput } from '../../../src/deletion/ledger/output.ts';
+import { Folders, quickClock } from '../../support/deletion/deletions.ts';
+
+const KEY = new LedgerKey(new Secret('k'.repeat(32)));
+const ID = 'a'.repeat(64);
+
+/** An output whose writes end when the test says so. */
+class SlowOutput implements LedgerOutput {
+  readonly writes: string[][] = [];
+  readonly #waiting: { resolve: () => void; reject: (error: Error) => void }[] = [];
+  closed = 0;
+
+  write(lines: readonly string[]): Promise<void> {
+    this.writes.push([...lines]);
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
+  }
+  async close(): Promise<void> {
+    this.closed++;
+  }
+  async end(error?: Error): Promise<void> {
+    const { resolve, reject } = this.#waiting.shift() ?? { resolve() {}, reject() {} };
+    if (error) reject(error);
+    else resolve();
+    await setImmediate();
+  }
+  kinds(): unknown[][] {
+    return this.writes.map((lines) => lines.map((line) => JSON.parse(line).kind));
+  }
+}
+
+let output: SlowOutput;
+let ledger: Ledger;
+beforeEach(() => {
+  output = new SlowOutput();
+  ledger = new Ledger('r1', new Chain(KEY), output, quickClock());
+});
+
+/** Whether a promise has ended by now. */
+async function hasEnded(promise: Promise<unknown>): Promise<boolean> {
+  let ended = false;
+  const end = () => {
+    ended = true;
+  };
+  promise.then(end, end);
+  await setImmediate();
+  return ended;
+}
+
+describe('the ledger of a run', () => {
+  it.each<[string, () => Promise<void>]>([
+    ['before', () => ledger.before({ id: ID, attempt: 1 })],
+    ['purge', () => ledger.purge('duckdb x', { rows: 1 })],
+    ['close', () => ledger.finish({ done: 1 })],
+  ])('lets nobody go on before the line is on disk: %s', async (kind, add) => {
+    const added = add();
+    expect(await hasEnded(added)).toBe(false);
+    expect(output.kinds()).toEqual([[kind]]);
+    await output.end();
+    expect(await hasEnded(added)).toBe(true);
+    await added;
+  });
+
+  it('writes the lines that wait together at once, in the order of the calls, each after the one before it', async () => {
+    const first = ledger.before({ id: ID, attempt: 1 });
+    const second = ledger.before({ id: ID, attempt: 2 });
+    ledger.after({ id: ID, attempt: 1 }, 'retry', '50000', undefined);
+    const third = ledger.before({ id: ID, attempt: 3 });
+    expect(output.kinds()).toEqual([['before']]);
+    await output.end();
+    expect([await hasEnded(first), await hasEnded(second)]).toEqual([true, false]);
+    expect(output.kinds()).toEqual([['before'], ['before', 'after', 'before']]);
+    await output.end();
+    await Promise.all([second, third]);
+    const lines = output.writes.flat().map((text) => unseal(text, KEY));
+    const sealed = lines.map((line) => ('line' in line ? line.line : undefined));
+    expect(sealed.map((line) => line?.prev)).toEqual([GENESIS, ...sealed.slice(0, -1).map((line) => line?.mac)]);
+    expect(sealed[2]).toMatchObject({ v: 1, run: 'r1', status: null, at: new Date(quickClock().now()).toISOString() });
+  });
+
+  it('waits for an answer that is not on disk yet, and for nothing where all is', async () => {
+    await ledger.sync();
+    ledger.after({ id: ID, attempt: 1 }, 'done', '20000', 200);
+    expect(output.writes).toEqual([]);
+    const synced = ledger.sync();
+    expect(await hasEnded(synced)).toBe(false);
+    await output.end();
+    await synced;
+    await ledger.sync();
+    expect(output.kinds()).toEqual([['after']]);
+  });
+
+  it('tells as its head the last line that is on disk', async () => {
+    expect(ledger.head).toBe(GENESIS);
+    const first = ledger.before({ id: ID, attempt: 1 });
+    ledger.after({ id: ID, attempt: 1 }, 'done', '20000', 200);
+    expect(ledger.head).toBe(GENESIS);
+    await output.end();
+    await first;
+    expect(ledger.head).toBe(JSON.parse(output.writes[0][0]).mac);
+  });
+
+  it('that could not be written takes in nothing more, and is closed all the same', async () => {
+    const first = ledger.before({ id: ID, attempt: 1 });
+    const second = ledger.before({ id: ID, attempt: 2 });
+    first.catch(() => {});
+    second.catch(() => {});
+    await output.end(new Error('no space'));
+    const failure = { kind: 'transient', message: expect.stringContaining('could not be written') };
+    await expect(first).rejects.toMatchObject(failure);
+    await expect(second).rejects.toMatchObject(failure);
+    await expect(ledger.sync()).rejects.toMatchObject(failure);
+    expect(() => ledger.after({ id: ID, attempt: 1 }, 'done', '20000', 200)).toThrow('could not be written');
+    await expect(ledger.close()).rejects.toMatchObject(failure);
+    expect(output.closed).toBe(1);
+    expect(output.writes).toHaveLength(1);
+    expect(ledger.head).toBe(GENESIS);
+  });
+
+  it('is closed when its last line is on disk', async () => {
+    ledger.after({ id: ID, attempt: 1 }, 'done', '20000', 200);
+    const closed = ledger.close();
+    expect([await hasEnded(closed), output.closed]).toEqual([false, 0]);
+    await output.end();
+    await closed;
+    expect(output.closed).toBe(1);
+  });
+});
+
+describe('the files of a ledger', () => {
+  let folders: Folders;
+  beforeEach(() => {
+    folders = new Folders();
+    mkdirSync(folders.ledger);
+  });
+  afterEach(() => folders.close());
+
+  it('are new, only for their owner, and hold whole lines', async () => {
+    const path = join(folders.ledger, 'x.jsonl');
+    const file = await FileOutput.create(path, folders.ledger);
+    await file.write(['{"a":1}', '{"b":2}']);
+    await file.write(['{"c":3}']);
+    await file.close();
+    expect(readFileSync(path, 'utf8')).toBe('{"a":1}\n{"b":2}\n{"c":3}\n');
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    await expect(FileOutput.create(path, folders.ledger)).rejects.toMatchObject({ code: 'EEXIST' });
+    await expect(file.write(['{}'])).rejects.toThrow();
+  });
+
+  it('have a key of 64 random hex digits, made once, only for its owner', () => {
+    expect(storedKey(folders.ledger)).toBeUndefined();
+    const made = keyInFolder(folders.ledger).reveal();
+    expect(made).toMatch(/^[0-9a-f]{64}$/);
+    expect(keyInFolder(folders.ledger).reveal()).toBe(made);
+    expect(storedKey(folders.ledger)?.reveal()).toBe(made);
+    expect(readdirSync(folders.ledger)).toEqual(['ledger.key']);
+    expect(statSync(join(folders.ledger, 'ledger.key')).mode & 0o777).toBe(0o600);
+  });
+
+  it.each([
+    ['empty', '', 'is empty'],
+    ['blank', ' \n', 'is empty'],
+    ['a folder', undefined, 'is a link, belongs to another user'],
+  ])('do without no key that is %s', (_name, text, why) => {
+    const path = join(folders.ledger, 'ledger.key');
+    if (text === undefined) mkdirSync(path, { mode: 0o700 });
+    else writeFileSync(path, text, { mode: 0o600 });
+    expect(() => storedKey(folders.ledger)).toThrow(
+      expect.objectContaining({ kind: 'config', message: expect.stringContaining(why) }),
+    );
+    expect(existsSync(path)).toBe(true);
+  });
+
+  it('whose key cannot be looked for say so', () => {
+    writeFileSync(join(folders.root, 'file'), '');
+    expect(() => storedKey(join(folders.root, 'file'))).toThrow(/cannot be read: .*ENOTDIR/);
+  });
+
+  it('have hashes of ids, lists and lines that differ, though the text is the same', () => {
+    const text = 'x'.repeat(64);
+    const all = [KEY.idHash(text).toString('hex'), KEY.listHash(text), KEY.mac(text)];
+    expect(new Set(all).size).toBe(3);
+    for (const one of all) expect(one).toMatch(/^[0-9a-f]{64}$/);
+    expect(KEY.check).toMatch(/^[0-9a-f]{16}$/);
+    expect(KEY.idHash(Buffer.from(text)).toString('hex')).toBe(all[0]);
+  });
+});

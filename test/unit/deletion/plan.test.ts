@@ -1,0 +1,225 @@
+import { describe, expect, it } from 'vitest';
+import { configFailure } from '../../../src/base/errors.ts';
+import { parseDestinationConfig } from '../../../src/config/destination.ts';
+import { DeletionRun } from '../../../src/deletion/execute/deletion-run.ts';
+import { type PurgeCounts, purgeAll } from '../../../src/deletion/execute/purge.ts';
+import { answerOf, done, names, openFilesIn, setUpPlans } from '../../support/deletion/plans.ts';
+
+const setup = setUpPlans();
+const without = { ledger_dir: undefined };
+
+describe('a plan', () => {
+  it('that is real wants a ledger before it reads one id', async () => {
+    let isRead = false;
+    const ids = (function* () {
+      isRead = true;
+      yield 'a';
+    })();
+    await expect(setup.plans.plan(ids, true, without)).rejects.toThrow('needs a ledger: set ledger_dir');
+    expect(isRead).toBe(false);
+    const dry = await setup.plans.plan(['a'], false, without);
+    expect(dry.report).toMatchObject({ mode: 'dry_run', ids: 1, run: null, head: null });
+    dry.close();
+  });
+
+  it('that is none but that deletes nobody, whatever is confirmed', async () => {
+    const dry = await setup.plans.plan(['a'], false);
+    const asked: string[] = [];
+    const deleteProfile = async (id: string) => {
+      asked.push(id);
+      return done();
+    };
+    await expect(dry.execute(dry.hash, { deleteProfile })).rejects.toThrow('without --execute this is a plan only');
+    dry.close();
+    expect(asked).toEqual([]);
+  });
+
+  it('is confirmed by its hash in capitals and with spaces, as it may have been copied', async () => {
+    const real = await setup.plans.plan(['a']);
+    const { report } = await real.execute(` ${real.hash.toUpperCase()}\n`, { deleteProfile: async () => done() });
+    real.close();
+    expect(report.done).toBe(1);
+  });
+
+  it('with no id among its rows says so, and begins no run', async () => {
+    const { plans } = setup;
+    await expect(plans.execute(['', null, ' '], done)).rejects.toThrow(
+      /3 of 3 rows are refused .* Check that the ID field is the right one/,
+    );
+    expect(plans.folders.ledgerFiles()).toEqual([]);
+    expect(await plans.execute([], done)).toMatchObject({ report: { run: null, head: null, ids: 0 }, asked: [] });
+    expect(plans.folders.ledgerFiles()).toEqual([]);
+  });
+
+  it('that is stopped while its list is read takes in no more, and leaves the ledger to the next one', async () => {
+    const { plans } = setup;
+    const taken: string[] = [];
+    const ids = (function* () {
+      for (const id of names(5)) {
+        taken.push(id);
+        if (id === 'p2') plans.stop.abort(new Error('SIGTERM'));
+        yield id;
+      }
+    })();
+    await expect(plans.plan(ids)).rejects.toThrow('SIGTERM');
+    expect(taken).toEqual(['p0', 'p1', 'p2']);
+    await expect(plans.plan([])).resolves.toBeDefined();
+  });
+});
+
+describe('a deletion', () => {
+  it('that the service did not answer leaves its ledger open, purges nothing, and is gone on with', async () => {
+    const { plans } = setup;
+    let purges = 0;
+    const purge = async () => void purges++;
+    const down = (id: string) => (id === 'p0' ? done() : answerOf('retry', '50000'));
+    const first = await plans.execute(names(13), down, {}, purge);
+    expect(first.failure).toMatchObject({
+      kind: 'transient',
+      message: expect.stringContaining('1 of 13 ids were deleted, 12 are undecided'),
+    });
+    expect(plans.kinds().at(-1)).toBe('after');
+    expect(purges).toBe(0);
+    const second = await plans.execute(names(13), done, {}, purge);
+    expect(second.asked).toEqual(names(13).slice(1));
+    expect(second.report).toMatchObject({ ids: 13, done_before: 1, done: 12, undecided: 0 });
+    expect(second.failure).toBeUndefined();
+    expect(purges).toBe(1);
+    const [, opened] = plans.folders.ledgerLines().filter(({ kind }) => kind === 'open');
+    expect(opened).toMatchObject({ ids: 12, resumes: expect.any(String) });
+    expect(plans.kinds().at(-1)).toBe('close');
+  });
+
+  it('worked through to its end closes its ledger, undecided ids or not', async () => {
+    const { plans } = setup;
+    const answer = (id: string) => (id === 'b' ? answerOf('undecided', '40402') : done());
+    const { failure } = await plans.execute(['a', 'b', 'c'], answer);
+    expect(failure?.message).toContain('gave no clear answer (40402: 1)');
+    expect(plans.folders.ledgerLines().at(-1)).toMatchObject({
+      kind: 'close',
+      counts: { done: 2, rejected: 0, undecided: 1, requests: 4 },
+    });
+  });
+
+  it('whose purge fails reports what it deleted, and leaves its ledger open for the purge', async () => {
+    const { plans } = setup;
+    const purge = async () => {
+      throw configFailure('The table is locked.');
+    };
+    const { report, failure } = await plans.execute(['a'], done, {}, purge);
+    expect(failure?.message).toBe('The table is locked.');
+    expect(report).toMatchObject({ done: 1, head: plans.folders.ledgerLines().at(-1)?.mac });
+    expect(plans.kinds()).toEqual(['open', 'before', 'after']);
+  });
+
+  it('that breaks off tells the head of its ledger in a field of its own', async () => {
+    const { plans } = setup;
+    const purge = () => Promise.reject(new Error('the disk is gone'));
+    await expect(plans.execute(['a'], done, {}, purge)).rejects.toThrow('the disk is gone');
+    const [head] = plans.events.filter(({ event }) => event === 'ledger.head');
+    expect(head).toMatchObject({ level: 'warn', fields: { head: plans.folders.ledgerLines().at(-1)?.mac } });
+  });
+
+  it('takes as many seconds as its clock says', async () => {
+    const { report } = await setup.plans.execute(names(3), done, { requests_per_minute: 60 });
+    expect(report.seconds).toBeGreaterThanOrEqual(2);
+    expect(report.seconds).toBeLessThan(4);
+  });
+
+  it('reports its progress by what is left of a list that it goes on with', async () => {
+    const { plans } = setup;
+    const stop = (id: string) => (id === 'c' ? answerOf('stop', '40201') : done());
+    const { report, failure } = await plans.execute(['a', 'b', 'c'], stop);
+    expect(report).toMatchObject({ done: 2, undecided: 1, stopped_by: '40201' });
+    expect(failure).toMatchObject({
+      kind: 'config',
+      message: 'the answer 2 of 3 ids were deleted, 1 are undecided.',
+    });
+    await plans.execute(['a', 'b', 'c'], () => {
+      plans.timers.at(-1)?.call();
+      return done();
+    });
+    expect(plans.logged).toContain('Deleting: 0 of 1 decided (0 done).');
+  });
+
+  it.runIf(process.platform === 'linux')('leaves no file open, however it ends', async () => {
+    const { plans } = setup;
+    const { TMPDIR } = process.env;
+    process.env.TMPDIR = plans.folders.root;
+    try {
+      await plans.execute(['a'], done);
+      await expect(plans.execute(['a'], () => Promise.reject(new Error('broken')))).rejects.toThrow('broken');
+      await expect(
+        plans.plan(
+          (function* () {
+            yield 'a';
+            throw new Error('the list broke off');
+          })(),
+        ),
+      ).rejects.toThrow('the list broke off');
+      (await plans.plan(['a'], false)).close();
+    } finally {
+      if (TMPDIR === undefined) delete process.env.TMPDIR;
+      else process.env.TMPDIR = TMPDIR;
+    }
+    expect(openFilesIn(plans.folders.root)).toEqual([]);
+  });
+
+  it('cannot be looked at before its input has ended', async () => {
+    const { folders, clock } = setup.plans;
+    const raw = { base_url: 'http://127.0.0.1:9', service_id: 's', import_token: 't', ledger_dir: folders.ledger };
+    const { config } = parseDestinationConfig(raw, () => undefined);
+    const logger = { debug() {}, info() {}, warn() {}, error() {} };
+    const io = { clock, random: () => 0.5, logger, signal: new AbortController().signal, lines: undefined };
+    const run = await DeletionRun.open(config, io, false);
+    expect(() => run.listHash).toThrow('used before its end');
+    run.close();
+  });
+});
+
+describe('a purge of several places', () => {
+  const counts: PurgeCounts = { people: 1, rows: 2, files_rewritten: 1, bytes_before: 9, bytes_after: 5 };
+
+  it('goes one by one, each in the ledger before the next, and gives the counts of each', async () => {
+    const order: string[] = [];
+    const purger = (target: string, rows: number) => ({
+      target,
+      purge: async () => {
+        order.push(target);
+        return { ...counts, rows };
+      },
+    });
+    const ledger = {
+      purge: async (target: string, { rows }: Readonly<Record<string, number>>) => void order.push(`${target} ${rows}`),
+    };
+    const all = await purgeAll(
+      [purger('x', 1), purger('y', 2)],
+      async function* () {},
+      ledger,
+      new AbortController().signal,
+    );
+    expect(order).toEqual(['x', 'x 1', 'y', 'y 2']);
+    expect([...all]).toEqual([
+      ['x', { ...counts, rows: 1 }],
+      ['y', { ...counts, rows: 2 }],
+    ]);
+  });
+
+  it('that is stopped begins with no further one', async () => {
+    const stop = new AbortController();
+    const purged: string[] = [];
+    const purger = (target: string) => ({
+      target,
+      purge: async () => {
+        purged.push(target);
+        stop.abort(new Error('SIGTERM'));
+        return counts;
+      },
+    });
+    const ledger = { purge: async () => {} };
+    await expect(purgeAll([purger('x'), purger('y')], async function* () {}, ledger, stop.signal)).rejects.toThrow(
+      'SIGTERM',
+    );
+    expect(purged).toEqual(['x']);
+  });
+});

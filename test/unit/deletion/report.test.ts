@@ -1,0 +1,211 @@
+import { describe, expect, it } from 'vitest';
+import type { DeletionCounts } from '../../../src/deletion/execute/counts.ts';
+import { failureOf, nothingAccepted, reportOf, reportTable } from '../../../src/deletion/execute/report.ts';
+import type { Refusal } from '../../../src/deletion/input/refusal.ts';
+import type { StageCounts } from '../../../src/deletion/stage/stage.ts';
+import { answerOf } from '../../support/deletion/plans.ts';
+
+const staged = (more: Partial<StageCounts> = {}): StageCounts => ({
+  received: 10,
+  accepted: 7,
+  duplicates: 1,
+  refused: new Map<Refusal, number>([
+    ['missing', 2],
+    ['blank', 1],
+  ]),
+  unique: 6,
+  done: 1,
+  ...more,
+});
+const sent = (more: Partial<DeletionCounts> = {}): DeletionCounts => ({
+  done: 2,
+  rejected: 1,
+  undecided: 1,
+  codes: new Map([['40001', 1]]),
+  unclear: new Map([['50000', 1]]),
+  requests: 9,
+  stoppedBy: undefined,
+  ...more,
+});
+const part = { guard: undefined, run: 'r1', head: 'h1', seconds: 1.23456 };
+const executed = (counts: Partial<StageCounts>, more: Partial<DeletionCounts>) =>
+  reportOf({ ...part, counts: staged(counts), sent: sent(more) });
+const none = new Map<Refusal, number>();
+
+describe('a report', () => {
+  it('of a run counts as undecided also those who were never asked for', () => {
+    expect(executed({}, {})).toEqual({
+      v: 1,
+      kind: 'deletion',
+      mode: 'executed',
+      run: 'r1',
+      received: 10,
+      refused: { missing: 2, blank: 1 },
+      duplicates: 1,
+      ids: 6,
+      done_before: 1,
+      requests: 9,
+      done: 2,
+      rejected: 1,
+      rejected_codes: { 40001: 1 },
+      undecided: 2,
+      undecided_codes: { 50000: 1 },
+      guard: null,
+      stopped_by: null,
+      seconds: 1.235,
+      head: 'h1',
+    });
+    expect(executed({}, { stoppedBy: answerOf('stop', '40201') }).stopped_by).toBe('40201');
+  });
+
+  it('of a plan has nothing sent, and the reason for which a run would stop', () => {
+    const plan = reportOf({
+      ...part,
+      counts: staged(),
+      sent: undefined,
+      guard: 'too many',
+      run: undefined,
+      head: undefined,
+    });
+    const zero = { requests: 0, done: 0, rejected: 0, undecided: 0, rejected_codes: {}, undecided_codes: {} };
+    expect(plan).toMatchObject({
+      ...zero,
+      mode: 'dry_run',
+      run: null,
+      head: null,
+      guard: 'too many',
+      stopped_by: null,
+    });
+  });
+
+  it('of a run is a table with a line for every code', () => {
+    expect(
+      reportTable(executed({}, {}))
+        .split('\n')
+        .map((line) => line.replace(/ {2,}(?=\d+$)/, ' = ')),
+    ).toEqual([
+      'rows received = 10',
+      '  refused: the ID field is missing or null = 2',
+      '  refused: the ID holds nothing visible = 1',
+      '  repeated = 1',
+      'ids = 6',
+      '  done by the unfinished run before = 1',
+      'deleted = 2',
+      'rejected by the service = 1',
+      '  40001 = 1',
+      'undecided = 2',
+      '  50000 = 1',
+      'requests sent = 9',
+      'ledger head: h1',
+    ]);
+  });
+
+  it('of a plan is a table of what would be deleted, with its numbers in one column', () => {
+    const plan = (done: number) =>
+      reportTable(
+        reportOf({
+          ...part,
+          counts: staged({ done, refused: none }),
+          sent: undefined,
+          run: undefined,
+          head: undefined,
+        }),
+      );
+    expect(plan(1)).toMatch(/\nids +6\n {2}done by the unfinished run before +1\nwould be deleted +5$/);
+    expect(plan(0)).toMatch(/\nids +6\nwould be deleted +6$/);
+    expect(
+      new Set(
+        plan(1)
+          .split('\n')
+          .map((line) => line.length),
+      ).size,
+    ).toBe(1);
+    expect(plan(0).split('\n')[0]).toBe('rows received            10');
+  });
+});
+
+describe('the failure of a run', () => {
+  const clean = { refused: none, done: 0, unique: 3, received: 3 };
+  const all = {
+    done: 3,
+    rejected: 0,
+    undecided: 0,
+    codes: new Map<string, number>(),
+    unclear: new Map<string, number>(),
+  };
+  const failure = (
+    counts: Partial<StageCounts>,
+    more: Partial<DeletionCounts>,
+    onRejected: 'fail' | 'continue' = 'continue',
+    stopped?: string,
+  ) => failureOf(executed(counts, more), onRejected, stopped);
+
+  it('is none where everybody was deleted', () => {
+    expect(failure(clean, all)).toBeUndefined();
+    expect(failure(clean, all, 'fail')).toBeUndefined();
+  });
+
+  it('is the answer that stopped it, before anything else', () => {
+    expect(failure({}, {}, 'fail', 'The token is refused.')).toMatchObject({
+      kind: 'config',
+      message: 'The token is refused. 2 of 5 ids were deleted, 2 are undecided.',
+    });
+  });
+
+  it('is that ids are undecided, with the codes of their answers where there were any', () => {
+    expect(failure({}, {}, 'fail')).toMatchObject({
+      kind: 'transient',
+      message: expect.stringMatching(/^2 of 5 ids were deleted, 2 are undecided: .* answer \(50000: 1\)\. Run again/),
+    });
+    expect(failure({}, { unclear: new Map() })?.message).toContain('gave no clear answer. Run again');
+    const two = new Map([
+      ['50000', 1],
+      ['odd_body', 2],
+    ]);
+    expect(failure({}, { unclear: two })?.message).toContain('(50000: 1, odd_body: 2)');
+  });
+
+  it('is that the service rejected every id, unless others were deleted, now or before', () => {
+    const every = { ...all, done: 0, rejected: 3, codes: new Map([['40001', 3]]) };
+    expect(failure(clean, every)).toMatchObject({ kind: 'config', message: expect.stringContaining('(40001: 3)') });
+    expect(failure(clean, every)?.exitCode).not.toBe(5);
+    expect(failure({ ...clean, unique: 4, done: 1 }, every)).toBeUndefined();
+    expect(failure(clean, { ...every, done: 1, rejected: 2 })).toBeUndefined();
+    expect(failure({ ...clean, unique: 0 }, { ...all, done: 0 })).toBeUndefined();
+  });
+
+  it('is under on_rejected "fail" that rows were refused or ids rejected', () => {
+    const refused = { ...clean, received: 5, refused: new Map<Refusal, number>([['blank', 2]]) };
+    const some = { ...all, done: 2, rejected: 1, codes: new Map([['40001', 1]]) };
+    expect(failure(refused, all, 'fail')).toMatchObject({
+      exitCode: 5,
+      message: 'on_rejected is "fail": 2 of 5 rows are refused and never sent (2: the ID holds nothing visible).',
+    });
+    expect(failure(clean, some, 'fail')).toMatchObject({
+      exitCode: 5,
+      message: 'on_rejected is "fail": the service rejected 1 (40001: 1).',
+    });
+    expect(failure(refused, some, 'fail')?.message).toMatch(
+      /nothing visible\); the service rejected 1 \(40001: 1\)\.$/,
+    );
+    expect(failure(refused, some)).toBeUndefined();
+  });
+});
+
+describe('an input', () => {
+  const problem = (more: Partial<StageCounts>) => nothingAccepted(executed(more, {}));
+
+  it('of refused rows alone is a mistake', () => {
+    expect(problem({ unique: 0, received: 3 })).toMatchObject({
+      kind: 'config',
+      message:
+        'Nothing was deleted: 3 of 3 rows are refused and never sent (2: the ID field is missing or null; ' +
+        '1: the ID holds nothing visible). Check that the ID field is the right one.',
+    });
+  });
+
+  it('of no row, or with one id, is none', () => {
+    expect(problem({ unique: 0, received: 0, refused: none })).toBeUndefined();
+    expect(problem({ unique: 1 })).toBeUndefined();
+  });
+});

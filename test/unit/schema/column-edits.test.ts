@@ -1,0 +1,118 @@
+import { createHmac } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { Secret } from '../../../src/base/secrets.ts';
+import { columnEdits, editHeader, unlisted } from '../../../src/schema/column-edits.ts';
+import { HashKey } from '../../../src/schema/hash-key.ts';
+import { Scanner } from '../../../src/schema/scanner.ts';
+import { readBack, scanIn } from '../../support/scan.ts';
+
+const keyOf = (text: string) => new HashKey(new Secret(text));
+const TEXT = 'a hash key of at least 32 characters';
+const KEY = keyOf(TEXT);
+
+function edited(drop: readonly string[], hash: readonly string[], csv: string) {
+  const edits = columnEdits(drop, hash, KEY);
+  const { result, written } = scanIn(new Scanner({ requireSystem: false, edits }), Buffer.from(csv));
+  return { result, rows: readBack(written) };
+}
+
+describe('lists of columns', () => {
+  it('change nothing where they are empty', () => {
+    expect(columnEdits([], [], KEY)).toBeUndefined();
+    expect(columnEdits(['a'], [], undefined)).toBeDefined();
+    expect(columnEdits([], ['a'], KEY)).toBeDefined();
+    const { result } = scanIn(new Scanner({ requireSystem: false }), Buffer.from('a\n1\n'));
+    expect(result).not.toHaveProperty('listed');
+  });
+
+  it('drop what they drop, hash what they hash, and leave the rest', () => {
+    const { result, rows } = edited(
+      ['gone', 'no'],
+      ['who', 'df_items_x'],
+      'gone,who,n,df_items_x\ng,w,7,i\n,,8,null\n',
+    );
+    expect(rows).toEqual([
+      ['who', 'n', 'df_items_x'],
+      [KEY.hashOf('w'), '7', KEY.hashOf('i')],
+      ['', '8', 'null'],
+    ]);
+    expect(result.listed).toEqual(['gone', 'who', 'df_items_x']);
+    expect(result.columns.map(({ source, type, hashed }) => [source, type, hashed])).toEqual([
+      ['who', 'string', true],
+      ['n', 'long', undefined],
+      ['df_items_x', 'string', true],
+    ]);
+  });
+
+  it('hash the text null of a column that is of no item', () => {
+    expect(edited([], ['who'], 'who\nnull\n').rows[1]).toEqual([KEY.hashOf('null')]);
+  });
+
+  it('mean the event name by df_event_name, whichever of its names a header has', () => {
+    for (const drop of [['df_event_name'], ['event_name']]) {
+      const { result, rows } = edited(drop, [], 'event_name,n\nlogin,1\n');
+      expect(rows).toEqual([['n'], ['1']]);
+      expect(result.listed).toEqual(drop);
+      expect(result.eventNames).toEqual([]);
+    }
+    expect(edited(['df_event_name'], [], 'event_name,df_event_name\nown,login\n').rows).toEqual([
+      ['event_name'],
+      ['own'],
+    ]);
+    const both = columnEdits(['event_name'], ['df_event_name'], KEY);
+    expect(both && editHeader(['event_name'], both).kept).toEqual([]);
+  });
+
+  it('hash event names, which no result of the scan then tells', () => {
+    const { result, rows } = edited([], ['df_event_name'], 'event_name\nlogin\n');
+    expect(rows).toEqual([['event_name'], [KEY.hashOf('login')]]);
+    expect(result.eventNames).toEqual([]);
+    expect(result.listed).toEqual(['df_event_name']);
+  });
+
+  it('reach every column of a name, and are named once', () => {
+    const { result, rows } = edited(['a'], [], 'a,b,a\n1,2,3\n');
+    expect(rows).toEqual([['b'], ['2']]);
+    expect(result.listed).toEqual(['a']);
+  });
+
+  it('are told apart from what no header had', () => {
+    const edits = columnEdits(['a', 'b'], ['c', 'd'], KEY);
+    expect(edits && unlisted(edits, new Set(['b', 'c']))).toEqual(['a', 'd']);
+  });
+
+  it('may not name every column there is', () => {
+    expect(() => edited(['a', 'b'], [], 'a,b\n1,2\n')).toThrow('leave one');
+    expect(edited(['a'], ['b'], 'a,b\n1,2\n').rows[0]).toEqual(['b']);
+  });
+
+  it('leave out of the count of bad cells what is dropped', () => {
+    const edits = columnEdits(['gone'], [], undefined);
+    const body = Buffer.from('gone,b\n#,#\n#,x\n', 'latin1').map((byte) => (byte === 0x23 ? 0xff : byte));
+    const { result } = scanIn(new Scanner({ requireSystem: false, edits }), body);
+    expect(result.invalidUtf8).toEqual({ cells: 1, first: { row: 2, column: 'b' } });
+  });
+});
+
+describe('a hash key', () => {
+  it.each([
+    ['as long as a block', 'k'.repeat(64)],
+    ['longer than a block', 'k'.repeat(65)],
+    ['shorter than a block', TEXT],
+    ['of other letters', 'ключ'.repeat(16)],
+  ])('gives the HMAC-SHA-256 of a text or its bytes: %s', (_name, text) => {
+    const expected = createHmac('sha256', text).update('한').digest('hex');
+    const key = keyOf(text);
+    expect(key.hashOf('한')).toBe(expected);
+    expect(key.hashOf(Buffer.from('한'))).toBe(expected);
+    // HMAC pads its block with zeros: as a key, the block is the key.
+    expect(createHmac('sha256', key.block).update('한').digest('hex')).toBe(expected);
+    expect(key.block).toHaveLength(64);
+  });
+
+  it('is told from another by a check value that is the same for the same key', () => {
+    expect(KEY.check).toMatch(/^[0-9a-f]{16}$/);
+    expect(keyOf(TEXT).check).toBe(KEY.check);
+    expect(keyOf(`${TEXT}.`).check).not.toBe(KEY.check);
+  });
+});

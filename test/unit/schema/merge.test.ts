@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest';
+import { mergeColumns } from '../../../src/schema/merge.ts';
+import type { ColumnScan } from '../../../src/schema/scan.ts';
+import { Scanner } from '../../../src/schema/scanner.ts';
+import { DATE, DATETIME_DASH, DOUBLE, LONG, LONG_WIDE, NULL_TEXT, STRING } from '../../../src/types/evidence.ts';
+import { scanIn } from '../../support/scan.ts';
+
+const scan = (csv: string, timezone?: string) =>
+  scanIn(new Scanner({ requireSystem: false, timezone }), Buffer.from(csv)).result.columns;
+const csvOf = (header: string, cells: readonly string[]) => [header, ...cells, ''].join('\n');
+const withoutSeen = (columns: readonly ColumnScan[]) => columns.map(({ seen: _, ...column }) => column);
+
+/** Merged from one export for each list of rows. */
+const merged = (header: string, ...parts: readonly (readonly string[])[]) =>
+  mergeColumns(
+    parts.map((cells) => scan(csvOf(header, cells))),
+    false,
+  );
+
+describe('the columns of several exports', () => {
+  it.each<[string, string, string[][]]>([
+    ['numbers', 'n', [['1', '2'], ['1.5'], ['""', 'null']]],
+    ['numbers and a text', 'n', [['1', 'null'], ['x']]],
+    ['times', 't', [['2026-01-05'], ['2026-01-02 03:04:05', '2026-01-09 00:00:00'], ['2026-01-03']]],
+    ['times, none in the first', 't', [['null'], ['2026-01-02 03:04:05'], ['2026-01-01 03:04:05']]],
+    ['times, none in the last', 't', [['2026-01-02 03:04:05'], ['null']]],
+    ['times in falling order', 't', [['2026-01-09 00:00:00'], ['2026-01-05 00:00:00'], ['2026-01-02 00:00:00']]],
+    ['a type that is declared', 'df_server_datetime', [['2026-01-05', '7', 'x'], ['1'], ['2026-01-02']]],
+    ['a declared type that only the last shows', 'df_discount', [['null'], ['2']]],
+    ['a declared type that only the first shows', 'df_discount', [['2'], ['null']]],
+    ['a declared type that none shows', 'df_discount', [['null'], ['null']]],
+    ['two columns of one name', 'a,a', [['1,x'], ['2,y', ',2026-01-01']]],
+    ['a known column and one more of its name', 'df_discount,df_discount', [['1,x'], ['2,y']]],
+    ['a second of its name, all numbers', 'df_keyword,df_keyword', [['x,1'], ['y,2.5']]],
+    ['two names of the event', 'df_event_name,event_name', [['e,1'], ['f,2']]],
+  ])('are those of one export with all their rows: %s', (_name, header, parts) => {
+    const whole = withoutSeen(scan(csvOf(header, parts.flat())));
+    expect(withoutSeen(merged(header, ...parts))).toEqual(whole);
+  });
+
+  it('stay as they are where there is one export', () => {
+    const columns = scan('a,a\n1,x\n');
+    expect(mergeColumns([columns], false)).toBe(columns);
+  });
+
+  it('are the union by name, in the order of first sight', () => {
+    const columns = mergeColumns([scan('b,a\n1,2\n'), scan('a,c,b,b\n1,2,3,4\n'), scan('d\n5\n')], false);
+    expect(columns.map(({ source, filled }) => [source, filled])).toEqual([
+      ['b', 2],
+      ['a', 2],
+      ['c', 1],
+      ['b', 1],
+      ['d', 1],
+    ]);
+  });
+
+  it('name of the cells seen first only those that showed something new', () => {
+    const [column] = merged('n', ['1', 'null'], ['2', '1.5', 'null'], ['9007199254740993', '3.5']);
+    expect(column.seen?.map(({ evidence, shape }) => [evidence, shape])).toEqual([
+      [LONG, '9'],
+      [NULL_TEXT, 'aaaa'],
+      [DOUBLE, '9.9'],
+      [LONG_WIDE, '9999999999999999'],
+    ]);
+    const [empty] = merged('n', [''], ['']);
+    expect(empty).not.toHaveProperty('seen');
+    expect(empty).not.toHaveProperty('type');
+    expect(empty).not.toHaveProperty('hashed');
+  });
+
+  it('have the times of a column of times alone', () => {
+    const [text] = merged('t', ['2026-01-02 03:04:05'], ['x']);
+    expect(text).toMatchObject({ type: 'string', evidence: DATETIME_DASH | STRING });
+    expect(text).not.toHaveProperty('first');
+    expect(text).not.toHaveProperty('last');
+    const [day] = merged('t', ['2026-01-02'], ['2026-01-03']);
+    expect(day).toMatchObject({ type: 'date', evidence: DATE });
+    expect(day).not.toHaveProperty('first');
+  });
+
+  it('take a time with a zone for one where a zone is configured', () => {
+    const parts = ['2026-01-02T03:04:05Z', '2026-01-03 03:04:05'].map((time) => scan(`t\n${time}\n`, 'Asia/Seoul'));
+    expect(mergeColumns(parts, true)[0]).toMatchObject({
+      type: 'datetime',
+      first: '2026-01-02T12:04:05.000',
+      last: '2026-01-03T03:04:05.000',
+    });
+    expect(mergeColumns(parts, false)[0]).toMatchObject({ type: 'string' });
+  });
+
+  it('keep that they hold hashes', () => {
+    const hashed = scan('a\nx\n').map((column) => ({ ...column, hashed: true as const }));
+    expect(mergeColumns([hashed, hashed], false)[0]).toMatchObject({ hashed: true, filled: 2 });
+  });
+});
