@@ -40,6 +40,8 @@ export interface DeletionServer {
   /** Every request, of any method and path, in order of arrival. */
   readonly seen: Deletion[];
   ids(): (string | undefined)[];
+  /** Connections that are open now. */
+  connections(): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -64,6 +66,10 @@ export async function startDeletionServer(answer: Answer = accept): Promise<Dele
     url: `http://127.0.0.1:${port}`,
     seen,
     ids: () => seen.filter(({ method }) => method === 'POST').map(({ id }) => id),
+    connections: () =>
+      new Promise((resolve) => {
+        server.getConnections((_error, count) => resolve(count));
+      }),
     close: () =>
       new Promise((resolve) => {
         server.closeAllConnections();
@@ -204,14 +210,15 @@ export async function write(options: WriteOptions): Promise<Output> {
 }
 
 interface World {
-  readonly input?: WriteOptions['input'] | undefined;
+  readonly input?: Iterable<string | Uint8Array> | AsyncIterable<string> | undefined;
   readonly clock?: Clock | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onText?: ((text: string) => void) | undefined;
   readonly env?: WriteOptions['env'];
 }
 
-async function run(words: readonly string[], world: World = {}): Promise<Output> {
+/** Runs any verb of the destination in this process. */
+export async function run(words: readonly string[], world: World = {}): Promise<Output> {
   const { input = [], clock = quickClock(), signal, onText, env = {} } = world;
   let text = '';
   const out = new Writable({
@@ -225,7 +232,7 @@ async function run(words: readonly string[], world: World = {}): Promise<Output>
     words,
     writer: new MessageWriter(out),
     input: (async function* () {
-      for (const line of input) yield typeof line === 'string' ? Buffer.from(`${line}\n`) : line;
+      for await (const line of input) yield typeof line === 'string' ? Buffer.from(`${line}\n`) : line;
     })(),
     clock,
     env: (name) => env[name],

@@ -180,4 +180,95 @@ describe('the rate limiter', () => {
     await third;
     expect(isIn).toBe(true);
   });
+
+  it('counts the smallest of what answers of one minute say is left, in whatever order they come', async () => {
+    const clock = quickClock();
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const reset = clock.now() + 30_000;
+    for (let i = 0; i < 3; i++) await limiter.acquire(never);
+    limiter.release(answer('done', 9_999, reset));
+    limiter.release(answer('done', 2_003, reset));
+    for (let i = 0; i < 4; i++) await limiter.acquire(never);
+    expect(limiter.pausedUntil).toBeLessThan(clock.now());
+    limiter.release(answer('done', 9_000, reset));
+    expect(limiter.pausedUntil).toBe(reset);
+  });
+
+  it('may use up a quota that is the set rate itself, and stops where nothing is left of it', async () => {
+    const clock = quickClock();
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const reset = clock.now() + 30_000;
+    for (const remaining of [4_999, 500]) {
+      await limiter.acquire(never);
+      limiter.release(answer('done', remaining, reset));
+    }
+    expect(limiter.pausedUntil).toBeLessThan(clock.now());
+    await limiter.acquire(never);
+    limiter.release(answer('done', 0, reset));
+    expect(limiter.pausedUntil).toBe(reset);
+  });
+
+  it('goes by the quota that it knows when an answer says nothing of it', async () => {
+    const clock = quickClock();
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const reset = clock.now() + 30_000;
+    for (const remaining of [9_999, undefined, 2_001]) {
+      await limiter.acquire(never);
+      limiter.release(answer('done', remaining, reset));
+    }
+    expect(limiter.pausedUntil).toBeLessThan(clock.now());
+    await limiter.acquire(never);
+    limiter.release(answer('done', 1_999, reset));
+    expect(limiter.pausedUntil).toBe(reset);
+  });
+
+  const DAYS_400 = 400 * 24 * 60 * 60_000;
+  it.each([
+    ['none', undefined, 60_000],
+    ['one that is past', -1, 60_000],
+    ['one that is now', 0, 60_000],
+    ['the next instant', 1, 1],
+    ['one within 400 days', DAYS_400 - 1, DAYS_400 - 1],
+    ['one that is 400 days away', DAYS_400, 60_000],
+  ])('waits for a reset that can be one, and for others a minute: %s', async (_name, after, wait) => {
+    const clock = quickClock();
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    await limiter.acquire(never);
+    limiter.release(answer('wait', 0, after === undefined ? undefined : clock.now() + after));
+    expect(limiter.pausedUntil - clock.now()).toBe(wait);
+  });
+
+  it('waits for the latest reset of several refusals, which count as one', async () => {
+    const clock = quickClock();
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 100_000, maxConcurrent: 5 });
+    for (let i = 0; i < 3; i++) await limiter.acquire(never);
+    const now = clock.now();
+    for (const after of [30_000, 42_000, 20_000]) limiter.release(answer('wait', 0, now + after));
+    expect(limiter.pausedUntil).toBe(now + 42_000);
+    expect(limiter.waits).toBe(1);
+    await limiter.acquire(never);
+    limiter.release(answer('wait', 0, undefined));
+    expect(limiter.waits).toBe(2);
+  });
+
+  it('sleeps only where there is time to wait for', async () => {
+    const clock = quickClock();
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrent: 5 });
+    await limiter.waitForTurn(never);
+    // The next turn is 1,010 ms behind the first, which might have been 50 ms earlier.
+    await clock.sleep(960);
+    await limiter.waitForTurn(never);
+    expect(clock.slept).toEqual([960]);
+    await limiter.waitForTurn(never);
+    expect(clock.slept).toEqual([960, 1_010]);
+  });
+
+  it('gives no turn to whoever is stopped, and the next one to whoever is not', async () => {
+    const clock = quickClock();
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrent: 5 });
+    const stopped = AbortSignal.abort(new Error('stopped'));
+    for (let i = 0; i < 3; i++) await expect(limiter.waitForTurn(stopped)).rejects.toThrow('stopped');
+    await limiter.waitForTurn(never);
+    expect(clock.slept).toEqual([]);
+  });
 });

@@ -1,0 +1,167 @@
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import type { DeletionAnswer } from '../../../src/service/delete/answer.ts';
+import { answerOf, done, names, setUpPlans } from '../../support/deletion/plans.ts';
+
+const CLOSING_MS = 3_000;
+const setup = setUpPlans();
+const answers = () =>
+  setup.plans.folders
+    .ledgerLines()
+    .filter(({ kind }) => kind === 'after')
+    .map(({ outcome, code }) => `${outcome} ${code}`);
+const requests = () => setup.plans.folders.ledgerLines().filter(({ kind }) => kind === 'before').length;
+
+describe('a run that is stopped', () => {
+  it('lets its requests end for some seconds, sends no other, and says so in the ledger of those that had their line', async () => {
+    const { plans } = setup;
+    const { report, failure, asked } = await plans.execute(names(6), async (id) => {
+      if (id !== 'p1') return done();
+      // Time for the next one to have its line in the ledger: it waits for this one's place.
+      await expect.poll(requests).toBe(3);
+      plans.stop.abort(new Error('SIGTERM'));
+      await setImmediate();
+      return done();
+    });
+    expect(asked).toEqual(['p0', 'p1']);
+    expect(report).toMatchObject({ done: 2, undecided: 4, requests: 2 });
+    expect(failure?.kind).toBe('transient');
+    expect(answers()).toEqual(['done 20000', 'done 20000', 'not_sent stopped']);
+    expect(plans.kinds().at(-1)).toBe('after');
+    // Whoever stops it again once it has ended stops nothing.
+    expect(plans.timers.filter(({ ms }) => ms === CLOSING_MS)).toHaveLength(1);
+  });
+
+  it('cuts a request that does not end by then: nobody knows what became of it', async () => {
+    const { plans } = setup;
+    const { report, failure } = await plans.execute(['a', 'b', 'c'], (id, _nth, signal) => {
+      if (id === 'a') return done();
+      plans.stop.abort(new Error('SIGTERM'));
+      expect(signal.aborted).toBe(false);
+      const cut = new Promise<DeletionAnswer>((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason));
+      });
+      plans.timers.find(({ ms }) => ms === CLOSING_MS)?.call();
+      expect(signal.reason).toEqual(new Error('SIGTERM'));
+      return cut;
+    });
+    expect(report).toMatchObject({ done: 1, undecided: 2, undecided_codes: {}, requests: 2 });
+    expect(failure?.message).toContain('gave no clear answer. Run again');
+    expect(answers().slice(0, 2)).toEqual(['done 20000', 'undecided failed']);
+  });
+
+  it('after its end is not stopped any more', async () => {
+    const { plans } = setup;
+    await plans.execute(['a'], done);
+    plans.stop.abort(new Error('SIGTERM'));
+    expect(plans.timers.filter(({ ms }) => ms === CLOSING_MS)).toEqual([]);
+  });
+
+  it('during the pause after a fault gives that id up at once', async () => {
+    const { plans } = setup;
+    const { report, asked } = await plans.execute(['a', 'b'], (_id, nth) => {
+      if (nth === 2) plans.stop.abort(new Error('SIGTERM'));
+      return answerOf('retry', '50000');
+    });
+    expect(asked).toEqual(['a', 'a']);
+    expect(report).toMatchObject({ undecided: 2, undecided_codes: {}, requests: 2 });
+  });
+
+  it('while it waits for the limit ends at once', async () => {
+    const { plans } = setup;
+    plans.onLongSleep = () => plans.stop.abort(new Error('SIGTERM'));
+    const { report, asked } = await plans.execute(['a', 'b'], () => answerOf('wait', '40401'));
+    expect(asked).toEqual(['a']);
+    expect(report).toMatchObject({ undecided: 2, requests: 1 });
+    expect(plans.clock.slept.filter((ms) => ms > 30_000)).toEqual([]);
+  });
+
+  it('before its first request sends none', async () => {
+    const { plans } = setup;
+    const real = await plans.plan(['a']);
+    plans.stop.abort(new Error('SIGTERM'));
+    const { report } = await real.execute(real.hash, { deleteProfile: () => Promise.reject(new Error('was asked')) });
+    real.close();
+    expect(report).toMatchObject({ done: 0, undecided: 1, requests: 0 });
+    expect(plans.kinds()).toEqual(['open']);
+  });
+});
+
+describe('waits for the limit', () => {
+  it('end the run only when nobody is decided for two hours: each decision begins them anew', async () => {
+    const fifty = (_id: string, nth: number) => (nth <= 50 ? answerOf('wait', '40401') : done());
+    const { report, failure } = await setup.plans.execute(names(5), fifty);
+    expect(failure).toBeUndefined();
+    expect(report).toMatchObject({ done: 5, requests: 255 });
+  });
+
+  it('that are 120 in a row end it, with a message', async () => {
+    const { plans } = setup;
+    const { report, asked } = await plans.execute(['a', 'b'], () => answerOf('wait', '40401'));
+    expect(asked).toHaveLength(120);
+    expect(report).toMatchObject({ undecided: 2, undecided_codes: {} });
+    expect(plans.events.filter(({ event }) => event === 'erase.given_up')).toMatchObject([
+      { level: 'error', message: 'Nothing more is sent: the answer', fields: { code: '40401' } },
+    ]);
+  });
+});
+
+describe('a service that is down', () => {
+  it('is given up once, though several requests are under way', async () => {
+    const { plans } = setup;
+    const answer = (id: string) => (id === 'p0' ? done() : answerOf('retry', '50000'));
+    const { report } = await plans.execute(names(40), answer, { max_concurrent_requests: 5 });
+    expect(report.undecided_codes[50000]).toBeGreaterThanOrEqual(10);
+    expect(report.undecided_codes[50000]).toBeLessThan(30);
+    expect(plans.events.filter(({ event }) => event === 'erase.given_up')).toHaveLength(1);
+  });
+
+  it('that refuses the token is told by the first answer that says so', async () => {
+    const codes = ['40201', '40202', '40203', '40204'];
+    const answer = (id: string) => (id === 'p0' ? done() : answerOf('stop', codes.shift() ?? '40209'));
+    const { report } = await setup.plans.execute(names(12), answer, { max_concurrent_requests: 4 });
+    expect(report).toMatchObject({ stopped_by: '40201', done: 1 });
+  });
+});
+
+describe('requests', () => {
+  it('are one at a time until one is done, and then as many as may be', async () => {
+    let [under, most, mostBefore] = [0, 0, 0];
+    let isDone = false;
+    await setup.plans.execute(
+      names(30),
+      async (id) => {
+        under++;
+        most = Math.max(most, under);
+        if (!isDone) mostBefore = Math.max(mostBefore, under);
+        for (let turn = 0; turn < 20; turn++) await setImmediate();
+        under--;
+        if (Number(id.slice(1)) < 3) return answerOf('rejected', '40001');
+        isDone = true;
+        return done();
+      },
+      { max_concurrent_requests: 4, requests_per_minute: 1_000_000 },
+    );
+    expect([mostBefore, most]).toEqual([1, 4]);
+  });
+
+  it('are numbered in the ledger, each with its answer', async () => {
+    const answer = (_id: string, nth: number) => (nth < 3 ? answerOf('retry', '50000') : done());
+    await setup.plans.execute(['a'], answer);
+    const lines = setup.plans.folders.ledgerLines().slice(1, -1);
+    expect(lines.map(({ kind, attempt, outcome }) => [kind, attempt, outcome])).toEqual([
+      ['before', 1, undefined],
+      ['after', 1, 'retry'],
+      ['before', 2, undefined],
+      ['after', 2, 'retry'],
+      ['before', 3, undefined],
+      ['after', 3, 'done'],
+    ]);
+  });
+
+  it('that have to be repeated are spaced by ever longer pauses, up to half a minute', async () => {
+    const { plans } = setup;
+    await plans.execute(['a'], () => answerOf('retry', '50000'), { requests_per_minute: 1_000_000 });
+    expect(plans.clock.slept.filter((ms) => ms >= 200)).toEqual([250, 500, 1_000, 2_000, 4_000]);
+  });
+});
