@@ -42,6 +42,7 @@ export interface Scenario {
       readonly hours: number;
     };
     readonly longest_delay_hours: number;
+    readonly at_day_end: boolean;
     readonly users: number;
     readonly unnamed_share: number;
     readonly of_deleted_profiles: 'kept' | 'removed';
@@ -49,6 +50,7 @@ export interface Scenario {
   readonly ids: {
     readonly first_item: 0 | 1;
     readonly duplicate_share: number;
+    readonly carried_share: number;
     readonly missing_share: number;
     readonly repeat_share: number;
     readonly other_item_events: 'single' | 'repeat_id' | 'numbered';

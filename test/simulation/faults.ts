@@ -71,3 +71,8 @@ export const LIMITED: Readonly<Record<string, unknown>> = {
   reset: 'absent',
   when: { operation: 'delete', times: 8 },
 };
+
+/** Deletions behind the first one have to be tried again. */
+export const FAILING: readonly Readonly<Record<string, unknown>>[] = [
+  { kind: 'status', status: 503, when: { operation: 'delete', nth: [2, 3, 4] } },
+];

@@ -5,7 +5,7 @@ import { problem } from '../support/targets/stored-rows.ts';
 import { HOUR, START } from './drawn.ts';
 import type { People } from './people.ts';
 import { type Held, heldIn } from './places.ts';
-import type { Reads } from './reads.ts';
+import { Reads } from './reads.ts';
 import { verifyLine } from './settings.ts';
 import { rowsOf } from './truth.ts';
 import type { World } from './world.ts';
@@ -43,6 +43,19 @@ export async function problemsOf(
     ...(await people.ledgerProblems()),
   ];
   return { held, problems: problems.slice(0, MOST_SHOWN) };
+}
+
+/** What is wrong with what somebody else has loaded: of people who were purged here, they keep what they have. */
+export async function otherProblems(world: World, people: People): Promise<string[]> {
+  const held = await heldIn(world.otherTarget, world.other);
+  const problems = [
+    ...cursorProblems(held, world),
+    ...stateProblems(held),
+    ...doubledKeys(held),
+    ...missingRows(held, world, people, new Reads(world.story)),
+    ...strangeRows(held, world),
+  ];
+  return problems.slice(0, MOST_SHOWN).map((one) => `the other place: ${one}`);
 }
 
 function cursorProblems({ cursor }: Held, world: World): string[] {
@@ -97,7 +110,7 @@ const isGone = (row: TrueRow, { purged, inDoubt }: People): boolean =>
   purged.has(personOf(row)) || inDoubt.has(personOf(row));
 
 /** Every row is one that the service has or had, no more often than there, and nobody's who was purged. */
-function strangeRows(held: Held, world: World, { purged }: People): string[] {
+function strangeRows(held: Held, world: World, people?: People): string[] {
   const range = { from: START, to: addDays(openDay(world), 3) };
   const original = rowsOf(world, world.original, range);
   const now = rowsOf(world, world.corrected, range);
@@ -109,7 +122,7 @@ function strangeRows(held: Held, world: World, { purged }: People): string[] {
   }
   const zone = zoneOf(world);
   for (const row of held.rows) {
-    if (purged.has(personOf(row.cells))) out.push(`${row.id} is of ${personOf(row.cells)}, who was purged`);
+    if (people?.purged.has(personOf(row.cells))) out.push(`${row.id} is of ${personOf(row.cells)}, who was purged`);
     const versions = [...(now.get(row.id) ?? []), ...(original.get(row.id) ?? [])];
     const wrong = versions.map((one) => problem(one, row, held, zone));
     if (wrong.length > 0 && !wrong.includes(undefined)) out.push(`${row.id} is torn: ${wrong.join('; or ')}`);

@@ -3,11 +3,11 @@ import type { Day } from '../../src/base/days.ts';
 import type { Simulator } from '../../src/simulator/index.ts';
 import { type Act, actOf, isDeletion, type Step } from './acts.ts';
 import { HOUR } from './drawn.ts';
-import { finalProblems, problemsOf } from './invariants.ts';
+import { finalProblems, otherProblems, problemsOf } from './invariants.ts';
 import { isCapped, People, type Planned } from './people.ts';
 import { type Held, NOTHING } from './places.ts';
 import { Reads } from './reads.ts';
-import { configure, lineOf } from './settings.ts';
+import { configure, lineOf, otherLine } from './settings.ts';
 import type { Story } from './story.ts';
 import { tracesOf } from './traces.ts';
 import { type Ended, type SpawnOptions, World } from './world.ts';
@@ -89,6 +89,7 @@ class Life {
     const planned: (Planned | undefined)[] = [];
     for (const act of step.acts)
       planned.push(isDeletion(act) ? await this.#people.plan(act, this.#held, {}) : undefined);
+    this.#people.isConcurrent = step.acts.filter(isDeletion).length > 1;
     if (step.isReissued) this.#reissue();
     world.service.setScenario({ faults: step.faults });
     const before = this.#people.counts();
@@ -108,6 +109,10 @@ class Life {
     const alone = step.acts.length === 1 && ended[0].code === 0 ? planned[0]?.people : undefined;
     if (alone !== undefined) problems.push(...(await tracesOf(world, alone)));
     return problems.length > 0 ? problems : this.#check(ended);
+  }
+
+  #isLoad({ what }: Ended): boolean {
+    return what.startsWith(`sync ${this.#world.story.target}`) || what === 'read';
   }
 
   #noteRead(act: Act, { code }: Ended, began: number): void {
@@ -138,15 +143,25 @@ class Life {
     const killed = ended.filter(({ code }) => code === undefined).length;
     this.kills += killed;
     // Until a load has ended well again.
-    this.#isBrokenOff = ended.some(({ code }) => code !== 0) || (this.#isBrokenOff && !ended.some(isLoad));
+    this.#isBrokenOff =
+      ended.some(({ code }) => code !== 0) || (this.#isBrokenOff && !ended.some((one) => this.#isLoad(one)));
     if (this.#isBrokenOff && world.story.target !== 'duckdb' && existsSync(world.place)) {
       const repair = await world.runOne(lineOf(world, { what: 'compact' }));
-      if (repair.code !== 0 && !/holds no |no dataset|nothing was loaded/i.test(repair.log.join(' ')))
+      if (repair.code !== 0 && !isNothing(repair))
         return [`after a kill, compact ends with ${repair.code}: ${repair.log.slice(-3).join('\n')}`];
     }
     const { held, problems } = await problemsOf(world, this.#people, this.#reads, this.#isBrokenOff);
     this.#held = held;
-    return problems;
+    return [...problems, ...(await this.#checkOther(killed > 0))];
+  }
+
+  /** The same for what somebody else has loaded. */
+  async #checkOther(isKilled: boolean): Promise<readonly string[]> {
+    const world = this.#world;
+    if (!existsSync(world.other)) return [];
+    const repair = isKilled ? await world.runOne(otherLine(world, 'compact')) : undefined;
+    const isRepaired = repair === undefined || repair.code === 0 || isNothing(repair);
+    return isRepaired ? otherProblems(world, this.#people) : [`compact of the other place ends with ${repair.code}`];
   }
 
   #skewed({ skewHours, jumpHours }: Step): Required<SpawnOptions>['clock'] {
@@ -187,7 +202,8 @@ class Life {
   }
 }
 
-const isLoad = ({ what }: Ended): boolean => what.startsWith('sync') || what === 'read';
+/** There is nothing yet that could be compacted. */
+const isNothing = ({ log }: Ended): boolean => /holds no |no dataset|nothing was loaded/i.test(log.join(' '));
 
 const isMistimed = ({ skewHours, jumpHours }: Step): boolean => skewHours !== 0 || jumpHours !== 0;
 

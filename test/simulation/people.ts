@@ -36,6 +36,9 @@ export class People {
   readonly purged = new Set<string>();
   /** The same of purges that did not: they may be there or not. */
   readonly inDoubt = new Set<string>();
+  /** Two lists are worked through at once, which the ledger alone tells apart: less can be said of each. */
+  isConcurrent = false;
+  #isUnclear = false;
   #lists = 0;
   readonly #early: string[] = [];
   readonly #runs: Runs;
@@ -116,7 +119,7 @@ export class People {
 
   /** A state says that everybody before it was deleted: that must be on the disk by then. Gives what failed. */
   #heard({ type, state, trace }: Heard): string | undefined {
-    const count = type === 'STATE' ? Number(state?.stream.stream_state.n) : 0;
+    const count = type === 'STATE' && !this.isConcurrent ? Number(state?.stream.stream_state.n) : 0;
     const told = count === 0 ? 0 : this.#runs.decided;
     if (told < count) this.#early.push(`a state confirms ${count} deletions, the ledger ${told}`);
     return trace?.error?.failure_type;
@@ -143,14 +146,18 @@ export class People {
   }
 
   /**
-   * Takes note of how an executed deletion ended; gives what is wrong with it. `isTimely`: the clock was right, by which the
+   * Takes note of how an executed deletion ended; gives what is wrong with it. `isPunctual`: the clock was right, by which the
    * ledger's runs are told apart.
    */
-  ended(planned: Planned, { code }: Ended, before: ReadonlyMap<string, number>, isTimely: boolean): string[] {
+  ended(planned: Planned, { code }: Ended, before: ReadonlyMap<string, number>, isPunctual: boolean): string[] {
     const { ids, people, cap } = planned;
-    this.#runs.learn(ids);
+    if (this.isConcurrent) this.#isUnclear = true;
+    else this.#runs.learn(ids);
+    const isTimely = isPunctual && !this.#isUnclear;
     const now = this.counts();
-    const touched = [...now].filter(([id, count]) => count > (before.get(id) ?? 0)).map(([id]) => id);
+    const own = new Set(ids);
+    const isOwn = (id: string) => !this.isConcurrent || own.has(id);
+    const touched = [...now].filter(([id, count]) => count > (before.get(id) ?? 0) && isOwn(id)).map(([id]) => id);
     const wrong: string[] = this.#early.splice(0);
     for (const id of touched) if (!this.asked.has(id)) wrong.push(`${id} was deleted and nobody asked for it`);
     const left = ids.length - planned.done;

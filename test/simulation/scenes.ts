@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { actOf, CAP, type End, type Step, stepOf } from './acts.ts';
 import { pick } from './drawn.ts';
 import { how, side, users } from './ends.ts';
-import { LIMITED } from './faults.ts';
+import { FAILING, LIMITED } from './faults.ts';
 
 /*
  * What comes together too rarely by chance, as steps.
@@ -34,9 +34,14 @@ const SCENES: Readonly<Record<string, (drawn: Drawn) => Step[]>> = {
     const people = isWider ? [0, 1, 2, 3].map((n) => n + (some % 4)) : all.slice(0, CAP);
     const list = actOf(LISTS[kind % LISTS.length], { users: people });
     const early: End = some % 3 === 0 ? end : { ...end, effect: 'send', nth: Math.ceil(end.nth / 2) };
+    // Or not broken off at all; or some of it failed before.
+    const ended = some % 4 === 1 ? undefined : early;
     return [
       stepOf([actOf('sync')], { hours: a }),
-      stepOf([{ ...list, end: early, cap: isWider ? 2 * CAP : CAP }], { hours: b }),
+      stepOf([{ ...list, end: ended, cap: isWider ? 2 * CAP : CAP }], {
+        hours: b,
+        faults: more % 3 === 0 ? FAILING : [],
+      }),
       stepOf([list], { hours: c }),
       stepOf([actOf('sync')], { hours: d }),
     ];
@@ -57,6 +62,38 @@ const SCENES: Readonly<Record<string, (drawn: Drawn) => Step[]>> = {
     stepOf([actOf('sync'), actOf('part', { from: day % 5, to: day % 5 })], { hours: b % 3 }),
     stepOf([actOf('sync')], { hours: c }),
   ],
+  /** The power is cut while a load or a deletion stores something; then the same is done again at once. */
+  dark: ({ users: all, end, hours: [a, b, c], n: [kind, more] }) => {
+    const what = kind % 3 === 0 ? actOf('purge', { users: all.slice(0, CAP) }) : actOf('sync');
+    return [
+      ...(kind % 2 === 0 ? [stepOf([actOf('sync')], { hours: a })] : []),
+      stepOf([{ ...what, end: { ...end, how: 'power' } }], { hours: b }),
+      stepOf([what], { hours: more % 3 }),
+      stepOf([actOf('sync')], { hours: c }),
+    ];
+  },
+  /** A load that begins right before a day is over, and whose requests go on behind that. */
+  noon: ({ hours: [a, b], n: [n, more] }) => [
+    ...(more % 2 === 0 ? [stepOf([actOf('sync')], { hours: a })] : []),
+    stepOf([actOf('sync')], { hours: b, beforeNoonMs: [200, 400, 1_000, 3_000, 6_000][n % 5] }),
+  ],
+  /** Somebody else loads the same into a place of theirs, with the same token. */
+  beside: ({ end, hours: [a, b, c], n: [n, more, some] }) => [
+    stepOf([actOf('other', more % 2 === 0 ? { end } : {}), actOf(n % 4 === 0 ? 'refresh' : 'sync')], { hours: a }),
+    stepOf([actOf(some % 3 === 0 ? 'purge' : 'sync', { users: [n % 6, 6 + (more % 6)] })], { hours: b % 3 }),
+    stepOf([actOf('other'), actOf('sync')], { hours: c }),
+  ],
+  /** Two lists at once. */
+  lists: ({ users: all, end, hours: [a, b], n: [kind, more] }) => [
+    stepOf([actOf('sync')], { hours: a }),
+    stepOf(
+      [
+        actOf(LISTS[kind % LISTS.length], { users: all.slice(0, CAP), ...(more % 2 === 0 && { end }) }),
+        actOf(LISTS[more % LISTS.length], { users: [kind, (kind + 1 + (more % 3)) % 12] }),
+      ],
+      { hours: b },
+    ),
+  ],
   /** A limit of the service that lasts for longer than anything is tried again. */
   patient: ({ users: all, hours: [a, b], n: [kind] }) => [
     stepOf([actOf('sync')], { hours: a }),
@@ -67,7 +104,7 @@ const SCENES: Readonly<Record<string, (drawn: Drawn) => Step[]>> = {
 const LISTS = ['forget', 'purge', 'write'] as const;
 const NAMES = [
   ...(['broken', 'broken', 'broken', 'spool', 'spool', 'again', 'again', 'again'] as const),
-  ...(['hole', 'twice', 'patient'] as const),
+  ...(['dark', 'dark', 'noon', 'noon', 'beside', 'beside', 'lists', 'hole', 'twice', 'patient'] as const),
 ];
 
 export const scene: fc.Arbitrary<Step[]> = fc

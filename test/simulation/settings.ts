@@ -48,6 +48,7 @@ export function configure(world: World, cap = CAP): void {
 export function lineOf(world: World, { what, from, to }: Pick<Act, 'what'> & Partial<Act>): Work {
   const { target, tables, publishes } = world.story;
   if (target === 'airbyte') return readLine(world);
+  if (what === 'other') return otherLine(world, 'sync');
   const place = { [target === 'duckdb' ? 'file' : target === 'parquet' ? 'dir' : 'url']: world.place };
   if (what === 'compact') return { command: `compact ${target}`, options: place };
   const options = {
@@ -61,6 +62,15 @@ export function lineOf(world: World, { what, from, to }: Pick<Act, 'what'> & Par
   };
   return { command: `sync ${target}`, options };
 }
+
+/** What somebody else runs for their place. */
+export const otherLine = (world: World, command: 'sync' | 'compact'): Line => ({
+  command: `${command} ${world.otherTarget}`,
+  options: {
+    [world.otherTarget === 'parquet' ? 'dir' : 'url']: world.other,
+    ...(command === 'sync' && { config: join(world.dir, 'source.json') }),
+  },
+});
 
 function readLine(world: World): Verb {
   const { state, output, ended } = world.platform;

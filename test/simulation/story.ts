@@ -60,7 +60,7 @@ const drawnAct = (what: fc.Arbitrary<Act['what']>): fc.Arbitrary<Act> =>
     .map(({ days, ...rest }) => actOf(rest.what, { ...rest, ...(rest.what === 'part' && days) }));
 
 const act = drawnAct(
-  pick('sync', 'sync', 'sync', 'part', 'part', 'refresh', 'compact', 'forget', 'purge', 'purge', 'write'),
+  pick('sync', 'sync', 'sync', 'part', 'part', 'other', 'refresh', 'compact', 'forget', 'purge', 'purge', 'write'),
 );
 
 const fault = (faults: readonly Json[], operation: string) =>

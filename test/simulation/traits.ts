@@ -27,7 +27,7 @@ const format = fc.record({
 });
 
 const limits = fc.record({
-  exports_per_hour: pick(100, 12, 5),
+  exports_per_hour: pick(100, 12, 5, 2),
   window: pick('fixed', 'sliding'),
   failed_exports_count: pick(true, false),
   concurrent_remaining: pick('actual', 'zero'),
@@ -36,8 +36,9 @@ const limits = fc.record({
   reset: pick('ms', 's', 'absent', 'nonsense', 'past'),
 });
 
-const tooBig = pick('nothing', 'nothing', 'nothing', 'day', 'span').map((what): Json => {
+const tooBig = pick('nothing', 'nothing', 'nothing', 'nothing', 'day', 'days', 'span').map((what): Json => {
   if (what === 'day') return { days: [addDays(START, 3)], status: 500 };
+  if (what === 'days') return { days: [3, 4, 5, 6].map((n) => addDays(START, n)), status: 500 };
   return what === 'span' ? { longest_days: 1, status: 504 } : {};
 });
 
@@ -59,6 +60,8 @@ export const traits = fc.record({
   share: pick(0, 0, 0.2),
   isSettled: pick(false, false, false, true),
   repeats: pick(false, true),
+  carried: pick(0, 0, 0.5),
+  hasLastMoment: pick(false, true),
   eventName: pick('event_name', 'df_event_name'),
   order: pick('time', 'reverse', 'shuffled', 'items_apart'),
   firstItem: pick(0, 1),
@@ -81,12 +84,14 @@ export function scenarioOf(t: Traits, { max_concurrent_exports: concurrent_expor
       late: { share, hours: 7 },
       corrected: { share, hours: 8 },
       longest_delay_hours: t.isSettled ? 1 : 8,
+      at_day_end: t.hasLastMoment,
       users: t.users,
       of_deleted_profiles: t.ofDeleted,
     },
     ids: {
       first_item: t.firstItem,
       duplicate_share: t.repeats && t.days.selects_on === 'server' ? 0.3 : 0,
+      carried_share: t.carried,
       other_item_events: t.otherItemEvents,
     },
     format: t.format,

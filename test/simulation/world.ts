@@ -54,6 +54,9 @@ export class World {
   readonly spool: string;
   readonly ledger: string;
   readonly suppression: string;
+  /** Somebody else's copy of the same, of another kind. */
+  readonly other: string;
+  readonly otherTarget: 'delta' | 'parquet';
   /** The copy for readers, where there is one. */
   readonly published: string;
   readonly service: Simulator;
@@ -82,6 +85,8 @@ export class World {
     this.spool = join(this.dir, 'spool');
     this.ledger = join(this.dir, 'ledger');
     this.suppression = join(this.dir, 'suppression.jsonl');
+    this.other = join(this.dir, 'other');
+    this.otherTarget = story.target === 'delta' ? 'parquet' : 'delta';
     this.published = join(this.dir, 'published.duckdb');
   }
 
@@ -170,7 +175,7 @@ export class World {
     const process = new MachineProcess(this.scheduler, end, end && before[end.how]);
     if (disk !== undefined) process.diskLeft = disk;
     process.diskMs = this.story.diskMs;
-    process.place = this.place;
+    process.place = 'command' in line && Object.values(line.options).includes(this.other) ? this.other : this.place;
     this.#processes.add(process);
     const log: string[] = [];
     const results: string[] = [];

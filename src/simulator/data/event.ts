@@ -5,6 +5,7 @@ import { mix, unit, within } from './hash.ts';
 
 const MS_PER_HOUR = 3_600_000;
 const MOST_ITEMS = 5;
+const LAST_MS = 500;
 
 /** One event, and which of its items. One object is reused for all rows of an export: read it before asking for the next. */
 export interface Row {
@@ -35,7 +36,7 @@ export function loadEvent(row: Row, parameters: DatasetParameters, plan: DayPlan
   row.plan = plan;
   row.index = index;
   row.hash = hash;
-  row.server = plan.start + Math.floor(((index + unit(mix(hash, 2))) / plan.events) * MS_PER_DAY);
+  row.server = plan.start + arrivalOf(parameters, plan, index, hash);
   if (!isThere(parameters, hash, now - row.server)) return false;
   const { corrected, users } = parameters.scenario.rows;
   const isCorrected = corrected.share > 0 && within(mix(hash, 5), corrected.share);
@@ -47,6 +48,12 @@ export function loadEvent(row: Row, parameters: DatasetParameters, plan: DayPlan
   row.item = 0;
   setTimes(row, parameters, hash);
   return true;
+}
+
+/** ms since the day began. */
+function arrivalOf({ scenario }: DatasetParameters, { events }: DayPlan, index: number, hash: number): number {
+  if (scenario.rows.at_day_end && index === events - 1) return MS_PER_DAY - 1 - (hash % LAST_MS);
+  return Math.floor(((index + unit(mix(hash, 2))) / events) * MS_PER_DAY);
 }
 
 /** `age`: ms since the event arrived. Late events are seen hours after that, withdrawn ones no longer. */

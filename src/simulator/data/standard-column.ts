@@ -1,3 +1,4 @@
+import { addDays } from '../../base/days.ts';
 import type { Scenario } from '../scenario.ts';
 import { type ColumnSpec, column } from './column.ts';
 import type { DatasetParameters } from './dataset-parameters.ts';
@@ -24,13 +25,24 @@ export function systemColumns(scenario: Scenario): ColumnSpec[] {
     column('df_server_datetime', { ...always, text: (row, h, parameters) => stamp(row.server, h, parameters) }),
     column('df_correction_datetime', { ...always, text: (row, h, parameters) => stamp(row.correction, h, parameters) }),
     column('df_event_detail_log_id', { ...always, text: detailId }),
-    column('df_event_log_id', { ...always, text: (row, _h, parameters) => logId(row, parameters) }),
+    column('df_event_log_id', {
+      ...always,
+      text: (row, _h, parameters) => carriedId(row, parameters) ?? logId(row, parameters),
+    }),
   ];
 }
 
 /** Unique to an event: its day and a hash that no other event of the day has; a duplicate has its neighbour's. */
 function logId(row: Row, parameters: DatasetParameters): string {
   return `${row.plan.compact}-${hex8(isDuplicate(row, parameters) ? mix(row.plan.hash, row.index + 15) : row.hash)}`;
+}
+
+/** The id of the event of the same number on the day before, where that goes on. */
+function carriedId(row: Row, { seed, scenario }: DatasetParameters): string | undefined {
+  const { plan, index, hash } = row;
+  if (!within(mix(hash, 40), scenario.ids.carried_share)) return undefined;
+  const before = mix(mix(seed, plan.number - 1), index + 16);
+  return `${addDays(plan.day, -1).replaceAll('-', '')}-${hex8(before)}`;
 }
 
 function isDuplicate(row: Row, parameters: DatasetParameters): boolean {
