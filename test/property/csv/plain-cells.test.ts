@@ -54,10 +54,25 @@ const column = fc
   .chain((some) => fc.array(fc.oneof(...some, ...some, words), { minLength: ROWS, maxLength: ROWS }));
 const columns = fc.array(column, { minLength: 6, maxLength: 12 });
 
+/** Decimals of 14 to 18 digits: from 16 on, not each is the shortest text of a double. */
+const longDecimals = fc
+  .tuple(fc.bigInt({ min: 10n ** 13n, max: 10n ** 18n - 1n }), fc.integer({ min: 1, max: 17 }))
+  .map(([digits, fraction]) => {
+    const text = String(digits).padStart(fraction + 1, '0');
+    return `${text.slice(0, -fraction)}.${text.slice(-fraction)}`;
+  });
+/** Times less than two milliseconds apart. */
+const closeTimes = fc.integer({ min: 0, max: 1_999 }).map((us) => `2026-01-02 03:04:05.${String(us).padStart(6, '0')}`);
+const fineColumn = fc.oneof(
+  fc.array(longDecimals, { minLength: ROWS, maxLength: ROWS }),
+  fc.array(closeTimes, { minLength: ROWS, maxLength: ROWS }),
+);
+const fine = fc.array(fineColumn, { minLength: 6, maxLength: 12 });
+
 describe('cells that SIMD takes in', () => {
   it('tell of their columns what TypeScript learns from them', () => {
     fc.assert(
-      fc.property(columns, fc.constantFrom(...ZONES), (cells, timezone) => {
+      fc.property(fc.oneof(columns, columns, fine), fc.constantFrom(...ZONES), (cells, timezone) => {
         const names = cells.map((_, i) => NAMES[i] ?? `x${i}`);
         const zone = timezone === undefined ? undefined : new Zone(timezone);
         const learn = (memory: CsvMemory | undefined) => {
@@ -83,7 +98,7 @@ describe('cells that SIMD writes into the columns of a batch', () => {
       read: fc.constantFrom(...COLUMN_TYPES),
       isText: fc.boolean(),
       flags,
-      cells: column,
+      cells: fc.oneof(column, column, fineColumn),
       isDictionary: fc.boolean(),
     })
     .map(asPlanned);
