@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { idsFrom, idsFromFile, type ListOptions } from '../../../src/deletion/input/id-list.ts';
+import { idsFrom, idsFromFile, type ListOptions, rowsFromFile } from '../../../src/deletion/input/id-list.ts';
 import { Folders } from '../../support/deletion/deletions.ts';
 
 let folders: Folders;
@@ -98,4 +98,76 @@ describe('a list of ids', () => {
       await expect(all(idsFromFile(path, { column: 'no' }))).rejects.toThrow(/no column/);
     },
   );
+
+  it.each(['people.CSV', 'people.tsv', 'people.json', 'people.jsonl', 'people.ndjson'])(
+    'has columns by the name of its file, and wants one to be named: %s',
+    async (name) => {
+      const path = join(folders.root, name);
+      writeFileSync(path, 'id\na\n');
+      await expect(all(idsFromFile(path))).rejects.toThrow('has named columns: say which with --column');
+      expect(await all(idsFromFile(path, { column: 'id' }))).toEqual(['a']);
+    },
+  );
+
+  it('gives several columns of each row, in the order asked for, of either kind of file', async () => {
+    const path = join(folders.root, 'map');
+    writeFileSync(path, '\ufeffa,b,c\n1,2,3\n\n4,5,6\n');
+    expect(await all(rowsFromFile(path, ['c', 'a']))).toEqual([
+      ['3', '1'],
+      ['6', '4'],
+    ]);
+    writeFileSync(path, '{"a":1,"b":2}\n \n{"b":null}\n');
+    expect(await all(rowsFromFile(path, ['b', 'a']))).toEqual([
+      [2, 1],
+      [null, undefined],
+    ]);
+    await expect(all(rowsFromFile(join(folders.root, 'none'), ['a']))).rejects.toThrow(/The list .* cannot be read/);
+  });
+
+  it('counts as one of plain lines when it begins with very many blank ones', async () => {
+    const blank = (count: number) =>
+      all(idsFrom(Readable.from([Buffer.alloc(count, '\n'), Buffer.from('{"id":"a"}')]), 'list'));
+    await expect(blank(64 * 1024 - 1)).rejects.toThrow('say which with --column');
+    expect(await blank(64 * 1024)).toHaveLength(64 * 1024 + 1);
+  });
+
+  it('is read no further than it is asked for', async () => {
+    let [isClosed, chunks] = [false, 0];
+    const endless = async function* () {
+      try {
+        for (; ; chunks++) yield Buffer.from(chunks === 0 ? 'id\n' : `p${chunks}\n`);
+      } finally {
+        isClosed = true;
+      }
+    };
+    for await (const id of idsFrom(endless(), 'list', { column: 'id' })) {
+      expect(id).toBe('p1');
+      break;
+    }
+    await expect.poll(() => isClosed).toBe(true);
+  });
+
+  const bad = Buffer.from([0xff]);
+  it.each<[string, (string | Buffer)[], ListOptions, RegExp]>([
+    ['text', ['a\nb\n', bad], {}, /not valid UTF-8 at or after line 3/],
+    ['CSV', ['id\nb\nc\n', bad, 'd\n'], { column: 'id' }, /not valid UTF-8 at or after line 4/],
+    ['no JSON', ['{"id":1}\n\n', '{id'], { column: 'id' }, /Line 3 of the list .* is not JSON/],
+    ['no object', ['{"id":1}\n', '[1]\n'], { column: 'id' }, /Line 2 of the list .* is no object/],
+    ['a long row', ['id\na\n', 'b,c\n'], { column: 'id' }, /not sound CSV near line 3 \(CSV_[A-Z_]+\)/],
+    ['no column', ['id\na\n'], { column: 'no' }, /has no column "no"/],
+    ['two columns', ['id,id\na,b\n'], { column: 'id' }, /has more than one column "id"/],
+  ])('names the line at fault: %s', async (_name, parts, options, why) => {
+    const input = Readable.from(parts.map((part) => Buffer.from(part)));
+    await expect(all(idsFrom(input, 'list', options))).rejects.toThrow(why);
+  });
+
+  it('breaks off where its source does', async () => {
+    const broken = async function* () {
+      yield Buffer.from('id\na\n');
+      throw new Error('the pipe is gone');
+    };
+    for (const options of [{}, { column: 'id' }]) {
+      await expect(all(idsFrom(broken(), 'list', options))).rejects.toThrow('the pipe is gone');
+    }
+  });
 });

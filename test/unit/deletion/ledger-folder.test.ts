@@ -1,0 +1,115 @@
+import { appendFileSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { done, openFilesIn, setUpPlans } from '../../support/deletion/plans.ts';
+import { holderText } from '../../support/processes/holder.ts';
+
+const setup = setUpPlans();
+const folder = () => setup.plans.folders.ledger;
+const lock = () => join(folder(), 'ledger.lock');
+const KEY = { ledger_key: 'k'.repeat(32) };
+const dry = async (more = {}) => {
+  const plan = await setup.plans.plan(['a'], false, more);
+  plan.close();
+  return plan.report;
+};
+
+describe('the folder of a ledger', () => {
+  it('is made with its parents, only for its owner', async () => {
+    const ledger_dir = join(setup.plans.folders.root, 'x', 'y');
+    await setup.plans.execute(['a'], done, { ledger_dir });
+    expect(statSync(ledger_dir).mode & 0o777).toBe(0o700);
+    expect(readdirSync(ledger_dir).sort()).toEqual([expect.stringMatching(/^ledger-000001-/), 'ledger.key']);
+  });
+
+  it('has no key of its own where one is given', async () => {
+    await setup.plans.execute(['a'], done, KEY);
+    expect(readdirSync(folder())).toEqual([expect.stringMatching(/^ledger-000001-[0-9a-f]{16}\.jsonl$/)]);
+  });
+
+  it('that cannot be made is told before anything is sent', async () => {
+    writeFileSync(join(setup.plans.folders.root, 'file'), '');
+    const broken = setup.plans.plan(['a'], true, { ledger_dir: join(setup.plans.folders.root, 'file', 'ledger') });
+    await expect(broken).rejects.toMatchObject({ kind: 'config', message: expect.stringContaining('cannot be made') });
+  });
+
+  it('is unlocked again by a run that could not open it, and by one that ended', async () => {
+    const { plans } = setup;
+    await plans.execute(['a'], done);
+    expect(existsSync(lock())).toBe(false);
+    await expect(plans.plan(['b'], true, KEY)).rejects.toThrow('was written under another key');
+    expect(existsSync(lock())).toBe(false);
+    expect((await plans.execute(['b'], done)).report.done).toBe(1);
+  });
+
+  it('is locked while a run reads its list, so that no other begins', async () => {
+    const { plans } = setup;
+    const first = await plans.plan(['a']);
+    await expect(plans.plan(['b'])).rejects.toMatchObject({ kind: 'transient' });
+    first.close();
+    (await plans.plan(['b'])).close();
+  });
+
+  it('that another run has taken over gets no further line, and no request goes out', async () => {
+    const { plans } = setup;
+    const asked: string[] = [];
+    const taken = plans.execute(['a', 'b', 'c'], (id) => {
+      asked.push(id);
+      writeFileSync(lock(), holderText());
+      return done();
+    });
+    await expect(taken).rejects.toMatchObject({
+      kind: 'transient',
+      cause: { message: expect.stringContaining('Another run has taken over the ledger') },
+    });
+    expect(asked).toEqual(['a']);
+    expect(plans.kinds()).toEqual(['open', 'before']);
+    if (process.platform === 'linux') expect(openFilesIn(folder())).toEqual([]);
+  });
+
+  it.each([
+    ['the last one', 1, 'ledger-000002'],
+    ['the last one that has a line', 0, 'ledger-000001'],
+  ])('whose file is broken takes no further run, nor a dry one: %s', async (_name, at, name) => {
+    const { plans } = setup;
+    await plans.execute(['a'], done);
+    if (at === 0) writeFileSync(join(folder(), 'ledger-000002-0.jsonl'), '');
+    else await plans.execute(['b'], done);
+    appendFileSync(join(folder(), plans.folders.ledgerFiles()[at]), '{}\n');
+    for (const isReal of [true, false]) {
+      await expect(plans.plan(['c'], isReal)).rejects.toMatchObject({
+        exitCode: 1,
+        message: expect.stringMatching(new RegExp(`${name}.* is broken: line 5 `)),
+      });
+    }
+  });
+});
+
+describe('a dry run', () => {
+  it('writes nothing where there is no ledger, nor into an empty folder', async () => {
+    expect(await dry()).toMatchObject({ ids: 1, done_before: 0 });
+    expect(existsSync(folder())).toBe(false);
+    mkdirSync(folder());
+    expect(await dry()).toMatchObject({ ids: 1, done_before: 0 });
+    expect(await dry(KEY)).toMatchObject({ ids: 1, done_before: 0 });
+    expect(await dry({ ledger_dir: undefined })).toMatchObject({ ids: 1, done_before: 0 });
+    expect(readdirSync(folder())).toEqual([]);
+  });
+
+  it('neither takes the lock nor heeds it', async () => {
+    const { plans } = setup;
+    const real = await plans.plan(['a']);
+    expect(await dry()).toMatchObject({ ids: 1 });
+    expect(existsSync(lock())).toBe(true);
+    real.close();
+  });
+
+  it('knows what an unfinished run has done, with the key beside it or one that is given', async () => {
+    const { plans } = setup;
+    for (const more of [{}, { ...KEY, ledger_dir: join(plans.folders.root, 'other') }]) {
+      const broken = plans.execute(['a'], done, more, () => Promise.reject(new Error('no purge')));
+      await expect(broken).rejects.toThrow('no purge');
+      expect(await dry(more)).toMatchObject({ ids: 1, done_before: 1 });
+    }
+  });
+});
