@@ -171,6 +171,7 @@ describe('the failure of a run', () => {
     expect(failure(clean, every)?.exitCode).not.toBe(5);
     expect(failure({ ...clean, unique: 4, done: 1 }, every)).toBeUndefined();
     expect(failure(clean, { ...every, done: 1, rejected: 2 })).toBeUndefined();
+    expect(failure({ ...clean, unique: 4, done: 1 }, { ...every, done: 1, rejected: 2 })).toBeUndefined();
     expect(failure({ ...clean, unique: 0 }, { ...all, done: 0 })).toBeUndefined();
   });
 

@@ -1,6 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { DeletionAnswer } from '../../../src/service/delete/answer.ts';
 import { answerOf, done, names, setUpPlans } from '../../support/deletion/plans.ts';
 
 const CLOSING_MS = 3_000;
@@ -34,17 +33,16 @@ describe('a run that is stopped', () => {
 
   it('cuts a request that does not end by then: nobody knows what became of it', async () => {
     const { plans } = setup;
+    const cut: unknown[] = [];
     const { report, failure } = await plans.execute(['a', 'b', 'c'], (id, _nth, signal) => {
       if (id === 'a') return done();
       plans.stop.abort(new Error('SIGTERM'));
-      expect(signal.aborted).toBe(false);
-      const cut = new Promise<DeletionAnswer>((_resolve, reject) => {
-        signal.addEventListener('abort', () => reject(signal.reason));
-      });
+      cut.push(signal.aborted);
       plans.timers.find(({ ms }) => ms === CLOSING_MS)?.call();
-      expect(signal.reason).toEqual(new Error('SIGTERM'));
-      return cut;
+      cut.push(signal.aborted, signal.reason);
+      return Promise.reject(signal.reason);
     });
+    expect(cut).toEqual([false, true, new Error('SIGTERM')]);
     expect(report).toMatchObject({ done: 1, undecided: 2, undecided_codes: {}, requests: 2 });
     expect(failure?.message).toContain('gave no clear answer. Run again');
     expect(answers().slice(0, 2)).toEqual(['done 20000', 'undecided failed']);
@@ -143,6 +141,17 @@ describe('requests', () => {
       { max_concurrent_requests: 4, requests_per_minute: 1_000_000 },
     );
     expect([mostBefore, most]).toEqual([1, 4]);
+  });
+
+  it('are counted by what became of their ids, also those of which nobody knows', async () => {
+    const { plans } = setup;
+    const kinds = { a: answerOf('done', '20000'), b: answerOf('rejected', '40001'), c: answerOf('undecided', '40402') };
+    const { report } = await plans.execute(['b', 'c', 'a', 'd'], (id) => {
+      if (id === 'd') plans.timers.at(-1)?.call();
+      return id === 'b' ? kinds.b : id === 'c' ? kinds.c : kinds.a;
+    });
+    expect(plans.logged).toContain('Deleting: 3 of 4 decided (1 done).');
+    expect([report.rejected_codes, report.undecided_codes]).toEqual([{ 40001: 1 }, { 40402: 1 }]);
   });
 
   it('are numbered in the ledger, each with its answer', async () => {
