@@ -40,7 +40,7 @@ const SCENES: Readonly<Record<string, (drawn: Drawn) => Step[]>> = {
       stepOf([actOf('sync')], { hours: a }),
       stepOf([{ ...list, end: ended, cap: isWider ? 2 * CAP : CAP }], {
         hours: b,
-        faults: more % 3 === 0 ? FAILING : [],
+        faults: more % 2 === 0 ? FAILING : [],
       }),
       stepOf([list], { hours: c }),
       stepOf([actOf('sync')], { hours: d }),

@@ -45,6 +45,16 @@ describe('a copy for readers', () => {
     expect([statSync(copy).mtimeMs, statSync(copy).ino]).toEqual([mtimeMs, ino]);
   });
 
+  it('is not replaced by one whose rows are not those of its receipts', async () => {
+    expect((await publish({ end_date: daysBack(4) })).code).toBe(0);
+    const [before, { ino }] = [await rowsIn(copy), statSync(copy)];
+    // Of the first day: no later run reads it again.
+    await query(bench.file, 'DELETE FROM events WHERE _key = (SELECT min_by(_key, df_server_datetime) FROM events)');
+    const again = await publish();
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('the copy was not published')]);
+    expect([await rowsIn(copy), statSync(copy).ino]).toEqual([before, ino]);
+  });
+
   it('is refused over the file itself and over what is no copy of ours, which stays', async () => {
     const other = join(bench.dir, 'notes.txt');
     writeFileSync(other, 'mine');
