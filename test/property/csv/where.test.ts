@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import { MalformedCsv } from '../../../src/csv/malformed.ts';
+import { Scanner } from '../../../src/schema/scanner.ts';
+import fc from '../../support/property.ts';
+import { readBack, scanIn } from '../../support/scan.ts';
+
+/** Pieces of text, of which some are no UTF-8, or only with the piece behind them. */
+const pieces = fc.constantFrom('61', 'ff', 'c3', 'a9', 'ed95', '9c', 'f09f', '8e81', 'ea', '20', 'ed959c');
+const cell = fc.array(pieces, { minLength: 0, maxLength: 6 }).map((all) => Buffer.from(`${all.join('')}78`, 'hex'));
+const row = fc.tuple(cell, cell);
+
+/** The failure of a body that comes in chunks of these lengths; undefined: it is whole. */
+function failureOf(body: Buffer, lengths: readonly number[]): MalformedCsv | undefined {
+  const scanner = new Scanner({ requireSystem: false, blockBytes: 16 });
+  try {
+    for (let at = 0, n = 0; at < body.length; n++) {
+      const length = lengths[n % lengths.length];
+      scanner.push(body.subarray(at, at + length));
+      at += length;
+    }
+    scanner.finish();
+    return undefined;
+  } catch (error) {
+    if (error instanceof MalformedCsv) return error;
+    throw error;
+  }
+}
+
+const joined = (rows: readonly (readonly Buffer[])[], end: string): Buffer =>
+  Buffer.concat(
+    rows.flatMap((cells) => [
+      ...cells.flatMap((one, i) => (i === 0 ? [one] : [Buffer.from(','), one])),
+      Buffer.from(end),
+    ]),
+  );
+
+describe('a row that is broken', () => {
+  it('is named by its byte in the body as it came, however many bytes before it were no text', () => {
+    fc.assert(
+      fc.property(
+        fc.array(row, { maxLength: 12 }),
+        fc.array(cell, { minLength: 3, maxLength: 4 }),
+        fc.array(row, { maxLength: 3 }),
+        fc.constantFrom('\n', '\r\n'),
+        fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 }),
+        (before, broken, after, end, lengths) => {
+          const header = Buffer.from(`a,b${end}`);
+          const start = Buffer.concat([header, joined(before, end)]);
+          const body = Buffer.concat([start, joined([broken, ...after], end)]);
+          const failure = failureOf(body, lengths);
+          expect(failure?.reason).toBe('long_row');
+          expect(failure?.where).toMatchObject({ row: before.length + 2, byte: start.length });
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe('a CR without LF', () => {
+  it.each([
+    ['at the end of a body of lines that end in LF, but for the last,', 'a,b\nx,y\nx,z\r'],
+    ['between cells of such a body', 'a,b\nx\r,y\n'],
+  ])('%s is part of the cell', (_, text) => {
+    const { written } = scanIn(new Scanner({ requireSystem: false }), Buffer.from(text));
+    expect(
+      readBack(written)
+        .flat()
+        .filter((one) => one.includes('\r')),
+    ).toHaveLength(1);
+  });
+});
