@@ -67,7 +67,9 @@ const SCENES: Readonly<Record<string, (drawn: Drawn) => Step[]>> = {
     const what = kind % 3 === 0 ? actOf('purge', { users: all.slice(0, CAP) }) : actOf('sync');
     return [
       ...(kind % 2 === 0 ? [stepOf([actOf('sync')], { hours: a })] : []),
-      stepOf([{ ...what, end: { ...end, how: 'power' } }], { hours: b }),
+      stepOf([{ ...what, end: { ...end, how: 'power', nth: 1 + (end.nth % (RARE.has(end.effect) ? 3 : 12)) } }], {
+        hours: b,
+      }),
       stepOf([what], { hours: more % 3 }),
       stepOf([actOf('sync')], { hours: c }),
     ];
@@ -101,6 +103,8 @@ const SCENES: Readonly<Record<string, (drawn: Drawn) => Step[]>> = {
   ],
 };
 
+/** Effects of which a load of few days has few. */
+const RARE: ReadonlySet<End['effect']> = new Set(['commit', 'rename', 'store']);
 const LISTS = ['forget', 'purge', 'write'] as const;
 const NAMES = [
   ...(['broken', 'broken', 'broken', 'spool', 'spool', 'again', 'again', 'again'] as const),
@@ -113,7 +117,7 @@ export const scene: fc.Arbitrary<Step[]> = fc
     users,
     how,
     side,
-    effect: pick('commit', 'commit', 'commit', 'rename', 'write', 'sync', 'send', 'remove'),
+    effect: pick('commit', 'commit', 'commit', 'rename', 'store', 'write', 'sync', 'send', 'remove'),
     nth: fc.integer({ min: 1, max: 12 }),
     hours: fc.array(fc.integer({ min: 0, max: 30 }), { minLength: 4, maxLength: 4 }),
     n: fc.array(fc.nat(11), { minLength: 3, maxLength: 3 }),
