@@ -55,7 +55,9 @@ export interface FakeWorld {
 
 export type Fault =
   | { readonly refuse: 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' | 'defect' }
-  | { readonly body: (csv: string) => string | Uint8Array };
+  | { readonly body: (csv: string) => string | Uint8Array }
+  /** What the body throws behind its first bytes. */
+  | { readonly breaks: unknown };
 
 export const WORLD: FakeWorld = {
   rows: [],
@@ -107,7 +109,7 @@ export class FakeService implements ExportService {
     if (kind !== undefined) return { ...common, kind, code: kind, message: `the fake says ${kind}.`, status: 400 };
     const csv = this.#csv(question);
     const text = fault !== undefined && 'body' in fault ? fault.body(csv) : csv;
-    return { ...common, ...this.#body(text) };
+    return { ...common, ...this.#body(text, fault !== undefined && 'breaks' in fault ? fault : undefined) };
   }
 
   selected(question: Pick<ExportQuestion, 'from' | 'to'> & Partial<ExportQuestion>): FakeRow[] {
@@ -146,7 +148,7 @@ export class FakeService implements ExportService {
     return this.world.finalNewline ? `${text}\n` : text;
   }
 
-  #body(text: string | Uint8Array) {
+  #body(text: string | Uint8Array, end: { readonly breaks: unknown } | undefined) {
     this.busy++;
     this.busiest = Math.max(this.busiest, this.busy);
     let open = true;
@@ -154,15 +156,20 @@ export class FakeService implements ExportService {
       if (open) this.busy--;
       open = false;
     };
-    return { kind: 'data' as const, endDeclared: this.world.endDeclared, close, bytes: chunks(text, close) };
+    return { kind: 'data' as const, endDeclared: this.world.endDeclared, close, bytes: chunks(text, close, end) };
   }
 }
 
-async function* chunks(text: string | Uint8Array, close: () => Promise<void>): AsyncGenerator<Uint8Array> {
+async function* chunks(
+  text: string | Uint8Array,
+  close: () => Promise<void>,
+  end: { readonly breaks: unknown } | undefined,
+): AsyncGenerator<Uint8Array> {
   const bytes = typeof text === 'string' ? Buffer.from(text) : text;
   for (let i = 0; i < bytes.length; i += 97) {
     await Promise.resolve();
     yield bytes.subarray(i, i + 97);
+    if (end !== undefined) throw end.breaks;
   }
   await close();
 }

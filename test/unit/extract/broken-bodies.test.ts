@@ -1,0 +1,217 @@
+import fs, { readdirSync, readFileSync } from 'node:fs';
+import { afterEach, describe, expect, it } from 'vitest';
+import { configFailure, type Failure, transientFailure } from '../../../src/base/errors.ts';
+import { columnEdits } from '../../../src/schema/column-edits.ts';
+import { Bench, type FakeWorld, type Fault, steadyRows } from '../../support/extract/extraction.ts';
+import { systemError, withCall } from '../../support/system-calls.ts';
+
+const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
+const DAYS = { startDate: '2026-03-05', endDate: '2026-03-07', toDateInclusive: 'true' } as const;
+let bench: Bench;
+const open = (world: Partial<FakeWorld> = {}) => {
+  bench = new Bench('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
+  bench.options = { maxConcurrentExports: 1 };
+  return bench;
+};
+afterEach(() => bench.close());
+
+const failureOf = (work: Promise<unknown>): Promise<Failure> =>
+  work.then(
+    () => expect.unreachable('it passed'),
+    (error) => error as Failure,
+  );
+const files = () =>
+  readdirSync(bench.spoolDir, { recursive: true })
+    .map(String)
+    .filter((name) => /\.(part|csv|json)$/.test(name));
+const body = (internal: string) => transientFailure('the connection broke', { internal });
+const on = (count: number | readonly number[], fault: Fault): FakeWorld['fault'] => {
+  const counts = [count].flat();
+  return (_q, n) => (counts.includes(n) ? fault : undefined);
+};
+const causes = () => bench.events('window.retry').map(({ fields }) => fields?.cause);
+
+describe('a body that breaks off', () => {
+  it.each([
+    ['reset: a FIN', 'reset'],
+    ['length: too short', 'length'],
+    ['9 bytes of length', 'reset'],
+  ])('is asked for again, nothing of it is stored, and its connection is closed: %s', async (internal, cause) => {
+    await open({ fault: on(1, { breaks: body(internal) }) }).run(DAYS);
+    expect(causes()).toEqual([cause]);
+    expect(bench.target.ids()).toHaveLength(18);
+    expect(bench.target.receipts.map(({ exports }) => exports)).toEqual([2, 1, 1]);
+    expect([bench.service.busy, readdirSync(bench.spoolDir)]).toEqual([0, []]);
+  });
+
+  it('leaves no file while the run goes on', async () => {
+    const windows = open({ fault: on(1, { breaks: body('reset: x') }) }).windows(DAYS);
+    await windows.next();
+    expect(files().filter((name) => name.endsWith('.part'))).toEqual([]);
+    expect(files()).toHaveLength(2);
+    await windows.return();
+  });
+
+  it('by silence, again and again, is asked for in fewer days; by a reset it never is', async () => {
+    const long = { ...DAYS, windowDays: 3 };
+    const silent: FakeWorld['fault'] = ({ from, to }) => (from === to ? undefined : { breaks: body('stall: no byte') });
+    await open({ fault: silent }).run(long);
+    expect(bench.service.ranges.map((range) => range.replaceAll('2026-03-', ''))).toEqual([
+      ...['05..07', '05..07', '05..07'],
+      ...['05..06', '05..06', '05..06'],
+      ...['05..05', '06..06', '07..07'],
+    ]);
+    expect(bench.events('window.split').map(({ fields }) => fields)).toEqual([
+      { window: '2026-03-05..2026-03-07', attempt: 3, cause: 'stall' },
+      { window: '2026-03-05..2026-03-06', attempt: 3, cause: 'stall' },
+    ]);
+    bench.close();
+    open({ fault: ({ from, to }) => (from === to ? undefined : { breaks: body('reset: x') }) });
+    const failure = await failureOf(bench.run(long));
+    expect([failure.exitCode, failure.internal, bench.service.sent]).toEqual([3, 'reset', 5]);
+    expect(failure.where).toEqual({ window: '2026-03-05..2026-03-07', attempt: 5 });
+  });
+
+  it.each([
+    ['of the disk', transientFailure('the disk is full', { where: { file: '/spool' }, internal: 'stall: x' })],
+    ['of the user', configFailure('wrong')],
+    ['of ours', new TypeError('a defect')],
+  ])('by an error %s is not asked for again', async (_whose, breaks) => {
+    open({ fault: on(1, { breaks }) });
+    expect(await failureOf(bench.run(DAYS))).toBe(breaks);
+    expect([bench.service.sent, bench.service.busy]).toEqual([1, 0]);
+  });
+
+  it('by a stop is no fault: it ends with the reason, and is not told as one', async () => {
+    open();
+    bench.service.world = {
+      ...bench.service.world,
+      fault: () => {
+        bench.controller.abort(new Error('stop'));
+        return { breaks: body('reset: x') };
+      },
+    };
+    await expect(bench.run(DAYS)).rejects.toThrow('stop');
+    expect([bench.events('window.retry'), bench.service.busy]).toEqual([[], 0]);
+  });
+
+  it('is read no further once the run is stopped', async () => {
+    open();
+    const all = (csv: string) => {
+      setImmediate(() => bench.controller.abort(new Error('stop')));
+      return csv + csv.slice(csv.indexOf('\n') + 1).repeat(5_000);
+    };
+    bench.service.world = { ...bench.service.world, fault: () => ({ body: all }) };
+    await expect(bench.run(DAYS)).rejects.toThrow('stop');
+    expect(bench.tally.bytes).toBeLessThan(1_000_000);
+    expect(bench.service.sent).toBe(1);
+  });
+});
+
+describe('a body that has no place on disk', () => {
+  it('is hung up on, and the folder is named', async () => {
+    open();
+    const full = async (real: (...all: unknown[]) => unknown, path: unknown, ...rest: unknown[]) => {
+      if (String(path).endsWith('.part')) throw systemError('ENOSPC');
+      return real(path, ...rest);
+    };
+    const failure = await withCall(fs.promises, 'open', full, () => failureOf(bench.run(DAYS)));
+    expect(failure).toMatchObject({ exitCode: 3, where: { file: expect.stringContaining(bench.spoolDir) } });
+    expect([bench.service.sent, bench.service.busy]).toEqual([1, 0]);
+  });
+});
+
+describe('where a body without a byte means no rows', () => {
+  it('one that is cut means none of that', async () => {
+    open({ fault: on(1, { body: (csv) => csv.slice(0, -15) }) });
+    bench.options = { maxConcurrentExports: 1, emptyBody: 'no_rows' };
+    await bench.run(DAYS);
+    expect(bench.target.ids()).toHaveLength(18);
+    expect(causes()).toEqual(['cut_in_row']);
+  });
+
+  it('it is one export, and a day without anything', async () => {
+    open({ fault: on(2, { body: () => '' }) });
+    bench.options = { maxConcurrentExports: 1, emptyBody: 'no_rows' };
+    const windows = [];
+    for await (const window of bench.windows(DAYS)) {
+      await bench.target.commit(window);
+      windows.push(window);
+    }
+    expect(windows[1]).toMatchObject({ files: [], receipt: { exports: 1, rows: 0, invalid_utf8: 0, suppressed: 0 } });
+    expect(bench.tally).toMatchObject({ exports: 3, rows: 12, windows: 3, committed: 3, committedRows: 12 });
+  });
+});
+
+describe('the body that is kept for inspection', () => {
+  const short = (csv: string) => csv.replace(/,df_login\n/, '\n');
+  const shortLater = (csv: string) => csv.replace(/,df_login\n$/, '\n');
+
+  it('is the third that is broken in one way, not one that is broken in another between them', async () => {
+    const faults = [short, short, shortLater, (csv: string) => `${short(csv)}1,the fourth\n`];
+    open({ fault: (_q, n) => (faults[n - 1] ? { body: faults[n - 1] } : undefined) });
+    const failure = await failureOf(bench.run(DAYS));
+    expect([failure.exitCode, bench.service.sent]).toEqual([3, 4]);
+    expect(readFileSync(failure.where.file ?? '', 'utf8')).toContain('the fourth');
+    expect(failure.where.window).toBe('2026-03-05');
+    expect(files()).toEqual([expect.stringContaining('malformed-')]);
+  });
+
+  it('is none where the third is whole: nothing of it stays beside its rows', async () => {
+    const windows = open({ fault: on([1, 2], { body: short }) }).windows(DAYS);
+    await windows.next();
+    expect(files()).toHaveLength(2);
+    await windows.return();
+  });
+
+  it('is none where columns are kept out of what is written, and that is said', async () => {
+    open({ fault: () => ({ body: short }) });
+    bench.options = { maxConcurrentExports: 1, edits: columnEdits(['df_api_version'], [], undefined) };
+    const failure = await failureOf(bench.run(DAYS));
+    expect(failure.where).toEqual({ window: '2026-03-05' });
+    expect(failure.message).toMatch(/broken in the same way 3 times: .* No body is kept for inspection/);
+    expect(readdirSync(bench.spoolDir)).toEqual([]);
+  });
+
+  it('is none of an answer without any byte, which is only asked for again', async () => {
+    open({ fault: () => ({ body: () => '' }) });
+    const failure = await failureOf(bench.run(DAYS));
+    expect([failure.internal, bench.service.sent, failure.where.file]).toEqual(['empty_body', 5, undefined]);
+    expect(causes()).toEqual(Array(4).fill('empty_body'));
+  });
+});
+
+describe('what a run tells', () => {
+  it('of exports is its own alone, whatever was sent before it', async () => {
+    await open().run(DAYS);
+    expect(bench.tally.exports).toBe(3);
+    await bench.run(DAYS);
+    expect(bench.tally.exports).toBe(1);
+  });
+
+  it('of a failed attempt is which days, which attempt, why, and when it is tried again', async () => {
+    await open({ fault: on(1, { refuse: 'retry' }) }).run(DAYS);
+    expect(bench.events('window.retry')).toMatchObject([
+      { level: 'warn', fields: { window: '2026-03-05', attempt: 1, cause: 'retry', pause_ms: 500 } },
+    ]);
+  });
+
+  it.each([
+    ['config', 2],
+    ['defect', 1],
+  ] as const)('of a refusal that ends it (%s) is which days, and the code', async (refuse, exitCode) => {
+    open({ fault: on(2, { refuse }) });
+    const failure = await failureOf(bench.run(DAYS));
+    expect(failure).toMatchObject({ exitCode, internal: refuse, where: { window: '2026-03-06', attempt: 1 } });
+  });
+
+  it('of waits for the quota is each, and after fifty of them it ends', async () => {
+    open({ fault: (q) => (q.from === '2026-03-06' ? { refuse: 'wait' } : undefined) });
+    const failure = await failureOf(bench.run(DAYS));
+    expect([failure.exitCode, bench.service.sent]).toEqual([3, 51]);
+    expect(failure.message).toMatch(/^2026-03-06: .* Asked 50 times/);
+    const waits = bench.events('window.wait').map(({ fields }) => fields);
+    expect(waits).toHaveLength(49);
+    expect(waits[0]).toEqual({ window: '2026-03-06', wait: 1 });
+  });
+});

@@ -1,0 +1,99 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { silentLogger } from '../../../src/base/log.ts';
+import { Secret } from '../../../src/base/secrets.ts';
+import { parseSourceConfig, type SourceConfig } from '../../../src/config/source.ts';
+import { editsOf, extractDeps, openExportSession, openQuota } from '../../../src/extract/session.ts';
+import { HashKey } from '../../../src/schema/hash-key.ts';
+import { suppressionHmac } from '../../../src/suppression/list.ts';
+import { ManualClock } from '../../support/service/service.ts';
+
+const KEY = 'a key that has at least 32 characters';
+let root: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'dfinery-session-'));
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const { signal } = new AbortController();
+const runtime = () => ({
+  clock: new ManualClock(),
+  random: () => 0,
+  logger: silentLogger,
+  env: () => undefined,
+  signal,
+});
+const configOf = (more: object = {}): SourceConfig =>
+  parseSourceConfig(
+    { base_url: 'http://127.0.0.1:1', service_id: 's', export_token: 't', spool_dir: root, ...more },
+    () => undefined,
+  ).config;
+const depsOf = (more: object = {}) => {
+  const session = openExportSession(configOf(more), runtime());
+  return extractDeps(configOf(more), session.service, runtime());
+};
+const listed = (id: string) => {
+  const path = join(root, 'list');
+  writeFileSync(path, `${JSON.stringify({ hmac: suppressionHmac(new Secret(KEY), Buffer.from(id)) })}\n`);
+  return { suppression_file: path, suppression_key: KEY };
+};
+
+describe('what a configuration gives an extraction', () => {
+  it('is its bounds and its place, and nothing that it does not ask for', () => {
+    const plain = depsOf({ max_concurrent_exports: 2, empty_body: 'no_rows', timezone: 'Asia/Seoul' });
+    expect(plain.options).toEqual({ maxConcurrentExports: 2, emptyBody: 'no_rows', timezone: 'Asia/Seoul' });
+    expect(plain).toMatchObject({ spoolDir: root, signal, tally: { exports: 0, windows: 0 } });
+    expect(plain.service.sent).toBe(0);
+  });
+
+  it('is the list of those who stay forgotten', () => {
+    const { options } = depsOf(listed('kim'));
+    const asks = (id: string) => options.suppression?.isSuppressed(Buffer.from(id), 0, Buffer.byteLength(id));
+    expect([asks('kim'), asks('lee')]).toEqual([true, false]);
+    expect(options.edits).toBeUndefined();
+  });
+
+  it('is the columns that are dropped or hashed, with the key for ids where ids are hashed', () => {
+    const hashed = { columns_hash: ['df_unified_id', 'email'], columns_drop: ['phone'], hash_key: KEY };
+    const { edits } = depsOf(hashed).options;
+    expect([[...(edits?.drop ?? [])], [...(edits?.hash ?? [])]]).toEqual([['phone'], ['df_unified_id', 'email']]);
+    expect(edits?.key?.check).toBe(new HashKey(new Secret(KEY)).check);
+    expect(editsOf(configOf())).toBeUndefined();
+    expect(editsOf(configOf({ columns_drop: ['phone'] }))?.key).toBeUndefined();
+  });
+
+  it('knows people on the list by their hash only where ids are hashed', () => {
+    const key = new HashKey(new Secret(KEY));
+    const hmac = suppressionHmac(new Secret(KEY), Buffer.from(key.hashOf(Buffer.from('kim'))));
+    const list = listed('lee');
+    writeFileSync(list.suppression_file, `${JSON.stringify({ hmac, hash_key: key.check })}\n`);
+    const { options } = depsOf({ ...list, columns_hash: ['df_unified_id'], hash_key: KEY });
+    expect(options.suppression?.isSuppressed(Buffer.from('kim'), 0, 3)).toBe(true);
+    const others = () => depsOf({ ...list, columns_hash: ['email'], hash_key: KEY });
+    expect(others).toThrow(/under another hash_key/);
+    expect(() => depsOf(list)).toThrow(/under another hash_key/);
+  });
+});
+
+describe('a session', () => {
+  it('counts its exports in the spool folder, and gives every permit back when it is closed', async () => {
+    const session = openExportSession(configOf({ exports_per_hour: 1, max_concurrent_exports: 1 }), runtime());
+    const permit = await session.quota.enter(signal);
+    await permit.answered({
+      status: 200,
+      limited: false,
+      limits: { remaining: undefined, resetAt: undefined, retryAt: undefined },
+    });
+    expect(readdirSync(root)).toEqual([expect.stringMatching(/^dfinery-elt-quota-/)]);
+    const other = openQuota(configOf({ exports_per_hour: 1 }), runtime());
+    expect(other.forecast(1)).toMatchObject({ startableNow: 0, left: 0 });
+    await session.close();
+    const two = openQuota(configOf({ exports_per_hour: 2, max_concurrent_exports: 1 }), runtime());
+    expect(two.forecast(1)).toMatchObject({ left: 1 });
+    expect(session.service.sent).toBe(0);
+    const within = openQuota(configOf({ exports_per_hour: 1 }), runtime(), 1_000);
+    await expect(within.enter(signal)).rejects.toMatchObject({ kind: 'transient', exitCode: 3 });
+  });
+});
