@@ -29,6 +29,8 @@ describe('what is left of the hour', () => {
     expect(left({ ...told, sent: sent(140) }, NOW + 1_000)).toMatchObject({ left: 1, known: false });
     expect(left({ ...told, sent: sent(140, NOW) }, NOW + 1_000)).toMatchObject({ left: -40, known: true });
     expect(left({ ...told, sent: sent(140, NOW - 1) }, NOW + 1_000)).toMatchObject({ left: 1, known: false });
+    const across = [...sent(139, NOW - 1), { n: 140, at: NOW }];
+    expect(left({ ...told, sent: across }, NOW + 1_000)).toMatchObject({ left: -40, known: true });
   });
 
   it('is what the service said for an hour where it named no reset', () => {

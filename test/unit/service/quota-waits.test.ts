@@ -1,0 +1,188 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ExportQuota, ExportQuotaOptions, Permit } from '../../../src/service/quota/quota.ts';
+import type { AnswerHead } from '../../../src/service/quota/rules.ts';
+import type { QuotaState } from '../../../src/service/quota/state.ts';
+import { openTestQuota } from '../../support/service/quota.ts';
+import { ManualClock, recorder, settle } from '../../support/service/service.ts';
+
+const HOUR = 3_600_000;
+const { signal } = new AbortController();
+let folder = '';
+let clock = new ManualClock();
+let heard = recorder();
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'quota-'));
+  clock = new ManualClock();
+  heard = recorder();
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const openQuota = (more: Partial<ExportQuotaOptions> = {}): ExportQuota =>
+  openTestQuota({ clock, logger: heard.logger, stateRoot: folder, ...more });
+const head = (status: number, remaining?: number, resetAt?: number): AnswerHead => ({
+  status,
+  limited: status === 429,
+  limits: { remaining, resetAt, retryAt: undefined },
+});
+const written = (): QuotaState => {
+  const place = join(folder, readdirSync(folder)[0] ?? '');
+  return JSON.parse(readFileSync(join(place, readdirSync(place)[0] ?? ''), 'utf8')) as QuotaState;
+};
+const events = (name: string) => heard.events.filter(({ event }) => event === name);
+/** Enters; what it came to is filled in when it has. */
+function entering(quota: ExportQuota) {
+  const found: { permit?: Permit; error?: unknown } = {};
+  void quota.enter(signal).then(
+    (permit) => Object.assign(found, { permit }),
+    (error: unknown) => Object.assign(found, { error }),
+  );
+  return found;
+}
+/** A quota whose first export was answered so, and has ended. */
+async function endedWith(answer: AnswerHead, more: Partial<ExportQuotaOptions> = {}): Promise<ExportQuota> {
+  const quota = openQuota(more);
+  const first = await quota.enter(signal);
+  await first.answered(answer);
+  await first.release();
+  clock.pass(60);
+  clock.set.length = 0;
+  return quota;
+}
+
+describe('a permit', () => {
+  it('is given back once: a second time changes nothing', async () => {
+    const permit = await openQuota().enter(signal);
+    const freeAt = clock.now() + 50;
+    await permit.release();
+    clock.pass(30);
+    await permit.release();
+    expect(written().slots.map((slot) => slot.freeAt)).toEqual([freeAt]);
+  });
+
+  it('keeps its place for the moment in which the service notices its end', async () => {
+    const quota = openQuota({ maxConcurrentExports: 1 });
+    const first = await quota.enter(signal);
+    await first.answered(head(200, 50, clock.now() + HOUR));
+    const next = entering(quota);
+    await first.release();
+    await settle(40);
+    expect(next.permit).toBeUndefined();
+    expect(clock.set).toContain(50);
+    clock.pass(49);
+    await settle(40);
+    expect(next.permit).toBeUndefined();
+    clock.pass(1);
+    await settle(40);
+    await next.permit?.release();
+    expect(next.permit).toBeDefined();
+  });
+
+  it('is given back with all others when the quota is closed', async () => {
+    const quota = openQuota();
+    const first = await quota.enter(signal);
+    await first.answered(head(200, 50, clock.now() + HOUR));
+    await quota.enter(signal);
+    await quota.enterNow();
+    await quota.close();
+    expect(written().slots.map(({ freeAt }) => freeAt)).toEqual(Array(3).fill(clock.now() + 50));
+    expect(clock.pending).toBe(0);
+    clock.pass(60);
+    expect(openQuota().forecast(9)).toMatchObject({ startableNow: 5, left: 48 });
+  });
+});
+
+describe('a wait for a place', () => {
+  it('of this process is woken, and looks at nothing until then', async () => {
+    const quota = openQuota({ maxConcurrentExports: 1 });
+    const first = await quota.enter(signal);
+    const next = entering(quota);
+    await settle(40);
+    clock.set.length = 0;
+    let looks = 0;
+    const { now } = clock;
+    clock.now = () => {
+      looks++;
+      return now.call(clock);
+    };
+    await settle(40);
+    expect([looks, clock.set]).toEqual([0, []]);
+    await first.release();
+    clock.pass(60);
+    await settle(40);
+    expect(next.permit).toBeDefined();
+  });
+
+  it('of another process looks again after a fifth of a second', async () => {
+    const first = await openQuota({ maxConcurrentExports: 1 }).enter(signal);
+    clock.set.length = 0;
+    const next = entering(openQuota({ maxConcurrentExports: 1 }));
+    await settle(40);
+    expect(clock.set).toEqual([200]);
+    await first.release();
+    clock.pass(199);
+    await settle(40);
+    expect(next.permit).toBeUndefined();
+    await clock.passUntil(() => next.permit !== undefined, 1_000, 50);
+    expect(next.permit).toBeDefined();
+  });
+});
+
+describe('a wait for the limit', () => {
+  it('is looked at again every five minutes, and told with its end', async () => {
+    const resetAt = clock.now() + HOUR / 3;
+    const quota = await endedWith(head(429, 0, resetAt));
+    const until = resetAt + 1_000;
+    entering(quota);
+    await settle(40);
+    expect(clock.set).toEqual([300_000]);
+    const at = new Date(until).toISOString();
+    expect(events('quota.wait')).toMatchObject([{ level: 'info', fields: { until: at } }]);
+    expect(events('quota.wait')[0].message).toContain(`the next is sent at ${at}, in 20 min`);
+    await clock.passUntil(() => false, 600_000, 100_000);
+    expect(events('quota.wait')).toHaveLength(1);
+  });
+
+  it.each([
+    [3_999, 0],
+    [4_000, 1],
+  ])('is told from five seconds on: a reset in %i ms', async (ms, told) => {
+    const quota = await endedWith(head(429, 0, clock.now() + ms + 60));
+    const waits: (number | undefined)[] = [];
+    quota.onWait((until) => waits.push(until));
+    const next = entering(quota);
+    await settle(40);
+    expect([events('quota.wait').length, waits.length, clock.set]).toEqual([told, told, [ms + 1_000]]);
+    clock.pass(ms + 1_000);
+    await settle(40);
+    expect(next.permit).toBeDefined();
+    expect(waits).toHaveLength(2 * told);
+  });
+
+  it.each([
+    [600_000, true],
+    [599_999, false],
+  ])('is begun where it is as long as allowed: %i ms, %s', async (maxWaitMs, isBegun) => {
+    const quota = await endedWith(head(429, 0, clock.now() + 599_060), { maxWaitMs });
+    const next = entering(quota);
+    await settle(40);
+    expect(next.error === undefined).toBe(isBegun);
+    if (!isBegun)
+      expect(next.error).toMatchObject({ kind: 'transient', internal: 'quota: the wait is longer than allowed' });
+  });
+});
+
+describe('a refusal beside others', () => {
+  it('is told with how many are left, and not again by the answers that come after it', async () => {
+    const quota = openQuota();
+    const first = await quota.enter(signal);
+    await first.answered(head(200, 50, clock.now() + HOUR));
+    const second = await quota.enter(signal);
+    const third = await quota.enter(signal);
+    await second.answered(head(429, 40, clock.now() + HOUR));
+    await third.answered(head(200, 39, clock.now() + HOUR));
+    expect(events('quota.crowded')).toMatchObject([{ level: 'warn', fields: { at_once: 2 } }]);
+  });
+});
