@@ -190,10 +190,11 @@ interface InitialState {
 
 function initialState(before: KnownState | undefined, initial: InitialState): KnownState {
   const { startsOver, hashes, bounds, cursor, settings } = initial;
-  const { columns: _columns, hashed: _hashed, ...rest } = before ?? {};
+  const { columns: _columns, hashed: _hashed, gaps = [], ...rest } = before ?? {};
   const hashed = hashedAfter(before, settings);
   const from = before === undefined || startsOver ? cursor : laterOf(before.from_date, cursor);
-  const lost = startsOver ? [] : (before?.gaps ?? []);
+  // Days that were lost to other filters say nothing of these.
+  const lost = startsOver ? [] : gaps;
   return {
     ...rest,
     version: 1,

@@ -1,0 +1,280 @@
+import { describe, expect, it } from 'vitest';
+import { daysOf } from '../../../src/base/days.ts';
+import { Secret } from '../../../src/base/secrets.ts';
+import { hashedAfter, hashedColumns } from '../../../src/extract/hashed-columns.ts';
+import {
+  earlierReading,
+  earliestToday,
+  lastDayOver,
+  lastSettledDay,
+  latestToday,
+  missesLateRows,
+  oldestDays,
+  todayUtc,
+} from '../../../src/extract/plan/calendar.ts';
+import { Coverage } from '../../../src/extract/plan/coverage.ts';
+import { DayRanges, lastAsked, lengthOf, planWindows } from '../../../src/extract/plan/day-ranges.ts';
+import { deliveryOf } from '../../../src/extract/plan/delivery.ts';
+import { clampWarning, cliffWarnings, gapFailure, gapWarning, nameDays } from '../../../src/extract/plan/gaps.ts';
+import { checkState, formWarnings } from '../../../src/extract/plan/stored-state.ts';
+import { hashesOf, keyOf } from '../../../src/extract/question.ts';
+import { hashedIn, parseState, StateFailure } from '../../../src/extract/state.ts';
+import { at, SETTINGS } from '../../support/extract/extraction.ts';
+
+const KEY = 'a key that has at least 32 characters';
+
+describe('the days of an instant', () => {
+  it('are the last that has begun anywhere, today in UTC, and the last that is over everywhere', () => {
+    const days = (text: string) =>
+      [latestToday, todayUtc, earliestToday, lastDayOver].map((of) => of(at(text)).slice(5));
+    expect(days('2026-03-10T09:59:59Z')).toEqual(['03-10', '03-10', '03-09', '03-08']);
+    expect(days('2026-03-10T10:00:00Z')).toEqual(['03-11', '03-10', '03-09', '03-08']);
+    expect(days('2026-03-10T12:00:00Z')).toEqual(['03-11', '03-10', '03-10', '03-09']);
+    expect([1, 2].map((hours) => lastSettledDay(at('2026-03-10T13:30:00Z'), hours))).toEqual([
+      '2026-03-09',
+      '2026-03-08',
+    ]);
+    expect([earlierReading(5, undefined), earlierReading(5, 4), earlierReading(5, 6)]).toEqual([5, 4, 5]);
+  });
+
+  it('are the oldest that can be exported, surely and probably', () => {
+    expect(oldestDays(at('2026-03-10T09:00:00Z'), 5)).toEqual({ surely: '2026-03-04', probably: '2026-03-05' });
+    expect(oldestDays(at('2026-03-10T13:00:00Z'), 5)).toEqual({ surely: '2026-03-05', probably: '2026-03-05' });
+  });
+
+  it('may still get late rows for as long as a lookback reaches them', () => {
+    const readAt = at('2026-03-10T16:00:00Z');
+    const misses = (first: string, through: string, hours: number, lookback: number) =>
+      missesLateRows(`2026-03-${first}`, `2026-03-${through}`, readAt, readAt + hours * 3_600_000, lookback);
+    expect([misses('09', '09', 0, 1), misses('09', '09', 24, 1), misses('09', '09', 0, 0)]).toEqual([
+      false,
+      true,
+      false,
+    ]);
+    expect([misses('08', '08', 24, 1), misses('07', '08', 24, 2), misses('07', '09', 24, 2)]).toEqual([
+      false,
+      true,
+      true,
+    ]);
+    expect([misses('09', '09', 24, 2), misses('07', '07', 48, 2), misses('08', '08', 24, 2)]).toEqual([
+      false,
+      false,
+      true,
+    ]);
+  });
+});
+
+describe('what is complete', () => {
+  it('is every day before the floor, and those that are named', () => {
+    const coverage = new Coverage(['2026-03-07'], '2026-03-05');
+    expect(['2026-03-04', '2026-03-05', '2026-03-06', '2026-03-07'].map((day) => coverage.has(day))).toEqual([
+      true,
+      false,
+      false,
+      true,
+    ]);
+    expect([new Coverage([], undefined).has('2026-03-04'), coverage.clone().has('2026-03-04')]).toEqual([false, true]);
+    const now = at('2026-03-31T13:00:00Z');
+    expect([coverage.cursor('2026-03-01', now), coverage.cursor('2026-03-07', now)]).toEqual([
+      '2026-03-05',
+      '2026-03-08',
+    ]);
+    const copy = coverage.clone();
+    copy.add('2026-03-05', '2026-03-06');
+    expect([copy.cursor('2026-03-01', now), coverage.cursor('2026-03-01', now)]).toEqual(['2026-03-08', '2026-03-05']);
+  });
+
+  it('is what receipts say, or the cursor where there are none or they are of other filters', () => {
+    const state = { version: 1, from_date: '2026-03-05', gaps: ['2026-03-08'] } as const;
+    const has = (coverage: Coverage) => ['2026-03-01', '2026-03-06', '2026-03-08'].map((day) => coverage.has(day));
+    const receipts = new Set(['2026-03-06']);
+    expect(has(Coverage.of(state, receipts))).toEqual([false, true, true]);
+    expect(has(Coverage.of(state, new Set()))).toEqual([true, false, true]);
+    expect(has(Coverage.of({ ...state, by_cursor: true }, receipts))).toEqual([true, false, true]);
+    expect(has(Coverage.of(undefined, receipts))).toEqual([false, true, false]);
+  });
+});
+
+describe('ranges of days', () => {
+  it('end at a hole, at their most, and with the days', () => {
+    const ranges = new DayRanges(['2026-03-01', '2026-03-02', '2026-03-03', '2026-03-05', '2026-03-06']);
+    expect(ranges.peek()).toBe('2026-03-01');
+    expect(ranges.next(2)).toEqual({ first: '2026-03-01', last: '2026-03-02' });
+    expect(ranges.next(9)).toEqual({ first: '2026-03-03', last: '2026-03-03' });
+    expect(ranges.peek()).toBe('2026-03-05');
+    expect(ranges.next(9)).toEqual({ first: '2026-03-05', last: '2026-03-06' });
+    expect([ranges.peek(), ranges.next(1)]).toEqual([undefined, undefined]);
+    expect(lengthOf({ first: '2026-02-28', last: '2026-03-02' })).toBe(3);
+  });
+
+  it('are asked for with the day that their end needs, the first alone while that is not known', () => {
+    const days = daysOf('2026-03-01', '2026-03-04');
+    const asked = (inclusive: boolean | undefined) =>
+      planWindows(days, 3, inclusive).map(({ from, to }) => `${from.slice(8)}..${to.slice(8)}`);
+    expect([asked(true), asked(false), asked(undefined)]).toEqual([
+      ['01..03', '04..04'],
+      ['01..04', '04..05'],
+      ['01..01', '02..04'],
+    ]);
+    expect(lastAsked({ first: '2026-03-01', last: '2026-03-02' }, false)).toBe('2026-03-03');
+  });
+
+  it('are settled for plain append alone, unless it is configured', () => {
+    expect([deliveryOf('auto', true), deliveryOf('auto', false)]).toEqual(['settled', 'fresh']);
+    expect([deliveryOf('fresh', true), deliveryOf('settled', false)]).toEqual(['fresh', 'settled']);
+  });
+});
+
+describe('what is said of days that are lost', () => {
+  it('names forty runs of them and counts the others', () => {
+    const apart = daysOf('2026-01-01', '2026-03-31').filter((_, i) => i % 2 === 0);
+    const named = nameDays(apart);
+    expect(named.split(', ')).toHaveLength(40);
+    expect(named).toMatch(/2026-03-20 and 5 more$/);
+    expect(nameDays(apart.slice(0, 40))).not.toContain('more');
+    expect(nameDays(['2026-03-01'])).toBe('2026-03-01');
+  });
+
+  it('says how many, and what is stored', () => {
+    const days = ['2026-03-01', '2026-03-02'];
+    expect(gapFailure(days)).toMatchObject({ exitCode: 4, message: expect.stringContaining('2 days can no longer') });
+    expect([gapFailure(days).message, gapFailure(days, true).message]).toEqual([
+      expect.stringContaining('Nothing was changed'),
+      expect.stringContaining('What was stored before them is complete'),
+    ]);
+    expect(gapWarning(days).message).toContain('2026-03-01 to 2026-03-02');
+    expect(clampWarning('2026-03-01', '2026-03-02').message).toContain('from 2026-03-02 instead of 2026-03-01');
+  });
+
+  it('begins seven days before the first falls out, while there is anything to read', () => {
+    const said = (cursor: string, last = '2026-03-31') =>
+      cliffWarnings(cursor, last, '2026-03-01').map(({ message }) => message);
+    expect([said('2026-03-09'), said('2026-03-08', '2026-03-07')]).toEqual([[], []]);
+    expect(said('2026-03-08')[0]).toContain('in 7 days');
+    expect(said('2026-03-08', '2026-03-08')).toHaveLength(1);
+    expect([said('2026-03-02')[0], said('2026-03-01')[0], said('2026-02-20')[0]]).toEqual([
+      expect.stringContaining('in 1 day'),
+      expect.stringContaining('today'),
+      expect.stringContaining('today'),
+    ]);
+  });
+});
+
+describe('a stored state', () => {
+  const now = at('2026-03-31T13:00:00Z');
+  const hashes = hashesOf(SETTINGS);
+  const state = { version: 1, from_date: '2026-03-20', ...hashes };
+  const problem = (of: () => unknown): string | undefined => {
+    try {
+      of();
+      return undefined;
+    } catch (error) {
+      return error instanceof StateFailure ? error.problem : String(error);
+    }
+  };
+
+  it('of other columns is refused as such, and used under a full refresh with a warning', () => {
+    const other = hashesOf({ ...SETTINGS, columnsDrop: ['phone'] });
+    expect(problem(() => checkState(state, other, { now }))).toBe('columns');
+    expect(checkState(state, other, { now, fullRefresh: true })).toMatchObject({ startsOver: true });
+    expect(formWarnings(parseState(state), other).map(({ event }) => event)).toEqual(['columns.changed']);
+    expect([formWarnings(parseState(state), hashes), formWarnings(undefined, other)]).toEqual([[], []]);
+    const older = { version: 1, from_date: '2026-03-20' };
+    expect([formWarnings(parseState(older), other), checkState(older, other, { now }).startsOver]).toEqual([[], false]);
+  });
+
+  it('is in the future behind the last day that has begun anywhere', () => {
+    const at = (from_date: string, more = {}) => ({ ...state, from_date, ...more });
+    expect(problem(() => checkState(at('2026-04-01'), hashes, { now }))).toBeUndefined();
+    expect(problem(() => checkState(at('2026-04-02'), hashes, { now }))).toBe('future');
+    expect(checkState(at('2026-04-02'), hashes, { now, fullRefresh: true }).startsOver).toBe(true);
+    expect(checkState(at('2026-04-01'), hashes, { now, fullRefresh: true }).startsOver).toBe(false);
+    expect(problem(() => checkState(at('2026-04-02', { question: 'a'.repeat(64) }), hashes, { now }))).toBe('filters');
+    expect(
+      problem(() => checkState(at('2026-04-02', { service: 'a'.repeat(64) }), hashes, { now, fullRefresh: true })),
+    ).toBe('service');
+    expect(checkState(undefined, hashes, { now })).toEqual({ state: undefined, startsOver: false });
+  });
+
+  it('is said to be wrong with what is wrong and what is wanted', () => {
+    const said = (value: unknown) => {
+      try {
+        return String(parseState(value));
+      } catch (error) {
+        return (error as Error).message;
+      }
+    };
+    expect(said([])).toContain('it is not a JSON object');
+    expect(said({ version: 1, from_date: 5 })).toMatch(/cannot be used: from_date must be string; wanted/);
+    expect(said({ version: 0, from_date: '2026-03-01' })).toContain('version must be 1');
+    expect(said({ version: '2', from_date: '2026-03-01' })).toContain('version must be 1');
+    expect(said({ version: 2, from_date: '2026-03-01' })).toContain('has version 2, this program knows version 1');
+    expect(said({ version: 1 })).toMatch(/cannot be used: it must have required property/);
+    expect(Object.isFrozen(parseState(state))).toBe(true);
+  });
+
+  it('tells which columns ever were hashed', () => {
+    const hashed = [{ columns: ['email'], key_check: '0123456789abcdef' }];
+    expect([hashedIn(undefined), hashedIn(state), hashedIn({ ...state, hashed })]).toEqual([[], [], hashed]);
+  });
+});
+
+describe('hashed columns', () => {
+  const settings = (columnsHash: string[], key = KEY) => ({ columnsHash, hashKey: new Secret(key) });
+
+  it('are a set, under the check of their key, and none without one', () => {
+    const { columns, key_check } = hashedColumns(settings(['b', 'a', 'b']));
+    expect([columns, key_check]).toEqual([['a', 'b'], expect.stringMatching(/./)]);
+    const plain = { columns: [], key_check: null };
+    expect([hashedColumns(settings([])), hashedColumns({ columnsHash: ['a'], hashKey: undefined })]).toEqual([
+      plain,
+      plain,
+    ]);
+  });
+
+  it('are remembered in the order in which they came, each form once', () => {
+    const plain = { columns: [], key_check: null };
+    const [one, other, more] = [settings(['a']), settings(['a'], `${KEY}2`), settings(['a', 'b'])].map(hashedColumns);
+    expect(hashedAfter(undefined, settings(['a']))).toEqual([one]);
+    expect(hashedAfter({}, settings(['a']))).toEqual([plain, one]);
+    expect(hashedAfter({ hashed: [one] }, settings(['a'], `${KEY}2`))).toEqual([one, other]);
+    expect(hashedAfter({ hashed: [one, other] }, settings(['a']))).toEqual([other, one]);
+    expect(hashedAfter({ hashed: [one] }, settings(['a', 'b']))).toEqual([one, more]);
+    expect([hashedAfter(undefined, settings([])), hashedAfter({}, settings([]))]).toEqual([undefined, undefined]);
+    expect(hashedAfter({ hashed: [one] }, settings([]))).toEqual([one, plain]);
+  });
+});
+
+describe('the question', () => {
+  const question = (more: object) => hashesOf({ ...SETTINGS, ...more }).question;
+
+  it('is another with another filter, whichever side it is on, or other columns', () => {
+    const lists = { events: ['a'], properties: ['a'] };
+    const all = [
+      {},
+      { ...lists, eventsCondition: 'include' },
+      { ...lists, eventsCondition: 'exclude' },
+      { ...lists, propertiesCondition: 'include' },
+      { ...lists, propertiesCondition: 'exclude' },
+      { columnsDrop: ['a'] },
+      { columnsHash: ['a'], hashKey: new Secret(KEY) },
+      { columnsHash: ['a'], hashKey: new Secret(`${KEY}2`) },
+      { serviceId: 'other' },
+      { baseUrl: 'http://127.0.0.1:2' },
+    ];
+    expect(new Set(all.map(question)).size).toBe(all.length);
+    expect([question(lists), question({ eventsCondition: 'include' })]).toEqual([question({}), question({})]);
+    expect(question({ columnsDrop: ['b', 'a', 'b'] })).toBe(question({ columnsDrop: ['a', 'b'] }));
+    expect(hashesOf(SETTINGS)).not.toHaveProperty('columns');
+    expect(hashesOf({ ...SETTINGS, columnsDrop: ['a'] })).toHaveProperty('columns');
+  });
+
+  it('has a key for each of its days', () => {
+    const filters = { events: [], eventsCondition: 'all', properties: [], propertiesCondition: 'all' } as const;
+    const key = (from: string, to: string) => keyOf({ ...filters, from, to });
+    expect(
+      new Set([key('2026-03-01', '2026-03-01'), key('2026-03-01', '2026-03-02'), key('2026-03-02', '2026-03-02')]).size,
+    ).toBe(3);
+    expect(key('2026-03-01', '2026-03-01')).toMatch(/^[0-9a-f]{64}$/);
+  });
+});

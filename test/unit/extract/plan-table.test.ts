@@ -1,0 +1,222 @@
+import { describe, expect, it } from 'vitest';
+import { addDays, daysOf } from '../../../src/base/days.ts';
+import type { PlanInput, PlanSettings } from '../../../src/extract/plan/plan-input.ts';
+import { NO_PRIOR_LOADS, type PriorLoads } from '../../../src/extract/prior-loads.ts';
+import { hashesOf } from '../../../src/extract/question.ts';
+import { exportsNeeded, newTally, summaryOf } from '../../../src/extract/summary.ts';
+import { at, FakeClock, planFor, SETTINGS } from '../../support/extract/extraction.ts';
+
+const YEAR = '2026-';
+// UTC-12: the 31st has begun; UTC+14: 1 April. The oldest day that can be exported is most likely 1 March.
+const clock = new FakeClock(at('2026-03-31T13:00:00Z'));
+const stored = (from: string, start?: string, more = {}): PriorLoads => ({
+  ...NO_PRIOR_LOADS,
+  state: {
+    version: 1,
+    from_date: YEAR + from,
+    ...(start !== undefined && { start_date: YEAR + start }),
+    ...hashesOf(SETTINGS),
+    ...more,
+  },
+});
+const covered = (first: string, last: string, more = {}): PriorLoads => ({
+  ...stored(addDays(YEAR + last, 1).slice(5), first, more),
+  covered: new Set(daysOf(YEAR + first, YEAR + last)),
+});
+const start = (day: string) => ({ startDate: YEAR + day });
+const FULL = { fullRefresh: true };
+const OTHER = { eventsCondition: 'include', events: ['a'] } as const;
+const MARCH = covered('03-05', '03-10');
+const MOVED = stored('02-25', '02-20');
+
+type Row = [string, PriorLoads, Partial<PlanSettings>, Partial<PlanInput>, string, string[]];
+/** `start cursor first..last`; `gap` and the first day that is one if it is gone; how many likely are. */
+const rows: Row[] = [
+  ['a first run', NO_PRIOR_LOADS, {}, {}, '03-01 03-01 03-01..04-01', []],
+  [
+    'an old start',
+    NO_PRIOR_LOADS,
+    start('02-20'),
+    {},
+    '02-20 02-20 02-20..04-01 gap 02-20 9',
+    ['plan.gap', 'plan.cliff'],
+  ],
+  ['a start', NO_PRIOR_LOADS, start('03-20'), {}, '03-20 03-20 03-20..04-01 gap 03-20 0', []],
+  ['settled', NO_PRIOR_LOADS, start('03-20'), { delivery: 'settled' }, '03-20 03-20 03-20..03-29 gap 03-20 0', []],
+  ['nothing read, start gone', stored('02-20', '02-20'), {}, {}, '03-01 03-01 03-01..04-01', ['plan.clamped']],
+  ['nothing read, start there', stored('03-10', '03-10'), {}, {}, '03-10 03-10 03-10..04-01', []],
+  [
+    'days read, the next gone',
+    MOVED,
+    {},
+    {},
+    '02-20 02-25 02-25..04-01 gap 02-25 4',
+    ['plan.gap', 'plan.clamped', 'plan.cliff'],
+  ],
+  ['days read, the start gone', stored('03-10', '02-20'), {}, {}, '02-20 03-10 03-09..04-01 gap 03-10 0', []],
+  ['a cursor alone', stored('03-10'), {}, {}, '03-10 03-10 03-10..04-01 gap 03-10 0', []],
+  ['an old cursor alone', stored('02-10'), {}, {}, '02-10 02-10 02-10..04-01 gap 02-10 19', ['plan.gap', 'plan.cliff']],
+  ['receipts', MARCH, {}, {}, '03-05 03-11 03-10..04-01 gap 03-11 0', []],
+  [
+    'a lookback into what is gone',
+    covered('02-20', '03-02'),
+    { lookbackDays: 5 },
+    {},
+    '02-20 03-03 03-01..04-01 gap 03-03 0',
+    ['plan.clamped', 'plan.cliff'],
+  ],
+  ['a resumed run', MARCH, {}, { resume: true }, '03-05 03-11 03-11..04-01 gap 03-11 0', []],
+  ['an earlier start', MARCH, start('03-03'), {}, '03-03 03-03 03-03..04-01 gap 03-03 0', ['plan.cliff']],
+  ['from', MARCH, {}, { from: '2026-03-08' }, '03-05 03-11 03-08..04-01 gap 03-08 0', []],
+  ['to', MARCH, {}, { to: '2026-03-12' }, '03-05 03-11 03-10..03-12 gap 03-11 0', []],
+  ['one day', MARCH, {}, { from: '2026-03-08', to: '2026-03-08' }, '03-05 03-11 03-08..03-08 gap 03-08 0', []],
+  ['days gone', NO_PRIOR_LOADS, {}, { from: '2026-02-20' }, '03-01 03-01 02-20..04-01 gap 02-20 9', ['plan.gap']],
+  ['a full refresh', MARCH, {}, FULL, '03-05 03-11 03-05..04-01', []],
+  ['one resumed', MARCH, {}, { ...FULL, resume: true }, '03-05 03-11 03-11..04-01', []],
+  ['one from what is gone', NO_PRIOR_LOADS, start('02-20'), FULL, '03-01 03-01 03-01..04-01', ['plan.clamped']],
+  ['one from scratch', NO_PRIOR_LOADS, {}, FULL, '03-01 03-01 03-01..04-01', []],
+  ['one with other filters', MARCH, OTHER, FULL, '03-01 03-01 03-01..04-01', []],
+  ['one from a cursor in the future', stored('04-20', '03-05'), {}, FULL, '03-01 03-01 03-01..04-01', []],
+  ['an end that is read', MARCH, { endDate: '2026-03-08' }, {}, '03-05 03-11 - gap 03-11 0', []],
+  ['an end in the future', MARCH, { endDate: '2026-05-08' }, {}, '03-05 03-11 03-10..04-01 gap 03-11 0', []],
+];
+
+describe('the plan', () => {
+  it.each(rows)('of %s', (_name, prior, settings, more, wanted, warnings) => {
+    const plan = planFor(clock, prior, settings, more);
+    const days = plan.firstDay === undefined ? '-' : `${plan.firstDay.slice(5)}..${plan.lastDay?.slice(5)}`;
+    const gap = plan.gapFrom === undefined ? '' : ` gap ${plan.gapFrom.slice(5)} ${plan.likelyGaps.length}`;
+    expect(`${plan.start.slice(5)} ${plan.cursor.slice(5)} ${days}${gap}`).toBe(wanted);
+    expect(plan.warnings.map(({ event }) => event)).toEqual(warnings);
+    expect(plan.days).toEqual(plan.firstDay === undefined ? [] : daysOf(plan.firstDay, plan.lastDay ?? ''));
+    expect(plan.windows.map(({ first }) => first)).toEqual(plan.days.filter((day) => !plan.likelyGaps.includes(day)));
+  });
+
+  it('knows whether its start moves with what the service exports', () => {
+    const moves = (prior: PriorLoads, settings = {}, more = {}) => planFor(clock, prior, settings, more).startIsClamped;
+    const old = stored('02-20', '02-20');
+    expect([moves(NO_PRIOR_LOADS), moves(old), moves(NO_PRIOR_LOADS, {}, FULL)]).toEqual([true, true, true]);
+    const fixed = [moves(NO_PRIOR_LOADS, start('03-01')), moves(stored('03-10', '03-10')), moves(MARCH)];
+    expect(fixed).toEqual([false, false, false]);
+  });
+
+  it('is a part of what is wanted where the caller names days, at either end', () => {
+    const isPartial = (more: object) => planFor(clock, MARCH, {}, more).isPartial;
+    expect([{}, FULL, { from: '2026-03-08' }, { to: '2026-03-12' }].map(isPartial)).toEqual([false, false, true, true]);
+  });
+
+  it('proves the rule first where no row may come twice', () => {
+    const first = (more: object) => planFor(clock, MARCH, {}, more).proveFirst;
+    expect([{}, FULL, { delivery: 'settled' }].map(first)).toEqual([false, true, true]);
+  });
+
+  it('waits for days to settle, or looks back, and never both', () => {
+    const both = (delivery: 'fresh' | 'settled') => {
+      const { settleHours, lookbackDays } = planFor(clock, MARCH, { settleHours: 5, lookbackDays: 4 }, { delivery });
+      return [settleHours, lookbackDays];
+    };
+    expect([both('fresh'), both('settled')]).toEqual([
+      [0, 4],
+      [5, 0],
+    ]);
+  });
+
+  it('asks for no more days at once than were too many before', () => {
+    const most = (max: number) =>
+      planFor(clock, covered('03-05', '03-10', { max_window_days: max }), { windowDays: 7 });
+    expect([most(2).windowDays, most(9).windowDays]).toEqual([2, 7]);
+  });
+
+  it('takes the word of the configuration on the end day, else that of the state', () => {
+    const rule = (toDateInclusive: 'auto' | 'true' | 'false', state = {}) => {
+      const { inclusive, ruleConfigured } = planFor(clock, covered('03-05', '03-10', state), { toDateInclusive });
+      return [inclusive, ruleConfigured];
+    };
+    expect(rule('auto')).toEqual([undefined, false]);
+    expect(rule('auto', { to_date_inclusive: false })).toEqual([false, false]);
+    expect(rule('true', { to_date_inclusive: false })).toEqual([true, true]);
+    expect(rule('false', { to_date_inclusive: true })).toEqual([false, true]);
+  });
+
+  it('keeps gaps in order, but not those of other filters, and notes that receipts of these count no more', () => {
+    const gaps = { gaps: ['2026-03-09', '2026-03-07'] };
+    const kept = planFor(clock, stored('03-10', '03-05', gaps), {}).state;
+    expect(kept).toMatchObject({ gaps: ['2026-03-07', '2026-03-09'], from_date: '2026-03-10' });
+    expect(kept).not.toHaveProperty('by_cursor');
+    const other = planFor(clock, stored('03-10', '03-05', gaps), OTHER, FULL).state;
+    expect(other).toMatchObject({ by_cursor: true, from_date: '2026-03-01' });
+    expect(other).not.toHaveProperty('gaps');
+    expect(planFor(clock, MARCH, {}).state).not.toHaveProperty('gaps');
+  });
+
+  it('goes by the cursor where receipts are of other filters, and by receipts else', () => {
+    const cursor = (more: object) =>
+      planFor(clock, covered('03-05', '03-20', { from_date: '2026-03-10', ...more }), {}).cursor;
+    expect([cursor({ by_cursor: true }), cursor({})]).toEqual(['2026-03-10', '2026-03-21']);
+  });
+
+  it('leaves out what is covered behind the cursor, but not what a lookback reads again or the caller names', () => {
+    const prior = {
+      ...covered('03-05', '03-10'),
+      covered: new Set([...daysOf('2026-03-05', '2026-03-10'), '2026-03-13']),
+    };
+    const days = (settings: object, more = {}) =>
+      planFor(clock, prior, { endDate: '2026-03-14', ...settings }, more).days.map((day) => day.slice(8));
+    expect(days({ lookbackDays: 0 })).toEqual(['11', '12', '14']);
+    expect(days({ lookbackDays: 2 })).toEqual(['09', '10', '11', '12', '13', '14']);
+    expect(days({ lookbackDays: 0 }, { from: '2026-03-12' })).toEqual(['12', '13', '14']);
+    expect(days({ lookbackDays: 0 }, { delivery: 'settled' })).toEqual(['11', '12', '14']);
+  });
+
+  it('of days from one behind the other to it is impossible, of one day is not', () => {
+    const of = (from: string, to: string) => () => planFor(clock, MARCH, {}, { from, to });
+    expect(of('2026-03-09', '2026-03-08')).toThrow('--from 2026-03-09 is after --to 2026-03-08');
+    expect(of('2026-03-08', '2026-03-08')().days).toEqual(['2026-03-08']);
+  });
+});
+
+describe('how many exports a plan needs', () => {
+  const need = (prior: PriorLoads, settings: Partial<PlanSettings>, more = {}) =>
+    exportsNeeded(planFor(clock, prior, { endDate: '2026-03-10', ...settings }, more));
+
+  it('is one a window once the rule is known, and one for all days that are gone', () => {
+    const known = { toDateInclusive: 'true' } as const;
+    expect(need(NO_PRIOR_LOADS, { ...known, ...start('03-01') })).toEqual({ least: 10, most: 10 });
+    expect(need(NO_PRIOR_LOADS, { ...known, ...start('03-01'), windowDays: 4 })).toEqual({ least: 3, most: 3 });
+    expect(need(NO_PRIOR_LOADS, { ...known, ...start('02-25'), windowDays: 4 })).toEqual({ least: 4, most: 4 });
+  });
+
+  it('is two a day at most before, and one more where the rule is proved first', () => {
+    expect(need(NO_PRIOR_LOADS, start('03-01'))).toEqual({ least: 10, most: 20 });
+    expect(need(NO_PRIOR_LOADS, start('02-25'))).toEqual({ least: 11, most: 21 });
+    expect(need(NO_PRIOR_LOADS, start('03-01'), { delivery: 'settled' })).toEqual({ least: 10, most: 21 });
+    expect(need(MARCH, { endDate: '2026-03-08' })).toEqual({ least: 0, most: 0 });
+  });
+});
+
+describe('the summary of a run', () => {
+  it('is of the plan where nothing happened, and of what happened else', () => {
+    const plan = planFor(clock, MARCH, {});
+    expect(summaryOf(plan, newTally())).toEqual({
+      exports: 0,
+      bytes: 0,
+      from_date: '2026-03-10',
+      next_from_date: '2026-03-11',
+      to_date_inclusive: null,
+      gaps: [],
+    });
+    const tally = {
+      ...newTally(),
+      nextFromDate: '2026-03-15',
+      inclusive: false,
+      gaps: ['2026-03-12', '2026-03-11', '2026-03-12'],
+    };
+    expect(summaryOf(plan, tally)).toMatchObject({
+      next_from_date: '2026-03-15',
+      to_date_inclusive: false,
+      gaps: ['2026-03-11', '2026-03-12'],
+    });
+    const nothing = planFor(clock, MARCH, { endDate: '2026-03-08', toDateInclusive: 'true' });
+    expect(summaryOf(nothing, newTally())).toMatchObject({ from_date: null, to_date_inclusive: true });
+  });
+});
