@@ -1,0 +1,194 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { afterEach, describe, expect, it } from 'vitest';
+import { Secret } from '../../../src/base/secrets.ts';
+import { columnEdits } from '../../../src/schema/column-edits.ts';
+import { HashKey } from '../../../src/schema/hash-key.ts';
+import { Bench, FakeTarget, type FakeWorld, HOUR, steadyRows } from '../../support/extract/extraction.ts';
+
+const ROWS = steadyRows('2026-03-01', '2026-03-11', 4);
+const DAYS = { startDate: '2026-03-04', endDate: '2026-03-07', toDateInclusive: 'true' } as const;
+let bench: Bench;
+const open = (world: Partial<FakeWorld> = {}) => {
+  bench = new Bench('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
+  return bench;
+};
+afterEach(() => bench.close());
+const ranges = () => bench.service.ranges.map((range) => range.replaceAll('2026-03-', ''));
+const events = () => bench.log.map(({ event }) => event);
+
+describe('a run', () => {
+  it('says first what its plan warns of', async () => {
+    await open({ historyDays: 99 }).run({ startDate: '2026-02-01', endDate: '2026-02-03', onGap: 'warn' });
+    expect(events().slice(0, 2)).toEqual(['plan.gap', 'plan.cliff']);
+  });
+
+  it('without a day to read opens nothing and asks for nothing', async () => {
+    open();
+    await bench.run({ ...DAYS, endDate: '2026-03-03' });
+    expect([bench.service.sent, readdirSync(bench.spoolDir)]).toEqual([0, []]);
+    await bench.windows({ ...DAYS, endDate: '2026-03-03' }).next();
+    expect(readdirSync(bench.spoolDir)).toEqual([]);
+  });
+
+  it('asks for nothing more once it is left', async () => {
+    open();
+    bench.options = { maxConcurrentExports: 2 };
+    const windows = bench.windows(DAYS);
+    await windows.next();
+    await windows.return(undefined);
+    expect(bench.service.sent).toBeLessThanOrEqual(2);
+    expect(bench.service.busy).toBe(0);
+  });
+
+  it('asks for nothing more once a window has failed', async () => {
+    open({ fault: ({ from }) => (from === '2026-03-04' ? { refuse: 'config' } : undefined) });
+    bench.options = { maxConcurrentExports: 2 };
+    await expect(bench.run(DAYS)).rejects.toMatchObject({ exitCode: 2 });
+    expect(bench.service.sent).toBe(2);
+  });
+
+  it('removes the files of a window when the next one is asked for', async () => {
+    open();
+    const windows = bench.windows(DAYS);
+    const first = await windows.next();
+    const paths = first.value?.files.map(({ path }) => path) ?? [];
+    expect(paths.map(existsSync)).toEqual([true]);
+    await windows.next();
+    expect(paths.map(existsSync)).toEqual([false]);
+    await windows.return(undefined);
+  });
+
+  it('of all days removes what runs before it left unused; one of named days leaves it to them', async () => {
+    open();
+    await bench.run(DAYS, {}, 0);
+    const left = () =>
+      readdirSync(bench.spoolDir, { recursive: true }).filter((name) => /\.csv$/.test(String(name))).length;
+    expect(left()).toBe(3);
+    await bench.run(DAYS, { from: '2026-03-07', to: '2026-03-07' });
+    expect(left()).toBe(3);
+    await bench.run({ ...DAYS, startDate: '2026-03-07' });
+    expect(left()).toBe(0);
+  });
+
+  it('lets the system columns be missing only where that is said', async () => {
+    const strange = (csv: string) => csv.replaceAll(/^[^,]*,/gm, '');
+    open({ fault: () => ({ body: strange }) });
+    await expect(bench.run(DAYS)).rejects.toMatchObject({ exitCode: 3 });
+    bench.options = { requireSystem: false };
+    await bench.run(DAYS);
+    expect(bench.target.state?.from_date).toBe('2026-03-08');
+  });
+
+  it('whose every question is refused is wrong, unless one was answered before', async () => {
+    const fault: FakeWorld['fault'] = () => ({ refuse: 'invalid' });
+    const today = { startDate: '2026-03-11', toDateInclusive: 'true' } as const;
+    open({ fault });
+    await expect(bench.run(today)).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringContaining('2026-03-11, which is not over everywhere yet'),
+    });
+    bench.target = new FakeTarget();
+    bench.target.state = { version: 1, from_date: '2026-03-11', start_date: '2026-03-11', last_receipt: 'r' };
+    await bench.run(today);
+    await expect(bench.run(today, { fullRefresh: true })).rejects.toMatchObject({ exitCode: 2 });
+  });
+});
+
+describe('the clocks of the service and of this machine', () => {
+  it.each([
+    [HOUR, 0],
+    [-HOUR, 0],
+    [HOUR + 1_000, 1],
+    [-HOUR - 1_000, 1],
+  ])('%i ms apart: %i warnings', async (clockAhead, warnings) => {
+    open({ clockAhead });
+    await bench.run(DAYS);
+    expect(bench.events('clock.apart')).toHaveLength(warnings);
+    if (warnings === 0) return;
+    const now = bench.clock.now();
+    expect(bench.events('clock.apart')).toMatchObject([
+      {
+        message: expect.stringContaining('are 1 h apart'),
+        fields: { machine: new Date(now).toISOString(), service: new Date(now + clockAhead).toISOString() },
+      },
+    ]);
+  });
+});
+
+describe('a range that reaches into the future', () => {
+  it('is asked for through tomorrow, today, and the last day that is over, in this order', async () => {
+    const fault: FakeWorld['fault'] = ({ to }) => (to > '2026-03-09' ? { refuse: 'invalid' } : undefined);
+    open({ fault });
+    // It is the 11th in UTC+14, the 10th in UTC and in UTC-12, where the 9th is the last day that is over.
+    const work = bench.run({ startDate: '2026-03-08', windowDays: 9, toDateInclusive: 'true' });
+    await expect(work).rejects.toMatchObject({ exitCode: 2, where: { window: '2026-03-08' } });
+    expect(ranges()).toEqual(['08..11', '08..10']);
+  });
+
+  it('in a morning of UTC is asked for through yesterday too', async () => {
+    const fault: FakeWorld['fault'] = ({ to }) => (to > '2026-03-09' ? { refuse: 'invalid' } : undefined);
+    open({ fault });
+    bench.clock.time = Date.parse('2026-03-10T11:00:00Z');
+    await bench.run({ startDate: '2026-03-08', windowDays: 9, toDateInclusive: 'true' });
+    expect(ranges()).toEqual(['08..11', '08..10', '08..09']);
+    expect(bench.target.receipts).toMatchObject([{ covers_from: '2026-03-08', covers_to: '2026-03-08' }]);
+    expect(bench.target.state?.from_date).toBe('2026-03-09');
+  });
+
+  it('that is refused though it is over is the question’s fault', async () => {
+    open({ fault: () => ({ refuse: 'invalid' }) });
+    const work = bench.run({ ...DAYS, endDate: '2026-03-04' });
+    await expect(work).rejects.toMatchObject({ exitCode: 2, where: { window: '2026-03-04' } });
+    expect(ranges()).toEqual(['04..04']);
+  });
+
+  it('with an end that is not included covers what lies before it', async () => {
+    const fault: FakeWorld['fault'] = ({ to }) => (to > '2026-03-11' ? { refuse: 'invalid' } : undefined);
+    open({ inclusive: false, fault });
+    await bench.run({ startDate: '2026-03-08', windowDays: 9, toDateInclusive: 'false' });
+    expect(ranges()).toEqual(['08..12', '08..11']);
+    expect(bench.target.receipts).toMatchObject([{ covers_from: '2026-03-08', covers_to: '2026-03-09' }]);
+  });
+
+  it('of today alone is left to a later run where today cannot be asked for', async () => {
+    const fault: FakeWorld['fault'] = ({ to }) => (to > '2026-03-10' ? { refuse: 'invalid' } : undefined);
+    open({ inclusive: false, fault });
+    await bench.run({ startDate: '2026-03-09', toDateInclusive: 'false' });
+    expect(ranges()).toEqual(['09..10', '10..11', '11..12', '11..11'].slice(0, bench.service.sent));
+    expect(bench.target.state?.from_date).toBe('2026-03-10');
+    expect(bench.events('window.dropped').length).toBeGreaterThan(0);
+  });
+});
+
+describe('days too many for one export', () => {
+  it('are halved, the larger half first, down to where they fit, and the least is remembered', async () => {
+    open({ most: 9, rows: steadyRows('2026-03-01', '2026-03-09', 4) });
+    bench.options = { maxConcurrentExports: 1 };
+    await bench.run({ startDate: '2026-03-02', endDate: '2026-03-08', windowDays: 5, toDateInclusive: 'true' });
+    expect([...new Set(ranges())]).toEqual(['02..06', '02..04', '02..03', '04..04', '05..06', '07..08']);
+    expect(bench.target.state).toMatchObject({ max_window_days: 2, from_date: '2026-03-09' });
+    expect(bench.target.ids()).toHaveLength(28);
+  });
+});
+
+describe('listed columns that no export had', () => {
+  const key = new HashKey(new Secret('a hash key of at least 32 characters'));
+
+  it('are named once, and those that some had are not', async () => {
+    open();
+    bench.options = { edits: columnEdits(['phone', 'df_api_version'], ['df_unified_id', 'mail'], key) };
+    await bench.run(DAYS);
+    expect(bench.events('columns.unseen')).toMatchObject([{ level: 'warn', fields: { columns: 'phone, mail' } }]);
+  });
+
+  it('are nothing to tell where all were there, or no header came', async () => {
+    open();
+    bench.options = { edits: columnEdits(['df_api_version'], [], undefined) };
+    await bench.run(DAYS);
+    bench.target = new FakeTarget();
+    bench.options = { edits: columnEdits(['phone'], [], undefined), emptyBody: 'no_rows' };
+    bench.service.world = { ...bench.service.world, fault: () => ({ body: () => '' }) };
+    await bench.run(DAYS);
+    expect(bench.events('columns.unseen')).toEqual([]);
+  });
+});
