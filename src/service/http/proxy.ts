@@ -14,7 +14,7 @@ export function proxyFor(baseUrl: string, env: Env): URL | undefined {
   const proxy = either('HTTPS_PROXY').trim();
   if (proxy === '' || isExempt(url, either('NO_PROXY'))) return undefined;
   const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(proxy) ? proxy : `http://${proxy}`;
-  if (URL.canParse(text) && /^https?:\/\/[^/]/.test(text)) return new URL(text);
+  if (URL.canParse(text) && /^https?:\/\/[^/]/i.test(text)) return new URL(text);
   throw configFailure('HTTPS_PROXY is not the address of a proxy that can be used here, wanted http://host:port.');
 }
 

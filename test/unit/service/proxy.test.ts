@@ -39,3 +39,40 @@ it.each([
 ])('NO_PROXY %j', (list, exempt) => {
   expect(isExempt(new URL('https://api.example/x'), list)).toBe(exempt);
 });
+
+describe('an address of a proxy, and what is exempt of it', () => {
+  const of = (text: string) => proxyFor('https://api.example', env({ HTTPS_PROXY: text }))?.href;
+
+  it.each([
+    [' proxy:1 ', 'http://proxy:1/'],
+    ['HTTP://proxy:1', 'http://proxy:1/'],
+    ['https://proxy', 'https://proxy/'],
+    ['proxy:1/?u=a://b', 'http://proxy:1/?u=a://b'],
+    ['', undefined],
+    ['  ', undefined],
+  ])('%j is %s', (text, href) => {
+    expect(of(text)).toBe(href);
+  });
+
+  it.each(['http:///proxy', 'ftp://http://proxy', 'ws2+a.b-c://proxy', 'httpx://proxy'])('%s is none', (text) => {
+    expect(() => of(text)).toThrow(/^HTTPS_PROXY is not/);
+  });
+
+  it.each([
+    ['https://api.example', 'api.example:443', true],
+    ['https://api.example:8443', 'api.example:443', false],
+    ['https://api.example:8443', 'api.example:8443', true],
+    ['http://api.example', 'api.example:80', true],
+    ['http://api.example', 'api.example:443', false],
+    ['https://api.example', '*.api.example', true],
+    ['https://api.example', 'example:44', false],
+    ['https://api.example', 'other\n*', true],
+    ['https://api.example', 'x*', false],
+    ['https://api.example', ' , ,', false],
+    ['https://a.api.example', 'api.example', true],
+    ['https://a.api.example', 'a.api', false],
+    ['https://API.example', 'Api.Example', true],
+  ])('%s beside NO_PROXY %j: %s', (url, list, exempt) => {
+    expect(isExempt(new URL(url), list)).toBe(exempt);
+  });
+});
