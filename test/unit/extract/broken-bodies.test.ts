@@ -108,6 +108,27 @@ describe('a body that breaks off', () => {
   });
 });
 
+describe('a body larger than what is buffered', () => {
+  it('is stored whole by a disk that is slower than the network', async () => {
+    const probe = await fs.promises.open(import.meta.filename, 'r');
+    const handle = Object.getPrototypeOf(probe) as object;
+    await probe.close();
+    const slow = async (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      return real(...all);
+    };
+    const row = (i: number) => `1,2026-03-04 10:00:00.000,row-${i},row-${i},2026-03-04 10:00:00.000,u-${i},df_login\n`;
+    const large = (csv: string) => csv + Array.from({ length: 30_000 }, (_, i) => row(i)).join('');
+    open({ rows: [], fault: () => ({ body: large }) });
+    const windows = bench.windows({ ...DAYS, endDate: '2026-03-05' });
+    const { value } = await withCall(handle, 'write', slow, () => windows.next());
+    const text = readFileSync(value?.files[0].path ?? '', 'utf8');
+    expect(text.length).toBeGreaterThan(2 << 20);
+    expect(text.slice(text.indexOf('\n') + 1)).toBe(large(''));
+    await windows.return(undefined);
+  });
+});
+
 describe('a body that has no place on disk', () => {
   it('is hung up on, and the folder is named', async () => {
     open();

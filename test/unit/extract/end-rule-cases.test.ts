@@ -33,6 +33,7 @@ describe('a day that has not begun', () => {
   it('costs one question, and is left to a later run', async () => {
     await open({ future: 'error', rows: sparse('2026-03-09', '2026-03-10') }).run({ startDate: '2026-03-09' });
     expect(ranges()).toEqual(['09..09', '09..10', '10..10', '10..11', '11..11']);
+    expect(bench.events('window.dropped')).toMatchObject([{ message: expect.stringContaining('2026-03-11') }]);
     expect(bench.target.ids()).toHaveLength(2);
     expect(bench.target.state?.from_date).toBe('2026-03-10');
   });

@@ -84,6 +84,23 @@ describe('days that are gone', () => {
   });
 });
 
+describe('a start that moves', () => {
+  it.each([4, 5])(
+    'is the day behind those that are gone, and %i days of history make it no other',
+    async (historyDays) => {
+      open({ historyDays: 4 });
+      await bench.run({ historyDays, ...PROVED });
+      expect(bench.target.state?.start_date).toBe('2026-03-06');
+    },
+  );
+
+  it('stays where a day behind it is gone', async () => {
+    open({ fault: ({ from }) => (from === '2026-03-07' ? { refuse: 'gone' } : undefined) });
+    await bench.run({ historyDays: 6, ...PROVED }, { fullRefresh: true });
+    expect(bench.target.state).toMatchObject({ start_date: '2026-03-04', from_date: '2026-03-07' });
+  });
+});
+
 describe('a state', () => {
   const keysOf = async (settings: object, world: Partial<FakeWorld> = {}): Promise<string[]> => {
     const windows: Window[] = [];
@@ -98,6 +115,8 @@ describe('a state', () => {
   it('holds what was learned and nothing else', async () => {
     const always = ['version', 'from_date', 'start_date', 'last_receipt'];
     expect((await keysOf({})).sort()).toEqual([...always, 'to_date_inclusive'].sort());
+    bench.close();
+    expect((await keysOf({}, { rows: [] })).sort()).toEqual([...always].sort());
     bench.close();
     expect((await keysOf(PROVED)).sort()).toEqual([...always].sort());
     bench.close();

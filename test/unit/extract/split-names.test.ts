@@ -55,7 +55,11 @@ describe('a day that is asked for by event names', () => {
 
   it.each(['true', 'auto'] as const)('is split whether or not the end day is known: %s', async (toDateInclusive) => {
     await open({ fault: tooMany(['2026-03-05']) }).run({ ...DAYS, toDateInclusive });
-    expect(bench.target.receipts.map(({ split }) => split)).toEqual(['names', 'none', 'none']);
+    expect(bench.target.receipts.map(({ split, to }) => [split, to])).toEqual([
+      ['names', '2026-03-05'],
+      ['none', '2026-03-06'],
+      ['none', '2026-03-07'],
+    ]);
     expect(bench.target.ids()).toHaveLength(24);
   });
 

@@ -103,3 +103,13 @@ describe('the outcome of a deletion', () => {
     expect(DELETION_OUTCOMES.filter(({ kind }) => kind === 'done')).toHaveLength(1);
   });
 });
+
+it.each(['null', '5', '"20000"', '[]', '', '{'])('a body that is no object has no code: %s', (text) => {
+  expect(deletionFacts(200, text, 'h')).toEqual({
+    status: 200,
+    code: undefined,
+    allFour: false,
+    claimsSuccess: false,
+    host: 'h',
+  });
+});
