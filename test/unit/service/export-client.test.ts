@@ -1,0 +1,215 @@
+import { getEventListeners } from 'node:events';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { ExportRefusal } from '../../../src/service/export/answer.ts';
+import { contentOf, originOf, peekBody, reasonIn } from '../../../src/service/export/content.ts';
+import { ask, CSV, closeServer, serve } from '../../support/service/faulty-export.ts';
+import { CHUNKED, chunks, head, json, type Step, whole } from '../../support/service/faulty-server.ts';
+import {
+  bodyOf,
+  CANARY,
+  exportService,
+  ManualClock,
+  OpenQuota,
+  QUESTION,
+  settle,
+} from '../../support/service/service.ts';
+import { until } from '../../support/wait.ts';
+
+afterEach(closeServer);
+
+const signalOf = () => new AbortController().signal;
+const refusalOf = async (steps: readonly Step[]) => (await ask(steps)).answer as ExportRefusal;
+async function* of(...parts: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
+  for (const part of parts) yield Buffer.from(part);
+}
+
+describe('what the quota hears of an answer', () => {
+  const reset = Date.now() + 1_800_000;
+  const limits = { 'X-Rate-Limit-Remaining': 7, 'X-Rate-Limit-Reset': reset };
+  it.each([
+    ['data', whole(200, CSV, limits), { status: 200, limited: false }],
+    ['a refusal for the limit', json(429, {}, limits), { status: 429, limited: true }],
+    ['one under another status', json(400, { message: 'too_many_requests' }, limits), { status: 400, limited: true }],
+    ['another refusal', json(500, {}, limits), { status: 500, limited: false }],
+  ])('is its status, its limits, and whether it is one: %s', async (_what, steps, heard) => {
+    const { answer, quota } = await ask(steps);
+    if (answer.kind === 'data') await bodyOf(answer);
+    const told = { remaining: 7, resetAt: reset };
+    expect(quota.heads).toEqual([{ ...heard, limits: { ...told, retryAt: undefined } }]);
+    expect(answer.limits).toMatchObject(told);
+    expect(quota.released).toBe(1);
+  });
+});
+
+describe('an answer that is no data', () => {
+  it('is told by its content', async () => {
+    const code = async (steps: readonly Step[]) => (await refusalOf(steps)).code;
+    expect(await code(whole(200, '<html>'))).toBe('html_200');
+    expect(await code(whole(200, '[1]'))).toBe('json_200');
+    expect(await code(whole(200, CSV, { 'Content-Encoding': 'br' }))).toBe('content_encoding');
+    expect(await refusalOf(whole(200, CSV, { 'Content-Encoding': 'br' }))).toMatchObject({
+      kind: 'retry',
+      status: 200,
+    });
+    expect(await code(json(500, { message: 'own_reason' }))).toBe('own_reason');
+    expect(await code(json(500, { message: `a ${CANARY}` }))).toBe('no_reason');
+    expect(await code(whole(404, ''))).toBe('not_here');
+  });
+
+  it('of a redirect names its origin alone', async () => {
+    const steps = whole(302, '', { Location: 'https://login.example/path?secret=1' });
+    const { message, code } = await refusalOf(steps);
+    expect(code).toBe('redirect');
+    expect(message).toContain('https://login.example,');
+    expect(message).not.toContain('secret');
+  });
+
+  it('and is cut is asked for again, with its status', async () => {
+    const steps = [{ send: head(200, { 'Content-Length': 60 }) }, { send: '{"mess' }, { end: true }] as const;
+    expect(await refusalOf([...steps])).toMatchObject({ kind: 'retry', status: 200 });
+  });
+});
+
+describe('an export', () => {
+  it('through a proxy that is none is never sent, and its place is given back', async () => {
+    const env = (name: string) => (name === 'HTTPS_PROXY' ? 'socks5://proxy' : undefined);
+    const { service, quota } = exportService('https://api.example', { env });
+    await expect(service.exportEvents(QUESTION, signalOf())).rejects.toMatchObject({ kind: 'config' });
+    expect(quota).toMatchObject({ entered: 1, released: 1 });
+  });
+
+  it('that is stopped before its answer, in the answer of a failure, or in its data rejects with the reason', async () => {
+    for (const steps of [
+      [{ hold: true }],
+      [{ send: head(500, CHUNKED) }, { send: chunks('{"mess') }, { hold: true }],
+      [{ send: head(200, CHUNKED) }, { hold: true }],
+    ] as const) {
+      const server = await serve(() => steps);
+      const controller = new AbortController();
+      const { service, quota } = exportService(server.url);
+      const sending = service.exportEvents(QUESTION, controller.signal);
+      const settled = sending.catch((error: unknown) => error);
+      await until(() => server.requests.length === 1);
+      await settle(40);
+      controller.abort(new Error('stop'));
+      expect(String(await settled)).toContain('stop');
+      expect([quota.released, service.sent]).toEqual([1, 1]);
+      await until(() => getEventListeners(controller.signal, 'abort').length === 0);
+    }
+  });
+
+  it('whose data stops coming while it is read is told as that, and gives its place back', async () => {
+    const server = await serve(() => [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { hold: true }]);
+    const clock = new ManualClock();
+    const quota = new OpenQuota();
+    const { service } = exportService(server.url, { clock, quota, stallMs: 1_000 });
+    const sending = service.exportEvents(QUESTION, signalOf());
+    const answer = await sending;
+    const reading = bodyOf(answer).catch((error: unknown) => error);
+    for (let i = 0; i < 50 && quota.released === 0; i++) {
+      await settle(20);
+      clock.pass(1_000);
+    }
+    expect(await reading).toMatchObject({ kind: 'transient', internal: expect.stringMatching(/^stall: /) });
+    expect([quota.released, clock.pending]).toEqual([1, 0]);
+  });
+
+  it('that is closed unread gives its place back once', async () => {
+    const { answer, quota } = await ask([{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { hold: true }]);
+    if (answer.kind !== 'data') return expect.unreachable('no data');
+    expect(quota.released).toBe(0);
+    await answer.close();
+    await answer.close();
+    expect(quota.released).toBe(1);
+  });
+
+  it('ends with its service, and so does the quota', async () => {
+    const server = await serve(() => [{ hold: true }]);
+    let closed = 0;
+    const quota = Object.assign(new OpenQuota(), { close: async () => void closed++ });
+    const { service } = exportService(server.url, { quota });
+    const sending = service.exportEvents(QUESTION, signalOf());
+    await until(() => server.requests.length === 1);
+    await service.close();
+    expect(await sending).toMatchObject({ kind: 'retry', code: 'reset', limits: { remaining: undefined } });
+    expect([closed, quota.released]).toEqual([1, 1]);
+  });
+});
+
+describe('the first bytes of a body', () => {
+  it.each([
+    ['\uFEFF', false, undefined],
+    ['\uFEFF', true, 'other'],
+    ['\uFEFF  {"a":1}\n', false, 'json'],
+    ['{', false, undefined],
+    ['{', true, 'json'],
+    ['{odd},df_unified_id\n', false, 'other'],
+    ['<odd>,df_unified_id\n', true, 'other'],
+    ['\t\r\n <html>\n', false, 'html'],
+    ['a{', false, 'other'],
+    ['\u00e9', false, 'other'],
+  ])('%j (all: %s) are %s', (text, isAll, content) => {
+    expect(contentOf(Buffer.from(text), isAll)).toBe(content);
+  });
+
+  it('that may still become a BOM say nothing, others do', () => {
+    expect(contentOf(Buffer.from([0xef]), false)).toBeUndefined();
+    expect([contentOf(Buffer.from([0xef]), true), contentOf(Buffer.from([0xee, 0xbb]), false)]).toEqual([
+      'other',
+      'other',
+    ]);
+    expect(contentOf(Buffer.from([0xef, 0xbb, 0x7b]), false)).toBe('other');
+  });
+
+  it('are read until they say something, and given on with the others', async () => {
+    const peeked = await peekBody(of(' ', '\n', '{"a"', ':1}\n', 'more'));
+    expect([Buffer.from(peeked.first).toString(), peeked.isAll]).toEqual([' \n{"a":1}\n', false]);
+    const rest: Uint8Array[] = [];
+    for await (const part of peeked.bytes) rest.push(part);
+    expect(Buffer.concat(rest).toString()).toBe(' \n{"a":1}\nmore');
+    expect(await peekBody(of())).toMatchObject({ isAll: true });
+    expect((await peekBody(of('  '))).isAll).toBe(true);
+  });
+
+  it('are no more than 64 KiB of white space', async () => {
+    let taken = 0;
+    let isClosed = false;
+    async function* spaces() {
+      try {
+        for (;;) {
+          taken++;
+          yield Buffer.alloc(16_384, ' ');
+        }
+      } finally {
+        isClosed = true;
+      }
+    }
+    const peeked = await peekBody(spaces());
+    expect([taken, peeked.first.length, peeked.isAll]).toEqual([4, 65_536, false]);
+    for await (const _ of peeked.bytes) break;
+    expect(isClosed).toBe(true);
+  });
+});
+
+describe('what is believed of a failure', () => {
+  it.each([
+    ['{"message":"two words","code":"a_code"}', 'a_code'],
+    ['{"message":" Spaced_Out ","code":"b"}', 'spaced_out'],
+    ['{"message":"a__b","error":"c"}', 'c'],
+    ['{"message":"_a","code":"b_"}', undefined],
+    [`{"message":"${'a'.repeat(60)}"}`, 'a'.repeat(60)],
+    ['[]', undefined],
+    ['[null]', undefined],
+    ['"text"', undefined],
+    ['[{"message":"first"},{"message":"second"}]', 'first'],
+    ['x\uFEFF{"message":"a"}', undefined],
+  ])('%s', (text, reason) => {
+    expect(reasonIn(text, 'secret')).toBe(reason);
+  });
+
+  it('is the origin of a redirect, where it has one', () => {
+    const base = 'https://api.example/x';
+    expect(originOf('http://', base)).toBeUndefined();
+    expect(originOf('https://other.example:8443/a', base)).toBe('https://other.example:8443');
+  });
+});
