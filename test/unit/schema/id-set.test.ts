@@ -24,6 +24,27 @@ describe('the id set', () => {
     expect(set.distinct).toBe(count + 1);
   });
 
+  it('tells apart ids that differ in one byte, in their order or in their length, wherever they stand', () => {
+    const set = new IdSet();
+    const ids = new Set<string>();
+    for (let length = 1; length <= 13; length++) {
+      const same = 'x'.repeat(length);
+      for (let at = 0; at < length; at++) {
+        for (const letter of 'yzXY') ids.add(`${same.slice(0, at)}${letter}${same.slice(at + 1)}`);
+      }
+      ids.add(same);
+      ids.add('\u0000'.repeat(length));
+    }
+    for (const id of ['abcd', 'dcba', 'abcdefgh', 'efghabcd', 'abcdefghi', 'efghabcdi']) ids.add(id);
+    for (const around of ['', 'a', '12345']) {
+      for (const id of ids) {
+        const bytes = encoder.encode(`${around}${id}${around}`);
+        set.add(bytes, around.length, bytes.length - around.length);
+      }
+    }
+    expect(set.distinct).toBe(ids.size);
+  });
+
   it('tells an empty set from one id', () => {
     const set = new IdSet();
     expect(set.distinct).toBe(0);

@@ -33,6 +33,46 @@ describe('the names of a header', () => {
   });
 });
 
+describe('cells that are no UTF-8', () => {
+  const bad = (text: string, options: Partial<ScannerOptions> = {}) => {
+    const body = Buffer.from(text, 'latin1').map((byte) => (byte === 0x23 ? 0xff : byte));
+    return scanIn(new Scanner({ requireSystem: false, ...options }), body).result.invalidUtf8;
+  };
+
+  it('count once each, and the first is named', () => {
+    expect(bad('a,b\nx,y\n')).toEqual({ cells: 0 });
+    expect(bad('a,b\nx,y\n,##x#\n#,#\n')).toEqual({ cells: 3, first: { row: 3, column: 'b' } });
+    expect(bad('a,b,c\n,"#,""#",#\n')).toEqual({ cells: 2, first: { row: 2, column: 'b' } });
+  });
+
+  it('may be names of the header', () => {
+    expect(bad('a,b#\n1,2\n')).toMatchObject({ cells: 1, first: { row: 1 } });
+  });
+
+  it('do not count in rows that are left out', () => {
+    const dropRow = () => true;
+    expect(bad('df_unified_id,b\nx,#\n,#\n', { dropRow })).toEqual({ cells: 1, first: { row: 3, column: 'b' } });
+  });
+});
+
+describe('a header', () => {
+  it('may lack names, but not all', () => {
+    expect(scan('a,,b\n1,2,3\n').result.columns.map(({ source, filled }) => [source, filled])).toEqual([
+      ['a', 1],
+      ['', 1],
+      ['b', 1],
+    ]);
+    expect(() => scan(',,\n1,2,3\n')).toThrow('column names');
+    expect(() => scan('"",""\n1,2\n')).toThrow('column names');
+  });
+
+  it('is all there is of an export without rows', () => {
+    const { result } = scan('a,b\n');
+    expect(result).toMatchObject({ rows: 0, suppressed: 0, keysNeedWork: false, eventNames: [], longestRow: 4 });
+    expect(result.columns).toMatchObject([{ filled: 0 }, { filled: 0 }]);
+  });
+});
+
 describe('rows of people who are to be left out', () => {
   const asked: string[] = [];
   const dropRow = (b: Uint8Array, start: number, end: number) => {
