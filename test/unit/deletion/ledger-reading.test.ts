@@ -1,4 +1,13 @@
-import { appendFileSync, cpSync, mkdirSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
@@ -7,7 +16,6 @@ import { countLedger } from '../../../src/deletion/ledger/counts.ts';
 import { fileName, ledgerFiles } from '../../../src/deletion/ledger/files.ts';
 import { LedgerKey } from '../../../src/deletion/ledger/key.ts';
 import type { LedgerLine } from '../../../src/deletion/ledger/line.ts';
-import { proveErasure } from '../../../src/deletion/ledger/proof.ts';
 import { type VerifyOptions, verifyLedger } from '../../../src/deletion/ledger/verify.ts';
 import { answerOf, done, names, setUpPlans } from '../../support/deletion/plans.ts';
 
@@ -146,6 +154,15 @@ describe('the verification of a ledger', () => {
     expect(await countLedger(folder(), undefined)).toMatchObject({ problems: [], runs: [{ done: 1 }, { done: 1 }] });
   });
 
+  it('shows no line behind one that is broken', async () => {
+    await runs(['a', 'b']);
+    const lines = readFileSync(pathOf(0), 'utf8').split('\n');
+    writeFileSync(pathOf(0), lines.toSpliced(2, 1).join('\n'));
+    const seen: number[] = [];
+    const { ok, files } = await verify({ see: (_line, _file, number) => seen.push(number) });
+    expect({ ok, seen, lines: files[0].lines }).toEqual({ ok: false, seen: [1, 2], lines: 2 });
+  });
+
   it('takes for torn only a last line without its end', async () => {
     await runs(['a']);
     const last = setup.plans.folders.ledgerLines().at(-1);
@@ -182,6 +199,7 @@ describe('the files of a ledger', () => {
       'ledger-000001-.jsonl',
     ];
     const mine = [fileName(999_999, 'b'), fileName(1_000_000, 'A9'), fileName(2, 'c')];
+    for (const name of ['folder', 'ledger-1-a.jsonl']) mkdirSync(join(folder(), name));
     for (const name of [...others, ...mine]) writeFileSync(join(folder(), name), '');
     expect(ledgerFiles(folder()).map(({ name, number, run }) => [name, number, run])).toEqual([
       ['ledger-000002-c.jsonl', 2, 'c'],
@@ -242,52 +260,5 @@ describe('the runs that a run does not go on with', () => {
     writeFileSync(pathOf(0), `${JSON.stringify({ ...plans.folders.ledgerLines()[0], at: 'long ago' })}`);
     (await plans.plan(['new'], false)).close();
     expect(notice()).toContain(`${run} of an unknown date`);
-  });
-});
-
-describe('the proof of an erasure', () => {
-  const prove = (id: string, serviceId?: string, path = folder()) => {
-    const service = serviceId === undefined ? undefined : { baseUrl: 'http://127.0.0.1:9', serviceId };
-    return proveErasure(id, { folder: path, key: undefined, service });
-  };
-
-  it('names every answer with its place, and who asked', async () => {
-    const { plans } = setup;
-    const answer = (_id: string, nth: number) => (nth === 1 ? answerOf('retry', '50000') : done());
-    await plans.execute(['a'], answer, { requested_by: 'dpo', reason: 'art. 17' });
-    await plans.execute(['a'], () => answerOf('rejected', '40001'));
-    const [one, two] = plans.folders.ledgerFiles();
-    const by = { requested_by: 'dpo', reason: 'art. 17', file: one, service_id: 's', base_url: 'http://127.0.0.1:9' };
-    expect(await prove('a')).toMatchObject({
-      erased: true,
-      service_id: 's',
-      base_url: 'http://127.0.0.1:9',
-      answers: [
-        { ...by, outcome: 'retry', code: '50000', line: 3 },
-        { ...by, outcome: 'done', code: '20000', line: 5, status: 200 },
-        { outcome: 'rejected', code: '40001', line: 3, file: two, requested_by: null, reason: null },
-      ],
-    });
-    expect(await prove('a', 'other')).toMatchObject({ erased: false, answers: [], service_id: 'other' });
-  });
-
-  it('of a ledger of several services wants one to be named', async () => {
-    const { plans } = setup;
-    await plans.execute(['a'], done);
-    await plans.execute(['b'], done, { service_id: 'other' });
-    await expect(prove('a')).rejects.toThrow('is of several services');
-    expect(await prove('a', 's')).toMatchObject({ erased: true });
-    expect(await prove('b', 's')).toMatchObject({ erased: false, answers: [] });
-    expect(await prove('b', 'other')).toMatchObject({ erased: true });
-  });
-
-  it('of an empty ledger names no service', async () => {
-    mkdirSync(folder());
-    const key = SECRET;
-    expect(await proveErasure('a', { folder: folder(), key, service: undefined })).toMatchObject({
-      erased: false,
-      base_url: null,
-      service_id: null,
-    });
   });
 });

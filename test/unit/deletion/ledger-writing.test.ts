@@ -176,6 +176,7 @@ describe('the files of a ledger', () => {
     expect(() => storedKey(folders.ledger)).toThrow(
       expect.objectContaining({ kind: 'config', message: expect.stringContaining(why) }),
     );
+    expect(() => storedKey(folders.ledger)).not.toThrow('cannot be read');
     expect(existsSync(path)).toBe(true);
   });
 

@@ -1,0 +1,58 @@
+import { mkdirSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { Secret } from '../../../src/base/secrets.ts';
+import { proveErasure } from '../../../src/deletion/ledger/proof.ts';
+import { answerOf, done, setUpPlans } from '../../support/deletion/plans.ts';
+
+const setup = setUpPlans();
+const folder = () => setup.plans.folders.ledger;
+
+describe('the proof of an erasure', () => {
+  const prove = (id: string, serviceId?: string, path = folder()) => {
+    const service = serviceId === undefined ? undefined : { baseUrl: 'http://127.0.0.1:9', serviceId };
+    return proveErasure(id, { folder: path, key: undefined, service });
+  };
+
+  it('names every answer with its place, and who asked', async () => {
+    const { plans } = setup;
+    const answer = (_id: string, nth: number) => (nth === 1 ? answerOf('retry', '50000') : done());
+    await plans.execute(['a'], answer, { requested_by: 'dpo', reason: 'art. 17' });
+    await plans.execute(['a'], () => answerOf('rejected', '40001'));
+    const [one, two] = plans.folders.ledgerFiles();
+    const by = { requested_by: 'dpo', reason: 'art. 17', file: one, service_id: 's', base_url: 'http://127.0.0.1:9' };
+    expect(await prove('a')).toMatchObject({
+      erased: true,
+      service_id: 's',
+      base_url: 'http://127.0.0.1:9',
+      answers: [
+        { ...by, outcome: 'retry', code: '50000', line: 3 },
+        { ...by, outcome: 'done', code: '20000', line: 5, status: 200 },
+        { outcome: 'rejected', code: '40001', line: 3, file: two, requested_by: null, reason: null },
+      ],
+    });
+    expect(await prove('a', 'other')).toMatchObject({ erased: false, answers: [], service_id: 'other' });
+    const elsewhere = { baseUrl: 'http://127.0.0.1:8', serviceId: 's' };
+    const there = await proveErasure('a', { folder: folder(), key: undefined, service: elsewhere });
+    expect(there).toMatchObject({ erased: false, answers: [], base_url: elsewhere.baseUrl });
+  });
+
+  it('of a ledger of several services wants one to be named', async () => {
+    const { plans } = setup;
+    await plans.execute(['a'], done);
+    await plans.execute(['b'], done, { service_id: 'other' });
+    await expect(prove('a')).rejects.toThrow('is of several services');
+    expect(await prove('a', 's')).toMatchObject({ erased: true });
+    expect(await prove('b', 's')).toMatchObject({ erased: false, answers: [] });
+    expect(await prove('b', 'other')).toMatchObject({ erased: true });
+  });
+
+  it('of an empty ledger names no service', async () => {
+    mkdirSync(folder());
+    const key = new Secret('k'.repeat(32));
+    expect(await proveErasure('a', { folder: folder(), key, service: undefined })).toMatchObject({
+      erased: false,
+      base_url: null,
+      service_id: null,
+    });
+  });
+});
