@@ -98,12 +98,12 @@ describe('a body that breaks off', () => {
   it('is read no further once the run is stopped', async () => {
     open();
     const all = (csv: string) => {
-      setImmediate(() => bench.controller.abort(new Error('stop')));
+      bench.controller.abort(new Error('stop'));
       return csv + csv.slice(csv.indexOf('\n') + 1).repeat(5_000);
     };
     bench.service.world = { ...bench.service.world, fault: () => ({ body: all }) };
     await expect(bench.run(DAYS)).rejects.toThrow('stop');
-    expect(bench.tally.bytes).toBeLessThan(1_000_000);
+    expect(bench.tally.bytes).toBe(0);
     expect(bench.service.sent).toBe(1);
   });
 });
