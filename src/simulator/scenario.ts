@@ -45,6 +45,7 @@ export interface Scenario {
     readonly at_day_end: boolean;
     readonly users: number;
     readonly unnamed_share: number;
+    readonly anonymous_share: number;
     readonly of_deleted_profiles: 'kept' | 'removed';
   };
   readonly ids: {

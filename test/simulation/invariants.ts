@@ -28,8 +28,7 @@ export async function problemsOf(
   reads: Reads,
   isBrokenOff: boolean,
 ): Promise<{ readonly held: Held; readonly problems: string[] }> {
-  const { target } = world.story;
-  const held = target === 'airbyte' ? world.platform.held : await heldIn(target, world.place);
+  const held = await world.held();
   const problems = [
     ...world.platform.problems,
     ...cursorProblems(held, world),
@@ -106,8 +105,11 @@ const isSame = (row: TrueRow, stored: Held['rows'][number], world: World, held: 
 
 const zoneOf = ({ story }: World): number | undefined => (story.config.timezone === undefined ? undefined : 9);
 
-const isGone = (row: TrueRow, { purged, inDoubt }: People): boolean =>
-  purged.has(personOf(row)) || inDoubt.has(personOf(row));
+/** It may be gone, as far as that depends on whom it names. */
+function isGone(row: TrueRow, { purged, inDoubt, nameless }: People): boolean {
+  const person = personOf(row);
+  return person === '' ? nameless.has(row.get('member_no') ?? '') : purged.has(person) || inDoubt.has(person);
+}
 
 /** Every row is one that the service has or had, no more often than there, and nobody's who was purged. */
 function strangeRows(held: Held, world: World, people?: People): string[] {

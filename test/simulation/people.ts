@@ -19,6 +19,8 @@ export interface Planned {
   readonly ids: readonly string[];
   /** The `df_unified_id`s of the people whom it purges. */
   readonly people: readonly string[];
+  /** What stands in `member_no` of rows that it removes, whoever else they name. */
+  readonly texts: readonly string[];
   /** Of the ids, how many an unfinished run has done that this one goes on with. */
   readonly done: number;
   readonly cap: number;
@@ -36,6 +38,8 @@ export class People {
   readonly purged = new Set<string>();
   /** The same of purges that did not: they may be there or not. */
   readonly inDoubt = new Set<string>();
+  /** Texts of `member_no` by which rows were purged that name nobody else: no list can keep those out when they come again. */
+  readonly nameless = new Set<string>();
   /** Two lists are worked through at once, which the ledger alone tells apart: less can be said of each. */
   isConcurrent = false;
   #isUnclear = false;
@@ -55,7 +59,7 @@ export class People {
     const file = join(world.dir, `list-${++this.#lists}.txt`);
     writeFileSync(file, `${ids.join('\n')}\n`);
     const rest = { ids, cap, done: this.#runs.doneOf(ids, world.scheduler.now) };
-    if (what === 'write') return { ...rest, line: this.#written(ids), people: [] };
+    if (what === 'write') return { ...rest, line: this.#written(ids), people: [], texts: [] };
     const isThere = held.rows.length > 0 && existsSync(world.place);
     const purges = what === 'purge' && isThere;
     const options = {
@@ -78,10 +82,12 @@ export class People {
     for (const id of ids) this.asked.add(id);
     // A load at the same time may bring in what makes a person known: then they are purged as well.
     if (purges) for (const one of this.#known(wanted)) this.inDoubt.add(one);
+    if (purges && !hasMapping) for (const one of texts) this.nameless.add(one);
     return {
       line: { command: 'forget', options: { ...options, execute: true, confirm: hash } },
       ...rest,
       people: [...new Set(people)],
+      texts: purges && !hasMapping ? [...texts] : [],
     };
   }
 

@@ -18,6 +18,7 @@ import { serveIn } from './machine/network.ts';
 import { forgetAllUnsynced, loseUnsynced } from './machine/power.ts';
 import { MachineProcess } from './machine/process.ts';
 import { clockOf, running, Scheduler } from './machine/scheduler.ts';
+import { type Held, heldIn } from './places.ts';
 import { Platform } from './platform.ts';
 import type { Story } from './story.ts';
 
@@ -137,6 +138,12 @@ export class World {
     const until = Date.now() + 5;
     while (Date.now() < until);
     noteInstant(this.scheduler.now);
+  }
+
+  /** What its target holds now. */
+  async held(): Promise<Held> {
+    const { target } = this.story;
+    return target === 'airbyte' ? this.platform.held : heldIn(target, this.place);
   }
 
   /** Runs command lines at the same time, each a process, until all of them have ended or were killed. */

@@ -15,7 +15,7 @@ const stamp = (ms: number, h: number, parameters: DatasetParameters): string =>
 export function systemColumns(scenario: Scenario): ColumnSpec[] {
   const always = { isSystem: true } as const;
   return [
-    column('df_unified_id', { ...always, text: (row, _h, parameters) => `u${hex8(mix(parameters.seed, row.user))}` }),
+    column('df_unified_id', { ...always, text: (row, _h, parameters) => unifiedId(row, parameters) }),
     column('df_api_version', { ...always, text: (_row, h) => (h % 7 === 0 ? 'v2' : 'v1') }),
     column(scenario.columns.event_name, {
       ...always,
@@ -30,6 +30,10 @@ export function systemColumns(scenario: Scenario): ColumnSpec[] {
       text: (row, _h, parameters) => carriedId(row, parameters) ?? logId(row, parameters),
     }),
   ];
+}
+
+function unifiedId({ hash, user }: Row, { seed, scenario }: DatasetParameters): string {
+  return within(mix(hash, 41), scenario.rows.anonymous_share) ? '' : `u${hex8(mix(seed, user))}`;
 }
 
 /** Unique to an event: its day and a hash that no other event of the day has; a duplicate has its neighbour's. */
