@@ -5,8 +5,8 @@ import { syncFolderAtOnce } from './atomic-file.ts';
 
 /**
  * Makes a folder and those above it, where they are missing; their names are on the disk when this returns. Throws the
- * system's error. Node's own recursion never ends
- * where a parent exists and still nothing can be made in it, as under /proc.
+ * system's error. Node's own recursion never ends where a parent exists and still nothing can be made in it, as under
+ * /proc.
  */
 export function makeFolders(path: string, mode: number): void {
   if (isFolder(path)) return;
@@ -15,11 +15,11 @@ export function makeFolders(path: string, mode: number): void {
   if (parent !== path && found(parent) === undefined) makeFolders(parent, mode);
   try {
     mkdirSync(path, { mode });
-    syncFolderAtOnce(parent);
   } catch (error) {
     // Somebody else was quicker.
     if (!isFolder(path)) throw error;
   }
+  syncFolderAtOnce(parent);
 }
 
 const isFolder = (path: string): boolean => found(path)?.isDirectory() === true;

@@ -19,6 +19,34 @@ describe('folders', () => {
     for (const one of [path, join(root, 'a')]) expect(statSync(one).mode & 0o777).toBe(0o700);
   });
 
+  it('have their names on the disk, the upper one first, and fail where the disk refuses that', async () => {
+    const synced: string[] = [];
+    const sync = (real: (fd: unknown) => unknown, fd: unknown) => {
+      synced.push(fs.readlinkSync(`/proc/self/fd/${fd}`));
+      return real(fd);
+    };
+    await withCall(fs, 'fsyncSync', sync, () => makeFolders(join(root, 'upper', 'lower'), 0o700));
+    expect(synced).toEqual([root, join(root, 'upper')].map((path) => fs.realpathSync(path)));
+    const refused = () => {
+      throw systemError('EIO');
+    };
+    const made = withCall(fs, 'fsyncSync', refused, async () => makeFolders(join(root, 'refused'), 0o700));
+    await expect(made).rejects.toThrow('EIO');
+  });
+
+  it('are made below a folder that may not be read, and on a file system that cannot sync folders', async () => {
+    for (const [call, code] of [
+      ['openSync', 'EACCES'],
+      ['fsyncSync', 'EINVAL'],
+    ] as const) {
+      const refused = () => {
+        throw systemError(code);
+      };
+      await withCall(fs, call, refused, () => makeFolders(join(root, code), 0o700));
+      expect(statSync(join(root, code)).isDirectory()).toBe(true);
+    }
+  });
+
   it('fail with the word of the system where a file stands', () => {
     writeFileSync(join(root, 'file'), '');
     expect(() => makeFolders(join(root, 'file'), 0o700)).toThrow('EEXIST');
