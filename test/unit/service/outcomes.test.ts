@@ -76,6 +76,17 @@ describe('the outcome of an export', () => {
     expect(EXPORT_OUTCOMES.filter((row) => !used.has(row)).map(({ status, code }) => [status, code])).toEqual([]);
   });
 
+  it('says the reason that came with it, and that none did', () => {
+    const said = (status: number, reason?: string) => exportOutcome(facts(status, reason)).say(facts(status, reason));
+    expect([said(500, 'query_error'), said(503)]).toEqual([
+      'api.example answered 500 (query_error)',
+      'api.example answered 503',
+    ]);
+    expect(said(400, 'odd')).toContain('(400, odd)');
+    expect(said(400)).toContain('(400, no reason that is known)');
+    expect(said(200, 'odd')).toContain('200 (odd) in place of CSV');
+  });
+
   it('says what a wrong token may be, and never gives a clause a full stop', () => {
     expect(exportOutcome(facts(401)).say(facts(401))).toMatch(/reissued .* replaces the old one/);
     for (const { kind, say } of EXPORT_OUTCOMES) {

@@ -16,6 +16,7 @@ import {
   startFaultyServer,
   whole,
 } from '../../support/service/faulty-server.ts';
+import { selfSigned } from '../../support/service/self-signed.ts';
 import { ManualClock, settle } from '../../support/service/service.ts';
 import { until } from '../../support/wait.ts';
 
@@ -248,6 +249,23 @@ describe('a deletion', () => {
     const answer = await serviceAt(`http://127.0.0.1:${port}`).deleteProfile('a', signalOf());
     expect(answer).toMatchObject({ kind: 'retry', code: 'odd_body' });
     await until(() => sockets.size === 0);
+  });
+
+  it('is read from 64 KiB at most, and from all of them', async () => {
+    const of = async (length: number) => {
+      const server = await serve(() => whole(200, JSON.stringify(OK).padEnd(length)));
+      return (await serviceAt(server.url).deleteProfile('a', signalOf())).kind;
+    };
+    expect([await of(65_536), await of(65_537)]).toEqual(['done', 'retry']);
+  });
+
+  it('that nobody answered says that it is not sure, and what to mend where that is known', async () => {
+    const refused = await serviceAt('http://127.0.0.1:1').deleteProfile('a', signalOf());
+    expect(refused.message).toMatch(/^Not sure whether it is deleted: .* \(ECONNREFUSED\)\.$/);
+    const server = await startFaultyServer(() => [], { tls: selfSigned() });
+    closing.push(() => server.close());
+    const untrusted = await serviceAt(server.url).deleteProfile('a', signalOf());
+    expect(untrusted).toMatchObject({ kind: 'stop', message: expect.stringMatching(/^The certificate of .*\.$/) });
   });
 
   it('waits for the only instant that is told, of those that are', async () => {
