@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { coveredDays } from '../../../src/extract/cursor.ts';
+import { type Downloaded, rowCount, sentAtOf, windowOf } from '../../../src/extract/download/download.ts';
+import { Inspection } from '../../../src/extract/download/inspection.ts';
+import { rowsSent, type Verified } from '../../../src/extract/download/verified.ts';
+import { filesOf, receiptOf } from '../../../src/extract/receipt.ts';
+import type { ColumnScan } from '../../../src/schema/scan.ts';
+import { at } from '../../support/extract/extraction.ts';
+
+const column = (source: string): ColumnScan => ({ source, group: 'custom', evidence: 0, filled: 1, misfits: 0 });
+const part = (id: string, more: Partial<Verified> = {}, header: readonly string[] = ['b', 'a']): Verified => ({
+  id,
+  key: 'k',
+  path: `/spool/${id}.csv`,
+  bytes: 10,
+  sha256: `hash of ${id}`,
+  sentAt: at('2026-03-07T13:00:00Z'),
+  verifiedAt: '2026-03-07T13:00:01.000Z',
+  exports: 2,
+  scan: {
+    header,
+    columns: [...header].sort().map(column),
+    rows: 3,
+    suppressed: 1,
+    longestRow: 9,
+    keysNeedWork: true,
+    finalNewline: true,
+    invalidUtf8: { cells: 4 },
+    outLength: 10,
+    rowEnds: [10],
+    eventNames: ['e'],
+  },
+  ...more,
+});
+const download = (...parts: Verified[]): Downloaded => ({
+  kind: 'rows',
+  from: '2026-03-05',
+  to: '2026-03-06',
+  parts,
+  split: parts.length > 1 ? 'names' : 'none',
+});
+const COVERS = { first: '2026-03-05', last: null };
+
+describe('a receipt', () => {
+  it('of one download is as that is', () => {
+    expect(receiptOf(download(part('x')), COVERS, false)).toEqual({
+      v: 1,
+      id: 'x',
+      from: '2026-03-05',
+      to: '2026-03-06',
+      covers_from: '2026-03-05',
+      covers_to: null,
+      bytes: 10,
+      sha256: 'hash of x',
+      rows: 3,
+      exports: 2,
+      header: ['b', 'a'],
+      columns: [column('a'), column('b')],
+      split: 'none',
+      verified_at: '2026-03-07T13:00:01.000Z',
+      suppressed: 1,
+      invalid_utf8: 4,
+    });
+  });
+
+  it('of several counts them together, as of the last, under the first one’s id', () => {
+    const later = part('y', { verifiedAt: '2026-03-07T13:00:09.000Z', exports: 1, bytes: 5 }, ['a', 'c']);
+    const earlier = part('z', { verifiedAt: '2026-03-07T13:00:00.000Z' });
+    const receipt = receiptOf(download(part('x'), later, earlier), COVERS, false);
+    expect(receipt).toMatchObject({ id: 'x', bytes: 25, rows: 9, exports: 5, suppressed: 3, invalid_utf8: 12 });
+    expect(receipt).toMatchObject({ split: 'names', verified_at: '2026-03-07T13:00:09.000Z', header: ['a', 'b', 'c'] });
+    const all = createHash('sha256').update('hash of xhash of yhash of z').digest('hex');
+    expect(receipt.sha256).toBe(all);
+  });
+
+  it('has a file for each download that has one', () => {
+    const files = filesOf(download(part('x'), part('y', { path: undefined })));
+    const { header, columns, rows, longestRow, keysNeedWork, rowEnds, eventNames } = part('x').scan;
+    const known = { header, columns, rows, longestRow, keysNeedWork, rowEnds, eventNames };
+    expect(files).toEqual([{ path: '/spool/x.csv', ...known }]);
+  });
+});
+
+describe('what a download makes complete', () => {
+  const days = { first: '2026-03-05', last: '2026-03-06' };
+  const covered = (contains: string | undefined, ...sent: string[]) => {
+    const whole = download(...sent.map((text, i) => part(String(i), { sentAt: at(text) })));
+    return coveredDays(windowOf(days, whole, contains), whole);
+  };
+
+  it('is what it contains and was over when the first of it was asked for', () => {
+    const late = '2026-03-07T12:00:00Z';
+    expect(covered('2026-03-06', late)).toEqual({ first: '2026-03-05', last: '2026-03-06' });
+    expect(covered('2026-03-05', late)).toEqual({ first: '2026-03-05', last: '2026-03-05' });
+    expect(covered('2026-03-06', late, '2026-03-07T11:59:59Z')).toEqual({ first: '2026-03-05', last: '2026-03-05' });
+    expect(covered('2026-03-06', '2026-03-06T11:59:59Z')).toEqual({ first: '2026-03-05', last: null });
+    expect(covered(undefined, late)).toEqual({ first: '2026-03-05', last: null });
+  });
+
+  it('counts the rows that the service sent, those left out too', () => {
+    const both = download(part('x'), part('y'));
+    expect([rowsSent(part('x')), rowCount(both), rowCount({ kind: 'gone', message: '' })]).toEqual([4, 8, 0]);
+    expect(rowCount({ kind: 'empty', sentAt: 0 })).toBe(0);
+    expect(sentAtOf(download(part('x', { sentAt: 5 }), part('y', { sentAt: 3 })))).toBe(3);
+  });
+});
+
+it('a body is kept from the time when one more like those before it is enough', () => {
+  const inspection = new Inspection(3, true);
+  const nexts = [inspection.isNext];
+  for (const how of ['a', 'b', 'a', 'a']) nexts.push(inspection.isEnough(how), inspection.isNext);
+  expect(nexts).toEqual([false, false, false, false, false, false, true, true, true]);
+  expect(inspection.isOver).toBe(true);
+  const none = new Inspection(1, false);
+  expect([none.isNext, none.isEnough('a'), none.isNext]).toEqual([false, true, false]);
+});
