@@ -74,6 +74,24 @@ const rows: Row[] = [
   ['a full refresh', MARCH, {}, FULL, '03-05 03-11 03-05..04-01', []],
   ['one resumed', MARCH, {}, { ...FULL, resume: true }, '03-05 03-11 03-11..04-01', []],
   ['one from what is gone', NO_PRIOR_LOADS, start('02-20'), FULL, '03-01 03-01 03-01..04-01', ['plan.clamped']],
+  [
+    'one of what is gone',
+    covered('02-20', '03-20'),
+    start('02-20'),
+    FULL,
+    '02-20 03-21 03-01..04-01',
+    ['plan.clamped'],
+  ],
+  ['one without lookback', MARCH, { lookbackDays: 0 }, FULL, '03-05 03-11 03-05..04-01', []],
+  ['one that ends before', NO_PRIOR_LOADS, { ...start('02-01'), endDate: '2026-02-10' }, FULL, '03-01 03-01 -', []],
+  [
+    'one of a day',
+    NO_PRIOR_LOADS,
+    { ...start('02-01'), endDate: '2026-03-01' },
+    FULL,
+    '03-01 03-01 03-01..03-01',
+    ['plan.clamped'],
+  ],
   ['one from scratch', NO_PRIOR_LOADS, {}, FULL, '03-01 03-01 03-01..04-01', []],
   ['one with other filters', MARCH, OTHER, FULL, '03-01 03-01 03-01..04-01', []],
   ['one from a cursor in the future', stored('04-20', '03-05'), {}, FULL, '03-01 03-01 03-01..04-01', []],
@@ -147,6 +165,13 @@ describe('the plan', () => {
     expect(other).toMatchObject({ by_cursor: true, from_date: '2026-03-01' });
     expect(other).not.toHaveProperty('gaps');
     expect(planFor(clock, MARCH, {}).state).not.toHaveProperty('gaps');
+  });
+
+  it('takes no day for lost that is complete, and never goes back', () => {
+    const prior = { ...covered('02-20', '02-20'), covered: new Set(['2026-02-20', '2026-02-22']) };
+    const { likelyGaps } = planFor(clock, prior, start('02-20'));
+    expect(likelyGaps).toEqual(['2026-02-21', ...daysOf('2026-02-23', '2026-02-28')]);
+    expect(planFor(clock, MARCH, start('03-03')).state.from_date).toBe('2026-03-11');
   });
 
   it('goes by the cursor where receipts are of other filters, and by receipts else', () => {
