@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
@@ -229,6 +230,7 @@ describe('an abort', () => {
     const controller = new AbortController();
     expect(await abortable(Promise.resolve(7), controller.signal)).toBe(7);
     await expect(abortable(Promise.reject(new Error('own')), controller.signal)).rejects.toThrow('own');
+    expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
     const waiting = abortable(never, controller.signal);
     controller.abort(new Error('stop'));
     await expect(waiting).rejects.toThrow('stop');
@@ -239,7 +241,7 @@ describe('an abort', () => {
     const controller = new AbortController();
     const context = { clock, signal: controller.signal };
     expect(await withinTime(1_000, context, async (signal) => signal.aborted)).toBe(false);
-    expect(clock.pending).toBe(0);
+    expect([clock.pending, getEventListeners(controller.signal, 'abort')]).toEqual([0, []]);
     const signals: AbortSignal[] = [];
     const work = (signal: AbortSignal) => {
       signals.push(signal);

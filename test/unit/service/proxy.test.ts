@@ -15,6 +15,7 @@ describe('the proxy for an address', () => {
     ['https://api.example', {}, undefined],
     ['http://127.0.0.1:8080', { HTTP_PROXY: PROXY, HTTPS_PROXY: PROXY }, undefined],
     ['https://localhost', { HTTPS_PROXY: PROXY }, undefined],
+    ['http://api.example', { HTTPS_PROXY: PROXY }, undefined],
     ['https://[::1]:8443', { HTTPS_PROXY: PROXY }, undefined],
   ] as [string, Record<string, string>, string | undefined][])('%s with %j', (url, values, proxy) => {
     expect(proxyFor(url, env(values))?.href).toBe(proxy);
