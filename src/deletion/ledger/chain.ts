@@ -35,6 +35,7 @@ export type Unsealed = { readonly line: Chained } | { readonly problem: string }
 export function unseal(text: string, key: LedgerKey): Unsealed {
   // Stryker disable next-line ArrayDeclaration: neither list has anything at these places
   const [, covered, mac] = SEALED.exec(text) ?? [];
+  // Stryker disable next-line LogicalOperator,ConditionalExpression: both are there or neither; the second is for the compiler
   if (covered === undefined || mac === undefined) return { problem: 'is not a line of a ledger' };
   if (key.mac(covered) !== mac) return { problem: 'was changed, or was written under another key' };
   const line: unknown = JSON.parse(text);

@@ -114,6 +114,7 @@ export class Stage {
   }
 
   #idStep({ stream, at, first, decision: own, payload }: RawStep): Step {
+    // Stryker disable next-line ConditionalExpression: read from the file it is the same
     const decision = DECISIONS[first === at ? own : this.#steps.decision(first)];
     if (decision === 'withdrawn') return refusedStep(stream, 'withdrawn');
     return { kind: 'id', stream, at, first, decision, id: payload.toString() };

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -145,7 +146,8 @@ describe('a stage', () => {
   it('has the same digest for the same ids in any order, and for no others', () => {
     const ids = Array.from({ length: 3_000 }, (_, n) => `id-${n}`);
     const { digest } = withIds(ids);
-    expect(digest).toMatch(/^[0-9a-f]{64}$/);
+    const sorted = ids.map((id) => createHash('sha256').update(id).digest()).sort(Buffer.compare);
+    expect(digest).toBe(createHash('sha256').update(Buffer.concat(sorted)).digest('hex'));
     expect(withIds([...ids].reverse()).digest).toBe(digest);
     expect(withIds([...ids.slice(1_500), ...ids]).digest).toBe(digest);
     expect(withIds(ids.slice(1)).digest).not.toBe(digest);
@@ -178,6 +180,25 @@ describe('a stage', () => {
       'refused',
       'refused',
     ]);
+  });
+
+  it('takes only ids for done, not what is written like one', async () => {
+    const stage = staged((writer) => {
+      writer.addId(0, 'gone');
+      writer.addState(0, 'a');
+      writer.addId(0, 'b');
+      writer.addWithdrawn(0, 'gone');
+    });
+    await stage.markDone(sameHash, async (listener) => listener(sameHash(Buffer.from('a'))));
+    expect(stage.counts).toMatchObject({ unique: 1, done: 0 });
+    // The first step, which was taken back: nobody asks for it.
+    expect(stage.decision(0)).toBe('rejected');
+  });
+
+  it('says which folder it cannot use', () => {
+    expect(() => new StageWriter(join(folder, 'none'))).toThrow(
+      expect.objectContaining({ name: 'Failure', message: expect.stringContaining(`temporary folder ${folder}`) }),
+    );
   });
 
   it('remembers each decision for every row of the id', async () => {
