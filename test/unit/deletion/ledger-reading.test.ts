@@ -253,6 +253,14 @@ describe('the runs that a run does not go on with', () => {
     expect(notice()).not.toContain('before them');
   });
 
+  it('are not those of another service, nor of one at another address', async () => {
+    const { plans } = setup;
+    await plans.execute(['x'], stopped, { service_id: 'other' });
+    await plans.execute(['x'], stopped, { base_url: 'http://127.0.0.1:8' });
+    (await plans.plan(['new'], false)).close();
+    expect(notice()).toBeUndefined();
+  });
+
   it('are named though their date was made unreadable', async () => {
     const { plans } = setup;
     await plans.execute(['x'], stopped);

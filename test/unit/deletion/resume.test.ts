@@ -104,6 +104,33 @@ describe('a run after another', () => {
     expect(runs.server.ids()).toEqual(['a', 'b', 'a', 'b']);
   });
 
+  it('goes on with its own list, whatever lists came before and between', async () => {
+    let stop = '';
+    runs.answer = ({ id }, response) => (id === stop ? code(response, '40201') : json(response, SUCCESS));
+    const list = ['a', 'b', 'c'];
+    for (const [ids, stopped] of [
+      [['x'], ''],
+      [list, 'b'],
+      [['y'], ''],
+      [list, 'c'],
+      [['z'], ''],
+      [list, ''],
+    ] as const) {
+      stop = stopped;
+      await runs.go(ids, { max_concurrent_requests: 1 });
+    }
+    expect(runs.server.ids()).toEqual(['x', 'a', 'b', 'y', 'b', 'c', 'z', 'c']);
+  });
+
+  it('believes no copy of a file under the name of another run', async () => {
+    await runs.go(['a', 'b']);
+    runs.cutShort();
+    await runs.go(['a', 'b']);
+    cpSync(runs.pathOf(0), join(runs.folders.ledger, `ledger-000003-${'f'.repeat(16)}.jsonl`));
+    await runs.go(['a', 'b']);
+    expect(runs.server.ids()).toEqual(['a', 'b', 'a', 'b']);
+  });
+
   it('never goes on with one that was gone on with to its end', async () => {
     await runs.go(['a', 'b']);
     runs.cutShort();
