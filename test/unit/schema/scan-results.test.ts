@@ -20,6 +20,22 @@ describe('the first and the last datetime of a column', () => {
     },
   );
 
+  it('are told of a column of datetimes alone', () => {
+    for (const csv of ['t\n2026-01-02 03:04:05\nx\n', 't\n2026-01-02\n']) {
+      const [column] = scan(csv).result.columns;
+      expect(column).not.toHaveProperty('first');
+      expect(column).not.toHaveProperty('last');
+    }
+  });
+
+  it('may have a zone of their own where one is configured', () => {
+    const csv = 'df_server_datetime\n2026-01-02T03:04:05Z\n';
+    const [misfit] = scan(csv).result.columns;
+    expect(misfit).toMatchObject({ type: 'datetime', misfits: 1 });
+    const [column] = scan(csv, { timezone: 'Asia/Seoul' }).result.columns;
+    expect(column).toMatchObject({ type: 'datetime', misfits: 0, first: '2026-01-02T12:04:05.000' });
+  });
+
   it('are the same where there is one', () => {
     expect(at(early)).toEqual([wanted[0], wanted[0]]);
   });
@@ -96,6 +112,22 @@ describe('rows of people who are to be left out', () => {
       suppressed: 2,
     });
     expect(asked).toEqual(['gone', 'x "1"', 'stays']);
+  });
+
+  it('are not those without an id, whoever came before them', () => {
+    expect(kept('a,df_unified_id\n1,gone\n2,\n3,\n,gone\n4,\n')).toEqual({
+      rows: [
+        ['2', ''],
+        ['3', ''],
+        ['4', ''],
+      ],
+      suppressed: 2,
+    });
+  });
+
+  it('are none where nobody is to be left out', () => {
+    const { result } = scan('a,df_unified_id\n1,gone\n2,\n');
+    expect(result).toMatchObject({ rows: 2, suppressed: 0 });
   });
 
   it('are those of nobody where there is no such column', () => {
