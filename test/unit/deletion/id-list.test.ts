@@ -161,6 +161,20 @@ describe('a list of ids', () => {
     await expect(all(idsFrom(input, 'list', options))).rejects.toThrow(why);
   });
 
+  it('changes no id: not one with a carriage return within, nor one whose bytes a pipe cuts', async () => {
+    expect(await read('a\rb\r\nc\r\r\n')).toEqual(['a\rb', 'c\r']);
+    const bytes = Buffer.from('id\n한국\n');
+    const cut = Readable.from(Array.from(bytes, (byte) => Buffer.of(byte)));
+    expect(await all(idsFrom(cut, 'list', { column: 'id' }))).toEqual(['한국']);
+    expect(await read('\ufeff\ufeffid\na\n', { column: '\ufeffid' })).toEqual(['a']);
+  });
+
+  it('at fault is told by one message, from its file too', async () => {
+    const path = join(folders.root, 'people.csv');
+    writeFileSync(path, 'id\na\n');
+    await expect(all(idsFromFile(path, { column: 'no' }))).rejects.toThrow(/^The list \S* has no column "no"/);
+  });
+
   it('breaks off where its source does', async () => {
     const broken = async function* () {
       yield Buffer.from('id\na\n');
