@@ -1,8 +1,20 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  linkSync,
+  lstatSync,
+  openSync,
+  readSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
+import { hasNoLinks } from './atomic-file.ts';
 import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './process-identity.ts';
 import { writeWhole } from './write-whole.ts';
 
@@ -26,10 +38,40 @@ export interface Holder {
 }
 
 /**
- * Makes a file that says who holds something; undefined when there is one already. Throws the system's error. Returns
+ * Makes a file that says who holds something; undefined when there is one already, or when others interfere. It is whole
+ * from the moment on in which it has its name: a holder that is killed is known by it. Throws the system's error. Returns
  * its token.
  */
 export function createHolderFile(path: string): string | undefined {
+  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) return undefined;
+  const token = randomBytes(8).toString('hex');
+  const draft = join(dirname(path), `.holder-${randomBytes(6).toString('hex')}.tmp`);
+  try {
+    writeDraft(draft, token);
+    linkSync(draft, path);
+    return token;
+  } catch (error) {
+    const code = codeOf(error) ?? '';
+    // Somebody else was quicker, or took the draft for one that was left behind.
+    if (code === 'EEXIST' || (code === 'ENOENT' && existsSync(dirname(path)))) return undefined;
+    if (hasNoLinks(error)) return createInPlace(path, token);
+    throw error;
+  } finally {
+    removeIfThere(draft);
+  }
+}
+
+function writeDraft(path: string, token: string): void {
+  const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | SAFELY, OWNER_FILE);
+  try {
+    writeWhole(file, Buffer.from(textOf(token)));
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** The same where a file cannot have two names: who is killed before it is written counts as alive until it is silent. */
+function createInPlace(path: string, token: string): string | undefined {
   let file: number;
   try {
     file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | SAFELY, OWNER_FILE);
@@ -37,7 +79,6 @@ export function createHolderFile(path: string): string | undefined {
     if (codeOf(error) === 'EEXIST') return undefined;
     throw error;
   }
-  const token = randomBytes(8).toString('hex');
   try {
     writeWhole(file, Buffer.from(textOf(token)));
     // Between the two calls the empty file may have been taken for one that was left behind.
@@ -127,10 +168,10 @@ export function isAbandoned({ identity, beatAt }: Holder, path: string): boolean
   return Math.abs(timeOfFileSystem(dirname(path)) - beatAt) > SILENCE_MS;
 }
 
-const TIME_PROBE = /^\.time-[0-9a-f]{12}\.tmp$/;
+const MOMENTARY = /^\.(time|holder)-[0-9a-f]{12}\.tmp$/;
 
-/** True for a file whose maker was killed in the moment in which it was there: anybody may remove it. */
-export const isTimeProbe = (name: string): boolean => TIME_PROBE.test(name);
+/** True for a file that is there for a moment alone, or whose maker was killed in it: anybody may remove it. */
+export const isMomentary = (name: string): boolean => MOMENTARY.test(name);
 
 /** The instant (ms) that the file system of a folder gives to a file written now. */
 function timeOfFileSystem(folder: string): number {

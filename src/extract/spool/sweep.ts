@@ -1,6 +1,6 @@
 import { readdir, rmdir, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isTimeProbe } from '../../fs/holder-file.ts';
+import { isMomentary } from '../../fs/holder-file.ts';
 import { isLeased, leaseOf } from '../../fs/lease.ts';
 
 const RETENTION_MS = 7 * 86_400_000;
@@ -44,7 +44,7 @@ type IsRunAlive = (run: string) => boolean;
 
 /** True for a file of a dead run that cannot be reused: partly written, or a spool file or sidecar without the other. */
 function isUnusable(name: string, existing: ReadonlySet<string>, isRunAlive: IsRunAlive): boolean {
-  if (isTimeProbe(name)) return true;
+  if (isMomentary(name)) return true;
   const run = leaseOf(name) ?? FILE.exec(name)?.[1];
   if (run === undefined || isRunAlive(run)) return false;
   const stem = name.replace(/\.[a-z]+$/, '');

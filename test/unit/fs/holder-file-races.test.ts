@@ -1,4 +1,14 @@
-import fs, { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import fs, {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -18,6 +28,9 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 type Real = (...all: unknown[]) => unknown;
+const noLinks = () => {
+  throw systemError('ENOTSUP');
+};
 
 describe('the file of a holder', () => {
   it('that cannot be written whole does not stay: nobody would hold it', async () => {
@@ -28,16 +41,57 @@ describe('the file of a holder', () => {
     expect(readdirSync(dir)).toEqual([]);
   });
 
+  it('is whole when it gets its name, so that whoever is killed before has left none', async () => {
+    const seen: unknown[] = [];
+    const link = (real: Real, ...all: unknown[]) => {
+      seen.push(existsSync(path), JSON.parse(readFileSync(String(all[0]), 'utf8')));
+      return real(...all);
+    };
+    const token = await withCall(fs, 'linkSync', link, () => createHolderFile(path));
+    expect(seen).toEqual([false, expect.objectContaining({ token })]);
+    expect([readdirSync(dir), statSync(path).nlink]).toEqual([['lock'], 1]);
+  });
+
+  it.each([
+    ['another takes it at this moment', () => writeFileSync(path, 'theirs'), ['lock']],
+    ['its draft is swept', (draft: string) => rmSync(draft), []],
+  ])('is not made where %s', async (_how, meanwhile, left) => {
+    const link = (real: Real, ...all: unknown[]) => {
+      meanwhile(String(all[0]));
+      return real(...all);
+    };
+    expect(await withCall(fs, 'linkSync', link, () => createHolderFile(path))).toBeUndefined();
+    expect(readdirSync(dir)).toEqual(left);
+  });
+
+  it('that cannot be named is the system’s error', async () => {
+    const refused = () => {
+      throw systemError('EIO');
+    };
+    await expect(withCall(fs, 'linkSync', refused, () => createHolderFile(path))).rejects.toThrow('EIO');
+    expect(readdirSync(dir)).toEqual([]);
+  });
+
+  it('is made on a file system without hard links as well', async () => {
+    const token = await withCall(fs, 'linkSync', noLinks, () => createHolderFile(path));
+    expect(readHolderFile(path)?.token).toBe(token);
+    expect(await withCall(fs, 'linkSync', noLinks, () => createHolderFile(path))).toBeUndefined();
+    expect(readdirSync(dir)).toEqual(['lock']);
+  });
+
   it.each([
     ['taken away', () => {}],
     ['taken away and made by another', () => writeFileSync(path, holderText())],
-  ])('that was %s before it was written is nobody’s of ours, and is left as it is', async (_how, next) => {
+  ])('there, that was %s before it was written is nobody’s of ours, and is left as it is', async (_how, next) => {
     const write = (real: Real, ...all: unknown[]) => {
-      rmSync(path);
-      next();
+      if (existsSync(path)) {
+        rmSync(path);
+        next();
+      }
       return real(...all);
     };
-    expect(await withCall(fs, 'writeSync', write, () => createHolderFile(path))).toBeUndefined();
+    const make = () => withCall(fs, 'writeSync', write, () => createHolderFile(path));
+    expect(await withCall(fs, 'linkSync', noLinks, make)).toBeUndefined();
     if (readdirSync(dir).length > 0) expect(readFileSync(path, 'utf8')).toBe(holderText());
   });
 

@@ -15,7 +15,7 @@ import {
   createHolderFile,
   HEARTBEAT_MS,
   isAbandoned,
-  isTimeProbe,
+  isMomentary,
   readHolderFile,
   removeIfThere,
   startHeartbeat,
@@ -104,10 +104,10 @@ describe('a holder is dead', () => {
     expect(readdirSync(dir)).toEqual(['lock']);
   });
 
-  it('a file of the clock that was left behind is known by its name', () => {
-    expect(isTimeProbe('.time-0123456789ab.tmp')).toBe(true);
+  it('a file of the clock, or a draft of a holder, that was left behind is known by its name', () => {
+    for (const name of ['.time-0123456789ab.tmp', '.holder-0123456789ab.tmp']) expect(isMomentary(name)).toBe(true);
     for (const name of ['x.time-0123456789ab.tmp', '.time-0123456789ab.tmp2', '.time-01.tmp', 'lock'])
-      expect(isTimeProbe(name)).toBe(false);
+      expect(isMomentary(name)).toBe(false);
   });
 });
 

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
+import { removeIfThere } from '../../../src/fs/holder-file.ts';
 import { LockFile, type LockOptions, withLockFile } from '../../../src/fs/lock-file.ts';
 import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
 import { ManualClock } from '../../support/service/service.ts';
@@ -21,19 +22,16 @@ const take = (more: Partial<LockOptions> = {}) =>
   LockFile.take(path, { what: 'the ledger in /l', clock: systemClock, waitMs: 0, ...more });
 
 type Real = (...all: unknown[]) => unknown;
-/** While `work` is done, `act` is called whenever a file with these words in its path is about to be opened or has just been refused. */
-const around = <T>(words: string, when: 'before' | 'after refusal', act: () => void, work: () => Promise<T>) => {
-  const open = (real: Real, of: unknown, ...rest: unknown[]) => {
+/** While `work` is done, `act` is called whenever a file with these words in its path is about to be looked for, or was found. */
+const around = <T>(words: string, when: 'before' | 'found', act: () => void, work: () => Promise<T>) => {
+  const look = (real: Real, of: unknown, ...rest: unknown[]) => {
     const isMeant = String(of).includes(words);
     if (isMeant && when === 'before') act();
-    try {
-      return real(of, ...rest);
-    } catch (error) {
-      if (isMeant && when === 'after refusal') act();
-      throw error;
-    }
+    const found = real(of, ...rest);
+    if (isMeant && when === 'found' && found !== undefined) act();
+    return found;
   };
-  return withCall(fs, 'openSync', open, work);
+  return withCall(fs, 'lstatSync', look, work);
 };
 
 describe('a lock', () => {
@@ -72,7 +70,7 @@ describe('a lock', () => {
 
   it('that is given back between two looks is taken', async () => {
     writeFileSync(path, holderText());
-    const lock = await around('the.lock', 'after refusal', () => rmSync(path, { force: true }), take);
+    const lock = await around('the.lock', 'found', () => removeIfThere(path), take);
     expect(lock.isHeld()).toBe(true);
     lock.release();
   });
@@ -89,7 +87,7 @@ describe.runIf(process.platform === 'linux')('the lock of a dead process', () =>
 
   it('that somebody else has removed already is theirs to make, and the claim to it is given back', async () => {
     writeFileSync(path, dead);
-    const taking = around('.takeover-', 'before', () => rmSync(path, { force: true }), take);
+    const taking = around('.takeover-', 'before', () => removeIfThere(path), take);
     await expect(taking).rejects.toMatchObject({ kind: 'transient', message: IN_USE });
     expect(readdirSync(dir)).toEqual([]);
   });
@@ -97,8 +95,8 @@ describe.runIf(process.platform === 'linux')('the lock of a dead process', () =>
   it('whose claim is given back at this moment is left to its taker', async () => {
     writeFileSync(path, dead);
     writeFileSync(claimOf(path), holderText());
-    const gone = () => rmSync(claimOf(path), { force: true });
-    await expect(around('.takeover-', 'after refusal', gone, take)).rejects.toMatchObject({ kind: 'transient' });
+    const gone = () => removeIfThere(claimOf(path));
+    await expect(around('.takeover-', 'found', gone, take)).rejects.toMatchObject({ kind: 'transient' });
     expect(readFileSync(path, 'utf8')).toBe(dead);
   });
 

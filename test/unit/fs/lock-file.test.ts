@@ -9,7 +9,6 @@ import fs, {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -18,6 +17,7 @@ import { HEARTBEAT_MS } from '../../../src/fs/holder-file.ts';
 import { LockFile, withBriefLock, withLockFile } from '../../../src/fs/lock-file.ts';
 import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
 import { ManualClock } from '../../support/service/service.ts';
+import { withCall } from '../../support/system-calls.ts';
 
 const LONG_AGO = 1_000_000;
 let dir = '';
@@ -67,24 +67,17 @@ describe('a lock', () => {
     async () => {
       writeFileSync(path, holderText({ pid: DEAD_PID }));
       const quicker = holderText().replace(/"token":"[0-9a-f]*"/, '"token":"fedcba9876543210"');
-      const { openSync } = fs;
       let isTaken = false;
       // Between the look at the dead holder and the right to remove its file.
-      fs.openSync = (...all) => {
-        if (!isTaken && String(all[0]).includes('.takeover-')) {
+      const link = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
+        if (!isTaken && String(all[1]).includes('.takeover-')) {
           isTaken = true;
           rmSync(path);
           writeFileSync(path, quicker);
         }
-        return openSync(...all);
+        return real(...all);
       };
-      syncBuiltinESMExports();
-      try {
-        await expect(take()).rejects.toMatchObject({ kind: 'transient' });
-      } finally {
-        fs.openSync = openSync;
-        syncBuiltinESMExports();
-      }
+      await expect(withCall(fs, 'linkSync', link, () => take())).rejects.toMatchObject({ kind: 'transient' });
       expect(isTaken).toBe(true);
       expect(readFileSync(path, 'utf8')).toBe(quicker);
     },

@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { access, chmod, copyFile, lstat, open, readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { codeOf, configFailure } from '../../../base/errors.ts';
-import { createFile, moveFile, replaceFile, syncFile, syncFolder } from '../../../fs/atomic-file.ts';
+import { createFile, hasNoLinks, moveFile, replaceFile, syncFile, syncFolder } from '../../../fs/atomic-file.ts';
 import { makeFolders } from '../../../fs/make-folders.ts';
 import { compareBytes } from '../../names.ts';
 import { folderFailure } from '../../sql/files/folder-failure.ts';
@@ -11,7 +11,6 @@ import { MOST_READ_BYTES, type Storage, type Stored } from './storage.ts';
 
 const OWNER_FILE = 0o600;
 const OWNER_FOLDER = 0o700;
-const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
 
 /** A folder of a local disk. A commit is a hard link to a complete file that is synced to disk. */
 export class DiskStorage implements Storage {
@@ -60,7 +59,7 @@ export class DiskStorage implements Storage {
       try {
         return await createFile(this.#made(path), text);
       } catch (error) {
-        if (!NO_LINKS.has(codeOf(error) ?? '')) throw error;
+        if (!hasNoLinks(error)) throw error;
         throw configFailure(
           `${this.address} is on a file system without hard links, which a commit needs: give a folder on another.`,
           { cause: error },
