@@ -76,6 +76,8 @@ export function checkSuppression(path: string, key: Secret): void {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined || found.size === 0) return;
   const line = found.isFile() ? firstLine(path) : undefined;
+  // What a cut of the power leaves of a list that was just begun.
+  if (line !== undefined && found.size === line.length && headerLine(key).startsWith(line)) return;
   if (line !== undefined && (isSuppressionHeader(line, path, key) || suppressedIn(line) !== undefined)) return;
   throw configFailure(`${path} is no suppression file: give another path, or one where there is nothing yet.`);
 }
@@ -109,7 +111,7 @@ async function append(path: string, hashes: Set<string>, key: Secret, hashKey: s
 
 async function addLines(file: FileHandle, found: List, entries: readonly object[], key: Secret): Promise<void> {
   const { whole, isEnded } = found;
-  const header = whole === 0 ? [JSON.stringify(suppressionHeader(key))] : [];
+  const header = whole === 0 ? [headerLine(key)] : [];
   const lines = [...header, ...entries.map((entry) => JSON.stringify(entry))];
   try {
     await file.writeFile(`${isEnded ? '' : '\n'}${lines.join('\n')}\n`);
@@ -120,6 +122,8 @@ async function addLines(file: FileHandle, found: List, entries: readonly object[
     throw error;
   }
 }
+
+const headerLine = (key: Secret): string => JSON.stringify(suppressionHeader(key));
 
 interface List {
   /** Bytes of its whole lines, without what a crash cut. */

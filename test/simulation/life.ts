@@ -192,13 +192,12 @@ class Life {
   }
 
   /**
-   * Nothing stays in the spool folder but the state of the quota. A file whose removal a cut of the power takes back is like
-   * one of a dead run: a load removes it, a platform's read leaves it for seven days, since it may be another stream's (S40).
+   * Nothing stays in the spool folder but the state of the quota. Downloads of a dead run that nobody asks for any more are
+   * removed by a load; a platform's read leaves them for seven days, since they may be another stream's (S40).
    */
   #leftovers(): string[] {
     const { spool, story } = this.#world;
-    const isCut = story.steps.some(({ acts }) => acts.some(({ end }) => end?.how === 'power'));
-    if (isCut && story.target === 'airbyte') return [];
+    if (this.kills > 0 && story.target === 'airbyte') return [];
     const names = existsSync(spool) ? readdirSync(spool, { recursive: true }).map(String) : [];
     const left = names.filter((name) => /\.(csv|json|part|tmp|lease)$/.test(name));
     return left

@@ -23,8 +23,11 @@ export interface TableInfo {
   readonly timezone?: string | null;
   /** Of `events`: the tables that are kept. */
   readonly tables?: readonly TableName[];
-  /** Of the others: the version of `events` that they follow from. */
+  /** Of `events`: names its latest change. Versions alone do not: of two writers each may take its own for the next one. */
+  readonly change_id?: string;
+  /** Of the others: the version of `events` that they follow from, and the change that made it. */
   readonly source?: number;
+  readonly source_change_id?: string;
 }
 
 /** A receipt with the number of its window but without its columns; the complete receipt is in the commit. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Zone } from '../../types/zone.ts';
 import type { StoredColumn } from '../sql/columns/stored.ts';
 import { typedColumns, typedNull } from '../sql/columns/typed.ts';
@@ -144,8 +145,9 @@ export function changeOf(
   { zone, tables }: Settings,
 ): EventsChange {
   const { window } = lake.events;
-  const actions = [setTable({ table: 'events', window, timezone: zone?.name ?? null, tables })];
-  return { ...what, window, columns, actions };
+  const id = randomUUID();
+  const actions = [setTable({ table: 'events', window, timezone: zone?.name ?? null, tables, change_id: id })];
+  return { ...what, id, window, columns, actions };
 }
 
 function sizeOf(lake: Lake): { readonly rows: number; readonly bytes: number } {

@@ -9,6 +9,7 @@ import { countRows, readFiles } from '../sql/files/parquet-file.ts';
 import { eventItems, nameOf } from '../sql/views.ts';
 import { TABLES, type TableName } from '../target.ts';
 import { columnsIn } from './commit/columns.ts';
+import { followsEvents } from './commit/derive.ts';
 import { liveRows } from './commit/receipts.ts';
 import type { DataFile } from './files/data-file.ts';
 import { describedType } from './files/schema.ts';
@@ -171,10 +172,10 @@ async function checkRowKeys(lake: Lake, events: Files['files']): Promise<Differe
 async function checkDerived(lake: Lake, { name, files }: Files, events: Files['files']): Promise<Difference[]> {
   const { domains, version } = lake.events;
   const source = lake.table(name).domains.table()?.source;
-  if (source !== version) {
-    return [
-      difference('rows', `${name} follows from version ${source} of events, which has version ${version}: sync again`),
-    ];
+  if (name !== 'events' && !followsEvents(lake, name)) {
+    const lost = `${name} follows from a version ${version} of events that another writer was quicker to make: sync again`;
+    const behind = `${name} follows from version ${source} of events, which has version ${version}: sync again`;
+    return [difference('rows', source === version ? lost : behind)];
   }
   const columns = domains.columns() ?? [];
   let should = 0;

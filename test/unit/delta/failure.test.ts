@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { DiskStorage } from '../../../src/sinks/delta/storage/disk.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
@@ -42,6 +43,29 @@ async function run(fateOf: (change: string, count: number) => Fate): Promise<{ c
     return { changes: storage.changes, error: undefined };
   } catch (error) {
     return { changes: storage.changes, error };
+  }
+}
+
+function signal() {
+  let resolve = () => {};
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve: () => resolve() };
+}
+
+/** Waits before it commits `events`. */
+class WaitingStorage extends DiskStorage {
+  readonly #wait: () => Promise<void>;
+
+  constructor(dir: string, wait: () => Promise<void>) {
+    super(dir);
+    this.#wait = wait;
+  }
+
+  override async create(path: string, text: string): Promise<boolean> {
+    if (path.startsWith('events/_delta_log/')) await this.#wait();
+    return super.create(path, text);
   }
 }
 
@@ -119,7 +143,7 @@ describe('a run that dies', () => {
     expect(await shown()).toEqual(ONE);
     // The other table was ahead: the window comes again.
     expect((await verify()).map(({ message }) => message)).toEqual([expect.stringContaining('sync again')]);
-    await bench.store([newer()]);
+    await bench.store([newer()], { tables: TABLES });
     expect(await verify()).toEqual([]);
   });
 });
@@ -138,6 +162,31 @@ describe('a commit', () => {
     const sink = await bench.openLake();
     expect((await sink.readPriorLoads()).state).toMatchObject({ from_date: next });
     await sink.close();
+  });
+
+  it('that lost the race for events alone leaves other tables that are known not to follow from it; the next one mends them', async () => {
+    await bench.store([older()], { tables: TABLES });
+    const of = (id: string) => bench.window(next, csvOf([{ id, n: '3', df_items_x: '1', ...on(next) }]));
+    const [ready, won] = [signal(), signal()];
+    let late: Promise<unknown> | undefined;
+    // Opened behind the first one's commit of the other table, it replaces that, and is too late for events.
+    const second = new WaitingStorage(bench.root, async () => {
+      ready.resolve();
+      await won.promise;
+    });
+    const first = new WaitingStorage(bench.root, () => {
+      late = bench.store([of('late')], { tables: TABLES, storage: second });
+      return ready.promise;
+    });
+    await bench.store([of('quick')], { tables: TABLES, storage: first });
+    won.resolve();
+    await expect(late).rejects.toMatchObject({ exitCode: 3 });
+    expect((await verify()).map(({ message }) => message)).toEqual([
+      expect.stringMatching(/event_items .*: sync again$/),
+    ]);
+    await bench.store([bench.window('2026-01-03', csvOf([{ id: 'z', ...on('2026-01-03') }]))], { tables: TABLES });
+    expect((await verify()).filter(({ check }) => check !== 'days')).toEqual([]);
+    expect(await bench.read('SELECT _key FROM event_items ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'quick' }]);
   });
 
   it('of the loser of a race changes nothing and ends with 3; the winner stays', async () => {

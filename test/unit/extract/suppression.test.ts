@@ -59,6 +59,19 @@ describe('people who stay forgotten', () => {
     expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(3);
   });
 
+  it.each([1, 20, 40])('are on a list of whose header a cut of the power left %i bytes', async (bytes) => {
+    const path = join(dir, `header-${bytes}`);
+    const add = (id: string) => suppress(path, each(id), KEY, { clock: systemClock });
+    await add('first');
+    const header = readFileSync(path, 'utf8').split('\n')[0];
+    writeFileSync(path, header.slice(0, bytes));
+    await add('a');
+    expect(asks(path, 'a')).toBe(true);
+    expect(readFileSync(path, 'utf8').split('\n')[0]).toBe(header);
+    writeFileSync(path, `${header.slice(0, bytes - 1)}x`);
+    await expect(add('b')).rejects.toMatchObject({ kind: 'config' });
+  });
+
   it('stay on a list whose last line a crash cut short, as do those who are added then', async () => {
     const path = join(dir, 'cut');
     writeFileSync(path, `${JSON.stringify(hmac('z'))}\n${JSON.stringify(hmac('half')).slice(0, 20)}`);

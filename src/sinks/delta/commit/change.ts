@@ -16,6 +16,8 @@ export type NewEventFile = NewFile & { readonly columns: ReadonlySet<string> };
 
 /** A change of the table `events`. */
 export interface EventsChange {
+  /** Of its own: the other tables name it as what they follow from. */
+  readonly id: string;
   /** As the history of the table shows it. */
   readonly operation: 'WRITE' | 'OPTIMIZE' | 'DELETE';
   /** Number of the last window that is in the table after the change. */
@@ -55,7 +57,8 @@ export async function prepareChange(lake: Lake, change: EventsChange, settings: 
   const others = TABLES.filter((name): name is Other => name !== 'events' && tables.includes(name));
   if (others.length > 0) {
     const { events, left } = await eventsAfter(lake, change);
-    const derivation = { lake, columns, zone, window: change.window, retentionMs, now, events, left, isChange };
+    const { id, window } = change;
+    const derivation = { id, lake, columns, zone, window, retentionMs, now, events, left, isChange };
     for (const name of others) derived.push(await deriveTable(derivation, name));
   }
   const fields = await fieldsOf(lake.engine, 'events', columns, zone);

@@ -27,6 +27,7 @@ export interface EventFile {
 
 /** A change of `events` from which the other tables follow. */
 export interface Derivation {
+  readonly id: string;
   readonly lake: Lake;
   readonly columns: readonly StoredColumn[];
   readonly zone: Zone | undefined;
@@ -58,7 +59,7 @@ export type Other = Exclude<TableName, 'events'>;
 export async function deriveTable(derivation: Derivation, name: Other): Promise<Derived> {
   const { lake, events, columns, zone, window, now, retentionMs, isChange } = derivation;
   const table = lake.table(name);
-  const isCurrent = table.domains.table()?.source === lake.events.version && lake.events.exists;
+  const isCurrent = lake.events.exists && followsEvents(lake, name);
   const there = table.files();
   const sources = new Set(there.map(({ source }) => source));
   const missing = events.filter(({ path }) => !isCurrent || !sources.has(path));
@@ -77,11 +78,17 @@ export async function deriveTable(derivation: Derivation, name: Other): Promise<
     removed,
     actions: [
       ...table.shapeActions({ fields, zoned: zone !== undefined, retentionMs }, now),
-      setTable({ table: name, window, source: lake.events.version + 1 }),
+      setTable({ table: name, window, source: lake.events.version + 1, source_change_id: derivation.id }),
       ...removed.map((file) => removeOf(file, now, isChange)),
       ...(await addsOf(lake.engine, files, fields, now, isChange)),
     ],
   };
+}
+
+/** Whether another table follows from the version of `events` that is there, and not from one that lost a race against it. */
+export function followsEvents(lake: Lake, name: Other): boolean {
+  const { source, source_change_id: id } = lake.table(name).domains.table() ?? {};
+  return source === lake.events.version && id === lake.events.domains.table()?.change_id;
 }
 
 async function write({ lake, columns }: Derivation, name: Other, event: EventFile): Promise<NewFile> {

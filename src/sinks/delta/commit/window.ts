@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import type { Window } from '../../../extract/window.ts';
 import { missedIn } from '../../history.ts';
@@ -155,7 +156,9 @@ function changeOf(
   const after = [...lake.events.files().filter(({ path }) => !leaving.has(path)), ...added];
   const spent = supersededReceipts([...domains.receipts(), kept], liveRows(after));
   const timezone = settings.zone?.name ?? null;
+  const id = randomUUID();
   return {
+    id,
     operation: 'WRITE',
     window: number,
     columns,
@@ -163,7 +166,7 @@ function changeOf(
     added,
     isChange: true,
     actions: [
-      setTable({ table: 'events', window: number, timezone, tables: settings.tables }),
+      setTable({ table: 'events', window: number, timezone, tables: settings.tables, change_id: id }),
       setState(window.state),
       ...(number === 1 || plan.some(({ isChanged }) => isChanged) ? [setColumns(columns)] : []),
       ...(spent.includes(kept) ? [] : [setReceipt(kept)]),
