@@ -96,6 +96,34 @@ describe('rows', () => {
     expect(refunds.every((row) => !row.get('df_event_detail_log_id')?.includes(':'))).toBe(true);
   });
 
+  it('go on from events of the day before, with ids of their own, by scenario', async () => {
+    sim = await startTestSimulator({ ids: { carried_share: 0.2 } }, { rowsPerDay: 500 });
+    const [before, rows] = [[...sim.truth('2026-01-09')], [...sim.truth(DAY)]];
+    const logs = new Set(before.map((row) => row.get('df_event_log_id')));
+    const carried = rows.filter((row) => logs.has(row.get('df_event_log_id')));
+    expect(carried.length).toBeGreaterThan(rows.length / 10);
+    expect(carried.length).toBeLessThan(rows.length / 3);
+    const ids = [...before, ...rows].map((row) => row.get('df_event_detail_log_id'));
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it('name a person by the external id alone, by scenario', async () => {
+    sim = await startTestSimulator({ rows: { anonymous_share: 0.2 } }, { rowsPerDay: 500 });
+    const rows = [...sim.truth(DAY)];
+    const nameless = rows.filter((row) => !row.has('df_unified_id'));
+    expect(nameless.length).toBeGreaterThan(rows.length / 10);
+    expect(nameless.length).toBeLessThan(rows.length / 3);
+    expect(nameless.some((row) => row.has('member_no'))).toBe(true);
+  });
+
+  it('arrive until the last half second of a day, by scenario', async () => {
+    const days = { zone_hours: 0, cell_zone_hours: 0 };
+    sim = await startTestSimulator({ days, rows: { at_day_end: true } }, { rowsPerDay: 5 });
+    const now = Date.parse('2026-01-11T00:00:00Z');
+    const rowsAt = (at: number) => sim?.countRows(DAY, { at }) ?? 0;
+    expect(rowsAt(now)).toBeGreaterThan(rowsAt(now - 500));
+  });
+
   it('turn a column from long to double to string over three days', async () => {
     sim = await startTestSimulator({}, { rowsPerDay: 500 });
     const kinds = daysOf('2026-01-10', '2026-01-12').map((day) => {
