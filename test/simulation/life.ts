@@ -192,12 +192,12 @@ class Life {
   }
 
   /**
-   * Nothing stays in the spool folder but the state of the quota. Downloads of a dead run that nobody asks for any more are
-   * removed by a load; a platform's read leaves them for seven days, since they may be another stream's (S40).
+   * Nothing stays in the spool folder but the state of the quota. Downloads of a run that did not end well, which nobody asks
+   * for any more, are removed by a load; a platform's read leaves them for seven days, since they may be another stream's (S40).
    */
   #leftovers(): string[] {
-    const { spool, story } = this.#world;
-    if (this.kills > 0 && story.target === 'airbyte') return [];
+    const { spool, story, history } = this.#world;
+    if (story.target === 'airbyte' && history.some((line) => /^read: (?!0$)/.test(line))) return [];
     const names = existsSync(spool) ? readdirSync(spool, { recursive: true }).map(String) : [];
     const left = names.filter((name) => /\.(csv|json|part|tmp|lease)$/.test(name));
     return left
