@@ -62,9 +62,9 @@ export function createHolderFile(path: string): string | undefined {
 }
 
 function writeDraft(path: string, token: string): void {
-  const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | SAFELY, OWNER_FILE);
+  const file = openNew(path);
   try {
-    writeWhole(file, Buffer.from(textOf(token)));
+    writeHolder(file, token);
   } finally {
     closeSync(file);
   }
@@ -74,13 +74,13 @@ function writeDraft(path: string, token: string): void {
 function createInPlace(path: string, token: string): string | undefined {
   let file: number;
   try {
-    file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | SAFELY, OWNER_FILE);
+    file = openNew(path);
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return undefined;
     throw error;
   }
   try {
-    writeWhole(file, Buffer.from(textOf(token)));
+    writeHolder(file, token);
     // Between the two calls the empty file may have been taken for one that was left behind.
     return isAt(file, path) ? token : undefined;
   } catch (error) {
@@ -90,6 +90,11 @@ function createInPlace(path: string, token: string): string | undefined {
     closeSync(file);
   }
 }
+
+const openNew = (path: string): number =>
+  openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | SAFELY, OWNER_FILE);
+
+const writeHolder = (file: number, token: string): void => writeWhole(file, Buffer.from(textOf(token)));
 
 const textOf = (token: string): string => JSON.stringify({ v: 1, ...OWN_IDENTITY, token });
 

@@ -20,7 +20,7 @@ export interface Planned {
   /** The `df_unified_id`s of the people whom it purges. */
   readonly people: readonly string[];
   /** What stands in `member_no` of rows that it removes, whoever else they name. */
-  readonly texts: readonly string[];
+  readonly memberNumbers: readonly string[];
   /** Of the ids, how many an unfinished run has done that this one goes on with. */
   readonly done: number;
   readonly cap: number;
@@ -59,7 +59,7 @@ export class People {
     const file = join(world.dir, `list-${++this.#lists}.txt`);
     writeFileSync(file, `${ids.join('\n')}\n`);
     const rest = { ids, cap, done: this.#runs.doneOf(ids, world.scheduler.now) };
-    if (what === 'write') return { ...rest, line: this.#written(ids), people: [], texts: [] };
+    if (what === 'write') return { ...rest, line: this.#written(ids), people: [], memberNumbers: [] };
     const isThere = held.rows.length > 0 && existsSync(world.place);
     const purges = what === 'purge' && isThere;
     const options = {
@@ -87,7 +87,7 @@ export class People {
       line: { command: 'forget', options: { ...options, execute: true, confirm: hash } },
       ...rest,
       people: [...new Set(people)],
-      texts: purges && !hasMapping ? [...texts] : [],
+      memberNumbers: purges && !hasMapping ? [...texts] : [],
     };
   }
 

@@ -119,7 +119,10 @@ function byPlatform(one: Step, target: TargetName): Step {
   return { ...one, acts: acts.some(isDeletion) ? acts : acts.slice(0, 1) };
 }
 
-/** By what a target stores a window: a commit is what DuckDB has, moves of files the others, and a platform is told. The first commits of any are left. */
+/**
+ * By what a target stores a window: a commit is what DuckDB has, moves of files the others, and a platform is told. The first
+ * two commits of a run stay what they are: every target has those.
+ */
 const STORED: Readonly<Record<TargetName, Effect>> = {
   duckdb: 'commit',
   parquet: 'store',

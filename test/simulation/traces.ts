@@ -5,16 +5,16 @@ import type { Planned } from './people.ts';
 import { ask, parquet } from './places.ts';
 import type { World } from './world.ts';
 
-type Purged = Pick<Planned, 'people' | 'texts'>;
+type Purged = Pick<Planned, 'people' | 'memberNumbers'>;
 
 /** Where bytes still name people who were purged: target, copies, downloads and temporary files (S37). */
-export async function tracesOf(world: World, { people, texts: numbers }: Purged): Promise<string[]> {
+export async function tracesOf(world: World, { people, memberNumbers }: Purged): Promise<string[]> {
   const texts = people.map((one) => Buffer.from(one));
   const places = [world.place, `${world.place}.wal`, world.published, world.spool, join(world.dir, 'tmp')];
   const out: string[] = [];
   const names = people.map((one) => literal(one)).join(', ');
-  const held = numbers.length > 0 ? (await world.held()).rows : [];
-  if (held.some(({ cells }) => numbers.includes(cells.get('member_no') ?? '')))
+  const held = memberNumbers.length > 0 ? (await world.held()).rows : [];
+  if (held.some(({ cells }) => memberNumbers.includes(cells.get('member_no') ?? '')))
     out.push(`${world.place} still has rows with a member_no of people who were purged`);
   for (const path of places.flatMap(filesIn)) {
     // Texts in it may be compressed.

@@ -1,4 +1,5 @@
 import { dirname, join } from 'node:path';
+import type { Random } from '../../../src/base/random.ts';
 import { realFs } from './real-fs.ts';
 
 /*
@@ -42,13 +43,13 @@ export function renaming(name: string, parameters: readonly unknown[], call: () 
   return kind([first, String(parameters[1])], parameters, call);
 }
 
-/** Files that something else than a call of the file system made. */
+/** A file or folder that was just made, by a call or by DuckDB. */
 export function noteMadeNames(path: string): void {
   changes.push({ folder: folderOf(path), undo: () => realFs.rmSync(path, { recursive: true, force: true }) });
 }
 
 /** Takes back the latest changes: all, or so many as `random` draws. Whatever was before the first of them stays. */
-export function loseNames(random: () => number = () => 0): void {
+export function loseNames(random: Random): void {
   const kept = random() < 0.5 ? 0 : Math.floor(random() * (changes.length + 1));
   for (const { undo } of changes.slice(kept).reverse()) undo();
   forgetNames();

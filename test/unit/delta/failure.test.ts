@@ -46,7 +46,8 @@ async function run(fateOf: (change: string, count: number) => Fate): Promise<{ c
   }
 }
 
-function signal() {
+/** A promise that somebody else resolves. */
+function deferred() {
   let resolve = () => {};
   const promise = new Promise<void>((done) => {
     resolve = done;
@@ -167,7 +168,7 @@ describe('a commit', () => {
   it('that lost the race for events alone leaves other tables that are known not to follow from it; the next one mends them', async () => {
     await bench.store([older()], { tables: TABLES });
     const of = (id: string) => bench.window(next, csvOf([{ id, n: '3', df_items_x: '1', ...on(next) }]));
-    const [ready, won] = [signal(), signal()];
+    const [ready, won] = [deferred(), deferred()];
     let late: Promise<unknown> | undefined;
     // Opened behind the first one's commit of the other table, it replaces that, and is too late for events.
     const second = new WaitingStorage(bench.root, async () => {
