@@ -1,3 +1,4 @@
+import { isMainThread } from 'node:worker_threads';
 import { systemClock } from '../../../src/base/clock.ts';
 import { envOf } from '../../../src/base/env.ts';
 import { runCommandLine } from '../../../src/cli/program.ts';
@@ -17,8 +18,8 @@ export interface Done {
   readonly stderr: string;
 }
 
-// As the program sets it for itself: whatever a run leaves anywhere may hold rows.
-process.umask(0o077);
+// As the program sets it for itself: whatever a run leaves anywhere may hold rows. No thread may set it.
+if (isMainThread) process.umask(0o077);
 
 /** Runs one command line in this process: all but the start of a process, its signals and its streams is what users get. */
 export async function runHere(argv: readonly string[], { env = {}, prompts, columns = 80 }: Given = {}): Promise<Done> {
