@@ -32,6 +32,7 @@ export async function problemsOf(
   const problems = [
     ...world.platform.problems,
     ...cursorProblems(held, world),
+    ...ruleProblems(held, world),
     ...stateProblems(held),
     ...doubledKeys(held),
     ...missingRows(held, world, people, reads),
@@ -49,6 +50,7 @@ export async function otherProblems(world: World, people: People): Promise<strin
   const held = await heldIn(world.otherTarget, world.other);
   const problems = [
     ...cursorProblems(held, world),
+    ...ruleProblems(held, world),
     ...stateProblems(held),
     ...doubledKeys(held),
     ...missingRows(held, world, people, new Reads(world.story)),
@@ -60,6 +62,12 @@ export async function otherProblems(world: World, people: People): Promise<strin
 function cursorProblems({ cursor }: Held, world: World): string[] {
   if (cursor === undefined || cursor <= openDay(world)) return [];
   return [`the cursor is at ${cursor}, and ${openDay(world)} is not over yet`];
+}
+
+/** What the exports have shown of `to_date` is how it is. */
+function ruleProblems({ inclusive }: Held, { story }: World): string[] {
+  const { to_date_inclusive: isInclusive } = story.scenario.days as { to_date_inclusive: boolean };
+  return inclusive === undefined || inclusive === isInclusive ? [] : [`to_date_inclusive: ${inclusive} was believed`];
 }
 
 /** State and data are stored in one step: each names the same window as the last one. */

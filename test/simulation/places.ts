@@ -16,6 +16,8 @@ import type { TargetName } from './story.ts';
 export interface Held extends Stored {
   readonly keys: readonly string[];
   readonly cursor: string | undefined;
+  /** Whether `to_date` is included, as far as the state says so. */
+  readonly inclusive: boolean | undefined;
   /** Ids of the last receipt: what the state says, and what is there. */
   readonly lastReceipts: readonly [string | undefined, string | undefined];
   /** Of each row of a table beside `events`, where it is kept as files: its `df_event_log_id`, and whose it is. */
@@ -34,6 +36,7 @@ export const NOTHING: Held = {
   rescued: 0,
   keys: [],
   cursor: undefined,
+  inclusive: undefined,
   lastReceipts: [undefined, undefined],
 };
 
@@ -96,15 +99,20 @@ type Typed = Pick<StoredColumn, 'source' | 'name'> & { readonly type: ColumnType
 
 interface StoredState {
   readonly from_date?: string;
+  readonly to_date_inclusive?: boolean;
   readonly last_receipt?: string;
 }
 
-type Told = Pick<Held, 'cursor' | 'lastReceipts'>;
+type Told = Pick<Held, 'cursor' | 'inclusive' | 'lastReceipts'>;
 
 /** What a place says of itself: its state, and the id of its last receipt. */
 function toldOf(state: unknown, receipt: unknown): Told {
-  const { from_date, last_receipt } = (state ?? {}) as StoredState;
-  return { cursor: from_date, lastReceipts: [last_receipt, typeof receipt === 'string' ? receipt : undefined] };
+  const { from_date, to_date_inclusive: inclusive, last_receipt } = (state ?? {}) as StoredState;
+  return {
+    cursor: from_date,
+    inclusive,
+    lastReceipts: [last_receipt, typeof receipt === 'string' ? receipt : undefined],
+  };
 }
 
 interface Manifest {

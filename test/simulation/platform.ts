@@ -38,6 +38,7 @@ export class Platform {
   /** As the source gets it back. */
   state: readonly unknown[] | undefined;
   #cursor: string | undefined;
+  #inclusive: boolean | undefined;
   #sinceState = 0;
   #failure: string | undefined;
 
@@ -54,7 +55,7 @@ export class Platform {
 
   get held(): Held {
     const rows = [...this.#rows.values()];
-    return { ...NOTHING, rows, keys: [...this.#rows.keys()], cursor: this.#cursor };
+    return { ...NOTHING, rows, keys: [...this.#rows.keys()], cursor: this.#cursor, inclusive: this.#inclusive };
   }
 
   #take({ record, state, trace }: Heard): void {
@@ -73,12 +74,13 @@ export class Platform {
   }
 
   #save({ type, stream, sourceStats }: State): void {
-    const { from_date } = stream.stream_state;
+    const { from_date, to_date_inclusive } = stream.stream_state;
     if (sourceStats.recordCount !== this.#sinceState)
       this.problems.push(`a state counts ${sourceStats.recordCount} records, and ${this.#sinceState} came`);
     if (this.#cursor !== undefined && String(from_date) < this.#cursor)
       this.problems.push(`the cursor goes back from ${this.#cursor} to ${String(from_date)}`);
     this.#cursor = String(from_date);
+    this.#inclusive = to_date_inclusive as boolean | undefined;
     this.#sinceState = 0;
     this.state = [{ type, stream }];
   }

@@ -1,8 +1,10 @@
 import fc from 'fast-check';
+import { addDays } from '../../src/base/days.ts';
 import { actOf, CAP, type End, type Step, stepOf } from './acts.ts';
-import { pick } from './drawn.ts';
+import { type Json, pick, START } from './drawn.ts';
 import { how, side, users } from './ends.ts';
 import { FAILING, LIMITED } from './faults.ts';
+import type { Habits, Traits } from './traits.ts';
 
 /*
  * What comes together too rarely by chance, as steps.
@@ -106,12 +108,53 @@ const SCENES: Readonly<Record<string, (drawn: Drawn) => Step[]>> = {
 /** Effects of which a load of few days has few. */
 const RARE: ReadonlySet<End['effect']> = new Set(['commit', 'rename', 'store']);
 const LISTS = ['forget', 'purge', 'write'] as const;
+
+/** A service, a configuration and a target in which a scene tells most. */
+export interface Suited {
+  readonly traits?: Partial<Traits>;
+  readonly habits?: Partial<Habits>;
+  readonly target?: 'parquet' | 'delta';
+  readonly tables?: string;
+}
+
+/** Each day ends at noon in UTC, with a row in its last moment. */
+const endsAtNoon = (days: Traits['days']): Partial<Traits> => ({
+  days: { ...days, zone_hours: -12 },
+  hasLastMoment: true,
+});
+
+/** No day can be exported whole: its events are asked for by their names. */
+const everyDay = (): Json => ({ days: Array.from({ length: 12 }, (_, n) => addDays(START, n)), status: 500 });
+
+const SUITED: Readonly<Record<string, (traits: Traits, n: readonly number[]) => Suited>> = {
+  /** Events that lie on days of both loads. */
+  hole: (_, [n]) => ({
+    traits: { carried: 0.5, quiet: [] },
+    target: n % 2 === 0 ? 'parquet' : 'delta',
+    tables: 'events,event_items,event_logs',
+  }),
+  /** The day that ends is asked for in parts, before its last row and after it; or that row is the only one. */
+  noon: (traits, [n]) =>
+    n % 2 === 0
+      ? { traits: { ...endsAtNoon(traits.days), tooBig: everyDay(), quiet: [] }, habits: { window_days: 1 } }
+      : {
+          traits: { ...endsAtNoon({ ...traits.days, to_date_inclusive: true }), oneRow: true, tooBig: {}, quiet: [] },
+          habits: { knowsEnd: false, events: 'all' },
+        },
+};
+
 const NAMES = [
   ...(['broken', 'broken', 'broken', 'spool', 'spool', 'again', 'again', 'again'] as const),
   ...(['dark', 'dark', 'noon', 'noon', 'beside', 'beside', 'lists', 'hole', 'twice', 'patient'] as const),
 ];
 
-export const scene: fc.Arbitrary<Step[]> = fc
+/** Steps, and what suits them, if that is to be so. */
+export interface Scene {
+  readonly steps: readonly Step[];
+  readonly suited?: (traits: Traits) => Suited;
+}
+
+export const scene: fc.Arbitrary<Scene> = fc
   .record({
     name: pick(...NAMES),
     users,
@@ -121,7 +164,9 @@ export const scene: fc.Arbitrary<Step[]> = fc
     nth: fc.integer({ min: 1, max: 12 }),
     hours: fc.array(fc.integer({ min: 0, max: 30 }), { minLength: 4, maxLength: 4 }),
     n: fc.array(fc.nat(11), { minLength: 3, maxLength: 3 }),
+    isSuited: fc.boolean(),
   })
-  .map(({ name, how: by, side: at, effect, nth, ...rest }) =>
-    SCENES[name]({ ...rest, end: { how: by, side: at, effect, nth } }),
-  );
+  .map(({ name, how: by, side: at, effect, nth, isSuited, ...rest }) => ({
+    steps: SCENES[name]({ ...rest, end: { how: by, side: at, effect, nth } }),
+    ...(isSuited && { suited: (traits: Traits) => SUITED[name]?.(traits, rest.n) ?? {} }),
+  }));

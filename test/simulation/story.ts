@@ -4,7 +4,7 @@ import { type Json, once, pick } from './drawn.ts';
 import { end, users } from './ends.ts';
 import { DELETE_FAULTS, EXPORT_FAULTS, LIMITED, twoCuts } from './faults.ts';
 import type { Effect } from './machine/process.ts';
-import { scene } from './scenes.ts';
+import { type Scene, scene } from './scenes.ts';
 import { configOf, type Hidden, habits, hiddenOf, scenarioOf, traits, USERS } from './traits.ts';
 
 /*
@@ -143,8 +143,8 @@ const farewell = (users: readonly number[] | undefined): Step[] =>
 
 export const story: fc.Arbitrary<Story> = fc
   .record({
-    steps: fc.oneof(
-      { weight: 1, arbitrary: fc.array(step, { minLength: 1, maxLength: 4 }) },
+    scene: fc.oneof(
+      { weight: 1, arbitrary: fc.array(step, { minLength: 1, maxLength: 4 }).map((steps): Scene => ({ steps })) },
       { weight: 1, arbitrary: scene },
     ),
     target: pick<TargetName>('duckdb', 'parquet', 'delta', 'airbyte'),
@@ -159,6 +159,10 @@ export const story: fc.Arbitrary<Story> = fc
     hasMapping: pick(false, false, true),
     traits,
     habits,
+  })
+  .map(({ scene: { suited, steps }, ...drawn }) => {
+    const { traits: t, habits: h, ...more } = suited?.(drawn.traits) ?? {};
+    return { ...drawn, ...more, steps, traits: { ...drawn.traits, ...t }, habits: { ...drawn.habits, ...h } };
   })
   .map(({ traits: t, habits: h, steps, lastPurge, ...rest }) => ({
     ...rest,

@@ -59,6 +59,8 @@ export const traits = fc.record({
   quiet: someDays,
   share: pick(0, 0, 0.2),
   isSettled: pick(false, false, false, true),
+  /** Each day has one row. */
+  oneRow: fc.constant<boolean>(false),
   repeats: pick(false, true),
   carried: pick(0, 0, 0.5),
   hasLastMoment: pick(false, true),
@@ -72,7 +74,7 @@ export const traits = fc.record({
   users: fc.constant(USERS),
 });
 
-type Traits = typeof traits extends fc.Arbitrary<infer T> ? T : never;
+export type Traits = typeof traits extends fc.Arbitrary<infer T> ? T : never;
 
 export function scenarioOf(t: Traits, { max_concurrent_exports: concurrent_exports }: Habits): Json {
   const share = t.isSettled ? 0 : t.share;
@@ -80,7 +82,11 @@ export function scenarioOf(t: Traits, { max_concurrent_exports: concurrent_expor
     days: t.days,
     columns: { event_name: t.eventName, type_drift: true, own: t.own },
     rows: {
-      by_day: Object.fromEntries(t.quiet.map((n) => [addDays(START, n), n % 3])),
+      by_day: Object.fromEntries(
+        t.oneRow
+          ? Array.from({ length: 12 }, (_, n) => [addDays(START, n), 1])
+          : t.quiet.map((n) => [addDays(START, n), n % 3]),
+      ),
       order: t.order,
       late: { share, hours: 7 },
       corrected: { share, hours: 8 },
@@ -115,7 +121,7 @@ export const habits = fc.record({
   hidden: pick('nothing', 'nothing', 'nothing', 'hashed', 'dropped'),
 });
 
-type Habits = typeof habits extends fc.Arbitrary<infer T> ? T : never;
+export type Habits = typeof habits extends fc.Arbitrary<infer T> ? T : never;
 
 export function configOf(t: Traits, { knowsEnd, knowsQuota, isZoned, events, hidden: _, ...plain }: Habits): Json {
   const { headers, headers_on, reset, exports_per_hour: quota } = t.limits;
