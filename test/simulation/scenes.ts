@@ -79,7 +79,7 @@ const SCENES: Readonly<Record<string, (drawn: Drawn) => Step[]>> = {
   /** A load that begins right before a day is over, and whose requests go on behind that. */
   noon: ({ hours: [a, b], n: [n, more] }) => [
     ...(more % 2 === 0 ? [stepOf([actOf('sync')], { hours: a })] : []),
-    stepOf([actOf('sync')], { hours: b, beforeNoonMs: [200, 400, 1_000, 3_000, 6_000][n % 5] }),
+    stepOf([actOf('sync')], { hours: b, beforeNoonMs: BEFORE_NOON[n] }),
   ],
   /** Somebody else loads the same into a place of theirs, with the same token. */
   beside: ({ end, hours: [a, b, c], n: [n, more, some] }) => [
@@ -105,6 +105,8 @@ const SCENES: Readonly<Record<string, (drawn: Drawn) => Step[]>> = {
   ],
 };
 
+/** From right before noon to as many seconds as a load of some days takes at a slow service. */
+const BEFORE_NOON = [200, 400, 1_000, 3_000, 6_000, 9_000, 12_000, 15_000, 18_000, 21_000, 24_000, 30_000];
 /** Effects of which a load of few days has few. */
 const RARE: ReadonlySet<End['effect']> = new Set(['commit', 'rename', 'store']);
 const LISTS = ['forget', 'purge', 'write'] as const;
@@ -115,6 +117,7 @@ export interface Suited {
   readonly habits?: Partial<Habits>;
   readonly target?: 'parquet' | 'delta';
   readonly tables?: string;
+  readonly latencyMs?: number;
 }
 
 /** Each day ends at noon in UTC, with a row in its last moment. */
@@ -134,18 +137,33 @@ const SUITED: Readonly<Record<string, (traits: Traits, n: readonly number[]) => 
     tables: 'events,event_items,event_logs',
   }),
   /** The day that ends is asked for in parts, before its last row and after it; or that row is the only one. */
-  noon: (traits, [n]) =>
-    n % 2 === 0
+  noon: (traits, [, n]) => ({
+    latencyMs: 2_500,
+    ...(n % 4 < 2
       ? { traits: { ...endsAtNoon(traits.days), tooBig: everyDay(), quiet: [] }, habits: { window_days: 1 } }
       : {
           traits: { ...endsAtNoon({ ...traits.days, to_date_inclusive: true }), oneRow: true, tooBig: {}, quiet: [] },
           habits: { knowsEnd: false, events: 'all' },
-        },
+        }),
+  }),
 };
 
 const NAMES = [
   ...(['broken', 'broken', 'broken', 'spool', 'spool', 'again', 'again', 'again'] as const),
-  ...(['dark', 'dark', 'noon', 'noon', 'beside', 'beside', 'lists', 'hole', 'twice', 'patient'] as const),
+  ...([
+    'dark',
+    'dark',
+    'noon',
+    'noon',
+    'noon',
+    'beside',
+    'beside',
+    'lists',
+    'hole',
+    'hole',
+    'twice',
+    'patient',
+  ] as const),
 ];
 
 /** Steps, and what suits them, if that is to be so. */
@@ -164,7 +182,7 @@ export const scene: fc.Arbitrary<Scene> = fc
     nth: fc.integer({ min: 1, max: 12 }),
     hours: fc.array(fc.integer({ min: 0, max: 30 }), { minLength: 4, maxLength: 4 }),
     n: fc.array(fc.nat(11), { minLength: 3, maxLength: 3 }),
-    isSuited: fc.boolean(),
+    isSuited: pick(true, true, false),
   })
   .map(({ name, how: by, side: at, effect, nth, isSuited, ...rest }) => ({
     steps: SCENES[name]({ ...rest, end: { how: by, side: at, effect, nth } }),
