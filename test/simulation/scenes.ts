@@ -50,11 +50,11 @@ const SCENES: Readonly<Record<string, (drawn: Drawn) => Step[]>> = {
   },
   /** Days after one that no run has read yet. */
   hole: ({ end, hours: [a, b, c], n: [first, more, gap] }) => {
-    const from = (first % 4) + 1 + (gap % 2);
+    const from = (first % 4) + (gap % 4 === 0 ? 2 : 1);
     const early = actOf('part', { from: 0, to: first % 4 });
     return [
       stepOf([actOf('part', { from, to: from + (more % 3) })], { hours: a }),
-      stepOf([{ ...early, end: more % 2 === 0 ? undefined : end }], { hours: b }),
+      stepOf([{ ...early, end: more % 4 === 0 ? end : undefined }], { hours: b }),
       stepOf([early], { hours: c }),
     ];
   },
