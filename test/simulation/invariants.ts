@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { addDays, type Day, dayAt } from '../../src/base/days.ts';
 import type { TrueRow } from '../../src/simulator/data/csv.ts';
+import { parseScenario } from '../../src/simulator/index.ts';
 import { problem } from '../support/targets/stored-rows.ts';
 import { HOUR, START } from './drawn.ts';
 import type { People } from './people.ts';
@@ -66,7 +67,7 @@ function cursorProblems({ cursor }: Held, world: World): string[] {
 
 /** What the exports have shown of `to_date` is how it is. */
 function ruleProblems({ inclusive }: Held, { story }: World): string[] {
-  const { to_date_inclusive: isInclusive } = story.scenario.days as { to_date_inclusive: boolean };
+  const { to_date_inclusive: isInclusive } = parseScenario(story.scenario).days;
   return inclusive === undefined || inclusive === isInclusive ? [] : [`to_date_inclusive: ${inclusive} was believed`];
 }
 

@@ -1,8 +1,11 @@
 import { appendFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
+import { addDays } from '../../src/base/days.ts';
+import { START } from './drawn.ts';
 import type { Lived } from './life.ts';
 import type { Effect } from './machine/process.ts';
+import type { Story } from './story.ts';
 
 vi.mock('node:fs', async () => (await import('./machine/disk.ts')).simulatedFs);
 vi.mock('node:fs/promises', async () => (await import('./machine/disk.ts')).simulatedFsPromises);
@@ -177,5 +180,51 @@ describe('a process that is killed', () => {
     const { problems, history } = await live(storyOf('airbyte', steps));
     expect(problems, history.join('\n')).toEqual([]);
     expect(history.filter((line) => line.startsWith('write'))).toEqual(['write: killed', 'write: 0']);
+  });
+});
+
+describe('a load that crosses noon in UTC, when a day is over everywhere', () => {
+  // As many seconds before noon as a load of such days takes.
+  const SECONDS = Array.from({ length: 30 }, (_, i) => i + 1);
+  const days = { zone_hours: -12, to_date_inclusive: true };
+  const atDayEnd = { users: 6, at_day_end: true };
+  const allDays = Array.from({ length: 8 }, (_, n) => addDays(START, n));
+  const crossing = (more: Partial<Story>) => async (before: number) => {
+    const beforeNoonMs = before * 1_000;
+    const steps = [stepOf([actOf('sync')]), stepOf([actOf('sync')], { hours: 13, beforeNoonMs })];
+    const { problems, history } = await live(
+      storyOf('duckdb', steps, { latencyMs: 1_500, lookback: 0, readsAgain: false, ...more }),
+    );
+    expect(problems, history.join('\n')).toEqual([]);
+  };
+
+  it('takes a day that is asked for in parts for complete only if it was over before the first of them', async () => {
+    const cross = crossing({
+      scenario: { days, rows: atDayEnd, too_big: { days: allDays, status: 500 } },
+      config: { window_days: 1, to_date_inclusive: 'true', max_concurrent_exports: 1 },
+    });
+    for (const before of IS_SOAK ? SECONDS : [11]) await cross(before);
+  });
+
+  it('believes no exclusive end of a day that was not over when it was asked for', async () => {
+    const cross = crossing({
+      scenario: { days, rows: { ...atDayEnd, by_day: Object.fromEntries(allDays.map((day) => [day, 1])) } },
+      config: { window_days: 1, max_concurrent_exports: 1 },
+    });
+    for (const before of IS_SOAK ? SECONDS : [5]) await cross(before);
+  });
+});
+
+describe('days that are loaded in any order', () => {
+  it.each(['parquet', 'delta'] as const)('have each event once in event_logs of %s', async (target) => {
+    const part = (from: number, to: number) => stepOf([actOf('part', { from, to })]);
+    const { problems, history } = await live(
+      storyOf(target, [part(3, 3), part(2, 2), part(0, 0), part(1, 1)], {
+        hoursBefore: 130,
+        tables: 'events,event_items,event_logs',
+        scenario: { rows: { users: 6 }, ids: { carried_share: 0.5 } },
+      }),
+    );
+    expect(problems, history.join('\n')).toEqual([]);
   });
 });
