@@ -203,7 +203,7 @@ describe('a load that crosses noon in UTC, when a day is over everywhere', () =>
       scenario: { days, rows: atDayEnd, too_big: { days: allDays, status: 500 } },
       config: { window_days: 1, to_date_inclusive: 'true', max_concurrent_exports: 1 },
     });
-    for (const before of IS_SOAK ? SECONDS : [11]) await cross(before);
+    for (const before of IS_SOAK ? SECONDS : [10]) await cross(before);
   });
 
   it('believes no exclusive end of a day that was not over when it was asked for', async () => {
@@ -221,8 +221,9 @@ describe('days that are loaded in any order', () => {
     const { problems, history } = await live(
       storyOf(target, [part(3, 3), part(2, 2), part(0, 0), part(1, 1)], {
         hoursBefore: 130,
+        rowsPerDay: 12,
         tables: 'events,event_items,event_logs',
-        scenario: { rows: { users: 6 }, ids: { carried_share: 0.5 } },
+        scenario: { rows: { users: 6 }, ids: { carried_share: 0.4 } },
       }),
     );
     expect(problems, history.join('\n')).toEqual([]);
