@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { addDays } from '../../src/base/days.ts';
 import { START } from './drawn.ts';
+import { twoCuts } from './faults.ts';
 import type { Lived } from './life.ts';
 import type { Effect } from './machine/process.ts';
 import type { Story } from './story.ts';
@@ -225,6 +226,50 @@ describe('days that are loaded in any order', () => {
         tables: 'events,event_items,event_logs',
         scenario: { rows: { users: 6 }, ids: { carried_share: 0.4 } },
       }),
+    );
+    expect(problems, history.join('\n')).toEqual([]);
+  });
+});
+
+describe('what one thing leaves for the next', () => {
+  it('a deletion that failed before a kill is asked for again with the rest of the list', async () => {
+    const faults = [{ kind: 'status', status: 503, when: { operation: 'delete', nth: [2] } }];
+    for (const nth of IS_SOAK ? EARLY : [2]) {
+      const end = { how: 'kill', side: 'before', effect: 'send', nth } as const;
+      const list = { users: [0, 1, 2] };
+      const steps = [stepOf([actOf('forget', { ...list, end })], { faults }), stepOf([actOf('forget', list)])];
+      const { problems, history } = await live(storyOf('duckdb', steps));
+      expect(problems, history.join('\n')).toEqual([]);
+    }
+  });
+
+  it('a list of people that a cut of the power has torn takes in the next ones', async () => {
+    for (const nth of IS_SOAK ? EARLY : [1]) {
+      const end = { how: 'power', side: 'after', effect: 'write', nth } as const;
+      const steps = [
+        stepOf([actOf('sync')]),
+        stepOf([actOf('purge', { users: [0, 1], end })], { hours: 1 }),
+        stepOf([actOf('purge', { users: [1, 2] })]),
+      ];
+      const { problems, history } = await live(storyOf('duckdb', steps, { order: 3 }));
+      expect(problems, history.join('\n')).toEqual([]);
+    }
+  });
+
+  it('two bodies that were cut at different rows are not taken for a day', async () => {
+    for (const first of IS_SOAK ? [1, 2, 3] : [1]) {
+      const steps = [stepOf([actOf('sync')], { faults: twoCuts([0, first, 0]) })];
+      const { problems, history } = await live(
+        storyOf('duckdb', steps, { rowsPerDay: 6, config: { window_days: 1, to_date_inclusive: 'true' } }),
+      );
+      expect(problems, history.join('\n')).toEqual([]);
+    }
+  });
+
+  it('people who were purged here, and are still at the service, are not told as rows that are gone', async () => {
+    const steps = [stepOf([actOf('sync')]), stepOf([actOf('purge', { users: [0, 1] })]), stepOf([actOf('sync')])];
+    const { problems, history } = await live(
+      storyOf('duckdb', steps, { config: { window_days: 1, to_date_inclusive: 'true' } }),
     );
     expect(problems, history.join('\n')).toEqual([]);
   });
