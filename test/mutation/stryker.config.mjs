@@ -1,4 +1,4 @@
-import { mutatedIn, reportOf } from './folders.mjs';
+import { mutatedIn, reportOf, shareOf } from './folders.mjs';
 
 const folder = process.env.MUTATED_FOLDER;
 const report = reportOf(folder);
@@ -8,7 +8,7 @@ export default {
   plugins: ['@stryker-mutator/vitest-runner'],
   testRunner: 'vitest',
   vitest: { configFile: 'test/mutation/vitest.config.ts', related: false },
-  mutate: mutatedIn(folder, Number(process.env.MUTATED_SHARE)),
+  mutate: mutatedIn(folder, shareOf(process.env.MUTATED_SHARE)),
   // The program that some tests start is built of the sandbox; no change is active in it.
   buildCommand: 'npm run build --silent',
   ignorePatterns: ['/dist', '/.mutation', '/.interop', '/docs', '/examples', '/test/mutation/node_modules'],
