@@ -74,12 +74,15 @@ async function appendAll(
 export function checkSuppression(path: string, key: Secret): void {
   checkSuppressionKey(key);
   const found = statSync(path, { throwIfNoEntry: false });
-  if (found === undefined || found.size === 0) return;
-  const line = found.isFile() ? firstLine(path) : undefined;
-  // What a cut of the power leaves of a list that was just begun.
-  if (line !== undefined && found.size === line.length && headerLine(key).startsWith(line)) return;
-  if (line !== undefined && (isSuppressionHeader(line, path, key) || suppressedIn(line) !== undefined)) return;
+  if (found === undefined || (found.isFile() && isList(path, found.size, key))) return;
   throw configFailure(`${path} is no suppression file: give another path, or one where there is nothing yet.`);
+}
+
+function isList(path: string, size: number, key: Secret): boolean {
+  const line = firstLine(path);
+  // An empty file, or what a cut of the power leaves of a list that was just begun.
+  if (line.length === size && headerLine(key).startsWith(line)) return true;
+  return isSuppressionHeader(line, path, key) || suppressedIn(line) !== undefined;
 }
 
 function firstLine(path: string): string {

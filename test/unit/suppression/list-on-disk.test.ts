@@ -1,0 +1,86 @@
+import fs, { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { Secret } from '../../../src/base/secrets.ts';
+import { checkSuppression, suppress } from '../../../src/suppression/append.ts';
+import { loadSuppression, suppressionHmac } from '../../../src/suppression/list.ts';
+import { openBelow, withCall } from '../../support/system-calls.ts';
+
+const KEY = new Secret('k'.repeat(32));
+/** How much of a file is read at a time. */
+const CHUNK = 65_536;
+let folder = '';
+let path = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
+  path = join(folder, 'list');
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+async function* each(...ids: string[]) {
+  yield* ids;
+}
+const add = (id: string) => suppress(path, each(id), KEY, { clock: systemClock });
+const entry = (id: string) => JSON.stringify({ hmac: suppressionHmac(KEY, Buffer.from(id)) });
+
+describe('a long list whose last line a crash cut', () => {
+  it('keeps every whole line before it, wherever the file is cut into chunks', async () => {
+    // The line that was cut begins in the first chunk, and the second has no line end at all.
+    const lines = `${entry('a')}\n`.repeat(Math.floor(CHUNK / (entry('a').length + 1)));
+    const begun = entry('half').slice(0, -5);
+    expect(lines.length).toBeLessThan(CHUNK);
+    expect(lines.length + begun.length).toBeGreaterThan(CHUNK);
+    writeFileSync(path, lines + begun);
+    expect(await add('b')).toBe(1);
+    expect(readFileSync(path, 'utf8')).toBe(`${lines}${entry('b')}\n`);
+  });
+});
+
+describe('what is no list', () => {
+  it.each([
+    ['a part of a header above other lines', `{"v":1,"kind":"supp\n${entry('a')}\n`],
+    ['an empty line above those of another file', '\nexternal_id\n'],
+  ])('is a file with %s, which is left as it is', async (_name, text) => {
+    writeFileSync(path, text);
+    await expect(add('b')).rejects.toMatchObject({ kind: 'config' });
+    expect(readFileSync(path, 'utf8')).toBe(text);
+  });
+
+  it.runIf(existsSync('/dev/null'))('is a device, which keeps nobody', () => {
+    expect(() => checkSuppression('/dev/null', KEY)).toThrow('is no suppression file');
+  });
+});
+
+describe('a place whose list cannot be read', () => {
+  it('is named to whoever asks for it, as is one of another key', async () => {
+    const told = { kind: 'config', where: { file: path } };
+    expect(() => loadSuppression(path, KEY)).toThrow(expect.objectContaining({ ...told, cause: expect.any(Error) }));
+    await add('a');
+    expect(() => loadSuppression(path, new Secret('o'.repeat(32)))).toThrow(expect.objectContaining(told));
+  });
+});
+
+describe.runIf(process.platform === 'linux')('once people are said to be on a list', () => {
+  it('their lines are on disk, and so is the name of a list that was new', async () => {
+    const synced: string[] = [];
+    const probe = await open(folder);
+    const handle = Object.getPrototypeOf(probe) as object;
+    await probe.close();
+    function sync(this: FileHandle, real: () => unknown) {
+      synced.push(basename(fs.readlinkSync(`/proc/self/fd/${this.fd}`)));
+      return real();
+    }
+    await withCall(handle, 'sync', sync, () => add('a'));
+    expect(synced).toEqual(['list', basename(folder)]);
+  });
+
+  it('nothing is left open', async () => {
+    await add('a');
+    await add('a');
+    checkSuppression(path, KEY);
+    expect(openBelow(folder)).toEqual([]);
+  });
+});
