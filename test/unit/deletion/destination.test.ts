@@ -75,6 +75,7 @@ describe('the streams of a connection', () => {
     ['a number', { type: 'number' }, false],
     ['no type', {}, false],
     ['anything', true, false],
+    ['nothing', null, false],
   ])('have an id that is a text in the schema: %s', (_name, external_id, fits) => {
     const plan = () => planned([{ properties: { external_id } }]);
     if (fits) expect(plan).not.toThrow();
@@ -134,6 +135,7 @@ describe('write', () => {
   it('refuses a state of a stream that the connection has not', async () => {
     const output = await setup.write([record('a'), state(1, 'strangers')]);
     expect(output.errors()[0].message).toContain('line 2 of the input is of the stream "strangers"');
+    expect(output.text).toContain('(row 2)');
     expect(setup.server.ids()).toEqual([]);
   });
 
