@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
+import fs, { mkdtempSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -7,6 +7,7 @@ import { REFUSALS } from '../../../src/deletion/input/refusal.ts';
 import type { Stage, Step } from '../../../src/deletion/stage/stage.ts';
 import { StageWriter } from '../../../src/deletion/stage/stage-writer.ts';
 import { openFilesIn } from '../../support/deletion/plans.ts';
+import { systemError, withCall } from '../../support/system-calls.ts';
 
 const BUFFER_BYTES = 256 * 1024;
 const HEAD_BYTES = 14;
@@ -211,5 +212,30 @@ describe('a stage', () => {
     expect(firsts.map((first) => stage.decision(first))).toEqual(decisions);
     const steps = await stepsOf(stage);
     expect(steps.map((step) => step.kind === 'id' && step.decision)).toEqual([...decisions, ...decisions]);
+  });
+});
+
+describe('a disk that fails', () => {
+  const failing = (cause: Error, message: string, work: () => unknown) => {
+    const told = { name: 'Failure', kind: 'transient', cause, message: expect.stringContaining(message) };
+    const fail = () => {
+      throw cause;
+    };
+    return withCall(fs, 'writeSync', fail, () => expect(work).toThrow(expect.objectContaining(told)));
+  };
+
+  it('while the input is staged has cost nothing, which is said', async () => {
+    const writer = new StageWriter(folder);
+    await failing(systemError('ENOSPC'), '; nothing was deleted.', () => writer.addId(0, 'x'.repeat(BUFFER_BYTES)));
+    writer.discard();
+  });
+
+  it.each([
+    [systemError('EIO'), 'EIO'],
+    [new Error('odd'), 'no code'],
+  ])('while decisions are noted stops the run, to be run again: %s', async (error, code) => {
+    const stage = withIds(['a']);
+    await failing(error, `could not be kept up to date (${code})`, () => stage.decide(0, 'done'));
+    expect(stage.decision(0)).toBeUndefined();
   });
 });

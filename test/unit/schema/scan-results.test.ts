@@ -41,6 +41,31 @@ describe('the first and the last datetime of a column', () => {
   });
 });
 
+describe('the cells that are told of a column', () => {
+  it('are the first of each kind alone, however many columns there are', () => {
+    for (const columns of [1, 3_000]) {
+      const more = ','.repeat(columns - 1);
+      const rows = ['"[1]"', '"[2]"', 'null', '"[1.5]"', 'null', '"[3]"'].map((cell) => `${cell}${more}\n`);
+      const names = Array.from({ length: columns }, (_, n) => `c${n}`);
+      const [column] = scan(`${names}\n${rows.join('')}`).result.columns;
+      expect(column.seen?.map(({ row, shape }) => [row, shape])).toEqual([
+        [2, '[9]'],
+        [4, 'aaaa'],
+        [5, '[9.9]'],
+      ]);
+    }
+  });
+});
+
+describe('datetimes of a zone', () => {
+  it('are known in a header of very many columns, too', () => {
+    const names = Array.from({ length: 3_000 }, (_, n) => `c${n}`);
+    const csv = `${names}\n2026-03-29 01:30:00${','.repeat(2_999)}\n2026-03-29 02:30:00${','.repeat(2_999)}\n`;
+    const [column] = scan(csv, { timezone: 'Europe/Berlin' }).result.columns;
+    expect(column).toMatchObject({ filled: 2, first: '2026-03-29T01:30:00.000', last: '2026-03-29T01:30:00.000' });
+  });
+});
+
 describe('the names of a header', () => {
   it('lose their quotes, and a doubled quote within them', () => {
     const { result } = scan('"a, b","say ""hi""",plain\n1,2,3\n');
