@@ -1,4 +1,5 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import fs, { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -9,6 +10,7 @@ import { Ledger } from '../../../src/deletion/ledger/ledger.ts';
 import { GENESIS } from '../../../src/deletion/ledger/line.ts';
 import { FileOutput, type LedgerOutput } from '../../../src/deletion/ledger/output.ts';
 import { Folders, quickClock } from '../../support/deletion/deletions.ts';
+import { openBelow, withCall } from '../../support/system-calls.ts';
 
 const KEY = new LedgerKey(new Secret('k'.repeat(32)));
 const ID = 'a'.repeat(64);
@@ -153,6 +155,44 @@ describe('the files of a ledger', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
     await expect(FileOutput.create(path, folders.ledger)).rejects.toMatchObject({ code: 'EEXIST' });
     await expect(file.write(['{}'])).rejects.toThrow();
+  });
+
+  it.runIf(process.platform === 'linux')(
+    'are on disk with their name, and each line before it is relied on',
+    async () => {
+      const path = join(folders.ledger, 'x.jsonl');
+      const synced: string[] = [];
+      const probe = await open(folders.ledger);
+      const handle = Object.getPrototypeOf(probe) as object;
+      await probe.close();
+      function sync(this: FileHandle, real: () => unknown) {
+        const name = fs.readlinkSync(`/proc/self/fd/${this.fd}`);
+        synced.push(name === path ? readFileSync(path, 'utf8') : name);
+        return real();
+      }
+      const both = (work: () => Promise<void>) =>
+        withCall(handle, 'sync', sync, () => withCall(handle, 'datasync', sync, work));
+      await both(async () => {
+        const file = await FileOutput.create(path, folders.ledger);
+        await file.write(['{"a":1}', '{"b":2}']);
+        await file.write(['{"c":3}']);
+        await file.close();
+      });
+      expect(synced).toEqual([folders.ledger, '{"a":1}\n{"b":2}\n', '{"a":1}\n{"b":2}\n{"c":3}\n']);
+    },
+  );
+
+  it.runIf(process.platform === 'linux')('have a key whose bytes are on disk before its name is', async () => {
+    const order: string[] = [];
+    const told = (what: string) => (real: (...all: unknown[]) => unknown, first: unknown, second: unknown) => {
+      order.push(what);
+      return real(first, second);
+    };
+    await withCall(fs, 'fsyncSync', told('sync'), () =>
+      withCall(fs, 'linkSync', told('name'), () => keyInFolder(folders.ledger)),
+    );
+    expect(order).toEqual(['sync', 'name']);
+    expect(openBelow(folders.ledger)).toEqual([]);
   });
 
   it('have a key of 64 random hex digits, made once, only for its owner', () => {

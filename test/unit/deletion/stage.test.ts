@@ -124,6 +124,15 @@ describe('a stage', () => {
     expect(states.map(String)).toEqual(ids.map((id) => `"${id}"`));
   });
 
+  it('takes no id for decided whatever its buffer held before', async () => {
+    // Bytes that would be decisions, where the steps of the next buffer have theirs.
+    const [done, rejected] = ['\u0001', '\u0002'].map((byte) => byte.repeat(BUFFER_BYTES - HEAD_BYTES));
+    const stage = withIds([done, 'a', 'b', 'c', rejected, 'd', 'e', 'f']);
+    const steps = await stepsOf(stage);
+    expect(steps.map((step) => step.kind === 'id' && step.decision)).toEqual(Array(8).fill(undefined));
+    expect(steps.map((step) => step.kind === 'id' && stage.decision(step.first))).toEqual(Array(8).fill(undefined));
+  });
+
   it('tells a state of one stream from one of all', async () => {
     const stage = staged((writer) => {
       for (const stream of [0, 7, undefined]) writer.addState(stream, '{}');
