@@ -1,8 +1,9 @@
-import { appendFileSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import fs, { appendFileSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { done, openFilesIn, setUpPlans } from '../../support/deletion/plans.ts';
 import { holderText } from '../../support/processes/holder.ts';
+import { systemError, withCall } from '../../support/system-calls.ts';
 
 const setup = setUpPlans();
 const folder = () => setup.plans.folders.ledger;
@@ -31,6 +32,26 @@ describe('the folder of a ledger', () => {
     writeFileSync(join(setup.plans.folders.root, 'file'), '');
     const broken = setup.plans.plan(['a'], true, { ledger_dir: join(setup.plans.folders.root, 'file', 'ledger') });
     await expect(broken).rejects.toMatchObject({ kind: 'config', message: expect.stringContaining('cannot be made') });
+  });
+
+  it('on a full disk is told before anything is sent, and unlocked', async () => {
+    const asked: string[] = [];
+    const full = (real: (...all: unknown[]) => unknown, path: unknown, ...more: unknown[]) => {
+      if (String(path).endsWith('.jsonl')) throw systemError('ENOSPC');
+      return real(path, ...more);
+    };
+    const run = () =>
+      setup.plans.execute(['a'], (id) => {
+        asked.push(id);
+        return done();
+      });
+    await expect(withCall(fs.promises, 'open', full, run)).rejects.toMatchObject({
+      kind: 'transient',
+      message: expect.stringMatching(/^The disk of the ledger in \S+ is full \(ENOSPC\): .*nothing was sent\.$/),
+      where: { file: folder() },
+    });
+    expect(asked).toEqual([]);
+    expect(readdirSync(folder())).toEqual(['ledger.key']);
   });
 
   it('is unlocked again by a run that could not open it, and by one that ended', async () => {

@@ -10,7 +10,7 @@ import { Ledger } from '../../../src/deletion/ledger/ledger.ts';
 import { GENESIS } from '../../../src/deletion/ledger/line.ts';
 import { FileOutput, type LedgerOutput } from '../../../src/deletion/ledger/output.ts';
 import { Folders, quickClock } from '../../support/deletion/deletions.ts';
-import { openBelow, withCall } from '../../support/system-calls.ts';
+import { openBelow, systemError, withCall } from '../../support/system-calls.ts';
 
 const KEY = new LedgerKey(new Secret('k'.repeat(32)));
 const ID = 'a'.repeat(64);
@@ -203,6 +203,21 @@ describe('the files of a ledger', () => {
     expect(storedKey(folders.ledger)?.reveal()).toBe(made);
     expect(readdirSync(folders.ledger)).toEqual(['ledger.key']);
     expect(statSync(join(folders.ledger, 'ledger.key')).mode & 0o777).toBe(0o600);
+  });
+
+  it('have no part of a key that the disk did not take', async () => {
+    const fail = () => {
+      throw systemError('ENOSPC');
+    };
+    await withCall(fs, 'writeSync', fail, () => expect(() => keyInFolder(folders.ledger)).toThrow('ENOSPC'));
+    expect(readdirSync(folders.ledger)).toEqual([]);
+    expect(keyInFolder(folders.ledger).reveal()).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  it('have a key that others cannot read, or it is named', () => {
+    const path = join(folders.ledger, 'ledger.key');
+    writeFileSync(path, 'k'.repeat(64), { mode: 0o640 });
+    expect(() => storedKey(folders.ledger)).toThrow(expect.objectContaining({ kind: 'config', where: { file: path } }));
   });
 
   it.each([
