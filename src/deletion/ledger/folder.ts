@@ -107,9 +107,14 @@ export function refuseForeignFolder(folder: string): void {
   );
 }
 
-/** A key is made only for a new ledger: in an existing ledger a new key would hide that the old one is missing. */
 function firstKey(folder: string): Secret {
-  if (ledgerFiles(folder).length === 0) return keyInFolder(folder);
+  refuseLostKey(folder);
+  return keyInFolder(folder);
+}
+
+/** For a folder without a key: one is made only for a new ledger, since in an existing one it would hide that the old one is missing. */
+export function refuseLostKey(folder: string): void {
+  if (ledgerFiles(folder).length === 0) return;
   throw configFailure(`The ledger in ${folder} has lost its key: put ledger.key back, or give it as ledger_key.`);
 }
 

@@ -4,7 +4,7 @@ import type { Clock } from '../../base/clock.ts';
 import { defect } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { Chain } from './chain.ts';
-import { headOf, LedgerFolder, refuseForeignFolder } from './folder.ts';
+import { headOf, LedgerFolder, refuseForeignFolder, refuseLostKey } from './folder.ts';
 import { KEY_VERSION, LedgerKey, storedKey, temporaryKey } from './key.ts';
 import { Ledger } from './ledger.ts';
 import type { LedgerOutput } from './output.ts';
@@ -35,14 +35,14 @@ async function dryStore({ config, clock }: StoreOptions): Promise<LedgerStore> {
   const folder = ledgerDir !== undefined && existsSync(ledgerDir) ? ledgerDir : undefined;
   if (folder !== undefined) refuseForeignFolder(folder);
   const secret = ledgerKey ?? (folder === undefined ? undefined : storedKey(folder));
+  if (secret === undefined && folder !== undefined) refuseLostKey(folder);
   const key = secret === undefined ? temporaryKey() : new LedgerKey(secret);
-  const known = secret === undefined ? undefined : folder;
-  if (known !== undefined) await headOf(known, key);
+  if (folder !== undefined) await headOf(folder, key);
   return {
     key,
     async findUnfinished(list) {
-      if (known === undefined) return NO_UNFINISHED_RUNS;
-      return findUnfinishedRuns({ folder: known, key, service: { baseUrl, serviceId }, list, now: clock.now() });
+      if (folder === undefined) return NO_UNFINISHED_RUNS;
+      return findUnfinishedRuns({ folder, key, service: { baseUrl, serviceId }, list, now: clock.now() });
     },
     async start() {
       throw defect('A dry run has no ledger.');

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseConfiguredCatalog } from '../../../src/airbyte/configured-catalog.ts';
@@ -239,6 +239,8 @@ describe('check', () => {
     expect((await check({ ledger_key: 'k'.repeat(32) }))?.message).toContain('under another key');
     chmodSync(join(setup.folders.ledger, 'ledger.key'), 0o644);
     expect((await check())?.message).toContain('0600');
+    rmSync(join(setup.folders.ledger, 'ledger.key'));
+    expect(await check()).toMatchObject({ status: 'FAILED', message: expect.stringContaining('lost its key') });
   });
 
   it('says that nobody answers, and what the address may be', async () => {

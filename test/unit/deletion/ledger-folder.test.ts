@@ -1,4 +1,4 @@
-import fs, { appendFileSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import fs, { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { done, openFilesIn, setUpPlans } from '../../support/deletion/plans.ts';
@@ -115,6 +115,19 @@ describe('a dry run', () => {
     expect(await dry(KEY)).toMatchObject({ ids: 1, done_before: 0 });
     expect(await dry({ ledger_dir: undefined })).toMatchObject({ ids: 1, done_before: 0 });
     expect(readdirSync(folder())).toEqual([]);
+  });
+
+  it('is refused as a real one is where the ledger has lost its key, and the folder stays without one', async () => {
+    const { plans } = setup;
+    await plans.execute(['a'], done);
+    rmSync(join(folder(), 'ledger.key'));
+    for (const isReal of [true, false]) {
+      await expect(plans.plan(['a'], isReal)).rejects.toMatchObject({
+        kind: 'config',
+        message: expect.stringContaining('has lost its key'),
+      });
+    }
+    expect(readdirSync(folder())).toEqual(plans.folders.ledgerFiles());
   });
 
   it('neither takes the lock nor heeds it', async () => {
