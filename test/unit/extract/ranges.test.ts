@@ -72,6 +72,15 @@ describe('days that are gone', () => {
     expect(first.message).toContain('Nothing was changed');
   });
 
+  it('between others end a run that is to fail by them before any window behind them is stored', async () => {
+    open({ fault: ({ from }) => (from === '2026-03-05' ? { refuse: 'gone' } : undefined) });
+    const failure = await failureOf(bench.run({ startDate: '2026-03-04', endDate: '2026-03-07', ...PROVED }));
+    expect(failure).toMatchObject({ exitCode: 4, message: expect.stringContaining('2026-03-05') });
+    expect(bench.target.receipts.map(({ from }) => from)).toEqual(['2026-03-04']);
+    expect(bench.target.state).toMatchObject({ from_date: '2026-03-05' });
+    expect(bench.target.state).not.toHaveProperty('gaps');
+  });
+
   it('before a default start are no gap: the start moves past them and no further', async () => {
     open({ historyDays: 4 });
     await bench.run({ historyDays: 6, ...PROVED });
