@@ -112,7 +112,7 @@ const RARE: ReadonlySet<End['effect']> = new Set(['commit', 'rename', 'store']);
 const LISTS = ['forget', 'purge', 'write'] as const;
 
 /** A service, a configuration and a target in which a scene tells most. */
-export interface Suited {
+interface Suited {
   readonly traits?: Partial<Traits>;
   readonly habits?: Partial<Habits>;
   readonly target?: 'parquet' | 'delta';
