@@ -33,4 +33,57 @@ describe('a column of records', () => {
     ]);
     expect(data('event_items')).toEqual([{ item_position: 4, df_items_item_position: 'first' }]);
   });
+
+  it('holds whole numbers alone where its schema calls numbers integers, and lists of what their items are', async () => {
+    const listOf = (type: unknown) => ({ type: ['array', 'null'], items: type === undefined ? {} : { type } });
+    const properties = {
+      n: { type: 'number', airbyte_type: 'integer' },
+      m: { type: 'number' },
+      plain: listOf(undefined),
+      l: listOf('integer'),
+      d: listOf(['null', 'number']),
+      b: listOf('boolean'),
+    };
+    const csv = `${KEYS},n,m,plain,l,d,b\nx,x,1.5,1.5,[1],[1],[1.5],[true]\ny,y,2,2,"[""a""]",[1.5],[2],[]\n`;
+    const { data } = await bench.write(csv, [{ name: 'events', keys: [], properties }]);
+    expect(data('events')).toEqual([
+      { n: null, m: 1.5, plain: ['1'], l: [1], d: [1.5], b: null },
+      { n: 2, m: 2, plain: ['a'], l: null, d: [2], b: null },
+    ]);
+  });
+
+  it('of instants rescues a time of its own zone that lies outside the years which texts can say', async () => {
+    const csv = `${KEYS},t\nx,x,9999-12-31T23:00:00+00:00\ny,y,9999-12-31T23:00:00-05:00\n`;
+    const { data } = await bench.write(csv, [streamOf('events', { t: 'instant' })]);
+    expect(data('events')).toEqual([{ t: '9999-12-31T23:00:00.000Z' }, { t: null }]);
+  });
+
+  it('whose cells all fit in one part of the export is looked at cell by cell in the next, and the other way round', async () => {
+    const [fits, misfits] = [`${KEYS},a\nx,x,1\ny,y,2\n`, `${KEYS},a\nv,v,5x\nw,w,3\n`];
+    const { data } = await bench.write([fits, misfits, fits.replace('1', 'null')], [streamOf('events', { a: 'long' })]);
+    expect(data('events')).toEqual([{ a: 1 }, { a: 2 }, { a: null }, { a: 3 }, { a: null }, { a: 2 }]);
+  });
+
+  it('is written as its type wants, whatever bytes the names of others have', async () => {
+    for (const byte of ['\u0001', '\u0002', '\u0003']) {
+      const { data } = await bench.write(`${byte.repeat(300)},${KEYS},a,b\n1,x,x,2026-01-02,7\n`, [
+        streamOf('events', { a: 'date', b: 'long' }),
+      ]);
+      expect(data('events')).toEqual([{ a: '2026-01-02', b: 7 }]);
+    }
+  });
+
+  it.each([
+    ['backslashes', '\\', 1_200_000],
+    ['quotes', '""', 600_000],
+  ])(
+    'carries the whole of a text far longer than a block, which escapes make longer still: %s',
+    async (_, character, length) => {
+      const text = character.repeat(length);
+      const { data } = await bench.write(`${KEYS},a\nx,x,"${text}"\ny,y,short\n`, [
+        streamOf('events', { a: 'string' }),
+      ]);
+      expect(data('events').map(({ a }) => a === text.replaceAll('""', '"') || a)).toEqual([true, 'short']);
+    },
+  );
 });

@@ -65,6 +65,7 @@ export class BlockProcessor {
     this.#reader.rows((bytes, row) => {
       this.#key.read(bytes, tokenizer);
       let ordinal = ordinals === undefined ? 1 : ordinals[row];
+      // Stryker disable next-line ConditionalExpression,EqualityOperator: the first row of a key has no number, whatever is reserved
       if (ordinal > 1 && reserved !== undefined) ordinal = keyNumber(ordinal, reserved.get(this.#key.text));
       for (let s = 0; s < this.#encoders.length; s++) {
         const name = this.#streams[s].name;

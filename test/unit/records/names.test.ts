@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto';
+import { afterAll, describe, expect, it } from 'vitest';
+import { streamsOf } from '../../../src/source/streams/streams.ts';
+import { RecordBench, streamOf } from '../../support/targets/records.ts';
+
+const bench = new RecordBench();
+afterAll(() => bench.close());
+
+const KEYS = ['df_event_detail_log_id', 'df_event_log_id'];
+const withHash = (name: string): string => `${name}_${createHash('sha256').update(name).digest('hex').slice(0, 6)}`;
+
+/** The properties of a stream in the catalog that `discover` prints for these columns. */
+function propertiesOf(stream: string, columns: readonly string[]): string[] {
+  const streams = streamsOf(
+    columns.map((source) => ({ source, type: 'string' as const })),
+    false,
+  );
+  return Object.keys(streams.find(({ name }) => name === stream)?.json_schema.properties ?? {});
+}
+
+describe('the properties of a discovered catalog', () => {
+  it('are those of the three streams, each with what it shows of the columns', () => {
+    const columns = [...KEYS, 'df_unified_id', 'df_server_datetime', 'mine', 'df_items_df_price', 'df_items_mine'];
+    const [log, system] = [KEYS, ['df_unified_id', 'df_server_datetime']];
+    expect(propertiesOf('events', columns)).toEqual(['_key', '_rescued', ...columns]);
+    expect(propertiesOf('event_logs', columns)).toEqual(['_rescued', ...log, ...system, 'mine']);
+    const own = ['_key', '_rescued', 'item_position'];
+    expect(propertiesOf('event_items', columns)).toEqual([...own, ...log, ...system, 'df_price', 'mine']);
+  });
+
+  it('have an item column with its prefix where a system column or one of ours has the rest of its name', () => {
+    const columns = [
+      'df_unified_id',
+      'df_items_DF_Unified_Id',
+      'df_items__key',
+      'df_items_item_position',
+      'df_items_x',
+    ];
+    expect(propertiesOf('event_items', columns).slice(3)).toEqual([
+      'df_unified_id',
+      'df_items_DF_Unified_Id',
+      'df_items__key',
+      'df_items_item_position',
+      'x',
+    ]);
+  });
+
+  it('number a column that has one of our names, only where the stream has it, and past names that are taken', () => {
+    const columns = ['_rescued', '_key', '_key_2', 'item_position', 'twice', 'twice', '', ''];
+    expect(propertiesOf('events', columns).slice(2)).toEqual([
+      '_rescued_2',
+      '_key_3',
+      '_key_2',
+      'item_position',
+      'twice',
+      'twice_2',
+      'column',
+      'column_2',
+    ]);
+  });
+
+  it('have the hash for each of the names that fold alike but the first in the order of bytes', () => {
+    expect(propertiesOf('events', ['color', 'COLOR', 'Color', '_Key']).slice(2)).toEqual([
+      withHash('color'),
+      'COLOR',
+      withHash('Color'),
+      withHash('_Key'),
+    ]);
+  });
+});
+
+describe('a record', () => {
+  const row = (column: string) => `${KEYS},${column}\nx:0,x,value\n`;
+
+  it('names a column as its catalog does: with the hash where only that is configured', async () => {
+    const configured = streamOf('events', { [withHash('color')]: 'string' });
+    expect((await bench.write(row('color'), [configured])).data('events')).toEqual([{ [withHash('color')]: 'value' }]);
+    const both = streamOf('events', { color: 'string', [withHash('color')]: 'string' });
+    expect((await bench.write(row('color'), [both])).data('events')).toEqual([{ color: 'value' }]);
+    const unsent = (await bench.write(row('color'), [streamOf('events', { other: 'string' })])).unsent.get('events');
+    expect(unsent).toEqual([...KEYS, 'color']);
+  });
+
+  it('of an item has its person and a property of the same name apart', async () => {
+    const { data } = await bench.write(`${KEYS},df_unified_id,df_items_df_unified_id\nx:0,x,person,item\n`, [
+      streamOf('event_items', { df_unified_id: 'string', df_items_df_unified_id: 'string' }),
+    ]);
+    expect(data('event_items')).toEqual([{ df_unified_id: 'person', df_items_df_unified_id: 'item' }]);
+  });
+
+  it('of an event has a column that is called like the position of items', async () => {
+    const { data } = await bench.write(row('item_position'), [streamOf('events', { item_position: 'string' })]);
+    expect(data('events')).toEqual([{ item_position: 'value' }]);
+  });
+
+  it('lacks no column but those that its stream would show', async () => {
+    const { unsent, records } = await bench.write(`${KEYS},one,two,df_items_a\nx:0,x,1,2,\n`, [
+      streamOf('event_items', { df_event_log_id: 'string' }),
+      streamOf('event_logs', { df_event_log_id: 'string', two: 'string' }),
+    ]);
+    expect([...unsent]).toEqual([
+      ['event_items', ['df_event_detail_log_id', 'a']],
+      ['event_logs', ['df_event_detail_log_id', 'one']],
+    ]);
+    expect([...records]).toEqual([
+      ['event_items', 0],
+      ['event_logs', 1],
+    ]);
+  });
+
+  it('counts as none of a stream where the export holds none', async () => {
+    const { records } = await bench.write(`${KEYS}\n`, [
+      streamOf('events', { a: 'string' }),
+      streamOf('event_logs', {}),
+    ]);
+    expect([...records]).toEqual([
+      ['events', 0],
+      ['event_logs', 0],
+    ]);
+  });
+
+  it('of a stream for which nothing is configured says so by its key', async () => {
+    const { data } = await bench.write(row('a'), [streamOf('events', {}), streamOf('event_logs', {}, ['absent'])]);
+    expect(data('events')).toEqual([{ _key: null }]);
+    expect(data('event_logs')).toEqual([{ absent: null }]);
+  });
+});
