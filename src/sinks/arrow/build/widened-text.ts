@@ -26,7 +26,6 @@ const LOWER_T = 0x74;
 const QUOTE = 34;
 const FIRST_LONG = -(2 ** 63);
 const END_OF_LONGS = 2 ** 63;
-const LAST_WORD = 2n ** 64n - 1n;
 const NUMBER = /^"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"$/;
 
 /** The text of a cell of type `from` that fits it, in a column of text. */
@@ -58,9 +57,7 @@ export function widenedText(
 /** A number of a list of doubles, in a column that another window made lists of texts. */
 export function widenedItem(b: Uint8Array, start: number, end: number): string {
   const text = shortDouble(latin1(b, start, end));
-  if (!/^-?[0-9]+$/.test(text)) return canonicalDouble(text);
-  const value = BigInt(text);
-  return value >= BigInt(FIRST_LONG) && value <= LAST_WORD ? text : canonicalDouble(`${text}.0`);
+  return /^-?[0-9]+$/.test(text) ? text : canonicalDouble(text);
 }
 
 /** A number of a list as text: its own for a long, DuckDB's for a double. */

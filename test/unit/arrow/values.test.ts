@@ -1,0 +1,195 @@
+import { readFileSync } from 'node:fs';
+import { RecordBatchReader } from 'apache-arrow';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ArrowBench, streamedColumns } from '../../support/targets/arrow.ts';
+import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
+
+let bench: ArrowBench;
+beforeEach(() => {
+  bench = new ArrowBench();
+});
+afterEach(() => bench.close());
+
+const NEW_YORK = 'America/New_York';
+
+/** CSV with a column for each list of cells, as many rows as it has cells. */
+function csvOfColumns(columns: Readonly<Record<string, readonly string[]>>, id = 'r'): string {
+  const rows = Math.max(...Object.values(columns).map(({ length }) => length));
+  const cells = (row: number) => Object.entries(columns).map(([name, all]) => [name, all[row] ?? '']);
+  return csvOf(
+    Array.from({ length: rows }, (_, row): Cells => ({ id: `${id}${row}`, ...Object.fromEntries(cells(row)) })),
+  );
+}
+
+const streamed = () => Object.fromEntries(streamedColumns(bench.out).map(({ name, values }) => [name, values]));
+const typesOf = () => Object.fromEntries(streamedColumns(bench.out).map(({ name, type }) => [name, type]));
+
+/** What an Arrow stream, and what a table of DuckDB holds of column `x` after a day of `cells` and one of texts. */
+async function widened(cells: readonly string[], timezone?: string): Promise<unknown[]> {
+  const windows = [
+    bench.window('2026-01-01', csvOfColumns({ x: cells }, 'a'), timezone),
+    bench.window('2026-01-02', csvOfColumns({ x: ['text'] }, 'b'), timezone),
+  ];
+  await bench.write(windows, { timezone });
+  const { x } = streamed();
+  await bench.load(windows, { timezone });
+  const table = await bench.query(`SELECT x FROM events ORDER BY _key`);
+  expect(x).toEqual(table.map((row) => row.x));
+  return x.slice(0, -1);
+}
+
+describe('a value of an Arrow stream', () => {
+  it('is the time of the wall clock, however it is written and whenever it was', async () => {
+    const t = [
+      '2026.1.2 3:04',
+      '2026-01-02 03:04:05.678901',
+      '1969-12-31 23:59:59.5',
+      '0001-01-01 00:00:00',
+      '2400-01-01 00:00:00.000',
+    ];
+    await bench.write([bench.window('2026-01-01', csvOfColumns({ t }))]);
+    expect(streamed().t).toEqual([
+      '2026-01-02T03:04:00.000000',
+      '2026-01-02T03:04:05.678901',
+      '1969-12-31T23:59:59.500000',
+      '0001-01-01T00:00:00.000000',
+      '2400-01-01T00:00:00.000000',
+    ]);
+  });
+
+  it('is an instant where a zone is configured, by that or by the zone that the cell has', async () => {
+    const t = [
+      '2026.1.2 3:04',
+      '2026-07-02 03:04:05.678',
+      '2026-07-02 03:14:05.678',
+      '2026-07-02T03:04:05+09:00',
+      '1960-01-01 00:00:00.000',
+    ];
+    const windows = [bench.window('2026-01-01', csvOfColumns({ t, u: t.slice(1, 3) }), NEW_YORK)];
+    await bench.write(windows, { timezone: NEW_YORK });
+    const expected = [
+      '2026-01-02T08:04:00.000000',
+      '2026-07-02T07:04:05.678000',
+      '2026-07-02T07:14:05.678000',
+      '2026-07-01T18:04:05.000000',
+      '1960-01-01T05:00:00.000000',
+    ];
+    expect(streamed().t).toEqual(expected);
+    expect(streamed().u).toEqual([...expected.slice(1, 3), null, null, null]);
+  });
+
+  it('is a day, a number or a list of them, the quoted and the long ones too', async () => {
+    const columns = {
+      d: ['1969-12-31', '0001-01-01', '9999-12-31'],
+      n: ['-9223372036854775808', '9223372036854775807', '-0'],
+      x: ['-1.5', '1.0E-7', '123456789.12345678'],
+      l: ['[ 1 , null,-9007199254740993]', '[]', '[null]'],
+      q: ['[1.5,null,-2]', '[1.0E7]', '[]'],
+      s: ['["a","say \\"no\\"","\\u00e9\\n안녕"]', '["",null]', '[]'],
+      b: ['TRUE', 'FALSE', 'TRUE'],
+    };
+    await bench.write([bench.window('2026-01-01', csvOfColumns(columns))]);
+    expect(typesOf()).toMatchObject({
+      d: 'date',
+      x: 'double',
+      l: 'long[]',
+      q: 'double[]',
+      s: 'string[]',
+      b: 'boolean',
+    });
+    expect(streamed()).toMatchObject({
+      d: ['1969-12-31', '0001-01-01', '9999-12-31'],
+      x: [-1.5, 1e-7, 123456789.12345678],
+      l: [['1', null, '-9007199254740993'], [], [null]],
+      q: [[1.5, null, -2], [1e7], []],
+      s: [['a', 'say "no"', 'é\n안녕'], ['', null], []],
+      b: [true, false, true],
+    });
+  });
+
+  it('that does not fit is rescued with escapes as DuckDB writes them', async () => {
+    const pinned = new Map([['n', 'long' as const]]);
+    const window = bench.window('2026-01-01', csvOfColumns({ n: ['1', 'a"\\\u001f\n안녕'], other: ['', '2'] }));
+    const { rescued } = await bench.write([window], { pinned });
+    expect(streamed()._rescued).toEqual([null, '{"n":"a\\"\\\\\\u001F\\n안녕","other":"2"}']);
+    expect(rescued).toEqual(
+      new Map([
+        ['n', 1],
+        ['other', 1],
+      ]),
+    );
+  });
+});
+
+describe('a column of which a later window makes text', () => {
+  it.each([
+    ['booleans', ['true', 'false'], ['TRUE', 'FALSE']],
+    ['whole numbers', ['9007199254740993', '-5'], ['9007199254740993', '-5']],
+    ['doubles', ['1.50', '-0.0', '1.0E7', '1.0E19', '-2.0'], ['1.5', '-0.0', '10000000', '1e+19', '-2']],
+    ['days', ['2026-01-02', '0001-01-01'], ['2026-01-02', '0001-01-01']],
+    [
+      'times',
+      ['2026.1.2 3:04', '2026-01-02 03:04:05.5', '2026-01-02 03:04:05.000001', '2026-01-02 00:00:00.000'],
+      ['2026-01-02 03:04:00.000', '2026-01-02 03:04:05.500', '2026-01-02 03:04:05.000001', '2026-01-02'],
+    ],
+    ['lists of whole numbers', ['[ 1, null ]', '[]'], ['[1,null]', '[]']],
+    ['lists of doubles', ['[1.50,2,null]', '[-0.0,1.0E30]'], ['[1.5,2,null]', '[-0.0,1e30]']],
+    ['lists of texts', ['["a","b\\"",null]', '["1","2"]', '[]'], ['["a","b\\"",null]', '[1,2]', '[]']],
+  ])('has %s as a table of DuckDB has them', async (_, cells, texts) => {
+    expect(await widened(cells)).toEqual(texts);
+  });
+
+  it('has instants by the clock of the configured zone, and the second of two equal times in UTC', async () => {
+    const cells = [
+      '2026-07-02 12:00:00',
+      '2026-07-02T03:04:05+09:00',
+      '2026-11-01 01:30:00',
+      '2026-11-01T01:30:00-05:00',
+      '2026-07-02',
+    ];
+    expect(await widened(cells, NEW_YORK)).toEqual([
+      '2026-07-02 12:00:00.000',
+      '2026-07-01 14:04:05.000',
+      '2026-11-01 01:30:00.000',
+      '2026-11-01 06:30:00.000Z',
+      '2026-07-02',
+    ]);
+  });
+});
+
+describe('a list of numbers of which a later window makes more', () => {
+  it.each([
+    ['whole numbers become doubles', ['[1,null]', '[-7]'], '[1.5]', [[1, null], [-7]]],
+    ['whole numbers become texts', ['[1,null]', '[-9007199254740993]'], '["t"]', [['1', null], ['-9007199254740993']]],
+    [
+      'doubles become texts',
+      ['[1.50,null,-0.0]', '[1.0E7,-1.0E19,1.5E20,1.0E21]'],
+      '["t"]',
+      [
+        ['1.5', null, '-0.0'],
+        ['10000000', '-10000000000000000000', '150000000000000000000', '1e+21'],
+      ],
+    ],
+  ])('%s', async (_, cells, later, values) => {
+    const windows = [
+      bench.window('2026-01-01', csvOfColumns({ x: cells }, 'a')),
+      bench.window('2026-01-02', csvOfColumns({ x: [later] }, 'b')),
+    ];
+    await bench.write(windows);
+    const { x } = streamed();
+    expect(x).toEqual([...values, JSON.parse(later)]);
+    await bench.load(windows);
+    const [{ texts }] = await bench.query('SELECT to_json(list(x ORDER BY _key)) AS texts FROM events');
+    expect(x).toEqual(JSON.parse(String(texts), (_key, value) => value));
+  });
+});
+
+describe('a batch of an Arrow stream', () => {
+  it('ends with the 65,536th row', async () => {
+    const csv = `df_event_detail_log_id\n${Array.from({ length: 70_000 }, (_, i) => i).join('\n')}\n`;
+    await bench.write([bench.window('2026-01-01', csv)]);
+    const sizes = [...RecordBatchReader.from(readFileSync(bench.out))].map(({ numRows }) => numRows);
+    expect(sizes).toEqual([65_536, 4_464]);
+    expect(streamed()._key.at(-1)).toBe('69999');
+  });
+});
