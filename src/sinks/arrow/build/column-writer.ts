@@ -62,6 +62,7 @@ export class ColumnWriter {
     const itemType = isWidened ? undefined : itemOf(to);
     this.#way = isWidened ? WIDENED : WAYS[to];
     this.#item =
+      // Stryker disable next-line LogicalOperator,ConditionalExpression: lists have both, others neither; the second is for the compiler
       itemType === undefined || store.items === undefined
         ? undefined
         : new ColumnWriter(store.items, itemType, itemType, undefined);
@@ -141,6 +142,7 @@ export class ColumnWriter {
     const store = this.#store;
     const { items } = store;
     const item = this.#item;
+    // Stryker disable next-line LogicalOperator,ConditionalExpression: lists have both; this is for the compiler
     if (items === undefined || item === undefined) return;
     const isText = items.shape.kind === 'text';
     // Every element may make the memory grow, which would replace its bytes.

@@ -28,6 +28,7 @@ export function writeLong(b: Uint8Array, start: number, end: number, words: Int3
 /** Writes `seconds` and `micros` together, in microseconds. */
 export function writeMicros(seconds: number, micros: number, words: Int32Array, row: number): void {
   if (seconds >= 0 && seconds < EXACT_SECONDS) writeWords(0, seconds * MILLION + micros, false, words, row);
+  // Stryker disable next-line ConditionalExpression,EqualityOperator: both products of a number are the same
   else if (seconds >= 0) writeProduct(seconds, MILLION, micros, false, words, row);
   else writeProduct(-seconds - 1, MILLION, MILLION - micros, true, words, row);
 }
