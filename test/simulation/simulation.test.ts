@@ -193,9 +193,7 @@ describe('a load that crosses noon in UTC, when a day is over everywhere', () =>
   const crossing = (more: Partial<Story>) => async (before: number) => {
     const beforeNoonMs = before * 1_000;
     const steps = [stepOf([actOf('sync')]), stepOf([actOf('sync')], { hours: 13, beforeNoonMs })];
-    const { problems, history } = await live(
-      storyOf('duckdb', steps, { latencyMs: 1_500, lookback: 0, readsAgain: false, ...more }),
-    );
+    const { problems, history } = await live(storyOf('duckdb', steps, { latencyMs: 1_500, ...more }));
     expect(problems, history.join('\n')).toEqual([]);
   };
 
