@@ -141,8 +141,12 @@ describe('what is written', () => {
   it('warns of a re-read with fewer rows', async () => {
     bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
     const days = { startDate: '2026-03-08', endDate: '2026-03-08' };
+    await bench.run(days);
+    for await (const window of bench.windows(days, {}, { rowsOf: () => undefined })) await bench.target.commit(window);
+    expect(bench.events('window.fewer_rows')).toEqual([]);
     for await (const window of bench.windows(days, {}, { rowsOf: () => 7 })) await bench.target.commit(window);
-    expect(bench.events('window.fewer_rows').length).toBe(1);
+    const fields = { window: '2026-03-08', rows: 6, before: 7 };
+    expect(bench.events('window.fewer_rows')).toMatchObject([{ level: 'warn', fields }]);
     for await (const window of bench.windows(days, {}, { rowsOf: () => 6 })) await bench.target.commit(window);
     expect(bench.events('window.fewer_rows').length).toBe(1);
   });

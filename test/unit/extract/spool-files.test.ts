@@ -183,12 +183,13 @@ describe('what a dead run left', () => {
     expect(readdirSync(root)).toEqual([]);
   });
 
-  it('and was changed between two looks is not used', async () => {
+  it.each(['export', 'print'])('and was changed between two looks to that of another %s is not used', async (what) => {
     const dead = await open();
-    const { path } = await saved(dead, 'k');
+    const part = await saved(dead, 'k');
     kill(dead);
     const next = await open();
-    edit(path ?? '', { part: { ...SCAN, key: 'other' } });
+    const { path: _path, ...rest } = part;
+    edit(part.path ?? '', what === 'print' ? { fingerprint: 'other' } : { part: { ...rest, key: 'other' } });
     expect(await next.reuse('k', undefined)).toBeUndefined();
     await next.close();
     expect(readdirSync(root)).toEqual([]);
