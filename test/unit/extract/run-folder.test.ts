@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RunFolder, sweepRunFolders } from '../../../src/extract/spool/run-folder.ts';
-import { foreignSpoolFolders, spoolFolders } from '../../../src/extract/spool/spool.ts';
+import { foreignSpoolFolders, Spool, spoolFolders } from '../../../src/extract/spool/spool.ts';
 import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
 import { ManualClock } from '../../support/service/service.ts';
 
@@ -88,6 +88,20 @@ describe('the folder of a run', () => {
     expect(readdirSync(kept[0])).toContain('below');
     await expect(sweepRunFolders(join(root, 'none'), NOW)).resolves.toBeUndefined();
   });
+});
+
+describe('a run that opens its spool, or a temporary folder', () => {
+  it.each(['spool', 'folder'])(
+    'removes what dead runs left beside it, before anything is asked for: %s',
+    async (what) => {
+      const clock = new ManualClock(NOW);
+      const dead = leave('dfinery-arrow-000001', holderText({ pid: DEAD_PID }));
+      if (what === 'spool') await (await Spool.open(root, 'q', 'print', clock)).close();
+      else await (await RunFolder.open(root, clock, 'verify')).remove();
+      expect(existsSync(dead)).toBe(false);
+      expect([readdirSync(root), clock.pending]).toEqual([[], 0]);
+    },
+  );
 });
 
 describe('the spool folders under a directory', () => {
