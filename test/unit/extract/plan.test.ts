@@ -49,6 +49,16 @@ describe('the days of a plan', () => {
     expect(plan.windows.map((w) => w.first)).toEqual(plan.days);
   });
 
+  it.each(['fresh', 'settled'] as const)(
+    'are all of them under a full refresh, whatever is covered: %s',
+    (delivery) => {
+      const prior = { ...covered('2026-03-20', '2026-03-20'), covered: new Set(['2026-03-20', '2026-03-23']) };
+      const settings = { startDate: '2026-03-20', lookbackDays: 0, endDate: '2026-03-25' };
+      const { days } = planFor(clock, prior, settings, { delivery, fullRefresh: true });
+      expect(days).toEqual(daysOf('2026-03-20', '2026-03-25'));
+    },
+  );
+
   it('are exactly those asked for', () => {
     const plan = planFor(clock, covered('2026-03-05', '2026-03-20'), {}, { from: '2026-03-10', to: '2026-03-12' });
     expect(plan.days).toEqual(['2026-03-10', '2026-03-11', '2026-03-12']);
