@@ -1,0 +1,60 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
+import { DeltaBench } from '../../support/targets/delta.ts';
+import { csvOf, on } from '../../support/targets/duckdb.ts';
+
+let bench: DeltaBench;
+beforeEach(() => {
+  bench = new DeltaBench();
+});
+afterEach(() => bench.close());
+
+const first = '2026-01-01';
+const second = '2026-01-02';
+const TABLES = ['events', 'event_items', 'event_logs'] as const;
+
+describe('event_logs', () => {
+  it('have the other events of a file once, too, when one of them goes to the row of another day', async () => {
+    const late = csvOf([
+      { id: 'e:1', ...on(second) },
+      { id: 'f', ...on(second) },
+    ]);
+    await bench.store([bench.window(second, late)], { tables: TABLES });
+    await bench.store([bench.window(first, csvOf([{ id: 'e:0', ...on(first) }]))]);
+    const logs = await bench.read('SELECT df_event_log_id AS id, event_date::VARCHAR AS d FROM event_logs ORDER BY 1');
+    expect(logs).toEqual([
+      { id: 'e', d: first },
+      { id: 'f', d: second },
+    ]);
+    expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
+  });
+});
+
+describe('rows without a date', () => {
+  it('lie in a file whose partition has no value, and are replaced there', async () => {
+    const undated = (n: string) =>
+      csvOf([
+        { id: 'a', n, df_server_datetime: '', df_correction_datetime: '' },
+        { id: 'b', n, ...on(first) },
+      ]);
+    await bench.store([bench.window(first, undated('1')), bench.window(first, undated('2'))], { tables: TABLES });
+    const dates = [...bench.replay('events').files.values()].map(({ partitionValues }) => partitionValues);
+    expect(dates).toEqual(expect.arrayContaining([{ event_date: null }, { event_date: first }]));
+    expect(dates).toHaveLength(2);
+    expect(await bench.read('SELECT _key, n, event_date::VARCHAR AS d FROM events ORDER BY 1')).toEqual([
+      { _key: 'a', n: '2', d: null },
+      { _key: 'b', n: '2', d: first },
+    ]);
+    expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
+  });
+});
+
+describe('the entry of a window', () => {
+  it('says in its commit which receipt it has', async () => {
+    const window = bench.window(first, csvOf([{ id: 'a', ...on(first) }]));
+    await bench.store([window], { tables: TABLES });
+    const { id, sha256, rows } = window.receipt;
+    expect(bench.actions('events', 0, 'commitInfo')).toMatchObject([{ receipt: { id, sha256, rows, from: first } }]);
+    expect(bench.actions('event_logs', 0, 'commitInfo')[0]).not.toHaveProperty('receipt');
+  });
+});

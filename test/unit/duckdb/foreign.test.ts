@@ -1,0 +1,71 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
+import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
+import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { query } from '../../support/targets/query.ts';
+
+let bench: DuckBench;
+beforeEach(async () => {
+  bench = new DuckBench();
+  const rows = ['erna', 'hans'].map((person) => ({ id: person, df_unified_id: person }));
+  await bench.load([bench.window('2026-01-01', csvOf(rows))]);
+});
+afterEach(() => bench.close());
+
+const options = () => ({ file: bench.file, lockWaitMs: 0, clock: systemClock });
+const removal = { column: 'df_unified_id', values: ['erna'] };
+const run = (sql: string) => query(bench.file, sql);
+
+describe('tables of somebody else in a DuckDB file', () => {
+  it('stay as they are through a purge, those of another schema that have our names too', async () => {
+    await run('CREATE SCHEMA theirs');
+    await run(`CREATE TABLE theirs.events AS SELECT 'erna' AS df_unified_id, 1 AS x`);
+    await run('CREATE TABLE mine AS SELECT 42 AS x');
+    expect(await rewriteDuckDb({ ...options(), removal })).toMatchObject({ rows: 1, rowsRemoved: 1 });
+    expect(await bench.query('SELECT df_unified_id AS p FROM events')).toEqual([{ p: 'hans' }]);
+    expect(await bench.query('SELECT * FROM theirs.events')).toEqual([{ df_unified_id: 'erna', x: 1 }]);
+    expect(await bench.query('SELECT * FROM mine')).toEqual([{ x: 42 }]);
+    expect(await verifyDuckDb(options())).toEqual([]);
+  });
+
+  it('are named where DuckDB cannot copy them, and nothing is changed', async () => {
+    await run('CREATE SCHEMA theirs');
+    await run('CREATE TABLE theirs.parts (x INTEGER, twice INTEGER GENERATED ALWAYS AS (x * 2))');
+    await run('INSERT INTO theirs.parts VALUES (1)');
+    await run('CREATE TABLE mine AS SELECT 42 AS x');
+    await expect(rewriteDuckDb({ ...options(), removal })).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringContaining('DuckDB refuses to copy its tables (mine, theirs.parts)'),
+    });
+    expect(await bench.query('SELECT count(*)::INT AS n FROM events')).toEqual([{ n: 2 }]);
+  });
+});
+
+describe('a table that gets many columns at once', () => {
+  it('keeps its instants, and the new ones are instants, where a zone is configured', async () => {
+    const zoned = new DuckBench();
+    try {
+      const timezone = 'America/New_York';
+      const row = (id: string, more: Record<string, string>) =>
+        csvOf([{ id, df_server_datetime: '2026-07-01 12:00:00', ...more }]);
+      const windows = [
+        zoned.window('2026-01-01', row('a', { t: '2026-07-01 12:00:00.000' }), timezone),
+        zoned.window('2026-01-02', row('b', { late: '2026-07-01T12:00:00+00:00', n: '1', m: '1' }), timezone),
+      ];
+      await zoned.load(windows, { timezone });
+      const held = await zoned.query(
+        `SELECT _key AS k, typeof(t) AS t, typeof(late) AS late, epoch(t)::BIGINT::VARCHAR AS at, epoch(late)::BIGINT::VARCHAR AS other
+        FROM events ORDER BY 1`,
+      );
+      const type = 'TIMESTAMP WITH TIME ZONE';
+      const noon = Date.UTC(2026, 6, 1, 12) / 1_000;
+      expect(held).toEqual([
+        { k: 'a', t: type, late: type, at: String(noon + 4 * 3_600), other: null },
+        { k: 'b', t: type, late: type, at: null, other: String(noon) },
+      ]);
+    } finally {
+      zoned.close();
+    }
+  });
+});

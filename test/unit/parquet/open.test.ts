@@ -1,0 +1,53 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { csvOf, on } from '../../support/targets/duckdb.ts';
+import { ParquetBench } from '../../support/targets/parquet.ts';
+
+let bench: ParquetBench;
+beforeEach(() => {
+  bench = new ParquetBench();
+});
+afterEach(() => bench.close());
+
+const manifest = () => join(bench.root, '_dfinery/manifest.json');
+const CSV = csvOf([{ id: 'a:0', df_items_x: '1', ...on('2026-01-01') }]);
+
+describe('opening a folder', () => {
+  it('changes nothing where it has all tables that are wanted', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)], { tables: ['events', 'event_logs'] });
+    const older = readFileSync(manifest(), 'utf8').replace(/"writer":"[^"]*"/, '"writer":"0.0.1"');
+    writeFileSync(manifest(), older);
+    await (await bench.openFolder({ tables: ['events', 'event_logs'] })).close();
+    await (await bench.openFolder({ tables: [] })).close();
+    expect(readFileSync(manifest(), 'utf8')).toBe(older);
+  });
+
+  it('keeps the events whichever tables are wanted', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)], { tables: ['event_logs'] });
+    expect(bench.manifest.tables).toEqual(['events', 'event_logs']);
+    expect(await bench.read('SELECT _key FROM events')).toEqual([{ _key: 'a:0' }]);
+    expect(bench.files().some((file) => file.startsWith('event_items/'))).toBe(false);
+  });
+
+  it('makes a table of the days that are there when it is first wanted, and says so in the manifest', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)]);
+    await (await bench.openFolder({ tables: ['event_items'] })).close();
+    expect(bench.manifest.tables).toEqual(['events', 'event_items']);
+    expect(bench.manifest.files.map(({ path, rows }) => [path, rows])).toEqual([
+      ['event_items/event_date=2026-01-01/data_0.parquet', 1],
+      ['events/event_date=2026-01-01/data_0.parquet', 1],
+    ]);
+    expect(await bench.read('SELECT x FROM event_items')).toEqual([{ x: '1' }]);
+  });
+
+  it('names the file that is damaged', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)]);
+    const good = bench.manifest;
+    writeFileSync(manifest(), '[]');
+    await expect(bench.openFolder()).rejects.toMatchObject({ kind: 'config', where: { file: manifest() } });
+    const journal = join(bench.root, '_dfinery/journal.json');
+    writeFileSync(journal, JSON.stringify({ v: 1, moves: [{ from: 'x', to: 'y' }], removes: [], manifest: good }));
+    await expect(bench.openFolder()).rejects.toMatchObject({ kind: 'config', where: { file: journal } });
+  });
+});
