@@ -150,6 +150,12 @@ describe('a run that ends early', () => {
     expect(bench.target.ids()).toContain('late');
   });
 
+  it('keeps nothing of a day that was not over when it was read', async () => {
+    const today = { startDate: '2026-03-10', endDate: '2026-03-10', toDateInclusive: 'true' } as const;
+    await open().run(today, {}, 0);
+    expect([bench.service.sent, filesIn()]).toEqual([1, []]);
+  });
+
   it('is used for a settled delivery only where its days had been over for that long when it was read', async () => {
     const occurred = at('2026-03-07T12:00:00Z');
     const late = { id: 'late', event: 'df_login', occurred, arrived: at('2026-03-08T14:00:00Z') };

@@ -47,6 +47,16 @@ describe('a run', () => {
     expect(bench.service.sent).toBe(2);
   });
 
+  it('asks for nothing more once one behind those that are stored has failed', async () => {
+    open({ fault: ({ from }) => (from === '2026-03-05' ? { refuse: 'config' } : undefined) });
+    bench.options = { maxConcurrentExports: 2 };
+    await expect(bench.run({ ...DAYS, startDate: '2026-03-04', endDate: '2026-03-09' })).rejects.toMatchObject({
+      exitCode: 2,
+    });
+    expect(bench.service.ranges).toEqual(['2026-03-04..2026-03-04', '2026-03-05..2026-03-05']);
+    expect(bench.target.state?.from_date).toBe('2026-03-05');
+  });
+
   it('removes the files of a window when the next one is asked for', async () => {
     open();
     const windows = bench.windows(DAYS);

@@ -93,13 +93,16 @@ describe('an exclusive service', () => {
 
 describe('a service that proves nothing', () => {
   const sparse = steadyRows('2026-03-01', '2026-03-11', 1);
-  it.each([
-    [true, 'settled'],
-    [false, 'settled'],
-    [true, 'fresh'],
-    [false, 'fresh'],
-  ] as const)('loses nothing: inclusive %s, %s', async (inclusive, delivery) => {
-    await open({ inclusive, rows: sparse }).run({ startDate: '2026-03-02', endDate: '2026-03-08' }, { delivery });
+  it.each(
+    [1, 4].flatMap((windowDays) =>
+      [true, false].flatMap((inclusive) =>
+        (['settled', 'fresh'] as const).map((delivery) => ({ inclusive, delivery, windowDays })),
+      ),
+    ),
+  )('loses nothing, and gives no row twice where each is to come once: %o', async (how) => {
+    const { inclusive, delivery, windowDays } = how;
+    const days = { startDate: '2026-03-02', endDate: '2026-03-08', windowDays };
+    await open({ inclusive, rows: sparse }).run(days, { delivery });
     for (const day of ['02', '05', '08']) expect(bench.target.ids()).toContain(`df_login-2026-03-${day}-0`);
     if (delivery === 'settled') expect(bench.target.appended.length).toBe(7);
     expect(bench.target.state?.from_date).toBe('2026-03-09');
