@@ -1,3 +1,4 @@
+import { appendFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { SentBatches } from '../../../src/sinks/arrow/arrow-stream.ts';
 import { StagedWindows } from '../../../src/sinks/arrow/staged-windows.ts';
@@ -55,5 +56,18 @@ describe('the windows of an Arrow stream', () => {
       ['a', 1],
       ['a', 1],
     ]);
+  });
+
+  it('are not sent where something stands behind the last row of one', async () => {
+    for (const rest of ['cut,"', 'a,b"c\n']) {
+      const window = bench.window('2026-01-01', csvOf([{ id: 'a' }, { id: 'b' }]));
+      appendFileSync(window.files[0].path, rest);
+      await expect(bench.write([window]), rest).rejects.toThrow(
+        /^Row 3 behind byte \d+ of a verified export cannot be read/,
+      );
+    }
+    const more = bench.window('2026-01-01', csvOf([{ id: 'a' }]));
+    appendFileSync(more.files[0].path, 'b\n');
+    await expect(bench.write([more])).rejects.toThrow('has 2 rows instead of 1 when it is read');
   });
 });

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
@@ -49,5 +49,18 @@ describe('opening a folder', () => {
     const journal = join(bench.root, '_dfinery/journal.json');
     writeFileSync(journal, JSON.stringify({ v: 1, moves: [{ from: 'x', to: 'y' }], removes: [], manifest: good }));
     await expect(bench.openFolder()).rejects.toMatchObject({ kind: 'config', where: { file: journal } });
+  });
+
+  it('says that it finished the change of a dead run, and only then', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)]);
+    expect(bench.log.map(({ event }) => event)).not.toContain('parquet.recovered');
+    const journal = join(bench.root, '_dfinery/journal.json');
+    const left = { ...bench.manifest, state: { version: 1, from_date: '2026-01-09' } };
+    writeFileSync(journal, JSON.stringify({ v: 1, moves: [], removes: [], manifest: left }));
+    const sink = await bench.openFolder();
+    expect((await sink.readPriorLoads()).state).toMatchObject({ from_date: '2026-01-09' });
+    await sink.close();
+    expect(bench.log.map(({ event }) => event)).toContain('parquet.recovered');
+    expect(existsSync(journal)).toBe(false);
   });
 });
