@@ -78,6 +78,16 @@ describe('a value of an Arrow stream', () => {
     expect(streamed().u).toEqual([...expected.slice(1, 3), null, null, null]);
   });
 
+  it('is an instant in the first hour of 1970, too, and right before it', async () => {
+    const t = ['1970-01-01 00:30:00.000', '1970-01-01 00:45:00.000', '1969-12-31 23:30:00.000'];
+    await bench.write([bench.window('2026-01-01', csvOfColumns({ t }), NEW_YORK)], { timezone: NEW_YORK });
+    expect(streamed().t).toEqual([
+      '1970-01-01T05:30:00.000000',
+      '1970-01-01T05:45:00.000000',
+      '1970-01-01T04:30:00.000000',
+    ]);
+  });
+
   it('is a day, a number or a list of them, the quoted and the long ones too', async () => {
     const columns = {
       d: ['1969-12-31', '0001-01-01', '9999-12-31'],
