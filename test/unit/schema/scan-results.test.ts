@@ -20,6 +20,16 @@ describe('the first and the last datetime of a column', () => {
     },
   );
 
+  it('are told by their seconds first, and by the fraction within one second', () => {
+    const [before, after] = ['2026-01-02 03:04:05.900', '2026-01-02 03:04:06.100'];
+    for (const times of [
+      [before, after],
+      [after, before],
+    ]) {
+      expect(at(...times)).toEqual(['2026-01-02T03:04:05.900', '2026-01-02T03:04:06.100']);
+    }
+  });
+
   it('are told of a column of datetimes alone', () => {
     for (const csv of ['t\n2026-01-02 03:04:05\nx\n', 't\n2026-01-02\n']) {
       const [column] = scan(csv).result.columns;
