@@ -23,14 +23,20 @@ const OWNER_FILE = 0o600;
 export const draftOf = (path: string): string =>
   join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
 
-/** Removes the drafts of a file that killed writers left, as far as they are older than `ageMs`; 0: all of them. */
+/**
+ * Removes the drafts of a file that killed writers left, as far as they are older than `ageMs`; 0: all of them. One that is the
+ * file itself goes at any age: its writer has named it and died, or is about to remove this name.
+ */
 export async function removeDrafts(path: string, now: number, ageMs: number): Promise<void> {
   const prefix = `.${basename(path)}.`;
+  const file = await lstat(path).catch(() => undefined);
   for (const name of await readdir(dirname(path)).catch(() => [])) {
     if (!name.startsWith(prefix) || !/^[0-9a-f]{12}\.tmp$/.test(name.slice(prefix.length))) continue;
     const draft = join(dirname(path), name);
     const found = await lstat(draft).catch(() => undefined);
-    if (found !== undefined && (ageMs === 0 || now - found.mtimeMs > ageMs)) await rm(draft, { force: true });
+    if (found === undefined) continue;
+    const isFile = found.ino === file?.ino && found.dev === file.dev;
+    if (isFile || ageMs === 0 || now - found.mtimeMs > ageMs) await rm(draft, { force: true });
   }
 }
 

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { literal } from '../../src/types/sql.ts';
 import type { Planned } from './people.ts';
 import { ask, parquet } from './places.ts';
@@ -10,7 +10,7 @@ type Purged = Pick<Planned, 'people' | 'memberNumbers'>;
 /** Where bytes still name people who were purged: target, copies, downloads and temporary files (S37). */
 export async function tracesOf(world: World, { people, memberNumbers }: Purged): Promise<string[]> {
   const texts = people.map((one) => Buffer.from(one));
-  const places = [world.place, `${world.place}.wal`, world.published, world.spool, join(world.dir, 'tmp')];
+  const places = [...named(world, world.place), ...named(world, world.published), world.spool, join(world.dir, 'tmp')];
   const out: string[] = [];
   const names = people.map((one) => literal(one)).join(', ');
   const held = memberNumbers.length > 0 ? (await world.held()).rows : [];
@@ -26,6 +26,12 @@ export async function tracesOf(world: World, { people, memberNumbers }: Purged):
     for (const text of texts) if (bytes.includes(text)) out.push(`${path} still names ${text}, who was purged`);
   }
   return out;
+}
+
+/** A place, and what is named after it beside it: logs, drafts, copies. */
+function named({ dir }: World, place: string): string[] {
+  const names = readdirSync(dir).filter((name) => name.includes(basename(place)));
+  return names.map((name) => join(dir, name));
 }
 
 function filesIn(path: string): string[] {

@@ -64,9 +64,9 @@ async function remember(engine: Engine, path: string, at: string): Promise<void>
 }
 
 async function copyWhole(file: string, path: string, options: Options): Promise<void> {
-  const draft = join(dirname(path), `.${basename(path)}${UNFINISHED}`);
+  const draft = draftOf(path);
   try {
-    rmSync(draft, { force: true });
+    removeUnfinished(path);
     // A file system that can share the blocks does.
     await copyFile(file, draft, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
     const like = existsSync(path) ? path : file;
@@ -77,8 +77,15 @@ async function copyWhole(file: string, path: string, options: Options): Promise<
     if (error instanceof Failure) throw error;
     throw diskFailure(error, { what: `the copy for readers ${path}`, path, consequence: 'the former copy stays' });
   } finally {
-    for (const left of [draft, `${draft}.wal`]) rmSync(left, { force: true });
+    removeUnfinished(path);
   }
+}
+
+const draftOf = (path: string): string => join(dirname(path), `.${basename(path)}${UNFINISHED}`);
+
+/** What a run that was killed while it published has left holds all rows. */
+function removeUnfinished(path: string): void {
+  for (const left of [draftOf(path), `${draftOf(path)}.wal`]) rmSync(left, { force: true });
 }
 
 /** Opens a copy for reading and counts its rows against its receipts. */
@@ -109,15 +116,16 @@ export async function republish(
   let published = 0;
   try {
     for (const path of await readCopies(engine)) {
-      if (!existsSync(path)) {
-        options.logger.warn(
-          'purge.copy_missing',
-          `The copy for readers ${path} is not there any more: it is taken off the list. If it was moved, or lies on a share that is not mounted now, it still holds the people: remove it there.`,
-        );
-        await engine.run('DELETE FROM _dfinery_copies WHERE path = $1', [path]);
-        continue;
-      }
       try {
+        if (!existsSync(path)) {
+          removeUnfinished(path);
+          options.logger.warn(
+            'purge.copy_missing',
+            `The copy for readers ${path} is not there any more: it is taken off the list. If it was moved, or lies on a share that is not mounted now, it still holds the people: remove it there.`,
+          );
+          await engine.run('DELETE FROM _dfinery_copies WHERE path = $1', [path]);
+          continue;
+        }
         // The list is part of a file that others may have written: only what is a copy of ours is replaced.
         await checkCopy(path, engine.file, options);
         await publish(engine, path, options);

@@ -20,14 +20,12 @@ export async function makeDurable(path: string): Promise<Fingerprint> {
   return found;
 }
 
-/** Moves a file into place, making the folder; false when it has been moved before. */
-export async function moveInto(from: string, to: string): Promise<boolean> {
+/** Moves a file into place, making the folder; one that has been moved before is left there. */
+export async function moveInto(from: string, to: string): Promise<void> {
   await makeFolder(dirname(to));
   try {
     await rename(from, to);
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return false;
-    throw error;
+    if (codeOf(error) !== 'ENOENT') throw error;
   }
-  return true;
 }

@@ -15,6 +15,7 @@ import {
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
+import { draftOf } from '../../../src/fs/atomic-file.ts';
 import { republish } from '../../../src/sinks/duckdb/publish.ts';
 import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
@@ -99,6 +100,14 @@ describe('rewrite', () => {
     expect(readFileSync(file).includes('person-7-unified')).toBe(false);
     expect(await query(file, 'SELECT _key FROM events ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'c' }]);
     expect(await verifyDuckDb({ ...options(), file })).toEqual([]);
+  });
+
+  it('leaves people out though a writer was killed right after it had named the new file', async () => {
+    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'person-7' }]))]);
+    linkSync(bench.file, draftOf(bench.file));
+    const removal = { column: 'df_unified_id', values: ['person-7'] };
+    expect(await rewriteDuckDb({ ...options(), removal })).toMatchObject({ rows: 0, rowsRemoved: 1 });
+    expect(readdirSync(bench.dir).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });
 
   it('finds a rescued cell too, and refuses a column that is not there', async () => {
@@ -197,11 +206,15 @@ describe('a copy for readers', () => {
     for (const path of [copy, moved]) await sink.publish(path);
     await sink.close();
     rmSync(moved);
+    // What a run that was killed while it published has left.
+    const left = join(bench.dir, '.moved.duckdb.publishing');
+    copyFileSync(copy, left);
     bench.log.length = 0;
     expect(await republish({ ...bench.targetOptions, file: bench.file })).toBe(1);
     expect(bench.log.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual([
       expect.stringContaining(moved),
     ]);
     expect(await bench.query('SELECT path FROM _dfinery_copies')).toEqual([{ path: copy }]);
+    expect(existsSync(left)).toBe(false);
   });
 });

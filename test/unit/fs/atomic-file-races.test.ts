@@ -79,6 +79,16 @@ describe('a draft', () => {
     expect(readdirSync(dir)).toEqual([]);
   });
 
+  it('goes at any age where it is the file itself, which a killed writer had just named', async () => {
+    const [named, young] = [draftOf(path), draftOf(path)];
+    writeFileSync(named, 'whole');
+    fs.linkSync(named, path);
+    writeFileSync(young, '');
+    await removeDrafts(path, Date.now(), 60_000);
+    expect(readdirSync(dir).sort()).toEqual([basename(young), basename(path)].sort());
+    expect(text()).toBe('whole');
+  });
+
   it.each(['before', 'after'])('that its writer names %s one looks at its age is no error', async (when) => {
     const draft = draftOf(path);
     writeFileSync(draft, '');

@@ -10,7 +10,7 @@ import { literal } from '../../../types/sql.ts';
 import { keepByteOrderMarks } from './byte-order-mark.ts';
 import { realFile, sweep, sweepSpilled } from './database-file.ts';
 import { engineFailure, isLocked } from './faults.ts';
-import { makeFile, remakeForWideTables } from './new-file.ts';
+import { makeFile, remakeForWideTables, sweepNewFiles } from './new-file.ts';
 
 /** Suffix of the copy that replaces a file. */
 export const REWRITING = '.rewriting';
@@ -200,12 +200,13 @@ async function openedEngine(options: EngineOptions, onClose: () => void): Promis
   });
   const connection = await instance.connect();
   try {
-    if (!existed && options.readOnly !== true) await makeFile(connection, file, options.clock.now());
+    if (!existed && options.readOnly !== true) await makeFile(connection, file);
     await attach(connection, file, options);
     await connection.run('USE target');
     if (options.readOnly !== true) {
       await limitWaiting(connection);
       sweep(`${file}${REWRITING}`);
+      await sweepNewFiles(file, options.clock.now());
       sweepSpilled(`${file}.tmp`);
     }
     return new Engine({ ...options, file }, { instance, connection, isNew: !existed, onClose });

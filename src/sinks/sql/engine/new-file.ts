@@ -30,8 +30,7 @@ const ABANDONED_MS = 3_600_000;
  * Makes an empty database under another name and gives it its own when it is whole: DuckDB takes a file whose maker was
  * killed for no database at all. Where somebody else was quicker, theirs stays.
  */
-export async function makeFile(connection: DuckDBConnection, file: string, now: number): Promise<void> {
-  await removeDrafts(file, now, ABANDONED_MS);
+export async function makeFile(connection: DuckDBConnection, file: string): Promise<void> {
   await withDraft(file, async (making) => {
     await connection.run(`ATTACH ${literal(making)} AS making (${newFile(0)})`);
     await connection.run('DETACH making');
@@ -39,6 +38,9 @@ export async function makeFile(connection: DuckDBConnection, file: string, now: 
     if (nameDraft(making, file)) await syncFolder(dirname(file));
   });
 }
+
+/** Removes what killed runs left while they made the file: a second name of it would keep what a purge removes. */
+export const sweepNewFiles = (file: string, now: number): Promise<void> => removeDrafts(file, now, ABANDONED_MS);
 
 /**
  * Recreates the attached database in small blocks, with all that it holds, and gives it the name of its file. What is
