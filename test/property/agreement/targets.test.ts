@@ -247,3 +247,28 @@ describe('the people of a target', () => {
     });
   });
 });
+
+describe('days that were read before', () => {
+  const windows = (bench: DuckBench) => [
+    bench.window('2026-01-01', csvOf([event('a', '2026-01-01')])),
+    bench.window(
+      '2026-01-01',
+      csvOf([event('a', '2026-01-01'), event('b', '2026-01-02'), event('c', '2026-01-02')]),
+      undefined,
+      2,
+    ),
+    bench.window('2026-01-01', csvOf([event('a', '2026-01-01'), event('d', '2026-01-01')])),
+  ];
+
+  it('have the rows of the last window that was of exactly these days', async () => {
+    const rowsOf = async ({ place, bench }: Kind, kept: Kept) => {
+      const prior = await kept.readPriorLoads(place, options(bench));
+      return [
+        prior.rowsOf?.('2026-01-01', '2026-01-01'),
+        prior.rowsOf?.('2026-01-01', '2026-01-02'),
+        prior.rowsOf?.('2026-01-02', '2026-01-02'),
+      ];
+    };
+    expect(await inEach(windows, rowsOf)).toEqual([2, 3, undefined]);
+  });
+});
