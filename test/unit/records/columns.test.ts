@@ -76,6 +76,7 @@ describe('a column of records', () => {
   it.each([
     ['backslashes', '\\', 1_200_000],
     ['quotes', '""', 600_000],
+    ['characters of which each is written as six', '\u0001', 200_000],
   ])(
     'carries the whole of a text far longer than a block, which escapes make longer still: %s',
     async (_, character, length) => {
@@ -86,4 +87,11 @@ describe('a column of records', () => {
       expect(data('events').map(({ a }) => a === text.replaceAll('""', '"') || a)).toEqual([true, 'short']);
     },
   );
+
+  it('carries all rows whole, whatever their texts become, and however many follow one another', async () => {
+    const texts = Array.from({ length: 60 }, (_, n) => '\u0001'.repeat(1 + ((n * 7_919) % 40_000)));
+    const rows = texts.map((text, n) => `x${n},x${n},${text}\n`).join('');
+    const { data } = await bench.write(`${KEYS},a\n${rows}`, [streamOf('events', { a: 'string' })]);
+    expect(data('events').map(({ a }, n) => a === texts[n])).toEqual(texts.map(() => true));
+  });
 });
