@@ -41,7 +41,10 @@ export class FakeS3 {
   isLocked: (key: string) => boolean = () => false;
   now = () => new Date();
   readonly objects = new Map<string, Held>();
-  readonly uploads = new Map<string, { readonly key: string; readonly parts: Map<number, Buffer> }>();
+  readonly uploads = new Map<
+    string,
+    { readonly key: string; readonly began: Date; readonly parts: Map<number, Buffer> }
+  >();
   readonly requests: S3Request[] = [];
   fateOf: (request: S3Request) => S3Fate = () => 'as it should';
   /** False: `If-None-Match` is passed over. */
@@ -142,7 +145,7 @@ export class FakeS3 {
     if (what === 'DeleteObjects') return this.#delete(body.toString());
     if (what === 'ListObjectsV2') return this.#list(query);
     if (what === 'ListObjectVersions') return this.#listVersions(query);
-    if (what === 'ListMultipartUploads') return this.#listUploads(query.get('prefix') ?? '');
+    if (what === 'ListMultipartUploads') return this.#listUploads(query.get('prefix') ?? '', query);
     return this.#multipart(what, key, query, body);
   }
 
@@ -212,19 +215,26 @@ export class FakeS3 {
     return ok(`<ListBucketResult><IsTruncated>${more}</IsTruncated>${next}${contents.join('')}</ListBucketResult>`);
   }
 
-  #listUploads(prefix: string): Answer {
-    const found = [...this.uploads].filter(([, { key }]) => key.startsWith(prefix));
-    const uploads = found.map(
-      ([id, { key }]) =>
-        `<Upload><Key>${escaped(key)}</Key><UploadId>${id}</UploadId><Initiated>2020-01-01T00:00:00.000Z</Initiated></Upload>`,
+  #listUploads(prefix: string, query: URLSearchParams): Answer {
+    const placeOf = ([id, { key }]: [string, { key: string }]) => `${key}\n${id}`;
+    const from = `${query.get('key-marker') ?? ''}\n${query.get('upload-id-marker') ?? ''}`;
+    const below = [...this.uploads].filter((one) => one[1].key.startsWith(prefix) && placeOf(one) > from);
+    const found = below.sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
+    const page = found.slice(0, this.listedAtOnce);
+    const uploads = page.map(
+      ([id, { key, began }]) =>
+        `<Upload><Key>${escaped(key)}</Key><UploadId>${id}</UploadId><Initiated>${began.toISOString()}</Initiated></Upload>`,
     );
-    return ok(`<ListMultipartUploadsResult>${uploads.join('')}</ListMultipartUploadsResult>`);
+    const [id, { key }] = page.at(-1) ?? ['', { key: '' }];
+    const next = `<NextKeyMarker>${escaped(key)}</NextKeyMarker><NextUploadIdMarker>${id}</NextUploadIdMarker>`;
+    const all = `<IsTruncated>${found.length > page.length}</IsTruncated>${next}${uploads.join('')}`;
+    return ok(`<ListMultipartUploadsResult>${all}</ListMultipartUploadsResult>`);
   }
 
   #multipart(what: string, key: string, query: URLSearchParams, body: Buffer): Answer {
     const id = query.get('uploadId') ?? randomUUID();
     if (what === 'CreateMultipartUpload') {
-      this.uploads.set(id, { key, parts: new Map() });
+      this.uploads.set(id, { key, began: this.now(), parts: new Map() });
       return ok(`<InitiateMultipartUploadResult><UploadId>${id}</UploadId></InitiateMultipartUploadResult>`);
     }
     const upload = this.uploads.get(id);
@@ -278,14 +288,11 @@ function cut(request: IncomingMessage, response: ServerResponse): void {
   setTimeout(() => request.socket.destroy(), 5);
 }
 
-const ok = (xml = ''): Answer => ({
-  status: 200,
-  headers: { 'content-type': 'application/xml' },
-  body: Buffer.from(xml),
-});
+const XML = { 'content-type': 'application/xml' };
+const ok = (xml = ''): Answer => ({ status: 200, headers: XML, body: Buffer.from(xml) });
 const refusal = (status: number, code: string): Answer => ({
   status,
-  headers: { 'content-type': 'application/xml' },
+  headers: XML,
   body: Buffer.from(`<Error><Code>${code}</Code><Message>as the test wants it</Message></Error>`),
 });
 const etag = (bytes: Buffer) => `"${createHash('md5').update(bytes).digest('hex')}"`;

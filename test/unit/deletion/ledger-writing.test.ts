@@ -1,4 +1,4 @@
-import fs, { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import fs, { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
@@ -216,7 +216,9 @@ describe('the files of a ledger', () => {
 
   it('have a key that others cannot read, or it is named', () => {
     const path = join(folders.ledger, 'ledger.key');
-    writeFileSync(path, 'k'.repeat(64), { mode: 0o640 });
+    writeFileSync(path, 'k'.repeat(64));
+    // Not left to the umask.
+    chmodSync(path, 0o640);
     expect(() => storedKey(folders.ledger)).toThrow(expect.objectContaining({ kind: 'config', where: { file: path } }));
   });
 

@@ -1,4 +1,9 @@
-import type { ListObjectVersionsCommandOutput, ObjectIdentifier } from '@aws-sdk/client-s3';
+import type {
+  ListMultipartUploadsCommandOutput,
+  ListObjectVersionsCommandOutput,
+  MultipartUpload,
+  ObjectIdentifier,
+} from '@aws-sdk/client-s3';
 import { configFailure, type Failure, transientFailure } from '../../../base/errors.ts';
 import { type BucketAccess, deleteObjects, optionsOf } from './s3-delete.ts';
 import { statusOf } from './s3-faults.ts';
@@ -45,18 +50,29 @@ export async function eraseVersions(
 
 /** Aborts the unfinished uploads below a prefix that were begun before `until` (ms). Throws MissingPermission. */
 export async function abortUploads(of: BucketAccess, prefix: string, until: number): Promise<void> {
-  const { s3, client, bucket } = of;
-  for (;;) {
-    const list = new s3.ListMultipartUploadsCommand({ Bucket: bucket, Prefix: prefix });
-    const page = await client
-      .send(list, optionsOf(of))
-      .catch((error) => refused(error, 's3:ListBucketMultipartUploads'));
-    const uploads = (page?.Uploads ?? []).filter(({ Initiated }) => (Initiated?.getTime() ?? 0) < until);
-    for (const { Key, UploadId } of uploads) {
-      await client.send(new s3.AbortMultipartUploadCommand({ Bucket: bucket, Key, UploadId }), optionsOf(of));
-    }
-    if (uploads.length === 0 || page?.IsTruncated !== true) return;
+  let marker: { KeyMarker?: string | undefined; UploadIdMarker?: string | undefined } | undefined = {};
+  // As above: a store may go on from an upload only while that is there.
+  let before: readonly MultipartUpload[] = [];
+  while (marker !== undefined) {
+    const page: ListMultipartUploadsCommandOutput | undefined = await listUploads(of, { Prefix: prefix, ...marker });
+    await abort(of, before);
+    before = (page?.Uploads ?? []).filter(({ Initiated }) => (Initiated?.getTime() ?? 0) < until);
+    const isMore: boolean = page?.IsTruncated === true;
+    marker = isMore ? { KeyMarker: page?.NextKeyMarker, UploadIdMarker: page?.NextUploadIdMarker } : undefined;
   }
+  await abort(of, before);
+}
+
+async function abort(of: BucketAccess, uploads: readonly MultipartUpload[]): Promise<void> {
+  for (const { Key, UploadId } of uploads) {
+    const command = new of.s3.AbortMultipartUploadCommand({ Bucket: of.bucket, Key, UploadId });
+    await of.client.send(command, optionsOf(of));
+  }
+}
+
+function listUploads(of: BucketAccess, from: { readonly Prefix: string }) {
+  const command = new of.s3.ListMultipartUploadsCommand({ Bucket: of.bucket, ...from });
+  return of.client.send(command, optionsOf(of)).catch((error) => refused(error, 's3:ListBucketMultipartUploads'));
 }
 
 function listVersions(of: BucketAccess, from: { readonly Prefix: string }) {

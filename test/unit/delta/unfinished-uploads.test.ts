@@ -1,0 +1,51 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { envOf } from '../../../src/base/env.ts';
+import { openStorage } from '../../../src/sinks/delta/storage/open.ts';
+import { FakeS3 } from '../../support/targets/fake-s3.ts';
+
+let s3: FakeS3;
+beforeEach(async () => {
+  s3 = await FakeS3.start();
+  // The SDK's own chain reads the environment of the process.
+  for (const [name, value] of Object.entries(s3.env)) vi.stubEnv(name, value);
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await s3.close();
+});
+
+const at = (second: number) => Date.UTC(2026, 0, 1, 0, 0, second);
+/** An upload that nobody has ended, of which the bucket keeps what was sent. */
+const begun = (id: string, key: string, second: number) =>
+  s3.uploads.set(id, { key, began: new Date(at(second)), parts: new Map() });
+
+/** Erases everything of `events` that is older, and nothing else. */
+async function erase(second: number): Promise<void> {
+  const storage = await openStorage('s3://bucket/lake', envOf(s3.env), undefined);
+  try {
+    await storage.eraseAllBut('events', () => true, at(second));
+  } finally {
+    storage.close();
+  }
+}
+
+describe('uploads to a bucket that were never ended', () => {
+  it('are given up when people are erased, of this table alone, and none that was begun meanwhile', async () => {
+    begun('old', 'lake/events/a.parquet', 1);
+    begun('young', 'lake/events/b.parquet', 3);
+    begun('at once', 'lake/events/c.parquet', 2);
+    begun('other table', 'lake/event_items/a.parquet', 1);
+    begun('other lake', 'lakes/events/a.parquet', 1);
+    await erase(2);
+    expect([...s3.uploads.keys()].sort()).toEqual(['at once', 'other lake', 'other table', 'young']);
+  });
+
+  it('are given up however many there are', async () => {
+    s3.listedAtOnce = 2;
+    for (let n = 0; n < 5; n++) begun(`old ${n}`, `lake/events/${n}.parquet`, 1);
+    const young = ['first', 'second', 'third'];
+    for (const name of young) begun(name, `lake/events/-${name}.parquet`, 3);
+    await erase(2);
+    expect([...s3.uploads.keys()]).toEqual(young);
+  });
+});
