@@ -14,6 +14,9 @@ const FAULTS = [
   'test/unit/**/{compiled,crash,kill,failure,object-store,large-object,beside}.test.ts',
 ];
 
+/** Mutation testing has packages of its own, with tests of theirs. */
+const TOOLS = 'test/mutation/node_modules/**';
+
 export default defineConfig({
   test: {
     // Only a test that hangs takes so long, on however slow a machine: none proves anything by these.
@@ -27,7 +30,10 @@ export default defineConfig({
     reporters: ['default'],
     projects: [
       // A worker keeps the modules that it has loaded for its next file: a third of the processor time.
-      { extends: true, test: { name: 'tests', include: ['test/**/*.test.ts'], exclude: FAULTS, isolate: false } },
+      {
+        extends: true,
+        test: { name: 'tests', include: ['test/**/*.test.ts'], exclude: [...FAULTS, TOOLS], isolate: false },
+      },
       { extends: true, test: { name: 'faults', include: FAULTS, isolate: true } },
     ],
   },

@@ -92,7 +92,7 @@ function take(line: string, number: number, path: string, listed: Set<string>, h
     return;
   }
   throw configFailure(
-    `Line ${number} of the suppression file ${path} is not {"hmac":"<64 hex digits>"}: restore the file, or use the version that wrote it.`,
+    `Line ${number} of the suppression file ${path} is not {"hmac":"<64 hex digits>"}: if a purge was broken off, run it again, which mends a last line that was cut; else restore the file, or use the version that wrote it.`,
     { where: { file: path, row: number } },
   );
 }

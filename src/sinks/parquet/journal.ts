@@ -39,12 +39,21 @@ export interface Journal {
 /** Writes the journal of a change and executes it. Once it has begun, only a disk error can stop it. */
 export async function carryOut(places: Places, journal: Journal): Promise<void> {
   // What it names outlives a power cut before it does itself.
-  for (const folder of foldersOf(journal.moves)) await syncFolder(join(places.root, folder));
+  for (const folder of waitingFolders(places, journal.moves)) await syncFolder(folder);
   await replaceFile(places.journal, JSON.stringify(journal));
   await finish(places, journal);
 }
 
-const foldersOf = (moves: readonly Move[]): Set<string> => new Set(moves.map(({ from }) => dirname(from)));
+/** The folders of the files that wait, up to the temporary one: DuckDB has made them, and has synced none. */
+function waitingFolders({ root, temporary }: Places, moves: readonly Move[]): Set<string> {
+  const folders = new Set<string>();
+  for (const { from } of moves) {
+    let folder = dirname(join(root, from));
+    for (; folder.length > temporary.length && !folders.has(folder); folder = dirname(folder)) folders.add(folder);
+    folders.add(temporary);
+  }
+  return folders;
+}
 
 /** Executes the journal of a dead run. True if there was one. Throws Failure. */
 export async function recover(places: Places): Promise<boolean> {

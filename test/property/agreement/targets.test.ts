@@ -236,7 +236,13 @@ describe('the people of a target', () => {
       expect(await kept.verify(place, options(bench))).toEqual([]);
       const prior = await kept.readPriorLoads(place, options(bench));
       const { people } = await kept.people(place, 'df_unified_id', () => ['erna', 'hans'], options(bench));
-      return { left, rowsRemoved, people, covered: [...prior.covered].sort(), of: prior.rowsOf?.('2026-01-01', '2026-01-01') };
+      return {
+        left,
+        rowsRemoved,
+        people,
+        covered: [...prior.covered].sort(),
+        of: prior.rowsOf?.('2026-01-01', '2026-01-01'),
+      };
     };
     expect(await inEach(rows, purged)).toEqual({
       left: 2,
