@@ -64,9 +64,9 @@ async function remember(engine: Engine, path: string, at: string): Promise<void>
 }
 
 async function copyWhole(file: string, path: string, options: Options): Promise<void> {
-  const draft = draftOf(path);
+  const draft = unfinishedCopyOf(path);
   try {
-    removeUnfinished(path);
+    removeUnfinishedCopy(path);
     // A file system that can share the blocks does.
     await copyFile(file, draft, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
     const like = existsSync(path) ? path : file;
@@ -77,15 +77,15 @@ async function copyWhole(file: string, path: string, options: Options): Promise<
     if (error instanceof Failure) throw error;
     throw diskFailure(error, { what: `the copy for readers ${path}`, path, consequence: 'the former copy stays' });
   } finally {
-    removeUnfinished(path);
+    removeUnfinishedCopy(path);
   }
 }
 
-const draftOf = (path: string): string => join(dirname(path), `.${basename(path)}${UNFINISHED}`);
+const unfinishedCopyOf = (path: string): string => join(dirname(path), `.${basename(path)}${UNFINISHED}`);
 
 /** What a run that was killed while it published has left holds all rows. */
-function removeUnfinished(path: string): void {
-  for (const left of [draftOf(path), `${draftOf(path)}.wal`]) rmSync(left, { force: true });
+function removeUnfinishedCopy(path: string): void {
+  for (const left of [unfinishedCopyOf(path), `${unfinishedCopyOf(path)}.wal`]) rmSync(left, { force: true });
 }
 
 /** Opens a copy for reading and counts its rows against its receipts. */
@@ -118,7 +118,7 @@ export async function republish(
     for (const path of await readCopies(engine)) {
       try {
         if (!existsSync(path)) {
-          removeUnfinished(path);
+          removeUnfinishedCopy(path);
           options.logger.warn(
             'purge.copy_missing',
             `The copy for readers ${path} is not there any more: it is taken off the list. If it was moved, or lies on a share that is not mounted now, it still holds the people: remove it there.`,
