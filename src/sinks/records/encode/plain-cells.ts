@@ -37,6 +37,7 @@ export class PlainCells {
 
   /** True when the cells are listed in its memory. */
   lists(cells: Int32Array): boolean {
+    // Stryker disable next-line ConditionalExpression,EqualityOperator: TypeScript writes the same text
     return cells === this.#memory.cells;
   }
 
