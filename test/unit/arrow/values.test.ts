@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { Writable } from 'node:stream';
 import { RecordBatchReader } from 'apache-arrow';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ArrowBench, streamedColumns } from '../../support/targets/arrow.ts';
@@ -145,6 +146,11 @@ describe('a column of which a later window makes text', () => {
     ['lists of whole numbers', ['[ 1, null ]', '[]'], ['[1,null]', '[]']],
     ['lists of doubles', ['[1.50,2,null]', '[-0.0,1.0E30]'], ['[1.5,2,null]', '[-0.0,1e30]']],
     ['lists of texts', ['["a","b\\"",null]', '["1","2"]', '[]'], ['["a","b\\"",null]', '[1,2]', '[]']],
+    [
+      'lists of texts or of numbers',
+      ['["a","1"]', '[1,null]', '[1.50,-2]', '[null]'],
+      ['["a","1"]', '[1,null]', '[1.5,-2]', '[null]'],
+    ],
   ])('has %s as a table of DuckDB has them', async (_, cells, texts) => {
     expect(await widened(cells)).toEqual(texts);
   });
@@ -195,11 +201,33 @@ describe('a list of numbers of which a later window makes more', () => {
 });
 
 describe('a batch of an Arrow stream', () => {
+  const csv = `df_event_detail_log_id\n${Array.from({ length: 70_000 }, (_, i) => i).join('\n')}\n`;
+
   it('ends with the 65,536th row', async () => {
-    const csv = `df_event_detail_log_id\n${Array.from({ length: 70_000 }, (_, i) => i).join('\n')}\n`;
     await bench.write([bench.window('2026-01-01', csv)]);
     const sizes = [...RecordBatchReader.from(readFileSync(bench.out))].map(({ numRows }) => numRows);
     expect(sizes).toEqual([65_536, 4_464]);
     expect(streamed()._key.at(-1)).toBe('69999');
+  });
+
+  it('is the last one when the run is stopped while it is written', async () => {
+    const stop = new AbortController();
+    /** Bytes that a run writes; `isStopped`: the run is stopped with the first large part of a batch. */
+    const written = async (isStopped: boolean) => {
+      let bytes = 0;
+      const out = new Writable({
+        write(part: Uint8Array, _, done) {
+          bytes += part.length;
+          if (isStopped && part.length > 65_536) stop.abort(new Error('stopped'));
+          done();
+        },
+      });
+      const windows = ['2026-01-01', '2026-01-02'].map((day) => bench.window(day, csv));
+      const run = bench.write(windows, { out, signal: stop.signal });
+      await (isStopped ? expect(run).rejects.toThrow('stopped') : run);
+      return bytes;
+    };
+    const all = await written(false);
+    expect(await written(true)).toBeLessThan(all);
   });
 });

@@ -1,6 +1,5 @@
 import { elementEnd, skipSpace } from '../../../types/list-text.ts';
 
-const COMMA = 44;
 const CLOSE = 93;
 const LOWER_N = 110;
 
@@ -15,8 +14,7 @@ export function eachElement(
   while (i < end && b[i] !== CLOSE) {
     const stop = elementEnd(b, i, end);
     each(i, stop, b[i] === LOWER_N);
-    i = skipSpace(b, stop, end);
-    if (b[i] !== COMMA) return;
-    i = skipSpace(b, i + 1, end);
+    // Behind the comma, or behind the end of the list, after which nothing but white space follows.
+    i = skipSpace(b, skipSpace(b, stop, end) + 1, end);
   }
 }
