@@ -35,7 +35,7 @@ export interface Written extends WrittenWindow {
 export interface WriteOptions {
   /** Used and left open; default: one of its own. */
   readonly writer?: RecordWriter;
-  readonly timezone?: string;
+  readonly timezone?: string | undefined;
   readonly entry?: URL;
   readonly workers?: number;
   /** What the receipt says the window's bytes are: decides whether workers are worth it. */

@@ -227,16 +227,14 @@ function writeKey(
 ): number {
   const at = copyBytes(label, 0, label.length, to, from);
   // Stryker disable next-line ConditionalExpression: both write the same text
-  if (plain?.holds(key.bytes)) return withOrdinal(ordinal, to, plain.writeText(key.start, key.end, at));
-  return withOrdinal(ordinal, to, writeString(key.bytes, key.start, key.end, to, at));
-}
-
-function withOrdinal(ordinal: number, to: Uint8Array, end: number): number {
+  const end = plain?.holds(key.bytes)
+    ? plain.writeText(key.start, key.end, at)
+    : writeString(key.bytes, key.start, key.end, to, at);
   if (ordinal <= 1) return end;
   to[end - 1] = HASH;
-  const at = writeText(String(ordinal), to, end);
-  to[at] = QUOTE;
-  return at + 1;
+  const last = writeText(String(ordinal), to, end);
+  to[last] = QUOTE;
+  return last + 1;
 }
 
 function writePosition(key: RowKey, to: Uint8Array, from: number): number {
