@@ -49,6 +49,16 @@ describe('the changes of columns', () => {
     expect(found.every(({ is_dated }) => is_dated)).toBe(true);
   });
 
+  it('tell once that a column is missing, also in later runs', async () => {
+    for (const window of windows()) await bench.load([window]);
+    await bench.load([bench.window('2026-01-04', csvOf([{ id: 'd', level: 'low' }]))]);
+    expect(
+      await bench.query(
+        `SELECT source_name FROM _dfinery_changes WHERE change = 'missing' AND source_name IN ('color', 'size') ORDER BY 1`,
+      ),
+    ).toEqual([{ source_name: 'color' }, { source_name: 'size' }]);
+  });
+
   it('are the same beside the manifest of a Parquet dataset', async () => {
     const dir = `${bench.dir}/set`;
     const sink = await openParquetSink({ ...bench.targetOptions, dir, tables: ['events'] });

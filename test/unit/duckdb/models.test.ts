@@ -220,6 +220,21 @@ describe('the models of a file', () => {
     expect(await bench.query('SELECT day FROM analytics.daily_active')).toEqual([{ day: '2026-01-05' }]);
   });
 
+  it('read of columns with one name the first, and of it alone, though it never had a value', async () => {
+    const names = 'df_event_detail_log_id,df_event_log_id,df_event_name,df_discount,df_discount';
+    const csv = (id: string, ...cells: string[]) =>
+      `${names},df_items_df_price,df_items_df_price\n${[`${id}:0`, id, 'df_purchase', ...cells].join(',')}\n`;
+    await bench.load([bench.window('2026-01-05', csv('a', '', '7', '', '9'))]);
+    await models();
+    expect(await bench.query('SELECT discount FROM analytics.purchases')).toEqual([{ discount: null }]);
+    expect(await bench.query('SELECT price FROM analytics.purchase_items')).toEqual([{ price: null }]);
+    await bench.load([bench.window('2026-01-06', csv('b', '3', '8', '', '9'))]);
+    expect(await bench.query('SELECT discount FROM analytics.purchases ORDER BY 1 NULLS LAST')).toEqual([
+      { discount: 3 },
+      { discount: null },
+    ]);
+  });
+
   it('say what a row and each of its columns is', async () => {
     await loadDay([of('1', '10:00')]);
     const names = await models();

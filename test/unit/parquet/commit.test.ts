@@ -42,6 +42,17 @@ describe('a window', () => {
     expect(state).toEqual({ version: 1, from_date: '2026-01-02' });
   });
 
+  it('has a receipt with the header and its columns, without the shapes of cells', async () => {
+    const window = bench.window('2026-01-01', csvOf([{ id: 'a', memo: 'Erna', ...at('2026-01-01 10:00:00.000') }]));
+    await bench.store([window]);
+    const [{ header, columns }] = bench.manifest.receipts;
+    expect(header).toEqual(window.receipt.header);
+    expect(columns).toHaveLength(header.length);
+    const memo = columns[header.indexOf('memo')];
+    expect(memo).toMatchObject({ filled: 1, evidence: window.receipt.columns[header.indexOf('memo')].evidence });
+    expect(columns.filter((column) => 'seen' in column)).toEqual([]);
+  });
+
   it('replaces by id what older windows wrote, in whatever partition', async () => {
     const first = csvOf([
       { id: 'a', n: '1', ...at('2026-01-01 10:00:00.000') },

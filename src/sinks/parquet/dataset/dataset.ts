@@ -48,6 +48,7 @@ export class Dataset {
   readonly #key: string;
   #manifest: Manifest | undefined;
   /** True when a change has (or may have) a journal and is not complete. */
+  // Stryker disable next-line BooleanLiteral: a first change would look for a journal, which opening has just done
   #isPending = false;
 
   constructor(places: Places, engine: Engine, key: string, manifest: Manifest | undefined) {

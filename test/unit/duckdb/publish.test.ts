@@ -1,0 +1,183 @@
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, join, relative } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { checkCopy, republish } from '../../../src/sinks/duckdb/publish.ts';
+import { type FileSink, openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
+import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { query } from '../../support/targets/query.ts';
+
+let bench: DuckBench;
+let copy: string;
+beforeEach(() => {
+  bench = new DuckBench();
+  copy = join(bench.dir, 'copy.duckdb');
+});
+afterEach(() => bench.close());
+
+const open = () => openDuckDbSink({ ...bench.targetOptions, file: bench.file });
+const check = (path: string) => checkCopy(path, bench.file, bench.targetOptions);
+const refused = (message: RegExp) => ({ exitCode: 2, message: expect.stringMatching(message) });
+const keysIn = async (file: string) =>
+  (await query(file, 'SELECT _key FROM events ORDER BY 1')).map(({ _key }) => _key);
+const copies = () => bench.query('SELECT v, path FROM _dfinery_copies ORDER BY path');
+
+/** Loads one row and does the work while the file is open. */
+async function with1(id: string, work: (sink: FileSink) => Promise<unknown>): Promise<void> {
+  const sink = await open();
+  try {
+    await sink.commit(bench.window('2026-01-01', csvOf([{ id }])), bench.signal);
+    await work(sink);
+  } finally {
+    await sink.close();
+  }
+}
+
+describe('the place of a copy for readers', () => {
+  it('is free, or has a copy of this program, also before the file is there', async () => {
+    await check(copy);
+    await with1('a', (sink) => sink.publish(copy));
+    await check(copy);
+  });
+
+  it('is in a folder that is there', async () => {
+    await expect(check(join(bench.dir, 'no', 'copy.duckdb'))).rejects.toMatchObject(
+      refused(/folder of .* does not exist/),
+    );
+    expect(existsSync(join(bench.dir, 'no'))).toBe(false);
+  });
+
+  it('is no folder', async () => {
+    mkdirSync(copy);
+    await expect(check(copy)).rejects.toMatchObject(refused(/is no file\.$/));
+  });
+
+  it('is not the file that is loaded, however it is written', async () => {
+    await with1('a', async () => {});
+    for (const path of [bench.file, relative(process.cwd(), bench.file)]) {
+      await expect(check(path), path).rejects.toMatchObject(refused(/is the file that is loaded/));
+    }
+  });
+
+  it('has nothing of anybody else: no text, no other database, no file with fewer rows than its receipts', async () => {
+    writeFileSync(copy, 'mine');
+    await expect(check(copy)).rejects.toMatchObject(refused(/is not a copy made by this program; it was not changed/));
+    expect(readFileSync(copy, 'utf8')).toBe('mine');
+    const other = join(bench.dir, 'other.duckdb');
+    await query(other, 'CREATE TABLE t AS SELECT 1 AS x');
+    await expect(check(other)).rejects.toMatchObject(refused(/is not a copy made by this program/));
+    const short = join(bench.dir, 'short.duckdb');
+    await with1('a', (sink) => sink.publish(short));
+    await query(short, 'DELETE FROM events');
+    await expect(check(short)).rejects.toMatchObject(refused(/has 0 rows, its receipts 1/));
+  });
+});
+
+describe('publishing', () => {
+  it('is remembered once a copy, and leaves nothing but the copies', async () => {
+    const second = join(bench.dir, 'second.duckdb');
+    await with1('a', async (sink) => {
+      for (const path of [second, copy, relative(process.cwd(), copy)]) await sink.publish(path);
+    });
+    expect(await copies()).toEqual([copy, second].map((path) => ({ v: 1, path })));
+    for (const file of [copy, second]) expect(await keysIn(file), file).toEqual(['a']);
+    expect(
+      readdirSync(bench.dir)
+        .filter((name) => !name.startsWith('spool'))
+        .sort(),
+    ).toEqual([bench.file, copy, second].map((path) => basename(path)).sort());
+  });
+
+  it('gives a first copy the mode of the file, and a later one that of the copy before it', async () => {
+    await with1('a', async () => {});
+    chmodSync(bench.file, 0o640);
+    await with1('b', (sink) => sink.publish(copy));
+    expect(statSync(copy).mode & 0o777).toBe(0o640);
+    chmodSync(copy, 0o604);
+    await with1('c', (sink) => sink.publish(copy));
+    expect(statSync(copy).mode & 0o777).toBe(0o604);
+  });
+
+  it('has the rows of all windows that are committed, those in the write-ahead log too', async () => {
+    await with1('a', async (sink) => {
+      await sink.publish(copy);
+      await sink.commit(bench.window('2026-01-02', csvOf([{ id: 'b' }])), bench.signal);
+      await sink.publish(copy);
+    });
+    expect(await keysIn(copy)).toEqual(['a', 'b']);
+  });
+
+  it('takes no notice of what a killed run left', async () => {
+    const left = join(bench.dir, '.copy.duckdb.publishing');
+    for (const path of [left, `${left}.wal`]) writeFileSync(path, 'half');
+    await with1('a', (sink) => sink.publish(copy));
+    expect(await keysIn(copy)).toEqual(['a']);
+    expect([left, `${left}.wal`].filter((path) => existsSync(path))).toEqual([]);
+  });
+
+  it('does not take place where rows are missing: the former copy stays, and no draft', async () => {
+    await with1('a', (sink) => sink.publish(copy));
+    await query(bench.file, 'UPDATE _dfinery_windows SET rows_live = 5');
+    const sink = await open();
+    await expect(sink.publish(copy)).rejects.toMatchObject({
+      message: expect.stringMatching(/has 1 rows, its receipts 5/),
+    });
+    await sink.close();
+    expect(await keysIn(copy)).toEqual(['a']);
+    expect(readdirSync(bench.dir).filter((name) => name.includes('publishing'))).toEqual([]);
+  });
+
+  it('is told as the disk’s where the disk refuses it', async () => {
+    const gone = join(bench.dir, 'gone');
+    await with1('a', async (sink) => {
+      await expect(sink.publish(join(gone, 'copy.duckdb'))).rejects.toMatchObject({
+        exitCode: 2,
+        message: expect.stringMatching(/^The copy for readers .*the former copy stays/),
+      });
+    });
+  });
+});
+
+describe('publishing again after a purge', () => {
+  const again = () => republish({ ...bench.targetOptions, file: bench.file });
+
+  it('replaces every copy, and none where the file has none', async () => {
+    await with1('a', async () => {});
+    expect(await again()).toBe(0);
+    const second = join(bench.dir, 'second.duckdb');
+    await with1('a', async (sink) => {
+      for (const path of [copy, second]) await sink.publish(path);
+    });
+    await with1('b', async () => {});
+    expect(await again()).toBe(2);
+    for (const file of [copy, second]) expect(await keysIn(file), file).toEqual(['a', 'b']);
+  });
+
+  it('names every copy that could not be replaced, and replaces the others', async () => {
+    const [text, folder] = ['a.txt', 'b'].map((name) => join(bench.dir, name));
+    await with1('a', (sink) => sink.publish(copy));
+    for (const path of [text, folder])
+      await query(bench.file, `INSERT INTO _dfinery_copies VALUES (1, '${path}', now())`);
+    writeFileSync(text, 'mine');
+    mkdirSync(folder);
+    await with1('b', async () => {});
+    const failure = await again().catch((error: Error) => error);
+    expect(failure).toMatchObject({ exitCode: 3 });
+    for (const path of [text, folder]) expect((failure as Error).message).toContain(`${path} (`);
+    expect((failure as Error).message).not.toContain(`${copy} (`);
+    expect(await keysIn(copy)).toEqual(['a', 'b']);
+    expect(readFileSync(text, 'utf8')).toBe('mine');
+    // The file is closed: it can be opened again.
+    copyFileSync(copy, text);
+    await expect(again()).rejects.toMatchObject({ message: expect.not.stringContaining(text) });
+    expect(await keysIn(text)).toEqual(['a', 'b']);
+  });
+});

@@ -1,0 +1,73 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { queryDuckDb } from '../../../src/sinks/duckdb/query.ts';
+import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+
+let bench: DuckBench;
+beforeEach(async () => {
+  bench = new DuckBench();
+  await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', n: '1' }, { id: 'b' }]))]);
+});
+afterEach(() => bench.close());
+
+const ask = (...queries: string[]) => queryDuckDb({ file: bench.file, lockWaitMs: 0, clock: systemClock }, queries);
+
+describe('a query of a DuckDB file', () => {
+  it('gives names, types and rows, as texts and as values', async () => {
+    const [first, second] = await ask(
+      `SELECT _key, n, DATE '2026-01-05' AS day, TIMESTAMP '2026-01-05 10:00:00' AS at, TRUE AS ok FROM events ORDER BY _key`,
+      'SELECT count(*) AS many FROM events',
+    );
+    expect(first.header).toEqual(['_key', 'n', 'day', 'at', 'ok']);
+    expect(first.types).toEqual(['VARCHAR', 'BIGINT', 'DATE', 'TIMESTAMP', 'BOOLEAN']);
+    expect(first.rows).toEqual([
+      ['a', '1', '2026-01-05', '2026-01-05T10:00:00.000Z', 'true'],
+      ['b', '', '2026-01-05', '2026-01-05T10:00:00.000Z', 'true'],
+    ]);
+    expect(first.values.map(([key, n]) => [key, n])).toEqual([
+      ['a', 1n],
+      ['b', null],
+    ]);
+    expect(second.rows).toEqual([['2']]);
+  });
+
+  it('is one SELECT: of anything else nothing is run', async () => {
+    const refused = { exitCode: 2, message: expect.stringContaining('not one SELECT statement') };
+    for (const sql of ['DELETE FROM events', 'SELECT 1; SELECT 2', ' ', '', 'SHOW TABLES', 'PRAGMA database_list']) {
+      await expect(ask(sql), sql).rejects.toMatchObject(refused);
+    }
+    for (const sql of ['-- mine\nSELECT 1', '/* mine */ (SELECT 1)', 'FROM range(1)', 'values (1)']) {
+      expect(await ask(sql), sql).toHaveLength(1);
+    }
+    expect(await bench.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '2' }]);
+  });
+
+  it('that is wrong is told in the words of DuckDB', async () => {
+    await expect(ask('SELECT nothing FROM events')).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(/^The query is not usable: .*nothing/),
+    });
+  });
+
+  it('reaches no other file', async () => {
+    const other = join(bench.dir, 'other.csv');
+    writeFileSync(other, 'x\n1\n');
+    await expect(ask(`SELECT * FROM '${other}'`)).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringContaining('not usable'),
+    });
+  });
+
+  it('leaves the file to others who read it', async () => {
+    const [[one], [two]] = await Promise.all([ask('SELECT 1 AS x'), ask('SELECT 2 AS x')]);
+    expect([one.values, two.values]).toEqual([[[1]], [[2]]]);
+  });
+
+  it('makes no file where there is none', async () => {
+    const file = join(bench.dir, 'none.duckdb');
+    const asked = queryDuckDb({ file, lockWaitMs: 0, clock: systemClock }, ['SELECT 1']);
+    await expect(asked).rejects.toMatchObject({ exitCode: 2, message: `${file} does not exist.` });
+  });
+});
