@@ -1,0 +1,268 @@
+import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { totalmem } from 'node:os';
+import { basename, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { draftOf } from '../../../src/fs/atomic-file.ts';
+import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
+import { type Engine, type EngineOptions, openEngine } from '../../../src/sinks/sql/engine/engine.ts';
+import { engineFailure, isOutOfMemory, isRefusedByIndex } from '../../../src/sinks/sql/engine/faults.ts';
+import { DuckBench } from '../../support/targets/duckdb.ts';
+
+let bench: DuckBench;
+beforeEach(() => {
+  bench = new DuckBench();
+});
+afterEach(() => bench.close());
+
+const open = (options: Partial<EngineOptions> = {}) =>
+  openEngine({ file: bench.file, lockWaitMs: 0, clock: bench.targetOptions.clock, ...options });
+
+async function using<T>(work: (engine: Engine) => Promise<T>, options: Partial<EngineOptions> = {}): Promise<T> {
+  const engine = await open(options);
+  try {
+    return await work(engine);
+  } finally {
+    await engine.close();
+  }
+}
+
+const others = () => readdirSync(bench.dir).filter((name) => name !== basename(bench.file));
+
+describe('what dead runs left beside a file', () => {
+  it('goes when the file is opened for writing: blocks, a rewritten copy and its log; nothing else', async () => {
+    await using(async () => {});
+    const spilled = `${bench.file}.tmp`;
+    mkdirSync(spilled);
+    for (const name of ['duckdb_temp_block-1.block', 'duckdb_temp_storage_DEFAULT-0.tmp', 'mine.txt'])
+      writeFileSync(join(spilled, name), 'x');
+    for (const end of ['.rewriting', '.rewriting.wal', '.mine']) writeFileSync(`${bench.file}${end}`, 'x');
+    const now = Date.now() / 1_000;
+    const [old, young] = [draftOf(bench.file), draftOf(bench.file)];
+    for (const [path, hours] of [
+      [old, 2],
+      [young, 0.5],
+    ] as const) {
+      writeFileSync(path, 'x');
+      utimesSync(path, now - hours * 3_600, now - hours * 3_600);
+    }
+    const before = others().sort();
+    await using(async () => {}, { readOnly: true });
+    expect(others().sort()).toEqual(before);
+    await using(async () => {});
+    expect(others().sort()).toEqual([basename(young), 'events.duckdb.mine', 'events.duckdb.tmp'].sort());
+    expect(readdirSync(spilled)).toEqual(['mine.txt']);
+  });
+
+  it('does not keep its folder of blocks, which is empty then', async () => {
+    await using(async () => {});
+    mkdirSync(`${bench.file}.tmp`);
+    await using(async () => {});
+    expect(others()).toEqual([]);
+  });
+});
+
+describe('a file', () => {
+  it('is not made for reading', async () => {
+    await expect(open({ readOnly: true })).rejects.toMatchObject({ exitCode: 2 });
+    expect(existsSync(bench.file)).toBe(false);
+    expect(others()).toEqual([]);
+  });
+
+  it('is new when opening made it, and no more', async () => {
+    expect(await using(async ({ isNew }) => isNew)).toBe(true);
+    expect(await using(async ({ isNew }) => isNew)).toBe(false);
+  });
+
+  it('is the one where a link leads: nothing is made beside the link', async () => {
+    mkdirSync(join(bench.dir, 'data'));
+    mkdirSync(join(bench.dir, 'links'));
+    const [file, link] = [join(bench.dir, 'data', 'x.duckdb'), join(bench.dir, 'links', 'x.duckdb')];
+    await using(async () => {}, { file });
+    symlinkSync(file, link);
+    await using(
+      async (engine) => {
+        expect(engine.file).toBe(file);
+        await engine.run('CREATE TABLE t AS SELECT 1 AS x');
+        expect(readdirSync(join(bench.dir, 'links'))).toEqual(['x.duckdb']);
+      },
+      { file: link },
+    );
+    expect(statSync(file).size).toBeGreaterThan(0);
+  });
+
+  it('is written by nobody who opened it for reading', async () => {
+    await using((engine) => engine.run('CREATE TABLE t AS SELECT 1 AS x'));
+    await using(
+      async (engine) => {
+        await expect(engine.run('DELETE FROM t')).rejects.toThrow(/read-only/);
+        expect(await engine.row('SELECT x FROM t')).toEqual({ x: 1 });
+      },
+      { readOnly: true },
+    );
+  });
+
+  it('may be closed twice', async () => {
+    const engine = await open();
+    await engine.close();
+    await engine.close().catch(() => {});
+    expect(await using((other) => other.rows('SELECT 1 AS x'))).toEqual([{ x: 1 }]);
+  });
+});
+
+describe('memory', () => {
+  const limit = () =>
+    using(async (engine) =>
+      Number(
+        (await engine.row("SELECT CAST(parse_formatted_bytes(current_setting('memory_limit')) AS DOUBLE) AS n")).n,
+      ),
+    );
+
+  it.each([
+    ['what the container allows', 2 ** 31, 2 ** 30],
+    ['what the machine has, where no container says less', 0, totalmem() / 2],
+    ['what the machine has, where the container would allow more', 2 ** 60, totalmem() / 2],
+  ])('is half of %s', async (_what, constrained, wanted) => {
+    const constraining = vi.spyOn(process, 'constrainedMemory').mockReturnValue(constrained);
+    try {
+      const found = await limit();
+      expect(found).toBeGreaterThan(wanted * 0.99);
+      expect(found).toBeLessThan(wanted * 1.01);
+    } finally {
+      constraining.mockRestore();
+    }
+  });
+});
+
+describe('a transaction', () => {
+  beforeEach(() => using((engine) => engine.run('CREATE TABLE t (x INTEGER)')));
+  const held = () => using(async (engine) => (await engine.rows('SELECT x FROM t ORDER BY x')).map(({ x }) => x));
+  const insert = (engine: Engine, x: number) => engine.run(`INSERT INTO t VALUES (${x})`);
+
+  it('keeps all of its work or nothing, and the next one is not disturbed', async () => {
+    await using(async (engine) => {
+      expect(await engine.transaction(() => insert(engine, 1))).toBe(1);
+      const failing = engine.transaction(async () => {
+        await insert(engine, 2);
+        throw new Error('mine');
+      });
+      await expect(failing).rejects.toThrow('mine');
+      await engine.transaction(() => insert(engine, 3));
+    });
+    expect(await held()).toEqual([1, 3]);
+  });
+
+  it('does not begin once it is stopped', async () => {
+    const work = vi.fn(async () => {});
+    await using((engine) =>
+      expect(engine.transaction(work, AbortSignal.abort(new Error('stop')))).rejects.toThrow('stop'),
+    );
+    expect(work).not.toHaveBeenCalled();
+  });
+
+  it('keeps nothing when it is stopped at any statement, nor after the last', async () => {
+    for (const at of [0, 1, 2]) {
+      const stop = new AbortController();
+      await using(async (engine) => {
+        const work = async () => {
+          for (let n = 0; n < 2; n++) {
+            if (n === at) stop.abort(new Error('stop'));
+            await insert(engine, n);
+          }
+          if (at === 2) stop.abort(new Error('stop'));
+        };
+        await expect(engine.transaction(work, stop.signal)).rejects.toThrow('stop');
+        // What comes after it is no part of it.
+        await insert(engine, 10 + at);
+        expect(await engine.rows('SELECT 1 AS x')).toEqual([{ x: 1 }]);
+      });
+    }
+    expect(await held()).toEqual([10, 11, 12]);
+  });
+
+  it('stops a statement under way', async () => {
+    await using(async (engine) => {
+      const stop = new AbortController();
+      let ended: unknown;
+      const work = async () => {
+        const running = engine.rows('SELECT sum(a.range * b.range) FROM range(300000) a, range(300000) b');
+        stop.abort(new Error('stop'));
+        await running.catch((error: unknown) => {
+          ended = error;
+          throw error;
+        });
+      };
+      await expect(engine.transaction(work, stop.signal)).rejects.toThrow('stop');
+      expect(String(ended)).toMatch(/INTERRUPT/i);
+    });
+  });
+
+  it('leaves nothing of its signal behind', async () => {
+    const stop = new AbortController();
+    await using(async (engine) => {
+      await engine.transaction(() => insert(engine, 1), stop.signal);
+      const interrupting = vi.spyOn(engine, 'interrupt');
+      stop.abort(new Error('stop'));
+      expect(interrupting).not.toHaveBeenCalled();
+      await insert(engine, 2);
+    });
+    expect(await held()).toEqual([1, 2]);
+  });
+});
+
+describe('an error of DuckDB', () => {
+  const file = '/data/x.duckdb';
+  const told = (text: string) => engineFailure(new Error(text), file);
+
+  it.each([
+    [
+      'IO Error: Could not set lock on file "x": Conflicting lock is held in /bin/a (PID 7). See also https://x',
+      'transient',
+      /is in use: its lock is held by \/bin\/a \(PID 7\)\. Close/,
+    ],
+    ['IO Error: Could not set lock on file "x": busy', 'transient', /another process holds its lock/],
+    ['IO Error: No space left on device', 'transient', /disk of .* is full/],
+    ['Out of Memory Error: failed to offload: max_temp_directory_size', 'transient', /disk of .* is full/],
+    ['Out of Memory Error: failed to allocate block', 'config', /needs more memory/],
+    ['IO Error: could not allocate 3 bytes', 'config', /needs more memory/],
+    ['IO Error: The file "x" exists, but it is not a valid DuckDB database file!', 'config', /is not a database/],
+    ['IO Error: No files found that match the pattern "x"', 'transient', /another run removed it/],
+    ['IO Error: Cannot open file "/a/b.parquet": No such file or directory', 'transient', /another run removed it/],
+    [
+      'IO Error: Cannot open file "x": Permission denied.',
+      'config',
+      /cannot be opened or written: Cannot open file "x": Permission denied\.$/,
+    ],
+    ['Permission Error: not allowed', 'config', /cannot be opened or written: not allowed\.$/],
+  ])('%s is told as what it is', (text, kind, message) => {
+    expect(told(text)).toMatchObject({ kind, message: expect.stringMatching(message) });
+  });
+
+  it('that is about cells never repeats one', () => {
+    const failure = told("Conversion Error: Could not convert string 'canary' to INT32\nCSV Error on Line: 17\ncanary");
+    expect(failure).toMatchObject({ kind: 'system', message: expect.stringContaining('(Conversion Error, line 17)') });
+    expect(JSON.stringify(failure) + failure.message + failure.internal).not.toContain('canary');
+    expect(told('canary').message).toContain('(error)');
+    expect(told('Invalid Input Error: canary').message).toContain('(Invalid Input Error)');
+  });
+
+  it('that is about a statement keeps its first line for the log', () => {
+    expect(told('Binder Error: no column x\nLINE 1: canary').internal).toBe('Binder Error: no column x');
+    expect(told('Constraint Error: canary').internal).toBe('Constraint Error');
+  });
+
+  it('is memory or an index where it says so', () => {
+    expect(isOutOfMemory(new Error('Out of Memory Error: x'))).toBe(true);
+    expect(isOutOfMemory(new Error('IO Error: failed to pin block'))).toBe(true);
+    expect(isOutOfMemory(new Error('Out of Memory Error: see max_temp_directory_size'))).toBe(false);
+    expect(isOutOfMemory(new Error('IO Error: x'))).toBe(false);
+    for (const text of ['Dependency Error: x', 'Constraint Error: x', 'Catalog Error: an index depends on it'])
+      expect(isRefusedByIndex(new Error(text)), text).toBe(true);
+    expect(isRefusedByIndex(new Error('IO Error: Constraint Error'))).toBe(false);
+  });
+
+  it('is left as it is where it has been told already', async () => {
+    const failure = told('IO Error: x');
+    expect(engineFailure(failure, 'other')).toBe(failure);
+    await expect(verifyDuckDb({ ...bench.targetOptions, file: bench.file })).rejects.toThrow('does not exist');
+  });
+});
