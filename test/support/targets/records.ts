@@ -40,6 +40,9 @@ export interface WriteOptions {
   readonly workers?: number;
   /** What the receipt says the window's bytes are: decides whether workers are worth it. */
   readonly bytes?: number;
+  readonly signal?: AbortSignal;
+  /** Called with every chunk that is written. */
+  readonly onChunk?: (chunk: Uint8Array) => void;
 }
 
 /** A folder for spool files, and the writer run over them. */
@@ -66,9 +69,15 @@ export class RecordBench {
     const parts: Buffer[] = [];
     const keep = async (bytes: Uint8Array) => {
       parts.push(Buffer.from(bytes));
+      options.onChunk?.(bytes);
     };
     const bytes = options.bytes ?? [csv].flat().join('').length;
-    const written = await writer.write(windowOf(files, bytes), streams, keep, new AbortController().signal);
+    const written = await writer.write(
+      windowOf(files, bytes),
+      streams,
+      keep,
+      options.signal ?? new AbortController().signal,
+    );
     if (options.writer === undefined) await writer.close();
     const text = Buffer.concat(parts).toString();
     const lines = text

@@ -58,8 +58,9 @@ function modeOf(type: ColumnType | undefined, evidence: number, zoned: boolean, 
   // Only a datetime is zoned.
   if (zoned && zone === undefined) return ZONED_ONLY;
   if (!fitsWholly(evidence, type, zoned)) return CHECKED;
+  // Stryker disable ConditionalExpression,EqualityOperator: the modes of what fits differ in speed alone
   if ((evidence & NULL_TEXT) !== 0) return CLEAN;
-  // Stryker disable next-line ConditionalExpression,EqualityOperator: the modes of what fits differ in speed alone
   if (type === 'datetime') return zoned ? CLEAN : DATETIME;
+  // Stryker restore ConditionalExpression,EqualityOperator
   return FILLED_MODES.get(type) ?? CLEAN;
 }

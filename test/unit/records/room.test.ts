@@ -1,0 +1,99 @@
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
+import { CsvMemory } from '../../../src/csv/wasm/csv-memory.ts';
+import { LineBuffer } from '../../../src/sinks/records/encode/line-buffer.ts';
+import { type PropertyKind, RecordBench, streamOf } from '../../support/targets/records.ts';
+
+const bench = new RecordBench();
+afterAll(() => bench.close());
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const ID = 'df_event_detail_log_id';
+const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
+
+/** Per line, the bytes that were reserved for it and those that it took. */
+function watchRoom(): { readonly reserved: number; readonly taken: number }[] {
+  const lines: { reserved: number; taken: number }[] = [];
+  const { reserve, finish } = LineBuffer.prototype;
+  let begun: { at: number; reserved: number } | undefined;
+  const end = (at: number) => {
+    if (begun !== undefined) lines.push({ reserved: begun.reserved, taken: at - begun.at });
+    begun = undefined;
+  };
+  vi.spyOn(LineBuffer.prototype, 'reserve').mockImplementation(function (this: LineBuffer, more) {
+    end(this.at);
+    reserve.call(this, more);
+    begun = { at: this.at, reserved: more };
+  });
+  vi.spyOn(LineBuffer.prototype, 'finish').mockImplementation(function (this: LineBuffer) {
+    end(this.at);
+    return finish.call(this);
+  });
+  return lines;
+}
+
+const ESCAPED = '\u0001';
+const LARGE = 300_000;
+const LONG_NAME = '한'.repeat(5_000);
+const all = (names: readonly string[], kind: PropertyKind) => Object.fromEntries(names.map((name) => [name, kind]));
+const numbered = Array.from({ length: 2_000 }, (_, i) => `n${i}`);
+
+interface Shape {
+  readonly header: readonly string[];
+  readonly cells: readonly string[];
+  readonly properties: Readonly<Record<string, PropertyKind>>;
+}
+
+const SHAPES: [name: string, shape: Shape][] = [
+  [
+    'a large id that is escaped wholly',
+    { header: [ID], cells: [ESCAPED.repeat(LARGE)], properties: { _key: 'string', [ID]: 'string' } },
+  ],
+  [
+    'very many short cells that do not fit',
+    { header: numbered, cells: numbered.map(() => 'x'), properties: { ...all(numbered, 'long'), _rescued: 'object' } },
+  ],
+  [
+    'a cell that does not fit below a very long name',
+    { header: [LONG_NAME], cells: ['x'], properties: { [LONG_NAME]: 'long', _rescued: 'object' } },
+  ],
+  [
+    'a large cell that does not fit and is escaped wholly',
+    { header: ['n'], cells: [ESCAPED.repeat(LARGE)], properties: { n: 'long', _rescued: 'object' } },
+  ],
+  ['a large text', { header: ['note'], cells: ['t'.repeat(LARGE)], properties: { note: 'string' } }],
+  [
+    'a large text that is escaped wholly, behind another',
+    {
+      header: ['a', 'b'],
+      cells: ['t'.repeat(10_000), '"'.repeat(LARGE)],
+      properties: { a: 'string', b: 'string' },
+    },
+  ],
+  ['no cell that is sent', { header: ['a'], cells: ['1'], properties: { [LONG_NAME]: 'string' } }],
+  [
+    'numbers that become longer',
+    { header: numbered, cells: numbered.map(() => '1e300'), properties: all(numbered, 'double') },
+  ],
+  [
+    'times that become longer',
+    { header: numbered, cells: numbered.map(() => '2026.1.2 3:04'), properties: all(numbered, 'instant') },
+  ],
+];
+
+describe.each([
+  ['with SIMD', true],
+  ['without SIMD', false],
+])('the room of a record %s', (_, isFast) => {
+  it.each(SHAPES)('is enough for %s', async (_name, { header, cells, properties }) => {
+    if (!isFast) vi.spyOn(CsvMemory, 'open').mockReturnValue(undefined);
+    const lines = watchRoom();
+    const row = cells.map(quoted).join(',');
+    const csv = `${header.map(quoted).join(',')}\n${row}\n${row}\n`;
+    const { text } = await bench.write(csv, [streamOf('events', properties)], { timezone: 'Asia/Seoul' });
+    expect(lines.length).toBe(2);
+    for (const { reserved, taken } of lines) expect(taken).toBeLessThanOrEqual(reserved);
+    expect(lines.reduce((sum, { taken }) => sum + taken, 0)).toBe(Buffer.byteLength(text));
+  });
+});
