@@ -48,4 +48,23 @@ describe('uploads to a bucket that were never ended', () => {
     await erase(2);
     expect([...s3.uploads.keys()]).toEqual(young);
   });
+
+  it('are given up also where the answer to that is lost, or their writer was quicker', async () => {
+    begun('lost', 'lake/events/a.parquet', 1);
+    begun('ended', 'lake/events/b.parquet', 1);
+    s3.fateOf = ({ what, key, attempt }) => {
+      if (what !== 'AbortMultipartUpload' || attempt > 1) return 'as it should';
+      if (key.endsWith('b.parquet')) s3.uploads.delete('ended');
+      return key.endsWith('a.parquet') ? 'answer lost' : 'as it should';
+    };
+    await erase(2);
+    expect(s3.uploads.size).toBe(0);
+  });
+
+  it('are not called given up while the store refuses that', async () => {
+    begun('old', 'lake/events/a.parquet', 1);
+    s3.fateOf = ({ what }) =>
+      what === 'AbortMultipartUpload' ? { status: 403, code: 'AccessDenied' } : 'as it should';
+    await expect(erase(2)).rejects.toMatchObject({ kind: 'config' });
+  });
 });

@@ -6,7 +6,7 @@ import type {
 } from '@aws-sdk/client-s3';
 import { configFailure, type Failure, transientFailure } from '../../../base/errors.ts';
 import { type BucketAccess, deleteObjects, optionsOf } from './s3-delete.ts';
-import { statusOf } from './s3-faults.ts';
+import { nameOfFault, statusOf } from './s3-faults.ts';
 
 const NOT_KNOWN = 501;
 const FORBIDDEN = 403;
@@ -66,7 +66,10 @@ export async function abortUploads(of: BucketAccess, prefix: string, until: numb
 async function abort(of: BucketAccess, uploads: readonly MultipartUpload[]): Promise<void> {
   for (const { Key, UploadId } of uploads) {
     const command = new of.s3.AbortMultipartUploadCommand({ Bucket: of.bucket, Key, UploadId });
-    await of.client.send(command, optionsOf(of));
+    await of.client.send(command, optionsOf(of)).catch((error) => {
+      // Gone already: its writer was quicker, or the answer to this very request was lost.
+      if (nameOfFault(error) !== 'NoSuchUpload') throw error;
+    });
   }
 }
 
