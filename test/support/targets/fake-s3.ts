@@ -37,7 +37,7 @@ export class FakeS3 {
   versions: Version[] | undefined;
   /** Objects or versions in one page of a list. */
   listedAtOnce = 1_000;
-  /** Versions whose deletion is refused, inside an answer that is a success, as the protocol does. */
+  /** Versions, or objects of a bucket without, whose deletion is refused, inside an answer that is a success, as the protocol does. */
   isLocked: (key: string) => boolean = () => false;
   now = () => new Date();
   readonly objects = new Map<string, Held>();
@@ -169,7 +169,7 @@ export class FakeS3 {
     for (const [, object] of body.matchAll(/<Object>(.*?)<\/Object>/gs)) {
       const key = unescaped(/<Key>([^<]*)<\/Key>/.exec(object)?.[1] ?? '');
       const id = /<VersionId>([^<]*)<\/VersionId>/.exec(object)?.[1];
-      if (id !== undefined && this.isLocked(key)) {
+      if ((id !== undefined || this.versions === undefined) && this.isLocked(key)) {
         errors.push(`<Error><Key>${escaped(key)}</Key><Code>AccessDenied</Code></Error>`);
       } else if (id !== undefined) this.versions = this.versions?.filter((version) => version.id !== id);
       else this.versions?.unshift({ id: randomUUID(), key, bytes: undefined, modified: this.now() });

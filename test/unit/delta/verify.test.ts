@@ -1,0 +1,195 @@
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
+import type { Difference } from '../../../src/sinks/differences.ts';
+import { literal } from '../../../src/types/sql.ts';
+import { DeltaBench } from '../../support/targets/delta.ts';
+import { csvOf, on } from '../../support/targets/duckdb.ts';
+import { query } from '../../support/targets/query.ts';
+
+let bench: DeltaBench;
+beforeEach(() => {
+  bench = new DeltaBench();
+});
+afterEach(() => bench.close());
+
+type Fields = Readonly<Record<string, unknown>>;
+const first = '2026-01-01';
+const second = '2026-01-02';
+const ALL = ['events', 'event_items', 'event_logs'] as const;
+
+/** Two events of three rows: `a` has two items, `b` none. */
+const load = (tables: readonly (typeof ALL)[number][] = ['events']) =>
+  bench.store(
+    [
+      bench.window(
+        first,
+        csvOf([
+          { id: 'a:1', n: '1', df_items_x: '1', ...on(first) },
+          { id: 'a:2', n: '2', df_items_x: '2', ...on(first) },
+          { id: 'b', n: '3', ...on(first) },
+        ]),
+      ),
+    ],
+    { tables },
+  );
+
+const found = async () => (await verifyDelta(bench.lakeOptions)).map(({ check, message }) => [check, message]);
+const rows = (message: string): [Difference['check'], string][] => [['rows', message]];
+
+/** As somebody else might, writes the log's last file of a table once more, changed. */
+function change(table: string, how: (add: { tags: Fields; stats: Fields } & Fields) => Fields): void {
+  const version = bench.versions(table);
+  const add = [...bench.replay(table).files.values()].at(-1);
+  const changed = how({ ...add, tags: add?.tags as Fields, stats: JSON.parse(String(add?.stats)) });
+  bench.append(table, version, { add: { ...changed, stats: JSON.stringify(changed.stats) } });
+}
+
+/** The last file of a table. */
+function lastFile(table: string) {
+  const path = String([...bench.replay(table).files.keys()].at(-1));
+  return { path, file: join(bench.root, table, path) };
+}
+
+/** Writes what a query makes of the last file of a table in its place; the log knows its size, and nothing of its bytes. */
+async function rewrite(table: string, select: string): Promise<string> {
+  const { path, file } = lastFile(table);
+  const copy = join(bench.dir, 'copy.parquet');
+  const from = `read_parquet(${literal(file)}, hive_partitioning = false)`;
+  await query(':memory:', `COPY (SELECT ${select} FROM ${from}) TO ${literal(copy)} (FORMAT parquet)`);
+  writeFileSync(file, readFileSync(copy));
+  const { size } = statSync(file);
+  change(table, ({ tags: { 'dfinery.sha256': _, ...tags }, ...add }) => ({ ...add, tags, size }));
+  return path;
+}
+
+describe('verify of Delta tables', () => {
+  it('names every file that is missing or has another length, of every table, and looks at the others all the same', async () => {
+    await load(ALL);
+    const [events, items, logs] = ALL.map((name) => ({ name, ...lastFile(name) }));
+    rmSync(events.file);
+    const { size } = statSync(items.file);
+    writeFileSync(items.file, 'x');
+    const bytes = readFileSync(logs.file);
+    bytes[20] ^= 1;
+    writeFileSync(logs.file, bytes);
+    expect(await found()).toEqual([
+      ['files', `events/${events.path} is missing`],
+      ['files', `event_items/${items.path} has 1 bytes, the log says ${size}`],
+      ['files', `event_logs/${logs.path} is not the file that was written`],
+    ]);
+  });
+
+  it('names rows of a window without a receipt, and more rows than its receipt has', async () => {
+    await load();
+    const [receipt] = bench
+      .actions('events', 0, 'domainMetadata')
+      .filter(({ domain }) => domain === 'dfinery.window.1');
+    const domain = (configuration: unknown, removed: boolean) =>
+      bench.append('events', bench.versions(), { domainMetadata: { ...receipt, configuration, removed } });
+    const kept = JSON.parse(String(receipt.configuration));
+    domain(JSON.stringify({ ...kept, rows: 2 }), false);
+    expect(await found()).toEqual(rows(`window 1 (${first} to ${first}) has 3 rows, and its receipt only 2`));
+    domain(JSON.stringify({ ...kept, rows: 4 }), false);
+    expect(await found()).toEqual([]);
+    domain('{}', true);
+    expect((await found()).filter(([check]) => check === 'rows')).toEqual(
+      rows('3 rows belong to window 1, which has no receipt'),
+    );
+  });
+
+  it('names rows whose window is not the one that the log says, window by window', async () => {
+    await load();
+    await bench.store([bench.window(second, csvOf([{ id: 'c', ...on(second) }]))]);
+    change('events', (add) => ({ ...add, tags: { ...add.tags, 'dfinery.windows': '{"0":1}' } }));
+    expect(await found()).toEqual([
+      ['rows', '1 row belongs to window 0, which has no receipt'],
+      ['rows', 'window 0 should have 1 row, and has 0'],
+      ['rows', 'window 2 should have 0 rows, and has 1'],
+    ]);
+  });
+
+  it('names a file whose number of rows is not the one that the log says', async () => {
+    await load();
+    change('events', (add) => ({ ...add, stats: { ...add.stats, numRecords: 4 } }));
+    expect(await found()).toEqual([['files', `events/${lastFile('events').path} has 3 rows, the log says 4`]]);
+  });
+
+  it('names columns that the schema does not have so', async () => {
+    await load();
+    const [metaData] = bench.actions('events', 0, 'metaData');
+    const { fields } = JSON.parse(String(metaData.schemaString));
+    const others = (change: (field: { name: string }) => object[]) => {
+      const schemaString = JSON.stringify({ type: 'struct', fields: fields.flatMap(change) });
+      bench.append('events', bench.versions(), { metaData: { ...metaData, schemaString } });
+    };
+    const { path } = lastFile('events');
+    others((field) => (field.name === 'n' ? [{ ...field, type: 'double' }] : [field]));
+    expect(await found()).toEqual([['columns', `events/${path}: column n should be "double" and is "long"`]]);
+    others((field) => (field.name === 'n' ? [] : [field]));
+    expect(await found()).toEqual([['columns', `events/${path}: column n should be absent and is "long"`]]);
+  });
+
+  it('names rows without a key, and keys of more than one row', async () => {
+    await load();
+    await rewrite('events', `* REPLACE ('same' AS _key)`);
+    expect(await found()).toEqual([['keys', '1 keys occur more than once']]);
+    await rewrite('events', '* REPLACE (CAST(NULL AS VARCHAR) AS _key)');
+    expect(await found()).toEqual([['keys', '3 rows have no _key']]);
+  });
+
+  it('names another table that has more or fewer rows than follow from the events', async () => {
+    await load(ALL);
+    expect(await found()).toEqual([]);
+    for (const [name, { path }] of [
+      ['event_items', lastFile('event_items')],
+      ['event_logs', lastFile('event_logs')],
+    ] as const) {
+      bench.append(name, 1, { remove: { path, dataChange: true } });
+    }
+    expect(await found()).toEqual([
+      ['rows', 'event_items should have 2 rows, and has 0'],
+      ['rows', 'event_logs should have 2 rows, and has 0'],
+    ]);
+  });
+
+  it('counts an event once whose rows have different dates, and each row that belongs to none', async () => {
+    const day = (date: string, ...ids: string[]) =>
+      csvOf(ids.map((id) => ({ id, ...on(date), ...(id === '' && { df_event_log_id: '' }) })));
+    await bench.store([bench.window(first, day(first, 'a:1', '', 'b')), bench.window(second, day(second, 'a:2', ''))], {
+      tables: ALL,
+    });
+    expect(await bench.read('SELECT count(*)::INT AS n FROM event_logs')).toEqual([{ n: 4 }]);
+    expect(await found()).toEqual([]);
+  });
+
+  it('names another table that follows from an older version, and one that lost a race', async () => {
+    await load(ALL);
+    const of = (table: string) =>
+      bench.actions(table, 0, 'domainMetadata').filter(({ domain }) => domain === 'dfinery.table')[0];
+    const told = (more: object) => {
+      const domain = of('event_items');
+      const configuration = JSON.stringify({ ...JSON.parse(String(domain.configuration)), ...more });
+      bench.append('event_items', bench.versions('event_items'), { domainMetadata: { ...domain, configuration } });
+    };
+    told({ source: 7 });
+    expect(await found()).toEqual(
+      rows('event_items follows from version 7 of events, which has version 0: sync again'),
+    );
+    told({ source_change_id: 'other' });
+    expect(await found()).toEqual(
+      rows('event_items follows from a version 0 of events that another writer was quicker to make: sync again'),
+    );
+  });
+
+  it('is refused where there is no table, and when it is stopped', async () => {
+    await expect(verifyDelta(bench.lakeOptions)).rejects.toMatchObject({
+      kind: 'config',
+      message: `${bench.root} holds no Delta table of this program (no events/_delta_log): give another place.`,
+    });
+    await load();
+    const stopped = AbortSignal.abort(new Error('stopped'));
+    await expect(verifyDelta({ ...bench.lakeOptions, signal: stopped })).rejects.toThrow('stopped');
+  });
+});
