@@ -106,19 +106,6 @@ describe('a record', () => {
     expect(data('events').map(({ a }) => a === text || a)).toEqual([true, 'short']);
   });
 
-  it('is the last one of its chunk when the run is stopped meanwhile', async () => {
-    const stop = new AbortController();
-    let chunks = 0;
-    const onChunk = () => {
-      chunks++;
-      stop.abort(new Error('stopped'));
-    };
-    const csv = `${KEYS},note\n${`x,x,${'n'.repeat(1_000)}\n`.repeat(250)}`;
-    const written = bench.write(csv, events({ note: 'string' }), { signal: stop.signal, onChunk });
-    await expect(written).rejects.toThrow('stopped');
-    expect(chunks).toBe(1);
-  });
-
   it('is never empty', async () => {
     const { data } = await bench.write('df_event_detail_log_id,a\nx,\ny,null\n', events({ a: 'long' }));
     expect(data('events')).toEqual([{ a: null }, { a: null }]);

@@ -10,7 +10,7 @@ afterEach(() => {
 });
 
 const ID = 'df_event_detail_log_id';
-const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
+const written = (text: string) => (text.includes('"') ? `"${text.replaceAll('"', '""')}"` : text);
 
 /** Per line, the bytes that were reserved for it and those that it took. */
 function watchRoom(): { readonly reserved: number; readonly taken: number }[] {
@@ -89,11 +89,26 @@ describe.each([
   it.each(SHAPES)('is enough for %s', async (_name, { header, cells, properties }) => {
     if (!isFast) vi.spyOn(CsvMemory, 'open').mockReturnValue(undefined);
     const lines = watchRoom();
-    const row = cells.map(quoted).join(',');
-    const csv = `${header.map(quoted).join(',')}\n${row}\n${row}\n`;
+    const row = cells.map(written).join(',');
+    const csv = `${header.map(written).join(',')}\n${row}\n${row}\n`;
     const { text } = await bench.write(csv, [streamOf('events', properties)], { timezone: 'Asia/Seoul' });
     expect(lines.length).toBe(2);
     for (const { reserved, taken } of lines) expect(taken).toBeLessThanOrEqual(reserved);
     expect(lines.reduce((sum, { taken }) => sum + taken, 0)).toBe(Buffer.byteLength(text));
+  });
+});
+
+describe('the text of records', () => {
+  it('ends with the chunk in which the run is stopped', async () => {
+    const stop = new AbortController();
+    let chunks = 0;
+    const onChunk = () => {
+      chunks++;
+      stop.abort(new Error('stopped'));
+    };
+    const csv = `${ID},df_event_log_id,note\n${`x,x,${'n'.repeat(1_000)}\n`.repeat(250)}`;
+    const stopped = bench.write(csv, [streamOf('events', { note: 'string' })], { signal: stop.signal, onChunk });
+    await expect(stopped).rejects.toThrow('stopped');
+    expect(chunks).toBe(1);
   });
 });
