@@ -272,12 +272,4 @@ describe('what one thing leaves for the next', () => {
     );
     expect(problems, history.join('\n')).toEqual([]);
   });
-
-  it('people who are purged while a load runs beside it do not come back with it', async () => {
-    for (const order of IS_SOAK ? EARLY : [1]) {
-      const beside = stepOf([actOf('purge', { users: [0, 1, 2] }), actOf('sync')], { hours: 30 });
-      const { problems, history } = await live(storyOf('duckdb', [stepOf([actOf('sync')]), beside], { order }));
-      expect(problems, history.join('\n')).toEqual([]);
-    }
-  });
 });
