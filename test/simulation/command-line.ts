@@ -15,7 +15,7 @@ export interface Line {
 
 const GLOBAL = { logLevel: 'info', logFormat: 'text' } as const;
 const DEFAULTS = { ...GLOBAL, json: true, lockWait: '30s' };
-const USED = /^(sync|verify|compact) (duckdb|parquet|delta) |^forget/;
+const USED = /^(sync|verify|compact) (duckdb|parquet|delta|arrow) |^forget/;
 
 const handlers = new Map<string, Handler>();
 
@@ -25,7 +25,7 @@ export async function loadCommands(): Promise<void> {
   for (const { usage, handler } of COMMANDS) {
     if (USED.test(usage)) handlers.set(usage.replace(/ <.*/, ''), await handler());
   }
-  for (const target of ['duckdb', 'parquet', 'delta']) {
+  for (const target of ['duckdb', 'parquet', 'delta', 'arrow']) {
     const folder = join(import.meta.dirname, '../../src/sinks', target);
     for (const name of readdirSync(folder).filter((one) => one.endsWith('.ts'))) await import(join(folder, name));
   }

@@ -229,6 +229,18 @@ describe('days that are loaded in any order', () => {
   });
 });
 
+describe('an Arrow stream of days that share rows', () => {
+  it.each([true, false])('has each row once (to_date included: %s)', async (to_date_inclusive) => {
+    const { streamProblems } = await import('./arrow-stream.ts');
+    for (const hoursBefore of IS_SOAK ? [50, 74, 98, 99, 108, 109, 110, 122] : [98]) {
+      const problems = await streamProblems(
+        storyOf('duckdb', [], { hoursBefore, scenario: { days: { to_date_inclusive } }, config: { window_days: 1 } }),
+      );
+      expect(problems, `after ${hoursBefore} hours`).toEqual([]);
+    }
+  });
+});
+
 describe('what one thing leaves for the next', () => {
   it('a deletion that failed before a kill is asked for again with the rest of the list', async () => {
     const faults = [{ kind: 'status', status: 503, when: { operation: 'delete', nth: [2] } }];
