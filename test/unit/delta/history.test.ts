@@ -2,6 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { purgeDelta } from '../../../src/sinks/delta/purge.ts';
+import { reportDelta } from '../../../src/sinks/delta/report.ts';
+import { DiskStorage } from '../../../src/sinks/delta/storage/disk.ts';
 import { delta } from '../../../src/sinks/delta/target.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
 import type { ColumnChange } from '../../../src/sinks/report.ts';
@@ -99,6 +101,33 @@ describe('the runs of Delta tables', () => {
     await (await bench.openLake()).close();
     expect(runFiles()).toHaveLength(1_001);
     expect(runFiles()).toEqual(expect.arrayContaining([ended, 'somebody.txt']));
+  });
+});
+
+describe('a run', () => {
+  it('that never began has nothing to end, and one that goes while it is read of is passed over', async () => {
+    const sink = await bench.openLake();
+    await sink.runs?.end(at(1), outcome);
+    await sink.close();
+    expect(runFiles()).toEqual([]);
+    await run(0, [window(1, {})]);
+    await run(10);
+    const storage = new DiskStorage(bench.root);
+    storage.read = async (path) =>
+      path.startsWith('_dfinery/runs/2026-01-01T00-00-00') ? undefined : DiskStorage.prototype.read.call(storage, path);
+    const { runs } = await reportDelta({ ...bench.lakeOptions, storage });
+    expect(runs.map(({ began }) => began)).toEqual([at(10)]);
+  });
+
+  it('that fails after it was said to have ended is told of by its failure', async () => {
+    const sink = await bench.openLake();
+    await sink.runs?.begin(at(0), '1');
+    await sink.runs?.end(at(1), outcome);
+    await sink.runs?.end(at(2), { ...outcome, exitCode: 3, cause: 'no space' });
+    await sink.close();
+    await bench.store([window(1, {})]);
+    expect((await reported()).runs).toMatchObject([{ began: at(0), ended: at(2), exitCode: 3, cause: 'no space' }]);
+    expect(runFiles()).toHaveLength(1);
   });
 });
 

@@ -1,0 +1,189 @@
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Day } from '../../../src/base/days.ts';
+import { purgeDelta } from '../../../src/sinks/delta/purge.ts';
+import { compactDelta } from '../../../src/sinks/delta/rewrite.ts';
+import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
+import { literal } from '../../../src/types/sql.ts';
+import { DeltaBench } from '../../support/targets/delta.ts';
+import { type Cells, csvOf, on } from '../../support/targets/duckdb.ts';
+import { query } from '../../support/targets/query.ts';
+
+let bench: DeltaBench;
+beforeEach(() => {
+  bench = new DeltaBench();
+});
+afterEach(() => bench.close());
+
+const first = '2026-01-01';
+const second = '2026-01-02';
+const ALL = ['events', 'event_items', 'event_logs'] as const;
+const MIB = 1024 * 1024;
+const compact = () => compactDelta(bench.lakeOptions);
+const verify = () => verifyDelta(bench.lakeOptions);
+const of = (day: Day, ...rows: Cells[]) => bench.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))));
+const adds = (table = 'events') => [...bench.replay(table).files.values()];
+const tagsOf = (add: Readonly<Record<string, unknown>>) => add.tags as Record<string, string>;
+
+/** As if the log had always said so of its files. */
+function told(more: (add: { stats: string; size: number }) => object): void {
+  const version = bench.versions();
+  const lines = adds().map((add) => ({ add: { ...add, ...more(add as never) } }));
+  const name = `${String(version).padStart(20, '0')}.json`;
+  writeFileSync(join(bench.root, 'events/_delta_log', name), lines.map((line) => JSON.stringify(line)).join('\n'));
+}
+const withRows = (rows: number) =>
+  told(({ stats }) => ({ stats: JSON.stringify({ ...JSON.parse(stats), numRecords: rows }) }));
+
+describe('compact', () => {
+  it('joins files of different columns, dates apart, and tells what it did in all tables', async () => {
+    await bench.store(
+      [
+        of(
+          first,
+          { id: 'a:1', n: '1', df_items_x: '1' },
+          { id: 'z', df_server_datetime: '', df_correction_datetime: '' },
+        ),
+        of(first, { id: 'b', m: '2' }),
+        of(first, { id: 'y', df_server_datetime: '', df_correction_datetime: '' }),
+        of(second, { id: 'c', n: '3' }),
+      ],
+      { tables: ALL },
+    );
+    const before = await bench.read('SELECT * FROM events ORDER BY _key');
+    const [paths, bytes] = [
+      [...bench.replay('events').files.keys()],
+      () => ALL.flatMap((table) => adds(table)).reduce((sum, { size }) => sum + Number(size), 0),
+    ];
+    const lone = paths.filter((path) => path.includes(second));
+    const size = bytes();
+    const done = await compact();
+    expect(done).toEqual({ rows: 5, rowsRemoved: 0, files: expect.any(Array), bytesBefore: size, bytesAfter: bytes() });
+    expect([...done.files].sort()).toEqual(paths.filter((path) => !lone.includes(path)).sort());
+    expect(await bench.read('SELECT * FROM events ORDER BY _key')).toEqual(before);
+    const dates = adds().map(({ partitionValues }) => (partitionValues as Cells).event_date);
+    expect(dates.sort()).toEqual([first, second, null].sort());
+    for (const add of adds().filter(({ path }) => !lone.includes(String(path)))) {
+      expect(tagsOf(add)).toMatchObject({ 'dfinery.sorted': 'true' });
+    }
+    expect(
+      adds()
+        .map((add) => tagsOf(add)['dfinery.windows'])
+        .sort(),
+    ).toEqual(['{"1":1,"2":1}', '{"1":1,"3":1}', '{"4":1}']);
+    const [{ operation }] = bench.actions('events', bench.versions() - 1, 'commitInfo');
+    expect(operation).toBe('OPTIMIZE');
+    for (const table of ALL) {
+      const last = bench.versions(table) - 1;
+      const kinds = ['add', 'remove'].flatMap((kind) => bench.actions(table, last, kind));
+      expect(kinds.map(({ dataChange }) => dataChange)).toEqual(kinds.map(() => false));
+      expect(adds(table)).toHaveLength(3);
+    }
+    expect(await verify()).toEqual([]);
+  });
+
+  it('makes one commit of what is a gibibyte, and another of what is more', async () => {
+    for (const [extra, commits] of [
+      [0, 1],
+      [1, 2],
+    ] as const) {
+      bench.close();
+      bench = new DeltaBench();
+      await bench.store([
+        of(first, { id: 'a' }),
+        of(first, { id: 'b' }),
+        of(second, { id: 'c' }),
+        of(second, { id: 'd' }),
+      ]);
+      told(() => ({ size: 256 * MIB + extra }));
+      const version = bench.versions();
+      await compact();
+      expect(bench.versions()).toBe(version + commits);
+      expect(adds()).toHaveLength(2);
+      expect(await verify()).toEqual([]);
+    }
+  });
+
+  it('sorts a lone file of more than a row group once, and leaves a smaller one alone', async () => {
+    await bench.store([of(first, { id: 'a' })]);
+    withRows(61_440);
+    const version = bench.versions();
+    await compact();
+    expect(bench.versions()).toBe(version);
+    withRows(61_441);
+    expect((await compact()).files).toHaveLength(1);
+    expect(bench.versions()).toBe(version + 2);
+    withRows(61_441);
+    await compact();
+    expect(bench.versions()).toBe(version + 3);
+  });
+
+  it('drops a file without rows', async () => {
+    await bench.store([of(first, { id: 'a' }), of(second, { id: 'b' })]);
+    const [path] = bench.replay('events').files.keys();
+    const [file, copy] = [join(bench.root, 'events', path), join(bench.dir, 'copy')];
+    const rows = `SELECT * FROM read_parquet(${literal(file)}, hive_partitioning = false) WHERE false`;
+    await query(':memory:', `COPY (${rows}) TO ${literal(copy)} (FORMAT parquet)`);
+    writeFileSync(file, readFileSync(copy));
+    const [add] = adds();
+    const stats = JSON.stringify({ ...JSON.parse(String(add.stats)), numRecords: 0 });
+    bench.append('events', 2, { add: { ...add, size: statSync(file).size, stats, tags: { 'dfinery.windows': '{}' } } });
+    expect(await verify()).toEqual([]);
+    expect((await compact()).files).toEqual([path]);
+    expect(adds()).toHaveLength(1);
+    expect(await verify()).toEqual([]);
+  });
+
+  it('keeps the zone and the tables of the last load', async () => {
+    const timezone = 'Asia/Seoul';
+    const zoned = (row: Cells) => bench.window(first, csvOf([{ ...on(first), ...row }]), timezone);
+    await bench.store([zoned({ id: 'a', when: '2026-01-01 01:00:00' }), zoned({ id: 'b', n: '1', df_items_x: '1' })], {
+      timezone,
+      tables: ALL,
+    });
+    await compact();
+    expect(adds()).toHaveLength(1);
+    expect(bench.files(join('_dfinery', 'tmp'))).toEqual([]);
+    await bench.store([zoned({ id: 'c', df_items_x: '2', when: '2026-01-01 02:00:00' })], { timezone });
+    expect(await bench.read('SELECT x FROM event_items ORDER BY 1')).toEqual([{ x: '1' }, { x: '2' }]);
+    expect(await bench.read('SELECT count("when")::INT AS n FROM events')).toEqual([{ n: 2 }]);
+    expect(await verify()).toEqual([]);
+  });
+
+  it('is refused where there is no table, and does nothing after a stop', async () => {
+    await expect(compact()).rejects.toMatchObject({ kind: 'config' });
+    expect(readdirSync(join(bench.root, '_dfinery/tmp'))).toEqual([]);
+    await bench.store([of(first, { id: 'a' }), of(first, { id: 'b' })]);
+    const signal = AbortSignal.abort(new Error('stopped'));
+    await expect(compactDelta({ ...bench.lakeOptions, signal })).rejects.toThrow('stopped');
+    expect(adds()).toHaveLength(2);
+  });
+});
+
+describe('purge', () => {
+  const purge = (column: string, ...values: string[]) =>
+    purgeDelta({ ...bench.lakeOptions, removal: { column, values } });
+
+  it('finds rescued cells, also in files without the column, and keeps sorted what is sorted', async () => {
+    await bench.store([of(first, { id: 'a', m: '1' }), of(first, { id: 'b', m: '2', n: '5' })], {
+      timezone: undefined,
+    });
+    await compact();
+    await bench.store(
+      [
+        of(second, { id: 'c', n: 'x' }, { id: 'd', n: '6' }),
+        of('2026-01-03', { id: 'e', n: 'x', when: '7' }, { id: 'f' }),
+      ],
+      { schemaMode: 'freeze' },
+    );
+    expect(await purge('n', 'x', '5')).toMatchObject({ rows: 3, rowsRemoved: 3 });
+    expect(await bench.read('SELECT _key FROM events ORDER BY 1')).toEqual(['a', 'd', 'f'].map((_key) => ({ _key })));
+    const sorted = adds().map((add) => [(add.partitionValues as Cells).event_date, tagsOf(add)['dfinery.sorted']]);
+    expect(Object.fromEntries(sorted)).toEqual({ [first]: 'true', [second]: undefined, '2026-01-03': undefined });
+    expect(await verify()).toEqual([]);
+    expect(await purge('n', '6')).toMatchObject({ rows: 2, rowsRemoved: 1 });
+    expect(adds()).toHaveLength(2);
+    expect(await verify()).toEqual([]);
+  });
+});
