@@ -1,0 +1,167 @@
+import { linkSync, readFileSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { asyncBufferFromFile, parquetMetadataAsync } from 'hyparquet';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { silentLogger } from '../../../src/base/log.ts';
+import { checkPurgeParquet, purgeParquet } from '../../../src/sinks/parquet/purge.ts';
+import { compactParquet } from '../../../src/sinks/parquet/rewrite.ts';
+import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
+import { csvOf, on } from '../../support/targets/duckdb.ts';
+import { ParquetBench } from '../../support/targets/parquet.ts';
+
+let bench: ParquetBench;
+beforeEach(() => {
+  bench = new ParquetBench();
+});
+afterEach(() => bench.close());
+
+const options = () => ({
+  dir: bench.root,
+  spoolDir: bench.dir,
+  lockWaitMs: 0,
+  clock: systemClock,
+  logger: silentLogger,
+});
+const TABLES = ['events', 'event_items', 'event_logs'] as const;
+const [ONE, TWO, THREE] = ['2026-01-01', '2026-01-02', '2026-01-03'];
+const pathOf = (table: string, date: string) => `${table}/event_date=${date}/data_0.parquet`;
+const at = (path: string) => join(bench.root, path);
+
+/** Erna is on three dates, alone on the third; her event e begins with an item of hers and goes on with one of Hans. */
+const CSV = csvOf([
+  { id: 'a:0', df_unified_id: 'erna', df_items_x: '1', ...on(ONE) },
+  { id: 'b', df_unified_id: 'hans', ...on(ONE) },
+  { id: 'e:0', df_unified_id: 'erna', df_items_x: '2', ...on(TWO) },
+  { id: 'e:1', df_unified_id: 'hans', df_items_x: '3', ...on('2026-01-04') },
+  { id: 'f', df_unified_id: 'hans', ...on(TWO) },
+  { id: 'c:0', df_unified_id: 'erna', df_items_x: '4', ...on(THREE) },
+  { id: 'g', df_unified_id: 'hans', ...on('2026-01-05') },
+]);
+const removal = { column: 'df_unified_id', values: ['erna'] };
+const store = () => bench.store([bench.window(ONE, CSV, undefined, 5)], { tables: TABLES });
+const purge = (more: object = {}) => purgeParquet({ ...options(), removal, ...more });
+const contents = () => bench.files().map((file) => [file, file.endsWith('lock') ? '' : readFileSync(at(file), 'hex')]);
+const bytesOf = () => bench.manifest.files.reduce((sum, { bytes }) => sum + bytes, 0);
+
+describe('a purge of Parquet files', () => {
+  it('rewrites the files that have rows to leave out, takes away those that are left without, and no other', async () => {
+    await store();
+    const untouched = pathOf('events', '2026-01-05');
+    const [before, { ino }] = [bytesOf(), statSync(at(untouched))];
+    const done = await purge();
+    expect(done).toEqual({
+      rows: 4,
+      rowsRemoved: 3,
+      files: [ONE, TWO, THREE].map((date) => pathOf('events', date)),
+      bytesBefore: before,
+      bytesAfter: bytesOf(),
+    });
+    expect(done.bytesAfter).toBeLessThan(before);
+    expect(bench.files().filter((file) => file.includes(THREE))).toEqual([]);
+    expect(bench.manifest.files.map(({ path }) => path).filter((path) => path.includes(THREE))).toEqual([]);
+    expect(statSync(at(untouched)).ino).toBe(ino);
+    expect(await bench.read('SELECT _key FROM events ORDER BY 1')).toEqual(
+      ['b', 'e:1', 'f', 'g'].map((_key) => ({ _key })),
+    );
+    expect(await bench.read('SELECT x FROM event_items ORDER BY 1')).toEqual([{ x: '3' }]);
+    expect(bench.manifest.receipts).toMatchObject([{ rows: 7, rows_live: 4 }]);
+    expect(await verifyParquet(options())).toEqual([]);
+  });
+
+  it('tells an event by the row that is left of it, on whatever date', async () => {
+    await store();
+    const logs = () => bench.read(`SELECT event_date AS d FROM event_logs WHERE df_event_log_id = 'e'`);
+    expect(await logs()).toEqual([{ d: TWO }]);
+    await purge();
+    expect(await logs()).toEqual([{ d: '2026-01-04' }]);
+  });
+
+  it('leaves a file with the receipt of the last window that wrote to it', async () => {
+    await store();
+    const more = csvOf([{ id: 'h', df_unified_id: 'hans', ...on(ONE) }]);
+    await bench.store([bench.window(ONE, more), bench.window('2026-01-09', csvOf([{ id: 'i', ...on('2026-01-09') }]))]);
+    await purge();
+    const windowOf = async (date: string) => {
+      const file = await asyncBufferFromFile(at(pathOf('events', date)));
+      const { key_value_metadata: pairs = [] } = await parquetMetadataAsync(file);
+      return JSON.parse(pairs.find(({ key }) => key === 'dfinery.window')?.value ?? '{}').window;
+    };
+    expect([await windowOf(ONE), await windowOf(TWO)]).toEqual([2, 1]);
+  });
+
+  it('changes nothing when it is only tried, or stopped', async () => {
+    await store();
+    const before = contents();
+    expect(await checkPurgeParquet(options(), [removal, { ...removal, values: ['hans'] }])).toEqual([]);
+    expect(contents()).toEqual(before);
+    await expect(checkPurgeParquet(options(), [removal, { column: 'no', values: [] }])).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringContaining('has no column no'),
+    });
+    await expect(purge({ signal: AbortSignal.abort(new Error('stop')) })).rejects.toThrow('stop');
+    expect(contents()).toEqual(before);
+    // It does not keep the folder from others.
+    await (await bench.openFolder({ tables: TABLES })).close();
+  });
+
+  it('is refused, also when it is only tried, where a file would outlive it under another name', async () => {
+    await store();
+    for (const table of ['events', 'event_logs']) {
+      const [file, other] = [at(pathOf(table, THREE)), join(bench.dir, 'other.parquet')];
+      const before = contents();
+      linkSync(file, other);
+      const linked = {
+        kind: 'config',
+        message: expect.stringMatching(/event_date=2026-01-03.* has 1 more name \(hard/),
+      };
+      await expect(checkPurgeParquet(options(), [removal]), table).rejects.toMatchObject(linked);
+      expect(contents()).toEqual(before);
+      rmSync(other);
+      renameSync(file, other);
+      symlinkSync(other, file);
+      const led = { kind: 'config', message: expect.stringMatching(/event_date=2026-01-03.*leads to one elsewhere/) };
+      await expect(checkPurgeParquet(options(), [removal]), table).rejects.toMatchObject(led);
+      rmSync(file);
+      renameSync(other, file);
+    }
+    linkSync(at(pathOf('events', ONE)), join(bench.dir, 'other.parquet'));
+    await expect(purge()).rejects.toMatchObject({ message: expect.stringContaining('hard links') });
+    expect(await bench.read('SELECT count(*)::INT AS n FROM events')).toEqual([{ n: 7 }]);
+    expect(await verifyParquet(options())).toEqual([]);
+  });
+
+  it('is kept away by a writer', async () => {
+    await store();
+    const sink = await bench.openFolder({ tables: TABLES });
+    try {
+      await expect(purge()).rejects.toMatchObject({ kind: 'transient' });
+      await expect(compactParquet(options())).rejects.toMatchObject({ kind: 'transient' });
+    } finally {
+      await sink.close();
+    }
+    expect(await purge()).toMatchObject({ rowsRemoved: 3 });
+  });
+
+  it('is nothing in a folder without rows, and refused in one that is not ours', async () => {
+    await expect(purge()).rejects.toMatchObject({ kind: 'config' });
+    await expect(checkPurgeParquet(options(), [removal])).rejects.toMatchObject({ kind: 'config' });
+    expect(bench.files().filter((file) => file.endsWith('.json'))).toEqual([]);
+    await bench.store([bench.window(ONE, csvOf([]))]);
+    expect(await purge()).toMatchObject({ rows: 0, rowsRemoved: 0, files: [], bytesBefore: 0, bytesAfter: 0 });
+  });
+});
+
+describe('compact of Parquet files', () => {
+  it('writes every partition, keeps every row of every table and the receipts', async () => {
+    await store();
+    const read = () => Promise.all(TABLES.map((table) => bench.read(`SELECT * FROM ${table} ORDER BY ALL`)));
+    const [before, { receipts }] = [await read(), bench.manifest];
+    const done = await compactParquet(options());
+    expect(done).toMatchObject({ rows: 7, rowsRemoved: 0 });
+    expect(done.files).toHaveLength(5);
+    expect(await read()).toEqual(before);
+    expect(bench.manifest.receipts).toEqual(receipts);
+    expect(await verifyParquet(options())).toEqual([]);
+  });
+});
