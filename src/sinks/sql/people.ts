@@ -23,7 +23,7 @@ export interface EventRows {
 export async function findPeople(rows: EventRows, source: string, texts: readonly string[]): Promise<Match> {
   const { typed, rescued, asTyped } = cellTexts(rows, source);
   if (rows.from === undefined || texts.length === 0) return { people: [], found: [], foundWithoutId: [] };
-  // Stryker disable next-line ArrowFunction,LogicalOperator,OptionalChaining: the column keeps its own name in every target
+  // Stryker disable next-line ArrowFunction,ConditionalExpression,LogicalOperator,OptionalChaining: it is the first column, and keeps its own name in every target
   const id = identifier(rows.columns.find((c) => c.source === UNIFIED_ID)?.name ?? UNIFIED_ID);
   const pairs = await rows.engine.rows(
     `SELECT DISTINCT ${id} AS id, _dfinery_text AS text FROM ${rows.from} JOIN (
