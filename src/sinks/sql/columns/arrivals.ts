@@ -22,7 +22,6 @@ export interface Arrival {
   readonly group: ColumnGroup;
   readonly declared: ColumnType | undefined;
   readonly evidence: Evidence;
-  readonly filled: number;
   readonly seen: readonly FirstSeen[];
 }
 
@@ -56,7 +55,6 @@ function readFile(file: SpoolFile, columns: Map<string, Arrival>): FileColumn[] 
       group,
       declared: hashed ? 'string' : declared,
       evidence: evidence | (before?.evidence ?? 0),
-      filled: filled + (before?.filled ?? 0),
       seen: [...(before?.seen ?? []), ...seen],
     });
     return { key, source, occurrence, index, filled };

@@ -94,7 +94,7 @@ function newColumns(
   }));
 }
 
-const NOTHING_SEEN = { occurrence: 1, declared: undefined, evidence: 0, filled: 0, seen: [] };
+const NOTHING_SEEN = { occurrence: 1, declared: undefined, evidence: 0, seen: [] };
 
 /** Names in `event_items` of the new item columns, by their index. */
 function itemNamesOf(
