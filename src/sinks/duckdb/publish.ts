@@ -6,6 +6,7 @@ import type { Logger } from '../../base/log.ts';
 import { moveFile } from '../../fs/atomic-file.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
 import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
+import { engineFailure } from '../sql/engine/faults.ts';
 import { checkStore, hasTable } from './tables/state.ts';
 
 const CREATE_COPIES = 'CREATE TABLE IF NOT EXISTS _dfinery_copies (v INTEGER, path VARCHAR, published_at TIMESTAMPTZ)';
@@ -74,7 +75,6 @@ async function copyWhole(file: string, path: string, options: Options): Promise<
     await checkWhole(draft, options);
     await moveFile(draft, path);
   } catch (error) {
-    if (error instanceof Failure) throw error;
     throw diskFailure(error, { what: `the copy for readers ${path}`, path, consequence: 'the former copy stays' });
   } finally {
     removeUnfinishedCopy(path);
@@ -99,6 +99,8 @@ async function checkWhole(path: string, options: Options): Promise<void> {
     if (Number(found) !== Number(wanted)) {
       throw defect(`${path} has ${found} rows, its receipts ${wanted}: the copy was not published.`);
     }
+  } catch (error) {
+    throw engineFailure(error, path);
   } finally {
     await engine.close();
   }

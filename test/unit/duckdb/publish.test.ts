@@ -77,7 +77,26 @@ describe('the place of a copy for readers', () => {
     const short = join(bench.dir, 'short.duckdb');
     await with1('a', (sink) => sink.publish(short));
     await query(short, 'DELETE FROM events');
-    await expect(check(short)).rejects.toMatchObject(refused(/has 0 rows, its receipts 1/));
+    await expect(check(short)).rejects.toMatchObject({
+      ...refused(/has 0 rows, its receipts 1/),
+      cause: expect.objectContaining({ kind: 'system' }),
+    });
+    await query(short, 'ALTER TABLE _dfinery_windows DROP COLUMN rows_live');
+    await expect(check(short)).rejects.toMatchObject(refused(/is not a copy made by this program; .*DuckDB refused/));
+  });
+
+  it('is told nothing about by a run that is stopped', async () => {
+    writeFileSync(copy, 'mine');
+    const signal = AbortSignal.abort(new Error('stop'));
+    await expect(checkCopy(copy, bench.file, { ...bench.targetOptions, signal })).rejects.toThrow(/^stop$/);
+  });
+
+  it('is looked at without touching what lies beside it', async () => {
+    await with1('a', (sink) => sink.publish(copy));
+    const [beside, { mtimeMs }] = [`${copy}.rewriting`, statSync(copy)];
+    writeFileSync(beside, 'mine');
+    await check(copy);
+    expect([readFileSync(beside, 'utf8'), statSync(copy).mtimeMs]).toEqual(['mine', mtimeMs]);
   });
 });
 

@@ -125,6 +125,8 @@ describe.each(TARGETS)('%s', (name, target) => {
     await expect(report()).rejects.toMatchObject({ kind: 'config' });
     await expect(target.verify(place(), options())).rejects.toMatchObject({ kind: 'config' });
     expect(bench.files()).toEqual([]);
+    await (await open()).close();
+    if (isFile) expect(await report()).toMatchObject({ rows: 0, windows: [], runs: [], changes: [], state: undefined });
     await load([bench.window('2026-01-01', csvOf([]))]);
     const found = await report();
     expect(found).toMatchObject({ rows: 0, lastEventAt: null, events: [], windows: [{ rows: 0 }] });
@@ -169,7 +171,7 @@ describe('a DuckDB file', () => {
   it.each([undefined, 'Asia/Seoul'])(
     'of many rows gets new and wider columns beside them: zone %s',
     async (timezone) => {
-      const rows = Array.from({ length: 130 }, (_, i) => ({ id: `a${i}`, n: `${i}`, day: '2026-01-05' }));
+      const rows = Array.from({ length: 400 }, (_, i) => ({ id: `a${i}`, n: `${i}`, day: '2026-01-05' }));
       const more = { id: 'b', n: '1.5', day: '2026-01-05 10:00:00', late: '2026-01-05 11:00:00', word: 'x' };
       const zoned = { timezone };
       await bench.load([bench.window('2026-01-01', csvOf(rows), timezone)], zoned);
@@ -182,19 +184,19 @@ describe('a DuckDB file', () => {
       const shown = timezone === undefined ? 'day' : `timezone('${timezone}', day)`;
       expect(
         await bench.query(
-          `SELECT n, CAST(${shown} AS VARCHAR) AS day, word FROM events WHERE _key IN ('a129', 'b') ORDER BY _key`,
+          `SELECT n, CAST(${shown} AS VARCHAR) AS day, word FROM events WHERE _key IN ('a399', 'b') ORDER BY _key`,
         ),
       ).toEqual([
-        { n: 129, day: '2026-01-05 00:00:00', word: null },
+        { n: 399, day: '2026-01-05 00:00:00', word: null },
         { n: 1.5, day: '2026-01-05 10:00:00', word: 'x' },
       ]);
       // What no longer fits is kept, and the rest of the row.
       const columnTypes = new Map([['n', 'long' as const]]);
       await bench.load([bench.window('2026-01-03', csvOf([{ id: 'c', n: '2' }]), timezone)], { ...zoned, columnTypes });
       expect(
-        await bench.query(`SELECT n, word, _rescued AS r FROM events WHERE _key IN ('a129', 'b', 'c') ORDER BY _key`),
+        await bench.query(`SELECT n, word, _rescued AS r FROM events WHERE _key IN ('a399', 'b', 'c') ORDER BY _key`),
       ).toEqual([
-        { n: '129', word: null, r: null },
+        { n: '399', word: null, r: null },
         { n: null, word: 'x', r: '{"n":"1.5"}' },
         { n: '2', word: null, r: null },
       ]);
