@@ -16,8 +16,8 @@ export interface End extends Kill {
 
 /** One process of the machine. */
 export interface Act {
-  /** `other`: somebody else's load of the same, into another place. */
-  readonly what: 'sync' | 'other' | 'refresh' | 'part' | 'compact' | 'forget' | 'purge' | 'write';
+  /** `other`: somebody else's load of the same, into another place; `stream`: an Arrow stream of it. */
+  readonly what: 'sync' | 'other' | 'stream' | 'refresh' | 'part' | 'compact' | 'forget' | 'purge' | 'write';
   /** What a part loads: `--from` and `--to`, as days after the first of the world. */
   readonly from: number | undefined;
   readonly to: number | undefined;

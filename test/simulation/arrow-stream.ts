@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { tableFromIPC } from 'apache-arrow';
 import { addDays, type Day, dayAt } from '../../src/base/days.ts';
 import { START } from './drawn.ts';
-import { configure } from './settings.ts';
+import { configure, streamLine } from './settings.ts';
 import type { Story } from './story.ts';
 import { rowsOf } from './truth.ts';
 import { World } from './world.ts';
@@ -17,13 +16,10 @@ export async function streamProblems(story: Story): Promise<string[]> {
   const world = await World.start(story);
   try {
     configure(world);
-    const file = join(world.dir, 'events.arrows');
-    const ended = await world.runOne({
-      command: 'sync arrow',
-      options: { file, config: join(world.dir, 'source.json') },
-    });
+    const line = streamLine(world);
+    const ended = await world.runOne(line);
     if (ended.code !== 0) return [`it ended with ${ended.code}: ${ended.log.slice(-3).join('\n')}`];
-    const table = tableFromIPC(readFileSync(file));
+    const table = tableFromIPC(readFileSync(line.options.file));
     const column = (name: string): string[] => [...(table.getChild(name) ?? [])].map(String);
     return [...doubled(column('_key')), ...different(column('df_event_detail_log_id'), world)];
   } finally {

@@ -49,6 +49,7 @@ export function lineOf(world: World, { what, from, to }: Pick<Act, 'what'> & Par
   const { target, tables, publishes } = world.story;
   if (target === 'airbyte') return readLine(world);
   if (what === 'other') return otherLine(world, 'sync');
+  if (what === 'stream') return streamLine(world);
   const place = { [target === 'duckdb' ? 'file' : target === 'parquet' ? 'dir' : 'url']: world.place };
   if (what === 'compact') return { command: `compact ${target}`, options: place };
   const options = {
@@ -70,6 +71,12 @@ export const otherLine = (world: World, command: 'sync' | 'compact'): Line => ({
     [world.otherTarget === 'parquet' ? 'dir' : 'url']: world.other,
     ...(command === 'sync' && { config: join(world.dir, 'source.json') }),
   },
+});
+
+/** An Arrow stream of all days. */
+export const streamLine = ({ dir }: World): Line & { readonly options: { readonly file: string } } => ({
+  command: 'sync arrow',
+  options: { file: join(dir, 'events.arrows'), config: join(dir, 'source.json') },
 });
 
 function readLine(world: World): Verb {

@@ -287,4 +287,17 @@ describe('what one thing leaves for the next', () => {
     );
     expect(problems, history.join('\n')).toEqual([]);
   });
+
+  it('an Arrow stream that was killed leaves no rows of people who are purged', async () => {
+    for (const nth of IS_SOAK ? EARLY : [9]) {
+      const end = { how: 'kill', side: 'after', effect: 'write', nth } as const;
+      const steps = [
+        stepOf([actOf('sync')]),
+        stepOf([actOf('stream', { end })]),
+        stepOf([actOf('purge', { users: [0, 1, 2] })], { hours: 1 }),
+      ];
+      const { problems, history } = await live(storyOf('duckdb', steps));
+      expect(problems, history.join('\n')).toEqual([]);
+    }
+  });
 });
