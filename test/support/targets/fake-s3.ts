@@ -15,6 +15,10 @@ export interface S3Request {
   readonly attempt: number;
 }
 
+/** By the protocol. */
+const MOST_DELETED = 1_000;
+const MOST_PARTS = 10_000;
+const CHECKSUM = 'x-amz-checksum-crc32';
 const S3_KEY = 'fake-key-id';
 const S3_BUCKET = 'bucket';
 
@@ -120,7 +124,8 @@ export class FakeS3 {
     if (fate === 'cut') return cut(request, response);
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
-    const answer = this.#answer(request, { ...asked, what, bucket, body: Buffer.concat(chunks) }, fate);
+    const checksum = request.headers[CHECKSUM]?.toString();
+    const answer = this.#answer(request, { ...asked, what, bucket, body: Buffer.concat(chunks), checksum }, fate);
     if (fate === 'answer lost') return void request.socket.destroy();
     response.writeHead(answer.status, { 'content-length': answer.body.length, ...answer.headers });
     response.end(what.startsWith('Head') ? undefined : answer.body);
@@ -135,7 +140,8 @@ export class FakeS3 {
     return this.#carryOut(asked, isCreate, request.headers.range);
   }
 
-  #carryOut({ what, key, query, body }: Asked, isCreate: boolean, range: string | undefined): Answer {
+  #carryOut(asked: Asked, isCreate: boolean, range: string | undefined): Answer {
+    const { what, key, query, body } = asked;
     if (what === 'HeadBucket') return ok();
     if (what === 'GetObject' || what === 'HeadObject') return this.#get(key, range);
     if (what === 'PutObject') {
@@ -146,7 +152,7 @@ export class FakeS3 {
     if (what === 'ListObjectsV2') return this.#list(query);
     if (what === 'ListObjectVersions') return this.#listVersions(query);
     if (what === 'ListMultipartUploads') return this.#listUploads(query.get('prefix') ?? '', query);
-    return this.#multipart(what, key, query, body);
+    return this.#multipart(asked);
   }
 
   #get(key: string, range: string | undefined): Answer {
@@ -166,7 +172,9 @@ export class FakeS3 {
 
   #delete(body: string): Answer {
     const errors: string[] = [];
-    for (const [, object] of body.matchAll(/<Object>(.*?)<\/Object>/gs)) {
+    const objects = [...body.matchAll(/<Object>(.*?)<\/Object>/gs)];
+    if (objects.length > MOST_DELETED) return refusal(400, 'MalformedXML');
+    for (const [, object] of objects) {
       const key = unescaped(/<Key>([^<]*)<\/Key>/.exec(object)?.[1] ?? '');
       const id = /<VersionId>([^<]*)<\/VersionId>/.exec(object)?.[1];
       if ((id !== undefined || this.versions === undefined) && this.isLocked(key)) {
@@ -231,7 +239,7 @@ export class FakeS3 {
     return ok(`<ListMultipartUploadsResult>${all}</ListMultipartUploadsResult>`);
   }
 
-  #multipart(what: string, key: string, query: URLSearchParams, body: Buffer): Answer {
+  #multipart({ what, key, query, body, checksum }: Asked): Answer {
     const id = query.get('uploadId') ?? randomUUID();
     if (what === 'CreateMultipartUpload') {
       this.uploads.set(id, { key, began: this.now(), parts: new Map() });
@@ -239,14 +247,22 @@ export class FakeS3 {
     }
     const upload = this.uploads.get(id);
     if (upload === undefined) return refusal(404, 'NoSuchUpload');
+    const number = Number(query.get('partNumber'));
     if (what === 'UploadPart') {
-      upload.parts.set(Number(query.get('partNumber')), body);
-      return { status: 200, headers: { etag: etag(body) }, body: Buffer.alloc(0) };
+      if (number < 1 || number > MOST_PARTS) return refusal(400, 'InvalidArgument');
+      upload.parts.set(number, body);
+      return { status: 200, headers: { etag: etag(body), [CHECKSUM]: checksum ?? '' }, body: Buffer.alloc(0) };
     }
+    if (what === 'AbortMultipartUpload') {
+      this.uploads.delete(id);
+      return { status: 204, headers: {}, body: Buffer.alloc(0) };
+    }
+    const parts = partsIn(body.toString()).map((part) => ({ ...part, bytes: upload.parts.get(part.number) }));
+    const isWhole = parts.every((part, i) => part.number === i + 1 && part.bytes && part.etag === etag(part.bytes));
+    if (!isWhole || parts.length === 0 || parts.some((part) => part.checksum === ''))
+      return refusal(400, 'InvalidPart');
     this.uploads.delete(id);
-    if (what === 'AbortMultipartUpload') return { status: 204, headers: {}, body: Buffer.alloc(0) };
-    const parts = [...upload.parts].sort(([a], [b]) => a - b).map(([, bytes]) => bytes);
-    this.#store(key, Buffer.concat(parts));
+    this.#store(key, Buffer.concat(parts.map(({ bytes = Buffer.alloc(0) }) => bytes)));
     return ok('<CompleteMultipartUploadResult></CompleteMultipartUploadResult>');
   }
 }
@@ -257,6 +273,8 @@ interface Asked {
   readonly key: string;
   readonly query: URLSearchParams;
   readonly body: Buffer;
+  /** Of a part, as the client counted it. */
+  readonly checksum: string | undefined;
 }
 
 interface Answer {
@@ -279,6 +297,14 @@ function operationOf({ method, key, query }: { method: string; key: string; quer
   return query.has('uploads') ? 'ListMultipartUploads' : 'ListObjectsV2';
 }
 
+/** The parts that the end of an upload names. */
+function partsIn(xml: string) {
+  return [...xml.matchAll(/<Part>(.*?)<\/Part>/gs)].map(([, part]) => {
+    const of = (name: string) => unescaped(new RegExp(`<${name}>([^<]*)</${name}>`).exec(part)?.[1] ?? '');
+    return { number: Number(of('PartNumber')), etag: of('ETag'), checksum: of('ChecksumCRC32') };
+  });
+}
+
 /** Takes some of the body, or gives half a head, and hangs up. */
 function cut(request: IncomingMessage, response: ServerResponse): void {
   if (request.method === 'GET' || request.method === 'HEAD') {
@@ -297,4 +323,5 @@ const refusal = (status: number, code: string): Answer => ({
 });
 const etag = (bytes: Buffer) => `"${createHash('md5').update(bytes).digest('hex')}"`;
 const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
-const unescaped = (text: string) => text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
+const unescaped = (text: string) =>
+  text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"').replaceAll('&amp;', '&');

@@ -74,7 +74,9 @@ describe('an object of a bucket', () => {
       kind: 'config',
       message: 's3://bucket/lake does not know conditional writes (If-None-Match): use a store that does.',
     });
-    expect(asked('PutObject')).toBe(1);
+    fate('PutObject', { status: 400, code: 'InvalidRequest' });
+    await expect(storage.create('y', 'one')).rejects.toMatchObject({ kind: 'config' });
+    expect(asked('PutObject')).toBe(2);
   });
 
   it('is read again, up to three times, when its content breaks off', async () => {
@@ -278,8 +280,9 @@ describe('the environment of a bucket', () => {
   it('may name the endpoint for all services; that of S3 goes before', async () => {
     const { AWS_ENDPOINT_URL_S3: url, ...env } = s3.env;
     vi.stubEnv('AWS_ENDPOINT_URL_S3', undefined);
+    const named = String(url).replace('127.0.0.1', 'localhost');
     const of = (more: Record<string, string>) => openStorage('s3://bucket', envOf({ ...env, ...more }), undefined);
-    opened.push(await of({ AWS_ENDPOINT_URL: url }));
+    opened.push(await of({ AWS_ENDPOINT_URL: named }));
     opened.push(await of({ AWS_ENDPOINT_URL: 'http://127.0.0.1:1', AWS_ENDPOINT_URL_S3: url }));
     opened.push(await of({ AWS_ENDPOINT_URL: url, AWS_ENDPOINT_URL_S3: '', AWS_CA_BUNDLE: '' }));
   });

@@ -11,11 +11,13 @@ describe('what went wrong with a store', () => {
     ['no bucket', answer('NoSuchBucket', 404), 'config', 'there is no such bucket'],
     ['a refused key', answer('InvalidAccessKeyId', 400), 'config', 'the credentials were refused (InvalidAccessKeyId)'],
     ['status 403', answer('Whatever', 403), 'config', 'the credentials were refused'],
+    ['a refusal without a status', answer('AccessDenied'), 'config', 'the credentials were refused (AccessDenied)'],
     ['status 401', answer('Whatever', 401), 'config', 'the credentials were refused'],
     ['no region', new Error('Region is missing'), 'config', 'set AWS_REGION'],
     ['a full disk', coded('ENOSPC'), 'transient', 'set spool_dir to another disk'],
     ['a broken connection', coded('ECONNRESET'), 'transient', '(ECONNRESET): try again later'],
     ['status 500', answer('InternalError', 500), 'transient', '(500 InternalError): try again later'],
+    ['status 500 of any name', answer('Whatever', 500), 'transient', '(500 Whatever): try again later'],
     ['status 503 of any name', answer('Whatever', 503), 'transient', '(503 Whatever): try again later'],
     ['status 429', answer('Whatever', 429), 'transient', 'try again later'],
     ['status 408', answer('Whatever', 408), 'transient', 'try again later'],
@@ -30,12 +32,22 @@ describe('what went wrong with a store', () => {
     ['a refused request', answer('InvalidArgument', 400), 'config', 'refused a request (400 InvalidArgument)'],
     ['a refused request with a code', coded('X', { $metadata: { httpStatusCode: 400 } }), 'config', '(400 Error)'],
     ['a request that was never made', new TypeError('wrong'), 'system', 'could not be made (TypeError)'],
+    ['an answer that leads elsewhere', coded('X', { $metadata: { httpStatusCode: 300 } }), 'config', '(300 Error)'],
+    ['a status that is none', answer('Whatever', 'x' as never), 'system', 'could not be made (Whatever)'],
     ['no error at all', undefined, 'system', 'could not be made (Error)'],
   ])('is told: %s', (_, thrown, kind, text) => {
     const failure = s3Failure(thrown, 's3://bucket/lake', undefined);
     expect(failure).toBeInstanceOf(Failure);
     expect(failure.kind).toBe(kind);
     expect(failure.message).toContain(text);
+  });
+
+  it.each([
+    ['a name and a status', answer('SlowDown', 503), 'SlowDown 503'],
+    ['a name and a code', coded('ECONNRESET'), 'Error ECONNRESET'],
+    ['a name alone', new TypeError('wrong'), 'TypeError'],
+  ])('is kept for who looks into it: %s', (_, thrown, internal) => {
+    expect(s3Failure(thrown, 's3://bucket', undefined)).toMatchObject({ internal, cause: thrown });
   });
 
   it('is a failure that is one already, and the reason of a stop', () => {

@@ -61,6 +61,16 @@ describe('uploads to a bucket that were never ended', () => {
     expect(s3.uploads.size).toBe(0);
   });
 
+  it('are none where the store does not know them, and not called so where it only does not tell', async () => {
+    const answers = (status: number, code: string) => {
+      s3.fateOf = ({ what }) => (what === 'ListMultipartUploads' ? { status, code } : 'as it should');
+    };
+    answers(501, 'NotImplemented');
+    await erase(2);
+    answers(400, 'InvalidArgument');
+    await expect(erase(2)).rejects.toMatchObject({ message: expect.stringContaining('(400 InvalidArgument)') });
+  });
+
   it('are not called given up while the store refuses that', async () => {
     begun('old', 'lake/events/a.parquet', 1);
     s3.fateOf = ({ what }) =>

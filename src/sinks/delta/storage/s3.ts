@@ -78,6 +78,7 @@ class S3Storage implements Storage {
       const command = new this.#access.s3.ListObjectsV2Command({
         Bucket: bucket,
         Prefix: `${prefix}${folder}/`,
+        // Stryker disable next-line ConditionalExpression: everything comes after the prefix alone
         ...(after !== '' && { StartAfter: `${prefix}${after}` }),
         ...(token !== undefined && { ContinuationToken: token }),
       });
@@ -86,6 +87,7 @@ class S3Storage implements Storage {
         if (Key === undefined || Key.endsWith('/') || !Key.startsWith(prefix)) continue;
         yield { path: Key.slice(prefix.length), bytes: Size ?? 0, modified: LastModified?.getTime() ?? 0, names: 1 };
       }
+      // Stryker disable next-line ConditionalExpression: the last page names no next one
       token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
     } while (token !== undefined);
   }
