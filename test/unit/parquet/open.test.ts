@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
@@ -62,5 +62,73 @@ describe('opening a folder', () => {
     await sink.close();
     expect(bench.log.map(({ event }) => event)).toContain('parquet.recovered');
     expect(existsSync(journal)).toBe(false);
+  });
+
+  it('finishes the first change of a dead run, of which there is a journal and no manifest', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)]);
+    const journal = join(bench.root, '_dfinery/journal.json');
+    writeFileSync(journal, JSON.stringify({ v: 1, moves: [], removes: [], manifest: bench.manifest }));
+    rmSync(manifest());
+    await (await bench.openFolder()).close();
+    expect(bench.manifest.receipts).toHaveLength(1);
+  });
+
+  it.each(['events', 'event_items', 'event_logs'])('refuses the %s of somebody else, and leaves it', async (table) => {
+    const folder = join(bench.root, table);
+    mkdirSync(folder, { recursive: true });
+    await (await bench.openFolder()).close();
+    writeFileSync(join(folder, 'theirs.parquet'), 'x');
+    await expect(bench.openFolder()).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringMatching(/holds files that this program did not write/),
+    });
+    expect(readFileSync(join(folder, 'theirs.parquet'), 'utf8')).toBe('x');
+  });
+
+  it('says so where a file has the name of a table', async () => {
+    mkdirSync(bench.root);
+    writeFileSync(join(bench.root, 'events'), 'x');
+    await expect(bench.openFolder()).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringContaining('ENOTDIR'),
+    });
+  });
+
+  it('empties the temporary folder of what a dead run left there', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)]);
+    const before = bench.files();
+    mkdirSync(join(bench.root, '_dfinery/tmp/deep'), { recursive: true });
+    writeFileSync(join(bench.root, '_dfinery/tmp/deep/x.part'), 'rows');
+    const sink = await bench.openFolder();
+    expect(bench.files()).toEqual(before);
+    await sink.close();
+  });
+
+  it('waits for another run of this process for as long as it is told, or until it is stopped', async () => {
+    const first = await bench.openFolder();
+    let now = 0;
+    const waited: number[] = [];
+    const sleep = async (ms: number, signal?: AbortSignal) => {
+      signal?.throwIfAborted();
+      now += ms;
+      waited.push(ms);
+    };
+    const clock = { now: () => now, sleep, after: () => () => {} };
+    await expect(bench.openFolder({ clock, lockWaitMs: 250 })).rejects.toMatchObject({ kind: 'transient' });
+    expect(waited).toEqual([100, 100, 50]);
+    const signal = AbortSignal.abort(new Error('stop'));
+    await expect(bench.openFolder({ clock, lockWaitMs: 250, signal })).rejects.toThrow('stop');
+    const freeing = { ...clock, sleep: () => first.close() };
+    await (await bench.openFolder({ clock: freeing, lockWaitMs: 250 })).close();
+  });
+
+  it('lets others in again after it has failed', async () => {
+    await bench.store([bench.window('2026-01-01', CSV)]);
+    const good = readFileSync(manifest());
+    writeFileSync(manifest(), '{}');
+    await expect(bench.openFolder()).rejects.toMatchObject({ kind: 'config' });
+    writeFileSync(manifest(), good);
+    await expect(bench.openFolder({ timezone: 'Asia/Seoul' })).rejects.toMatchObject({ kind: 'config' });
+    await (await bench.openFolder()).close();
   });
 });
