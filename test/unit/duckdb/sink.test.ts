@@ -1,0 +1,165 @@
+import { linkSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { tryRewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
+import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
+import { duckdb } from '../../../src/sinks/duckdb/target.ts';
+import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
+import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
+import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { query } from '../../support/targets/query.ts';
+
+let bench: DuckBench;
+beforeEach(() => {
+  bench = new DuckBench();
+});
+afterEach(() => bench.close());
+
+const options = () => ({ ...bench.targetOptions, file: bench.file });
+const day = (n: number, ...ids: string[]) =>
+  bench.window(`2026-01-0${n}`, csvOf(ids.map((id) => ({ id, df_unified_id: `u-${id}`, memo: `m ${id}` }))));
+const keys = async (file = bench.file) =>
+  (await query(file, 'SELECT _key FROM events ORDER BY 1')).map(({ _key }) => _key);
+const beside = () =>
+  readdirSync(bench.dir)
+    .filter((name) => !name.startsWith('spool'))
+    .sort();
+
+/** Runs the work while a statement that begins like this calls `then` instead of running, the first time. */
+async function instead<T>(begins: string, then: (sql: string) => Promise<number>, work: () => Promise<T>): Promise<T> {
+  const run = Engine.prototype.run;
+  let isDone = false;
+  const spy = vi.spyOn(Engine.prototype, 'run').mockImplementation(function (this: Engine, sql, values) {
+    if (isDone || !sql.startsWith(begins)) return run.call(this, sql, values);
+    isDone = true;
+    return then(sql).then((rows) => (rows < 0 ? run.call(this, sql, values) : rows));
+  });
+  try {
+    return await work();
+  } finally {
+    spy.mockRestore();
+    expect(isDone).toBe(true);
+  }
+}
+const OOM = () => Promise.reject(new Error('Out of Memory Error: failed to allocate block'));
+
+describe('a window for which memory is short', () => {
+  it('is stored once by the second try, and the next one has all threads again', async () => {
+    const sink = await openDuckDbSink(options());
+    try {
+      await sink.commit(day(1, 'a'), bench.signal);
+      const statements: string[] = [];
+      const commit = await instead('INSERT INTO events', OOM, async () => {
+        const spy = vi.mocked(Engine.prototype.run);
+        const done = await sink.commit(day(2, 'b', 'c'), bench.signal);
+        statements.push(...spy.mock.calls.map(([sql]) => sql).filter((sql) => /threads/.test(sql)));
+        return done;
+      });
+      expect(commit).toMatchObject({ rows: 2, idRepeats: 0 });
+      expect(statements).toEqual(['SET threads = 1', 'RESET threads']);
+      await sink.commit(day(3, 'd'), bench.signal);
+    } finally {
+      await sink.close();
+    }
+    expect(await keys()).toEqual(['a', 'b', 'c', 'd']);
+    expect(await bench.query('SELECT number, rows_live FROM _dfinery_windows ORDER BY 1')).toEqual(
+      ['1', '2', '1'].map((rows_live, i) => ({ number: `${i + 1}`, rows_live })),
+    );
+    expect(await verifyDuckDb(options())).toEqual([]);
+  });
+});
+
+describe('what somebody put on the table of events', () => {
+  it.each([
+    ['an index', 'CREATE UNIQUE INDEX mine ON events (memo)', /the index mine on "events".*drop it and run again/],
+    ['a constraint', 'ALTER TABLE events ALTER memo SET NOT NULL', /a constraint on "events".*Nothing was changed/],
+  ])('is named where it refuses a row: %s', async (_, sql, message) => {
+    await bench.load([day(1, 'a')]);
+    await query(bench.file, sql);
+    const rows = [{ id: 'b', memo: 'x' }, { id: 'c', memo: 'x' }, { id: 'd' }];
+    await expect(bench.load([bench.window('2026-01-02', csvOf(rows))])).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(message),
+    });
+    expect(await keys()).toEqual(['a']);
+  });
+});
+
+describe('a purge that is only tried', () => {
+  const removal = { column: 'df_unified_id', values: ['u-a'] };
+
+  it('names the tables of others, in order, and leaves the file as it is', async () => {
+    await bench.load([day(1, 'a', 'b')]);
+    expect(await tryRewriteDuckDb({ ...options(), removal })).toEqual([]);
+    for (const sql of [
+      'CREATE SCHEMA theirs',
+      'CREATE TABLE theirs.events (x INT)',
+      'CREATE TABLE zoo (x INT)',
+      'CREATE TABLE ants (x INT)',
+    ])
+      await query(bench.file, sql);
+    const before = readFileSync(bench.file);
+    expect(await tryRewriteDuckDb({ ...options(), removal })).toEqual(['ants', 'theirs.events', 'zoo']);
+    expect(
+      await duckdb.checkPurge?.(bench.file, [removal], { ...options(), spoolDir: bench.dir, env: () => undefined }),
+    ).toHaveLength(3);
+    expect(readFileSync(bench.file).equals(before)).toBe(true);
+    expect(beside()).toEqual(['events.duckdb']);
+  });
+
+  it('fails where the purge would, and leaves nothing', async () => {
+    await expect(tryRewriteDuckDb({ ...options(), removal })).rejects.toThrow(/does not exist: nothing was done/);
+    await bench.load([day(1, 'a')]);
+    await expect(tryRewriteDuckDb({ ...options(), removal: { column: 'no', values: [] } })).rejects.toMatchObject({
+      message: expect.stringContaining('has no column no'),
+    });
+    linkSync(bench.file, join(bench.dir, 'link'));
+    await expect(tryRewriteDuckDb({ ...options(), removal })).rejects.toThrow(/1 more name \(hard links\)/);
+    linkSync(bench.file, join(bench.dir, 'link2'));
+    await expect(tryRewriteDuckDb({ ...options(), removal })).rejects.toThrow(/2 more names \(hard links\)/);
+    expect(beside()).toEqual(['events.duckdb', 'link', 'link2']);
+  });
+
+  it.each(['COPY FROM DATABASE target TO rewritten', 'INSERT INTO rewritten', 'DETACH rewritten'])(
+    'or in earnest leaves the file as it is when it is stopped at %s',
+    async (begins) => {
+      await bench.load([day(1, 'a', 'b')]);
+      const { ino } = statSync(bench.file);
+      const stop = new AbortController();
+      const stopping = async () => {
+        stop.abort(new Error('stop'));
+        return -1;
+      };
+      const work = () =>
+        duckdb.purge?.(bench.file, removal, {
+          ...options(),
+          spoolDir: bench.dir,
+          env: () => undefined,
+          signal: stop.signal,
+        });
+      await expect(instead(begins, stopping, async () => work())).rejects.toThrow('stop');
+      expect([statSync(bench.file).ino, beside()]).toEqual([ino, ['events.duckdb']]);
+      expect(await keys()).toEqual(['a', 'b']);
+    },
+  );
+
+  it('and then in earnest reaches the copies for readers as well', async () => {
+    const copy = join(bench.dir, 'copy.duckdb');
+    const sink = await openDuckDbSink(options());
+    await sink.commit(day(1, 'a', 'b'), bench.signal);
+    await sink.publish(copy);
+    await sink.close();
+    const all = { ...options(), spoolDir: bench.dir, env: () => undefined };
+    expect(await duckdb.checkPurge?.(bench.file, [removal], all)).toEqual([]);
+    expect(await keys(copy)).toEqual(['a', 'b']);
+    expect(await duckdb.purge?.(bench.file, removal, all)).toMatchObject({
+      rows: 1,
+      rowsRemoved: 1,
+      files: [bench.file],
+    });
+    for (const file of [bench.file, copy]) {
+      expect(await keys(file), file).toEqual(['b']);
+      expect(readFileSync(file).includes('u-a'), file).toBe(false);
+    }
+  });
+});
