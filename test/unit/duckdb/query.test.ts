@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
@@ -58,6 +58,12 @@ describe('a query of a DuckDB file', () => {
       exitCode: 2,
       message: expect.stringContaining('not usable'),
     });
+  });
+
+  it('writes nothing, nor sweeps what a purge that is under way has beside the file', async () => {
+    writeFileSync(`${bench.file}.rewriting`, 'half');
+    await ask('SELECT 1');
+    expect(readFileSync(`${bench.file}.rewriting`, 'utf8')).toBe('half');
   });
 
   it('leaves the file to others who read it', async () => {

@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Window } from '../../../src/extract/window.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
@@ -148,6 +149,17 @@ describe.each(TARGETS)('%s', (name, target) => {
 });
 
 describe('a DuckDB file', () => {
+  it('is only read by those who look into it: what a purge under way has beside it stays', async () => {
+    const all = { ...bench.targetOptions, spoolDir: bench.dir, env: () => undefined };
+    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    writeFileSync(`${bench.file}.rewriting`, 'half');
+    await duckdb.report?.(bench.file, all);
+    await duckdb.readPriorLoads?.(bench.file, all);
+    await duckdb.verify?.(bench.file, all);
+    await duckdb.people?.(bench.file, 'df_unified_id', () => ['u'], all);
+    expect(readFileSync(`${bench.file}.rewriting`, 'utf8')).toBe('half');
+  });
+
   it('of a former version gets what its receipts lacked', async () => {
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     await query(bench.file, 'ALTER TABLE _dfinery_windows DROP COLUMN id_repeats');

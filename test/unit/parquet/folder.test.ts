@@ -62,6 +62,18 @@ describe('a folder', () => {
     expect(await failureOf(bench.openFolder())).toMatchObject({ kind: 'config' });
   });
 
+  it('says what the disk refused where a folder has the name of a file, and goes on once that is gone', async () => {
+    const path = join(bench.root, 'events/event_date=2026-01-01/data_0.parquet');
+    const sink = await bench.openFolder();
+    mkdirSync(join(path, 'theirs'), { recursive: true });
+    const failure = await failureOf(sink.commit(bench.window('2026-01-01', CSV), bench.signal));
+    expect(failure).toMatchObject({ kind: 'config', message: expect.stringMatching(/EISDIR|ENOTEMPTY/) });
+    rmSync(path, { recursive: true });
+    await sink.commit(bench.window('2026-01-02', csvOf([{ id: 'b', ...at('2026-01-02 10:00:00.000') }])), bench.signal);
+    await sink.close();
+    expect(await bench.read('SELECT _key FROM events ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'b' }]);
+  });
+
   it('keeps its time zone', async () => {
     await bench.store([bench.window('2026-01-01', CSV, 'Asia/Seoul')], { timezone: 'Asia/Seoul' });
     const failure = await failureOf(bench.openFolder({ timezone: 'UTC' }));
