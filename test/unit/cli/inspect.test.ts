@@ -89,6 +89,49 @@ describe('inspect', () => {
     expect(pinned.result.rescued_cells).toBe(3);
   });
 
+  it('pins the first of two columns with one name, and the event name by either of its names', async () => {
+    const path = fileOf('df_event_detail_log_id,event_name,x,x\na,7,1,1\nb,8,,2\n');
+    const schema = join(dir, 'names.json');
+    const pin = async (...columns: { source: string; group: string; type: string }[]) => {
+      writeFileSync(schema, JSON.stringify({ v: 1, columns }));
+      const { result } = await json(path, '--schema', schema);
+      return result.columns.map(({ type, filled }: { type: string; filled: number }) => [type, filled]);
+    };
+    expect(await pin({ source: 'x', group: 'custom', type: 'double' })).toEqual([
+      ['string', 2],
+      ['string', 2],
+      ['double', 1],
+      ['long', 2],
+    ]);
+    for (const source of ['event_name', 'df_event_name']) {
+      const found = await pin({ source, group: 'system', type: 'long' });
+      expect(found[1], source).toEqual(['long', 2]);
+    }
+  });
+
+  it('shows the three most frequent cells, cut to 200 characters, and no null that is none', async () => {
+    const long = 'x'.repeat(300);
+    const cells = [long, long, long, 'b', 'b', 'c', 'c', 'd'];
+    const numbers = ['null', 'null', 'null', '1', '1', '2', '3', 'null'];
+    const { column } = await json(fileOf(csvOf(cells.map((s, i) => ({ id: `e${i}`, s, n: numbers[i] })))));
+    expect(column('s')).toMatchObject({ filled: 8, maximum: 'x'.repeat(200), minimum: 'b' });
+    expect(column('s')?.examples).toHaveLength(3);
+    expect(column('s')?.examples).toEqual(expect.arrayContaining(['x'.repeat(200), 'b', 'c']));
+    expect(column('n')).toMatchObject({ type: 'long', filled: 4, distinct: 3, minimum: '1', maximum: '3' });
+    expect(column('n')?.examples).toHaveLength(3);
+    expect(column('n')?.examples).toEqual(expect.arrayContaining(['1', '2', '3']));
+  });
+
+  it('counts the ids of a file: none at all, each of its own, some repeated', async () => {
+    const ids = async (csv: string) => {
+      const { result } = await json(fileOf(csv));
+      return [result.rows, result.repeated_ids, result.rows_without_id];
+    };
+    expect(await ids('a,b\n1,2\n3,4\n')).toEqual([2, 0, 2]);
+    expect(await ids('df_event_detail_log_id\na\nb\n')).toEqual([2, 0, 0]);
+    expect(await ids('df_event_detail_log_id,x\na,1\nb,1\na,1\na,1\n,1\n')).toEqual([5, 2, 1]);
+  });
+
   it('takes datetimes that carry a zone where a timezone is given', async () => {
     const path = fileOf(csvOf([{ id: 'a', at: '2026-01-02T03:04:05Z' }]));
     expect((await json(path)).column('at')).toMatchObject({ type: 'string' });
