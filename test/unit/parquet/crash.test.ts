@@ -25,6 +25,7 @@ const options = () => ({
   logger: silentLogger,
 });
 const PARTITION = 'events/event_date=2026-01-01/data_0.parquet';
+const THROUGH_LINK = 'events/event_date=2026-01-09/data_0.parquet';
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
 
 /** a and b swap their dates (a cycle), c leaves a date that gains nothing, d stays, the type of n widens, x is new. */
@@ -172,7 +173,19 @@ describe('a writer that dies', () => {
     ['removes a file that is no partition', () => ({ removes: ['_dfinery/lock'] })],
     ['moves a file out', ({ moves }) => ({ moves: [{ from: moves[0]?.from, to: '../victim' }] })],
     ['moves a file in', () => ({ moves: [{ from: '_dfinery/tmp/../../../victim', to: PARTITION }] })],
-    ['removes a file through a link', () => ({ removes: ['events/event_date=2026-01-09/data_0.parquet'] })],
+    ['removes a file through a link', () => ({ removes: [THROUGH_LINK] })],
+    ['moves a file through a link', ({ moves }) => ({ moves: [{ ...moves[0], to: THROUGH_LINK }] })],
+    ['moves a link in', () => ({ moves: [{ from: '_dfinery/tmp/link', to: PARTITION }] })],
+    ['moves what does not wait', () => ({ moves: [{ from: '_dfinery/manifest.json', to: PARTITION }] })],
+    ['moves a folder beside', () => ({ moves: [{ from: '_dfinery/tmpx/file', to: PARTITION }] })],
+    ['moves by a way of its own', () => ({ moves: [{ from: '_dfinery/tmp/./link', to: PARTITION }] })],
+    ['moves all that waits', () => ({ moves: [{ from: '_dfinery/tmp/', to: PARTITION }] })],
+    ['moves nothing to a file', () => ({ moves: [{ from: null, to: PARTITION }] })],
+    ['moves nothing at all', () => ({ moves: [null] })],
+    ['moves no list', () => ({ moves: {} })],
+    ['moves one file well and another out', ({ moves }) => ({ moves: [...moves, { from: moves[0]?.from, to: 'x' }] })],
+    ['removes a file well and another outside', () => ({ removes: [PARTITION, '../victim'] })],
+    ['says nothing of the manifest', () => ({ manifest: undefined })],
     ['is of a later version', () => ({ v: 2 })],
     ['is no list', () => ({ removes: {} })],
   ])('of somebody who %s is refused, and nothing is touched', async (_name, forged) => {
@@ -187,7 +200,8 @@ describe('a writer that dies', () => {
     ]) {
       writeFileSync(path, 'theirs');
     }
-    symlinkSync(outside, join(bench.root, 'events/event_date=2026-01-09'));
+    symlinkSync(outside, join(bench.root, dirname(THROUGH_LINK)));
+    symlinkSync(join(outside, 'victim'), join(bench.root, '_dfinery/tmp/link'));
     const journal = { v: 1, moves: change.moves, removes: [], manifest: change.manifest, ...forged(change) };
     writeFileSync(join(bench.root, '_dfinery/journal.json'), JSON.stringify(journal));
     const before = bench.files();
