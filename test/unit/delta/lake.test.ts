@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Day } from '../../../src/base/days.ts';
 import { envOf } from '../../../src/base/env.ts';
+import { readDeltaPriorLoads } from '../../../src/sinks/delta/prior-loads.ts';
 import { reportDelta } from '../../../src/sinks/delta/report.ts';
 import { DiskStorage } from '../../../src/sinks/delta/storage/disk.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
@@ -73,6 +74,21 @@ describe('the place of Delta tables', () => {
 });
 
 describe('the tables of a place', () => {
+  it('tell what was loaded before, nothing where nothing was, and are refused where they are damaged', async () => {
+    const loads = (more = {}) => readDeltaPriorLoads({ ...bench.lakeOptions, ...more });
+    const nothing = await loads();
+    expect(nothing).toMatchObject({ state: undefined, eventNames: [] });
+    expect([...nothing.covered]).toEqual([]);
+    await bench.store([of(first, { id: 'a' })]);
+    const storage = new CountedStorage(bench.root);
+    const { state, covered, eventNames } = await loads({ storage });
+    expect([state, [...covered], eventNames]).toEqual([{ version: 1, from_date: second }, [first], []]);
+    expect(storage.open).toBe(0);
+    bench.append('events', 1, 'no object');
+    await expect(loads()).rejects.toMatchObject({ kind: 'config' });
+    await expect(loads({ signal: AbortSignal.abort(new Error('stopped')) })).rejects.toThrow('stopped');
+  });
+
   it('that were asked for once stay, whatever is asked for later', async () => {
     await bench.store([of(first, { id: 'a', df_items_x: '1' })], { tables: ['event_items'] });
     await bench.store([of(second, { id: 'b', df_items_x: '2' })], { tables: ['event_logs'] });

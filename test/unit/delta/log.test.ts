@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Lake } from '../../../src/sinks/delta/lake.ts';
@@ -243,6 +243,23 @@ describe('a checkpoint', () => {
     expect(await query(':memory:', `SELECT ${counts.join(', ')} FROM read_parquet(${file})`)).toEqual([
       { protocol: 1, metaData: 1, txn: 1, add: 1 },
     ]);
+  });
+
+  it('is not taken for the commit whose version it holds, when that was stored', async () => {
+    await load();
+    await load(second, 'b');
+    await checkpoint();
+    for (const [path, seconds] of [
+      [numbered(0), 3],
+      [numbered(1), 5],
+      [numbered(1, 'checkpoint.parquet'), 9],
+    ] as const) {
+      utimesSync(path, seconds, seconds);
+    }
+    const committedAt = () => opened((events) => events.committedAt());
+    expect(await committedAt()).toBe(5_000);
+    rmSync(numbered(1));
+    expect(await committedAt()).toBe(0);
   });
 
   it('takes an entry of any length', async () => {

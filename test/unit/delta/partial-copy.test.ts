@@ -1,4 +1,4 @@
-import { mkdirSync, statSync } from 'node:fs';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DiskStorage } from '../../../src/sinks/delta/storage/disk.ts';
@@ -13,9 +13,11 @@ const BLOCK = 512;
 class Remote extends DiskStorage {
   bytes = 0;
   requests = 0;
+  readonly ranges: [number, number][] = [];
 
   override async readRange(path: string, from: number, to: number): Promise<Buffer> {
     this.requests++;
+    this.ranges.push([from, to]);
     this.bytes += to - from;
     return super.readRange(path, from, to);
   }
@@ -54,5 +56,44 @@ describe('a copy of some columns', () => {
     expect(remote.requests).toBeLessThan(12);
     expect(statSync(copy).size).toBe(size);
     expect(statSync(copy).blocks * BLOCK).toBeLessThan(size * 0.6);
+  });
+
+  it('is made of requests that are neither needless nor too large', async () => {
+    const root = join(bench.dir, 'store');
+    mkdirSync(root);
+    const file = join(root, 'x.parquet');
+    await query(
+      ':memory:',
+      `COPY (SELECT md5(i::VARCHAR) || md5((-i)::VARCHAR) AS a, i % 2 AS n FROM range(330000) t(i))
+      TO ${literal(file)} (FORMAT parquet, ROW_GROUP_SIZE 61440, COMPRESSION uncompressed)`,
+    );
+    const { size } = statSync(file);
+    const remote = new Remote(root);
+    const copy = join(bench.dir, 'copy');
+    await copyColumns(remote, { path: 'x.parquet', bytes: size, columns: new Set(['a']) }, copy);
+    // The footer, then what lies together, in pieces.
+    const [footer, ...pieces] = remote.ranges;
+    expect(footer).toEqual([size - 128 * 1024, size]);
+    expect(pieces).toHaveLength(2);
+    const [[from, middle], [next, to]] = pieces;
+    expect([middle - from, next, to <= size]).toEqual([16 * 1024 * 1024, middle, true]);
+    expect(from).toBeLessThan(1_000);
+    const sql = (path: string) =>
+      query(':memory:', `SELECT sum(hash(a))::VARCHAR AS a FROM read_parquet(${literal(path)})`);
+    expect(await sql(copy)).toEqual(await sql(file));
+    expect(statSync(copy).mode & 0o777).toBe(0o600);
+  });
+
+  it('of a small file is the file itself', async () => {
+    const root = join(bench.dir, 'store');
+    mkdirSync(root);
+    const bytes = 2 * 1024 * 1024;
+    for (const size of [bytes, bytes + 1]) writeFileSync(join(root, `${size}`), Buffer.alloc(size));
+    const remote = new Remote(root);
+    const wanted = (size: number) => ({ path: `${size}`, bytes: size, columns: new Set(['a']) });
+    expect(await copyColumns(remote, wanted(bytes), join(bench.dir, 'copy'))).toBe(join(root, `${bytes}`));
+    expect(remote.requests).toBe(0);
+    await expect(copyColumns(remote, wanted(bytes + 1), join(bench.dir, 'copy'))).rejects.toThrow();
+    expect(remote.requests).toBe(1);
   });
 });
