@@ -73,6 +73,13 @@ async function lifeOf(seed: number): Promise<Found> {
   return { first, failure: parts.join('\n\n') };
 }
 
+/** Lives through a story that is told; gives what was run. */
+async function keepsPromises(told: Story): Promise<readonly string[]> {
+  const { problems, history } = await live(told);
+  expect(problems, history.join('\n')).toEqual([]);
+  return history;
+}
+
 describe('a world of one seed', () => {
   it.each(Array.from({ length: SEEDS }, (_, i) => FIRST + i))('seed %i: every promise is kept', async (seed) => {
     const began = process.cpuUsage();
@@ -102,8 +109,7 @@ describe('a disk that is full', () => {
   it.each(['duckdb', 'parquet', 'delta'] as const)(
     'is told as such by sync %s and forget, at whichever write it shows, and nothing is lost',
     async (target) => {
-      const { problems, history } = await live(storyOf(target, runs));
-      expect(problems, history.join('\n')).toEqual([]);
+      const history = await keepsPromises(storyOf(target, runs));
       expect(history).toContain(`sync ${target}: 3`);
       expect(history).toContain('forget execute: 3');
     },
@@ -122,10 +128,9 @@ describe('a process that is killed', () => {
     'while it loads into %s, right after any %s, has stored rows and state or nothing',
     async (target, effect) => {
       for (const nth of IS_SOAK ? EARLY : [3]) {
-        const { problems, history } = await live(
+        await keepsPromises(
           storyOf(target, [killedAfter('sync', effect, nth)], { tables: 'events,event_items,event_logs' }),
         );
-        expect(problems, history.join('\n')).toEqual([]);
       }
     },
   );
@@ -139,8 +144,7 @@ describe('a process that is killed', () => {
     async (target, effect, usual) => {
       for (const nth of IS_SOAK ? EARLY : [usual]) {
         const cut = actOf('sync', { end: { how: 'power', side: 'after', effect, nth } });
-        const { problems, history } = await live(storyOf(target, [stepOf([cut])]));
-        expect(problems, history.join('\n')).toEqual([]);
+        await keepsPromises(storyOf(target, [stepOf([cut])]));
       }
     },
   );
@@ -151,8 +155,7 @@ describe('a process that is killed', () => {
       killedAfter('forget', 'any', nth * 3),
       killedAfter('forget', 'sync', nth),
     ]);
-    const { problems, history } = await live(storyOf('delta', steps));
-    expect(problems, history.join('\n')).toEqual([]);
+    await keepsPromises(storyOf('delta', steps));
   });
 
   it.each([
@@ -178,8 +181,7 @@ describe('a process that is killed', () => {
     const end = { how: 'kill', side: 'after', effect: 'send', nth: 6 } as const;
     const users = [0, 1, 2, 3];
     const steps = [stepOf([actOf('write', { users, cap: 6, end })]), stepOf([actOf('write', { users })], { hours: 1 })];
-    const { problems, history } = await live(storyOf('airbyte', steps));
-    expect(problems, history.join('\n')).toEqual([]);
+    const history = await keepsPromises(storyOf('airbyte', steps));
     expect(history.filter((line) => line.startsWith('write'))).toEqual(['write: killed', 'write: 0']);
   });
 });
@@ -193,8 +195,7 @@ describe('a load that crosses noon in UTC, when a day is over everywhere', () =>
   const crossing = (more: Partial<Story>) => async (before: number) => {
     const beforeNoonMs = before * 1_000;
     const steps = [stepOf([actOf('sync')]), stepOf([actOf('sync')], { hours: 13, beforeNoonMs })];
-    const { problems, history } = await live(storyOf('duckdb', steps, { latencyMs: 1_500, ...more }));
-    expect(problems, history.join('\n')).toEqual([]);
+    await keepsPromises(storyOf('duckdb', steps, { latencyMs: 1_500, ...more }));
   };
 
   it('takes a day that is asked for in parts for complete only if it was over before the first of them', async () => {
@@ -217,7 +218,7 @@ describe('a load that crosses noon in UTC, when a day is over everywhere', () =>
 describe('days that are loaded in any order', () => {
   it.each(['parquet', 'delta'] as const)('have each event once in event_logs of %s', async (target) => {
     const part = (from: number, to: number) => stepOf([actOf('part', { from, to })]);
-    const { problems, history } = await live(
+    await keepsPromises(
       storyOf(target, [part(3, 3), part(2, 2), part(0, 0), part(1, 1)], {
         hoursBefore: 130,
         rowsPerDay: 12,
@@ -225,7 +226,6 @@ describe('days that are loaded in any order', () => {
         scenario: { rows: { users: 6 }, ids: { carried_share: 0.4 } },
       }),
     );
-    expect(problems, history.join('\n')).toEqual([]);
   });
 });
 
@@ -251,8 +251,7 @@ describe('what one thing leaves for the next', () => {
       const end = { how: 'kill', side: 'before', effect: 'send', nth } as const;
       const list = { users: [0, 1, 2] };
       const steps = [stepOf([actOf('forget', { ...list, end })], { faults }), stepOf([actOf('forget', list)])];
-      const { problems, history } = await live(storyOf('duckdb', steps));
-      expect(problems, history.join('\n')).toEqual([]);
+      await keepsPromises(storyOf('duckdb', steps));
     }
   });
 
@@ -265,27 +264,22 @@ describe('what one thing leaves for the next', () => {
         // A lock that is torn, too, is believed for a minute.
         stepOf([actOf('purge', { users: [1, 2] })], { hours: 1 }),
       ];
-      const { problems, history } = await live(storyOf('duckdb', steps, { order: 3 }));
-      expect(problems, history.join('\n')).toEqual([]);
+      await keepsPromises(storyOf('duckdb', steps, { order: 3 }));
     }
   });
 
   it('two bodies that were cut at different rows are not taken for a day', async () => {
     for (const first of IS_SOAK ? [1, 2, 3] : [1]) {
       const steps = [stepOf([actOf('sync')], { faults: twoCuts([0, first, 0]) })];
-      const { problems, history } = await live(
+      await keepsPromises(
         storyOf('duckdb', steps, { rowsPerDay: 6, config: { window_days: 1, to_date_inclusive: 'true' } }),
       );
-      expect(problems, history.join('\n')).toEqual([]);
     }
   });
 
   it('people who were purged here, and are still at the service, are not told as rows that are gone', async () => {
     const steps = [stepOf([actOf('sync')]), stepOf([actOf('purge', { users: [0, 1] })]), stepOf([actOf('sync')])];
-    const { problems, history } = await live(
-      storyOf('duckdb', steps, { config: { window_days: 1, to_date_inclusive: 'true' } }),
-    );
-    expect(problems, history.join('\n')).toEqual([]);
+    await keepsPromises(storyOf('duckdb', steps, { config: { window_days: 1, to_date_inclusive: 'true' } }));
   });
 
   it('an Arrow stream that was killed leaves no rows of people who are purged', async () => {
@@ -296,8 +290,7 @@ describe('what one thing leaves for the next', () => {
         stepOf([actOf('stream', { end })]),
         stepOf([actOf('purge', { users: [0, 1, 2] })], { hours: 1 }),
       ];
-      const { problems, history } = await live(storyOf('duckdb', steps));
-      expect(problems, history.join('\n')).toEqual([]);
+      await keepsPromises(storyOf('duckdb', steps));
     }
   });
 });
