@@ -6,7 +6,7 @@ import { type Act, CAP } from './acts.ts';
 import type { Line } from './command-line.ts';
 import type { Verb } from './connectors.ts';
 import { KEYS, START } from './drawn.ts';
-import { SOURCE_CATALOG } from './platform.ts';
+import { outputTo, SOURCE_CATALOG } from './platform.ts';
 import { PROPERTIES } from './properties.ts';
 import type { Work, World } from './world.ts';
 
@@ -78,6 +78,17 @@ export const streamLine = ({ dir }: World): Line & { readonly options: { readonl
   command: 'sync arrow',
   options: { file: join(dir, 'events.arrows'), config: join(dir, 'source.json') },
 });
+
+/** A platform's read of all days, each record of which `take` gets. */
+export function refreshLine(world: World, take: (row: Readonly<Record<string, unknown>>) => void): Verb {
+  const [stream] = SOURCE_CATALOG.streams;
+  const catalog = { streams: [{ ...stream, sync_mode: 'full_refresh', destination_sync_mode: 'overwrite' }] };
+  writeFileSync(join(world.dir, 'catalog.json'), JSON.stringify(catalog));
+  const path = (name: string) => join(world.dir, name);
+  const words = ['read', '--config', path('source.json'), '--catalog', path('catalog.json')];
+  const output = () => outputTo(({ record }) => record !== undefined && take(record.data));
+  return { connector: 'source', words, input: [], output, ended: (code) => code };
+}
 
 function readLine(world: World): Verb {
   const { state, output, ended } = world.platform;

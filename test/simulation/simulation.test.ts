@@ -229,16 +229,20 @@ describe('days that are loaded in any order', () => {
   });
 });
 
-describe('an Arrow stream of days that share rows', () => {
-  it.each([true, false])('has each row once (to_date included: %s)', async (to_date_inclusive) => {
-    const { streamProblems } = await import('./arrow-stream.ts');
+describe('a read of all days, some of which share rows', () => {
+  const cases = (['Arrow stream', 'full refresh'] as const).flatMap((name) => [
+    [name, true] as const,
+    [name, false] as const,
+  ]);
+
+  it.each(cases)('has each row once: %s, to_date included: %s', async (name, to_date_inclusive) => {
+    const { refreshProblems, streamProblems } = await import('./whole-reads.ts');
     // A row a day proves nothing about the end, so that exports share days.
     const by_day = Object.fromEntries(Array.from({ length: 8 }, (_, n) => [addDays(START, n), 1]));
     const scenario = { days: { to_date_inclusive }, rows: { users: 6, by_day } };
     for (const hoursBefore of IS_SOAK ? [50, 74, 98, 99, 108, 109, 110, 122] : [98]) {
-      const problems = await streamProblems(
-        storyOf('duckdb', [], { hoursBefore, scenario, config: { window_days: 1 } }),
-      );
+      const told = storyOf('duckdb', [], { hoursBefore, scenario, config: { window_days: 1 } });
+      const problems = await (name === 'Arrow stream' ? streamProblems : refreshProblems)(told);
       expect(problems, `after ${hoursBefore} hours`).toEqual([]);
     }
   });
