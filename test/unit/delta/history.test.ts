@@ -127,7 +127,12 @@ describe('a run', () => {
     await sink.close();
     await bench.store([window(1, {})]);
     expect((await reported()).runs).toMatchObject([{ began: at(0), ended: at(2), exitCode: 3, cause: 'no space' }]);
-    expect(runFiles()).toHaveLength(1);
+    const [ended] = runFiles();
+    // As if its removal had failed.
+    writeFileSync(join(bench.root, '_dfinery/runs', ended.replace('.json', '.begun.json')), '{}');
+    expect((await reported()).runs.map(({ exitCode }) => exitCode)).toEqual([3]);
+    await (await bench.openLake()).close();
+    expect(runFiles()).toEqual([ended]);
   });
 });
 

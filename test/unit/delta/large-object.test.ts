@@ -1,6 +1,7 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { envOf } from '../../../src/base/env.ts';
+import { purgeDelta } from '../../../src/sinks/delta/purge.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
@@ -50,6 +51,39 @@ describe('a large file of a bucket', () => {
         { _key: 'moved#2', n: '2' },
         { _key: 'same', n: '2' },
       ]);
+    } finally {
+      bench.close();
+      await s3.close();
+    }
+  });
+
+  it('is read for the events of people, too, after it was read for the people', async () => {
+    const bench = new DeltaBench();
+    const s3 = await FakeS3.start();
+    for (const [name, value] of Object.entries(s3.env)) vi.stubEnv(name, value);
+    const place = { ...bench.lakeOptions, url: 's3://bucket/lake', env: envOf(s3.env) };
+    const at = (df_server_datetime: string) => ({ df_server_datetime, df_correction_datetime: df_server_datetime });
+    try {
+      const others = Array.from({ length: ROWS }, (_, i) => ({
+        id: `x${i}:1`,
+        df_text: randomBytes(60).toString('hex'),
+        ...at('2026-01-02 10:00:00.000'),
+      }));
+      const person = { id: 'x7:0', df_unified_id: 'erna-4711', ...at('2026-01-01 10:00:00.000') };
+      const windows = [bench.window('2026-01-02', csvOf(others)), bench.window('2026-01-01', csvOf([person]))];
+      await bench.store(windows, { ...place, tables: ['event_logs'] });
+      const sizes = [...s3.objects.values()].map(({ bytes }) => bytes.length);
+      expect(Math.max(...sizes)).toBeGreaterThan(2 * 1024 * 1024);
+      const logs = async () => {
+        s3.dump('lake/', bench.root);
+        return bench.read('SELECT event_date::VARCHAR AS d, count(*)::INT AS n FROM event_logs GROUP BY 1 ORDER BY 1');
+      };
+      expect(await logs()).toEqual([
+        { d: '2026-01-01', n: 1 },
+        { d: '2026-01-02', n: ROWS - 1 },
+      ]);
+      await purgeDelta({ ...place, removal: { column: 'df_unified_id', values: ['erna-4711'] } });
+      expect(await logs()).toEqual([{ d: '2026-01-02', n: ROWS }]);
     } finally {
       bench.close();
       await s3.close();

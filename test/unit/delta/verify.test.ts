@@ -1,6 +1,7 @@
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { purgeDelta } from '../../../src/sinks/delta/purge.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
 import type { Difference } from '../../../src/sinks/differences.ts';
 import { literal } from '../../../src/types/sql.ts';
@@ -161,6 +162,13 @@ describe('verify of Delta tables', () => {
       tables: ALL,
     });
     expect(await bench.read('SELECT count(*)::INT AS n FROM event_logs')).toEqual([{ n: 4 }]);
+    expect(await found()).toEqual([]);
+  });
+
+  it('finds nothing where all events were purged', async () => {
+    await load(ALL);
+    await purgeDelta({ ...bench.lakeOptions, removal: { column: 'df_unified_id', values: ['u-1'] } });
+    expect(bench.replay('events').files.size).toBe(0);
     expect(await found()).toEqual([]);
   });
 
