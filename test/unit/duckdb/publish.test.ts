@@ -12,6 +12,7 @@ import { basename, join, relative } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkCopy, republish } from '../../../src/sinks/duckdb/publish.ts';
 import { type FileSink, openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
+import { duckdb } from '../../../src/sinks/duckdb/target.ts';
 import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
@@ -101,6 +102,19 @@ describe('the place of a copy for readers', () => {
 });
 
 describe('publishing', () => {
+  it('is refused before anything is loaded where the place is none, and possible where it is', async () => {
+    const more = { tables: [], spoolDir: bench.dir, retentionMs: 0, env: () => undefined, stdout: process.stdout };
+    const openFor = (path: string) =>
+      duckdb.open(bench.file, { ...bench.targetOptions, ...more, publish: path, signal: bench.signal });
+    mkdirSync(join(bench.dir, 'folder'));
+    await expect(openFor(join(bench.dir, 'folder'))).rejects.toMatchObject(refused(/is no file/));
+    expect(existsSync(bench.file)).toBe(false);
+    const loader = await openFor(copy);
+    await loader.publish?.(copy);
+    await loader.close();
+    expect(await keysIn(copy)).toEqual([]);
+  });
+
   it('is remembered once a copy, and leaves nothing but the copies', async () => {
     const second = join(bench.dir, 'second.duckdb');
     await with1('a', async (sink) => {

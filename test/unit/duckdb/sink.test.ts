@@ -69,6 +69,20 @@ describe('a window for which memory is short', () => {
   });
 });
 
+describe('a window that fails for another reason', () => {
+  it('is not tried again', async () => {
+    const sink = await openDuckDbSink(options());
+    try {
+      const failing = () => Promise.reject(new Error('IO Error: no answer of the disk'));
+      const commit = () => sink.commit(day(1, 'a'), bench.signal);
+      await expect(instead('INSERT INTO events', failing, commit)).rejects.toMatchObject({ exitCode: 2 });
+    } finally {
+      await sink.close();
+    }
+    expect(await keys()).toEqual([]);
+  });
+});
+
 describe('what somebody put on the table of events', () => {
   it.each([
     ['an index', 'CREATE UNIQUE INDEX mine ON events (memo)', /the index mine on "events".*drop it and run again/],

@@ -181,6 +181,7 @@ describe('a writer that dies', () => {
     ['moves by a way of its own', () => ({ moves: [{ from: '_dfinery/tmp/./link', to: PARTITION }] })],
     ['moves all that waits', () => ({ moves: [{ from: '_dfinery/tmp/', to: PARTITION }] })],
     ['moves nothing to a file', () => ({ moves: [{ from: null, to: PARTITION }] })],
+    ['moves a file to a list', ({ moves }) => ({ moves: [{ ...moves[0], to: [PARTITION] }] })],
     ['moves nothing at all', () => ({ moves: [null] })],
     ['moves no list', () => ({ moves: {} })],
     ['moves one file well and another out', ({ moves }) => ({ moves: [...moves, { from: moves[0]?.from, to: 'x' }] })],

@@ -74,6 +74,19 @@ describe('a folder', () => {
     expect(await bench.read('SELECT _key FROM events ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'b' }]);
   });
 
+  it('keeps nothing of a window whose rows are not those of its receipt', async () => {
+    const window = bench.window('2026-01-01', CSV);
+    const sink = await bench.openFolder();
+    const failure = await failureOf(sink.commit({ ...window, receipt: { ...window.receipt, rows: 2 } }, bench.signal));
+    expect(failure).toMatchObject({
+      kind: 'system',
+      message: expect.stringContaining('a window of 2 rows came to 1 in Parquet'),
+      where: { window: '2026-01-01..2026-01-01', file: bench.root },
+    });
+    await sink.close();
+    expect(bench.files().filter((file) => file.endsWith('.parquet'))).toEqual([]);
+  });
+
   it('keeps its time zone', async () => {
     await bench.store([bench.window('2026-01-01', CSV, 'Asia/Seoul')], { timezone: 'Asia/Seoul' });
     const failure = await failureOf(bench.openFolder({ timezone: 'UTC' }));

@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { compactParquet } from '../../../src/sinks/parquet/rewrite.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
 
@@ -92,6 +93,19 @@ describe('opening a folder', () => {
       kind: 'config',
       message: expect.stringContaining('ENOTDIR'),
     });
+  });
+
+  it('takes a manifest that leads nowhere for none, and keeps nobody from the folder', async () => {
+    mkdirSync(join(bench.root, '_dfinery'), { recursive: true });
+    symlinkSync('nowhere', manifest());
+    const options = { ...bench.targetOptions, dir: bench.root };
+    await expect(compactParquet(options)).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringContaining('holds no dataset of this program'),
+    });
+    rmSync(manifest());
+    await bench.store([bench.window('2026-01-01', CSV)]);
+    expect(await compactParquet(options)).toMatchObject({ rows: 1 });
   });
 
   it('empties the temporary folder of what a dead run left there', async () => {

@@ -4,7 +4,7 @@ import { literal } from '../../../types/sql.ts';
 import type { ColumnType } from '../../../types/type.ts';
 import { isItem } from '../../sql/columns/plan.ts';
 import type { StoredColumn } from '../../sql/columns/stored.ts';
-import { isTyped } from '../../sql/columns/typed.ts';
+import { isTyped, type Typed } from '../../sql/columns/typed.ts';
 import { fileExists } from '../../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine } from '../../sql/engine/engine.ts';
 import { engineFailure } from '../../sql/engine/faults.ts';
@@ -99,16 +99,17 @@ function statementsOf(model: Model, source: ModelSource): string[] {
 function sourceOf(columns: readonly StoredColumn[], timezone: string | null): ModelSource {
   const typed = columns.filter(isTyped);
   const find = (source: string) => typed.find((column) => column.source === source && column.occurrence === 1);
-  const typedValue = (name: string | null | undefined, stored: ColumnType | undefined, type: ColumnType) => {
+  const typedValue = (column: Typed | undefined, name: 'name' | 'itemName', type: ColumnType) => {
     const sqlType = TYPES[type].duckdb(timezone !== null);
-    if (name === undefined || name === null || stored === undefined) return `CAST(NULL AS ${sqlType})`;
-    return stored === type ? identifier(name) : `TRY_CAST(${identifier(name)} AS ${sqlType})`;
+    if (column === undefined) return `CAST(NULL AS ${sqlType})`;
+    const value = identifier(column[name] ?? column.name);
+    return column.type === type ? value : `TRY_CAST(${value} AS ${sqlType})`;
   };
   return {
     logs: 'main.event_logs',
     items: 'main.event_items',
-    log: (source, type) => typedValue(find(source)?.name, find(source)?.type, type),
-    item: (source, type) => typedValue(find(source)?.itemName ?? find(source)?.name, find(source)?.type, type),
+    log: (source, type) => typedValue(find(source), 'name', type),
+    item: (source, type) => typedValue(find(source), 'itemName', type),
     wallClock: (instant) => (timezone === null ? instant : `timezone(${literal(timezone)}, ${instant})`),
     filledProperties: () => filledNames(typed.filter(isProperty).map(({ name }) => name)),
   };

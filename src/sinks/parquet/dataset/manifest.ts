@@ -90,6 +90,7 @@ export function checkManifest(value: unknown, path: string): void {
     throw configFailure(`${path} has version ${version}, this program knows version 1: use the newer program.`);
   }
   if (!valid(value)) {
+    // Stryker disable next-line ArrayDeclaration: what is refused has errors; this is for the compiler
     const [first] = valid.errors ?? [];
     throw damaged(path, `${first?.instancePath.slice(1) || 'it'} ${first?.message ?? 'is wrong'}`);
   }

@@ -1,5 +1,5 @@
 import type { SpoolFile } from '../../../extract/window.ts';
-import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, eventNameIndex, headerColumns } from '../../../schema/groups.ts';
+import { EVENT_NAME, eventNameIndex, headerColumns } from '../../../schema/groups.ts';
 import type { ColumnGroup, FirstSeen } from '../../../schema/scan.ts';
 import type { ColumnType, Evidence } from '../../../types/type.ts';
 import { columnKey } from './stored.ts';
@@ -42,7 +42,7 @@ function readFile(file: SpoolFile, columns: Map<string, Arrival>): FileColumn[] 
   const eventName = eventNameIndex(file.header);
   const counts = new Map<string, number>();
   return headerColumns(file.header).map(({ source: raw, group, declared }, index) => {
-    const source = index === eventName && raw === EVENT_NAME_ALTERNATIVE ? EVENT_NAME : raw;
+    const source = index === eventName ? EVENT_NAME : raw;
     const occurrence = (counts.get(source) ?? 0) + 1;
     counts.set(source, occurrence);
     const key = columnKey(source, occurrence);
