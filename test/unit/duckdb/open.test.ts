@@ -116,8 +116,10 @@ describe('a locked file', () => {
     await (await bench.open()).close();
     const holder = await hold(bench.file);
     let now = 0;
+    const waited: number[] = [];
     const sleep = async (ms: number) => {
       now += ms;
+      waited.push(ms);
     };
     const clock = { now: () => now, sleep, after: () => () => {} };
     await expect(bench.open({ clock, lockWaitMs: 30_000 })).rejects.toMatchObject(
@@ -126,6 +128,8 @@ describe('a locked file', () => {
     expect(now).toBe(30_000);
     const freeing = { ...clock, sleep: async () => void (await holder.free()) };
     await (await bench.open({ clock: freeing, lockWaitMs: 60_000 })).close();
+    expect(waited.slice(0, 7)).toEqual([50, 100, 200, 400, 800, 1_000, 1_000]);
+    expect([Math.max(...waited), waited.at(-1)]).toEqual([1_000, 450]);
   });
 });
 
