@@ -58,6 +58,13 @@ describe('keys', () => {
     ]);
   });
 
+  it('are hashes where the export has no column of ids', async () => {
+    await bench.load([bench.window('2026-01-01', 'df_unified_id,memo\nu,1\nu,2\nu,1\n')]);
+    const found = (await bench.query('SELECT _key FROM events ORDER BY memo, _key')).map(({ _key }) => String(_key));
+    expect(found).toEqual([found[0], `${found[0]}#2`, expect.stringMatching(/^hash:[0-9a-f]{64}$/)]);
+    expect(found[2]).not.toBe(found[0]);
+  });
+
   it('stay the same, and single, when a window with all of this is read again', async () => {
     const csv =
       'df_event_detail_log_id,df_unified_id,event_name,memo\n,u,login,1\n,u,login,1\nx,u,,3\nx,u,,3\n"",u,,4\n';
