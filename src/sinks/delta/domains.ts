@@ -88,6 +88,7 @@ export class Domains {
 
   /** Changes of columns, by the number of the window that made them, in order. */
   changes(): ReadonlyMap<number, readonly ColumnChange[]> {
+    // Stryker disable next-line ArrayDeclaration,OptionalChaining: the name is one of those that are there
     const changes = (name: string) => this.#once(name, parseHistory)?.changes ?? [];
     return new Map(this.#below(CHANGES).map(([window, name]) => [window, changes(name)]));
   }
