@@ -169,10 +169,8 @@ function changeOf(
       setTable({ table: 'events', window: number, timezone, tables: settings.tables, change_id: id }),
       setState(window.state),
       ...(number === 1 || plan.some(({ isChanged }) => isChanged) ? [setColumns(columns)] : []),
-      // Stryker disable next-line ConditionalExpression,ArrayDeclaration: no later receipt than the newest could supersede it
-      ...(spent.includes(kept) ? [] : [setReceipt(kept)]),
-      // Stryker disable next-line ConditionalExpression,MethodExpression: no later receipt than the newest could supersede it
-      ...spent.filter((receipt) => receipt !== kept).map(dropReceipt),
+      setReceipt(kept),
+      ...spent.map(dropReceipt),
       ...setChanges(number, changes, domains.changes()),
     ],
     info: { receipt: receiptWithoutShapes(window) },
