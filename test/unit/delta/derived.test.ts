@@ -49,6 +49,22 @@ describe('rows without a date', () => {
   });
 });
 
+describe('every table', () => {
+  it.each([
+    ['times of the wall clock', undefined, ['timestampNtz']],
+    ['instants', 'Asia/Seoul', []],
+  ])('says whether its times are %s', async (_name, timezone, features) => {
+    const rows = csvOf([{ id: 'a:0', df_items_x: '1', ...on(first) }]);
+    await bench.store([bench.window(first, rows, timezone)], { tables: TABLES, timezone });
+    for (const table of TABLES) {
+      const [protocol] = bench.actions(table, 0, 'protocol');
+      expect(protocol.readerFeatures, table).toEqual(features);
+      const types = bench.replay(table).schema.map(({ type }) => type);
+      expect(types.includes('timestamp_ntz'), table).toBe(timezone === undefined);
+    }
+  });
+});
+
 describe('the entry of a window', () => {
   it('says in its commit which receipt it has', async () => {
     const window = bench.window(first, csvOf([{ id: 'a', ...on(first) }]));
