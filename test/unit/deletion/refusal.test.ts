@@ -40,6 +40,8 @@ const refused = [
   ['NaN', 'null_like'],
   ['None', 'null_like'],
   ['<null>', 'null_like'],
+  ['"*"', 'null_like'],
+  ['(%%)', 'null_like'],
   ['"null"', 'null_like'],
   ['[object Object]', 'null_like'],
   ['`null`', 'null_like'],
