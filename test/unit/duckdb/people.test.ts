@@ -89,7 +89,7 @@ describe.each(TARGETS)('people in %s', (name, target) => {
     expect(await purge('df_unified_id', 'none')).toEqual({ rowsRemoved: 0, left: ['e1'] });
   });
 
-  it('are found by the value of a number or a truth, however it is written, and by the spelling of anything else', async () => {
+  it('are found by the value of a number or a boolean, however it is written, and by the spelling of anything else', async () => {
     const rows: Cells[] = [
       { id: 'e1', df_unified_id: 'u1', long: '12', double: '12.0', truth: 'TRUE', text: '12' },
       { id: 'e2', df_unified_id: 'u2', long: '13', double: '1.50', truth: 'false', text: '12.0' },
