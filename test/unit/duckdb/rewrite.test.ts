@@ -172,11 +172,18 @@ describe('a file under other names', () => {
     expect(readFileSync(bench.file).equals(before)).toBe(true);
   });
 
-  it.runIf(process.getuid?.() === 0)('keeps its owner', async () => {
+  it.runIf(process.getuid?.() === 0)('keeps its owner and its group', async () => {
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
-    chownSync(bench.file, 12_345, 12_345);
-    await rewriteDuckDb(options());
-    expect([statSync(bench.file).uid, statSync(bench.file).gid]).toEqual([12_345, 12_345]);
+    const { uid, gid } = statSync(bench.file);
+    for (const owner of [
+      [12_345, gid],
+      [uid, 12_345],
+      [12_345, 12_346],
+    ]) {
+      chownSync(bench.file, owner[0], owner[1]);
+      await rewriteDuckDb(options());
+      expect([statSync(bench.file).uid, statSync(bench.file).gid]).toEqual(owner);
+    }
   });
 });
 
