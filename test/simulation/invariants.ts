@@ -20,7 +20,7 @@ const MOST_SHOWN = 6;
 const personOf = (row: ReadonlyMap<string, string>): string => row.get('df_unified_id') ?? '';
 
 /** The first day that is not over in every zone. */
-const openDay = (world: World): Day => dayAt(world.scheduler.now, -12);
+export const openDay = (world: World): Day => dayAt(world.scheduler.now, -12);
 
 /** What is wrong with what a place holds now. `isBrokenOff`: the last run did not end well. */
 export async function problemsOf(
@@ -76,7 +76,7 @@ function stateProblems({ lastReceipts: [said, there] }: Held): string[] {
   return said === there ? [] : [`the state ends with window ${said}, the data with ${there}`];
 }
 
-function doubledKeys({ keys }: Held): string[] {
+export function doubledKeys({ keys }: Pick<Held, 'keys'>): string[] {
   const seen = new Set<string>();
   return keys.filter((key) => seen.size === seen.add(key).size).map((key) => `_key ${key} is there twice`);
 }

@@ -75,7 +75,7 @@ export class ArrowBuilder {
       const expected = files.reduce((sum, file) => sum + file.rows, 0);
       if (read !== expected) throw defect(`A verified export has ${read} rows instead of ${expected} when it is read.`);
     } finally {
-      // Stryker disable next-line CallExpression: what the tasks hold is let go of with the next ones, too
+      // Stryker disable next-line CallExpression: the next job releases what the tasks hold, too
       tasks.close();
     }
     // Stryker disable next-line CallExpression: a run that is stopped now is stopped before its next window, or has ended

@@ -38,7 +38,7 @@ export class ArrowStream {
   /** `places`: in the schema, of the columns that the batches have; all others are null. Absent: they have all. */
   async send({ batches, rows, rescued }: SentBatches, places?: readonly number[]): Promise<void> {
     for (const batch of batches) {
-      // Stryker disable next-line CallExpression: what is being built is stopped anyway, staged windows only here: they need threads
+      // Stryker disable next-line CallExpression: the builder stops, too; only a staged window, which needs threads, is stopped here alone
       this.#signal.throwIfAborted();
       await this.#out.write(this.#batches.of(batch, places));
     }

@@ -127,7 +127,7 @@ export class Lake {
   ): Promise<Map<string, string>> {
     if (this.storage.workFolder !== undefined) return this.fetch(table, files);
     const limit = pLimit(UPLOADS);
-    // Stryker disable next-line MethodExpression: of the same columns in another order there is another copy
+    // Stryker disable next-line MethodExpression: the same columns in another order would only be copied twice
     const names = JSON.stringify([...columns].sort());
     const one = async ({ path, bytes }: Pick<DataFile, 'path' | 'bytes'>) => {
       const key = `${table}/${path}`;

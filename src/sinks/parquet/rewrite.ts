@@ -91,7 +91,7 @@ export async function prepareRewrite(dataset: Existing, path: string, keep: stri
   });
   const outputs = [...events, ...derived];
   const described = await describe(dataset, outputs);
-  // Stryker disable next-line ArrayDeclaration: no file has another name
+  // Stryker disable next-line ArrayDeclaration: a further name is that of no file
   const emptied = new Set(described[0].rows === 0 ? TABLES.map((name) => livePath(name, date)) : []);
   const files = filesAfter(manifest.files, described).filter((file) => !emptied.has(file.path));
   return {

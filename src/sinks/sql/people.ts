@@ -6,6 +6,7 @@ import type { StoredColumn } from './columns/stored.ts';
 import { isTyped, type Typed } from './columns/typed.ts';
 import type { Engine } from './engine/engine.ts';
 import { identifier, textLiteral } from './engine/quote.ts';
+import { nameOf } from './views.ts';
 
 /** A place with events: what a query selects from, its columns, and its name for messages. */
 export interface EventRows {
@@ -23,8 +24,7 @@ export interface EventRows {
 export async function findPeople(rows: EventRows, source: string, texts: readonly string[]): Promise<Match> {
   const { typed, rescued, asTyped } = cellTexts(rows, source);
   if (rows.from === undefined || texts.length === 0) return { people: [], found: [], foundWithoutId: [] };
-  // Stryker disable next-line ArrowFunction,ConditionalExpression,LogicalOperator,OptionalChaining: it is the first column, and keeps its own name in every target
-  const id = identifier(rows.columns.find((c) => c.source === UNIFIED_ID)?.name ?? UNIFIED_ID);
+  const id = nameOf(rows.columns, UNIFIED_ID);
   const pairs = await rows.engine.rows(
     `SELECT DISTINCT ${id} AS id, _dfinery_text AS text FROM ${rows.from} JOIN (
        SELECT _dfinery_text, ${asTyped('_dfinery_text')} AS _dfinery_cell

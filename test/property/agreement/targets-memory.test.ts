@@ -28,7 +28,7 @@ const windowsOf = (bench: DuckBench): Window[] => [
 ];
 
 /** From now on each engine says that memory is short, until it uses one thread; returns how often it said so. */
-function shortenMemory(): () => number {
+function runOutOfMemory(): () => number {
   const small = new WeakSet<Engine>();
   const { run } = Engine.prototype;
   let count = 0;
@@ -67,7 +67,7 @@ const KINDS: Record<string, () => Promise<{ readonly read: Read; readonly proble
   parquet: async () => {
     const bench = made(new ParquetBench());
     await bench.store(windowsOf(bench), { tables: TABLES });
-    const problems = await verifyParquet({ ...bench.targetOptions, dir: bench.root, spoolDir: bench.dir });
+    const problems = await verifyParquet(bench.folderOptions);
     return { read: (sql) => bench.read(sql), problems };
   },
   delta: async () => {
@@ -85,7 +85,7 @@ describe('a target whose memory is short', () => {
       return await Promise.all(TABLES.map((table) => read(`SELECT * FROM ${table} ORDER BY ALL`)));
     };
     const usual = await shown(await load());
-    const said = shortenMemory();
+    const said = runOutOfMemory();
     const small = await load();
     expect(said()).toBeGreaterThan(0);
     vi.restoreAllMocks();

@@ -1,6 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
-import { silentLogger } from '../../../src/base/log.ts';
 import { purgeParquet } from '../../../src/sinks/parquet/purge.ts';
 import { compactParquet } from '../../../src/sinks/parquet/rewrite.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
@@ -86,22 +84,15 @@ describe('a day read again and again, with rows that move between dates', () => 
           list.map((rows) => bench.window('2026-02-01', csvOf(rows.map(cellsOf)))),
           { tables: TABLES },
         );
-        const options = {
-          dir: bench.root,
-          spoolDir: bench.dir,
-          lockWaitMs: 0,
-          clock: systemClock,
-          logger: silentLogger,
-        };
         expect(await seen(bench)).toEqual({ rows: model.rows(), logs: model.logs() });
-        expect(await verifyParquet(options)).toEqual([]);
-        await compactParquet(options);
+        expect(await verifyParquet(bench.folderOptions)).toEqual([]);
+        await compactParquet(bench.folderOptions);
         expect(await seen(bench)).toEqual({ rows: model.rows(), logs: model.logs() });
         if (!model.rows().some((text) => text.endsWith('u-2'))) return;
-        await purgeParquet({ ...options, removal: { column: 'df_unified_id', values: ['u-1'] } });
+        await purgeParquet({ ...bench.folderOptions, removal: { column: 'df_unified_id', values: ['u-1'] } });
         model.drop('u-1');
         expect(await seen(bench)).toEqual({ rows: model.rows(), logs: model.logs() });
-        expect(await verifyParquet(options)).toEqual([]);
+        expect(await verifyParquet(bench.folderOptions)).toEqual([]);
       } finally {
         bench.close();
       }

@@ -1,11 +1,12 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Day } from '../../../src/base/days.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { type DeltaSinkOptions, openDeltaSink } from '../../../src/sinks/delta/sink.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
 import { identifier } from '../../../src/sinks/sql/engine/quote.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { DuckBench } from './duckdb.ts';
+import { type Cells, csvOf, DuckBench, on } from './duckdb.ts';
 import { query } from './query.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -33,6 +34,11 @@ export class DeltaBench extends DuckBench {
   openLake(options: Partial<DeltaSinkOptions> = {}): Promise<Sink> {
     const more = { tables: ['events' as const], retentionMs: 86_400_000 };
     return openDeltaSink({ ...this.targetOptions, ...this.lakeOptions, ...more, ...options });
+  }
+
+  /** A window of one day with these rows, at ten o'clock of it where a row says nothing else. */
+  windowOf(day: Day, ...rows: Cells[]): Window {
+    return this.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))));
   }
 
   /** Opens, commits these windows, closes. */

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { silentLogger } from '../../../src/base/log.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import type { Manifest } from '../../../src/sinks/parquet/dataset/manifest.ts';
 import { openParquetSink, type ParquetSinkOptions } from '../../../src/sinks/parquet/sink.ts';
@@ -11,6 +12,12 @@ import { query } from './query.ts';
 /** A folder of datasets and the spool files of the windows made here. */
 export class ParquetBench extends DuckBench {
   readonly root = join(this.dir, 'lake');
+
+  /** What verify, compact, purge and readers of the folder are told. */
+  get folderOptions() {
+    const { lockWaitMs, clock } = this.targetOptions;
+    return { dir: this.root, spoolDir: this.dir, lockWaitMs, clock, logger: silentLogger };
+  }
 
   openFolder(options: Partial<ParquetSinkOptions> = {}): Promise<Sink> {
     return openParquetSink({ dir: this.root, tables: ['events'], ...this.targetOptions, ...options });

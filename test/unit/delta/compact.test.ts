@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Day } from '../../../src/base/days.ts';
 import { purgeDelta } from '../../../src/sinks/delta/purge.ts';
 import { compactDelta } from '../../../src/sinks/delta/rewrite.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
@@ -22,7 +21,6 @@ const ALL = ['events', 'event_items', 'event_logs'] as const;
 const MIB = 1024 * 1024;
 const compact = () => compactDelta(bench.lakeOptions);
 const verify = () => verifyDelta(bench.lakeOptions);
-const of = (day: Day, ...rows: Cells[]) => bench.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))));
 const adds = (table = 'events') => [...bench.replay(table).files.values()];
 const tagsOf = (add: Readonly<Record<string, unknown>>) => add.tags as Record<string, string>;
 
@@ -40,14 +38,14 @@ describe('compact', () => {
   it('joins files of different columns, dates apart, and tells what it did in all tables', async () => {
     await bench.store(
       [
-        of(
+        bench.windowOf(
           first,
           { id: 'a:1', n: '1', df_items_x: '1' },
           { id: 'z', df_server_datetime: '', df_correction_datetime: '' },
         ),
-        of(first, { id: 'b', m: '2' }),
-        of(first, { id: 'y', df_server_datetime: '', df_correction_datetime: '' }),
-        of(second, { id: 'c', n: '3' }),
+        bench.windowOf(first, { id: 'b', m: '2' }),
+        bench.windowOf(first, { id: 'y', df_server_datetime: '', df_correction_datetime: '' }),
+        bench.windowOf(second, { id: 'c', n: '3' }),
       ],
       { tables: ALL },
     );
@@ -91,10 +89,10 @@ describe('compact', () => {
       bench.close();
       bench = new DeltaBench();
       await bench.store([
-        of(first, { id: 'a' }),
-        of(first, { id: 'b' }),
-        of(second, { id: 'c' }),
-        of(second, { id: 'd' }),
+        bench.windowOf(first, { id: 'a' }),
+        bench.windowOf(first, { id: 'b' }),
+        bench.windowOf(second, { id: 'c' }),
+        bench.windowOf(second, { id: 'd' }),
       ]);
       told(() => ({ size: 256 * MIB + extra }));
       const version = bench.versions();
@@ -106,7 +104,7 @@ describe('compact', () => {
   });
 
   it('sorts a lone file of more than a row group once, and leaves a smaller one alone', async () => {
-    await bench.store([of(first, { id: 'a' })]);
+    await bench.store([bench.windowOf(first, { id: 'a' })]);
     withRows(61_440);
     const version = bench.versions();
     await compact();
@@ -120,7 +118,7 @@ describe('compact', () => {
   });
 
   it('drops a file without rows', async () => {
-    await bench.store([of(first, { id: 'a' }), of(second, { id: 'b' })]);
+    await bench.store([bench.windowOf(first, { id: 'a' }), bench.windowOf(second, { id: 'b' })]);
     const [path] = bench.replay('events').files.keys();
     const [file, copy] = [join(bench.root, 'events', path), join(bench.dir, 'copy')];
     const rows = `SELECT * FROM read_parquet(${literal(file)}, hive_partitioning = false) WHERE false`;
@@ -154,7 +152,7 @@ describe('compact', () => {
   it('is refused where there is no table, and does nothing after a stop', async () => {
     await expect(compact()).rejects.toMatchObject({ kind: 'config' });
     expect(readdirSync(join(bench.root, '_dfinery/tmp'))).toEqual([]);
-    await bench.store([of(first, { id: 'a' }), of(first, { id: 'b' })]);
+    await bench.store([bench.windowOf(first, { id: 'a' }), bench.windowOf(first, { id: 'b' })]);
     const signal = AbortSignal.abort(new Error('stopped'));
     await expect(compactDelta({ ...bench.lakeOptions, signal })).rejects.toThrow('stopped');
     expect(adds()).toHaveLength(2);
@@ -166,14 +164,17 @@ describe('purge', () => {
     purgeDelta({ ...bench.lakeOptions, removal: { column, values } });
 
   it('finds rescued cells, also in files without the column, and keeps sorted what is sorted', async () => {
-    await bench.store([of(first, { id: 'a', m: '1' }), of(first, { id: 'b', m: '2', n: '5' })], {
-      timezone: undefined,
-    });
+    await bench.store(
+      [bench.windowOf(first, { id: 'a', m: '1' }), bench.windowOf(first, { id: 'b', m: '2', n: '5' })],
+      {
+        timezone: undefined,
+      },
+    );
     await compact();
     await bench.store(
       [
-        of(second, { id: 'c', n: 'x' }, { id: 'd', n: '6' }),
-        of('2026-01-03', { id: 'e', n: 'x', when: '7' }, { id: 'f' }),
+        bench.windowOf(second, { id: 'c', n: 'x' }, { id: 'd', n: '6' }),
+        bench.windowOf('2026-01-03', { id: 'e', n: 'x', when: '7' }, { id: 'f' }),
       ],
       { schemaMode: 'freeze' },
     );

@@ -8,7 +8,6 @@ import { reportDelta } from '../../../src/sinks/delta/report.ts';
 import { DiskStorage } from '../../../src/sinks/delta/storage/disk.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
-import { type Cells, csvOf, on } from '../../support/targets/duckdb.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 import { FaultyStorage } from '../../support/targets/faulty-storage.ts';
 
@@ -21,7 +20,6 @@ afterEach(() => bench.close());
 const first = '2026-01-01';
 const second = '2026-01-02';
 const third = '2026-01-03';
-const of = (day: Day, ...rows: Cells[]) => bench.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))));
 const verify = () => verifyDelta(bench.lakeOptions);
 
 /** Counts what is not given back. */
@@ -50,7 +48,7 @@ describe('the place of Delta tables', () => {
   });
 
   it('is given back where the zone is not that of the first load', async () => {
-    await bench.store([of(first, { id: 'a' })]);
+    await bench.store([bench.windowOf(first, { id: 'a' })]);
     const storage = new CountedStorage(bench.root);
     await expect(bench.openLake({ storage, timezone: 'Asia/Seoul' })).rejects.toMatchObject({
       kind: 'config',
@@ -61,7 +59,7 @@ describe('the place of Delta tables', () => {
   });
 
   it('is not changed by those who only read', async () => {
-    await bench.store([of(first, { id: 'a' })]);
+    await bench.store([bench.windowOf(first, { id: 'a' })]);
     const before = [bench.files(), readdirSync(join(bench.root, '_dfinery'))];
     rmSync(join(bench.root, '_dfinery'), { recursive: true });
     const storage = new FaultyStorage(bench.root);
@@ -79,7 +77,7 @@ describe('the tables of a place', () => {
     const nothing = await loads();
     expect(nothing).toMatchObject({ state: undefined, eventNames: [] });
     expect([...nothing.covered]).toEqual([]);
-    await bench.store([of(first, { id: 'a' })]);
+    await bench.store([bench.windowOf(first, { id: 'a' })]);
     const storage = new CountedStorage(bench.root);
     const { state, covered, eventNames } = await loads({ storage });
     expect([state, [...covered], eventNames]).toEqual([{ version: 1, from_date: second }, [first], []]);
@@ -90,9 +88,9 @@ describe('the tables of a place', () => {
   });
 
   it('that were asked for once stay, whatever is asked for later', async () => {
-    await bench.store([of(first, { id: 'a', df_items_x: '1' })], { tables: ['event_items'] });
-    await bench.store([of(second, { id: 'b', df_items_x: '2' })], { tables: ['event_logs'] });
-    await bench.store([of(third, { id: 'c', df_items_x: '3' })], { tables: [] });
+    await bench.store([bench.windowOf(first, { id: 'a', df_items_x: '1' })], { tables: ['event_items'] });
+    await bench.store([bench.windowOf(second, { id: 'b', df_items_x: '2' })], { tables: ['event_logs'] });
+    await bench.store([bench.windowOf(third, { id: 'c', df_items_x: '3' })], { tables: [] });
     for (const table of ['event_items', 'event_logs']) {
       expect(await bench.read(`SELECT count(*)::INT AS n FROM ${table}`)).toEqual([{ n: 3 }]);
     }
@@ -100,7 +98,7 @@ describe('the tables of a place', () => {
   });
 
   it('hold the receipts of their windows by number, in whatever order the log has them', async () => {
-    await bench.store([of(first, { id: 'a' })]);
+    await bench.store([bench.windowOf(first, { id: 'a' })]);
     const [{ configuration, ...domain }] = bench
       .actions('events', 0, 'domainMetadata')
       .filter(({ domain: name }) => name === 'dfinery.window.1');
@@ -130,11 +128,11 @@ describe('the copies of a bucket', () => {
       tables: ['event_items' as const],
     };
     try {
-      await bench.store([of(first, { id: 'a', n: '1' }), of(second, { id: 'b' })], place);
+      await bench.store([bench.windowOf(first, { id: 'a', n: '1' }), bench.windowOf(second, { id: 'b' })], place);
       s3.reset();
       const sink = await bench.openLake(place);
-      await sink.commit(of(second, { id: 'b', n: '2' }), bench.signal);
-      await sink.commit(of(second, { id: 'b', n: '3' }), bench.signal);
+      await sink.commit(bench.windowOf(second, { id: 'b', n: '2' }), bench.signal);
+      await sink.commit(bench.windowOf(second, { id: 'b', n: '3' }), bench.signal);
       const read = (day: Day) =>
         s3.requests.filter(({ what, key }) => what === 'GetObject' && key.startsWith(`lake/events/event_date=${day}`));
       // Its keys are read for each of the windows.

@@ -57,14 +57,16 @@ describe('a row whose date and time have changed is the same', () => {
 
 /** On the same date at another time: the same row where the windows share a day. */
 describe('a row whose time has changed is the same', () => {
+  const afterBoth = (first: number, last: number, askedFirst: number, askedLast: number, isExclusive: boolean) =>
+    rowsAfter({ first, last, row: row(4, 1) }, { first: askedFirst, last: askedLast, row: row(4, 2) }, isExclusive);
+
   it.each([
     ['where the first day of its window is the last one of the other', 4, 6, 2, 4, 1],
     ['where the last day of its window is the first one of the other', 2, 4, 4, 6, 1],
     ['not where its window begins after the other', 5, 6, 2, 4, 2],
     ['not where its window ends before the other', 2, 3, 4, 6, 2],
   ])('%s', async (_, first, last, askedFirst, askedLast, rows) => {
-    const before = { first, last, row: row(4, 1) };
-    expect(await rowsAfter(before, { first: askedFirst, last: askedLast, row: row(4, 2) }, false)).toBe(rows);
+    expect(await afterBoth(first, last, askedFirst, askedLast, false)).toBe(rows);
   });
 
   it.each([
@@ -72,7 +74,6 @@ describe('a row whose time has changed is the same', () => {
     ['not where the day in common is the last one of its window, which is left out', 2, 4, 4, 6, 2],
     ['where a day before it is in common, too', 2, 5, 4, 6, 1],
   ])('%s', async (_, first, last, askedFirst, askedLast, rows) => {
-    const before = { first, last, row: row(4, 1) };
-    expect(await rowsAfter(before, { first: askedFirst, last: askedLast, row: row(4, 2) }, true)).toBe(rows);
+    expect(await afterBoth(first, last, askedFirst, askedLast, true)).toBe(rows);
   });
 });

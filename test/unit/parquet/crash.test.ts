@@ -2,8 +2,6 @@ import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkS
 import { rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
-import { silentLogger } from '../../../src/base/log.ts';
 import { prepareWindow } from '../../../src/sinks/parquet/commit/commit.ts';
 import { type Change, openDataset } from '../../../src/sinks/parquet/dataset/dataset.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
@@ -17,13 +15,6 @@ beforeEach(() => {
 });
 afterEach(() => bench.close());
 
-const options = () => ({
-  dir: bench.root,
-  spoolDir: bench.dir,
-  lockWaitMs: 0,
-  clock: systemClock,
-  logger: silentLogger,
-});
 const PARTITION = 'events/event_date=2026-01-01/data_0.parquet';
 const THROUGH_LINK = 'events/event_date=2026-01-09/data_0.parquet';
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
@@ -44,7 +35,7 @@ const SECOND = csvOf([
 
 /** The second window's change, prepared and not carried out; what waits for it stays where it is. */
 async function prepared(): Promise<Change> {
-  const dataset = await openDataset(options());
+  const dataset = await openDataset(bench.folderOptions);
   try {
     await dataset.clear();
     const rules = { zoned: false, columnTypes: new Map(), pinned: undefined, mode: 'evolve' } as const;
@@ -73,8 +64,8 @@ describe('a writer that dies', () => {
     const before = bench.files();
     await prepared();
     expect(bench.files().length).toBeGreaterThan(before.length);
-    expect(await verifyParquet(options())).toEqual([]);
-    await (await openDataset(options())).close();
+    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
+    await (await openDataset(bench.folderOptions)).close();
     expect(bench.files()).toEqual(before);
     expect(bench.manifest.receipts).toHaveLength(1);
   });
@@ -98,7 +89,7 @@ describe('a writer that dies', () => {
         await rename(join(bench.root, from), join(bench.root, to));
       }
       for (const { id, times } of await seen()) expect({ steps, id, times }).toEqual({ steps, id, times: 1 });
-      await (await openDataset(options())).close();
+      await (await openDataset(bench.folderOptions)).close();
       expect(await bench.read('SELECT _key, n, x, event_date AS d FROM events ORDER BY _key')).toEqual([
         { _key: 'a:1', n: 2.5, x: 'y', d: '2026-01-02' },
         { _key: 'b', n: 2, x: null, d: '2026-01-01' },
@@ -108,7 +99,7 @@ describe('a writer that dies', () => {
       ]);
       expect(bench.files().filter((file) => /journal|tmp|part$|next$/.test(file))).toEqual([]);
     }
-    expect(await verifyParquet(options())).toEqual([]);
+    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
     rmSync(origin, { recursive: true });
   });
 
@@ -126,7 +117,7 @@ describe('a writer that dies', () => {
       const next = isClosed ? await bench.openFolder({ tables: TABLES }) : sink;
       await next.commit(bench.window('2026-01-01', SECOND), bench.signal);
       await next.close();
-      expect(await verifyParquet(options())).toEqual([]);
+      expect(await verifyParquet(bench.folderOptions)).toEqual([]);
       expect(await bench.read('SELECT _key, n FROM events ORDER BY _key')).toEqual([
         { _key: 'a:1', n: 2.5 },
         { _key: 'b', n: 2 },
@@ -163,7 +154,7 @@ describe('a writer that dies', () => {
         { _key: 'b', n: 2 },
         { _key: 'c', n: 3 },
       ]);
-      expect(await verifyParquet(options())).toEqual([]);
+      expect(await verifyParquet(bench.folderOptions)).toEqual([]);
     },
   );
 
@@ -206,8 +197,8 @@ describe('a writer that dies', () => {
     const journal = { v: 1, moves: change.moves, removes: [], manifest: change.manifest, ...forged(change) };
     writeFileSync(join(bench.root, '_dfinery/journal.json'), JSON.stringify(journal));
     const before = bench.files();
-    await expect(openDataset(options())).rejects.toMatchObject({ kind: 'config' });
-    await expect(verifyParquet(options())).rejects.toMatchObject({ kind: 'transient' });
+    await expect(openDataset(bench.folderOptions)).rejects.toMatchObject({ kind: 'config' });
+    await expect(verifyParquet(bench.folderOptions)).rejects.toMatchObject({ kind: 'transient' });
     expect(bench.files()).toEqual(before);
     for (const path of [
       join(outside, 'victim'),
@@ -227,11 +218,11 @@ describe('a writer that dies', () => {
     writeFileSync(join(bench.root, '_dfinery/journal.json'), JSON.stringify(journal));
     const times = () => bench.files().map((file) => [file, statSync(join(bench.root, file)).mtimeMs]);
     const before = times();
-    await expect(verifyParquet(options())).rejects.toMatchObject({ kind: 'transient' });
+    await expect(verifyParquet(bench.folderOptions)).rejects.toMatchObject({ kind: 'transient' });
     expect(times()).toEqual(before);
     rmSync(join(bench.root, '_dfinery/journal.json'));
     const settled = times();
-    expect(await verifyParquet(options())).toEqual([]);
+    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
     expect(times()).toEqual(settled);
   });
 
@@ -241,6 +232,6 @@ describe('a writer that dies', () => {
     const journal = { v: 1, moves: change.moves, removes: [], manifest: change.manifest };
     writeFileSync(join(bench.root, '_dfinery/journal.json'), JSON.stringify(journal));
     rmSync(join(bench.root, '_dfinery/tmp'), { recursive: true });
-    await expect(openDataset(options())).rejects.toThrow(/somebody else took it away/);
+    await expect(openDataset(bench.folderOptions)).rejects.toThrow(/somebody else took it away/);
   });
 });

@@ -1,6 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
-import { silentLogger } from '../../../src/base/log.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
@@ -149,8 +147,7 @@ describe('rows are filed under the date that their times have as they are writte
     await bench.store([bench.window('2026-01-01', files, timezone)], { timezone });
     const found = await bench.read('SELECT event_date::VARCHAR AS d FROM events ORDER BY CAST(memo AS INTEGER)');
     expect(found.map(({ d }) => d)).toEqual(rows.map(([, , date]) => date));
-    const options = { dir: bench.root, spoolDir: bench.dir, lockWaitMs: 0, clock: systemClock, logger: silentLogger };
-    expect((await verifyParquet(options)).filter(({ check }) => check !== 'days')).toEqual([]);
+    expect((await verifyParquet(bench.folderOptions)).filter(({ check }) => check !== 'days')).toEqual([]);
   };
 
   it.each(CASES)('%s', async (_, timezone, rows) => {

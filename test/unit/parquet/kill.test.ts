@@ -4,8 +4,6 @@ import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
-import { silentLogger } from '../../../src/base/log.ts';
 import type { State } from '../../../src/extract/window.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
@@ -46,7 +44,6 @@ async function writeUntil(renames: number): Promise<void> {
 
 /** The first day of the cursor, and the days of the rows, as the next run and a reader find them. */
 async function found(): Promise<{ cursor: string | undefined; days: unknown[] }> {
-  const options = { dir: bench.root, spoolDir: bench.dir, lockWaitMs: 0, clock: systemClock, logger: silentLogger };
   const sink = await bench.openFolder({ tables: ['events', 'event_items', 'event_logs'] });
   const { state } = await sink.readPriorLoads();
   await sink.close();
@@ -54,7 +51,7 @@ async function found(): Promise<{ cursor: string | undefined; days: unknown[] }>
     expect(bench.files().filter((file) => file.startsWith('events/'))).toEqual([]);
     return { cursor: undefined, days: [] };
   }
-  expect(await verifyParquet(options)).toEqual([]);
+  expect(await verifyParquet(bench.folderOptions)).toEqual([]);
   const rows = await bench.read('SELECT event_date AS day FROM events ORDER BY day');
   return { cursor: (state as State).from_date, days: rows.map((row) => row.day) };
 }

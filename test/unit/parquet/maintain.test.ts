@@ -12,8 +12,6 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
-import { silentLogger } from '../../../src/base/log.ts';
 import { readDataset, type Snapshot } from '../../../src/sinks/parquet/dataset/snapshot.ts';
 import { checkPurgeParquet, purgeParquet } from '../../../src/sinks/parquet/purge.ts';
 import { compactParquet } from '../../../src/sinks/parquet/rewrite.ts';
@@ -29,13 +27,6 @@ beforeEach(() => {
 afterEach(() => bench.close());
 
 const at = (time: string) => ({ df_server_datetime: time, df_correction_datetime: time });
-const options = () => ({
-  dir: bench.root,
-  spoolDir: bench.dir,
-  lockWaitMs: 0,
-  clock: systemClock,
-  logger: silentLogger,
-});
 const OTHER_DISK = '/dev/shm';
 const hasOtherDisk = existsSync(OTHER_DISK) && statSync(OTHER_DISK).dev !== statSync(tmpdir()).dev;
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
@@ -50,7 +41,7 @@ const CSV = csvOf([
 describe('verify', () => {
   it('finds nothing in what was just written, with every dataset', async () => {
     await bench.store([bench.window('2026-01-01', CSV), bench.window('2026-01-01', CSV)], { tables: TABLES });
-    expect(await verifyParquet(options())).toEqual([]);
+    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
     expect(await bench.read('SELECT count(*)::INT AS n FROM event_logs')).toEqual([{ n: 3 }]);
     expect(await bench.read('SELECT _key, x, item_position AS p FROM event_items ORDER BY 1')).toEqual([
       { _key: 'a:1', x: '1', p: '1' },
@@ -65,12 +56,12 @@ describe('verify', () => {
     const sink = await bench.openFolder();
     try {
       const before = times();
-      expect(await verifyParquet(options())).toEqual([]);
+      expect(await verifyParquet(bench.folderOptions)).toEqual([]);
       appendFileSync(join(bench.root, 'events/event_date=2026-01-01/data_0.parquet'), 'x');
-      expect((await verifyParquet(options())).map(({ check }) => check)).toEqual(['files']);
+      expect((await verifyParquet(bench.folderOptions)).map(({ check }) => check)).toEqual(['files']);
       expect(times().map(([file]) => file)).toEqual(before.map(([file]) => file));
       writeFileSync(journal, '{}');
-      await expect(verifyParquet(options())).rejects.toMatchObject({ kind: 'transient' });
+      await expect(verifyParquet(bench.folderOptions)).rejects.toMatchObject({ kind: 'transient' });
       rmSync(journal);
     } finally {
       await sink.close();
@@ -88,13 +79,13 @@ describe('verify', () => {
       return windows.length;
     };
     try {
-      expect(await readDataset(options(), look, () => true)).toBe(3);
+      expect(await readDataset(bench.folderOptions, look, () => true)).toBe(3);
       expect(windows).toEqual([1, 2, 3]);
       const restless = async () => {
         windows.push(0);
         await sink.commit(bench.window('2026-01-01', CSV), bench.signal);
       };
-      await expect(readDataset(options(), restless, () => true)).rejects.toMatchObject({ kind: 'transient' });
+      await expect(readDataset(bench.folderOptions, restless, () => true)).rejects.toMatchObject({ kind: 'transient' });
       expect(windows.length).toBeLessThan(20);
     } finally {
       await sink.close();
@@ -109,13 +100,13 @@ describe('verify', () => {
     const changed = Buffer.from(good);
     changed[20] ^= 1;
     writeFileSync(first, changed);
-    expect(await verifyParquet(options())).toMatchObject([{ check: 'files' }]);
+    expect(await verifyParquet(bench.folderOptions)).toMatchObject([{ check: 'files' }]);
     writeFileSync(first, good);
-    expect(await verifyParquet(options())).toEqual([]);
+    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
     writeFileSync(join(bench.root, 'events/event_date=2026-01-02/other.parquet'), good);
     appendFileSync(first, 'x');
     rmSync(second);
-    const found = await verifyParquet(options());
+    const found = await verifyParquet(bench.folderOptions);
     expect(found.map(({ check }) => check)).toEqual(['files', 'files', 'files']);
     expect(found.map(({ message }) => message).join('\n')).toMatch(
       /2026-01-01.*is not the file.*\n.*2026-01-02.*is missing\n.*other\.parquet is not in the manifest/,
@@ -125,7 +116,7 @@ describe('verify', () => {
       path,
       JSON.stringify({ ...bench.manifest, files: [], receipts: [{ ...bench.manifest.receipts[0] }] }),
     );
-    const again = await verifyParquet(options());
+    const again = await verifyParquet(bench.folderOptions);
     expect(again.map(({ check }) => check)).toContain('rows');
   });
 
@@ -146,11 +137,13 @@ describe('verify', () => {
         receipts: [{ ...receipts[0], rows: 7, rows_live: 7 }],
       }),
     );
-    expect(await verifyParquet(options())).toEqual([{ check: 'keys', message: '3 keys occur more than once' }]);
+    expect(await verifyParquet(bench.folderOptions)).toEqual([
+      { check: 'keys', message: '3 keys occur more than once' },
+    ]);
   });
 
   it('refuses a folder that holds no dataset', async () => {
-    await expect(verifyParquet(options())).rejects.toThrow(/holds no dataset of this program/);
+    await expect(verifyParquet(bench.folderOptions)).rejects.toThrow(/holds no dataset of this program/);
     expect(bench.files()).toEqual([]);
   });
 });
@@ -161,14 +154,14 @@ describe('purge', () => {
     const holding = () => bench.files().filter((file) => readFileSync(join(bench.root, file)).includes('4711'));
     expect(holding().length).toBeGreaterThan(2);
     const removal = { column: 'df_unified_id', values: ['erna-4711'] };
-    const found = await purgeParquet({ ...options(), removal });
+    const found = await purgeParquet({ ...bench.folderOptions, removal });
     expect(found).toMatchObject({ rows: 1, rowsRemoved: 3 });
     expect(holding()).toEqual([]);
     expect(await bench.read('SELECT _key FROM events')).toEqual([{ _key: 'b' }]);
     expect(await bench.read('SELECT df_unified_id AS u FROM event_logs')).toEqual([{ u: 'hans-0815' }]);
     expect(bench.manifest.receipts[0]).toMatchObject({ rows: 4, rows_live: 1 });
-    expect(await verifyParquet(options())).toEqual([]);
-    expect(await purgeParquet({ ...options(), removal })).toMatchObject({ rowsRemoved: 0 });
+    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
+    expect(await purgeParquet({ ...bench.folderOptions, removal })).toMatchObject({ rowsRemoved: 0 });
   });
 
   it.runIf(hasOtherDisk)('is refused beforehand where a partition lies on another disk', async () => {
@@ -180,11 +173,11 @@ describe('purge', () => {
       rmSync(folder, { recursive: true });
       symlinkSync(other, folder);
       const removals = [{ column: 'df_unified_id', values: ['erna-4711'] }];
-      await expect(checkPurgeParquet(options(), removals)).rejects.toMatchObject({
+      await expect(checkPurgeParquet(bench.folderOptions, removals)).rejects.toMatchObject({
         exitCode: 2,
         message: expect.stringMatching(/event_date=2026-01-02 lies on another disk/),
       });
-      expect(await verifyParquet(options())).toEqual([]);
+      expect(await verifyParquet(bench.folderOptions)).toEqual([]);
     } finally {
       rmSync(other, { recursive: true });
     }
@@ -197,13 +190,13 @@ describe('compact', () => {
     await bench.store([bench.window('2026-01-01', CSV), bench.window('2026-01-01', moved)], { tables: TABLES });
     expect(bench.manifest.files.filter(({ rows }) => rows === 0).length).toBeGreaterThan(0);
     const before = await bench.read('SELECT * FROM events ORDER BY _key');
-    await compactParquet(options());
+    await compactParquet(bench.folderOptions);
     expect(await bench.read('SELECT * FROM events ORDER BY _key')).toEqual(before);
     expect(bench.manifest.files.map(({ path }) => path).filter((path) => path.startsWith('events/'))).toEqual([
       'events/event_date=2026-01-01/data_0.parquet',
     ]);
     expect(bench.files().filter((file) => file.includes('2026-01-02'))).toEqual([]);
-    expect(await verifyParquet(options())).toEqual([]);
+    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
   });
 });
 

@@ -2,8 +2,6 @@ import { linkSync, readFileSync, renameSync, rmSync, statSync, symlinkSync } fro
 import { join } from 'node:path';
 import { asyncBufferFromFile, parquetMetadataAsync } from 'hyparquet';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
-import { silentLogger } from '../../../src/base/log.ts';
 import { checkPurgeParquet, purgeParquet } from '../../../src/sinks/parquet/purge.ts';
 import { compactParquet } from '../../../src/sinks/parquet/rewrite.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
@@ -16,13 +14,6 @@ beforeEach(() => {
 });
 afterEach(() => bench.close());
 
-const options = () => ({
-  dir: bench.root,
-  spoolDir: bench.dir,
-  lockWaitMs: 0,
-  clock: systemClock,
-  logger: silentLogger,
-});
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
 const [ONE, TWO, THREE] = ['2026-01-01', '2026-01-02', '2026-01-03'];
 const pathOf = (table: string, date: string) => `${table}/event_date=${date}/data_0.parquet`;
@@ -40,7 +31,7 @@ const CSV = csvOf([
 ]);
 const removal = { column: 'df_unified_id', values: ['erna'] };
 const store = () => bench.store([bench.window(ONE, CSV, undefined, 5)], { tables: TABLES });
-const purge = (more: object = {}) => purgeParquet({ ...options(), removal, ...more });
+const purge = (more: object = {}) => purgeParquet({ ...bench.folderOptions, removal, ...more });
 const contents = () => bench.files().map((file) => [file, file.endsWith('lock') ? '' : readFileSync(at(file), 'hex')]);
 const bytesOf = () => bench.manifest.files.reduce((sum, { bytes }) => sum + bytes, 0);
 
@@ -66,7 +57,7 @@ describe('a purge of Parquet files', () => {
     );
     expect(await bench.read('SELECT x FROM event_items ORDER BY 1')).toEqual([{ x: '3' }]);
     expect(bench.manifest.receipts).toMatchObject([{ rows: 7, rows_live: 4 }]);
-    expect(await verifyParquet(options())).toEqual([]);
+    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
   });
 
   it('tells an event by the row that is left of it, on whatever date', async () => {
@@ -93,12 +84,14 @@ describe('a purge of Parquet files', () => {
   it('changes nothing when it is only tried, or stopped', async () => {
     await store();
     const before = contents();
-    expect(await checkPurgeParquet(options(), [removal, { ...removal, values: ['hans'] }])).toEqual([]);
+    expect(await checkPurgeParquet(bench.folderOptions, [removal, { ...removal, values: ['hans'] }])).toEqual([]);
     expect(contents()).toEqual(before);
-    await expect(checkPurgeParquet(options(), [removal, { column: 'no', values: [] }])).rejects.toMatchObject({
-      kind: 'config',
-      message: expect.stringContaining('has no column no'),
-    });
+    await expect(checkPurgeParquet(bench.folderOptions, [removal, { column: 'no', values: [] }])).rejects.toMatchObject(
+      {
+        kind: 'config',
+        message: expect.stringContaining('has no column no'),
+      },
+    );
     await expect(purge({ signal: AbortSignal.abort(new Error('stop')) })).rejects.toThrow('stop');
     expect(contents()).toEqual(before);
     // It does not keep the folder from others.
@@ -115,20 +108,20 @@ describe('a purge of Parquet files', () => {
         kind: 'config',
         message: expect.stringMatching(/event_date=2026-01-03.* has 1 more name \(hard/),
       };
-      await expect(checkPurgeParquet(options(), [removal]), table).rejects.toMatchObject(linked);
+      await expect(checkPurgeParquet(bench.folderOptions, [removal]), table).rejects.toMatchObject(linked);
       expect(contents()).toEqual(before);
       rmSync(other);
       renameSync(file, other);
       symlinkSync(other, file);
       const led = { kind: 'config', message: expect.stringMatching(/event_date=2026-01-03.*leads to one elsewhere/) };
-      await expect(checkPurgeParquet(options(), [removal]), table).rejects.toMatchObject(led);
+      await expect(checkPurgeParquet(bench.folderOptions, [removal]), table).rejects.toMatchObject(led);
       rmSync(file);
       renameSync(other, file);
     }
     linkSync(at(pathOf('events', ONE)), join(bench.dir, 'other.parquet'));
     await expect(purge()).rejects.toMatchObject({ message: expect.stringContaining('hard links') });
     expect(await bench.read('SELECT count(*)::INT AS n FROM events')).toEqual([{ n: 7 }]);
-    expect(await verifyParquet(options())).toEqual([]);
+    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
   });
 
   it('is kept away by a writer', async () => {
@@ -136,7 +129,7 @@ describe('a purge of Parquet files', () => {
     const sink = await bench.openFolder({ tables: TABLES });
     try {
       await expect(purge()).rejects.toMatchObject({ kind: 'transient' });
-      await expect(compactParquet(options())).rejects.toMatchObject({ kind: 'transient' });
+      await expect(compactParquet(bench.folderOptions)).rejects.toMatchObject({ kind: 'transient' });
     } finally {
       await sink.close();
     }
@@ -145,7 +138,7 @@ describe('a purge of Parquet files', () => {
 
   it('is nothing in a folder without rows, and refused in one that is not ours', async () => {
     await expect(purge()).rejects.toMatchObject({ kind: 'config' });
-    await expect(checkPurgeParquet(options(), [removal])).rejects.toMatchObject({ kind: 'config' });
+    await expect(checkPurgeParquet(bench.folderOptions, [removal])).rejects.toMatchObject({ kind: 'config' });
     expect(bench.files().filter((file) => file.endsWith('.json'))).toEqual([]);
     await bench.store([bench.window(ONE, csvOf([]))]);
     expect(await purge()).toMatchObject({ rows: 0, rowsRemoved: 0, files: [], bytesBefore: 0, bytesAfter: 0 });
@@ -157,11 +150,11 @@ describe('compact of Parquet files', () => {
     await store();
     const read = () => Promise.all(TABLES.map((table) => bench.read(`SELECT * FROM ${table} ORDER BY ALL`)));
     const [before, { receipts }] = [await read(), bench.manifest];
-    const done = await compactParquet(options());
+    const done = await compactParquet(bench.folderOptions);
     expect(done).toMatchObject({ rows: 7, rowsRemoved: 0 });
     expect(done.files).toHaveLength(5);
     expect(await read()).toEqual(before);
     expect(bench.manifest.receipts).toEqual(receipts);
-    expect(await verifyParquet(options())).toEqual([]);
+    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
   });
 });

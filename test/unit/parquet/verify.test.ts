@@ -2,8 +2,6 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
-import { silentLogger } from '../../../src/base/log.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
@@ -23,14 +21,7 @@ const ROWS = [
   { id: 'a:1', n: '2', df_items_x: '2', ...on('2026-01-01') },
   { id: 'b', n: '3', ...on('2026-01-02') },
 ];
-const options = () => ({
-  dir: bench.root,
-  spoolDir: bench.dir,
-  lockWaitMs: 0,
-  clock: systemClock,
-  logger: silentLogger,
-});
-const verify = (more: object = {}) => verifyParquet({ ...options(), ...more });
+const verify = (more: object = {}) => verifyParquet({ ...bench.folderOptions, ...more });
 const own = (name: string) => join(bench.root, '_dfinery', name);
 const pathOf = (table: string, date = '2026-01-01') => `${table}/event_date=${date}/data_0.parquet`;
 

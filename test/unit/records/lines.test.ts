@@ -1,6 +1,7 @@
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { CsvMemory } from '../../../src/csv/wasm/csv-memory.ts';
 import { LineBuffer } from '../../../src/sinks/records/encode/line-buffer.ts';
+import { quoted } from '../../support/targets/duckdb.ts';
 import { type PropertyKind, RecordBench, streamOf } from '../../support/targets/records.ts';
 
 const bench = new RecordBench();
@@ -10,7 +11,6 @@ afterEach(() => {
 });
 
 const ID = 'df_event_detail_log_id';
-const written = (text: string) => (text.includes('"') ? `"${text.replaceAll('"', '""')}"` : text);
 
 /** Per line, the bytes that were reserved for it and those that it took. */
 function watchRoom(): { readonly reserved: number; readonly taken: number }[] {
@@ -89,8 +89,8 @@ describe.each([
   it.each(SHAPES)('is enough for %s', async (_name, { header, cells, properties }) => {
     if (!isFast) vi.spyOn(CsvMemory, 'open').mockReturnValue(undefined);
     const lines = watchRoom();
-    const row = cells.map(written).join(',');
-    const csv = `${header.map(written).join(',')}\n${row}\n${row}\n`;
+    const row = cells.map(quoted).join(',');
+    const csv = `${header.map(quoted).join(',')}\n${row}\n${row}\n`;
     const { text } = await bench.write(csv, [streamOf('events', properties)], { timezone: 'Asia/Seoul' });
     expect(lines.length).toBe(2);
     for (const { reserved, taken } of lines) expect(taken).toBeLessThanOrEqual(reserved);

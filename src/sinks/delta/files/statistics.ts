@@ -37,7 +37,7 @@ function instant(text: string, zone: string): string | undefined {
   return digits.endsWith('000') ? `"${date}T${time}.${digits.slice(0, 3)}${zone}"` : undefined;
 }
 
-/** The `stats` of local Parquet files, by path: rows, nulls, and ranges of all but texts and truths. */
+/** The `stats` of local Parquet files, by path: rows, nulls, and ranges of all but texts and booleans. */
 export async function statisticsOf(
   engine: Engine,
   paths: readonly string[],
@@ -109,9 +109,9 @@ function rangeOf(chunks: readonly Row[], type: Field['type']): Range {
     if (range.max === undefined || ranged.isLess(range.max, high)) range.max = high;
   }
   return {
-    // Stryker disable next-line ConditionalExpression: no type writes a value of nothing; this is for the compiler
+    // Stryker disable next-line ConditionalExpression: every type writes nothing for undefined; this is for the compiler
     min: range.min === undefined ? undefined : ranged.write(range.min),
-    // Stryker disable next-line ConditionalExpression: no type writes a value of nothing; this is for the compiler
+    // Stryker disable next-line ConditionalExpression: every type writes nothing for undefined; this is for the compiler
     max: range.max === undefined ? undefined : ranged.write(range.max),
   };
 }
