@@ -81,17 +81,20 @@ async function keepsPromises(told: Story): Promise<readonly string[]> {
 }
 
 describe('a world of one seed', () => {
-  it.each(Array.from({ length: SEEDS }, (_, i) => FIRST + i))('seed %i: every promise is kept', async (seed) => {
-    const began = process.cpuUsage();
-    const { failure, first } = await lifeOf(seed);
-    const { user, system } = process.cpuUsage(began);
-    const { events, requests, kills } = first;
-    const line = { seed, events, requests, kills, cpu_ms: Math.round((user + system) / 1_000), failure };
-    if (LOG !== undefined) appendFileSync(LOG, `${JSON.stringify(line)}\n`);
-    if (failure !== undefined) expect.unreachable(failure);
-  });
+  it.each(Array.from({ length: SEEDS }, (_, i) => FIRST + i))(
+    'seed %i: every promise is kept [R400][R560][R561][R568][R562][R563][R564][R565]',
+    async (seed) => {
+      const began = process.cpuUsage();
+      const { failure, first } = await lifeOf(seed);
+      const { user, system } = process.cpuUsage(began);
+      const { events, requests, kills } = first;
+      const line = { seed, events, requests, kills, cpu_ms: Math.round((user + system) / 1_000), failure };
+      if (LOG !== undefined) appendFileSync(LOG, `${JSON.stringify(line)}\n`);
+      if (failure !== undefined) expect.unreachable(failure);
+    },
+  );
 
-  it('is the same for the same seed, event for event', async () => {
+  it('is the same for the same seed, event for event [R400]', async () => {
     const killed = actOf('sync', { end: { how: 'kill', side: 'before', effect: 'store', nth: 3 } });
     const one = storyOf('delta', [stepOf([killed, actOf('sync')])], { order: 5 });
     const first = await live(one);
@@ -107,7 +110,7 @@ describe('a disk that is full', () => {
   ]);
 
   it.each(['duckdb', 'parquet', 'delta'] as const)(
-    'is told as such by sync %s and forget, at whichever write it shows, and nothing is lost',
+    'is told as such by sync %s and forget, at whichever write it shows, and nothing is lost [R401]',
     async (target) => {
       const history = await keepsPromises(storyOf(target, runs));
       expect(history).toContain(`sync ${target}: 3`);
@@ -125,7 +128,7 @@ describe('a process that is killed', () => {
     ['parquet', 'store'],
     ['delta', 'store'],
   ] as const)(
-    'while it loads into %s, right after any %s, has stored rows and state or nothing',
+    'while it loads into %s, right after any %s, has stored rows and state or nothing [R400]',
     async (target, effect) => {
       for (const nth of IS_SOAK ? EARLY : [3]) {
         await keepsPromises(
@@ -140,7 +143,7 @@ describe('a process that is killed', () => {
     ['parquet', 'store', 2],
     ['delta', 'store', 5],
   ] as const)(
-    'while it loads into %s, by a cut of the power after any %s, has stored rows and state or nothing',
+    'while it loads into %s, by a cut of the power after any %s, has stored rows and state or nothing [R566]',
     async (target, effect, usual) => {
       for (const nth of IS_SOAK ? EARLY : [usual]) {
         const cut = actOf('sync', { end: { how: 'power', side: 'after', effect, nth } });
@@ -149,7 +152,7 @@ describe('a process that is killed', () => {
     },
   );
 
-  it('while it deletes has no deletion sent that the ledger does not know', async () => {
+  it('while it deletes has no deletion sent that the ledger does not know [R400]', async () => {
     const steps = (IS_SOAK ? EARLY : [9]).flatMap((nth) => [
       killedAfter('forget', 'send', nth),
       killedAfter('forget', 'any', nth * 3),
@@ -163,7 +166,7 @@ describe('a process that is killed', () => {
     ['parquet', 1],
     ['delta', 1],
   ] as const)(
-    'while it loads into %s leaves nothing that names a person whom the next command purges',
+    'while it loads into %s leaves nothing that names a person whom the next command purges [R564]',
     async (target, nth) => {
       const end = { how: 'kill', side: 'before', effect: 'commit', nth } as const;
       const steps = [
@@ -177,7 +180,7 @@ describe('a process that is killed', () => {
     },
   );
 
-  it('while it deletes has those who are done counted against no cap when the list is given again', async () => {
+  it('while it deletes has those who are done counted against no cap when the list is given again [R562]', async () => {
     const end = { how: 'kill', side: 'after', effect: 'send', nth: 6 } as const;
     const users = [0, 1, 2, 3];
     const steps = [stepOf([actOf('write', { users, cap: 6, end })]), stepOf([actOf('write', { users })], { hours: 1 })];

@@ -26,7 +26,7 @@ function smallDisk(kib: number): string | undefined {
 
 const remount = (at: string, kib: number) => spawnSync('mount', ['-o', `remount,size=${kib}k`, at]);
 
-describe('a full disk', () => {
+describe('a full disk [R63]', () => {
   it('under the spool: exit 3, the sentence names the folder, the table stays whole, the next run goes on', async (context) => {
     bench = await CliBench.start({}, { rowsPerDay: 1_500 });
     const disk = smallDisk(SMALL_KIB);
@@ -59,7 +59,7 @@ describe('a full disk', () => {
     expect(await bench.rows(file)).toBe(bench.sim.countRows(WANTED));
   });
 
-  it('under the summary for scripts or a report: exit 3, the sentence names the file, the table is whole', async (context) => {
+  it('under the summary for scripts or a report: exit 3, the sentence names the file, the table is whole [R439]', async (context) => {
     bench = await CliBench.start();
     const disk = smallDisk(4);
     if (disk === undefined) return context.skip();
@@ -91,7 +91,7 @@ describe('a full disk', () => {
 });
 
 describe('a place that cannot be written', () => {
-  it('is named: the spool folder, the folder of the database, a file that is no database; exit 2', async () => {
+  it('is named: the spool folder, the folder of the database, a file that is no database; exit 2 [R63]', async () => {
     bench = await CliBench.start();
     const plain = join(bench.dir, 'plain.txt');
     writeFileSync(plain, 'a text that is no database, and long enough to be read as one, perhaps. '.repeat(200));
@@ -109,7 +109,7 @@ describe('a place that cannot be written', () => {
 });
 
 describe('a folder that is named as a partition is', () => {
-  it('adds no column and changes no row, wherever it stands in a path', async () => {
+  it('adds no column and changes no row, wherever it stands in a path [R187]', async () => {
     bench = await CliBench.start();
     const folder = join(bench.dir, 'c3=zz', 'df_event_name=no');
     mkdirSync(folder, { recursive: true });

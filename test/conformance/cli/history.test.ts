@@ -27,7 +27,7 @@ async function killedRun(target: readonly string[]) {
 }
 
 describe('the runs of a target', () => {
-  it('are kept in a DuckDB file, each way out of them, and a killed one is told of by the next', async () => {
+  it('are kept in a DuckDB file, each way out of them, and a killed one is told of by the next [R123]', async () => {
     expect((await bench.sync()).code).toBe(0);
     expect((await bench.sync({ export_token: 'wrong', end_date: daysBack(1) })).code).toBe(2);
     await killedRun(['duckdb', bench.file]);
@@ -45,7 +45,7 @@ describe('the runs of a target', () => {
     expect(String(found[1].cause)).not.toContain('wrong');
   });
 
-  it('are kept beside the manifest of a Parquet dataset', async () => {
+  it('are kept beside the manifest of a Parquet dataset [R123]', async () => {
     const dir = join(bench.dir, 'set');
     const sync = (more: Record<string, unknown> = {}) =>
       bench.run(['sync', 'parquet', dir, '--config', bench.config(more)]);
@@ -60,7 +60,7 @@ describe('the runs of a target', () => {
     expect((await bench.run(['verify', 'parquet', dir])).code).toBe(0);
   });
 
-  it('are kept beside Delta tables, and shown by their page', async () => {
+  it('are kept beside Delta tables, and shown by their page [R380][R381]', async () => {
     const [dir, page] = [join(bench.dir, 'lake'), join(bench.dir, 'report.html')];
     const sync = () => bench.run(['sync', 'delta', dir, '--config', bench.config()]);
     expect((await sync()).code).toBe(0);

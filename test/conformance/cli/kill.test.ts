@@ -17,7 +17,7 @@ describe('SIGKILL at any instant', () => {
   });
   afterAll(() => bench.close());
 
-  it('loses nothing, doubles nothing, and leaves a file that is whole', async () => {
+  it('loses nothing, doubles nothing, and leaves a file that is whole [R19]', async () => {
     const config = { start_date: RANGE.from, end_date: RANGE.to, exports_per_hour: 100_000, max_concurrent_exports: 3 };
     const dice = new Dice(KILLS);
     let [killed, needed, runs] = [0, 1_500, 0];

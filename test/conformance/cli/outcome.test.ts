@@ -51,7 +51,7 @@ describe.concurrent('how a run ends', () => {
     return ended;
   }
 
-  it('0, and the summary is the last line of stdout', async () => {
+  it('0, and the summary is the last line of stdout [R261][R62]', async () => {
     const ended = await bench.start(bench.syncArgs()).ended;
     expect(ended.code, ended.stderr).toBe(0);
     expect(ended.stdout.trimEnd().split('\n')).toHaveLength(1);
@@ -81,7 +81,7 @@ describe.concurrent('how a run ends', () => {
     expect(JSON.parse(ended.stderr.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ windows: 6, exit: 0 });
   });
 
-  it('2: a wrong token, an unknown key, a bad date, an unknown option; every way out tells how far it got', async () => {
+  it('2: a wrong token, an unknown key, a bad date, an unknown option; every way out tells how far it got [R261][R42]', async () => {
     await fails(2, /token.*reissued/i, { export_token: 'wrong' });
     await fails(2, /unknown keys: colour/, { colour: 'red' });
     await fails(2, /start_date.*2026-02-30/, { start_date: '2026-02-30' });
@@ -90,7 +90,7 @@ describe.concurrent('how a run ends', () => {
     expect([ended.code, ended.stderr]).toEqual([2, expect.stringMatching(/colour/)]);
   });
 
-  it('3: the service is down; 4: days are lost', async () => {
+  it('3: the service is down; 4: days are lost [R62]', async () => {
     const down = await fails(
       3,
       /refused the connection/,
@@ -132,7 +132,7 @@ describe.concurrent('a token', () => {
     expect(`${ended.stdout}${ended.stderr}`, `${what} says something`).not.toBe('');
   };
 
-  it('is in no output of any command, at any level, in either format, however it fails', async () => {
+  it('is in no output of any command, at any level, in either format, however it fails [R58]', async () => {
     const good = { export_token: CANARY, start_date: daysBack(5), end_date: daysBack(4) };
     const configs: Record<string, string> = {
       good: bench.config(good),

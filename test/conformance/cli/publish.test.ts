@@ -18,7 +18,7 @@ const publish = (config: Record<string, unknown> = {}, to = copy) => bench.sync(
 const rowsIn = async (file: string) => Number((await query(file, 'SELECT count(*) AS n FROM events'))[0].n);
 
 describe('a copy for readers', () => {
-  it('is whole, keeps its mode, and leaves a reader of the former one alone', async () => {
+  it('is whole, keeps its mode, and leaves a reader of the former one alone [R124]', async () => {
     const first = await publish({ end_date: daysBack(4) });
     expect([first.code, first.stderr]).toEqual([0, expect.stringContaining('copy for readers')]);
     const before = await rowsIn(copy);
@@ -37,7 +37,7 @@ describe('a copy for readers', () => {
     expect(existsSync(`${copy}.wal`)).toBe(false);
   });
 
-  it('stays as it is after a run that committed nothing, and after one that failed', async () => {
+  it('stays as it is after a run that committed nothing, and after one that failed [R124]', async () => {
     expect((await publish({ lookback_days: 0 })).code).toBe(0);
     const { mtimeMs, ino } = statSync(copy);
     expect((await publish({ lookback_days: 0 })).code).toBe(0);
@@ -55,7 +55,7 @@ describe('a copy for readers', () => {
     expect([await rowsIn(copy), statSync(copy).ino]).toEqual([before, ino]);
   });
 
-  it('is refused over the file itself and over what is no copy of ours, which stays', async () => {
+  it('is refused over the file itself and over what is no copy of ours, which stays [R124]', async () => {
     const other = join(bench.dir, 'notes.txt');
     writeFileSync(other, 'mine');
     expect((await bench.sync()).code).toBe(0);
@@ -104,7 +104,7 @@ describe('a purge', () => {
     return bench.run([...asked, '--execute', '--confirm', String(hash)]);
   }
 
-  it('reaches every copy: no byte of the person is left in one', async () => {
+  it('reaches every copy: no byte of the person is left in one [R124]', async () => {
     expect((await publish()).code).toBe(0);
     const [{ person }] = await query(bench.file, 'SELECT df_unified_id AS person FROM events LIMIT 1');
     expect(readFileSync(copy).includes(String(person))).toBe(true);
@@ -114,7 +114,7 @@ describe('a purge', () => {
     expect(await bench.verify(copy)).toEqual([]);
   });
 
-  it('replaces nothing that the file calls a copy and that is none', async () => {
+  it('replaces nothing that the file calls a copy and that is none [R124]', async () => {
     expect((await publish()).code).toBe(0);
     const [{ person }] = await query(bench.file, 'SELECT df_unified_id AS person FROM events LIMIT 1');
     const other = join(bench.dir, 'notes.txt');
@@ -126,7 +126,7 @@ describe('a purge', () => {
     expect(readFileSync(copy).includes(String(person))).toBe(false);
   });
 
-  it('fails and names a copy that it could not replace', async () => {
+  it('fails and names a copy that it could not replace [R124]', async () => {
     expect((await publish()).code).toBe(0);
     const [{ person }] = await query(bench.file, 'SELECT df_unified_id AS person FROM events LIMIT 1');
     rmSync(copy);

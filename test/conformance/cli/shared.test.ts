@@ -5,7 +5,7 @@ import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child
 let bench: CliBench;
 afterEach(() => bench.close());
 
-it('two runs at once on one file: the second waits, then names the lock and who holds it', async () => {
+it('two runs at once on one file: the second waits, then names the lock and who holds it [R63]', async () => {
   bench = await CliBench.start({ faults: [{ kind: 'stall', when: { nth: 2 } }] });
   const first = bench.start(bench.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));
   await first.says('is committed');
@@ -20,7 +20,7 @@ it('two runs at once on one file: the second waits, then names the lock and who 
   expect((await bench.sync()).code).toBe(0);
 });
 
-it('three processes on one quota, each with a file of its own: no 429, no export more than needed', async () => {
+it('three processes on one quota, each with a file of its own: no 429, no export more than needed [R20]', async () => {
   bench = await CliBench.start({ limits: { concurrent_exports: 5 } }, { latencyMs: 30, rowsPerDay: 40 });
   const config = bench.config({ start_date: daysBack(13) });
   const files = ['a', 'b', 'c'].map((name) => join(bench.dir, `${name}.duckdb`));
@@ -36,7 +36,7 @@ it('three processes on one quota, each with a file of its own: no 429, no export
   for (const file of files) expect(await bench.rows(file)).toBe(wanted);
 });
 
-it('--max-wait: what is done is committed, exit 3, and the next hour goes on', async () => {
+it('--max-wait: what is done is committed, exit 3, and the next hour goes on [R20]', async () => {
   bench = await CliBench.start({ limits: { exports_per_hour: 4 } });
   const ended = await bench.sync({}, ['--max-wait', '30s']);
   expect(ended.code, ended.stderr).toBe(3);

@@ -29,23 +29,25 @@ const stallAt = (nth: number | number[]) => ({ kind: 'stall', at: 'mid_row', aft
 const stalled = (bench: CliBench) => bench.sim.requests().some(({ fault, done }) => fault === 'stall' && !done);
 
 describe.concurrent('a stop', () => {
-  it.each(['SIGTERM', 'SIGINT'] as const)('by %s in a download ends within 5 s, by it, with whole windows', (signal) =>
-    withBench({ faults: [stallAt(4)] }, async (bench) => {
-      const child = bench.start(bench.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));
-      await child.says('is committed', 3);
-      await until(() => stalled(bench));
-      child.process.kill(signal);
-      const ended = await child.ended;
-      expect([ended.code, ended.signal]).toEqual([null, signal]);
-      // Its own watch ends it after 4.5 s without another word: what it says, it said in time.
-      expect(ended.stderr).toContain(`stopped by ${signal}`);
-      expect(summaryIn(ended)).toMatchObject({ windows: 3, next_from_date: daysBack(4) });
-      await holdsWholeWindows(bench, 3);
-      const next = await bench.sync();
-      expect(next.code, next.stderr).toBe(0);
-      expect(await bench.rows()).toBe(bench.sim.countRows(WANTED));
-      expect(bench.spooled()).toEqual([]);
-    }),
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'by %s in a download ends within 5 s, by it, with whole windows [R43]',
+    (signal) =>
+      withBench({ faults: [stallAt(4)] }, async (bench) => {
+        const child = bench.start(bench.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));
+        await child.says('is committed', 3);
+        await until(() => stalled(bench));
+        child.process.kill(signal);
+        const ended = await child.ended;
+        expect([ended.code, ended.signal]).toEqual([null, signal]);
+        // Its own watch ends it after 4.5 s without another word: what it says, it said in time.
+        expect(ended.stderr).toContain(`stopped by ${signal}`);
+        expect(summaryIn(ended)).toMatchObject({ windows: 3, next_from_date: daysBack(4) });
+        await holdsWholeWindows(bench, 3);
+        const next = await bench.sync();
+        expect(next.code, next.stderr).toBe(0);
+        expect(await bench.rows()).toBe(bench.sim.countRows(WANTED));
+        expect(bench.spooled()).toEqual([]);
+      }),
   );
 
   it('by SIGKILL leaves a spool that the next run removes; that of a living run it does not', () =>

@@ -33,7 +33,7 @@ function processorSeconds(pid: number | undefined): number {
 }
 
 describe.runIf(process.platform === 'linux')('a reader of stderr that stands still', () => {
-  it('costs nothing, and a stop is heard', async () => {
+  it('costs nothing, and a stop is heard [R184]', async () => {
     bench = await CliBench.start(stall);
     const child = withFullStderr(bench.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));
     await until(isStalled);
@@ -47,7 +47,7 @@ describe.runIf(process.platform === 'linux')('a reader of stderr that stands sti
     expect(performance.now() - asked).toBeLessThan(5_500);
   });
 
-  it('keeps no run from its end and its result', async () => {
+  it('keeps no run from its end and its result [R184]', async () => {
     bench = await CliBench.start();
     const ended = await withFullStderr(bench.syncArgs({}, ['--log-level', 'debug'])).ended;
     expect(ended.code).toBe(0);
@@ -70,7 +70,7 @@ describe('a ledger that goes to stderr', () => {
   };
   const deletions = () => bench.sim.requests().filter(({ path }) => !path.includes('export')).length;
 
-  it('nobody reads stops the run before its first request', async () => {
+  it('nobody reads stops the run before its first request [R185]', async () => {
     bench = await CliBench.start();
     const child = bench.start(await confirmed(), SECRETS);
     child.process.stderr?.destroy();
@@ -78,7 +78,7 @@ describe('a ledger that goes to stderr', () => {
     expect(deletions()).toBe(0);
   });
 
-  it('a full disk cuts short stops the run: no request without its whole line', async () => {
+  it('a full disk cuts short stops the run: no request without its whole line [R185]', async () => {
     bench = await CliBench.start();
     const words = await confirmed();
     mkdirSync(join(bench.dir, 'log'));

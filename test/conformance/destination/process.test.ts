@@ -83,7 +83,7 @@ describe('the verbs, as a platform starts them', () => {
     ]);
   });
 
-  it('check: reaches the host and never the path of deletions', async () => {
+  it('check: reaches the host and never the path of deletions [R55]', async () => {
     const output = await start(['check', '--config', setup.files.write(setup.config())], '').ended;
     sound(output);
     expect(output.code).toBe(0);

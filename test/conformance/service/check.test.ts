@@ -94,7 +94,7 @@ describe('what one smallest export tells', () => {
     ['everything, without a reason', () => whole(400, 'no'), 'wrong_service', false],
     ['the event, and the token is wrong', () => json(401, fail('unauthorized_token')), 'wrong_token', false],
     ['the event, and no more is left', () => json(429, fail('too_many_api_requests')), 'quota_spent', true],
-  ] as [string, Script, ProbeKind, boolean][])('refuses %s', async (_name, second, kind, usable) => {
+  ] as [string, Script, ProbeKind, boolean][])('refuses %s [R200]', async (_name, second, kind, usable) => {
     const verdict = await probe((request, count) =>
       forEvent(request.body) ? json(400, fail('invalid_parameter')) : second(request, count),
     );
@@ -106,7 +106,7 @@ describe('what one smallest export tells', () => {
     expect(bodies[1]).not.toHaveProperty('events');
   });
 
-  it('a second question is counted as well, and hung up on behind its header', async () => {
+  it('a second question is counted as well, and hung up on behind its header [R200]', async () => {
     const endless: Script = () => [{ send: head(200, CHUNKED) }, { send: chunks(`${HEADER}\n`) }, { hold: true }];
     server = await startFaultyServer((request, count) =>
       forEvent(request.body) ? json(400, fail('invalid_parameter')) : endless(request, count),

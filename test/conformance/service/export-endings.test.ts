@@ -56,7 +56,7 @@ describe('silence', () => {
     expect(await asking).toMatchObject({ kind: 'retry_or_split', code: 'stall', status: 200 });
   });
 
-  it('in the middle of a body', async () => {
+  it('in the middle of a body [R17]', async () => {
     const { clock, asking, quota } = await stalling([
       { send: head(200, CHUNKED) },
       { send: chunks(CSV) },
@@ -68,7 +68,7 @@ describe('silence', () => {
     expect((await failing).internal).toMatch(/^stall/);
   });
 
-  it('is none while bytes keep coming, however slowly', async () => {
+  it('is none while bytes keep coming, however slowly [R17]', async () => {
     let go = () => {};
     const later = new Promise<void>((resolve) => {
       go = resolve;
@@ -141,7 +141,7 @@ describe('letting go', () => {
 });
 
 describe('the token', () => {
-  it('goes to one origin: a redirect is not followed, and only its origin is shown', async () => {
+  it('goes to one origin: a redirect is not followed, and only its origin is shown [R58]', async () => {
     const other = await startFaultyServer(() => whole(200, CSV, CSV_HEAD));
     const { answer } = await ask(
       whole(302, '', { Location: `${other.url}/login?secret=1&token=${CANARY}`, 'Content-Type': 'text/html' }),

@@ -73,7 +73,7 @@ describe('bodies that arrive whole', () => {
   });
 });
 
-describe('bodies that are not whole', () => {
+describe('bodies that are not whole [R15]', () => {
   const cut = CSV.length - 300;
   const cases: Record<string, { steps: Step[]; code: string }> = {
     'a FIN before the declared length': {
@@ -129,7 +129,7 @@ describe('bodies that are not whole', () => {
     await endsInReset(answer, (bytes) => bytes === cut && go());
   });
 
-  it('a corrupt gzip trailer is never the end of data', async () => {
+  it('a corrupt gzip trailer is never the end of data [R15]', async () => {
     const corrupt = Buffer.from(GZIP);
     corrupt[corrupt.length - 6] ^= 1;
     const { answer } = await ask(whole(200, corrupt, GZIP_HEAD));
@@ -186,7 +186,7 @@ describe('no answer at all', () => {
     expect(answer).toMatchObject({ kind: 'config', code: 'certificate' });
   });
 
-  it('a certificate that nobody signed is refused though Node is told to trust anybody', async () => {
+  it('a certificate that nobody signed is refused though Node is told to trust anybody [R189]', async () => {
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
     try {
       const { answer } = await ask(whole(200, CSV), { tls: selfSigned() });

@@ -50,7 +50,7 @@ const sendThrough = (proxy: string) => {
 };
 
 describe('through a proxy', () => {
-  it('goes a tunnel by the name of the host; the proxy never sees the token', async () => {
+  it('goes a tunnel by the name of the host; the proxy never sees the token [R58]', async () => {
     server = await startFaultyServer(() => whole(200, 'a\n'), { tls: selfSigned() });
     const proxy = await startProxy(200, server.port);
     const error = await sendThrough(proxy.url).catch((thrown: unknown) => thrown);

@@ -52,7 +52,7 @@ function child(sim: Simulator, spool: string, count: number) {
 const refusals = (sim: Simulator) => sim.requests().filter(({ status }) => status === 429).length;
 
 describe('processes of one machine on one quota', () => {
-  it.each(['fixed', 'sliding'])('take no more than there is, and meet no 429 (%s)', async (window) => {
+  it.each(['fixed', 'sliding'])('take no more than there is, and meet no 429 (%s) [R20]', async (window) => {
     const limits = { exports_per_hour: 25, concurrent_exports: 5, window };
     const sim = await startTestSimulator({ limits }, { clock: systemClock });
     const spool = mkdtempSync(join(folder, 'spool-'));
@@ -68,7 +68,7 @@ describe('processes of one machine on one quota', () => {
     await sim.close();
   });
 
-  it('a killed one gives its places back', async () => {
+  it('a killed one gives its places back [R12]', async () => {
     const sim = await startTestSimulator(
       { faults: [{ kind: 'stall', when: { nth: [1, 2, 3, 4, 5] } }] },
       { clock: systemClock },

@@ -31,7 +31,7 @@ function problems(id: OperationId, request: RawRequest): string[] {
   });
 }
 
-describe('the request for an export', () => {
+describe('the request for an export [R1]', () => {
   const ask = async (question: ExportQuestion, serviceId = 'svc-1') => {
     server = await startFaultyServer(() => whole(200, 'a\n'));
     const { service } = exportService(server.url, { serviceId });
@@ -111,7 +111,7 @@ describe('the request for a deletion', () => {
     return { answers, requests: server.requests };
   };
 
-  it('is what openapi.yaml describes, for any id, unchanged', async () => {
+  it('is what openapi.yaml describes, for any id, unchanged [R21]', async () => {
     const ids = ['m-1', '../x', 'a b', '"', '🙂', '0', ' 가 ', 'x'.repeat(200_000)];
     const { answers, requests } = await remove(ids);
     expect(answers.every(({ kind }) => kind === 'done')).toBe(true);
@@ -137,7 +137,7 @@ describe('the request for a deletion', () => {
   });
 });
 
-it('a clock that nobody moves never cuts an export off', async () => {
+it('a clock that nobody moves never cuts an export off [R17]', async () => {
   server = await startFaultyServer(() => whole(200, 'a\n'));
   const clock = new ManualClock();
   const { service } = exportService(server.url, { clock });

@@ -6,7 +6,7 @@ describe('a read that fails', () => {
   let bench: SourceBench;
   afterEach(() => bench.close());
 
-  it('leaves the state of the last good window, and a retry asks for none before it again', async () => {
+  it('leaves the state of the last good window, and a retry asks for none before it again [R40]', async () => {
     bench = await SourceBench.start();
     const catalog = await bench.catalog();
     bench.sim.setScenario({
@@ -53,7 +53,7 @@ describe('a read that fails', () => {
     expect(await days(3 * 86_400_000)).toBe('2026-01-17');
   });
 
-  it('whose last days have not begun ends the read all the same: the next one looks back', async () => {
+  it('whose last days have not begun ends the read all the same: the next one looks back [R487]', async () => {
     bench = await SourceBench.start({ days: { future: 'error' } });
     const catalog = await bench.catalog({}, ['events']);
     // 14:00 UTC: it is tomorrow in UTC+14, which the service does not take.
@@ -64,7 +64,7 @@ describe('a read that fails', () => {
     expect(output.states('events').at(-1)).not.toHaveProperty('reading_since');
   });
 
-  it('of a full refresh that is resumed loses no day by a shorter history: it goes on from what there is', async () => {
+  it('of a full refresh that is resumed loses no day by a shorter history: it goes on from what there is [R488]', async () => {
     bench = await SourceBench.start({ days: { history_days: 3 } });
     const mode = { sync_mode: 'full_refresh', destination_sync_mode: 'overwrite', sync_id: 41 };
     const catalog = await bench.catalog(mode, ['events']);
@@ -102,7 +102,7 @@ describe('a read that fails', () => {
     expect(warned.states('events').at(-1)?.gaps).toContain('2026-01-15');
   });
 
-  it('waits for the quota aloud: RATE_LIMITED with its reset, and the last state again', async () => {
+  it('waits for the quota aloud: RATE_LIMITED with its reset, and the last state again [R41]', async () => {
     bench = await SourceBench.start({ limits: { exports_per_hour: 4 } });
     const catalog = await bench.catalog();
     // One at a time: a wait that this clock passes while records of another window are written is not told.

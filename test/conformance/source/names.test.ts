@@ -24,7 +24,7 @@ describe('columns whose names fold alike', () => {
       },
     });
 
-  it('are told apart in the catalog by the hash of the raw name, which the description says', async () => {
+  it('are told apart in the catalog by the hash of the raw name, which the description says [R204]', async () => {
     bench = await start();
     const [events] = (await bench.run('discover', bench.config())).catalog().streams;
     const { properties } = events.json_schema;
@@ -38,7 +38,7 @@ describe('columns whose names fold alike', () => {
     expect(properties.plain).not.toHaveProperty('description');
   });
 
-  it('keep their cells apart in the records, on days that lack one of them too', async () => {
+  it('keep their cells apart in the records, on days that lack one of them too [R204]', async () => {
     bench = await start();
     const catalog = await bench.catalog();
     const output = await bench.read(catalog);
@@ -51,7 +51,7 @@ describe('columns whose names fold alike', () => {
     expect(values(withHash('_KEY'))).toEqual(new Set(['theirs']));
   });
 
-  it('stay as a catalog of before has them', async () => {
+  it('stay as a catalog of before has them [R204]', async () => {
     bench = await start();
     const catalog = await bench.catalog();
     const text = JSON.stringify(catalog).replaceAll(withHash('color'), 'color').replaceAll('"Color":', '"other":');

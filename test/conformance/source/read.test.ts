@@ -19,7 +19,7 @@ describe('read', () => {
   });
   afterAll(() => bench.close());
 
-  it('gives every row once, in three streams, from one export a day', async () => {
+  it('gives every row once, in three streams, from one export a day [R44]', async () => {
     const before = bench.sim.requests().length;
     const output = await bench.read(catalog);
     expect(readProblems(output, catalog)).toEqual([]);
@@ -35,7 +35,7 @@ describe('read', () => {
     expect(output.records('event_items').every((data) => keys.includes(data._key))).toBe(true);
   });
 
-  it('begins with STARTED, the first day wanted, RUNNING, and ends with the last state and COMPLETE', async () => {
+  it('begins with STARTED, the first day wanted, RUNNING, and ends with the last state and COMPLETE [R41]', async () => {
     const output = await bench.read(catalog, []);
     const ofEvents = output.messages.filter(
       ({ state: one, trace }) =>
@@ -85,7 +85,7 @@ describe('read', () => {
     }
   });
 
-  it('sends a plain append each day once, when it is settled', async () => {
+  it('sends a plain append each day once, when it is settled [R10]', async () => {
     const appending = await bench.catalog({ destination_sync_mode: 'append' });
     const first = await bench.read(appending);
     expect(first.states('events').at(-1)?.from_date).toBe('2026-01-19');
@@ -97,7 +97,7 @@ describe('read', () => {
     expect(second.states('events')).toHaveLength(1);
   });
 
-  it('sends only what the catalog has, and names the rest once', async () => {
+  it('sends only what the catalog has, and names the rest once [R36]', async () => {
     const half = structuredClone(catalog) as { streams: { stream: { json_schema: { properties: Json } } }[] };
     for (const { stream } of half.streams) {
       const kept = Object.entries(stream.json_schema.properties).filter(
@@ -116,7 +116,7 @@ describe('read', () => {
     ).toHaveLength(1);
   });
 
-  it('tells of a stream that does not exist, reads the others, and fails', async () => {
+  it('tells of a stream that does not exist, reads the others, and fails [R40]', async () => {
     const [events] = (catalog as { streams: Json[] }).streams;
     const unknown = { ...events, stream: { ...(events.stream as Json), name: 'nobody' }, sync_mode: 'INVALID' };
     const output = await bench.read({ streams: [unknown, events] });
@@ -127,7 +127,7 @@ describe('read', () => {
     expect(output.records('events').length).toBeGreaterThan(100);
   });
 
-  it('gives each stream its own days when their states differ', async () => {
+  it('gives each stream its own days when their states differ [R40]', async () => {
     const whole = await bench.read(catalog);
     const { reading_since: _none, ...later } = whole
       .states('events')
@@ -149,7 +149,7 @@ describe('read', () => {
     ]);
   });
 
-  it('stops at end_date', async () => {
+  it('stops at end_date [R1]', async () => {
     const output = await bench.read(catalog, undefined, { end_date: '2026-01-16' });
     expect(readProblems(output, catalog)).toEqual([]);
     expect(output.states('events').at(-1)?.from_date).toBe('2026-01-17');
@@ -158,13 +158,13 @@ describe('read', () => {
     expect(again.statuses('events')).toEqual(['STARTED', 'RUNNING', 'COMPLETE']);
   });
 
-  it('warns of keys that mean nothing', async () => {
+  it('warns of keys that mean nothing [R42]', async () => {
     const output = await bench.read(catalog, undefined, { end_date: '2026-01-15', page_size: 5 });
     expect(output.code).toBe(0);
     expect(output.logs('config.unknown')[0]).toContain('page_size');
   });
 
-  it('keeps cells that do not fit the configured types', async () => {
+  it('keeps cells that do not fit the configured types [R434]', async () => {
     const narrowed = structuredClone(catalog) as {
       streams: { stream: { name: string; json_schema: { properties: Json } } }[];
     };

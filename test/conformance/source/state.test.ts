@@ -70,7 +70,7 @@ describe('a saved state', () => {
     expect(output.states('events').at(-1)).toMatchObject({ new_key: { a: [1] }, from_date: '2026-01-19' });
   });
 
-  it('of the future gives no record, and stays', async () => {
+  it('of the future gives no record, and stays [R9]', async () => {
     const future = { ...last, from_date: '2099-01-01' };
     const output = await bench.read(events, saved(future, 'events'));
     expect(readProblems(output, events)).toEqual([]);
@@ -79,20 +79,20 @@ describe('a saved state', () => {
     expect(output.logs('state.future')).toHaveLength(1);
   });
 
-  it('never goes back, also where the clock was set back', async () => {
+  it('never goes back, also where the clock was set back [R487]', async () => {
     const output = await bench.read(events, saved({ version: 1, from_date: '2026-01-20' }, 'events'));
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
     expect(new Set(output.states('events').map((one) => one.from_date))).toEqual(new Set(['2026-01-20']));
   });
 
-  it('of a read that a clock since set back began is no read to resume: it looks back', async () => {
+  it('of a read that a clock since set back began is no read to resume: it looks back [R487]', async () => {
     const before = bench.sim.requests().length;
     const since = { version: 1, from_date: '2026-01-19', reading_since: '2026-02-01T00:00:00.000Z' };
     await bench.read(events, saved(since, 'events'));
     expect(bench.asked(before)[0]).toMatch(/^2026-01-18/);
   });
 
-  it('of other filters is left behind with a warning', async () => {
+  it('of other filters is left behind with a warning [R9]', async () => {
     const output = await bench.read(events, saved(last, 'events'), {
       events_condition_type: 'include',
       events: ['df_purchase'],
@@ -118,7 +118,7 @@ describe('a saved state', () => {
     expect(bench.asked(before)).toEqual([]);
   });
 
-  it('of a full refresh is resumed within its job alone, without a look back', async () => {
+  it('of a full refresh is resumed within its job alone, without a look back [R488][R41]', async () => {
     const refresh = async (syncId: number, state?: unknown, more: Json = {}) => {
       const before = bench.sim.requests().length;
       const catalog = await bench.catalog(

@@ -55,7 +55,7 @@ describe('discover', () => {
     return output;
   };
 
-  it('costs two exports, says so, and gives the same answer twice', async () => {
+  it('costs two exports, says so, and gives the same answer twice [R37]', async () => {
     bench = await SourceBench.start({}, { rowsPerDay: 2000 });
     const first = await discover();
     expect(first.logs('discover.cost')[0]).toMatch(/two exports/);

@@ -105,7 +105,7 @@ describe('a column that changes its type over three days', () => {
   });
 
   for (const [c, name] of NAMES.entries()) {
-    it(`is the same in every order: ${name}`, () => {
+    it(`is the same in every order: ${name} [R32]`, () => {
       const { days, type, values } = CASES[name];
       const keys = days.flatMap((cells, d) => cells.map((_, i) => `${d}-${i}`));
       for (const { columns, rows } of found) {
@@ -138,7 +138,7 @@ const threeDays = fc
   }));
 
 describe('columns of any kinds of cells over three days', () => {
-  it('get the same types and values in every order, in DuckDB and in Parquet', async () => {
+  it('get the same types and values in every order, in DuckDB and in Parquet [R32]', async () => {
     await fc.assert(
       fc.asyncProperty(threeDays, async ({ days, timezone }) => {
         const first = await inOrder(days, ORDERS[0], timezone);

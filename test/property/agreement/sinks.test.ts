@@ -118,7 +118,7 @@ async function agree(body: Buffer, cuts: readonly number[], timezone: string | u
 const sorted = (held: Held) => [...held].sort(([a], [b]) => (a < b ? -1 : 1));
 
 describe('records, DuckDB rows, the Parquet file and the Arrow stream', () => {
-  it('hold the same values under the same keys, for any table', async () => {
+  it('hold the same values under the same keys, for any table [R33][R420]', async () => {
     await fc.assert(
       fc.asyncProperty(table, async (given) => {
         const body = bodyOf(given);
@@ -148,7 +148,7 @@ function byZone<T extends { readonly timezone?: string }>(all: readonly T[]): [s
   return zones.map((zone) => [zone, all.filter((vector) => vector.timezone === zone)]);
 }
 
-describe('the vectors in every sink', () => {
+describe('the vectors in every sink [R33]', () => {
   const cells: readonly CellVector[] = vectors('cells.json');
   for (const [timezone, own] of byZone(cells)) {
     it(`each cell alone in its column (${timezone ?? 'no zone'})`, async () => {

@@ -24,7 +24,7 @@ const valueAt = (column: number, row: number): string =>
   [`${row}`, `${row}.5`, `t${row}`, 'null', `2026-01-${10 + (row % 20)}`][column % 5];
 
 describe('five thousand columns, mostly empty', () => {
-  it('reach DuckDB and the records with the same values', async () => {
+  it('reach DuckDB and the records with the same values [R34]', async () => {
     const bench = new AgreementBench();
     try {
       const window = bench.exported(Buffer.from(wideCsv()), [], undefined);

@@ -70,7 +70,7 @@ const fineColumn = fc.oneof(
 const fine = fc.array(fineColumn, { minLength: 6, maxLength: 12 });
 
 describe('cells that SIMD takes in', () => {
-  it('tell of their columns what TypeScript learns from them', () => {
+  it('tell of their columns what TypeScript learns from them [R580]', () => {
     fc.assert(
       fc.property(fc.oneof(columns, columns, fine), fc.constantFrom(...ZONES), (cells, timezone) => {
         const names = cells.map((_, i) => NAMES[i] ?? `x${i}`);
@@ -103,7 +103,7 @@ describe('cells that SIMD writes into the columns of a batch', () => {
     })
     .map(asPlanned);
 
-  it('become the bytes that TypeScript makes of them, however the memory grows meanwhile', () => {
+  it('become the bytes that TypeScript makes of them, however the memory grows meanwhile [R580]', () => {
     fc.assert(
       fc.property(
         fc.array(typed, { minLength: 4, maxLength: 9 }),
@@ -118,7 +118,7 @@ describe('cells that SIMD writes into the columns of a batch', () => {
     );
   });
 
-  it('leave the columns beside theirs alone, where their room ends with them', () => {
+  it('leave the columns beside theirs alone, where their room ends with them [R580]', () => {
     const one = (cell: string): TypedColumn => ({
       read: 'string',
       isText: true,

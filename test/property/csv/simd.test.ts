@@ -39,7 +39,7 @@ const body = fc.record({
 });
 
 describe('rows read by SIMD', () => {
-  it('are those that TypeScript reads, wherever they lie and whatever lies behind them', () => {
+  it('are those that TypeScript reads, wherever they lie and whatever lies behind them [R18]', () => {
     const memory = open();
     const [plain, simd] = [new RowTokenizer(), new RowTokenizer(memory)];
     fc.assert(

@@ -58,7 +58,7 @@ const fractions = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLeng
 const withoutTail = ({ tail: _, ...rest }: ScanResult) => rest;
 
 describe('the tokenizer', () => {
-  it('reads what csv-parse reads from any RFC 4180 text, however the bytes are cut', () => {
+  it('reads what csv-parse reads from any RFC 4180 text, however the bytes are cut [R18]', () => {
     fc.assert(
       fc.property(table, fractions, (t, where) => {
         const body = document(t);
@@ -118,7 +118,7 @@ describe('the tokenizer', () => {
     );
   });
 
-  it('repairs text as WHATWG decodes it', () => {
+  it('repairs text as WHATWG decodes it [R39]', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 40 }), fractions, (junk, where) => {
         const inner = junk.filter((c) => c !== 0x22);

@@ -37,7 +37,7 @@ function expected(all: readonly Event[]): unknown[] {
 }
 
 describe('states', () => {
-  it('are released in order, with exact counts, never before a row before them is decided', async () => {
+  it('are released in order, with exact counts, never before a row before them is decided [R50]', async () => {
     await fc.assert(
       fc.asyncProperty(events, async (all) => {
         const released: unknown[] = [];

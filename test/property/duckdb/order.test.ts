@@ -70,7 +70,7 @@ async function loaded(cells: readonly string[][][], order: readonly number[]): P
 const orderless = (value: unknown) => (value === 'null' ? null : (value ?? null));
 
 describe('the order of days', () => {
-  it('never changes a type or a value', async () => {
+  it('never changes a type or a value [R32]', async () => {
     const property = fc.asyncProperty(table, orders, orders, async (cells, one, other) => {
       const [first, second] = [await loaded(cells, one), await loaded(cells, other)];
       for (const [name, found] of first) {

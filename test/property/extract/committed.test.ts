@@ -136,7 +136,7 @@ function check(bench: Bench, before: string): void {
   }
 }
 
-it('what is committed is the truth, whatever the service is and wherever a run stops', async () => {
+it('what is committed is the truth, whatever the service is and wherever a run stops [R19]', async () => {
   await fc.assert(
     fc.asyncProperty(setup, async (given) => {
       const bench = new Bench(FIRST_RUN, { ...given.world, rows: rowsOf(given) });

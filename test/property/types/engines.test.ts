@@ -17,7 +17,7 @@ describe('the SQL faces and the byte faces', () => {
   afterAll(() => duck.close());
 
   for (const name of ZONES) {
-    it(`accept the same cells and give them the same values (${name ?? 'no zone'})`, async () => {
+    it(`accept the same cells and give them the same values (${name ?? 'no zone'}) [R33]`, async () => {
       const zone = name === undefined ? undefined : new Zone(name);
       await fc.assert(
         fc.asyncProperty(fc.array(cells, { minLength: 150, maxLength: 200 }), async (batch) => {

@@ -32,7 +32,7 @@ describe('widening a stored column', () => {
   ] as const;
 
   for (const [from, to, cells, expected] of cases) {
-    it(`${from} becomes ${to} by its canonical text`, async () => {
+    it(`${from} becomes ${to} by its canonical text [R32]`, async () => {
       await duck.load(cells);
       const sql = sqlWiden(TYPES[from].sql('c'), from, to);
       expect(await duck.column(`CAST(${sql} AS VARCHAR)`)).toEqual(expected);

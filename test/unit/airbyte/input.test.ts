@@ -22,7 +22,7 @@ describe('a saved state', () => {
     expect([streams.size, legacy]).toEqual([0, undefined]);
   });
 
-  it('is found by stream, whichever way an absent namespace is written', () => {
+  it('is found by stream, whichever way an absent namespace is written [R547]', () => {
     const found = parseStateInput([stream('a', { n: 1 }, null), stream('b', { n: 2 }), stream('a', { n: 3 }, 'x')]);
     expect(stateOf(found, { name: 'a' })).toEqual({ n: 1 });
     expect(stateOf(found, { name: 'b', namespace: null })).toEqual({ n: 2 });
@@ -57,7 +57,7 @@ describe('a saved state', () => {
     }
   });
 
-  it.each([[1], ['x'], [[1]], [true]])('of a stream is an object or absent: %j', (state) => {
+  it.each([[1], ['x'], [[1]], [true]])('of a stream is an object or absent: %j [R440]', (state) => {
     const message = { type: 'STREAM', stream: { stream_descriptor: { name: 'events' }, stream_state: state } };
     expect(() => parseStateInput([message])).toThrow(/item 1: the state of its stream events is not an object/);
     const unset = { type: 'STREAM', stream: { stream_descriptor: { name: 'events' }, stream_state: null } };

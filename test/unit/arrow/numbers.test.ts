@@ -12,7 +12,7 @@ const long = fc.oneof(
 );
 
 describe('numbers in a column', () => {
-  it('are written as 64-bit integers, whatever their size', () => {
+  it('are written as 64-bit integers, whatever their size [R420]', () => {
     const borders = [
       0n,
       2n ** 31n,
@@ -32,7 +32,7 @@ describe('numbers in a column', () => {
     fc.assert(fc.property(long, check));
   });
 
-  it('are written as microseconds of the years 1 to 9999', () => {
+  it('are written as microseconds of the years 1 to 9999 [R420]', () => {
     const seconds = fc.integer({ min: -62_135_596_800, max: 253_402_300_799 });
     fc.assert(
       fc.property(
@@ -46,7 +46,7 @@ describe('numbers in a column', () => {
     );
   });
 
-  it('are the doubles nearest to their texts', () => {
+  it('are the doubles nearest to their texts [R420]', () => {
     const decimal = fc
       .tuple(fc.constantFrom('', '-'), fc.nat(10 ** 9), fc.stringMatching(/^[0-9]{1,18}$/))
       .map(([sign, whole, fraction]) => `${sign}${whole}.${fraction}`);

@@ -49,7 +49,7 @@ const growing = () => [
 ];
 
 describe('a window that was built while later ones came', () => {
-  it('is sent as it was built, with nulls in the columns that came later', async () => {
+  it('is sent as it was built, with nulls in the columns that came later [R471]', async () => {
     const alone = await bench.write(growing());
     const expected = streamedColumns(bench.out);
     const threads = { entry: await arrowWorker(bench.dir), workers: 2 };
@@ -60,7 +60,7 @@ describe('a window that was built while later ones came', () => {
     expect(files()).toEqual([]);
   });
 
-  it('is built again when another window made text of one of its columns', async () => {
+  it('is built again when another window made text of one of its columns [R471]', async () => {
     const windows = () => [
       day(1, (i) => ({ n: `${i}` })),
       day(2, () => ({ n: 'many' })),
@@ -78,7 +78,7 @@ describe('a window that was built while later ones came', () => {
   });
 
   it.each(['ENOSPC', 'EIO'])(
-    'is built when it is sent where the disk has no room for it beside its rows: %s',
+    'is built when it is sent where the disk has no room for it beside its rows: %s [R471]',
     async (code) => {
       let built = 0;
       const builder = {
@@ -100,7 +100,7 @@ describe('a window that was built while later ones came', () => {
     },
   );
 
-  it('leaves nothing behind when a later download fails meanwhile', async () => {
+  it('leaves nothing behind when a later download fails meanwhile [R471]', async () => {
     async function* failing(): AsyncGenerator<Window> {
       yield* growing().slice(0, 2);
       throw new Failure('transient', 'the service is down.');
@@ -111,7 +111,7 @@ describe('a window that was built while later ones came', () => {
     expect(files()).toEqual([]);
   });
 
-  it('ends the run with the reason when it cannot be built', async () => {
+  it('ends the run with the reason when it cannot be built [R471]', async () => {
     const windows = growing();
     const threads = { entry: await arrowWorker(bench.dir), workers: 2 };
     truncateSync(windows[0].files[0].path, 50_000);

@@ -36,7 +36,7 @@ function days(): Window[] {
 }
 
 describe('threads that build columns', () => {
-  it('give the stream that the thread which sends it would have built', async () => {
+  it('give the stream that the thread which sends it would have built [R421]', async () => {
     const windows = days();
     const alone = await bench.write(windows);
     const expected = streamedColumns(bench.out);
@@ -55,7 +55,7 @@ describe('threads that build columns', () => {
     }
   });
 
-  it('end the run when one of them fails, and leave no file', async () => {
+  it('end the run when one of them fails, and leave no file [R421]', async () => {
     const [window] = days();
     if (window === undefined) throw new Error('no window');
     truncateSync(window.files[0]?.path ?? '', 100_000);
@@ -66,7 +66,7 @@ describe('threads that build columns', () => {
 });
 
 describe('a record batch', () => {
-  it('stays small where the schema has very many columns', async () => {
+  it('stays small where the schema has very many columns [R422]', async () => {
     const columns = 1_500;
     const pinned = new Map(Array.from({ length: columns }, (_, i) => [`n${i}`, 'long'] as [string, ColumnType]));
     const rows = 4_000;
@@ -79,7 +79,7 @@ describe('a record batch', () => {
 });
 
 describe('a column that a stream has no place for', () => {
-  it('is rescued, whatever column_types say of it', async () => {
+  it('is rescued, whatever column_types say of it [R423]', async () => {
     const pinned = new Map([['n', 'long' as const]]);
     const columnTypes = new Map([['x', 'boolean' as const]]);
     const csv = csvOf([

@@ -14,7 +14,7 @@ afterEach(() => bench.close());
 const valuesOf = (wanted: string) => streamedColumns(bench.out).find(({ name }) => name === wanted)?.values;
 
 describe('the windows of an Arrow stream', () => {
-  it('keep their own rows and keys, whatever the one before them held', async () => {
+  it('keep their own rows and keys, whatever the one before them held [R556]', async () => {
     const first = csvOf(['x', 'x', 'y'].map((id) => ({ id, b: 'TRUE', n: '4711' })));
     const second = csvOf(['p', 'q', 'r'].map((id) => ({ id, b: 'FALSE', n: '' })));
     await bench.write([bench.window('2026-01-01', first), bench.window('2026-01-02', second)]);
@@ -27,14 +27,14 @@ describe('the windows of an Arrow stream', () => {
     expect([...(batches.at(-1)?.data.children[n].values.slice(-3) ?? [])]).toEqual([0n, 0n, 0n]);
   });
 
-  it('count a cell that does not fit once, however long their files go on behind it', async () => {
+  it('count a cell that does not fit once, however long their files go on behind it [R556]', async () => {
     const rows = Array.from({ length: 700 }, (_, i) => ({ id: `k${i}`, memo: 'x'.repeat(1_000) }));
     const csv = csvOf([{ id: 'first', df_server_datetime: 'no time' }, ...rows]);
     const { rescued } = await bench.write([bench.window('2026-01-01', csv)]);
     expect(rescued).toEqual(new Map([['df_server_datetime', 1]]));
   });
 
-  it('count it once, too, where they were built in several batches before they are sent', async () => {
+  it('count it once, too, where they were built in several batches before they are sent [R556]', async () => {
     const batch = () => ({ rows: 1, buffer: new ArrayBuffer(8), bytes: 8, nodes: new Float64Array(3) });
     const built = { kind: 'columns', rows: 2, read: 2, rescued: [['a', 1]], buffer: new ArrayBuffer(8) } as const;
     const builder = {

@@ -75,7 +75,7 @@ describe('an Arrow stream', () => {
     expect(Object.fromEntries(field?.metadata ?? [])).toEqual({ source: 'n', group: 'custom', type: 'long' });
   });
 
-  it('has one schema over all windows, found before the first row is sent', async () => {
+  it('has one schema over all windows, found before the first row is sent [R47]', async () => {
     const day = (n: number, more: Cells) => bench.window(`2026-01-0${n}`, csvOf([{ id: `r${n}`, ...more }]));
     async function* windows(): AsyncGenerator<Window> {
       for (const window of [day(1, { n: '1.50' }), day(2, { n: 'x', late: 'TRUE' }), day(3, { n: '7' })]) {
@@ -95,7 +95,7 @@ describe('an Arrow stream', () => {
     expect(readdirSync(bench.dir).filter((name) => name.startsWith('dfinery-arrow-'))).toEqual([]);
   });
 
-  it('has the pinned schema, and rescues what does not fit it', async () => {
+  it('has the pinned schema, and rescues what does not fit it [R47]', async () => {
     const pinned = new Map([
       ['n', 'long' as const],
       ['never', 'date' as const],
@@ -114,7 +114,7 @@ describe('an Arrow stream', () => {
     expect(Object.fromEntries(result.rescued)).toEqual({ other: 1, n: 1 });
   });
 
-  it('comes in batches of bounded size, and a late event name is a new dictionary', async () => {
+  it('comes in batches of bounded size, and a late event name is a new dictionary [R422]', async () => {
     const rows = Array.from({ length: 70_000 }, (_, i) => ({
       id: `r${i}`,
       df_event_name: i < 69_000 ? 'early' : 'late',
@@ -203,7 +203,7 @@ describe('the reader of a stream', () => {
     await expect(bench.write([], { out: `${bench.dir}/none/x.arrows` })).rejects.toMatchObject({ kind: 'config' });
   });
 
-  it('removes what a killed run left of the file, once it is a day old', async () => {
+  it('removes what a killed run left of the file, once it is a day old [R472]', async () => {
     const drafts = ['0123456789ab', 'ba9876543210'].map((id) => join(bench.dir, `.events.arrows.${id}.tmp`));
     for (const draft of drafts) writeFileSync(draft, 'rows of somebody');
     const yesterday = Date.now() / 1_000 - 90_000;

@@ -29,7 +29,7 @@ function stillReader() {
 }
 
 describe('what is said to a reader that stands still', () => {
-  it('waits within a bound: the oldest debug lines give way, then the oldest of the log, what is kept never', async () => {
+  it('waits within a bound: the oldest debug lines give way, then the oldest of the log, what is kept never [R184]', async () => {
     const { out, goOn, lines } = stillReader();
     const queue = new OutputQueue(out, leftOut);
     queue.add(LINE.repeat(300), 'kept');

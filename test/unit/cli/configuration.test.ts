@@ -23,7 +23,7 @@ const REQUIRED = {
 const run = (env: Readonly<Record<string, string>>, ...argv: string[]) => runHere(argv, { env });
 
 describe('the configuration of the command line', () => {
-  it('comes from the environment alone, and over the file; plan --json says which', async () => {
+  it('comes from the environment alone, and over the file; plan --json says which [R160][R544]', async () => {
     process.chdir(folder);
     const alone = await run(REQUIRED, 'plan', '--json');
     expect(alone).toMatchObject({ code: 0 });
@@ -59,7 +59,7 @@ describe('the configuration of the command line', () => {
     expect(Object.keys(configuration)).toEqual(Object.keys(schema.properties));
   });
 
-  it('is asked for in one sentence where there is none, which names init and what is missing', async () => {
+  it('is asked for in one sentence where there is none, which names init and what is missing [R161]', async () => {
     process.chdir(folder);
     const { code, stderr } = await run({ DFINERY_SERVICE_ID: 'x' }, 'sync', 'duckdb', 'x.duckdb');
     expect(code).toBe(2);
@@ -84,7 +84,7 @@ describe('the configuration of the command line', () => {
     },
   );
 
-  it('that sync refuses is told to the script that runs it, and so are words it does not take', async () => {
+  it('that sync refuses is told to the script that runs it, and so are words it does not take [R435]', async () => {
     const xcom = join(folder, 'xcom.json');
     const argv = ['sync', 'duckdb', join(folder, 'x.duckdb'), '--json', '--xcom', xcom];
     const misspelt = await run({ ...REQUIRED, DFINERY_SERVICEID: 'x' }, ...argv);
@@ -103,7 +103,7 @@ describe('the configuration of the command line', () => {
     expect(JSON.parse(stream.stderr.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ exit: 2 });
   });
 
-  it('keeps its secrets out of a refusal that shows what it found, in whichever key they were written', async () => {
+  it('keeps its secrets out of a refusal that shows what it found, in whichever key they were written [R545]', async () => {
     const secrets = ['export_token', 'suppression_key', 'hash_key'].map((key) => `canary/${key}/of 32 characters`);
     const [export_token, suppression_key, hash_key] = secrets;
     const suppression_file = join(folder, ...secrets, encodeURIComponent(hash_key));
@@ -118,7 +118,7 @@ describe('the configuration of the command line', () => {
     expect(`${stdout}${stderr}`).not.toContain('canary');
   });
 
-  it('is listed by the help of sync and of each target', async () => {
+  it('is listed by the help of sync and of each target [R160]', async () => {
     for (const argv of [['sync'], ['sync', 'duckdb']]) {
       const { code, stdout } = await run({}, ...argv, '--help');
       expect(code).toBe(0);

@@ -54,7 +54,7 @@ const bytesUnder = (folder: string): string =>
     .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'))
     .join('\n');
 
-it('a purge leaves nothing of the person in the spools of earlier runs, nor in the folders of dead ones', async () => {
+it('a purge leaves nothing of the person in the spools of earlier runs, nor in the folders of dead ones [R53]', async () => {
   await bench.load([bench.window('2026-01-01', csvOf([{ id: 'e1', df_unified_id: 'the-person', member: 'm-1' }]))]);
   const spool = at('spool', 'dfinery-elt-0123456789abcdef');
   const dead = at('spool', 'dfinery-arrow-abc123');
@@ -74,7 +74,7 @@ it('a purge leaves nothing of the person in the spools of earlier runs, nor in t
   expect(bytesUnder(at('spool'))).not.toContain('the-person');
 });
 
-it('a purge removes the rows that name the person by the external ID alone', async () => {
+it('a purge removes the rows that name the person by the external ID alone [R53]', async () => {
   const rows = [
     { id: 'e1', df_unified_id: 'the-person', member: 'm-1' },
     { id: 'e2', df_unified_id: 'the-person', member: '' },

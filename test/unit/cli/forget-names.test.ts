@@ -51,7 +51,7 @@ const contents = () => files().map((file) => [file, readFileSync(file).toString(
 
 describe('forget, where bytes would outlive a purge', () => {
   it.each(['parquet', 'delta'])(
-    'deletes nobody while a file of %s has another name, and all bytes once it has none',
+    'deletes nobody while a file of %s has another name, and all bytes once it has none [R385]',
     async (name) => {
       const sink = await openPlace(name);
       const rows = [{ id: 'e1', df_unified_id: 'u-4711' }, { id: 'e2' }];

@@ -62,7 +62,7 @@ describe('forget, from a query', () => {
     }
   });
 
-  it('takes no JSON, whose texts stand in quotes', async () => {
+  it('takes no JSON, whose texts stand in quotes [R522]', async () => {
     const file = await database(`CREATE TABLE p AS SELECT '{"id":"007"}' AS r`);
     const plan = await forget('--query', "SELECT r->>'$.id' FROM p", '--duckdb', file, '--json');
     expect(JSON.parse(plan.result)).toMatchObject({ received: 1, ids: 1 });
@@ -84,7 +84,7 @@ describe('forget, with a query that is no SELECT', () => {
     [' -- nothing', 'not usable'],
     ["SELECT * FROM read_text('%')", 'not usable'],
     ['SELECT id, id FROM p', '2 columns'],
-  ])('runs nothing: %s', async (sql, sentence) => {
+  ])('runs nothing: %s [R265]', async (sql, sentence) => {
     const file = await database("CREATE TABLE p AS SELECT 'me' AS id");
     const before = readFileSync(file);
     const found = await forget('--query', sql.replaceAll('%', file), '--duckdb', file);
@@ -94,7 +94,7 @@ describe('forget, with a query that is no SELECT', () => {
 });
 
 describe('forget, from a file', () => {
-  it('with a column is a CSV whatever it is called', async () => {
+  it('with a column is a CSV whatever it is called [R54]', async () => {
     writeFileSync(at('people.txt'), 'n,external_id\n1,a\n2,b\n');
     const words = ['--file', at('people.txt'), '--column', 'external_id', '--json'];
     const plan = JSON.parse((await forget(...words)).result);
@@ -106,7 +106,7 @@ describe('forget, from a file', () => {
 });
 
 describe('forget, asked for a proof', () => {
-  it('speaks of the configured service alone, and names it', async () => {
+  it('speaks of the configured service alone, and names it [R52]', async () => {
     const plan = JSON.parse((await forget('--id', 'a', '--json')).result);
     await forget('--id', 'a', '--execute', '--confirm', plan.hash);
     const proof = ['--proof', 'a', '--ledger-dir', at('ledger')];
@@ -124,7 +124,7 @@ describe('forget, asked for a proof', () => {
     });
   });
 
-  it('or whether its ledger is whole, finds by the head that its end was cut off', async () => {
+  it('or whether its ledger is whole, finds by the head that its end was cut off [R546]', async () => {
     const plan = JSON.parse((await forget('--id', 'a', '--json')).result);
     await forget('--id', 'a', '--execute', '--confirm', plan.hash);
     const verdict = async (...more: string[]) => await forget('--verify-ledger', at('ledger'), ...more, '--json');
@@ -246,7 +246,7 @@ describe('forget, with a purge', () => {
       `CREATE TABLE theirs (a INTEGER PRIMARY KEY); CREATE TABLE mine (a INTEGER REFERENCES theirs (a));
        INSERT INTO theirs VALUES (1); INSERT INTO mine VALUES (1)`,
     ],
-  ])('deletes nobody where %s keeps the file from being written anew', async (_what, sql) => {
+  ])('deletes nobody where %s keeps the file from being written anew [R267]', async (_what, sql) => {
     const file = await target();
     await bench.query(sql);
     const words = [
@@ -269,7 +269,7 @@ describe('forget, with a purge', () => {
     expect(await bench.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '1' }]);
   });
 
-  it('names what it does not reach, and counts the IDs without a match', async () => {
+  it('names what it does not reach, and counts the IDs without a match [R267]', async () => {
     const file = await target();
     await bench.query("CREATE TABLE notes AS SELECT 'a' AS who");
     mkdirSync(at('spool'));

@@ -45,7 +45,7 @@ function person(answers: Readonly<Record<string, string | boolean>>) {
 }
 
 describe('init', () => {
-  it('asks, checks, and writes the file for its owner alone, without the token', async () => {
+  it('asks, checks, and writes the file for its owner alone, without the token [R263]', async () => {
     const { asked, prompts } = person({ Address: sim.url, Service: SERVICE_ID, Export: TOKENS.export });
     const { code, text } = await run(given(), [], prompts);
     expect([code, text]).toEqual([0, expect.stringContaining('DFINERY_EXPORT_TOKEN')]);
@@ -55,7 +55,7 @@ describe('init', () => {
     expect(text).not.toContain(TOKENS.export);
   });
 
-  it('leaves a file alone that somebody made while it asked', async () => {
+  it('leaves a file alone that somebody made while it asked [R559]', async () => {
     const { prompts } = person({ Address: sim.url, Service: SERVICE_ID });
     const secret = async () => {
       writeFileSync(written(), 'theirs');
@@ -66,7 +66,7 @@ describe('init', () => {
     expect(readFileSync(written(), 'utf8')).toBe('theirs');
   });
 
-  it('asks nothing under --yes: options and environment are enough, and what lacks is named', async () => {
+  it('asks nothing under --yes: options and environment are enough, and what lacks is named [R263]', async () => {
     expect(await run(given({ DFINERY_EXPORT_TOKEN: TOKENS.export }), whole())).toMatchObject({ code: 0 });
     expect(existsSync(written())).toBe(true);
     rmSync(written());
@@ -77,7 +77,7 @@ describe('init', () => {
     expect(existsSync(written())).toBe(false);
   });
 
-  it('writes nothing when the check fails', async () => {
+  it('writes nothing when the check fails [R263]', async () => {
     const { code, text } = await run(given({ DFINERY_EXPORT_TOKEN: 'canary-wrong' }), whole());
     expect([code, text]).toEqual([2, expect.stringContaining('was not written')]);
     expect(text).not.toContain('canary-wrong');
@@ -86,7 +86,7 @@ describe('init', () => {
     expect(existsSync(written())).toBe(false);
   });
 
-  it('replaces a file only when told to', async () => {
+  it('replaces a file only when told to [R263]', async () => {
     const env = given({ DFINERY_EXPORT_TOKEN: TOKENS.export });
     writeFileSync(written(), '{"mine": true}');
     expect(await run(env, whole())).toMatchObject({ code: 2, text: expect.stringContaining('--overwrite') });
@@ -108,7 +108,7 @@ describe('init', () => {
     return { prompts, input, seen, until: (what: string) => expect.poll(() => seen.text).toContain(what) };
   }
 
-  it('puts its questions to a terminal, again where the answer cannot be, and never shows the token', async () => {
+  it('puts its questions to a terminal, again where the answer cannot be, and never shows the token [R263]', async () => {
     const first = asking();
     const address = first.prompts.text('Address', undefined, (answer) => (answer === 'b' ? undefined : 'not that'));
     await first.until('Address');

@@ -39,7 +39,7 @@ const WORLD = csvOf([
 ]);
 
 describe('inspect', () => {
-  it('tells group, type, values and fill of every column', async () => {
+  it('tells group, type, values and fill of every column [R38]', async () => {
     const { result, column } = await json(fileOf(WORLD));
     expect(result).toMatchObject({ v: 1, rows: 4, bytes: Buffer.byteLength(WORLD), missing_columns: [] });
     expect(column('n')).toMatchObject({
@@ -65,7 +65,7 @@ describe('inspect', () => {
     expect(column('df_event_name')).toMatchObject({ group: 'system', type: 'string', distinct: 1 });
   });
 
-  it('counts what a declared type and a pinned schema would rescue', async () => {
+  it('counts what a declared type and a pinned schema would rescue [R64]', async () => {
     const path = fileOf(WORLD);
     const declared = await json(path);
     expect(declared.result.rescued_cells).toBe(1);
@@ -140,7 +140,7 @@ describe('inspect', () => {
     expect(await run([path, '--timezone', 'Mars/Base'])).toMatchObject({ code: 2, out: [] });
   });
 
-  it('says which ids repeat or are missing, what was no UTF-8, and what no export lacks', async () => {
+  it('says which ids repeat or are missing, what was no UTF-8, and what no export lacks [R39]', async () => {
     const body = Buffer.from('df_event_detail_log_id,v\na,1\na,\xff2\n,\n', 'latin1');
     const path = fileOf(body);
     const { result } = await json(path);
@@ -159,7 +159,7 @@ describe('inspect', () => {
     expect((await json(fileOf('a,b\n1,2'))).result.final_newline).toBe(false);
   });
 
-  it('names row and byte of what is no CSV, and exits 2', async () => {
+  it('names row and byte of what is no CSV, and exits 2 [R64]', async () => {
     const { code, err, out } = await run([fileOf('a,b\n1,2\n3\n4,5\n')]);
     expect([code, out]).toEqual([2, []]);
     expect(err).toMatch(/Row 3 of the export \(byte 8\) has too few cells: expected 2 cells, found 1 cells\.$/);

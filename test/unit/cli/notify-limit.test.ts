@@ -13,7 +13,7 @@ import { EMPTY_SUMMARY } from '../../../src/cli/sync/summary.ts';
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-it('a receiver that takes a notification and never answers holds a run for two times ten seconds, and no longer', async () => {
+it('a receiver that takes a notification and never answers holds a run for two times ten seconds, and no longer [R438]', async () => {
   let received = 0;
   const server = createServer(() => {
     received++;

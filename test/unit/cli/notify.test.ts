@@ -64,13 +64,13 @@ describe('a notification', () => {
       { next_from_date: back(29) },
       [`${back(29)}, the first day not yet complete, can no longer be exported today.`],
     ],
-  ])('tells of %s', async (_what, summary, reasons) => {
+  ])('tells of %s [R549]', async (_what, summary, reasons) => {
     const found = await told(summary);
     expect(found.reasons).toEqual(reasons);
     expect(found.posts).toHaveLength(reasons.length);
   });
 
-  it('counts the days that the service keeps, as they are configured', async () => {
+  it('counts the days that the service keeps, as they are configured [R549]', async () => {
     expect((await told({ next_from_date: back(22) }, { historyDays: 60 })).posts).toEqual([]);
     expect((await told({ next_from_date: back(52) }, { historyDays: 60 })).posts).toHaveLength(1);
   });
@@ -80,7 +80,7 @@ describe('a notification', () => {
     [500, 2],
     [404, 1],
     [301, 1],
-  ])('that is answered with %i is sent %i times, and then there is a warning', async (status, times) => {
+  ])('that is answered with %i is sent %i times, and then there is a warning [R549]', async (status, times) => {
     const { posts, warnings } = await told({ rescued_cells: 1 }, { answers: [status] });
     expect(posts).toHaveLength(times);
     expect(warnings).toEqual([expect.stringContaining(`answered ${status}.`)]);

@@ -3,7 +3,7 @@ import { text } from '../../../src/cli/command.ts';
 import { dayOption, durationOption } from '../../../src/cli/context.ts';
 
 describe('days and lengths of time on the command line', () => {
-  it('may be left out, but are not empty: an empty one is a variable that was never set', () => {
+  it('may be left out, but are not empty: an empty one is a variable that was never set [R205]', () => {
     expect([dayOption('from', undefined), durationOption('max-wait', undefined)]).toEqual([undefined, undefined]);
     expect([dayOption('from', '2026-01-02'), durationOption('max-wait', '20m')]).toEqual(['2026-01-02', 1_200_000]);
     const options = { logLevel: 'info', logFormat: 'text', config: 'a.json', purgeColumn: '' } as const;

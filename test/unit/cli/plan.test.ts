@@ -23,7 +23,7 @@ async function plan(file: string, target = 'duckdb') {
 }
 
 describe('plan with a target', () => {
-  it('makes nothing in somebody else’s file, and no file where there is none', async () => {
+  it('makes nothing in somebody else’s file, and no file where there is none [R266]', async () => {
     const file = join(dir, 'theirs.duckdb');
     await query(file, 'CREATE TABLE theirs AS SELECT 1 AS x');
     const before = readFileSync(file);
@@ -34,10 +34,13 @@ describe('plan with a target', () => {
     expect(readdirSync(dir).filter((name) => name.includes('duckdb'))).toEqual(['theirs.duckdb']);
   });
 
-  it.each(['parquet', 'delta'])('plans a first run of %s where there is no folder, and makes none', async (target) => {
-    expect((await plan(join(dir, 'none'), target)).code).toBe(0);
-    expect(readdirSync(dir).filter((name) => name !== 'spool')).toEqual([]);
-  });
+  it.each(['parquet', 'delta'])(
+    'plans a first run of %s where there is no folder, and makes none [R381]',
+    async (target) => {
+      expect((await plan(join(dir, 'none'), target)).code).toBe(0);
+      expect(readdirSync(dir).filter((name) => name !== 'spool')).toEqual([]);
+    },
+  );
 
   it('refuses a table of ours that is somebody else’s', async () => {
     const file = join(dir, 'theirs.duckdb');

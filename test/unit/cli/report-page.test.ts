@@ -14,7 +14,7 @@ const OPTIONS = {
 const section = (page: string, title: string) => page.slice(page.indexOf(`<h2>${title}`)).split('</section>')[0];
 
 describe('the page of a target', () => {
-  it('is one file below 3 MB without a script, a request or an unescaped name', async () => {
+  it('is one file below 3 MB without a script, a request or an unescaped name [R121]', async () => {
     const page = await reportPage(exampleReport(), OPTIONS);
     expect(page.length).toBeLessThan(3_000_000);
     expect(page).not.toMatch(/<script|<link|<img|<iframe|<[^>]*\son\w+=|javascript:|@import|url\(/i);
@@ -25,7 +25,7 @@ describe('the page of a target', () => {
     expect(page).toContain('\\u202e');
   });
 
-  it('tells what became of each day', async () => {
+  it('tells what became of each day [R121]', async () => {
     const days = section(await reportPage(exampleReport(), OPTIONS), 'Days');
     const stateOf = (day: string) => new RegExp(`class="([a-z-]+)" title="${day}: ([^"]*)"`).exec(days)?.slice(1, 3);
     expect(stateOf('2026-01-15')).toEqual(['lost-soon', 'lost in 4 days']);
@@ -35,7 +35,7 @@ describe('the page of a target', () => {
     expect(stateOf('2026-02-09')).toEqual(['not-there-yet', 'not there yet']);
   });
 
-  it('says of a day that was asked for and is not over that it was read so far, and puts each under its weekday', async () => {
+  it('says of a day that was asked for and is not over that it was read so far, and puts each under its weekday [R550]', async () => {
     const report = exampleReport();
     const [window] = report.windows;
     const today = { ...window, from: '2026-02-08', to: '2026-02-10', coversFrom: '2026-02-08', coversTo: '2026-02-09' };
@@ -52,7 +52,7 @@ describe('the page of a target', () => {
     );
   });
 
-  it('shows the latest hundred runs, the latest first', async () => {
+  it('shows the latest hundred runs, the latest first [R550]', async () => {
     const report = exampleReport();
     const began = (i: number) => new Date(Date.UTC(2026, 0, 1) + i * 3_600_000).toISOString();
     const runs = Array.from({ length: 150 }, (_, i) => ({ ...report.runs[0], began: began(i) }));

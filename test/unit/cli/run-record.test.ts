@@ -28,7 +28,7 @@ async function recorded(work: () => Promise<void>, afterwards = nothing) {
   return { ends, error };
 }
 
-it('the record of a run holds why it failed, without its secrets', async () => {
+it('the record of a run holds why it failed, without its secrets [R545]', async () => {
   const { ends, error } = await recorded(async () => {
     throw configFailure('canary-token is no token.');
   });

@@ -57,7 +57,7 @@ describe('the environment as a configuration', () => {
   it.each([
     ['source', source, parseSourceConfig],
     ['destination', destination, parseDestinationConfig],
-  ] as const)('has a variable for every key of the %s, and is enough without a file', (_name, schema, parse) => {
+  ] as const)('has a variable for every key of the %s, and is enough without a file [R160]', (_name, schema, parse) => {
     const given = variablesOf(schema).map(({ name, key, property }) => {
       const choice = property.enum?.at(-1);
       const text =
@@ -102,7 +102,7 @@ describe('the environment as a configuration', () => {
     ['DFINERY_COLUMN_TYPES', 'null', 'wanted a JSON object'],
     ['DFINERY_COLUMN_TYPES', '{"a":', 'wanted a JSON object'],
     ['DFINERY_EVENTS', '["a"', 'wanted names with commas between them, or a JSON array'],
-  ])('refuses %s=%j, by name', (name, value, sentence) => {
+  ])('refuses %s=%j, by name [R160]', (name, value, sentence) => {
     expect(wrong({ ...MINIMAL, [name]: value })).toContain(sentence);
   });
 
@@ -120,7 +120,7 @@ describe('the environment as a configuration', () => {
     );
   });
 
-  it('takes secrets, and nothing else, from the file that NAME_FILE names too', () => {
+  it('takes secrets, and nothing else, from the file that NAME_FILE names too [R160]', () => {
     const path = join(folder, 'token');
     writeFileSync(path, 'canary-token-2\n');
     const { values, names } = readEnvironment(source, envOf({ DFINERY_EXPORT_TOKEN_FILE: path }));
@@ -133,7 +133,7 @@ describe('the environment as a configuration', () => {
     );
   });
 
-  it.each(['\n', '\r\n', ''])('reads the same key from a file whichever line end an editor left: %j', (end) => {
+  it.each(['\n', '\r\n', ''])('reads the same key from a file whichever line end an editor left: %j [R543]', (end) => {
     const key = 'a key of thirty-two characters !';
     const path = join(folder, 'key');
     writeFileSync(path, `${key}${end}`);
@@ -155,7 +155,7 @@ describe('the environment as a configuration', () => {
     ['dfinery_base_url', 'DFINERY_BASE_URL'],
     ['DFINERY_EXPORT_TOKEN_FILES', 'DFINERY_EXPORT_TOKEN_FILE'],
     ['DFINERY_', 'DFINERY_'],
-  ])('refuses the name %s with the nearest that means something', (name, near) => {
+  ])('refuses the name %s with the nearest that means something [R160]', (name, near) => {
     const message = refusal(() => refuseUnknownNames(envOf({ ...MINIMAL, [name]: '1' })));
     expect(message).toContain(`${name} (did you mean ${near}`);
   });
@@ -180,7 +180,7 @@ describe('the environment as a configuration', () => {
 });
 
 describe('docs/configuration.md', () => {
-  it('lists every key with its variable (made anew by vitest --update)', async () => {
+  it('lists every key with its variable (made anew by vitest --update) [R160]', async () => {
     await expect(configurationPage()).toMatchFileSnapshot('../../../docs/configuration.md');
   });
 });

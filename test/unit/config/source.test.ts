@@ -23,7 +23,7 @@ function refusal(value: unknown, env: (name: string) => string | undefined = NON
 }
 
 describe('the source configuration', () => {
-  it('fills in every documented default', () => {
+  it('fills in every documented default [R61]', () => {
     const { config, unknown } = parseSourceConfig(MINIMAL, NONE);
     expect(unknown).toEqual([]);
     expect(config).toMatchObject({
@@ -48,7 +48,7 @@ describe('the source configuration', () => {
     expect(Object.isFrozen(config)).toBe(true);
   });
 
-  it('takes times and addresses as they are written, whatever is the default', () => {
+  it('takes times and addresses as they are written, whatever is the default [R543]', () => {
     const given = { ...MINIMAL, base_url: 'https://host/api//', lock_wait: '5m', retention: '48h', stall_minutes: 0.5 };
     expect(parseSourceConfig(given, NONE).config).toMatchObject({
       baseUrl: 'https://host/api',
@@ -59,13 +59,13 @@ describe('the source configuration', () => {
   });
 
   it.each(['127.0.0.1.example.com', '127.example.com', 'localhost.example.com'])(
-    'sends no token unencrypted to a host that only looks like this machine: %s',
+    'sends no token unencrypted to a host that only looks like this machine: %s [R543]',
     (host) => {
       expect(refusal({ ...MINIMAL, base_url: `http://${host}` })).toContain(`base_url is http://${host}, wanted https`);
     },
   );
 
-  it('names every problem at once, each with its key, what was found and what is wanted', () => {
+  it('names every problem at once, each with its key, what was found and what is wanted [R61]', () => {
     const message = refusal({
       base_url: 'http://example.com',
       service_id: 3,
@@ -105,7 +105,7 @@ describe('the source configuration', () => {
     ['https://kim:canary@example.com/?x=1', 'base_url is "******@example.com/?x=1"'],
     ['https://kim:can@ary@example.com/#x', 'base_url is "******@example.com/#x"'],
     ['kim:canary@example.com?x', 'base_url is "******@example.com?x"'],
-  ])('refuses the address %s', (base_url, why) => {
+  ])('refuses the address %s [R189]', (base_url, why) => {
     expect(refusal({ ...MINIMAL, base_url })).toContain(why);
     expect(refusal({ ...MINIMAL, base_url })).not.toMatch(/kim|canary@/);
   });
@@ -151,7 +151,7 @@ describe('the source configuration', () => {
     expect(message).not.toContain(token);
   });
 
-  it.each(['suppression_key', 'hash_key'])('repeats no %s, wherever it was written by mistake', (name) => {
+  it.each(['suppression_key', 'hash_key'])('repeats no %s, wherever it was written by mistake [R353]', (name) => {
     const key = 'a secret key of 32 characters, at least';
     const message = refusal({ ...MINIMAL, [name]: key, [key]: 1, timezone: key });
     expect(message).toContain('timezone is');
@@ -164,7 +164,7 @@ describe('the source configuration', () => {
   });
 
   it.each(['to\nken', 'to\u0000ken', '토큰', 'tok€n'])(
-    'refuses an export_token that no header can carry: %j',
+    'refuses an export_token that no header can carry: %j [R205]',
     (token) => {
       const message = refusal({ ...MINIMAL, export_token: token });
       expect(message).toContain('export_token holds a line end, or another character that no HTTP header can carry');
@@ -177,7 +177,7 @@ describe('the source configuration', () => {
       expect(refusal({ ...MINIMAL, export_token: token })).toContain('a blank');
   });
 
-  it('takes the token from the environment or a file, and never prints it', () => {
+  it('takes the token from the environment or a file, and never prints it [R543]', () => {
     const { export_token: _dropped, ...rest } = MINIMAL;
     const direct = parseSourceConfig(rest, (name) => (name === 'DFINERY_EXPORT_TOKEN' ? 'canary-env' : undefined));
     expect(direct.config.exportToken.reveal()).toBe('canary-env');

@@ -42,12 +42,12 @@ describe('a long header', () => {
     ['plain', names('x'.repeat(4_000))],
     ['with line ends inside its names', names(`"${'ab\n'.repeat(1_300)}"`)],
     ['with no end', names('x'.repeat(4_000)).replace(/\n.*$/, '')],
-  ])('%s is read in time that grows with its length alone', (_, header) => {
+  ])('%s is read in time that grows with its length alone [R201]', (_, header) => {
     expect(header.length).toBeGreaterThan(3.5 * MIB);
     expect(bytesRead(`${header}\n`, 1_024)).toBeLessThan(4 * header.length);
   });
 
-  it('that begins like JSON is looked through a few times, not once a chunk', () => {
+  it('that begins like JSON is looked through a few times, not once a chunk [R201]', () => {
     const comparisons = vi.spyOn(Uint8Array.prototype, 'every');
     const source = new RowSource(new Rows());
     const chunk = Buffer.from('{a,'.repeat(100));
@@ -74,7 +74,7 @@ describe('a header of too many columns', () => {
   };
   const header = (count: number, name = 'a') => Array.from({ length: count }, () => name).join(',');
 
-  it('is refused with a sentence that names the limit', () => {
+  it('is refused with a sentence that names the limit [R201]', () => {
     for (const text of [header(MAX_COLUMNS + 1), header(MAX_COLUMNS + 1, ''), header(500_000), ','.repeat(MIB)]) {
       const failure = failureOf(() => parse(`${text}\n`));
       expect(failure.reason).toBe('too_many_columns');

@@ -33,7 +33,7 @@ describe('the memory of a module', () => {
     expect(CsvMemory.open(10)).not.toBe(memory);
   });
 
-  it('that was hashed in tells its next user nothing of the key, nor which value has which hash', () => {
+  it('that was hashed in tells its next user nothing of the key, nor which value has which hash [R542]', () => {
     const left = ['a', 'b'].map((letter) => {
       const edits = columnEdits([], ['mail'], new HashKey(new Secret(letter.repeat(32))));
       const rows = 'x,erna@example.com\n'.repeat(20);
@@ -48,7 +48,7 @@ describe('the memory of a module', () => {
     expect(left[0].includes('erna@')).toBe(false);
   });
 
-  it('leaves what a scan handed out at its end as it was, when the next scan takes the memory over', () => {
+  it('leaves what a scan handed out at its end as it was, when the next scan takes the memory over [R542]', () => {
     const scanner = new Scanner({ requireSystem: false });
     scanner.push(Buffer.from('id,memo\n'));
     scanner.push(Buffer.from('x,first\n'));

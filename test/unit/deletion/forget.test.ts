@@ -83,7 +83,7 @@ describe('a confirmed deletion', () => {
     return found.hash;
   }
 
-  it('that is stopped after its last request fails, and the next one does what was to follow it', async () => {
+  it('that is stopped after its last request fails, and the next one does what was to follow it [R402]', async () => {
     const hash = await hashOf(['a', 'b']);
     const stop = new AbortController();
     const last: ProfileDeleter = {
@@ -108,7 +108,7 @@ describe('a confirmed deletion', () => {
     expect(deleted).toEqual(['a', 'b']);
   });
 
-  it('has a hash of exactly its ids, its address and its service', async () => {
+  it('has a hash of exactly its ids, its address and its service [R54]', async () => {
     const hash = await hashOf(['a', 'b', 'c']);
     expect(hash).toMatch(/^[0-9a-f]{64}$/);
     expect(await hashOf(['c', 'a', 'b', 'a', ''])).toBe(hash);
@@ -121,7 +121,7 @@ describe('a confirmed deletion', () => {
     );
   });
 
-  it('acts on the hash of the same list alone, whatever dry_run says', async () => {
+  it('acts on the hash of the same list alone, whatever dry_run says [R54]', async () => {
     const ids = ['a', 'b', 'a', 7];
     const hash = await hashOf(ids);
     const other = await plan([...ids, 'c'], true);
@@ -169,7 +169,7 @@ describe('a confirmed deletion', () => {
     expect(deleted).toEqual(['a', 'b']);
   });
 
-  it('gives its head also when it breaks off after its deletions', async () => {
+  it('gives its head also when it breaks off after its deletions [R52]', async () => {
     const real = await plan(['a'], true);
     const broken = real.execute(real.hash, deleter, async () => {
       throw new Error('the purge failed');
@@ -181,7 +181,7 @@ describe('a confirmed deletion', () => {
     expect(logged).toContain(`Head of the ledger: ${String(lines[2].mac)}`);
   });
 
-  it('begins its purge with every answer in the ledger on disk', async () => {
+  it('begins its purge with every answer in the ledger on disk [R452]', async () => {
     const real = await plan(['a', 'b'], true);
     let kinds: unknown[] = [];
     await real.execute(real.hash, deleter, async () => {
@@ -233,7 +233,7 @@ describe('the suppression list', () => {
     expect(holds(path, 'u4')).toBe(false);
   });
 
-  it('loses nobody when several runs write at once', async () => {
+  it('loses nobody when several runs write at once [R183]', async () => {
     const path = join(folders.root, 'sub', 'f.jsonl');
     const people = (run: number) => Array.from({ length: 300 }, (_, i) => `u${run}-${i}`);
     const added = await Promise.all([1, 2, 3].map((run) => suppress(path, of(...people(run), 'everybody'), key, io)));

@@ -33,7 +33,7 @@ describe('a list of ids', () => {
     expect(await read(`\ufeff${csv}`, { column: 'n' })).toEqual(['1', '2', '3']);
   });
 
-  it.each([[1], [2], [3]])('may begin with a byte order mark that a pipe cuts after byte %i', async (at) => {
+  it.each([[1], [2], [3]])('may begin with a byte order mark that a pipe cuts after byte %i [R520]', async (at) => {
     const cut = (text: string) => {
       const bytes = Buffer.from(`\ufeff${text}`);
       return Readable.from([bytes.subarray(0, at), bytes.subarray(at)]);
@@ -43,7 +43,7 @@ describe('a list of ids', () => {
     expect(await all(idsFrom(cut('{"id":"a"}'), 'list', { column: 'id' }))).toEqual(['a']);
   });
 
-  it('may begin with blank lines', async () => {
+  it('may begin with blank lines [R520]', async () => {
     const json = '\r\n \n{"id":"a"}\n';
     expect(await read(json, { column: 'id' })).toEqual(['a']);
     expect(
@@ -90,7 +90,7 @@ describe('a list of ids', () => {
   });
 
   it.each(['people.txt', 'people', 'people.jsonl', 'people.csv.old'])(
-    'is a CSV where a column is given, called %s',
+    'is a CSV where a column is given, called %s [R54]',
     async (name) => {
       const path = join(folders.root, name);
       writeFileSync(path, 'n,id\n1,a\n2,b\n');

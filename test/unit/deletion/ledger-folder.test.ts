@@ -117,7 +117,7 @@ describe('a dry run', () => {
     expect(readdirSync(folder())).toEqual([]);
   });
 
-  it('is refused as a real one is where the ledger has lost its key, and the folder stays without one', async () => {
+  it('is refused as a real one is where the ledger has lost its key, and the folder stays without one [R574]', async () => {
     const { plans } = setup;
     await plans.execute(['a'], done);
     rmSync(join(folder(), 'ledger.key'));

@@ -39,7 +39,7 @@ describe('the lock', () => {
     (await LedgerLock.take(runs.folders.ledger, systemClock)).release();
   });
 
-  it('that another run has taken over stops the one that was silent for long, before its next request', async () => {
+  it('that another run has taken over stops the one that was silent for long, before its next request [R181]', async () => {
     await runs.go(['a']);
     const lock = await LedgerLock.take(runs.folders.ledger, systemClock);
     const lines: string[] = [];

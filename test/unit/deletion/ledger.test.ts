@@ -32,14 +32,14 @@ beforeEach(async () => {
 afterEach(() => runs.close());
 
 describe('a ledger', () => {
-  it('holds lines that keep to their schema, under a key of mode 0600', async () => {
+  it('holds lines that keep to their schema, under a key of mode 0600 [R60]', async () => {
     await runs.go(['a', 'b']);
     const valid = ajv.compile(lineSchema);
     for (const line of runs.folders.ledgerLines()) expect(valid(line), JSON.stringify(valid.errors)).toBe(true);
     expect(ajv.validate(verdictSchema, await runs.verify())).toBe(true);
   });
 
-  it('shows every edit of one byte, wherever it is', async () => {
+  it('shows every edit of one byte, wherever it is [R52]', async () => {
     await runs.go(['a']);
     const whole = readFileSync(runs.pathOf(0));
     expect((await runs.verify()).ok).toBe(true);
@@ -51,7 +51,7 @@ describe('a ledger', () => {
     }
   });
 
-  it('shows an edit that only makes its bytes no text', async () => {
+  it('shows an edit that only makes its bytes no text [R521]', async () => {
     await runs.go(['a'], { reason: 'unknown: \ufffd' });
     const text = readFileSync(runs.pathOf(0), 'latin1');
     expect((await runs.verify()).ok).toBe(true);
@@ -86,7 +86,7 @@ describe('a ledger', () => {
     expect((await runs.verify()).ok).toBe(false);
   });
 
-  it('shows that two files have one number', async () => {
+  it('shows that two files have one number [R453]', async () => {
     await runs.go(['a']);
     await runs.go(['b']);
     cpSync(runs.pathOf(1), runs.pathOf(1).replace(/[0-9a-f]{16}/, 'f'.repeat(16)));
@@ -122,7 +122,7 @@ describe('a ledger', () => {
     await expect(runs.prove('a', runs.pathOf(0))).rejects.toThrow('is no folder');
   });
 
-  it('shows a cut tail to whoever kept the head', async () => {
+  it('shows a cut tail to whoever kept the head [R52]', async () => {
     const output = await runs.go(['a', 'b']);
     const head = /Head of the ledger: ([0-9a-f]{64})/.exec(output.text)?.[1];
     expect(await runs.verify(head)).toMatchObject({ ok: true, head });
@@ -139,7 +139,7 @@ describe('a ledger', () => {
     expect(runs.server.ids()).toEqual(['a']);
   });
 
-  it('has no key that an id can ask for: neither of its own ids nor by a label of its derivation', async () => {
+  it('has no key that an id can ask for: neither of its own ids nor by a label of its derivation [R52]', async () => {
     const key = 'a-ledger-key-of-32-characters-or-so';
     const ids = [
       'dfinery-elt ledger chain v1',
@@ -160,7 +160,7 @@ describe('a ledger', () => {
     }
   });
 
-  it('of the former format is not believed, and says so', async () => {
+  it('of the former format is not believed, and says so [R52]', async () => {
     const old = {
       v: 1,
       run: '0123456789abcdef',
@@ -194,7 +194,7 @@ describe('a ledger', () => {
     expect(runs.server.ids()).toEqual([]);
   });
 
-  it('is refused where its key is open to others, is gone, or where a link has its name', async () => {
+  it('is refused where its key is open to others, is gone, or where a link has its name [R52]', async () => {
     await runs.go(['a']);
     const [key, link] = [join(runs.folders.ledger, 'ledger.key'), join(runs.folders.ledger, 'ledger-000002-x.jsonl')];
     chmodSync(key, 0o644);
@@ -209,7 +209,7 @@ describe('a ledger', () => {
     expect(runs.server.ids()).toEqual(['a']);
   });
 
-  it('is refused in a folder of another user, in a dry run too; one of root will do', async () => {
+  it('is refused in a folder of another user, in a dry run too; one of root will do [R521]', async () => {
     mkdirSync(runs.folders.ledger, { mode: 0o755 });
     const { uid } = statSync(runs.folders.ledger);
     const user = vi.spyOn(process, 'getuid').mockReturnValue(uid + 1);
@@ -226,7 +226,7 @@ describe('a ledger', () => {
     expect(runs.server.ids()).not.toContain('b');
   });
 
-  it('wants a key of at least 32 characters, given or in its folder', async () => {
+  it('wants a key of at least 32 characters, given or in its folder [R52]', async () => {
     const output = await runs.go(['a'], { ledger_key: 'k'.repeat(31) });
     expect(output.errors()[0].message).toMatch(/ledger_key .*32/);
     await expect(verifyLedger(runs.folders.root, new Secret('k'.repeat(31)))).rejects.toThrow(/32/);
@@ -250,7 +250,7 @@ describe('a ledger', () => {
     expect(JSON.stringify(proof)).not.toContain('"a"');
   });
 
-  it('proves nothing once its chain is broken anywhere, nor by the file of another service', async () => {
+  it('proves nothing once its chain is broken anywhere, nor by the file of another service [R52]', async () => {
     await runs.go(['a']);
     await runs.go(['b']);
     const first = runs.pathOf(0);

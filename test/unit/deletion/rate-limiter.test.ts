@@ -24,7 +24,7 @@ async function sendsOf(requestsPerMinute: number, count: number): Promise<number
 }
 
 describe('the rate limiter', () => {
-  it.each([1, 7, 60, 1_000, 5_000, 9_500])('never lets more than %i out in any minute', async (rate) => {
+  it.each([1, 7, 60, 1_000, 5_000, 9_500])('never lets more than %i out in any minute [R49]', async (rate) => {
     const sent = await sendsOf(rate, Math.min(3 * rate, 12_000) + 2);
     let first = 0;
     for (let i = 0; i < sent.length; i++) {
@@ -77,7 +77,7 @@ describe('the rate limiter', () => {
     expect(clock.now()).toBeGreaterThanOrEqual(reset);
   });
 
-  it('lets out nobody whose turn had come when the refusal arrived', async () => {
+  it('lets out nobody whose turn had come when the refusal arrived [R497]', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrent: 5 });
     await limiter.acquire(never);
@@ -100,7 +100,7 @@ describe('the rate limiter', () => {
     expect(clock.now() - start).toBe(60_000);
   });
 
-  it('keeps a fifth of the quota for others', async () => {
+  it('keeps a fifth of the quota for others [R49]', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
     const reset = clock.now() + 30_000;
@@ -114,7 +114,7 @@ describe('the rate limiter', () => {
     expect(limiter.pausedUntil).toBe(reset);
   });
 
-  it('takes a quota that was reset for whole again, whatever was left of the one before', async () => {
+  it('takes a quota that was reset for whole again, whatever was left of the one before [R497]', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
     const reset = clock.now() + 30_000;

@@ -70,7 +70,7 @@ describe('an id', () => {
     expect(refusalOf(id, 32)).toBeUndefined();
   });
 
-  it.each(refused)('%j is refused as %s', (id, reason) => {
+  it.each(refused)('%j is refused as %s [R48]', (id, reason) => {
     expect(refusalOf(id, 32)).toBe(reason);
   });
 

@@ -13,13 +13,13 @@ beforeEach(async () => {
 afterEach(() => runs.close());
 
 describe('a run after another', () => {
-  it('asks again for whoever asks again, when the run before came to its end', async () => {
+  it('asks again for whoever asks again, when the run before came to its end [R51]', async () => {
     await runs.go(['a']);
     await runs.go(['a']);
     expect(runs.server.ids()).toEqual(['a', 'a']);
   });
 
-  it('goes on with one of the same list that was killed: what is proved done is skipped, the rest asked again, states exact', async () => {
+  it('goes on with one of the same list that was killed: what is proved done is skipped, the rest asked again, states exact [R51]', async () => {
     runs.answer = ({ id }, response) => (id === 'c' ? code(response, '40201') : json(response, SUCCESS));
     await runs.go(['a', 'b', 'c']);
     expect(runs.folders.ledgerLines().at(-1)?.kind).not.toBe('close');
@@ -34,7 +34,7 @@ describe('a run after another', () => {
     expect(runs.server.ids()).toHaveLength(7);
   });
 
-  it('does not fail because all that was left is rejected: others were deleted before', async () => {
+  it('does not fail because all that was left is rejected: others were deleted before [R496]', async () => {
     runs.answer = ({ id }, response) => (id === 'b' ? code(response, '40201') : json(response, SUCCESS));
     await runs.go(['a', 'b']);
     runs.answer = (_d, response) => code(response, '40001');
@@ -60,7 +60,7 @@ describe('a run after another', () => {
     ['begun a day before', ['a', 'b'], NOW + 24 * HOUR],
     ['begun in what is now the future', ['a', 'b'], NOW - 25 * HOUR],
   ])(
-    'never goes on with one %s: who asks again is erased again, and it is named with its date',
+    'never goes on with one %s: who asks again is erased again, and it is named with its date [R51]',
     async (_name, ids, now) => {
       await runs.go(['a', 'b']);
       runs.cutShort();
@@ -81,7 +81,7 @@ describe('a run after another', () => {
     expect(output.text).not.toContain('never ended');
   });
 
-  it('does not believe what the run before that one did, when it began a day before', async () => {
+  it('does not believe what the run before that one did, when it began a day before [R496]', async () => {
     for (const [stop, hours] of [
       ['b', 0],
       ['c', 20],
@@ -94,7 +94,7 @@ describe('a run after another', () => {
     expect(runs.server.ids()).toEqual(['a', 'b', 'b', 'c', 'a', 'c']);
   });
 
-  it('is not led back to a run that was gone on with by a copy of its file', async () => {
+  it('is not led back to a run that was gone on with by a copy of its file [R51]', async () => {
     await runs.go(['a', 'b']);
     runs.cutShort();
     const [first] = runs.folders.ledgerFiles();

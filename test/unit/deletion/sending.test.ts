@@ -22,7 +22,7 @@ describe('the ids of a plan', () => {
 
 describe('a run that cannot begin', () => {
   it.each(['its list breaks off', 'there is no temporary folder'])(
-    'leaves the ledger to the next one: %s',
+    'leaves the ledger to the next one: %s [R457]',
     async (why) => {
       if (why !== 'its list breaks off') vi.stubEnv('TMPDIR', `${setup.plans.folders.root}/none`);
       const broken = (async function* () {
@@ -37,7 +37,7 @@ describe('a run that cannot begin', () => {
 });
 
 describe('an answer', () => {
-  it('of unknown meaning is asked for once more, and counted by its code', async () => {
+  it('of unknown meaning is asked for once more, and counted by its code [R456]', async () => {
     const { report, asked } = await setup.plans.execute(['a', 'b', 'c'], (id) =>
       id === 'b' ? answerOf('undecided', '40402') : answerOf('done', '20000'),
     );
@@ -45,7 +45,7 @@ describe('an answer', () => {
     expect(report).toMatchObject({ done: 2, undecided: 1, undecided_codes: { 40402: 1 }, requests: 4 });
   });
 
-  it('of a fault is asked for six times; after ten ids of it the run stops', async () => {
+  it('of a fault is asked for six times; after ten ids of it the run stops [R456]', async () => {
     const { report, failure, asked } = await setup.plans.execute(names(12), () => answerOf('retry', '50000'));
     expect(asked).toEqual(names(10).flatMap((id) => Array.from({ length: 6 }, () => id)));
     expect(report).toMatchObject({ done: 0, undecided: 12, undecided_codes: { 50000: 10 } });
@@ -53,14 +53,14 @@ describe('an answer', () => {
     expect(setup.plans.logged).toContain('Nothing more is sent: the answer');
   });
 
-  it('that comes in between begins the ten anew', async () => {
+  it('that comes in between begins the ten anew [R456]', async () => {
     const answer = (id: string) => (id === 'p5' ? answerOf('rejected', '40001') : answerOf('retry', '50000'));
     const { report, asked } = await setup.plans.execute(names(14), answer);
     expect(new Set(asked)).toEqual(new Set(names(14)));
     expect(report).toMatchObject({ rejected: 1, rejected_codes: { 40001: 1 }, undecided: 13 });
   });
 
-  it('that cannot be asked for at all ends the run, and stands in the ledger as unknown', async () => {
+  it('that cannot be asked for at all ends the run, and stands in the ledger as unknown [R456]', async () => {
     const answer = (id: string) => {
       if (id === 'b') throw configFailure('The proxy is no address.');
       return answerOf('done', '20000');
@@ -74,7 +74,7 @@ describe('an answer', () => {
 });
 
 describe('a long deletion', () => {
-  it('says each minute how far it is, and for what it waits', async () => {
+  it('says each minute how far it is, and for what it waits [R456]', async () => {
     const { plans } = setup;
     const reset = plans.clock.now() + 90_000;
     plans.onLongSleep = () => plans.timers.at(-1)?.call();
@@ -129,7 +129,7 @@ describe('states that wait', () => {
     expect(released).toEqual(Array.from({ length: 5_000 }, (_, at) => at));
   });
 
-  it('for one slow request hold up the rest when they are very many, until it is decided', async () => {
+  it('for one slow request hold up the rest when they are very many, until it is decided [R456]', async () => {
     const decided: Decision[] = [];
     const states = 100_001;
     const stage = {

@@ -7,7 +7,7 @@ const setup = setUpDeletions();
 
 const failure = (output: Output) => output.errors().at(-1);
 
-describe('a run that must not delete', () => {
+describe('a run that must not delete [R48]', () => {
   const nothing = (output: Output) => {
     expect(setup.server.seen).toEqual([]);
     expect(output.of('STATE')).toEqual([]);
@@ -18,7 +18,7 @@ describe('a run that must not delete', () => {
     expect(output.code).not.toBe(0);
   };
 
-  it('is a dry run: first and last message WARN, exit 0, no trace on disk', async () => {
+  it('is a dry run: first and last message WARN, exit 0, no trace on disk [R50]', async () => {
     const output = await setup.write([record('a'), record(null), state(1)], { dry_run: true });
     nothing(output);
     expect(output.code).toBe(0);
@@ -28,7 +28,7 @@ describe('a run that must not delete', () => {
     expect(existsSync(setup.folders.ledger)).toBe(false);
   });
 
-  it('has 501 ids against a cap of 500', async () => {
+  it('has 501 ids against a cap of 500 [R50]', async () => {
     const input = [...Array(501).keys()].map((n) => record(`u${n}`));
     refused(await setup.write([...input, record('u0'), state(1)]));
     expect((await setup.write([...input.slice(0, 500), record('u0')], { requests_per_minute: 1_000_000 })).code).toBe(
@@ -80,7 +80,7 @@ describe('a run that must not delete', () => {
     refused(await setup.write([record('a'), record('b', {}, 'strangers'), state(1)]));
   });
 
-  it('has nothing but refused rows', async () => {
+  it('has nothing but refused rows [R48]', async () => {
     refused(await setup.write([record(''), record(5), record('a', { _ab_cdc_deleted_at: '2026-01-01' }), state(1)]));
   });
 
@@ -92,7 +92,7 @@ describe('a run that must not delete', () => {
     'know_profiles',
     '_max_deletions_per_sync',
     'on_reject',
-  ])('has a guard that is spelt nearly right: %s', async (key) => {
+  ])('has a guard that is spelt nearly right: %s [R50]', async (key) => {
     const output = await setup.write([record('a'), state(1)], { [key]: 1 });
     expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error', message: expect.stringContaining(key) });
     expect(setup.server.ids()).toEqual([]);

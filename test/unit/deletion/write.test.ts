@@ -77,7 +77,7 @@ describe('a run that deletes', () => {
     expect(statsOf(output).map((one) => (one as Json).recordCount)).toEqual([1, 2, 1]);
   });
 
-  it('leaves whole ledger lines, no id, no token', async () => {
+  it('leaves whole ledger lines, no id, no token [R52]', async () => {
     const output = await setup.write([record('somebody-4711'), state(1)], { requested_by: 'dpo', reason: 'art. 17' });
     const lines = setup.folders.ledgerLines();
     expect(lines.map(({ kind }) => kind)).toEqual(['open', 'before', 'after', 'close']);
@@ -89,7 +89,7 @@ describe('a run that deletes', () => {
     expect(output.text).toContain(String(lines.at(-1)?.mac));
   });
 
-  it('sends the first alone and nothing after a refused token', async () => {
+  it('sends the first alone and nothing after a refused token [R49]', async () => {
     setup.answer = (_deletion, response) => code(response, '40201');
     const output = await setup.write([...Array(50).keys()].map((n) => record(`u${n}`)).concat(state(1)));
     expect(setup.server.ids()).toEqual(['u0']);
@@ -98,7 +98,7 @@ describe('a run that deletes', () => {
     expect(output.code).not.toBe(0);
   });
 
-  it('asks again after every kind of fault, and never calls an unclear end done', async () => {
+  it('asks again after every kind of fault, and never calls an unclear end done [R56]', async () => {
     const faults: Answer[] = [
       (_d, response) => response.socket?.destroy(),
       (_d, response) => json(response, SUCCESS, 503),

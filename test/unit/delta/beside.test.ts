@@ -25,7 +25,7 @@ function signalled(): { readonly done: Promise<void>; readonly tell: () => void 
 }
 
 describe('a purge of Delta tables', () => {
-  it('leaves the files of a run that began after its commit, and commits them only when it has ended', async () => {
+  it('leaves the files of a run that began after its commit, and commits them only when it has ended [R548]', async () => {
     await bench.store([
       bench.window(
         '2026-01-01',
@@ -64,7 +64,7 @@ describe('a purge of Delta tables', () => {
 });
 
 describe('a checkpoint of Delta tables', () => {
-  it('keeps for older readers what left the table within the retention, and is not missed where only its pointer is left', async () => {
+  it('keeps for older readers what left the table within the retention, and is not missed where only its pointer is left [R552]', async () => {
     const days = 86_400_000;
     const again = () => bench.window('2026-01-02', csvOf([{ id: 'c', ...on('2026-01-02') }]));
     await bench.store([again()], { retentionMs: 2 * days });

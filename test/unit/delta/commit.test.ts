@@ -17,7 +17,7 @@ const verify = () => verifyDelta(bench.lakeOptions);
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
 
 describe('a window', () => {
-  it('is one commit: protocol and schema with the first, files, receipt, cursor and transaction in each', async () => {
+  it('is one commit: protocol and schema with the first, files, receipt, cursor and transaction in each [R300]', async () => {
     await bench.store([bench.window(first, csvOf([{ id: 'a', n: '1', ...on(first) }]))]);
     const of = (name: string) => bench.actions('events', 0, name);
     expect(of('protocol')).toEqual([
@@ -42,7 +42,7 @@ describe('a window', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('with a zone has instants, and asks no feature of readers', async () => {
+  it('with a zone has instants, and asks no feature of readers [R300]', async () => {
     const csv = csvOf([{ id: 'a', ...on(first) }]);
     await bench.store([bench.window(first, csv, 'Asia/Seoul')], { timezone: 'Asia/Seoul' });
     const [protocol] = bench.actions('events', 0, 'protocol');
@@ -90,7 +90,7 @@ describe('a window', () => {
     expect(last.filter(({ removed }) => removed === true).map(({ domain }) => domain)).toEqual(['dfinery.window.2']);
   });
 
-  it('keeps the receipt by which a day is complete, when the day is read again before a clock says it is over', async () => {
+  it('keeps the receipt by which a day is complete, when the day is read again before a clock says it is over [R493]', async () => {
     const whole = bench.window(first, csvOf([{ id: 'a', ...on(first) }]));
     const again = bench.window(first, csvOf([{ id: 'a', ...on(first) }]));
     const open = { ...again, receipt: { ...again.receipt, covers_to: null } };
@@ -103,7 +103,7 @@ describe('a window', () => {
 });
 
 describe('columns', () => {
-  it('that are new change metadata alone; a widened one rewrites the files that hold values of it', async () => {
+  it('that are new change metadata alone; a widened one rewrites the files that hold values of it [R302]', async () => {
     await bench.store([
       bench.window(first, csvOf([{ id: 'a', n: '1', ...on(first) }])),
       bench.window(second, csvOf([{ id: 'b', m: '1', ...on(second) }])),
@@ -120,7 +120,7 @@ describe('columns', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('are found again by their whole name, also one that begins with a byte order mark', async () => {
+  it('are found again by their whole name, also one that begins with a byte order mark [R433]', async () => {
     const name = '\ufeffn';
     await bench.store([bench.window(first, csvOf([{ id: 'a', [name]: '1', ...on(first) }]))]);
     await bench.store([bench.window(second, csvOf([{ id: 'b', [name]: 'text', ...on(second) }]))]);
@@ -130,7 +130,7 @@ describe('columns', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('that freeze does not take are in _rescued, with every value', async () => {
+  it('that freeze does not take are in _rescued, with every value [R436]', async () => {
     await bench.store([bench.window(first, csvOf([{ id: 'a', n: '1', ...on(first) }]))]);
     const rows = [
       { id: 'b', n: '2', new: 'v', df_items_x: '7', ...on(second) },
@@ -148,7 +148,7 @@ describe('columns', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('have no name that a reader refuses, and no two that fold alike', async () => {
+  it('have no name that a reader refuses, and no two that fold alike [R302]', async () => {
     const odd = { 'a b': '1', 'a,b': '2', 'A=B': '3', 'x{}()': '4', 'line\nend': '5', _KEY: '6' };
     await bench.store([bench.window(first, csvOf([{ id: 'a', ...odd, ...on(first) }]))]);
     const names = bench.replay('events').schema.map(({ name }) => name);
@@ -159,7 +159,7 @@ describe('columns', () => {
 });
 
 describe('statistics', () => {
-  it('tell rows, nulls, and ranges of numbers and times, and no text at all', async () => {
+  it('tell rows, nulls, and ranges of numbers and times, and no text at all [R303]', async () => {
     const rows = [
       {
         id: 'geheim-1',
@@ -190,7 +190,7 @@ describe('statistics', () => {
 });
 
 describe('the other tables', () => {
-  it('follow from the events, through re-reads, and are made when they are first asked for', async () => {
+  it('follow from the events, through re-reads, and are made when they are first asked for [R300]', async () => {
     const rows = (n: string) => [
       { id: 'a:1', df_items_x: n, ...on(first) },
       { id: 'a:2', df_items_x: '2', ...on(first) },
@@ -213,7 +213,7 @@ describe('the other tables', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('have an event once, although its rows lie on two dates, whichever is read again', async () => {
+  it('have an event once, although its rows lie on two dates, whichever is read again [R300]', async () => {
     const one = bench.window(
       first,
       csvOf([
@@ -234,7 +234,7 @@ describe('the other tables', () => {
 });
 
 describe('a target that is not ours, or not as it was', () => {
-  it('is refused with a sentence and not touched', async () => {
+  it('is refused with a sentence and not touched [R307]', async () => {
     await bench.store([bench.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
     const refused = async (message: RegExp) => {
       const before = bench.files();
@@ -267,7 +267,7 @@ describe('a target that is not ours, or not as it was', () => {
     await refused(/version 1 is missing/);
   });
 
-  it('passes over actions that a later protocol added', async () => {
+  it('passes over actions that a later protocol added [R307]', async () => {
     await bench.store([bench.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
     bench.append('events', 1, { somethingNew: { x: 1 } });
     await bench.store([bench.window(second, csvOf([{ id: 'b', ...on(second) }]))]);

@@ -71,7 +71,7 @@ class WaitingStorage extends DiskStorage {
 }
 
 describe('a run that dies', () => {
-  it('between any two requests leaves the old table or the new one, and the next run makes it whole', async () => {
+  it('between any two requests leaves the old table or the new one, and the next run makes it whole [R305]', async () => {
     await bench.store([older()], { tables: TABLES });
     const good = join(bench.dir, 'good');
     cpSync(bench.root, good, { recursive: true });
@@ -93,7 +93,7 @@ describe('a run that dies', () => {
     }
   }, 240_000);
 
-  it('between the commits of two tables leaves nothing of its own in them, also when the next run loads another day', async () => {
+  it('between the commits of two tables leaves nothing of its own in them, also when the next run loads another day [R305]', async () => {
     const tables = ['events', 'event_logs'] as const;
     const of = (date: string, id: string) => bench.window(date, csvOf([{ id, ...on(date) }]));
     await bench.store([of(next, 'a:2')], { tables });
@@ -110,7 +110,7 @@ describe('a run that dies', () => {
     expect((await verify()).filter(({ check }) => check !== 'days')).toEqual([]);
   });
 
-  it('between the making and the naming of its very first commit leaves drafts, in spite of which the next run makes the table', async () => {
+  it('between the making and the naming of its very first commit leaves drafts, in spite of which the next run makes the table [R567]', async () => {
     const drafts = ['_delta_log/.00000000000000000000.json.0123456789ab.tmp', `event_date=${day}/.${randomUUID()}.tmp`];
     for (const path of drafts) {
       mkdirSync(join(bench.root, 'events', path, '..'), { recursive: true });
@@ -123,7 +123,7 @@ describe('a run that dies', () => {
     expect(drafts.filter((path) => existsSync(join(bench.root, 'events', path)))).toEqual([]);
   });
 
-  it('leaves files that no commit names: they go once they are older than the retention, others stay', async () => {
+  it('leaves files that no commit names: they go once they are older than the retention, others stay [R305]', async () => {
     await bench.store([older()]);
     await run((change) => (/create events\/_delta_log/.test(change) ? 'dies before' : 'as it should'));
     const live = new Set([...bench.replay('events').files.keys()]);
@@ -150,7 +150,7 @@ describe('a run that dies', () => {
 });
 
 describe('a commit', () => {
-  it('whose answer is lost is known for our own: by this run when it asks again, by the next when this one gave up', async () => {
+  it('whose answer is lost is known for our own: by this run when it asks again, by the next when this one gave up [R301]', async () => {
     await bench.store([older()]);
     const isCommit = (change: string) => /create events\/_delta_log/.test(change);
     const asked = await run((change) => (isCommit(change) ? 'seems taken' : 'as it should'));
@@ -165,7 +165,7 @@ describe('a commit', () => {
     await sink.close();
   });
 
-  it('that lost the race for events alone leaves other tables that are known not to follow from it; the next one mends them', async () => {
+  it('that lost the race for events alone leaves other tables that are known not to follow from it; the next one mends them [R570]', async () => {
     await bench.store([older()], { tables: TABLES });
     const of = (id: string) => bench.window(next, csvOf([{ id, n: '3', df_items_x: '1', ...on(next) }]));
     const [ready, won] = [deferred(), deferred()];
@@ -190,7 +190,7 @@ describe('a commit', () => {
     expect(await bench.read('SELECT _key FROM event_items ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'quick' }]);
   });
 
-  it('of the loser of a race changes nothing and ends with 3; the winner stays', async () => {
+  it('of the loser of a race changes nothing and ends with 3; the winner stays [R301]', async () => {
     await bench.store([older()]);
     const [one, two] = [await bench.openLake(), await bench.openLake()];
     try {
@@ -209,7 +209,7 @@ describe('a commit', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('is never written to a place that lets two writers create the same object', async () => {
+  it('is never written to a place that lets two writers create the same object [R301]', async () => {
     const storage = new FaultyStorage(bench.root);
     storage.create = async (path, text) => {
       await storage.write(path, text);
@@ -224,7 +224,7 @@ describe('a commit', () => {
 });
 
 describe('files that left the table', () => {
-  it('stay as long as the retention says, then the next run removes them', async () => {
+  it('stay as long as the retention says, then the next run removes them [R304]', async () => {
     await bench.store([older(), newer()]);
     const old = bench.actions('events', 1, 'remove').map(({ path }) => String(path));
     expect(old.length).toBe(1);
@@ -259,7 +259,7 @@ describe('verify', () => {
 });
 
 describe('a file that another run removes while it is needed', () => {
-  it('ends the load with what to do, to be tried again, and nothing is changed', async () => {
+  it('ends the load with what to do, to be tried again, and nothing is changed [R431]', async () => {
     await bench.store([older()], { tables: TABLES });
     const sink = await bench.openLake({ tables: TABLES });
     try {

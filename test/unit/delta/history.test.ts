@@ -51,7 +51,7 @@ const told = ({ sourceName, change, fromType, toType, shape }: ColumnChange) => 
 ];
 
 describe('the runs of Delta tables', () => {
-  it('are one object each beside the tables; a killed one is told of by the next, and no text of the data is in them', async () => {
+  it('are one object each beside the tables; a killed one is told of by the next, and no text of the data is in them [R380]', async () => {
     expect(await run(0, [window(1, { memo: 'erna-4711' })])).toEqual([]);
     expect(await run(10, [], true)).toEqual([]);
     expect(await run(20, [window(2, { memo: 'erna-4711' })])).toEqual([at(10)]);
@@ -70,7 +70,7 @@ describe('the runs of Delta tables', () => {
     expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
   });
 
-  it('of writers at the same time lose nothing of each other', async () => {
+  it('of writers at the same time lose nothing of each other [R380]', async () => {
     await run(0);
     const [one, two] = [await bench.openLake(), await bench.openLake()];
     expect(await one.runs?.begin(at(5), '1')).toEqual([]);
@@ -86,7 +86,7 @@ describe('the runs of Delta tables', () => {
     expect(runs.map(({ exitCode }) => exitCode).sort()).toEqual([0, 0, 3]);
   });
 
-  it('stay in bounds: the latest thousand, and of an ended one what it said at its end', async () => {
+  it('stay in bounds: the latest thousand, and of an ended one what it said at its end [R380]', async () => {
     await run(0, [window(1, {})]);
     const folder = join(bench.root, '_dfinery/runs');
     for (let n = 0; n < 1_005; n++) {
@@ -137,7 +137,7 @@ describe('a run', () => {
 });
 
 describe('the changes of columns of Delta tables', () => {
-  it('are in the commit of the window that makes them, and in the object of its run', async () => {
+  it('are in the commit of the window that makes them, and in the object of its run [R380]', async () => {
     const made = [
       window(1, { level: '1', color: 'red' }),
       window(2, { level: 'high', size: '7' }),

@@ -46,7 +46,7 @@ const load = () =>
   );
 
 describe('purge', () => {
-  it('leaves no byte of a person in any object, not even one of an older version', async () => {
+  it('leaves no byte of a person in any object, not even one of an older version [R306]', async () => {
     await load();
     const found = await peopleInDelta(bench.lakeOptions, 'mail', () => ['erna@example.com', 'nobody']);
     expect(found).toEqual({ people: [PERSON], found: ['erna@example.com'], foundWithoutId: [] });
@@ -71,7 +71,7 @@ describe('purge', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('takes from a run that began before it the means to commit, and its files too', async () => {
+  it('takes from a run that began before it the means to commit, and its files too [R306]', async () => {
     await load();
     const sink = await bench.openLake();
     try {
@@ -84,7 +84,7 @@ describe('purge', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('by a column that only some of the files have leaves the others alone', async () => {
+  it('by a column that only some of the files have leaves the others alone [R548]', async () => {
     await load();
     await bench.store([bench.window('2026-01-03', csvOf([{ id: 'e', ...on('2026-01-03') }]))]);
     const removal = { column: 'mail', values: ['erna@example.com'] };
@@ -106,7 +106,7 @@ describe('purge', () => {
 });
 
 describe('compact', () => {
-  it('makes the files of a date one, in a commit that changes no rows', async () => {
+  it('makes the files of a date one, in a commit that changes no rows [R306]', async () => {
     await load();
     const rows = await bench.read('SELECT * FROM events ORDER BY _key');
     expect(bench.replay('events').files.size).toBeGreaterThan(2);
@@ -123,7 +123,7 @@ describe('compact', () => {
 });
 
 describe('a checkpoint', () => {
-  it('stands for all entries before it: their loss is not noticed', async () => {
+  it('stands for all entries before it: their loss is not noticed [R304]', async () => {
     await load();
     const lake = await Lake.open(bench.lakeOptions, 'write');
     for (const table of lake.tables.values()) await table.checkpointNow(0, 0);
@@ -147,7 +147,7 @@ describe('a checkpoint', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('is made every hundred commits, so that a long log opens with few requests', async () => {
+  it('is made every hundred commits, so that a long log opens with few requests [R304]', async () => {
     await bench.store([bench.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
     for (let version = 1; version < 199; version++) bench.append('events', version, { commitInfo: { version } });
     const day = (n: number) => bench.window(`2026-01-0${n}`, csvOf([{ id: `k${n}`, ...on(`2026-01-0${n}`) }]));

@@ -66,7 +66,7 @@ describe('a bucket that answers badly for a while', () => {
     ['503, slow down', { status: 503, code: 'SlowDown' }],
     ['a cut connection', 'cut'],
   ] as const)(
-    'is asked again: %s',
+    'is asked again: %s [R382]',
     async (_, fate) => {
       await store();
       s3.reset();
@@ -81,7 +81,7 @@ describe('a bucket that answers badly for a while', () => {
     60_000,
   );
 
-  it('and loses every answer after it did what it was asked, is not taken for a lost race nor for a bad store', async () => {
+  it('and loses every answer after it did what it was asked, is not taken for a lost race nor for a bad store [R382]', async () => {
     s3.fateOf = (request) => (request.attempt === 1 && isChange(request) ? 'answer lost' : 'as it should');
     await store();
     s3.reset();
@@ -94,7 +94,7 @@ describe('a bucket that answers badly for a while', () => {
     expect(await verify()).toEqual([]);
   }, 60_000);
 
-  it('for good: exit 3 with one sentence, and nothing half-visible', async () => {
+  it('for good: exit 3 with one sentence, and nothing half-visible [R382]', async () => {
     await store();
     s3.fateOf = ({ what, key }) =>
       what === 'PutObject' && key.endsWith('.parquet') ? { status: 500, code: 'InternalError' } : 'as it should';
@@ -109,7 +109,7 @@ describe('a bucket that answers badly for a while', () => {
 });
 
 describe('two writers into one bucket', () => {
-  it('race: one wins, the other changes nothing, takes back what it had stored, and ends with 3', async () => {
+  it('race: one wins, the other changes nothing, takes back what it had stored, and ends with 3 [R382]', async () => {
     await store();
     const sinks = [
       await bench.openLake({ ...place(), tables: TABLES }),
@@ -142,7 +142,7 @@ describe('a large file', () => {
     ['a part whose answer is lost', 'UploadPart', 'answer lost'],
     ['an end whose answer is lost', 'CompleteMultipartUpload', 'answer lost'],
   ] as const)(
-    'arrives whole in spite of %s',
+    'arrives whole in spite of %s [R382]',
     async (_, what, fate) => {
       const { path, bytes } = file();
       s3.fateOf = (request) => (request.what === what && request.attempt === 1 ? fate : 'as it should');
@@ -155,7 +155,7 @@ describe('a large file', () => {
     60_000,
   );
 
-  it('of which a part never arrives is given up, and what was sent of it is taken back', async () => {
+  it('of which a part never arrives is given up, and what was sent of it is taken back [R382]', async () => {
     const { path } = file();
     s3.fateOf = ({ what }) => (what === 'UploadPart' ? { status: 500, code: 'InternalError' } : 'as it should');
     const storage = await open();
@@ -167,7 +167,7 @@ describe('a large file', () => {
 });
 
 describe('a run that is killed', () => {
-  it('between any two requests to a bucket leaves the old table or the new one to a reader, and the next run makes it whole', async () => {
+  it('between any two requests to a bucket leaves the old table or the new one to a reader, and the next run makes it whole [R382]', async () => {
     const events = { tables: ['events' as const] };
     await store([older()], events);
     const good = new Map(s3.objects);
@@ -222,14 +222,14 @@ describe('a bucket that cannot be used', () => {
     ['an empty region', /AWS_REGION/, withEnv('AWS_REGION', '')],
     ['no conditional writes', /If-None-Match/, withoutConditions],
     ['a right that is missing', /credentials were refused/, withoutRight],
-  ] as const)('is told in one sentence: %s', async (_, message, prepare) => {
+  ] as const)('is told in one sentence: %s [R383]', async (_, message, prepare) => {
     prepare();
     const error = await refused();
     expect(error).toMatchObject({ exitCode: 2, message: expect.stringMatching(message) });
     expect(error?.message).not.toContain('\n');
   });
 
-  it('because it is not there, or nobody is: 2 and 3', async () => {
+  it('because it is not there, or nobody is: 2 and 3 [R383]', async () => {
     expect(await refused({ url: 's3://nothing/lake' })).toMatchObject({
       exitCode: 2,
       message: 's3://nothing/lake: there is no such bucket.',
@@ -241,7 +241,7 @@ describe('a bucket that cannot be used', () => {
 });
 
 describe('the spool folder', () => {
-  it('is all the disk that verify, report, compact and a purge of a bucket take', async () => {
+  it('is all the disk that verify, report, compact and a purge of a bucket take [R384]', async () => {
     await store();
     await store([newer()]);
     const empty = join(bench.dir, 'system');
@@ -272,7 +272,7 @@ describe('a purge of a bucket', () => {
   it.each([
     ['ListObjectVersions', 's3:ListBucketVersions'],
     ['ListMultipartUploads', 's3:ListBucketMultipartUploads'],
-  ])('is refused beforehand without the right to %s, and nothing is changed', async (what, right) => {
+  ])('is refused beforehand without the right to %s, and nothing is changed [R385]', async (what, right) => {
     await store();
     const before = new Map(s3.objects);
     withoutRight(what);

@@ -30,7 +30,7 @@ beforeEach(() => {
 afterEach(() => bench.close());
 
 describe('a copy of some columns', () => {
-  it('is read like the file itself, at a fraction of its bytes, in a few requests', async () => {
+  it('is read like the file itself, at a fraction of its bytes, in a few requests [R308]', async () => {
     const root = join(bench.dir, 'store');
     mkdirSync(root);
     const file = join(root, 'x.parquet');

@@ -30,7 +30,7 @@ async function erase(second: number): Promise<void> {
 }
 
 describe('uploads to a bucket that were never ended', () => {
-  it('are given up when people are erased, of this table alone, and none that was begun meanwhile', async () => {
+  it('are given up when people are erased, of this table alone, and none that was begun meanwhile [R573]', async () => {
     begun('old', 'lake/events/a.parquet', 1);
     begun('young', 'lake/events/b.parquet', 3);
     begun('at once', 'lake/events/c.parquet', 2);
@@ -40,7 +40,7 @@ describe('uploads to a bucket that were never ended', () => {
     expect([...s3.uploads.keys()].sort()).toEqual(['at once', 'other lake', 'other table', 'young']);
   });
 
-  it('are given up however many there are', async () => {
+  it('are given up however many there are [R573]', async () => {
     s3.listedAtOnce = 2;
     for (let n = 0; n < 5; n++) begun(`old ${n}`, `lake/events/${n}.parquet`, 1);
     const young = ['first', 'second', 'third'];
@@ -49,7 +49,7 @@ describe('uploads to a bucket that were never ended', () => {
     expect([...s3.uploads.keys()]).toEqual(young);
   });
 
-  it('are given up also where the answer to that is lost, or their writer was quicker', async () => {
+  it('are given up also where the answer to that is lost, or their writer was quicker [R581]', async () => {
     begun('lost', 'lake/events/a.parquet', 1);
     begun('ended', 'lake/events/b.parquet', 1);
     s3.fateOf = ({ what, key, attempt }) => {

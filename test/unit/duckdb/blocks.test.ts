@@ -23,12 +23,12 @@ async function blockSize(): Promise<number> {
 }
 
 describe('the blocks of a DuckDB file', () => {
-  it('are those of DuckDB for a table as most are', async () => {
+  it('are those of DuckDB for a table as most are [R410]', async () => {
     await bench.load([windowOf('2026-01-01', 20)]);
     expect(await blockSize()).toBe(262_144);
   });
 
-  it('are small where the first window has very many columns; the run that began is still told of', async () => {
+  it('are small where the first window has very many columns; the run that began is still told of [R410]', async () => {
     const sink = await openDuckDbSink({ ...bench.targetOptions, file: bench.file });
     try {
       await sink.runs.begin('2026-01-02T00:00:00.000Z', '1');
@@ -44,7 +44,7 @@ describe('the blocks of a DuckDB file', () => {
     expect(await bench.query('SELECT count(*)::INTEGER AS n FROM _dfinery_runs')).toEqual([{ n: 1 }]);
   });
 
-  it('become small by compact when the table has become wide', async () => {
+  it('become small by compact when the table has become wide [R410]', async () => {
     await bench.load([windowOf('2026-01-01', 20), windowOf('2026-01-02', MANY)]);
     expect(await blockSize()).toBe(262_144);
     await rewriteDuckDb(options());
@@ -67,11 +67,11 @@ describe('the write-ahead log of a DuckDB file', () => {
     }
   }
 
-  it('holds some windows until there are enough rows to write at once, where there is memory for them', async () => {
+  it('holds some windows until there are enough rows to write at once, where there is memory for them [R470]', async () => {
     expect(await waiting('2GB')).toBeGreaterThan(20_000_000);
   });
 
-  it('holds less where memory is scarce', async () => {
+  it('holds less where memory is scarce [R470]', async () => {
     expect(await waiting('150MB')).toBeLessThan(1_000_000);
   });
 });

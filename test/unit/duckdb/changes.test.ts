@@ -29,7 +29,7 @@ const CHANGES = [
 ];
 
 describe('the changes of columns', () => {
-  it('are kept with the window that makes them: added, widened, missing for the first time', async () => {
+  it('are kept with the window that makes them: added, widened, missing for the first time [R123]', async () => {
     const made = windows();
     await bench.load(made);
     const found = await bench.query(
@@ -59,7 +59,7 @@ describe('the changes of columns', () => {
     ).toEqual([{ source_name: 'color' }, { source_name: 'size' }]);
   });
 
-  it('are the same beside the manifest of a Parquet dataset', async () => {
+  it('are the same beside the manifest of a Parquet dataset [R123]', async () => {
     const dir = `${bench.dir}/set`;
     const sink = await openParquetSink({ ...bench.targetOptions, dir, tables: ['events'] });
     for (const window of windows()) await sink.commit(window, bench.signal);
@@ -79,7 +79,7 @@ describe('the changes of columns', () => {
     expect(rows).toEqual(expect.arrayContaining(CHANGES));
   });
 
-  it('of a window that a Parquet dataset never committed are not told', async () => {
+  it('of a window that a Parquet dataset never committed are not told [R123]', async () => {
     const dir = `${bench.dir}/lake`;
     const options = { ...bench.targetOptions, dir, tables: ['events'] as const };
     const day = (n: number, color: string) =>

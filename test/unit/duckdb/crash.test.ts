@@ -95,7 +95,7 @@ describe('kill -9 at any instant', () => {
 });
 
 describe('kill -9 right after a COMMIT', () => {
-  it('finds rows and cursor together in the file, whichever COMMIT it was', async () => {
+  it('finds rows and cursor together in the file, whichever COMMIT it was [R23]', async () => {
     const few = join(bench.dir, 'two-windows.json');
     writeFileSync(few, JSON.stringify(windows.slice(0, 2)));
     const reached: number[] = [];

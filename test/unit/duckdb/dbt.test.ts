@@ -40,7 +40,7 @@ describe('the dbt project', () => {
     await expect(file).toMatchFileSnapshot(`${PROJECT}/macros/${model.name}.sql`);
   });
 
-  it('describes every model and column', async () => {
+  it('describes every model and column [R122]', async () => {
     const models = views.map(({ name, grain, columns }) => ({
       name,
       description: grain,

@@ -58,7 +58,7 @@ describe('types', () => {
     }
   });
 
-  it('are none while every cell is empty or null', async () => {
+  it('are none while every cell is empty or null [R29]', async () => {
     expect(await typeOf('x')).toBeUndefined();
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', x: 'null' }, { id: 'b' }]))]);
     expect(await typeOf('x')).toBeUndefined();
@@ -69,7 +69,7 @@ describe('types', () => {
     expect(await typeOf('x')).toBe('BIGINT[]');
   });
 
-  it('of the service never widen: what does not fit is rescued', async () => {
+  it('of the service never widen: what does not fit is rescued [R31]', async () => {
     const csv = csvOf([
       { id: 'a', df_discount: 'free', df_items___proto__: '1' },
       { id: 'b', df_discount: '2' },
@@ -95,7 +95,7 @@ describe('types', () => {
 });
 
 describe('column_types', () => {
-  it('beats the data and rescues', async () => {
+  it('beats the data and rescues [R31]', async () => {
     const columnTypes = new Map([
       ['x', 'long' as const],
       ['y', 'string' as const],
@@ -143,7 +143,7 @@ describe('column_types', () => {
     expect(rows.map((row) => row._rescued && JSON.parse(String(row._rescued)))).toEqual([null, rescued]);
   });
 
-  it('narrows a stored column; what no longer fits moves to _rescued', async () => {
+  it('narrows a stored column; what no longer fits moves to _rescued [R31]', async () => {
     await bench.load([
       bench.window(
         '2026-01-01',
@@ -171,7 +171,7 @@ describe('column_types', () => {
 describe('schema_mode', () => {
   const start = () => bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', x: '1' }]))]);
 
-  it('freeze rescues new columns and contradicting cells', async () => {
+  it('freeze rescues new columns and contradicting cells [R35]', async () => {
     await start();
     const csv = csvOf([
       { id: 'b', x: 'abc', 'new "one"': 'v', empty: 'null', df_keyword: 'k' },
@@ -199,14 +199,14 @@ describe('schema_mode', () => {
     [{ id: 'b', y: '12-ab' }, /column y is new \(first such cell: 99-aa\)/],
     [{ id: 'b', x: '1.5' }, /column x of type long would become double \(first such cell: 9\.9\)/],
     [{ id: 'b', df_server_datetime: 'x' }, /df_server_datetime of type datetime has a cell that does not fit/],
-  ])('fail refuses %j', async (row, message) => {
+  ])('fail refuses %j [R35]', async (row, message) => {
     await start();
     const loading = bench.load([bench.window('2026-01-02', csvOf([row as never]))], { schemaMode: 'fail' });
     await expect(loading).rejects.toMatchObject({ exitCode: 2, message: expect.stringMatching(message) });
     expect(await bench.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '1' }]);
   });
 
-  it('holds to a pinned schema from the first window on', async () => {
+  it('holds to a pinned schema from the first window on [R35]', async () => {
     const pinned = new Map([
       ['x', 'double' as const],
       ['later', 'string[]' as const],
@@ -224,7 +224,7 @@ describe('schema_mode', () => {
 });
 
 describe('timezone', () => {
-  it('makes datetimes instants, rescues a local time that does not exist', async () => {
+  it('makes datetimes instants, rescues a local time that does not exist [R30]', async () => {
     const zone = 'America/New_York';
     const csv = csvOf([
       { id: 'a', at: '2026-03-08 02:30:00' },
@@ -260,7 +260,7 @@ describe('timezone', () => {
     }
   });
 
-  it('is fixed by the first load, not before', async () => {
+  it('is fixed by the first load, not before [R30]', async () => {
     await (await bench.open({ timezone: 'Asia/Seoul' })).close();
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     await expect(bench.open({ timezone: 'Asia/Seoul' })).rejects.toMatchObject({
@@ -273,7 +273,7 @@ describe('timezone', () => {
 describe('the text null', () => {
   const texts = () => bench.query('SELECT x FROM events ORDER BY _key');
 
-  it('is a value of a column that is a string already, also in a window that has no other text', async () => {
+  it('is a value of a column that is a string already, also in a window that has no other text [R264]', async () => {
     await bench.load([
       bench.window('2026-01-01', csvOf([{ id: 'a', x: 'text' }])),
       bench.window('2026-01-02', csvOf([{ id: 'b', x: 'null' }, { id: 'c' }])),
@@ -288,7 +288,7 @@ describe('the text null', () => {
     expect(await texts()).toEqual([{ x: 'text' }, { x: 'null' }, { x: null }, { x: 'null' }, { x: '1.5' }]);
   });
 
-  it('is a value of a column that a pinned schema makes a string, and of no other', async () => {
+  it('is a value of a column that a pinned schema makes a string, and of no other [R264]', async () => {
     const pinned = new Map([['x', 'string' as const]]);
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', x: 'null', y: 'null' }]))], { pinned });
     expect(await texts()).toEqual([{ x: 'null' }]);

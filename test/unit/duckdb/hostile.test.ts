@@ -50,7 +50,7 @@ const WORDS = 'w n k e r s c t0 name key value number rows events target base re
 );
 
 describe('names of any kind', () => {
-  it('are columns, every cell of them in its place', async () => {
+  it('are columns, every cell of them in its place [R26]', async () => {
     const names = [
       ...NAMES,
       ...OURS,
@@ -98,7 +98,7 @@ describe('names of any kind', () => {
     expect(await bench.query('SELECT x, x_2, sum FROM events')).toEqual([{ x: '1', x_2: 'one', sum: '2' }]);
   });
 
-  it('may be event_name, alone or beside df_event_name', async () => {
+  it('may be event_name, alone or beside df_event_name [R28]', async () => {
     const alone = csvOf([{ id: 'a' }]).replace('df_event_name', 'event_name');
     await bench.load([bench.window('2026-01-01', alone)]);
     await bench.load([bench.window('2026-01-02', csvOf([{ id: 'b', event_name: 'mine' }]))]);

@@ -80,7 +80,7 @@ describe('sessions', () => {
     expect(found.map(({ seconds }) => seconds)).toEqual([600, null, 600, 600, 540]);
   });
 
-  it('drop no event: one of nobody, or without a time, is a session of its own', async () => {
+  it('drop no event: one of nobody, or without a time, is a session of its own [R120]', async () => {
     await loadDay([
       of('1', '10:00'),
       { id: '2', name: 'x', at: '10:00' },
@@ -93,7 +93,7 @@ describe('sessions', () => {
     expect([n, events]).toEqual(['5', '5']);
   });
 
-  it('are what an event-by-event reading gives, for 40 people of random events', async () => {
+  it('are what an event-by-event reading gives, for 40 people of random events [R120]', async () => {
     const events = randomEvents(40, 60);
     await loadDay(events);
     await models();
@@ -105,7 +105,7 @@ describe('sessions', () => {
 });
 
 describe('purchases', () => {
-  it('are there once each, and their items with what they cost', async () => {
+  it('are there once each, and their items with what they cost [R120]', async () => {
     await loadDay([
       {
         ...of('a:0', '10:00', 'df_purchase'),
@@ -181,7 +181,7 @@ describe('people over time', () => {
     ]);
   });
 
-  it('go through a funnel in order and in time, from any first step of theirs', async () => {
+  it('go through a funnel in order and in time, from any first step of theirs [R120]', async () => {
     const steps = await bench.query(
       `SELECT step, people, share_of_first FROM analytics.funnel(['x', 'x', '${START}'], 28)`,
     );
@@ -235,7 +235,7 @@ describe('the models of a file', () => {
     ]);
   });
 
-  it('say what a row and each of its columns is', async () => {
+  it('say what a row and each of its columns is [R120]', async () => {
     await loadDay([of('1', '10:00')]);
     const names = await models();
     expect(names).toEqual(MODELS.map(({ name }) => `analytics.${name}`));
@@ -250,7 +250,7 @@ describe('the models of a file', () => {
     }
   });
 
-  it('go on after new and widened columns, a rewrite and a purge', async () => {
+  it('go on after new and widened columns, a rewrite and a purge [R120]', async () => {
     await loadDay([{ ...of('1', '10:00', 'x', 'a'), level: '1' }]);
     await models();
     await loadDay(
@@ -269,7 +269,7 @@ describe('the models of a file', () => {
     expect(await bench.query('SELECT sum(events) AS n FROM analytics.sessions')).toEqual([{ n: '2' }]);
   });
 
-  it('replace no view or table that somebody else made, and change nothing then', async () => {
+  it('replace no view or table that somebody else made, and change nothing then [R120]', async () => {
     await loadDay([of('1', '10:00')]);
     await bench.query('CREATE SCHEMA analytics');
     await bench.query('CREATE VIEW analytics.users AS SELECT 1 AS mine');

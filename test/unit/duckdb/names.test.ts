@@ -12,7 +12,7 @@ describe('table names', () => {
     ]);
   });
 
-  it('get a suffix in order of their bytes, whatever the order they come in', () => {
+  it('get a suffix in order of their bytes, whatever the order they come in [R26]', () => {
     expect(assignNames([], ['sum', 'SUM', 'Sum'])).toEqual(['sum_3', 'SUM', 'Sum_2']);
     expect(assignNames([], ['Sum', 'sum', 'SUM'])).toEqual(['Sum_2', 'sum_3', 'SUM']);
   });
@@ -21,7 +21,7 @@ describe('table names', () => {
     expect(assignNames([], ['Ärger', 'ärger', 'É', 'é'])).toEqual(['Ärger', 'ärger_2', 'É', 'é_2']);
   });
 
-  it('skip what is taken and what is ours', () => {
+  it('skip what is taken and what is ours [R26]', () => {
     expect(assignNames([...OWN_NAMES, 'a', 'A_2'], ['A', '_KEY', 'event_date'])).toEqual([
       'A_3',
       '_KEY_2',

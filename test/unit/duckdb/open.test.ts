@@ -16,7 +16,7 @@ afterEach(() => bench.close());
 const fails = (exitCode: number, message: RegExp) => ({ exitCode, message: expect.stringMatching(message) });
 
 describe('opening', () => {
-  it('makes a file for its owner alone, in a pinned storage version, with no extension from anywhere', async () => {
+  it('makes a file for its owner alone, in a pinned storage version, with no extension from anywhere [R27]', async () => {
     await (await bench.open()).close();
     expect(statSync(bench.file).mode & 0o777).toBe(0o600);
     const [{ tags }] = await bench.query(
@@ -32,7 +32,7 @@ describe('opening', () => {
     expect(readFileSync(bench.file, 'utf8')).toMatch(/^hello/);
   });
 
-  it('says that a file was made by a newer DuckDB, and how to write one that can be read', async () => {
+  it('says that a file was made by a newer DuckDB, and how to write one that can be read [R266]', async () => {
     await query(':memory:', `ATTACH '${bench.file}' AS newest (STORAGE_VERSION 'latest'); DETACH newest`);
     const header = readFileSync(bench.file);
     expect(header.readBigUInt64LE(12), 'the version that the engine knows').toBe(NEWEST_STORAGE);
@@ -52,7 +52,7 @@ describe('opening', () => {
     },
   );
 
-  it('leaves other tables of a file alone', async () => {
+  it('leaves other tables of a file alone [R27]', async () => {
     await query(bench.file, 'CREATE TABLE mine AS SELECT 42 AS x');
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     expect(await bench.query('SELECT * FROM mine')).toEqual([{ x: 42 }]);
@@ -134,7 +134,7 @@ describe('a locked file', () => {
 });
 
 describe('a user’s index', () => {
-  it('that stands in the way of a change is named', async () => {
+  it('that stands in the way of a change is named [R23]', async () => {
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', x: '1' }]))]);
     await query(bench.file, 'CREATE INDEX mine ON events (x)');
     const widening = bench.load([bench.window('2026-01-02', csvOf([{ id: 'b', x: 'text' }]))]);

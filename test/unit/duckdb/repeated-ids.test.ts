@@ -44,7 +44,7 @@ const inZone = (day: Day, hours: readonly number[]): Cells[] =>
   hours.map((hour) => ({ id: 'e', memo: `${day}/${hour}`, ...at(timeOf(day, hour)) }));
 const ZONES = ['Asia/Seoul', 'America/New_York'] as const;
 
-describe.each(TARGETS)('ids that start again in %s', (target) => {
+describe.each(TARGETS)('ids that start again in %s [R260]', (target) => {
   const store = (windows: readonly Window[], timezone?: string): Promise<Commit[]> =>
     target === 'DuckDB'
       ? bench.load(windows, { timezone })
@@ -61,16 +61,19 @@ describe.each(TARGETS)('ids that start again in %s', (target) => {
   const all = (days: readonly number[]) =>
     days.flatMap((n) => restarted(addDays(FIRST, n)).map(({ memo }) => memo)).sort();
 
-  it.each([[[0, 1, 2, 3]], [[3, 1, 0, 2]]])('keep every row, whatever the order of the days: %s', async (order) => {
-    const commits = await store(order.map((n) => windowOf(addDays(FIRST, n))));
-    expect((await memos()).sort()).toEqual(all([0, 1, 2, 3]));
-    expect(commits.map(({ idRepeats }) => idRepeats)).toEqual([0, IDS, IDS, IDS]);
-    const keys = await read(`SELECT _key FROM events WHERE df_event_detail_log_id = 'e7' ORDER BY 1`);
-    expect(keys.map(({ _key }) => _key)).toEqual(['e7', 'e7#2', 'e7#3', 'e7#4']);
-    expect(await differences()).toEqual([]);
-  });
+  it.each([[[0, 1, 2, 3]], [[3, 1, 0, 2]]])(
+    'keep every row, whatever the order of the days: %s [R260]',
+    async (order) => {
+      const commits = await store(order.map((n) => windowOf(addDays(FIRST, n))));
+      expect((await memos()).sort()).toEqual(all([0, 1, 2, 3]));
+      expect(commits.map(({ idRepeats }) => idRepeats)).toEqual([0, IDS, IDS, IDS]);
+      const keys = await read(`SELECT _key FROM events WHERE df_event_detail_log_id = 'e7' ORDER BY 1`);
+      expect(keys.map(({ _key }) => _key)).toEqual(['e7', 'e7#2', 'e7#3', 'e7#4']);
+      expect(await differences()).toEqual([]);
+    },
+  );
 
-  it('keep their keys when a day is read again', async () => {
+  it('keep their keys when a day is read again [R260]', async () => {
     const order = [0, 1, 2];
     await store(order.map((n) => windowOf(addDays(FIRST, n))));
     const before = await rows();
@@ -82,7 +85,7 @@ describe.each(TARGETS)('ids that start again in %s', (target) => {
     expect(await differences()).toEqual([]);
   });
 
-  it('keep every row of windows that share a day', async () => {
+  it('keep every row of windows that share a day [R260]', async () => {
     await store([0, 1, 2].map((n) => windowOf(addDays(FIRST, n), 2)));
     expect((await memos()).sort()).toEqual(all([0, 1, 2, 3]));
     await store([windowOf(addDays(FIRST, 1), 2)]);
@@ -108,16 +111,19 @@ describe.each(TARGETS)('ids that start again in %s', (target) => {
     expect(await differences()).toEqual([]);
   });
 
-  it.each(ZONES)('keep the other days of a longer window also where days are those of a zone: %s', async (zone) => {
-    const [one, two] = [inZone(FIRST, [1, 10, 23]), inZone(addDays(FIRST, 1), [2, 11, 22])];
-    const late = inZone(addDays(FIRST, 1), [3, 21]);
-    await store([windowOf(FIRST, 2, [...one, ...two], {}, zone)], zone);
-    await store([windowOf(addDays(FIRST, 1), 1, [...two, ...late], {}, zone)], zone);
-    expect((await memos()).sort()).toEqual([...one, ...two, ...late].map(({ memo }) => memo).sort());
-    expect(await differences()).toEqual([]);
-  });
+  it.each(ZONES)(
+    'keep the other days of a longer window also where days are those of a zone: %s [R500]',
+    async (zone) => {
+      const [one, two] = [inZone(FIRST, [1, 10, 23]), inZone(addDays(FIRST, 1), [2, 11, 22])];
+      const late = inZone(addDays(FIRST, 1), [3, 21]);
+      await store([windowOf(FIRST, 2, [...one, ...two], {}, zone)], zone);
+      await store([windowOf(addDays(FIRST, 1), 1, [...two, ...late], {}, zone)], zone);
+      expect((await memos()).sort()).toEqual([...one, ...two, ...late].map(({ memo }) => memo).sort());
+      expect(await differences()).toEqual([]);
+    },
+  );
 
-  it('are one row where a correction moves it to another day: same server time, same window, or same date', async () => {
+  it('are one row where a correction moves it to another day: same server time, same window, or same date [R260]', async () => {
     const row = (memo: string, server: string, correction: string): Cells => ({
       id: 'a',
       memo,
@@ -136,7 +142,7 @@ describe.each(TARGETS)('ids that start again in %s', (target) => {
     expect((await differences()).filter(({ check }) => check !== 'days')).toEqual([]);
   });
 
-  it('are one row where a correction moves it within its window, whose last day is left out', async () => {
+  it('are one row where a correction moves it within its window, whose last day is left out [R491]', async () => {
     const row = (memo: string, day: Day): Cells => ({ id: 'a', memo, ...at(timeOf(day, 3)) });
     const exclusive = (cells: Cells) => windowOf(addDays(FIRST, 1), 3, [cells], { to_date_inclusive: false });
     await store([exclusive(row('before', addDays(FIRST, 1)))]);
@@ -145,7 +151,7 @@ describe.each(TARGETS)('ids that start again in %s', (target) => {
     expect(await differences()).toEqual([]);
   });
 
-  it('are no matter to a row without id and server time: the same cells are the same row, whenever they come', async () => {
+  it('are no matter to a row without id and server time: the same cells are the same row, whenever they come [R491]', async () => {
     const row: Cells = { memo: 'once', df_server_datetime: '', df_correction_datetime: timeOf(FIRST, 1) };
     const [first, second] = await store([windowOf(FIRST, 1, [row]), windowOf(addDays(FIRST, 4), 1, [row])]);
     expect(await memos()).toEqual(['once']);
@@ -170,7 +176,7 @@ describe.each(TARGETS)('ids that start again in %s', (target) => {
     expect(await differences()).toEqual([]);
   });
 
-  it('never take a key that another id of their own window has', async () => {
+  it('never take a key that another id of their own window has [R491]', async () => {
     const id = (name: string, n: number): Cells => ({
       id: name,
       memo: `${name} ${n}`,
@@ -187,7 +193,7 @@ describe.each(TARGETS)('ids that start again in %s', (target) => {
 });
 
 describe('ids that start again in an Arrow stream', () => {
-  it('leave out only rows that were sent: the same id on another date is another row', async () => {
+  it('leave out only rows that were sent: the same id on another date is another row [R260]', async () => {
     const arrow = new ArrowBench();
     try {
       const shared = (n: number): Window => {
@@ -203,7 +209,7 @@ describe('ids that start again in an Arrow stream', () => {
     }
   });
 
-  it.each(ZONES)('leave out only rows that were sent also where dates are those of a zone: %s', async (zone) => {
+  it.each(ZONES)('leave out only rows that were sent also where dates are those of a zone: %s [R500]', async (zone) => {
     const arrow = new ArrowBench();
     try {
       const [one, two] = [inZone(FIRST, [1, 23]), inZone(addDays(FIRST, 1), [2, 11])];
@@ -218,7 +224,7 @@ describe('ids that start again in an Arrow stream', () => {
     }
   });
 
-  it('leave out a row that was sent also where the windows that follow share no day any more', async () => {
+  it('leave out a row that was sent also where the windows that follow share no day any more [R492]', async () => {
     const arrow = new ArrowBench();
     try {
       const shared = windowOf(FIRST, 2);

@@ -9,7 +9,7 @@ beforeEach(() => {
 afterEach(() => bench.close());
 
 describe('a day that is read again', () => {
-  it('replaces its rows, keeps those it no longer has, and moves their receipts', async () => {
+  it('replaces its rows, keeps those it no longer has, and moves their receipts [R23]', async () => {
     const one = bench.window(
       '2026-01-01',
       csvOf([
@@ -52,7 +52,7 @@ describe('a day that is read again', () => {
     expect(await bench.query('SELECT _key, n FROM events')).toEqual([{ _key: 'a', n: '3' }]);
   });
 
-  it('is an empty day as well as any other', async () => {
+  it('is an empty day as well as any other [R11]', async () => {
     const [, commit] = await bench.load([
       bench.window('2026-01-01', csvOf([{ id: 'a' }])),
       bench.window('2026-01-02', csvOf([])),
@@ -75,7 +75,7 @@ describe('a day that is read again', () => {
     expect(prior.rowsOf?.('2026-01-01', '2026-01-01')).toBeUndefined();
   });
 
-  it('leaves nothing when it is stopped, or when its rows are not those of the receipt', async () => {
+  it('leaves nothing when it is stopped, or when its rows are not those of the receipt [R23]', async () => {
     const good = bench.window('2026-01-01', csvOf([{ id: 'a' }]));
     const bad = bench.window('2026-01-02', csvOf([{ id: 'b', extra: '1' }]));
     const sink = await bench.open();
@@ -92,7 +92,7 @@ describe('a day that is read again', () => {
     ]);
   });
 
-  it('leaves nothing when memory is short for it, and the second try with less fails at its end', async () => {
+  it('leaves nothing when memory is short for it, and the second try with less fails at its end [R498]', async () => {
     const sink = await bench.open();
     await sink.commit(bench.window('2026-01-01', csvOf([{ id: 'a', n: '1' }])), bench.signal);
     const run = Engine.prototype.run;
@@ -118,7 +118,7 @@ describe('a day that is read again', () => {
     expect(await bench.query('SELECT rows, rows_live FROM _dfinery_windows')).toEqual([{ rows: '1', rows_live: '1' }]);
   });
 
-  it('never repeats a cell in a failure', async () => {
+  it('never repeats a cell in a failure [R38]', async () => {
     const window = bench.window('2026-01-01', csvOf([{ id: 'a', n: '5' }]));
     const [file] = window.files;
     const { writeFileSync } = await import('node:fs');

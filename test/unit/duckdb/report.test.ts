@@ -71,12 +71,12 @@ describe('a report', () => {
     env: () => undefined,
   };
 
-  it('counts what is in a DuckDB file', async () => {
+  it('counts what is in a DuckDB file [R121]', async () => {
     await bench.load(windows());
     check(await reportDuckDb({ ...options, file: bench.file }));
   });
 
-  it('counts the same in a Parquet dataset', async () => {
+  it('counts the same in a Parquet dataset [R121]', async () => {
     const dir = `${bench.dir}/set`;
     const signal = bench.signal;
     const { openParquetSink } = await import('../../../src/sinks/parquet/sink.ts');
@@ -88,7 +88,7 @@ describe('a report', () => {
     check(report);
   });
 
-  it('counts the same in Delta tables, although later windows have other columns', async () => {
+  it('counts the same in Delta tables, although later windows have other columns [R121]', async () => {
     const url = `${bench.dir}/lake`;
     const { openDeltaSink } = await import('../../../src/sinks/delta/sink.ts');
     const { delta } = await import('../../../src/sinks/delta/target.ts');
@@ -102,7 +102,7 @@ describe('a report', () => {
     await expect(delta.report?.(`${bench.dir}/none`, options)).rejects.toThrow(/no Delta table/);
   });
 
-  it('takes a day for lost when the service no longer has it, by the days that are given', async () => {
+  it('takes a day for lost when the service no longer has it, by the days that are given [R559]', async () => {
     await bench.load([bench.window('2026-01-06', csvOf([]))]);
     const page = `${bench.dir}/page.html`;
     const lost = async (...more: string[]) => {

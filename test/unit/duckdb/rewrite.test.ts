@@ -68,7 +68,7 @@ describe('compact', () => {
 });
 
 describe('rewrite', () => {
-  it('leaves people out, so that no byte of them is left', async () => {
+  it('leaves people out, so that no byte of them is left [R53]', async () => {
     const rows = Array.from({ length: 3_000 }, (_, i) => ({
       id: `e${i}`,
       df_unified_id: `person-${i % 100}-unified`,
@@ -88,7 +88,7 @@ describe('rewrite', () => {
     }
   });
 
-  it('leaves people out whom a killed writer left in the write-ahead log, and the log with them', async () => {
+  it('leaves people out whom a killed writer left in the write-ahead log, and the log with them [R499]', async () => {
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     const sink = await bench.open();
     const rows = [{ id: 'b', df_unified_id: 'person-7-unified' }, { id: 'c' }];
@@ -106,7 +106,7 @@ describe('rewrite', () => {
     expect(await verifyDuckDb({ ...options(), file })).toEqual([]);
   });
 
-  it('leaves people out though a writer was killed right after it had named the new file', async () => {
+  it('leaves people out though a writer was killed right after it had named the new file [R572]', async () => {
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'person-7' }]))]);
     linkSync(bench.file, draftOf(bench.file));
     const removal = { column: 'df_unified_id', values: ['person-7'] };
@@ -147,7 +147,7 @@ describe('rewrite', () => {
 describe('a file under other names', () => {
   const link = () => join(bench.dir, 'link.duckdb');
 
-  it('is written anew where a link leads, and the link goes on leading there', async () => {
+  it('is written anew where a link leads, and the link goes on leading there [R267]', async () => {
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'somebody-1' }, { id: 'b' }]))]);
     chmodSync(bench.file, 0o640);
     symlinkSync(bench.file, link());
@@ -161,7 +161,7 @@ describe('a file under other names', () => {
     expect(await bench.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '2' }]);
   });
 
-  it('is refused while a second hard link would keep the old contents', async () => {
+  it('is refused while a second hard link would keep the old contents [R267]', async () => {
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     linkSync(bench.file, link());
     const before = readFileSync(bench.file);
@@ -172,7 +172,7 @@ describe('a file under other names', () => {
     expect(readFileSync(bench.file).equals(before)).toBe(true);
   });
 
-  it.runIf(process.getuid?.() === 0)('keeps its owner and its group', async () => {
+  it.runIf(process.getuid?.() === 0)('keeps its owner and its group [R267]', async () => {
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     const { uid, gid } = statSync(bench.file);
     for (const owner of [
@@ -188,7 +188,7 @@ describe('a file under other names', () => {
 });
 
 describe('a copy for readers', () => {
-  it('is not there before the file knows of it: a purge has to find it, whatever happens in between', async () => {
+  it('is not there before the file knows of it: a purge has to find it, whatever happens in between [R499]', async () => {
     const copy = join(bench.dir, 'copy.duckdb');
     const sink = await openDuckDbSink({ ...bench.targetOptions, file: bench.file });
     await sink.commit(bench.window('2026-01-01', csvOf([{ id: 'a' }])), bench.signal);
@@ -210,7 +210,7 @@ describe('a copy for readers', () => {
     expect(await query(copy, 'SELECT _key FROM events')).toEqual([{ _key: 'a' }]);
   });
 
-  it('that is missing when people are purged is named: it may be out of reach and hold them', async () => {
+  it('that is missing when people are purged is named: it may be out of reach and hold them [R474][R572]', async () => {
     const [copy, moved] = ['copy', 'moved'].map((name) => join(bench.dir, `${name}.duckdb`));
     const sink = await openDuckDbSink({ ...bench.targetOptions, file: bench.file });
     await sink.commit(bench.window('2026-01-01', csvOf([{ id: 'a' }])), bench.signal);

@@ -17,7 +17,7 @@ afterEach(() => bench.close());
 const verify = () => verifyDuckDb({ file: bench.file, lockWaitMs: 0, clock: systemClock });
 
 describe('verify', () => {
-  it('finds nothing in what was loaded', async () => {
+  it('finds nothing in what was loaded [R24]', async () => {
     expect(await verify()).toEqual([]);
   });
 
@@ -53,7 +53,7 @@ describe('verify', () => {
     expect(await verify()).toEqual(differences);
   });
 
-  it('still sees a row that somebody took from a window of which a later window has others', async () => {
+  it('still sees a row that somebody took from a window of which a later window has others [R498]', async () => {
     await query(bench.file, "DELETE FROM events WHERE _key = 'c'");
     await bench.load([bench.window('2026-01-02', csvOf([{ id: 'b', x: '[2]' }]))]);
     expect(await verify()).toEqual([

@@ -16,7 +16,7 @@ describe('event_logs and event_items', () => {
     expect(await columnsOf('event_items')).toContain('item_position');
   });
 
-  it('are one row an event and one row an item', async () => {
+  it('are one row an event and one row an item [R25]', async () => {
     const csv = csvOf([
       { id: 'p:10', amount: '30', df_items_df_price: '1', df_items_color: 'null' },
       { id: 'p:2', amount: '20', df_items_df_price: '2', df_items_tags: '["a"]' },

@@ -15,7 +15,7 @@ const column = (source: string, first?: string, last?: string): ColumnScan => ({
 });
 
 describe('the proof', () => {
-  it('is two rows an hour apart in every datetime column that has values', () => {
+  it('is two rows an hour apart in every datetime column that has values [R2]', () => {
     const times = (first: string, last: string) => hasPair([column('df_server_datetime', first, last)]);
     expect(times('2026-03-05T10:00:00.000', '2026-03-05T11:00:00.000')).toBe(true);
     expect(times('2026-03-05T10:00:00.000', '2026-03-05T10:59:59.999')).toBe(false);
@@ -28,7 +28,7 @@ describe('the proof', () => {
     expect(hasPair([wide, column('df_correction_datetime')])).toBe(false);
   });
 
-  it('is nothing that one column shows while another does not, nor a column of the customer’s own', () => {
+  it('is nothing that one column shows while another does not, nor a column of the customer’s own [R2]', () => {
     const midnight = column('df_server_datetime', '2026-03-05T00:00:00.000', '2026-03-05T00:00:00.000');
     const hours = column('df_correction_datetime', '2026-03-04T10:00:00.000', '2026-03-05T20:00:00.000');
     expect(hasPair([midnight, hours])).toBe(false);
@@ -82,7 +82,7 @@ describe('each case of the table', () => {
     expect(bench.target.appended.length).toBe(4);
   });
 
-  it('rows in [D,D+1] and none in [D+1,D+1]: exclusive', async () => {
+  it('rows in [D,D+1] and none in [D+1,D+1]: exclusive [R2]', async () => {
     expect(await run({ inclusive: false, rows: busy('2026-03-05') })).toEqual(['05..05', '05..06', '06..06', '06..07']);
     expect(bench.target.state?.to_date_inclusive).toBe(false);
   });
@@ -94,14 +94,14 @@ describe('each case of the table', () => {
     expect(bench.target.state?.to_date_inclusive).toBe(false);
   });
 
-  it('one row a day: never proved, boundary days shared, nothing lost', async () => {
+  it('one row a day: never proved, boundary days shared, nothing lost [R2]', async () => {
     const rows = [row('a', '2026-03-05T23:00:00Z'), row('b', '2026-03-06T01:00:00Z')];
     expect(await run({ rows })).toEqual(['05..05', '05..06', '06..06', '06..07']);
     expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
     expect(bench.target.ids()).toEqual(['a', 'b']);
   });
 
-  it('midnight alone, of a service that takes days for instants: nothing is proved, nothing lost', async () => {
+  it('midnight alone, of a service that takes days for instants: nothing is proved, nothing lost [R2]', async () => {
     const night = (id: string, day: string, hours: number): FakeRow => {
       const arrived = at(`${day}T00:00:00Z`);
       return { id, event: 'df_login', arrived, occurred: arrived - hours * HOUR };
@@ -119,12 +119,12 @@ describe('each case of the table', () => {
     expect(bench.target.ids()).toEqual(rows.map((one) => one.id).sort());
   });
 
-  it('a row of the next day in [D,D+1] proves nothing', async () => {
+  it('a row of the next day in [D,D+1] proves nothing [R2]', async () => {
     await run({ rows: [row('b', '2026-03-06T01:00:00Z'), row('c', '2026-03-06T01:30:00Z')] }, 'fresh', '2026-03-05');
     expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
   });
 
-  it('a day that is still going on proves no exclusive end', async () => {
+  it('a day that is still going on proves no exclusive end [R202]', async () => {
     const rows = [row('late', '2026-03-10T16:00:01Z')];
     bench = new Bench('2026-03-10T16:00:00Z', { rows });
     const tick: FakeWorld['fault'] = (_q, count) => {
@@ -141,7 +141,7 @@ describe('each case of the table', () => {
   it.each([
     ['a full refresh', 0],
     ['a full refresh, by a machine that thinks the day over', 30],
-  ])('a day that is still going on proves none, nor in %s', async (_, hoursAhead) => {
+  ])('a day that is still going on proves none, nor in %s [R202]', async (_, hoursAhead) => {
     const rows = [row('late', '2026-03-10T16:00:01Z')];
     const clockAhead = -hoursAhead * HOUR;
     bench = new Bench(new Date(at('2026-03-10T16:00:00Z') - clockAhead).toISOString(), { rows, clockAhead });
@@ -167,7 +167,7 @@ describe('clocks', () => {
   let bench: Bench;
   afterEach(() => bench.close());
 
-  it('far apart: one warning, and the earlier one moves the cursor', async () => {
+  it('far apart: one warning, and the earlier one moves the cursor [R5]', async () => {
     bench = new Bench('2026-03-12T16:00:00Z', {
       rows: steadyRows('2026-03-05', '2026-03-12', 4),
       clockAhead: -48 * HOUR,

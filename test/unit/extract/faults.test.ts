@@ -36,7 +36,7 @@ describe('what passes', () => {
     ['no byte at all', { body: () => '' }],
     ['a quota refusal', { refuse: 'wait' }],
   ];
-  it.each(passing)('%s is asked for again and nothing of it is stored', async (_, fault) => {
+  it.each(passing)('%s is asked for again and nothing of it is stored [R16]', async (_, fault) => {
     await open({ fault: (_q, count) => (count === 2 ? fault : undefined) }).run(DAYS);
     expect(bench.target.ids()).toEqual(truth());
     expect(bench.service.sent).toBe(4);
@@ -70,7 +70,7 @@ describe('what does not pass', () => {
     expect(readFileSync(path, 'utf8')).toContain('u-df_login-2026-03-05-0\n1,');
   });
 
-  it('an empty body is exit 3, unless it means no rows', async () => {
+  it('an empty body is exit 3, unless it means no rows [R11]', async () => {
     open({ fault: (q) => (q.from === '2026-03-06' ? { body: () => '' } : undefined) });
     expect((await failureOf(bench.run(DAYS))).exitCode).toBe(3);
     bench.options = { emptyBody: 'no_rows' };
@@ -89,7 +89,7 @@ describe('what does not pass', () => {
 });
 
 describe('a body without a final line end', () => {
-  it('is confirmed once by a second download, and remembered', async () => {
+  it('is confirmed once by a second download, and remembered [R203]', async () => {
     await open({ finalNewline: false }).run(DAYS);
     expect(bench.service.sent).toBe(4);
     expect(bench.target.state).toMatchObject({ final_newline: false });
@@ -107,7 +107,7 @@ describe('a body without a final line end', () => {
   });
 
   const rowsOf = (csv: string, count: number) => csv.split('\n').slice(0, count).join('\n');
-  it('is a cut when the second one is another cut: two different ends prove nothing', async () => {
+  it('is a cut when the second one is another cut: two different ends prove nothing [R203]', async () => {
     const cut = (rows: number): Fault => ({ body: (csv) => rowsOf(csv, rows) });
     await open({ fault: (_q, count) => (count === 1 ? cut(3) : count === 2 ? cut(5) : undefined) }).run(DAYS);
     expect(bench.target.ids()).toEqual(truth());
@@ -115,7 +115,7 @@ describe('a body without a final line end', () => {
     expect(bench.target.state).not.toHaveProperty('final_newline');
   });
 
-  it('is a cut when the second one is as long and holds other rows', async () => {
+  it('is a cut when the second one is as long and holds other rows [R203]', async () => {
     const cut = (first: number): Fault => ({
       body: (csv) => [csv.split('\n')[0], ...csv.split('\n').slice(first, first + 3)].join('\n'),
     });
@@ -124,7 +124,7 @@ describe('a body without a final line end', () => {
     expect(bench.target.state).not.toHaveProperty('final_newline');
   });
 
-  it('that is cut elsewhere each time is never stored: exit 3', async () => {
+  it('that is cut elsewhere each time is never stored: exit 3 [R203]', async () => {
     open({ fault: (_q, count) => ({ body: (csv) => rowsOf(csv, count) }) });
     const failure = await failureOf(bench.run(DAYS));
     expect([failure.exitCode, failure.where.attempt]).toEqual([3, 5]);
@@ -138,7 +138,7 @@ describe('a body without a final line end', () => {
 });
 
 describe('days in the future, and days gone', () => {
-  it('asks again with today in UTC', async () => {
+  it('asks again with today in UTC [R4]', async () => {
     await open({ future: 'error' }).run({ startDate: '2026-03-08' });
     expect(bench.target.ids()).toContain('df_login-2026-03-10-0');
     expect(bench.target.state?.from_date).toBe('2026-03-10');
@@ -150,7 +150,7 @@ describe('days in the future, and days gone', () => {
     expect(bench.target.receipts[0]).toMatchObject({ covers_from: '2026-03-08', covers_to: '2026-03-09' });
   });
 
-  it('shortened so covers the days that it asked for, however long the answer was waited for', async () => {
+  it('shortened so covers the days that it asked for, however long the answer was waited for [R483]', async () => {
     const fault: FakeWorld['fault'] = (q, count) => {
       if (q.to > '2026-03-10') return { refuse: 'invalid' };
       if (count === 2) bench.clock.time += 72 * HOUR;
@@ -199,7 +199,7 @@ describe('days in the future, and days gone', () => {
     expect((await failureOf(bench.run(DAYS))).exitCode).toBe(2);
   });
 
-  it('a day that is just over and cannot be completed, as two days are refused, is one too', async () => {
+  it('a day that is just over and cannot be completed, as two days are refused, is one too [R483]', async () => {
     const rows = steadyRows('2026-03-09', '2026-03-09', 1);
     open({ rows, fault: (q) => (q.from === q.to ? undefined : { refuse: 'invalid' }) });
     const failure = await failureOf(bench.run({ startDate: '2026-03-09', endDate: '2026-03-09' }));

@@ -23,7 +23,7 @@ const idsOf = (first: string, last: string) =>
     .sort();
 
 describe('a gap', () => {
-  it('is never what this machine’s clock alone says: days that the service has are read', async () => {
+  it('is never what this machine’s clock alone says: days that the service has are read [R7]', async () => {
     open(20);
     await bench.run({ startDate: '2026-03-01', endDate: '2026-03-05', onGap: 'warn' });
     expect(bench.target.ids()).toEqual(idsOf('2026-03-01', '2026-03-05'));
@@ -38,7 +38,7 @@ describe('a gap', () => {
     expect(bench.target.ids()).toEqual(idsOf('2026-03-01', '2026-03-05'));
   });
 
-  it('is what the service refuses; by its clock the other days are as surely gone, and cost no export', async () => {
+  it('is what the service refuses; by its clock the other days are as surely gone, and cost no export [R7]', async () => {
     open(0);
     await bench.run({ startDate: '2026-02-01', endDate: '2026-02-20', onGap: 'warn', toDateInclusive: 'true' });
     expect(bench.target.state?.gaps).toEqual(daysOf('2026-02-01', '2026-02-17'));
@@ -51,7 +51,7 @@ describe('a gap', () => {
     expect(summaryOf(plan, bench.tally).gaps).toEqual(daysOf('2026-02-01', '2026-02-17'));
   });
 
-  it('under on_gap: fail ends the run with 4 and names every day, nothing stored', async () => {
+  it('under on_gap: fail ends the run with 4 and names every day, nothing stored [R7]', async () => {
     open(0);
     const failure = await bench.run({ startDate: '2026-02-10', endDate: '2026-02-20' }).catch((e: unknown) => e);
     if (!(failure instanceof Failure)) throw failure;
@@ -59,7 +59,7 @@ describe('a gap', () => {
     expect(failure.message).toContain('2026-02-10 to 2026-02-17');
   });
 
-  it('is no day that is complete already, also where the caller names it', async () => {
+  it('is no day that is complete already, also where the caller names it [R437]', async () => {
     open(0);
     await bench.run({ startDate: '2026-02-20', endDate: '2026-02-22' });
     bench.clock.time += 5 * 24 * HOUR;
@@ -82,7 +82,7 @@ describe('a gap', () => {
 });
 
 describe('a default start', () => {
-  it('that a clock ahead put too late goes back to the oldest day there is', async () => {
+  it('that a clock ahead put too late goes back to the oldest day there is [R7]', async () => {
     open(10);
     await bench.run();
     expect(bench.target.state).toMatchObject({ start_date: OLDEST, from_date: OLDEST });

@@ -30,7 +30,7 @@ describe('pauses', () => {
 });
 
 describe('coverage', () => {
-  it('moves the cursor over what is contiguous, never past today in UTC-12', () => {
+  it('moves the cursor over what is contiguous, never past today in UTC-12 [R5][R6]', () => {
     const days = new Coverage(['2026-03-01', '2026-03-02', '2026-03-04'], undefined);
     expect(days.cursor('2026-03-01', now)).toBe('2026-03-03');
     days.add('2026-03-03', '2026-04-20');
@@ -103,7 +103,7 @@ describe('what is written', () => {
   afterEach(() => bench.close());
   const ajv = new Ajv({ strict: false, formats: { date: isDay, 'date-time': true } });
 
-  it('fits its schemas, and the summary says what happened', async () => {
+  it('fits its schemas, and the summary says what happened [R60]', async () => {
     bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
     const plan = planFor(bench.clock, bench.target.prior(), { startDate: '2026-03-08' });
     await bench.run({ startDate: '2026-03-08' });
@@ -121,7 +121,7 @@ describe('what is written', () => {
     });
   });
 
-  it('is told as stored only once it is: a run that ends before that says the day before', async () => {
+  it('is told as stored only once it is: a run that ends before that says the day before [R484]', async () => {
     bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
     const plan = planFor(bench.clock, bench.target.prior(), { startDate: '2026-03-05' });
     await bench.run({ startDate: '2026-03-05' }, {}, 1);
@@ -138,7 +138,7 @@ describe('what is written', () => {
     expect(bench.events('window.invalid_utf8')).toMatchObject([{ level: 'warn', fields }]);
   });
 
-  it('warns of a re-read with fewer rows', async () => {
+  it('warns of a re-read with fewer rows [R11]', async () => {
     bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
     const days = { startDate: '2026-03-08', endDate: '2026-03-08' };
     await bench.run(days);

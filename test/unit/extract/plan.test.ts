@@ -26,7 +26,7 @@ const thrown = (work: () => unknown): Failure => {
 };
 
 describe('the days of a plan', () => {
-  it('go from the oldest exportable day through today in UTC+14', () => {
+  it('go from the oldest exportable day through today in UTC+14 [R4]', () => {
     const plan = planFor(clock, NO_PRIOR_LOADS, {});
     expect([plan.firstDay, plan.lastDay, plan.likelyGaps]).toEqual(['2026-03-01', '2026-04-01', []]);
     expect(plan.state).toMatchObject({ version: 1, from_date: '2026-03-01' });
@@ -42,7 +42,7 @@ describe('the days of a plan', () => {
     expect(plan.firstDay).toBe('2026-03-20');
   });
 
-  it('leave out what mapped tasks have covered after the cursor', () => {
+  it('leave out what mapped tasks have covered after the cursor [R6]', () => {
     const prior = { ...covered('2026-03-20', '2026-03-20'), covered: new Set(['2026-03-20', '2026-03-23']) };
     const plan = planFor(clock, prior, { startDate: '2026-03-20', lookbackDays: 0, endDate: '2026-03-25' });
     expect(plan.days).toEqual(['2026-03-21', '2026-03-22', '2026-03-24', '2026-03-25']);
@@ -59,7 +59,7 @@ describe('the days of a plan', () => {
     },
   );
 
-  it('are exactly those asked for', () => {
+  it('are exactly those asked for [R1]', () => {
     const plan = planFor(clock, covered('2026-03-05', '2026-03-20'), {}, { from: '2026-03-10', to: '2026-03-12' });
     expect(plan.days).toEqual(['2026-03-10', '2026-03-11', '2026-03-12']);
     expect(plan.state.from_date).toBe('2026-03-21');
@@ -69,7 +69,7 @@ describe('the days of a plan', () => {
     expect(thrown(() => planFor(clock, NO_PRIOR_LOADS, {}, { from: '2026-03-12', to: '2026-03-10' })).exitCode).toBe(2);
   });
 
-  it('wait for settled days and take each once', () => {
+  it('wait for settled days and take each once [R10]', () => {
     const prior = covered('2026-03-05', '2026-03-28');
     const plan = (hours: number) => planFor(clock, prior, { settleHours: hours }, { delivery: 'settled' });
     expect(plan(1).days).toEqual(['2026-03-29', '2026-03-30']);
@@ -112,7 +112,7 @@ describe('a full refresh', () => {
     ]);
   });
 
-  it('is settled for plain append alone', () => {
+  it('is settled for plain append alone [R10]', () => {
     expect([deliveryOf('auto', true), deliveryOf('auto', false), deliveryOf('fresh', true)]).toEqual([
       'settled',
       'fresh',
@@ -122,7 +122,7 @@ describe('a full refresh', () => {
 });
 
 describe('gaps', () => {
-  it('are only likely as long as this machine’s clock alone says so: the days are asked for', () => {
+  it('are only likely as long as this machine’s clock alone says so: the days are asked for [R7]', () => {
     const plan = planFor(clock, covered('2026-02-01', '2026-02-20'), { onGap: 'warn' });
     expect(plan.likelyGaps).toEqual(daysOf('2026-02-21', '2026-02-28'));
     expect(plan.state).not.toHaveProperty('gaps');
@@ -136,7 +136,7 @@ describe('gaps', () => {
     expect(plan.likelyGaps).toEqual(daysOf('2026-02-25', '2026-02-28'));
   });
 
-  it('are never the lookback, the default start or a full refresh', () => {
+  it('are never the lookback, the default start or a full refresh [R7]', () => {
     const clamped = [
       planFor(clock, covered('2026-02-01', '2026-03-02'), { lookbackDays: 9 }),
       planFor(
@@ -154,7 +154,7 @@ describe('gaps', () => {
     expect(clamped[3].state.from_date).toBe('2026-03-21');
   });
 
-  it('are announced from seven days before on', () => {
+  it('are announced from seven days before on [R7]', () => {
     const events = (last: string) => planFor(clock, covered('2026-02-01', last), {}).warnings.map((w) => w.event);
     expect(events('2026-03-07')).toContain('plan.cliff');
     expect(events('2026-03-08')).toEqual([]);
@@ -168,7 +168,7 @@ describe('a stored state', () => {
   };
   const state = { version: 1, from_date: '2026-03-20', ...hashesOf(SETTINGS) };
 
-  it('is refused when malformed, newer, of another service or question, or in the future', () => {
+  it('is refused when malformed, newer, of another service or question, or in the future [R8]', () => {
     expect(problem({ from_date: 'soon' })).toEqual(['malformed', 2]);
     expect(problem({ ...state, from_date: '2026-02-30' })).toEqual(['malformed', 2]);
     expect(problem({ ...state, version: 2 })).toEqual(['version', 2]);
@@ -177,13 +177,13 @@ describe('a stored state', () => {
     expect(problem({ ...state, from_date: '2026-04-02' })).toEqual(['future', 2]);
   });
 
-  it('keeps its unknown keys', () => {
+  it('keeps its unknown keys [R8]', () => {
     expect(planFor(clock, { ...NO_PRIOR_LOADS, state: { ...state, theirs: { a: 1 } } }, {}).state.theirs).toEqual({
       a: 1,
     });
   });
 
-  it('starts over under a full refresh with other filters, and then goes by the cursor alone', () => {
+  it('starts over under a full refresh with other filters, and then goes by the cursor alone [R8]', () => {
     const filters = { eventsCondition: 'include' as const, events: ['a'] };
     const prior = covered('2026-03-05', '2026-03-30');
     const plan = planFor(clock, prior, filters, { fullRefresh: true });
@@ -192,7 +192,7 @@ describe('a stored state', () => {
     expect(next.days.slice(0, 3)).toEqual(['2026-03-09', '2026-03-10', '2026-03-11']);
   });
 
-  it('remembers every key that rows were hashed under, and rows that were not, under a full refresh', () => {
+  it('remembers every key that rows were hashed under, and rows that were not, under a full refresh [R355]', () => {
     const hashed = (state: unknown, key?: string) => {
       const lists = key === undefined ? {} : { columnsHash: ['email'], hashKey: new Secret(key.repeat(32)) };
       return planFor(clock, { ...NO_PRIOR_LOADS, state }, lists, { fullRefresh: true }).state;
@@ -206,7 +206,7 @@ describe('a stored state', () => {
     expect(forms(hashed(hashed(undefined, 'a'), 'b'))).toEqual([under, under]);
   });
 
-  it('is the same question however the filter is written', () => {
+  it('is the same question however the filter is written [R8]', () => {
     const ask = (events: string[]) => hashesOf({ ...SETTINGS, events, eventsCondition: 'include' }).question;
     expect(ask(['a', 'b'])).toBe(ask(['b', 'a', 'b']));
     expect(ask(['a'])).not.toBe(ask(['b']));

@@ -40,7 +40,7 @@ const folder = (): string => {
 };
 
 describe('a run that ends early', () => {
-  it('spends no export twice', async () => {
+  it('spends no export twice [R14]', async () => {
     await open().run(DAYS, {}, 2);
     const first = bench.service.sent;
     expect(filesIn().every((name) => /\.(csv|json)$/.test(name))).toBe(true);
@@ -53,7 +53,7 @@ describe('a run that ends early', () => {
     expect(readdirSync(bench.spoolDir)).toEqual([]);
   });
 
-  it('keeps files and folder to itself', async () => {
+  it('keeps files and folder to itself [R57]', async () => {
     const windows = open().windows(DAYS);
     await windows.next();
     expect(lstatSync(folder()).mode & 0o777).toBe(0o700);
@@ -61,7 +61,7 @@ describe('a run that ends early', () => {
     await windows.return();
   });
 
-  it('keeps no name of an event where that is hashed, nor beside its rows', async () => {
+  it('keeps no name of an event where that is hashed, nor beside its rows [R486]', async () => {
     open({ rows: steadyRows('2026-03-01', '2026-03-11', 2, 'secret') });
     const key = new HashKey(new Secret('a hash key of at least 32 characters'));
     const names = ['df_event_name', 'df_event_detail_log_id', 'df_event_log_id', 'df_unified_id'];
@@ -74,7 +74,7 @@ describe('a run that ends early', () => {
     for (const name of filesIn()) expect(readFileSync(join(bench.spoolDir, name), 'utf8')).not.toContain('secret');
   });
 
-  it('does not read a file that was changed', async () => {
+  it('does not read a file that was changed [R14]', async () => {
     await open().run(DAYS, {}, 1);
     for (const name of filesIn().filter((n) => n.endsWith('.csv'))) {
       const path = join(bench.spoolDir, name);
@@ -85,7 +85,7 @@ describe('a run that ends early', () => {
     expect(bench.events('window.reused')).toEqual([]);
   });
 
-  it('leaves nothing to another question, zone or suppression list', async () => {
+  it('leaves nothing to another question, zone or suppression list [R14]', async () => {
     open();
     const others = [
       [{ ...DAYS, events: ['df_login'], eventsCondition: 'include' }, {}],
@@ -104,7 +104,7 @@ describe('a run that ends early', () => {
     }
   });
 
-  it('leaves nothing to a run beside it while it lives', async () => {
+  it('leaves nothing to a run beside it while it lives [R480]', async () => {
     const windows = open().windows(DAYS);
     const { value } = await windows.next();
     await bench.run(DAYS);
@@ -136,7 +136,7 @@ describe('a run that ends early', () => {
     expect(bench.events('window.reused').length).toBe(1);
   });
 
-  it('is not used where late rows of the first of its days would be missed for good', async () => {
+  it('is not used where late rows of the first of its days would be missed for good [R480]', async () => {
     const occurred = at('2026-03-05T12:00:00Z');
     const late = { id: 'late', event: 'df_login', occurred, arrived: at('2026-03-09T01:00:00Z') };
     open({ rows: [...ROWS, late], selects: 'occurred' });
@@ -156,7 +156,7 @@ describe('a run that ends early', () => {
     expect([bench.service.sent, filesIn()]).toEqual([1, []]);
   });
 
-  it('is used for a settled delivery only where its days had been over for that long when it was read', async () => {
+  it('is used for a settled delivery only where its days had been over for that long when it was read [R480]', async () => {
     const occurred = at('2026-03-07T12:00:00Z');
     const late = { id: 'late', event: 'df_login', occurred, arrived: at('2026-03-08T14:00:00Z') };
     open({ rows: [...ROWS, late], selects: 'occurred' });
@@ -197,7 +197,7 @@ describe('what other runs left', () => {
     expect([...living, ...young].every(existsSync)).toBe(true);
   });
 
-  it('of verified files goes after seven days, and by purge at once', async () => {
+  it('of verified files goes after seven days, and by purge at once [R57]', async () => {
     await open().run(DAYS, {}, 0);
     expect(filesIn().length).toBeGreaterThan(0);
     expect(await purgeSpools(await spoolFolders(bench.spoolDir), bench.clock.now())).toBeGreaterThan(0);
@@ -235,7 +235,7 @@ describe('a spool folder that cannot be used', () => {
     expect(failure.message).toContain(path);
   });
 
-  it('is refused when it is a link', async () => {
+  it('is refused when it is a link [R57]', async () => {
     await open().run(DAYS, {}, 0);
     const target = folder();
     bench.close();

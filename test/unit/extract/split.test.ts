@@ -23,7 +23,7 @@ const idsOf = (first: string, last: string, names = NAMES) =>
     .sort();
 
 describe('days too many for one export', () => {
-  it('are asked for in fewer days, and that is remembered', async () => {
+  it('are asked for in fewer days, and that is remembered [R482]', async () => {
     await open({ most: 45 }).run({ ...DAYS, endDate: '2026-03-08', windowDays: 4 });
     const spans = bench.service.ranges.map((r) => r.replaceAll('2026-03-', ''));
     expect(spans).toEqual(['05..08', '05..08', '05..08', '05..06', '07..08']);
@@ -51,7 +51,7 @@ describe('one day too big for one export', () => {
       ? ({ refuse: 'retry_or_split' } as const)
       : undefined;
 
-  it('comes in parts by event name, as one window', async () => {
+  it('comes in parts by event name, as one window [R13]', async () => {
     await open(big).run(DAYS);
     expect(bench.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07'));
     const receipt = bench.target.receipts.find((r) => r.from === BIG);
@@ -62,7 +62,7 @@ describe('one day too big for one export', () => {
     expect(bench.target.state?.name_groups).toBeGreaterThan(1);
   });
 
-  it('says of its columns which hold hashes, as a whole day does', async () => {
+  it('says of its columns which hold hashes, as a whole day does [R481]', async () => {
     open(big);
     const key = new HashKey(new Secret('a hash key of at least 32 characters'));
     bench.options = { edits: columnEdits([], ['df_unified_id'], key) };
@@ -75,7 +75,7 @@ describe('one day too big for one export', () => {
     expect(hashed).toEqual([whole, ['names', ['df_unified_id']], whole]);
   });
 
-  it('has the types of a whole day, also of datetimes that name their zone', async () => {
+  it('has the types of a whole day, also of datetimes that name their zone [R481]', async () => {
     const column = (csv: string) =>
       csv.replace(/^.+$/gm, (line, at: number) => `${line},${at === 0 ? 'own_time' : '2026-03-06T01:00:00Z'}`);
     open({ fault: (q) => big.fault(q) ?? { body: column } });
@@ -85,7 +85,7 @@ describe('one day too big for one export', () => {
     expect(types).toEqual(['datetime', 'datetime', 'datetime']);
   });
 
-  it('stays within the user’s own filter', async () => {
+  it('stays within the user’s own filter [R13]', async () => {
     await open(big).run({ ...DAYS, events: ['df_login', 'own_a', 'a', 'b', 'c', 'd'], eventsCondition: 'include' });
     expect(bench.target.receipts.map((receipt) => receipt.split)).toEqual(['none', 'names', 'none']);
     expect(bench.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07', ['df_login', 'own_a']));
@@ -106,7 +106,7 @@ describe('one day too big for one export', () => {
     expect(bench.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07'));
   });
 
-  it('is complete as of the first of its parts: a day that ended between two of them is read again', async () => {
+  it('is complete as of the first of its parts: a day that ended between two of them is read again [R202]', async () => {
     open();
     // Noon in UTC ends the day before in UTC-12.
     bench.clock.time = Date.parse('2026-03-07T11:59:50Z');
@@ -125,7 +125,7 @@ describe('one day too big for one export', () => {
     expect(bench.target.state?.from_date).toBe(BIG);
   });
 
-  it('with a single name still too big ends with exit 3 and names it', async () => {
+  it('with a single name still too big ends with exit 3 and names it [R13]', async () => {
     open({
       fault: (q) =>
         q.from === BIG && (q.eventsCondition === 'all' || q.events.includes('df_purchase'))

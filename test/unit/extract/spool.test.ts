@@ -45,7 +45,7 @@ async function closed(spool: Spool): Promise<Spool> {
   return spool;
 }
 
-it('a disk that takes less than it is given at a time gets all of it', async () => {
+it('a disk that takes less than it is given at a time gets all of it [R485]', async () => {
   const probe = await open(join(root, 'probe'), 'w');
   const handle = Object.getPrototypeOf(probe) as { write: Write };
   await probe.close();

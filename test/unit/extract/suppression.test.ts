@@ -50,7 +50,7 @@ describe('people who stay forgotten', () => {
   it.each([
     ['as an editor may leave it', ''],
     ['and spaces of whoever wrote it', ' '],
-  ])('stay on the list when its last line has no line end, %s, and more are added', async (_, space) => {
+  ])('stay on the list when its last line has no line end, %s, and more are added [R490]', async (_, space) => {
     const path = join(dir, `unended${space.length}`);
     const { hmac: of } = hmac('a');
     writeFileSync(path, `${JSON.stringify(hmac('z'))}\n{"hmac":${space}"${of}"}`);
@@ -59,7 +59,7 @@ describe('people who stay forgotten', () => {
     expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(3);
   });
 
-  it.each([1, 20, 40])('are on a list of whose header a cut of the power left %i bytes', async (bytes) => {
+  it.each([1, 20, 40])('are on a list of whose header a cut of the power left %i bytes [R571]', async (bytes) => {
     const path = join(dir, `header-${bytes}`);
     const add = (id: string) => suppress(path, each(id), KEY, { clock: systemClock });
     await add('first');
@@ -72,14 +72,14 @@ describe('people who stay forgotten', () => {
     await expect(add('b')).rejects.toMatchObject({ kind: 'config' });
   });
 
-  it('stay on a list whose last line a crash cut short, as do those who are added then', async () => {
+  it('stay on a list whose last line a crash cut short, as do those who are added then [R551]', async () => {
     const path = join(dir, 'cut');
     writeFileSync(path, `${JSON.stringify(hmac('z'))}\n${JSON.stringify(hmac('half')).slice(0, 20)}`);
     expect(await suppress(path, each('a'), KEY, { clock: systemClock })).toBe(1);
     expect(['z', 'a', 'half'].map((id) => asks(path, id))).toEqual([true, true, false]);
   });
 
-  it('are all on the list when several purges add to it at once, also under another name of it', async () => {
+  it('are all on the list when several purges add to it at once, also under another name of it [R551]', async () => {
     const path = file('shared');
     const other = join(dir, 'link');
     symlinkSync(path, other);
@@ -90,7 +90,7 @@ describe('people who stay forgotten', () => {
     expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(1 + people.length);
   });
 
-  it('refuses a list with a person who is known by a hash alone, where ids are not hashed or by another key', () => {
+  it('refuses a list with a person who is known by a hash alone, where ids are not hashed or by another key [R551]', () => {
     const [key, other] = ['a', 'b'].map((letter) => new HashKey(new Secret(letter.repeat(32))));
     const path = file('hashed', { ...hmac(key.hashOf(Buffer.from('p'))), hash_key: key.check });
     expect(loadSuppression(path, KEY, key).isSuppressed(Buffer.from('p'), 0, 1)).toBe(true);
@@ -107,7 +107,7 @@ describe('people who stay forgotten', () => {
     expect(() => loadSuppression(join(dir, 'none'), KEY)).toThrow(/cannot be read/);
   });
 
-  it('never reach a spool file', async () => {
+  it('never reach a spool file [R53]', async () => {
     bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-05', '2026-03-05', 6) });
     bench.options = { suppression: loadSuppression(file('one', hmac('u-df_login-2026-03-05-3')), KEY) };
     await bench.run({ startDate: '2026-03-05', endDate: '2026-03-05' });
@@ -115,7 +115,7 @@ describe('people who stay forgotten', () => {
     expect(bench.target.receipts[0]).toMatchObject({ rows: 5, suppressed: 1 });
   });
 
-  it('never reach one where columns before their id are dropped, or their id is hashed', async () => {
+  it('never reach one where columns before their id are dropped, or their id is hashed [R486]', async () => {
     const key = new HashKey(new Secret('a hash key of at least 32 characters'));
     const people = file('both', hmac('u-df_login-2026-03-05-3'));
     for (const edits of [columnEdits(['df_api_version'], [], undefined), columnEdits([], ['df_unified_id'], key)]) {
@@ -128,7 +128,7 @@ describe('people who stay forgotten', () => {
     }
   });
 
-  it('are not missed by a re-read: a warning says only what the service has no more', async () => {
+  it('are not missed by a re-read: a warning says only what the service has no more [R11]', async () => {
     bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-05', '2026-03-05', 6) });
     bench.options = { suppression: loadSuppression(file('one', hmac('u-df_login-2026-03-05-3')), KEY) };
     const day = { startDate: '2026-03-05', endDate: '2026-03-05' };

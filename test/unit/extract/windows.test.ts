@@ -12,7 +12,7 @@ const open = (world: Partial<FakeWorld> = {}, now = NOW) => {
 afterEach(() => bench.close());
 
 describe('an inclusive service', () => {
-  it('is proved by the first export and costs one export a day', async () => {
+  it('is proved by the first export and costs one export a day [R3]', async () => {
     await open().run({ startDate: '2026-03-05' });
     expect(bench.service.ranges).toEqual(
       ['05', '06', '07', '08', '09', '10', '11'].map((d) => `2026-03-${d}..2026-03-${d}`),
@@ -61,7 +61,7 @@ describe('an inclusive service', () => {
 });
 
 describe('an exclusive service', () => {
-  it('is proved with two exports more than days', async () => {
+  it('is proved with two exports more than days [R3]', async () => {
     await open({ inclusive: false }).run({ startDate: '2026-03-05', endDate: '2026-03-09' });
     expect(bench.service.ranges.map((r) => r.replaceAll('2026-03-', ''))).toEqual([
       '05..05',

@@ -41,7 +41,7 @@ describe('the file of a holder', () => {
     expect(readdirSync(dir)).toEqual([]);
   });
 
-  it('is whole when it gets its name, so that whoever is killed before has left none', async () => {
+  it('is whole when it gets its name, so that whoever is killed before has left none [R569]', async () => {
     const seen: unknown[] = [];
     const link = (real: Real, ...all: unknown[]) => {
       seen.push(existsSync(path), JSON.parse(readFileSync(String(all[0]), 'utf8')));

@@ -46,14 +46,14 @@ describe('a lock', () => {
     expect(readdirSync(dir)).toEqual([]);
   });
 
-  it('is waited for within a bound', async () => {
+  it('is waited for within a bound [R182]', async () => {
     const lock = await take();
     await expect(take({ waitMs: 50 })).rejects.toMatchObject({ kind: 'transient' });
     setTimeout(() => lock.release(), 30);
     (await take({ waitMs: 60_000 })).release();
   });
 
-  it('is waited for no longer than until an abort', async () => {
+  it('is waited for no longer than until an abort [R182]', async () => {
     const lock = await take();
     const reason = new Error('stopped');
     const controller = new AbortController();
@@ -63,7 +63,7 @@ describe('a lock', () => {
   });
 
   it.runIf(process.platform === 'linux')(
-    'of a dead process is left to whoever was quicker to take it over',
+    'of a dead process is left to whoever was quicker to take it over [R180]',
     async () => {
       writeFileSync(path, holderText({ pid: DEAD_PID }));
       const quicker = holderText().replace(/"token":"[0-9a-f]*"/, '"token":"fedcba9876543210"');
@@ -98,7 +98,7 @@ describe('a lock', () => {
     ['an earlier version', '{"pid":4194999,"host":"h","began":"","token":"t"}'],
     ['nobody knows whom', 'nonsense'],
     ['a process that is writing it at this moment', ''],
-  ])('of %s is taken over after its silence, and not before', async (_name, text) => {
+  ])('of %s is taken over after its silence, and not before [R180]', async (_name, text) => {
     writeFileSync(path, text);
     await expect(take()).rejects.toMatchObject({ kind: 'transient' });
     utimesSync(path, LONG_AGO, LONG_AGO);
@@ -137,7 +137,7 @@ describe('a lock', () => {
     await expect(take()).rejects.toMatchObject({ kind: 'config', message: expect.stringContaining(path) });
   });
 
-  it('is held by one at a time among many who want it', async () => {
+  it('is held by one at a time among many who want it [R180]', async () => {
     const state = { inside: 0, most: 0, done: 0 };
     const work = async () => {
       state.inside++;

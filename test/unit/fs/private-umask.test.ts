@@ -11,7 +11,7 @@ beforeEach(() => {
 afterEach(() => void process.umask(before));
 
 describe('the modes of what the library makes', () => {
-  it('are the owner’s alone, the write-ahead log’s too, under any umask; the caller gets its umask back', async () => {
+  it('are the owner’s alone, the write-ahead log’s too, under any umask; the caller gets its umask back [R190]', async () => {
     const bench = new DuckBench();
     try {
       const sink = await bench.open();

@@ -44,23 +44,26 @@ const PEOPLE = [1, 2, 3].map((n) => person(n));
 const withList = { ...LISTS, suppression_key: SUPPRESSION_KEY };
 
 describe('a purge by a hashed column', () => {
-  it.each(TARGETS)('finds its person in %s with the key, and the person does not come back', async (...target) => {
-    // A row of the same person that has no mail address.
-    bench.serve([...PEOPLE, person(2, { id: 'planted-row-4', email: '' })]);
-    expect((await bench.sync(LISTS, [target[0], bench.at(target[1])])).code).toBe(0);
-    const done = await forget(target, 'planted-2@example.com', ENV);
-    expect(done.code, done.said).toBe(0);
-    expect(JSON.parse(done.result)).toMatchObject({ purged: { people: 1, rows: 2 }, ids_without_match: 0 });
-    expect(server.ids()).toEqual(['planted-2@example.com']);
-    expect(bench.holding(hmac('planted-person-2'))).toEqual([]);
-    expect(bench.holding('planted')).toEqual([]);
-    const lists = { ...withList, suppression_file: bench.at('suppressed.jsonl') };
-    const again = await bench.sync(lists, [target[0], bench.at(target[1])], '--json');
-    expect(JSON.parse(again.result)).toMatchObject({ rows: 2, suppressed_rows: 2 });
-    expect(bench.holding(hmac('planted-person-2'))).toEqual([]);
-  });
+  it.each(TARGETS)(
+    'finds its person in %s with the key, and the person does not come back [R355]',
+    async (...target) => {
+      // A row of the same person that has no mail address.
+      bench.serve([...PEOPLE, person(2, { id: 'planted-row-4', email: '' })]);
+      expect((await bench.sync(LISTS, [target[0], bench.at(target[1])])).code).toBe(0);
+      const done = await forget(target, 'planted-2@example.com', ENV);
+      expect(done.code, done.said).toBe(0);
+      expect(JSON.parse(done.result)).toMatchObject({ purged: { people: 1, rows: 2 }, ids_without_match: 0 });
+      expect(server.ids()).toEqual(['planted-2@example.com']);
+      expect(bench.holding(hmac('planted-person-2'))).toEqual([]);
+      expect(bench.holding('planted')).toEqual([]);
+      const lists = { ...withList, suppression_file: bench.at('suppressed.jsonl') };
+      const again = await bench.sync(lists, [target[0], bench.at(target[1])], '--json');
+      expect(JSON.parse(again.result)).toMatchObject({ rows: 2, suppressed_rows: 2 });
+      expect(bench.holding(hmac('planted-person-2'))).toEqual([]);
+    },
+  );
 
-  it('is refused without the key, and under another one, before anything is deleted', async () => {
+  it('is refused without the key, and under another one, before anything is deleted [R355]', async () => {
     bench.serve(PEOPLE);
     expect((await bench.sync()).code).toBe(0);
     const { DFINERY_HASH_KEY: _, ...without } = ENV;
@@ -76,7 +79,7 @@ describe('a purge by a hashed column', () => {
     expect(server.ids()).toEqual([]);
   });
 
-  it('by a mapping of real ids finds what is stored', async () => {
+  it('by a mapping of real ids finds what is stored [R355]', async () => {
     bench.serve(PEOPLE);
     expect((await bench.sync()).code).toBe(0);
     writeFileSync(bench.at('mapping.csv'), 'external_id,df_unified_id\nme,planted-person-3\n');
@@ -86,7 +89,7 @@ describe('a purge by a hashed column', () => {
     expect(bench.holding(hmac('planted-person-3'))).toEqual([]);
   });
 
-  it('reaches rows of both forms after the lists were changed', async () => {
+  it('reaches rows of both forms after the lists were changed [R355]', async () => {
     bench.serve(PEOPLE, '2026-01-14');
     bench.serve(PEOPLE.map((row) => ({ ...row, id: `${row.id}-next` })));
     const early = { start_date: '2026-01-14', end_date: '2026-01-14', columns_drop: ['phone'] };
@@ -105,7 +108,7 @@ describe('a purge by a hashed column', () => {
     expect(await query(bench.at('events.duckdb'), 'SELECT count(*) AS n FROM events')).toEqual([{ n: '4' }]);
   });
 
-  it('--query works on what is stored', async () => {
+  it('--query works on what is stored [R355]', async () => {
     bench.serve(PEOPLE);
     expect((await bench.sync()).code).toBe(0);
     const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: bench.at('ledger') };
@@ -125,7 +128,7 @@ describe('a purge by a hashed column', () => {
 });
 
 describe('the suppression list', () => {
-  it('knows a person by the real id while it is hashed, and refuses to lose one known by another key’s hash', async () => {
+  it('knows a person by the real id while it is hashed, and refuses to lose one known by another key’s hash [R356]', async () => {
     bench.serve(PEOPLE);
     expect((await bench.sync()).code).toBe(0);
     expect((await forget(TARGETS[0], 'planted-2@example.com', ENV)).code).toBe(0);

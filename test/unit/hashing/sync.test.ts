@@ -18,7 +18,7 @@ const TARGETS = [
 ] as const;
 
 describe('columns that are dropped or hashed', () => {
-  it.each(TARGETS)('leave no byte of a value in any file of %s, nor in what is said', async (name, place) => {
+  it.each(TARGETS)('leave no byte of a value in any file of %s, nor in what is said [R350]', async (name, place) => {
     bench.serve(PEOPLE);
     const done = await bench.sync(LISTS, [name, bench.at(place)]);
     expect(done.code, done.said).toBe(0);
@@ -27,7 +27,7 @@ describe('columns that are dropped or hashed', () => {
     expect(done.said + done.result).not.toMatch(/planted|phone|a hash key/);
   });
 
-  it('hold the HMAC of the value as it is meant, however it was quoted; an empty one stays empty', async () => {
+  it('hold the HMAC of the value as it is meant, however it was quoted; an empty one stays empty [R352]', async () => {
     const odd = 'he said "planted", twice';
     bench.serve([...PEOPLE, person(6, { email: odd }), person(7, { email: '' })]);
     expect((await bench.sync()).code).toBe(0);
@@ -49,7 +49,7 @@ describe('columns that are dropped or hashed', () => {
     expect(names).toContainEqual({ source_name: 'email', type: 'string' });
   });
 
-  it('are strings whatever their values look like and whatever the service fixes', async () => {
+  it('are strings whatever their values look like and whatever the service fixes [R352]', async () => {
     bench.serve([person(1, { age: '41', df_discount: '2.5' }), person(2, { age: '7', df_discount: '1' })]);
     const done = await bench.sync({
       ...LISTS,
@@ -63,14 +63,14 @@ describe('columns that are dropped or hashed', () => {
     expect(rows.map(({ _rescued }) => _rescued)).toEqual([null, null]);
   });
 
-  it('do not make an item of a row whose item cells say null', async () => {
+  it('do not make an item of a row whose item cells say null [R352]', async () => {
     bench.serve([person(1, { df_items_size: 'null' }), person(2, { df_items_size: 'XL' })]);
     expect((await bench.sync({ ...LISTS, columns_hash: ['df_items_size'] })).code).toBe(0);
     const items = await query(bench.at('events.duckdb'), 'SELECT size FROM event_items');
     expect(items).toEqual([{ size: hmac('XL') }]);
   });
 
-  it('leave no position of an item where the id that carries it is hashed; its key is the hash', async () => {
+  it('leave no position of an item where the id that carries it is hashed; its key is the hash [R352]', async () => {
     bench.serve([person(1, { id: 'log-1:3', df_items_size: 'XL' })]);
     const lists = { ...LISTS, columns_hash: ['df_event_detail_log_id'] };
     expect((await bench.sync(lists)).code).toBe(0);
@@ -78,7 +78,7 @@ describe('columns that are dropped or hashed', () => {
     expect(items).toEqual([{ _key: hmac('log-1:3'), item_position: null, size: 'XL' }]);
   });
 
-  it('that no export has are named once', async () => {
+  it('that no export has are named once [R352]', async () => {
     bench.serve(PEOPLE);
     bench.serve(
       PEOPLE.map((row) => ({ ...row, id: `${row.id}-next` })),
@@ -89,7 +89,7 @@ describe('columns that are dropped or hashed', () => {
     expect(said.split('\n').filter((line) => line.includes('no export of this run had: Phone'))).toHaveLength(1);
   });
 
-  it('mean the event name by df_event_name, whichever of its names the export uses', async () => {
+  it('mean the event name by df_event_name, whichever of its names the export uses [R352]', async () => {
     const rows = PEOPLE.map((row) => ({ ...row, df_event_name: 'planted_event' }));
     bench.serve(csvOf(rows).replace('df_event_name', 'event_name'));
     const done = await bench.sync({ ...LISTS, columns_hash: [...LISTS.columns_hash, 'df_event_name'] });
@@ -100,7 +100,7 @@ describe('columns that are dropped or hashed', () => {
     ]);
   });
 
-  it('are in no file after a body that is broken again and again, which is not kept as it came', async () => {
+  it('are in no file after a body that is broken again and again, which is not kept as it came [R350]', async () => {
     const lines =
       'df_unified_id,df_api_version,df_event_name,df_server_datetime,df_correction_datetime,df_event_detail_log_id,df_event_log_id,email,phone\nplanted,1,n,2026-01-15 10:00:00.000,2026-01-15 10:00:00.000,planted-1,l,planted@example.com,planted\nplanted,1\n';
     bench.serve(lines);
@@ -123,7 +123,7 @@ describe('other lists, or another key', () => {
     ['one column less', { columns_hash: ['df_unified_id'] }],
     ['no column', { columns_hash: [], columns_drop: [] }],
     ['one more dropped', { columns_drop: ['phone', 'plan'] }],
-  ])('%s: refused without --full-refresh, and told that older rows keep the old form', async (_, change) => {
+  ])('%s: refused without --full-refresh, and told that older rows keep the old form [R354]', async (_, change) => {
     const lists = { ...LISTS, ...change };
     const refused = await bench.sync(lists);
     expect(refused.code).toBe(2);
@@ -135,7 +135,7 @@ describe('other lists, or another key', () => {
     expect([again.code, again.said]).toEqual([0, expect.not.stringContaining('keep the old form')]);
   });
 
-  it('the same lists in another order, and a key from the environment, are the same question', async () => {
+  it('the same lists in another order, and a key from the environment, are the same question [R354]', async () => {
     const { hash_key, ...lists } = LISTS;
     const path = bench.config({ ...lists, columns_hash: [...LISTS.columns_hash].reverse() });
     const words = ['sync', 'duckdb', bench.at('events.duckdb'), '--config', path];

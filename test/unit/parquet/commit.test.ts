@@ -53,7 +53,7 @@ describe('a window', () => {
     expect(columns.filter((column) => 'seen' in column)).toEqual([]);
   });
 
-  it('replaces by id what older windows wrote, in whatever partition', async () => {
+  it('replaces by id what older windows wrote, in whatever partition [R45]', async () => {
     const first = csvOf([
       { id: 'a', n: '1', ...at('2026-01-01 10:00:00.000') },
       { id: 'b', n: '1', ...at('2026-01-01 11:00:00.000') },
@@ -72,7 +72,7 @@ describe('a window', () => {
     expect(bench.manifest.receipts.map((r) => r.rows_live)).toEqual([1, 2]);
   });
 
-  it('gives event_logs the row that now stands for an event, on a date that the window does not touch', async () => {
+  it('gives event_logs the row that now stands for an event, on a date that the window does not touch [R25]', async () => {
     const tables = ['events', 'event_logs'] as const;
     const first = csvOf([
       { id: 'e:1', ...at('2026-01-01 10:00:00.000') },

@@ -70,7 +70,7 @@ describe('a writer that dies', () => {
     expect(bench.manifest.receipts).toHaveLength(1);
   });
 
-  it('at any step after it never shows a row twice, and the next run finishes its work', async () => {
+  it('at any step after it never shows a row twice, and the next run finishes its work [R45]', async () => {
     await bench.store([bench.window('2026-01-01', FIRST)]);
     const change = await prepared();
     const origin = `${bench.root}-origin`;
@@ -132,7 +132,7 @@ describe('a writer that dies', () => {
     ['goes on', false],
     ['is closed, and the next one goes on', true],
   ])(
-    'may also be a disk that refuses a file between two others: the writer %s, and no row is lost',
+    'may also be a disk that refuses a file between two others: the writer %s, and no row is lost [R494]',
     async (_, isClosed) => {
       const [one, two, three] = ['2026-01-01', '2026-01-02', '2026-01-03'];
       await bench.store([bench.window(one, csvOf([{ id: 'a', n: '1', ...on(one) }]))]);
@@ -180,7 +180,7 @@ describe('a writer that dies', () => {
     ['says nothing of the manifest', () => ({ manifest: undefined })],
     ['is of a later version', () => ({ v: 2 })],
     ['is no list', () => ({ removes: {} })],
-  ])('of somebody who %s is refused, and nothing is touched', async (_name, forged) => {
+  ])('of somebody who %s is refused, and nothing is touched [R186]', async (_name, forged) => {
     await bench.store([bench.window('2026-01-01', FIRST)]);
     const change = await prepared();
     const outside = `${bench.root}-outside`;
@@ -211,7 +211,7 @@ describe('a writer that dies', () => {
     rmSync(outside, { recursive: true });
   });
 
-  it('is left as it is by verify, which writes nothing', async () => {
+  it('is left as it is by verify, which writes nothing [R186]', async () => {
     await bench.store([bench.window('2026-01-01', FIRST)]);
     const change = await prepared();
     const journal = { v: 1, moves: change.moves, removes: [], manifest: change.manifest };

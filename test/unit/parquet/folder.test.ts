@@ -46,7 +46,7 @@ describe('a folder', () => {
     expect(bench.files()).toEqual(['events/part-0.parquet']);
   });
 
-  it('holds no half-written file of a killed writer once the next has opened it', async () => {
+  it('holds no half-written file of a killed writer once the next has opened it [R472]', async () => {
     await bench.store([bench.window('2026-01-01', CSV)]);
     const before = bench.files();
     for (const name of ['history', 'manifest', 'journal']) {
@@ -107,7 +107,7 @@ describe('a folder', () => {
     await (await bench.openFolder()).close();
   });
 
-  it('is the owner’s alone, file by file', async () => {
+  it('is the owner’s alone, file by file [R57]', async () => {
     await bench.store([bench.window('2026-01-01', CSV)]);
     for (const file of bench.files()) expect(statSync(join(bench.root, file)).mode & 0o077, file).toBe(0);
     expect(statSync(join(bench.root, 'events')).mode & 0o077).toBe(0);
@@ -153,7 +153,7 @@ describe('a folder', () => {
     expect(bench.manifest.receipts).toMatchObject([{ window: 6, rows: 6, rows_live: 6 }]);
   });
 
-  it('tells of the changes of its columns with the window that makes them: neither of one that failed, nor a window without', async () => {
+  it('tells of the changes of its columns with the window that makes them: neither of one that failed, nor a window without [R553]', async () => {
     await bench.store([bench.window('2026-01-01', CSV)]);
     const more = (id: string, name: string) =>
       bench.window('2026-01-02', csvOf([{ id, [name]: '1', ...at('2026-01-02 10:00:00.000') }]));
@@ -187,7 +187,7 @@ describe('a folder', () => {
     expect(own.map(({ sourceName, change }) => [sourceName, change])).toEqual([['later', 'added']]);
   });
 
-  it('keeps every table that it was once asked for', async () => {
+  it('keeps every table that it was once asked for [R554]', async () => {
     const tables = (...names: ('event_items' | 'event_logs')[]) => ({ tables: ['events', ...names] as const });
     const items = (n: string) => csvOf([{ id: `p:${n}`, df_items_x: n, ...at('2026-01-01 10:00:00.000') }]);
     await bench.store([bench.window('2026-01-01', items('1'))], tables('event_items'));
@@ -197,7 +197,7 @@ describe('a folder', () => {
     expect(await bench.read('SELECT count(*)::INT AS n FROM event_logs')).toEqual([{ n: 1 }]);
   });
 
-  it('keeps the receipt by which a day is complete, when the day is read again before a clock says it is over', async () => {
+  it('keeps the receipt by which a day is complete, when the day is read again before a clock says it is over [R493]', async () => {
     const again = bench.window('2026-01-01', CSV);
     await bench.store([bench.window('2026-01-01', CSV), { ...again, receipt: { ...again.receipt, covers_to: null } }]);
     const sink = await bench.openFolder();

@@ -92,7 +92,7 @@ describe('verify', () => {
     }
   });
 
-  it('names a file that is gone, changed, unknown, and a receipt that lies', async () => {
+  it('names a file that is gone, changed, unknown, and a receipt that lies [R24]', async () => {
     await bench.store([bench.window('2026-01-01', CSV)]);
     const first = join(bench.root, 'events/event_date=2026-01-01/data_0.parquet');
     const second = join(bench.root, 'events/event_date=2026-01-02/data_0.parquet');
@@ -149,7 +149,7 @@ describe('verify', () => {
 });
 
 describe('purge', () => {
-  it('leaves no byte of the person in any file, and the receipts agree', async () => {
+  it('leaves no byte of the person in any file, and the receipts agree [R53]', async () => {
     await bench.store([bench.window('2026-01-01', CSV)], { tables: TABLES });
     const holding = () => bench.files().filter((file) => readFileSync(join(bench.root, file)).includes('4711'));
     expect(holding().length).toBeGreaterThan(2);
@@ -164,7 +164,7 @@ describe('purge', () => {
     expect(await purgeParquet({ ...bench.folderOptions, removal })).toMatchObject({ rowsRemoved: 0 });
   });
 
-  it.runIf(hasOtherDisk)('is refused beforehand where a partition lies on another disk', async () => {
+  it.runIf(hasOtherDisk)('is refused beforehand where a partition lies on another disk [R385]', async () => {
     await bench.store([bench.window('2026-01-01', CSV)]);
     const folder = join(bench.root, 'events', 'event_date=2026-01-02');
     const other = mkdtempSync(join(OTHER_DISK, 'dfinery-'));

@@ -25,7 +25,7 @@ const dates = async () => {
 };
 
 describe('the date a row is filed under', () => {
-  it('is the one written in the server’s datetime, else in the other, else none', async () => {
+  it('is the one written in the server’s datetime, else in the other, else none [R45]', async () => {
     const rows: Cells[] = [
       { id: 'dash', ...at('2026-01-31 23:59:59.999', '2026-02-01 00:00:00.000') },
       { id: 'dot', ...at('2026.2.1 0:00', '2026-03-01 00:00:00.000') },
@@ -50,7 +50,7 @@ describe('the date a row is filed under', () => {
     expect(bench.files()).toContain('events/event_date=__HIVE_DEFAULT_PARTITION__/data_0.parquet');
   });
 
-  it('of a row without one is not that of the others, which all have the same', async () => {
+  it('of a row without one is not that of the others, which all have the same [R45]', async () => {
     const rows = [
       { id: 'a', df_server_datetime: '2026-01-01 10:00:00.000', df_correction_datetime: '' },
       { id: 'b', df_server_datetime: '', df_correction_datetime: '2026-01-02 10:00:00.000' },
@@ -64,7 +64,7 @@ describe('the date a row is filed under', () => {
     ]);
   });
 
-  it('does not depend on the time zone', async () => {
+  it('does not depend on the time zone [R45]', async () => {
     const rows: Cells[] = [
       { id: 'local', ...at('2026-03-08 02:30:00.000') },
       { id: 'own', ...at('2026-03-08T23:30:00-05:00') },
@@ -81,7 +81,7 @@ describe('the date a row is filed under', () => {
     expect(JSON.parse(String(row.r))).toMatchObject({ df_server_datetime: '2026-03-08 02:30:00.000' });
   });
 
-  it('is the one in the cell where all cells are of one day of the configured zone, and of two of their own', async () => {
+  it('is the one in the cell where all cells are of one day of the configured zone, and of two of their own [R45]', async () => {
     const rows = [
       { id: 'before', ...at('2026-03-08T20:00:00Z') },
       { id: 'after', ...at('2026-03-09T01:00:00Z') },
@@ -93,7 +93,7 @@ describe('the date a row is filed under', () => {
 });
 
 describe('every file', () => {
-  it('has the same columns after one was added and another widened', async () => {
+  it('has the same columns after one was added and another widened [R46]', async () => {
     const day = (n: number, more: Cells) =>
       bench.window(`2026-01-0${n}`, csvOf([{ id: `r${n}`, ...at(`2026-01-0${n} 10:00:00.000`), ...more }]));
     await bench.store([day(1, { n: '1', b: 'TRUE' }), day(2, { n: '2.5', b: 'TRUE' }), day(3, { n: 'x', late: '7' })]);

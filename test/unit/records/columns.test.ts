@@ -14,20 +14,20 @@ describe('a column of records', () => {
     ['boolean', 'TRUE', true],
     ['datetime', '2026-01-02 03:04:05.000', '2026-01-02T03:04:05.000'],
     ['string[]', '"[""a""]"', ['a']],
-  ] as const)('of type %s says nothing for the text null', async (kind, cell, value) => {
+  ] as const)('of type %s says nothing for the text null [R555]', async (kind, cell, value) => {
     const csv = `${KEYS},a\nx,x,${cell}\ny,y,null\nz,z,"null"\n`;
     const { data } = await bench.write(csv, [streamOf('events', { _key: 'string', a: kind })]);
     expect(data('events')).toEqual([{ _key: 'x', a: value }, { _key: 'y' }, { _key: 'z' }]);
   });
 
-  it('that the catalog lacks is named, in whichever part of the export it is', async () => {
+  it('that the catalog lacks is named, in whichever part of the export it is [R555]', async () => {
     const parts = [`${KEYS},a\nx,x,1\n`, `${KEYS},a,b\ny,y,1,2\n`, `c,${KEYS}\n3,z,z\n`];
     const wanted = streamOf('events', { df_event_detail_log_id: 'string', df_event_log_id: 'string' });
     const { unsent } = await bench.write(parts, [wanted]);
     expect(unsent.get('events')).toEqual(['a', 'b', 'c']);
   });
 
-  it('of items that would take the name of the position keeps its prefix', async () => {
+  it('of items that would take the name of the position keeps its prefix [R555]', async () => {
     const { data } = await bench.write(`${KEYS},df_items_item_position\nx:4,x,first\n`, [
       streamOf('event_items', { item_position: 'long', df_items_item_position: 'string' }),
     ]);

@@ -50,7 +50,7 @@ describe('a record', () => {
     );
   });
 
-  it('has a time as an instant where its schema does not say which kind of time it means, as the protocol has it', async () => {
+  it('has a time as an instant where its schema does not say which kind of time it means, as the protocol has it [R541]', async () => {
     const { data } = await bench.write(
       `${KEYS},t\nx,x,2026-01-02 12:00:00.000\n`,
       [{ name: 'events', keys: [], properties: { t: { type: 'string', format: 'date-time' } } }],
@@ -84,7 +84,7 @@ describe('a record', () => {
     expect(rescued.get('o')).toBe(1);
   });
 
-  it('carries any text: quotes, newlines, control characters, other scripts, names of objects', async () => {
+  it('carries any text: quotes, newlines, control characters, other scripts, names of objects [R26]', async () => {
     const text = 'two\nlines, "quoted" \\ \u0000\u001f 안녕 \u{1f600} __proto__';
     const csv = `df_event_detail_log_id,__proto__,"na""me, 한"\nx,"${text.replaceAll('"', '""')}",plain\n`;
     const { data } = await bench.write(csv, [
@@ -100,7 +100,7 @@ describe('a record', () => {
     ]);
   });
 
-  it('carries a long text also where every character of it must be escaped', async () => {
+  it('carries a long text also where every character of it must be escaped [R541]', async () => {
     const text = '\u0001'.repeat(300_000);
     const { data } = await bench.write(`${KEYS},a\nx,x,${text}\ny,y,short\n`, events({ a: 'string' }));
     expect(data('events').map(({ a }) => a === text || a)).toEqual([true, 'short']);
@@ -158,7 +158,7 @@ describe('a cell that does not fit', () => {
     );
   });
 
-  it('is not sent in _rescued unless that is configured, and counts once for all streams', async () => {
+  it('is not sent in _rescued unless that is configured, and counts once for all streams [R36]', async () => {
     const { lines, rescued } = await bench.write(csv, [
       streamOf('events', { df_items_n: 'long' }),
       streamOf('event_items', { n: 'long', _rescued: 'object' }),
@@ -172,7 +172,7 @@ describe('a cell that does not fit', () => {
     expect(rescued).toEqual(new Map([['df_items_n', 1]]));
   });
 
-  it('counts once, too, where a long file goes on behind it', async () => {
+  it('counts once, too, where a long file goes on behind it [R541]', async () => {
     const filled = Array.from({ length: 700 }, (_, i) => `k${i},k${i},1,${'x'.repeat(1_000)}\n`);
     const text = `${KEYS},a,b\nfirst,first,5x,\n${filled.join('')}last,last,7x,\n`;
     expect(text.length).toBeGreaterThan(2.5 * 256 * 1024);
@@ -219,7 +219,7 @@ describe('keys', () => {
     expect(await keysOf(['df_event_detail_log_id\na\n', 'df_event_detail_log_id\na\nb\n'])).toEqual(['a', 'a#2', 'b']);
   });
 
-  it('hash the filled cells of a row without an id, in the byte order of their names', async () => {
+  it('hash the filled cells of a row without an id, in the byte order of their names [R22]', async () => {
     const text = '7:Zcolumn1:z13:df_event_name5:login4:note4:null';
     const hash = `hash:${createHash('sha256').update(text).digest('hex')}`;
     const csv = 'event_name,Zcolumn,df_event_detail_log_id,empty,note\nlogin,z,,,null\nlogin,z,,,null\n';
@@ -270,7 +270,7 @@ describe('event_items', () => {
 });
 
 describe('event_logs', () => {
-  it('has of each event the row of the lowest position, wherever it stands, without item columns', async () => {
+  it('has of each event the row of the lowest position, wherever it stands, without item columns [R25]', async () => {
     const csv = [
       `${KEYS},v,df_items_x`,
       'e:2,e,2,i',

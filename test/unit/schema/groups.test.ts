@@ -18,7 +18,7 @@ const SYSTEM = [
   'df_event_log_id',
 ];
 
-describe('the group of a column', () => {
+describe('the group of a column [R66]', () => {
   it.each([
     ['df_unified_id', 'unified_id', 'string'],
     ['df_api_version', 'system', 'string'],
@@ -47,7 +47,7 @@ describe('the group of a column', () => {
     expect(declaredType(name)).toBe(type);
   });
 
-  it('makes event_name a custom column beside df_event_name, on whichever side', () => {
+  it('makes event_name a custom column beside df_event_name, on whichever side [R28]', () => {
     for (const header of [
       ['event_name', 'df_event_name'],
       ['df_event_name', 'event_name'],
@@ -88,7 +88,7 @@ describe('the group of a column', () => {
     for (const name of SYSTEM) expect(missingColumns(SYSTEM.filter((other) => other !== name))).toEqual([name]);
   });
 
-  it('lists the columns of the specification, each with a grade for every fact', () => {
+  it('lists the columns of the specification, each with a grade for every fact [R66]', () => {
     const standard = [...KNOWN_COLUMNS.values()].filter((column) => column.group.startsWith('standard'));
     expect(standard).toHaveLength(22);
     for (const column of KNOWN_COLUMNS.values()) {

@@ -137,7 +137,7 @@ describe('a scan', () => {
     expect(scanner.rows).toBe(0);
   });
 
-  it('refuses a header without the columns that every export has, and names them', () => {
+  it('refuses a header without the columns that every export has, and names them [R15]', () => {
     const error = failure(() => scan('a,df_unified_id\n', { requireSystem: true }));
     expect(error.reason).toBe('missing_columns');
     expect(error.message).toContain('df_server_datetime');
@@ -167,7 +167,7 @@ describe('a scan', () => {
     expect(JSON.stringify([error.message, error.internal, error.where])).not.toContain('sec');
   });
 
-  it('answers alike for blocks of its own size and a body of megabytes cut at random', () => {
+  it('answers alike for blocks of its own size and a body of megabytes cut at random [R34]', () => {
     const rows = Array.from({ length: 40_000 }, (_, i) =>
       i % 7 === 0 ? `${i},"한글 ""${i}""\r\nline",\xe9${i}\r\n` : `${i},plain\rcr,2026.1.${(i % 28) + 1} 3:04\n`,
     );

@@ -56,7 +56,7 @@ describe('the outcome of an export', () => {
     expect({ kind: row.kind, code: row.code }).toEqual({ kind, code });
   });
 
-  it('has a row, and a sentence that names the host, for every status', () => {
+  it('has a row, and a sentence that names the host, for every status [R16]', () => {
     for (let status = 100; status < 1_000; status++) {
       for (const content of ['empty', 'json', 'html', 'other'] as const) {
         const at = facts(status, undefined, content);

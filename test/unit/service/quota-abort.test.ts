@@ -4,7 +4,7 @@ import { openTestQuota } from '../../support/service/quota.ts';
 import { ManualClock, settle } from '../../support/service/service.ts';
 
 describe('the quota', () => {
-  it('an abort at the very moment of the permit gives its place back', async () => {
+  it('an abort at the very moment of the permit gives its place back [R489]', async () => {
     const controller = new AbortController();
     const clock = new ManualClock();
     const quota = openTestQuota({ clock, logger: silentLogger, stateRoot: undefined });

@@ -102,7 +102,7 @@ describe('whether an export may be sent', () => {
 });
 
 describe('what an answer changes', () => {
-  it('nothing left and no reset: it is assumed an hour behind our oldest export, and said to be', () => {
+  it('nothing left and no reset: it is assumed an hour behind our oldest export, and said to be [R432]', () => {
     const before = state({ sent: sent(3, NOW - MINUTE), slots: [slot(3, { answered: false })] });
     const { report: told } = afterHead(before, 3, head(200, 0), now);
     expect(told).toMatchObject({ remaining: 0, resetAt: NOW - MINUTE + HOUR_MS, isResetAssumed: true });
@@ -153,7 +153,7 @@ describe('what an answer changes', () => {
     expect(afterHead(before, 1, head(503), now)).toEqual(before);
   });
 
-  it('refused while others run: fewer at once, and nobody is stopped till the reset (S9)', () => {
+  it('refused while others run: fewer at once, and nobody is stopped till the reset (S9) [R12]', () => {
     for (const remaining of [57, 0, undefined]) {
       const after = afterHead(running(5), 1, head(429, remaining, NOW + 30 * MINUTE), now);
       expect(concurrencyOf(after, LIMITS, NOW)).toBe(4);
@@ -164,13 +164,13 @@ describe('what an answer changes', () => {
     }
   });
 
-  it('refused while others run, and everybody stopped till the reset already: that stays', () => {
+  it('refused while others run, and everybody stopped till the reset already: that stays [R489]', () => {
     const blocked = { at: NOW - MINUTE, until: NOW + 40 * MINUTE };
     const after = afterHead({ ...running(3), blocked }, 1, head(429, undefined), now);
     expect(decide(after, LIMITS, NOW + 30 * MINUTE)).toMatchObject({ kind: 'until', at: blocked.until });
   });
 
-  it('what is left is believed of a long export too, once what was said before is over', () => {
+  it('what is left is believed of a long export too, once what was said before is over [R489]', () => {
     const before = { ...running(3), report: report(0, NOW - MINUTE, { at: NOW - 50 * MINUTE }) };
     expect(afterHead(before, 1, head(200, 80, NOW + 59 * MINUTE), now).report?.remaining).toBe(80);
   });
@@ -184,7 +184,7 @@ describe('what an answer changes', () => {
     expect(concurrencyOf(at, LIMITS, NOW)).toBe(1);
   });
 
-  it('refused alone with some left: asked again after short pauses, and only then the hourly limit', () => {
+  it('refused alone with some left: asked again after short pauses, and only then the hourly limit [R12]', () => {
     let at = running(1);
     const waits: number[] = [];
     for (let i = 0; i < 4; i++) {

@@ -23,7 +23,7 @@ const count = (file = stateFile(), signal?: AbortSignal) =>
   file.update((state) => ({ state: { ...state, next: state.next + 1 }, result: state.next }), signal);
 
 describe('the state of the quota', () => {
-  it('is kept in a folder of its user alone, in a file of its own', async () => {
+  it('is kept in a folder of its user alone, in a file of its own [R188]', async () => {
     expect([await count(), await count()]).toEqual([1, 2]);
     expect(statSync(folder()).mode & 0o777).toBe(0o700);
     const names = readdirSync(folder());
@@ -34,13 +34,13 @@ describe('the state of the quota', () => {
   it.each([
     ['a link', () => symlinkSync(mkdtempSync(join(root, 'theirs-')), folder())],
     ['open to others', () => mkdirSync(folder())],
-  ])('is not looked for in a folder that is %s: exit 2, named', async (_name, make) => {
+  ])('is not looked for in a folder that is %s: exit 2, named [R188]', async (_name, make) => {
     make();
     chmodSync(folder(), 0o777);
     await expect(count()).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining(folder()) });
   });
 
-  it('behind a lock that is never given back is left to the others within seconds', async () => {
+  it('behind a lock that is never given back is left to the others within seconds [R188]', async () => {
     await count();
     writeFileSync(join(folder(), `${readdirSync(folder())[0]}.lock`), holderText());
     let result: number | undefined;
@@ -52,7 +52,7 @@ describe('the state of the quota', () => {
     expect(heard.events.map(({ event }) => event)).toEqual(['quota.state']);
   });
 
-  it('behind such a lock is waited for until a stop', async () => {
+  it('behind such a lock is waited for until a stop [R188]', async () => {
     await count();
     writeFileSync(join(folder(), `${readdirSync(folder())[0]}.lock`), holderText());
     const controller = new AbortController();

@@ -50,7 +50,7 @@ describe('the state', () => {
     expect(after.report).toBeUndefined();
   });
 
-  it('is believed within an hour, whoever wrote it', () => {
+  it('is believed within an hour, whoever wrote it [R188]', () => {
     const in2058 = Date.UTC(2058, 0, 1);
     const wild = state({
       sent: sent(3, in2058),

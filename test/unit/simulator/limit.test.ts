@@ -111,7 +111,7 @@ describe('the server', () => {
     expect(sim.requests().map((one) => one.outcome)).toEqual(['not_found', 'method_not_allowed']);
   });
 
-  it('refuses to serve anywhere but on loopback', async () => {
+  it('refuses to serve anywhere but on loopback [R59]', async () => {
     await expect(startTestSimulator({}, { host: '0.0.0.0' })).rejects.toThrow('loopback only');
   });
 

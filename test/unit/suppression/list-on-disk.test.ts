@@ -49,7 +49,7 @@ describe('what is no list', () => {
     expect(readFileSync(path, 'utf8')).toBe(text);
   });
 
-  it.runIf(existsSync('/dev/null'))('is a device, which keeps nobody', () => {
+  it.runIf(existsSync('/dev/null'))('is a device, which keeps nobody [R575]', () => {
     expect(() => checkSuppression('/dev/null', KEY)).toThrow('is no suppression file');
   });
 });

@@ -30,7 +30,7 @@ const CONTRACT = {
 } as const;
 
 describe('the faces of a type', () => {
-  it.each(COLUMN_TYPES)('%s is what the documented table says', (type) => {
+  it.each(COLUMN_TYPES)('%s is what the documented table says [R65]', (type) => {
     const face = TYPES[type];
     expect(face.type).toBe(type);
     expect([face.jsonSchema(false), face.duckdb(false), face.arrow(false)]).toEqual(CONTRACT[type]);

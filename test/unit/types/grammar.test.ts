@@ -125,7 +125,7 @@ function wrong(seeds: readonly string[]): string[] {
 }
 
 describe('a cell one edit away from', () => {
-  it('a date or a time is what it reads as', () => {
+  it('a date or a time is what it reads as [R473]', () => {
     const dates = ['2026-04-30', '2026-02-28', '2024-02-29', '1900-02-28', '0001-01-01', '9999-12-31', '2026-06-30'];
     const others = ['2026-09-30', '2026-11-30', '2026-01-31', '2000-02-29', '2026-12-01'];
     const times = ['2026-01-02 03:04:05', '2026-01-02T23:59:59', '2026-01-02 00:00:00.123456', '2026-01-02 10:20:30.5'];
@@ -139,7 +139,7 @@ describe('a cell one edit away from', () => {
     expect(wrong([...dates, ...others, ...times, ...zoned, ...dots])).toEqual([]);
   });
 
-  it('a number or a word is what it reads as', () => {
+  it('a number or a word is what it reads as [R473]', () => {
     const longs = ['0', '-1', '7', '123', '9007199254740993', '9223372036854775807', '-9223372036854775808'];
     const borders = ['999999999999999', '9007199254740992', '4611686018427387904', '1152921504606846977'];
     const doubles = [
@@ -156,7 +156,7 @@ describe('a cell one edit away from', () => {
     expect(wrong([...longs, ...borders, ...doubles, ...words])).toEqual([]);
   });
 
-  it('a list is what it reads as', () => {
+  it('a list is what it reads as [R473]', () => {
     const texts = [
       '["a","b\\n"]',
       '[ "a" , null ]',
@@ -218,7 +218,7 @@ describe('a day of the calendar', () => {
     expect(wrongDays).toEqual([]);
   });
 
-  it('exists or not as Date says', () => {
+  it('exists or not as Date says [R473]', () => {
     const wrongDays: string[] = [];
     for (const year of [1, 4, 100, 400, 1600, 1700, 1900, 1970, 2000, 2023, 2024, 2100, 9999]) {
       for (let month = 0; month <= 13; month++) {

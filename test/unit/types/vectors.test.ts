@@ -59,7 +59,7 @@ describe('a cell', () => {
     });
   }
 
-  it('that is empty is absent in every type', () => {
+  it('that is empty is absent in every type [R29]', () => {
     for (const type of COLUMN_TYPES) {
       const out = new Uint8Array(8);
       expect(TYPES[type].accepts(out, 3, 3)).toBe(true);
@@ -82,7 +82,7 @@ describe('a column', () => {
 });
 
 describe('the vectors', () => {
-  it('show every bit of evidence and every type', () => {
+  it('show every bit of evidence and every type [R30]', () => {
     const bits = new Set(cells.flatMap((vector) => vector.evidence));
     expect([...bits].sort()).toEqual(Object.keys(EVIDENCE_BITS).sort());
     const types = new Set(columns.map((vector) => vector.type));
