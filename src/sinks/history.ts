@@ -1,7 +1,8 @@
 import schema from '../../schemas/history.json' with { type: 'json' };
 import { configFailure } from '../base/errors.ts';
 import { compileSchema, proved } from '../config/validate.ts';
-import type { ColumnChange, RunRecord } from './report.ts';
+import type { ColumnChange } from '../table/changes.ts';
+import type { RunRecord } from '../table/runs.ts';
 
 /** The runs and column changes of a target, as stored in a file or an object (S49). Schema: schemas/history.json. */
 export interface History {
@@ -13,9 +14,6 @@ export interface History {
 }
 
 export const NO_HISTORY: History = { v: 1, runs: [], changes: [] };
-
-/** Number of column changes that are kept of a target, the latest ones. */
-export const MOST_CHANGES = 10_000;
 
 const valid = compileSchema(schema);
 
@@ -35,14 +33,4 @@ function jsonOf(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-/** The record of a run that begins. */
-export function begunRun(began: string, version: string): RunRecord {
-  return { began, ended: null, exitCode: null, cause: null, version, rows: 0, windows: 0, exports: 0, bytes: 0 };
-}
-
-/** Source names that an earlier window lacked. */
-export function missedIn(changes: readonly ColumnChange[]): ReadonlySet<string> {
-  return new Set(changes.filter(({ change }) => change === 'missing').map(({ sourceName }) => sourceName));
 }

@@ -5,8 +5,9 @@ import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import type { PriorLoads } from '../extract/prior-loads.ts';
 import type { Tally } from '../extract/summary.ts';
-import type { RunHistory } from './runs.ts';
-import type { Commit, Sink, WidenedColumn } from './sink.ts';
+import type { WidenedColumn } from '../table/changes.ts';
+import type { RunHistory } from '../table/runs.ts';
+import type { Commit, Sink } from './sink.ts';
 
 export type LoadDeps = ExtractDeps & { readonly tally: Tally };
 

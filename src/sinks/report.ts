@@ -1,6 +1,8 @@
 import type { Day } from '../base/days.ts';
 import type { Receipt, State } from '../extract/window.ts';
 import type { ColumnGroup } from '../schema/scan.ts';
+import type { ColumnChange } from '../table/changes.ts';
+import type { RunRecord } from '../table/runs.ts';
 import type { ColumnType } from '../types/type.ts';
 
 /** Number of event names that a report counts individually; the rest are counted together. */
@@ -53,32 +55,6 @@ export interface ReportedColumn {
   readonly filled: number;
   /** Cells in `_rescued`. */
   readonly rescued: number;
-}
-
-/** One run that opened the target; `ended`: null while it is running, or if it was killed. */
-export interface RunRecord {
-  readonly began: string;
-  readonly ended: string | null;
-  readonly exitCode: number | null;
-  readonly cause: string | null;
-  readonly version: string;
-  readonly rows: number;
-  readonly windows: number;
-  readonly exports: number;
-  readonly bytes: number;
-}
-
-/** A column that was added, widened, or missing for the first time. */
-export interface ColumnChange {
-  readonly changedAt: string;
-  readonly sourceName: string;
-  readonly change: 'added' | 'widened' | 'missing';
-  readonly fromType: ColumnType | null;
-  readonly toType: ColumnType | null;
-  /** Id of the receipt. */
-  readonly window: string;
-  /** Shape of the first cell that caused the change: digits as 9, letters as a. */
-  readonly shape: string | null;
 }
 
 /** What the report page of a target shows: names, counts and dates, but no values of people. */

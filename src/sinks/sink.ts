@@ -1,14 +1,7 @@
 import type { PriorLoads } from '../extract/prior-loads.ts';
 import type { Window } from '../extract/window.ts';
-import type { ColumnType } from '../types/type.ts';
-import type { RunHistory } from './runs.ts';
-
-/** A table column and its types before and after. */
-export interface WidenedColumn {
-  readonly name: string;
-  readonly from: ColumnType;
-  readonly to: ColumnType;
-}
+import type { WidenedColumn } from '../table/changes.ts';
+import type { RunHistory } from '../table/runs.ts';
 
 /** What one committed window changed in the target. */
 export interface Commit {

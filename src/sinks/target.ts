@@ -8,8 +8,9 @@ import type { Logger } from '../base/log.ts';
 import type { SchemaMode } from '../config/source.ts';
 import type { HashedColumns } from '../extract/hashed-columns.ts';
 import type { PriorLoads } from '../extract/prior-loads.ts';
+import type { TableName } from '../table/columns.ts';
+import type { Difference } from '../table/differences.ts';
 import type { ColumnType } from '../types/type.ts';
-import type { Difference } from './differences.ts';
 import type { Loader } from './load.ts';
 import type { TargetReport } from './report.ts';
 
@@ -106,14 +107,6 @@ export interface OpenOptions extends TargetOptions {
   /** Folder of the modules that threads start with, NAME.js for a target; absent: the target does without threads. */
   readonly workers?: URL | undefined;
   readonly signal: AbortSignal;
-}
-
-/** The tables that a target may have. */
-export const TABLES = ['events', 'event_items', 'event_logs'] as const;
-export type TableName = (typeof TABLES)[number];
-
-export function isTableName(text: unknown): text is TableName {
-  return typeof text === 'string' && (TABLES as readonly string[]).includes(text);
 }
 
 /** People found by texts of a column. */

@@ -11,7 +11,7 @@ import { editHeader } from '../schema/column-edits.ts';
 import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, eventNameIndex, headerColumns, KNOWN_COLUMNS } from '../schema/groups.ts';
 import { mergeColumns } from '../schema/merge.ts';
 import type { ColumnGroup, ColumnScan } from '../schema/scan.ts';
-import { compareBytes } from '../sinks/names.ts';
+import { compareBytes } from '../table/names.ts';
 import type { ColumnType } from '../types/type.ts';
 import { exportHeader } from './header.ts';
 

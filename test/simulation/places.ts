@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
-import type { StoredColumn } from '../../src/sinks/sql/columns/stored.ts';
 import { identifier } from '../../src/sinks/sql/engine/quote.ts';
+import type { StoredColumn } from '../../src/table/columns.ts';
 import { literal } from '../../src/types/sql.ts';
 import type { ColumnType } from '../../src/types/type.ts';
 import { type Stored, storedOf } from '../support/targets/stored-rows.ts';

@@ -1,5 +1,6 @@
 import type { Argv } from 'yargs';
-import { TABLES, type Target } from '../../sinks/target.ts';
+import type { Target } from '../../sinks/target.ts';
+import { TABLES } from '../../table/columns.ts';
 import type { Command } from '../command.ts';
 import { sourceEnvironmentHelp } from '../environment-help.ts';
 

@@ -1,6 +1,6 @@
 import { EXIT, type ExitCode } from '../../base/errors.ts';
-import type { Difference } from '../../sinks/differences.ts';
 import type { Target } from '../../sinks/target.ts';
+import type { Difference } from '../../table/differences.ts';
 import { flag, type Handler, type Options, text } from '../command.ts';
 import type { Context } from '../context.ts';
 import { placeOptions } from '../maintenance.ts';

@@ -1,5 +1,6 @@
 import { count } from '../../base/quantities.ts';
-import type { ColumnChange, ReportedColumn, TargetReport } from '../../sinks/report.ts';
+import type { ReportedColumn, TargetReport } from '../../sinks/report.ts';
+import type { ColumnChange } from '../../table/changes.ts';
 import { type Html, html } from './html.ts';
 import { list } from './list.ts';
 

@@ -1,5 +1,6 @@
 import { count, megabytes } from '../../base/quantities.ts';
-import type { RunRecord, TargetReport } from '../../sinks/report.ts';
+import type { TargetReport } from '../../sinks/report.ts';
+import type { RunRecord } from '../../table/runs.ts';
 import { type Html, html } from './html.ts';
 import { list } from './list.ts';
 

@@ -1,5 +1,5 @@
 import { configFailure } from '../../base/errors.ts';
-import { isTableName, TABLES, type TableName } from '../../sinks/target.ts';
+import { isTableName, TABLES, type TableName } from '../../table/columns.ts';
 import { flag, type Options, text } from '../command.ts';
 import { dayOption, durationOption } from '../context.ts';
 import type { WantedDays } from './local-plan.ts';

@@ -1,6 +1,6 @@
 import manifest from '../../../package.json' with { type: 'json' };
 import { messageOf } from '../../base/errors.ts';
-import type { RunHistory, RunOutcome } from '../../sinks/runs.ts';
+import type { RunHistory, RunOutcome } from '../../table/runs.ts';
 import type { Context } from '../context.ts';
 import { outcomeOf } from '../outcome.ts';
 import type { Summary } from './summary.ts';

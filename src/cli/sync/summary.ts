@@ -5,7 +5,7 @@ import type { ExitCode } from '../../base/errors.ts';
 import { count, megabytes } from '../../base/quantities.ts';
 import { replaceSmallFile } from '../../fs/atomic-file.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
-import type { WidenedColumn } from '../../sinks/sink.ts';
+import type { WidenedColumn } from '../../table/changes.ts';
 
 /** What a run did, as scripts read it (`--json`, `--xcom`); every key is always there. Schema: schemas/summary.json. */
 export interface Summary {

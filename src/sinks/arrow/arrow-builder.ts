@@ -1,7 +1,7 @@
 import { defect } from '../../base/errors.ts';
 import type { Window } from '../../extract/window.ts';
+import type { Typed } from '../../table/columns.ts';
 import { keysNeedWork } from '../rows/keys/window-keys.ts';
-import type { Typed } from '../sql/columns/typed.ts';
 import { type JobTasks, type WorkerOptions, WorkerPool } from '../workers/worker-pool.ts';
 import { ArrowRunner } from './build/arrow-runner.ts';
 import { fixedBytes, streamShapes } from './build/batch-builder.ts';

@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream';
-import type { Typed } from '../sql/columns/typed.ts';
+import type { Typed } from '../../table/columns.ts';
 import { streamShapes } from './build/batch-builder.ts';
 import type { BuiltBatches } from './build/task.ts';
 import { IpcStream } from './output.ts';

@@ -1,11 +1,10 @@
 import type { SpoolFile } from '../../extract/window.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../schema/groups.ts';
+import { columnKey, type Typed } from '../../table/columns.ts';
+import type { FileColumn } from '../../table/incoming.ts';
+import type { PlannedColumn } from '../../table/plan.ts';
 import { NULL_TEXT, STRING } from '../../types/evidence.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../types/type.ts';
-import type { FileColumn } from '../sql/columns/arrivals.ts';
-import type { PlannedColumn } from '../sql/columns/plan.ts';
-import { columnKey } from '../sql/columns/stored.ts';
-import type { Typed } from '../sql/columns/typed.ts';
 import { rescueKey } from '../sql/rows/cells.ts';
 import { CHECKED, type FilePlan, KEEPS_NULLS, NULLS, REFUSED } from './build/task.ts';
 

@@ -13,9 +13,9 @@ import {
   Utf8,
 } from 'apache-arrow';
 import { EVENT_NAME } from '../../schema/groups.ts';
+import type { Typed } from '../../table/columns.ts';
 import type { ArrowType } from '../../types/face.ts';
 import { TYPES } from '../../types/index.ts';
-import type { Typed } from '../sql/columns/typed.ts';
 import type { StreamColumn } from './build/task.ts';
 
 /** The columns of the export in a stream, as their builders know them. Few distinct texts are sent as a dictionary. */

@@ -6,11 +6,10 @@ import manifest from '../../../package.json' with { type: 'json' };
 import { codeOf, Failure } from '../../base/errors.ts';
 import type { Window } from '../../extract/window.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
-import { arrivalsOf } from '../sql/columns/arrivals.ts';
-import { logChanges } from '../sql/columns/changes.ts';
-import { planColumns, type Rules } from '../sql/columns/plan.ts';
-import { columnKey, FIRST_COLUMNS, type StoredColumn } from '../sql/columns/stored.ts';
-import { type Typed, typedColumns } from '../sql/columns/typed.ts';
+import { logChanges } from '../../table/changes.ts';
+import { columnKey, FIRST_COLUMNS, type StoredColumn, type Typed, typedColumns } from '../../table/columns.ts';
+import { incomingColumns } from '../../table/incoming.ts';
+import { planColumns, type Rules } from '../../table/plan.ts';
 import type { TargetOptions } from '../target.ts';
 import type { WorkerOptions } from '../workers/worker-pool.ts';
 import { ArrowBuilder } from './arrow-builder.ts';
@@ -138,7 +137,7 @@ class ArrowRun {
   async #keepAll(windows: AsyncIterable<Window>): Promise<Window[]> {
     const kept: Window[] = [];
     for await (const window of windows) {
-      const { columns } = arrivalsOf(window.files);
+      const { columns } = incomingColumns(window.files);
       const plan = planColumns(this.#columns, columns, this.#rules, kept.length === 0);
       logChanges(this.#options.logger, kept.length === 0 ? [] : plan, new Map());
       this.#columns = plan;
@@ -176,7 +175,7 @@ class ArrowRun {
 
   /** What a window's rows become in the columns that it has itself, of the types known so far. */
   #ownJobOf(window: Window): WindowJob {
-    const arrived = arrivalsOf(window.files).columns;
+    const arrived = incomingColumns(window.files).columns;
     const columns = typedColumns(this.#columns).filter((column) =>
       arrived.has(columnKey(column.source, column.occurrence)),
     );
@@ -185,7 +184,7 @@ class ArrowRun {
 
   /** How the cells of a window's files become values of these columns. */
   #plansOf(window: Window, columns: readonly Typed[]): FilePlan[] {
-    const arrivals = arrivalsOf(window.files);
+    const arrivals = incomingColumns(window.files);
     const plan = planColumns(this.#columns, arrivals.columns, this.#rules, false);
     const byKey = new Map(plan.map((column) => [column.key, column]));
     return window.files.map((file, i) => planFile(file, arrivals.files[i], byKey, columns));

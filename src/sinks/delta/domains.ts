@@ -3,10 +3,9 @@ import schema from '../../../schemas/delta-table.json' with { type: 'json' };
 import { configFailure } from '../../base/errors.ts';
 import { compileSchema, proved } from '../../config/validate.ts';
 import type { Receipt, State } from '../../extract/window.ts';
-import { MOST_CHANGES, NO_HISTORY, parseHistory } from '../history.ts';
-import type { ColumnChange } from '../report.ts';
-import type { StoredColumn } from '../sql/columns/stored.ts';
-import type { TableName } from '../target.ts';
+import { type ColumnChange, MAX_CHANGES } from '../../table/changes.ts';
+import type { StoredColumn, TableName } from '../../table/columns.ts';
+import { NO_HISTORY, parseHistory } from '../history.ts';
 import type { Action } from './log/actions.ts';
 import { damaged, parseJson } from './log/parse.ts';
 import type { Snapshot } from './log/snapshot.ts';
@@ -144,12 +143,12 @@ export function setChanges(
   before: ReadonlyMap<number, readonly ColumnChange[]>,
 ): Action[] {
   if (changes.length === 0) return [];
-  const kept = changes.slice(-MOST_CHANGES);
+  const kept = changes.slice(-MAX_CHANGES);
   const actions = [set(`${CHANGES}${window}`, { ...NO_HISTORY, changes: kept })];
   let count = kept.length;
   for (const [older, list] of [...before].reverse()) {
     count += list.length;
-    if (count <= MOST_CHANGES) continue;
+    if (count <= MAX_CHANGES) continue;
     const configuration = JSON.stringify({ ...NO_HISTORY, changes: list });
     actions.push({ domainMetadata: { domain: `${CHANGES}${older}`, configuration, removed: true } });
   }

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
-import { begunRun, MOST_CHANGES, NO_HISTORY, parseHistory } from '../history.ts';
-import type { ColumnChange, RunRecord } from '../report.ts';
-import { type RunHistory, type RunOutcome, unended } from '../runs.ts';
+import { type ColumnChange, MAX_CHANGES } from '../../table/changes.ts';
+import { begunRun, type RunHistory, type RunOutcome, type RunRecord, unended } from '../../table/runs.ts';
+import { NO_HISTORY, parseHistory } from '../history.ts';
 import type { Storage } from './storage/storage.ts';
 
 const FOLDER = '_dfinery/runs';
@@ -98,6 +98,6 @@ export class RunObjects implements RunHistory {
 
   /** Notes the changes of a window that is committed; the log has them too. */
   add(changes: readonly ColumnChange[]): void {
-    this.#changes = [...this.#changes, ...changes].slice(-MOST_CHANGES);
+    this.#changes = [...this.#changes, ...changes].slice(-MAX_CHANGES);
   }
 }

@@ -1,6 +1,6 @@
 import { hashedIn } from '../../extract/state.ts';
 import { UNIFIED_ID } from '../../schema/groups.ts';
-import { isTyped } from '../sql/columns/typed.ts';
+import { isTyped } from '../../table/columns.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { readFiles } from '../sql/files/parquet-file.ts';

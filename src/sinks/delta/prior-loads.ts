@@ -1,5 +1,5 @@
 import type { PriorLoads } from '../../extract/prior-loads.ts';
-import { daysOfReceipts } from '../prior-loads.ts';
+import { coveredDays } from '../../table/receipts.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { rowsOf } from './commit/receipts.ts';
 import { Lake, type LakeOptions } from './lake.ts';
@@ -10,7 +10,7 @@ export function priorLoadsOf(lake: Lake): PriorLoads {
   const receipts = domains.receipts();
   return {
     state: domains.state(),
-    covered: daysOfReceipts(receipts),
+    covered: coveredDays(receipts),
     eventNames: [],
     rowsOf: (from, to) => rowsOf(receipts, from, to),
   };

@@ -1,10 +1,11 @@
-import { typedColumns, typedNull } from '../sql/columns/typed.ts';
+import { type TableName, typedColumns } from '../../table/columns.ts';
+import { typedNull } from '../sql/columns/typed.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { eventColumns } from '../sql/files/columns.ts';
 import { readFiles } from '../sql/files/parquet-file.ts';
 import { linkFailure, secondNameFailure } from '../sql/files/second-name.ts';
 import { createRemovedValues, removalCondition } from '../sql/people.ts';
-import type { Removal, Rewritten, TableName } from '../target.ts';
+import type { Removal, Rewritten } from '../target.ts';
 import {
   commitChange,
   type EventsChange,

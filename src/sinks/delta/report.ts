@@ -1,5 +1,5 @@
+import type { StoredColumn } from '../../table/columns.ts';
 import { REPORTED_RECORDS, reportedWindow, type TargetReport } from '../report.ts';
-import type { StoredColumn } from '../sql/columns/stored.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { readFiles } from '../sql/files/parquet-file.ts';
 import { countEvents, NO_EVENTS, reportedColumns, rescuedCells } from '../sql/report.ts';

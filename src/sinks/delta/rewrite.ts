@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { Zone } from '../../types/zone.ts';
-import type { StoredColumn } from '../sql/columns/stored.ts';
-import { typedColumns, typedNull } from '../sql/columns/typed.ts';
+import { typedNull } from '../sql/columns/typed.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { sortedBy } from '../sql/files/order.ts';

@@ -1,14 +1,15 @@
 import type { Logger } from '../../base/log.ts';
 import type { PriorLoads } from '../../extract/prior-loads.ts';
 import type { Window } from '../../extract/window.ts';
+import { logChanges } from '../../table/changes.ts';
+import { TABLES, type TableName } from '../../table/columns.ts';
+import type { Rules } from '../../table/plan.ts';
 import { Zone } from '../../types/zone.ts';
 import { otherTimezone } from '../prior-loads.ts';
 import type { Commit, Sink } from '../sink.ts';
-import { logChanges } from '../sql/columns/changes.ts';
-import type { Rules } from '../sql/columns/plan.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { idsAreKeys } from '../sql/rows/file-query.ts';
-import { TABLES, type TableName, type TargetOptions } from '../target.ts';
+import type { TargetOptions } from '../target.ts';
 import { commitChange, type Settings } from './commit/change.ts';
 import { prepareWindow } from './commit/window.ts';
 import { readableName } from './files/names.ts';

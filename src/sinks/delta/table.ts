@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { configFailure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
-import type { TableName } from '../target.ts';
+import type { TableName } from '../../table/columns.ts';
 import { Domains, WRITER } from './domains.ts';
 import { type DataFile, dataFileOf } from './files/data-file.ts';
 import { isDraft, isOwnFile, PARTITION } from './files/names.ts';

@@ -1,13 +1,12 @@
 import { plainCount } from '../../base/quantities.ts';
 import { LOG_ID } from '../../schema/groups.ts';
-import { checkDays, checkKeys, type Difference, difference } from '../differences.ts';
-import { daysOfReceipts } from '../prior-loads.ts';
-import { typedColumns } from '../sql/columns/typed.ts';
+import { TABLES, type TableName, typedColumns } from '../../table/columns.ts';
+import { checkDays, checkKeys, type Difference, difference } from '../../table/differences.ts';
+import { coveredDays } from '../../table/receipts.ts';
 import { fingerprint } from '../sql/files/fingerprint.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { countRows, readFiles } from '../sql/files/parquet-file.ts';
 import { eventItems, nameOf } from '../sql/views.ts';
-import { TABLES, type TableName } from '../target.ts';
 import { columnsIn } from './commit/columns.ts';
 import { followsEvents } from './commit/derive.ts';
 import { liveRows } from './commit/receipts.ts';
@@ -40,7 +39,7 @@ interface Files {
 async function differencesIn(lake: Lake, signal: AbortSignal | undefined): Promise<Difference[]> {
   const { domains } = lake.events;
   const names = TABLES.filter((name) => lake.table(name).exists);
-  const found = [...checkReceipts(lake), ...checkDays(domains.state(), daysOfReceipts(domains.receipts()))];
+  const found = [...checkReceipts(lake), ...checkDays(domains.state(), coveredDays(domains.receipts()))];
   const tables: Files[] = [];
   for (const name of names) {
     signal?.throwIfAborted();

@@ -5,14 +5,13 @@ import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { PriorLoads } from '../../extract/prior-loads.ts';
 import type { Window } from '../../extract/window.ts';
+import { changeRecords, columnChanges, logChanges } from '../../table/changes.ts';
+import type { StoredColumn } from '../../table/columns.ts';
+import { type IncomingColumns, incomingColumns } from '../../table/incoming.ts';
+import { type PlannedColumn, planColumns, type Rules } from '../../table/plan.ts';
+import type { RunHistory } from '../../table/runs.ts';
 import { Zone } from '../../types/zone.ts';
-import type { RunHistory } from '../runs.ts';
 import type { Commit, Sink } from '../sink.ts';
-import { type Arrivals, arrivalsOf } from '../sql/columns/arrivals.ts';
-import { changeRecords } from '../sql/columns/change-records.ts';
-import { columnChanges, logChanges } from '../sql/columns/changes.ts';
-import { type PlannedColumn, planColumns, type Rules } from '../sql/columns/plan.ts';
-import type { StoredColumn } from '../sql/columns/stored.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure, isOutOfMemory, isRefusedByIndex } from '../sql/engine/faults.ts';
 import { isWide } from '../sql/engine/new-file.ts';
@@ -133,7 +132,7 @@ export class FileSink implements Sink {
   async #prepareForColumns(window: Window): Promise<void> {
     if (!this.#engine.isNew || this.#isPrepared) return;
     this.#isPrepared = true;
-    if (isWide(arrivalsOf(window.files).columns.size)) await this.#engine.remakeForWideTables();
+    if (isWide(incomingColumns(window.files).columns.size)) await this.#engine.remakeForWideTables();
   }
 
   /** Before a window and not after one: what a commit has stored is stored, whatever happens here. */
@@ -173,7 +172,7 @@ export class FileSink implements Sink {
   async #write(window: Window, before: Contents): Promise<{ commit: Commit; contents: Contents }> {
     const engine = this.#engine;
     const number = before.number + 1;
-    const arrivals = arrivalsOf(window.files);
+    const arrivals = incomingColumns(window.files);
     const columns = planColumns(before.columns, arrivals.columns, this.#rules, number === 1);
     const plan = new Map(columns.map((column) => [column.key, column]));
     await alterEvents(engine, columns, this.#zone);
@@ -206,14 +205,14 @@ export class FileSink implements Sink {
   /** Gives the source names of all columns that a window lacked. */
   async #keepChanges(
     columns: readonly PlannedColumn[],
-    arrivals: Arrivals,
+    arrivals: IncomingColumns,
     window: Window,
     { number, missed }: Contents,
   ): Promise<Contents['missed']> {
     const changedAt = new Date(this.#clock.now()).toISOString();
     const isFirst = number === 0;
-    const arrived = arrivals.columns;
-    const changes = changeRecords(columns, { window: window.receipt.id, changedAt, arrived, isFirst, missed });
+    const windows = [{ id: window.receipt.id, columns: arrivals.columns }];
+    const changes = changeRecords(columns, { windows, changedAt, isFirst, missed });
     await writeChanges(this.#engine, changes);
     const missing = changes.filter(({ change }) => change === 'missing');
     return new Set([...missed, ...missing.map(({ sourceName }) => sourceName)]);

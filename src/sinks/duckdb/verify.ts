@@ -1,7 +1,7 @@
 import { configFailure } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
+import { checkDays, checkKeys, type Difference, difference } from '../../table/differences.ts';
 import { TYPES } from '../../types/index.ts';
-import { checkDays, checkKeys, type Difference, difference } from '../differences.ts';
 import { fileExists } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure } from '../sql/engine/faults.ts';

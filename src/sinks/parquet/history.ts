@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { replaceFile } from '../../fs/atomic-file.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
-import { begunRun, type History, MOST_CHANGES, missedIn, NO_HISTORY, parseHistory } from '../history.ts';
-import type { ColumnChange } from '../report.ts';
-import { type RunHistory, type RunOutcome, unended } from '../runs.ts';
+import { type ColumnChange, MAX_CHANGES, missedIn } from '../../table/changes.ts';
+import { begunRun, type RunHistory, type RunOutcome, unended } from '../../table/runs.ts';
+import { type History, NO_HISTORY, parseHistory } from '../history.ts';
 import { readIfThere } from './dataset/manifest.ts';
 
 /** Runs kept: the latest. */
@@ -62,7 +62,7 @@ export class FolderHistory implements RunHistory {
   }
 
   async #write({ v, runs, changes }: History): Promise<void> {
-    const file = { v, runs: runs.slice(-MOST_RUNS), changes: changes.slice(-MOST_CHANGES) };
+    const file = { v, runs: runs.slice(-MOST_RUNS), changes: changes.slice(-MAX_CHANGES) };
     await replaceFile(this.#path, JSON.stringify(file)).catch((error: unknown) => {
       throw diskFailure(error, { what: this.#path, path: this.#path });
     });

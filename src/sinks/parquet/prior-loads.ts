@@ -1,5 +1,5 @@
 import { NO_PRIOR_LOADS, type PriorLoads } from '../../extract/prior-loads.ts';
-import { daysOfReceipts } from '../prior-loads.ts';
+import { coveredDays } from '../../table/receipts.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { placesIn } from './dataset/layout.ts';
 import { type Manifest, readManifest } from './dataset/manifest.ts';
@@ -11,7 +11,7 @@ export function priorLoadsOf(manifest: Manifest | undefined): PriorLoads {
   const { receipts } = manifest;
   return {
     state: manifest.state ?? undefined,
-    covered: daysOfReceipts(receipts),
+    covered: coveredDays(receipts),
     eventNames: manifest.event_names,
     rowsOf: (from, to) => rowsOf(receipts, from, to),
   };

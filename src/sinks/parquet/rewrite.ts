@@ -1,8 +1,9 @@
+import { TABLES } from '../../table/columns.ts';
 import { eventColumns } from '../sql/files/columns.ts';
 import { failureOf, folderFailure } from '../sql/files/folder-failure.ts';
 import { sortedBy } from '../sql/files/order.ts';
 import { readFiles, writeFile } from '../sql/files/parquet-file.ts';
-import { type Rewritten, TABLES } from '../target.ts';
+import type { Rewritten } from '../target.ts';
 import { derive } from './commit/derived.ts';
 import { metadataOf } from './commit/metadata.ts';
 import { describe, filesAfter, moveOf, type Output, waitingPath } from './commit/outputs.ts';

@@ -4,17 +4,16 @@ import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { PriorLoads } from '../../extract/prior-loads.ts';
 import type { Window } from '../../extract/window.ts';
+import { type ColumnChange, changeRecords, logChanges } from '../../table/changes.ts';
+import { TABLES, type TableName } from '../../table/columns.ts';
+import { incomingColumns } from '../../table/incoming.ts';
+import type { PlannedColumn } from '../../table/plan.ts';
 import { Zone } from '../../types/zone.ts';
 import { otherTimezone } from '../prior-loads.ts';
-import type { ColumnChange } from '../report.ts';
 import type { Commit, Sink } from '../sink.ts';
-import { arrivalsOf } from '../sql/columns/arrivals.ts';
-import { changeRecords } from '../sql/columns/change-records.ts';
-import { logChanges } from '../sql/columns/changes.ts';
-import type { PlannedColumn } from '../sql/columns/plan.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { idsAreKeys } from '../sql/rows/file-query.ts';
-import { TABLES, type TableName, type TargetOptions } from '../target.ts';
+import type { TargetOptions } from '../target.ts';
 import { prepareWindow, type Settings } from './commit/commit.ts';
 import { type Dataset, openDataset } from './dataset/dataset.ts';
 import { FolderHistory } from './history.ts';
@@ -96,9 +95,9 @@ class FolderSink implements Sink {
 
   #changes(plan: readonly PlannedColumn[], window: Window): ColumnChange[] {
     const changedAt = new Date(this.#clock.now()).toISOString();
-    const arrived = arrivalsOf(window.files).columns;
+    const windows = [{ id: window.receipt.id, columns: incomingColumns(window.files).columns }];
     const isFirst = (this.#dataset.manifest?.receipts.length ?? 0) === 0;
-    return changeRecords(plan, { window: window.receipt.id, changedAt, arrived, isFirst, missed: this.runs.missed });
+    return changeRecords(plan, { windows, changedAt, isFirst, missed: this.runs.missed });
   }
 
   close(): Promise<void> {

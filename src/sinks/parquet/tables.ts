@@ -1,4 +1,4 @@
-import { TABLES, type TableName } from '../target.ts';
+import { TABLES, type TableName } from '../../table/columns.ts';
 import { derive } from './commit/derived.ts';
 import { metadataOf } from './commit/metadata.ts';
 import { describe, filesAfter, moveOf } from './commit/outputs.ts';

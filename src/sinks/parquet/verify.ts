@@ -3,16 +3,15 @@ import { join } from 'node:path';
 import { codeOf } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { LOG_ID } from '../../schema/groups.ts';
+import { TABLES, type TableName, typedColumns } from '../../table/columns.ts';
+import { checkDays, checkKeys, type Difference, difference } from '../../table/differences.ts';
+import { coveredDays } from '../../table/receipts.ts';
 import { TYPES } from '../../types/index.ts';
-import { checkDays, checkKeys, type Difference, difference } from '../differences.ts';
-import { daysOfReceipts } from '../prior-loads.ts';
-import { typedColumns } from '../sql/columns/typed.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { fingerprint } from '../sql/files/fingerprint.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { countRows, readFiles } from '../sql/files/parquet-file.ts';
 import { eventItems, nameOf } from '../sql/views.ts';
-import { TABLES, type TableName } from '../target.ts';
 import { LIVE_ENDING } from './dataset/layout.ts';
 import type { LiveFile, Manifest } from './dataset/manifest.ts';
 import { receiptsAfter } from './dataset/receipts.ts';
@@ -40,7 +39,7 @@ async function differencesIn(snapshot: Snapshot, signal: AbortSignal | undefined
   const found = [
     ...(await checkFiles(snapshot, signal)),
     ...checkReceipts(manifest),
-    ...checkDays(manifest.state, daysOfReceipts(manifest.receipts)),
+    ...checkDays(manifest.state, coveredDays(manifest.receipts)),
   ];
   if (found.some(({ check }) => check === 'files')) return found;
   for (const check of [checkColumns, checkRows, checkRowKeys, checkDerived]) {

@@ -7,7 +7,7 @@ import {
   ITEM_PREFIX,
 } from '../../schema/groups.ts';
 import type { ColumnGroup } from '../../schema/scan.ts';
-import { compareBytes, foldName } from '../names.ts';
+import { compareBytes, foldName } from '../../table/names.ts';
 
 /** The streams, in the order in which `discover` lists them. */
 export const STREAM_NAMES = ['events', 'event_logs', 'event_items'] as const;

@@ -1,9 +1,8 @@
 import { configFailure } from '../../base/errors.ts';
 import { UNIFIED_ID } from '../../schema/groups.ts';
+import { isTyped, type StoredColumn, type Typed } from '../../table/columns.ts';
 import { TYPES } from '../../types/index.ts';
 import type { Match } from '../target.ts';
-import type { StoredColumn } from './columns/stored.ts';
-import { isTyped, type Typed } from './columns/typed.ts';
 import type { Engine } from './engine/engine.ts';
 import { identifier, textLiteral } from './engine/quote.ts';
 import { nameOf } from './views.ts';

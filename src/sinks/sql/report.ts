@@ -1,9 +1,8 @@
 import type { Day } from '../../base/days.ts';
 import { CORRECTION_DATETIME, EVENT_NAME, SERVER_DATETIME } from '../../schema/groups.ts';
+import { type StoredColumn, type Typed, typedColumns } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
 import { REPORTED_NAMES, type ReportedColumn, type ReportedEvents, type TargetReport } from '../report.ts';
-import type { StoredColumn } from './columns/stored.ts';
-import { type Typed, typedColumns } from './columns/typed.ts';
 import type { Engine, Row } from './engine/engine.ts';
 import { identifier } from './engine/quote.ts';
 import { eventLogs, nameOf } from './views.ts';

@@ -3,9 +3,8 @@
 // writes and reads Parquet files, `profile/` describes one CSV file.
 
 import { DETAIL_LOG_ID, ITEM_PREFIX, LOG_ID } from '../../schema/groups.ts';
+import { isItem, type StoredColumn } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
-import { isItem } from './columns/plan.ts';
-import type { StoredColumn } from './columns/stored.ts';
 import { anyOf, identifier } from './engine/quote.ts';
 
 /**

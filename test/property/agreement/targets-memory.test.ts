@@ -4,7 +4,7 @@ import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
-import type { TableName } from '../../../src/sinks/target.ts';
+import type { TableName } from '../../../src/table/columns.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
 import { type Cells, csvOf, DuckBench, on } from '../../support/targets/duckdb.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';

@@ -13,7 +13,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openDeltaSink } from '../../../src/sinks/delta/sink.ts';
 import { openParquetSink } from '../../../src/sinks/parquet/sink.ts';
 import type { Sink } from '../../../src/sinks/sink.ts';
-import { TABLES } from '../../../src/sinks/target.ts';
+import { TABLES } from '../../../src/table/columns.ts';
 import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';

@@ -9,7 +9,7 @@ import { Secret } from '../../../src/base/secrets.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { withRunRecord } from '../../../src/cli/sync/run-record.ts';
 import { EMPTY_SUMMARY, writeXcom } from '../../../src/cli/sync/summary.ts';
-import type { RunOutcome } from '../../../src/sinks/runs.ts';
+import type { RunOutcome } from '../../../src/table/runs.ts';
 
 const nothing = async () => {};
 

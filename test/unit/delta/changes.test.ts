@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { setChanges } from '../../../src/sinks/delta/domains.ts';
-import { MOST_CHANGES } from '../../../src/sinks/history.ts';
-import type { ColumnChange } from '../../../src/sinks/report.ts';
+import { type ColumnChange, MAX_CHANGES } from '../../../src/table/changes.ts';
 
 const changes = (count: number): ColumnChange[] =>
   Array.from({ length: count }, (_, n) => ({
@@ -20,7 +19,7 @@ describe('the changes of columns in a Delta table', () => {
       .map((action) => (action as { domainMetadata: { domain: string } }).domainMetadata.domain);
 
   it('lose the oldest windows first, once there are more than are kept', () => {
-    const most = MOST_CHANGES;
+    const most = MAX_CHANGES;
     expect(
       removed(1, [
         [1, 5],
@@ -48,6 +47,6 @@ describe('the changes of columns in a Delta table', () => {
   });
 
   it('stay as they are where a window changes nothing', () => {
-    expect(setChanges(9, [], new Map([[1, changes(MOST_CHANGES + 1)]]))).toEqual([]);
+    expect(setChanges(9, [], new Map([[1, changes(MAX_CHANGES + 1)]]))).toEqual([]);
   });
 });

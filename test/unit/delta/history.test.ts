@@ -6,7 +6,7 @@ import { reportDelta } from '../../../src/sinks/delta/report.ts';
 import { DiskStorage } from '../../../src/sinks/delta/storage/disk.ts';
 import { delta } from '../../../src/sinks/delta/target.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
-import type { ColumnChange } from '../../../src/sinks/report.ts';
+import type { ColumnChange } from '../../../src/table/changes.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { purgeDelta } from '../../../src/sinks/delta/purge.ts';
 import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
-import type { Difference } from '../../../src/sinks/differences.ts';
+import type { Difference } from '../../../src/table/differences.ts';
 import { literal } from '../../../src/types/sql.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';

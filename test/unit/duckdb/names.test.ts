@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { assignItemNames, assignNames, OWN_NAMES } from '../../../src/sinks/names.ts';
+import { assignItemNames, assignNames, OWN_NAMES } from '../../../src/table/names.ts';
 
 describe('table names', () => {
   it('are the names of the export where nothing else has them', () => {

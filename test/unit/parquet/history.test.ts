@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FolderHistory, historyPath, readHistory } from '../../../src/sinks/parquet/history.ts';
-import type { ColumnChange } from '../../../src/sinks/report.ts';
+import type { ColumnChange } from '../../../src/table/changes.ts';
 
 const MOST = 10_000;
 

@@ -1,9 +1,8 @@
 // This folder: how a window, a purge or a compaction becomes commits of all tables.
 
 import { transientFailure } from '../../../base/errors.ts';
+import { type StoredColumn, TABLES, type TableName } from '../../../table/columns.ts';
 import type { Zone } from '../../../types/zone.ts';
-import type { StoredColumn } from '../../sql/columns/stored.ts';
-import { TABLES, type TableName } from '../../target.ts';
 import { addsOf, type DataFile, type NewFile, removeOf } from '../files/data-file.ts';
 import { fieldsOf } from '../files/schema.ts';
 import type { Lake } from '../lake.ts';

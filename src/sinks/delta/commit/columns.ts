@@ -1,9 +1,7 @@
 import { CORRECTION_DATETIME, DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME } from '../../../schema/groups.ts';
+import { isTyped, type StoredColumn } from '../../../table/columns.ts';
+import { isRetyped, type PlannedColumn } from '../../../table/plan.ts';
 import type { Zone } from '../../../types/zone.ts';
-import type { PlannedColumn } from '../../sql/columns/plan.ts';
-import { isRetyped } from '../../sql/columns/retype.ts';
-import type { StoredColumn } from '../../sql/columns/stored.ts';
-import { isTyped } from '../../sql/columns/typed.ts';
 import { reshaped } from '../../sql/files/columns.ts';
 
 const KEY_SOURCES: ReadonlySet<string> = new Set([DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME, CORRECTION_DATETIME]);

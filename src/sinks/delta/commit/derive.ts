@@ -1,11 +1,9 @@
 import { LOG_ID } from '../../../schema/groups.ts';
+import { type StoredColumn, type TableName, typedColumns } from '../../../table/columns.ts';
 import { literal } from '../../../types/sql.ts';
 import type { Zone } from '../../../types/zone.ts';
-import type { StoredColumn } from '../../sql/columns/stored.ts';
-import { typedColumns } from '../../sql/columns/typed.ts';
 import { FILE, readFiles, writeFile } from '../../sql/files/parquet-file.ts';
 import { eventItems, eventLogs, nameOf, rank, sortedEventLogs } from '../../sql/views.ts';
-import type { TableName } from '../../target.ts';
 import { setTable } from '../domains.ts';
 import { addsOf, type DataFile, type NewFile, newFile, removeOf } from '../files/data-file.ts';
 import { fieldsOf } from '../files/schema.ts';

@@ -1,20 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import type { Window } from '../../../extract/window.ts';
-import { missedIn } from '../../history.ts';
-import type { ColumnChange } from '../../report.ts';
+import {
+  type ChangeContext,
+  type ColumnChange,
+  changeRecords,
+  columnChanges,
+  missedIn,
+} from '../../../table/changes.ts';
+import { FIRST_COLUMNS, typedColumns } from '../../../table/columns.ts';
+import { incomingColumns } from '../../../table/incoming.ts';
+import { type PlannedColumn, planColumns, type Rules } from '../../../table/plan.ts';
+import { overlapOf, type StoredWindow } from '../../../table/receipts.ts';
 import type { Commit } from '../../sink.ts';
-import { arrivalsOf } from '../../sql/columns/arrivals.ts';
-import { type ChangingWindow, changeRecords } from '../../sql/columns/change-records.ts';
-import { columnChanges } from '../../sql/columns/changes.ts';
-import { type PlannedColumn, planColumns, type Rules } from '../../sql/columns/plan.ts';
-import { FIRST_COLUMNS } from '../../sql/columns/stored.ts';
-import { typedColumns } from '../../sql/columns/typed.ts';
 import { NO_DATE, readFiles, writeFile } from '../../sql/files/parquet-file.ts';
 import { findReplaced, type Incoming, type Replaced } from '../../sql/files/replaced.ts';
 import { type WindowFile, writeWindowFiles } from '../../sql/files/window-files.ts';
 import { hasRowsWithoutId, type WindowLoad } from '../../sql/rows/file-query.ts';
-import { overlapOf, type StoredWindow } from '../../sql/rows/read-again.ts';
 import { rescuedCounts } from '../../sql/rows/rescued.ts';
 import { dropReceipt, keptReceipt, setChanges, setColumns, setReceipt, setState, setTable } from '../domains.ts';
 import { type DataFile, newFile, windowsIn } from '../files/data-file.ts';
@@ -45,7 +47,7 @@ interface Merge {
 export async function prepareWindow(lake: Lake, window: Window, rules: Rules, settings: Settings): Promise<Prepared> {
   const { engine, events } = lake;
   const number = events.window + 1;
-  const arrivals = arrivalsOf(window.files);
+  const arrivals = incomingColumns(window.files);
   const plan = planColumns(events.domains.columns() ?? FIRST_COLUMNS, arrivals.columns, rules, number === 1);
   const load: WindowLoad = { window, number, arrivals, plan: columnsOfWindow(plan), zone: settings.zone };
   const fresh = await writeFresh(lake, load);
@@ -67,11 +69,10 @@ export async function prepareWindow(lake: Lake, window: Window, rules: Rules, se
   };
 }
 
-function changingWindow({ window, number, arrivals }: WindowLoad, { events }: Lake, now: number): ChangingWindow {
+function changingWindow({ window, number, arrivals }: WindowLoad, { events }: Lake, now: number): ChangeContext {
   return {
-    window: window.receipt.id,
+    windows: [{ id: window.receipt.id, columns: arrivals.columns }],
     changedAt: new Date(now).toISOString(),
-    arrived: arrivals.columns,
     isFirst: number === 1,
     missed: missedIn([...events.domains.changes().values()].flat()),
   };

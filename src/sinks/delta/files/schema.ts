@@ -1,11 +1,10 @@
 import { defect } from '../../../base/errors.ts';
+import { type StoredColumn, type TableName, typedColumns } from '../../../table/columns.ts';
 import type { Zone } from '../../../types/zone.ts';
-import type { StoredColumn } from '../../sql/columns/stored.ts';
-import { typedColumns, typedNull } from '../../sql/columns/typed.ts';
+import { typedNull } from '../../sql/columns/typed.ts';
 import type { Engine } from '../../sql/engine/engine.ts';
 import { identifier } from '../../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../../sql/views.ts';
-import type { TableName } from '../../target.ts';
 import { PARTITION } from './names.ts';
 
 type DeltaType = string | { readonly type: 'array'; readonly elementType: string; readonly containsNull: true };

@@ -1,10 +1,8 @@
 import { configFailure } from '../../../base/errors.ts';
+import { isItem, isTyped, type StoredColumn, type Typed } from '../../../table/columns.ts';
 import { TYPES } from '../../../types/index.ts';
 import { literal } from '../../../types/sql.ts';
 import type { ColumnType } from '../../../types/type.ts';
-import { isItem } from '../../sql/columns/plan.ts';
-import type { StoredColumn } from '../../sql/columns/stored.ts';
-import { isTyped, type Typed } from '../../sql/columns/typed.ts';
 import { fileExists } from '../../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine } from '../../sql/engine/engine.ts';
 import { engineFailure } from '../../sql/engine/faults.ts';

@@ -1,10 +1,9 @@
 import { configFailure, type Failure } from '../../../base/errors.ts';
+import { isTyped, type StoredColumn, type Typed } from '../../../table/columns.ts';
+import { isRetyped, isWidening, type PlannedColumn, type Retyped } from '../../../table/plan.ts';
 import { TYPES } from '../../../types/index.ts';
 import type { Zone } from '../../../types/zone.ts';
-import type { PlannedColumn } from '../../sql/columns/plan.ts';
-import { isRetyped, isWidening, type Retyped, rescuedAfter, valueAfter } from '../../sql/columns/retype.ts';
-import type { StoredColumn } from '../../sql/columns/stored.ts';
-import { isTyped, type Typed } from '../../sql/columns/typed.ts';
+import { rescuedAfter, valueAfter } from '../../sql/columns/retype.ts';
 import type { Engine } from '../../sql/engine/engine.ts';
 import { identifier } from '../../sql/engine/quote.ts';
 

@@ -1,5 +1,5 @@
+import type { ColumnChange } from '../../../table/changes.ts';
 import { isColumnType } from '../../../types/type.ts';
-import type { ColumnChange } from '../../report.ts';
 import type { Engine } from '../../sql/engine/engine.ts';
 import { hasTable } from './state.ts';
 

@@ -1,6 +1,6 @@
 import type { ColumnGroup } from '../../../schema/scan.ts';
+import type { StoredColumn } from '../../../table/columns.ts';
 import { isColumnType } from '../../../types/type.ts';
-import type { StoredColumn } from '../../sql/columns/stored.ts';
 import type { Engine, Row } from '../../sql/engine/engine.ts';
 
 export const CREATE_COLUMNS = `CREATE TABLE _dfinery_columns (

@@ -1,7 +1,7 @@
 import type { Receipt } from '../../../extract/window.ts';
-import type { StoredColumn } from '../../sql/columns/stored.ts';
+import type { StoredColumn } from '../../../table/columns.ts';
+import type { StoredWindow } from '../../../table/receipts.ts';
 import type { Engine } from '../../sql/engine/engine.ts';
-import type { StoredWindow } from '../../sql/rows/read-again.ts';
 import { missedColumns } from './changes.ts';
 import { readColumns } from './columns.ts';
 import { countRows, lastNumber, readLiveWindows } from './receipts.ts';

@@ -1,9 +1,8 @@
 import type { Day } from '../../../base/days.ts';
 import type { Receipt } from '../../../extract/window.ts';
-import { daysOfReceipts } from '../../prior-loads.ts';
+import { coveredDays, type StoredWindow } from '../../../table/receipts.ts';
 import type { Commit } from '../../sink.ts';
 import type { Engine } from '../../sql/engine/engine.ts';
-import type { StoredWindow } from '../../sql/rows/read-again.ts';
 
 export const CREATE_WINDOWS = `CREATE TABLE _dfinery_windows (
   number BIGINT, v INTEGER, id VARCHAR, from_date DATE, to_date DATE, covers_from DATE, covers_to DATE, rows BIGINT,
@@ -64,7 +63,7 @@ export async function readCoveredDays(engine: Engine): Promise<Set<Day>> {
     `SELECT DISTINCT CAST(covers_from AS VARCHAR) AS first, CAST(covers_to AS VARCHAR) AS last FROM _dfinery_windows
     WHERE covers_to IS NOT NULL`,
   );
-  return daysOfReceipts(rows.map((row) => ({ covers_from: String(row.first), covers_to: String(row.last) })));
+  return coveredDays(rows.map((row) => ({ covers_from: String(row.first), covers_to: String(row.last) })));
 }
 
 /** Rows of the latest receipt that asked for exactly these days, for all that were ever asked for. */

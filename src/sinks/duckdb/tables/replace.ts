@@ -1,15 +1,9 @@
 import type { Receipt, State } from '../../../extract/window.ts';
+import type { StoredColumn } from '../../../table/columns.ts';
+import { overlapOf } from '../../../table/receipts.ts';
 import type { Zone } from '../../../types/zone.ts';
-import type { StoredColumn } from '../../sql/columns/stored.ts';
 import type { Engine } from '../../sql/engine/engine.ts';
-import {
-  countNumbered,
-  findReadAgain,
-  overlapOf,
-  RENUMBERED,
-  type Rereading,
-  renumber,
-} from '../../sql/rows/read-again.ts';
+import { countNumbered, findReadAgain, RENUMBERED, type Rereading, renumber } from '../../sql/rows/read-again.ts';
 import type { Contents } from './contents.ts';
 import { countRows } from './receipts.ts';
 

@@ -1,5 +1,4 @@
-import type { RunRecord } from '../../report.ts';
-import { type RunHistory, unended } from '../../runs.ts';
+import { type RunHistory, type RunRecord, unended } from '../../../table/runs.ts';
 import type { Engine } from '../../sql/engine/engine.ts';
 import { hasTable } from './state.ts';
 

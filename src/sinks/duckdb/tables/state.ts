@@ -2,8 +2,9 @@
 
 import { configFailure } from '../../../base/errors.ts';
 import type { SpoolFile, State } from '../../../extract/window.ts';
-import { eventNamesOf, MOST_EVENT_NAMES, otherTimezone } from '../../prior-loads.ts';
-import { FIRST_COLUMNS } from '../../sql/columns/stored.ts';
+import { FIRST_COLUMNS } from '../../../table/columns.ts';
+import { MAX_EVENT_NAMES, scannedEventNames } from '../../../table/state.ts';
+import { otherTimezone } from '../../prior-loads.ts';
 import type { Engine } from '../../sql/engine/engine.ts';
 import { createEvents } from './alter.ts';
 import { CREATE_COLUMNS, writeColumns } from './columns.ts';
@@ -90,12 +91,12 @@ export async function addEventNames(
   number: number,
   known: ReadonlySet<string>,
 ): Promise<ReadonlySet<string>> {
-  if (eventNamesOf(files)?.every((name) => known.has(name)) === true) return known;
+  if (scannedEventNames(files)?.every((name) => known.has(name)) === true) return known;
   await engine.run(
     `INSERT INTO _dfinery_event_names SELECT seen.name FROM (SELECT DISTINCT CAST(df_event_name AS VARCHAR) AS name
     FROM events WHERE _dfinery_window = ${number}) AS seen
     WHERE seen.name IS NOT NULL AND seen.name NOT IN (SELECT known.name FROM _dfinery_event_names AS known)
-    LIMIT greatest(0, ${MOST_EVENT_NAMES} - (SELECT count(*) FROM _dfinery_event_names))`,
+    LIMIT greatest(0, ${MAX_EVENT_NAMES} - (SELECT count(*) FROM _dfinery_event_names))`,
   );
   return new Set(await readEventNames(engine));
 }

@@ -1,5 +1,4 @@
-import type { StoredColumn } from '../../sql/columns/stored.ts';
-import { typedColumns } from '../../sql/columns/typed.ts';
+import { type StoredColumn, typedColumns } from '../../../table/columns.ts';
 import type { Engine } from '../../sql/engine/engine.ts';
 import { eventItems, eventLogs } from '../../sql/views.ts';
 

@@ -2,20 +2,19 @@
 
 import type { Window } from '../../../extract/window.ts';
 import { EVENT_NAME } from '../../../schema/groups.ts';
+import { columnChanges } from '../../../table/changes.ts';
+import { FIRST_COLUMNS, type StoredColumn, type TableName } from '../../../table/columns.ts';
+import { incomingColumns } from '../../../table/incoming.ts';
+import { type PlannedColumn, planColumns, type Rules } from '../../../table/plan.ts';
+import { overlapOf } from '../../../table/receipts.ts';
+import { MAX_EVENT_NAMES, scannedEventNames } from '../../../table/state.ts';
 import type { Zone } from '../../../types/zone.ts';
-import { eventNamesOf, MOST_EVENT_NAMES } from '../../prior-loads.ts';
 import type { Commit } from '../../sink.ts';
-import { arrivalsOf } from '../../sql/columns/arrivals.ts';
-import { columnChanges } from '../../sql/columns/changes.ts';
-import { type PlannedColumn, planColumns, type Rules } from '../../sql/columns/plan.ts';
-import { FIRST_COLUMNS, type StoredColumn } from '../../sql/columns/stored.ts';
 import { readFiles } from '../../sql/files/parquet-file.ts';
 import { writeWindowFiles } from '../../sql/files/window-files.ts';
 import { hasRowsWithoutId, type WindowLoad } from '../../sql/rows/file-query.ts';
-import { overlapOf } from '../../sql/rows/read-again.ts';
 import { rescuedCounts } from '../../sql/rows/rescued.ts';
 import { nameOf } from '../../sql/views.ts';
-import type { TableName } from '../../target.ts';
 import { type Change, type Dataset, WRITER } from '../dataset/dataset.ts';
 import { eventFiles, type Manifest } from '../dataset/manifest.ts';
 import { liveReceipt, liveWindows, nextWindow, receiptsAfter } from '../dataset/receipts.ts';
@@ -57,7 +56,7 @@ export async function prepareWindow(dataset: Dataset, window: Window, settings: 
   const manifest = dataset.manifest ?? emptyManifest(settings);
   const number = nextWindow(manifest);
   const { zone, rules } = settings;
-  const arrivals = arrivalsOf(window.files);
+  const arrivals = incomingColumns(window.files);
   const plan = planColumns(manifest.columns, arrivals.columns, rules, number === 1);
   const load: WindowLoad = { window, number, arrivals, plan: new Map(plan.map((c) => [c.key, c])), zone };
   const metadata = metadataOf(plan, { ...window.receipt, window: number });
@@ -113,8 +112,8 @@ async function eventNamesAfter(
   plan: readonly StoredColumn[],
 ): Promise<string[]> {
   const names = new Set(manifest.event_names);
-  const found = eventNamesOf(window.files) ?? (await namesIn(dataset, paths, plan));
-  for (const name of found) if (names.size < MOST_EVENT_NAMES) names.add(name);
+  const found = scannedEventNames(window.files) ?? (await namesIn(dataset, paths, plan));
+  for (const name of found) if (names.size < MAX_EVENT_NAMES) names.add(name);
   return [...names].sort();
 }
 
@@ -122,7 +121,7 @@ async function namesIn(dataset: Dataset, paths: readonly string[], plan: readonl
   if (paths.length === 0) return [];
   const name = `CAST(${nameOf(plan, EVENT_NAME)} AS VARCHAR)`;
   const rows = await dataset.engine.rows(
-    `SELECT DISTINCT ${name} AS name FROM ${readFiles(paths)} WHERE ${name} IS NOT NULL ORDER BY 1 LIMIT ${MOST_EVENT_NAMES}`,
+    `SELECT DISTINCT ${name} AS name FROM ${readFiles(paths)} WHERE ${name} IS NOT NULL ORDER BY 1 LIMIT ${MAX_EVENT_NAMES}`,
   );
   return rows.map((row) => String(row.name));
 }

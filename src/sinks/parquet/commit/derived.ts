@@ -1,10 +1,8 @@
 import { LOG_ID } from '../../../schema/groups.ts';
+import { type StoredColumn, type TableName, typedColumns } from '../../../table/columns.ts';
 import { literal } from '../../../types/sql.ts';
-import type { StoredColumn } from '../../sql/columns/stored.ts';
-import { typedColumns } from '../../sql/columns/typed.ts';
 import { countRows, FILE, type Metadata, readFiles, writeFile } from '../../sql/files/parquet-file.ts';
 import { eventItems, eventLogs, nameOf, rank, sortedEventLogs } from '../../sql/views.ts';
-import type { TableName } from '../../target.ts';
 import type { Dataset } from '../dataset/dataset.ts';
 import { partitionOf } from '../dataset/layout.ts';
 import type { LiveFile } from '../dataset/manifest.ts';

@@ -1,5 +1,5 @@
+import type { PlannedColumn } from '../../../table/plan.ts';
 import type { Zone } from '../../../types/zone.ts';
-import type { PlannedColumn } from '../../sql/columns/plan.ts';
 import { eventColumns, isReshaped, reshaped } from '../../sql/files/columns.ts';
 import { type Metadata, readFiles, writeFile } from '../../sql/files/parquet-file.ts';
 import { findReplaced, type Incoming, movesOf, type Replaced } from '../../sql/files/replaced.ts';

@@ -1,6 +1,5 @@
 import type { Receipt } from '../../../extract/window.ts';
-import type { StoredColumn } from '../../sql/columns/stored.ts';
-import { typedColumns } from '../../sql/columns/typed.ts';
+import { type StoredColumn, typedColumns } from '../../../table/columns.ts';
 import type { Metadata } from '../../sql/files/parquet-file.ts';
 import { WRITER } from '../dataset/dataset.ts';
 import type { LiveReceipt } from '../dataset/manifest.ts';

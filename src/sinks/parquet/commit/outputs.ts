@@ -1,6 +1,6 @@
 import { join, relative, sep } from 'node:path';
+import type { TableName } from '../../../table/columns.ts';
 import { countRows, FILE, readFiles, UNFINISHED } from '../../sql/files/parquet-file.ts';
-import type { TableName } from '../../target.ts';
 import type { Dataset } from '../dataset/dataset.ts';
 import { livePath } from '../dataset/layout.ts';
 import type { LiveFile } from '../dataset/manifest.ts';

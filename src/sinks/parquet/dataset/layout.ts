@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { defect } from '../../../base/errors.ts';
-import { isTableName, type TableName } from '../../target.ts';
+import { isTableName, type TableName } from '../../../table/columns.ts';
 
 /** Readers that glob see files of this ending alone. */
 export const LIVE_ENDING = '.parquet';

@@ -4,8 +4,7 @@ import { codeOf, configFailure } from '../../../base/errors.ts';
 import { compileSchema, proved } from '../../../config/validate.ts';
 import type { Receipt, State } from '../../../extract/window.ts';
 import { replaceFile } from '../../../fs/atomic-file.ts';
-import type { StoredColumn } from '../../sql/columns/stored.ts';
-import type { TableName } from '../../target.ts';
+import type { StoredColumn, TableName } from '../../../table/columns.ts';
 import { partitionOf } from './layout.ts';
 
 /** A file that belongs to the dataset. */

@@ -1,6 +1,6 @@
 import type { Day } from '../../../base/days.ts';
 import type { Receipt } from '../../../extract/window.ts';
-import type { StoredWindow } from '../../sql/rows/read-again.ts';
+import type { StoredWindow } from '../../../table/receipts.ts';
 import type { LiveFile, LiveReceipt, Manifest } from './manifest.ts';
 
 /** A receipt as the manifest keeps it: without the shapes of cells. */

@@ -1,23 +1,9 @@
-import { fitsWholly } from '../../../types/evidence.ts';
-import { TYPES, widenings } from '../../../types/index.ts';
-import type { ColumnType } from '../../../types/type.ts';
+import { isWidening, type Retyped } from '../../../table/plan.ts';
+import { TYPES } from '../../../types/index.ts';
 import type { Zone } from '../../../types/zone.ts';
 import { anyOf, identifier, jsonMember } from '../engine/quote.ts';
 import { rescueKey } from '../rows/cells.ts';
-import type { PlannedColumn } from './plan.ts';
 import { widen } from './widen.ts';
-
-/** A stored column that changes its type. */
-export type Retyped = PlannedColumn & { readonly before: ColumnType; readonly type: ColumnType };
-
-export function isRetyped(column: PlannedColumn): column is Retyped {
-  return column.before !== null && column.type !== null && column.type !== column.before;
-}
-
-/** True when no value can be lost. What a fixed type narrows may not fit. */
-export function isWidening({ before, type, storedEvidence }: Retyped, zoned: boolean): boolean {
-  return widenings(before).includes(type) && (type === 'string' || fitsWholly(storedEvidence, type, zoned));
-}
 
 /** The value of a changed column, from what the table has. */
 export function valueAfter(column: Retyped, zone: Zone | undefined): string {

@@ -1,3 +1,5 @@
+// This folder: types of columns in SQL: NULLs, casts, and values that change their type.
+
 import { sqlWiden } from '../../../types/index.ts';
 import { literal } from '../../../types/sql.ts';
 import type { ColumnType } from '../../../types/type.ts';

@@ -1,8 +1,8 @@
+import { isTyped, type StoredColumn, typedColumns } from '../../../table/columns.ts';
+import { isRetyped, type PlannedColumn } from '../../../table/plan.ts';
 import type { Zone } from '../../../types/zone.ts';
-import type { PlannedColumn } from '../columns/plan.ts';
-import { isRetyped, rescuedAfter, valueAfter } from '../columns/retype.ts';
-import type { StoredColumn } from '../columns/stored.ts';
-import { castTo, isTyped, typedColumns, typedNull } from '../columns/typed.ts';
+import { rescuedAfter, valueAfter } from '../columns/retype.ts';
+import { castTo, typedNull } from '../columns/typed.ts';
 import { identifier } from '../engine/quote.ts';
 
 /** The columns of every `events` file before those of the export, as SQL names. */

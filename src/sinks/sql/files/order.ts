@@ -1,5 +1,5 @@
 import { EVENT_NAME, SERVER_DATETIME } from '../../../schema/groups.ts';
-import type { StoredColumn } from '../columns/stored.ts';
+import type { StoredColumn } from '../../../table/columns.ts';
 import { identifier } from '../engine/quote.ts';
 import { ROW_GROUP_ROWS } from './parquet-file.ts';
 

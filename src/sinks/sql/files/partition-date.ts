@@ -1,4 +1,6 @@
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../../schema/groups.ts';
+import { columnKey } from '../../../table/columns.ts';
+import type { FileColumn } from '../../../table/incoming.ts';
 import {
   DATE,
   DATETIME_DASH,
@@ -11,8 +13,6 @@ import {
 import { TYPES } from '../../../types/index.ts';
 import { withoutNullText } from '../../../types/sql.ts';
 import type { Evidence } from '../../../types/type.ts';
-import type { FileColumn } from '../columns/arrivals.ts';
-import { columnKey } from '../columns/stored.ts';
 import type { WindowLoad } from '../rows/file-query.ts';
 import { cell } from '../rows/read-csv.ts';
 

@@ -1,11 +1,11 @@
+import type { StoredColumn } from '../../../table/columns.ts';
+import type { Overlap } from '../../../table/receipts.ts';
 import type { Zone } from '../../../types/zone.ts';
-import type { StoredColumn } from '../columns/stored.ts';
 import type { Engine } from '../engine/engine.ts';
 import {
   baseId,
   countNumbered,
   findReadAgain,
-  type Overlap,
   RENUMBERED,
   type ReadAgain,
   type Rereading,

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { daysBetween } from '../../../base/days.ts';
 import { defect } from '../../../base/errors.ts';
-import type { PlannedColumn } from '../columns/plan.ts';
-import { castTo, typedColumns, typedNull } from '../columns/typed.ts';
+import { typedColumns } from '../../../table/columns.ts';
+import type { PlannedColumn } from '../../../table/plan.ts';
+import { castTo, typedNull } from '../columns/typed.ts';
 import { identifier } from '../engine/quote.ts';
 import { fileQuery, idsAreKeys, type WindowLoad } from '../rows/file-query.ts';
 import { dropStaging, stageWindow } from '../rows/staging.ts';

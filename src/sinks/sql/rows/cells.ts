@@ -1,7 +1,7 @@
+import type { PlannedColumn } from '../../../table/plan.ts';
 import { NULL_TEXT, STRING } from '../../../types/evidence.ts';
 import { TYPES } from '../../../types/index.ts';
 import type { Zone } from '../../../types/zone.ts';
-import type { PlannedColumn } from '../columns/plan.ts';
 import { widen } from '../columns/widen.ts';
 import { anyOf, jsonMember } from '../engine/quote.ts';
 

@@ -2,11 +2,11 @@
 
 import type { SpoolFile, Window } from '../../../extract/window.ts';
 import { DETAIL_LOG_ID } from '../../../schema/groups.ts';
+import { columnKey } from '../../../table/columns.ts';
+import type { FileColumn, IncomingColumns } from '../../../table/incoming.ts';
+import type { PlannedColumn } from '../../../table/plan.ts';
 import type { Zone } from '../../../types/zone.ts';
 import { keysNeedWork } from '../../rows/keys/window-keys.ts';
-import type { Arrivals, FileColumn } from '../columns/arrivals.ts';
-import type { PlannedColumn } from '../columns/plan.ts';
-import { columnKey } from '../columns/stored.ts';
 import { type CellSql, cellSql, rescuedSql } from './cells.ts';
 import { type KeyCell, sqlBaseId } from './keys.ts';
 import { cell, readCsv } from './read-csv.ts';
@@ -16,7 +16,7 @@ export interface WindowLoad {
   readonly window: Window;
   /** Its number, as `_dfinery_window` holds it. */
   readonly number: number;
-  readonly arrivals: Arrivals;
+  readonly arrivals: IncomingColumns;
   readonly plan: ReadonlyMap<string, PlannedColumn>;
   readonly zone: Zone | undefined;
 }

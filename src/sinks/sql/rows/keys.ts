@@ -1,5 +1,5 @@
+import { compareBytes } from '../../../table/names.ts';
 import { literal } from '../../../types/sql.ts';
-import { compareBytes } from '../../names.ts';
 
 /** What the key of a row without an id starts with. */
 export const HASH_PREFIX = 'hash:';

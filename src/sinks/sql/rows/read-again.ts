@@ -1,8 +1,8 @@
-import { addDays, type Day } from '../../../base/days.ts';
 import { CORRECTION_DATETIME, DETAIL_LOG_ID, SERVER_DATETIME } from '../../../schema/groups.ts';
+import type { StoredColumn } from '../../../table/columns.ts';
+import type { Overlap } from '../../../table/receipts.ts';
 import { literal } from '../../../types/sql.ts';
 import type { Zone } from '../../../types/zone.ts';
-import type { StoredColumn } from '../columns/stored.ts';
 import type { Engine } from '../engine/engine.ts';
 import { nameOf } from '../views.ts';
 import { HASH_KEY_LENGTH, HASH_PREFIX, sqlNumbersIn } from './keys.ts';
@@ -15,40 +15,6 @@ import { HASH_KEY_LENGTH, HASH_PREFIX, sqlNumbersIn } from './keys.ts';
 // - when its window shares a day with this one and a row with that base id has the same date, by the clock of `timezone`.
 //
 // Any other row with that base id is another row: both stay, and the new one gets a number of its own.
-
-/** A window whose rows are stored. */
-export interface StoredWindow {
-  readonly number: number;
-  /** Days asked for, both as sent. */
-  readonly from: Day;
-  readonly to: Day;
-}
-
-/** Numbers of stored windows by what they have in common with a new one. */
-export interface Overlap {
-  /** All of their days are asked for again. */
-  readonly within: readonly number[];
-  /** Some of their days are. */
-  readonly sharing: readonly number[];
-}
-
-/** `isExclusive`: the service is known to leave `to_date` out. */
-export function overlapOf(
-  stored: Iterable<StoredWindow>,
-  asked: { readonly from: Day; readonly to: Day },
-  isExclusive: boolean,
-): Overlap {
-  const lastOf = ({ from, to }: { readonly from: Day; readonly to: Day }) =>
-    isExclusive && to > from ? addDays(to, -1) : to;
-  const last = lastOf(asked);
-  const shared = [...stored].filter((window) => window.from <= last && asked.from <= lastOf(window));
-  const isWithin = (window: StoredWindow) => asked.from <= window.from && lastOf(window) <= last;
-  return {
-    within: shared.filter(isWithin).map(({ number }) => number),
-    // Stryker disable next-line MethodExpression: no row of a window that is read again whole is looked at by its date
-    sharing: shared.filter((window) => !isWithin(window)).map(({ number }) => number),
-  };
-}
 
 /** A window that meets the stored rows. Both sources have the columns of `events`. */
 export interface Rereading {

@@ -1,4 +1,4 @@
-import type { PlannedColumn } from '../columns/plan.ts';
+import type { PlannedColumn } from '../../../table/plan.ts';
 import type { Engine } from '../engine/engine.ts';
 
 /**

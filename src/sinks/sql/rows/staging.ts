@@ -1,5 +1,5 @@
+import type { PlannedColumn } from '../../../table/plan.ts';
 import { TYPES } from '../../../types/index.ts';
-import type { PlannedColumn } from '../columns/plan.ts';
 import type { Engine } from '../engine/engine.ts';
 import { fileQuery, type WindowLoad } from './file-query.ts';
 import { sqlNumberKeys } from './keys.ts';

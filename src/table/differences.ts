@@ -3,6 +3,7 @@ import { plainCount } from '../base/quantities.ts';
 import { Coverage } from '../extract/plan/coverage.ts';
 import { nameDays } from '../extract/plan/gaps.ts';
 import { parseState } from '../extract/state.ts';
+import type { StoredReceipt } from './receipts.ts';
 
 /** A difference between a target and its receipts. */
 export interface Difference {
@@ -12,6 +13,28 @@ export interface Difference {
 }
 
 export const difference = (check: Difference['check'], message: string): Difference => ({ check, message });
+
+/** The rows of each window, as counted in the rows themselves, are those of its receipt (S14). */
+export function checkLiveRows(
+  receipts: readonly Pick<StoredReceipt, 'window' | 'from' | 'to' | 'rows' | 'rows_live'>[],
+  counted: ReadonlyMap<number, number>,
+): Difference[] {
+  const known = new Set(receipts.map(({ window }) => window));
+  const strangers = [...counted].filter(([window]) => !known.has(window)).sort(([a], [b]) => a - b);
+  return [
+    ...receipts.flatMap(({ window, from, to, rows, rows_live: expected }) => {
+      const actual = counted.get(window) ?? 0;
+      if (actual === expected && expected <= rows) return [];
+      const name = `window ${window} (${from} to ${to})`;
+      return [
+        difference('rows', `${name} should have ${plainCount(expected, 'row')} of its ${rows}, and has ${actual}`),
+      ];
+    }),
+    ...strangers.map(([window, rows]) =>
+      difference('rows', `${plainCount(rows, 'row belongs', 'rows belong')} to window ${window}, which has no receipt`),
+    ),
+  ];
+}
 
 /** Every day from the first one wanted up to the cursor is covered by a receipt, or is a recorded gap. */
 export function checkDays(stored: unknown, covered: ReadonlySet<Day>): Difference[] {

@@ -28,11 +28,11 @@ export function compareBytes(a: string, b: string): number {
  * Table names for the new columns of one window, in the order given. Names that fold alike get `_2`, `_3`… in order of their
  * bytes, equal names in the order given; names that are taken are skipped.
  */
-export function assignNames(taken: Iterable<string>, arrivals: readonly string[]): string[] {
+export function assignNames(taken: Iterable<string>, incoming: readonly string[]): string[] {
   const used = new Set([...taken].map(foldName));
-  const names = new Array<string>(arrivals.length);
-  const order = arrivals.map((_, i) => i).sort((a, b) => compareBytes(arrivals[a], arrivals[b]) || a - b);
-  for (const i of order) names[i] = claim(used, arrivals[i].replaceAll('\0', '\ufffd') || UNNAMED);
+  const names = new Array<string>(incoming.length);
+  const order = incoming.map((_, i) => i).sort((a, b) => compareBytes(incoming[a], incoming[b]) || a - b);
+  for (const i of order) names[i] = claim(used, incoming[i].replaceAll('\0', '\ufffd') || UNNAMED);
   return names;
 }
 

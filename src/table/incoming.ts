@@ -1,8 +1,8 @@
-import type { SpoolFile } from '../../../extract/window.ts';
-import { EVENT_NAME, eventNameIndex, headerColumns } from '../../../schema/groups.ts';
-import type { ColumnGroup, FirstSeen } from '../../../schema/scan.ts';
-import type { ColumnType, Evidence } from '../../../types/type.ts';
-import { columnKey } from './stored.ts';
+import type { SpoolFile } from '../extract/window.ts';
+import { EVENT_NAME, eventNameIndex, headerColumns } from '../schema/groups.ts';
+import type { ColumnGroup, FirstSeen } from '../schema/scan.ts';
+import type { ColumnType, Evidence } from '../types/type.ts';
+import { columnKey } from './columns.ts';
 
 /** A column of one file: where it stands and which column of the table it feeds. */
 export interface FileColumn {
@@ -14,8 +14,8 @@ export interface FileColumn {
   readonly filled: number;
 }
 
-/** What a whole window shows of one column, over all of its files. */
-export interface Arrival {
+/** What the scans of some files say of one column, over all of them. */
+export interface IncomingColumn {
   readonly key: string;
   readonly source: string;
   readonly occurrence: number;
@@ -25,20 +25,20 @@ export interface Arrival {
   readonly seen: readonly FirstSeen[];
 }
 
-export interface Arrivals {
+export interface IncomingColumns {
   /** By file, in the order of its header. */
   readonly files: readonly (readonly FileColumn[])[];
   /** By key, in the order of first occurrence. */
-  readonly columns: ReadonlyMap<string, Arrival>;
+  readonly columns: ReadonlyMap<string, IncomingColumn>;
 }
 
-/** Brings the headers and scans of a window's files together. */
-export function arrivalsOf(files: readonly SpoolFile[]): Arrivals {
-  const columns = new Map<string, Arrival>();
+/** Joins the headers and scans of the files of a window, or of a batch of windows. */
+export function incomingColumns(files: readonly SpoolFile[]): IncomingColumns {
+  const columns = new Map<string, IncomingColumn>();
   return { files: files.map((file) => readFile(file, columns)), columns };
 }
 
-function readFile(file: SpoolFile, columns: Map<string, Arrival>): FileColumn[] {
+function readFile(file: SpoolFile, columns: Map<string, IncomingColumn>): FileColumn[] {
   const eventName = eventNameIndex(file.header);
   const counts = new Map<string, number>();
   return headerColumns(file.header).map(({ source: raw, group, declared }, index) => {

@@ -1,15 +1,12 @@
-// This folder: names and types of a target's columns, and how a window changes them.
-
-import { configFailure } from '../../../base/errors.ts';
-import type { SchemaMode } from '../../../config/source.ts';
-import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, groupOf, ITEM_PREFIX } from '../../../schema/groups.ts';
-import type { ColumnGroup } from '../../../schema/scan.ts';
-import { acceptedBy, fitsWholly, NULL_TEXT, typeOf } from '../../../types/evidence.ts';
-import { widenings } from '../../../types/index.ts';
-import type { ColumnType, Evidence } from '../../../types/type.ts';
-import { assignItemNames, assignNames, OWN_NAMES } from '../../names.ts';
-import type { Arrival } from './arrivals.ts';
-import { columnKey, FIRST_COLUMNS, type StoredColumn } from './stored.ts';
+import { configFailure } from '../base/errors.ts';
+import type { SchemaMode } from '../config/source.ts';
+import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, groupOf, ITEM_PREFIX } from '../schema/groups.ts';
+import { acceptedBy, fitsWholly, NULL_TEXT, typeOf } from '../types/evidence.ts';
+import { widenings } from '../types/index.ts';
+import type { ColumnType, Evidence } from '../types/type.ts';
+import { columnKey, FIRST_COLUMNS, isItem, type StoredColumn } from './columns.ts';
+import type { IncomingColumn, IncomingColumns } from './incoming.ts';
+import { assignItemNames, assignNames, OWN_NAMES } from './names.ts';
 
 /** What decides the types of a table's columns besides the data. */
 export interface Rules {
@@ -23,54 +20,97 @@ export interface Rules {
   readonly nameOf?: (source: string) => string;
 }
 
-/** What a window does to one column of the table. */
+/** What a batch of windows does to one column of the table; evidence and cells are those of the whole batch. */
 export interface PlannedColumn extends StoredColumn {
   readonly key: string;
-  /** Its type before this window. */
+  /** Its type before this batch. */
   readonly before: ColumnType | null;
-  /** Of all windows before this one. */
+  /** Of all windows before this batch. */
   readonly storedEvidence: Evidence;
-  /** The type that this window's cells are read as before they become `type`; none: nothing of them is stored. */
+  /** The type that the cells of the batch are read as before they become `type`; null: nothing of them is stored. */
   readonly readAs: ColumnType | null;
   readonly windowEvidence: Evidence;
-  /** True when every cell of this window fits `readAs`. */
+  /** True when every cell of the batch fits `readAs`. */
   readonly isClean: boolean;
   /** True when the table does not take the column: its cells go to `_rescued`. */
   readonly isRefused: boolean;
-  /** Of the first cell of this window that `before` does not hold. */
+  /** Of the first cell of the batch that `before` does not hold. */
   readonly shape: string | undefined;
   /** True when something of the stored row changed. */
   readonly isChanged: boolean;
 }
 
+/** A stored column that changes its type. */
+export type Retyped = PlannedColumn & { readonly before: ColumnType; readonly type: ColumnType };
+
+export function isRetyped(column: PlannedColumn): column is Retyped {
+  return column.before !== null && column.type !== null && column.type !== column.before;
+}
+
+/** True if no value can be lost. A type that is fixed may be narrower than some stored values. */
+export function isWidening({ before, type, storedEvidence }: Retyped, zoned: boolean): boolean {
+  return widenings(before).includes(type) && (type === 'string' || fitsWholly(storedEvidence, type, zoned));
+}
+
 /**
- * What a window does to the columns of the table: names for new ones, types for all. `isFirst`: nothing was committed
+ * How many of these windows, counted from the first, one plan stores exactly as a plan each would, at least 1 (S53). Ends
+ * before a window that makes texts of cells which an earlier window of the batch would have stored as another type, since
+ * those are written in their canonical form (S21) or, as `null`, not at all (S18); and after every window if `schema_mode`
+ * holds a window to the columns of those before it.
+ */
+export function plannedTogether(
+  stored: readonly StoredColumn[],
+  windows: readonly IncomingColumns[],
+  rules: Rules,
+): number {
+  if (rules.mode !== 'evolve') return 1;
+  const types = new Map(stored.map((column) => [columnKey(column.source, column.occurrence), column.type]));
+  const seen = new Map<string, { readonly evidence: Evidence; readonly own: ColumnType | 'null' }>();
+  for (const [i, { columns }] of windows.entries()) {
+    for (const [key, column] of columns) {
+      const own = typeOf(column.evidence, rules.zoned) ?? ((column.evidence & NULL_TEXT) === 0 ? undefined : 'null');
+      if (own === undefined || column.declared !== undefined) continue;
+      const before = seen.get(key);
+      const evidence = (before?.evidence ?? 0) | column.evidence;
+      const joined = typeOf(evidence, rules.zoned);
+      const isText = joined === 'string' || joined === 'string[]';
+      if (before === undefined || (own !== 'null' && before.own === 'null')) seen.set(key, { evidence, own });
+      else seen.set(key, { evidence, own: before.own });
+      if (before === undefined || !isText || own === before.own || own === 'null') continue;
+      if (before.own !== 'null' || types.get(key) !== 'string') return i;
+    }
+  }
+  return windows.length;
+}
+
+/**
+ * What a batch of windows does to the columns of the table: names for new ones, types for all. `isFirst`: nothing was committed
  * yet, so `freeze` and `fail` have nothing to hold to but a pinned schema. Throws Failure under `fail`.
  */
 export function planColumns(
   stored: readonly StoredColumn[],
-  arrivals: ReadonlyMap<string, Arrival>,
+  incoming: ReadonlyMap<string, IncomingColumn>,
   rules: Rules,
   isFirst: boolean,
 ): PlannedColumn[] {
   const mode = isFirst && rules.pinned === undefined ? 'evolve' : rules.mode;
-  const all = [...stored, ...newColumns(stored, arrivals, rules)];
+  const all = [...stored, ...newColumns(stored, incoming, rules)];
   const known = new Set(stored.map((column) => columnKey(column.source, column.occurrence)));
   return all.map((column) => {
     const key = columnKey(column.source, column.occurrence);
-    return planColumn(column, key, arrivals.get(key), rules, mode, known.has(key));
+    return planColumn(column, key, incoming.get(key), rules, mode, known.has(key));
   });
 }
 
 /** Columns that the map lacks, with names: those of a pinned schema and those of the window. */
 function newColumns(
   stored: readonly StoredColumn[],
-  arrivals: ReadonlyMap<string, Arrival>,
+  incoming: ReadonlyMap<string, IncomingColumn>,
   rules: Rules,
 ): StoredColumn[] {
   const known = new Set(stored.map((column) => columnKey(column.source, column.occurrence)));
-  const fresh = [...arrivals.values()].filter((arrival) => !known.has(arrival.key));
-  const arriving = new Set(fresh.map((arrival) => arrival.key));
+  const fresh = [...incoming.values()].filter(({ key }) => !known.has(key));
+  const arriving = new Set(fresh.map((scanned) => scanned.key));
   for (const source of rules.pinned?.keys() ?? []) {
     const key = columnKey(source, 1);
     if (source === EVENT_NAME_ALTERNATIVE || known.has(key) || arriving.has(key)) continue;
@@ -81,12 +121,12 @@ function newColumns(
     fresh.map(({ source }) => rules.nameOf?.(source) ?? source),
   );
   const itemNames = itemNamesOf(stored, fresh, names);
-  return fresh.map((arrival, i) => ({
-    source: arrival.source,
-    occurrence: arrival.occurrence,
+  return fresh.map((scanned, i) => ({
+    source: scanned.source,
+    occurrence: scanned.occurrence,
     name: names[i],
     itemName: itemNames.get(i) ?? null,
-    group: arrival.group,
+    group: scanned.group,
     type: null,
     evidence: 0,
     position: stored.length + i,
@@ -99,7 +139,7 @@ const NOTHING_SEEN = { occurrence: 1, declared: undefined, evidence: 0, seen: []
 /** Names in `event_items` of the new item columns, by their index. */
 function itemNamesOf(
   stored: readonly StoredColumn[],
-  fresh: readonly Arrival[],
+  fresh: readonly IncomingColumn[],
   names: readonly string[],
 ): Map<number, string> {
   const items = fresh.map((_, i) => i).filter((i) => isItem(fresh[i].group));
@@ -112,22 +152,18 @@ function itemNamesOf(
   return new Map(items.map((index, i) => [index, given[i]]));
 }
 
-export function isItem(group: ColumnGroup): boolean {
-  return group === 'standard_item' || group === 'custom_item';
-}
-
 function planColumn(
   column: StoredColumn,
   key: string,
-  arrival: Arrival | undefined,
+  scanned: IncomingColumn | undefined,
   rules: Rules,
   mode: SchemaMode,
   isKnown: boolean,
 ): PlannedColumn {
-  const windowEvidence = arrival?.evidence ?? 0;
+  const windowEvidence = scanned?.evidence ?? 0;
   const evidence = column.evidence | windowEvidence;
   const named = namedType(column, rules);
-  const fixed = named ?? fixedType(column, arrival, mode);
+  const fixed = named ?? fixedType(column, scanned, mode);
   // Of a column that is a string already the text `null` is a value (S18).
   const keepsNullText = (fixed ?? column.type) === 'string';
   const hasValues = (windowEvidence & (keepsNullText ? ~0 : ~NULL_TEXT)) !== 0;
@@ -140,9 +176,9 @@ function planColumn(
   const isNoInstant = seenAs === 'date' && settled === 'datetime' && !fitsWholly(windowEvidence, settled, rules.zoned);
   const readAs = hasValues && !isRefused ? (isNoInstant ? settled : seenAs) : null;
   const isClean = readAs === null || fitsWholly(windowEvidence, readAs, rules.zoned);
-  const firstShape = column.firstShape ?? arrival?.seen[0]?.shape ?? null;
+  const firstShape = column.firstShape ?? scanned?.seen[0]?.shape ?? null;
   const accepted = column.type === null ? 0 : acceptedBy(column.type, rules.zoned);
-  const shape = arrival?.seen.find((cell) => (cell.evidence & ~accepted & ~NULL_TEXT) !== 0)?.shape;
+  const shape = scanned?.seen.find((cell) => (cell.evidence & ~accepted & ~NULL_TEXT) !== 0)?.shape;
   if (mode === 'fail' && hasValues) refuseChange(column, settled, isNew, isClean, fixed !== undefined, shape);
   return {
     ...column,
@@ -170,8 +206,12 @@ function namedType(column: StoredColumn, rules: Rules): ColumnType | undefined {
 }
 
 /** The type that the data cannot change, if the column has one by its group or under `freeze`. */
-function fixedType(column: StoredColumn, arrival: Arrival | undefined, mode: SchemaMode): ColumnType | undefined {
-  if (isDeclared(column)) return arrival?.declared ?? column.type ?? undefined;
+function fixedType(
+  column: StoredColumn,
+  scanned: IncomingColumn | undefined,
+  mode: SchemaMode,
+): ColumnType | undefined {
+  if (isDeclared(column)) return scanned?.declared ?? column.type ?? undefined;
   return mode === 'freeze' && column.type !== null ? column.type : undefined;
 }
 

@@ -1,0 +1,111 @@
+import type { Logger } from '../base/log.ts';
+import { plainCount } from '../base/quantities.ts';
+import { NULL_TEXT } from '../types/evidence.ts';
+import type { ColumnType } from '../types/type.ts';
+import type { IncomingColumns } from './incoming.ts';
+import { isRetyped, type PlannedColumn } from './plan.ts';
+
+/** A column that was added, widened, or missing for the first time (S49). */
+export interface ColumnChange {
+  /** Instant: ISO, UTC. */
+  readonly changedAt: string;
+  readonly sourceName: string;
+  readonly change: 'added' | 'widened' | 'missing';
+  readonly fromType: ColumnType | null;
+  readonly toType: ColumnType | null;
+  /** Id of the receipt. */
+  readonly window: string;
+  /** Shape of the first cell that caused the change: digits as 9, letters as a. */
+  readonly shape: string | null;
+}
+
+/** Number of column changes that a target keeps, the latest ones. */
+export const MAX_CHANGES = 10_000;
+
+/** A table column and its types before and after. */
+export interface WidenedColumn {
+  readonly name: string;
+  readonly from: ColumnType;
+  readonly to: ColumnType;
+}
+
+/** A window of a batch and the columns of its files; no column for a window without a file. */
+export interface ChangingWindow {
+  /** Id of the receipt. */
+  readonly id: string;
+  readonly columns: IncomingColumns['columns'];
+}
+
+/** What `changeRecords` needs to know beside the plan. */
+export interface ChangeContext {
+  /** In the order of the batch, at least one. */
+  readonly windows: readonly ChangingWindow[];
+  /** ISO, UTC. */
+  readonly changedAt: string;
+  /** True if nothing was committed before the batch. */
+  readonly isFirst: boolean;
+  /** Source names that were missing in an earlier window. */
+  readonly missed: ReadonlySet<string>;
+}
+
+/** What a batch changes in the columns of a target, each change with the first window that makes it. */
+export function changeRecords(
+  columns: readonly PlannedColumn[],
+  { windows, changedAt, isFirst, missed }: ChangeContext,
+): ColumnChange[] {
+  return columns.flatMap((column): ColumnChange[] => {
+    const { source, key, before, type, shape, firstShape } = column;
+    if (type === null) return [];
+    const having = windows.filter((window) => window.columns.has(key));
+    const common = (window: ChangingWindow) => ({ changedAt, sourceName: source, window: window.id });
+    if (before === null || (isFirst && having.length > 0)) {
+      return [{ ...common(having[0] ?? windows[0]), change: 'added', fromType: null, toType: type, shape: firstShape }];
+    }
+    if (before !== type) {
+      const isCause = ({ columns: own }: ChangingWindow) =>
+        own.get(key)?.seen.some((cell) => cell.shape === shape && (cell.evidence & ~NULL_TEXT) !== 0) === true;
+      const cause = having.find(isCause) ?? having[0] ?? windows[0];
+      return [{ ...common(cause), change: 'widened', fromType: before, toType: type, shape: shape ?? null }];
+    }
+    const lacking = windows.find((window) => window.columns.size > 0 && !window.columns.has(key));
+    if (lacking === undefined || missed.has(source)) return [];
+    return [{ ...common(lacking), change: 'missing', fromType: type, toType: null, shape: null }];
+  });
+}
+
+/** Source names that an earlier window lacked. */
+export function missedIn(changes: readonly ColumnChange[]): ReadonlySet<string> {
+  return new Set(changes.filter(({ change }) => change === 'missing').map(({ sourceName }) => sourceName));
+}
+
+/** Columns that a batch adds and widens; `isFirst`: nothing was committed before it. */
+export function columnChanges(
+  columns: readonly PlannedColumn[],
+  isFirst: boolean,
+): { readonly columnsAdded: readonly string[]; readonly columnsWidened: readonly WidenedColumn[] } {
+  const added = columns.filter((column) => column.type !== null && (column.before === null || isFirst));
+  return {
+    columnsAdded: added.map(({ name }) => name),
+    columnsWidened: columns.filter(isRetyped).map(({ name, before, type }) => ({ name, from: before, to: type })),
+  };
+}
+
+/** Logs which columns change their type, and the cells that did not fit. `rescued`: cells by source column. */
+export function logChanges(
+  logger: Logger,
+  columns: readonly PlannedColumn[],
+  rescued: ReadonlyMap<string, number>,
+): void {
+  for (const { source, before, type, shape = null } of columns.filter(isRetyped)) {
+    const because = shape === null ? '' : `: first such cell ${shape}`;
+    const message = `column ${source} changes from ${before} to ${type}${because}`;
+    logger.info('schema.changed', message, { column: source, from: before, to: type, shape });
+  }
+  for (const [column, cells] of rescued) {
+    const message =
+      cells === 1
+        ? `1 cell of column ${column} does not fit its type; its text is in _rescued`
+        : `${plainCount(cells, 'cell')} of column ${column} do not fit its type; their text is in _rescued`;
+    logger.warn('cells.rescued', message, { column, cells });
+  }
+}

@@ -1,0 +1,70 @@
+// This folder: the model of what a target holds (columns, receipts, cursor, event names, column changes, runs) and what a
+// batch of windows makes of it. Pure: no DuckDB, no disk.
+
+import { KNOWN_COLUMNS } from '../schema/groups.ts';
+import type { ColumnGroup } from '../schema/scan.ts';
+import type { ColumnType, Evidence } from '../types/type.ts';
+
+/** The tables that a target may have. */
+export const TABLES = ['events', 'event_items', 'event_logs'] as const;
+export type TableName = (typeof TABLES)[number];
+
+export function isTableName(text: unknown): text is TableName {
+  return typeof text === 'string' && (TABLES as readonly string[]).includes(text);
+}
+
+/** A column of the export as a target stores it. */
+export interface StoredColumn {
+  /** Its name in the export; the event name's is always `df_event_name`. */
+  readonly source: string;
+  /** 1; 2, 3… for further columns of the same name in one header. */
+  readonly occurrence: number;
+  /** Its name in `events`, which never changes. */
+  readonly name: string;
+  /** Its name in `event_items`; null for columns of other groups. */
+  readonly itemName: string | null;
+  readonly group: ColumnGroup;
+  /** Null while it has no table column. */
+  readonly type: ColumnType | null;
+  /** Union over all committed windows. */
+  readonly evidence: Evidence;
+  readonly position: number;
+  /** Of the first cell seen. */
+  readonly firstShape: string | null;
+}
+
+/** A column that has a type, and so a value in every row. */
+export type Typed<C extends StoredColumn = StoredColumn> = C & { readonly type: ColumnType };
+
+export const isTyped = <C extends StoredColumn>(column: C): column is Typed<C> => column.type !== null;
+
+/** The columns of the export that a table or file has, in their order. */
+export function typedColumns<C extends StoredColumn>(columns: readonly C[]): Typed<C>[] {
+  return columns.filter(isTyped);
+}
+
+/** The columns that every export has: those of a new target. */
+export const FIRST_COLUMNS: readonly StoredColumn[] = [...KNOWN_COLUMNS.values()]
+  .filter((column) => column.required)
+  .map((column, position) => ({
+    source: column.name,
+    occurrence: 1,
+    name: column.name,
+    itemName: null,
+    group: column.group,
+    type: column.type,
+    evidence: 0,
+    position,
+    firstShape: null,
+  }));
+
+/** Identifies a column of an export. */
+export const columnKey = (source: string, occurrence: number): string => `${occurrence}\0${source}`;
+
+/** A column without what only a plan knows of it. */
+export function storedColumn(column: StoredColumn): StoredColumn {
+  const { source, occurrence, name, itemName, group, type, evidence, position, firstShape } = column;
+  return { source, occurrence, name, itemName, group, type, evidence, position, firstShape };
+}
+
+export const isItem = (group: ColumnGroup): boolean => group === 'standard_item' || group === 'custom_item';

@@ -1,0 +1,86 @@
+import type { PriorLoads } from '../extract/prior-loads.ts';
+import type { SpoolFile, State } from '../extract/window.ts';
+import { MOST_SCANNED_NAMES } from '../schema/columns.ts';
+import { type ColumnChange, MAX_CHANGES } from './changes.ts';
+import { FIRST_COLUMNS, type StoredColumn, storedColumn, type TableName } from './columns.ts';
+import { coveredDays, receiptsWith, rowsOf, type StoredReceipt } from './receipts.ts';
+
+/** What a target holds beside its rows. */
+export interface TableState {
+  /** Zone of all datetimes without one, null if they have none; fixed by the first load. */
+  readonly timezone: string | null;
+  /** `events`, and the tables that are kept with it. */
+  readonly tables: readonly TableName[];
+  /** In the order of their positions. */
+  readonly columns: readonly StoredColumn[];
+  /** In the order of their windows. */
+  readonly receipts: readonly StoredReceipt[];
+  /** Names of events seen, sorted, for a day that must be split (S10). */
+  readonly eventNames: readonly string[];
+  /** The state of the export, as it was given with the last window. */
+  readonly cursor: State | null;
+  /** Oldest first. */
+  readonly changes: readonly ColumnChange[];
+}
+
+/** Maximum number of stored event names. */
+export const MAX_EVENT_NAMES = 10_000;
+
+export const newState = (timezone: string | null, tables: readonly TableName[]): TableState => ({
+  timezone,
+  tables,
+  columns: FIRST_COLUMNS,
+  receipts: [],
+  eventNames: [],
+  cursor: null,
+  changes: [],
+});
+
+/** What a batch of windows adds to a state. */
+export interface StoredBatch {
+  /** All columns, as planned. */
+  readonly columns: readonly StoredColumn[];
+  /** Of the batch, in order. */
+  readonly receipts: readonly StoredReceipt[];
+  readonly eventNames: Iterable<string>;
+  /** Of the last window. */
+  readonly cursor: State;
+  readonly changes: readonly ColumnChange[];
+  /** Rows that are there after the batch, by the window that last wrote them. */
+  readonly live: ReadonlyMap<number, number>;
+}
+
+/** The state after a batch. */
+export function applyBatch(state: TableState, batch: StoredBatch): TableState {
+  return {
+    ...state,
+    columns: batch.columns.map(storedColumn),
+    receipts: receiptsWith([...state.receipts, ...batch.receipts], batch.live),
+    eventNames: withNames(state.eventNames, batch.eventNames),
+    cursor: batch.cursor,
+    changes: [...state.changes, ...batch.changes].slice(-MAX_CHANGES),
+  };
+}
+
+function withNames(known: readonly string[], more: Iterable<string>): string[] {
+  const names = new Set(known);
+  for (const name of more) if (names.size < MAX_EVENT_NAMES) names.add(name);
+  return [...names].sort();
+}
+
+/** The event names that scans collected; undefined if a list is missing or may lack some. */
+export function scannedEventNames(files: readonly SpoolFile[]): string[] | undefined {
+  const lists = files.map((file) => file.eventNames);
+  if (lists.some((list) => list === undefined || list.length >= MOST_SCANNED_NAMES)) return undefined;
+  return [...new Set(lists.flatMap((list) => list ?? []))];
+}
+
+/** What a plan needs to know of a state. */
+export function priorLoadsOf({ cursor, receipts, eventNames }: TableState): PriorLoads {
+  return {
+    state: cursor ?? undefined,
+    covered: coveredDays(receipts),
+    eventNames,
+    rowsOf: (from, to) => rowsOf(receipts, from, to),
+  };
+}
