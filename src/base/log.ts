@@ -1,3 +1,5 @@
+import { printable } from './printable.ts';
+
 /** Severities, least first; the names are those of the command line's `--log-level`. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -22,19 +24,19 @@ export interface Logger {
   error(event: string, message: string, fields?: LogFields): void;
 }
 
-/** A logger that drops what is below `level` and hands the rest, with secrets masked, to `sink`. */
+/** A logger that drops what is below `level` and hands the rest to `sink`, with secrets masked, each text printable and one line (S65). */
 export function createLogger(sink: LogSink, level: LogLevel, mask: (text: string) => string): Logger {
   const least = LOG_LEVELS.indexOf(level);
+  const clean = (text: string) => printable(mask(text));
   const at = (name: LogLevel) => (event: string, message: string, fields?: LogFields) => {
     if (LOG_LEVELS.indexOf(name) < least) return;
-    const clean = fields && maskFields(fields, mask);
-    sink({ level: name, event, message: mask(message), ...(clean && { fields: clean }) });
+    sink({ level: name, event, message: clean(message), ...(fields && { fields: cleanFields(fields, clean) }) });
   };
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
-function maskFields(fields: LogFields, mask: (text: string) => string): LogFields {
-  return Object.fromEntries(Object.entries(fields).map(([k, v]) => [k, typeof v === 'string' ? mask(v) : v]));
+function cleanFields(fields: LogFields, clean: (text: string) => string): LogFields {
+  return Object.fromEntries(Object.entries(fields).map(([k, v]) => [k, typeof v === 'string' ? clean(v) : v]));
 }
 
 export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} };

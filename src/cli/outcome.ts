@@ -19,7 +19,7 @@ export function outcomeOf(error: unknown, signal: AbortSignal): Outcome {
   }
   if (error instanceof Failure) return failed(error);
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  const message = `a defect of dfinery-elt, please report it: ${stack}`;
+  const message = `a defect of dfinery-elt, please report it: ${stack.split(/\s*\n\s*/).join(' | ')}`;
   return { exit: EXIT.failed, message, log: (logger) => logger.error('run.defect', message) };
 }
 

@@ -13,7 +13,7 @@ import { COMMANDS } from './commands/index.ts';
 import { contextOf, type Io } from './context.ts';
 import { sourceEnvironmentHelp } from './environment-help.ts';
 import { outcomeOf } from './outcome.ts';
-import { holdResults } from './terminal.ts';
+import { holdResults, printableTerminal } from './terminal.ts';
 
 const EPILOGUE = [
   'Exit: 0 done; 1 a defect, or verify found a difference; 2 usage or configuration; 3 try again later;',
@@ -30,14 +30,15 @@ interface Chosen {
 }
 
 /** Runs one command line and returns its exit code; never throws. */
-export async function runCommandLine(argv: readonly string[], io: Io): Promise<ExitCode> {
+export async function runCommandLine(argv: readonly string[], system: Io): Promise<ExitCode> {
+  const io = { ...system, terminal: printableTerminal(system.terminal) };
   const parsed = parse(argv);
   if (parsed.usage !== undefined) {
     await (await import('./sync/refusal.ts')).printRefusal(argv, parsed.usage, io);
     return EXIT.usage;
   }
   if (parsed.chosen === undefined) {
-    io.terminal.result(parsed.output);
+    for (const line of parsed.output.split('\n')) io.terminal.result(line);
     return EXIT.done;
   }
   const { command, options } = parsed.chosen;

@@ -1,3 +1,5 @@
+import { printable } from '../base/printable.ts';
+
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
 const MARK = /\p{M}|\u200d|\ufe0f/u;
@@ -9,12 +11,12 @@ export function widthOf(text: string): number {
   return width;
 }
 
-/** The text cut to so many terminal columns, with line ends and control characters shown as spaces. */
+/** The text as one printable line, cut to so many terminal columns. */
 export function cut(text: string, most: number): string {
-  const flat = text.replaceAll(/[\p{Cc}\s]+/gu, ' ');
-  if (widthOf(flat) <= most) return flat;
+  const shown = printable(text);
+  if (widthOf(shown) <= most) return shown;
   let out = '';
-  for (const char of flat) {
+  for (const char of shown) {
     if (widthOf(out) + widthOf(char) > most - 1) break;
     out += char;
   }

@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
 import type { LogEvent, LogSink } from '../base/log.ts';
 import { OutputQueue } from '../base/output-queue.ts';
+import { printable } from '../base/printable.ts';
 import { diskFailure } from '../fs/disk-failure.ts';
 import { openOutputStream } from '../fs/output-stream.ts';
 
@@ -84,6 +85,13 @@ function aborted(signal: AbortSignal): Promise<void> {
     else signal.addEventListener('abort', () => resolve());
   });
 }
+
+/** The same streams, to which every line goes as one printable line, whatever texts from outside are in it (S65). */
+export const printableTerminal = (terminal: Terminal): Terminal => ({
+  ...terminal,
+  result: (line, on) => terminal.result(printable(line), on),
+  note: (line, isDebug) => terminal.note(printable(line), isDebug),
+});
 
 /** A reader of both streams may see lines that are written closer together than this in the wrong order. */
 const APART_MS = 50;

@@ -22,9 +22,9 @@ const cited = (file: string): number[] =>
   );
 
 describe('spec/semantics.md', () => {
-  it('numbers its rules from 1 on, each once', () => {
+  it('has the rules in order, each once', () => {
     expect(rules.length).toBeGreaterThanOrEqual(52);
-    expect(rules).toEqual(rules.map((_, i) => i + 1));
+    expect(rules).toEqual([...new Set(rules)].sort((a, b) => a - b));
   });
 
   it('has every rule that a comment, a test or a page cites', () => {

@@ -149,7 +149,7 @@ function printReport(
     terminal.result(JSON.stringify({ ...report, ...more }));
     return;
   }
-  terminal.result(reportTable(report));
+  for (const line of reportTable(report).split('\n')) terminal.result(line);
   for (const [name, value] of Object.entries(more)) {
     terminal.result(
       `${name.replaceAll('_', ' ')}: ${typeof value === 'object' ? JSON.stringify(value) : String(value)}`,

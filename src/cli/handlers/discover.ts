@@ -12,7 +12,7 @@ export const discover: Handler = async (options, context) => {
   try {
     const columns = await discoverColumns(config, extractDeps(config, session.service, context));
     const file: SchemaFile = { v: 1, columns };
-    context.terminal.result(JSON.stringify(file, null, 2));
+    for (const line of JSON.stringify(file, null, 2).split('\n')) context.terminal.result(line);
     return EXIT.done;
   } finally {
     await session.close();

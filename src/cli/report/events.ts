@@ -1,8 +1,9 @@
+import { printable } from '../../base/printable.ts';
 import { count } from '../../base/quantities.ts';
 import type { TargetReport } from '../../sinks/report.ts';
 import { draw } from './charts.ts';
 import type { ReportedDay } from './days.ts';
-import { type Html, html, visible } from './html.ts';
+import { type Html, html } from './html.ts';
 import { list } from './list.ts';
 
 const REST = 'all others';
@@ -92,4 +93,5 @@ async function byHour({ hours, timezone }: TargetReport): Promise<Html> {
   return html`<section><h2>Hours of the day</h2>${chart}</section>`;
 }
 
-const short = (name: string): string => visible(name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME)}…` : name);
+const short = (name: string): string =>
+  printable(name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME)}…` : name);

@@ -3,6 +3,7 @@ import { addDays, type Day, dayAt, daysBetween } from '../../base/days.ts';
 import { type Env, secretFrom } from '../../base/env.ts';
 import { configFailure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
+import { printable } from '../../base/printable.ts';
 import { count } from '../../base/quantities.ts';
 import { Secret } from '../../base/secrets.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
@@ -70,6 +71,17 @@ function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] 
   return reasons;
 }
 
+/**
+ * A sentence that a chat shows as it is (S65): one printable line, without what Slack (`<!channel>`), Mattermost, Teams or Discord
+ * (`@everyone`, `[text](address)`) take for a link or a call to everybody.
+ */
+const withoutMarkup = (sentence: string): string =>
+  printable(sentence)
+    .replaceAll('<', '‹')
+    .replaceAll('>', '›')
+    .replaceAll(/@(?=\w)/g, '＠')
+    .replaceAll('](', '] (');
+
 const SHOWN = 10;
 const some = (names: readonly string[]): string =>
   names.length <= SHOWN ? names.join(', ') : `${names.slice(0, SHOWN).join(', ')} and ${names.length - SHOWN} more`;
@@ -81,9 +93,9 @@ export async function notify(
   sender: Sender,
 ): Promise<void> {
   const { summary, target, historyDays } = run;
-  const reasons = reasonsOf(summary, dayAt(sender.clock.now()), historyDays);
+  const reasons = reasonsOf(summary, dayAt(sender.clock.now()), historyDays).map(withoutMarkup);
   if ((reasons.length === 0 && !always) || sender.signal.aborted) return;
-  const text = [`dfinery-elt, ${target}:`, ...reasons, describeSummary(summary, target)].join('\n');
+  const text = [`dfinery-elt, ${target}:`, ...reasons, describeSummary(summary, target)].map(withoutMarkup).join('\n');
   const body = JSON.stringify({ text, v: 1, target, reasons, summary });
   let problem = '';
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {

@@ -9,7 +9,7 @@ import { EMPTY_SUMMARY, writeXcom } from './summary.ts';
  */
 export async function printRefusal(argv: readonly string[], reason: string, io: Io): Promise<void> {
   const { terminal, release } = holdResults(io.terminal, io.clock);
-  terminal.note(`${reason}\nSee dfinery-elt --help.`);
+  for (const line of [...reason.split('\n'), 'See dfinery-elt --help.']) terminal.note(line);
   if (argv[0] === 'sync') {
     const summary = { ...EMPTY_SUMMARY, exit: EXIT.usage, error: reason.replaceAll(/\s*\n\s*/g, ' ') };
     const xcom = optionValue(argv, '--xcom');

@@ -65,6 +65,27 @@ describe('inspect', () => {
     expect(column('df_event_name')).toMatchObject({ group: 'system', type: 'string', distinct: 1 });
   });
 
+  it.each(['text', 'json'])(
+    'shows names and values with escapes, one line each, beside a log as %s [R760]',
+    async (format) => {
+      const evil = 'x\u001b[2J\n  forged';
+      const path = fileOf(
+        csvOf([
+          { id: 'e:1', [evil]: 'v\u001b]0;t\u0007\nnext' },
+          { id: 'e:2', [`${evil}2`]: '' },
+        ]),
+      );
+      const schema = fileOf(JSON.stringify({ v: 1, columns: [{ source: evil, group: 'custom', type: 'long' }] }));
+      const { out, err } = await run([path, '--schema', schema, '--log-format', format], 200);
+      expect(`${out.join('')}${err}`).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/);
+      expect(out.join('\n')).toContain('x\\u001b[2J\\u000a  forged');
+      expect(out.join('\n')).toContain('v\\u001b]0;t\\u0007\\u000anext');
+      expect(out.filter((line) => line.startsWith('  forged'))).toEqual([]);
+      const { column } = await json(path);
+      expect(column(evil)).toMatchObject({ examples: ['v\u001b]0;t\u0007\nnext'] });
+    },
+  );
+
   it('counts what a declared type and a pinned schema would rescue [R64]', async () => {
     const path = fileOf(WORLD);
     const declared = await json(path);
@@ -198,7 +219,7 @@ describe('inspect', () => {
     }
     const { out } = await run([path], 160);
     expect(out.join('\n')).toMatch(/distinct ≈ +minimum +maximum +examples/);
-    expect(out.find((line) => line.startsWith('  line'))).toMatch(/string +50\.0% +1 +one two three/);
+    expect(out.find((line) => line.startsWith('  line'))).toContain(String.raw`one\u000atwo\u0009three`);
   });
 
   it('shows a file with a header alone, and one with more columns than one query measures', async () => {

@@ -52,6 +52,11 @@ describe('a notification', () => {
       ['Column n changed from long to string.'],
     ],
     ['cells that did not fit', { rescued_cells: 2 }, ['2 cells did not fit their columns; their text is in _rescued.']],
+    [
+      'a column whose name is markup [R760]',
+      { columns_added: ['<!channel>\n[x](http://y) @here\u001b[2J'] },
+      ['1 new column: ‹!channel›\\u000a[x] (http://y) ＠here\\u001b[2J.'],
+    ],
     ['a failure', { exit: 3, error: 'It is down.' }, ['The run failed (exit 3): It is down.']],
     ['a day that can be exported for long', { next_from_date: back(21) }, []],
     [

@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest';
+import { createLogger, type LogEvent } from '../../../src/base/log.ts';
+import { printable } from '../../../src/base/printable.ts';
+
+const RAW = [
+  '\u0000',
+  '\n',
+  '\r',
+  '\t',
+  '\u001b[31m',
+  '\u007f',
+  '\u009b',
+  '\u200b',
+  '\u2028',
+  '\u202e',
+  '\u2066',
+  '\ufeff',
+  '\ud800',
+];
+
+describe('a text from outside', () => {
+  it.each(RAW)('shows %j as an escape, in one line', (raw) => {
+    const shown = printable(`a${raw}b`);
+    expect(shown).toMatch(/^a\\u[0-9a-f]{4}[^\p{C}\p{Zl}]*b$/u);
+    expect(JSON.parse(`"${shown}"`)).toBe(`a${raw}b`);
+  });
+
+  it('stays as it is where every character shows', () => {
+    for (const text of ['', 'df_event_name', '상품 😀 é', 'a\u00a0b', '"\\u000a"']) expect(printable(text)).toBe(text);
+  });
+
+  it('reaches a log as one printable line, in message and fields [R760]', () => {
+    const events: LogEvent[] = [];
+    const logger = createLogger(
+      (event) => events.push(event),
+      'info',
+      (text) => text,
+    );
+    logger.warn('column.new', 'Column a\n12:00:00 ✗ forged', { column: '\u001b[2J', rows: 1 });
+    expect(events).toEqual([
+      {
+        level: 'warn',
+        event: 'column.new',
+        message: 'Column a\\u000a12:00:00 ✗ forged',
+        fields: { column: '\\u001b[2J', rows: 1 },
+      },
+    ]);
+  });
+});
