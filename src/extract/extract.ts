@@ -3,6 +3,7 @@
 
 import pLimit from 'p-limit';
 import { Scanner } from '../schema/scanner.ts';
+import { Batch, type BatchLimits, ONE_WINDOW, type Waiting } from './batch.ts';
 import { discard } from './download/download.ts';
 import { RETRY } from './download/retry.ts';
 import type { Knowledge, Run } from './download/run.ts';
@@ -11,7 +12,7 @@ import type { Plan } from './plan/plan.ts';
 import type { ExtractDeps, WindowScanner } from './ports.ts';
 import { sha256 } from './question.ts';
 import { Spool } from './spool/spool.ts';
-import { newTally } from './summary.ts';
+import { countCommitted, newTally } from './summary.ts';
 import type { Window } from './window.ts';
 import { WindowBuilder } from './window-builder.ts';
 
@@ -19,47 +20,86 @@ import { WindowBuilder } from './window-builder.ts';
 const SPOOL_VERSION = 2;
 
 /**
- * Carries out a plan: verified windows, in order of days, one at a time. Asking for the next one says that the last one
- * is committed: its files are removed then. At most `maxConcurrentExports` windows are downloaded, waiting or handed out
- * at any time. Whichever way it ends, nothing stays on disk but verified files that the next run of the same question
- * can use (S11), or a broken body whose path was reported. Throws the first Failure when its window's turn comes.
+ * Executes a plan: verified windows, in order of days, one at a time. Asking for the next one says that the last one
+ * is committed: its files are removed then.
  */
 export async function* extractWindows(plan: Plan, deps: ExtractDeps): AsyncGenerator<Window, void, undefined> {
+  for await (const [window] of extractBatches(plan, deps, ONE_WINDOW)) yield window;
+}
+
+/**
+ * Executes a plan: batches of verified windows, in order of days. Asking for the next batch says that the last one is
+ * committed: its files are removed then. At most `maxConcurrentExports` windows are downloaded, waiting or handed out
+ * at any time, beside those of a batch. Whichever way it ends, nothing stays on disk but verified files that the next run
+ * of the same question can use (S11), or a broken body whose path was reported. Throws the first Failure when its
+ * window's turn comes, after the windows before it were handed on.
+ */
+export async function* extractBatches(
+  plan: Plan,
+  deps: ExtractDeps,
+  limits: BatchLimits,
+): AsyncGenerator<readonly Window[], void, undefined> {
   for (const { event, message } of plan.warnings) deps.logger.warn(event, message);
   if (plan.days.length === 0) return;
   const controller = new AbortController();
   const run = await openRun(plan, deps, AbortSignal.any([deps.signal, controller.signal]));
   const scheduler = new Scheduler(run);
+  const batch = new Batch(limits, deps.clock);
   try {
-    yield* inOrder(run, scheduler);
+    yield* inOrder(run, scheduler, batch);
     // Every wanted day is committed: reusable files of dead runs are of no more use.
     if (!plan.isPartial) await run.spool.discardUnused();
   } finally {
+    batch.take();
     controller.abort(new Error('the extraction has ended'));
     await scheduler.close();
     await run.spool.close();
   }
 }
 
-async function* inOrder(run: Run, scheduler: Scheduler): AsyncGenerator<Window, void, undefined> {
+async function* inOrder(run: Run, scheduler: Scheduler, batch: Batch): AsyncGenerator<readonly Window[]> {
   const builder = new WindowBuilder(run);
   const most = run.deps.options.maxConcurrentExports;
-  for (;;) {
+  try {
+    for (;;) {
+      run.signal.throwIfAborted();
+      scheduler.fill(most);
+      if (!(await batch.mayWaitFor(scheduler.ready()))) {
+        yield* handOn();
+        continue;
+      }
+      const results = await scheduler.shift();
+      if (results === undefined) break;
+      for (const result of results) {
+        const window = builder.take(result);
+        if (window === undefined || result.download.kind !== 'rows') continue;
+        if (batch.sharesDay(window, run.known.inclusive === false)) yield* handOn();
+        batch.add(window, result.download);
+        if (batch.isFull) yield* handOn();
+      }
+    }
+  } catch (error) {
     run.signal.throwIfAborted();
-    scheduler.fill(most);
-    const results = await scheduler.shift();
-    if (results === undefined) break;
-    // While the consumer works the others go on; this window takes one of the places.
+    yield* storedBy(batch.take());
+    throw error;
+  }
+  yield* handOn();
+  builder.finish();
+
+  async function* handOn() {
+    // While the consumer works the others go on; this batch takes one of the places.
     scheduler.fill(most - 1);
-    for (const result of results) {
-      const window = builder.take(result);
-      if (window === undefined) continue;
-      yield window;
-      await discard(run, result.download);
-      builder.committed(window);
+    yield* storedBy(batch.take());
+  }
+
+  async function* storedBy(waiting: readonly Waiting[]) {
+    if (waiting.length === 0) return;
+    yield waiting.map(({ window }) => window);
+    for (const { window, download } of waiting) {
+      await discard(run, download);
+      countCommitted(run.tally, window);
     }
   }
-  builder.finish();
 }
 
 async function openRun(plan: Plan, deps: ExtractDeps, signal: AbortSignal): Promise<Run> {

@@ -1,5 +1,6 @@
 import type { Day } from '../base/days.ts';
 import type { Plan } from './plan/plan.ts';
+import type { Window } from './window.ts';
 
 /** Counts of an extraction, updated while it runs. */
 export interface Tally {
@@ -27,6 +28,13 @@ export const newTally = (): Tally => ({
   inclusive: undefined,
   gaps: [],
 });
+
+/** To be called when the consumer has stored a window. */
+export function countCommitted(tally: Tally, window: Window): void {
+  tally.committed++;
+  tally.committedRows += window.receipt.rows;
+  tally.nextFromDate = window.state.from_date;
+}
 
 /** What the command line's summary takes from an extraction; keys as in schemas/summary.json. */
 export interface ExtractSummary {

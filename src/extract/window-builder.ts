@@ -40,14 +40,6 @@ export class WindowBuilder {
     }
   }
 
-  /** To be called when the consumer has stored a window. */
-  committed(window: Window): void {
-    const { tally } = this.#run;
-    tally.committed++;
-    tally.committedRows += window.receipt.rows;
-    tally.nextFromDate = window.state.from_date;
-  }
-
   /** Called after the last window: reports the remaining losses; throws if every request was refused as invalid. */
   finish(): void {
     this.#reportLosses();

@@ -51,12 +51,12 @@ export interface SpoolFile {
   readonly eventNames?: readonly string[];
 }
 
-/** Consecutive days, downloaded, verified and not yet committed. Handed on one at a time, in the order of days. */
+/** Consecutive days, downloaded, verified and not yet committed. Handed on in the order of days. */
 export interface Window {
   readonly receipt: Receipt;
   /**
    * One file, or several for a day that was split by names, whose headers may differ. None for an answer of zero bytes that
-   * means no rows. The files are removed when the next window is requested.
+   * means no rows. The files are removed when the next window, or the next batch, is requested.
    */
   readonly files: readonly SpoolFile[];
   /** The state to store together with this window's data. */

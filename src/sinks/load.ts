@@ -1,10 +1,12 @@
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
-import { extractWindows } from '../extract/extract.ts';
+import { BATCH_LIMITS } from '../extract/batch.ts';
+import { extractBatches } from '../extract/extract.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import type { PriorLoads } from '../extract/prior-loads.ts';
-import type { Tally } from '../extract/summary.ts';
+import { countCommitted, type Tally } from '../extract/summary.ts';
+import type { Receipt, Window } from '../extract/window.ts';
 import type { WidenedColumn } from '../table/changes.ts';
 import type { RunHistory } from '../table/runs.ts';
 import type { Commit, Sink } from './sink.ts';
@@ -48,7 +50,7 @@ export interface Loader {
   close(): Promise<void>;
 }
 
-/** The loader of a sink, which commits each window with its state before the next one is requested. */
+/** The loader of a sink, which commits each batch with its state. */
 export function loaderOf(sink: Sink): Loader {
   return {
     runs: sink.runs,
@@ -66,22 +68,46 @@ export async function load(
   loaded: Loaded,
   onCommit: (loaded: Loaded) => void,
 ): Promise<void> {
+  const store = async (batch: readonly Window[]) => {
+    add(loaded, batch, await sink.commit(batch, deps.signal));
+    for (const { receipt } of batch) logCommitted(receipt, deps.logger);
+    onCommit(loaded);
+  };
   try {
-    for await (const window of extractWindows(plan, deps)) {
-      add(loaded, await sink.commit(window, deps.signal));
-      loaded.suppressed += window.receipt.suppressed;
-      const { from, to, rows, bytes } = window.receipt;
-      const fields = { from, to, rows, bytes };
-      deps.logger.debug(
-        'window.committed',
-        `Window ${from} to ${to} is committed: ${plainCount(rows, 'row')}.`,
-        fields,
-      );
-      onCommit(loaded);
+    for await (const batch of extractBatches(plan, deps, BATCH_LIMITS)) {
+      await store(batch).catch((error: unknown) => {
+        if (batch.length === 1 || deps.signal.aborted) throw error;
+        return storeEach(batch, store, deps);
+      });
     }
   } finally {
     warnOfRepeats(loaded, deps.logger);
   }
+}
+
+/** After a batch has failed: what precedes the window that cannot be stored is kept, and so is what fits alone. */
+async function storeEach(
+  batch: readonly Window[],
+  store: (batch: readonly Window[]) => Promise<void>,
+  { logger, tally }: LoadDeps,
+): Promise<void> {
+  logger.debug('batch.split', `${batch.length} windows cannot be stored together: they are stored one by one.`);
+  const stored: Window[] = [];
+  try {
+    for (const window of batch) {
+      await store([window]);
+      stored.push(window);
+    }
+  } catch (error) {
+    // The extraction, which counts the windows of a batch when the next one is requested, ends here.
+    for (const window of stored) countCommitted(tally, window);
+    throw error;
+  }
+}
+
+function logCommitted({ from, to, rows, bytes }: Receipt, logger: Logger): void {
+  const message = `Window ${from} to ${to} is committed: ${plainCount(rows, 'row')}.`;
+  logger.debug('window.committed', message, { from, to, rows, bytes });
 }
 
 function warnOfRepeats({ idRepeats }: Loaded, logger: Logger): void {
@@ -92,15 +118,14 @@ function warnOfRepeats({ idRepeats }: Loaded, logger: Logger): void {
   });
 }
 
-function add(loaded: Loaded, commit: Commit): void {
+function add(loaded: Loaded, batch: readonly Window[], commit: Commit): void {
   loaded.rows += commit.rows;
-  loaded.windows++;
+  loaded.windows += batch.length;
+  loaded.suppressed += batch.reduce((sum, { receipt }) => sum + receipt.suppressed, 0);
   loaded.columnsAdded.push(...commit.columnsAdded);
-  for (const widened of commit.columnsWidened) addWidened(loaded.columnsWidened, widened);
+  for (const { name, from, to } of commit.columnsWidened) {
+    loaded.columnsWidened.set(name, { name, from: loaded.columnsWidened.get(name)?.from ?? from, to });
+  }
   loaded.idRepeats += commit.idRepeats;
   for (const [column, cells] of commit.rescued) loaded.rescued.set(column, (loaded.rescued.get(column) ?? 0) + cells);
-}
-
-function addWidened(all: Map<string, WidenedColumn>, { name, from, to }: WidenedColumn): void {
-  all.set(name, { name, from: all.get(name)?.from ?? from, to });
 }

@@ -39,6 +39,11 @@ export class Scheduler {
     }
   }
 
+  /** Settles when `shift` will not have to wait. */
+  ready(): Promise<void> {
+    return Promise.allSettled(this.#pending.slice(0, 1)).then(() => {});
+  }
+
   /** The results for the next days; undefined when all are done. */
   async shift(): Promise<RangeDownload[] | undefined> {
     const head = this.#pending[0];

@@ -6,7 +6,7 @@ import { TABLES, type TableName } from '../../table/columns.ts';
 import type { Rules } from '../../table/plan.ts';
 import { Zone } from '../../types/zone.ts';
 import { otherTimezone } from '../prior-loads.ts';
-import type { Commit, Sink } from '../sink.ts';
+import { type Commit, commitEach, type Sink } from '../sink.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { idsAreKeys } from '../sql/rows/file-query.ts';
 import type { TargetOptions } from '../target.ts';
@@ -74,7 +74,11 @@ class TableSink implements Sink {
     return priorLoadsOf(this.#lake);
   }
 
-  async commit(window: Window, signal: AbortSignal): Promise<Commit> {
+  commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit> {
+    return commitEach(batch, (window) => this.#commit(window, signal));
+  }
+
+  async #commit(window: Window, signal: AbortSignal): Promise<Commit> {
     const lake = this.#lake;
     try {
       await lake.engine.run(`SET preserve_insertion_order = ${!idsAreKeys(window)}`);

@@ -11,7 +11,7 @@ import { type IncomingColumns, incomingColumns } from '../../table/incoming.ts';
 import { type PlannedColumn, planColumns, type Rules } from '../../table/plan.ts';
 import type { RunHistory } from '../../table/runs.ts';
 import { Zone } from '../../types/zone.ts';
-import type { Commit, Sink } from '../sink.ts';
+import { type Commit, commitEach, type Sink } from '../sink.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure, isOutOfMemory, isRefusedByIndex } from '../sql/engine/faults.ts';
 import { isWide } from '../sql/engine/new-file.ts';
@@ -104,7 +104,11 @@ export class FileSink implements Sink {
     return this.#guard(() => priorLoadsOf(this.#engine));
   }
 
-  async commit(window: Window, signal: AbortSignal): Promise<Commit> {
+  commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit> {
+    return commitEach(batch, (window) => this.#commit(window, signal));
+  }
+
+  async #commit(window: Window, signal: AbortSignal): Promise<Commit> {
     return this.#guard(async () => {
       await this.#reclaim();
       await this.#prepareForColumns(window);

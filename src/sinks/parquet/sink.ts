@@ -10,7 +10,7 @@ import { incomingColumns } from '../../table/incoming.ts';
 import type { PlannedColumn } from '../../table/plan.ts';
 import { Zone } from '../../types/zone.ts';
 import { otherTimezone } from '../prior-loads.ts';
-import type { Commit, Sink } from '../sink.ts';
+import { type Commit, commitEach, type Sink } from '../sink.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { idsAreKeys } from '../sql/rows/file-query.ts';
 import type { TargetOptions } from '../target.ts';
@@ -76,7 +76,11 @@ class FolderSink implements Sink {
     return priorLoadsOf(this.#dataset.manifest);
   }
 
-  async commit(window: Window, signal: AbortSignal): Promise<Commit> {
+  commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit> {
+    return commitEach(batch, (window) => this.#commit(window, signal));
+  }
+
+  async #commit(window: Window, signal: AbortSignal): Promise<Commit> {
     const dataset = this.#dataset;
     try {
       await dataset.engine.run(`SET preserve_insertion_order = ${!idsAreKeys(window)}`);

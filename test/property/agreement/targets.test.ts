@@ -50,7 +50,7 @@ const RUN = { exitCode: 4, cause: 'a day is lost', rows: 7, windows: 2, exports:
 async function loadInRuns(open: Kind['open'], windows: readonly Window[], timezone?: string): Promise<void> {
   const sink = await open(timezone);
   expect(await sink.runs?.begin('2026-01-03T00:00:00.000Z', '1.2.3')).toEqual([]);
-  for (const window of windows) await sink.commit(window, new AbortController().signal);
+  for (const window of windows) await sink.commit([window], new AbortController().signal);
   await sink.runs?.end('2026-01-03T00:01:00.000Z', RUN);
   await sink.close();
   const next = await open(timezone);

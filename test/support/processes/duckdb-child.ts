@@ -21,7 +21,7 @@ async function main(file: string, list: string): Promise<void> {
   const done = windows.findIndex((window) => window.state.from_date === (state as State | undefined)?.from_date) + 1;
   for (const window of windows.slice(done)) {
     process.stdout.write('.');
-    await sink.commit(window, new AbortController().signal);
+    await sink.commit([window], new AbortController().signal);
   }
   await sink.close();
 }

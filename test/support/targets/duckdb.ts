@@ -88,7 +88,7 @@ export class DuckBench {
   async commitAll(sink: Sink, windows: readonly Window[]): Promise<Commit[]> {
     try {
       const commits: Commit[] = [];
-      for (const window of windows) commits.push(await sink.commit(window, this.signal));
+      for (const window of windows) commits.push(await sink.commit([window], this.signal));
       return commits;
     } finally {
       await sink.close();

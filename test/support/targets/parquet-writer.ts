@@ -18,4 +18,4 @@ const sink = await openParquetSink({
   logger: silentLogger,
 });
 process.stdout.write('open\n');
-for (;;) for (const window of windows) await sink.commit(window, signal);
+for (;;) for (const window of windows) await sink.commit([window], signal);

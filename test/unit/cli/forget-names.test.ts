@@ -55,7 +55,7 @@ describe('forget, where bytes would outlive a purge', () => {
     async (name) => {
       const sink = await openPlace(name);
       const rows = [{ id: 'e1', df_unified_id: 'u-4711' }, { id: 'e2' }];
-      await sink.commit(bench.window('2026-01-01', csvOf(rows)), bench.signal);
+      await sink.commit([bench.window('2026-01-01', csvOf(rows))], bench.signal);
       await sink.close();
       const [data] = files().filter((file) => file.includes('events/') && file.endsWith('.parquet'));
       const words = ['--id', 'a', '--json', '--purge', name, at('place'), '--mapping', at('mapping.csv')];

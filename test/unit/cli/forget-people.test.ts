@@ -40,7 +40,7 @@ const placeOf = (target: string) => at(`target/${target === 'duckdb' ? 'events.d
 async function load(target: string, day: string, rows: readonly Cells[], schemaMode: 'evolve' | 'freeze' = 'evolve') {
   const sink = await openPlace(target, schemaMode);
   const dated = rows.map((row) => ({ df_server_datetime: `${day} 10:00:00.000`, ...row }));
-  await sink.commit(bench.window(day, csvOf(dated)), bench.signal);
+  await sink.commit([bench.window(day, csvOf(dated))], bench.signal);
   await sink.close();
 }
 

@@ -194,9 +194,9 @@ describe('a commit', () => {
     await bench.store([older()]);
     const [one, two] = [await bench.openLake(), await bench.openLake()];
     try {
-      await one.commit(bench.window(next, csvOf([{ id: 'c', n: '3', ...on(next) }])), bench.signal);
+      await one.commit([bench.window(next, csvOf([{ id: 'c', n: '3', ...on(next) }]))], bench.signal);
       const files = bench.files('events');
-      await expect(two.commit(newer(), bench.signal)).rejects.toMatchObject({
+      await expect(two.commit([newer()], bench.signal)).rejects.toMatchObject({
         exitCode: 3,
         message: expect.stringContaining('another writer'),
       });
@@ -266,7 +266,7 @@ describe('a file that another run removes while it is needed', () => {
       // As a purge does, between what a load read of the log and the files that it reads.
       const [file] = bench.files('events').filter((name) => name.endsWith('.parquet'));
       rmSync(join(bench.root, 'events', file));
-      await expect(sink.commit(newer(), new AbortController().signal)).rejects.toMatchObject({
+      await expect(sink.commit([newer()], new AbortController().signal)).rejects.toMatchObject({
         kind: 'transient',
         message: expect.stringMatching(/is gone that was to be read: another run removed it\. Run again/),
       });

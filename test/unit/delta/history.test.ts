@@ -28,7 +28,7 @@ async function run(second: number, windows: ReturnType<typeof window>[] = [], is
   const sink = await bench.openLake();
   try {
     const before = await sink.runs?.begin(at(second), '1.0.0');
-    for (const one of windows) await sink.commit(one, bench.signal);
+    for (const one of windows) await sink.commit([one], bench.signal);
     if (!isKilled) await sink.runs?.end(at(second + 1), { ...outcome, windows: windows.length });
     return before;
   } finally {

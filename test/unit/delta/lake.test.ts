@@ -131,8 +131,8 @@ describe('the copies of a bucket', () => {
       await bench.store([bench.windowOf(first, { id: 'a', n: '1' }), bench.windowOf(second, { id: 'b' })], place);
       s3.reset();
       const sink = await bench.openLake(place);
-      await sink.commit(bench.windowOf(second, { id: 'b', n: '2' }), bench.signal);
-      await sink.commit(bench.windowOf(second, { id: 'b', n: '3' }), bench.signal);
+      await sink.commit([bench.windowOf(second, { id: 'b', n: '2' })], bench.signal);
+      await sink.commit([bench.windowOf(second, { id: 'b', n: '3' })], bench.signal);
       const read = (day: Day) =>
         s3.requests.filter(({ what, key }) => what === 'GetObject' && key.startsWith(`lake/events/event_date=${day}`));
       // Its keys are read for each of the windows.

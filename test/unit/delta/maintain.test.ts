@@ -77,7 +77,7 @@ describe('purge', () => {
     try {
       await purgeDelta({ ...bench.lakeOptions, removal: { column: 'df_unified_id', values: ['nobody'] } });
       const late = bench.window('2026-01-03', csvOf([{ id: 'z', ...on('2026-01-03') }]));
-      await expect(sink.commit(late, bench.signal)).rejects.toMatchObject({ exitCode: 3 });
+      await expect(sink.commit([late], bench.signal)).rejects.toMatchObject({ exitCode: 3 });
     } finally {
       await sink.close();
     }

@@ -115,7 +115,7 @@ describe('two writers into one bucket', () => {
       await bench.openLake({ ...place(), tables: TABLES }),
       await bench.openLake({ ...place(), tables: TABLES }),
     ];
-    const done = await Promise.allSettled(sinks.map((sink) => sink.commit(newer(), bench.signal)));
+    const done = await Promise.allSettled(sinks.map((sink) => sink.commit([newer()], bench.signal)));
     for (const sink of sinks) await sink.close();
     const lost = done.filter((one) => one.status === 'rejected').map(({ reason }) => reason);
     expect(lost).toEqual([

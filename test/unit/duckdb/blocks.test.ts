@@ -32,7 +32,7 @@ describe('the blocks of a DuckDB file', () => {
     const sink = await openDuckDbSink({ ...bench.targetOptions, file: bench.file });
     try {
       await sink.runs.begin('2026-01-02T00:00:00.000Z', '1');
-      for (const day of ['2026-01-01', '2026-01-02']) await sink.commit(windowOf(day, MANY), bench.signal);
+      for (const day of ['2026-01-01', '2026-01-02']) await sink.commit([windowOf(day, MANY)], bench.signal);
     } finally {
       await sink.close();
     }
@@ -59,7 +59,7 @@ describe('the write-ahead log of a DuckDB file', () => {
     const rows = Array.from({ length: 1_200 }, (_, i) => ({ id: `id-${i}`, note: `${i}`.repeat(5_000) }));
     const sink = await openDuckDbSink({ ...bench.targetOptions, file: bench.file, memoryLimit });
     try {
-      for (const day of ['2026-01-01', '2026-01-02']) await sink.commit(bench.window(day, csvOf(rows)), bench.signal);
+      for (const day of ['2026-01-01', '2026-01-02']) await sink.commit([bench.window(day, csvOf(rows))], bench.signal);
       const log = `${bench.file}.wal`;
       return existsSync(log) ? statSync(log).size : 0;
     } finally {

@@ -62,7 +62,7 @@ describe('the changes of columns', () => {
   it('are the same beside the manifest of a Parquet dataset [R123]', async () => {
     const dir = `${bench.dir}/set`;
     const sink = await openParquetSink({ ...bench.targetOptions, dir, tables: ['events'] });
-    for (const window of windows()) await sink.commit(window, bench.signal);
+    for (const window of windows()) await sink.commit([window], bench.signal);
     await sink.close();
     const options = {
       lockWaitMs: 0,

@@ -35,7 +35,7 @@ const copies = () => bench.query('SELECT v, path FROM _dfinery_copies ORDER BY p
 async function with1(id: string, work: (sink: FileSink) => Promise<unknown>): Promise<void> {
   const sink = await open();
   try {
-    await sink.commit(bench.window('2026-01-01', csvOf([{ id }])), bench.signal);
+    await sink.commit([bench.window('2026-01-01', csvOf([{ id }]))], bench.signal);
     await work(sink);
   } finally {
     await sink.close();
@@ -142,7 +142,7 @@ describe('publishing', () => {
   it('has the rows of all windows that are committed, those in the write-ahead log too', async () => {
     await with1('a', async (sink) => {
       await sink.publish(copy);
-      await sink.commit(bench.window('2026-01-02', csvOf([{ id: 'b' }])), bench.signal);
+      await sink.commit([bench.window('2026-01-02', csvOf([{ id: 'b' }]))], bench.signal);
       await sink.publish(copy);
     });
     expect(await keysIn(copy)).toEqual(['a', 'b']);

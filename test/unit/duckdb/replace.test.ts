@@ -79,12 +79,12 @@ describe('a day that is read again', () => {
     const good = bench.window('2026-01-01', csvOf([{ id: 'a' }]));
     const bad = bench.window('2026-01-02', csvOf([{ id: 'b', extra: '1' }]));
     const sink = await bench.open();
-    await sink.commit(good, bench.signal);
+    await sink.commit([good], bench.signal);
     const lie = { ...bad, receipt: { ...bad.receipt, rows: 2 } };
-    await expect(sink.commit(lie, bench.signal)).rejects.toMatchObject({ exitCode: 1, kind: 'system' });
+    await expect(sink.commit([lie], bench.signal)).rejects.toMatchObject({ exitCode: 1, kind: 'system' });
     const stopped = AbortSignal.abort(new Error('stop'));
-    await expect(sink.commit(bad, stopped)).rejects.toThrow('stop');
-    await sink.commit(bad, bench.signal);
+    await expect(sink.commit([bad], stopped)).rejects.toThrow('stop');
+    await sink.commit([bad], bench.signal);
     await sink.close();
     expect(await bench.query('SELECT _key, extra FROM events ORDER BY 1')).toEqual([
       { _key: 'a', extra: null },
@@ -94,7 +94,7 @@ describe('a day that is read again', () => {
 
   it('leaves nothing when memory is short for it, and the second try with less fails at its end [R498]', async () => {
     const sink = await bench.open();
-    await sink.commit(bench.window('2026-01-01', csvOf([{ id: 'a', n: '1' }])), bench.signal);
+    await sink.commit([bench.window('2026-01-01', csvOf([{ id: 'a', n: '1' }]))], bench.signal);
     const run = Engine.prototype.run;
     let isShort = true;
     const failing = vi.spyOn(Engine.prototype, 'run').mockImplementation(function (this: Engine, sql, values) {
@@ -107,7 +107,7 @@ describe('a day that is read again', () => {
     });
     try {
       await expect(
-        sink.commit(bench.window('2026-01-01', csvOf([{ id: 'a', n: '2' }, { id: 'b' }])), bench.signal),
+        sink.commit([bench.window('2026-01-01', csvOf([{ id: 'a', n: '2' }, { id: 'b' }]))], bench.signal),
       ).rejects.toThrow();
     } finally {
       failing.mockRestore();

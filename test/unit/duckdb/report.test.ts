@@ -81,7 +81,7 @@ describe('a report', () => {
     const signal = bench.signal;
     const { openParquetSink } = await import('../../../src/sinks/parquet/sink.ts');
     const sink = await openParquetSink({ ...bench.targetOptions, dir, tables: ['events'] });
-    for (const window of windows()) await sink.commit(window, signal);
+    for (const window of windows()) await sink.commit([window], signal);
     await sink.close();
     const report = await parquet.report?.(dir, options);
     if (report === undefined) throw new Error('no report');
@@ -94,7 +94,7 @@ describe('a report', () => {
     const { delta } = await import('../../../src/sinks/delta/target.ts');
     const more = { ...options, url, tables: ['events' as const], retentionMs: 86_400_000 };
     const sink = await openDeltaSink({ ...bench.targetOptions, ...more });
-    for (const window of windows()) await sink.commit(window, bench.signal);
+    for (const window of windows()) await sink.commit([window], bench.signal);
     await sink.close();
     const report = await delta.report?.(url, options);
     if (report === undefined) throw new Error('no report');

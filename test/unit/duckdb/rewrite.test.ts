@@ -92,7 +92,7 @@ describe('rewrite', () => {
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     const sink = await bench.open();
     const rows = [{ id: 'b', df_unified_id: 'person-7-unified' }, { id: 'c' }];
-    await sink.commit(bench.window('2026-01-02', csvOf(rows)), bench.signal);
+    await sink.commit([bench.window('2026-01-02', csvOf(rows))], bench.signal);
     // What a kill at this moment would leave.
     const file = join(bench.dir, 'left.duckdb');
     for (const end of ['', '.wal']) copyFileSync(`${bench.file}${end}`, `${file}${end}`);
@@ -191,7 +191,7 @@ describe('a copy for readers', () => {
   it('is not there before the file knows of it: a purge has to find it, whatever happens in between [R499]', async () => {
     const copy = join(bench.dir, 'copy.duckdb');
     const sink = await openDuckDbSink({ ...bench.targetOptions, file: bench.file });
-    await sink.commit(bench.window('2026-01-01', csvOf([{ id: 'a' }])), bench.signal);
+    await sink.commit([bench.window('2026-01-01', csvOf([{ id: 'a' }]))], bench.signal);
     const run = Engine.prototype.run;
     const failing = vi.spyOn(Engine.prototype, 'run').mockImplementation(function (this: Engine, sql, values) {
       if (sql.startsWith('INSERT INTO _dfinery_copies'))
@@ -213,7 +213,7 @@ describe('a copy for readers', () => {
   it('that is missing when people are purged is named: it may be out of reach and hold them [R474][R572]', async () => {
     const [copy, moved] = ['copy', 'moved'].map((name) => join(bench.dir, `${name}.duckdb`));
     const sink = await openDuckDbSink({ ...bench.targetOptions, file: bench.file });
-    await sink.commit(bench.window('2026-01-01', csvOf([{ id: 'a' }])), bench.signal);
+    await sink.commit([bench.window('2026-01-01', csvOf([{ id: 'a' }]))], bench.signal);
     for (const path of [copy, moved]) await sink.publish(path);
     await sink.close();
     rmSync(moved);

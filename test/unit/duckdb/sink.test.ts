@@ -47,17 +47,17 @@ describe('a window for which memory is short', () => {
   it('is stored once by the second try, and the next one has all threads again', async () => {
     const sink = await openDuckDbSink(options());
     try {
-      await sink.commit(day(1, 'a'), bench.signal);
+      await sink.commit([day(1, 'a')], bench.signal);
       const statements: string[] = [];
       const commit = await instead('INSERT INTO events', OOM, async () => {
         const spy = vi.mocked(Engine.prototype.run);
-        const done = await sink.commit(day(2, 'b', 'c'), bench.signal);
+        const done = await sink.commit([day(2, 'b', 'c')], bench.signal);
         statements.push(...spy.mock.calls.map(([sql]) => sql).filter((sql) => /threads/.test(sql)));
         return done;
       });
       expect(commit).toMatchObject({ rows: 2, idRepeats: 0 });
       expect(statements).toEqual(['SET threads = 1', 'RESET threads']);
-      await sink.commit(day(3, 'd'), bench.signal);
+      await sink.commit([day(3, 'd')], bench.signal);
     } finally {
       await sink.close();
     }
@@ -74,7 +74,7 @@ describe('a window that fails for another reason', () => {
     const sink = await openDuckDbSink(options());
     try {
       const failing = () => Promise.reject(new Error('IO Error: no answer of the disk'));
-      const commit = () => sink.commit(day(1, 'a'), bench.signal);
+      const commit = () => sink.commit([day(1, 'a')], bench.signal);
       await expect(instead('INSERT INTO events', failing, commit)).rejects.toMatchObject({ exitCode: 2 });
     } finally {
       await sink.close();
@@ -160,7 +160,7 @@ describe('a purge that is only tried', () => {
   it('and then in earnest reaches the copies for readers as well', async () => {
     const copy = join(bench.dir, 'copy.duckdb');
     const sink = await openDuckDbSink(options());
-    await sink.commit(day(1, 'a', 'b'), bench.signal);
+    await sink.commit([day(1, 'a', 'b')], bench.signal);
     await sink.publish(copy);
     await sink.close();
     const all = { ...options(), spoolDir: bench.dir, env: () => undefined };

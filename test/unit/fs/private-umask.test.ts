@@ -15,7 +15,7 @@ describe('the modes of what the library makes', () => {
     const bench = new DuckBench();
     try {
       const sink = await bench.open();
-      await sink.commit(bench.window('2026-01-01', csvOf([{ id: 'a' }])), bench.signal);
+      await sink.commit([bench.window('2026-01-01', csvOf([{ id: 'a' }]))], bench.signal);
       const made = readdirSync(bench.dir).filter((name) => name.startsWith('events.duckdb'));
       expect(made).toContain('events.duckdb.wal');
       for (const name of made) expect([name, statSync(join(bench.dir, name)).mode & 0o077]).toEqual([name, 0]);

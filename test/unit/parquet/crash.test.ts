@@ -110,12 +110,12 @@ describe('a writer that dies', () => {
       const sink = await bench.openFolder({ tables: TABLES });
       if (existsSync(refused)) await rename(refused, `${refused}.aside`);
       mkdirSync(join(refused, 'full'), { recursive: true });
-      await expect(sink.commit(bench.window('2026-01-01', SECOND), bench.signal)).rejects.toThrow();
+      await expect(sink.commit([bench.window('2026-01-01', SECOND)], bench.signal)).rejects.toThrow();
       rmSync(refused, { recursive: true });
       if (existsSync(`${refused}.aside`)) await rename(`${refused}.aside`, refused);
       if (isClosed) await sink.close();
       const next = isClosed ? await bench.openFolder({ tables: TABLES }) : sink;
-      await next.commit(bench.window('2026-01-01', SECOND), bench.signal);
+      await next.commit([bench.window('2026-01-01', SECOND)], bench.signal);
       await next.close();
       expect(await verifyParquet(bench.folderOptions)).toEqual([]);
       expect(await bench.read('SELECT _key, n FROM events ORDER BY _key')).toEqual([
@@ -143,11 +143,11 @@ describe('a writer that dies', () => {
         { id: 'a', n: '2', ...on(one) },
         { id: 'b', n: '2', ...on(two) },
       ];
-      await expect(sink.commit(bench.window(one, csvOf(both), undefined, 2), bench.signal)).rejects.toThrow();
+      await expect(sink.commit([bench.window(one, csvOf(both), undefined, 2)], bench.signal)).rejects.toThrow();
       rmSync(refused);
       if (isClosed) await sink.close();
       const next = isClosed ? await bench.openFolder() : sink;
-      await next.commit(bench.window(three, csvOf([{ id: 'c', n: '3', ...on(three) }])), bench.signal);
+      await next.commit([bench.window(three, csvOf([{ id: 'c', n: '3', ...on(three) }]))], bench.signal);
       await next.close();
       expect(await bench.read('SELECT _key, n::INT AS n FROM events ORDER BY 1')).toEqual([
         { _key: 'a', n: 2 },

@@ -66,10 +66,13 @@ describe('a folder', () => {
     const path = join(bench.root, 'events/event_date=2026-01-01/data_0.parquet');
     const sink = await bench.openFolder();
     mkdirSync(join(path, 'theirs'), { recursive: true });
-    const failure = await failureOf(sink.commit(bench.window('2026-01-01', CSV), bench.signal));
+    const failure = await failureOf(sink.commit([bench.window('2026-01-01', CSV)], bench.signal));
     expect(failure).toMatchObject({ kind: 'config', message: expect.stringMatching(/EISDIR|ENOTEMPTY/) });
     rmSync(path, { recursive: true });
-    await sink.commit(bench.window('2026-01-02', csvOf([{ id: 'b', ...at('2026-01-02 10:00:00.000') }])), bench.signal);
+    await sink.commit(
+      [bench.window('2026-01-02', csvOf([{ id: 'b', ...at('2026-01-02 10:00:00.000') }]))],
+      bench.signal,
+    );
     await sink.close();
     expect(await bench.read('SELECT _key FROM events ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'b' }]);
   });
@@ -77,7 +80,9 @@ describe('a folder', () => {
   it('keeps nothing of a window whose rows are not those of its receipt', async () => {
     const window = bench.window('2026-01-01', CSV);
     const sink = await bench.openFolder();
-    const failure = await failureOf(sink.commit({ ...window, receipt: { ...window.receipt, rows: 2 } }, bench.signal));
+    const failure = await failureOf(
+      sink.commit([{ ...window, receipt: { ...window.receipt, rows: 2 } }], bench.signal),
+    );
     expect(failure).toMatchObject({
       kind: 'system',
       message: expect.stringContaining('a window of 2 rows came to 1 in Parquet'),
@@ -165,7 +170,7 @@ describe('a folder', () => {
       const before = existsSync(path) ? readFileSync(path) : undefined;
       rmSync(path, { force: true });
       mkdirSync(path);
-      await expect(sink.commit(window, bench.signal)).rejects.toThrow();
+      await expect(sink.commit([window], bench.signal)).rejects.toThrow();
       rmSync(path, { recursive: true });
       if (before !== undefined) writeFileSync(path, before);
       await sink.close();
@@ -212,9 +217,9 @@ describe('a folder', () => {
     const window = bench.window('2026-01-01', csvOf([{ id: 'b', ...at('2026-01-02 10:00:00.000') }]));
     const stop = new AbortController();
     stop.abort(new Error('stopped'));
-    await expect(sink.commit(window, stop.signal)).rejects.toThrow('stopped');
+    await expect(sink.commit([window], stop.signal)).rejects.toThrow('stopped');
     appendFileSync(window.files[0].path, 'cut,"');
-    expect((await failureOf(sink.commit(window, bench.signal))).message).not.toContain('cut');
+    expect((await failureOf(sink.commit([window], bench.signal))).message).not.toContain('cut');
     await sink.close();
     expect(bench.files()).toEqual(before);
     expect(await bench.read('SELECT _key FROM events')).toEqual([{ _key: 'a' }]);

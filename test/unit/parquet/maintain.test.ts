@@ -74,7 +74,7 @@ describe('verify', () => {
     const windows: number[] = [];
     const look = async ({ manifest }: Snapshot) => {
       windows.push(manifest.receipts[0].window);
-      if (windows.length < 3) await sink.commit(bench.window('2026-01-01', CSV), bench.signal);
+      if (windows.length < 3) await sink.commit([bench.window('2026-01-01', CSV)], bench.signal);
       if (windows.length === 1) throw new Error('a file went away');
       return windows.length;
     };
@@ -83,7 +83,7 @@ describe('verify', () => {
       expect(windows).toEqual([1, 2, 3]);
       const restless = async () => {
         windows.push(0);
-        await sink.commit(bench.window('2026-01-01', CSV), bench.signal);
+        await sink.commit([bench.window('2026-01-01', CSV)], bench.signal);
       };
       await expect(readDataset(bench.folderOptions, restless, () => true)).rejects.toMatchObject({ kind: 'transient' });
       expect(windows.length).toBeLessThan(20);

@@ -1,0 +1,76 @@
+import type { Clock } from '../base/clock.ts';
+import { addDays } from '../base/days.ts';
+import type { Downloaded } from './download/download.ts';
+import type { Receipt, Window } from './window.ts';
+
+/** Where a batch of windows ends (S53): with the window that reaches one of the numbers, or after the time. */
+export interface BatchLimits {
+  readonly rows: number;
+  /** Bytes of CSV. */
+  readonly bytes: number;
+  readonly windows: number;
+  /** Milliseconds after the first window was ready. */
+  readonly waitMs: number;
+}
+
+export const BATCH_LIMITS: BatchLimits = { rows: 500_000, bytes: 256 * 1024 * 1024, windows: 100, waitMs: 10_000 };
+export const ONE_WINDOW: BatchLimits = { ...BATCH_LIMITS, windows: 1 };
+
+/** A window that waits for its batch, and the download whose files it has. */
+export interface Waiting {
+  readonly window: Window;
+  readonly download: Downloaded;
+}
+
+/** Collects windows, in the order of days, until they are handed on together. */
+export class Batch {
+  readonly #limits: BatchLimits;
+  readonly #clock: Clock;
+  #waiting: Waiting[] = [];
+  #expired: Promise<void> | undefined;
+  #cancel = () => {};
+
+  constructor(limits: BatchLimits, clock: Clock) {
+    this.#limits = limits;
+    this.#clock = clock;
+  }
+
+  add(window: Window, download: Downloaded): void {
+    this.#waiting.push({ window, download });
+    if (this.#waiting.length > 1 || this.isFull) return;
+    this.#expired = new Promise((resolve) => {
+      this.#cancel = this.#clock.after(this.#limits.waitMs, resolve);
+    });
+  }
+
+  get isFull(): boolean {
+    const { rows, bytes, windows } = this.#limits;
+    const total = (of: 'rows' | 'bytes') => this.#waiting.reduce((sum, { window }) => sum + window.receipt[of], 0);
+    return this.#waiting.length >= windows || total('rows') >= rows || total('bytes') >= bytes;
+  }
+
+  /**
+   * True when a window that waits may have rows of the same day: the later one then replaces rows of the earlier one, which
+   * must be stored by then. `isExclusive`: the service is known to leave `to_date` out.
+   */
+  sharesDay({ receipt }: Window, isExclusive: boolean): boolean {
+    const lastOf = ({ from, to }: Receipt) => (isExclusive && to > from ? addDays(to, -1) : to);
+    const last = lastOf(receipt);
+    return this.#waiting.some(({ window: { receipt: held } }) => held.from <= last && receipt.from <= lastOf(held));
+  }
+
+  /** Waits for `ready`, but not longer than the windows that are here may wait; returns false if they may wait no more. */
+  async mayWaitFor(ready: Promise<void>): Promise<boolean> {
+    if (this.#expired === undefined) return true;
+    return Promise.race([ready.then(() => true), this.#expired.then(() => false)]);
+  }
+
+  /** Removes and returns all windows. */
+  take(): readonly Waiting[] {
+    const taken = this.#waiting;
+    this.#waiting = [];
+    this.#expired = undefined;
+    this.#cancel();
+    return taken;
+  }
+}

@@ -1,0 +1,106 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { configFailure } from '../../../src/base/errors.ts';
+import { NO_PRIOR_LOADS } from '../../../src/extract/prior-loads.ts';
+import type { Window } from '../../../src/extract/window.ts';
+import { load, nothingLoaded } from '../../../src/sinks/load.ts';
+import { type Commit, commitEach, type Sink } from '../../../src/sinks/sink.ts';
+import { Bench, planFor, steadyRows } from '../../support/extract/extraction.ts';
+
+const DAYS = { startDate: '2026-03-01', endDate: '2026-03-04', toDateInclusive: 'true' } as const;
+let bench: Bench;
+afterEach(() => bench.close());
+
+/** A sink that keeps the days of its commits, and takes only what `accepts` does. */
+class DaysSink implements Sink {
+  readonly stored: string[][] = [];
+  readonly accepts: (days: readonly string[]) => boolean;
+
+  constructor(accepts: (days: readonly string[]) => boolean) {
+    this.accepts = accepts;
+  }
+
+  async commit(batch: readonly Window[]): Promise<Commit> {
+    const days = batch.map(({ receipt }) => receipt.from.slice(-2));
+    if (!this.accepts(days)) throw configFailure(`not ${days}`);
+    this.stored.push(days);
+    return { ...CHANGED, rows: batch.reduce((sum, { receipt }) => sum + receipt.rows, 0) };
+  }
+  readPriorLoads = async () => NO_PRIOR_LOADS;
+  async close() {}
+}
+
+const CHANGED: Commit = {
+  rows: 6,
+  columnsAdded: ['c'],
+  columnsWidened: [{ name: 'n', from: 'long', to: 'double' }],
+  rescued: new Map([['d', 2]]),
+  idRepeats: 1,
+};
+
+async function loadInto(sink: Sink) {
+  bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
+  const loaded = nothingLoaded();
+  const deps = bench.deps();
+  const done = await load(
+    planFor(bench.clock, NO_PRIOR_LOADS, DAYS),
+    sink,
+    { ...deps, tally: bench.tally },
+    loaded,
+    () => {},
+  ).then(
+    () => undefined,
+    (error: Error) => error.message,
+  );
+  return { loaded, done };
+}
+
+describe('a load [R711]', () => {
+  it('commits what is ready together', async () => {
+    const sink = new DaysSink(() => true);
+    const { loaded, done } = await loadInto(sink);
+    expect(done).toBeUndefined();
+    expect(sink.stored).toEqual([['01', '02', '03', '04']]);
+    expect(loaded).toMatchObject({ rows: 24, windows: 4 });
+    expect(bench.log.filter(({ event }) => event === 'window.committed')).toHaveLength(4);
+  });
+
+  it('keeps the windows before the one that cannot be stored', async () => {
+    const sink = new DaysSink((days) => !days.includes('03'));
+    const { loaded, done } = await loadInto(sink);
+    expect(done).toBe('not 03');
+    expect(sink.stored).toEqual([['01'], ['02']]);
+    expect(loaded).toMatchObject({ rows: 12, windows: 2 });
+    expect(bench.tally).toMatchObject({ committed: 2, nextFromDate: '2026-03-03' });
+  });
+
+  it('stores windows one by one where they do not fit together', async () => {
+    const sink = new DaysSink((days) => days.length === 1);
+    const { loaded, done } = await loadInto(sink);
+    expect(done).toBeUndefined();
+    expect(sink.stored).toEqual([['01'], ['02'], ['03'], ['04']]);
+    expect(loaded).toMatchObject({ rows: 24, windows: 4 });
+    expect(bench.tally).toMatchObject({ committed: 4, committedRows: 24 });
+  });
+});
+
+describe('a batch that is committed window by window', () => {
+  it('changes what its windows change, one after the other', async () => {
+    const sink = new DaysSink(() => true);
+    await loadInto(sink);
+    const window = { receipt: { from: '2026-03-01', rows: 6 } } as Window;
+    const wider: Commit = {
+      ...CHANGED,
+      columnsAdded: [],
+      columnsWidened: [{ name: 'n', from: 'double', to: 'string' }],
+    };
+    const commits = [CHANGED, wider];
+    const commit = await commitEach([window, window], async () => commits.shift() ?? CHANGED);
+    expect(commit).toEqual({
+      rows: 12,
+      columnsAdded: ['c'],
+      columnsWidened: [{ name: 'n', from: 'long', to: 'string' }],
+      rescued: new Map([['d', 4]]),
+      idRepeats: 2,
+    });
+  });
+});
