@@ -54,8 +54,9 @@ await build({
   format: 'esm',
   platform: 'node',
   target: 'node20.19',
-  // What the package depends on stays outside; a library that only one rarely used command needs is bundled, in a chunk of
-  // its own, and is a development dependency.
+  // What the package depends on stays outside. A library that only one rarely used command needs is bundled, in a chunk of its
+  // own, and so is the parser of the command line, whose fifty files would take most of a short command's time: both are
+  // development dependencies.
   external: Object.keys(dependencies).flatMap((name) => [name, `${name}/*`]),
   plugins: [requirePackages],
   banner: REQUIRE_BANNER,

@@ -1,7 +1,5 @@
 import { readFileSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
-import { isDay } from '../base/days.ts';
-import { parseDuration } from '../base/durations.ts';
 import type { Env } from '../base/env.ts';
 import { configFailure, messageOf } from '../base/errors.ts';
 import { createLogger, type Logger, type LogLevel, type LogSink } from '../base/log.ts';
@@ -60,19 +58,4 @@ export function readJsonFile(path: string, what: string): unknown {
     // The parser's own message quotes the text around the fault, which may be a token.
     throw configFailure(`${what} ${path} is not valid JSON.`, { where: { file: path } });
   }
-}
-
-/** A day given on the command line, or undefined. An empty text is no day: perhaps a variable that was never set. */
-export function dayOption(name: string, value: unknown): string | undefined {
-  if (value === undefined) return undefined;
-  if (typeof value === 'string' && isDay(value)) return value;
-  throw configFailure(`--${name} is ${JSON.stringify(value)}, wanted a day of the calendar as yyyy-MM-dd.`);
-}
-
-/** A length of time given on the command line, in ms, or undefined. */
-export function durationOption(name: string, value: unknown): number | undefined {
-  if (value === undefined) return undefined;
-  const ms = typeof value === 'string' ? parseDuration(value) : undefined;
-  if (ms !== undefined) return ms;
-  throw configFailure(`--${name} is ${JSON.stringify(value)}, wanted a time such as 30s, 20m or 1h.`);
 }

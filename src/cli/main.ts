@@ -1,10 +1,11 @@
 #!/usr/bin/env node
+import manifest from '../../package.json' with { type: 'json' };
 import { systemClock } from '../base/clock.ts';
 import { requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../base/env.ts';
 import { EXIT, Failure, messageOf } from '../base/errors.ts';
 import { endNow } from '../base/exit.ts';
 import { runUntilStopped } from '../base/signals.ts';
-import { runCommandLine } from './program.ts';
+import type { Io } from './context.ts';
 import { systemPrompts } from './prompts.ts';
 import { openTerminal } from './terminal.ts';
 
@@ -15,7 +16,7 @@ if (requireTrustedCertificates()) terminal.note(TRUST_MESSAGE);
 await runUntilStopped(async (signal) => {
   const workers = new URL('../workers/', import.meta.url);
   const io = { terminal, clock: systemClock, env: systemEnv, signal, prompts: systemPrompts(signal), workers };
-  let code: number = await runCommandLine(process.argv.slice(2), io);
+  let code: number = await run(process.argv.slice(2), io);
   try {
     await terminal.drain(signal);
   } catch (error) {
@@ -25,3 +26,10 @@ await runUntilStopped(async (signal) => {
   }
   if (!signal.aborted) endNow(code);
 }, systemClock);
+
+/** `--version` alone is answered here: to load the parser takes as long as to start Node. */
+async function run(argv: readonly string[], io: Io): Promise<number> {
+  if (argv.length !== 1 || argv[0] !== '--version') return (await import('./program.ts')).runCommandLine(argv, io);
+  io.terminal.result(manifest.version);
+  return EXIT.done;
+}

@@ -1,9 +1,10 @@
 import { tmpdir } from 'node:os';
 import type { Argv } from 'yargs';
 import type { Env } from '../base/env.ts';
-import type { PlaceOptions } from '../sinks/target.ts';
-import { type Options, text } from './command.ts';
-import { type Context, durationOption } from './context.ts';
+import { defect } from '../base/errors.ts';
+import type { PlaceOptions, Target } from '../sinks/target.ts';
+import { durationOption, jsonOption, type Options, text } from './command.ts';
+import type { Context } from './context.ts';
 
 const DEFAULT_WAIT = '30s';
 
@@ -11,15 +12,26 @@ const DEFAULT_WAIT = '30s';
 export function maintenanceOptions(yargs: Argv): Argv {
   return yargs
     .option('lock-wait', { type: 'string', default: DEFAULT_WAIT, describe: 'How long to wait for a target in use' })
-    .option('spool-dir', SPOOL_DIR)
-    .option('json', { type: 'boolean', default: false, describe: 'The result as one JSON object on stdout' });
+    .option('spool-dir', {
+      type: 'string',
+      describe: 'Spool folder; default DFINERY_SPOOL_DIR, else the temporary folder of the system',
+    })
+    .option('json', jsonOption('The result'));
 }
 
-/** Where a command without a source configuration keeps copies while it needs them. */
-const SPOOL_DIR = {
-  type: 'string',
-  describe: 'Spool folder; default DFINERY_SPOOL_DIR, else the temporary folder of the system',
-} as const;
+/** The same, after the place of a target: `verify duckdb <file>`. */
+export const placeArgument =
+  ({ place }: Target) =>
+  (yargs: Argv): Argv =>
+    maintenanceOptions(yargs.positional(place.name, { type: 'string', demandOption: true }));
+
+export const placeOf = ({ place }: Target, options: Options): string => text(options, place.name) ?? '';
+
+/** What a target does for a command: a target that the command is listed for supports it. */
+export function supported<T>(operation: T | undefined): T {
+  if (operation === undefined) throw defect('The command is listed for a target that does not support it.');
+  return operation;
+}
 
 export const spoolDirOption = (options: Options, env: Env): string =>
   text(options, 'spoolDir') || env('DFINERY_SPOOL_DIR') || tmpdir();

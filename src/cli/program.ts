@@ -1,17 +1,14 @@
-// This folder: the command line. `commands/` declares commands, `handlers/` executes them; the other folders help
-// single handlers.
+// This folder: the command line. `commands/` has one file a command; the other folders hold parts of single commands.
 
 import yargs, { type Argv } from 'yargs';
 import manifest from '../../package.json' with { type: 'json' };
 import { defect, EXIT, type ExitCode, messageOf } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
-import { refuseUnknownNames } from '../config/environment.ts';
 import type { Target } from '../sinks/target.ts';
 import { TARGETS } from '../sinks/targets.ts';
-import { type Command, flag, type Options } from './command.ts';
+import { type Command, type CommandEntry, flag, type Options } from './command.ts';
 import { COMMANDS } from './commands/index.ts';
 import { contextOf, type Io } from './context.ts';
-import { sourceEnvironmentHelp } from './environment-help.ts';
 import { outcomeOf } from './outcome.ts';
 import { holdResults, printableTerminal } from './terminal.ts';
 
@@ -32,9 +29,9 @@ interface Chosen {
 /** Runs one command line and returns its exit code; never throws. */
 export async function runCommandLine(argv: readonly string[], system: Io): Promise<ExitCode> {
   const io = { ...system, terminal: printableTerminal(system.terminal) };
-  const parsed = parse(argv);
+  const parsed = await parse(argv);
   if (parsed.usage !== undefined) {
-    await (await import('./sync/refusal.ts')).printRefusal(argv, parsed.usage, io);
+    await (await import('./sync/summary.ts')).printRefusal(argv, parsed.usage, io);
     return EXIT.usage;
   }
   if (parsed.chosen === undefined) {
@@ -45,9 +42,8 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   const held = flag(options, 'json') ? holdResults(io.terminal, io.clock) : undefined;
   const context = contextOf({ ...io, terminal: held?.terminal ?? io.terminal }, options);
   try {
-    if (command.refusesUnknownNames !== true) refuseUnknownNames(io.env);
-    const handler = await command.handler();
-    return await handler(options, context);
+    if (command.refusesUnknownNames !== true) (await import('../config/environment.ts')).refuseUnknownNames(io.env);
+    return await command.run(options, context);
   } catch (error) {
     const outcome = outcomeOf(error, context.signal);
     outcome.log(context.logger);
@@ -65,7 +61,7 @@ interface Parsed {
   readonly output: string;
 }
 
-function parse(argv: readonly string[]): Parsed {
+async function parse(argv: readonly string[]): Promise<Parsed> {
   let chosen: Chosen | undefined;
   let output = '';
   let usage: string | undefined;
@@ -73,7 +69,7 @@ function parse(argv: readonly string[]): Parsed {
     chosen = { command, options };
   });
   try {
-    parser.parse(withDashes(argv), {}, (error: unknown, _argv: unknown, printed: string) => {
+    await parser.parse(withDashes(argv), {}, (error: unknown, _argv: unknown, printed: string) => {
       if (error) usage = messageOf(error);
       output = printed;
     });
@@ -167,8 +163,8 @@ function targetNames(has: (target: Target) => boolean): string {
 }
 
 /** Commands by the word that they share, in their order; `` for those of one word. */
-function families(): Map<string, Command[]> {
-  const out = new Map<string, Command[]>();
+function families(): Map<string, CommandEntry[]> {
+  const out = new Map<string, CommandEntry[]>();
   for (const command of COMMANDS) {
     const [family, next] = command.usage.split(' ');
     const name = family in FAMILIES ? family : '';
@@ -179,18 +175,27 @@ function families(): Map<string, Command[]> {
   return out;
 }
 
-function addFamily(parser: Argv, family: string, members: readonly Command[], choose: Choose): Argv {
+async function addFamily(
+  parser: Argv,
+  family: string,
+  members: readonly CommandEntry[],
+  choose: Choose,
+): Promise<Argv> {
   for (const command of members) add(parser, command, command.usage.slice(family.length + 1), choose);
-  if (family === 'sync') parser.epilogue(sourceEnvironmentHelp());
+  if (family === 'sync') parser.epilogue((await import('./environment-help.ts')).sourceEnvironmentHelp());
   return parser.demandCommand(1, `${family} what? ${FAMILIES[family]}`).strict();
 }
 
-function add(parser: Argv, command: Command, usage: string, choose: Choose): void {
+function add(parser: Argv, entry: CommandEntry, usage: string, choose: Choose): void {
+  let command: Command | undefined;
   parser.command(
     usage,
-    command.summary,
-    (builder) => command.options(builder),
-    (argv) => choose(command, asOptions(argv)),
+    entry.summary,
+    async (builder) => {
+      command = await entry.load();
+      return command.options(builder);
+    },
+    (argv) => command && choose(command, asOptions(argv)),
   );
 }
 

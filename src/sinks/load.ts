@@ -1,7 +1,6 @@
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import { BATCH_LIMITS } from '../extract/batch.ts';
-import { extractBatches } from '../extract/extract.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import type { PriorLoads } from '../extract/prior-loads.ts';
@@ -73,6 +72,8 @@ export async function load(
     for (const { receipt } of batch) logCommitted(receipt, deps.logger);
     onCommit(loaded);
   };
+  // Loaded here: every command line loads the descriptors of all targets.
+  const { extractBatches } = await import('../extract/extract.ts');
   try {
     for await (const batch of extractBatches(plan, deps, BATCH_LIMITS)) {
       await store(batch).catch((error: unknown) => {

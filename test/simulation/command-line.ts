@@ -22,8 +22,8 @@ const handlers = new Map<string, Handler>();
 /** Loads what commands load when they are run: no world waits for files of the program. */
 export async function loadCommands(): Promise<void> {
   await loadConnectors();
-  for (const { usage, handler } of COMMANDS) {
-    if (USED.test(usage)) handlers.set(usage.replace(/ <.*/, ''), await handler());
+  for (const { usage, load } of COMMANDS) {
+    if (USED.test(usage)) handlers.set(usage.replace(/ <.*/, ''), (await load()).run);
   }
   for (const target of ['duckdb', 'parquet', 'delta', 'arrow']) {
     const folder = join(import.meta.dirname, '../../src/sinks', target);

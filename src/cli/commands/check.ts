@@ -1,11 +1,53 @@
-import type { Command } from '../command.ts';
+import { EXIT, type ExitCode } from '../../base/errors.ts';
+import type { SourceConfig } from '../../config/source.ts';
+import { openQuota } from '../../extract/session.ts';
+import { PROBE_COST, type ProbeKind, type ProbeVerdict, probeExport } from '../../source/probe.ts';
+import { CONFIG_OPTION, type Command, flag, jsonOption, text } from '../command.ts';
+import { loadSourceConfig } from '../configuration.ts';
+import type { Context } from '../context.ts';
+
+const EXITS: Readonly<Record<ProbeKind, ExitCode>> = {
+  ok: EXIT.done,
+  ok_no_events: EXIT.done,
+  quota_spent: EXIT.done,
+  inconclusive: EXIT.done,
+  wrong_token: EXIT.usage,
+  wrong_service: EXIT.usage,
+  not_this_service: EXIT.usage,
+  unreachable: EXIT.later,
+};
+/** Failures to reach the service that a later try does not change. */
+const PERMANENT_CODES = new Set(['certificate', 'proxy']);
+
+/** The exit code of a verdict. A verdict that proves neither fault nor success is a success, unless a later try may tell more. */
+export function exitOf({ kind, usable, code }: Pick<ProbeVerdict, 'kind' | 'usable' | 'code'>): ExitCode {
+  if (PERMANENT_CODES.has(code)) return EXIT.usage;
+  return kind === 'inconclusive' && !usable ? EXIT.later : EXITS[kind];
+}
 
 export const check: Command = {
-  usage: 'check',
-  summary: 'One smallest export: is the configuration right, and does the service answer?',
-  options: (yargs) =>
-    yargs
-      .option('config', { type: 'string', describe: 'Source configuration (JSON); default dfinery.json' })
-      .option('json', { type: 'boolean', default: false, describe: 'The verdict as one JSON object on stdout' }),
-  handler: async () => (await import('../handlers/check.ts')).check,
+  options: (yargs) => yargs.option('config', CONFIG_OPTION).option('json', jsonOption('The verdict')),
+  async run(options, context) {
+    const config = loadSourceConfig(text(options, 'config'), context);
+    const { verdict, sentence, code } = await checkSource(config, context);
+    context.terminal.result(flag(options, 'json') ? JSON.stringify(verdict) : sentence);
+    return code;
+  },
 };
+
+/** Spends one export on the question; `sentence` is for people, `verdict` for scripts. */
+export async function checkSource(config: SourceConfig, context: Context) {
+  const { clock, logger, env, signal, redactor } = context;
+  const quota = openQuota(config, context);
+  logger.info('check.cost', PROBE_COST);
+  try {
+    const found = await probeExport({ ...config, clock, logger, env, quota }, signal);
+    const { kind, usable, limits } = found;
+    const sentence = redactor.mask(found.message);
+    const resetAt = limits.resetAt === undefined ? null : new Date(limits.resetAt).toISOString();
+    const verdict = { v: 1, kind, usable, message: sentence, remaining: limits.remaining ?? null, reset_at: resetAt };
+    return { verdict, sentence, code: exitOf(found) };
+  } finally {
+    await quota.close();
+  }
+}

@@ -1,15 +1,139 @@
-import type { Command } from '../command.ts';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { addDays, dayAt } from '../../base/days.ts';
+import { EXIT } from '../../base/errors.ts';
+import { DEFAULT_HISTORY_DAYS, parseSourceConfig } from '../../config/source.ts';
+import { startSimulator } from '../../simulator/index.ts';
+import { type QueryResult, queryDuckDb } from '../../sinks/duckdb/query.ts';
+import { reportDuckDb } from '../../sinks/duckdb/report.ts';
+import { openDuckDbSink } from '../../sinks/duckdb/sink.ts';
+import { loaderOf } from '../../sinks/load.ts';
+import { type Command, text } from '../command.ts';
+import type { Context } from '../context.ts';
+import { describeSummary, EMPTY_SUMMARY, type Summary } from '../sync/summary.ts';
+import { sync } from '../sync/sync.ts';
+import { bar, tableLines } from '../table.ts';
+import { writeReport } from './report.ts';
+import { SIMULATED } from './simulate.ts';
+
+const DAYS = 14;
+const ROWS_PER_DAY = 2_000;
+const BAR_COLUMNS = 40;
+/** The port changes from run to run; the service stays the same. */
+const STORED_BASE_URL = 'http://demo.invalid';
+
+/** What the demo asks of the table it has just loaded, as a person would. */
+const DEMO_QUERIES: readonly { readonly title: string; readonly sql: string }[] = [
+  {
+    title: 'The most frequent events',
+    sql: `SELECT df_event_name, count(*) AS events, count(DISTINCT df_unified_id) AS people
+FROM event_logs GROUP BY ALL ORDER BY events DESC LIMIT 5`,
+  },
+  {
+    title: 'Revenue by day: event_logs holds each purchase once, however many items it has',
+    sql: `SELECT CAST(CAST(df_server_datetime AS DATE) AS VARCHAR) AS day, count(*) AS purchases, round(sum(df_total_purchase_amount)) AS revenue
+FROM event_logs WHERE df_event_name = 'df_purchase' GROUP BY ALL ORDER BY day DESC LIMIT 5`,
+  },
+  {
+    title: 'What sells: one row an item',
+    sql: `SELECT df_item_name, sum(df_quantity) AS sold, round(sum(df_price * df_quantity)) AS revenue
+FROM event_items GROUP BY ALL ORDER BY sold DESC LIMIT 5`,
+  },
+];
+
+/** Events of each day, as written by the service. */
+const CHART_QUERY = `SELECT CAST(CAST(df_server_datetime AS DATE) AS VARCHAR) AS day, count(*) AS events
+FROM event_logs GROUP BY ALL ORDER BY day DESC LIMIT 14`;
 
 const DEFAULT_FILE = 'dfinery-demo.duckdb';
 
 export const demo: Command = {
-  usage: 'demo [file]',
-  summary: 'The embedded service into a DuckDB file, and what is then in it; no account needed',
   options: (yargs) =>
     yargs.positional('file', {
       type: 'string',
       default: DEFAULT_FILE,
       describe: 'The DuckDB file; a second run loads only what is new',
     }),
-  handler: async () => (await import('../handlers/demo.ts')).demo,
+  async run(options, context) {
+    const file = text(options, 'file') ?? '';
+    const { clock, terminal } = context;
+    terminal.result(
+      `An embedded service on loopback stands in for the real one; its last ${DAYS} days go into ${file}.`,
+    );
+    terminal.result('');
+    const summary = await loadDemo(file, context);
+    terminal.result(describeSummary(summary, file));
+    terminal.result('');
+    const place = { file, lockWaitMs: 0, clock, memoryLimit: '512MB' };
+    const queries = [CHART_QUERY, ...DEMO_QUERIES.map((query) => query.sql)];
+    const [chart, ...answers] = await queryDuckDb(place, queries);
+    for (const line of [...chartLines(chart), ...queryLines(answers)]) terminal.result(line);
+    const output = `${file.replace(/\.duckdb$/, '')}.html`;
+    const request = { target: `duckdb ${file}`, output, historyDays: DEFAULT_HISTORY_DAYS };
+    await writeReport(await reportDuckDb(place), request, context);
+    terminal.result(`A page about it, to be opened in a browser: ${output}`);
+    terminal.result('');
+    for (const line of nextSteps(file)) terminal.result(line);
+    return EXIT.done;
+  },
 };
+
+async function loadDemo(file: string, context: Context): Promise<Summary> {
+  const spoolDir = mkdtempSync(join(tmpdir(), 'dfinery-demo-'));
+  const simulator = await startSimulator({ ...SIMULATED, clock: context.clock, rowsPerDay: ROWS_PER_DAY });
+  let summary = EMPTY_SUMMARY;
+  try {
+    // A fixed start in the past would leave a gap when the demo is run again after a month.
+    const start = addDays(dayAt(context.clock.now()), 1 - DAYS);
+    const { config } = parseSourceConfig(
+      {
+        base_url: simulator.url,
+        service_id: SIMULATED.serviceId,
+        export_token: SIMULATED.tokens.export,
+        start_date: start,
+        spool_dir: spoolDir,
+        on_gap: 'warn',
+      },
+      () => undefined,
+    );
+    const onSummary = (found: Summary) => {
+      summary = found;
+    };
+    const { clock, logger, signal } = context;
+    const run = {
+      config,
+      days: { from: undefined, to: undefined, fullRefresh: false },
+      maxWaitMs: undefined,
+      storedBaseUrl: STORED_BASE_URL,
+      onSummary,
+    };
+    const open = async () => loaderOf(await openDuckDbSink({ ...config, file, clock, logger, signal }));
+    await sync(run, open, context);
+  } finally {
+    await simulator.close();
+    rmSync(spoolDir, { recursive: true, force: true });
+  }
+  return summary;
+}
+
+function chartLines({ rows }: QueryResult): string[] {
+  const largest = Math.max(...rows.map((row) => Number(row[1])));
+  const lines = rows.map(([day, events]) => `  ${day}  ${bar(Number(events), largest, BAR_COLUMNS)} ${events}`);
+  return ['Events a day', ...lines, ''];
+}
+
+function queryLines(answers: readonly QueryResult[]): string[] {
+  return answers.flatMap(({ header, rows }, i) => {
+    const { title, sql } = DEMO_QUERIES[i];
+    return [title, ...sql.split('\n').map((line) => `  │ ${line}`), ...tableLines(header, rows), ''];
+  });
+}
+
+const nextSteps = (file: string): string[] => [
+  'How to go on',
+  `  npm run demo                              again: only what is new is loaded`,
+  `  npx dfinery-elt verify duckdb ${file}    the rows against their receipts`,
+  `  npx dfinery-elt simulate                  the embedded service alone, with faults on demand`,
+  `  npx dfinery-elt sync duckdb events.duckdb --config dfinery.json    your own service (README, "Your own data")`,
+];

@@ -1,11 +1,12 @@
-import type { Command } from '../command.ts';
+import { configFailure } from '../../base/errors.ts';
+import { type Command, type Options, shownOption, text } from '../command.ts';
 import { destinationEnvironmentHelp } from '../environment-help.ts';
+import { printLedgerVerdict, printProof } from '../forget/ledger.ts';
+import { forgetPeople } from '../forget/people.ts';
 import { purgePlaces } from '../forget/places.ts';
 import { maintenanceOptions } from '../maintenance.ts';
 
 export const forget: Command = {
-  usage: 'forget',
-  summary: 'Deletes profiles at the service, after a plan that is confirmed by its hash; proves what was deleted',
   options: (yargs) =>
     maintenanceOptions(yargs)
       .option('id', { type: 'string', describe: 'An external ID' })
@@ -37,5 +38,20 @@ export const forget: Command = {
       .option('proof', { type: 'string', describe: 'An external ID: when and with what answer it was erased' })
       .option('ledger-dir', { type: 'string', describe: 'The ledger for --proof' })
       .epilogue(destinationEnvironmentHelp()),
-  handler: async () => (await import('../handlers/forget.ts')).forget,
+  async run(options, context) {
+    refuseEmpty(options);
+    const ledger = text(options, 'verifyLedger');
+    if (ledger !== undefined) return printLedgerVerdict(ledger, options, context);
+    const proof = text(options, 'proof');
+    if (proof !== undefined) return printProof(proof, options, context);
+    return forgetPeople(options, context);
+  },
 };
+
+/** An empty variable of a script must not quietly leave out a check, a list or a purge. */
+function refuseEmpty(options: Options): void {
+  for (const [name, value] of Object.entries(options)) {
+    if (name.includes('-') || (Array.isArray(value) ? !value.includes('') : value !== '')) continue;
+    throw configFailure(`${shownOption(name)} is empty.`);
+  }
+}

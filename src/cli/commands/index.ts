@@ -1,35 +1,68 @@
-// This folder: the declaration of each command: usage, options, and where its handler is. Loaded at every start, so
-// without the code that does the work.
+// This folder: one file a command, with its options and what it does. The list below is loaded at every start, a command's file
+// only when it was chosen.
 
+import type { Target } from '../../sinks/target.ts';
 import { TARGETS } from '../../sinks/targets.ts';
-import type { Command } from '../command.ts';
-import { check } from './check.ts';
-import { compactCommands } from './compact.ts';
-import { demo } from './demo.ts';
-import { discover } from './discover.ts';
-import { forget } from './forget.ts';
-import { init } from './init.ts';
-import { inspect } from './inspect.ts';
-import { models } from './models.ts';
-import { plan } from './plan.ts';
-import { reportCommands } from './report.ts';
-import { simulate } from './simulate.ts';
-import { syncCommand } from './sync.ts';
-import { verifyCommands } from './verify.ts';
+import type { Command, CommandEntry } from '../command.ts';
 
 /** In the order in which help lists them. */
-export const COMMANDS: readonly Command[] = [
-  demo,
-  init,
-  ...TARGETS.map(syncCommand),
-  plan,
-  check,
-  discover,
-  inspect,
-  ...TARGETS.flatMap(verifyCommands),
-  ...TARGETS.flatMap(compactCommands),
-  ...TARGETS.flatMap(reportCommands),
-  models,
-  forget,
-  simulate,
+export const COMMANDS: readonly CommandEntry[] = [
+  {
+    usage: 'demo [file]',
+    summary: 'The embedded service into a DuckDB file, and what is then in it; no account needed',
+    load: async () => (await import('./demo.ts')).demo,
+  },
+  {
+    usage: 'init',
+    summary: 'Asks for address, service and token, tries them, and writes dfinery.json without the token',
+    load: async () => (await import('./init.ts')).init,
+  },
+  ...ofTargets('sync', async (target) => (await import('./sync.ts')).syncInto(target)),
+  {
+    usage: 'plan',
+    summary: 'Windows, exports and time of the next sync, before any call',
+    load: async () => (await import('./plan.ts')).plan,
+  },
+  {
+    usage: 'check',
+    summary: 'One smallest export: is the configuration right, and does the service answer?',
+    load: async () => (await import('./check.ts')).check,
+  },
+  {
+    usage: 'discover',
+    summary: 'The typed schema of the export, as JSON for --schema; costs two exports',
+    load: async () => (await import('./discover.ts')).discover,
+  },
+  {
+    usage: 'inspect <file>',
+    summary: 'Groups, types and values of an export already at hand (a CSV file); no network',
+    load: async () => (await import('./inspect.ts')).inspect,
+  },
+  ...ofTargets('verify', async (target) => (await import('./verify.ts')).verifyIn(target)),
+  ...ofTargets('compact', async (target) => (await import('./compact.ts')).compactIn(target)),
+  ...ofTargets('report', async (target) => (await import('./report.ts')).reportOn(target)),
+  {
+    usage: 'models duckdb <file>',
+    summary: 'Ready views and a macro over the events, in the schema analytics of a DuckDB file',
+    load: async () => (await import('./models.ts')).models,
+  },
+  {
+    usage: 'forget',
+    summary: 'Deletes profiles at the service, after a plan that is confirmed by its hash; proves what was deleted',
+    load: async () => (await import('./forget.ts')).forget,
+  },
+  {
+    usage: 'simulate',
+    summary: 'The embedded service: both operations over HTTP on loopback, with limits and faults on demand',
+    load: async () => (await import('./simulate.ts')).simulate,
+  },
 ];
+
+/** `VERB TARGET <place>` for each target that supports it. */
+function ofTargets(verb: keyof Target['summaries'], load: (target: Target) => Promise<Command>): CommandEntry[] {
+  return TARGETS.flatMap((target) => {
+    const summary = target.summaries[verb];
+    if (summary === undefined) return [];
+    return [{ usage: `${verb} ${target.name} <${target.place.name}>`, summary, load: () => load(target) }];
+  });
+}

@@ -1,9 +1,18 @@
-import type { Command } from '../command.ts';
+import { existsSync } from 'node:fs';
+import schema from '../../../schemas/source-config.json' with { type: 'json' };
+import { configFailure, EXIT, type ExitCode } from '../../base/errors.ts';
+import { baseUrlProblem } from '../../config/base-url.ts';
+import { readEnvironment, variableOf } from '../../config/environment.ts';
+import { parseSourceConfig } from '../../config/source.ts';
+import { createFile, replaceFile } from '../../fs/atomic-file.ts';
+import { diskFailure } from '../../fs/disk-failure.ts';
+import { type Command, flag, type Options, text } from '../command.ts';
 import { SOURCE_FILE } from '../configuration.ts';
+import type { Context } from '../context.ts';
+import type { Prompts } from '../prompts.ts';
+import { checkSource } from './check.ts';
 
 export const init: Command = {
-  usage: 'init',
-  summary: 'Asks for address, service and token, tries them, and writes dfinery.json without the token',
   options: (yargs) =>
     yargs
       .option('config', { type: 'string', default: SOURCE_FILE, describe: 'The file to write' })
@@ -11,5 +20,100 @@ export const init: Command = {
       .option('service-id', { type: 'string', describe: 'The service; else DFINERY_SERVICE_ID, else asked' })
       .option('yes', { type: 'boolean', default: false, describe: 'Ask nothing: options and environment are enough' })
       .option('overwrite', { type: 'boolean', default: false, describe: 'With --yes: replace a file that is there' }),
-  handler: async () => (await import('../handlers/init.ts')).init,
+  async run(options, context) {
+    const path = text(options, 'config') ?? SOURCE_FILE;
+    const prompts = flag(options, 'yes') ? undefined : requirePrompts(context);
+    const exists = existsSync(path);
+    if (exists) await allowReplacing(path, flag(options, 'overwrite'), prompts);
+    const answers = await gather(options, prompts, context);
+    const code = await checkAnswers(answers, context);
+    if (code !== EXIT.done) {
+      context.logger.warn('init.refused', `${path} was not written.`);
+      return code;
+    }
+    await write(path, answers, exists);
+    for (const line of nextSteps(path)) context.terminal.result(line);
+    return EXIT.done;
+  },
+};
+
+function requirePrompts({ prompts }: Context): Prompts {
+  if (prompts !== undefined) return prompts;
+  throw configFailure(
+    'init asks questions, and there is no terminal here: give --yes with --base-url, --service-id and DFINERY_EXPORT_TOKEN.',
+  );
+}
+
+async function allowReplacing(path: string, isAllowed: boolean, prompts: Prompts | undefined): Promise<void> {
+  const allowed = prompts ? await prompts.confirm(`${path} is there already. Replace the whole file?`) : isAllowed;
+  if (allowed) return;
+  throw configFailure(
+    `${path} is there already and stays as it is: name another file, or replace it with --overwrite.`,
+  );
+}
+
+interface Answers {
+  readonly base_url: string;
+  readonly service_id: string;
+  readonly export_token: string;
+}
+
+/** Options first, then the environment, then questions. */
+async function gather(options: Options, prompts: Prompts | undefined, { env }: Context): Promise<Answers> {
+  const { values } = readEnvironment(schema, env);
+  const known = (key: string, option?: string) => option ?? (typeof values[key] === 'string' ? values[key] : undefined);
+  const base = known('base_url', text(options, 'baseUrl'));
+  const service = known('service_id', text(options, 'serviceId'));
+  const token = known('export_token');
+  if (prompts === undefined) refuseMissing({ base_url: base, service_id: service, export_token: token });
+  return {
+    base_url: (await prompts?.text('Address of the Open API', base, addressProblem)) ?? base ?? '',
+    service_id: (await prompts?.text('Service ID', service, () => undefined)) ?? service ?? '',
+    export_token: token ?? (await prompts?.secret('Export API token (it is not written to the file)')) ?? '',
+  };
+}
+
+const addressProblem = (answer: string): string | undefined => baseUrlProblem(answer)?.text;
+
+function refuseMissing(found: Readonly<Record<string, string | undefined>>): void {
+  const missing = Object.keys(found).filter((key) => found[key] === undefined);
+  if (missing.length === 0) return;
+  const named = missing.map((key) =>
+    key === 'export_token'
+      ? `${variableOf(key)} (or ${variableOf(key)}_FILE)`
+      : `--${key.replaceAll('_', '-')} or ${variableOf(key)}`,
+  );
+  throw configFailure(`init --yes asks nothing, and lacks ${named.join(', ')}.`);
+}
+
+/** The check that `dfinery-elt check` makes, with everything else that the environment says. */
+async function checkAnswers(answers: Answers, context: Context): Promise<ExitCode> {
+  const { values, names } = readEnvironment(schema, context.env);
+  const { config } = parseSourceConfig({ ...values, ...answers }, () => undefined, names);
+  context.redactor.add(config.exportToken);
+  const { sentence, code } = await checkSource(config, context);
+  context.terminal.result(sentence);
+  return code;
+}
+
+async function write(path: string, { base_url, service_id }: Answers, exists: boolean): Promise<void> {
+  const json = `${JSON.stringify({ base_url, service_id }, null, 2)}\n`;
+  try {
+    if (exists) return await replaceFile(path, json);
+    if (await createFile(path, json)) return;
+  } catch (error) {
+    throw diskFailure(error, { what: `the file ${path}`, path });
+  }
+  throw configFailure(`${path} was created by another process in the meantime, and was not changed.`);
+}
+
+const nextSteps = (path: string): string[] => {
+  const named = path === SOURCE_FILE ? '' : ` --config ${path}`;
+  return [
+    `${path} is written, without the token. Give that in the environment of each run:`,
+    '  export DFINERY_EXPORT_TOKEN=…            or DFINERY_EXPORT_TOKEN_FILE=… for a file that holds it',
+    'How to go on',
+    `  dfinery-elt plan${named}                        days, exports and time, before any call`,
+    `  dfinery-elt sync duckdb events.duckdb${named}   again and again: what is new is read`,
+  ];
 };

@@ -1,8 +1,17 @@
-import type { Command } from '../command.ts';
+import { configFailure, EXIT, messageOf } from '../../base/errors.ts';
+import { count, megabytes } from '../../base/quantities.ts';
+import { editsOf } from '../../extract/session.ts';
+import { COLUMN_GROUPS, type ColumnGroup } from '../../schema/scan.ts';
+import { type ColumnProfile, type FileProfile, profileFile } from '../../sinks/sql/profile/profile.ts';
+import type { ColumnType } from '../../types/type.ts';
+import { Zone } from '../../types/zone.ts';
+import { type Command, flag, jsonOption, text } from '../command.ts';
+import { findSourceConfig } from '../configuration.ts';
+import type { Context } from '../context.ts';
+import { pinnedTypes } from '../schema-file.ts';
+import { cut, tableLines, widthOf } from '../table.ts';
 
 export const inspect: Command = {
-  usage: 'inspect <file>',
-  summary: 'Groups, types and values of an export already at hand (a CSV file); no network',
   options: (yargs) =>
     yargs
       .positional('file', { type: 'string', demandOption: true, describe: 'The CSV file' })
@@ -15,6 +24,222 @@ export const inspect: Command = {
         type: 'string',
         describe: 'Configuration (JSON) whose columns_drop and columns_hash are applied; default dfinery.json',
       })
-      .option('json', { type: 'boolean', default: false, describe: 'The result as one JSON object on stdout' }),
-  handler: async () => (await import('../handlers/inspect.ts')).inspect,
+      .option('json', jsonOption('The result')),
+  async run(options, context) {
+    const file = text(options, 'file') ?? '';
+    const config = findSourceConfig(text(options, 'config'), context);
+    const profile = await profileFile({
+      edits: config && editsOf(config),
+      file,
+      timezone: zoneOption(text(options, 'timezone')),
+      pinned: pinnedTypes(text(options, 'schema')),
+      clock: context.clock,
+      signal: context.signal,
+    });
+    const { unlisted, missing } = profile;
+    if (unlisted.length > 0) {
+      const message = `columns_drop and columns_hash name columns that ${file} does not have: ${unlisted.join(', ')}.`;
+      context.logger.warn('columns.unseen', message);
+    }
+    if (missing.length > 0) {
+      const message = `${file} lacks columns that every export has: ${missing.join(', ')}.`;
+      context.logger.warn('inspect.missing', message);
+    }
+    if (flag(options, 'json')) context.terminal.result(JSON.stringify(asJson(file, profile)));
+    else print(file, profile, context);
+    return EXIT.done;
+  },
 };
+
+function zoneOption(name: string | undefined): string | undefined {
+  if (name === undefined) return undefined;
+  try {
+    return new Zone(name).name;
+  } catch (error) {
+    throw configFailure(`--timezone is ${JSON.stringify(name)}, wanted an IANA name such as Asia/Seoul.`, {
+      cause: error,
+      internal: messageOf(error),
+    });
+  }
+}
+
+function asJson(file: string, profile: FileProfile) {
+  return {
+    v: 1,
+    file,
+    rows: profile.rows,
+    bytes: profile.bytes,
+    final_newline: profile.finalNewline,
+    invalid_utf8: { cells: profile.invalidUtf8.cells, first: profile.invalidUtf8.first ?? null },
+    missing_columns: profile.missing,
+    repeated_ids: profile.repeatedIds,
+    rows_without_id: profile.missingIds,
+    rescued_cells: rescuedCells(profile),
+    columns: profile.columns.map(({ filled, ...column }) => ({
+      ...column,
+      filled,
+      fill_rate: profile.rows === 0 ? 0 : filled / profile.rows,
+    })),
+  };
+}
+
+const rescuedCells = ({ columns }: FileProfile): number => columns.reduce((sum, column) => sum + column.rescued, 0);
+
+function print(file: string, profile: FileProfile, { terminal }: Context): void {
+  terminal.result(
+    `${file}: ${count(profile.rows, 'row')}, ${count(profile.columns.length, 'column')}, ${megabytes(profile.bytes)}`,
+  );
+  for (const line of ['', ...profileLines(profile, terminal.columns)]) terminal.result(line);
+  const notes = notesOf(profile);
+  for (const line of notes.length > 0 ? ['', ...notes] : []) terminal.result(line);
+}
+
+function notesOf(profile: FileProfile): string[] {
+  const { cells, first } = profile.invalidUtf8;
+  const where = first === undefined ? '' : `, the first in row ${first.row}, column ${first.column}`;
+  const rescued = profile.columns.filter((column) => column.rescued > 0);
+  const notes = [
+    rescued.length > 0 &&
+      `${count(rescuedCells(profile), 'cell')} would be rescued: ${rescued.map((c) => `${c.source} (${c.type})`).join(', ')}.`,
+    profile.repeatedIds > 0 &&
+      `${count(profile.repeatedIds, 'row')} with an id that an earlier row has: kept, under _key with #2, #3…`,
+    profile.missingIds > 0 && `${count(profile.missingIds, 'row')} without an id: kept, under a hash of the cells.`,
+    cells > 0 && `${count(cells, 'cell')} not valid UTF-8${where}: kept, with U+FFFD in place of the bad bytes.`,
+    !profile.finalNewline && 'The last row has no line end: perhaps the file was cut there.',
+  ];
+  return notes.filter((note): note is string => note !== false);
+}
+
+const TITLES = {
+  unified_id: 'Unified ID',
+  system: 'System',
+  standard: 'Standard',
+  standard_item: 'Standard items',
+  custom_item: 'Custom items',
+  custom: 'Custom',
+} as const satisfies Record<ColumnGroup, string>;
+
+/** From so many terminal columns on, minimum, maximum and examples each get their own column. */
+const WIDE = 120;
+const LONGEST_NAME = 32;
+/** Where there is little room. */
+const LONGEST_NARROW_NAME = 24;
+const GAP = 2;
+/** A text that is shown is never cut to less. */
+const LEAST_TEXT = 12;
+/** Between two names of empty columns. */
+const SEPARATOR = ', ';
+
+/** The columns of a file as lines for a terminal of so many columns: a table by group, then those without a value. */
+function profileLines({ columns, rows }: FileProfile, terminalColumns: number): string[] {
+  const filled = COLUMN_GROUPS.map((group) => columns.filter((c) => c.group === group && c.filled > 0));
+  const shown = filled.flat();
+  const table = shown.length === 0 ? [] : tableOf(shown, rows, terminalColumns);
+  const [header, rule, ...lines] = table;
+  const out = shown.length === 0 ? [] : [header, rule];
+  for (const [i, group] of COLUMN_GROUPS.entries()) {
+    const own = lines.splice(0, filled[i].length);
+    if (own.length > 0) out.push(` ${TITLES[group]}`, ...own);
+  }
+  return [...out, ...emptyLines(columns, terminalColumns)];
+}
+
+function tableOf(columns: readonly ColumnProfile[], rows: number, terminalColumns: number): string[] {
+  const hasRescued = columns.some((column) => column.rescued > 0);
+  const facts = columns.map((column) => [
+    cut(column.source, terminalColumns < WIDE ? LONGEST_NARROW_NAME : LONGEST_NAME),
+    column.type ?? '',
+    percent(column.filled, rows),
+    whole(column.distinct),
+    ...(hasRescued ? [column.rescued > 0 ? whole(column.rescued) : ''] : []),
+  ]);
+  const header = ['column', 'type', 'filled', 'distinct ≈', ...(hasRescued ? ['rescued'] : [])];
+  const widths = header.map((name, i) => Math.max(widthOf(name), ...facts.map((row) => widthOf(row[i]))));
+  const room = terminalColumns - widths.reduce((sum, width) => sum + width + GAP, GAP);
+  if (terminalColumns < WIDE) {
+    const rest = columns.map((column) => [cut(narrow(column), Math.max(LEAST_TEXT, room))]);
+    return lines([...header, 'values'], facts, rest);
+  }
+  const end = Math.max(LEAST_TEXT, Math.floor((room - 2 * GAP) / 4));
+  const examples = Math.max(LEAST_TEXT, room - 2 * (end + GAP));
+  const rest = columns.map((column) => [
+    cut(column.minimum ?? '', end),
+    cut(column.maximum ?? '', end),
+    cut(listed(column), examples),
+  ]);
+  return lines([...header, 'minimum', 'maximum', 'examples'], facts, rest);
+}
+
+function lines(header: readonly string[], facts: readonly string[][], rest: readonly string[][]): string[] {
+  const rows = facts.map((fact, i) => [...fact, ...rest[i]]);
+  return tableLines(header, rows, Number.MAX_SAFE_INTEGER);
+}
+
+/** Types whose values have an order that a reader expects. */
+const IS_RANGE: Readonly<Record<ColumnType, boolean>> = {
+  boolean: false,
+  long: true,
+  double: true,
+  string: false,
+  date: true,
+  datetime: true,
+  'long[]': false,
+  'double[]': false,
+  'string[]': false,
+};
+
+/** Where there is room for one thing: from … to of what has an order, examples of the rest. */
+function narrow(column: ColumnProfile): string {
+  const { type, minimum, maximum } = column;
+  if (type === null || !IS_RANGE[type] || minimum === null || maximum === null) return listed(column);
+  if (minimum === maximum) return minimum;
+  return type === 'datetime' ? shortSpan(minimum, maximum) : `${minimum} … ${maximum}`;
+}
+
+const DAY_LENGTH = 'yyyy-MM-dd'.length;
+const MINUTE_LENGTH = 'yyyy-MM-dd HH:mm'.length;
+
+/** Two datetimes in canonical text, to the day; within one day to the minute. */
+function shortSpan(first: string, last: string): string {
+  const [from, to] = [first.slice(0, DAY_LENGTH), last.slice(0, DAY_LENGTH)];
+  if (from !== to) return `${from} … ${to}`;
+  return `${first.slice(0, MINUTE_LENGTH)}…${last.slice(DAY_LENGTH + 1, MINUTE_LENGTH)}`;
+}
+
+const listed = (column: ColumnProfile): string => column.examples.join(' | ');
+
+const whole = (n: number): string => n.toLocaleString('en-US');
+
+/** Never 0% of something, never 100% of less than all. */
+function percent(part: number, all: number): string {
+  if (part === 0 || all === 0) return '0%';
+  if (part === all) return '100%';
+  return `${Math.min(99.9, Math.max(0.1, (part / all) * 100)).toFixed(1)}%`;
+}
+
+const MOST_EMPTY_LINES = 6;
+
+function emptyLines(columns: readonly ColumnProfile[], terminalColumns: number): string[] {
+  const names = columns.filter((column) => column.filled === 0).map((column) => cut(column.source, LONGEST_NAME));
+  if (names.length === 0) return [];
+  const title = ` Without a value (${whole(names.length)} ${names.length === 1 ? 'column' : 'columns'})`;
+  return [title, ...wrap(names, terminalColumns)];
+}
+
+/** Names in lines of at most so many columns, and only the first of very many. */
+function wrap(names: readonly string[], terminalColumns: number): string[] {
+  const out: string[] = [];
+  let line = '';
+  for (const [i, name] of names.entries()) {
+    const text = i === names.length - 1 ? name : name + SEPARATOR;
+    if (line !== '' && widthOf(line) + widthOf(text) > terminalColumns - GAP) {
+      out.push(line.trimEnd());
+      line = '';
+      if (out.length === MOST_EMPTY_LINES) return [...out.map(indent), indent(`and ${whole(names.length - i)} more`)];
+    }
+    line += text;
+  }
+  return [...out, line].map(indent);
+}
+
+const indent = (line: string): string => `  ${line}`;

@@ -1,22 +1,53 @@
 import type { Argv } from 'yargs';
+import { formatDuration } from '../../base/durations.ts';
+import { EXIT } from '../../base/errors.ts';
+import { count } from '../../base/quantities.ts';
+import type { SourceConfig } from '../../config/source.ts';
+import type { Plan } from '../../extract/plan/plan.ts';
+import { NO_PRIOR_LOADS, type PriorLoads } from '../../extract/prior-loads.ts';
+import { openQuota } from '../../extract/session.ts';
+import { exportsNeeded } from '../../extract/summary.ts';
 import { TARGETS } from '../../sinks/targets.ts';
-import type { Command } from '../command.ts';
+import { CONFIG_OPTION, type Command, dayOption, flag, jsonOption, type Options, text } from '../command.ts';
+import { explainSourceConfig, type Setting } from '../configuration.ts';
+import type { Context } from '../context.ts';
+import { planLocal } from '../sync/sync.ts';
+import { tableLines } from '../table.ts';
+
+const MAX_SHOWN = 40;
 
 export const plan: Command = {
-  usage: 'plan',
-  summary: 'Windows, exports and time of the next sync, before any call',
   options: (yargs) =>
-    startingPlaces(yargs)
-      .option('config', { type: 'string', describe: 'Source configuration (JSON); default dfinery.json' })
+    locationOptions(yargs)
+      .option('config', CONFIG_OPTION)
       .option('from', { type: 'string', describe: 'First day, yyyy-MM-dd' })
       .option('to', { type: 'string', describe: 'Last day, included' })
       .option('full-refresh', { type: 'boolean', default: false, describe: 'Every day again' })
-      .option('json', { type: 'boolean', default: false, describe: 'The plan as one JSON object' }),
-  handler: async () => (await import('../handlers/plan.ts')).plan,
+      .option('json', jsonOption('The plan')),
+  async run(options, context) {
+    const { config, settings } = explainSourceConfig(text(options, 'config'), context);
+    const days = {
+      from: dayOption('from', options.from),
+      to: dayOption('to', options.to),
+      fullRefresh: flag(options, 'fullRefresh'),
+    };
+    const prior = await readPriorLoads(options, config, context);
+    const now = context.clock.now();
+    const planned = planLocal(config, prior, days, now);
+    const quota = openQuota(config, context);
+    const needed = exportsNeeded(planned);
+    const forecast = quota.forecast(needed.most);
+    await quota.close();
+    for (const { event, message } of planned.warnings) context.logger.warn(event, message);
+    const output = { planned, needed, forecast, now, settings };
+    if (flag(options, 'json')) context.terminal.result(JSON.stringify(asJson(output)));
+    else for (const line of asLines(output)) context.terminal.result(line);
+    return EXIT.done;
+  },
 };
 
 /** An option for each target that stores state, by its name. */
-function startingPlaces(yargs: Argv): Argv {
+function locationOptions(yargs: Argv): Argv {
   return TARGETS.filter(({ readPriorLoads }) => readPriorLoads !== undefined).reduce(
     (all, { name, place }) =>
       all.option(name, {
@@ -25,4 +56,70 @@ function startingPlaces(yargs: Argv): Argv {
       }),
     yargs,
   );
+}
+
+interface PlanOutput {
+  readonly planned: Plan;
+  readonly needed: { readonly least: number; readonly most: number };
+  readonly forecast: { readonly startableNow: number; readonly left: number; readonly earliestEnd: number };
+  readonly now: number;
+  readonly settings: Readonly<Record<string, Setting>>;
+}
+
+/** What the place given by a target's option has stored; without such an option a first run is planned. */
+async function readPriorLoads(
+  options: Options,
+  config: SourceConfig,
+  { env, clock, logger, signal }: Context,
+): Promise<PriorLoads> {
+  for (const target of TARGETS) {
+    const place = text(options, target.name);
+    if (place !== undefined && target.readPriorLoads)
+      return target.readPriorLoads(place, { ...config, env, clock, logger, signal });
+  }
+  return NO_PRIOR_LOADS;
+}
+
+function asJson({ planned, needed, forecast, settings }: PlanOutput) {
+  return {
+    v: 1,
+    from_date: planned.firstDay ?? null,
+    to_date: planned.lastDay ?? null,
+    windows: planned.windows.map(({ first, last, from, to }) => ({ first, last, from_date: from, to_date: to })),
+    exports_least: needed.least,
+    exports_most: needed.most,
+    exports_startable_now: forecast.startableNow,
+    exports_left: forecast.left,
+    earliest_end: new Date(forecast.earliestEnd).toISOString(),
+    to_date_inclusive: planned.inclusive ?? null,
+    gaps: planned.likelyGaps,
+    cursor: planned.cursor,
+    configuration: settings,
+  };
+}
+
+function asLines({ planned, needed, forecast, now }: PlanOutput): string[] {
+  if (planned.firstDay === undefined) return [`Nothing to read: the cursor is at ${planned.cursor}.`];
+  const rows = planned.windows.map(({ first, last }, i) => [
+    `${i + 1}`,
+    first,
+    last,
+    last < planned.cursor ? 'read again' : 'new',
+  ]);
+  const shown =
+    rows.length > MAX_SHOWN ? [...rows.slice(0, MAX_SHOWN - 1), ['…', '…', '…', `${rows.length} in total`]] : rows;
+  const wait = Math.max(0, forecast.earliestEnd - now);
+  const least = needed.least === needed.most ? '' : `${needed.least} to `;
+  const exports = `${least}${count(needed.most, 'export')}`;
+  return [
+    ...tableLines(['window', 'first day', 'last day', ''], shown),
+    '',
+    `  ${count(planned.windows.length, 'window')}, ${exports}; ${forecast.left} are left of this hour's, ${forecast.startableNow} may start now.`,
+    wait === 0
+      ? '  The quota delays none of them.'
+      : `  The quota lets the last one start in ${formatDuration(wait)} at the earliest.`,
+    planned.inclusive === undefined
+      ? '  Whether to_date is included is not known yet: the first days of data will prove it.'
+      : `  to_date is ${planned.inclusive ? '' : 'not '}included.`,
+  ];
 }

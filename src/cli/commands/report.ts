@@ -1,26 +1,87 @@
+import manifest from '../../../package.json' with { type: 'json' };
+import { dayAt } from '../../base/days.ts';
+import { secretFrom } from '../../base/env.ts';
+import { configFailure, EXIT } from '../../base/errors.ts';
+import { megabytes } from '../../base/quantities.ts';
+import { Secret } from '../../base/secrets.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
+import { countLedger } from '../../deletion/ledger/counts.ts';
+import { replaceFile } from '../../fs/atomic-file.ts';
+import { diskFailure } from '../../fs/disk-failure.ts';
+import type { TargetReport } from '../../sinks/report.ts';
 import type { Target } from '../../sinks/target.ts';
-import type { Command } from '../command.ts';
-import { maintenanceOptions } from '../maintenance.ts';
+import { type Command, flag, type Options, text } from '../command.ts';
+import type { Context } from '../context.ts';
+import { placeArgument, placeOf, placeOptions, supported } from '../maintenance.ts';
+import type { ReportedDeletions } from '../report/deletions.ts';
+import { reportPage } from '../report/page.ts';
 
-/** `report TARGET PLACE -o FILE`, for a target that can be reported on. */
-export function reportCommands({ name, place, summaries, report }: Target): Command[] {
-  const summary = summaries.report;
-  if (report === undefined || summary === undefined) return [];
-  return [
-    {
-      usage: `report ${name} <${place.name}>`,
-      summary,
-      options: (yargs) =>
-        maintenanceOptions(yargs.positional(place.name, { type: 'string', demandOption: true }))
-          .option('output', { alias: 'o', type: 'string', demandOption: true, describe: 'The page, one file of HTML' })
-          .option('ledger-dir', { type: 'string', describe: 'A ledger of deletions, to be counted too' })
-          .option('history-days', {
-            type: 'number',
-            default: DEFAULT_HISTORY_DAYS,
-            describe: 'How many days back the service exports',
-          }),
-      handler: async () => (await import('../handlers/report.ts')).reportOn({ name, place, report }),
+const MAX_HISTORY_DAYS = 3_650;
+
+/** `report TARGET PLACE -o FILE`. */
+export function reportOn(target: Target): Command {
+  return {
+    options: (yargs) =>
+      placeArgument(target)(yargs)
+        .option('output', { alias: 'o', type: 'string', demandOption: true, describe: 'The page, one file of HTML' })
+        .option('ledger-dir', { type: 'string', describe: 'A ledger of deletions, to be counted too' })
+        .option('history-days', {
+          type: 'number',
+          default: DEFAULT_HISTORY_DAYS,
+          describe: 'How many days back the service exports',
+        }),
+    async run(options, context) {
+      const place = placeOf(target, options);
+      const output = text(options, 'output') ?? '';
+      const historyDays = daysOption(options.historyDays);
+      const deletions = await deletionsOf(options, context);
+      const found = await supported(target.report?.(place, placeOptions(options, context)));
+      const request = { target: `${target.name} ${place}`, output, historyDays, deletions };
+      const size = megabytes(await writeReport(found, request, context));
+      if (flag(options, 'json')) context.terminal.result(JSON.stringify({ v: 1, target: place, output }));
+      else context.terminal.result(`The report is in ${output} (${size}).`);
+      return EXIT.done;
     },
-  ];
+  };
+}
+
+function daysOption(value: unknown): number {
+  const days = Number(value);
+  if (Number.isInteger(days) && days >= 1 && days <= MAX_HISTORY_DAYS) return days;
+  throw configFailure(`--history-days is ${String(value)}, wanted a number of days from 1 to ${MAX_HISTORY_DAYS}.`);
+}
+
+async function deletionsOf(options: Options, { env, redactor }: Context): Promise<ReportedDeletions | undefined> {
+  const folder = text(options, 'ledgerDir');
+  if (folder === undefined) return undefined;
+  const key = secretFrom(env, 'DFINERY_LEDGER_KEY');
+  const secret = key === undefined ? undefined : new Secret(key);
+  redactor.add(secret);
+  return countLedger(folder, secret);
+}
+
+/** The page holds counts alone, and those who read it may be other users. */
+const PAGE_PERMISSIONS = 0o644;
+
+export interface ReportRequest {
+  /** What is reported on, as the command line names it. */
+  readonly target: string;
+  /** Path of the page. */
+  readonly output: string;
+  /** How many days back the service exports. */
+  readonly historyDays: number;
+  readonly deletions?: ReportedDeletions | undefined;
+}
+
+/** Writes the page of a target; returns its bytes. Throws a Failure where it cannot be written. */
+export async function writeReport(found: TargetReport, request: ReportRequest, { clock }: Context): Promise<number> {
+  const now = clock.now();
+  const made = { madeAt: new Date(now).toISOString(), today: dayAt(now), version: manifest.version };
+  const page = await reportPage(found, { ...request, ...made });
+  try {
+    await replaceFile(request.output, page, PAGE_PERMISSIONS);
+  } catch (error) {
+    throw diskFailure(error, { what: `the report ${request.output}`, path: request.output });
+  }
+  return Buffer.byteLength(page);
 }

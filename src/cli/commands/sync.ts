@@ -1,33 +1,72 @@
 import type { Argv } from 'yargs';
+import { configFailure, EXIT } from '../../base/errors.ts';
+import { refuseUnknownNames } from '../../config/environment.ts';
+import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import type { Target } from '../../sinks/target.ts';
-import { TABLES } from '../../table/columns.ts';
-import type { Command } from '../command.ts';
+import { isTableName, TABLES, type TableName } from '../../table/columns.ts';
+import { CONFIG_OPTION, type Command, dayOption, durationOption, flag, text } from '../command.ts';
+import { loadSourceConfig } from '../configuration.ts';
+import type { Context } from '../context.ts';
 import { sourceEnvironmentHelp } from '../environment-help.ts';
-
-const PUBLISH = {
-  type: 'string',
-  describe: 'A checked copy for readers at this path, replaced after each run that committed something',
-} as const;
+import { placeOf } from '../maintenance.ts';
+import { pinnedTypes } from '../schema-file.ts';
+import { notificationOf, notify } from '../sync/notify.ts';
+import { summaryPrinter } from '../sync/summary.ts';
+import { sync } from '../sync/sync.ts';
 
 /** `sync TARGET PLACE`. */
-export function syncCommand(target: Target): Command {
-  const { name, describe } = target.place;
+export function syncInto(target: Target): Command {
   return {
-    usage: `sync ${target.name} <${name}>`,
-    summary: target.summaries.sync,
     refusesUnknownNames: true,
-    options: (yargs) => {
-      const common = syncOptions(yargs.positional(name, { type: 'string', demandOption: true, describe }));
-      return target.publishes === true ? common.option('publish', PUBLISH) : common;
+    options: (yargs) => syncOptions(target, yargs),
+    async run(options, outer) {
+      const place = placeOf(target, options);
+      const isStdout = target.isStdout?.(place) === true;
+      const context = isStdout ? withResultsOnStderr(outer) : outer;
+      const output = { json: flag(options, 'json'), xcom: text(options, 'xcom') };
+      const printer = summaryPrinter(output, context, isStdout ? 'the stream' : place);
+      return printer.run(async () => {
+        const notification = notificationOf(text(options, 'notify'), flag(options, 'notifyAlways'), context.env);
+        context.redactor.add(notification?.url);
+        // Used in the notification if the configuration cannot be read.
+        let historyDays = DEFAULT_HISTORY_DAYS;
+        if (notification !== undefined) {
+          const named = `sync ${target.name} ${place}`;
+          printer.notifyWith((summary) => notify(notification, { summary, target: named, historyDays }, context));
+        }
+        refuseUnknownNames(context.env);
+        const days = {
+          from: dayOption('from', options.from),
+          to: dayOption('to', options.to),
+          fullRefresh: flag(options, 'fullRefresh'),
+        };
+        const tables = tablesOf(text(options, 'tables') ?? 'events');
+        const maxWaitMs = durationOption('max-wait', options.maxWait);
+        const publish = text(options, 'publish');
+        const config = loadSourceConfig(text(options, 'config'), context);
+        historyDays = config.historyDays;
+        const pinned = pinnedTypes(text(options, 'schema'));
+        const { clock, logger, signal, env, workers, terminal } = context;
+        const stdout = terminal.stdout ?? process.stdout;
+        const open = { ...config, publish, tables, stdout, workers, pinned, env, clock, logger, signal };
+        const run = { config, days, maxWaitMs, publish, onSummary: printer.update };
+        await sync(run, () => target.open(place, open), context);
+        return EXIT.done;
+      });
     },
-    handler: async () => (await import('../handlers/sync.ts')).syncInto(target),
   };
 }
 
-/** The options of every `sync`. */
-function syncOptions(yargs: Argv): Argv {
-  return yargs
-    .option('config', { type: 'string', describe: 'Source configuration (JSON); default dfinery.json' })
+/** stdout carries only data. */
+const withResultsOnStderr = (context: Context): Context => ({
+  ...context,
+  terminal: { ...context.terminal, result: (line) => context.terminal.result(line, 'stderr') },
+});
+
+function syncOptions({ place, publishes }: Target, yargs: Argv): Argv {
+  const all = yargs
+    .positional(place.name, { type: 'string', demandOption: true, describe: place.describe })
+    .option('config', CONFIG_OPTION)
     .option('from', { type: 'string', describe: 'First day, yyyy-MM-dd; with it exactly the days asked for are read' })
     .option('to', { type: 'string', describe: 'Last day, included' })
     .option('full-refresh', {
@@ -54,4 +93,18 @@ function syncOptions(yargs: Argv): Argv {
     })
     .option('notify-always', { type: 'boolean', default: false, describe: 'Tell of every run' })
     .epilogue(sourceEnvironmentHelp());
+  if (publishes !== true) return all;
+  return all.option('publish', {
+    type: 'string',
+    describe: 'A checked copy for readers at this path, replaced after each run that committed something',
+  });
+}
+
+/** The tables that `--tables` names. */
+function tablesOf(given: string): TableName[] {
+  return given.split(',').map((name) => {
+    const clean = name.trim();
+    if (isTableName(clean)) return clean;
+    throw configFailure(`--tables names ${JSON.stringify(clean)}, wanted ${TABLES.join(', ')}.`);
+  });
 }

@@ -1,17 +1,20 @@
+import { EXIT } from '../../base/errors.ts';
 import type { Target } from '../../sinks/target.ts';
-import type { Command } from '../command.ts';
-import { maintenanceOptions } from '../maintenance.ts';
+import { type Command, flag } from '../command.ts';
+import { placeArgument, placeOf, placeOptions, supported } from '../maintenance.ts';
 
-/** `verify TARGET PLACE`, for a target that can. */
-export function verifyCommands({ name, place, summaries, verify }: Target): Command[] {
-  const summary = summaries.verify;
-  if (verify === undefined || summary === undefined) return [];
-  return [
-    {
-      usage: `verify ${name} <${place.name}>`,
-      summary,
-      options: (yargs) => maintenanceOptions(yargs.positional(place.name, { type: 'string', demandOption: true })),
-      handler: async () => (await import('../handlers/verify.ts')).verifyIn({ place, verify }),
+/** `verify TARGET PLACE`: prints what differs, or that nothing does. */
+export function verifyIn(target: Target): Command {
+  return {
+    options: placeArgument(target),
+    async run(options, context) {
+      const { terminal } = context;
+      const place = placeOf(target, options);
+      const found = await supported(target.verify?.(place, placeOptions(options, context)));
+      if (flag(options, 'json')) terminal.result(JSON.stringify({ v: 1, target: place, differences: found }));
+      else if (found.length === 0) terminal.result(`${place} agrees with its receipts.`);
+      else for (const { check, message } of found) terminal.result(`${check}: ${message}`);
+      return found.length === 0 ? EXIT.done : EXIT.failed;
     },
-  ];
+  };
 }

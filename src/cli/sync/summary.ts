@@ -1,11 +1,14 @@
 import { realpathSync, statSync, writeFileSync } from 'node:fs';
 import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
-import type { ExitCode } from '../../base/errors.ts';
+import { EXIT, type ExitCode, messageOf } from '../../base/errors.ts';
 import { count, megabytes } from '../../base/quantities.ts';
 import { replaceSmallFile } from '../../fs/atomic-file.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
 import type { WidenedColumn } from '../../table/changes.ts';
+import type { Context, Io } from '../context.ts';
+import { type Outcome, outcomeOf } from '../outcome.ts';
+import { holdResults } from '../terminal.ts';
 
 /** What a run did, as scripts read it (`--json`, `--xcom`); every key is always there. Schema: schemas/summary.json. */
 export interface Summary {
@@ -36,6 +39,7 @@ export interface Summary {
   readonly error: string | null;
 }
 
+/** The summary of a run that has done nothing. */
 export const EMPTY_SUMMARY: Summary = {
   v: 1,
   rows: 0,
@@ -101,4 +105,99 @@ export function describeSummary(summary: Summary, target: string): string {
     summary.next_from_date !== null && `the next run starts at ${summary.next_from_date}`,
   ].filter((part): part is string => typeof part === 'string');
   return `${parts.join(' ')}${extras.length > 0 ? `; ${extras.join('; ')}` : ''}.`;
+}
+
+interface SummaryPrinter {
+  /** Sets the summary so far. */
+  update(summary: Summary): void;
+  /** Sets a function that sends the final summary elsewhere before it is printed; it must not throw. */
+  notifyWith(send: (summary: Summary) => Promise<void>): void;
+  /** Does the work, then prints its summary whether it succeeded or failed; returns the exit code. */
+  run(work: () => Promise<ExitCode>): Promise<ExitCode>;
+}
+
+interface SummaryPrinterOptions {
+  readonly json: boolean;
+  readonly xcom: string | undefined;
+}
+
+/**
+ * Prints the summary of a run: a sentence for people, JSON for scripts; for a failed run too. Nothing is
+ * written after the JSON: an orchestrator takes the last line of both streams as the result (S50).
+ */
+export function summaryPrinter(
+  { json, xcom }: SummaryPrinterOptions,
+  context: Context,
+  target: string,
+): SummaryPrinter {
+  const { terminal, logger, redactor, signal } = context;
+  let summary = EMPTY_SUMMARY;
+  let send: (summary: Summary) => Promise<void> = async () => {};
+  const summaryOf = (code: ExitCode, failed: Outcome | undefined): Summary => ({
+    ...summary,
+    exit: failed?.exit ?? code,
+    error: failed === undefined ? null : redactor.mask(failed.message),
+  });
+  return {
+    update(found) {
+      summary = found;
+    },
+    notifyWith(sender) {
+      send = sender;
+    },
+    async run(work) {
+      let code: ExitCode = 0;
+      let failed: Outcome | undefined;
+      try {
+        code = await work();
+      } catch (error) {
+        failed = outcomeOf(error, signal);
+      }
+      if (xcom !== undefined) {
+        try {
+          writeXcom(xcom, summaryOf(code, failed));
+        } catch (error) {
+          // The first failure is the one to report.
+          if (failed === undefined) failed = outcomeOf(error, signal);
+          else logger.warn('run.xcom', messageOf(error));
+        }
+      }
+      const last = summaryOf(code, failed);
+      const isShown = failed === undefined || summary.windows > 0;
+      if (isShown) logger.info('run.summary', describeSummary(summary, target));
+      failed?.log(logger);
+      await send(last);
+      if (json) terminal.result(JSON.stringify(last));
+      return last.exit;
+    },
+  };
+}
+
+/**
+ * Tells why a command line was refused before its command could run. A `sync` that was to give its summary to a script
+ * (`--json`, `--xcom`) gives it one of this refusal: read from the words themselves, since they could not be parsed.
+ */
+export async function printRefusal(argv: readonly string[], reason: string, io: Io): Promise<void> {
+  const { terminal, release } = holdResults(io.terminal, io.clock);
+  for (const line of [...reason.split('\n'), 'See dfinery-elt --help.']) terminal.note(line);
+  if (argv[0] === 'sync') {
+    const summary = { ...EMPTY_SUMMARY, exit: EXIT.usage, error: reason.replaceAll(/\s*\n\s*/g, ' ') };
+    const xcom = optionValue(argv, '--xcom');
+    try {
+      if (xcom !== undefined) writeXcom(xcom, summary);
+    } catch (error) {
+      terminal.note(messageOf(error));
+    }
+    const isStdoutData = argv.includes('-');
+    if (argv.includes('--json')) terminal.result(JSON.stringify(summary), isStdoutData ? 'stderr' : undefined);
+  }
+  await release();
+}
+
+/** `--name VALUE` or `--name=VALUE`; undefined where it is missing or empty. */
+function optionValue(argv: readonly string[], name: string): string | undefined {
+  const at = argv.findIndex((word) => word === name || word.startsWith(`${name}=`));
+  if (at === -1) return undefined;
+  const value = argv[at] === name ? argv[at + 1] : argv[at].slice(name.length + 1);
+  return value === '' || value?.startsWith('--') ? undefined : value;
 }

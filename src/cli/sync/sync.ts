@@ -1,14 +1,19 @@
-// This folder: parts of the commands `sync`: options, the run with its progress, record and summary, the notification.
+// This folder: the run behind `sync` with its record, its progress, its summary and its notification.
 
+import manifest from '../../../package.json' with { type: 'json' };
+import type { Day } from '../../base/days.ts';
+import { messageOf } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import type { Plan } from '../../extract/plan/plan.ts';
+import { deliveryOf } from '../../extract/plan/delivery.ts';
+import { type Plan, planRun } from '../../extract/plan/plan.ts';
+import type { PriorLoads } from '../../extract/prior-loads.ts';
 import { extractDeps, openExportSession } from '../../extract/session.ts';
 import { summaryOf, type Tally } from '../../extract/summary.ts';
 import { type Loaded, type Loader, nothingLoaded } from '../../sinks/load.ts';
+import type { RunHistory, RunOutcome } from '../../table/runs.ts';
 import type { Context } from '../context.ts';
-import { planLocal, type WantedDays } from './local-plan.ts';
+import { outcomeOf } from '../outcome.ts';
 import { createProgress } from './progress.ts';
-import { withRunRecord } from './run-record.ts';
 import { EMPTY_SUMMARY, type Summary } from './summary.ts';
 
 const TICK_MS = 500;
@@ -97,4 +102,67 @@ function summarize(plan: Plan, tally: Tally, loaded: Loaded, seconds: number): S
     rescued_cells: [...loaded.rescued.values()].reduce((sum, cells) => sum + cells, 0),
     suppressed_rows: loaded.suppressed,
   };
+}
+
+/** The days given on the command line, which take precedence over the configuration. */
+export interface WantedDays {
+  readonly from: Day | undefined;
+  readonly to: Day | undefined;
+  readonly fullRefresh: boolean;
+}
+
+/** The plan of a run into a local target. */
+export function planLocal(config: SourceConfig, prior: PriorLoads, wanted: WantedDays, now: number): Plan {
+  return planRun({ settings: config, delivery: deliveryOf(config.delivery, false), ...wanted, prior, now });
+}
+
+/** Unended runs that the warning names. */
+const MAX_NAMED = 5;
+
+/**
+ * Runs `work` with a record in the target's run history (S49): opened before the first request, closed however `work`
+ * ends. `summary`: what was done so far. `afterwards` runs after the record is closed; if it fails, the record is changed to
+ * say so. If `work` failed, a record that cannot be closed is only a warning.
+ */
+export async function withRunRecord(
+  runs: RunHistory | undefined,
+  context: Context,
+  summary: () => Summary,
+  work: () => Promise<void>,
+  afterwards: () => Promise<void>,
+): Promise<void> {
+  if (runs === undefined) {
+    await work();
+    return afterwards();
+  }
+  const { clock, logger, signal, redactor } = context;
+  const now = () => new Date(clock.now()).toISOString();
+  warnOfUnended(await runs.begin(now(), manifest.version), runs.isShared === true, context);
+  const close = async (end: Pick<RunOutcome, 'exitCode' | 'cause'>) => {
+    const { rows, windows, exports, bytes } = summary();
+    await runs.end(now(), { ...end, rows, windows, exports, bytes });
+  };
+  try {
+    await work();
+    await close({ exitCode: 0, cause: null });
+    await afterwards();
+  } catch (error) {
+    const { exit, message } = outcomeOf(error, signal);
+    await close({ exitCode: exit, cause: redactor.mask(message) }).catch((failure: unknown) => {
+      logger.warn('run.record', `The record of this run could not be closed: ${messageOf(failure)}`);
+    });
+    throw error;
+  }
+}
+
+function warnOfUnended(began: readonly string[], isShared: boolean, { logger }: Context): void {
+  if (began.length === 0) return;
+  const named = began.slice(-MAX_NAMED).join(', ');
+  const many = began.length === 1 ? 'The run before, begun at' : `The last ${began.length} runs, begun at`;
+  const more = began.length > MAX_NAMED ? ` (of these the latest ${MAX_NAMED})` : '';
+  const still = isShared ? ', or still at work' : '';
+  logger.warn(
+    'run.unended',
+    `${many} ${named}${more}, never ended: killed, or the machine stopped${still}. What was committed is whole; this run goes on from there.`,
+  );
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { exitOf } from '../../../src/cli/handlers/check.ts';
+import { exitOf } from '../../../src/cli/commands/check.ts';
 
 describe('the exit code of check', () => {
   it.each([

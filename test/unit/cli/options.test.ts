@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { text } from '../../../src/cli/command.ts';
-import { dayOption, durationOption } from '../../../src/cli/context.ts';
+import { dayOption, durationOption, text } from '../../../src/cli/command.ts';
 
 describe('days and lengths of time on the command line', () => {
   it('may be left out, but are not empty: an empty one is a variable that was never set [R205]', () => {

@@ -7,8 +7,8 @@ import { envOf } from '../../../src/base/env.ts';
 import { configFailure, transientFailure } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { contextOf } from '../../../src/cli/context.ts';
-import { withRunRecord } from '../../../src/cli/sync/run-record.ts';
 import { EMPTY_SUMMARY, writeXcom } from '../../../src/cli/sync/summary.ts';
+import { withRunRecord } from '../../../src/cli/sync/sync.ts';
 import type { RunOutcome } from '../../../src/table/runs.ts';
 
 const nothing = async () => {};

@@ -1,6 +1,6 @@
-import { configFailure } from '../../base/errors.ts';
-import { type ColumnType, isColumnType } from '../../types/type.ts';
-import { readJsonFile } from '../context.ts';
+import { configFailure } from '../base/errors.ts';
+import { type ColumnType, isColumnType } from '../types/type.ts';
+import { readJsonFile } from './context.ts';
 
 /** A schema as `discover` prints it. */
 export interface SchemaFile {
