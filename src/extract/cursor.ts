@@ -63,6 +63,8 @@ export class Cursor {
       start_date: this.#start,
       last_receipt: id,
       ...(!this.#plan.ruleConfigured && known.inclusive !== undefined && { to_date_inclusive: known.inclusive }),
+      ...(!this.#plan.ruleConfigured &&
+        known.rangesInclusive !== undefined && { ranges_inclusive: known.rangesInclusive }),
       ...(known.finalNewline !== undefined && { final_newline: known.finalNewline }),
       ...(known.maxWindowDays !== undefined && { max_window_days: known.maxWindowDays }),
       ...(known.nameGroups !== undefined && { name_groups: known.nameGroups }),

@@ -127,6 +127,7 @@ function scannerOf({ options }: ExtractDeps): WindowScanner {
 
 const knowledgeOf = (plan: Plan): Knowledge => ({
   inclusive: plan.inclusive,
+  rangesInclusive: plan.rangesInclusive,
   finalNewline: plan.state.final_newline,
   confirming: undefined,
   maxWindowDays: plan.state.max_window_days,

@@ -1,3 +1,4 @@
+import { daysOf } from '../base/days.ts';
 import { configFailure } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { unlisted } from '../schema/column-edits.ts';
@@ -33,6 +34,13 @@ export class WindowBuilder {
       case 'invalid':
         this.#refusal = download.message;
         this.#run.deps.logger.debug('window.dropped', `${days.first}: ${download.message}`);
+        return undefined;
+      case 'later':
+        this.#run.deps.logger.info(
+          'window.later',
+          `${nameDays(daysOf(days.first, days.last))}: left to a later run, ${download.message}.`,
+          { window: days.first },
+        );
         return undefined;
       case 'rows':
         this.#reportLosses();

@@ -4,6 +4,7 @@ import type { Fault } from './faults/fault.ts';
 export interface Scenario {
   readonly days: {
     readonly to_date_inclusive: boolean;
+    readonly single_days: 'as_ranges' | 'whole' | 'empty' | 'error';
     readonly selects_on: 'server' | 'correction' | 'event';
     readonly zone_hours: number;
     readonly cell_zone_hours: number;

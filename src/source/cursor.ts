@@ -6,7 +6,7 @@ import type { Receipt, Window } from '../extract/window.ts';
 import { sinceOf, withReading } from './reading.ts';
 
 /** What the windows of a read have shown about the service, for the following windows and for the state. */
-const KNOWLEDGE = ['to_date_inclusive', 'final_newline', 'max_window_days', 'name_groups'] as const;
+const KNOWLEDGE = ['to_date_inclusive', 'ranges_inclusive', 'final_newline', 'max_window_days', 'name_groups'] as const;
 
 /** The keys of a state that hold knowledge about the service. */
 export function knowledgeIn(state: KnownState): Partial<KnownState> {

@@ -47,10 +47,13 @@ export interface NotDownloaded<Kind = 'gone' | 'invalid' | 'too_big'> {
 
 export type Download = Downloaded | KnownEmpty | NotDownloaded;
 
-/** The result for consecutive days of the plan. `gone` days are lost; `invalid` ones have not begun at the service. */
+/**
+ * The result for consecutive days of the plan. `gone` days are lost; `invalid` ones have not begun at the service; `later`
+ * ones are left to a later run, since rows of them could come twice.
+ */
 export interface RangeDownload {
   readonly days: DayRange;
-  readonly download: Downloaded | NotDownloaded<'gone' | 'invalid'>;
+  readonly download: Downloaded | NotDownloaded<'gone' | 'invalid' | 'later'>;
   /** Last of the days that the download contains under every reading of `to_date` still possible; undefined: none. */
   readonly contains: Day | undefined;
 }
@@ -61,7 +64,7 @@ export const windowOf = (days: DayRange, download: Downloaded, contains: Day | u
   contains,
 });
 
-export const withoutWindow = (days: DayRange, kind: 'gone' | 'invalid', message: string): RangeDownload => ({
+export const withoutWindow = (days: DayRange, kind: 'gone' | 'invalid' | 'later', message: string): RangeDownload => ({
   days,
   download: { kind, message },
   contains: undefined,
@@ -75,6 +78,6 @@ export const rowCount = (download: Download): number =>
 export const sentAtOf = (download: Downloaded): number => Math.min(...download.parts.map((part) => part.sentAt));
 
 /** Removes its files, if it has any. */
-export async function discard(run: Run, download: Download): Promise<void> {
+export async function discard(run: Run, download: Download | RangeDownload['download']): Promise<void> {
   if (download.kind === 'rows') for (const part of download.parts) await run.spool.discard(part);
 }

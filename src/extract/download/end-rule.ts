@@ -1,7 +1,8 @@
 import { addDays, type Day } from '../../base/days.ts';
+import { configFailure } from '../../base/errors.ts';
 import type { ColumnScan } from '../../schema/scan.ts';
-import { lastDayOver, todayUtc } from '../plan/calendar.ts';
-import type { DayRange } from '../plan/day-ranges.ts';
+import { lastDayOver, lastSettledDay, todayUtc } from '../plan/calendar.ts';
+import type { DayRange, DayRanges } from '../plan/day-ranges.ts';
 import { dayRequest, fetchDays } from './days.ts';
 import {
   type Download,
@@ -18,47 +19,95 @@ import { fetchRange, refused } from './range.ts';
 import { earlierClock, type Run } from './run.ts';
 
 /*
- * Whether an export contains its `to_date` (S2). For a day D, in this order, each export reused where it can be:
+ * Whether an export contains its `to_date` (S2, S62). A single day, [D,D], and several days, [D,D+n], are two forms of
+ * request, and a proof holds for the form that was asked. Only rows are observations: a 400 proves nothing.
  *
- *   [D,D]              [D,D+1]    [D+1,D+1]       then                                     window of D
- *   a pair             -          -               inclusive, proved                        [D,D]
- *   no row, or a 400   no row     -               D is empty either way                    [D,D+1]
- *   no row, or a 400   rows       no row, a 400   exclusive, proved (D was over)           [D,D+1]
- *   no row, or a 400   rows       a pair          inclusive, proved                        [D,D+1]; settled: [D,D]
- *   rows, no pair      any        any             unproved: D+1 is asked the same way      [D,D+1]; settled: below
- *   D not over, rows   a 400      -               unproved: D+1 has not begun              [D,D], covering nothing
- *   D after today in UTC, a 400   -               unproved: D has not begun                none
+ * [D,D] with a pair of rows that are an hour apart: single days are whole (`known.inclusive`).
+ * [D,D+n] with rows that are n days and two hours apart (a day has 25 hours at most): ranges contain their end
+ * (`known.rangesInclusive`).
+ * "Apart" means in every datetime system column that has values. In whichever of them the service selects, an end that is
+ * not included, or that means midnight (server BETWEEN 'D' AND 'D'), leaves an instant of that day at most; the columns
+ * that it does not select on may show hours all the same.
  *
- * If [D-1,D] had no row, [D,D] has none either and is not requested (unless it may have to be handed on). Once a day that had
- * begun was refused on its own, a 400 no longer shows that D has not begun.
+ * While single days are not proved whole, a day D is requested as follows, each export reused where it can be:
  *
- * A pair is two rows at least an hour apart in every datetime system column that has values. In whichever of them the
- * service selects, an end that is not included, or that means midnight (server BETWEEN 'D' AND 'D'), leaves at most an
- * instant of [D,D]; the columns that it does not select on may show hours all the same.
- * [D+1,D+1] is the first question of the next day anyway, so an inclusive service costs no export more than there are
- * windows, an exclusive one two more in all, and one that proves nothing two a day. While nothing is proved the days share
- * their boundary: [D,D+1] contains D under both readings. An exclusive end is believed only of a D that was over
- * everywhere when [D,D] was sent; else the rows of [D,D+1] may have come in between.
+ *   [D,D]              [D,D+1]    [D+1,D+1]   then                                          window of D
+ *   a pair             -          -           single days are whole, proved                 [D,D]
+ *   no row, or a 400   no row     -           D is empty under both readings                [D,D+1]
+ *   no row             rows       no row      single days hold nothing, proved (D was over) [D,D+1]
+ *   a 400              rows       any         unproved                                      [D,D+1]
+ *   rows, no pair      any        any         unproved: D+1 is asked the same way           [D,D+1]
+ *   D not over, rows   a 400      -           unproved: D+1 has not begun                   [D,D], covering nothing
+ *   D after today in UTC, a 400   -           unproved: D has not begun                     none
  *
- * Settled deliveries and full refreshes hand each row on once, so there D waits for [D+1,D+1]. If nothing is proved even
- * then, the counts decide: |[D,D+1]| <= |[D,D]| + |[D+1,D+1]| means that [D,D] is all of D under both readings.
+ * [D,D+1] contains D under both readings, so neighbouring windows share their boundary until something is proved. If
+ * [D-1,D] had no row, [D,D] has none either and is not requested. Once a day that had begun was refused on its own, a 400
+ * no longer shows that D has not begun.
+ *
+ * Settled deliveries and full refreshes hand each row on once (`proveFirst`), so there no boundary may be shared. If
+ * [D,D+1] has rows, [D+1,D+1] is requested too, and the first line that holds decides:
+ *
+ *   ranges contain their end, D+1 is wanted           the window is [D,D+1], for both days
+ *   [D+1,D+1] has a pair                              single days are whole, proved: [D,D]
+ *   |[D,D+1]| <= |[D,D]| + |[D+1,D+1]|, no 400        [D,D] is all of D
+ *   |[D,D+2]| = |[D,D+1]| + |[D+1,D+2]|               no row of D+1 is in [D,D+1]: [D,D+1]. If both have rows and no day
+ *                                                     fits between them, ranges leave their end out, proved
+ *   D+2 is not settled                                where rows are appended: D is left to a later run
+ *   none of these                                     where rows are appended: a failure; else [D,D+1]
  */
 
-const PROOF_MS = 3_600_000;
+const HOUR_MS = 3_600_000;
+/** Hours of the longest day, and an hour that no instant has. */
+const LONGEST_DAY_AND_HOUR = 26;
+/** Less than the shortest day. */
+const GAP_MS = 22 * HOUR_MS;
 const EVENT_DATETIME = 'df_event_datetime';
 const PROOF_COLUMNS = new Set(['df_server_datetime', 'df_correction_datetime', EVENT_DATETIME]);
 
-/** True when every datetime system column that has values, one at least, shows rows an hour or more apart. */
-export function hasPair(columns: readonly ColumnScan[]): boolean {
-  const filled = columns.filter(({ source, type }) => PROOF_COLUMNS.has(source) && type !== undefined);
-  return filled.length > 0 && filled.every(isHourWide);
+const proofColumns = (columns: readonly ColumnScan[]): ColumnScan[] =>
+  columns.filter(({ source, type }) => PROOF_COLUMNS.has(source) && type !== undefined);
+
+/** True when every datetime system column that has values, one at least, shows rows that many hours or more apart. */
+export function spans(columns: readonly ColumnScan[], hours: number): boolean {
+  const filled = proofColumns(columns);
+  return filled.length > 0 && filled.every(({ first, last }) => msOf(last) - msOf(first) >= hours * HOUR_MS);
 }
 
-const isHourWide = ({ first, last }: ColumnScan): boolean =>
-  first !== undefined && last !== undefined && msOf(last) - msOf(first) >= PROOF_MS;
+/** Milliseconds of an ISO text without a zone; micros are cut. NaN for none, which no comparison holds for. */
+const msOf = (text: string | undefined): number =>
+  text === undefined ? Number.NaN : Date.parse(`${text.slice(0, 23)}Z`);
 
-/** Milliseconds of an ISO text without a zone; micros are cut. */
-const msOf = (text: string): number => Date.parse(`${text.slice(0, 23)}Z`);
+/** Without `df_event_datetime`, the one such column that can be dropped, nothing is proved. */
+const canProve = ({ deps }: Run): boolean => deps.options.edits?.drop.has(EVENT_DATETIME) !== true;
+
+const provesSingleDays = (run: Run, download: Downloaded): boolean =>
+  canProve(run) && download.parts.some((part) => spans(part.scan.columns, 1));
+
+/** Takes in what an export of several days shows of its end; true when ranges are known to contain it. */
+export function observeRange(run: Run, download: Downloaded): boolean {
+  const { known, deps } = run;
+  const { from, to, parts } = download;
+  if (known.rangesInclusive !== undefined || !canProve(run)) return known.rangesInclusive === true;
+  const hours = (Date.parse(to) - Date.parse(from)) / HOUR_MS + LONGEST_DAY_AND_HOUR - 24;
+  if (from === to || !parts.some((part) => spans(part.scan.columns, hours))) return false;
+  known.rangesInclusive = true;
+  const message = `The export of ${from} to ${to} proves that several days contain their to_date.`;
+  deps.logger.info('rule.ranges_proved', message, { window: from, to_date_inclusive: true });
+  return true;
+}
+
+/** True when in no datetime system column a whole day fits between the last row of one download and the first of the other. */
+function followsClosely(before: Downloaded, after: Downloaded): boolean {
+  const bounds = (download: Downloaded, source: string) => {
+    const scans = download.parts.flatMap((part) => proofColumns(part.scan.columns).filter((c) => c.source === source));
+    return { first: scans.map((c) => msOf(c.first)), last: scans.map((c) => msOf(c.last)) };
+  };
+  const gaps = [...PROOF_COLUMNS].flatMap((source) => {
+    const [a, b] = [bounds(before, source), bounds(after, source)];
+    return a.last.length + b.first.length === 0 ? [] : [Math.min(...b.first) - Math.max(...a.last)];
+  });
+  return gaps.length > 0 && gaps.every((gap) => gap < GAP_MS && gap !== Number.NEGATIVE_INFINITY);
+}
 
 /** The download of [D,D], or that it is known to be empty from [D-1,D]. */
 interface SingleDay {
@@ -71,15 +120,18 @@ interface SingleDay {
 /** Proves the rule, day by day, while it downloads the windows of these days. Used one day at a time, in order. */
 export class EndRule {
   readonly #run: Run;
+  /** The days that are not requested yet; a window of two days takes its second one from here. */
+  readonly #ranges: DayRanges;
   /** [D+1,D+1], if it was already requested for D. */
   #ahead: SingleDay | undefined;
-  /** The day before, when the next one may prove an exclusive end. */
-  #maybeExclusive: Day | undefined;
+  /** The day before, when the next one may prove that single days hold nothing. */
+  #maybeEmpty: Day | undefined;
   /** True once a day that had begun was refused on its own: a refusal then does not show that a day has not begun. */
   #refusesSingleDays = false;
 
-  constructor(run: Run) {
+  constructor(run: Run, ranges: DayRanges) {
     this.#run = run;
+    this.#ranges = ranges;
   }
 
   /** The window of one day while the rule is not proved. */
@@ -91,16 +143,16 @@ export class EndRule {
       if (day <= todayUtc(this.#run.deps.clock.now())) this.#refusesSingleDays = true;
       else if (!this.#refusesSingleDays) return [withoutWindow(only(day), 'invalid', download.message)];
     }
-    if (download.kind === 'rows' && provesInclusive(this.#run, download)) {
+    if (download.kind === 'rows' && provesSingleDays(this.#run, download)) {
       this.#prove(true, day);
       return [windowOf(only(day), download, day)];
     }
-    if (this.#maybeExclusive === addDays(day, -1) && isNone(download)) {
+    if (this.#maybeEmpty === addDays(day, -1) && isEmpty(download)) {
       await discard(this.#run, download);
       this.#prove(false, day);
-      return fetchRange(this.#run, only(day), false);
+      return fetchRange(this.#run, only(day));
     }
-    this.#maybeExclusive = undefined;
+    this.#maybeEmpty = undefined;
     return this.#withNext(single);
   }
 
@@ -142,11 +194,11 @@ export class EndRule {
     const next = addDays(day, 1);
     const both = await fetchDays(this.#run, dayRequest(day, next));
     if (both.kind !== 'rows') return this.#refusedWithNext(single, both);
+    observeRange(this.#run, both);
     const rows = rowCount(both);
-    const maybeExclusive = isNone(download) && rows > 0 && wasDayOver(single);
-    if (this.#run.plan.proveFirst && rows > 0) return this.#proveBeforeHandover(single, both, maybeExclusive);
+    if (this.#run.plan.proveFirst && rows > 0) return this.#withoutSharedDay(single, both);
     await discard(this.#run, download);
-    if (maybeExclusive) this.#maybeExclusive = day;
+    if (isEmpty(download) && rows > 0 && wasDayOver(single)) this.#maybeEmpty = day;
     if (rows === 0 && !this.#run.plan.proveFirst) {
       const sentAt = sentAtOf(both);
       this.#ahead = { day: next, askedAt: sentAt, download: { kind: 'empty', sentAt } };
@@ -165,24 +217,62 @@ export class EndRule {
     return [windowOf(only(day), download, undefined)];
   }
 
-  /** Decides before any window is handed on: by [D+1,D+1], or else by the counts. */
-  async #proveBeforeHandover(single: SingleDay, both: Downloaded, maybeExclusive: boolean): Promise<RangeDownload[]> {
+  /** The window of D where no row may be handed on twice (second table above). */
+  async #withoutSharedDay(single: SingleDay, both: Downloaded): Promise<RangeDownload[]> {
     const { day, download } = single;
     const next = addDays(day, 1);
+    if (this.#run.known.rangesInclusive === true && this.#ranges.peek() === next) {
+      this.#ranges.next(1);
+      await discard(this.#run, download);
+      return [windowOf({ first: day, last: next }, both, next)];
+    }
     const askedAt = earlierClock(this.#run);
     const after = await fetchDays(this.#run, dayRequest(next, next));
     this.#ahead = { day: next, askedAt, download: after };
-    if (after.kind === 'rows' && provesInclusive(this.#run, after)) {
-      this.#prove(true, next);
-      return this.#useSingle(single, both);
+    const isProved = after.kind === 'rows' && provesSingleDays(this.#run, after);
+    if (isProved) this.#prove(true, next);
+    const isAll = isRead(after) && rowCount(both) <= rowCount(download) + rowCount(after);
+    if (download.kind === 'rows' && (isProved || isAll)) {
+      await discard(this.#run, both);
+      return [windowOf(only(day), download, day)];
     }
-    if (isNone(after) && maybeExclusive) {
-      this.#prove(false, day);
-      await discard(this.#run, download);
+    await discard(this.#run, download);
+    if (isEmpty(download) && isEmpty(after) && wasDayOver(single)) this.#prove(false, day);
+    if (this.#run.known.rangesInclusive !== true) return this.#byCounts(day, both);
+    return this.#undecided(day, both, `an export of it contains ${next} as well, which is not wanted yet`);
+  }
+
+  /** Whether [D,D+1] has rows of D+1, by the number of rows of [D,D+2] and [D+1,D+2]. */
+  async #byCounts(day: Day, both: Downloaded): Promise<RangeDownload[]> {
+    const run = this.#run;
+    const [next, end] = [addDays(day, 1), addDays(day, 2)];
+    const all = await fetchDays(run, { from: day, to: end, through: day, splitByNames: false });
+    const following = await fetchDays(run, { from: next, to: end, through: next, splitByNames: false });
+    await discard(run, all);
+    await discard(run, following);
+    const isRow = all.kind === 'rows' && following.kind === 'rows';
+    if (isRow && rowCount(all) === rowCount(both) + rowCount(following)) {
+      const wasOver = next <= lastDayOver(sentAtOf(both));
+      if (wasOver && canProve(run) && rowCount(following) > 0 && followsClosely(both, following))
+        this.#proveExclusive(day);
       return [windowOf(only(day), both, day)];
     }
-    if (rowCount(both) <= rowCount(download) + rowCount(after)) return this.#useSingle(single, both);
-    await discard(this.#run, download);
+    const isSettled = end <= lastSettledDay(earlierClock(run), run.plan.settleHours ?? 0);
+    if (isSettled && run.plan.appends) throw endFailure(day);
+    return this.#undecided(day, both, 'whether an export contains its to_date is not proved yet');
+  }
+
+  #proveExclusive(day: Day): void {
+    this.#run.known.rangesInclusive = false;
+    this.#prove(false, day);
+  }
+
+  /** The day is left to a later run where rows are appended; a consumer that merges by key gets shared rows twice. */
+  async #undecided(day: Day, both: Downloaded, why: string): Promise<RangeDownload[]> {
+    if (this.#run.plan.appends) {
+      await discard(this.#run, both);
+      return [withoutWindow(only(day), 'later', why)];
+    }
     this.#run.deps.logger.warn(
       'rule.open',
       `Whether to_date is included could not be proved with ${day}: rows of the next day may come twice; set to_date_inclusive.`,
@@ -190,16 +280,17 @@ export class EndRule {
     );
     return [windowOf(only(day), both, day)];
   }
-
-  /** The window is [D,D], which is all of D; [D,D+1] if [D,D] was refused. */
-  async #useSingle({ day, download }: SingleDay, both: Downloaded): Promise<RangeDownload[]> {
-    if (download.kind !== 'rows') return [windowOf(only(day), both, day)];
-    await discard(this.#run, both);
-    return [windowOf(only(day), download, day)];
-  }
 }
 
 const only = (day: Day): DayRange => ({ first: day, last: day });
+
+const endFailure = (day: Day) =>
+  configFailure(
+    `Whether an export contains its to_date cannot be found out from the rows of ${day} and the days after it, and rows ` +
+      'would come twice or be missing: set to_date_inclusive to true or false, as the provider says, or let the destination ' +
+      'merge by key. Nothing of the day was handed on.',
+    { where: { window: day } },
+  );
 
 /** Whether the day was over in every time zone when it was requested, so that no row of it came later. */
 function wasDayOver({ day, download, askedAt }: SingleDay): boolean {
@@ -207,10 +298,8 @@ function wasDayOver({ day, download, askedAt }: SingleDay): boolean {
   return day <= lastDayOver(download.kind === 'empty' ? download.sentAt : askedAt);
 }
 
-/** Without `df_event_datetime`, the one such column that can be dropped, nothing is proved. */
-const provesInclusive = ({ deps }: Run, download: Downloaded): boolean =>
-  deps.options.edits?.drop.has(EVENT_DATETIME) !== true && download.parts.some((part) => hasPair(part.scan.columns));
+/** An answer that was read, with or without rows; a 400 is none (S62). */
+const isRead = (download: Download): boolean => download.kind === 'rows' || download.kind === 'empty';
 
-/** No row at all; a 400 for [D,D] says as much (S2). */
-const isNone = (download: Download): boolean =>
-  download.kind === 'invalid' || download.kind === 'empty' || (download.kind === 'rows' && rowCount(download) === 0);
+/** An answer without any row. */
+const isEmpty = (download: Download): boolean => isRead(download) && rowCount(download) === 0;

@@ -59,7 +59,7 @@ async function reuse(run: Run, question: ExportQuestion, options: FetchOptions):
 
 /** True when all days of the file were over, and settled if the plan requires it, when its request was sent (S11). */
 const isReusable = (run: Run, part: Verified, options: FetchOptions): boolean =>
-  options.through <= lastSettledDay(part.sentAt, run.plan.settleHours);
+  options.through <= lastSettledDay(part.sentAt, run.plan.settleHours ?? 0);
 
 /** The attempts at one export. */
 class ExportFetch {

@@ -13,12 +13,20 @@ import {
 } from './download.ts';
 import { isSurelyGone, type Run } from './run.ts';
 
-/** Downloads consecutive days under a known end-day rule, with fewer days an export if one is too large. */
-export async function fetchRange(run: Run, days: DayRange, inclusive: boolean): Promise<RangeDownload[]> {
+/**
+ * Downloads consecutive days, with fewer days an export if one is too large. A form of request that is not proved to contain
+ * its end (S62) asks for one day more. `assumed`: the end of several days is taken as contained, and the caller proves it.
+ */
+export async function fetchRange(run: Run, days: DayRange, assumed?: true): Promise<RangeDownload[]> {
+  const { inclusive: single, rangesInclusive } = run.known;
+  const inclusive = (days.first === days.last ? single : (assumed ?? rangesInclusive)) === true;
+  if (!inclusive && rangesInclusive !== false && run.plan.appends) {
+    return [withoutWindow(days, 'later', 'whether an export contains its to_date is not proved')];
+  }
   const wanted = lastAsked(days, inclusive);
   const to = run.known.askLimit === undefined ? wanted : earlierOf(wanted, run.known.askLimit);
   if (to < leastAsked(days, inclusive)) return [withoutWindow(days, 'invalid', 'it has not begun at the service')];
-  return new RangeFetch(run, days, inclusive).result(to, await fetchDays(run, requestFor(days, to)));
+  return new RangeFetch(run, days, inclusive, assumed).result(to, await fetchDays(run, requestFor(days, to)));
 }
 
 /** The smallest `to_date` with which the first day is still asked for. */
@@ -35,11 +43,13 @@ class RangeFetch {
   readonly #run: Run;
   readonly #days: DayRange;
   readonly #inclusive: boolean;
+  readonly #assumed: true | undefined;
 
-  constructor(run: Run, days: DayRange, inclusive: boolean) {
+  constructor(run: Run, days: DayRange, inclusive: boolean, assumed: true | undefined) {
     this.#run = run;
     this.#days = days;
     this.#inclusive = inclusive;
+    this.#assumed = assumed;
   }
 
   /** The results for the answer to a request that ended at `to`, after any further requests. */
@@ -64,9 +74,7 @@ class RangeFetch {
     const gone = daysOf(first, last).filter((day) => day === first || isSurelyGone(this.#run, day));
     const results = gone.map((day) => withoutWindow({ first: day, last: day }, 'gone', message));
     const next = addDays(first, gone.length);
-    return next > last
-      ? results
-      : [...results, ...(await fetchRange(this.#run, { first: next, last }, this.#inclusive))];
+    return next > last ? results : [...results, ...(await fetchRange(this.#run, { first: next, last }, this.#assumed))];
   }
 
   async #halves(): Promise<RangeDownload[]> {
@@ -76,8 +84,8 @@ class RangeFetch {
     known.maxWindowDays = Math.min(count, known.maxWindowDays ?? count);
     const middle = addDays(first, count - 1);
     return [
-      ...(await fetchRange(this.#run, { first, last: middle }, this.#inclusive)),
-      ...(await fetchRange(this.#run, { first: addDays(middle, 1), last }, this.#inclusive)),
+      ...(await fetchRange(this.#run, { first, last: middle }, this.#assumed)),
+      ...(await fetchRange(this.#run, { first: addDays(middle, 1), last }, this.#assumed)),
     ];
   }
 

@@ -10,7 +10,9 @@ import type { RetryPolicy } from './retry.ts';
 
 /** What a run learns about the service. Starts with what the stored state holds, and is stored in the state. */
 export interface Knowledge {
+  /** Whether an export of a single day, or of several, contains its `to_date` (S62). */
   inclusive: boolean | undefined;
+  rangesInclusive: boolean | undefined;
   /** false: bodies of this service end without a line end, as two identical downloads have shown. */
   finalNewline: boolean | undefined;
   /** Pending while one window confirms `finalNewline`. */
@@ -22,7 +24,7 @@ export interface Knowledge {
   /** True once an export of this or an earlier run had data, which shows that the filters are valid. */
   answered: boolean;
   readonly names: Set<string>;
-  /** The service's clock minus this machine's, in ms, by the latest `Date` header; undefined before the first. */
+  /** The service's clock minus this machine's, in ms: the least that a `Date` header showed; undefined before the first. */
   serviceAheadMs: number | undefined;
   clockWarned: boolean;
 }
@@ -46,7 +48,7 @@ export interface Run {
 /** Records a `Date` header (ms since 1970). Warns once a run if the clocks differ too much (S3). */
 export function compareClocks(run: Run, machine: number, service: number | undefined): void {
   if (service === undefined) return;
-  run.known.serviceAheadMs = service - machine;
+  run.known.serviceAheadMs = Math.min(service - machine, run.known.serviceAheadMs ?? Number.POSITIVE_INFINITY);
   if (run.known.clockWarned || Math.abs(machine - service) <= CLOCK_TOLERANCE_MS) return;
   run.known.clockWarned = true;
   const apart = formatDuration(Math.abs(machine - service));

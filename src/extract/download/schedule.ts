@@ -1,12 +1,14 @@
-import type { Day } from '../../base/days.ts';
-import { type DayRange, DayRanges } from '../plan/day-ranges.ts';
-import { type RangeDownload, windowOf, withoutWindow } from './download.ts';
-import { EndRule } from './end-rule.ts';
+import { addDays, type Day, daysOf } from '../../base/days.ts';
+import { lastSettledDay } from '../plan/calendar.ts';
+import { type DayRange, DayRanges, lengthOf } from '../plan/day-ranges.ts';
+import { discard, type RangeDownload, sentAtOf, windowOf, withoutWindow } from './download.ts';
+import { EndRule, observeRange } from './end-rule.ts';
 import { fetchRange } from './range.ts';
-import { isSurelyGone, type Run } from './run.ts';
+import { earlierClock, isSurelyGone, type Run } from './run.ts';
 
-/** Single days that are requested to prove the end-day rule, before several days are requested together. */
-const SINGLE_DAY_ATTEMPTS = 3;
+/** Requests that are sent one by one to prove the end-day rule, before it is left open. */
+const PROOF_ATTEMPTS = 3;
+const UNSETTLED = 'it has not been over for settle_hours, by the earlier of this clock and the service’s';
 
 type Task = () => Promise<RangeDownload[]>;
 
@@ -17,12 +19,15 @@ export class Scheduler {
   readonly #rule: EndRule;
   readonly #pending: Promise<RangeDownload[]>[] = [];
   #singles = 0;
+  #rangeAttempts = 0;
   #failed = false;
+  /** True once a day was left to a later run: then no later day may be handed on either, or it would come again. */
+  #isHeldBack = false;
 
   constructor(run: Run) {
     this.#run = run;
     this.#ranges = new DayRanges(run.plan.days);
-    this.#rule = new EndRule(run);
+    this.#rule = new EndRule(run, this.#ranges);
   }
 
   /** Starts downloads until `most` are in progress or finished and not yet shifted. */
@@ -47,9 +52,14 @@ export class Scheduler {
   /** The results for the next days; undefined when all are done. */
   async shift(): Promise<RangeDownload[] | undefined> {
     const head = this.#pending[0];
-    if (head === undefined) return undefined;
+    if (head === undefined) return this.#unsettledRest();
     try {
-      return await head;
+      const results = await head;
+      const { settleHours, appends } = this.#run.plan;
+      if (settleHours === undefined && !appends) return results;
+      const settled: RangeDownload[] = [];
+      for (const result of results) settled.push(...(await this.#settledPart(result)));
+      return settled;
     } finally {
       this.#pending.shift();
     }
@@ -61,38 +71,55 @@ export class Scheduler {
     await this.#rule.close();
   }
 
+  /** The last day that is settled by the earlier of both clocks at `at` (S61); undefined: no day has to be. */
+  #settledThrough(at: number): Day | undefined {
+    const { settleHours } = this.#run.plan;
+    return settleHours === undefined ? undefined : lastSettledDay(at, settleHours);
+  }
+
+  /** The days that were not requested, since they are not settled by the service's clock. */
+  #unsettledRest(): RangeDownload[] | undefined {
+    const first = this.#ranges.peek();
+    if (first === undefined || this.#failed) return undefined;
+    let last = first;
+    for (let days = this.#ranges.next(1); days !== undefined; days = this.#ranges.next(1)) last = days.last;
+    return [withoutWindow({ first, last }, 'later', UNSETTLED)];
+  }
+
+  /** Without the days that were not settled when they were requested, and those behind a day that is left to a later run. */
+  async #settledPart(result: RangeDownload): Promise<RangeDownload[]> {
+    const { days, download } = result;
+    if (download.kind === 'later') this.#isHeldBack = true;
+    if (download.kind !== 'rows') return [result];
+    const before = addDays(days.first, -1);
+    const sentAt = Math.min(sentAtOf(download), earlierClock(this.#run));
+    const through = this.#isHeldBack ? before : (this.#settledThrough(sentAt) ?? days.last);
+    if (days.last <= through) return [result];
+    await discard(this.#run, download);
+    this.#isHeldBack = true;
+    if (days.first > through) return [withoutWindow(days, 'later', UNSETTLED)];
+    const rest = { first: addDays(through, 1), last: days.last };
+    return [...(await this.#fetch({ first: days.first, last: through })), withoutWindow(rest, 'later', UNSETTLED)];
+  }
+
   #next(): Task | undefined {
     const first = this.#ranges.peek();
-    if (first === undefined) return undefined;
+    if (first === undefined || this.#isHeldBack) return undefined;
+    const settled = this.#settledThrough(earlierClock(this.#run));
+    if (settled !== undefined && first > settled) return undefined;
     if (isSurelyGone(this.#run, first)) return this.#gone(first);
     // One request shows whether all such days are gone, if the service sends a `Date`.
     if (this.#run.plan.likelyGaps.includes(first) && this.#pending.length > 0) return undefined;
-    const { inclusive, maxWindowDays } = this.#run.known;
-    const most = Math.min(this.#run.plan.windowDays, maxWindowDays ?? this.#run.plan.windowDays);
-    return inclusive === undefined ? this.#nextUnproved(most) : this.#nextProved(most, inclusive);
+    const { plan, known } = this.#run;
+    const most = Math.min(plan.windowDays, known.maxWindowDays ?? plan.windowDays);
+    const days = this.#ranges.peekRange(most, settled);
+    return this.#alreadyFetched(first) ?? (days && this.#nextOf(days));
   }
 
   #gone(day: Day): Task {
     this.#ranges.next(1);
     const message = 'it is older than the service exports, by the clock of the service';
     return async () => [withoutWindow({ first: day, last: day }, 'gone', message)];
-  }
-
-  /** While the end-day rule is not proved, windows are downloaded one by one: each may prove it for the following ones. */
-  #nextUnproved(most: number): Task | undefined {
-    if (this.#pending.length > 0) return undefined;
-    const together = most > 1 && !this.#run.plan.proveFirst && this.#singles++ >= SINGLE_DAY_ATTEMPTS;
-    const days = this.#ranges.next(together ? most : 1);
-    if (days === undefined) return undefined;
-    if (days.first === days.last) return () => this.#rule.fetchDay(days.first);
-    // One day more than wanted, so that the range is complete whether or not `to_date` is included.
-    return () => fetchRange(this.#run, days, false);
-  }
-
-  #nextProved(most: number, inclusive: boolean): Task | undefined {
-    const first = this.#ranges.peek();
-    if (first === undefined) return undefined;
-    return this.#alreadyFetched(first) ?? this.#task(this.#ranges.next(most), inclusive);
   }
 
   #alreadyFetched(day: Day): Task | undefined {
@@ -102,7 +129,59 @@ export class Scheduler {
     return days && (async () => [windowOf(days, download, days.last)]);
   }
 
-  #task(days: DayRange | undefined, inclusive: boolean): Task | undefined {
-    return days && (() => fetchRange(this.#run, days, inclusive));
+  /** The next request for these days, or for the first of them. What may prove the rule for later days goes alone. */
+  #nextOf(days: DayRange): Task | undefined {
+    const { proveFirst } = this.#run.plan;
+    const { inclusive, rangesInclusive } = this.#run.known;
+    const isAlone = this.#pending.length === 0;
+    const isSingleUsable = inclusive === true || rangesInclusive === false || (inclusive === false && !proveFirst);
+    if (lengthOf(days) > 1) {
+      if (rangesInclusive !== undefined) return this.#take(days, () => this.#fetch(days));
+      if (this.#mayAskRange()) {
+        const isProof = this.#rangeAttempts < PROOF_ATTEMPTS && inclusive !== false;
+        if (isProof && !isAlone) return undefined;
+        this.#rangeAttempts++;
+        return this.#take(days, () => (proveFirst ? this.#proveRange(days) : this.#fetch(days)));
+      }
+    }
+    const { first } = days;
+    if (isSingleUsable) return this.#take({ first, last: first }, () => this.#fetch({ first, last: first }));
+    if (!isAlone) return undefined;
+    this.#singles++;
+    return this.#take({ first, last: first }, () => this.#rule.fetchDay(first));
+  }
+
+  /** Whether several days may be requested together although it is not proved that they contain their end. */
+  #mayAskRange(): boolean {
+    const { inclusive } = this.#run.known;
+    if (this.#run.plan.proveFirst) return inclusive === true && this.#rangeAttempts === 0;
+    return inclusive !== undefined || this.#singles >= PROOF_ATTEMPTS;
+  }
+
+  #take(days: DayRange, task: Task): Task {
+    this.#ranges.next(lengthOf(days));
+    return task;
+  }
+
+  /** Downloads days; what is not proved to contain its end asks for one day more, so that all of them are complete. */
+  async #fetch(days: DayRange): Promise<RangeDownload[]> {
+    const results = await fetchRange(this.#run, days);
+    for (const { download } of results) if (download.kind === 'rows') observeRange(this.#run, download);
+    return results;
+  }
+
+  /** Several days in one request, if its rows prove that it contains its end; else each of them by itself. */
+  async #proveRange(days: DayRange): Promise<RangeDownload[]> {
+    const results = await fetchRange(this.#run, days, true);
+    const ranges = results.flatMap(({ download }) =>
+      download.kind === 'rows' && download.from < download.to ? [download] : [],
+    );
+    if (ranges.length === 0 || ranges.some((download) => observeRange(this.#run, download))) return results;
+    for (const { download } of results) await discard(this.#run, download);
+    const singles: RangeDownload[] = [];
+    for (const day of daysOf(days.first, days.last)) {
+      singles.push(...(await fetchRange(this.#run, { first: day, last: day })));
+    }
+    return singles;
   }
 }

@@ -34,12 +34,22 @@ export class DayRanges {
 
   /** The next range of at most `most` days; undefined when all are taken. */
   next(most: number): DayRange | undefined {
+    const range = this.peekRange(most);
+    if (range !== undefined) this.#at += lengthOf(range);
+    return range;
+  }
+
+  /** The same, not taken yet. `through`: no day of the range is later, but its first. */
+  peekRange(most: number, through?: Day): DayRange | undefined {
     const first = this.#days[this.#at];
     if (first === undefined) return undefined;
-    let count = 1;
-    while (count < most && this.#days[this.#at + count] === addDays(first, count)) count++;
-    this.#at += count;
-    return { first, last: addDays(first, count - 1) };
+    let last = first;
+    for (let count = 1; count < most; count++) {
+      const day = this.#days[this.#at + count];
+      if (day !== addDays(first, count) || (through !== undefined && day > through)) break;
+      last = day;
+    }
+    return { first, last };
   }
 }
 

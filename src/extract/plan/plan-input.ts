@@ -28,6 +28,8 @@ export type PlanSettings = Pick<
 export interface PlanInput {
   readonly settings: PlanSettings;
   readonly delivery: Delivery;
+  /** The consumer keeps every row that it is given: it neither merges by key nor removes rows. Default false. */
+  readonly appends?: boolean | undefined;
   /** Exactly these days, both included, whatever the cursor says (`--from`, `--to`). */
   readonly from?: Day | undefined;
   readonly to?: Day | undefined;

@@ -22,15 +22,19 @@ export interface Plan {
   readonly isPartial: boolean;
   /** The end-day rule is proved before the first window is handed on, so that windows do not overlap (S7). */
   readonly proveFirst: boolean;
+  /** No row may be handed on twice: a window whose end is not proved is held back. */
+  readonly appends: boolean;
   readonly filters: Filters;
   readonly hashes: QuestionHashes;
-  /** Whether `to_date` is included; undefined: not proved yet. */
+  /** Whether an export of a single day contains it; undefined: not proved yet. */
   readonly inclusive: boolean | undefined;
+  /** Whether an export of several days contains its `to_date`; undefined: not proved yet (S62). */
+  readonly rangesInclusive: boolean | undefined;
   /** True when the configuration sets the rule: then it is neither proved nor stored. */
   readonly ruleConfigured: boolean;
   readonly windowDays: number;
-  /** Hours that a day must have been over; 0 where the delivery is fresh. */
-  readonly settleHours: number;
+  /** Hours that a day must have been over before it is handed on (S61); undefined under `fresh`. */
+  readonly settleHours: number | undefined;
   /** Days before the cursor that every run reads again. */
   readonly lookbackDays: number;
   /** Days to read, in order. */
@@ -72,19 +76,22 @@ export function planRun(input: PlanInput): Plan {
   const bounds = boundsOf(input, startsOver ? undefined : state, coverage, now);
   const likelyGaps = likelyGapsOf(bounds, coverage);
   const days = wantedDays(bounds, input, coverage);
-  const inclusive = ruleOf(settings.toDateInclusive, state);
+  const inclusive = ruleOf(settings.toDateInclusive, state?.to_date_inclusive);
   const cursor = coverage.cursor(bounds.start, now);
+  const proveFirst = input.delivery === 'settled' || input.fullRefresh === true;
   return {
     delivery: input.delivery,
     fullRefresh: input.fullRefresh === true,
     isPartial: input.from !== undefined || input.to !== undefined,
-    proveFirst: input.delivery === 'settled' || input.fullRefresh === true,
+    proveFirst,
+    appends: proveFirst && input.appends === true,
     filters: filtersOf(settings),
     hashes,
     inclusive,
+    rangesInclusive: ruleOf(settings.toDateInclusive, state?.ranges_inclusive),
     ruleConfigured: settings.toDateInclusive !== 'auto',
     windowDays: Math.min(settings.windowDays, state?.max_window_days ?? settings.windowDays),
-    settleHours: input.delivery === 'settled' ? settings.settleHours : 0,
+    settleHours: input.delivery === 'settled' ? settings.settleHours : undefined,
     lookbackDays: lookbackOf(input),
     days,
     firstDay: days[0],
@@ -175,10 +182,8 @@ function wantedDays(bounds: Bounds, input: PlanInput, coverage: Coverage): Day[]
   return all.filter((day) => day < from || !coverage.has(day));
 }
 
-function ruleOf(configured: PlanSettings['toDateInclusive'], state: KnownState | undefined): boolean | undefined {
-  if (configured !== 'auto') return configured === 'true';
-  return state?.to_date_inclusive;
-}
+const ruleOf = (configured: PlanSettings['toDateInclusive'], proved: boolean | undefined): boolean | undefined =>
+  configured === 'auto' ? proved : configured === 'true';
 
 interface InitialState {
   readonly startsOver: boolean;

@@ -25,7 +25,10 @@ export function readExportRequest(body: unknown, scenario: Scenario, now: number
   if (events === undefined || properties === undefined || dates === undefined) return 'invalid_parameter';
   if (scenario.answers.known_events_only && !areKnown(events)) return 'invalid_parameter';
   if (dates.from < addDays(today, -scenario.days.history_days)) return 'exceed_date_range_limit';
-  const last = scenario.days.to_date_inclusive ? dates.to : addDays(dates.to, -1);
+  const form = dates.from === dates.to ? scenario.days.single_days : 'as_ranges';
+  if (form === 'error') return 'invalid_parameter';
+  const isIncluded = form === 'as_ranges' ? scenario.days.to_date_inclusive : form === 'whole';
+  const last = isIncluded ? dates.to : addDays(dates.to, -1);
   return { ...dates, query: { from: dates.from, last, events, properties, now } };
 }
 

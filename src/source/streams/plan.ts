@@ -65,7 +65,7 @@ function incremental(
 ): StreamPlan {
   const delivery = deliveryOf(config.delivery, isPlainAppend(stream));
   try {
-    return { kind: 'read', name, plan: incrementalPlan(delivery, saved, config, now) };
+    return { kind: 'read', name, plan: incrementalPlan(stream, delivery, saved, config, now) };
   } catch (error) {
     if (!(error instanceof StateFailure)) throw error;
     if (error.problem === 'filters' || error.problem === 'columns') {
@@ -73,7 +73,7 @@ function incremental(
       return {
         kind: 'read',
         name,
-        plan: planRun({ settings: config, delivery, prior: NO_PRIOR_LOADS, now }),
+        plan: planRun({ settings: config, delivery, appends: appends(stream), prior: NO_PRIOR_LOADS, now }),
         warning,
       };
     }
@@ -90,11 +90,24 @@ const OTHERS = {
 } as const;
 
 /** Within a read that an earlier attempt began, the days before the cursor have been read already. */
-function incrementalPlan(delivery: Delivery, saved: JsonObject | undefined, config: SourceConfig, now: number): Plan {
+function incrementalPlan(
+  stream: ConfiguredStream,
+  delivery: Delivery,
+  saved: JsonObject | undefined,
+  config: SourceConfig,
+  now: number,
+): Plan {
   const state = parseState(usable(saved));
   const since = saved && state && readingSince(saved, state, config, now);
   const prior = { ...NO_PRIOR_LOADS, state };
-  const plan = planRun({ settings: config, delivery, prior, now, resume: since !== undefined });
+  const plan = planRun({
+    settings: config,
+    delivery,
+    appends: appends(stream),
+    prior,
+    now,
+    resume: since !== undefined,
+  });
   return { ...plan, state: withReading(plan.state, since) };
 }
 
@@ -102,7 +115,7 @@ function incrementalPlan(delivery: Delivery, saved: JsonObject | undefined, conf
 function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, config: SourceConfig, now: number): Plan {
   const delivery = deliveryOf(config.delivery, isPlainAppend(stream));
   const resumed = resumable(stream, saved, config);
-  const input = { settings: config, delivery, fullRefresh: true, now } as const;
+  const input = { settings: config, delivery, appends: appends(stream), fullRefresh: true, now } as const;
   if (resumed === undefined) return tagged(planRun({ ...input, prior: NO_PRIOR_LOADS }), stream);
   const from = laterOf(resumed.from_date, oldestDays(now, config.historyDays).probably);
   const plan = planRun({ ...input, from, prior: { ...NO_PRIOR_LOADS, state: resumed } });
@@ -136,6 +149,9 @@ function usable(saved: JsonObject | undefined): JsonObject | undefined {
   const kept = Object.entries(saved).filter(([key]) => !key.startsWith('__ab_') && !OURS.has(key));
   return kept.length === 0 ? undefined : Object.fromEntries(kept);
 }
+
+/** The destination keeps every record that it is given: it does not merge by key. */
+const appends = ({ destinationSyncMode }: ConfiguredStream): boolean => !/dedup/.test(destinationSyncMode);
 
 /** Rows are only ever added: the destination neither merges by key nor empties its table first. */
 function isPlainAppend({ destinationSyncMode, generationId = 0, minimumGenerationId }: ConfiguredStream): boolean {

@@ -32,7 +32,9 @@ export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Pa
   const [lead] = plans;
   const { days } = segment;
   const inclusive = known.to_date_inclusive ?? plans.find((plan) => plan.inclusive !== undefined)?.inclusive;
+  const ranges = known.ranges_inclusive ?? plans.find((plan) => plan.rangesInclusive !== undefined)?.rangesInclusive;
   const settled = plans.every((plan) => plan.delivery === 'settled');
+  const settleHours = plans.flatMap((plan) => plan.settleHours ?? []);
   const most = known.max_window_days ?? lead.windowDays;
   const windowDays = Math.min(most, ...plans.map((plan) => plan.windowDays));
   const likelyGaps = days.filter((day) => plans.some((plan) => plan.likelyGaps.includes(day)));
@@ -44,9 +46,11 @@ export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Pa
     proveFirst: plans.some((plan) => plan.proveFirst),
     // Other segments may have a use for what this one has none for.
     isPartial: true,
-    settleHours: Math.max(...plans.map((plan) => plan.settleHours)),
+    appends: plans.some((plan) => plan.appends),
+    settleHours: settleHours.length === 0 ? undefined : Math.max(...settleHours),
     lookbackDays: Math.min(...plans.map((plan) => plan.lookbackDays)),
     inclusive: lead.ruleConfigured ? lead.inclusive : inclusive,
+    rangesInclusive: lead.ruleConfigured ? lead.rangesInclusive : ranges,
     windowDays,
     days,
     firstDay: days[0],

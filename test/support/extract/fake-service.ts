@@ -37,6 +37,8 @@ export interface FakeRow {
 export interface FakeWorld {
   readonly rows: readonly FakeRow[];
   readonly inclusive: boolean;
+  /** What a single day, `from_date` = `to_date`, is answered with: as ranges are, with all its rows, with none, or with a 400. */
+  readonly singleDays: 'as_ranges' | 'whole' | 'empty' | 'refused';
   /** Both ends of a range mean midnight, and rows of that very instant are in it. */
   readonly daysAreInstants: boolean;
   readonly selects: 'occurred' | 'arrived';
@@ -62,6 +64,7 @@ export type Fault =
 export const WORLD: FakeWorld = {
   rows: [],
   inclusive: true,
+  singleDays: 'as_ranges',
   daysAreInstants: false,
   selects: 'arrived',
   zoneHours: 0,
@@ -114,9 +117,12 @@ export class FakeService implements ExportService {
 
   selected(question: Pick<ExportQuestion, 'from' | 'to'> & Partial<ExportQuestion>): FakeRow[] {
     const { from, to } = question;
+    const { singleDays } = this.world;
+    const form = from === to ? singleDays : 'as_ranges';
+    const inclusive = form === 'as_ranges' ? this.world.inclusive : form === 'whole';
     return this.world.rows.filter((row) => {
       const day = this.dayOf(row);
-      const inside = day >= from && (this.world.inclusive ? day <= to : day < to);
+      const inside = day >= from && (inclusive ? day <= to : day < to);
       if (this.world.daysAreInstants && !(inside && (day < to || this.#isMidnight(row)))) return false;
       return inside && row.arrived <= this.#now() && matches(row, question);
     });
@@ -138,6 +144,7 @@ export class FakeService implements ExportService {
     const today = dayAt(this.#now(), this.world.zoneHours);
     if (question.from < addDays(today, -this.world.historyDays)) return 'gone' as const;
     if (this.world.future === 'error' && question.to > today) return 'invalid' as const;
+    if (question.from === question.to && this.world.singleDays === 'refused') return 'invalid' as const;
     if (this.selected(question).length > this.world.most) return 'retry_or_split' as const;
     return undefined;
   }

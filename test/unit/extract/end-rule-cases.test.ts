@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
-import { hasPair } from '../../../src/extract/download/end-rule.ts';
+import { spans } from '../../../src/extract/download/end-rule.ts';
 import type { PlanInput } from '../../../src/extract/plan/plan-input.ts';
 import { columnEdits } from '../../../src/schema/column-edits.ts';
 import type { ColumnScan } from '../../../src/schema/scan.ts';
@@ -25,8 +25,8 @@ const SETTLED = { delivery: 'settled' } as const;
 it('a pair needs both of its ends', () => {
   const column: ColumnScan = { source: 'df_server_datetime', group: 'system', evidence: 0, filled: 2, misfits: 0 };
   const typed: ColumnScan = { ...column, type: 'datetime' };
-  expect(hasPair([{ ...typed, first: '2026-03-05T10:00:00.000' }])).toBe(false);
-  expect(hasPair([{ ...typed, last: '2026-03-05T10:00:00.000' }])).toBe(false);
+  expect(spans([{ ...typed, first: '2026-03-05T10:00:00.000' }], 1)).toBe(false);
+  expect(spans([{ ...typed, last: '2026-03-05T10:00:00.000' }], 1)).toBe(false);
 });
 
 describe('a day that has not begun', () => {
@@ -94,21 +94,21 @@ describe('what was asked for ahead', () => {
     expect([bench.target.ids().length, readdirSync(bench.spoolDir)]).toEqual([2, []]);
   });
 
-  it('by a service that refuses single days proves that the end is not included', async () => {
+  it('by a service that refuses single days is no proof: the counts of ranges are', async () => {
     const fault: FakeWorld['fault'] = ({ from, to }) => (from === to ? { refuse: 'invalid' } : undefined);
     open({ inclusive: false, rows: [...busy('2026-03-05'), ...busy('2026-03-06')], fault });
     await run('05', '06', SETTLED);
-    expect(bench.target.state?.to_date_inclusive).toBe(false);
+    expect(bench.target.state).toMatchObject({ to_date_inclusive: false, ranges_inclusive: false });
     expect(bench.target.appended).toHaveLength(8);
   });
 
-  it('shows by its count that a day refused on its own lies in the question of two days', async () => {
+  it('shows nothing of a day that was refused on its own', async () => {
     const fault: FakeWorld['fault'] = ({ from, to }) =>
       from === to && to === '2026-03-05' ? { refuse: 'invalid' } : undefined;
     open({ rows: sparse('2026-03-06', '2026-03-06'), fault });
     await run('05', '05', SETTLED);
     expect(bench.target.receipts).toMatchObject([{ from: '2026-03-05', to: '2026-03-06', covers_to: '2026-03-05' }]);
-    expect(bench.events('rule.open')).toEqual([]);
+    expect(bench.events('rule.open')).toHaveLength(1);
   });
 
   it('proves nothing where each day has more in the question of two: that is said', async () => {

@@ -1,7 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { hasPair } from '../../../src/extract/download/end-rule.ts';
+import { spans } from '../../../src/extract/download/end-rule.ts';
 import type { ColumnScan } from '../../../src/schema/scan.ts';
 import { at, Bench, type FakeRow, type FakeWorld, HOUR, steadyRows } from '../../support/extract/extraction.ts';
+
+const hasPair = (columns: readonly ColumnScan[]) => spans(columns, 1);
 
 const column = (source: string, first?: string, last?: string): ColumnScan => ({
   source,
@@ -87,11 +89,12 @@ describe('each case of the table', () => {
     expect(bench.target.state?.to_date_inclusive).toBe(false);
   });
 
-  it('a service that refuses a range of one day: exclusive', async () => {
+  it('a service that refuses single days: unproved, since a refusal is no observation', async () => {
     const world = { inclusive: false, rows: busy('2026-03-05') };
     const fault: FakeWorld['fault'] = (q) => (q.from === q.to ? { refuse: 'invalid' } : undefined);
     expect(await run({ ...world, fault })).toEqual(['05..05', '05..06', '06..06', '06..07']);
-    expect(bench.target.state?.to_date_inclusive).toBe(false);
+    expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
+    expect(bench.target.ids()).toHaveLength(4);
   });
 
   it('one row a day: never proved, boundary days shared, nothing lost [R2]', async () => {

@@ -134,7 +134,7 @@ describe('the plan', () => {
       return [settleHours, lookbackDays];
     };
     expect([both('fresh'), both('settled')]).toEqual([
-      [0, 4],
+      [undefined, 4],
       [5, 0],
     ]);
   });
