@@ -73,7 +73,7 @@ async function* inOrder(run: Run, scheduler: Scheduler, batch: Batch): AsyncGene
       for (const result of results) {
         const window = builder.take(result);
         if (window === undefined || result.download.kind !== 'rows') continue;
-        if (batch.sharesDay(window, run.known.inclusive === false)) yield* handOn();
+        if (batch.sharesDay(window, run.known.rangesInclusive === false)) yield* handOn();
         batch.add(window, result.download);
         if (batch.isFull) yield* handOn();
       }

@@ -20,14 +20,13 @@ export class StateFailure extends Failure {
   }
 }
 
-/** The keys that this version writes beside `version`, `from_date` and `to_date_inclusive`; all optional. */
+/** The keys that this version writes beside those of `State`; all optional. */
 export interface KnownState extends State {
   readonly start_date?: Day;
   readonly service?: string;
   readonly columns?: string;
   readonly hashed?: readonly HashedColumns[];
   readonly final_newline?: boolean;
-  readonly ranges_inclusive?: boolean;
   readonly gaps?: readonly Day[];
   readonly by_cursor?: boolean;
   readonly last_receipt?: string;

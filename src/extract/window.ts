@@ -70,6 +70,8 @@ export interface State {
   readonly from_date: Day;
   /** Hash of base_url, service_id, events*, properties*. */
   readonly question?: string;
+  /** What is proved of single days, and of several (S62). */
   readonly to_date_inclusive?: boolean;
+  readonly ranges_inclusive?: boolean;
   readonly [key: string]: unknown;
 }

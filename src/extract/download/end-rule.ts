@@ -124,8 +124,8 @@ export class EndRule {
   readonly #ranges: DayRanges;
   /** [D+1,D+1], if it was already requested for D. */
   #ahead: SingleDay | undefined;
-  /** The day before, when the next one may prove that single days hold nothing. */
-  #maybeEmpty: Day | undefined;
+  /** The window of the day before, when this one may prove that single days hold nothing. */
+  #before: Downloaded | undefined;
   /** True once a day that had begun was refused on its own: a refusal then does not show that a day has not begun. */
   #refusesSingleDays = false;
 
@@ -147,13 +147,15 @@ export class EndRule {
       this.#prove(true, day);
       return [windowOf(only(day), download, day)];
     }
-    if (this.#maybeEmpty === addDays(day, -1) && isEmpty(download)) {
-      await discard(this.#run, download);
-      this.#prove(false, day);
-      return fetchRange(this.#run, only(day));
-    }
-    this.#maybeEmpty = undefined;
-    return this.#withNext(single);
+    const before = this.#before;
+    this.#before = undefined;
+    if (before?.to !== day || !isEmpty(download)) return this.#withNext(single);
+    await discard(this.#run, download);
+    this.#prove(false, day);
+    const results = await fetchRange(this.#run, only(day));
+    const [result] = results;
+    if (results.length === 1 && result.download.kind === 'rows') await this.#compareWindows(before, result.download);
+    return results;
   }
 
   /** A download requested ahead that is the window of `day` under the rule, which has been proved since. */
@@ -198,7 +200,7 @@ export class EndRule {
     const rows = rowCount(both);
     if (this.#run.plan.proveFirst && rows > 0) return this.#withoutSharedDay(single, both);
     await discard(this.#run, download);
-    if (isEmpty(download) && rows > 0 && wasDayOver(single)) this.#maybeEmpty = day;
+    if (isEmpty(download) && rows > 0 && wasDayOver(single)) this.#before = both;
     if (rows === 0 && !this.#run.plan.proveFirst) {
       const sentAt = sentAtOf(both);
       this.#ahead = { day: next, askedAt: sentAt, download: { kind: 'empty', sentAt } };
@@ -242,29 +244,42 @@ export class EndRule {
     return this.#undecided(day, both, `an export of it contains ${next} as well, which is not wanted yet`);
   }
 
-  /** Whether [D,D+1] has rows of D+1, by the number of rows of [D,D+2] and [D+1,D+2]. */
+  /** Whether [D,D+1] has rows of D+1, by the number of rows of [D,D+2] and, requested after it, [D+1,D+2]. */
   async #byCounts(day: Day, both: Downloaded): Promise<RangeDownload[]> {
     const run = this.#run;
-    const [next, end] = [addDays(day, 1), addDays(day, 2)];
-    const all = await fetchDays(run, { from: day, to: end, through: day, splitByNames: false });
-    const following = await fetchDays(run, { from: next, to: end, through: next, splitByNames: false });
-    await discard(run, all);
-    await discard(run, following);
-    const isRow = all.kind === 'rows' && following.kind === 'rows';
-    if (isRow && rowCount(all) === rowCount(both) + rowCount(following)) {
-      const wasOver = next <= lastDayOver(sentAtOf(both));
-      if (wasOver && canProve(run) && rowCount(following) > 0 && followsClosely(both, following))
-        this.#proveExclusive(day);
-      return [windowOf(only(day), both, day)];
-    }
+    const end = addDays(day, 2);
+    const all = await this.#countRows(day, end);
+    const following = await this.#countRows(addDays(day, 1), end);
+    if (this.#sharesNoRow(both, following, all)) return [windowOf(only(day), both, day)];
     const isSettled = end <= lastSettledDay(earlierClock(run), run.plan.settleHours ?? 0);
     if (isSettled && run.plan.appends) throw endFailure(day);
     return this.#undecided(day, both, 'whether an export contains its to_date is not proved yet');
   }
 
-  #proveExclusive(day: Day): void {
-    this.#run.known.rangesInclusive = false;
-    this.#prove(false, day);
+  /** Of days that are over, what the window of D and the one of D+1 show of the end of ranges; costs one more export. */
+  async #compareWindows(before: Downloaded, following: Downloaded): Promise<void> {
+    const isOver = following.to === addDays(before.to, 1) && following.to <= lastDayOver(sentAtOf(before));
+    if (!isOver || rowCount(following) === 0) return;
+    this.#sharesNoRow(before, following, await this.#countRows(before.from, following.to));
+  }
+
+  /** Several days of which only the rows count: no file of them stays. */
+  async #countRows(from: Day, to: Day): Promise<Downloaded | NotDownloaded> {
+    const download = await fetchDays(this.#run, { from, to, through: from, splitByNames: false });
+    await discard(this.#run, download);
+    return download;
+  }
+
+  /** Whether [D,D+1] and [D+1,D+2] share no row, by the number of rows of both and of [D,D+2]; takes in what that proves. */
+  #sharesNoRow(before: Downloaded, following: Download, all: Download): boolean {
+    if (following.kind !== 'rows' || all.kind !== 'rows') return false;
+    if (rowCount(all) !== rowCount(before) + rowCount(following)) return false;
+    const isProof = before.to <= lastDayOver(sentAtOf(before)) && rowCount(before) > 0 && rowCount(following) > 0;
+    if (isProof && canProve(this.#run) && followsClosely(before, following)) {
+      this.#run.known.rangesInclusive = false;
+      this.#prove(false, before.from);
+    }
+    return true;
   }
 
   /** The day is left to a later run where rows are appended; a consumer that merges by key gets shared rows twice. */

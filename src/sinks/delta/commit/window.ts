@@ -52,7 +52,7 @@ export async function prepareWindow(lake: Lake, window: Window, rules: Rules, se
   const load: WindowLoad = { window, number, arrivals, plan: columnsOfWindow(plan), zone: settings.zone };
   const fresh = await writeFresh(lake, load);
   const paths = fresh.map(({ path }) => path);
-  const overlap = overlapOf(liveWindows(lake), window.receipt, window.state.to_date_inclusive === false);
+  const overlap = overlapOf(liveWindows(lake), window.receipt, window.state.ranges_inclusive === false);
   const incoming = { files: fresh, columns: plan, hasRowsWithoutId: hasRowsWithoutId(load), overlap, zone: load.zone };
   const { removed, rewritten, replaced } = await rewriteOld({ lake, load, plan, incoming });
   const names = ownNames([...load.plan.values()]);

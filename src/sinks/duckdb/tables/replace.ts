@@ -53,7 +53,7 @@ async function merge(
   const { number, receipt, state, columns, hasRowsWithoutId, zone } = window;
   const others = `events WHERE _dfinery_window <> ${number}`;
   const stored = `(SELECT * FROM ${others})`;
-  const overlap = overlapOf(live, receipt, state.to_date_inclusive === false);
+  const overlap = overlapOf(live, receipt, state.ranges_inclusive === false);
   const rereading: Rereading = { stored, incoming, columns, hasRowsWithoutId, overlap, zone };
   const found = await findReadAgain(engine, rereading);
   let removed = 0;

@@ -64,7 +64,7 @@ export async function prepareWindow(dataset: Dataset, window: Window, settings: 
   const into = { engine, isLowOnMemory, folder: places.temporary, place: places.root };
   const added = await writeWindowFiles(into, load, metadata);
   const paths = added.map((one) => one.path);
-  const overlap = overlapOf(liveWindows(manifest), window.receipt, window.state.to_date_inclusive === false);
+  const overlap = overlapOf(liveWindows(manifest), window.receipt, window.state.ranges_inclusive === false);
   const incoming = { files: added, columns: plan, hasRowsWithoutId: hasRowsWithoutId(load), overlap, zone };
   const eventNames = await eventNamesAfter(dataset, manifest, window, paths, plan);
   const old = eventFiles(manifest);
