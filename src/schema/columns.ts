@@ -29,6 +29,8 @@ const CLOSED = 1;
 const EVENT_IDS = 2;
 const EVENT_NAMES = 3;
 
+/** Of a cell with a zone of its own: its instant leaves the years 1 to 9999. */
+const NOT_IN_YEARS = DATETIME_ZONED | DATETIME_GAP;
 const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_ZONED;
 /** Maximum number of event names that a scan lists: a list of so many may lack some. */
 export const MOST_SCANNED_NAMES = 1_000;
@@ -139,7 +141,8 @@ export class Columns {
     const had = this.#evidence[column];
     if ((bits & ~had) !== 0) this.#discover(b, start, end, column, bits & ~had, row);
     if ((bits & ~this.#accepted[column]) !== 0) this.#misfits[column]++;
-    if ((bits & TIMES) === 0 || (bits & DATETIME_GAP) !== 0) return;
+    // A time that the zone skips counts too: the SQL of the column is made for all times in it (src/types/zone-sql.ts).
+    if ((bits & TIMES) === 0 || (bits & NOT_IN_YEARS) === NOT_IN_YEARS) return;
     this.#times.add(column, bits, this.#zone);
     if (this.#zone !== undefined && (bits & DATETIME_ZONED) === 0) this.#plain?.learnHour(this.#zone);
   }

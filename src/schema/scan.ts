@@ -36,8 +36,8 @@ export interface ColumnScan {
   /** Declared (system, standard) columns only: cells that do not fit the declared type. */
   readonly misfits: number;
   /**
-   * Datetime columns: first and last value, as ISO text without a zone (`2026-01-02T03:04:00.000`, six digits where
-   * there are micros), in the zone's wall clock; what the end-day proof and the receipts use.
+   * Datetime columns: first and last time written, as ISO text without a zone (`2026-01-02T03:04:00.000`, six digits where
+   * there are micros), in the zone's wall clock, times that it skips included; the end-day proof and the SQL of zones use them.
    */
   readonly first?: string;
   readonly last?: string;

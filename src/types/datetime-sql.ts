@@ -1,7 +1,8 @@
-import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OVERLAP, DATETIME_ZONED, NULL_TEXT } from './evidence.ts';
-import { literal, matches, withoutNullText } from './sql.ts';
+import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_ZONED, NULL_TEXT } from './evidence.ts';
+import { matches, withoutNullText } from './sql.ts';
 import type { Evidence } from './type.ts';
 import type { Zone } from './zone.ts';
+import { sqlFirstWall, sqlInstant } from './zone-sql.ts';
 
 const CLOCK = '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?';
 const DAY = '[0-9]{4}-[0-9]{2}-[0-9]{2}';
@@ -13,7 +14,7 @@ const DOT_FORMAT = "'%Y.%m.%d %H:%M'";
 /** 0001-01-01 and 10000-01-01 in UTC, in microseconds. */
 const FIRST_MICROS = '-62135596800000000';
 const END_MICROS = '253402300800000000';
-const DAY_MICROS = '86400000000';
+const MILLIS_LENGTH = 'yyyy-MM-dd HH:mm:ss.SSS'.length;
 
 /** Wall-clock TIMESTAMP of a cell without a zone, NULL when it is none. */
 function local(expr: string): string {
@@ -33,30 +34,6 @@ function localClean(expr: string, evidence: Evidence): string {
   return `CASE WHEN contains(${expr}, '-') THEN ${cast} ELSE ${dots} END`;
 }
 
-/** How a value that is needed more than once gets into an expression, under a name or as it stands. */
-type Bind = (name: string, value: string, body: (value: string) => string) => string;
-
-/** Computes it once: a conversion between zones costs more than all else here. SQL has no other `let`. */
-const once: Bind = (name, value, body) => `list_transform([${value}], lambda ${name}: ${body(name)})[1]`;
-
-/** Repeats it: DuckDB 1.5.6 fails an assertion, and the database with it, on nested lambdas in `ALTER … USING`. */
-const repeated: Bind = (_name, value, body) => body(`(${value})`);
-
-/**
- * The instant, in microseconds, of the wall-clock TIMESTAMP `wall`. DuckDB takes the later of two; the earlier is the
- * one whose offset held a day before, if the zone shows the same time there.
- */
-function earliestMicros(wall: string, zone: string, bind: Bind): string {
-  return bind('u', `epoch_us(timezone(${zone}, ${wall}))`, (later) => {
-    const dayBefore = `make_timestamptz(${later} - ${DAY_MICROS})`;
-    const offset = `(epoch_us(timezone(${zone}, ${dayBefore})) - ${later} + ${DAY_MICROS})`;
-    return bind('e', `epoch_us(${wall}) - ${offset}`, (earlier) => {
-      const isSame = `timezone(${zone}, make_timestamptz(${earlier})) = ${wall}`;
-      return `CASE WHEN ${earlier} >= ${later} THEN ${later} WHEN ${isSame} THEN ${earlier} ELSE ${later} END`;
-    });
-  });
-}
-
 function inYears(micros: string): string {
   return `${micros} >= ${FIRST_MICROS} AND ${micros} < ${END_MICROS}`;
 }
@@ -65,18 +42,11 @@ function inYears(micros: string): string {
 export function sqlDatetime(expr: string, zone: Zone | undefined): string {
   const wall = local(expr);
   if (zone === undefined) return wall;
-  const name = literal(zone.name);
-  const instant = once('w', wall, (w) =>
-    once('m', earliestMicros(w, name, once), (m) => {
-      const exists = `timezone(${name}, make_timestamptz(${m})) = ${w}`;
-      return `CASE WHEN ${inYears(m)} AND ${exists} THEN make_timestamptz(${m}) END`;
-    }),
-  );
   const own = `TRY_CAST(${expr} AS TIMESTAMPTZ)`;
   return (
     `CASE WHEN starts_with(${expr}, '0000') THEN NULL ` +
     `WHEN ${matches(expr, ZONED_PATTERN)} THEN CASE WHEN ${inYears(`epoch_us(${own})`)} THEN ${own} END ` +
-    `ELSE ${instant} END`
+    `ELSE ${sqlInstant(wall, zone)} END`
   );
 }
 
@@ -85,9 +55,7 @@ export function sqlDatetimeClean(expr: string, evidence: Evidence, zone: Zone | 
   const present = (evidence & NULL_TEXT) === 0 ? expr : withoutNullText(expr);
   const wall = localClean(present, evidence);
   if (zone === undefined) return wall;
-  const name = literal(zone.name);
-  const first = () => once('w', wall, (w) => `make_timestamptz(${earliestMicros(w, name, once)})`);
-  const instant = (evidence & DATETIME_OVERLAP) === 0 ? `timezone(${name}, ${wall})` : first();
+  const instant = sqlInstant(wall, zone);
   if ((evidence & DATETIME_ZONED) === 0) return instant;
   const own = `CAST(${present} AS TIMESTAMPTZ)`;
   if ((evidence & (DATE | DATETIME_DASH | DATETIME_DOT)) === 0) return own;
@@ -99,15 +67,8 @@ export function sqlDatetimeClean(expr: string, evidence: Evidence, zone: Zone | 
  * of two equal wall-clock times is told from the first by being written in UTC, with a Z.
  */
 export function sqlDatetimeText(expr: string, zone: Zone | undefined): string {
-  if (zone === undefined) return wallText(expr);
-  const name = literal(zone.name);
-  const wall = `timezone(${name}, ${expr})`;
-  const isFirst = `${earliestMicros(wall, name, repeated)} = epoch_us(${expr})`;
-  return `CASE WHEN ${isFirst} THEN ${wallText(wall)} ELSE ${wallText(`timezone('UTC', ${expr})`)} || 'Z' END`;
-}
-
-function wallText(wall: string): string {
-  const millis = `strftime(${wall}, '%Y-%m-%d %H:%M:%S.%g')`;
-  const micros = `strftime(${wall}, '%Y-%m-%d %H:%M:%S.%f')`;
-  return `CASE WHEN epoch_us(${wall}) % 1000 = 0 THEN ${millis} ELSE ${micros} END`;
+  const length = `CASE WHEN epoch_us(${expr}) % 1000 = 0 THEN ${MILLIS_LENGTH} ELSE ${MILLIS_LENGTH + 3} END`;
+  const text = (wall: string) => `left(strftime(${wall}, '%Y-%m-%d %H:%M:%S.%f'), ${length})`;
+  if (zone === undefined) return text(expr);
+  return `coalesce(${text(sqlFirstWall(expr, zone))}, ${text(`make_timestamp(epoch_us(${expr}))`)} || 'Z')`;
 }

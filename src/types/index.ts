@@ -9,11 +9,11 @@ import { DOUBLE_LIST } from './double-list.ts';
 import type { TypeFace } from './face.ts';
 import { LONG_FACE } from './long.ts';
 import { LONG_LIST } from './long-list.ts';
-import { literal } from './sql.ts';
 import { STRING_FACE } from './string.ts';
 import { STRING_LIST } from './string-list.ts';
 import type { ColumnType } from './type.ts';
 import type { Zone } from './zone.ts';
+import { sqlInstant } from './zone-sql.ts';
 
 /** Every type with all its faces. */
 export const TYPES = {
@@ -33,7 +33,7 @@ type Widening = (expr: string, from: ColumnType, zone: Zone | undefined) => stri
 const text: Widening = (expr, from, zone) => TYPES[from].sqlText(expr, zone);
 const toDatetime: Widening = (expr, _from, zone) => {
   const wall = `CAST(${expr} AS TIMESTAMP)`;
-  return zone === undefined ? wall : `timezone(${literal(zone.name)}, ${wall})`;
+  return zone === undefined ? wall : sqlInstant(wall, zone);
 };
 const cast =
   (type: string): Widening =>

@@ -4,136 +4,183 @@ import type { Evidence } from './type.ts';
 
 const DAY_SECONDS = 86_400;
 const HOUR_SECONDS = 3600;
-const MINUTE_SECONDS = 60;
 /** 0001-01-01 00:00 and 10000-01-01 00:00, UTC. */
-const FIRST_INSTANT = -62_135_596_800;
-const END_OF_INSTANTS = 253_402_300_800;
-/** Hours and minutes remembered; more than any export spans. */
-const CACHE_ENTRIES = 200_000;
+export const FIRST_INSTANT = -62_135_596_800;
+export const END_OF_INSTANTS = 253_402_300_800;
 
-const UNIQUE = 0;
-const REPEATED = 1;
-const SKIPPED = 2;
-/** Never the answer of `#exact`. */
-const MIXED = 3;
+/** An offset lasts longer than this: seven days at least in every zone of Node 20.20.2, from 1840 to 2100. */
+const STEP_SECONDS = 4 * DAY_SECONDS;
+/** Until this year every zone has one offset. */
+const FIRST_CHANGING_YEAR = 1800;
+/** From this year on every zone has one offset, or changes by rules that repeat with the calendar. */
+const FIRST_CYCLE_YEAR = 2100;
+/** The Gregorian calendar repeats after 400 years, weekdays included. */
+const CYCLE_YEARS = 400;
+const CYCLE_SECONDS = 146_097 * DAY_SECONDS;
+/** The first instant, seconds from 1970, and the length of the years whose changes all later years repeat. */
+export const CYCLE = { from: Date.UTC(FIRST_CYCLE_YEAR, 0) / 1000, seconds: CYCLE_SECONDS } as const;
+
+/** Instants, in seconds from 1970, from `from` to the beginning of the next span. */
+export interface Span {
+  readonly from: number;
+  /** Seconds that the wall clock is ahead of UTC. */
+  readonly offset: number;
+}
+
+/** Wall-clock times, in seconds from 1970-01-01 00:00, from `from` to the beginning of the next piece. */
+interface Piece {
+  readonly from: number;
+  /** Of times that occur twice that of the earlier instant; undefined for times that the zone skips. */
+  readonly offset: number | undefined;
+  readonly isRepeated: boolean;
+}
+
+/** Wall-clock times, both included, in seconds from 1970-01-01 00:00. */
+export interface WallRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** All that a column can hold. */
+const ALL_TIMES: WallRange = { first: FIRST_INSTANT - DAY_SECONDS, last: END_OF_INSTANTS + DAY_SECONDS };
 
 /**
- * A time zone of the IANA database. Turns wall-clock seconds into instants and back, remembering whole hours. Of a wall
- * time that occurs twice the earlier instant is meant; one that the zone skips has none.
+ * A time zone of the IANA database as the runtime has it, the one database that decides (S59): SQL gets its changes as
+ * literals (src/types/zone-sql.ts). Of a wall time that occurs twice the earlier instant is meant; one that the zone skips
+ * has none.
  */
 export class Zone {
   readonly name: string;
+  /** The times that SQL of this zone is made for; it may be wrong for others. */
+  readonly range: WallRange;
   readonly #format: Intl.DateTimeFormat;
-  readonly #local = new Map<number, number>();
-  readonly #utc = new Map<number, number>();
-  #lastHour = Number.NaN;
-  #lastCode = 0;
+  /** By calendar year; of wall-clock years the pieces. */
+  readonly #spans: Map<number, readonly Span[]>;
+  readonly #pieces: Map<number, readonly Piece[]>;
+  /** Where the last instant and the last wall-clock time were found. */
+  #span = { from: 0, end: 0, offset: 0 };
+  #piece: Piece & { readonly end: number } = { from: 0, end: 0, offset: undefined, isRepeated: false };
 
-  /** Throws RangeError for a name that the runtime does not know. */
-  constructor(name: string) {
+  /** Throws RangeError for a name that the runtime does not know. `whole`: the zone of which this is a range. */
+  constructor(name: string, whole?: Zone, range: WallRange = ALL_TIMES) {
     this.name = name;
-    this.#format = new Intl.DateTimeFormat('en-US', {
-      timeZone: name,
-      hourCycle: 'h23',
-      era: 'short',
-      year: 'numeric',
-      month: 'numeric',
-      day: 'numeric',
-      hour: 'numeric',
-      minute: 'numeric',
-      second: 'numeric',
-    });
+    this.range = range;
+    const fields = { timeZone: name, timeZoneName: 'longOffset', year: 'numeric' } as const;
+    this.#format = whole === undefined ? new Intl.DateTimeFormat('en-US', fields) : whole.#format;
+    this.#spans = whole === undefined ? new Map() : whole.#spans;
+    this.#pieces = whole === undefined ? new Map() : whole.#pieces;
+  }
+
+  /** The same zone, whose SQL is for these times alone (ISO texts of the wall clock): for few days it is arithmetic. */
+  within(first: string, last: string): Zone {
+    return new Zone(this.name, this, { first: secondsOf(first), last: secondsOf(last) });
   }
 
   /** What the zone says of a wall-clock time: 0, DATETIME_OVERLAP or DATETIME_GAP. */
   evidenceOf(localSeconds: number): Evidence {
-    const code = this.#resolve(localSeconds);
-    const kind = code & 3;
-    if (kind === SKIPPED) return DATETIME_GAP;
-    const instant = localSeconds - (code >> 2);
-    if (!isInstant(instant)) return DATETIME_GAP;
-    return kind === REPEATED ? DATETIME_OVERLAP : 0;
+    const { offset, isRepeated } = this.#pieceAt(localSeconds);
+    if (offset === undefined || !isInstant(localSeconds - offset)) return DATETIME_GAP;
+    return isRepeated ? DATETIME_OVERLAP : 0;
   }
 
   /** Seconds that the zone is ahead of UTC in the wall-clock hour around this time, if it has all of it, and has it once. */
   offsetOfHour(localSeconds: number): number | undefined {
     const start = Math.floor(localSeconds / HOUR_SECONDS) * HOUR_SECONDS;
-    const code = this.#cached(start, HOUR_SECONDS);
-    const offset = code >> 2;
-    const isWhole = isInstant(start - offset) && isInstant(start - offset + HOUR_SECONDS - 1);
-    return (code & 3) === UNIQUE && isWhole ? offset : undefined;
+    const { offset, isRepeated } = this.#pieceAt(start);
+    if (offset === undefined || isRepeated || start + HOUR_SECONDS > this.#piece.end) return undefined;
+    return isInstant(start - offset) && isInstant(start + HOUR_SECONDS - 1 - offset) ? offset : undefined;
   }
 
   /** The instant (seconds from 1970, UTC) of a wall-clock time that has one. */
   toUtc(localSeconds: number): number {
-    return localSeconds - (this.#resolve(localSeconds) >> 2);
+    return localSeconds - (this.#pieceAt(localSeconds).offset ?? 0);
   }
 
   /** Seconds that this zone is ahead of UTC at an instant. */
   offsetAt(utcSeconds: number): number {
-    const hour = Math.floor(utcSeconds / HOUR_SECONDS);
-    let offset = this.#utc.get(hour);
-    if (offset === undefined) {
-      const first = this.#offset(hour * HOUR_SECONDS);
-      const last = this.#offset(hour * HOUR_SECONDS + HOUR_SECONDS - 1);
-      offset = first === last ? first : Number.NaN;
-      remember(this.#utc, hour, offset);
-    }
-    return Number.isNaN(offset) ? this.#offset(utcSeconds) : offset;
+    const last = this.#span;
+    if (utcSeconds >= last.from && utcSeconds < last.end) return last.offset;
+    const year = yearOf(utcSeconds);
+    this.#span = entryAt(this.#spansOf(year), utcSeconds, year);
+    return this.#span.offset;
   }
 
-  /** `offset << 2 | kind`. */
-  #resolve(localSeconds: number): number {
-    const hour = Math.floor(localSeconds / HOUR_SECONDS);
-    if (hour === this.#lastHour) return this.#lastCode;
-    const code = this.#cached(hour * HOUR_SECONDS, HOUR_SECONDS);
-    if ((code & 3) !== MIXED) {
-      this.#lastHour = hour;
-      this.#lastCode = code;
-      return code;
+  /** The spans of two instants and of all between them; the first has begun before. */
+  spans(first: number, last: number): Span[] {
+    const found: Span[] = [];
+    for (let year = yearOf(first); year <= yearOf(last); year++) {
+      for (const span of this.#spansOf(year)) if (span.offset !== found.at(-1)?.offset) found.push(span);
     }
-    const minute = this.#cached(Math.floor(localSeconds / MINUTE_SECONDS) * MINUTE_SECONDS, MINUTE_SECONDS);
-    return (minute & 3) === MIXED ? this.#exact(localSeconds) : minute;
+    const begin = found.findLastIndex(({ from }) => from <= first);
+    return found.slice(Math.max(0, begin)).filter(({ from }) => from <= last);
   }
 
-  /** The code of a span of wall-clock time when all of it has the same; else MIXED. */
-  #cached(start: number, size: number): number {
-    const key = size === HOUR_SECONDS ? start : start + 1;
-    let code = this.#local.get(key);
-    if (code === undefined) {
-      code = this.#exact(start);
-      if (code !== this.#exact(start + size - 1)) code = MIXED;
-      remember(this.#local, key, code);
-    }
-    return code;
+  /** The pieces of a year of the wall clock and of the days around it. */
+  #piecesOf(year: number): readonly Piece[] {
+    const spans = this.spans(startOf(year) - 2 * DAY_SECONDS, startOf(year + 1) + 2 * DAY_SECONDS);
+    return spans.flatMap(({ from, offset }, i): Piece[] => {
+      const before = i === 0 ? offset : spans[i - 1].offset;
+      const own = { from: from + Math.max(offset, before), offset, isRepeated: false };
+      if (before === offset) return [own];
+      const isRepeated = before > offset;
+      return [{ from: from + Math.min(offset, before), offset: isRepeated ? before : undefined, isRepeated }, own];
+    });
   }
 
-  #exact(localSeconds: number): number {
-    const before = this.offsetAt(localSeconds - DAY_SECONDS);
-    const after = this.offsetAt(localSeconds + DAY_SECONDS);
-    if (before === after) return (before << 2) | UNIQUE;
-    const earlier = this.offsetAt(localSeconds - before) === before;
-    const later = this.offsetAt(localSeconds - after) === after;
-    if (earlier && later) return (Math.max(before, after) << 2) | REPEATED;
-    if (earlier) return (before << 2) | UNIQUE;
-    return later ? (after << 2) | UNIQUE : SKIPPED;
+  #pieceAt(localSeconds: number): Piece {
+    const last = this.#piece;
+    if (localSeconds >= last.from && localSeconds < last.end) return last;
+    const year = yearOf(localSeconds);
+    const pieces = this.#pieces.get(year) ?? this.#piecesOf(year);
+    this.#pieces.set(year, pieces);
+    this.#piece = entryAt(pieces, localSeconds, year);
+    return this.#piece;
   }
 
-  #offset(utcSeconds: number): number {
-    let year = 0;
-    let [month, day, hour, minute, second] = [0, 0, 0, 0, 0];
-    let past = false;
-    for (const part of this.#format.formatToParts(utcSeconds * 1000)) {
-      if (part.type === 'year') year = Number(part.value);
-      else if (part.type === 'month') month = Number(part.value);
-      else if (part.type === 'day') day = Number(part.value);
-      else if (part.type === 'hour') hour = Number(part.value);
-      else if (part.type === 'minute') minute = Number(part.value);
-      else if (part.type === 'second') second = Number(part.value);
-      else if (part.type === 'era') past = part.value.startsWith('B');
+  /** The first begins before the year or with it. */
+  #spansOf(year: number): readonly Span[] {
+    const found = this.#spans.get(year) ?? this.#findSpans(year);
+    this.#spans.set(year, found);
+    return found;
+  }
+
+  #findSpans(year: number): readonly Span[] {
+    const start = startOf(year);
+    if (year < FIRST_CHANGING_YEAR) return [{ from: start, offset: this.#ask(startOf(FIRST_CHANGING_YEAR)) }];
+    const cycles = Math.floor((year - FIRST_CYCLE_YEAR) / CYCLE_YEARS);
+    if (cycles > 0) {
+      const spans = this.#spansOf(year - cycles * CYCLE_YEARS);
+      return spans.map(({ from, offset }) => ({ from: from + cycles * CYCLE_SECONDS, offset }));
     }
-    const days = daysFromCivil(past ? 1 - year : year, month, day);
-    return days * DAY_SECONDS + hour * HOUR_SECONDS + minute * MINUTE_SECONDS + second - utcSeconds;
+    const found = [{ from: start, offset: this.#ask(start) }];
+    const end = startOf(year + 1);
+    for (let before = start; before < end - 1; ) {
+      const at = Math.min(before + STEP_SECONDS, end - 1);
+      const offset = this.#ask(at);
+      if (offset !== found[found.length - 1].offset) found.push({ from: this.#changeBetween(before, at), offset });
+      before = at;
+    }
+    return found;
+  }
+
+  /** The first instant that has the offset of `after` and not that of `before`. */
+  #changeBetween(before: number, after: number): number {
+    let [low, high] = [before, after];
+    const offset = this.#ask(high);
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      if (this.#ask(middle) === offset) high = middle;
+      else low = middle;
+    }
+    return high;
+  }
+
+  /** From the runtime's text, such as `1890, GMT+00:17:30`; a zone without an offset has `GMT` alone. */
+  #ask(utcSeconds: number): number {
+    const [, sign, ...parts] =
+      /GMT(?:([+-])(\d+):(\d+)(?::(\d+))?)?$/.exec(this.#format.format(utcSeconds * 1000)) ?? [];
+    const [hours, minutes, seconds] = parts.map((part) => Number(part ?? 0));
+    return ((hours * 60 + minutes) * 60 + seconds) * (sign === '-' ? -1 : 1);
   }
 }
 
@@ -142,7 +189,27 @@ export function isInstant(utcSeconds: number): boolean {
   return utcSeconds >= FIRST_INSTANT && utcSeconds < END_OF_INSTANTS;
 }
 
-function remember(cache: Map<number, number>, key: number, value: number): void {
-  if (cache.size >= CACHE_ENTRIES) cache.clear();
-  cache.set(key, value);
+/** `2026-01-02T03:04:05.678`; what is behind the seconds is left out. */
+const secondsOf = (text: string): number => Date.parse(`${text.slice(0, 'yyyy-MM-ddTHH:mm:ss'.length)}Z`) / 1000;
+
+const startOf = (year: number): number => daysFromCivil(year, 1, 1) * DAY_SECONDS;
+
+const yearOf = (seconds: number): number => new Date(seconds * 1000).getUTCFullYear();
+
+/** The last entry that begins by `at`, a time of `year`, and where it ends; entries of other years are not all there. */
+function entryAt<T extends { readonly from: number }>(
+  entries: readonly T[],
+  at: number,
+  year: number,
+): T & { end: number } {
+  const index = Math.max(
+    0,
+    entries.findLastIndex(({ from }) => from <= at),
+  );
+  const { [index]: entry, [index + 1]: next } = entries;
+  return {
+    ...entry,
+    from: Math.max(entry.from, startOf(year)),
+    end: Math.min(next?.from ?? Infinity, startOf(year + 1)),
+  };
 }

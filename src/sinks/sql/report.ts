@@ -1,7 +1,8 @@
 import type { Day } from '../../base/days.ts';
 import { CORRECTION_DATETIME, EVENT_NAME, SERVER_DATETIME } from '../../schema/groups.ts';
 import { type StoredColumn, type Typed, typedColumns } from '../../table/columns.ts';
-import { literal } from '../../types/sql.ts';
+import { Zone } from '../../types/zone.ts';
+import { sqlWall } from '../../types/zone-sql.ts';
 import { REPORTED_NAMES, type ReportedColumn, type ReportedEvents, type TargetReport } from '../report.ts';
 import type { Engine, Row } from './engine/engine.ts';
 import { identifier } from './engine/quote.ts';
@@ -39,8 +40,11 @@ export async function countEvents(engine: Engine, source: ReportSource): Promise
   };
 }
 
+/** The times that are shown by the clock of the zone, others by its nearest offset: a report is no place for older ones. */
+const SHOWN_TIMES = ['1970-01-01T00:00:00', '2100-01-01T00:00:00'] as const;
+
 const wallClock = (instant: string, { timezone }: ReportSource): string =>
-  timezone === null ? instant : `timezone(${literal(timezone)}, ${instant})`;
+  timezone === null ? instant : sqlWall(instant, new Zone(timezone).within(...SHOWN_TIMES));
 
 /** Events of each day on which they arrived, the most frequent names apart. */
 async function eventsByDay(engine: Engine, source: ReportSource, typed: readonly Typed[]): Promise<ReportedEvents[]> {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Scanner, type ScannerOptions } from '../../../src/schema/scanner.ts';
+import { DATETIME_GAP } from '../../../src/types/evidence.ts';
 import { readBack, scanIn } from '../../support/scan.ts';
 
 const scan = (csv: string, options: Partial<ScannerOptions> = {}) =>
@@ -72,7 +73,8 @@ describe('datetimes of a zone', () => {
     const names = Array.from({ length: 3_000 }, (_, n) => `c${n}`);
     const csv = `${names}\n2026-03-29 01:30:00${','.repeat(2_999)}\n2026-03-29 02:30:00${','.repeat(2_999)}\n`;
     const [column] = scan(csv, { timezone: 'Europe/Berlin' }).result.columns;
-    expect(column).toMatchObject({ filled: 2, first: '2026-03-29T01:30:00.000', last: '2026-03-29T01:30:00.000' });
+    expect(column).toMatchObject({ filled: 2, first: '2026-03-29T01:30:00.000', last: '2026-03-29T02:30:00.000' });
+    expect(column.evidence & DATETIME_GAP).toBe(DATETIME_GAP);
   });
 });
 

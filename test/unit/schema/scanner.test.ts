@@ -79,12 +79,12 @@ describe('a scan', () => {
     expect(columnOf(result, 'df_order_id')?.evidence).toBe(STRING);
   });
 
-  it('reads datetimes in the wall clock of the configured zone', () => {
+  it('reads datetimes in the wall clock of the configured zone, and tells those that it skips', () => {
     const csv = 'df_server_datetime,t\n2024-03-10 02:30:00,2024-11-03T01:30:00-05:00\n2024-11-03 01:30:00.000001,\n';
     const { result } = scan(csv, { timezone: 'America/New_York' });
     expect(columnOf(result, 'df_server_datetime')).toMatchObject({
       misfits: 1,
-      first: '2024-11-03T01:30:00.000001',
+      first: '2024-03-10T02:30:00.000',
       last: '2024-11-03T01:30:00.000001',
     });
     expect((columnOf(result, 'df_server_datetime')?.evidence ?? 0) & DATETIME_GAP).toBe(DATETIME_GAP);

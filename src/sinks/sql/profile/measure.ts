@@ -36,6 +36,8 @@ export interface Wanted {
   readonly type: ColumnType;
   readonly evidence: Evidence;
   readonly isClean: boolean;
+  /** For the times in the column. */
+  readonly zone: Zone | undefined;
 }
 
 /** Types by source name. */
@@ -48,7 +50,9 @@ export function wantedColumns(columns: readonly ColumnScan[], pinned: PinnedType
     const type = pinnedType(sources, index, pinned) ?? column.type;
     if (type === undefined || column.filled === 0) return [];
     const isClean = fitsWholly(column.evidence, type, zone !== undefined);
-    return [{ index, type, evidence: column.evidence, isClean }];
+    const { evidence, first, last } = column;
+    const own = first === undefined || last === undefined ? zone : zone?.within(first, last);
+    return [{ index, type, evidence, isClean, zone: own }];
   });
 }
 
@@ -67,21 +71,21 @@ export function* batchesOf(columns: readonly Wanted[]): Generator<readonly Wante
  * One query over the file, without FILTER: each would copy the arguments of all aggregates. `answers` is a JSON list of `Measured`
  * in the order given.
  */
-export function measureSql(columns: readonly Wanted[], from: string, zone: Zone | undefined): string {
-  const values = columns.map((column) => `${cell(column.index)}, ${valueSql(column, zone)} AS ${value(column)}`);
-  const answers = columns.map((column) => answerSql(column, zone));
+export function measureSql(columns: readonly Wanted[], from: string): string {
+  const values = columns.map((column) => `${cell(column.index)}, ${valueSql(column)} AS ${value(column)}`);
+  const answers = columns.map(answerSql);
   return `SELECT CAST(to_json([${answers.join(', ')}]) AS VARCHAR) AS answers FROM (SELECT ${values.join(', ')} FROM ${from})`;
 }
 
 const value = ({ index }: Wanted): string => `v${index}`;
 
-function valueSql({ index, type, evidence, isClean }: Wanted, zone: Zone | undefined): string {
+function valueSql({ index, type, evidence, isClean, zone }: Wanted): string {
   const face = TYPES[type];
   return isClean ? face.sqlClean(cell(index), evidence, zone) : face.sql(cell(index), zone);
 }
 
-function answerSql(column: Wanted, zone: Zone | undefined): string {
-  const { index, type, isClean } = column;
+function answerSql(column: Wanted): string {
+  const { index, type, isClean, zone } = column;
   const text = cell(index);
   const typed = value(column);
   const face = TYPES[type];

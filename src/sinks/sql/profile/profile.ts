@@ -127,7 +127,7 @@ async function profile(
   const wanted = wantedColumns(scan.columns, options.pinned, zone);
   const measured = new Map<number, Measured>();
   for (const batch of batchesOf(wanted)) {
-    const row = await ask(engine, measureSql(batch, from, zone), options.signal);
+    const row = await ask(engine, measureSql(batch, from), options.signal);
     const answers: readonly Measured[] = JSON.parse(String(row.answers));
     for (const [i, answer] of answers.entries()) measured.set(batch[i].index, answer);
   }

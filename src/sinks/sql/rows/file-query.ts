@@ -39,7 +39,7 @@ export function fileQuery(load: WindowLoad, index: number, texts = NO_TEXTS): Fi
   const file = load.window.files[index];
   const columns = load.arrivals.files[index];
   const hasId = everyRowHasId(file, columns);
-  const cells = columns.map((c) => cellOf(load, c, !hasId || c.key === ID || texts.has(c.key)));
+  const cells = columns.map((c) => cellOf(load, index, c, !hasId || c.key === ID || texts.has(c.key)));
   const stored = cells.filter((c): c is CellSql & { value: string } => c?.value !== undefined);
   const id = columns.find((column) => column.key === ID);
   const hashed: KeyCell[] = hasId ? [] : columns.map(({ source, index: i }) => ({ source, expr: cell(i) }));
@@ -66,10 +66,12 @@ export function hasRowsWithoutId(load: WindowLoad): boolean {
 }
 
 /** None for a column without a single value in this file: nothing of it is read. */
-function cellOf(load: WindowLoad, column: FileColumn, wantsText: boolean): CellSql | undefined {
+function cellOf(load: WindowLoad, index: number, column: FileColumn, wantsText: boolean): CellSql | undefined {
   const planned = load.plan.get(column.key);
   if (planned === undefined || column.filled === 0) return undefined;
-  return cellSql(planned, cell(column.index), load.zone, wantsText);
+  const { first, last } = load.window.files[index].columns[column.index];
+  const zone = first === undefined || last === undefined ? load.zone : load.zone?.within(first, last);
+  return cellSql(planned, cell(column.index), zone, wantsText);
 }
 
 function everyRowHasId(file: SpoolFile, columns: readonly FileColumn[]): boolean {

@@ -3,6 +3,7 @@ import type { StoredColumn } from '../../../table/columns.ts';
 import type { Overlap } from '../../../table/receipts.ts';
 import { literal } from '../../../types/sql.ts';
 import type { Zone } from '../../../types/zone.ts';
+import { sqlWall } from '../../../types/zone-sql.ts';
 import type { Engine } from '../engine/engine.ts';
 import { nameOf } from '../views.ts';
 import { HASH_KEY_LENGTH, HASH_PREFIX, sqlNumbersIn } from './keys.ts';
@@ -108,12 +109,15 @@ function rowSql(columns: readonly StoredColumn[]) {
 
 const asText = (expr: string): string => `CAST(${expr} AS VARCHAR)`;
 
+/** The times whose dates are compared: for others the nearest offset does, since both sides have the same. */
+const COMPARED_TIMES = ['1970-01-01T00:00:00', '2100-01-01T00:00:00'] as const;
+
 /** The date of a row as SQL, a text: as the export has it, not in UTC nor in the zone of this machine. */
 function dateSql({ columns, zone }: Rereading): string {
   const wall = (source: string) => {
     const name = nameOf(columns, source);
     if (zone === undefined) return asText(name);
-    const local = asText(`timezone(${literal(zone.name)}, TRY_CAST(${name} AS TIMESTAMPTZ))`);
+    const local = asText(sqlWall(`TRY_CAST(${name} AS TIMESTAMPTZ)`, zone.within(...COMPARED_TIMES)));
     return `CASE WHEN typeof(${name}) = 'TIMESTAMP WITH TIME ZONE' THEN ${local} ELSE ${asText(name)} END`;
   };
   return `coalesce(left(coalesce(${wall(SERVER_DATETIME)}, ${wall(CORRECTION_DATETIME)}), 10), '')`;

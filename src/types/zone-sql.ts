@@ -1,0 +1,117 @@
+import { CYCLE, END_OF_INSTANTS, FIRST_INSTANT, type Span, type Zone } from './zone.ts';
+
+// SQL between instants and wall-clock times. The changes of the zone stand in it as literals: DuckDB's own database of time
+// zones is never asked (S59). Nothing here has a lambda, which `ALTER … USING` does not take (DuckDB 1.5.6).
+
+const DAY_SECONDS = 86_400;
+/** With more changes they are searched in a list. A list is built anew for every vector in `ALTER … USING`. */
+const MAX_LISTED_CASES = 4;
+
+/** A new offset: from `from` on it holds, from `nullFrom` until there nothing does. All in seconds. */
+interface Change {
+  readonly nullFrom: number;
+  readonly from: number;
+  readonly offset: number;
+}
+
+/** TIMESTAMPTZ of a wall-clock TIMESTAMP; NULL for a time that the zone skips or whose instant leaves the years 1 to 9999. */
+export function sqlInstant(wall: string, zone: Zone): string {
+  const micros = `epoch_us(${wall})`;
+  const spans = spansOf(zone);
+  const offset = offsetSql(micros, spans, (before, { from, offset }) => ({
+    // A time that occurs twice still has the offset before the change.
+    nullFrom: from + before,
+    from: from + Math.max(before, offset),
+  }));
+  const instant = `make_timestamptz(${micros} - ${offset})`;
+  const first = FIRST_INSTANT + spans[0].offset;
+  const end = END_OF_INSTANTS + spans[spans.length - 1].offset;
+  if (zone.range.first >= first && zone.range.last < end) return instant;
+  return `CASE WHEN ${micros} >= ${microsOf(first)} AND ${micros} < ${microsOf(end)} THEN ${instant} END`;
+}
+
+/** Wall-clock TIMESTAMP of a TIMESTAMPTZ. */
+export function sqlWall(instant: string, zone: Zone): string {
+  const micros = `epoch_us(${instant})`;
+  const offset = offsetSql(micros, spansOf(zone), (_, { from }) => ({ nullFrom: from, from }));
+  return `make_timestamp(${micros} + ${offset})`;
+}
+
+/** The same, but NULL for the second of two instants with one wall-clock time. */
+export function sqlFirstWall(instant: string, zone: Zone): string {
+  const micros = `epoch_us(${instant})`;
+  const offset = offsetSql(micros, spansOf(zone), (before, { from, offset }) => ({
+    nullFrom: from,
+    from: from + Math.max(0, before - offset),
+  }));
+  return `make_timestamp(${micros} + ${offset})`;
+}
+
+/** The spans of all instants whose wall-clock time is one of the zone's range; of times after the first cycle those of it. */
+function spansOf(zone: Zone): Span[] {
+  const [first, last] = [zone.range.first - DAY_SECONDS, zone.range.last + DAY_SECONDS];
+  const end = CYCLE.from + CYCLE.seconds;
+  return last < end ? zone.spans(first, last) : zone.spans(Math.min(first, CYCLE.from), end - 1);
+}
+
+/** The offset in microseconds that holds at `micros`, or NULL. `changeAt`: where a span takes the place of the one before. */
+function offsetSql(
+  micros: string,
+  spans: readonly Span[],
+  changeAt: (before: number, span: Span) => Omit<Change, 'offset'>,
+): string {
+  const changes = spans
+    .slice(1)
+    .map((span, i): Change => ({ ...changeAt(spans[i].offset, span), offset: span.offset }));
+  const first = spans[0].offset;
+  if (changes.length === 0) return `(${microsOf(first)})`;
+  if (changes.length <= MAX_LISTED_CASES) return caseOf(micros, first, changes);
+  const isCyclic = changes[changes.length - 1].from > CYCLE.from;
+  return listed(isCyclic ? inFirstCycle(micros) : micros, first, changes);
+}
+
+function caseOf(micros: string, first: number, changes: readonly Change[]): string {
+  const cases = changes.map(({ nullFrom, from }, i) => {
+    const before = `WHEN ${micros} < ${microsOf(nullFrom)} THEN ${microsOf(i === 0 ? first : changes[i - 1].offset)}`;
+    return nullFrom === from ? before : `${before} WHEN ${micros} < ${microsOf(from)} THEN NULL`;
+  });
+  return `(CASE ${cases.join(' ')} ELSE ${microsOf(changes[changes.length - 1].offset)} END)`;
+}
+
+/**
+ * Cuts time into steps of the shortest time between two changes, so that each has one change at most, and looks up three
+ * facts of a step: from when nothing holds, from when the new offset does, and the offset before that.
+ */
+function listed(micros: string, first: number, changes: readonly Change[]): string {
+  const begin = changes[0].from;
+  const end = changes[changes.length - 1].from;
+  const step = changes.slice(1).reduce((least, { from }, i) => Math.min(least, from - changes[i].from), end - begin);
+  const [nulls, froms, offsets]: [string[], string[], string[]] = [[], [], []];
+  let next = 0;
+  for (let at = begin; at <= end + step; at += step) {
+    const isChanged = next < changes.length && changes[next].from < at + step;
+    const change = changes.at(next);
+    nulls.push(change === undefined ? NEVER : microsOf(change.nullFrom));
+    froms.push(change === undefined ? NEVER : microsOf(change.from));
+    offsets.push(microsOf(next === 0 ? first : changes[next - 1].offset));
+    if (isChanged) next++;
+  }
+  const steps = `(${micros} - ${microsOf(begin)}) // ${microsOf(step)}`;
+  const index = `(1 + greatest(0, least(${offsets.length - 1}, ${steps})))`;
+  const at = (list: readonly string[], i: string) => `list_extract([${list.join(', ')}], ${i})`;
+  return (
+    `(CASE WHEN ${micros} >= ${at(froms, index)} THEN ${at(offsets, `${index} + 1`)} ` +
+    `WHEN ${micros} < ${at(nulls, index)} THEN ${at(offsets, index)} END)`
+  );
+}
+
+/** After every change. */
+const NEVER = '9223372036854775807';
+
+/** The same time of the same weekday in the first 400 years that have the rules of all later ones. */
+function inFirstCycle(micros: string): string {
+  const [from, length] = [microsOf(CYCLE.from), microsOf(CYCLE.seconds)];
+  return `(${micros} - ${length} * greatest(0, (${micros} - ${from}) // ${length}))`;
+}
+
+const microsOf = (seconds: number): string => (seconds === 0 ? '0' : `${seconds}000000`);
