@@ -13,10 +13,21 @@ const UNNAMED = 'column';
 const encoder = new TextEncoder();
 
 /**
- * The form in which names are compared: DuckDB folds ASCII case, Spark lower-cases all of Unicode, which covers both.
+ * The form in which names are compared (S16): of names that DuckDB (which ignores ASCII case) or Spark takes for one, all have
+ * the same. Spark lower-cases names where it looks for doubles, and where it looks for a column it compares each
+ * character's upper case, or the lower case of that: `ſ` is `s`, `ς` is `σ`, `ı` and `İ` are `i`.
  */
 export function foldName(name: string): string {
-  return name.toLowerCase();
+  return [...name.toLowerCase().replaceAll(DOTTED_I, 'i')].map((c) => simpleUpper(c).toLowerCase()).join('');
+}
+
+/** What the lower case of `İ` is. */
+const DOTTED_I = 'i\u0307';
+
+/** The upper case of one character, where it is one character: `ß` is as it is. */
+function simpleUpper(character: string): string {
+  const upper = character.toUpperCase();
+  return upper.length === character.length ? upper : character;
 }
 
 /** Orders texts by their UTF-8 bytes. */

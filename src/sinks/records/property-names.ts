@@ -71,17 +71,17 @@ export function propertyNames(
   return names.map((name, i) => name && configuredName(name, sources[i], configured));
 }
 
-/** Drops the prefix wherever the rest is no other column's name, compared without case. */
+/** Drops the prefix wherever the rest is no other column's name, as `foldName` compares. */
 function withoutPrefix(
   names: readonly (string | undefined)[],
   bare: readonly boolean[],
   taken: readonly string[],
 ): (string | undefined)[] {
-  const others = new Set(taken.map((name) => name.toLowerCase()));
+  const others = new Set(taken.map(foldName));
   return names.map((name, index) => {
     if (name === undefined || !bare[index]) return name;
     const rest = name.slice(ITEM_PREFIX.length);
-    return others.has(rest.toLowerCase()) ? name : rest;
+    return others.has(foldName(rest)) ? name : rest;
   });
 }
 

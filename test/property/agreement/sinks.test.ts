@@ -136,6 +136,11 @@ describe('records, DuckDB rows, the Parquet file and the Arrow stream', () => {
     });
   }
 
+  it('hold the same rows where a column name has U+0000 and a row has no id [R33]', async () => {
+    const held = await agree(Buffer.from('df_event_detail_log_id,a\0b\n1,x\n,y\n'), [], undefined);
+    expect([...held.keys()].filter((key) => key.startsWith('hash:'))).toHaveLength(1);
+  });
+
   it('hold the same values under the same keys, for any table [R33][R420]', async () => {
     await fc.assert(
       fc.asyncProperty(table, async (given) => {

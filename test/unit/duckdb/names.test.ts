@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { assignItemNames, assignNames, OWN_NAMES } from '../../../src/table/names.ts';
+import { assignItemNames, assignNames, foldName, OWN_NAMES } from '../../../src/table/names.ts';
 
 describe('table names', () => {
   it('are the names of the export where nothing else has them', () => {
@@ -19,6 +19,20 @@ describe('table names', () => {
 
   it('fold case beyond ASCII', () => {
     expect(assignNames([], ['Ärger', 'ärger', 'É', 'é'])).toEqual(['Ärger', 'ärger_2', 'É', 'é_2']);
+  });
+
+  it('are one name where Spark takes them for one [R26]', () => {
+    const pairs = ['ς Σ', 'σ ς', 'ı I', 'i ı', 'İ i', 'ſ s', 'S ſ', '\u212a k', 'µ μ', 'ΟΔΟΣ οδοσ', 'i\u0307 İ'];
+    for (const [a, b] of pairs.map((pair) => pair.split(' '))) {
+      expect({ a, b, isOne: foldName(a) === foldName(b) }).toEqual({ a, b, isOne: true });
+    }
+    expect(assignNames([], ['name', 'ſum', 'sum', 'straße', 'STRASSE'])).toEqual([
+      'name',
+      'ſum_2',
+      'sum',
+      'straße',
+      'STRASSE',
+    ]);
   });
 
   it('skip what is taken and what is ours [R26]', () => {

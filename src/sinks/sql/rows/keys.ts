@@ -1,5 +1,6 @@
 import { compareBytes } from '../../../table/names.ts';
 import { literal } from '../../../types/sql.ts';
+import { textLiteral } from '../engine/quote.ts';
 
 /** What the key of a row without an id starts with. */
 export const HASH_PREFIX = 'hash:';
@@ -20,7 +21,7 @@ export interface KeyCell {
 function sqlHashKey(cells: readonly KeyCell[]): string {
   const ordered = [...cells].sort((a, b) => compareBytes(a.source, b.source));
   const parts = ordered.map(({ source, expr }) => {
-    const name = literal(`${Buffer.byteLength(source)}:${source}`);
+    const name = textLiteral(`${Buffer.byteLength(source)}:${source}`);
     return `${name} || strlen(${expr}) || ':' || ${expr}`;
   });
   return `${literal(HASH_PREFIX)} || sha256(concat('', ${parts.join(', ')}))`;
