@@ -1,5 +1,5 @@
-// Opens pages in headless Chromium at two widths and in both themes, and on paper: no console message, no request, no
-// violation of axe-core's rules. Usage: node test/browser/check.mjs PAGE.html… [--pictures DIR]
+// Opens pages in headless Chromium at three widths and in both themes: no console message, no request, nothing cut off, no chart
+// that leaves its place empty, no violation of axe-core's rules. Usage: node test/browser/check.mjs PAGE.html… [--pictures DIR]
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, join, resolve } from 'node:path';
@@ -12,7 +12,7 @@ const pictures = at === -1 ? undefined : process.argv[at + 1];
 /** Pixels of a page that a picture shows, from its top: docs/report.png is one of these. */
 const PICTURE_HEIGHT = 1_560;
 const pages = process.argv.slice(2, at === -1 ? undefined : at);
-const views = [1280, 390].flatMap((width) => ['light', 'dark'].map((colorScheme) => ({ width, colorScheme })));
+const views = [1600, 900, 420].flatMap((width) => ['light', 'dark'].map((colorScheme) => ({ width, colorScheme })));
 
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
@@ -52,6 +52,7 @@ async function look(path, { width, colorScheme }) {
     () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
   );
   if (overflow > 0) tell(`${where}: ${overflow} px wider than the window`);
+  for (const problem of await page.evaluate(chartProblems)) tell(`${where}: ${problem}`);
   if (pictures !== undefined) {
     mkdirSync(pictures, { recursive: true });
     await page.screenshot({
@@ -66,4 +67,21 @@ async function look(path, { width, colorScheme }) {
     tell(`${where}: ${id}: ${help} (${nodes.length} places, first: ${nodes[0].html.slice(0, 160)})`);
   }
   await context.close();
+}
+
+/** In the page: charts that scroll, that leave much of the line empty, and labels that lie on one another or outside. */
+function chartProblems() {
+  const problems = [];
+  const rows = new Map();
+  for (const figure of document.querySelectorAll('figure.chart')) {
+    const box = figure.getBoundingClientRect();
+    const name = figure.querySelector('.plot').getAttribute('aria-label');
+    rows.set(Math.round(box.top), (rows.get(Math.round(box.top)) ?? 0) + box.width);
+    if (figure.scrollWidth > figure.clientWidth || box.right > innerWidth) problems.push(`cut off: ${name}`);
+    const labels = [...figure.querySelectorAll('.labels span')].map((label) => label.getBoundingClientRect());
+    if (labels.some(({ left }, i) => i > 0 && left < labels[i - 1].right)) problems.push(`labels overlap: ${name}`);
+    if (labels.some(({ left, right }) => left < 0 || right > innerWidth)) problems.push(`label cut off: ${name}`);
+  }
+  for (const width of rows.values()) if (width < innerWidth * 0.85) problems.push(`${width} px of charts in a line`);
+  return problems;
 }

@@ -13,8 +13,7 @@ import type { Target } from '../../sinks/target.ts';
 import { type Command, flag, type Options, text } from '../command.ts';
 import type { Context } from '../context.ts';
 import { placeArgument, placeOf, placeOptions, supported } from '../maintenance.ts';
-import type { ReportedDeletions } from '../report/deletions.ts';
-import { reportPage } from '../report/page.ts';
+import { type ReportedDeletions, reportPage } from '../report/page.ts';
 
 const MAX_HISTORY_DAYS = 3_650;
 
@@ -77,7 +76,7 @@ export interface ReportRequest {
 export async function writeReport(found: TargetReport, request: ReportRequest, { clock }: Context): Promise<number> {
   const now = clock.now();
   const made = { madeAt: new Date(now).toISOString(), today: dayAt(now), version: manifest.version };
-  const page = await reportPage(found, { ...request, ...made });
+  const page = reportPage(found, { ...request, ...made });
   try {
     await replaceFile(request.output, page, PAGE_PERMISSIONS);
   } catch (error) {

@@ -1,84 +1,70 @@
-import type { Config, TopLevelSpec } from 'vega-lite';
-import { Html, html } from './html.ts';
+import { type Html, html } from './html.ts';
 
-/** One chart: what it shows, for people who do not see it, and its data. */
+/** Bars along a row of equal places, of one series or stacked of several: one number a place, 0 for none. */
 export interface Chart {
+  /** What the chart shows, for people who do not see it. */
   readonly description: string;
-  readonly values: readonly object[];
-  readonly mark: 'bar' | 'area';
-  readonly x: Axis;
-  readonly y: Axis;
-  /** Field by which bars are stacked and coloured; its values in the order of the colours. */
-  readonly series?: { readonly field: string; readonly order: readonly string[] };
+  /** What the numbers count. */
+  readonly unit: string;
+  readonly series: readonly { readonly name: string; readonly values: readonly number[] }[];
+  /** A text below some of the places. */
+  readonly labels: readonly { readonly at: number; readonly text: string }[];
 }
 
-interface Axis {
-  readonly field: string;
-  readonly type: 'temporal' | 'quantitative' | 'ordinal';
-  readonly title: string;
+/** Steps of the scale, about. */
+const STEPS = 4;
+/** Part of a place that its bar fills. */
+const FILLED = 0.86;
+
+/**
+ * A chart as wide as its place on the page: the bars are an image that is stretched, all text is text of the page. Colours are
+ * classes of the style sheet, so that they follow the reader's theme.
+ */
+export function draw({ description, unit, series, labels }: Chart): Html {
+  const places = Math.max(...series.map(({ values }) => values.length));
+  const totals = Array.from({ length: places }, (_, i) =>
+    series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0),
+  );
+  const step = stepOf(Math.max(...totals));
+  const steps = Math.max(1, Math.ceil(Math.max(...totals) / step - 1e-9));
+  const ticks = Array.from({ length: steps + 1 }, (_, i) => (steps - i) * step);
+  const paths = stacked(series, places, step * steps).map(
+    (path, i) => html`<path class="series-${i + 1}" d="${path}"/>`,
+  );
+  const texts = labels.map(({ at, text }) => html`<span style="--at:${percent((at + 0.5) / places)}">${text}</span>`);
+  return html`<figure class="chart"><p class="unit">${unit}</p><div class="scale">${ticks.map((tick) => html`<span>${numberOf(tick)}</span>`)}</div>
+<div class="plot" role="img" aria-label="${description}">${ticks.map(() => html`<hr>`)}<svg viewBox="0 0 ${places} 1" preserveAspectRatio="none" aria-hidden="true">${paths}</svg></div>
+<div class="labels">${texts}</div>${legend(series)}</figure>`;
 }
 
-const WIDTH = 640;
-const HEIGHT = 170;
-/** Colours are the page's own, so that they follow its theme. */
-const COLOURS = Array.from({ length: 9 }, (_, i) => `var(--series-${i + 1})`);
-
-const CONFIG: Config = {
-  aria: false,
-  background: 'transparent',
-  font: 'system-ui, sans-serif',
-  view: { stroke: null },
-  axis: {
-    labelColor: 'var(--text)',
-    titleColor: 'var(--text)',
-    gridColor: 'var(--line)',
-    domainColor: 'var(--line)',
-    tickColor: 'var(--line)',
-    titleFontWeight: 'normal',
-  },
-  legend: {
-    labelColor: 'var(--text)',
-    titleColor: 'var(--text)',
-    labelLimit: 240,
-    orient: 'bottom',
-    columns: 3,
-    direction: 'horizontal',
-  },
-  bar: { color: COLOURS[0] },
-};
-
-/** Draws a chart as SVG without a browser. The library is loaded by the first one: it takes a tenth of a second. */
-export async function draw(chart: Chart): Promise<Html> {
-  const [{ compile }, { parse, View }] = await Promise.all([import('vega-lite'), import('vega')]);
-  const view = new View(parse(compile(specOf(chart)).spec), { renderer: 'none' });
-  try {
-    const svg = await view.toSVG();
-    return html`<figure class="chart" tabindex="0" role="img" aria-label="${chart.description}">${new Html(svg)}</figure>`;
-  } finally {
-    view.finalize();
-  }
+function legend(series: Chart['series']): Html {
+  if (series.length === 1) return html``;
+  const entries = series.map(({ name }, i) => html`<li><span class="swatch series-${i + 1}"></span>${name}</li>`);
+  return html`<ul class="legend">${entries}</ul>`;
 }
 
-function specOf({ values, mark, x, y, series }: Chart): TopLevelSpec {
-  const bars = x.type === 'temporal' ? { timeUnit: 'utcyearmonthdate' as const, bandPosition: 0.5 } : {};
-  return {
-    data: { values: values.map((value) => ({ ...value })) },
-    width: WIDTH,
-    height: HEIGHT,
-    padding: 4,
-    mark: { type: mark, aria: false },
-    encoding: {
-      x: { field: x.field, type: x.type, title: x.title, ...bars },
-      y: { field: y.field, type: y.type, title: y.title, stack: series === undefined ? null : 'zero' },
-      ...(series !== undefined && {
-        color: {
-          field: series.field,
-          type: 'nominal' as const,
-          title: null,
-          scale: { domain: [...series.order], range: COLOURS.slice(0, series.order.length) },
-        },
-      }),
-    },
-    config: CONFIG,
-  };
+/** A path a series, each on top of those before it. */
+function stacked(series: Chart['series'], places: number, top: number): string[] {
+  const below = new Array<number>(places).fill(0);
+  return series.map(({ values }) =>
+    values
+      .map((value, i) => {
+        if (value === 0) return '';
+        const [x, from] = [i + (1 - FILLED) / 2, 1 - below[i] / top];
+        below[i] += value;
+        return `M${short(x)} ${short(from)}V${short(1 - below[i] / top)}h${FILLED}V${short(from)}z`;
+      })
+      .join(''),
+  );
 }
+
+/** 1, 2 or 5 times a power of ten, so that about `STEPS` of them make the largest value. */
+function stepOf(largest: number): number {
+  const least = (largest || 1) / STEPS;
+  const power = 10 ** Math.floor(Math.log10(least));
+  return ([1, 2, 5].find((times) => times * power >= least) ?? 10) * power;
+}
+
+const numberOf = (value: number): string => value.toLocaleString('en-US', { maximumSignificantDigits: 6 });
+const percent = (part: number): string => `${short(part * 100)}%`;
+const short = (value: number): string => String(Math.round(value * 1e4) / 1e4);

@@ -1,8 +1,19 @@
-import { addDays, type Day, daysBetween, daysOf, laterOf } from '../../base/days.ts';
+import { addDays, type Day, daysBetween, daysOf, laterOf, startOf } from '../../base/days.ts';
+import { count } from '../../base/quantities.ts';
 import type { TargetReport } from '../../sinks/report.ts';
+import { type Html, html } from './html.ts';
 
-export const DAY_STATES = ['loaded', 'read again', 'so far', 'gap', 'not there yet', 'lost soon'] as const;
-type DayState = (typeof DAY_STATES)[number];
+/** What became of a day, and what the legend says of it. */
+const DAY_STATES = {
+  loaded: 'loaded',
+  'read again': 'loaded and read again',
+  'so far': 'read so far, not over yet: the next run reads it again',
+  gap: 'gap: the service no longer had it',
+  'not there yet': 'not there yet',
+  'lost soon': 'not loaded, and soon lost at the service (days left)',
+};
+
+type DayState = keyof typeof DAY_STATES;
 
 export interface ReportedDay {
   readonly day: Day;
@@ -17,7 +28,7 @@ export interface ReportedDay {
 /** A day that is not loaded and leaves the service within so many days is lost soon. */
 const SOON_DAYS = 7;
 /** Days shown; of a longer history the latest. */
-const MOST_DAYS = 1_100;
+const MAX_DAYS = 1_100;
 
 /** Every day from the first that was wanted through today, with what became of it. */
 export function reportedDays(report: TargetReport, today: Day, historyDays: number): ReportedDay[] {
@@ -38,15 +49,11 @@ export function reportedDays(report: TargetReport, today: Day, historyDays: numb
   if (first === undefined) return [];
   const last = laterOf(today, known.at(-1) ?? today);
   const oldest = addDays(today, 1 - historyDays);
-  return daysOf(laterOf(first, addDays(last, 1 - MOST_DAYS)), last).map((day) => {
+  return daysOf(laterOf(first, addDays(last, 1 - MAX_DAYS)), last).map((day) => {
     const daysLeft = daysBetween(oldest, day) + 1;
     const state = stateOf(reads.get(day) ?? 0, gaps.has(day), asked.has(day), daysLeft);
-    return {
-      day,
-      state,
-      ...latest.get(day),
-      daysLeft: state === 'lost soon' ? Math.max(0, daysLeft) : undefined,
-    } as ReportedDay;
+    const { rows, bytes } = latest.get(day) ?? {};
+    return { day, state, rows, bytes, daysLeft: state === 'lost soon' ? Math.max(0, daysLeft) : undefined };
   });
 }
 
@@ -62,3 +69,38 @@ function gapsOf({ state }: TargetReport): Day[] {
   const gaps = state?.gaps;
   return Array.isArray(gaps) ? gaps.filter((day): day is Day => typeof day === 'string') : [];
 }
+
+const WEEKDAYS = ['Mo', 'Tu', 'We', 'Th', 'Fr', 'Sa', 'Su'];
+/** A table a month, a cell a day; what a cell says is also in its text, not in its colour alone. */
+export function calendar(days: readonly ReportedDay[]): Html {
+  const months = new Map<string, ReportedDay[]>();
+  for (const day of days) {
+    const month = day.day.slice(0, 7);
+    months.set(month, [...(months.get(month) ?? []), day]);
+  }
+  const legend = Object.entries(DAY_STATES).map(
+    ([state, meaning]) => html`<li><span class="swatch ${classOf(state)}"></span>${meaning}</li>`,
+  );
+  return html`<ul class="legend">${legend}</ul><div class="months">${[...months].map(([month, own]) => monthTable(month, own))}</div>`;
+}
+
+const classOf = (state: string): string => state.replaceAll(' ', '-');
+
+function monthTable(month: string, days: readonly ReportedDay[]): Html {
+  const cells: Html[] = Array.from({ length: weekdayOf(days[0].day) }, () => html`<td></td>`);
+  for (const day of days) cells.push(cell(day));
+  const weeks = Array.from({ length: Math.ceil(cells.length / 7) }, (_, i) => cells.slice(i * 7, i * 7 + 7));
+  const heads = WEEKDAYS.map((name) => html`<th scope="col">${name}</th>`);
+  return html`<table class="month"><caption>${month}</caption><thead><tr>${heads}</tr></thead>
+<tbody>${weeks.map((week) => html`<tr>${week}</tr>`)}</tbody></table>`;
+}
+
+function cell({ day, state, rows, daysLeft }: ReportedDay): Html {
+  const said = daysLeft === undefined ? state : `lost in ${count(daysLeft, 'day')}`;
+  const about = rows === undefined ? said : `${said}, ${count(rows, 'row')}`;
+  const shown = daysLeft === undefined ? html`` : html`<b>${daysLeft}d</b>`;
+  return html`<td class="${classOf(state)}" title="${day}: ${about}"><time datetime="${day}">${Number(day.slice(8))}</time>${shown}<span class="hidden">: ${about}</span></td>`;
+}
+
+/** 0 for a Monday. */
+const weekdayOf = (day: Day): number => (new Date(startOf(day)).getUTCDay() + 6) % 7;

@@ -1,97 +1,100 @@
-import { printable } from '../../base/printable.ts';
+import { addDays, type Day, daysBetween, daysOf } from '../../base/days.ts';
 import { count } from '../../base/quantities.ts';
 import type { TargetReport } from '../../sinks/report.ts';
 import { draw } from './charts.ts';
 import type { ReportedDay } from './days.ts';
-import { type Html, html } from './html.ts';
-import { list } from './list.ts';
+import { type Html, html, list } from './html.ts';
 
 const REST = 'all others';
 /** Names are cut in legends and tables of charts. */
-const LONGEST_NAME = 60;
+const MAX_NAME_LENGTH = 60;
+/** Days with a text below them. */
+const DAY_LABELS = 5;
+/** A span from so many days on has months and years below it. */
+const LONG_SPAN_DAYS = 300;
 
 /** Rows and bytes a day, events by name, and the hours of the day. */
-export async function eventSections(report: TargetReport, days: readonly ReportedDay[]): Promise<Html> {
+export function eventSections(report: TargetReport, days: readonly ReportedDay[]): Html {
   if (report.events.length === 0) return html``;
-  return html`${await received(days)}${await byName(report)}${await byHour(report)}`;
+  return html`${received(days)}<div class="beside">${byName(report)}${byHour(report)}</div>`;
 }
 
-async function received(days: readonly ReportedDay[]): Promise<Html> {
-  const known = days.filter((day) => day.rows !== undefined);
+function received(days: readonly ReportedDay[]): Html {
+  const known = days.filter(({ rows }) => rows !== undefined);
   if (known.length === 0) return html``;
-  const values = known.map(({ day, rows = 0, bytes = 0 }) => ({ day, rows, megabytes: bytes / 1e6 }));
-  const x = { field: 'day', type: 'temporal', title: '' } as const;
-  const rows = await draw({
-    description: `Rows a day, ${values[0].day} to ${values.at(-1)?.day}; the numbers are in the table below.`,
-    values,
-    mark: 'bar',
-    x,
-    y: { field: 'rows', type: 'quantitative', title: 'rows' },
+  const [first, last] = [known[0].day, known[known.length - 1].day];
+  const shown = days.filter(({ day }) => day >= first && day <= last);
+  const labels = dayLabels(first, last);
+  const rows = draw({
+    description: `Rows a day, ${first} to ${last}; the numbers are in the table below.`,
+    unit: 'rows',
+    series: [{ name: 'rows', values: shown.map((day) => day.rows ?? 0) }],
+    labels,
   });
-  const bytes = await draw({
+  const bytes = draw({
     description: 'Megabytes of CSV a day; the numbers are in the table below.',
-    values,
-    mark: 'bar',
-    x,
-    y: { field: 'megabytes', type: 'quantitative', title: 'MB of CSV' },
+    unit: 'MB of CSV',
+    series: [{ name: 'MB', values: shown.map((day) => (day.bytes ?? 0) / 1e6) }],
+    labels,
   });
   const table = list(
     'Rows and bytes a day',
-    [
-      { title: 'day', cell: ({ day }) => day },
-      { title: 'rows', isNumber: true, cell: (value) => value.rows.toLocaleString('en-US') },
-      { title: 'MB', isNumber: true, cell: (value) => value.megabytes.toFixed(1) },
-    ],
-    values,
+    { day: ({ day }) => day, rows: (day) => day.rows ?? 0, MB: (day) => ((day.bytes ?? 0) / 1e6).toFixed(1) },
+    known,
   );
-  return html`<section><h2>Received a day</h2>${rows}${bytes}<details><summary>Numbers</summary>${table}</details></section>`;
+  return html`<section><h2>Received a day</h2><div class="beside">${rows}${bytes}</div><details><summary>Numbers</summary>${table}</details></section>`;
 }
 
-async function byName(report: TargetReport): Promise<Html> {
+function byName(report: TargetReport): Html {
+  const reported = report.events.map(({ day, name, events }) => ({ day, name: shownName(name), events }));
   const totals = new Map<string, number>();
-  const values = report.events.map(({ day, name, events }) => {
-    const shown = name === null ? REST : short(name);
-    totals.set(shown, (totals.get(shown) ?? 0) + events);
-    return { day, name: shown, events };
-  });
-  const names = [...totals].filter(([name]) => name !== REST).sort(([, a], [, b]) => b - a);
-  const rest = totals.get(REST);
-  const order = [...names, ...(rest === undefined ? [] : [[REST, rest] as const])];
-  const chart = await draw({
+  for (const { name, events } of reported) totals.set(name, (totals.get(name) ?? 0) + events);
+  const order = [...totals].sort(([a, x], [b, y]) => Number(a === REST) - Number(b === REST) || y - x);
+  const all = reported.map(({ day }) => day).sort();
+  const [first, last] = [all[0], all[all.length - 1]];
+  const series = order.map(([name]) => ({ name, values: daysOf(first, last).map(() => 0) }));
+  const valuesOf = new Map(series.map(({ name, values }) => [name, values]));
+  for (const { day, name, events } of reported) {
+    const values = valuesOf.get(name);
+    if (values) values[daysBetween(first, day)] += events;
+  }
+  const chart = draw({
     description: 'Events a day by name; the totals are in the table below.',
-    values,
-    mark: 'bar',
-    x: { field: 'day', type: 'temporal', title: '' },
-    y: { field: 'events', type: 'quantitative', title: 'events' },
-    series: { field: 'name', order: order.map(([name]) => name) },
+    unit: 'events',
+    series,
+    labels: dayLabels(first, last),
   });
-  const table = list(
-    'Events by name',
-    [
-      { title: 'event', cell: ([name]) => name },
-      { title: 'events', isNumber: true, cell: ([, events]) => events.toLocaleString('en-US') },
-    ],
-    order,
-  );
+  const table = list('Events by name', { event: ([name]) => name, events: ([, events]) => events }, order);
   return html`<section><h2>Events by name</h2>${chart}<details><summary>Totals</summary>${table}</details></section>`;
 }
 
-async function byHour({ hours, timezone }: TargetReport): Promise<Html> {
-  const values = hours.map((events, hour) => ({ hour: String(hour).padStart(2, '0'), events }));
-  const busiest = values.reduce((most, value) => (value.events > most.events ? value : most));
-  const chart = await draw({
-    description: `Events by hour of the day; most at ${busiest.hour}:00, ${count(busiest.events, 'event')}.`,
-    values,
-    mark: 'bar',
-    x: {
-      field: 'hour',
-      type: 'ordinal',
-      title: timezone === null ? 'hour, as the export writes it' : `hour, ${timezone}`,
-    },
-    y: { field: 'events', type: 'quantitative', title: 'events' },
+function byHour({ hours, timezone }: TargetReport): Html {
+  const busiest = hours.indexOf(Math.max(...hours));
+  const chart = draw({
+    description: `Events by hour of the day; most at ${twoDigits(busiest)}:00, ${count(hours[busiest], 'event')}.`,
+    unit: `events by hour, ${timezone ?? 'as the export writes it'}`,
+    series: [{ name: 'events', values: hours }],
+    labels: [0, 3, 6, 9, 12, 15, 18, 21].map((at) => ({ at, text: twoDigits(at) })),
   });
   return html`<section><h2>Hours of the day</h2>${chart}</section>`;
 }
 
-const short = (name: string): string =>
-  printable(name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME)}…` : name);
+/** Some days of a span with their texts: `Jan 2`, of a long span `Jan 2026`. */
+function dayLabels(first: Day, last: Day) {
+  const span = daysBetween(first, last);
+  const step = Math.max(1, Math.ceil((span + 1) / DAY_LABELS));
+  const at = Array.from({ length: Math.floor(span / step) + 1 }, (_, i) => i * step);
+  return at.map((place) => ({ at: place, text: dayText(addDays(first, place), span >= LONG_SPAN_DAYS) }));
+}
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+
+const dayText = (day: Day, isLongSpan: boolean): string =>
+  `${MONTHS[Number(day.slice(5, 7)) - 1]} ${isLongSpan ? day.slice(0, 4) : Number(day.slice(8))}`;
+
+function shownName(name: string | null): string {
+  if (name === null) return REST;
+  return name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH)}…` : name;
+}
+
+const twoDigits = (n: number): string => String(n).padStart(2, '0');

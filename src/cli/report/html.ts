@@ -19,7 +19,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** Template of HTML: every text put into it is escaped, for element content and for quoted attributes alike. */
+/** Template of HTML: every text put into it is printable and escaped, for element content and for quoted attributes alike. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return new Html(strings.map((string, i) => string + (i < parts.length ? textOf(parts[i]) : '')).join(''));
 }
@@ -29,3 +29,19 @@ function textOf(part: Part): string {
   if (typeof part === 'object') return part.map(({ text }) => text).join('');
   return printable(String(part)).replaceAll(/[&<>"']/g, (character) => ENTITIES[character]);
 }
+
+/** The columns of a table: heading → the cell of a row. A number gets separators; a column of numbers is aligned right. */
+type Columns<T> = Readonly<Record<string, (row: T) => string | number>>;
+
+const NUMERIC = /^\d[\d,]*(\.\d+)?( %| MB)?$/;
+
+/** A table of rows with a heading a column; it scrolls by itself where it is wider than the page. */
+export function list<T>(label: string, columns: Columns<T>, rows: readonly T[]): Html {
+  const cells = rows.map((row) => Object.values(columns).map((cell) => textIn(cell(row))));
+  const classOf = (i: number) => (cells.every((row) => NUMERIC.test(row[i])) ? 'number' : 'text');
+  const heads = Object.keys(columns).map((title, i) => html`<th scope="col" class="${classOf(i)}">${title}</th>`);
+  const body = cells.map((row) => html`<tr>${row.map((cell, i) => html`<td class="${classOf(i)}">${cell}</td>`)}</tr>`);
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="${label}"><table class="list"><thead><tr>${heads}</tr></thead><tbody>${body}</tbody></table></div>`;
+}
+
+const textIn = (cell: string | number): string => (typeof cell === 'number' ? cell.toLocaleString('en-US') : cell);

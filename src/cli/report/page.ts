@@ -3,17 +3,26 @@
 
 import type { Day } from '../../base/days.ts';
 import { count, megabytes } from '../../base/quantities.ts';
+import type { LedgerCounts } from '../../deletion/ledger/counts.ts';
 import type { TargetReport } from '../../sinks/report.ts';
-import { calendar } from './calendar.ts';
-import { columnSection } from './columns.ts';
-import { type ReportedDay, reportedDays } from './days.ts';
-import { deletionSection, type ReportedDeletions } from './deletions.ts';
+import type { ColumnChange } from '../../table/changes.ts';
+import type { RunRecord } from '../../table/runs.ts';
+import { calendar, type ReportedDay, reportedDays } from './days.ts';
 import { eventSections } from './events.ts';
-import { type Html, html } from './html.ts';
-import { runSection } from './runs.ts';
+import { type Html, html, list } from './html.ts';
 import { STYLE } from './style.ts';
 
-export interface PageOptions {
+/** The deletions of a ledger, a row a run; of a ledger that is not whole only what is wrong with it. */
+export interface ReportedDeletions {
+  readonly runs: readonly LedgerCounts[];
+  readonly problems: readonly string[];
+}
+
+/** Of runs, and of changes of columns, the latest are shown. */
+const MAX_RECORDS = 100;
+const MAX_PROBLEMS = 20;
+
+interface PageOptions {
   /** What is reported on, as the command line names it. */
   readonly target: string;
   /** Instant at which the report is made, ISO, UTC. */
@@ -27,7 +36,7 @@ export interface PageOptions {
 }
 
 /** The whole page. */
-export async function reportPage(report: TargetReport, options: PageOptions): Promise<string> {
+export function reportPage(report: TargetReport, options: PageOptions): string {
   const days = reportedDays(report, options.today, options.historyDays);
   const policy = "default-src 'none'; style-src 'unsafe-inline'";
   return html`<!doctype html>
@@ -48,7 +57,7 @@ export async function reportPage(report: TargetReport, options: PageOptions): Pr
 ${facts(report, days)}
 </header>
 <section><h2>Days</h2>${days.length === 0 ? html`<p>Nothing was loaded yet.</p>` : calendar(days)}</section>
-${await eventSections(report, days)}
+${eventSections(report, days)}
 ${runSection(report)}
 ${columnSection(report)}
 ${deletionSection(options.deletions)}
@@ -81,4 +90,91 @@ function facts(report: TargetReport, days: readonly ReportedDay[]): Html {
 function inclusive(proved: boolean | undefined): string {
   if (proved === undefined) return 'not proved yet';
   return proved ? 'proved inclusive' : 'proved exclusive';
+}
+
+/** The runs that opened the target, the latest first, with what they cost and how they ended. */
+function runSection({ runs }: TargetReport): Html {
+  if (runs.length === 0) return html``;
+  const latest = [...runs].sort((a, b) => (a.began < b.began ? 1 : -1)).slice(0, MAX_RECORDS);
+  const failed = runs.filter(({ exitCode }) => exitCode !== 0).length;
+  const exports = runs.reduce((sum, run) => sum + run.exports, 0);
+  const table = list<RunRecord>(
+    'Runs',
+    {
+      'began (UTC)': ({ began }) => began.slice(0, 19).replace('T', ' '),
+      outcome: outcomeOf,
+      rows: ({ rows }) => rows,
+      windows: ({ windows }) => windows,
+      exports: (run) => run.exports,
+      received: ({ bytes }) => megabytes(bytes),
+      version: ({ version }) => version,
+    },
+    latest,
+  );
+  return html`<section><h2>Runs</h2><p>${count(runs.length, 'run')}, ${failed} of them not ended well; ${count(exports, 'export')} spent.</p>${table}</section>`;
+}
+
+function outcomeOf({ ended, exitCode, cause }: RunRecord): string {
+  if (ended === null) return 'began and never ended';
+  if (exitCode === 0) return 'done';
+  return `exit ${exitCode}${cause === null ? '' : `: ${cause}`}`;
+}
+
+/** The columns with type, fill and rescues, and when they changed. */
+function columnSection({ columns, rows, changes }: TargetReport): Html {
+  const table = list(
+    'Columns',
+    {
+      column: ({ name }) => name,
+      group: ({ group }) => group.replaceAll('_', ' '),
+      type: ({ type }) => type ?? 'no value yet',
+      filled: ({ filled }) => `${(rows === 0 ? 0 : (filled / rows) * 100).toFixed(1)} %`,
+      'rescued cells': ({ rescued }) => rescued,
+    },
+    columns,
+  );
+  return html`<section><h2>Columns</h2>${table}${changeList(changes)}</section>`;
+}
+
+function changeList(changes: readonly ColumnChange[]): Html {
+  if (changes.length === 0) return html``;
+  const table = list<ColumnChange>(
+    'Changes of columns',
+    {
+      'when (UTC)': ({ changedAt }) => changedAt.slice(0, 16).replace('T', ' '),
+      column: ({ sourceName }) => sourceName,
+      change: ({ change, fromType, toType }) => [change, typesOf(fromType, toType)].join(' '),
+      'first such cell': ({ shape }) => shape ?? '',
+    },
+    [...changes].reverse().slice(0, MAX_RECORDS),
+  );
+  return html`<h2>Changes of columns</h2><p>${count(changes.length, 'change')}, the latest first.</p>${table}`;
+}
+
+function typesOf(from: string | null, to: string | null): string {
+  if (from !== null && to !== null) return `${from} → ${to}`;
+  return to === null ? '' : `as ${to}`;
+}
+
+function deletionSection(deletions: ReportedDeletions | undefined): Html {
+  if (deletions === undefined) return html``;
+  const { runs, problems } = deletions;
+  if (problems.length > 0) {
+    const shown = problems.slice(0, MAX_PROBLEMS).map((problem) => html`<li>${problem}</li>`);
+    return html`<section><h2>Deletions</h2><p>The ledger is broken: its counts prove nothing.</p><ul>${shown}</ul></section>`;
+  }
+  if (runs.length === 0) return html`<section><h2>Deletions</h2><p>The ledger holds no run.</p></section>`;
+  const table = list<LedgerCounts>(
+    'Deletions',
+    {
+      'began (UTC)': ({ began }) => began.slice(0, 19).replace('T', ' '),
+      deleted: ({ done }) => done,
+      rejected: ({ rejected }) => rejected,
+      undecided: ({ undecided }) => undecided,
+      ended: ({ isClosed }) => (isClosed ? 'yes' : 'no'),
+    },
+    runs,
+  );
+  const done = runs.reduce((sum, run) => sum + run.done, 0);
+  return html`<section><h2>Deletions</h2><p>${count(done, 'deletion')} in ${count(runs.length, 'run')}; the ledger is whole.</p>${table}</section>`;
 }

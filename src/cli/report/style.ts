@@ -12,10 +12,10 @@ export const STYLE = new Html(`
   --series-6: #d9b945; --series-7: #5ccccc; --series-8: #e68fd3; --series-9: #9aa4af; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--text); font: 15px/1.5 system-ui, sans-serif; }
-main { max-width: 60rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
+main { max-width: 100rem; margin: 0 auto; padding: 1.5rem clamp(.75rem, 3vw, 3rem) 3rem; }
 h1 { font-size: 1.5rem; margin: 0 0 .25rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.15rem; margin: 2.25rem 0 .5rem; border-bottom: 1px solid var(--line); padding-bottom: .25rem; }
-p { margin: .25rem 0 .75rem; } .quiet { color: var(--quiet); }
+p { margin: .25rem 0 .75rem; max-width: 75ch; } .quiet { color: var(--quiet); }
 dl.facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr)); gap: .75rem; margin: 1rem 0 0; }
 dl.facts div { background: var(--panel); border: 1px solid var(--line); border-radius: .4rem; padding: .5rem .75rem; }
 dl.facts dt { color: var(--quiet); font-size: .85rem; } dl.facts dd { margin: 0; font-size: 1.1rem; font-weight: 600; overflow-wrap: anywhere; }
@@ -31,15 +31,23 @@ table.month td time { font-size: .85rem; } table.month td b { display: block; fo
 .loaded { background: var(--loaded); } .read-again { background: var(--again); } .so-far { background: var(--so-far); } .gap { background: var(--gap); }
 .not-there-yet { background: var(--open); } .lost-soon { background: var(--soon); }
 table.month td.loaded, table.month td.read-again, table.month td.so-far, table.month td.gap, table.month td.not-there-yet, table.month td.lost-soon { border: 2px solid var(--page); border-radius: .35rem; }
-.scroll { overflow-x: auto; max-width: 100%; } .scroll:focus-visible, figure:focus-visible { outline: 2px solid var(--series-1); }
+.scroll { overflow-x: auto; max-width: 100%; } .scroll:focus-visible { outline: 2px solid var(--series-1); }
 table.list { width: 100%; font-size: .9rem; } table.list th { text-align: left; color: var(--quiet); font-weight: 600; }
 table.list th, table.list td { padding: .25rem .6rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 table.list .text { min-width: 6rem; max-width: 24rem; overflow-wrap: break-word; }
-table.list .number { text-align: right; white-space: nowrap; }
-figure.chart { margin: .5rem 0 1rem; overflow-x: auto; } figure.chart svg { width: 100%; min-width: 36rem; max-width: 48rem; height: auto; display: block; }
+table.list .number { text-align: right; white-space: nowrap; padding-right: 1.5rem; }
+figure.chart { display: grid; grid-template-columns: auto 1fr; column-gap: .5rem; margin: .5rem 0 1.25rem; font-size: .8rem; color: var(--quiet); }
+figure.chart .unit { grid-column: 1 / -1; margin: 0 0 .6rem; }
+.scale { display: flex; flex-direction: column; justify-content: space-between; text-align: right; } .scale span { line-height: 0; }
+.plot { position: relative; height: 11rem; display: flex; flex-direction: column; justify-content: space-between; }
+.plot hr { margin: 0; border: 0; border-top: 1px solid var(--line); height: 0; } .plot svg { position: absolute; inset: 0; width: 100%; height: 100%; }
+.labels { grid-column: 2; position: relative; height: 1.6rem; margin-top: .35rem; } .labels span { position: absolute; left: clamp(1.8rem, var(--at), 100% - 1.8rem); transform: translateX(-50%); white-space: nowrap; }
+figure.chart .legend { grid-column: 1 / -1; color: var(--text); overflow-wrap: anywhere; }
+.beside { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 0 2.5rem; }
+.series-1 { fill: var(--series-1); background: var(--series-1); } .series-2 { fill: var(--series-2); background: var(--series-2); } .series-3 { fill: var(--series-3); background: var(--series-3); } .series-4 { fill: var(--series-4); background: var(--series-4); } .series-5 { fill: var(--series-5); background: var(--series-5); } .series-6 { fill: var(--series-6); background: var(--series-6); } .series-7 { fill: var(--series-7); background: var(--series-7); } .series-8 { fill: var(--series-8); background: var(--series-8); } .series-9 { fill: var(--series-9); background: var(--series-9); }
 details summary { cursor: pointer; color: var(--quiet); }
 meter { width: 5rem; }
 @media print { main { max-width: none; padding: 0; } h2 { break-after: avoid; } figure, table.month, tr { break-inside: avoid; }
-  .scroll, figure.chart { overflow: visible; } :root { --page: #fff; --panel: #fff; --text: #000; --quiet: #444; --line: #bbb; }
+  .scroll { overflow: visible; } :root { --page: #fff; --panel: #fff; --text: #000; --quiet: #444; --line: #bbb; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 `);
