@@ -11,8 +11,6 @@ const entryPoints = {
   'bin/dfinery-elt': 'src/cli/main.ts',
   'bin/source-dfinery': 'connectors/source-dfinery/main.ts',
   'bin/destination-dfinery': 'connectors/destination-dfinery/main.ts',
-  // Started as threads by the command line.
-  'workers/arrow': 'src/sinks/arrow/build/worker.ts',
 };
 const benchmarks = {
   'bench/main': 'bench/main.ts',
@@ -20,7 +18,6 @@ const benchmarks = {
   'bench/serve': 'bench/serve.ts',
   'bench/bucket': 'bench/bucket.ts',
   'bench/bare': 'bench/bare.ts',
-  'bench/arrow-builders': 'bench/arrow-builders.ts',
   'bench/records-run': 'bench/records-run.ts',
 };
 

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import asc from 'assemblyscript/asc';
 
-const NAMES = ['columns', 'csv', 'edit', 'observe'];
+const NAMES = ['csv', 'edit', 'observe'];
 const OPTIONS = [
   '-O3',
   '--enable',

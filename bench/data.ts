@@ -2,9 +2,15 @@ import { createWriteStream, existsSync, mkdirSync, renameSync, statSync } from '
 import { join } from 'node:path';
 import { finished } from 'node:stream/promises';
 
-/** Columns of the prepared exports: 46, in the alphabetical order of the service. */
+/** What the rows of a prepared export are: columns in the alphabetical order of the service, and a row as CSV text without its line end. */
+interface RowKind {
+  readonly columns: readonly string[];
+  row(day: string, i: number): string;
+}
+
+/** Columns of an export of which most cells are empty: 46, 340 bytes a row. */
 // biome-ignore format: one glance is enough
-const COLUMNS = [
+const SPARSE_COLUMNS = [
   'campaign', 'coupon_codes', 'df_api_version', 'df_correction_datetime', 'df_delivery_charge', 'df_discount',
   'df_event_datetime', 'df_event_detail_log_id', 'df_event_log_id', 'df_event_name', 'df_items_brand',
   'df_items_df_category1', 'df_items_df_category2', 'df_items_df_category3', 'df_items_df_category4',
@@ -26,8 +32,7 @@ const AGENT = 'Mozilla/5.0 (Linux; Android 14; SM-S911N) AppleWebKit/537.36 (KHT
 
 const two = (n: number) => (n < 10 ? `0${n}` : `${n}`);
 
-/** One row of a day, as CSV text without its line end. */
-function row(day: string, i: number): string {
+function sparseRow(day: string, i: number): string {
   const [y, m, d] = day.split('-').map(Number) as [number, number, number];
   const h = i % 24;
   const minute = (i * 7) % 60;
@@ -71,8 +76,73 @@ function row(day: string, i: number): string {
     user_agent: i % 5 < 4 ? AGENT : undefined,
     visits: `${i % 200}`,
   };
-  return COLUMNS.map((name) => value[name] ?? '').join(',');
+  return SPARSE_COLUMNS.map((name) => value[name] ?? '').join(',');
 }
+
+/** Columns of an export of which most cells are filled: 31, 300 bytes a row. */
+// biome-ignore format: one glance is enough
+const FILLED_COLUMNS = [
+  'amount', 'balance', 'channel', 'city', 'coupon_codes', 'df_api_version', 'df_correction_datetime',
+  'df_event_detail_log_id', 'df_event_log_id', 'df_event_name', 'df_server_datetime', 'df_unified_id', 'discount_rate',
+  'grade', 'height', 'is_member', 'item_counts', 'joined', 'memo', 'page', 'points', 'product', 'quantity', 'rank',
+  'ratios', 'region', 'score', 'session', 'store', 'visits', 'weight',
+] as const;
+
+const CITIES = ['서울특별시', 'Busan', '대구', 'Incheon', '광주광역시', 'Daejeon', '울산'];
+const PRODUCTS = ['운동화 270', 'linen shirt', '겨울 코트', 'wool socks', '가죽 지갑', 'rain jacket', '면 티셔츠'];
+/** A text of which every fifth is quoted: a comma, quotes or a line end. */
+const TEXTS = [
+  (i: number) => `빠른 배송 ${i % 900}`,
+  (i: number) => `left at the door ${i % 700}`,
+  (i: number) => `선물 포장 ${i % 300}`,
+  (i: number) => `no note ${i % 5000}`,
+  (i: number) => [`"문 앞, ${i % 90}층"`, `"a ""quoted"" word ${i % 70}"`, `"two\nlines ${i % 50}"`][i % 3],
+];
+
+function filledRow(day: string, i: number): string {
+  const at = `${day} ${two(i % 24)}:${two((i * 7) % 60)}:${two((i * 13) % 60)}.${String((i * 37) % 1000).padStart(3, '0')}`;
+  const id = `${day.replaceAll('-', '')}-${(i * 2654435761) % 4294967296}-${i}`;
+  const value: Readonly<Record<(typeof FILLED_COLUMNS)[number], string | undefined>> = {
+    amount: `${(i * 7919) % 90_000}.${10 + (i % 90)}`,
+    balance: `${((i * 104_729) % 2_000_000) - 1_000_000}`,
+    channel: ['app', 'web', 'store'][i % 3],
+    city: CITIES[i % CITIES.length],
+    coupon_codes: i % 4 === 0 ? undefined : `"[""A${i % 50}"",""B${i % 7}""]"`,
+    df_api_version: '2.0',
+    df_correction_datetime: at,
+    df_event_detail_log_id: id,
+    df_event_log_id: id,
+    df_event_name: EVENTS[i % EVENTS.length],
+    df_server_datetime: at,
+    df_unified_id: `u-${(i * 40503) % 1_000_003}`,
+    discount_rate: i % 6 === 0 ? undefined : `0.${1 + (i % 9)}`,
+    grade: ['gold', 'silver', 'bronze', 'new'][i % 4],
+    height: `${150 + (i % 50)}`,
+    is_member: i % 3 === 0 ? 'FALSE' : 'TRUE',
+    item_counts: `"[${i % 9},${i % 5},${i % 3}]"`,
+    joined: day,
+    memo: TEXTS[i % TEXTS.length]?.(i),
+    page: `/products/${i % 7000}`,
+    points: `${i % 100_000}`,
+    product: PRODUCTS[(i * 31) % PRODUCTS.length],
+    quantity: `${1 + (i % 3)}`,
+    rank: i % 10 === 0 ? undefined : `${i % 1000}`,
+    ratios: i % 5 === 0 ? undefined : `"[0.${1 + (i % 9)},1.${1 + (i % 7)}]"`,
+    region: `지역 ${i % 17}`,
+    score: `${(i % 1000) / 8}`,
+    session: `s${(i * 48271) % 2147483647}`,
+    store: i % 7 === 0 ? undefined : `매장 ${i % 300}`,
+    visits: `${i % 200}`,
+    weight: `${40 + (i % 60)}.5`,
+  };
+  return FILLED_COLUMNS.map((name) => value[name] ?? '').join(',');
+}
+
+/** Other shares of filled cells make other costs: `sparse` has long texts, `filled` many values. */
+export const ROW_KINDS = {
+  sparse: { columns: SPARSE_COLUMNS, row: sparseRow },
+  filled: { columns: FILLED_COLUMNS, row: filledRow },
+} as const satisfies Record<string, RowKind>;
 
 /** One of so many columns has a value. */
 const SPARSE = 50;
@@ -94,12 +164,19 @@ const SPARSE_VALUES = [
 ];
 
 /** Writes `rows` rows of one day, once; returns the file's path. */
-export async function preparedDay(dir: string, day: string, rows: number, sparseColumns = 0): Promise<string> {
+export async function preparedDay(
+  dir: string,
+  day: string,
+  rows: number,
+  kind: keyof typeof ROW_KINDS = 'sparse',
+  sparseColumns = 0,
+): Promise<string> {
+  const { columns, row }: RowKind = ROW_KINDS[kind];
   const path = join(dir, `${day}.csv`);
   if (existsSync(path)) return path;
   mkdirSync(dir, { recursive: true });
   const out = createWriteStream(`${path}.part`, { highWaterMark: 1 << 20 });
-  out.write(`${COLUMNS.join(',')}${sparseHeader(sparseColumns)}\n`);
+  out.write(`${columns.join(',')}${sparseHeader(sparseColumns)}\n`);
   for (let i = 0; i < rows; ) {
     let block = '';
     for (const end = Math.min(rows, i + 2_000); i < end; i++)

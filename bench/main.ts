@@ -1,7 +1,6 @@
 // npm run bench [-- NAME…] [--shapes S,…] [--works W,…] [--rounds N]: speed and memory as ratios of one run. Without a name
 // what users wait for: the real command from the start of its process to the last byte. The other names are stages alone.
 import { parseArgs } from 'node:util';
-import { benchArrow } from './arrow.ts';
 import { benchErase } from './deletion.ts';
 import { benchEndToEnd } from './end-to-end.ts';
 import { benchHashing } from './hashing.ts';
@@ -31,7 +30,6 @@ const BENCHES: Readonly<Record<string, () => Promise<void>>> = {
   'end-to-end': () => benchEndToEnd({ shapes, works, rounds: Number(values.rounds) }),
   scanner: benchScanner,
   hashing: benchHashing,
-  arrow: benchArrow,
   records: benchRecords,
   stage: benchStage,
   erase: benchErase,

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { addDays, dayAt } from '../src/base/days.ts';
-import { preparedDay, sizeOf } from './data.ts';
+import { preparedDay, type ROW_KINDS, sizeOf } from './data.ts';
 
 /** Prepared exports in the folder that the server serves. */
 export interface Prepared {
@@ -15,31 +15,43 @@ export interface Prepared {
 export interface Shape {
   readonly days: number;
   readonly rowsPerDay: number;
-  /** Custom columns beside the 46 of every shape, of which a row fills one in fifty. */
+  readonly kind: keyof typeof ROW_KINDS;
+  /** Custom columns beside those of the kind, of which a row fills one in fifty. */
   readonly sparseColumns: number;
 }
 
-const shape = (days: number, rowsPerDay: number, sparseColumns = 0): Shape => ({ days, rowsPerDay, sparseColumns });
+const sparse = (days: number, rowsPerDay: number, sparseColumns = 0): Shape => ({
+  ...{ days, rowsPerDay },
+  kind: 'sparse',
+  sparseColumns,
+});
+const filled = (days: number, rowsPerDay: number): Shape => ({ days, rowsPerDay, kind: 'filled', sparseColumns: 0 });
 
-/** What the end-to-end bench runs over: `DAYSxROWS`, rows a day. */
+/** What the end-to-end bench runs over: `DAYSxROWS`, rows a day; of the two kinds of rows. */
 export const SHAPES: Readonly<Record<string, Shape>> = {
-  '10x5000': shape(10, 5_000),
-  '10x20000': shape(10, 20_000),
-  '10x50000': shape(10, 50_000),
-  '10x100000': shape(10, 100_000),
-  '1x300000': shape(1, 300_000),
-  '1x1000000': shape(1, 1_000_000),
-  '1x20000-wide': shape(1, 20_000, 1_000),
+  '10x5000': sparse(10, 5_000),
+  '10x20000': sparse(10, 20_000),
+  '10x50000': sparse(10, 50_000),
+  '10x100000': sparse(10, 100_000),
+  '30x20000': sparse(30, 20_000),
+  '1x300000': sparse(1, 300_000),
+  '1x1000000': sparse(1, 1_000_000),
+  '10x5000-filled': filled(10, 5_000),
+  '10x50000-filled': filled(10, 50_000),
+  '10x100000-filled': filled(10, 100_000),
+  '30x20000-filled': filled(30, 20_000),
+  '1x300000-filled': filled(1, 300_000),
+  '1x20000-wide': sparse(1, 20_000, 1_000),
 };
 
 /** Writes the exports of a shape, the last day three days ago. Kept between runs of one day. */
 export async function prepare(name: string): Promise<Prepared> {
-  const { days, rowsPerDay, sparseColumns } = SHAPES[name] ?? unknownShape(name);
+  const { days, rowsPerDay, kind, sparseColumns } = SHAPES[name] ?? unknownShape(name);
   const last = addDays(dayAt(Date.now()), -3);
   const dir = join(tmpdir(), 'dfinery-elt-bench', name);
   const names = Array.from({ length: days }, (_, i) => addDays(last, i - days + 1));
   const files: string[] = [];
-  for (const day of names) files.push(await preparedDay(dir, day, rowsPerDay, sparseColumns));
+  for (const day of names) files.push(await preparedDay(dir, day, rowsPerDay, kind, sparseColumns));
   const bytes = files.reduce((sum, file) => sum + sizeOf(file), 0);
   return { dir, files, days: names, bytes, rows: days * rowsPerDay };
 }

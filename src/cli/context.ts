@@ -16,8 +16,6 @@ export interface Io {
   readonly signal: AbortSignal;
   /** Absent without an interactive terminal. */
   readonly prompts?: Prompts | undefined;
-  /** Folder of the modules that threads start with; absent where they are not built: then there are no threads. */
-  readonly workers?: URL | undefined;
 }
 
 /** The options that all commands share. */

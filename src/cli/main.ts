@@ -14,8 +14,7 @@ process.umask(0o077);
 const terminal = openTerminal(systemClock);
 if (requireTrustedCertificates()) terminal.note(TRUST_MESSAGE);
 await runUntilStopped(async (signal) => {
-  const workers = new URL('../workers/', import.meta.url);
-  const io = { terminal, clock: systemClock, env: systemEnv, signal, prompts: systemPrompts(signal), workers };
+  const io = { terminal, clock: systemClock, env: systemEnv, signal, prompts: systemPrompts(signal) };
   let code: number = await run(process.argv.slice(2), io);
   try {
     await terminal.drain(signal);

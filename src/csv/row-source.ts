@@ -13,7 +13,7 @@ import type { CsvMemory } from './wasm/csv-memory.ts';
 /** Work starts at so many bytes, so that small chunks cost no more than large ones. */
 const BLOCK_BYTES = 256 * 1024;
 /** Bytes between two row ends that are remembered. */
-export const ROW_END_BYTES: number = 256 * 1024;
+const ROW_END_BYTES: number = 256 * 1024;
 const MAX_ROW_BYTES = 64 * 1024 * 1024;
 const LF = 10;
 const QUOTE = 34;

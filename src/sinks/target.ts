@@ -104,8 +104,6 @@ export interface OpenOptions extends TargetOptions {
   readonly publish?: string | undefined;
   /** For the place that `isStdout`. */
   readonly stdout: Writable;
-  /** Folder of the modules that threads start with, NAME.js for a target; absent: the target does without threads. */
-  readonly workers?: URL | undefined;
   readonly signal: AbortSignal;
 }
 

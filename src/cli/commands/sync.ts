@@ -46,9 +46,9 @@ export function syncInto(target: Target): Command {
         const config = loadSourceConfig(text(options, 'config'), context);
         historyDays = config.historyDays;
         const pinned = pinnedTypes(text(options, 'schema'));
-        const { clock, logger, signal, env, workers, terminal } = context;
+        const { clock, logger, signal, env, terminal } = context;
         const stdout = terminal.stdout ?? process.stdout;
-        const open = { ...config, publish, tables, stdout, workers, pinned, env, clock, logger, signal };
+        const open = { ...config, publish, tables, stdout, pinned, env, clock, logger, signal };
         const run = { config, days, maxWaitMs, publish, onSummary: printer.update };
         await sync(run, () => target.open(place, open), context);
         return EXIT.done;

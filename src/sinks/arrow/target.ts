@@ -36,8 +36,7 @@ async function stream(
     import('./write-arrow.ts'),
   ]);
   const windows = counted(extractWindows(plan, deps), loaded, onStored);
-  const threads = options.workers && { entry: new URL('arrow.js', options.workers) };
-  const result = await writeArrow(windows, { ...options, threads, logger: deps.logger }).catch((error: unknown) => {
+  const result = await writeArrow(windows, { ...options, logger: deps.logger }).catch((error: unknown) => {
     // Those of a file are stored all at once, and those of a stream without a pinned schema after the last was scanned.
     if (typeof options.out === 'string' || options.pinned === undefined) {
       Object.assign(loaded, { rows: 0, windows: 0 });

@@ -1,24 +1,21 @@
-// This folder: the target `arrow`. Threads build columns from the bytes of verified windows (`build/`), this one sends
-// them as record batches.
+// This folder: the target `arrow`. DuckDB writes the typed rows of windows as temporary Parquet files, as for the other
+// targets; these are decoded into the record batches of one stream.
 
+import { rm } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import manifest from '../../../package.json' with { type: 'json' };
 import { codeOf, Failure } from '../../base/errors.ts';
 import type { Window } from '../../extract/window.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
 import { logChanges } from '../../table/changes.ts';
-import { columnKey, FIRST_COLUMNS, type StoredColumn, type Typed, typedColumns } from '../../table/columns.ts';
+import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { incomingColumns } from '../../table/incoming.ts';
 import { planColumns, type Rules } from '../../table/plan.ts';
 import type { TargetOptions } from '../target.ts';
-import type { WorkerOptions } from '../workers/worker-pool.ts';
-import { ArrowBuilder } from './arrow-builder.ts';
-import { ArrowStream } from './arrow-stream.ts';
-import type { FilePlan } from './build/task.ts';
-import { planFile } from './file-plan.ts';
-import { fileOutput, isReaderGone, type Output, streamOutput } from './output.ts';
-import { StagedWindows, type WindowJob } from './staged-windows.ts';
-import { bytesOf, groupsOf, isIndependent } from './window-groups.ts';
+import { fileOutput, IpcStream, isReaderGone, type Output, streamOutput } from './output.ts';
+import { batchRows, recordBatches } from './record-batches.ts';
+import { streamSchema } from './stream-schema.ts';
+import { type TypedFile, TypedFiles } from './typed-files.ts';
 import { openWindowStore, type WindowStore } from './window-store.ts';
 
 export interface ArrowOptions extends TargetOptions {
@@ -27,8 +24,6 @@ export interface ArrowOptions extends TargetOptions {
   /** Holds the files of windows until the schema of all is known. */
   readonly spoolDir: string;
   readonly signal: AbortSignal;
-  /** Absent: everything is done in this thread. */
-  readonly threads?: WorkerOptions | undefined;
 }
 
 export interface ArrowResult {
@@ -41,6 +36,9 @@ export interface ArrowResult {
   /** True when the reader closed the stream before the end; that is no failure. */
   readonly readerLeft: boolean;
 }
+
+/** CSV bytes of a row, where no window was seen yet. */
+const USUAL_ROW_BYTES = 400;
 
 /**
  * Writes windows as one Arrow IPC stream. Its schema is the pinned one, else that of all windows, which are then held
@@ -76,12 +74,9 @@ class ArrowRun {
   readonly #output: Output;
   readonly #options: ArrowOptions;
   readonly #rules: Rules;
-  readonly #builder: ArrowBuilder;
-  readonly #staged: StagedWindows;
-  #columns: readonly StoredColumn[] = FIRST_COLUMNS;
-  #stream: ArrowStream | undefined;
+  readonly #rescued = new Map<string, number>();
+  #rows = 0;
   #windows = 0;
-  #readerLeft = false;
 
   constructor(store: WindowStore, output: Output, options: ArrowOptions) {
     this.#store = store;
@@ -91,102 +86,104 @@ class ArrowRun {
     // A stream that has begun cannot change: what a pinned schema does not know is rescued, unless it is to fail.
     const mode = pinned !== undefined && schemaMode === 'evolve' ? 'freeze' : schemaMode;
     this.#rules = { zoned: timezone !== undefined, columnTypes, pinned, mode };
-    this.#builder = new ArrowBuilder(options);
-    this.#staged = new StagedWindows(this.#builder, store.folder, (window) => this.#ownJobOf(window));
   }
 
   async run(windows: AsyncIterable<Window>): Promise<ArrowResult> {
+    if (this.#options.pinned !== undefined) {
+      const columns = planColumns(FIRST_COLUMNS, new Map(), this.#rules, true);
+      return this.#send(windows, columns, USUAL_ROW_BYTES);
+    }
+    const { kept, columns } = await this.#keepAll(windows);
+    const [bytes, rows] = kept.reduce(([b, r], { receipt }) => [b + receipt.bytes, r + receipt.rows], [0, 0]);
+    return this.#send(this.#released(kept), columns, bytes / Math.max(1, rows));
+  }
+
+  /** Holds all windows on disk until their columns are known. */
+  async #keepAll(windows: AsyncIterable<Window>) {
+    const kept: Window[] = [];
+    let columns: readonly StoredColumn[] = FIRST_COLUMNS;
+    for await (const window of windows) {
+      const plan = planColumns(columns, incomingColumns(window.files).columns, this.#rules, kept.length === 0);
+      logChanges(this.#options.logger, kept.length === 0 ? [] : plan, new Map());
+      columns = plan;
+      kept.push(await this.#store.keep(window));
+    }
+    return { kept, columns };
+  }
+
+  async *#released(kept: readonly Window[]): AsyncGenerator<Window> {
+    for (const window of kept) {
+      yield window;
+      await this.#store.drop(window);
+    }
+  }
+
+  /** Sends all windows in columns that are known by now; `rowBytes`: CSV of a row, about. */
+  async #send(
+    windows: AsyncIterable<Window>,
+    columns: readonly StoredColumn[],
+    rowBytes: number,
+  ): Promise<ArrowResult> {
+    const typed = typedColumns(columns);
+    const schema = streamSchema(typed, this.#options.timezone !== undefined, manifest.version);
+    const groupRows = batchRows(schema.fields.length, rowBytes);
+    const stream = new IpcStream(this.#output.stream, schema);
+    const { folder } = this.#store;
+    const files = await TypedFiles.open({ ...this.#options, folder, columns, rules: this.#rules, groupRows });
+    let readerLeft = false;
     try {
-      if (this.#options.pinned === undefined) await this.#afterAll(windows);
-      else await this.#oneByOne(windows);
-      await this.#stream?.end();
+      for await (const file of ahead(files.of(this.#counted(windows)))) {
+        for await (const batch of recordBatches(file.path, schema, groupRows)) {
+          this.#options.signal.throwIfAborted();
+          await stream.write(batch);
+          this.#rows += batch.numRows;
+        }
+        await this.#finish(file);
+      }
+      await stream.end();
     } catch (error) {
       if (!isReaderGone(error)) throw error;
-      this.#readerLeft = true;
+      readerLeft = true;
     } finally {
-      this.#stream?.release();
-      // After a failure a window may still be at work, in files of the folder that is removed next.
-      await this.#staged.end().catch(() => undefined);
-      await this.#builder.close();
+      stream.release();
+      await files.close();
     }
     return {
-      rows: this.#stream?.rows ?? 0,
+      rows: this.#rows,
       windows: this.#windows,
-      columns: typedColumns(this.#columns).map(({ name }) => name),
-      rescued: this.#stream?.rescued ?? new Map(),
-      readerLeft: this.#readerLeft,
+      columns: typed.map(({ name }) => name),
+      rescued: this.#rescued,
+      readerLeft,
     };
   }
 
-  async #oneByOne(windows: AsyncIterable<Window>): Promise<void> {
-    this.#columns = planColumns(FIRST_COLUMNS, new Map(), this.#rules, true);
-    const stream = this.#begin();
-    for await (const window of windows) await this.#send(stream, [window], window.receipt.bytes);
-  }
-
-  async #afterAll(windows: AsyncIterable<Window>): Promise<void> {
-    const kept = await this.#keepAll(windows);
-    const stream = this.#begin();
-    const bytes = bytesOf(kept);
-    for (const group of groupsOf(kept, (window) => this.#staged.has(window))) {
-      await this.#send(stream, group, bytes);
-      for (const window of group) await Promise.all([this.#store.drop(window), this.#staged.drop(window)]);
-    }
-  }
-
-  async #keepAll(windows: AsyncIterable<Window>): Promise<Window[]> {
-    const kept: Window[] = [];
+  async *#counted(windows: AsyncIterable<Window>): AsyncGenerator<Window> {
     for await (const window of windows) {
-      const { columns } = incomingColumns(window.files);
-      const plan = planColumns(this.#columns, columns, this.#rules, kept.length === 0);
-      logChanges(this.#options.logger, kept.length === 0 ? [] : plan, new Map());
-      this.#columns = plan;
-      const own = await this.#store.keep(window);
-      if (isIndependent(own, kept.at(-1))) this.#staged.add(own);
-      kept.push(own);
+      this.#windows++;
+      yield window;
     }
-    await this.#staged.end();
-    return kept;
   }
 
-  #begin(): ArrowStream {
-    const { timezone, signal } = this.#options;
-    const columns = typedColumns(this.#columns);
-    this.#stream = new ArrowStream(this.#output.stream, { columns, timezone, signal, version: manifest.version });
-    return this.#stream;
+  async #finish({ path, rescued }: TypedFile): Promise<void> {
+    for (const [name, cells] of rescued) this.#rescued.set(name, (this.#rescued.get(name) ?? 0) + cells);
+    await rm(path);
   }
+}
 
-  /** Sends windows of a run that has `bytes` of CSV on disk: as they were staged, where the schema has come out the same. */
-  async #send(stream: ArrowStream, windows: readonly Window[], bytes: number): Promise<void> {
-    const { columns } = stream;
-    const job = { columns, plans: windows.flatMap((window) => this.#plansOf(window, columns)) };
-    // One that is staged is sent alone.
-    const [window] = windows;
-    const places = this.#staged.placesOf(window, job);
-    // A stream that the caller gave may keep what it took.
-    const isFile = typeof this.#options.out === 'string';
-    const batches =
-      places === undefined
-        ? this.#builder.build({ windows, ...job }, bytes, isFile)
-        : this.#staged.read(window, isFile);
-    for await (const some of batches) await stream.send(some, places);
-    this.#windows += windows.length;
-  }
-
-  /** What a window's rows become in the columns that it has itself, of the types known so far. */
-  #ownJobOf(window: Window): WindowJob {
-    const arrived = incomingColumns(window.files).columns;
-    const columns = typedColumns(this.#columns).filter((column) =>
-      arrived.has(columnKey(column.source, column.occurrence)),
-    );
-    return { columns, plans: this.#plansOf(window, columns) };
-  }
-
-  /** How the cells of a window's files become values of these columns. */
-  #plansOf(window: Window, columns: readonly Typed[]): FilePlan[] {
-    const arrivals = incomingColumns(window.files);
-    const plan = planColumns(this.#columns, arrivals.columns, this.#rules, false);
-    const byKey = new Map(plan.map((column) => [column.key, column]));
-    return window.files.map((file, i) => planFile(file, arrivals.files[i], byKey, columns));
+/** Asks for the next item while the last one is in use. */
+async function* ahead<T>(items: AsyncGenerator<T>): AsyncGenerator<T> {
+  let next = items.next();
+  try {
+    for (;;) {
+      const { done, value } = await next;
+      if (done === true) return;
+      next = items.next();
+      // Its failure is thrown when it is asked for.
+      next.catch(() => undefined);
+      yield value;
+    }
+  } finally {
+    await next.catch(() => undefined);
+    await items.return(undefined);
   }
 }

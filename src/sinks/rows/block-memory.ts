@@ -53,7 +53,7 @@ export class BlockMemory implements RowMemory {
 }
 
 /** Reads bytes [from, to) of a file to `start` of `bytes`, sets the sentinel behind them and returns its place. */
-export function readBlock(file: number, bytes: Uint8Array, start: number, from: number, to: number): number {
+function readBlock(file: number, bytes: Uint8Array, start: number, from: number, to: number): number {
   const end = start + to - from;
   for (let at = start; at < end; ) {
     const read = readSync(file, bytes, at, end - at, from + at - start);

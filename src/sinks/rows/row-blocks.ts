@@ -108,7 +108,7 @@ async function headerEnd(file: FileHandle, size: number, blockBytes: number): Pr
 }
 
 /** Fills the first `length` bytes from `position` of a file on. */
-export async function readFully(file: FileHandle, bytes: Uint8Array, length: number, position: number): Promise<void> {
+async function readFully(file: FileHandle, bytes: Uint8Array, length: number, position: number): Promise<void> {
   for (let done = 0; done < length; ) {
     const { bytesRead } = await file.read(bytes, done, length - done, position + done);
     if (bytesRead === 0) throw defect('A spooled file became shorter while it was read.');

@@ -3,13 +3,6 @@ import { RowTokenizer, SENTINEL } from '../../../src/csv/tokenizer.ts';
 import { CsvMemory } from '../../../src/csv/wasm/csv-memory.ts';
 import { Columns } from '../../../src/schema/columns.ts';
 import { headerColumns } from '../../../src/schema/groups.ts';
-import { BatchBuilder } from '../../../src/sinks/arrow/build/batch-builder.ts';
-import { ColumnMemory } from '../../../src/sinks/arrow/build/column-memory.ts';
-import { RowBuilder } from '../../../src/sinks/arrow/build/row-builder.ts';
-import { CHECKED, type FilePlan, KEEPS_NULLS, NULLS, REFUSED } from '../../../src/sinks/arrow/build/task.ts';
-import { RowKey } from '../../../src/sinks/rows/keys/row-key.ts';
-import { TYPES } from '../../../src/types/index.ts';
-import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';
 import { Zone } from '../../../src/types/zone.ts';
 import fc from '../../support/property.ts';
 import { quoted } from '../../support/targets/duckdb.ts';
@@ -91,98 +84,6 @@ describe('cells that SIMD takes in', () => {
   });
 });
 
-describe('cells that SIMD writes into the columns of a batch', () => {
-  const flags = fc.constantFrom(0, 0, NULLS, KEEPS_NULLS, CHECKED | NULLS, REFUSED | NULLS);
-  const typed = fc
-    .record({
-      read: fc.constantFrom(...COLUMN_TYPES),
-      isText: fc.boolean(),
-      flags,
-      cells: fc.oneof(column, column, fineColumn),
-      isDictionary: fc.boolean(),
-    })
-    .map(asPlanned);
-
-  it('become the bytes that TypeScript makes of them, however the memory grows meanwhile [R580]', () => {
-    fc.assert(
-      fc.property(
-        fc.array(typed, { minLength: 4, maxLength: 9 }),
-        fc.constantFrom(...ZONES),
-        fc.nat(3),
-        (all, zone, n) => {
-          const built = (simd: CsvMemory | undefined) => batchOf(all, zone, 1 + n * 12, new ColumnMemory(simd));
-          expect(built(openMemory())).toEqual(built(undefined));
-        },
-      ),
-      { numRuns: 50 },
-    );
-  });
-
-  it('leave the columns beside theirs alone, where their room ends with them [R580]', () => {
-    const one = (cell: string): TypedColumn => ({
-      read: 'string',
-      isText: true,
-      flags: 0,
-      isDictionary: false,
-      cells: Array(ROWS).fill(cell),
-    });
-    const built = (simd: CsvMemory | undefined) =>
-      batchOf([one('a'), one('b')], undefined, 400, new ColumnMemory(simd));
-    expect(built(openMemory())).toEqual(built(undefined));
-  });
-});
-
-interface TypedColumn {
-  readonly read: ColumnType;
-  readonly isText: boolean;
-  readonly flags: number;
-  readonly cells: readonly string[];
-  readonly isDictionary: boolean;
-}
-
-/** With flags that a plan gives such a column. */
-function asPlanned(one: TypedColumn): TypedColumn {
-  if (one.flags !== KEEPS_NULLS || (one.isText && one.read !== 'string')) return one;
-  return { ...one, flags: one.read === 'string' ? 0 : NULLS };
-}
-
-/** The batch of the rows, `times` over: as many as make its columns grow. */
-function batchOf(all: readonly TypedColumn[], timezone: string | undefined, times: number, memory: ColumnMemory) {
-  const zone = timezone === undefined ? undefined : new Zone(timezone);
-  const stream = all.map(({ read: type, isText, isDictionary }) => {
-    const to: ColumnType = isText ? 'string' : type;
-    return { type: to, isDictionary: isDictionary && to === 'string' };
-  });
-  const plan: FilePlan = {
-    path: '',
-    header: all.map((_, i) => `x${i}`),
-    targets: Int32Array.from(all, (_, i) => i),
-    readAs: Uint8Array.from(all, (one) => ((one.flags & REFUSED) !== 0 ? 0 : 1 + COLUMN_TYPES.indexOf(one.read))),
-    flags: Uint8Array.from(all, (one) => one.flags),
-    rescueNames: new Map(all.map((_, i) => [i, `x${i}`])),
-    dates: [],
-  };
-  const batch = new BatchBuilder(stream, zone !== undefined, memory);
-  const rows = new RowBuilder(plan, stream, batch, zone);
-  const key = new RowKey(plan.header);
-  const cells = all.map((one) => one.cells.map((cell) => (mayHold(one, cell, zone) ? cell : '')));
-  const text = rowsOf(cells);
-  read(Array.from({ length: times }, () => text).flat(), memory, (bytes, tokenizer, row) => {
-    key.readBase(bytes, tokenizer);
-    rows.add(bytes, tokenizer, key, 1 + (row % 2));
-  });
-  const { nodes, buffer, bytes, rows: count } = batch.take();
-  return { nodes, count, bytes: Buffer.from(buffer, 0, bytes).toString('hex'), rescued: rows.rescued };
-}
-
-/** Where cells are not looked at, the plan has made sure that all fit. */
-function mayHold({ read: type, flags }: TypedColumn, cell: string, zone: Zone | undefined): boolean {
-  if ((flags & (CHECKED | REFUSED)) !== 0 || type === 'string') return true;
-  if (cell === 'null') return flags !== 0;
-  const bytes = Buffer.from(cell);
-  return TYPES[type].accepts(bytes, 0, bytes.length, zone);
-}
-
 const rowsOf = (cells: readonly (readonly string[])[]): string[] =>
   Array.from({ length: ROWS }, (_, row) => `${cells.map((column) => quoted(column[row] ?? '')).join(',')}\n`);
 
@@ -195,19 +96,16 @@ function openMemory(): CsvMemory {
 /** Reads rows from a memory, or from the heap. */
 function read(
   rows: readonly string[],
-  memory: CsvMemory | ColumnMemory | undefined,
+  memory: CsvMemory | undefined,
   each: (bytes: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer, row: number) => void,
 ): void {
-  const own = memory instanceof ColumnMemory;
-  const simd = own ? memory.simd : memory;
-  const tokenizer = new RowTokenizer(simd);
+  const tokenizer = new RowTokenizer(memory);
   const heap = new Uint8Array(Math.max(...rows.map((row) => Buffer.byteLength(row))) + 64);
-  const at = own ? memory.allocate(heap.length) : 0;
   rows.forEach((text, row) => {
-    const bytes = own ? memory.bytes : (memory?.bytes ?? heap);
-    const end = at + Buffer.from(text).copy(bytes, at);
+    const bytes = memory?.bytes ?? heap;
+    const end = Buffer.from(text).copy(bytes, 0);
     bytes[end] = SENTINEL;
-    expect(tokenizer.next(bytes, at, end, true)).toBe(end);
+    expect(tokenizer.next(bytes, 0, end, true)).toBe(end);
     each(bytes, tokenizer, row);
   });
 }

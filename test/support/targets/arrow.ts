@@ -7,7 +7,6 @@ import type { Window } from '../../../src/extract/window.ts';
 import { type ArrowOptions, type ArrowResult, writeArrow } from '../../../src/sinks/arrow/write-arrow.ts';
 import { type ColumnType, isColumnType } from '../../../src/types/type.ts';
 import { DuckBench } from './duckdb.ts';
-import { bundledWorker } from './worker-entry.ts';
 
 /** A file for a stream and the spool files of the windows made here. */
 export class ArrowBench extends DuckBench {
@@ -95,7 +94,6 @@ function valueAt(data: Data, row: number, type: ColumnType): unknown {
       return data.values[row];
     default:
       // Not by the library's own reading, which takes a U+FEFF at the start of a text away.
-      if (data.dictionary?.data[0]) return valueAt(data.dictionary.data[0], data.values[row], type);
       return Buffer.from(data.values.subarray(offsets[row], offsets[row + 1])).toString();
   }
 }
@@ -109,6 +107,3 @@ function instantText(micros: bigint): string {
   const date = new Date(Number((micros - rest) / 1_000n));
   return `${date.toISOString().slice(0, 19)}.${String(rest).padStart(6, '0')}`;
 }
-
-/** Bundles the entry of the threads that build columns into one file in `dir`. */
-export const arrowWorker = (dir: string): Promise<URL> => bundledWorker(dir, 'src/sinks/arrow/build/worker.ts');

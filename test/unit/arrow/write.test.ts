@@ -6,8 +6,9 @@ import { RecordBatchReader, tableFromIPC } from 'apache-arrow';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Failure } from '../../../src/base/errors.ts';
 import type { Window } from '../../../src/extract/window.ts';
+import type { ColumnType } from '../../../src/types/type.ts';
 import { holderText } from '../../support/processes/holder.ts';
-import { ArrowBench, plainRows } from '../../support/targets/arrow.ts';
+import { ArrowBench, plainRows, streamedColumns } from '../../support/targets/arrow.ts';
 import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
 
 let bench: ArrowBench;
@@ -19,7 +20,7 @@ afterEach(() => bench.close());
 const typesOf = () => Object.fromEntries(bench.table().schema.fields.map((field) => [field.name, String(field.type)]));
 
 describe('an Arrow stream', () => {
-  it('has typed columns, event names as a dictionary, and every value', async () => {
+  it('has typed columns, event names as plain texts, and every value', async () => {
     const csv = csvOf([
       {
         id: 'a',
@@ -37,7 +38,7 @@ describe('an Arrow stream', () => {
     expect(result).toMatchObject({ rows: 3, windows: 1, readerLeft: false });
     expect(typesOf()).toMatchObject({
       _key: 'Utf8',
-      df_event_name: 'Dictionary<Int32, Utf8>',
+      df_event_name: 'Utf8',
       df_server_datetime: 'Timestamp<MICROSECOND>',
       n: 'Int64',
       x: 'Float64',
@@ -114,7 +115,7 @@ describe('an Arrow stream', () => {
     expect(Object.fromEntries(result.rescued)).toEqual({ other: 1, n: 1 });
   });
 
-  it('comes in batches of bounded size, and a late event name is a new dictionary [R422]', async () => {
+  it('comes in batches of bounded size, its rows in the order of the export [R422]', async () => {
     const rows = Array.from({ length: 70_000 }, (_, i) => ({
       id: `r${i}`,
       df_event_name: i < 69_000 ? 'early' : 'late',
@@ -251,5 +252,34 @@ describe('the reader of a stream', () => {
     }
     expect(asked).toBe(0);
     expect(existsSync(`${bench.dir}.part`)).toBe(false);
+  });
+});
+
+describe('a record batch', () => {
+  it('stays small where the schema has very many columns [R422]', async () => {
+    const columns = 1_500;
+    const pinned = new Map(Array.from({ length: columns }, (_, i) => [`n${i}`, 'long'] as [string, ColumnType]));
+    const rows = 4_000;
+    const csv = csvOf(Array.from({ length: rows }, (_, i) => ({ id: `r${i}`, [`n${i % 3}`]: `${i}` })));
+    expect(await bench.write([bench.window('2026-01-01', csv)], { pinned })).toMatchObject({ rows });
+    const sizes = [...RecordBatchReader.from(readFileSync(bench.out))].map((batch) => batch.numRows);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(rows);
+    expect(Math.max(...sizes) * columns * 8).toBeLessThan(16 * 1024 * 1024);
+  });
+});
+
+describe('a column that a stream has no place for', () => {
+  it('is rescued, whatever column_types say of it [R423]', async () => {
+    const pinned = new Map([['n', 'long' as const]]);
+    const columnTypes = new Map([['x', 'boolean' as const]]);
+    const csv = csvOf([
+      { id: 'a', n: '1', x: 'TRUE' },
+      { id: 'b', x: '' },
+    ]);
+    const result = await bench.write([bench.window('2026-01-01', csv)], { pinned, columnTypes });
+    expect(Object.fromEntries(result.rescued)).toEqual({ x: 1 });
+    const held = streamedColumns(bench.out);
+    expect(held.find(({ name }) => name === 'n')?.values).toEqual(['1', null]);
+    expect(held.find(({ name }) => name === '_rescued')?.values).toEqual(['{"x":"TRUE"}', null]);
   });
 });

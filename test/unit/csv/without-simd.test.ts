@@ -1,19 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CsvMemory } from '../../../src/csv/wasm/csv-memory.ts';
-import { ArrowBench, streamedColumns } from '../../support/targets/arrow.ts';
 import { RecordBench, streamOf } from '../../support/targets/records.ts';
 
 let records: RecordBench;
-let arrow: ArrowBench;
 beforeEach(() => {
   records = new RecordBench();
-  arrow = new ArrowBench();
 });
 afterEach(() => {
   vi.restoreAllMocks();
   records.close();
-  arrow.close();
 });
 
 const HEADER =
@@ -49,12 +45,10 @@ const STREAMS = [
   streamOf('event_items', { _key: 'string', df_price: 'double', item_position: 'long' }),
 ];
 
-/** The lines of records, and the columns of an Arrow stream. */
+/** The lines of records, and the spool that they are made from. */
 async function readOf(csv: string, timezone: string | undefined) {
   const { text } = await records.write(csv, STREAMS, { timezone });
-  const columnTypes = new Map([['n', 'long'] as const, ['price', 'double'] as const]);
-  await arrow.write([arrow.window('2026-01-02', csv, timezone)], { timezone, columnTypes });
-  return { text, spool: readFileSync(records.spool(csv, timezone).path, 'utf8'), columns: streamedColumns(arrow.out) };
+  return { text, spool: readFileSync(records.spool(csv, timezone).path, 'utf8') };
 }
 
 describe('a machine without SIMD', () => {
@@ -71,7 +65,6 @@ describe('a machine without SIMD', () => {
     expect(opened).toHaveBeenCalled();
     expect(slow.text).toBe(fast.text);
     expect(slow.spool).toBe(fast.spool);
-    expect(slow.columns).toEqual(fast.columns);
     expect(fast.text.split('\n').length - 1).toBeGreaterThanOrEqual(lines().length);
   });
 });

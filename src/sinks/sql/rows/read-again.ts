@@ -113,7 +113,7 @@ const asText = (expr: string): string => `CAST(${expr} AS VARCHAR)`;
 const COMPARED_TIMES = ['1970-01-01T00:00:00', '2100-01-01T00:00:00'] as const;
 
 /** The date of a row as SQL, a text: as the export has it, not in UTC nor in the zone of this machine. */
-function dateSql({ columns, zone }: Rereading): string {
+export function dateSql({ columns, zone }: Pick<Rereading, 'columns' | 'zone'>): string {
   const wall = (source: string) => {
     const name = nameOf(columns, source);
     if (zone === undefined) return asText(name);

@@ -1,0 +1,183 @@
+import { join } from 'node:path';
+import { defect } from '../../base/errors.ts';
+import type { Window } from '../../extract/window.ts';
+import { type StoredColumn, typedColumns } from '../../table/columns.ts';
+import { type IncomingColumns, incomingColumns } from '../../table/incoming.ts';
+import { type PlannedColumn, planColumns, type Rules } from '../../table/plan.ts';
+import { literal } from '../../types/sql.ts';
+import { Zone } from '../../types/zone.ts';
+import { castTo, typedNull } from '../sql/columns/typed.ts';
+import { type Engine, openEngine } from '../sql/engine/engine.ts';
+import { engineFailure, isOutOfMemory } from '../sql/engine/faults.ts';
+import { identifier } from '../sql/engine/quote.ts';
+import { readFiles } from '../sql/files/parquet-file.ts';
+import { fileQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
+import { baseId, dateSql } from '../sql/rows/read-again.ts';
+import { rescuedCounts } from '../sql/rows/rescued.ts';
+import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
+import type { TargetOptions } from '../target.ts';
+
+/** The rows of a window as a Parquet file that has the columns of the stream. */
+export interface TypedFile {
+  readonly path: string;
+  readonly window: Window;
+  /** Cells in `_rescued`, by source column name. */
+  readonly rescued: ReadonlyMap<string, number>;
+}
+
+export interface TypedFilesOptions extends Pick<TargetOptions, 'clock' | 'memoryLimit' | 'timezone' | 'signal'> {
+  /** Where the files are written: a private folder. */
+  readonly folder: string;
+  /** All columns, those without a type too. */
+  readonly columns: readonly StoredColumn[];
+  readonly rules: Rules;
+  /** Rows of a row group. */
+  readonly groupRows: number;
+}
+
+/** At so many different values a dictionary, which takes time, is given up. */
+const DICTIONARY_VALUES = 4_096;
+/** Rows that the window before sent and that the next one may hold, too: base id and date. */
+const SENT = '_dfinery_sent';
+
+/** Writes windows one after another as Parquet files of the columns of a stream, by DuckDB. */
+export class TypedFiles {
+  readonly #options: TypedFilesOptions;
+  readonly #engine: Engine;
+  readonly #zone: Zone | undefined;
+  #count = 0;
+  #hasSent = false;
+
+  private constructor(engine: Engine, options: TypedFilesOptions) {
+    this.#engine = engine;
+    this.#options = options;
+    this.#zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
+  }
+
+  static async open(options: TypedFilesOptions): Promise<TypedFiles> {
+    const engine = await openEngine({ ...options, file: join(options.folder, 'engine'), lockWaitMs: 0 });
+    // The rows of a stream are in the order of the export, also those of `#withoutSent`.
+    await engine.run('SET preserve_insertion_order = true');
+    await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
+    await engine.run('SET enable_external_file_cache = false');
+    return new TypedFiles(engine, options);
+  }
+
+  /** The file of each window that has rows, in order. Throws Failure. */
+  async *of(windows: AsyncIterable<Window>): AsyncGenerator<TypedFile> {
+    for await (const window of windows) {
+      if (window.receipt.rows > 0) yield await this.#write(window);
+    }
+  }
+
+  /** Releases the engine; may be called after any failure. */
+  async close(): Promise<void> {
+    await this.#engine.close();
+  }
+
+  async #write(window: Window): Promise<TypedFile> {
+    const arrivals = incomingColumns(window.files);
+    const plan = this.#planOf(arrivals);
+    const load = { window, number: 0, arrivals, plan: new Map(plan.map((c) => [c.key, c])), zone: this.#zone };
+    const path = await this.#prepare(async () => {
+      const all = await this.#writeRows(load);
+      const rows = this.#hasSent ? await this.#withoutSent(all) : all;
+      await this.#remember(all, isOpen(window));
+      return rows;
+    });
+    this.#hasSent = isOpen(window);
+    return { path, window, rescued: await rescuedCounts(this.#engine, readFiles([path]), plan) };
+  }
+
+  /** How the window's cells become values of the stream, whose columns and types do not change any more. */
+  #planOf({ columns }: IncomingColumns): PlannedColumn[] {
+    const stored = this.#options.columns;
+    return planColumns(stored, columns, this.#options.rules, false).map((planned, i) => {
+      const type = stored[i]?.type ?? null;
+      if (planned.type === type) return planned;
+      if (type === null) return { ...planned, type, readAs: null, isRefused: planned.readAs !== null };
+      return { ...planned, type, readAs: type, isClean: false };
+    });
+  }
+
+  async #writeRows(load: WindowLoad): Promise<string> {
+    const path = this.#newPath();
+    await this.#copy(await this.#rowsOf(load), path);
+    await dropStaging(this.#engine);
+    const { receipt } = load.window;
+    const { n } = await this.#engine.row(`SELECT count(*) AS n FROM ${readFiles([path])}`);
+    if (Number(n) === receipt.rows) return path;
+    throw defect(`A verified export has ${n} rows instead of ${receipt.rows} when it is read. Please report it.`, {
+      where: { window: `${receipt.from}..${receipt.to}` },
+    });
+  }
+
+  /** The rows of a window as a query: `_key`, the columns of the stream, `_rescued`. */
+  async #rowsOf(load: WindowLoad): Promise<string> {
+    const isPlain = idsAreKeys(load.window);
+    const { columns, values, from, ...own } = isPlain ? fileQuery(load, 0) : await stageWindow(this.#engine, load);
+    const key = 'base' in own ? own.base : own.key;
+    const byKey = new Map(columns.map((column, i) => [column.key, values[i]]));
+    const select = typedColumns([...load.plan.values()]).map(({ key: column, name, type }) => {
+      const value = byKey.get(column);
+      const typed = value === undefined ? typedNull(type, load.zone) : castTo(value, type, load.zone);
+      return `${typed} AS ${identifier(name)}`;
+    });
+    const rescued = `CAST(${own.rescued ?? 'NULL'} AS VARCHAR) AS _rescued`;
+    return `SELECT ${[`${key} AS _key`, ...select, rescued].join(', ')} FROM ${from}${isPlain ? '' : ' ORDER BY s.rowid'}`;
+  }
+
+  /** A row that the window before had under the same id and date is not sent twice (S13). */
+  async #withoutSent(all: string): Promise<string> {
+    const path = this.#newPath();
+    const { base, date } = this.#identity();
+    await this.#copy(
+      `SELECT r.* FROM ${readFiles([all])} r WHERE NOT EXISTS (SELECT 1 FROM ${SENT} s WHERE s.base = ${base} AND s.date = ${date})`,
+      path,
+    );
+    return path;
+  }
+
+  async #remember(all: string, isOpened: boolean): Promise<void> {
+    await this.#engine.run(`DROP TABLE IF EXISTS ${SENT}`);
+    if (!isOpened) return;
+    const { base, date } = this.#identity();
+    await this.#engine.run(
+      `CREATE TEMP TABLE ${SENT} AS SELECT ${base} AS base, ${date} AS date FROM ${readFiles([all])}`,
+    );
+  }
+
+  #identity(): { readonly base: string; readonly date: string } {
+    const columns = typedColumns(this.#options.columns);
+    return { base: baseId(columns), date: dateSql({ columns, zone: this.#zone }) };
+  }
+
+  async #copy(query: string, path: string): Promise<void> {
+    const size = `ROW_GROUP_SIZE ${this.#options.groupRows}, DICTIONARY_SIZE_LIMIT ${DICTIONARY_VALUES}`;
+    await this.#engine.run(`COPY (${query}) TO ${literal(path)} (FORMAT parquet, COMPRESSION snappy, ${size})`);
+  }
+
+  #newPath(): string {
+    return join(this.#options.folder, `${++this.#count}.parquet`);
+  }
+
+  /** Runs `work` in a transaction; once more with one thread where memory does not suffice. */
+  async #prepare<T>(work: () => Promise<T>): Promise<T> {
+    const { signal } = this.#options;
+    try {
+      return await this.#engine.transaction(work, signal).catch(async (error: unknown) => {
+        if (!isOutOfMemory(error)) throw error;
+        await this.#engine.run('SET threads = 1');
+        return this.#engine.transaction(work, signal);
+      });
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw engineFailure(error, 'the Arrow stream');
+    }
+  }
+}
+
+/** True when the next window may hold rows of this one again. */
+function isOpen({ receipt: { to, covers_to } }: Window): boolean {
+  return covers_to === null || to > covers_to;
+}
