@@ -65,7 +65,9 @@ export class Cursor {
       ...(!this.#plan.ruleConfigured && known.inclusive !== undefined && { to_date_inclusive: known.inclusive }),
       ...(!this.#plan.ruleConfigured &&
         known.rangesInclusive !== undefined && { ranges_inclusive: known.rangesInclusive }),
-      ...(known.finalNewline !== undefined && { final_newline: known.finalNewline }),
+      ...((known.finalNewline === false || this.#plan.state.final_newline === false) && {
+        final_newline: known.finalNewline === true,
+      }),
       ...(known.maxWindowDays !== undefined && { max_window_days: known.maxWindowDays }),
       ...(known.nameGroups !== undefined && { name_groups: known.nameGroups }),
       ...(this.#gaps.size > 0 && { gaps: [...this.#gaps].sort() }),

@@ -17,8 +17,9 @@ export interface Received {
   readonly part: Verified;
   /** Of the spool file. */
   readonly crc: number;
-  /** False for a body without a final line end whose length was not declared either: it may have been cut. */
-  readonly endIsCertain: boolean;
+  /** Whether the last row had a line end, and whether the length of the body was declared (S60). */
+  readonly finalNewline: boolean;
+  readonly endDeclared: boolean;
 }
 
 /** The result of one request: a file, an answer without data, or a broken body, which is treated as such an answer. */
@@ -43,7 +44,9 @@ export async function attemptExport(run: Run, question: ExportQuestion, inspecti
 /** Sends the request and counts it, whether or not it succeeds. */
 async function send(run: Run, question: ExportQuestion): Promise<ExportAnswer> {
   try {
-    return await run.deps.service.exportEvents(question, run.signal);
+    return await run.deps.service.exportEvents(question, run.signal, {
+      uncompressed: run.known.finalNewline === false,
+    });
   } finally {
     run.tally.exports = run.deps.service.sent - run.sentBefore;
   }
@@ -129,8 +132,14 @@ async function received(run: Run, answer: ExportBody, at: Receiving, scan: ScanR
   const crc = await at.writer.file.finish();
   const path = await run.spool.complete(at.writer.file, at.writer.id);
   const { tail: _tail, ...found } = scan;
-  const endIsCertain = scan.finalNewline || answer.endDeclared || run.known.finalNewline === false;
-  return { kind: 'received', part: { ...origin(run, at, body), path, scan: found }, crc, endIsCertain };
+  const { finalNewline } = scan;
+  return {
+    kind: 'received',
+    part: { ...origin(run, at, body), path, scan: found },
+    crc,
+    finalNewline,
+    endDeclared: answer.endDeclared,
+  };
 }
 
 function origin(run: Run, { question, sentAt, writer }: Receiving, { bytes, hash }: Body) {
@@ -153,7 +162,13 @@ function noRows(run: Run, at: Receiving, body: Body): Received {
     rowEnds: [],
     eventNames: [],
   };
-  return { kind: 'received', part: { ...origin(run, at, body), path: undefined, scan }, crc: 0, endIsCertain: true };
+  return {
+    kind: 'received',
+    part: { ...origin(run, at, body), path: undefined, scan },
+    crc: 0,
+    finalNewline: true,
+    endDeclared: false,
+  };
 }
 
 class EmptyBody extends Error {}

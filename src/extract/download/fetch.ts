@@ -104,7 +104,7 @@ class ExportFetch {
   async #downloadFrom(attempt: Attempt): Promise<Downloaded | NotDownloaded | undefined> {
     switch (attempt.kind) {
       case 'received':
-        return attempt.endIsCertain ? this.#accept(attempt) : this.#confirm(attempt);
+        return this.#endsAsExpected(attempt) ? this.#accept(attempt) : this.#confirm(attempt);
       case 'gone':
       case 'invalid':
         return { kind: attempt.kind, message: attempt.message };
@@ -133,20 +133,43 @@ class ExportFetch {
     return downloaded(this.#question, part);
   }
 
-  /** Two identical bodies without a final line end show that this service ends bodies so; remembered in the state. */
+  /**
+   * Whether the body is believed to be whole (S60). A last row without a line end may have been cut in its last cell: it is
+   * believed if the length was declared by a service that is known to end its bodies so. A line end of such a service may be
+   * that between two rows.
+   */
+  #endsAsExpected({ finalNewline, endDeclared, part }: Received): boolean {
+    const { known } = this.#run;
+    if (part.path === undefined) return true;
+    if (known.finalNewline === false) return !finalNewline && endDeclared;
+    if (finalNewline) known.finalNewline = true;
+    return finalNewline;
+  }
+
+  /** A body that may have been cut is believed if the export right before it had the same bytes; that tells how bodies end. */
   async #confirm(attempt: Received): Promise<Downloaded | NotDownloaded | undefined> {
-    const { known, spool } = this.#run;
-    const { part } = attempt;
+    const { known, spool, retry, deps } = this.#run;
     const before = this.#unconfirmed;
-    this.#unconfirmed = part;
-    await this.#waitForConfirmation();
+    this.#unconfirmed = attempt.part;
+    if (attempt.endDeclared) await this.#waitForConfirmation();
     if (before !== undefined) await spool.discard(before);
-    if (known.finalNewline === false || before?.sha256 === part.sha256) {
-      known.finalNewline = false;
+    if (before?.sha256 === attempt.part.sha256) {
+      if (attempt.finalNewline || known.finalNewline === undefined) known.finalNewline = attempt.finalNewline;
       this.#unconfirmed = undefined;
       return this.#accept(attempt);
     }
-    return this.#retry('no_final_newline', 'the last row has no line end and may have been cut', false);
+    if (this.#endsAsExpected(attempt)) {
+      this.#unconfirmed = undefined;
+      return this.#accept(attempt);
+    }
+    if (before === undefined && known.finalNewline === false && this.#attempt < retry.attempts) {
+      deps.logger.debug('window.confirm', `${this.#name} is exported once more: it may have been cut.`, this.#where);
+      return undefined;
+    }
+    const what = attempt.finalNewline
+      ? 'the body ends with a line end, unlike others, and'
+      : 'the last row has no line end and';
+    return this.#retry('no_final_newline', `${what} may have been cut`, false);
   }
 
   /** Only one fetch at a time spends a second export to confirm how bodies end; the others wait for its result. */

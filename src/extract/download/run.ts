@@ -13,7 +13,7 @@ export interface Knowledge {
   /** Whether an export of a single day, or of several, contains its `to_date` (S62). */
   inclusive: boolean | undefined;
   rangesInclusive: boolean | undefined;
-  /** false: bodies of this service end without a line end, as two identical downloads have shown. */
+  /** false: bodies of this service end without a line end, as two identical downloads have shown; true: some end with one. */
   finalNewline: boolean | undefined;
   /** Pending while one window confirms `finalNewline`. */
   confirming: Promise<void> | undefined;

@@ -1,9 +1,17 @@
-import { type FileHandle, open, unlink } from 'node:fs/promises';
+import { type FileHandle, open, statfs, unlink } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
+import { transientFailure } from '../../base/errors.ts';
+import { megabytes } from '../../base/quantities.ts';
 import { spoolFailure } from './spool-failure.ts';
 
 /** Bytes collected before a write; each file has two such buffers. */
 const BUFFER_BYTES = 1 << 20;
+
+/** What a spool leaves free on its disk (S64): this share, and so many bytes at least. */
+const FREE_SHARE = 0.05;
+const LEAST_FREE_BYTES = 256_000_000;
+/** The disk is asked before the first buffer is written, and again after so many. */
+const BUFFERS_A_LOOK = 8;
 
 /** Writes one spool file (exclusive, mode 0600) with at most two buffers in memory. Errors of the disk are Failures. */
 export class SpoolWriter {
@@ -14,6 +22,7 @@ export class SpoolWriter {
   #spare = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   #used = 0;
   #crc = 0;
+  #flushes = 0;
   #writing: Promise<void> = Promise.resolve();
   #closed = false;
 
@@ -74,6 +83,7 @@ export class SpoolWriter {
 
   async #flush(): Promise<void> {
     await this.#wait();
+    if (this.#flushes++ % BUFFERS_A_LOOK === 0) await leaveFree(this.#folder);
     const full = this.#filling;
     const length = this.#used;
     this.#filling = this.#spare;
@@ -95,4 +105,17 @@ export class SpoolWriter {
   async #writeAll(buffer: Uint8Array, length: number): Promise<void> {
     for (let at = 0; at < length; ) at += (await this.#file.write(buffer, at, length - at)).bytesWritten;
   }
+}
+
+/** Throws a Failure that names the folder when its disk has less space left than a spool leaves free. */
+async function leaveFree(folder: string): Promise<void> {
+  const { bavail, blocks, bsize } = await statfs(folder);
+  const [free, least] = [bavail * bsize, Math.max(blocks * bsize * FREE_SHARE, LEAST_FREE_BYTES)];
+  if (free >= least) return;
+  throw transientFailure(
+    `The disk of the spool folder ${folder} has ${megabytes(free)} left, and ${megabytes(least)} of it are kept free: make room or set ` +
+      'spool_dir to a folder on another disk. The download was given up and removed; what was stored before is complete, the ' +
+      'next run goes on from there.',
+    { where: { file: folder }, internal: 'spool: too little space' },
+  );
 }

@@ -14,7 +14,10 @@ export interface ExportBody {
    * `reset`, `stall`, `gzip`, `length` (declared length not met or exceeded). A clean end that is too early shows in the rows alone.
    */
   readonly bytes: AsyncIterable<Uint8Array>;
-  /** True when the wire declared where the body ends (Content-Length or a gzip trailer). */
+  /**
+   * True when the length of the CSV was declared: Content-Length of a body that is not compressed. The trailer of a gzip stream is no
+   * such declaration, since a generator that dies closes its stream all the same (S60).
+   */
   readonly endDeclared: boolean;
   /** Closes the connection; safe at any time, and needed unless `bytes` was read to its end. */
   close(): Promise<void>;
@@ -39,9 +42,15 @@ export type ExportAnswer = (ExportBody | ExportRefusal) & {
   readonly serverTime: number | undefined;
 };
 
+/** How the answer should come. */
+export interface AnswerForm {
+  /** Asks for an answer that is not compressed, whose length may then be declared. */
+  readonly uncompressed?: boolean | undefined;
+}
+
 /** Sends one export, without any retry of its own. Takes its place in the quota first and gives it back at the end. */
 export interface ExportService {
-  exportEvents(question: ExportQuestion, signal: AbortSignal): Promise<ExportAnswer>;
+  exportEvents(question: ExportQuestion, signal: AbortSignal, wanted?: AnswerForm): Promise<ExportAnswer>;
   /** Requests sent so far by this object. */
   readonly sent: number;
 }

@@ -11,7 +11,7 @@ import { networkProblem } from '../http/network.ts';
 import { snippet } from '../http/snippet.ts';
 import { type RawAnswer, Transport } from '../http/transport.ts';
 import type { ExportAdmission, Permit } from '../quota/quota.ts';
-import type { ExportAnswer, ExportBody, ExportRefusal, ExportService } from './answer.ts';
+import type { AnswerForm, ExportAnswer, ExportBody, ExportRefusal, ExportService } from './answer.ts';
 import { contentOf, originOf, peekBody, reasonIn } from './content.ts';
 import { type AnswerFacts, exportOutcome } from './outcomes.ts';
 import { type ExportQuestion, exportPost } from './request.ts';
@@ -64,9 +64,9 @@ class ExportClient implements ExportService {
     await this.#options.quota.close();
   }
 
-  async exportEvents(question: ExportQuestion, signal: AbortSignal): Promise<ExportAnswer> {
+  async exportEvents(question: ExportQuestion, signal: AbortSignal, wanted: AnswerForm = {}): Promise<ExportAnswer> {
     const { serviceId, exportToken, clock, stallMs, quota } = this.#options;
-    const post = exportPost(question, serviceId, exportToken);
+    const post = exportPost(question, serviceId, exportToken, wanted.uncompressed);
     const permit = await quota.enter(signal);
     const exchange: Exchange = { permit, idleTimeout: new IdleTimeout(clock, stallMs, signal), isOver: false };
     try {
@@ -131,7 +131,7 @@ class ExportClient implements ExportService {
     return {
       kind: 'data',
       bytes: withFailures(bytes, host, exchange.idleTimeout, close),
-      endDeclared: codingOf(answer) === 'gzip' || declaredLength(answer) !== undefined,
+      endDeclared: codingOf(answer) === 'identity' && declaredLength(answer) !== undefined,
       close,
     };
   }

@@ -15,14 +15,14 @@ export interface ExportQuestion {
 }
 
 /** The request exactly as specified: lists only where they hold something, since an empty one means the same. */
-export function exportPost(question: ExportQuestion, serviceId: string, token: Secret): Post {
+export function exportPost(question: ExportQuestion, serviceId: string, token: Secret, uncompressed = false): Post {
   const { events, properties } = question;
   return {
     path: scopedPath('/api/v1/export/event', serviceId),
     headers: {
       Authorization: `Bearer ${headerText(token, 'export_token')}`,
       'Content-Type': 'application/json',
-      'Accept-Encoding': 'gzip',
+      'Accept-Encoding': uncompressed ? 'identity' : 'gzip',
       'User-Agent': 'dfinery-elt',
     },
     body: JSON.stringify({

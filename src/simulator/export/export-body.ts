@@ -60,8 +60,11 @@ function csvForm(format: Scenario['format'], { fault, isEmpty }: ExportParts): C
   };
 }
 
-/** The error that the service writes behind the rows it has already sent. */
+/** Rows that end where their generator died, or the error that the service writes behind the rows it has already sent. */
 function withTail(source: Source, fault: Fault | undefined): Source {
+  if (fault?.kind === 'cut' && fault.by === 'generator')
+    return { chunks: () => upTo(source.chunks(), fault, () => {}) };
+  if (fault?.kind === 'endless') return { chunks: () => again(source) };
   if (fault?.kind !== 'json_tail') return source;
   const { after_rows, message } = fault;
   async function* chunks() {
@@ -70,6 +73,10 @@ function withTail(source: Source, fault: Fault | undefined): Source {
     yield Buffer.from(failText(message));
   }
   return { chunks };
+}
+
+async function* again(source: Source): AsyncGenerator<Buffer, void, undefined> {
+  for (;;) yield* source.chunks();
 }
 
 function gzipOf(exchange: Exchange, format: Scenario['format'], fault: Fault | undefined): GzipVariant | undefined {
@@ -84,7 +91,7 @@ async function lengthOf(
   format: Scenario['format'],
   fault: Fault | undefined,
 ): Promise<number | undefined> {
-  const isDeclared = format.framing === 'length' || fault?.kind === 'wrong_length';
+  const isDeclared = (format.framing === 'length' && fault?.kind !== 'endless') || fault?.kind === 'wrong_length';
   if (!isDeclared && source.length === undefined) return undefined;
   const length = source.length ?? (await measure(source.chunks()));
   return fault?.kind === 'wrong_length' ? Math.max(0, length + fault.by) : length;
@@ -101,6 +108,7 @@ function planOf(source: Source, fault: Fault | undefined): BodyPlan {
     case 'cut':
     case 'drop':
     case 'stall': {
+      if (fault.kind === 'cut' && fault.by === 'generator') return { chunks: source.chunks(), ending: () => 'clean' };
       let ending: Ending = 'clean';
       const chunks = upTo(source.chunks(), fault, () => {
         ending = ENDINGS[fault.kind];

@@ -34,7 +34,8 @@ interface Kinds {
   };
   readonly refuse: object;
   readonly reset: Cut;
-  readonly cut: Cut;
+  /** `by` the generator: what follows the rows (compression, a length) is whole. */
+  readonly cut: Cut & { readonly by: 'connection' | 'generator' };
   readonly drop: Cut;
   readonly stall: Cut & { readonly for_s?: number };
   readonly slow: {
@@ -56,6 +57,7 @@ interface Kinds {
   readonly wrong_length: {
     readonly by: number;
   };
+  readonly endless: object;
   readonly bom: object;
   readonly crlf: object;
   readonly row_short: {

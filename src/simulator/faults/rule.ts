@@ -44,6 +44,7 @@ const EXPORT_ONLY: ReadonlySet<string> = new Set([
   'empty_body',
   'header_only',
   'gzip',
+  'endless',
   'bom',
   'crlf',
   'row_short',

@@ -129,6 +129,36 @@ describe('a body larger than what is buffered', () => {
   });
 });
 
+describe('a body that would fill the disk', () => {
+  const disk = (freeShare: number, size: number) => async () => ({
+    bsize: 4_096,
+    blocks: size / 4_096,
+    bavail: (size * freeShare) / 4_096,
+  });
+
+  it.each([
+    ['a twentieth of a large disk is left free', 0.049, 1e12],
+    ['256 MB of a small disk are left free', 0.4, 6e8],
+  ])('is given up and removed: %s [R723]', async (_title, share, size) => {
+    open();
+    const failure = await withCall(fs.promises, 'statfs', disk(share, size), () => failureOf(bench.run(DAYS)));
+    expect(failure).toMatchObject({ exitCode: 3, where: { file: expect.stringContaining(bench.spoolDir) } });
+    expect(failure.message).toContain('are kept free');
+    expect([bench.service.sent, bench.service.busy, readdirSync(bench.spoolDir)]).toEqual([1, 0, []]);
+  });
+
+  it('is given up while it arrives, whenever the disk fills [R723]', async () => {
+    open();
+    let looks = 0;
+    const filling = async () => ({ bsize: 1, blocks: 1e10, bavail: looks++ === 0 ? 9e9 : 1e8 });
+    const endless = (csv: string) => csv + csv.slice(csv.indexOf('\n') + 1).repeat(20_000);
+    bench.service.world = { ...bench.service.world, fault: () => ({ body: endless }) };
+    const failure = await withCall(fs.promises, 'statfs', filling, () => failureOf(bench.run(DAYS)));
+    expect([failure.exitCode, looks]).toEqual([3, 2]);
+    expect(readdirSync(bench.spoolDir)).toEqual([]);
+  });
+});
+
 describe('a body that has no place on disk', () => {
   it('is hung up on, and the folder is named', async () => {
     open();

@@ -90,7 +90,7 @@ describe('what does not pass', () => {
 
 describe('a body without a final line end', () => {
   it('is confirmed once by a second download, and remembered [R203]', async () => {
-    await open({ finalNewline: false }).run(DAYS);
+    await open({ finalNewline: false, endDeclared: true }).run(DAYS);
     expect(bench.service.sent).toBe(4);
     expect(bench.target.state).toMatchObject({ final_newline: false });
     bench.service.asked.length = 0;
@@ -131,9 +131,42 @@ describe('a body without a final line end', () => {
     expect([bench.target.ids(), readdirSync(bench.spoolDir)]).toEqual([[], []]);
   });
 
-  it('needs no confirmation where the wire said where it ends', async () => {
+  it('is confirmed for each export where no length was declared [R722]', async () => {
+    await open({ finalNewline: false }).run(DAYS);
+    expect(bench.service.sent).toBe(6);
+    expect(bench.events('window.retry')).toHaveLength(1);
+  });
+
+  it('that is cut by a service known to end its bodies so is not stored, whether a length is declared or not [R722]', async () => {
+    for (const endDeclared of [true, false]) {
+      bench?.close();
+      await open({ finalNewline: false, endDeclared }).run(DAYS);
+      const cut: FakeWorld['fault'] = (q, count) =>
+        q.to === '2026-03-08' && count % 2 === 1 ? { body: (csv) => csv.slice(0, -3) } : undefined;
+      bench.service.asked.length = 0;
+      bench.service.world = { ...bench.service.world, endDeclared: false, fault: cut };
+      await bench.run({ ...DAYS, endDate: '2026-03-08' }).catch(() => {});
+      expect([...bench.target.rows.values()].every((line) => line.endsWith('df_login'))).toBe(true);
+    }
+  });
+
+  it('of a service that never ends its bodies with a line end: one that does was cut between two rows [R722]', async () => {
     await open({ finalNewline: false, endDeclared: true }).run(DAYS);
+    const cut: FakeWorld['fault'] = (q, count) =>
+      q.to === '2026-03-08' && count === 2 ? { body: (csv) => `${rowsOf(csv, 3)}\n` } : undefined;
+    bench.service.asked.length = 0;
+    bench.service.world = { ...bench.service.world, fault: cut };
+    await bench.run({ ...DAYS, endDate: '2026-03-08' });
     expect(bench.service.sent).toBe(3);
+    expect(bench.target.ids()).toHaveLength(24);
+    expect(bench.target.state).toMatchObject({ final_newline: false });
+  });
+
+  it('makes nothing known of a service whose other bodies end with a line end [R722]', async () => {
+    open({ fault: ({ from }) => (from === '2026-03-05' ? { body: (csv) => csv.slice(0, -1) } : undefined) });
+    await bench.run(DAYS);
+    expect(bench.target.state).not.toHaveProperty('final_newline', false);
+    expect(bench.target.ids()).toEqual(truth());
   });
 });
 

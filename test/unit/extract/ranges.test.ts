@@ -134,7 +134,7 @@ describe('a state', () => {
   });
 
   it('keeps what was learned before', async () => {
-    open();
+    open({ finalNewline: false, endDeclared: true });
     bench.target.state = {
       version: 1,
       from_date: '2026-03-08',
@@ -152,7 +152,7 @@ describe('a state', () => {
 
 describe('how bodies end', () => {
   it('is confirmed by one of several that are downloaded at once, the others wait for it', async () => {
-    open({ finalNewline: false });
+    open({ finalNewline: false, endDeclared: true });
     await bench.run({ startDate: '2026-03-04', endDate: '2026-03-09', ...PROVED });
     expect(bench.service.sent).toBe(7);
     expect(bench.target.ids()).toHaveLength(24);
