@@ -6,8 +6,8 @@ import type { Clock } from '../base/clock.ts';
 import type { Env } from '../base/env.ts';
 import type { Logger } from '../base/log.ts';
 import type { SchemaMode } from '../config/source.ts';
-import type { HashedColumns } from '../extract/hashed-columns.ts';
 import type { PriorLoads } from '../extract/prior-loads.ts';
+import type { HashKey } from '../schema/hash-key.ts';
 import type { TableName } from '../table/columns.ts';
 import type { Difference } from '../table/differences.ts';
 import type { ColumnType } from '../types/type.ts';
@@ -48,19 +48,25 @@ export interface Target {
   compact?(place: string, options: PlaceOptions): Promise<Rewritten>;
   /** What the page of `report` shows of a place; read-only. */
   report?(place: string, options: PlaceOptions): Promise<TargetReport>;
-  /** The `df_unified_id`s of the rows whose column, by its name in the export, holds one of these texts. */
-  people?(place: string, column: string, textsIn: TextsIn, options: PlaceOptions): Promise<Match>;
+  /** The people of a place as they are now: a forecast, since they are looked up anew when they are removed; read-only. */
+  people?(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PeopleFound>;
   /**
-   * Does everything that purges of these rows do except putting the result in place, so that a purge that cannot succeed is
-   * noticed before anything is deleted. Returns the names of tables that a purge does not touch.
+   * Does everything that a purge of these people does except putting the result in place, so that a purge that cannot
+   * succeed is noticed before anything is deleted.
    */
-  checkPurge?(place: string, removals: readonly Removal[], options: PlaceOptions): Promise<readonly string[]>;
-  /** Removes rows so that no byte of them remains in the place. */
-  purge?(place: string, removal: Removal, options: PlaceOptions): Promise<Rewritten>;
+  checkPurge?(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PurgeTrial>;
+  /**
+   * Takes the place's lock, looks the people up anew, calls `onFound`, and removes all their rows in one commit, so that no
+   * byte of them remains in the place: a kill leaves all of them or none, and the same purge again finishes the rest. If
+   * `onFound` throws, nothing is removed.
+   */
+  purge?(place: string, query: PeopleQuery, options: PurgeOptions): Promise<Purged>;
+  /** The rows that a purge would remove, as JSON objects without the columns that are null, with their table; read-only. */
+  rowsOfPeople?(place: string, query: PeopleQuery, options: PlaceOptions): AsyncIterable<PersonRow>;
 }
 
 /** A target that supports `forget --purge`. */
-export type PurgeTarget = Target & Required<Pick<Target, 'people' | 'purge'>>;
+export type PurgeTarget = Target & Required<Pick<Target, 'people' | 'checkPurge' | 'purge' | 'rowsOfPeople'>>;
 
 /** Options of operations on a place other than loading. */
 export interface PlaceOptions {
@@ -107,23 +113,65 @@ export interface OpenOptions extends TargetOptions {
   readonly signal: AbortSignal;
 }
 
-/** People found by texts of a column. */
-export interface Match {
-  /** Their `df_unified_id`s, as the rows hold them. */
-  readonly people: readonly string[];
-  /** Of the texts, those that the column holds. */
-  readonly found: readonly string[];
-  /** Of these, those in rows without a `df_unified_id`. */
-  readonly foundWithoutId: readonly string[];
+/** Who is looked for (S37): by a column or by a mapping, never by both. */
+export interface PeopleQuery {
+  /** External ids, each once, none of them a placeholder. */
+  readonly ids: readonly string[];
+  /** The column, by its name in the export, that holds such ids. */
+  readonly column?: string | undefined;
+  /** The unified ids of each id. */
+  readonly mapping?: ReadonlyMap<string, readonly string[]> | undefined;
+  /** Key of the columns that are hashed in the place (S47); also tells that a hash and a plain value are one person. */
+  readonly hashKey?: HashKey | undefined;
 }
 
-/** The texts to look for in a place that holds these hashes (S47). May throw a Failure. */
-export type TextsIn = (hashed: readonly HashedColumns[]) => readonly string[];
+/** A `df_unified_id` as rows of a place hold it. */
+export interface UnifiedId {
+  readonly text: string;
+  /** Check value of the key that it is a hash under; undefined for a plain one. */
+  readonly hashKey: string | undefined;
+}
 
-/** Rows to remove: those whose column, by its name in the export, holds one of these texts. */
-export interface Removal {
-  readonly column: string;
-  readonly values: readonly string[];
+export interface PeopleFound {
+  /** Every form that the rows hold; no placeholder is among them. */
+  readonly unifiedIds: readonly UnifiedId[];
+  /** Their number, each person once whatever the forms. */
+  readonly people: number;
+  /** Of the ids asked for, those that have a row. */
+  readonly ids: readonly string[];
+  /** Of these, those in rows that name no unified id. */
+  readonly idsWithoutUnifiedId: readonly string[];
+  /** Rows of `events` that a purge removes. */
+  readonly rows: number;
+  /** People whose rows also carry other ids in the column (S55). */
+  readonly shared: number;
+  /** Sentences about rows that were out of reach. */
+  readonly warnings: readonly string[];
+}
+
+export interface PurgeTrial {
+  readonly found: PeopleFound;
+  /** Tables in the place that are not ours: they stay, and may name the people. */
+  readonly foreignTables: readonly string[];
+}
+
+interface PurgeOptions extends PlaceOptions {
+  /** Under the lock, before anything is changed. */
+  readonly onFound: (found: PeopleFound) => Promise<void>;
+  /** Copies for readers that the place is to forget (S52). */
+  readonly forgetCopies?: readonly string[] | undefined;
+}
+
+export interface Purged extends Rewritten {
+  readonly found: PeopleFound;
+  /** Sentences about what still holds the people, such as copies for readers; with any, the purge is not done. */
+  readonly unreached: readonly string[];
+}
+
+export interface PersonRow {
+  readonly table: string;
+  /** A JSON object. */
+  readonly row: string;
 }
 
 /** The result of rewriting a place. */

@@ -8,4 +8,4 @@ import type { PurgeTarget, Target } from './target.ts';
 export const TARGETS: readonly Target[] = [duckdb, parquet, delta, arrow];
 
 export const isPurgeTarget = (target: Target): target is PurgeTarget =>
-  target.people !== undefined && target.purge !== undefined;
+  target.people !== undefined && target.checkPurge !== undefined && target.purge !== undefined;

@@ -5,7 +5,6 @@ import { configFailure, EXIT, type ExitCode } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { type ForgetPlan, planForget } from '../../deletion/execute/forget-plan.ts';
-import type { PurgeCounts } from '../../deletion/execute/purge.ts';
 import { type DeletionReport, reportTable } from '../../deletion/execute/report.ts';
 import type { Ledger } from '../../deletion/ledger/ledger.ts';
 import type { LedgerOutput } from '../../deletion/ledger/output.ts';
@@ -38,7 +37,7 @@ export async function forgetPeople(options: Options, context: Context): Promise<
   try {
     const found = wanted && (await findPeople(plan, wanted, context));
     if (!isReal || confirm === undefined) return printPlan(plan, found, options, context);
-    if (wanted && found) await checkPurge(wanted, found.people, found.ids, context);
+    if (wanted && found) await checkPurge(wanted, found.ids, context);
     return await executePlan(plan, confirm, config, { wanted, found, options, context });
   } finally {
     plan.close();
@@ -47,7 +46,7 @@ export async function forgetPeople(options: Options, context: Context): Promise<
 
 interface PurgedPeople {
   readonly ids: readonly string[];
-  readonly people: readonly string[];
+  readonly people: number;
   /** Number of ids that were not found there. */
   readonly unmatched: number;
 }
@@ -55,7 +54,9 @@ interface PurgedPeople {
 async function findPeople(plan: ForgetPlan, wanted: PurgeRequest, context: Context): Promise<PurgedPeople> {
   const ids: string[] = [];
   for await (const id of plan.ids()) ids.push(id);
-  const { people, matched, matchedWithoutId } = await resolvePeople(wanted, ids, context);
+  const found = await resolvePeople(wanted, ids, context);
+  for (const warning of found.warnings) context.logger.warn('purge.hashed', warning);
+  const [matched, matchedWithoutId] = [found.ids.length, found.idsWithoutUnifiedId.length];
   if (matched === 0 && ids.length > 0) {
     context.logger.warn(
       'purge.nobody',
@@ -68,7 +69,7 @@ async function findPeople(plan: ForgetPlan, wanted: PurgeRequest, context: Conte
       `${count(matchedWithoutId, 'ID')} of these stand in rows without a df_unified_id, by which alone the suppression list knows people: a later sync may bring such rows back while the service still exports them.`,
     );
   }
-  return { ids, people, unmatched: new Set(ids).size - matched };
+  return { ids, people: found.people, unmatched: new Set(ids).size - matched };
 }
 
 interface Execution {
@@ -112,12 +113,12 @@ async function executePlan(
 /** Who reads that a purge failed must know what was done before it and cannot be taken back. */
 async function purgeAfter(
   wanted: PurgeRequest,
-  { people, ids }: PurgedPeople,
+  { ids }: PurgedPeople,
   ledger: Pick<Ledger, 'purge'>,
   context: Context,
-): Promise<PurgeCounts | undefined> {
+): Promise<object> {
   try {
-    return await purge(wanted, people, ids, ledger, context);
+    return await purge(wanted, ids, ledger, context);
   } catch (error) {
     context.logger.warn(
       'purge.open',
@@ -128,8 +129,7 @@ async function purgeAfter(
 }
 
 function printPlan(plan: ForgetPlan, found: PurgedPeople | undefined, options: Options, context: Context): ExitCode {
-  const people =
-    found === undefined ? {} : { people_to_purge: found.people.length, ids_without_match: found.unmatched };
+  const people = found === undefined ? {} : { people_to_purge: found.people, ids_without_match: found.unmatched };
   printReport(plan.report, { hash: plan.hash, ...people }, options, context);
   if (plan.report.guard !== null) context.logger.warn('forget.guard', plan.report.guard);
   context.logger.warn(

@@ -84,7 +84,7 @@ function logRefused(plan: DeletionReport, { logger }: VerbContext): void {
 
 function logDryRun(plan: DeletionReport, config: DestinationConfig, { logger }: VerbContext): void {
   const count = plan.ids - plan.done_before;
-  logger.info('erase.report', reportTable(plan));
+  for (const line of reportTable(plan).split('\n')) logger.info('erase.report', line);
   if (plan.guard !== null) logger.warn('erase.guard', `A real run would stop before its first deletion: ${plan.guard}`);
   const refused = refusedSentence(plan);
   if (config.onRejected === 'fail' && refused !== undefined) {
@@ -108,7 +108,7 @@ async function deleteAll(run: DeletionRun, config: DestinationConfig, context: V
   const deleter = createDeletionService({ ...config, clock, logger, env });
   try {
     const { report, failure } = await run.execute(deleter, (text, stats) => writer.writeLine(stateLine(text, stats)));
-    logger.info('erase.report', reportTable(report));
+    for (const line of reportTable(report).split('\n')) logger.info('erase.report', line);
     if (report.head !== null) logger.info('ledger.head', `Head of the ledger: ${report.head}`, { head: report.head });
     if (failure) throw failure;
   } finally {

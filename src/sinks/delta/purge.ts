@@ -1,11 +1,9 @@
-import { type TableName, typedColumns } from '../../table/columns.ts';
-import { typedNull } from '../sql/columns/typed.ts';
-import { identifier } from '../sql/engine/quote.ts';
+import { defect } from '../../base/errors.ts';
+import type { TableName } from '../../table/columns.ts';
 import { eventColumns } from '../sql/files/columns.ts';
-import { readFiles } from '../sql/files/parquet-file.ts';
 import { linkFailure, secondNameFailure } from '../sql/files/second-name.ts';
-import { createRemovedValues, removalCondition } from '../sql/people.ts';
-import type { Removal, Rewritten } from '../target.ts';
+import { findPeople, peopleColumns } from '../sql/people.ts';
+import type { PeopleFound, PeopleQuery, Purged, PurgeTrial } from '../target.ts';
 import {
   commitChange,
   type EventsChange,
@@ -18,72 +16,73 @@ import { columnsIn } from './commit/columns.ts';
 import type { DataFile } from './files/data-file.ts';
 import type { Lake, LakeOptions } from './lake.ts';
 import { LOG_FOLDER } from './log/paths.ts';
+import { eventRowsOf, relationOf } from './people.ts';
 import { changeOf, rewriting, withLake, writeRows } from './rewrite.ts';
 import type { Stored } from './storage/storage.ts';
 
-export interface PurgeOptions extends LakeOptions {
-  readonly removal: Removal;
-}
-
 /**
- * Rewrites every file that has rows to remove, then removes everything that no longer belongs to the tables: older files
+ * Looks the people up, rewrites every file that has rows of theirs, then removes everything that no longer belongs to the tables: older files
  * and, in a bucket, their earlier versions, so that no byte of the rows remains. It always commits, so that a writer that
  * began before cannot commit any more; the files of such a writer are removed too. Throws Failure.
  */
-export function purgeDelta(options: PurgeOptions): Promise<Rewritten> {
-  return rewriting(options, async (lake, settings) => {
-    const prepared = await preparePurge(lake, settings, options);
+export async function purgeDelta(
+  options: LakeOptions,
+  query: PeopleQuery,
+  onFound: (found: PeopleFound) => Promise<void> = async () => {},
+): Promise<Purged> {
+  let found: PeopleFound | undefined;
+  const rewritten = await rewriting(options, async (lake, settings) => {
+    const lookup = await findPeople(await eventRowsOf(lake, query), query);
+    found = lookup.found;
+    await onFound(found);
+    const prepared = await preparePurge(lake, settings, { query, condition: lookup.condition, signal: options.signal });
     await refuseOtherNames(lake, prepared);
     await commitChange(lake, prepared, settings);
     for (const { name } of lake.tables.values()) await eraseOld(lake, name);
     return prepared.change.removed;
   });
+  if (found === undefined) throw defect('A purge looked for nobody.');
+  return { ...rewritten, found, unreached: [] };
 }
 
 /** Does the same without storing, committing and removing, but checks the permission to remove with an object of its own. */
-export function checkPurgeDelta(options: LakeOptions, removals: readonly Removal[]): Promise<string[]> {
+export function checkPurgeDelta(options: LakeOptions, query: PeopleQuery): Promise<PurgeTrial> {
   return withLake(options, async (lake, settings) => {
-    for (const removal of removals) {
-      const prepared = await preparePurge(lake, settings, { ...options, removal });
-      await refuseOtherNames(lake, prepared);
-      await lake.storage.tryErase(prepared.change.removed.map(({ path }) => `events/${path}`));
-    }
-    return [];
+    const { found, condition } = await findPeople(await eventRowsOf(lake, query), query);
+    const prepared = await preparePurge(lake, settings, { query, condition, signal: options.signal });
+    await refuseOtherNames(lake, prepared);
+    await lake.storage.tryErase(prepared.change.removed.map(({ path }) => `events/${path}`));
+    return { found, foreignTables: [] };
   });
 }
 
-async function preparePurge(
-  lake: Lake,
-  settings: Settings,
-  { removal, signal }: PurgeOptions,
-): Promise<PreparedChange> {
-  await createRemovedValues(lake.engine, removal.values);
-  const work = async () => prepareChange(lake, await purged(lake, removal.column, settings), settings);
-  return await lake.prepare(work, signal);
+interface Removal {
+  readonly query: PeopleQuery;
+  readonly condition: string;
+  readonly signal: AbortSignal | undefined;
 }
 
-async function purged(lake: Lake, source: string, settings: Settings): Promise<EventsChange> {
+async function preparePurge(lake: Lake, settings: Settings, removal: Removal): Promise<PreparedChange> {
+  const work = async () => prepareChange(lake, await purged(lake, removal, settings), settings);
+  return await lake.prepare(work, removal.signal);
+}
+
+async function purged(lake: Lake, { query, condition }: Removal, settings: Settings): Promise<EventsChange> {
   const columns = lake.events.domains.columns() ?? [];
-  const condition = removalCondition({ columns, place: lake.address }, source);
-  const column = typedColumns(columns).find((one) => one.source === source);
   const files = lake.events.files();
-  // Stryker disable next-line ConditionalExpression,ArrayDeclaration: a column that is not there was refused above; this is for the compiler
-  const wanted = new Set(['_rescued', ...(column === undefined ? [] : [column.name])]);
+  const wanted = new Set(['_rescued', ...peopleColumns(columns, query).map(({ name }) => name)]);
   const locals = await lake.fetchColumns('events', files, wanted);
   const removed: DataFile[] = [];
   const added: NewEventFile[] = [];
   for (const file of files) {
-    const isThere = column === undefined || file.columns.has(column.name);
-    const more = isThere ? '*' : `*, ${typedNull(column.type, settings.zone)} AS ${identifier(column.name)}`;
-    const fromOf = (local = '') => `(SELECT ${more} FROM ${readFiles([local])})`;
-    const from = fromOf(locals.get(file.path));
+    const from = relationOf(lake, query, [locals.get(file.path) ?? ''], file);
     const gone = Number((await lake.engine.row(`SELECT count(*) AS n FROM ${from} WHERE ${condition}`)).n);
     if (gone === 0) continue;
     removed.push(file);
     const rows = file.rows - gone;
-    const all = fromOf([...(await lake.fetch('events', [file])).values()][0]);
-    const query = `SELECT ${eventColumns(columnsIn(columns, file.columns))} FROM ${all} WHERE NOT ${condition}`;
-    const what = { query, rows, names: file.columns, date: file.date };
+    const all = relationOf(lake, query, [...(await lake.fetch('events', [file])).values()], file);
+    const selected = `SELECT ${eventColumns(columnsIn(columns, file.columns))} FROM ${all} WHERE NOT ${condition}`;
+    const what = { query: selected, rows, names: file.columns, date: file.date };
     if (rows > 0) added.push(await writeRows(lake, what, file.isSorted));
   }
   return changeOf(lake, { operation: 'DELETE', removed, added, isChange: true }, columns, settings);

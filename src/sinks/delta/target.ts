@@ -16,9 +16,11 @@ export const delta: Target = {
   verify: async (url, options) => (await import('./verify.ts')).verifyDelta({ ...options, url }),
   compact: async (url, options) => (await import('./rewrite.ts')).compactDelta({ ...options, url }),
   report: async (url, options) => (await import('./report.ts')).reportDelta({ ...options, url }),
-  people: async (url, column, textsIn, options) =>
-    (await import('./people.ts')).peopleInDelta({ ...options, url }, column, textsIn),
-  checkPurge: async (url, removals, options) =>
-    (await import('./purge.ts')).checkPurgeDelta({ ...options, url }, removals),
-  purge: async (url, removal, options) => (await import('./purge.ts')).purgeDelta({ ...options, url, removal }),
+  people: async (url, query, options) => (await import('./people.ts')).peopleInDelta({ ...options, url }, query),
+  checkPurge: async (url, query, options) => (await import('./purge.ts')).checkPurgeDelta({ ...options, url }, query),
+  purge: async (url, query, options) =>
+    (await import('./purge.ts')).purgeDelta({ ...options, url }, query, options.onFound),
+  async *rowsOfPeople(url, query, options) {
+    yield* (await import('./people.ts')).rowsInDelta({ ...options, url }, query);
+  },
 };

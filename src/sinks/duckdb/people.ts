@@ -1,23 +1,54 @@
 import { hashedIn } from '../../extract/state.ts';
-import { type EngineOptions, openEngine } from '../sql/engine/engine.ts';
+import { Zone } from '../../types/zone.ts';
+import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure } from '../sql/engine/faults.ts';
-import { findPeople } from '../sql/people.ts';
-import type { Match, TextsIn } from '../target.ts';
+import { type EventRows, findPeople, jsonOfRows } from '../sql/people.ts';
+import type { PeopleFound, PeopleQuery, PersonRow } from '../target.ts';
 import { readColumns } from './tables/columns.ts';
-import { checkStore, readState } from './tables/state.ts';
+import { checkStore, readState, readTimezone } from './tables/state.ts';
 
-/** The people of the rows whose column holds one of these texts. Opens the file for reading alone. */
-export async function peopleInDuckDb(
-  options: Omit<EngineOptions, 'readOnly'>,
-  column: string,
-  textsIn: TextsIn,
-): Promise<Match> {
+type Options = Omit<EngineOptions, 'readOnly'>;
+
+/** The rows of an open file, for a look-up of people. */
+export async function eventRowsOf(engine: Engine): Promise<EventRows> {
+  const timezone = await readTimezone(engine);
+  return {
+    engine,
+    from: 'events',
+    columns: await readColumns(engine),
+    hashed: hashedIn(await readState(engine)),
+    zone: timezone === null ? undefined : new Zone(timezone),
+    place: engine.file,
+  };
+}
+
+/** Who is found in a file. Opens it for reading alone. */
+export async function peopleInDuckDb(options: Options, query: PeopleQuery): Promise<PeopleFound> {
   const engine = await openEngine({ ...options, readOnly: true });
   try {
     await checkStore(engine);
-    const rows = { engine, from: 'events', columns: await readColumns(engine), place: engine.file };
-    return await findPeople(rows, column, textsIn(hashedIn(await readState(engine))));
+    return (await findPeople(await eventRowsOf(engine), query)).found;
   } catch (error) {
+    options.signal?.throwIfAborted();
+    throw engineFailure(error, engine.file);
+  } finally {
+    await engine.close();
+  }
+}
+
+/** The rows of the people found, of `events`: the views hold nothing else. */
+export async function* rowsInDuckDb(options: Options, query: PeopleQuery): AsyncGenerator<PersonRow> {
+  const engine = await openEngine({ ...options, readOnly: true });
+  try {
+    await checkStore(engine);
+    const rows = await eventRowsOf(engine);
+    const { condition } = await findPeople(rows, query);
+    for await (const row of jsonOfRows(rows, condition)) {
+      options.signal?.throwIfAborted();
+      yield { table: 'events', row };
+    }
+  } catch (error) {
+    options.signal?.throwIfAborted();
     throw engineFailure(error, engine.file);
   } finally {
     await engine.close();

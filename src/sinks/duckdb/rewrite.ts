@@ -8,13 +8,17 @@ import { engineFailure } from '../sql/engine/faults.ts';
 import { newFile } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { secondNameFailure } from '../sql/files/second-name.ts';
-import { createRemovedValues, removalCondition } from '../sql/people.ts';
-import type { Removal, Rewritten } from '../target.ts';
-import { readColumns } from './tables/columns.ts';
+import { findPeople, type Lookup } from '../sql/people.ts';
+import type { PeopleFound, PeopleQuery, PurgeTrial, Rewritten } from '../target.ts';
+import { eventRowsOf } from './people.ts';
 import { checkStore } from './tables/state.ts';
 
-export interface RewriteOptions extends Omit<EngineOptions, 'readOnly'> {
-  readonly removal?: Removal | undefined;
+export type RewriteOptions = Omit<EngineOptions, 'readOnly'>;
+
+/** Whose rows are left out of the new file, and what is called once they are found and the file is locked. */
+interface Removal {
+  readonly query: PeopleQuery;
+  readonly onFound?: ((found: PeopleFound) => Promise<void>) | undefined;
 }
 
 interface Table {
@@ -29,23 +33,41 @@ const MOST_TRIES = 3;
  * Copies a file's live rows into a new file beside it, verifies and syncs it, and renames it into place, so that there is
  * a complete file at any time. The old file is locked meanwhile. Throws Failure.
  */
-export function rewriteDuckDb(options: RewriteOptions): Promise<Rewritten> {
-  return withCopy(options, async (engine, copied, copy) => {
-    const bytesBefore = statSync(engine.file).size;
-    await moveFile(copy, engine.file);
-    return { ...copied, files: [engine.file], bytesBefore, bytesAfter: statSync(engine.file).size };
+export async function rewriteDuckDb(options: RewriteOptions): Promise<Rewritten> {
+  return withCopy(options, undefined, replaceFile);
+}
+
+/** Does the same without the rows of the people that are found in the locked file. */
+export async function purgeDuckDb(
+  options: RewriteOptions,
+  query: PeopleQuery,
+  onFound?: (found: PeopleFound) => Promise<void>,
+): Promise<Rewritten & { readonly found: PeopleFound }> {
+  return withCopy(options, { query, onFound }, async (engine, copied, copy) => {
+    if (copied.found === undefined) throw defect('A purge looked for nobody.');
+    return { ...(await replaceFile(engine, copied, copy)), found: copied.found };
   });
 }
 
-/** Does the same without the last step; returns the names of other programs' tables, which a purge does not touch. */
-export function tryRewriteDuckDb(options: RewriteOptions): Promise<string[]> {
-  return withCopy(options, (engine) => foreignTables(engine));
+/** Does all of a purge but the last step. */
+export function checkPurgeDuckDb(options: RewriteOptions, query: PeopleQuery): Promise<PurgeTrial> {
+  return withCopy(options, { query }, async (engine, { found }) => {
+    if (found === undefined) throw defect('A purge looked for nobody.');
+    return { found, foreignTables: await foreignTables(engine) };
+  });
 }
 
-type Copied = Pick<Rewritten, 'rows' | 'rowsRemoved'>;
+async function replaceFile(engine: Engine, { rows, rowsRemoved }: Copied, copy: string): Promise<Rewritten> {
+  const bytesBefore = statSync(engine.file).size;
+  await moveFile(copy, engine.file);
+  return { rows, rowsRemoved, files: [engine.file], bytesBefore, bytesAfter: statSync(engine.file).size };
+}
+
+type Copied = Pick<Rewritten, 'rows' | 'rowsRemoved'> & { readonly found?: PeopleFound | undefined };
 
 async function withCopy<T>(
   options: RewriteOptions,
+  removal: Removal | undefined,
   then: (engine: Engine, copied: Copied, copy: string) => Promise<T>,
 ): Promise<T> {
   if (!fileExists(options.file)) throw configFailure(`${options.file} does not exist: nothing was done.`);
@@ -54,8 +76,10 @@ async function withCopy<T>(
     await checkStore(engine);
     refuseSecondName(engine.file);
     const copy = `${engine.file}${REWRITING}`;
-    const copied = await copyInto(engine, copy, options);
-    return await then(engine, copied, copy);
+    const lookup = removal && (await findPeople(await eventRowsOf(engine), removal.query));
+    if (lookup !== undefined) await removal?.onFound?.(lookup.found);
+    const copied = await copyInto(engine, copy, lookup, options.signal);
+    return await then(engine, { ...copied, found: lookup?.found }, copy);
   } catch (error) {
     options.signal?.throwIfAborted();
     throw engineFailure(error, engine.file);
@@ -77,7 +101,12 @@ async function openSettled(options: RewriteOptions): Promise<Engine> {
   throw transientFailure(`${options.file} is being written to all the time: run again when it is not.`);
 }
 
-async function copyInto(engine: Engine, copy: string, { removal, signal }: RewriteOptions): Promise<Copied> {
+async function copyInto(
+  engine: Engine,
+  copy: string,
+  lookup: Lookup | undefined,
+  signal: AbortSignal | undefined,
+): Promise<Copied> {
   sweep(copy);
   await engine.run('SET preserve_insertion_order = true');
   const { n } = await engine.row(
@@ -89,7 +118,7 @@ async function copyInto(engine: Engine, copy: string, { removal, signal }: Rewri
   signal?.addEventListener('abort', stop);
   try {
     signal?.throwIfAborted();
-    const rowsRemoved = await copyTables(engine, removal);
+    const rowsRemoved = await copyTables(engine, lookup);
     await checkCounts(engine, rowsRemoved);
     const rows = await countOf(engine, 'rewritten', { schema: 'main', name: 'events' });
     await engine.run('DETACH rewritten');
@@ -101,9 +130,9 @@ async function copyInto(engine: Engine, copy: string, { removal, signal }: Rewri
 }
 
 /** What cannot be copied is named: a generated column or a foreign key makes DuckDB refuse the copy of a table. */
-async function copyTables(engine: Engine, removal: Removal | undefined): Promise<number> {
+async function copyTables(engine: Engine, lookup: Lookup | undefined): Promise<number> {
   try {
-    return removal === undefined ? await copyAll(engine) : await copyWithout(engine, removal);
+    return lookup === undefined ? await copyAll(engine) : await copyWithout(engine, lookup);
   } catch (error) {
     if (!/^(Binder|Catalog|Constraint|Dependency|Not implemented) Error/.test(messageOf(error))) throw error;
     const names = await foreignTables(engine);
@@ -154,9 +183,7 @@ async function copyAll(engine: Engine): Promise<number> {
 }
 
 /** The tables first, then their rows, so that what is left out is never written. */
-async function copyWithout(engine: Engine, { column, values }: Removal): Promise<number> {
-  const condition = removalCondition({ columns: await readColumns(engine), place: engine.file }, column);
-  await createRemovedValues(engine, values);
+async function copyWithout(engine: Engine, { condition }: Lookup): Promise<number> {
   await engine.run('COPY FROM DATABASE target TO rewritten (SCHEMA)');
   for (const table of await tablesOf(engine)) {
     const isEvents = table.schema === 'main' && table.name === 'events';

@@ -1,3 +1,4 @@
+import { Failure } from '../../base/errors.ts';
 import { loaderOf } from '../load.ts';
 import type { Target } from '../target.ts';
 
@@ -23,15 +24,26 @@ export const duckdb: Target = {
   verify: async (file, options) => (await import('./verify.ts')).verifyDuckDb({ ...options, file }),
   compact: async (file, options) => (await import('./rewrite.ts')).rewriteDuckDb({ ...options, file }),
   report: async (file, options) => (await import('./report.ts')).reportDuckDb({ ...options, file }),
-  people: async (file, column, textsIn, options) =>
-    (await import('./people.ts')).peopleInDuckDb({ ...options, file }, column, textsIn),
-  // The whole file is rewritten, whatever is left out.
-  checkPurge: async (file, [removal], options) =>
-    (await import('./rewrite.ts')).tryRewriteDuckDb({ ...options, file, removal }),
-  async purge(file, removal, options) {
-    const [{ rewriteDuckDb }, { republish }] = await Promise.all([import('./rewrite.ts'), import('./publish.ts')]);
-    const done = await rewriteDuckDb({ ...options, file, removal });
-    await republish({ ...options, file });
-    return done;
+  people: async (file, query, options) => (await import('./people.ts')).peopleInDuckDb({ ...options, file }, query),
+  checkPurge: async (file, query, options) =>
+    (await import('./rewrite.ts')).checkPurgeDuckDb({ ...options, file }, query),
+  async purge(file, query, options) {
+    const [{ purgeDuckDb }, { republish }] = await Promise.all([import('./rewrite.ts'), import('./publish.ts')]);
+    const done = await purgeDuckDb({ ...options, file }, query, options.onFound);
+    return { ...done, unreached: await unreachedCopies(() => republish({ ...options, file })) };
+  },
+  async *rowsOfPeople(file, query, options) {
+    yield* (await import('./people.ts')).rowsInDuckDb({ ...options, file }, query);
   },
 };
+
+/** The file itself is purged by then: what a copy for readers still holds is said beside that. */
+async function unreachedCopies(republish: () => Promise<unknown>): Promise<string[]> {
+  try {
+    await republish();
+    return [];
+  } catch (error) {
+    if (error instanceof Failure) return [error.message];
+    throw error;
+  }
+}

@@ -1,53 +1,51 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { configFailure } from '../../base/errors.ts';
+import { configFailure, defect } from '../../base/errors.ts';
 import { FILE, readFiles } from '../sql/files/parquet-file.ts';
 import { refuseOtherNames } from '../sql/files/second-name.ts';
-import { createRemovedValues, removalCondition } from '../sql/people.ts';
-import type { Removal, Rewritten } from '../target.ts';
+import { findPeople, type Lookup } from '../sql/people.ts';
+import type { PeopleFound, PeopleQuery, Purged, PurgeTrial } from '../target.ts';
 import type { Change, DatasetOptions } from './dataset/dataset.ts';
-import { eventFiles, type Manifest } from './dataset/manifest.ts';
+import { eventFiles } from './dataset/manifest.ts';
+import { eventRowsOf } from './people.ts';
 import { type Existing, prepareRewrite, rewriteFolder, withExisting } from './rewrite.ts';
 
-export interface PurgeOptions extends DatasetOptions {
-  readonly removal: Removal;
-}
-
-/**
- * Rewrites every file that has rows to remove, one partition after the other, each atomically. Throws Failure.
- */
-export function purgeParquet(options: PurgeOptions): Promise<Rewritten> {
-  return rewriteFolder(options, {
-    choose: (dataset) => pathsWithout(dataset, options),
-    keep: (manifest) => `NOT ${leftOut(manifest, options)}`,
+/** Looks the people up in the locked folder and rewrites every file that has rows of theirs. Throws Failure. */
+export async function purgeParquet(
+  options: DatasetOptions,
+  query: PeopleQuery,
+  onFound: (found: PeopleFound) => Promise<void> = async () => {},
+): Promise<Purged> {
+  let lookup: Lookup | undefined;
+  const rewritten = await rewriteFolder(options, {
+    async choose(dataset) {
+      lookup = await findPeople(eventRowsOf(dataset, options.dir), query);
+      await onFound(lookup.found);
+      return pathsWithout(dataset, lookup);
+    },
+    keep: () => `NOT ${lookup?.condition}`,
     check: checkReplaceable,
   });
+  if (lookup === undefined) throw defect('A purge looked for nobody.');
+  return { ...rewritten, found: lookup.found, unreached: [] };
 }
 
 /** Does the same without replacing files: each new file is written and dropped. No table is left out. */
-export function checkPurgeParquet(options: DatasetOptions, removals: readonly Removal[]): Promise<string[]> {
+export function checkPurgeParquet(options: DatasetOptions, query: PeopleQuery): Promise<PurgeTrial> {
   return withExisting(options, async (dataset) => {
-    for (const removal of removals) await tryOne(dataset, { ...options, removal });
+    const lookup = await findPeople(eventRowsOf(dataset, options.dir), query);
+    for (const path of await pathsWithout(dataset, lookup)) {
+      const work = () => prepareRewrite(dataset, path, `NOT ${lookup.condition}`);
+      await checkReplaceable(dataset, await dataset.prepare(work, options.signal));
+    }
     await dataset.clear();
-    return [];
+    return { found: lookup.found, foreignTables: [] };
   });
 }
 
-async function tryOne(dataset: Existing, options: PurgeOptions): Promise<void> {
-  for (const path of await pathsWithout(dataset, options)) {
-    const work = () => prepareRewrite(dataset, path, `NOT ${leftOut(dataset.manifest, options)}`);
-    await checkReplaceable(dataset, await dataset.prepare(work, options.signal));
-  }
-}
-
-const leftOut = ({ columns }: Manifest, { dir, removal }: PurgeOptions) =>
-  removalCondition({ columns, place: dir }, removal.column);
-
 /** The files of `events` with rows to leave out. */
-async function pathsWithout(dataset: Existing, options: PurgeOptions): Promise<string[]> {
-  const condition = leftOut(dataset.manifest, options);
-  await createRemovedValues(dataset.engine, options.removal.values);
+async function pathsWithout(dataset: Existing, { condition }: Lookup): Promise<string[]> {
   const paths = new Map(eventFiles(dataset.manifest).map(({ path }) => [dataset.pathOf(path), path]));
   if (paths.size === 0) return [];
   const rows = await dataset.engine.rows(

@@ -16,9 +16,11 @@ export const parquet: Target = {
   verify: async (dir, options) => (await import('./verify.ts')).verifyParquet({ ...options, dir }),
   compact: async (dir, options) => (await import('./rewrite.ts')).compactParquet({ ...options, dir }),
   report: async (dir, options) => (await import('./report.ts')).reportParquet({ ...options, dir }),
-  people: async (dir, column, textsIn, options) =>
-    (await import('./people.ts')).peopleInParquet({ ...options, dir }, column, textsIn),
-  checkPurge: async (dir, removals, options) =>
-    (await import('./purge.ts')).checkPurgeParquet({ ...options, dir }, removals),
-  purge: async (dir, removal, options) => (await import('./purge.ts')).purgeParquet({ ...options, dir, removal }),
+  people: async (dir, query, options) => (await import('./people.ts')).peopleInParquet({ ...options, dir }, query),
+  checkPurge: async (dir, query, options) => (await import('./purge.ts')).checkPurgeParquet({ ...options, dir }, query),
+  purge: async (dir, query, options) =>
+    (await import('./purge.ts')).purgeParquet({ ...options, dir }, query, options.onFound),
+  async *rowsOfPeople(dir, query, options) {
+    yield* (await import('./people.ts')).rowsInParquet({ ...options, dir }, query);
+  },
 };

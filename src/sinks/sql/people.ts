@@ -1,87 +1,342 @@
 import { configFailure } from '../../base/errors.ts';
+import { isPlaceholder } from '../../base/placeholder.ts';
+import type { HashedColumns } from '../../extract/hashed-columns.ts';
 import { UNIFIED_ID } from '../../schema/groups.ts';
+import type { HashKey } from '../../schema/hash-key.ts';
 import { isTyped, type StoredColumn, type Typed } from '../../table/columns.ts';
+import { fitsWholly, NULL_TEXT, STRING } from '../../types/evidence.ts';
 import { TYPES } from '../../types/index.ts';
-import type { Match } from '../target.ts';
+import { COLUMN_TYPES, type ColumnType, type Evidence } from '../../types/type.ts';
+import type { Zone } from '../../types/zone.ts';
+import type { PeopleFound, PeopleQuery, UnifiedId } from '../target.ts';
 import type { Engine } from './engine/engine.ts';
-import { identifier, textLiteral } from './engine/quote.ts';
-import { nameOf } from './views.ts';
+import { anyOf, identifier, textLiteral } from './engine/quote.ts';
+import { rescueKey } from './rows/cells.ts';
 
-/** A place with events: what a query selects from, its columns, and its name for messages. */
+// The one look-up of people, for all targets (S37). It answers with a condition on rows, so that what was found and what
+// is removed cannot differ.
+//
+// Texts are compared by keys. A cell has as keys its text, and the canonical text of its value; an id has its own text, the
+// canonical text that each type gives it, and the hashes of these where the column is hashed. So every spelling of a number,
+// a boolean or a datetime is found. A text column that once was one of another type is compared by that type's values, too.
+
+/** The rows of `events` in a place, and what the place remembers about them. */
 export interface EventRows {
   readonly engine: Engine;
-  /** What follows FROM; undefined while there are no rows. */
+  /** A relation with the columns that `peopleColumns` names, as it stands after FROM; undefined while there are no rows. */
   readonly from: string | undefined;
   readonly columns: readonly StoredColumn[];
+  readonly hashed: readonly HashedColumns[];
+  /** Zone of the datetimes; undefined: they have none. */
+  readonly zone: Zone | undefined;
+  /** Its name for messages. */
   readonly place: string;
 }
 
+export interface Lookup {
+  readonly found: PeopleFound;
+  /** TRUE for a row that a purge removes, FALSE for any other, on the same engine until the next look-up. */
+  readonly condition: string;
+}
+
+const SCHEMA = 'temp.main.';
+const IDS = `${SCHEMA}_dfinery_ids`;
+const PEOPLE = `${SCHEMA}_dfinery_people`;
+const HASH_PATTERN = '[0-9a-f]{64}';
+const HASH = new RegExp(`^${HASH_PATTERN}$`);
+/** Inner and outer pad of HMAC. */
+const PADS = [0x36, 0x5c];
+
 /**
- * The people of the rows whose column, by its name in the export, holds one of these texts, typed or rescued. Throws a
- * configuration failure for a column that is not there.
+ * Finds the people of a query among these rows: those of the rows whose column holds one of the ids, or those that a mapping
+ * names. Throws a configuration failure for a column that is not there, and for one whose hashes need another key.
  */
-export async function findPeople(rows: EventRows, source: string, texts: readonly string[]): Promise<Match> {
-  const { typed, rescued, asTyped } = cellTexts(rows, source);
-  if (rows.from === undefined || texts.length === 0) return { people: [], found: [], foundWithoutId: [] };
-  const id = nameOf(rows.columns, UNIFIED_ID);
-  const pairs = await rows.engine.rows(
-    `SELECT DISTINCT ${id} AS id, _dfinery_text AS text FROM ${rows.from} JOIN (
-       SELECT _dfinery_text, ${asTyped('_dfinery_text')} AS _dfinery_cell
-       FROM (SELECT unnest(from_json($1, '["VARCHAR"]')) AS _dfinery_text)
-     ) ON _dfinery_cell = coalesce(${typed}, ${rescued})`,
-    [JSON.stringify(texts)],
-  );
-  const [people, found, foundWithoutId] = [new Set<string>(), new Set<string>(), new Set<string>()];
-  for (const pair of pairs) {
-    const text = String(pair.text);
-    found.add(text);
-    if (pair.id === null) foundWithoutId.add(text);
-    else people.add(String(pair.id));
+export async function findPeople(rows: EventRows, query: PeopleQuery): Promise<Lookup> {
+  const { engine, from } = rows;
+  const column = query.column === undefined ? undefined : new Cells(rows, query, query.column);
+  const unified = new Cells(rows, query, UNIFIED_ID);
+  const warnings = [...(column?.hashWarnings() ?? []), ...unifiedWarnings(rows, unified, query)];
+  await createKeys(engine);
+  if (from === undefined) return { found: { ...NOBODY, warnings }, condition: 'false' };
+  const [ids, idsWithoutUnifiedId] = [new Set<number>(), new Set<number>()];
+  if (column === undefined) {
+    await addKeys(engine, unified, PEOPLE, mappedBy(query));
+  } else {
+    await addKeys(engine, column, IDS, [...query.ids.entries()]);
+    await addPlainForms(engine, from, column, IDS);
+    const people = new Set<string>();
+    for (const [n, text] of await matches(engine, from, { cells: column, table: IDS, unified })) {
+      ids.add(n);
+      if (text === undefined) idsWithoutUnifiedId.add(n);
+      else people.add(text);
+    }
+    await addKeys(
+      engine,
+      unified,
+      PEOPLE,
+      [...people].map((text) => [0, text]),
+    );
   }
-  return { people: [...people], found: [...found], foundWithoutId: [...foundWithoutId] };
+  await addPlainForms(engine, from, unified, PEOPLE);
+  const unifiedIds = new Set<string>();
+  for (const [n, text] of await matches(engine, from, { cells: unified, table: PEOPLE, unified })) {
+    if (column === undefined) ids.add(n);
+    if (text !== undefined) unifiedIds.add(text);
+  }
+  const named = unified.isAmong(PEOPLE);
+  const condition = column === undefined ? named : `(${column.isAmong(IDS)} OR ${named})`;
+  const { count } = await engine.row(`SELECT count(*) AS count FROM ${from} WHERE ${condition}`);
+  const idsAt = (numbers: ReadonlySet<number>) => query.ids.filter((_, n) => numbers.has(n));
+  const found = {
+    unifiedIds: [...unifiedIds].map((text): UnifiedId => ({ text, hashKey: unified.hashKeyOf(text) })),
+    people: new Set([...unifiedIds].map((text) => unified.personOf(text))).size,
+    ids: idsAt(ids),
+    idsWithoutUnifiedId: idsAt(idsWithoutUnifiedId),
+    rows: Number(count),
+    shared: column === undefined ? 0 : await countShared(engine, from, column, unified),
+    warnings,
+  };
+  return { found, condition };
 }
 
-const REMOVED_VALUES = '_dfinery_removed_values';
+const NOBODY: PeopleFound = {
+  unifiedIds: [],
+  people: 0,
+  ids: [],
+  idsWithoutUnifiedId: [],
+  rows: 0,
+  shared: 0,
+  warnings: [],
+};
 
-/** Makes the temporary table of values that `removalCondition` looks into. */
-export async function createRemovedValues(engine: Engine, values: readonly string[]): Promise<void> {
-  await engine.run(`CREATE OR REPLACE TEMP TABLE ${REMOVED_VALUES} (value VARCHAR)`);
-  await engine.run(`INSERT INTO temp.main.${REMOVED_VALUES} SELECT unnest(from_json($1, '["VARCHAR"]'))`, [
-    JSON.stringify(values),
-  ]);
+/** The rows that meet a look-up's condition, as JSON objects without the columns that are null. */
+export async function* jsonOfRows(
+  { engine, from }: Pick<EventRows, 'engine' | 'from'>,
+  condition: string,
+): AsyncGenerator<string> {
+  if (from === undefined) return;
+  const rows = engine.stream(
+    `SELECT CAST(json_merge_patch('{}', to_json(e)) AS VARCHAR) AS row FROM (SELECT * FROM ${from} WHERE ${condition}) AS e`,
+  );
+  for await (const { row } of rows) yield String(row);
 }
 
-/**
- * TRUE for a row to leave out: its cell, typed or rescued, is one of the values; never NULL. Throws a configuration
- * failure for a column that is not there.
- */
-export function removalCondition(rows: Pick<EventRows, 'columns' | 'place'>, source: string): string {
-  const { typed, rescued, asTyped } = cellTexts(rows, source);
-  const isAmong = (text: string, value: string) =>
-    `coalesce(${text} IN (SELECT ${value} FROM temp.main.${REMOVED_VALUES}), false)`;
-  return `(${isAmong(typed, asTyped('value'))} OR ${isAmong(rescued, 'value')})`;
+/** The columns, by their names in the place, that a look-up and its condition read: the relation must have them all. */
+export function peopleColumns(columns: readonly StoredColumn[], { column }: PeopleQuery): Typed[] {
+  return columns.filter(isTyped).filter(({ source }) => source === UNIFIED_ID || source === column);
 }
 
-interface CellTexts {
-  /** The text of a cell that its column's type took; NULL in another row. */
-  readonly typed: string;
-  /** The text of one that did not fit; NULL in another row. */
-  readonly rescued: string;
-  /** What `typed` is for a cell of this text; the text itself where it does not fit. */
-  readonly asTyped: (text: string) => string;
+/** A cell of a row: its stored text and the keys that it is found by, as expressions that are NULL where there is none. */
+interface Cell {
+  readonly text: string;
+  readonly keys: readonly string[];
 }
 
-function cellTexts({ columns, place }: Pick<EventRows, 'columns' | 'place'>, source: string): CellTexts {
-  const column = columns.filter(isTyped).find((c) => c.source === source);
-  if (column === undefined) throw configFailure(`${place} has no column ${source}: nothing was done.`);
-  const pointer = textLiteral(`/${source.replaceAll('~', '~0').replaceAll('/', '~1')}`);
-  return { ...typedTexts(column), rescued: `json_extract_string(_rescued, ${pointer})` };
+/** A column of the export in a place: the cells of all table columns with its name, and of `_rescued`. */
+class Cells {
+  readonly cells: readonly Cell[];
+  /** The keys of an id, as expressions on `text`. */
+  readonly keysOfId: readonly string[];
+  /** The pads of HMAC for the key that the column is hashed under, in hex; none unless that is the key given. */
+  readonly pads: readonly string[];
+  /** True when some rows hold the values and some their hashes. */
+  readonly isMixed: boolean;
+  readonly #source: string;
+  readonly #place: string;
+  readonly #key: HashKey | undefined;
+  readonly #forms: readonly HashedColumns[];
+
+  constructor({ columns, hashed, zone, place }: EventRows, { hashKey }: PeopleQuery, source: string) {
+    const own = columns.filter(isTyped).filter((column) => column.source === source);
+    if (own.length === 0) throw configFailure(`${place} has no column ${source}: nothing was done.`);
+    this.#source = source;
+    this.#place = place;
+    this.#key = hashKey;
+    this.#forms = hashed.filter((form) => form.columns.includes(source));
+    this.pads = this.#hasOwnKey && hashKey !== undefined ? PADS.map((pad) => padded(hashKey.block, pad)) : [];
+    this.isMixed = this.#forms.length < hashed.length;
+    this.cells = own.flatMap((column) => cellsOf(column, zone));
+    const types = new Set(own.flatMap((column) => typesOf(column, zone)));
+    const plain = ['text', ...[...types].map((type) => valueText(type, 'text', zone))];
+    this.keysOfId = this.pads.length === 0 ? plain : [...plain, ...plain.map(hmacSql)];
+  }
+
+  get texts(): string[] {
+    return this.cells.map(({ text }) => text);
+  }
+
+  get keys(): string[] {
+    return this.cells.flatMap(({ keys }) => keys);
+  }
+
+  /** TRUE when a cell of the row has a key of the table, else FALSE. */
+  isAmong(table: string): string {
+    return isAnyAmong(this.keys, table);
+  }
+
+  /** The check value of the key that a stored text is a hash under; undefined for one that is no hash. */
+  hashKeyOf(text: string): string | undefined {
+    if (this.#forms.length === 0 || !HASH.test(text)) return undefined;
+    return (this.#hasOwnKey ? this.#key?.check : this.#forms.at(-1)?.key_check) ?? undefined;
+  }
+
+  /** What both forms of a value have in common. */
+  personOf(text: string): string {
+    return this.pads.length === 0 || HASH.test(text) || this.#key === undefined ? text : this.#key.hashOf(text);
+  }
+
+  /** Says which hashes cannot be looked for; throws a configuration failure where none can. */
+  hashWarnings(): string[] {
+    if (this.#forms.length === 0) return [];
+    const what = `${this.#place} holds the column ${this.#source} hashed`;
+    if (this.#key === undefined) {
+      throw configFailure(
+        `${what}: give the hash_key that it was loaded with, in DFINERY_HASH_KEY or the file that DFINERY_HASH_KEY_FILE names. Nothing was done.`,
+      );
+    }
+    if (!this.#hasOwnKey) {
+      throw configFailure(
+        `${what} under another key than DFINERY_HASH_KEY gives: give the one that it was loaded with. Nothing was done.`,
+      );
+    }
+    if (this.#forms.every(({ key_check }) => key_check === this.#key?.check)) return [];
+    return [
+      `${this.#place}: ${this.#source} is hashed under another key in some of its rows: run again with that key to reach those.`,
+    ];
+  }
+
+  get isHashedUnknown(): boolean {
+    return this.#forms.length > 0 && !this.#hasOwnKey;
+  }
+
+  get #hasOwnKey(): boolean {
+    return this.#forms.some(({ key_check }) => key_check === this.#key?.check);
+  }
 }
 
-/** Of the types that an id can have, these two keep a value and not its spelling: `12` is `12.0` among doubles. */
-function typedTexts({ name, type }: Typed): Pick<CellTexts, 'typed' | 'asTyped'> {
-  const column = identifier(name);
-  if (type !== 'boolean' && type !== 'double') return { typed: `CAST(${column} AS VARCHAR)`, asTyped: (text) => text };
-  const { sql, sqlText } = TYPES[type];
-  return { typed: sqlText(column), asTyped: (text) => `coalesce(${sqlText(`(${sql(text)})`)}, ${text})` };
+/** Where every row holds the id in one form, what is found is what is looked for; else the key tells that two are one. */
+function unifiedWarnings({ place, hashed }: EventRows, unified: Cells, { column, mapping }: PeopleQuery): string[] {
+  if (mapping !== undefined || column === UNIFIED_ID) return unified.hashWarnings();
+  if (!unified.isHashedUnknown || hashed.length === 1) return [];
+  return [
+    `${place}: df_unified_id is hashed in some of its rows: without that key in DFINERY_HASH_KEY, rows of these people that lack ${column} may stay.`,
+  ];
+}
+
+function cellsOf(column: Typed, zone: Zone | undefined): Cell[] {
+  const name = identifier(column.name);
+  const text = TYPES[column.type].sqlText(name, zone);
+  const pointer = `/${rescueKey(column).replaceAll('~', '~0').replaceAll('/', '~1')}`;
+  const rescued = `json_extract_string(_rescued, ${textLiteral(pointer)})`;
+  const keys =
+    column.type === 'string'
+      ? [name, ...typesOf(column, zone).map((type) => valueText(type, name, zone))]
+      : [text, `CAST(${name} AS VARCHAR)`];
+  return [
+    { text, keys },
+    { text: rescued, keys: [rescued] },
+  ];
+}
+
+/** Whether a type keeps a value and not its spelling, so that a column that was widened from it holds another text. */
+const BY_VALUE = {
+  boolean: true,
+  long: false,
+  double: true,
+  date: false,
+  datetime: true,
+  string: false,
+  'string[]': true,
+  'long[]': true,
+  'double[]': true,
+} as const satisfies Record<ColumnType, boolean>;
+
+/** The types whose values a column's texts may be: its own, or of text those that it may have been widened from. */
+function typesOf({ type, evidence }: Typed, zone: Zone | undefined): ColumnType[] {
+  if (type !== 'string') return [type];
+  return COLUMN_TYPES.filter((former) => BY_VALUE[former] && hasCellsOf(former, evidence, zone));
+}
+
+function hasCellsOf(type: ColumnType, evidence: Evidence, zone: Zone | undefined): boolean {
+  for (let bit = NULL_TEXT << 1; bit < STRING; bit <<= 1) {
+    if ((evidence & bit) !== 0 && fitsWholly(bit, type, zone !== undefined)) return true;
+  }
+  return false;
+}
+
+/** The canonical text of the value that a type gives a text; NULL where it gives none. */
+const valueText = (type: ColumnType, text: string, zone: Zone | undefined): string =>
+  `list_transform([${TYPES[type].sql(text, zone)}], lambda v0: ${TYPES[type].sqlText('v0', zone)})[1]`;
+
+/** HMAC-SHA-256 in hex; the statement's first two parameters are the pads, so that no message of the engine can quote them. */
+const hmacSql = (text: string): string => `sha256(unhex($2) || unhex(sha256(unhex($1) || encode(${text}))))`;
+
+const padded = (block: Uint8Array, pad: number): string => Buffer.from(block.map((byte) => byte ^ pad)).toString('hex');
+
+const isAnyAmong = (keys: readonly string[], table: string): string =>
+  anyOf(keys.map((key) => `coalesce(${key} IN (SELECT key FROM ${table}), false)`));
+
+async function createKeys(engine: Engine): Promise<void> {
+  for (const table of [IDS, PEOPLE]) {
+    await engine.run(`CREATE OR REPLACE TEMP TABLE ${table.slice(SCHEMA.length)} (n INTEGER, key VARCHAR)`);
+  }
+}
+
+/** Numbers of ids, and texts to look for. */
+type Wanted = readonly [n: number, text: string];
+
+const mappedBy = ({ ids, mapping }: PeopleQuery): Wanted[] =>
+  ids.flatMap((id, n) =>
+    (mapping?.get(id) ?? []).filter((text) => !isPlaceholder(text)).map((text): Wanted => [n, text]),
+  );
+
+async function addKeys(engine: Engine, cells: Cells, table: string, wanted: readonly Wanted[]): Promise<void> {
+  const { keysOfId, pads } = cells;
+  const texts = `from_json($${pads.length + 1}, '[{"n":"INTEGER","text":"VARCHAR"}]')`;
+  await engine.run(
+    `INSERT INTO ${table} SELECT DISTINCT n, key FROM (SELECT n, unnest([${keysOfId.join(', ')}]) AS key FROM (
+      SELECT w.n AS n, w.text AS text FROM (SELECT unnest(${texts}) AS w))) WHERE key <> ''`,
+    [...pads, JSON.stringify(wanted.map(([n, text]) => ({ n, text })))],
+  );
+}
+
+/** Adds the values whose hashes are looked for: rows of a time when the column was not hashed hold them. */
+async function addPlainForms(engine: Engine, from: string, cells: Cells, table: string): Promise<void> {
+  const { pads, isMixed, texts } = cells;
+  if (pads.length === 0 || !isMixed) return;
+  await engine.run(
+    `INSERT INTO ${table} SELECT known.n, plain.text FROM (SELECT DISTINCT text FROM (SELECT unnest([${texts.join(', ')}]) AS text
+      FROM ${from}) WHERE text IS NOT NULL AND NOT regexp_full_match(text, '${HASH_PATTERN}')) AS plain
+      JOIN ${table} AS known ON known.key = ${hmacSql('plain.text')}`,
+    [...pads],
+  );
+}
+
+/** Which numbers of a table are found, and in rows of which unified ids; undefined for rows that name nobody. */
+async function matches(
+  engine: Engine,
+  from: string,
+  { cells, table, unified }: { readonly cells: Cells; readonly table: string; readonly unified: Cells },
+): Promise<(readonly [number, string | undefined])[]> {
+  const people = `list_filter([${unified.texts.join(', ')}], lambda p0: p0 IS NOT NULL)`;
+  const rows = await engine.rows(
+    `SELECT DISTINCT n, unnest(CASE WHEN len(people) = 0 THEN [NULL] ELSE people END) AS text FROM (
+      SELECT DISTINCT unnest(keys) AS key, people FROM (
+      SELECT [${cells.keys.join(', ')}] AS keys, ${people} AS people FROM ${from} WHERE ${cells.isAmong(table)}))
+      JOIN ${table} USING (key)`,
+  );
+  return rows.map(({ n, text }) => [Number(n), typeof text === 'string' && !isPlaceholder(text) ? text : undefined]);
+}
+
+/** How many of the people are in rows with another id in the column (S55). */
+async function countShared(engine: Engine, from: string, column: Cells, unified: Cells): Promise<number> {
+  const others = column.cells.map(({ text, keys }) => `CASE WHEN NOT ${isAnyAmong(keys, IDS)} THEN ${text} END`);
+  const rows = await engine.rows(
+    `SELECT DISTINCT text, other FROM (SELECT text, unnest(others) AS other FROM (
+      SELECT unnest(texts) AS text, others FROM (
+      SELECT [${unified.texts.join(', ')}] AS texts, [${others.join(', ')}] AS others
+      FROM ${from} WHERE ${unified.isAmong(PEOPLE)}))) WHERE text IS NOT NULL AND other IS NOT NULL`,
+  );
+  const shared = rows.filter(({ other }) => !isPlaceholder(String(other)));
+  return new Set(shared.map(({ text }) => unified.personOf(String(text)))).size;
 }

@@ -188,33 +188,34 @@ describe('the people of a target', () => {
     bench.window('2026-01-02', csvOf([event('d', '2026-01-02', { df_unified_id: 'erna', df_items_df_price: 'free' })])),
   ];
   const find = (source: string, texts: readonly string[]) => async (kind: Kind, kept: Kept) => {
-    const found = await kept.people(kind.place, source, () => texts, options(kind.bench));
-    return Object.fromEntries(Object.entries(found).map(([name, all]) => [name, [...all].sort()]));
+    const found = await kept.people(kind.place, { column: source, ids: texts }, options(kind.bench));
+    const people = found.unifiedIds.map(({ text }) => text).sort();
+    return { people, ids: [...found.ids].sort(), idsWithoutUnifiedId: found.idsWithoutUnifiedId };
   };
 
   it('are found by typed cells, and rows without one are told apart', async () => {
     expect(await inEach(rows, find('level', ['1', '3', '4']))).toEqual({
       people: ['erna'],
-      found: ['1', '3'],
-      foundWithoutId: ['3'],
+      ids: ['1', '3'],
+      idsWithoutUnifiedId: ['3'],
     });
   });
 
   it('are found by cells that did not fit, in each file', async () => {
     expect(await inEach(rows, find('df_items_df_price', ['free', '1.50']))).toEqual({
       people: ['erna', 'hans'],
-      found: ['1.50', 'free'],
-      foundWithoutId: ['1.50'],
+      ids: ['1.50', 'free'],
+      idsWithoutUnifiedId: ['1.50'],
     });
   });
 
   it('are none for no text, and where there is no row', async () => {
-    const none = { people: [], found: [], foundWithoutId: [] };
+    const none = { people: [], ids: [], idsWithoutUnifiedId: [] };
     expect(await inEach(rows, find('level', []))).toEqual(none);
   });
 
   it('are none where no row was loaded', async () => {
-    const none = { people: [], found: [], foundWithoutId: [] };
+    const none = { people: [], ids: [], idsWithoutUnifiedId: [] };
     expect(await inEach((bench) => [bench.window('2026-01-01', csvOf([]))], find('df_unified_id', ['erna']))).toEqual(
       none,
     );
@@ -223,19 +224,25 @@ describe('the people of a target', () => {
   it('are not looked for in a column that is not there', async () => {
     const refused = async ({ place, bench }: Kind, kept: Kept) =>
       String(
-        await kept.people(place, 'absent', () => ['1'], options(bench)).catch((error: Error) => error.message),
+        await kept
+          .people(place, { column: 'absent', ids: ['1'] }, options(bench))
+          .catch((error: Error) => error.message),
       ).replace(place, 'PLACE');
     expect(await inEach(rows, refused)).toContain('has no column absent: nothing was done.');
   });
 
   it('leave with their rows, and what stays is as its receipts say', async () => {
     const purged = async ({ place, bench }: Kind, kept: Kept) => {
-      const removal = { column: 'df_unified_id', values: ['erna', 'nobody'] };
-      expect(await kept.checkPurge(place, [removal], options(bench))).toEqual([]);
-      const { rows: left, rowsRemoved } = await kept.purge(place, removal, options(bench));
+      const removal = { column: 'df_unified_id', ids: ['erna', 'nobody'] };
+      expect((await kept.checkPurge(place, removal, options(bench))).found.rows).toBe(2);
+      const { rows: left, rowsRemoved } = await kept.purge(place, removal, {
+        ...options(bench),
+        onFound: async () => {},
+      });
       expect(await kept.verify(place, options(bench))).toEqual([]);
       const prior = await kept.readPriorLoads(place, options(bench));
-      const { people } = await kept.people(place, 'df_unified_id', () => ['erna', 'hans'], options(bench));
+      const query = { column: 'df_unified_id', ids: ['erna', 'hans'] };
+      const people = (await kept.people(place, query, options(bench))).unifiedIds.map(({ text }) => text);
       return {
         left,
         rowsRemoved,

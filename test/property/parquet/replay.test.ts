@@ -89,7 +89,7 @@ describe('a day read again and again, with rows that move between dates', () => 
         await compactParquet(bench.folderOptions);
         expect(await seen(bench)).toEqual({ rows: model.rows(), logs: model.logs() });
         if (!model.rows().some((text) => text.endsWith('u-2'))) return;
-        await purgeParquet({ ...bench.folderOptions, removal: { column: 'df_unified_id', values: ['u-1'] } });
+        await purgeParquet(bench.folderOptions, { column: 'df_unified_id', ids: ['u-1'] });
         model.drop('u-1');
         expect(await seen(bench)).toEqual({ rows: model.rows(), logs: model.logs() });
         expect(await verifyParquet(bench.folderOptions)).toEqual([]);

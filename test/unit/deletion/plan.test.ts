@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { configFailure } from '../../../src/base/errors.ts';
 import { parseDestinationConfig } from '../../../src/config/destination.ts';
 import { DeletionRun } from '../../../src/deletion/execute/deletion-run.ts';
-import { type PurgeCounts, purgeAll } from '../../../src/deletion/execute/purge.ts';
 import { answerOf, done, names, openFilesIn, setUpPlans } from '../../support/deletion/plans.ts';
 
 const setup = setUpPlans();
@@ -174,52 +173,5 @@ describe('a deletion', () => {
     const run = await DeletionRun.open(config, io, false);
     expect(() => run.listHash).toThrow('used before its end');
     run.close();
-  });
-});
-
-describe('a purge of several places', () => {
-  const counts: PurgeCounts = { people: 1, rows: 2, files_rewritten: 1, bytes_before: 9, bytes_after: 5 };
-
-  it('goes one by one, each in the ledger before the next, and gives the counts of each', async () => {
-    const order: string[] = [];
-    const purger = (target: string, rows: number) => ({
-      target,
-      purge: async () => {
-        order.push(target);
-        return { ...counts, rows };
-      },
-    });
-    const ledger = {
-      purge: async (target: string, { rows }: Readonly<Record<string, number>>) => void order.push(`${target} ${rows}`),
-    };
-    const all = await purgeAll(
-      [purger('x', 1), purger('y', 2)],
-      async function* () {},
-      ledger,
-      new AbortController().signal,
-    );
-    expect(order).toEqual(['x', 'x 1', 'y', 'y 2']);
-    expect([...all]).toEqual([
-      ['x', { ...counts, rows: 1 }],
-      ['y', { ...counts, rows: 2 }],
-    ]);
-  });
-
-  it('that is stopped begins with no further one', async () => {
-    const stop = new AbortController();
-    const purged: string[] = [];
-    const purger = (target: string) => ({
-      target,
-      purge: async () => {
-        purged.push(target);
-        stop.abort(new Error('SIGTERM'));
-        return counts;
-      },
-    });
-    const ledger = { purge: async () => {} };
-    await expect(purgeAll([purger('x'), purger('y')], async function* () {}, ledger, stop.signal)).rejects.toThrow(
-      'SIGTERM',
-    );
-    expect(purged).toEqual(['x']);
   });
 });

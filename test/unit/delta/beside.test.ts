@@ -54,8 +54,8 @@ describe('a purge of Delta tables', () => {
       }
       await DiskStorage.prototype.eraseAllBut.call(storage, folder, isKept);
     };
-    const removal = { column: 'df_unified_id', values: ['erna-4711'] };
-    await purgeDelta({ ...bench.lakeOptions, storage, removal });
+    const removal = { column: 'df_unified_id', ids: ['erna-4711'] };
+    await purgeDelta({ ...bench.lakeOptions, storage }, removal);
     erased.tell();
     await loaded;
     expect(await verifyDelta(bench.lakeOptions)).toEqual([]);

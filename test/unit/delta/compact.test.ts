@@ -160,21 +160,19 @@ describe('compact', () => {
 });
 
 describe('purge', () => {
-  const purge = (column: string, ...values: string[]) =>
-    purgeDelta({ ...bench.lakeOptions, removal: { column, values } });
+  const purge = (column: string, ...ids: string[]) => purgeDelta(bench.lakeOptions, { column, ids });
 
   it('finds rescued cells, also in files without the column, and keeps sorted what is sorted', async () => {
-    await bench.store(
-      [bench.windowOf(first, { id: 'a', m: '1' }), bench.windowOf(first, { id: 'b', m: '2', n: '5' })],
-      {
-        timezone: undefined,
-      },
-    );
+    const windowOf = (day: string, ...rows: Cells[]) =>
+      bench.windowOf(day, ...rows.map((row) => ({ ...row, df_unified_id: `person-${row.id}` })));
+    await bench.store([windowOf(first, { id: 'a', m: '1' }), windowOf(first, { id: 'b', m: '2', n: '5' })], {
+      timezone: undefined,
+    });
     await compact();
     await bench.store(
       [
-        bench.windowOf(second, { id: 'c', n: 'x' }, { id: 'd', n: '6' }),
-        bench.windowOf('2026-01-03', { id: 'e', n: 'x', when: '7' }, { id: 'f' }),
+        windowOf(second, { id: 'c', n: 'x' }, { id: 'd', n: '6' }),
+        windowOf('2026-01-03', { id: 'e', n: 'x', when: '7' }, { id: 'f' }),
       ],
       { schemaMode: 'freeze' },
     );

@@ -65,7 +65,7 @@ describe('the runs of Delta tables', () => {
       [at(30), at(31)],
     ]);
     expect(runs[0]).toMatchObject({ version: '1.0.0', ...outcome });
-    await purgeDelta({ ...bench.lakeOptions, removal: { column: 'memo', values: ['erna-4711'] } });
+    await purgeDelta(bench.lakeOptions, { column: 'memo', ids: ['erna-4711'] });
     for (const path of bench.files()) expect(readFileSync(join(bench.root, path)).includes('erna')).toBe(false);
     expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
   });

@@ -82,7 +82,7 @@ describe('a large file of a bucket', () => {
         { d: '2026-01-01', n: 1 },
         { d: '2026-01-02', n: ROWS - 1 },
       ]);
-      await purgeDelta({ ...place, removal: { column: 'df_unified_id', values: ['erna-4711'] } });
+      await purgeDelta(place, { column: 'df_unified_id', ids: ['erna-4711'] });
       expect(await logs()).toEqual([{ d: '2026-01-02', n: ROWS }]);
     } finally {
       bench.close();

@@ -48,12 +48,9 @@ const load = () =>
 describe('purge', () => {
   it('leaves no byte of a person in any object, not even one of an older version [R306]', async () => {
     await load();
-    const found = await peopleInDelta(bench.lakeOptions, 'mail', () => ['erna@example.com', 'nobody']);
-    expect(found).toEqual({ people: [PERSON], found: ['erna@example.com'], foundWithoutId: [] });
-    const done = await purgeDelta({
-      ...bench.lakeOptions,
-      removal: { column: 'df_unified_id', values: found.people },
-    });
+    const found = await peopleInDelta(bench.lakeOptions, { column: 'mail', ids: ['erna@example.com', 'nobody'] });
+    expect(found).toMatchObject({ unifiedIds: [{ text: PERSON }], ids: ['erna@example.com'], rows: 2, shared: 0 });
+    const done = await purgeDelta(bench.lakeOptions, { column: 'mail', ids: ['erna@example.com'] });
     expect(done).toMatchObject({ rows: 2, rowsRemoved: 2 });
     for (const path of bench.files()) {
       expect(readFileSync(join(bench.root, path)).includes('erna'), path).toBe(false);
@@ -75,7 +72,7 @@ describe('purge', () => {
     await load();
     const sink = await bench.openLake();
     try {
-      await purgeDelta({ ...bench.lakeOptions, removal: { column: 'df_unified_id', values: ['nobody'] } });
+      await purgeDelta(bench.lakeOptions, { column: 'df_unified_id', ids: ['nobody'] });
       const late = bench.window('2026-01-03', csvOf([{ id: 'z', ...on('2026-01-03') }]));
       await expect(sink.commit([late], bench.signal)).rejects.toMatchObject({ exitCode: 3 });
     } finally {
@@ -87,15 +84,15 @@ describe('purge', () => {
   it('by a column that only some of the files have leaves the others alone [R548]', async () => {
     await load();
     await bench.store([bench.window('2026-01-03', csvOf([{ id: 'e', ...on('2026-01-03') }]))]);
-    const removal = { column: 'mail', values: ['erna@example.com'] };
-    expect(await purgeDelta({ ...bench.lakeOptions, removal })).toMatchObject({ rows: 3, rowsRemoved: 2 });
+    const removal = { column: 'mail', ids: ['erna@example.com'] };
+    expect(await purgeDelta(bench.lakeOptions, removal)).toMatchObject({ rows: 3, rowsRemoved: 2 });
     expect(await verify()).toEqual([]);
     expect(await bench.read('SELECT _key FROM events ORDER BY 1')).toEqual(['b', 'd', 'e'].map((_key) => ({ _key })));
   });
 
   it('of somebody who is in no row removes old files all the same, and of an unknown column nothing', async () => {
     await load();
-    const purge = (column: string) => purgeDelta({ ...bench.lakeOptions, removal: { column, values: ['x'] } });
+    const purge = (column: string) => purgeDelta(bench.lakeOptions, { column, ids: ['x'] });
     await expect(purge('nothing')).rejects.toMatchObject({ kind: 'config' });
     const versions = bench.versions();
     expect((await purge('df_unified_id')).rowsRemoved).toBe(0);

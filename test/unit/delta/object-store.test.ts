@@ -33,11 +33,12 @@ const older = () =>
   bench.window(
     day,
     csvOf([
-      { id: 'a', n: '1', df_items_x: '1', ...on(day) },
-      { id: 'b', n: '2', ...on(day) },
+      { id: 'a', df_unified_id: 'person-a', n: '1', df_items_x: '1', ...on(day) },
+      { id: 'b', df_unified_id: 'person-b', n: '2', ...on(day) },
     ]),
   );
-const newer = () => bench.window(day, csvOf([{ id: 'a', n: 'text', df_items_x: 'y', ...on(day) }]));
+const newer = () =>
+  bench.window(day, csvOf([{ id: 'a', df_unified_id: 'person-a', n: 'text', df_items_x: 'y', ...on(day) }]));
 const ONE = [
   { _key: 'a', n: '1' },
   { _key: 'b', n: '2' },
@@ -251,7 +252,7 @@ describe('the spool folder', () => {
     expect(await verifyDelta({ ...place(), spoolDir })).toEqual([]);
     expect(await reportDelta({ ...place(), spoolDir })).toMatchObject({ rows: 2, lastEventAt: `${day} 10:00:00` });
     await compactDelta({ ...place(), spoolDir });
-    await purgeDelta({ ...place(), spoolDir, removal: { column: 'n', values: ['text'] } });
+    await purgeDelta({ ...place(), spoolDir }, { column: 'n', ids: ['text'] });
     expect(readdirSync(spoolDir)).toEqual([]);
     expect(readdirSync(empty)).toEqual([]);
     const file = join(bench.dir, 'a-file');
@@ -264,7 +265,7 @@ describe('the spool folder', () => {
 });
 
 describe('a purge of a bucket', () => {
-  const removal = { column: 'n', values: ['2'] };
+  const removal = { column: 'n', ids: ['2'] };
   const withoutRight = (what: string): void => {
     s3.fateOf = (request) => (request.what === what ? { status: 403, code: 'AccessDenied' } : 'as it should');
   };
@@ -277,12 +278,12 @@ describe('a purge of a bucket', () => {
     const before = new Map(s3.objects);
     withoutRight(what);
     const message = expect.stringContaining(right);
-    await expect(checkPurgeDelta(place(), [removal])).rejects.toMatchObject({ exitCode: 2, message });
+    await expect(checkPurgeDelta(place(), removal)).rejects.toMatchObject({ exitCode: 2, message });
     expect(s3.objects).toEqual(before);
-    await expect(purgeDelta({ ...place(), removal })).rejects.toMatchObject({ exitCode: 3, message });
+    await expect(purgeDelta(place(), removal)).rejects.toMatchObject({ exitCode: 3, message });
     s3.reset();
-    expect(await checkPurgeDelta(place(), [removal])).toEqual([]);
-    await purgeDelta({ ...place(), removal });
+    expect(await checkPurgeDelta(place(), removal)).toMatchObject({ foreignTables: [] });
+    await purgeDelta(place(), removal);
     expect(await shown()).toEqual([{ _key: 'a', n: '1' }]);
   });
 });

@@ -23,7 +23,7 @@ const ID = '01234567-89ab-cdef-0123-456789abcdef';
 const OTHER = ID.replaceAll('0', '9');
 const at = (path: string) => join(bench.root, path);
 const window = (day: Day, ...ids: string[]) =>
-  bench.window(day, csvOf(ids.map((id) => ({ id, df_items_x: '1', ...on(day) }))));
+  bench.window(day, csvOf(ids.map((id) => ({ id, df_unified_id: `person-${id}`, df_items_x: '1', ...on(day) }))));
 const logged = (name: string) => bench.log.filter(({ event }) => event === name);
 const open = async (retentionMs: number) => (await bench.openLake({ retentionMs })).close();
 
@@ -174,13 +174,13 @@ describe('the commits of a table', () => {
 });
 
 describe('a purge of a file that would outlive it', () => {
-  const removal = { column: 'df_event_detail_log_id', values: ['a'] };
+  const removal = { column: 'df_event_detail_log_id', ids: ['a'] };
   const live = (table: string) => [...bench.replay(table).files.keys()].map((path) => `${table}/${path}`);
   const refused = async (message: RegExp) => {
     const before = bench.files();
     const failure = { kind: 'config', message: expect.stringMatching(message) };
-    await expect(checkPurgeDelta(bench.lakeOptions, [removal])).rejects.toMatchObject(failure);
-    await expect(purgeDelta({ ...bench.lakeOptions, removal })).rejects.toMatchObject(failure);
+    await expect(checkPurgeDelta(bench.lakeOptions, removal)).rejects.toMatchObject(failure);
+    await expect(purgeDelta(bench.lakeOptions, removal)).rejects.toMatchObject(failure);
     expect(bench.files()).toEqual(before);
   };
 
@@ -195,8 +195,8 @@ describe('a purge of a file that would outlive it', () => {
       rmSync(other);
     }
     linkSync(at('events/_delta_log/00000000000000000000.json'), other);
-    expect(await checkPurgeDelta(bench.lakeOptions, [removal])).toEqual([]);
-    expect(await purgeDelta({ ...bench.lakeOptions, removal })).toMatchObject({ rows: 2, rowsRemoved: 1 });
+    expect(await checkPurgeDelta(bench.lakeOptions, removal)).toMatchObject({ found: { rows: 1 } });
+    expect(await purgeDelta(bench.lakeOptions, removal)).toMatchObject({ rows: 2, rowsRemoved: 1 });
     expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
   });
 
@@ -204,7 +204,7 @@ describe('a purge of a file that would outlive it', () => {
     await bench.store([window(first, 'a'), window(second, 'b')]);
     const [, stays] = live('events').sort();
     linkSync(at(stays), join(bench.dir, 'other'));
-    expect(await purgeDelta({ ...bench.lakeOptions, removal })).toMatchObject({ rows: 1, rowsRemoved: 1 });
+    expect(await purgeDelta(bench.lakeOptions, removal)).toMatchObject({ rows: 1, rowsRemoved: 1 });
   });
 
   it('is refused where a file lies elsewhere', async () => {

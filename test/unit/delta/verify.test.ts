@@ -167,7 +167,7 @@ describe('verify of Delta tables', () => {
 
   it('finds nothing where all events were purged', async () => {
     await load(ALL);
-    await purgeDelta({ ...bench.lakeOptions, removal: { column: 'df_unified_id', values: ['u-1'] } });
+    await purgeDelta(bench.lakeOptions, { column: 'df_unified_id', ids: ['u-1'] });
     expect(bench.replay('events').files.size).toBe(0);
     expect(await found()).toEqual([]);
   });

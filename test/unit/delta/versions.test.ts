@@ -24,7 +24,7 @@ afterEach(async () => {
 const TABLES = ['events', 'event_items'] as const;
 const day = '2026-01-01';
 const erna = { id: 'p', df_unified_id: 'erna-4711', df_items_x: '1', ...on(day) };
-const removal = { column: 'df_unified_id', values: ['erna-4711'] };
+const removal = { column: 'df_unified_id', ids: ['erna-4711'] };
 const place = () => ({ ...bench.lakeOptions, url: 's3://bucket/lake', env: envOf(s3.env) });
 const store = () => {
   const windows = [bench.window(day, csvOf([erna, { id: 'b', ...on(day) }])), bench.window(day, csvOf([erna]))];
@@ -40,8 +40,8 @@ describe('a purge of a versioned bucket', () => {
     await store();
     const holding = () => s3.versions?.filter(({ bytes }) => bytes?.includes('erna')).map(({ key }) => key);
     expect(new Set(holding()?.map((key) => key.split('/')[1]))).toEqual(new Set(TABLES));
-    expect(await checkPurgeDelta(place(), [removal])).toEqual([]);
-    expect(await purgeDelta({ ...place(), removal })).toMatchObject({ rows: 1, rowsRemoved: 1 });
+    expect(await checkPurgeDelta(place(), removal)).toMatchObject({ found: { rows: 1 } });
+    expect(await purgeDelta(place(), removal)).toMatchObject({ rows: 1, rowsRemoved: 1 });
     expect(holding()).toEqual([]);
     expect(await verifyDelta(place())).toEqual([]);
   });
@@ -51,7 +51,7 @@ describe('a purge of a versioned bucket', () => {
     s3.isLocked = (key) => key.startsWith('lake/event_items/');
     const message = expect.stringMatching(/may still be in the bucket.*s3:DeleteObjectVersion/);
     for (const _ of ['at first', 'again']) {
-      await expect(purgeDelta({ ...place(), removal })).rejects.toMatchObject({ exitCode: 3, message });
+      await expect(purgeDelta(place(), removal)).rejects.toMatchObject({ exitCode: 3, message });
     }
   });
 });

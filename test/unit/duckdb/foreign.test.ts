@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
+import { purgeDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
@@ -14,7 +14,7 @@ beforeEach(async () => {
 afterEach(() => bench.close());
 
 const options = () => ({ file: bench.file, lockWaitMs: 0, clock: systemClock });
-const removal = { column: 'df_unified_id', values: ['erna'] };
+const removal = { column: 'df_unified_id', ids: ['erna'] };
 const run = (sql: string) => query(bench.file, sql);
 
 describe('tables of somebody else in a DuckDB file', () => {
@@ -22,7 +22,7 @@ describe('tables of somebody else in a DuckDB file', () => {
     await run('CREATE SCHEMA theirs');
     await run(`CREATE TABLE theirs.events AS SELECT 'erna' AS df_unified_id, 1 AS x`);
     await run('CREATE TABLE mine AS SELECT 42 AS x');
-    expect(await rewriteDuckDb({ ...options(), removal })).toMatchObject({ rows: 1, rowsRemoved: 1 });
+    expect(await purgeDuckDb(options(), removal)).toMatchObject({ rows: 1, rowsRemoved: 1 });
     expect(await bench.query('SELECT df_unified_id AS p FROM events')).toEqual([{ p: 'hans' }]);
     expect(await bench.query('SELECT * FROM theirs.events')).toEqual([{ df_unified_id: 'erna', x: 1 }]);
     expect(await bench.query('SELECT * FROM mine')).toEqual([{ x: 42 }]);
@@ -34,7 +34,7 @@ describe('tables of somebody else in a DuckDB file', () => {
     await run('CREATE TABLE theirs.parts (x INTEGER, twice INTEGER GENERATED ALWAYS AS (x * 2))');
     await run('INSERT INTO theirs.parts VALUES (1)');
     await run('CREATE TABLE mine AS SELECT 42 AS x');
-    await expect(rewriteDuckDb({ ...options(), removal })).rejects.toMatchObject({
+    await expect(purgeDuckDb(options(), removal)).rejects.toMatchObject({
       kind: 'config',
       message: expect.stringContaining('DuckDB refuses to copy its tables (mine, theirs.parts)'),
     });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { MODELS } from '../../../src/sinks/duckdb/models/index.ts';
 import { writeModels } from '../../../src/sinks/duckdb/models/store.ts';
-import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
+import { purgeDuckDb, rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
 import { END, randomEvents, readSessions, START, type Told } from '../../support/targets/session-events.ts';
 
@@ -261,8 +261,8 @@ describe('the models of a file', () => {
     expect(await bench.query(amounts)).toEqual([{ amount: 3 }]);
     await rewriteDuckDb({ file: bench.file, lockWaitMs: 0, clock: systemClock });
     expect(await bench.query(amounts)).toEqual([{ amount: 3 }]);
-    const removal = { column: 'df_unified_id', values: ['b'] };
-    await rewriteDuckDb({ file: bench.file, lockWaitMs: 0, clock: systemClock, removal });
+    const removal = { column: 'df_unified_id', ids: ['b'] };
+    await purgeDuckDb({ file: bench.file, lockWaitMs: 0, clock: systemClock }, removal);
     expect(await bench.query(amounts)).toEqual([]);
     expect(await bench.query('SELECT sum(events) AS n FROM analytics.sessions')).toEqual([{ n: '1' }]);
     await loadDay([of('3', '10:00', 'x', 'c')], '2026-01-07');

@@ -1,8 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { configFailure } from '../../../src/base/errors.ts';
+import { Secret } from '../../../src/base/secrets.ts';
 import type { HashedColumns } from '../../../src/extract/hashed-columns.ts';
+import { HashKey } from '../../../src/schema/hash-key.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
 import { parquet } from '../../../src/sinks/parquet/target.ts';
-import type { Match, PurgeTarget } from '../../../src/sinks/target.ts';
+import type { PeopleQuery, PurgeTarget } from '../../../src/sinks/target.ts';
 import type { ColumnType } from '../../../src/types/type.ts';
 import { type Cells, csvOf, on } from '../../support/targets/duckdb.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
@@ -21,26 +24,41 @@ const TARGETS = [
 describe.each(TARGETS)('people in %s', (name, target) => {
   const isFile = name === 'DuckDB';
   const place = () => (isFile ? bench.file : bench.root);
-  const options = () => ({ ...bench.targetOptions, spoolDir: bench.dir, env: () => undefined });
-  const load = (rows: readonly Cells[], types: Readonly<Record<string, ColumnType>> = {}, day = '2026-01-01') => {
-    const window = bench.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))));
+  const options = () => ({
+    ...bench.targetOptions,
+    spoolDir: bench.dir,
+    env: () => undefined,
+    onFound: async () => {},
+  });
+  const load = (
+    rows: readonly Cells[],
+    types: Readonly<Record<string, ColumnType>> = {},
+    day = '2026-01-01',
+    hashed?: readonly HashedColumns[],
+  ) => {
+    const plain = bench.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))));
+    const window = hashed === undefined ? plain : { ...plain, state: { ...plain.state, hashed } };
     const columnTypes = new Map(Object.entries(types));
     return isFile ? bench.load([window], { columnTypes }) : bench.store([window], { columnTypes });
   };
-  const find = async (column: string, ...texts: string[]): Promise<Match> => {
-    const { people, found, foundWithoutId } = await target.people(place(), column, () => texts, options());
-    return { people: [...people].sort(), found: [...found].sort(), foundWithoutId: [...foundWithoutId].sort() };
+  const lookUp = (query: PeopleQuery) => target.people(place(), query, options());
+  const find = async (column: string, ...ids: string[]) => {
+    const found = await lookUp({ column, ids });
+    const people = found.unifiedIds.map(({ text }) => text).sort();
+    return { people, ids: [...found.ids].sort(), idsWithoutUnifiedId: [...found.idsWithoutUnifiedId].sort() };
   };
-  const purge = async (column: string, ...values: string[]) => {
-    const { rows, rowsRemoved } = await target.purge(place(), { column, values }, options());
+  const purgeOf = async (query: PeopleQuery) => {
+    const { rows, rowsRemoved, found } = await target.purge(place(), query, options());
+    expect(found.rows).toBe(rowsRemoved);
     const left = await (isFile ? bench.query('SELECT _key FROM events ORDER BY 1') : readKeys());
     expect(left).toHaveLength(rows);
     return { rowsRemoved, left: left.map(({ _key }) => _key) };
   };
+  const purge = (column: string, ...ids: string[]) => purgeOf({ column, ids });
   /** Empty where no file is left to read. */
   const readKeys = () =>
     bench.files().some((file) => file.startsWith('events/')) ? bench.read('SELECT _key FROM events ORDER BY 1') : [];
-  const NOBODY: Match = { people: [], found: [], foundWithoutId: [] };
+  const NOBODY = { people: [], ids: [], idsWithoutUnifiedId: [] };
 
   it('are those of the rows with one of the texts, each once, and rows of nobody are told apart', async () => {
     await load([
@@ -54,23 +72,12 @@ describe.each(TARGETS)('people in %s', (name, target) => {
     ]);
     expect(await find('member', 'a', 'b', 'c', 'none')).toEqual({
       people: ['u1', 'u2'],
-      found: ['a', 'b', 'c'],
-      foundWithoutId: ['b', 'c'],
+      ids: ['a', 'b', 'c'],
+      idsWithoutUnifiedId: ['b', 'c'],
     });
-    expect(await find('df_unified_id', 'u3', 'a')).toEqual({ people: ['u3'], found: ['u3'], foundWithoutId: [] });
+    expect(await find('df_unified_id', 'u3', 'a')).toEqual({ people: ['u3'], ids: ['u3'], idsWithoutUnifiedId: [] });
     expect(await find('member', 'none')).toEqual(NOBODY);
     expect(await find('member')).toEqual(NOBODY);
-  });
-
-  it('are looked for with what the place has hashed', async () => {
-    await load([{ id: 'e1', df_unified_id: 'u1', member: 'a' }]);
-    const given: (readonly HashedColumns[])[] = [];
-    const textsIn = (hashed: readonly HashedColumns[]) => {
-      given.push(hashed);
-      return ['a'];
-    };
-    expect((await target.people(place(), 'member', textsIn, options())).people).toEqual(['u1']);
-    expect(given).toEqual([[]]);
   });
 
   it('are nobody where no row is', async () => {
@@ -89,17 +96,17 @@ describe.each(TARGETS)('people in %s', (name, target) => {
     expect(await purge('df_unified_id', 'none')).toEqual({ rowsRemoved: 0, left: ['e1'] });
   });
 
-  it('are found by the value of a number or a boolean, however it is written, and by the spelling of anything else', async () => {
+  it('are found by the value of a number or a boolean, however it is written, and by the text of anything else', async () => {
     const rows: Cells[] = [
       { id: 'e1', df_unified_id: 'u1', long: '12', double: '12.0', truth: 'TRUE', text: '12' },
-      { id: 'e2', df_unified_id: 'u2', long: '13', double: '1.50', truth: 'false', text: '12.0' },
+      { id: 'e2', df_unified_id: 'u2', long: '13', double: '1.50', truth: 'false', text: '012' },
       { id: 'e3', df_unified_id: 'u3', long: '', double: '', truth: '', text: '' },
     ];
     await load(rows, { text: 'string', double: 'double', long: 'long', truth: 'boolean' });
     const people = async (column: string, ...texts: string[]) => (await find(column, ...texts)).people;
     expect(await people('long', '12')).toEqual(['u1']);
     expect(await people('double', '12')).toEqual(['u1']);
-    expect(await find('double', '1.5', '1.50')).toMatchObject({ people: ['u2'], found: ['1.5', '1.50'] });
+    expect(await find('double', '1.5', '1.50')).toMatchObject({ people: ['u2'], ids: ['1.5', '1.50'] });
     expect(await people('truth', 'true')).toEqual(['u1']);
     expect(await people('truth', 'FALSE')).toEqual(['u2']);
     expect(await people('truth', 'no', '')).toEqual([]);
@@ -121,8 +128,8 @@ describe.each(TARGETS)('people in %s', (name, target) => {
       await load(rows, { 'm~/1': type, other: type });
       expect(await find('m~/1', "o'hara", fitting)).toEqual({
         people: ['u1', 'u2'],
-        found: [fitting, "o'hara"].sort(),
-        foundWithoutId: [],
+        ids: [fitting, "o'hara"].sort(),
+        idsWithoutUnifiedId: [],
       });
       expect(await purge('m~/1', "o'hara")).toEqual({ rowsRemoved: 1, left: ['e2', 'e3'] });
       expect(await purge('m~/1', fitting)).toEqual({ rowsRemoved: 1, left: ['e3'] });
@@ -146,5 +153,142 @@ describe.each(TARGETS)('people in %s', (name, target) => {
     expect(await purge('df_unified_id', 'u1', 'u9')).toEqual({ rowsRemoved: 3, left: ['e2', 'e4'] });
     expect(await target.verify?.(place(), options())).toEqual([]);
     expect(await purge('df_unified_id', 'u3')).toEqual({ rowsRemoved: 1, left: ['e2'] });
+  });
+
+  it('are found by a datetime as the export writes it, and by any other spelling of it', async () => {
+    const at = { id: 'e1', df_unified_id: 'u1', since: '2026-01-02 03:04:05.000' };
+    await load([at, { id: 'e2', df_unified_id: 'u2', since: '2026-01-03 00:00:00.000' }]);
+    for (const spelling of ['2026-01-02 03:04:05.000', '2026-01-02 03:04:05', '2026-01-02T03:04:05']) {
+      expect(await find('since', spelling), spelling).toMatchObject({ people: ['u1'], ids: [spelling] });
+    }
+    expect(await purge('since', '2026-01-03')).toEqual({ rowsRemoved: 1, left: ['e1'] });
+  });
+
+  it('are found by a number in a column that became text after it, however either is written', async () => {
+    await load([
+      { id: 'e1', df_unified_id: 'u1', member: '1.0' },
+      { id: 'e2', df_unified_id: 'u2', member: '10.50' },
+    ]);
+    await load(
+      [
+        { id: 'e3', df_unified_id: 'u3', member: 'A-7' },
+        { id: 'e4', df_unified_id: 'u4', member: '10.50' },
+      ],
+      {},
+      '2026-01-02',
+    );
+    expect(await find('member', '1')).toMatchObject({ people: ['u1'] });
+    expect(await find('member', '10.50')).toMatchObject({ people: ['u2', 'u4'] });
+    expect(await find('member', '10.5')).toMatchObject({ people: ['u2', 'u4'] });
+    expect(await find('member', 'A-7', '7')).toMatchObject({ people: ['u3'], ids: ['A-7'] });
+    expect(await purge('member', '1.0', '10.5')).toEqual({ rowsRemoved: 3, left: ['e3'] });
+  });
+
+  it('are found in both columns of a name that the header has twice, also by cells that did not fit', async () => {
+    const header = 'df_unified_id,df_event_detail_log_id,df_server_datetime,member,member';
+    const at = '2026-01-01 10:00:00.000';
+    const csv = [header, `u1,e1,${at},a,`, `u2,e2,${at},,a`, `u3,e3,${at},b,c`, ''].join('\n');
+    const window = bench.window('2026-01-01', csv);
+    await (isFile ? bench.load([window]) : bench.store([window]));
+    expect(await find('member', 'a')).toMatchObject({ people: ['u1', 'u2'] });
+    expect(await find('member', 'c')).toMatchObject({ people: ['u3'] });
+    expect(await purge('member', 'a')).toEqual({ rowsRemoved: 2, left: ['e3'] });
+  });
+
+  it('leave with all their rows, also those without the column, and a placeholder is nobody', async () => {
+    await load([
+      { id: 'e1', df_unified_id: 'u1', member: 'a' },
+      { id: 'e2', df_unified_id: 'u1', member: '' },
+      { id: 'e3', df_unified_id: 'null', member: 'a' },
+      { id: 'e4', df_unified_id: 'null', member: 'b' },
+      { id: 'e5', df_unified_id: 'undefined', member: 'a' },
+      { id: 'e6', df_unified_id: 'undefined', member: '' },
+      { id: 'e7', df_unified_id: ' ', member: 'a' },
+      { id: 'e8', df_unified_id: ' ', member: 'c' },
+    ]);
+    expect(await lookUp({ column: 'member', ids: ['a'] })).toMatchObject({ people: 1, rows: 5, shared: 0 });
+    expect(await lookUp({ ids: ['x'], mapping: new Map([['x', ['null', ' ']]]) })).toMatchObject({
+      people: 0,
+      rows: 0,
+    });
+    expect(await purge('member', 'a')).toEqual({ rowsRemoved: 5, left: ['e4', 'e6', 'e8'] });
+  });
+
+  it('are counted as shared where their rows carry another id in the column [R610]', async () => {
+    await load([
+      { id: 'e1', df_unified_id: 'u1', member: 'a' },
+      { id: 'e2', df_unified_id: 'u1', member: 'b' },
+      { id: 'e3', df_unified_id: 'u2', member: 'a' },
+      { id: 'e4', df_unified_id: 'u2', member: 'null' },
+      { id: 'e5', df_unified_id: 'u3', member: 'c' },
+    ]);
+    expect(await lookUp({ column: 'member', ids: ['a'] })).toMatchObject({ people: 2, rows: 4, shared: 1 });
+    expect(await lookUp({ column: 'member', ids: ['a', 'b'] })).toMatchObject({ people: 2, shared: 0 });
+  });
+
+  it('are found by a mapping in the rows of each of its unified ids', async () => {
+    await load([
+      { id: 'e1', df_unified_id: 'u1' },
+      { id: 'e2', df_unified_id: 'u2' },
+      { id: 'e3', df_unified_id: 'u3' },
+    ]);
+    const mapping = new Map([
+      ['x', ['u1', 'u2', 'u9']],
+      ['y', ['u8']],
+      ['z', ['u3']],
+    ]);
+    expect(await lookUp({ ids: ['x', 'y'], mapping })).toMatchObject({ people: 2, ids: ['x'], rows: 2 });
+    expect(await purgeOf({ ids: ['x', 'y'], mapping })).toEqual({ rowsRemoved: 2, left: ['e3'] });
+  });
+
+  it('are found in either form where a column is hashed, and as one person', async () => {
+    const hashKey = new HashKey(new Secret('a hash key that has 32 characters'));
+    const [member, person] = [hashKey.hashOf('a'), hashKey.hashOf('u1')];
+    await load([
+      { id: 'e1', df_unified_id: 'u1', member: '' },
+      { id: 'e2', df_unified_id: 'u2', member: 'b' },
+      { id: 'e3', df_unified_id: 'u3', member: 'a' },
+    ]);
+    const hashed = [
+      { columns: [], key_check: null },
+      { columns: ['df_unified_id', 'member'], key_check: hashKey.check },
+    ];
+    await load(
+      [
+        { id: 'e4', df_unified_id: person, member },
+        { id: 'e5', df_unified_id: hashKey.hashOf('u3'), member: '' },
+        { id: 'e6', df_unified_id: hashKey.hashOf('u2'), member: hashKey.hashOf('b') },
+      ],
+      {},
+      '2026-01-02',
+      hashed,
+    );
+    const query = { column: 'member', ids: ['a'], hashKey };
+    const found = await lookUp(query);
+    expect(found).toMatchObject({ people: 2, rows: 4, shared: 0, ids: ['a'] });
+    expect(found.unifiedIds).toContainEqual({ text: person, hashKey: hashKey.check });
+    expect(found.unifiedIds).toContainEqual({ text: 'u1', hashKey: undefined });
+    expect(await lookUp({ ids: ['x'], mapping: new Map([['x', ['u2']]]), hashKey })).toMatchObject({
+      people: 1,
+      rows: 2,
+    });
+    await expect(lookUp({ column: 'member', ids: ['a'] })).rejects.toMatchObject({ exitCode: 2 });
+    expect(await purgeOf(query)).toEqual({ rowsRemoved: 4, left: ['e2', 'e6'] });
+  });
+
+  it('are told to who asks before anything is changed, and stay if that fails', async () => {
+    await load([{ id: 'e1', df_unified_id: 'u1' }]);
+    const refused = target.purge(
+      place(),
+      { column: 'df_unified_id', ids: ['u1'] },
+      {
+        ...options(),
+        async onFound({ rows }) {
+          throw configFailure(`${rows} row`);
+        },
+      },
+    );
+    await expect(refused).rejects.toThrow('1 row');
+    expect(await find('df_unified_id', 'u1')).toMatchObject({ people: ['u1'] });
   });
 });

@@ -156,7 +156,7 @@ describe('a DuckDB file', () => {
     await duckdb.report?.(bench.file, all);
     await duckdb.readPriorLoads?.(bench.file, all);
     await duckdb.verify?.(bench.file, all);
-    await duckdb.people?.(bench.file, 'df_unified_id', () => ['u'], all);
+    await duckdb.people?.(bench.file, { column: 'df_unified_id', ids: ['u'] }, all);
     expect(readFileSync(`${bench.file}.rewriting`, 'utf8')).toBe('half');
   });
 

@@ -17,7 +17,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { draftOf } from '../../../src/fs/atomic-file.ts';
 import { republish } from '../../../src/sinks/duckdb/publish.ts';
-import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
+import { purgeDuckDb, rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
@@ -75,8 +75,8 @@ describe('rewrite', () => {
       memo: 'm',
     }));
     await bench.load([bench.window('2026-01-01', csvOf(rows)), bench.window('2026-01-02', csvOf(rows.slice(0, 500)))]);
-    const removal = { column: 'df_unified_id', values: ['person-7-unified', "o'hara", 'person-8-unified'] };
-    const done = await rewriteDuckDb({ ...options(), removal });
+    const removal = { column: 'df_unified_id', ids: ['person-7-unified', "o'hara", 'person-8-unified'] };
+    const done = await purgeDuckDb(options(), removal);
     expect(done).toMatchObject({ rows: 2_940, rowsRemoved: 60 });
     expect(await verifyDuckDb(options())).toEqual([]);
     expect(await bench.query('SELECT rows_live FROM _dfinery_windows ORDER BY number')).toEqual([
@@ -98,8 +98,8 @@ describe('rewrite', () => {
     for (const end of ['', '.wal']) copyFileSync(`${bench.file}${end}`, `${file}${end}`);
     await sink.close();
     expect(readFileSync(`${file}.wal`).includes('person-7-unified')).toBe(true);
-    const removal = { column: 'df_unified_id', values: ['person-7-unified'] };
-    expect(await rewriteDuckDb({ ...options(), file, removal })).toMatchObject({ rows: 2, rowsRemoved: 1 });
+    const removal = { column: 'df_unified_id', ids: ['person-7-unified'] };
+    expect(await purgeDuckDb({ ...options(), file }, removal)).toMatchObject({ rows: 2, rowsRemoved: 1 });
     expect(readdirSync(bench.dir).filter((name) => name.startsWith('left.duckdb'))).toEqual(['left.duckdb']);
     expect(readFileSync(file).includes('person-7-unified')).toBe(false);
     expect(await query(file, 'SELECT _key FROM events ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'c' }]);
@@ -109,8 +109,8 @@ describe('rewrite', () => {
   it('leaves people out though a writer was killed right after it had named the new file [R572]', async () => {
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'person-7' }]))]);
     linkSync(bench.file, draftOf(bench.file));
-    const removal = { column: 'df_unified_id', values: ['person-7'] };
-    expect(await rewriteDuckDb({ ...options(), removal })).toMatchObject({ rows: 0, rowsRemoved: 1 });
+    const removal = { column: 'df_unified_id', ids: ['person-7'] };
+    expect(await purgeDuckDb(options(), removal)).toMatchObject({ rows: 0, rowsRemoved: 1 });
     expect(readdirSync(bench.dir).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });
 
@@ -121,7 +121,7 @@ describe('rewrite', () => {
           '2026-01-01',
           csvOf([
             { id: 'a', 'x/~': 'me' },
-            { id: 'b', 'x/~': '1' },
+            { id: 'b', df_unified_id: 'u-2', 'x/~': '1' },
           ]),
         ),
       ],
@@ -129,10 +129,10 @@ describe('rewrite', () => {
         columnTypes: new Map([['x/~', 'long' as const]]),
       },
     );
-    await expect(rewriteDuckDb({ ...options(), removal: { column: 'y', values: ['me'] } })).rejects.toMatchObject({
+    await expect(purgeDuckDb(options(), { column: 'y', ids: ['me'] })).rejects.toMatchObject({
       exitCode: 2,
     });
-    await rewriteDuckDb({ ...options(), removal: { column: 'x/~', values: ['me'] } });
+    await purgeDuckDb(options(), { column: 'x/~', ids: ['me'] });
     expect(await bench.query('SELECT _key FROM events')).toEqual([{ _key: 'b' }]);
   });
 
@@ -151,8 +151,8 @@ describe('a file under other names', () => {
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'somebody-1' }, { id: 'b' }]))]);
     chmodSync(bench.file, 0o640);
     symlinkSync(bench.file, link());
-    const removal = { column: 'df_unified_id', values: ['somebody-1'] };
-    expect(await rewriteDuckDb({ ...options(), file: link(), removal })).toMatchObject({ rows: 1, rowsRemoved: 1 });
+    const removal = { column: 'df_unified_id', ids: ['somebody-1'] };
+    expect(await purgeDuckDb({ ...options(), file: link() }, removal)).toMatchObject({ rows: 1, rowsRemoved: 1 });
     expect(lstatSync(link()).isSymbolicLink()).toBe(true);
     expect(readFileSync(bench.file).includes('somebody-1')).toBe(false);
     expect(statSync(bench.file).mode & 0o777).toBe(0o640);

@@ -1,7 +1,7 @@
 import { linkSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { tryRewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
+import { checkPurgeDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
@@ -100,11 +100,11 @@ describe('what somebody put on the table of events', () => {
 });
 
 describe('a purge that is only tried', () => {
-  const removal = { column: 'df_unified_id', values: ['u-a'] };
+  const removal = { column: 'df_unified_id', ids: ['u-a'] };
 
   it('names the tables of others, in order, and leaves the file as it is', async () => {
     await bench.load([day(1, 'a', 'b')]);
-    expect(await tryRewriteDuckDb({ ...options(), removal })).toEqual([]);
+    expect(await checkPurgeDuckDb(options(), removal)).toMatchObject({ found: { rows: 1 }, foreignTables: [] });
     for (const sql of [
       'CREATE SCHEMA theirs',
       'CREATE TABLE theirs.events (x INT)',
@@ -113,24 +113,25 @@ describe('a purge that is only tried', () => {
     ])
       await query(bench.file, sql);
     const before = readFileSync(bench.file);
-    expect(await tryRewriteDuckDb({ ...options(), removal })).toEqual(['ants', 'theirs.events', 'zoo']);
+    const foreignTables = ['ants', 'theirs.events', 'zoo'];
+    expect(await checkPurgeDuckDb(options(), removal)).toMatchObject({ foreignTables });
     expect(
-      await duckdb.checkPurge?.(bench.file, [removal], { ...options(), spoolDir: bench.dir, env: () => undefined }),
-    ).toHaveLength(3);
+      await duckdb.checkPurge?.(bench.file, removal, { ...options(), spoolDir: bench.dir, env: () => undefined }),
+    ).toMatchObject({ foreignTables });
     expect(readFileSync(bench.file).equals(before)).toBe(true);
     expect(beside()).toEqual(['events.duckdb']);
   });
 
   it('fails where the purge would, and leaves nothing', async () => {
-    await expect(tryRewriteDuckDb({ ...options(), removal })).rejects.toThrow(/does not exist: nothing was done/);
+    await expect(checkPurgeDuckDb(options(), removal)).rejects.toThrow(/does not exist: nothing was done/);
     await bench.load([day(1, 'a')]);
-    await expect(tryRewriteDuckDb({ ...options(), removal: { column: 'no', values: [] } })).rejects.toMatchObject({
+    await expect(checkPurgeDuckDb(options(), { column: 'no', ids: [] })).rejects.toMatchObject({
       message: expect.stringContaining('has no column no'),
     });
     linkSync(bench.file, join(bench.dir, 'link'));
-    await expect(tryRewriteDuckDb({ ...options(), removal })).rejects.toThrow(/1 more name \(hard links\)/);
+    await expect(checkPurgeDuckDb(options(), removal)).rejects.toThrow(/1 more name \(hard links\)/);
     linkSync(bench.file, join(bench.dir, 'link2'));
-    await expect(tryRewriteDuckDb({ ...options(), removal })).rejects.toThrow(/2 more names \(hard links\)/);
+    await expect(checkPurgeDuckDb(options(), removal)).rejects.toThrow(/2 more names \(hard links\)/);
     expect(beside()).toEqual(['events.duckdb', 'link', 'link2']);
   });
 
@@ -150,6 +151,7 @@ describe('a purge that is only tried', () => {
           spoolDir: bench.dir,
           env: () => undefined,
           signal: stop.signal,
+          onFound: async () => {},
         });
       await expect(instead(begins, stopping, async () => work())).rejects.toThrow('stop');
       expect([statSync(bench.file).ino, beside()]).toEqual([ino, ['events.duckdb']]);
@@ -163,8 +165,8 @@ describe('a purge that is only tried', () => {
     await sink.commit([day(1, 'a', 'b')], bench.signal);
     await sink.publish(copy);
     await sink.close();
-    const all = { ...options(), spoolDir: bench.dir, env: () => undefined };
-    expect(await duckdb.checkPurge?.(bench.file, [removal], all)).toEqual([]);
+    const all = { ...options(), spoolDir: bench.dir, env: () => undefined, onFound: async () => {} };
+    expect(await duckdb.checkPurge?.(bench.file, removal, all)).toMatchObject({ foreignTables: [] });
     expect(await keys(copy)).toEqual(['a', 'b']);
     expect(await duckdb.purge?.(bench.file, removal, all)).toMatchObject({
       rows: 1,

@@ -153,15 +153,15 @@ describe('purge', () => {
     await bench.store([bench.window('2026-01-01', CSV)], { tables: TABLES });
     const holding = () => bench.files().filter((file) => readFileSync(join(bench.root, file)).includes('4711'));
     expect(holding().length).toBeGreaterThan(2);
-    const removal = { column: 'df_unified_id', values: ['erna-4711'] };
-    const found = await purgeParquet({ ...bench.folderOptions, removal });
+    const removal = { column: 'df_unified_id', ids: ['erna-4711'] };
+    const found = await purgeParquet(bench.folderOptions, removal);
     expect(found).toMatchObject({ rows: 1, rowsRemoved: 3 });
     expect(holding()).toEqual([]);
     expect(await bench.read('SELECT _key FROM events')).toEqual([{ _key: 'b' }]);
     expect(await bench.read('SELECT df_unified_id AS u FROM event_logs')).toEqual([{ u: 'hans-0815' }]);
     expect(bench.manifest.receipts[0]).toMatchObject({ rows: 4, rows_live: 1 });
     expect(await verifyParquet(bench.folderOptions)).toEqual([]);
-    expect(await purgeParquet({ ...bench.folderOptions, removal })).toMatchObject({ rowsRemoved: 0 });
+    expect(await purgeParquet(bench.folderOptions, removal)).toMatchObject({ rowsRemoved: 0 });
   });
 
   it.runIf(hasOtherDisk)('is refused beforehand where a partition lies on another disk [R385]', async () => {
@@ -172,8 +172,8 @@ describe('purge', () => {
       cpSync(folder, other, { recursive: true });
       rmSync(folder, { recursive: true });
       symlinkSync(other, folder);
-      const removals = [{ column: 'df_unified_id', values: ['erna-4711'] }];
-      await expect(checkPurgeParquet(bench.folderOptions, removals)).rejects.toMatchObject({
+      const removal = { column: 'df_unified_id', ids: ['erna-4711'] };
+      await expect(checkPurgeParquet(bench.folderOptions, removal)).rejects.toMatchObject({
         exitCode: 2,
         message: expect.stringMatching(/event_date=2026-01-02 lies on another disk/),
       });

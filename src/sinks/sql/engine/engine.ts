@@ -85,6 +85,12 @@ export class Engine {
     return reader.getRowObjectsJS();
   }
 
+  /** The rows of a result of any size, as they come. */
+  async *stream(sql: string): AsyncGenerator<Row> {
+    const result = await this.#connection.stream(sql);
+    for await (const rows of result.yieldRowObjectJs()) yield* rows;
+  }
+
   /**
    * Columns (types by name, `JSON` too) and rows of the one SELECT that a text holds; undefined for anything else, of which
    * nothing is run: every statement is prepared and its kind looked at first.

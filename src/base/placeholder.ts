@@ -1,0 +1,23 @@
+/** Texts that programs, tables and templates write in place of a missing value. */
+const PLACEHOLDERS = new Set([
+  ...['null', 'undefined', 'nan', 'none', 'nil', 'n/a', '\\n', '[object object]'],
+  ...['#n/a', '#null!', '#ref!', '#value!', '#name?', '#num!', '#div/0!', '<na>', '""', "''", '[]', '{}', '()', '<>'],
+]);
+const BLANK = /^[\p{White_Space}\p{Cf}]*$/u;
+const WRAPPED = /^[<([{"'`]+(.*?)[>)\]}"'`]+$/s;
+const INVISIBLE = /\p{Cf}/gu;
+const WILDCARD = /^[*%]+$/;
+const MAX_LENGTH = 40;
+
+/** True for a text in which a reader sees nothing at all. */
+export const isBlank = (text: string): boolean => BLANK.test(text);
+
+/** True for a text that stands for no value: it names nobody, wherever an id is expected (S32, S37). */
+export function isPlaceholder(text: string): boolean {
+  if (isBlank(text)) return true;
+  if (text.length > MAX_LENGTH) return false;
+  // Normalised as a reader would see it: full-width letters or invisible characters do not make "null" an id.
+  const bare = text.normalize('NFKC').replace(INVISIBLE, '').trim().toLowerCase();
+  const inner = WRAPPED.exec(bare)?.[1] ?? bare;
+  return PLACEHOLDERS.has(bare) || PLACEHOLDERS.has(inner) || WILDCARD.test(inner);
+}
