@@ -1,6 +1,7 @@
 import { civilSeconds, FIELDS, OFFSET, parseTime } from './calendar.ts';
 import { BOOL_LOWER, BOOL_UPPER, DATETIME_GAP, DATETIME_ZONED, NULL_TEXT, STRING } from './evidence.ts';
-import { isNull, isSpace, listClass } from './list-text.ts';
+import { isNull } from './json-text.ts';
+import { isSpace, listClass } from './list-text.ts';
 import { numberClass } from './numbers.ts';
 import type { Evidence } from './type.ts';
 import { isInstant, type Zone } from './zone.ts';

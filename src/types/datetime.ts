@@ -12,13 +12,12 @@ import {
   setCivil,
   YEAR,
 } from './calendar.ts';
-import { classify } from './classify.ts';
-import { sqlDatetime, sqlDatetimeClean, sqlDatetimeText } from './datetime-sql.ts';
-import { DATE, DATETIME_DASH, DATETIME_ZONED, fitsWholly, NULL_TEXT } from './evidence.ts';
-import type { TypeFace } from './face.ts';
-import { writeNull } from './json-text.ts';
-import { isNull } from './list-text.ts';
-import { absentOr } from './sql.ts';
+import { codecOf } from './codec.ts';
+import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_ZONED } from './evidence.ts';
+import { matches } from './sql.ts';
+import type { Evidence } from './type.ts';
+import type { Zone } from './zone.ts';
+import { sqlFirstWall, sqlInstant } from './zone-sql.ts';
 
 const QUOTE = 34;
 const DASH = 45;
@@ -31,37 +30,73 @@ const MILLI = 1000;
 /** Forms that DuckDB's CSV reader reads as we do. */
 const NATIVE = DATE | DATETIME_DASH;
 
+const CLOCK = '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?';
+const DATE_PATTERN = '[0-9]{4}-[0-9]{2}-[0-9]{2}';
+const DASH_PATTERN = `${DATE_PATTERN}([ T]${CLOCK})?`;
+const DOT_PATTERN = '[0-9]{4}\\.[0-9]{1,2}\\.[0-9]{1,2} ([0-9]|[01][0-9]|2[0-3]):[0-5][0-9]';
+const OFFSET_PATTERN = '(Z|[+-](0[0-9]|1[0-5]):?[0-5][0-9])';
+const ZONED_PATTERN = `${DATE_PATTERN}[ T]${CLOCK}${OFFSET_PATTERN}`;
+const DOT_FORMAT = "'%Y.%m.%d %H:%M'";
+/** 0001-01-01 and 10000-01-01 in UTC, in microseconds. */
+const FIRST_MICROS = '-62135596800000000';
+const END_MICROS = '253402300800000000';
+const MILLIS_LENGTH = 'yyyy-MM-dd HH:mm:ss.SSS'.length;
+
+/** Wall-clock TIMESTAMP of a cell without a zone, NULL when it is none. */
+function local(expr: string): string {
+  return (
+    `CASE WHEN starts_with(${expr}, '0000') THEN NULL ` +
+    `WHEN ${matches(expr, DASH_PATTERN)} THEN TRY_CAST(${expr} AS TIMESTAMP) ` +
+    `WHEN ${matches(expr, DOT_PATTERN)} THEN TRY_STRPTIME(${expr}, ${DOT_FORMAT}) END`
+  );
+}
+
+/** The same when the forms are known: `CAST` reads the dashes, `strptime` the dots. */
+function localClean(expr: string, evidence: Evidence): string {
+  const cast = `CAST(${expr} AS TIMESTAMP)`;
+  const dots = `strptime(${expr}, ${DOT_FORMAT})`;
+  if ((evidence & DATETIME_DOT) === 0) return cast;
+  if ((evidence & (DATE | DATETIME_DASH)) === 0) return dots;
+  return `CASE WHEN contains(${expr}, '-') THEN ${cast} ELSE ${dots} END`;
+}
+
+function inYears(micros: string): string {
+  return `${micros} >= ${FIRST_MICROS} AND ${micros} < ${END_MICROS}`;
+}
+
+/** TIMESTAMP, or with a zone TIMESTAMPTZ, of a cell; NULL when it is none or the zone skips it. */
+function sqlChecked(expr: string, zone: Zone | undefined): string {
+  const wall = local(expr);
+  if (zone === undefined) return wall;
+  const own = `TRY_CAST(${expr} AS TIMESTAMPTZ)`;
+  return (
+    `CASE WHEN starts_with(${expr}, '0000') THEN NULL ` +
+    `WHEN ${matches(expr, ZONED_PATTERN)} THEN CASE WHEN ${inYears(`epoch_us(${own})`)} THEN ${own} END ` +
+    `ELSE ${sqlInstant(wall, zone)} END`
+  );
+}
+
+/** The same for cells that all fit and have no other forms than `evidence` names. */
+function sqlClean(expr: string, evidence: Evidence, zone: Zone | undefined): string {
+  const wall = localClean(expr, evidence);
+  if (zone === undefined) return wall;
+  const instant = sqlInstant(wall, zone);
+  if ((evidence & DATETIME_ZONED) === 0) return instant;
+  const own = `CAST(${expr} AS TIMESTAMPTZ)`;
+  if ((evidence & (DATE | DATETIME_DASH | DATETIME_DOT)) === 0) return own;
+  return `CASE WHEN regexp_matches(${expr}, '[^-.]${OFFSET_PATTERN}$') THEN ${own} ELSE ${instant} END`;
+}
+
 /**
- * `yyyy.M.d H:mm`, `yyyy-MM-dd HH:mm:ss[.f…]`, `yyyy-MM-dd`; with a zone also those that carry their own. Of a local time
- * that the zone has twice the earlier is meant; one that it skips does not fit.
+ * `2026-01-02 03:04:00.000`, six digits where there are micros: the zone's wall clock where there is a zone. The second
+ * of two equal wall-clock times is told from the first by being written in UTC, with a Z.
  */
-export const DATETIME: TypeFace = {
-  type: 'datetime',
-  accepts(b, start, end, zone) {
-    return start === end || fitsWholly(classify(b, start, end, zone), 'datetime', zone !== undefined);
-  },
-  writeJson(b, start, end, out, at, zone) {
-    if (start === end || isNull(b, start, end)) return writeNull(out, at);
-    const form = parseTime(b, start, end);
-    if (zone !== undefined) {
-      const wall = civilSeconds();
-      setCivil((form & DATETIME_ZONED) === 0 ? zone.toUtc(wall) : wall - FIELDS[OFFSET]);
-    }
-    return writeFields(out, at, zone !== undefined);
-  },
-  duckdb: (zoned) => (zoned ? 'TIMESTAMPTZ' : 'TIMESTAMP'),
-  sql: sqlDatetime,
-  sqlClean: sqlDatetimeClean,
-  sqlFits: (expr, zone) => absentOr(expr, sqlDatetime(expr, zone)),
-  native: (evidence, zoned) => !zoned && (evidence & NULL_TEXT) === 0 && (evidence & ~NATIVE) === 0,
-  sqlText: sqlDatetimeText,
-  jsonSchema: (zoned) => ({
-    type: ['string', 'null'],
-    format: 'date-time',
-    airbyte_type: zoned ? 'timestamp_with_timezone' : 'timestamp_without_timezone',
-  }),
-  arrow: (zoned) => ({ kind: 'timestamp', unit: 'microsecond', timezone: zoned ? 'UTC' : null }),
-};
+function sqlText(expr: string, zone: Zone | undefined): string {
+  const length = `CASE WHEN epoch_us(${expr}) % 1000 = 0 THEN ${MILLIS_LENGTH} ELSE ${MILLIS_LENGTH + 3} END`;
+  const text = (wall: string) => `left(strftime(${wall}, '%Y-%m-%d %H:%M:%S.%f'), ${length})`;
+  if (zone === undefined) return text(expr);
+  return `coalesce(${text(sqlFirstWall(expr, zone))}, ${text(`make_timestamp(epoch_us(${expr}))`)} || 'Z')`;
+}
 
 /** `"2026-01-02T03:04:00.000"`, six digits where there are micros. */
 function writeFields(out: Uint8Array, at: number, zoned: boolean): number {
@@ -96,3 +131,34 @@ function writeThree(out: Uint8Array, at: number, value: number): number {
   writeTwo(out, at + 1, value % 100);
   return at + 3;
 }
+
+/**
+ * `yyyy.M.d H:mm`, `yyyy-MM-dd HH:mm:ss[.f…]`, `yyyy-MM-dd`; with a zone also those that carry their own. Of a local time
+ * that the zone has twice the earlier is meant; one that it skips does not fit.
+ */
+export const DATETIME = codecOf({
+  type: 'datetime',
+  duckdb: (zoned) => (zoned ? 'TIMESTAMPTZ' : 'TIMESTAMP'),
+  writeValue(b, start, end, out, at, zone) {
+    const form = parseTime(b, start, end);
+    if (zone !== undefined) {
+      const wall = civilSeconds();
+      setCivil((form & DATETIME_ZONED) === 0 ? zone.toUtc(wall) : wall - FIELDS[OFFSET]);
+    }
+    return writeFields(out, at, zone !== undefined);
+  },
+  sql: sqlChecked,
+  sqlValue: sqlClean,
+  native: (evidence, zoned) => !zoned && (evidence & ~NATIVE) === 0,
+  sqlText,
+  widenings: { string: (expr, zone) => `regexp_replace(${sqlText(expr, zone)}, ' 00:00:00\\.000$', '')` },
+  keepsSpelling: false,
+  isOrdered: true,
+  isScale: true,
+  jsonSchema: (zoned) => ({
+    type: ['string', 'null'],
+    format: 'date-time',
+    airbyte_type: zoned ? 'timestamp_with_timezone' : 'timestamp_without_timezone',
+  }),
+  arrow: (zoned) => ({ kind: 'timestamp', unit: 'microsecond', timezone: zoned ? 'UTC' : null }),
+});

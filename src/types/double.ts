@@ -1,11 +1,8 @@
-import { classify } from './classify.ts';
-import { fitsWholly, NULL_TEXT } from './evidence.ts';
-import type { TypeFace } from './face.ts';
-import { copyBytes, writeNull } from './json-text.ts';
-import { isNull } from './list-text.ts';
+import { codecOf, nativelyAll } from './codec.ts';
+import { copyBytes } from './json-text.ts';
 import { LONG_PATTERN } from './long.ts';
 import { digitsOf } from './numbers.ts';
-import { absentOr, matches, withoutNullText } from './sql.ts';
+import { asText, castTo, matches } from './sql.ts';
 
 const DOUBLE_PATTERN = '-?(0|[1-9][0-9]*)\\.[0-9]+|-?[0-9]\\.[0-9]+E[+-]?[0-9]+';
 /** Plain texts up to here have at most 15 digits: always exact. */
@@ -13,6 +10,8 @@ const EXACT_LENGTH = 16;
 /** Powers of ten from which DuckDB's text of a double has an exponent, and below which it does. */
 const FIRST_LARGE = 16;
 const LAST_PLAIN = -4;
+/** -2^63 and 2^63. */
+const LONGS = ['CAST(-9223372036854775808 AS DOUBLE)', 'CAST(9223372036854775808 AS DOUBLE)'] as const;
 
 /** A cell or list element as DOUBLE, NULL when it is none; integers that a double holds exactly are. */
 export function sqlDouble(expr: string): string {
@@ -51,22 +50,29 @@ function scientific(digits: string, power: number): string {
   return `${digits[0]}${fraction}e${power < 0 ? '-' : '+'}${exponent}`;
 }
 
+/** The text of a double; of one that a long could have been that of the long. */
+function asLong(expr: string): string {
+  const text = asText(expr);
+  const isLong = `${expr} >= ${LONGS[0]} AND ${expr} < ${LONGS[1]} AND trunc(${expr}) = ${expr}`;
+  return `CASE WHEN ${isLong} AND ${text} <> '-0.0' THEN CAST(CAST(${expr} AS BIGINT) AS VARCHAR) ELSE ${text} END`;
+}
+
 /**
  * A decimal (`1.50`, `1.0E7`) whose digits are those of the shortest text of its value, or an integer that a double
  * holds exactly. JSON gets the cell's own text.
  */
-export const DOUBLE_FACE: TypeFace = {
+export const DOUBLE_CODEC = codecOf({
   type: 'double',
-  accepts: (b, start, end) => start === end || fitsWholly(classify(b, start, end, undefined), 'double', false),
-  writeJson(b, start, end, out, at) {
-    return start === end || isNull(b, start, end) ? writeNull(out, at) : copyBytes(b, start, end, out, at);
-  },
   duckdb: () => 'DOUBLE',
+  writeValue: copyBytes,
   sql: sqlDouble,
-  sqlClean: (expr, evidence) => `CAST(${(evidence & NULL_TEXT) === 0 ? expr : withoutNullText(expr)} AS DOUBLE)`,
-  sqlFits: (expr) => absentOr(expr, sqlDouble(expr)),
-  native: (evidence) => (evidence & NULL_TEXT) === 0 && fitsWholly(evidence, 'double', false),
-  sqlText: (expr) => `CAST(${expr} AS VARCHAR)`,
+  sqlValue: castTo('DOUBLE'),
+  native: nativelyAll('double'),
+  sqlText: asText,
+  widenings: { string: asLong },
+  keepsSpelling: false,
+  isOrdered: true,
+  isScale: true,
   jsonSchema: () => ({ type: ['number', 'null'] }),
   arrow: () => ({ kind: 'float64' }),
-};
+});

@@ -1,4 +1,4 @@
-const NULL = [0x6e, 0x75, 0x6c, 0x6c];
+const NULL = Buffer.from('null');
 const QUOTE = 34;
 const BACKSLASH = 92;
 const HEX = Uint8Array.from('0123456789abcdef', (c) => c.charCodeAt(0));
@@ -10,9 +10,20 @@ SHORT[10] = 0x6e;
 SHORT[12] = 0x66;
 SHORT[13] = 0x72;
 
+/** True when the bytes are exactly the text `null`. */
+export function isNull(b: Uint8Array, start: number, end: number): boolean {
+  return (
+    end - start === 4 && b[start] === 0x6e && b[start + 1] === 0x75 && b[start + 2] === 0x6c && b[start + 3] === 0x6c
+  );
+}
+
 export function writeNull(out: Uint8Array, at: number): number {
-  for (let i = 0; i < 4; i++) out[at + i] = NULL[i];
-  return at + 4;
+  return writeBytes(NULL, out, at);
+}
+
+export function writeBytes(bytes: Uint8Array, out: Uint8Array, at: number): number {
+  for (let i = 0; i < bytes.length; i++) out[at + i] = bytes[i];
+  return at + bytes.length;
 }
 
 /** Copies ASCII or UTF-8 bytes as they are. */

@@ -8,6 +8,7 @@ import {
   LONG,
   LONG_WIDE,
 } from './evidence.ts';
+import { isNull } from './json-text.ts';
 import { numberClass } from './numbers.ts';
 import type { Evidence } from './type.ts';
 
@@ -77,21 +78,10 @@ export function elementEnd(b: Uint8Array, start: number, end: number): number {
   if (start >= end) return -1;
   const c = b[start];
   if (c === QUOTE) return stringEnd(b, start + 1, end);
-  if (c === LOWER_N) return isNull(b, start, start + 4) && start + 4 <= end ? start + 4 : -1;
+  if (c === LOWER_N) return start + 4 <= end && isNull(b, start, start + 4) ? start + 4 : -1;
   let i = start;
   while (i < end && b[i] !== COMMA && b[i] !== CLOSE && !isSpace(b[i])) i++;
   return i === start ? -1 : i;
-}
-
-/** True when the bytes are exactly the text `null`. */
-export function isNull(b: Uint8Array, start: number, end: number): boolean {
-  return (
-    end - start === 4 &&
-    b[start] === LOWER_N &&
-    b[start + 1] === LOWER_U &&
-    b[start + 2] === 108 &&
-    b[start + 3] === 108
-  );
 }
 
 function stringEnd(b: Uint8Array, start: number, end: number): number {

@@ -17,3 +17,11 @@ export function absentOr(expr: string, value: string): string {
 export function matches(expr: string, pattern: string): string {
   return `regexp_full_match(${expr}, ${literal(pattern)})`;
 }
+
+/** The text that DuckDB gives a value. */
+export const asText = (expr: string): string => `CAST(${expr} AS VARCHAR)`;
+
+export const castTo =
+  (type: string) =>
+  (expr: string): string =>
+    `CAST(${expr} AS ${type})`;

@@ -1,19 +1,23 @@
-import type { TypeFace } from './face.ts';
+import type { ColumnCodec } from './codec.ts';
 import { writeNull, writeString } from './json-text.ts';
 
 /** Any text, the text `null` too; only an empty cell is absent. */
-export const STRING_FACE: TypeFace = {
+export const STRING_CODEC: ColumnCodec = {
   type: 'string',
+  duckdb: () => 'VARCHAR',
   accepts: () => true,
   writeJson(b, start, end, out, at) {
     return start === end ? writeNull(out, at) : writeString(b, start, end, out, at);
   },
-  duckdb: () => 'VARCHAR',
   sql: (expr) => `nullif(${expr}, '')`,
   sqlClean: (expr) => expr,
   sqlFits: () => 'true',
   native: () => true,
   sqlText: (expr) => expr,
+  widenings: {},
+  keepsSpelling: true,
+  isOrdered: true,
+  isScale: false,
   jsonSchema: () => ({ type: ['string', 'null'] }),
   arrow: () => ({ kind: 'utf8' }),
 };

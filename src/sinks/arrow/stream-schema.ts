@@ -11,7 +11,7 @@ import {
   Utf8,
 } from 'apache-arrow';
 import type { Typed } from '../../table/columns.ts';
-import type { ArrowType } from '../../types/face.ts';
+import type { ArrowType } from '../../types/codec.ts';
 import { TYPES } from '../../types/index.ts';
 
 /** The schema of a stream: `_key`, the columns of the export in their order, `_rescued`. */

@@ -1,4 +1,4 @@
-import { jsonBound } from '../../../src/types/face.ts';
+import { jsonBound } from '../../../src/types/codec.ts';
 import { TYPES } from '../../../src/types/index.ts';
 import type { ColumnType } from '../../../src/types/type.ts';
 import type { Zone } from '../../../src/types/zone.ts';

@@ -76,17 +76,17 @@ describe('the cheap ways to read a clean column', () => {
     const zone = name === undefined ? undefined : new Zone(name);
     for (const type of name === undefined ? COLUMN_TYPES : (['datetime'] as const)) {
       it(`gives a column of ${type} its values (${name ?? 'no zone'})`, async () => {
-        const face = TYPES[type];
+        const codec = TYPES[type];
         await fc.assert(
           fc.asyncProperty(columns(type, zone), async ({ cells, evidence }) => {
             await duck.load(cells);
-            const sql = sqlComparable(type, face.sqlClean('c', evidence, zone), zone !== undefined);
+            const sql = sqlComparable(type, codec.sqlClean('c', evidence, zone), zone !== undefined);
             const values = (await duck.column(sql)).map((text) => comparableSql(type, text));
             const expected = cells.map((cell) => comparableJson(type, jsonOf(type, cell, zone)));
             expect(values.map((value, i) => ({ cell: cells[i], value }))).toEqual(
               expected.map((value, i) => ({ cell: cells[i], value })),
             );
-            if (!face.native(evidence, zone !== undefined)) return;
+            if (!codec.native(evidence, zone !== undefined)) return;
             const native = (await readNatively(type, cells)).map((text) => comparableSql(type, text));
             expect(native).toEqual(expected);
           }),

@@ -9,7 +9,7 @@ import { cells } from './generated-cells.ts';
 
 const ZONES = [undefined, 'Asia/Seoul', 'America/New_York', 'America/Sao_Paulo', 'Pacific/Apia'];
 
-describe('the SQL faces and the byte faces', () => {
+describe('the SQL and the bytes of a codec', () => {
   let duck: Duck;
   beforeAll(async () => {
     duck = await Duck.open();
@@ -23,9 +23,9 @@ describe('the SQL faces and the byte faces', () => {
         fc.asyncProperty(fc.array(cells, { minLength: 150, maxLength: 200 }), async (batch) => {
           await duck.load(batch);
           for (const type of name === undefined ? COLUMN_TYPES : (['datetime'] as const)) {
-            const face = TYPES[type];
-            const fits = await duck.column(face.sqlFits('c', zone));
-            const values = await duck.column(sqlComparable(type, face.sql('c', zone), zone !== undefined));
+            const codec = TYPES[type];
+            const fits = await duck.column(codec.sqlFits('c', zone));
+            const values = await duck.column(sqlComparable(type, codec.sql('c', zone), zone !== undefined));
             batch.forEach((cell, i) => {
               const isFit = fitsBytes(type, cell, zone);
               const expected = isFit ? comparableJson(type, jsonOf(type, cell, zone)) : null;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DATETIME_DASH, DATETIME_GAP } from '../../../src/types/evidence.ts';
-import { sqlWiden, TYPES } from '../../../src/types/index.ts';
+import { TYPES } from '../../../src/types/index.ts';
 import { Zone } from '../../../src/types/zone.ts';
 import { sqlWall } from '../../../src/types/zone-sql.ts';
 import fc from '../../support/property.ts';
@@ -99,7 +99,7 @@ describe('a time zone', () => {
             expect(await duck.column(`strftime(${sqlWall(instant, one)}, '%Y-%m-%d %H:%M:%S')`)).toEqual(
               instants.map(shown),
             );
-            const texts = await duck.column(sqlWiden(instant, 'datetime', 'string', one));
+            const texts = await duck.column(TYPES.datetime.sqlText(instant, one));
             expect(texts).toEqual(
               instants.map((seconds) => {
                 const text = shown(seconds);

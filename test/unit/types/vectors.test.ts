@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { classify } from '../../../src/types/classify.ts';
+import { jsonBound } from '../../../src/types/codec.ts';
 import { EVIDENCE_BITS, type EvidenceName, evidenceNames, typeOf } from '../../../src/types/evidence.ts';
-import { jsonBound } from '../../../src/types/face.ts';
 import { TYPES } from '../../../src/types/index.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';
 import { Zone } from '../../../src/types/zone.ts';

@@ -1,5 +1,5 @@
+import type { ColumnCodec } from '../../../types/codec.ts';
 import { fitsWholly, NULL_TEXT } from '../../../types/evidence.ts';
-import type { TypeFace } from '../../../types/face.ts';
 import { TYPES } from '../../../types/index.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../../types/type.ts';
 import { Zone } from '../../../types/zone.ts';
@@ -25,7 +25,7 @@ export const ZONED_ONLY = 7;
 /** How each column of a file is written into one stream. */
 export interface CellPlan {
   readonly modes: Uint8Array;
-  readonly faces: readonly (TypeFace | undefined)[];
+  readonly codecs: readonly (ColumnCodec | undefined)[];
   readonly zones: readonly (Zone | undefined)[];
 }
 
@@ -39,7 +39,7 @@ export function planCells(plan: RecordPlan, evidence: readonly number[], timezon
   );
   return {
     modes: Uint8Array.from(modes),
-    faces: types.map((type) => type && TYPES[type]),
+    codecs: types.map((type) => type && TYPES[type]),
     zones: modes.map((mode, i) => (mode === ZONED_ONLY ? utc : plan.zoned[i] === 1 ? zone : undefined)),
   };
 }

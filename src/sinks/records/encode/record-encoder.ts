@@ -3,8 +3,7 @@ import { Unquoter } from '../../../csv/unquote.ts';
 import type { CsvMemory } from '../../../csv/wasm/csv-memory.ts';
 import { classify } from '../../../types/classify.ts';
 import { DATETIME_GAP, DATETIME_ZONED } from '../../../types/evidence.ts';
-import { copyBytes, writeString } from '../../../types/json-text.ts';
-import { isNull } from '../../../types/list-text.ts';
+import { copyBytes, isNull, writeString } from '../../../types/json-text.ts';
 import type { RowKey } from '../../rows/keys/row-key.ts';
 import { type CellPlan, CHECKED, COPY, planCells, SKIP, TEXT, ZONED_ONLY } from './cell-plan.ts';
 import type { LineBuffer } from './line-buffer.ts';
@@ -175,16 +174,16 @@ export class RecordEncoder {
   }
 
   #writeValue(b: Uint8Array, start: number, end: number, to: Uint8Array, at: number, column: number): number {
-    const face = this.#cells.faces[column];
-    if (face === undefined) return MISFIT;
+    const codec = this.#cells.codecs[column];
+    if (codec === undefined) return MISFIT;
     const zone = this.#cells.zones[column];
     const mode = this.#cells.modes[column];
-    if (mode === CHECKED && !face.accepts(b, start, end, zone)) return MISFIT;
+    if (mode === CHECKED && !codec.accepts(b, start, end, zone)) return MISFIT;
     if (mode === ZONED_ONLY) {
       const form = classify(b, start, end, zone);
       if ((form & DATETIME_ZONED) === 0 || (form & DATETIME_GAP) !== 0) return MISFIT;
     }
-    return face.writeJson(b, start, end, to, at, zone);
+    return codec.writeJson(b, start, end, to, at, zone);
   }
 
   /** `_rescued` and `meta.changes` for the cells that did not fit, and the end of the line. */

@@ -1,6 +1,6 @@
 import { COLUMN_SHIFT, STRIDE } from '../../../csv/tokenizer.ts';
 import { headerColumns } from '../../../schema/groups.ts';
-import { isNull } from '../../../types/list-text.ts';
+import { isNull } from '../../../types/json-text.ts';
 import { BlockReader } from '../../rows/block-reader.ts';
 import { LAST_RANK, NO_POSITION, OWN_EVENT } from '../../rows/keys/event-rows.ts';
 import { hashBytes, WORDS } from '../../rows/keys/hash-bytes.ts';

@@ -1,20 +1,19 @@
 import { isWidening, type Retyped } from '../../../table/plan.ts';
-import { TYPES } from '../../../types/index.ts';
+import { sqlWiden, TYPES } from '../../../types/index.ts';
 import type { Zone } from '../../../types/zone.ts';
 import { anyOf, identifier, jsonMember } from '../engine/quote.ts';
 import { rescueKey } from '../rows/cells.ts';
-import { widen } from './widen.ts';
 
 /** The value of a changed column, from what the table has. */
 export function valueAfter(column: Retyped, zone: Zone | undefined): string {
   const name = identifier(column.name);
-  if (isWidening(column, zone !== undefined)) return widen(name, column.before, column.type, zone);
+  if (isWidening(column, zone !== undefined)) return sqlWiden(name, column.before, column.type, zone);
   return TYPES[column.type].sql(textBefore(column, zone), zone);
 }
 
 /** What is stored, as text that any type it could have had before takes: `5`, not `5.0`; a midnight as its date. */
 function textBefore(column: Retyped, zone: Zone | undefined): string {
-  return widen(identifier(column.name), column.before, 'string', zone);
+  return sqlWiden(identifier(column.name), column.before, 'string', zone);
 }
 
 /** `_rescued` with what the narrowed columns no longer hold. */

@@ -80,20 +80,20 @@ export function measureSql(columns: readonly Wanted[], from: string): string {
 const value = ({ index }: Wanted): string => `v${index}`;
 
 function valueSql({ index, type, evidence, isClean, zone }: Wanted): string {
-  const face = TYPES[type];
-  return isClean ? face.sqlClean(cell(index), evidence, zone) : face.sql(cell(index), zone);
+  const codec = TYPES[type];
+  return isClean ? codec.sqlClean(cell(index), evidence, zone) : codec.sql(cell(index), zone);
 }
 
 function answerSql(column: Wanted): string {
   const { index, type, isClean, zone } = column;
   const text = cell(index);
   const typed = value(column);
-  const face = TYPES[type];
-  const rescued = isClean ? '0' : `count(CASE WHEN NOT ${face.sqlFits(text, zone)} THEN 1 END)`;
+  const codec = TYPES[type];
+  const rescued = isClean ? '0' : `count(CASE WHEN NOT ${codec.sqlFits(text, zone)} THEN 1 END)`;
   const present =
     type === 'string' ? `left(${text}, ${LONGEST_TEXT})` : `left(nullif(${text}, 'null'), ${LONGEST_TEXT})`;
   const extreme = (name: 'min' | 'max') =>
-    type.endsWith('[]') ? 'NULL' : `left(${face.sqlText(`${name}(${typed})`, zone)}, ${LONGEST_TEXT})`;
+    !codec.isOrdered ? 'NULL' : `left(${codec.sqlText(`${name}(${typed})`, zone)}, ${LONGEST_TEXT})`;
   const members = [
     `type: ${literal(type)}`,
     `filled: count(${typed}) + ${rescued}`,

@@ -1,8 +1,8 @@
 import type { PlannedColumn } from '../../../table/plan.ts';
 import { NULL_TEXT, STRING } from '../../../types/evidence.ts';
-import { TYPES } from '../../../types/index.ts';
+import { sqlWiden, TYPES } from '../../../types/index.ts';
 import type { Zone } from '../../../types/zone.ts';
-import { widen } from '../columns/widen.ts';
+
 import { anyOf, jsonMember } from '../engine/quote.ts';
 
 /** How the cells of one column of one file become values. */
@@ -24,16 +24,16 @@ export function cellSql(column: PlannedColumn, expr: string, zone: Zone | undefi
   const { readAs, type, isClean, isRefused, windowEvidence: evidence } = column;
   if (isRefused) return { column, reader: 'VARCHAR', value: undefined, rescue: refused(column, expr) };
   if (readAs === null || type === null) return { column, reader: 'VARCHAR', value: undefined, rescue: undefined };
-  const face = TYPES[readAs];
+  const codec = TYPES[readAs];
   const zoned = zone !== undefined;
   const isText = type === 'string' && column.before === 'string';
   const keepsNullText = isText && readAs !== 'string' && (evidence & NULL_TEXT) !== 0;
-  if (isClean && !wantsText && !keepsNullText && face.native(evidence, zoned)) {
-    return { column, reader: face.duckdb(zoned), value: widen(expr, readAs, type, zone), rescue: undefined };
+  if (isClean && !wantsText && !keepsNullText && codec.native(evidence, zoned)) {
+    return { column, reader: codec.duckdb(zoned), value: sqlWiden(expr, readAs, type, zone), rescue: undefined };
   }
-  const typed = isClean ? face.sqlClean(expr, evidence, zone) : face.sql(expr, zone);
-  const condition = `NOT ${face.sqlFits(expr, zone)}`;
-  const wide = widen(typed, readAs, type, zone);
+  const typed = isClean ? codec.sqlClean(expr, evidence, zone) : codec.sql(expr, zone);
+  const condition = `NOT ${codec.sqlFits(expr, zone)}`;
+  const wide = sqlWiden(typed, readAs, type, zone);
   return {
     column,
     reader: 'VARCHAR',

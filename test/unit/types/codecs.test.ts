@@ -29,14 +29,14 @@ const CONTRACT = {
   ],
 } as const;
 
-describe('the faces of a type', () => {
+describe('the codec of a type', () => {
   it.each(COLUMN_TYPES)('%s is what the documented table says [R65]', (type) => {
-    const face = TYPES[type];
-    expect(face.type).toBe(type);
-    expect([face.jsonSchema(false), face.duckdb(false), face.arrow(false)]).toEqual(CONTRACT[type]);
+    const codec = TYPES[type];
+    expect(codec.type).toBe(type);
+    expect([codec.jsonSchema(false), codec.duckdb(false), codec.arrow(false)]).toEqual(CONTRACT[type]);
   });
 
-  it('make a datetime with a zone an instant', () => {
+  it('makes a datetime with a zone an instant', () => {
     expect(TYPES.datetime.jsonSchema(true).airbyte_type).toBe('timestamp_with_timezone');
     expect(TYPES.datetime.duckdb(true)).toBe('TIMESTAMPTZ');
     expect(TYPES.datetime.arrow(true)).toEqual({ kind: 'timestamp', unit: 'microsecond', timezone: 'UTC' });

@@ -1,0 +1,111 @@
+import { classify } from './classify.ts';
+import { fitsWholly, NULL_TEXT } from './evidence.ts';
+import { isNull, writeNull } from './json-text.ts';
+import { absentOr, withoutNullText } from './sql.ts';
+import type { ColumnType, Evidence } from './type.ts';
+import type { Zone } from './zone.ts';
+
+/** A property of an Airbyte `json_schema`; every one of ours may be null. */
+interface JsonSchema {
+  readonly type: readonly [string, 'null'];
+  readonly format?: 'date' | 'date-time';
+  readonly airbyte_type?: 'timestamp_without_timezone' | 'timestamp_with_timezone';
+  readonly items?: JsonSchema;
+}
+
+/** An Arrow type in words, for the target that builds the real one. */
+export type ArrowType =
+  | { readonly kind: 'bool' | 'int64' | 'float64' | 'date32' | 'utf8' }
+  | { readonly kind: 'timestamp'; readonly unit: 'microsecond'; readonly timezone: 'UTC' | null }
+  | { readonly kind: 'list'; readonly item: ArrowType };
+
+/** SQL that turns a typed expression into one of another type. */
+export type Conversion = (expr: string, zone: Zone | undefined) => string;
+
+/** The facts of a type that cannot be derived from others. */
+interface Facts {
+  readonly type: ColumnType;
+  /** DuckDB's name of the type. */
+  duckdb(zoned: boolean): string;
+  /** The canonical text of a typed expression. */
+  sqlText(expr: string, zone?: Zone): string;
+  /**
+   * The types that a stored column may become, the nearest first, and how. Text does not tell what the column was in between: a
+   * double or datetime that a long or date could have been is written as those are (S21). No lambdas: `ALTER … USING` fails on
+   * them (DuckDB 1.5.6).
+   */
+  readonly widenings: Readonly<Partial<Record<ColumnType, Conversion>>>;
+  /** True when the text that DuckDB casts a value to is that of the cell, so that it finds the cell again. */
+  readonly keepsSpelling: boolean;
+  /** True when values have an order in which the least and the greatest say something. */
+  readonly isOrdered: boolean;
+  /** True when these two say more of a column than examples. */
+  readonly isScale: boolean;
+  jsonSchema(zoned: boolean): JsonSchema;
+  arrow(zoned: boolean): ArrowType;
+}
+
+/**
+ * All that a column type is, to every engine. A cell is its text as UTF-8 bytes, quotes undone. It is absent when empty
+ * and, but for strings, when it is the text `null`. SQL is DuckDB's; `expr` is a VARCHAR expression that is NULL for an
+ * empty cell and is repeated, so give a column name. A zone makes the datetimes instants.
+ */
+export interface ColumnCodec extends Facts {
+  /** True when the cell fits (or is absent). */
+  accepts(bytes: Uint8Array, start: number, end: number, zone?: Zone): boolean;
+  /**
+   * Writes the value of a cell that fits as JSON into `out` from byte `at` on, `null` when it is absent, and returns
+   * where it ends. `out` must have room for `jsonBound(end - start)` bytes there.
+   */
+  writeJson(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number, zone?: Zone): number;
+  /** The typed value; NULL when the cell is absent or does not fit. */
+  sql(expr: string, zone?: Zone): string;
+  /** The same, cheaper; an error or a wrong value unless every cell fits and `evidence` is that of all of them. */
+  sqlClean(expr: string, evidence: Evidence, zone?: Zone): string;
+  /** TRUE when the cell fits or is absent, else FALSE; never NULL. */
+  sqlFits(expr: string, zone?: Zone): string;
+  /** True when `read_csv` reads a column of this evidence straight into the type, to the same values. */
+  native(evidence: Evidence, zoned: boolean): boolean;
+}
+
+/** A type in which the text `null` is absent: what a cell with a value is. */
+interface Definition extends Facts {
+  /** As `writeJson`. */
+  writeValue(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number, zone?: Zone): number;
+  sql(expr: string, zone?: Zone): string;
+  /** As `sqlClean`, of cells that are not `null`. */
+  sqlValue(expr: string, evidence: Evidence, zone?: Zone): string;
+  /** Evidence of the cells that `read_csv` reads as we do. */
+  native(evidence: Evidence, zoned: boolean): boolean;
+}
+
+/** The codec of a type in which the text `null` is absent. */
+export function codecOf({ writeValue, sqlValue, ...definition }: Definition): ColumnCodec {
+  const { type, sql, native } = definition;
+  return {
+    ...definition,
+    accepts(b, start, end, zone) {
+      return start === end || fitsWholly(classify(b, start, end, zone), type, zone !== undefined);
+    },
+    writeJson(b, start, end, out, at, zone) {
+      if (start === end || isNull(b, start, end)) return writeNull(out, at);
+      return writeValue(b, start, end, out, at, zone);
+    },
+    sqlClean(expr, evidence, zone) {
+      return sqlValue((evidence & NULL_TEXT) === 0 ? expr : withoutNullText(expr), evidence, zone);
+    },
+    sqlFits: (expr, zone) => absentOr(expr, sql(expr, zone)),
+    native: (evidence, zoned) => (evidence & NULL_TEXT) === 0 && native(evidence, zoned),
+  };
+}
+
+/** True when every cell behind the evidence fits into `type`: then `read_csv` reads it. */
+export const nativelyAll =
+  (type: ColumnType) =>
+  (evidence: Evidence): boolean =>
+    fitsWholly(evidence, type, false);
+
+/** The most bytes that `writeJson` writes for a cell of so many bytes. */
+export function jsonBound(length: number): number {
+  return length * 8 + 40;
+}
