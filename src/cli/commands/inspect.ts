@@ -3,7 +3,7 @@ import { count, megabytes } from '../../base/quantities.ts';
 import { editsOf } from '../../extract/session.ts';
 import { COLUMN_GROUPS, type ColumnGroup } from '../../schema/scan.ts';
 import { type ColumnProfile, type FileProfile, profileFile } from '../../sinks/sql/profile/profile.ts';
-import type { ColumnType } from '../../types/type.ts';
+import { TYPES } from '../../types/index.ts';
 import { Zone } from '../../types/zone.ts';
 import { type Command, flag, jsonOption, text } from '../command.ts';
 import { findSourceConfig } from '../configuration.ts';
@@ -175,23 +175,10 @@ function lines(header: readonly string[], facts: readonly string[][], rest: read
   return tableLines(header, rows, Number.MAX_SAFE_INTEGER);
 }
 
-/** Types whose values have an order that a reader expects. */
-const IS_RANGE: Readonly<Record<ColumnType, boolean>> = {
-  boolean: false,
-  long: true,
-  double: true,
-  string: false,
-  date: true,
-  datetime: true,
-  'long[]': false,
-  'double[]': false,
-  'string[]': false,
-};
-
 /** Where there is room for one thing: from … to of what has an order, examples of the rest. */
 function narrow(column: ColumnProfile): string {
   const { type, minimum, maximum } = column;
-  if (type === null || !IS_RANGE[type] || minimum === null || maximum === null) return listed(column);
+  if (type === null || !TYPES[type].isScale || minimum === null || maximum === null) return listed(column);
   if (minimum === maximum) return minimum;
   return type === 'datetime' ? shortSpan(minimum, maximum) : `${minimum} … ${maximum}`;
 }

@@ -238,23 +238,10 @@ function cellsOf(column: Typed, zone: Zone | undefined): Cell[] {
   ];
 }
 
-/** Whether a type keeps a value and not its spelling, so that a column that was widened from it holds another text. */
-const BY_VALUE = {
-  boolean: true,
-  long: false,
-  double: true,
-  date: false,
-  datetime: true,
-  string: false,
-  'string[]': true,
-  'long[]': true,
-  'double[]': true,
-} as const satisfies Record<ColumnType, boolean>;
-
 /** The types whose values a column's texts may be: its own, or of text those that it may have been widened from. */
 function typesOf({ type, evidence }: Typed, zone: Zone | undefined): ColumnType[] {
   if (type !== 'string') return [type];
-  return COLUMN_TYPES.filter((former) => BY_VALUE[former] && hasCellsOf(former, evidence, zone));
+  return COLUMN_TYPES.filter((former) => !TYPES[former].keepsSpelling && hasCellsOf(former, evidence, zone));
 }
 
 function hasCellsOf(type: ColumnType, evidence: Evidence, zone: Zone | undefined): boolean {

@@ -1,3 +1,5 @@
+// This folder: types of columns in SQL: NULLs, casts, and values that change their type.
+
 import { isWidening, type Retyped } from '../../../table/plan.ts';
 import { sqlWiden, TYPES } from '../../../types/index.ts';
 import type { Zone } from '../../../types/zone.ts';
