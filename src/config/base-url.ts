@@ -16,10 +16,20 @@ export function baseUrlProblem(text: string): Problem | undefined {
   if (url.search !== '' || url.hash !== '') return problem('carries a query or a fragment, wanted https://host');
   if (url.username !== '' || url.password !== '')
     return problem('carries a user name or password, wanted https://host');
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname))) {
-    return problem(`is ${url.origin}, wanted https (plain http is accepted on loopback alone)`);
-  }
+  if (!isPrivate(url)) return problem(`is ${url.origin}, wanted https (plain http is accepted on loopback alone)`);
   return undefined;
+}
+
+/** Whether what is sent to an address can be read on the way by nobody else: https anywhere, plain http on loopback alone. */
+const isPrivate = ({ protocol, hostname }: URL): boolean =>
+  protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
+
+/** What is wrong with the address of an object store, which `name` holds; undefined if nothing is. */
+export function endpointProblem(name: string, text: string): string | undefined {
+  if (!URL.canParse(text)) return `${name} is not an address, wanted https://host`;
+  const url = new URL(text);
+  if (isPrivate(url)) return undefined;
+  return `${name} is ${url.origin}, wanted https (plain http is accepted on loopback alone): keys and rows would go over the network unencrypted`;
 }
 
 /** The address to which paths are appended: scheme, host, port and path prefix if any, without a trailing slash. */

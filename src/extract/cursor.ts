@@ -29,12 +29,12 @@ export class Cursor {
    * complete already, and was to be read again, is none: nothing of it is lost.
    */
   lose(day: Day): 'gap' | 'clamped' {
-    if (this.#plan.coverage.has(day)) return 'clamped';
-    if (this.#plan.gapFrom !== undefined && day >= this.#plan.gapFrom) {
+    if (this.#plan.isGap(day)) {
       this.#coverage.add(day, day);
       this.#gaps.add(day);
       return 'gap';
     }
+    if (this.#plan.coverage.has(day)) return 'clamped';
     // Days before the cursor (lookback) change nothing; the start moves past a first day that is gone.
     if (day === this.#start) this.#start = addDays(day, 1);
     return 'clamped';

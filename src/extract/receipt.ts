@@ -42,8 +42,10 @@ export function receiptOf(download: Downloaded, covers: CoveredDays, zoned: bool
 export function filesOf(download: Downloaded): SpoolFile[] {
   return download.parts.flatMap(({ path, scan }) => {
     if (path === undefined) return [];
-    const { header, columns, rows, longestRow, keysNeedWork, rowEnds, eventNames } = scan;
-    return [{ path, header, columns, rows, longestRow, keysNeedWork, rowEnds, eventNames }];
+    const { header, columns, rows, longestRow, keysNeedWork, rowEnds, eventNames, idSample } = scan;
+    return [
+      { path, header, columns, rows, longestRow, keysNeedWork, rowEnds, eventNames, ...(idSample && { idSample }) },
+    ];
   });
 }
 

@@ -1,4 +1,5 @@
 import type { Day } from '../base/days.ts';
+import type { IdSample } from '../schema/id-set.ts';
 import type { ColumnScan } from '../schema/scan.ts';
 
 /** What is known of one verified export. Written beside the data it describes, in every sink. */
@@ -49,6 +50,8 @@ export interface SpoolFile {
   readonly rowEnds?: readonly number[];
   /** Distinct event names, at most 1,000, sorted; absent if not determined. */
   readonly eventNames?: readonly string[];
+  /** Some of its detail log ids; absent if not determined. */
+  readonly idSample?: IdSample;
 }
 
 /** Consecutive days, downloaded, verified and not yet committed. Handed on in the order of days. */

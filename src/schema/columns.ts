@@ -16,7 +16,7 @@ import {
 import type { ColumnType, Evidence } from '../types/type.ts';
 import type { Zone } from '../types/zone.ts';
 import { DETAIL_LOG_ID, eventNameIndex, type HeaderColumn, hashed } from './groups.ts';
-import { IdSet } from './id-set.ts';
+import { type IdSample, IdSet } from './id-set.ts';
 import { NameSet } from './name-set.ts';
 import { PlainColumns } from './plain-columns.ts';
 import type { ColumnScan, FirstSeen } from './scan.ts';
@@ -34,6 +34,9 @@ const NOT_IN_YEARS = DATETIME_ZONED | DATETIME_GAP;
 const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_ZONED;
 /** Maximum number of event names that a scan lists: a list of so many may lack some. */
 export const MOST_SCANNED_NAMES = 1_000;
+
+/** Ids of one export by which those that come back on another day are found. */
+const MOST_SAMPLED_IDS = 16_384;
 
 export interface ColumnsOptions {
   /** For each column whether it holds hashes; absent: none does. */
@@ -97,6 +100,13 @@ export class Columns {
   /** False when one of `rows` rows had no detail log id, or one that another row had. */
   idsAreKeys(rows: number): boolean {
     return this.#ids.distinct === rows;
+  }
+
+  /** Some of the detail log ids; undefined where they are hashed, or too many to tell. To be called before `end`. */
+  idSample(): IdSample | undefined {
+    return this.#isHashed[this.#header.findIndex(({ source }) => source === DETAIL_LOG_ID)]
+      ? undefined
+      : this.#ids.sample(MOST_SAMPLED_IDS);
   }
 
   /** To be called once, behind the last row and `idsAreKeys`, before `scans`. */

@@ -9,6 +9,15 @@ const FULLEST = 0.75;
 /** Hashes gathered before they are looked up together, so that the memory fetches of many overlap. */
 const BATCH = 256;
 
+/** Hashes (53 bits) of the ids whose hash begins with `level` zero bits: the same ids are in the samples of all exports. */
+export interface IdSample {
+  readonly level: number;
+  readonly hashes: Float64Array;
+}
+
+/** The zero bits with which a hash of a sample begins. */
+export const levelOf = (hash: number): number => Math.clz32(Math.floor(hash / 2 ** 21));
+
 /**
  * Counts distinct ids by a 63-bit hash, outside the heap. It may take two ids for one (and gives up once it is full),
  * never one for two.
@@ -50,6 +59,20 @@ export class IdSet {
   get distinct(): number {
     this.#insertBatch();
     return this.#isFull ? 0 : this.#size;
+  }
+
+  /** A sample of at most about `most` of the ids; undefined when it cannot be told which ids there were. */
+  sample(most: number): IdSample | undefined {
+    this.#insertBatch();
+    if (this.#isFull) return undefined;
+    const level = Math.max(0, Math.ceil(Math.log2(this.#size / most)));
+    const hashes: number[] = [];
+    for (let at = 0; at <= this.#mask * 2; at += 2) {
+      if (this.#slots[at + 1] === 0) continue;
+      const hash = (this.#slots[at] >>> 0) * 2 ** 21 + (this.#slots[at + 1] >>> 11);
+      if (levelOf(hash) >= level) hashes.push(hash);
+    }
+    return { level, hashes: Float64Array.from(hashes) };
   }
 
   #insertBatch(): void {

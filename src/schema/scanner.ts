@@ -10,6 +10,7 @@ import { Columns } from './columns.ts';
 import { type DropRow, Forgotten } from './forgotten.ts';
 import { headerColumns, missingColumns } from './groups.ts';
 import { readNames } from './header.ts';
+import type { IdSample } from './id-set.ts';
 import type { ColumnScan } from './scan.ts';
 
 export interface ScannerOptions extends RowLimits {
@@ -51,6 +52,8 @@ export interface ScanResult {
   readonly rowEnds: readonly number[];
   /** Distinct event names, at most 1,000, sorted. */
   readonly eventNames: readonly string[];
+  /** Some of the detail log ids, never written to disk; absent where they are hashed, or too many to tell. */
+  readonly idSample?: IdSample;
   /** Names of the lists of dropped and hashed columns that the header had; absent where there are no lists. */
   readonly listed?: readonly string[];
   /** The last bytes to write. */
@@ -107,6 +110,7 @@ export class Scanner {
     const { longestRow, finalNewline, outLength, rowEnds } = this.#source;
     const { rows } = this;
     const keysNeedWork = this.#columns?.idsAreKeys(rows) === false;
+    const idSample = this.#columns?.idSample();
     this.#columns?.end();
     this.#source.release();
     return {
@@ -121,6 +125,7 @@ export class Scanner {
       outLength,
       rowEnds,
       eventNames: this.#columns?.eventNames() ?? [],
+      ...(idSample && { idSample }),
       ...(this.#edits && { listed: this.#listed }),
       tail,
     };

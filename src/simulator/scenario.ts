@@ -53,6 +53,7 @@ export interface Scenario {
     readonly first_item: 0 | 1;
     readonly duplicate_share: number;
     readonly carried_share: number;
+    readonly reused_share: number;
     readonly missing_share: number;
     readonly repeat_share: number;
     readonly other_item_events: 'single' | 'repeat_id' | 'numbered';

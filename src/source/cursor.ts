@@ -65,7 +65,7 @@ export class StreamCursor {
   }
 
   #lose(day: string): void {
-    if (this.#plan.gapFrom === undefined || day < this.#plan.gapFrom) return;
+    if (this.#plan.gapFrom === undefined || day < this.#plan.gapFrom || this.#coverage.has(day)) return;
     this.#coverage.add(day, day);
     this.#gaps.add(day);
   }

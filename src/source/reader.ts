@@ -11,6 +11,7 @@ import { RESCUED } from '../sinks/records/property-names.ts';
 import type { RecordWriter, WrittenWindow } from '../sinks/records/record-writer.ts';
 import { knowledgeIn } from './cursor.ts';
 import type { Heartbeat } from './heartbeat.ts';
+import { RepeatedIds } from './repeated-ids.ts';
 import type { StreamRun } from './streams/run.ts';
 import { type Segment, segmentPlan } from './streams/segments.ts';
 
@@ -26,6 +27,7 @@ export interface ReaderDeps {
 export class Reader {
   readonly #deps: ReaderDeps;
   readonly #named = new Set<string>();
+  readonly #ids = new RepeatedIds();
   #known: Partial<KnownState> = {};
 
   constructor(deps: ReaderDeps) {
@@ -57,6 +59,7 @@ export class Reader {
       context.signal,
     );
     this.#report(window, written, streams);
+    this.#warnOfRepeatedIds(window);
     this.#known = { ...this.#known, ...knowledgeIn(window.state) };
     for (const stream of streams) await stream.advance(window, plan, written.records.get(stream.name) ?? 0);
   }
@@ -94,6 +97,19 @@ export class Reader {
         ? 'their text is in _rescued'
         : `their text is not sent, as the catalog lacks _rescued of ${without.join(', ')}`;
     logger.warn('cells.rescued', `${from}: cells that do not fit the configured types are null, ${lost}: ${cells}.`);
+  }
+
+  /** Once a read (S66): a destination that merges by the key makes one row of two that share an id on different days. */
+  #warnOfRepeatedIds(window: Window): void {
+    const earlier = this.#ids.take(window);
+    if (earlier === undefined || !this.#isNew('ids.repeat')) return;
+    const { from } = window.receipt;
+    this.#deps.context.logger.warn(
+      'ids.repeat',
+      `A row of ${from} has the id (df_event_detail_log_id) of a row of another day, ${earlier} or before: _key is unique within one ` +
+        'export only, and a destination that merges by it keeps one of such rows. See "Ids that come back" in the README of this source.',
+      { window: from },
+    );
   }
 
   #isNew(what: string): boolean {

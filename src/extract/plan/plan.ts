@@ -46,6 +46,8 @@ export interface Plan {
   readonly likelyGaps: readonly Day[];
   /** A day from here on that the service no longer exports is a gap; before it the plan is clamped. */
   readonly gapFrom: Day | undefined;
+  /** Whether a day that the service no longer exports is a gap: wanted from `gapFrom` on, and not complete already. */
+  readonly isGap: (day: Day) => boolean;
   readonly onGap: 'fail' | 'warn';
   /** First wanted day: the cursor is the first incomplete day from here on. */
   readonly start: Day;
@@ -103,6 +105,7 @@ export function planRun(input: PlanInput): Plan {
     ),
     likelyGaps,
     gapFrom: bounds.gapFrom,
+    isGap: (day) => bounds.gapFrom !== undefined && day >= bounds.gapFrom && !coverage.has(day),
     onGap: settings.onGap,
     start: bounds.start,
     startIsClamped: bounds.startIsClamped,

@@ -29,8 +29,14 @@ export const sidecarPathOf = (path: string): string => path.replace(/\.csv$/, '.
 
 /** Writes the sidecar of a verified file atomically. */
 export async function writeSidecar(part: Verified, path: string, options: SidecarOptions): Promise<void> {
-  const { path: _path, exports: _exports, ...rest } = part;
-  const sidecar: Sidecar = { v: 1, fingerprint: options.fingerprint, spool_crc32: options.spoolCrc, part: rest };
+  const { path: _path, exports: _exports, scan, ...rest } = part;
+  const { idSample: _idSample, ...stored } = scan;
+  const sidecar: Sidecar = {
+    v: 1,
+    fingerprint: options.fingerprint,
+    spool_crc32: options.spoolCrc,
+    part: { ...rest, scan: stored },
+  };
   await replaceFile(sidecarPathOf(path), JSON.stringify(sidecar));
 }
 

@@ -38,13 +38,17 @@ function unifiedId({ hash, user }: Row, { seed, scenario }: DatasetParameters): 
 
 /** Unique to an event: its day and a hash that no other event of the day has; a duplicate has its neighbour's. */
 function logId(row: Row, parameters: DatasetParameters): string {
+  if (within(mix(row.hash, 42), parameters.scenario.ids.reused_share)) return idOfDayBefore(row, parameters);
   return `${row.plan.compact}-${hex8(isDuplicate(row, parameters) ? mix(row.plan.hash, row.index + 15) : row.hash)}`;
 }
 
 /** The id of the event of the same number on the day before, where that goes on. */
-function carriedId(row: Row, { seed, scenario }: DatasetParameters): string | undefined {
-  const { plan, index, hash } = row;
-  if (!within(mix(hash, 40), scenario.ids.carried_share)) return undefined;
+function carriedId(row: Row, parameters: DatasetParameters): string | undefined {
+  if (!within(mix(row.hash, 40), parameters.scenario.ids.carried_share)) return undefined;
+  return idOfDayBefore(row, parameters);
+}
+
+function idOfDayBefore({ plan, index }: Row, { seed }: DatasetParameters): string {
   const before = mix(mix(seed, plan.number - 1), index + 16);
   return `${addDays(plan.day, -1).replaceAll('-', '')}-${hex8(before)}`;
 }

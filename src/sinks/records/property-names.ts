@@ -45,9 +45,9 @@ const HASH_DIGITS = 6;
 
 /**
  * The property that each column of a header is in a stream, or undefined where the stream does not show it. Names stay
- * as the customer wrote them, but for `event_name`, for names that are ours, and for the second of two equal names:
- * those get `_2`, `_3`…; and for names that fold alike, which readers would merge into one column (S16). Of these all
- * but the first in order of their bytes get the hash of the raw name. `configured`: whether the catalog has a property;
+ * as the customer wrote them, but for `event_name`, and for names that are ours, equal names, and names that fold alike,
+ * which readers would merge into one column (S16). Of these all but the first, in order of their bytes, get the hash of the
+ * raw name: no other column of the same day, or its absence, changes it. `configured`: whether the catalog has a property;
  * then it decides which form is meant, since one header need not have all of the names that fold alike.
  */
 export function propertyNames(
@@ -66,7 +66,7 @@ export function propertyNames(
   const bare = header.map((column) => shown[column.group] === 'bare');
   const fixed = wanted.filter((name, index): name is string => name !== undefined && !bare[index]);
   const own = stream === 'event_items' ? [...OWN, ITEM_POSITION] : OWN;
-  const names = unique(withoutPrefix(wanted, bare, [...own, ...fixed]), own);
+  const names = unique(withoutPrefix(wanted, bare, [...own, ...fixed]), sources, own);
   if (configured === undefined) return distinctNames(names, sources, own);
   return names.map((name, i) => name && configuredName(name, sources[i], configured));
 }
@@ -85,13 +85,16 @@ function withoutPrefix(
   });
 }
 
-function unique(names: readonly (string | undefined)[], own: readonly string[]): (string | undefined)[] {
-  const raw = new Set(names);
+function unique(
+  names: readonly (string | undefined)[],
+  sources: readonly string[],
+  own: readonly string[],
+): (string | undefined)[] {
   const used = new Set<string>(own);
-  return names.map((name) => {
+  return names.map((name, i) => {
     if (name === undefined) return undefined;
     let free = name;
-    for (let n = 2; used.has(free) || (free !== name && raw.has(free)); n++) free = `${name}_${n}`;
+    for (let n = 2; used.has(free); n++) free = nameWithHash(name, n === 2 ? sources[i] : `${sources[i]}#${n}`);
     used.add(free);
     return free;
   });

@@ -119,7 +119,7 @@ function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, co
   if (resumed === undefined) return tagged(planRun({ ...input, prior: NO_PRIOR_LOADS }), stream);
   const from = laterOf(resumed.from_date, oldestDays(now, config.historyDays).probably);
   const plan = planRun({ ...input, from, prior: { ...NO_PRIOR_LOADS, state: resumed } });
-  return tagged({ ...plan, gapFrom: undefined }, stream);
+  return tagged({ ...plan, gapFrom: undefined, isGap: () => false }, stream);
 }
 
 const tagged = (plan: Plan, { syncId }: ConfiguredStream): Plan =>

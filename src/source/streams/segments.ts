@@ -62,6 +62,8 @@ export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Pa
       inclusive,
     ),
     gapFrom: earliest(plans.map((plan) => plan.gapFrom)),
+    // One stream that misses the day is enough; the others have it, or never wanted it.
+    isGap: (day) => plans.some((plan) => plan.isGap(day)),
     state: { ...lead.state, ...known },
     warnings: [],
   };

@@ -102,6 +102,28 @@ describe('a read that fails', () => {
     expect(warned.states('events').at(-1)?.gaps).toContain('2026-01-15');
   });
 
+  it('names a day that one of two streams has lost, whichever comes first in the catalog [R724]', async () => {
+    bench = await SourceBench.start({ days: { history_days: 4 } });
+    const catalog = await bench.catalog({}, ['events', 'event_logs']);
+    const stateFrom = (name: string, from_date: string) => ({
+      type: 'STREAM',
+      stream: { stream_descriptor: { name, namespace: null }, stream_state: { version: 1, from_date } },
+    });
+    const states = (first: string, second: string) => [stateFrom('events', first), stateFrom('event_logs', second)];
+    for (const [first, second, missing] of [
+      ['2026-01-16', '2026-01-15', 'event_logs'],
+      ['2026-01-15', '2026-01-16', 'events'],
+    ] as const) {
+      const failed = await bench.read(catalog, states(first, second), { on_gap: 'fail' });
+      expect(failed.errors()[0]).toMatchObject({ message: expect.stringContaining('2026-01-15') });
+      const warned = await bench.read(catalog, states(first, second), { on_gap: 'warn' });
+      expect(warned.code).toBe(0);
+      for (const name of ['events', 'event_logs']) {
+        expect(warned.states(name).at(-1)?.gaps).toEqual(name === missing ? ['2026-01-15'] : undefined);
+      }
+    }
+  });
+
   it('waits for the quota aloud: RATE_LIMITED with its reset, and the last state again [R41]', async () => {
     bench = await SourceBench.start({ limits: { exports_per_hour: 4 } });
     const catalog = await bench.catalog();

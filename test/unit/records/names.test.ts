@@ -7,7 +7,9 @@ const bench = new RecordBench();
 afterAll(() => bench.close());
 
 const KEYS = ['df_event_detail_log_id', 'df_event_log_id'];
-const withHash = (name: string): string => `${name}_${createHash('sha256').update(name).digest('hex').slice(0, 6)}`;
+const nameWithHash = (name: string, source: string): string =>
+  `${name}_${createHash('sha256').update(source).digest('hex').slice(0, 6)}`;
+const withHash = (name: string): string => nameWithHash(name, name);
 
 /** The properties of a stream in the catalog that `discover` prints for these columns. */
 function propertiesOf(stream: string, columns: readonly string[]): string[] {
@@ -45,18 +47,25 @@ describe('the properties of a discovered catalog', () => {
     ]);
   });
 
-  it('number a column that has one of our names, only where the stream has it, and past names that are taken', () => {
+  it('have the hash for a column that has one of our names, where the stream has it, and for the second of equal names', () => {
     const columns = ['_rescued', '_key', '_key_2', 'item_position', 'twice', 'twice', '', ''];
     expect(propertiesOf('events', columns).slice(2)).toEqual([
-      '_rescued_2',
-      '_key_3',
+      withHash('_rescued'),
+      withHash('_key'),
       '_key_2',
       'item_position',
       'twice',
-      'twice_2',
+      withHash('twice'),
       'column',
-      'column_2',
+      nameWithHash('column', ''),
     ]);
+  });
+
+  it('do not change with the other columns of a day [R725]', () => {
+    const second = (...columns: string[]) => propertiesOf('events', columns).slice(2)[columns.lastIndexOf('x')];
+    expect(second('x', 'x', 'x_2')).toBe(withHash('x'));
+    expect([second('x', 'x'), second('x_2', 'x', 'x')]).toEqual([withHash('x'), withHash('x')]);
+    expect(new Set(propertiesOf('events', ['x', 'x', 'x', 'x'])).size).toBe(6);
   });
 
   it('have the hash for each of the names that fold alike but the first in the order of bytes', () => {

@@ -3,6 +3,7 @@ import { Agent } from 'node:https';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { type Env, quietSdkVersionWarning } from '../../../base/env.ts';
 import { configFailure, messageOf } from '../../../base/errors.ts';
+import { endpointProblem } from '../../../config/base-url.ts';
 
 /** Tries of one request, the first included; the SDK waits longer before each. */
 const MOST_TRIES = 5;
@@ -29,7 +30,10 @@ export async function loadS3(): Promise<S3> {
 
 /** A client with the SDK's own credential chain; a given endpoint is addressed by path, as such stores want it. */
 export function s3ClientOf(s3: S3, env: Env): S3Client {
-  const endpoint = env('AWS_ENDPOINT_URL_S3') || env('AWS_ENDPOINT_URL') || undefined;
+  const name = env('AWS_ENDPOINT_URL_S3') ? 'AWS_ENDPOINT_URL_S3' : 'AWS_ENDPOINT_URL';
+  const endpoint = env(name) || undefined;
+  const problem = endpoint && endpointProblem(name, endpoint);
+  if (problem !== undefined) throw configFailure(`${problem}.`);
   const bundle = env('AWS_CA_BUNDLE') || undefined;
   return new s3.S3Client({
     maxAttempts: MOST_TRIES,

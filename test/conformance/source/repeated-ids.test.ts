@@ -1,0 +1,59 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Window } from '../../../src/extract/window.ts';
+import { IdSet } from '../../../src/schema/id-set.ts';
+import { RepeatedIds } from '../../../src/source/repeated-ids.ts';
+import { SourceBench } from '../../support/airbyte/source.ts';
+
+let bench: SourceBench;
+afterEach(() => bench?.close());
+
+const warnings = async (scenario: unknown, config = {}) => {
+  await bench?.close();
+  bench = await SourceBench.start(scenario);
+  const output = await bench.read(await bench.catalog(), undefined, config);
+  expect(output.code).toBe(0);
+  return output.of('LOG').filter(({ log }) => log?.message.includes('df_event_detail_log_id'));
+};
+
+describe('an id that comes back on another day', () => {
+  it('is warned about, once a read, without its text [R726]', async () => {
+    const told = await warnings({ ids: { reused_share: 0.2 } });
+    expect(told).toHaveLength(1);
+    expect(told[0].log).toMatchObject({
+      level: 'WARN',
+      message: expect.stringMatching(/2026-01-1\d .* 2026-01-1\d or before/),
+    });
+    expect(told[0].log?.message).not.toMatch(/202601\d\d-/);
+  });
+
+  it('is not warned about where ids are told apart, or where windows share a day of which nothing is proved [R726]', async () => {
+    expect(await warnings({})).toEqual([]);
+    expect(await warnings({ ids: { repeat_share: 0.3, duplicate_share: 0.1 } })).toEqual([]);
+    const oneRow = Object.fromEntries(Array.from({ length: 6 }, (_, i) => [`2026-01-${15 + i}`, 1]));
+    expect(await warnings({ rows: { by_day: oneRow } }, { window_days: 2 })).toEqual([]);
+    expect(await warnings({ days: { single_days: 'error' } })).toEqual([]);
+  });
+});
+
+describe('samples of ids', () => {
+  const windowOf = (day: string, ids: readonly string[]): Window => {
+    const set = new IdSet();
+    for (const id of ids) set.add(Buffer.from(id), 0, Buffer.byteLength(id));
+    const sample = set.sample(1_000);
+    return { receipt: { from: day, to: day }, state: {}, files: [{ idSample: sample }] } as unknown as Window;
+  };
+  const ids = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}-${i}`);
+
+  it('find what large windows share, and nothing that they do not [R726]', () => {
+    const seen = new RepeatedIds();
+    expect(seen.take(windowOf('2026-01-01', ids('a', 50_000)))).toBeUndefined();
+    expect(seen.take(windowOf('2026-01-02', ids('b', 70_000)))).toBeUndefined();
+    expect(seen.take(windowOf('2026-01-03', [...ids('c', 500), ...ids('a', 3_000)]))).toBe('2026-01-01');
+  });
+
+  it('are bounded in all [R726]', () => {
+    const seen = new RepeatedIds();
+    for (let day = 10; day < 99; day++) seen.take(windowOf(`2026-01-${day}`, ids(`d${day}`, 9_000)));
+    expect(seen.take(windowOf('2026-02-01', ids('d20', 9_000)))).toBe('2026-01-20');
+  });
+});

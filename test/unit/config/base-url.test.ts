@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest';
+import { configFailure } from '../../../src/base/errors.ts';
+import { endpointProblem } from '../../../src/config/base-url.ts';
+import { openStorage } from '../../../src/sinks/delta/storage/open.ts';
+
+describe('the endpoint of an object store', () => {
+  it.each(['https://store.example', 'http://127.0.0.1:9000', 'http://localhost', 'http://[::1]:9000/path'])(
+    'is taken where nobody reads along: %s',
+    (endpoint) => {
+      expect(endpointProblem('AWS_ENDPOINT_URL', endpoint)).toBeUndefined();
+    },
+  );
+
+  it.each([
+    ['http://store.example:9000', 'AWS_ENDPOINT_URL is http://store.example:9000, wanted https'],
+    ['http://kim:canary@10.0.0.1', 'AWS_ENDPOINT_URL is http://10.0.0.1, wanted https'],
+    ['ftp://127.0.0.1', 'AWS_ENDPOINT_URL is ftp://127.0.0.1, wanted https'],
+    ['nonsense', 'AWS_ENDPOINT_URL is not an address'],
+  ])('is refused otherwise: %s', (endpoint, message) => {
+    expect(endpointProblem('AWS_ENDPOINT_URL', endpoint)).toContain(message);
+  });
+
+  it.each(['AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3'])(
+    'over plain http to another machine sends nothing: exit 2 [R727]',
+    async (name) => {
+      const env = (asked: string) => (asked === name ? 'http://store.example:9000' : undefined);
+      await expect(openStorage('s3://bucket', env, undefined)).rejects.toMatchObject({
+        exitCode: configFailure('').exitCode,
+        message: expect.stringContaining(`${name} is http://store.example:9000`),
+      });
+    },
+  );
+});
