@@ -90,6 +90,8 @@ const DASHED = new Set(['--id', '--proof', '--file', '--query', '--column', '--p
 /** Stands for a `-` that is a place (`sync arrow -`): the parser would make it an empty text. */
 const LONE_DASH = '\u0000-';
 
+const dashOf = (value: unknown): unknown => (value === LONE_DASH ? '-' : value);
+
 /** The parser takes a word with a dash for an option: such a value is tied to the option before it. */
 function withDashes(argv: readonly string[]): string[] {
   const out: string[] = [];
@@ -101,12 +103,15 @@ function withDashes(argv: readonly string[]): string[] {
   return out;
 }
 
-/** The parser would keep the last and forget the others: somebody would not be deleted, or a day not asked for. */
+/** Options that may be given several times. */
+const REPEATABLE = new Set(['--also', '--purge', '--in', '--forget-copy']);
+
+/** Of other options the parser would make lists that nothing expects. */
 function repeated(argv: readonly string[]): string | undefined {
   const end = argv.indexOf('--');
   const words = end === -1 ? argv : argv.slice(0, end);
   const names = words.flatMap((word) => /^(--[^=]+|-[a-z]$)/.exec(word)?.[0] ?? []);
-  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  const twice = names.find((name, i) => names.indexOf(name) !== i && !REPEATABLE.has(name));
   return twice === undefined ? undefined : `${twice} is given more than once.`;
 }
 
@@ -128,7 +133,7 @@ function define(showsHelp: boolean, choose: Choose): Argv {
       describe: 'Log lines on stderr',
       global: true,
     })
-    .parserConfiguration({ 'duplicate-arguments-array': false, 'parse-numbers': false, 'boolean-negation': false })
+    .parserConfiguration({ 'parse-numbers': false, 'boolean-negation': false })
     .version(manifest.version)
     .help()
     .strict()
@@ -201,4 +206,6 @@ function add(parser: Argv, entry: CommandEntry, usage: string, choose: Choose): 
 
 /** What yargs parsed: every value is looked at again where it is used. */
 const asOptions = (argv: object): Options =>
-  Object.fromEntries(Object.entries(argv).map(([name, value]) => [name, value === LONE_DASH ? '-' : value])) as Options;
+  Object.fromEntries(
+    Object.entries(argv).map(([name, value]) => [name, Array.isArray(value) ? value.map(dashOf) : dashOf(value)]),
+  ) as Options;

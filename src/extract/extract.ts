@@ -48,7 +48,7 @@ export async function* extractBatches(
   try {
     yield* inOrder(run, scheduler, batch);
     // Every wanted day is committed: reusable files of dead runs are of no more use.
-    if (!plan.isPartial) await run.spool.discardUnused();
+    if (!plan.isPartial && deps.sharing?.keep !== true) await run.spool.discardUnused();
   } finally {
     batch.take();
     controller.abort(new Error('the extraction has ended'));
@@ -102,10 +102,31 @@ async function* inOrder(run: Run, scheduler: Scheduler, batch: Batch): AsyncGene
   }
 }
 
+/**
+ * Removes the downloads that a command kept for targets that have all committed them; all reusable ones of the
+ * question if no command is given.
+ */
+export async function discardShared(
+  plan: Pick<Plan, 'hashes'>,
+  deps: ExtractDeps,
+  command: string | undefined,
+): Promise<void> {
+  const spool = await openSpool(plan, deps);
+  try {
+    await spool.discardUnused(command);
+  } finally {
+    await spool.close();
+  }
+}
+
+function openSpool({ hashes }: Pick<Plan, 'hashes'>, { options, spoolDir, clock }: ExtractDeps): Promise<Spool> {
+  const fingerprint = sha256([SPOOL_VERSION, hashes.question, options.timezone, options.suppression?.digest]);
+  return Spool.open(spoolDir, hashes.question, fingerprint, clock);
+}
+
 async function openRun(plan: Plan, deps: ExtractDeps, signal: AbortSignal): Promise<Run> {
   const { options } = deps;
-  const fingerprint = sha256([SPOOL_VERSION, plan.hashes.question, options.timezone, options.suppression?.digest]);
-  const spool = await Spool.open(deps.spoolDir, plan.hashes.question, fingerprint, deps.clock);
+  const spool = await openSpool(plan, deps);
   return {
     plan,
     deps,

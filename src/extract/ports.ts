@@ -27,6 +27,14 @@ export interface ExtractOptions {
   readonly requireSystem?: boolean | undefined;
 }
 
+/** How the downloads of a command serve several targets. */
+export interface Sharing {
+  /** Identifies the command: what it has downloaded is used again, whatever its days. */
+  readonly command: string;
+  /** True if further targets follow: the downloads stay for them. */
+  readonly keep: boolean;
+}
+
 /** What an extraction works with. */
 export interface ExtractDeps {
   readonly service: ExportService;
@@ -38,6 +46,8 @@ export interface ExtractDeps {
   readonly spoolDir: string;
   readonly options: ExtractOptions;
   readonly scannerFactory?: (() => WindowScanner) | undefined;
+  /** Set if several targets load the same exports one after the other (S54). */
+  readonly sharing?: Sharing | undefined;
   /** Filled while the extraction runs; what `summaryOf` and a progress bar read. */
   readonly tally?: Tally | undefined;
 }

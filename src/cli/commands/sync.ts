@@ -1,8 +1,10 @@
+import { resolve } from 'node:path';
 import type { Argv } from 'yargs';
 import { configFailure, EXIT } from '../../base/errors.ts';
 import { refuseUnknownNames } from '../../config/environment.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import type { Target } from '../../sinks/target.ts';
+import { TARGETS } from '../../sinks/targets.ts';
 import { isTableName, TABLES, type TableName } from '../../table/columns.ts';
 import { CONFIG_OPTION, type Command, dayOption, durationOption, flag, text } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
@@ -12,7 +14,7 @@ import { placeOf } from '../maintenance.ts';
 import { pinnedTypes } from '../schema-file.ts';
 import { notificationOf, notify } from '../sync/notify.ts';
 import { summaryPrinter } from '../sync/summary.ts';
-import { sync } from '../sync/sync.ts';
+import { sync, syncAll } from '../sync/sync.ts';
 
 /** `sync TARGET PLACE`. */
 export function syncInto(target: Target): Command {
@@ -50,7 +52,14 @@ export function syncInto(target: Target): Command {
         const stdout = terminal.stdout ?? process.stdout;
         const open = { ...config, publish, tables, stdout, pinned, env, clock, logger, signal };
         const run = { config, days, maxWaitMs, publish, onSummary: printer.update };
-        await sync(run, () => target.open(place, open), context);
+        const further = alsoOf(options.also, { target, place });
+        const destinations = [{ target, place }, ...further].map((one, i) => ({
+          target: one.target.name,
+          place: one.place,
+          open: () => one.target.open(one.place, i === 0 ? open : { ...open, publish: undefined }),
+        }));
+        if (further.length > 0) await syncAll(run, destinations, context);
+        else await sync(run, destinations[0].open, context);
         return EXIT.done;
       });
     },
@@ -73,6 +82,12 @@ function syncOptions({ place, publishes }: Target, yargs: Argv): Argv {
       type: 'boolean',
       default: false,
       describe: 'Read every day again and merge; nothing is emptied',
+    })
+    .option('also', {
+      type: 'string',
+      array: true,
+      nargs: 2,
+      describe: 'TARGET PLACE: a further target of the same exports, with its own cursor; may be repeated',
     })
     .option('tables', {
       type: 'string',
@@ -98,6 +113,35 @@ function syncOptions({ place, publishes }: Target, yargs: Argv): Argv {
     type: 'string',
     describe: 'A checked copy for readers at this path, replaced after each run that committed something',
   });
+}
+
+interface Place {
+  readonly target: Target;
+  readonly place: string;
+}
+
+/** The further targets of `--also TARGET PLACE`, each another place than those before it. */
+function alsoOf(given: unknown, first: Place): Place[] {
+  const words = Array.isArray(given) ? given.map(String) : [];
+  const places = [first];
+  for (let i = 0; i < words.length; i += 2) {
+    const [name, place] = [words[i], words[i + 1]];
+    const target = TARGETS.find((one) => one.name === name);
+    if (target === undefined || place === undefined || place === '') {
+      const names = TARGETS.map((one) => one.name).join(', ');
+      throw configFailure(
+        `--also names ${JSON.stringify([name, place].join(' ').trim())}, wanted a target (${names}) and its place.`,
+      );
+    }
+    if (target.isStdout?.(place) === true) {
+      throw configFailure(`--also ${name} ${place} would write to stdout, which is for results: give a file.`);
+    }
+    if (places.some((one) => one.target === target && resolve(one.place) === resolve(place))) {
+      throw configFailure(`--also ${name} ${place} is given twice: each target needs a place of its own.`);
+    }
+    places.push({ target, place });
+  }
+  return places.slice(1);
 }
 
 /** The tables that `--tables` names. */

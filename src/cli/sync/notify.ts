@@ -56,9 +56,12 @@ function isUsable(text: string): boolean {
 
 /** The reasons to notify of a run, in sentences; none for a run without anything unusual. */
 function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] {
-  const { error, exit, columns_added, columns_widened, rescued_cells, next_from_date } = summary;
+  const { error, exit, also, columns_added, columns_widened, rescued_cells, next_from_date } = summary;
   const reasons: string[] = [];
   if (exit !== 0) reasons.push(`The run failed (exit ${exit})${error === null ? '.' : `: ${error}`}`);
+  for (const { target, place, exit: code, error: why } of also) {
+    if (code !== 0) reasons.push(`${target} ${place} failed (exit ${code})${why === null ? '.' : `: ${why}`}`);
+  }
   if (columns_added.length > 0) reasons.push(`${count(columns_added.length, 'new column')}: ${some(columns_added)}.`);
   for (const { name, from, to } of columns_widened) reasons.push(`Column ${name} changed from ${from} to ${to}.`);
   if (rescued_cells > 0)

@@ -34,8 +34,21 @@ export interface Summary {
   readonly gaps: readonly Day[];
   /** Rows held out because the person asked to be forgotten. */
   readonly suppressed_rows: number;
+  /** The further targets of `--also`, in their order. */
+  readonly also: readonly AlsoSummary[];
   readonly exit: ExitCode;
   /** The sentence of a failure; null when done. */
+  readonly error: string | null;
+}
+
+/** What a run did for one further target. */
+export interface AlsoSummary {
+  readonly target: string;
+  readonly place: string;
+  readonly rows: number;
+  readonly windows: number;
+  readonly next_from_date: Day | null;
+  readonly exit: ExitCode;
   readonly error: string | null;
 }
 
@@ -56,6 +69,7 @@ export const EMPTY_SUMMARY: Summary = {
   id_repeats: 0,
   gaps: [],
   suppressed_rows: 0,
+  also: [],
   exit: 0,
   error: null,
 };
@@ -89,6 +103,17 @@ function writeWhole(path: string, text: string): void {
 
 /** The summary as a sentence or two for people. */
 export function describeSummary(summary: Summary, target: string): string {
+  return [describeTarget(summary, target), ...summary.also.map(describeAlso)].join(' ');
+}
+
+function describeAlso({ target, place, rows, windows, next_from_date: next, exit, error }: AlsoSummary): string {
+  const name = `${target} ${place}`;
+  if (exit !== 0) return `${name} failed (exit ${exit})${error === null ? '.' : `: ${error}`}`;
+  if (windows === 0) return `Nothing new for ${name}.`;
+  return `${name}: ${count(rows, 'row')} in ${count(windows, 'window')}${next === null ? '' : `; its next run starts at ${next}`}.`;
+}
+
+function describeTarget(summary: Summary, target: string): string {
   if (summary.windows === 0)
     return `Nothing new for ${target}; the cursor stays at ${summary.next_from_date ?? 'the start'}.`;
   const parts = [
@@ -163,7 +188,7 @@ export function summaryPrinter(
         }
       }
       const last = summaryOf(code, failed);
-      const isShown = failed === undefined || summary.windows > 0;
+      const isShown = failed === undefined || summary.windows > 0 || summary.also.length > 0;
       if (isShown) logger.info('run.summary', describeSummary(summary, target));
       failed?.log(logger);
       await send(last);

@@ -1,20 +1,24 @@
 // This folder: the run behind `sync` with its record, its progress, its summary and its notification.
 
+import { randomUUID } from 'node:crypto';
 import manifest from '../../../package.json' with { type: 'json' };
 import type { Day } from '../../base/days.ts';
-import { messageOf } from '../../base/errors.ts';
+import { EXIT, type ExitCode, Failure, messageOf } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
+import { discardShared } from '../../extract/extract.ts';
 import { deliveryOf } from '../../extract/plan/delivery.ts';
 import { type Plan, planRun } from '../../extract/plan/plan.ts';
+import type { Sharing } from '../../extract/ports.ts';
 import type { PriorLoads } from '../../extract/prior-loads.ts';
+import { hashesOf } from '../../extract/question.ts';
 import { extractDeps, openExportSession } from '../../extract/session.ts';
 import { summaryOf, type Tally } from '../../extract/summary.ts';
 import { type Loaded, type Loader, nothingLoaded } from '../../sinks/load.ts';
 import type { RunHistory, RunOutcome } from '../../table/runs.ts';
 import type { Context } from '../context.ts';
-import { outcomeOf } from '../outcome.ts';
+import { type Outcome, outcomeOf } from '../outcome.ts';
 import { createProgress } from './progress.ts';
-import { EMPTY_SUMMARY, type Summary } from './summary.ts';
+import { type AlsoSummary, EMPTY_SUMMARY, type Summary } from './summary.ts';
 
 const TICK_MS = 500;
 
@@ -25,6 +29,8 @@ export interface SyncRun {
   readonly maxWaitMs: number | undefined;
   /** The service address to store in the state instead of the one that is called (the demo's port changes). */
   readonly storedBaseUrl?: string;
+  /** Set if further targets load the same exports (S54). */
+  readonly sharing?: Sharing | undefined;
   /** Path of the copy for readers that is published after a run that committed something; if the target supports it. */
   readonly publish?: string | undefined;
   /** Called with the summary when the run ends, successfully or not. */
@@ -57,13 +63,104 @@ export async function sync(run: SyncRun, open: () => Promise<Loader>, context: C
   }
 }
 
+/** A target of a command and its place. */
+export interface Destination {
+  readonly target: string;
+  readonly place: string;
+  open(): Promise<Loader>;
+}
+
+/** In this order an exit code is worse than those before it (S54). */
+const BY_WEIGHT: readonly ExitCode[] = [EXIT.done, EXIT.later, EXIT.lost, EXIT.usage, EXIT.failed];
+
+/**
+ * Loads several targets one after the other from the same exports: what one has downloaded, the others read from the spool
+ * (S54). Each has its own plan, cursor and run record; one that fails is named, and the others go on. The summary is that of
+ * the first, with the others in `also` and the requests of all. Throws the failure with the worst exit code.
+ */
+export async function syncAll(run: SyncRun, destinations: readonly Destination[], context: Context): Promise<void> {
+  const { logger, signal, redactor } = context;
+  const command = randomUUID();
+  const summaries = destinations.map(() => EMPTY_SUMMARY);
+  const failures: { readonly outcome: Outcome; readonly error: unknown; readonly name: string }[] = [];
+  const outcomes = new Map<number, Outcome>();
+  const report = () => run.onSummary(joined(destinations, summaries, outcomes, redactor));
+  for (const [i, { target, place, open }] of destinations.entries()) {
+    const keep = i < destinations.length - 1;
+    const own: SyncRun = {
+      ...run,
+      publish: i === 0 ? run.publish : undefined,
+      sharing: { command, keep },
+      onSummary(summary) {
+        summaries[i] = summary;
+        report();
+      },
+    };
+    try {
+      await sync(own, open, context);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const outcome = outcomeOf(error, signal);
+      outcomes.set(i, outcome);
+      failures.push({ outcome, error, name: `${target} ${place}` });
+      report();
+      logger.error('sync.target', `${target} ${place} failed: ${outcome.message}`, {
+        target,
+        place,
+        exit: outcome.exit,
+      });
+    }
+  }
+  if (failures.length === 0) return removeShared(run, command, context);
+  const weight = ({ outcome }: { readonly outcome: Outcome }) => BY_WEIGHT.indexOf(outcome.exit);
+  const [worst] = [...failures].sort((a, b) => weight(b) - weight(a));
+  if (outcomes.has(0) && weight(worst) === BY_WEIGHT.indexOf(outcomes.get(0)?.exit ?? EXIT.done))
+    throw failures[0].error;
+  throw new Failure('transient', `${worst.name}: ${worst.outcome.message}`, {
+    exitCode: worst.outcome.exit,
+    cause: worst.error,
+  });
+}
+
+/** All targets have committed: nothing needs the downloads any more. */
+async function removeShared(run: SyncRun, command: string, context: Context): Promise<void> {
+  const session = openExportSession(run.config, context, run.maxWaitMs);
+  try {
+    const settings = { ...run.config, baseUrl: run.storedBaseUrl ?? run.config.baseUrl };
+    // Days that were named may be wanted by other runs, whose files stay.
+    const isPartial = run.days.from !== undefined || run.days.to !== undefined;
+    const deps = extractDeps(run.config, session.service, context);
+    await discardShared({ hashes: hashesOf(settings) }, deps, isPartial ? command : undefined);
+  } finally {
+    await session.close();
+  }
+}
+
+function joined(
+  destinations: readonly Destination[],
+  [first = EMPTY_SUMMARY, ...others]: readonly Summary[],
+  outcomes: ReadonlyMap<number, Outcome>,
+  redactor: Context['redactor'],
+): Summary {
+  const all = [first, ...others];
+  const also = others.map((summary, i): AlsoSummary => {
+    const { target, place } = destinations[i + 1];
+    const outcome = outcomes.get(i + 1);
+    const { rows, windows, next_from_date } = summary;
+    const error = outcome === undefined ? null : redactor.mask(outcome.message);
+    return { target, place, rows, windows, next_from_date, exit: outcome?.exit ?? EXIT.done, error };
+  });
+  const sum = (key: 'exports' | 'bytes' | 'seconds') => all.reduce((total, summary) => total + summary[key], 0);
+  return { ...first, exports: sum('exports'), bytes: sum('bytes'), seconds: sum('seconds'), also };
+}
+
 /** Executes a plan with a progress display; passes the summary on whether it succeeds or fails. */
 async function execute(run: SyncRun, plan: Plan, outer: Context, loader: Loader): Promise<void> {
   const began = outer.clock.now();
   const progress = createProgress(outer.terminal, outer.clock);
   const context: Context = { ...outer, logger: outer.loggerThrough(progress.wrap) };
   const session = openExportSession(run.config, context, run.maxWaitMs);
-  const deps = extractDeps(run.config, session.service, context);
+  const deps = { ...extractDeps(run.config, session.service, context), sharing: run.sharing };
   const loaded = nothingLoaded();
   let waitingUntil: number | undefined;
   session.quota.onWait((until) => {

@@ -79,5 +79,6 @@ export const sentAtOf = (download: Downloaded): number => Math.min(...download.p
 
 /** Removes its files, if it has any. */
 export async function discard(run: Run, download: Download | RangeDownload['download']): Promise<void> {
+  if (run.deps.sharing?.keep === true) return;
   if (download.kind === 'rows') for (const part of download.parts) await run.spool.discard(part);
 }

@@ -46,7 +46,7 @@ async function reuse(run: Run, question: ExportQuestion, options: FetchOptions):
   if (part === undefined) return undefined;
   const { lookbackDays } = run.plan;
   const isTooOld = missesLateRows(question.from, options.through, part.sentAt, run.deps.clock.now(), lookbackDays);
-  if (isTooOld || !isReusable(run, part, options)) {
+  if (!isShared(run, part) && (isTooOld || !isReusable(run, part, options))) {
     await run.spool.discard(part);
     return undefined;
   }
@@ -60,6 +60,10 @@ async function reuse(run: Run, question: ExportQuestion, options: FetchOptions):
 /** True when all days of the file were over, and settled if the plan requires it, when its request was sent (S11). */
 const isReusable = (run: Run, part: Verified, options: FetchOptions): boolean =>
   options.through <= lastSettledDay(part.sentAt, run.plan.settleHours ?? 0);
+
+/** True for a download that this command made for another target, which is not older than what a request would bring. */
+const isShared = ({ deps: { sharing } }: Run, { command }: Verified): boolean =>
+  sharing !== undefined && command === sharing.command;
 
 /** The attempts at one export. */
 class ExportFetch {
@@ -126,10 +130,13 @@ class ExportFetch {
 
   async #accept({ part: found, crc }: Received): Promise<Downloaded> {
     const run = this.#run;
-    const part = { ...found, exports: this.#attempt + this.#waits };
+    const { sharing } = run.deps;
+    const exports = this.#attempt + this.#waits;
+    const part = { ...found, exports, ...(sharing !== undefined && { command: sharing.command }) };
     run.known.answered = true;
     for (const event of part.scan.eventNames) run.known.names.add(event);
-    if (isReusable(run, part, this.#options)) await run.spool.saveForReuse(part, crc);
+    const isKept = sharing?.keep === true || isReusable(run, part, this.#options);
+    if (isKept) await run.spool.saveForReuse(part, crc);
     return downloaded(this.#question, part);
   }
 

@@ -18,6 +18,8 @@ export interface Verified {
   readonly verifiedAt: string;
   /** Exports sent to obtain it; 0 when it comes from an earlier run. */
   readonly exports: number;
+  /** The command that made it, if that loads several targets. */
+  readonly command?: string;
 }
 
 /** Rows the service sent, whether or not they were left out for the suppression list. */

@@ -62,8 +62,13 @@ async function removePair(sidecarPath: string): Promise<void> {
   await unlink(sidecarPath.replace(/\.json$/, '.csv')).catch(() => {});
 }
 
-/** Removes a reusable file and its sidecar, unless another run adopts it first: the run that moves the sidecar owns the file. */
-export async function discardReusable(sidecarPath: string): Promise<void> {
+/**
+ * Removes a reusable file and its sidecar, unless another run adopts it first: the run that moves the sidecar owns the file.
+ * `command`: only if that one made it.
+ */
+export async function discardReusable(sidecarPath: string, command?: string): Promise<void> {
+  const found = await sidecarAt(sidecarPath);
+  if (command !== undefined && found?.part.command !== command) return;
   try {
     await unlink(sidecarPath);
   } catch {

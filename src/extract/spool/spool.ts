@@ -133,9 +133,9 @@ export class Spool {
     return undefined;
   }
 
-  /** Removes the reusable files of dead runs that this run did not use. */
-  async discardUnused(): Promise<void> {
-    for (const path of [...this.#leftBehind.values()].flat()) await discardReusable(path);
+  /** Removes the reusable files of ended runs that this run did not use; of one command, if it is given. */
+  async discardUnused(command?: string): Promise<void> {
+    for (const path of [...this.#leftBehind.values()].flat()) await discardReusable(path, command);
     this.#leftBehind.clear();
   }
 

@@ -20,6 +20,7 @@ const KEYS = [
   'rescued_cells',
   'id_repeats',
   'gaps',
+  'also',
   'exit',
   'error',
 ];
