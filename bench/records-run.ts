@@ -12,7 +12,7 @@ import { TYPES } from '../src/types/index.ts';
 import type { ColumnType } from '../src/types/type.ts';
 
 if (isMainThread) await main();
-else await import('../src/sinks/records/workers/worker.ts');
+else await import('../src/sinks/records/worker.ts');
 
 async function main(): Promise<void> {
   const [what, file = '', out = '', workers] = process.argv.slice(2);

@@ -42,7 +42,7 @@ const OWNED: readonly { readonly what: RegExp; readonly owner: string }[] = [
 ];
 
 /** Folders of the sinks that several targets use. */
-const SHARED = ['sql', 'files', 'storage', 'rows', 'workers'];
+const SHARED = ['sql', 'files', 'storage'];
 
 const ENGINES: readonly RegExp[] = [/^@duckdb\//, /^apache-arrow/];
 

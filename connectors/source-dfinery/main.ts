@@ -5,4 +5,4 @@ import { sourceConnector } from '../../src/source/index.ts';
 
 // The same file serves as the worker's: the image carries one file and no other.
 if (isMainThread) await runConnectorProcess(sourceConnector({ entry: new URL(import.meta.url) }));
-else await import('../../src/sinks/records/workers/worker.ts');
+else await import('../../src/sinks/records/worker.ts');

@@ -1,5 +1,5 @@
 // This folder: where windows are loaded into. Each target is a folder with a descriptor, listed in targets.ts; `sql/`
-// (DuckDB), `rows/` (rows as bytes) and `workers/` (threads) are shared, and `records/` writes Airbyte records.
+// (DuckDB) is shared, and `records/` writes Airbyte records.
 
 import type { Writable } from 'node:stream';
 import type { Clock } from '../base/clock.ts';

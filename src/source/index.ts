@@ -2,7 +2,7 @@
 // configured streams.
 
 import type { Connector } from '../airbyte/connector.ts';
-import type { WorkerOptions } from '../sinks/workers/worker-pool.ts';
+import type { WorkerOptions } from '../sinks/records/worker-pool.ts';
 
 /**
  * The Airbyte source. `read` plans each stream (`streams/plan.ts`), cuts the plans into segments of days that the same

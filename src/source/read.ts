@@ -2,7 +2,7 @@ import type { ReadVerb, VerbContext } from '../airbyte/connector.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { extractDeps, openExportSession } from '../extract/session.ts';
 import { RecordWriter } from '../sinks/records/record-writer.ts';
-import type { WorkerOptions } from '../sinks/workers/worker-pool.ts';
+import type { WorkerOptions } from '../sinks/records/worker-pool.ts';
 import { openConfig } from './config.ts';
 import { Heartbeat, type HeartbeatListener } from './heartbeat.ts';
 import { Reader } from './reader.ts';

@@ -1,21 +1,14 @@
-// This folder: Airbyte records. The bytes of CSV become the bytes of JSON without an object or a string for each cell:
-// `encode/` writes a row as the record of a stream, `workers/` has the tasks that threads do.
+// This folder: Airbyte records. The bytes of CSV become the bytes of JSON without an object or a string for each cell, a
+// block of whole rows at a time, on threads where there is enough to do.
 
 import type { Clock } from '../../base/clock.ts';
 import type { SpoolFile, Window } from '../../extract/window.ts';
-import { keysNeedWork, type WindowKeys, WindowKeysBuilder } from '../rows/keys/window-keys.ts';
-import { fileBlocks } from '../rows/row-blocks.ts';
-import { type JobTasks, type WorkerOptions, WorkerPool } from '../workers/worker-pool.ts';
-import { planRecords, type RecordStream } from './encode/record-plan.ts';
 import type { StreamName } from './property-names.ts';
-import { RecordRunner } from './workers/record-runner.ts';
-import type { EncodedBlock, FileJob, Task, TaskResult } from './workers/task.ts';
-
-/** Bytes handed to `write` at a time. */
-const CHUNK_BYTES = 128 * 1024;
-const LF = 10;
-/** A worker takes 30 ms to start and some 100 ms until its code is compiled. */
-const MIN_BYTES = 8 * 1024 * 1024;
+import { planRecords, type RecordStream } from './record-plan.ts';
+import { fileBlocks } from './row-blocks.ts';
+import type { EncodedBlock, FileJob, Task } from './tasks.ts';
+import { hasDuplicateOrMissingIds, type WindowKeys, WindowKeysBuilder } from './window-keys.ts';
+import { type JobTasks, type WorkerOptions, WorkerPool } from './worker-pool.ts';
 
 export interface RecordWriterOptions {
   readonly timezone: string | undefined;
@@ -41,11 +34,11 @@ export type WriteBytes = (bytes: Uint8Array) => Promise<void>;
  */
 export class RecordWriter {
   readonly #options: RecordWriterOptions;
-  readonly #pool: WorkerPool<readonly FileJob[], Task, TaskResult>;
+  readonly #pool: WorkerPool;
 
   constructor(options: RecordWriterOptions) {
     this.#options = options;
-    this.#pool = new WorkerPool(options.threads, new RecordRunner(), MIN_BYTES);
+    this.#pool = new WorkerPool(options.threads);
   }
 
   /** Ends the threads; safe at any time. */
@@ -53,7 +46,7 @@ export class RecordWriter {
     return this.#pool.close();
   }
 
-  /** Writes the records of `streams`; stops between two chunks when the signal aborts. */
+  /** Writes the records of `streams`; stops between two blocks when the signal aborts. */
   async write(
     window: Window,
     streams: readonly RecordStream[],
@@ -70,7 +63,9 @@ export class RecordWriter {
       const keys = await readWindowKeys(tasks, window.files, streams, signal);
       for await (const result of tasks.run(encodeTasks(window.files, keys, signal))) {
         if (result.kind !== 'encode') continue;
-        await writeLines(result, write, signal);
+        signal.throwIfAborted();
+        // A block whole: a piece at a time waits for whatever the main thread does meanwhile, once a piece.
+        await write(new Uint8Array(result.buffer, 0, result.length));
         totals.add(result);
       }
     } finally {
@@ -86,21 +81,20 @@ function jobOf(
   timezone: string | undefined,
   emittedAt: number,
 ): FileJob {
-  const { path, header } = file;
-  const plans = streams.map((stream) => planRecords(stream, header));
-  return { path, header, evidence: file.columns.map((c) => c.evidence), streams: plans, timezone, emittedAt };
+  const plans = streams.map((stream) => planRecords(stream, file, timezone !== undefined));
+  return { path: file.path, header: file.header, streams: plans, timezone, emittedAt };
 }
 
 /** Reads the keys of all rows, where a stream needs more than each row by itself tells: one more pass over the files. */
 async function readWindowKeys(
-  tasks: JobTasks<Task, TaskResult>,
+  tasks: JobTasks,
   files: readonly SpoolFile[],
   streams: readonly RecordStream[],
   signal: AbortSignal,
 ): Promise<WindowKeys> {
   // Stryker disable next-line ConditionalExpression: what is known of events that no stream shows is not used
   const events = streams.some((stream) => stream.name === 'event_logs');
-  const keys = keysNeedWork(files);
+  const keys = hasDuplicateOrMissingIds(files);
   const rows = files.reduce((sum, file) => sum + file.rows, 0);
   // Stryker disable next-line ConditionalExpression: room that is not used
   const builder = new WindowKeysBuilder(events || keys ? rows : 0, { events, keys });
@@ -113,8 +107,7 @@ async function readWindowKeys(
 }
 
 async function* hashTasks(files: readonly SpoolFile[], signal: AbortSignal): AsyncGenerator<Task> {
-  for await (const { fileIndex, from, to } of fileBlocks(files, signal))
-    yield { kind: 'hash', fileIndex, from, to, spare: undefined };
+  for await (const { fileIndex, from, to } of fileBlocks(files, signal)) yield { kind: 'hash', fileIndex, from, to };
 }
 
 async function* encodeTasks(files: readonly SpoolFile[], keys: WindowKeys, signal: AbortSignal): AsyncGenerator<Task> {
@@ -125,30 +118,12 @@ async function* encodeTasks(files: readonly SpoolFile[], keys: WindowKeys, signa
       fileIndex,
       from,
       to,
-      spare: undefined,
       events: keys.eventsOf(number),
       ordinals: keys.ordinals.get(number),
       reserved: keys.reserved.size > 0 && keys.ordinals.has(number) ? keys.reserved : undefined,
     };
     number++;
   }
-}
-
-/** Hands on whole lines, about a chunk at a time. */
-async function writeLines(result: EncodedBlock, write: WriteBytes, signal: AbortSignal): Promise<void> {
-  const lines = new Uint8Array(result.buffer, 0, result.length);
-  for (let from = 0; from < lines.length; ) {
-    signal.throwIfAborted();
-    const to = lineEnd(lines, from);
-    await write(lines.subarray(from, to));
-    from = to;
-  }
-}
-
-function lineEnd(lines: Uint8Array, from: number): number {
-  if (lines.length - from <= CHUNK_BYTES) return lines.length;
-  const last = lines.lastIndexOf(LF, from + CHUNK_BYTES - 1);
-  return (last >= from ? last : lines.indexOf(LF, from + CHUNK_BYTES)) + 1;
 }
 
 /** Adds up the results of the blocks of a window. */

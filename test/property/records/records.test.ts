@@ -4,7 +4,7 @@ import { parse } from 'csv-parse/sync';
 import { afterAll, describe, expect, it } from 'vitest';
 import { Scanner } from '../../../src/schema/scanner.ts';
 import { RecordWriter } from '../../../src/sinks/records/record-writer.ts';
-import { rowBlocksOf } from '../../../src/sinks/rows/row-blocks.ts';
+import { rowBlocksOf } from '../../../src/sinks/records/row-blocks.ts';
 import fc from '../../support/property.ts';
 import { scanIn } from '../../support/scan.ts';
 import { EMITTED_AT, RecordBench, streamOf, workerEntry } from '../../support/targets/records.ts';

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import type { Clock } from '../../../src/base/clock.ts';
 import type { SpoolFile, Window } from '../../../src/extract/window.ts';
 import { Scanner } from '../../../src/schema/scanner.ts';
-import type { RecordStream } from '../../../src/sinks/records/encode/record-plan.ts';
 import type { StreamName } from '../../../src/sinks/records/property-names.ts';
+import type { RecordStream } from '../../../src/sinks/records/record-plan.ts';
 import { RecordWriter, type WrittenWindow } from '../../../src/sinks/records/record-writer.ts';
 import { scanIn } from '../scan.ts';
 import { bundledWorker } from './worker-entry.ts';
@@ -41,8 +41,8 @@ export interface WriteOptions {
   /** What the receipt says the window's bytes are: decides whether workers are worth it. */
   readonly bytes?: number;
   readonly signal?: AbortSignal;
-  /** Called with every chunk that is written. */
-  readonly onChunk?: (chunk: Uint8Array) => void;
+  /** Called with every block of lines that is written. */
+  readonly onBlock?: (lines: Uint8Array) => void;
 }
 
 /** A folder for spool files, and the writer run over them. */
@@ -69,7 +69,7 @@ export class RecordBench {
     const parts: Buffer[] = [];
     const keep = async (bytes: Uint8Array) => {
       parts.push(Buffer.from(bytes));
-      options.onChunk?.(bytes);
+      options.onBlock?.(bytes);
     };
     const bytes = options.bytes ?? [csv].flat().join('').length;
     const written = await writer.write(
@@ -150,4 +150,4 @@ export const streamOf = (
 });
 
 /** Bundles an entry for workers into one file in `dir`, as the image has it. */
-export const workerEntry = (dir: string): Promise<URL> => bundledWorker(dir, 'src/sinks/records/workers/worker.ts');
+export const workerEntry = (dir: string): Promise<URL> => bundledWorker(dir, 'src/sinks/records/worker.ts');

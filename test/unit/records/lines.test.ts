@@ -1,6 +1,6 @@
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { CsvMemory } from '../../../src/csv/wasm/csv-memory.ts';
-import { LineBuffer } from '../../../src/sinks/records/encode/line-buffer.ts';
+import { RecordMemory } from '../../../src/sinks/records/record-memory.ts';
 import { quoted } from '../../support/targets/duckdb.ts';
 import { type PropertyKind, RecordBench, streamOf } from '../../support/targets/records.ts';
 
@@ -15,18 +15,18 @@ const ID = 'df_event_detail_log_id';
 /** Per line, the bytes that were reserved for it and those that it took. */
 function watchRoom(): { readonly reserved: number; readonly taken: number }[] {
   const lines: { reserved: number; taken: number }[] = [];
-  const { reserve, finish } = LineBuffer.prototype;
+  const { reserve, finish } = RecordMemory.prototype;
   let begun: { at: number; reserved: number } | undefined;
   const end = (at: number) => {
     if (begun !== undefined) lines.push({ reserved: begun.reserved, taken: at - begun.at });
     begun = undefined;
   };
-  vi.spyOn(LineBuffer.prototype, 'reserve').mockImplementation(function (this: LineBuffer, more) {
+  vi.spyOn(RecordMemory.prototype, 'reserve').mockImplementation(function (this: RecordMemory, more) {
     end(this.at);
     reserve.call(this, more);
     begun = { at: this.at, reserved: more };
   });
-  vi.spyOn(LineBuffer.prototype, 'finish').mockImplementation(function (this: LineBuffer) {
+  vi.spyOn(RecordMemory.prototype, 'finish').mockImplementation(function (this: RecordMemory) {
     end(this.at);
     return finish.call(this);
   });
@@ -99,16 +99,16 @@ describe.each([
 });
 
 describe('the text of records', () => {
-  it('ends with the chunk in which the run is stopped', async () => {
+  it('ends with the block in which the run is stopped', async () => {
     const stop = new AbortController();
-    let chunks = 0;
-    const onChunk = () => {
-      chunks++;
+    let blocks = 0;
+    const onBlock = () => {
+      blocks++;
       stop.abort(new Error('stopped'));
     };
-    const csv = `${ID},df_event_log_id,note\n${`x,x,${'n'.repeat(1_000)}\n`.repeat(250)}`;
-    const stopped = bench.write(csv, [streamOf('events', { note: 'string' })], { signal: stop.signal, onChunk });
+    const csv = `${ID},df_event_log_id,note\n${`x,x,${'n'.repeat(1_000)}\n`.repeat(2_500)}`;
+    const stopped = bench.write(csv, [streamOf('events', { note: 'string' })], { signal: stop.signal, onBlock });
     await expect(stopped).rejects.toThrow('stopped');
-    expect(chunks).toBe(1);
+    expect(blocks).toBe(1);
   });
 });

@@ -6,7 +6,6 @@ import { columnKey } from '../../../table/columns.ts';
 import type { FileColumn, IncomingColumns } from '../../../table/incoming.ts';
 import type { PlannedColumn } from '../../../table/plan.ts';
 import type { Zone } from '../../../types/zone.ts';
-import { keysNeedWork } from '../../rows/keys/window-keys.ts';
 import { type CellSql, cellSql, rescuedSql } from './cells.ts';
 import { type KeyCell, sqlBaseId } from './keys.ts';
 import { cell, readCsv } from './read-csv.ts';
@@ -57,7 +56,7 @@ export function fileQuery(load: WindowLoad, index: number, texts = NO_TEXTS): Fi
 
 /** True when the ids of a window are its keys as they stand: the order of its rows then does not matter. */
 export function idsAreKeys(window: Window): boolean {
-  return window.files.length === 1 && !keysNeedWork(window.files);
+  return window.files.length === 1 && !window.files[0].keysNeedWork;
 }
 
 /** True when a row of the window has no id, so that its key is a hash. */

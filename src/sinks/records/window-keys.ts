@@ -1,9 +1,24 @@
-// This folder: what the keys of rows need beyond the row itself: repeated keys, the row of an event.
+import type { SpoolFile } from '../../extract/window.ts';
+import { HASH_WORDS, HashTable } from './hash-table.ts';
 
-import type { SpoolFile } from '../../../extract/window.ts';
-import { EventRows } from './event-rows.ts';
-import { HASH_STRIDE, type HashedRows, KEY_AT } from './hashed-rows.ts';
-import { KeyCounts } from './key-counts.ts';
+/** What the rows of one block hash to. */
+export interface HashedRows {
+  readonly rows: number;
+  /** `ROW_WORDS` numbers per row, from byte 0 on: the hash of its event, its rank within that, the hash of its key. */
+  readonly buffer: ArrayBuffer;
+  /** Ids that end in `#` and a number, as generated keys of repeated rows do. */
+  readonly numbered: readonly string[];
+}
+
+export const RANK_AT = HASH_WORDS;
+export const KEY_AT = RANK_AT + 1;
+export const ROW_WORDS = KEY_AT + HASH_WORDS;
+
+/** Ranks: no item position comes first, then the positions from 0 on; the last stands for all beyond it. */
+export const NO_POSITION = 0;
+export const LAST_RANK = 0xfffe;
+/** In place of a rank: the row has no event id and is an event by itself. */
+export const OWN_EVENT = 0xffff;
 
 /** What only the whole window tells about the keys of its rows; blocks are numbered from 0 in the order of the window. */
 export interface WindowKeys {
@@ -18,7 +33,7 @@ export interface WindowKeys {
 const NUMBERED = /^(.*)#([1-9][0-9]{0,17})$/s;
 
 /** True when the rows of a window's files may not all have their id as their key. */
-export const keysNeedWork = (files: readonly SpoolFile[]): boolean =>
+export const hasDuplicateOrMissingIds = (files: readonly SpoolFile[]): boolean =>
   files.length > 1 || files.some((file) => file.keysNeedWork);
 
 /** The number in the key of the `ordinal`-th row of a base id; `reserved` numbers are skipped. */
@@ -28,19 +43,57 @@ export function keyNumber(ordinal: number, reserved: readonly number[] | undefin
   return number;
 }
 
+/** For each event of a window the row that stands for it: the one of the lowest item position, the first of equals. */
+class EventRows {
+  /** Per row of the window: 1 where it stands for its event. */
+  readonly chosen: Uint8Array;
+  /** By event the row that is chosen, from 1. */
+  readonly #table: HashTable;
+  /** Per row: its rank. */
+  readonly #ranks: Uint16Array;
+
+  /** `rows`: of the window; at most 2^32 - 2. */
+  constructor(rows: number) {
+    this.chosen = new Uint8Array(rows);
+    this.#ranks = new Uint16Array(rows);
+    this.#table = new HashTable(rows);
+  }
+
+  add(words: Uint32Array, k: number, row: number): void {
+    const rank = words[k + RANK_AT];
+    if (rank !== OWN_EVENT) {
+      const { slots } = this.#table;
+      const s = this.#table.find(words, k);
+      const before = slots[s + 2] - 1;
+      if (before >= 0) {
+        if (rank >= this.#ranks[before]) return;
+        this.chosen[before] = 0;
+      }
+      slots[s + 2] = row + 1;
+      this.#ranks[row] = rank;
+    }
+    this.chosen[row] = 1;
+  }
+
+  free(): void {
+    this.#table.free();
+  }
+}
+
 /** Collects the hashes of a window, block by block in order. */
 export class WindowKeysBuilder implements WindowKeys {
   readonly ordinals = new Map<number, Uint32Array>();
   readonly reserved = new Map<string, number[]>();
   #events: EventRows | undefined;
-  #keys: KeyCounts | undefined;
+  /** By key how many rows have it. */
+  #keys: HashTable | undefined;
   #chosen: Uint8Array | undefined;
   readonly #starts: number[] = [];
   #row = 0;
 
   constructor(rows: number, needs: { readonly events: boolean; readonly keys: boolean }) {
     this.#events = needs.events ? new EventRows(rows) : undefined;
-    this.#keys = needs.keys ? new KeyCounts(rows) : undefined;
+    this.#keys = needs.keys ? new HashTable(rows) : undefined;
   }
 
   eventsOf(block: number): Uint8Array | undefined {
@@ -58,14 +111,15 @@ export class WindowKeysBuilder implements WindowKeys {
   }
 
   add({ rows, buffer, numbered }: HashedRows): void {
-    const hashes = new Uint32Array(buffer, 0, rows * HASH_STRIDE);
+    const words = new Uint32Array(buffer, 0, rows * ROW_WORDS);
+    const keys = this.#keys;
     this.#starts.push(this.#row);
     for (let i = 0; i < rows; i++) {
-      const k = i * HASH_STRIDE;
-      this.#events?.add(hashes, k, this.#row + i);
-      if (this.#keys !== undefined) this.#setOrdinal(this.#keys.add(hashes, k + KEY_AT), i, rows);
+      const k = i * ROW_WORDS;
+      this.#events?.add(words, k, this.#row + i);
+      if (keys !== undefined) this.#setOrdinal(++keys.slots[keys.find(words, k + KEY_AT) + 2], i, rows);
     }
-    if (this.#keys !== undefined) for (const id of numbered) this.#reserve(id);
+    if (keys !== undefined) for (const id of numbered) this.#reserve(id);
     this.#row += rows;
   }
 

@@ -1,14 +1,16 @@
-import { COLUMN_SHIFT, DOUBLED, QUOTED, type RowTokenizer, STRIDE } from '../../../csv/tokenizer.ts';
-import { Unquoter } from '../../../csv/unquote.ts';
-import type { CsvMemory } from '../../../csv/wasm/csv-memory.ts';
-import { classify } from '../../../types/classify.ts';
-import { DATETIME_GAP, DATETIME_ZONED } from '../../../types/evidence.ts';
-import { copyBytes, isNull, writeString } from '../../../types/json-text.ts';
-import type { RowKey } from '../../rows/keys/row-key.ts';
-import { type CellPlan, CHECKED, COPY, planCells, SKIP, TEXT, ZONED_ONLY } from './cell-plan.ts';
-import type { LineBuffer } from './line-buffer.ts';
-import { PlainCells } from './plain-cells.ts';
-import type { RecordPlan } from './record-plan.ts';
+import { COLUMN_SHIFT, DOUBLED, QUOTED, type RowTokenizer, STRIDE } from '../../csv/tokenizer.ts';
+import { Unquoter } from '../../csv/unquote.ts';
+import type { CsvMemory } from '../../csv/wasm/csv-memory.ts';
+import { classify } from '../../types/classify.ts';
+import type { ColumnCodec } from '../../types/codec.ts';
+import { DATETIME_GAP, DATETIME_ZONED } from '../../types/evidence.ts';
+import { TYPES } from '../../types/index.ts';
+import { copyBytes, isNull, writeString } from '../../types/json-text.ts';
+import { Zone } from '../../types/zone.ts';
+import type { StreamName } from './property-names.ts';
+import type { RecordMemory } from './record-memory.ts';
+import { CHECKED, COPY, type RecordPlan, SKIP, TEXT, ZONED_ONLY } from './record-plan.ts';
+import type { RowKey } from './row-key.ts';
 
 const QUOTE = 34;
 const BACKSLASH = 92;
@@ -20,7 +22,7 @@ const BYTE_ROOM = 16;
 const ESCAPE_ROOM = 6;
 /** Rows of more bytes are measured cell by cell before room is made for them. */
 const LARGE_ROW = 1 << 18;
-const MISFIT = -1;
+const MISMATCH = -1;
 
 const encoder = new TextEncoder();
 const bytesOf = (text: string) => encoder.encode(text);
@@ -33,58 +35,71 @@ const END = bytesOf('}}}\n');
 
 /** Writes rows as RECORD lines of one stream. */
 export class RecordEncoder {
+  readonly stream: StreamName;
   /** Cells that did not fit, per column of the header. */
   readonly rescued: Float64Array;
   records = 0;
+  /** Bytes that a row may take beside its cells. */
+  readonly room: number;
   readonly #plan: RecordPlan;
-  readonly #cells: CellPlan;
+  readonly #codecs: readonly (ColumnCodec | undefined)[];
+  readonly #zones: readonly (Zone | undefined)[];
   readonly #head: Uint8Array;
   readonly #placeholder: Uint8Array;
-  readonly #room: number;
-  readonly #misfits: number[] = [];
-  #plain: PlainCells | undefined;
+  readonly #mismatches: number[] = [];
   readonly #unquoter = new Unquoter();
+  #simd: SimdStream | undefined;
 
-  /** `emittedAt`: ms since 1970. `evidence`: per column, over every cell of the file. */
-  constructor(plan: RecordPlan, evidence: readonly number[], timezone: string | undefined, emittedAt: number) {
+  /** `emittedAt`: ms since 1970. */
+  constructor(plan: RecordPlan, timezone: string | undefined, emittedAt: number) {
+    const zone = timezone === undefined ? undefined : new Zone(timezone);
+    const utc = new Zone('UTC');
+    this.stream = plan.name;
     this.#plan = plan;
-    this.#cells = planCells(plan, evidence, timezone);
-    this.rescued = new Float64Array(plan.kinds.length);
+    this.#codecs = plan.types.map((type) => type && TYPES[type]);
+    this.#zones = Array.from(plan.encodings, (encoding, i) =>
+      encoding === ZONED_ONLY ? utc : plan.zoned[i] === 1 ? zone : undefined,
+    );
+    this.rescued = new Float64Array(plan.encodings.length);
     this.#head = bytesOf(`{"type":"RECORD","record":{"stream":"${plan.name}","emitted_at":${emittedAt},"data":`);
     this.#placeholder = bytesOf(plan.placeholder);
     const names = plan.sources.reduce((sum, name) => sum + name.length * 3, 0);
-    this.#room = this.#head.length + this.#placeholder.length + plan.labels.length * 3 + names + 1024;
-  }
-
-  /** Bytes that a row may take beside its cells. */
-  get room(): number {
-    return this.#room;
+    this.room = this.#head.length + this.#placeholder.length + plan.labels.length * 3 + names + 1024;
   }
 
   /** Bytes that `useMemory` takes. */
   get tableBytes(): number {
-    return PlainCells.tableBytes(this.#plan, this.#head);
+    const { labelOffsets, labels, encodings } = this.#plan;
+    const bytes = labelOffsets.byteLength + labels.length + encodings.length + this.#head.length + SLACK_BYTES;
+    // Stryker disable next-line ArithmeticOperator: more room than the tables need changes no line
+    return Math.ceil(bytes / WORD_BYTES) * WORD_BYTES;
   }
 
   /** From now on what is plain is written by SIMD, with tables from byte `at` of a memory. */
   useMemory(memory: CsvMemory, at: number): void {
-    this.#plain = new PlainCells(memory, at, this.#plan, this.#cells.modes, this.#head);
+    this.#simd = new SimdStream(memory, at, this.#plan, this.#head);
+  }
+
+  /** Forgets what was counted. */
+  reset(): void {
+    this.records = 0;
+    this.rescued.fill(0);
   }
 
   /** Appends the tokenizer's last row. `ordinal`: how many rows of this export, it included, have its key. */
-  write(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer, key: RowKey, ordinal: number, output: LineBuffer): void {
+  write(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer, key: RowKey, ordinal: number, output: RecordMemory): void {
     const plan = this.#plan;
     output.reserve(this.#roomFor(b, tokenizer, key));
-    const to = output.bytes;
-    const plain = this.#plain?.holds(to) ? this.#plain : undefined;
-    const open = plain?.writeHead(output.at) ?? copyBytes(this.#head, 0, this.#head.length, to, output.at);
-    let at = plan.key ? writeKey(KEY_LABEL, key, ordinal, plain, to, open) : open;
-    at = this.#writeCells(b, tokenizer, plain, to, at);
+    const to = output.out;
+    const simd = this.#simd?.holds(to) ? this.#simd : undefined;
+    const open = simd?.writeHead(output.at) ?? copyBytes(this.#head, 0, this.#head.length, to, output.at);
+    let at = plan.key ? writeKey(KEY_LABEL, key, ordinal, simd, to, open) : open;
+    at = this.#writeCells(b, tokenizer, simd, to, at);
     // A row that names no event is one of its own: its key stands in for the log id.
-    if (!key.hasLogId && plan.name === 'event_logs') at = writeKey(LOG_ID_LABEL, key, ordinal, plain, to, at);
+    if (!key.hasLogId && plan.name === 'event_logs') at = writeKey(LOG_ID_LABEL, key, ordinal, simd, to, at);
     if (plan.position && key.positionEnd > key.positionStart) at = writePosition(key, to, at);
     if (at === open) at = copyBytes(this.#placeholder, 0, this.#placeholder.length, to, at);
-    if (this.#misfits.length > 0) at = this.#writeMisfits(b, tokenizer, to, at);
+    if (this.#mismatches.length > 0) at = this.#writeMismatches(b, tokenizer, to, at);
     else at = copyBytes(END, 0, END.length, to, at);
     to[open] = OPEN_BRACE;
     output.at = at;
@@ -94,12 +109,12 @@ export class RecordEncoder {
   /** More bytes than the row can take. */
   #roomFor(b: Uint8Array, tokenizer: RowTokenizer, key: RowKey): number {
     const { cells, used, contentEnd } = tokenizer;
-    const rest = this.#room + (key.end - key.start) * ESCAPE_ROOM + used * CELL_ROOM;
+    const rest = this.room + (key.end - key.start) * ESCAPE_ROOM + used * CELL_ROOM;
     const length = used === 0 ? 0 : contentEnd - cells[1];
     if (length <= LARGE_ROW) return rest + length * BYTE_ROOM;
     let room = rest;
     for (let k = 0; k < used; k += STRIDE) {
-      const isText = this.#cells.modes[cells[k] >> COLUMN_SHIFT] === TEXT;
+      const isText = this.#plan.encodings[cells[k] >> COLUMN_SHIFT] === TEXT;
       const bytes = cells[k + 2] - cells[k + 1];
       room += isText ? bytes + escapesIn(b, cells[k + 1], cells[k + 2]) * ESCAPE_ROOM : bytes * BYTE_ROOM;
     }
@@ -109,16 +124,16 @@ export class RecordEncoder {
   #writeCells(
     b: Uint8Array<ArrayBuffer>,
     tokenizer: RowTokenizer,
-    plain: PlainCells | undefined,
+    simd: SimdStream | undefined,
     to: Uint8Array,
     from: number,
   ): number {
     const { cells, used } = tokenizer;
     let at = from;
     for (let k = 0; k < used; k += STRIDE) {
-      if (plain?.lists(cells)) {
-        k = plain.write(k, used, at);
-        at = plain.written;
+      if (simd?.lists(cells)) {
+        k = simd.write(k, used, at);
+        at = simd.written;
         if (k >= used) break;
       }
       at = this.#writeCell(b, cells, k, to, at);
@@ -131,15 +146,15 @@ export class RecordEncoder {
     const { labels, labelOffsets } = this.#plan;
     const head = cells[k];
     const column = head >> COLUMN_SHIFT;
-    const mode = this.#cells.modes[column];
-    if (mode === SKIP) return start;
+    const encoding = this.#plan.encodings[column];
+    if (encoding === SKIP) return start;
     let at = start;
     for (let i = labelOffsets[column], end = labelOffsets[column + 1]; i < end; i++) to[at++] = labels[i];
-    if (mode === TEXT) {
+    if (encoding === TEXT) {
       if ((head & DOUBLED) !== 0) return this.#writeDoubled(b, cells, k, to, at);
       return writeString(b, cells[k + 1], cells[k + 2], to, at);
     }
-    if (mode === COPY && (head & QUOTED) === 0) return copyBytes(b, cells[k + 1], cells[k + 2], to, at);
+    if (encoding === COPY && (head & QUOTED) === 0) return copyBytes(b, cells[k + 1], cells[k + 2], to, at);
     return this.#writeTyped(b, cells, k, to, start, at);
   }
 
@@ -167,44 +182,44 @@ export class RecordEncoder {
     }
     if (isNull(bytes, from, end)) return start;
     const stop = this.#writeValue(bytes, from, end, to, at, cells[k] >> COLUMN_SHIFT);
-    if (stop !== MISFIT) return stop;
-    this.#misfits.push(k);
+    if (stop !== MISMATCH) return stop;
+    this.#mismatches.push(k);
     this.rescued[cells[k] >> COLUMN_SHIFT]++;
     return copyBytes(NULL, 0, NULL.length, to, at);
   }
 
   #writeValue(b: Uint8Array, start: number, end: number, to: Uint8Array, at: number, column: number): number {
-    const codec = this.#cells.codecs[column];
-    if (codec === undefined) return MISFIT;
-    const zone = this.#cells.zones[column];
-    const mode = this.#cells.modes[column];
-    if (mode === CHECKED && !codec.accepts(b, start, end, zone)) return MISFIT;
-    if (mode === ZONED_ONLY) {
+    const codec = this.#codecs[column];
+    if (codec === undefined) return MISMATCH;
+    const zone = this.#zones[column];
+    const encoding = this.#plan.encodings[column];
+    if (encoding === CHECKED && !codec.accepts(b, start, end, zone)) return MISMATCH;
+    if (encoding === ZONED_ONLY) {
       const form = classify(b, start, end, zone);
-      if ((form & DATETIME_ZONED) === 0 || (form & DATETIME_GAP) !== 0) return MISFIT;
+      if ((form & DATETIME_ZONED) === 0 || (form & DATETIME_GAP) !== 0) return MISMATCH;
     }
     return codec.writeJson(b, start, end, to, at, zone);
   }
 
   /** `_rescued` and `meta.changes` for the cells that did not fit, and the end of the line. */
-  #writeMisfits(b: Uint8Array, tokenizer: RowTokenizer, to: Uint8Array, from: number): number {
-    const misfits = this.#misfits;
+  #writeMismatches(b: Uint8Array, tokenizer: RowTokenizer, to: Uint8Array, from: number): number {
+    const mismatches = this.#mismatches;
     const { cells } = tokenizer;
     let at = from;
     if (this.#plan.rescued) {
-      misfits.forEach((k, i) => {
+      mismatches.forEach((k, i) => {
         at = writeText(`${i === 0 ? ',"_rescued":{' : ','}${this.#plan.sources[cells[k] >> COLUMN_SHIFT]}:`, to, at);
         at = this.#writeDoubled(b, cells, k, to, at);
       });
       at = writeText('}', to, at);
     }
     at = writeText('},"meta":{"changes":[', to, at);
-    misfits.forEach((k, i) => {
+    mismatches.forEach((k, i) => {
       const field = this.#plan.fields[cells[k] >> COLUMN_SHIFT];
       const change = `{"field":${field},"change":"NULLED","reason":"SOURCE_SERIALIZATION_ERROR"}`;
       at = writeText(i === 0 ? change : `,${change}`, to, at);
     });
-    misfits.length = 0;
+    mismatches.length = 0;
     return writeText(']}}}\n', to, at);
   }
 }
@@ -220,14 +235,14 @@ function writeKey(
   label: Uint8Array,
   key: RowKey,
   ordinal: number,
-  plain: PlainCells | undefined,
+  simd: SimdStream | undefined,
   to: Uint8Array,
   from: number,
 ): number {
   const at = copyBytes(label, 0, label.length, to, from);
   // Stryker disable next-line ConditionalExpression: both write the same text
-  const end = plain?.holds(key.bytes)
-    ? plain.writeText(key.start, key.end, at)
+  const end = simd?.holds(key.bytes)
+    ? simd.writeText(key.start, key.end, at)
     : writeString(key.bytes, key.start, key.end, to, at);
   if (ordinal <= 1) return end;
   to[end - 1] = HASH;
@@ -245,4 +260,61 @@ function escapesIn(b: Uint8Array, start: number, end: number): number {
   let count = 0;
   for (let i = start; i < end; i++) if (b[i] < 32 || b[i] === QUOTE || b[i] === BACKSLASH) count++;
   return count;
+}
+
+/** What a vector load may read behind a table. */
+const SLACK_BYTES = 16;
+const WORD_BYTES = 4;
+
+/** A stream's plan as tables in a CsvMemory, by which SIMD writes the runs of plain cells of its rows. */
+class SimdStream {
+  readonly #memory: CsvMemory;
+  readonly #encodings: number;
+  readonly #offsets: number;
+  readonly #labels: number;
+  readonly #head: number;
+  readonly #headEnd: number;
+
+  /** `head`: what each line begins with. */
+  constructor(memory: CsvMemory, at: number, { labelOffsets, labels, encodings }: RecordPlan, head: Uint8Array) {
+    this.#memory = memory;
+    this.#offsets = at;
+    this.#labels = at + labelOffsets.byteLength;
+    this.#encodings = this.#labels + labels.length;
+    this.#head = this.#encodings + encodings.length;
+    this.#headEnd = this.#head + head.length;
+    memory.bytes.set(new Uint8Array(labelOffsets.buffer, labelOffsets.byteOffset, labelOffsets.byteLength), at);
+    memory.bytes.set(labels, this.#labels);
+    memory.bytes.set(encodings, this.#encodings);
+    memory.bytes.set(head, this.#head);
+  }
+
+  /** True when the cells are listed in its memory. */
+  lists(cells: Int32Array): boolean {
+    // Stryker disable next-line ConditionalExpression,EqualityOperator: TypeScript writes the same text
+    return cells === this.#memory.cells;
+  }
+
+  /** Writes cells [k, used) to `at` while they are plain; returns the first that is not. `written` is behind them. */
+  write(k: number, used: number, at: number): number {
+    return this.#memory.writeCells(k, used, this.#encodings, this.#labels, this.#offsets, at);
+  }
+
+  writeHead(at: number): number {
+    return this.#memory.copyBytes(this.#head, this.#headEnd, at);
+  }
+
+  /** Writes [start, end) of its memory as a JSON string. */
+  writeText(start: number, end: number, at: number): number {
+    return this.#memory.writeText(start, end, at);
+  }
+
+  /** True when the bytes are its memory's. */
+  holds(bytes: Uint8Array): boolean {
+    return bytes === this.#memory.bytes;
+  }
+
+  get written(): number {
+    return this.#memory.written;
+  }
 }

@@ -1,15 +1,10 @@
-// This folder: encoding on worker threads: tasks and who runs them.
-
-import type { HashedRows } from '../../rows/keys/hashed-rows.ts';
-import type { PoolTask } from '../../workers/runner.ts';
-import type { RecordPlan } from '../encode/record-plan.ts';
+import type { RecordPlan } from './record-plan.ts';
+import type { HashedRows } from './window-keys.ts';
 
 /** All that the rows of one file need to become records; plain data, so that it may go to a worker. */
 export interface FileJob {
   readonly path: string;
   readonly header: readonly string[];
-  /** Per column of the header, over every cell of the file. */
-  readonly evidence: readonly number[];
   readonly streams: readonly RecordPlan[];
   readonly timezone: string | undefined;
   /** ms since 1970. */
@@ -19,7 +14,7 @@ export interface FileJob {
 /** Work on one block of whole rows of one file. */
 export type Task = HashTask | EncodeTask;
 
-interface BlockTask extends PoolTask {
+interface BlockTask {
   /** Index among the files of the window, and their jobs. */
   readonly fileIndex: number;
   /** Bytes [from, to) of the file. */
@@ -60,3 +55,12 @@ export interface EncodedBlock {
 }
 
 export type TaskResult = HashedBlock | EncodedBlock;
+
+/** What a worker is sent: the files of the tasks to come, a task with memory for its result, or that there are no more. */
+export type WorkerRequest =
+  | { readonly kind: 'open'; readonly jobs: readonly FileJob[] }
+  | { readonly kind: 'run'; readonly task: Task; readonly buffer: ArrayBuffer | undefined }
+  | { readonly kind: 'close' };
+
+/** What it answers to a task. */
+export type WorkerAnswer = { readonly result: TaskResult } | { readonly failed: string };

@@ -1,18 +1,16 @@
-// This folder: the rows of spool files as bytes: blocks of whole rows and their reader; `keys/`.
-
 import { type FileHandle, open } from 'node:fs/promises';
 import { defect } from '../../base/errors.ts';
 import { INCOMPLETE, RowTokenizer, SENTINEL } from '../../csv/tokenizer.ts';
 import type { SpoolFile } from '../../extract/window.ts';
 
 /** Whole rows of a file: bytes [from, to). */
-export interface RowBlock {
+interface RowBlock {
   readonly from: number;
   readonly to: number;
 }
 
 /** A block of one of several files. */
-export interface FileBlock extends RowBlock {
+interface FileBlock extends RowBlock {
   /** Index of the file. */
   readonly fileIndex: number;
 }
@@ -25,20 +23,12 @@ const QUOTES = 0x22222222;
 const ONES = 0x01010101;
 const HIGHS = 0x80808080 | 0;
 
-/**
- * The blocks of files, in order; stops between two when the signal aborts. `blockBytes`: of a block about, where the row
- * ends that the scan remembered are too far apart.
- */
-export async function* fileBlocks(
-  files: readonly SpoolFile[],
-  signal: AbortSignal,
-  blockBytes?: number,
-): AsyncGenerator<FileBlock> {
+/** The blocks of files, in order; stops between two when the signal aborts. */
+export async function* fileBlocks(files: readonly SpoolFile[], signal: AbortSignal): AsyncGenerator<FileBlock> {
   for (let fileIndex = 0; fileIndex < files.length; fileIndex++) {
     const file = await open(files[fileIndex].path, 'r');
     try {
-      const rowEnds = blockBytes === undefined ? files[fileIndex].rowEnds : undefined;
-      for await (const block of rowBlocksOf(file, rowEnds, blockBytes)) {
+      for await (const block of rowBlocksOf(file, files[fileIndex].rowEnds)) {
         signal.throwIfAborted();
         yield { fileIndex, ...block };
       }

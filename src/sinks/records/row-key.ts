@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE } from '../../../csv/tokenizer.ts';
-import { Unquoter } from '../../../csv/unquote.ts';
-import { DETAIL_LOG_ID, EVENT_NAME, eventNameIndex, LOG_ID } from '../../../schema/groups.ts';
+import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE } from '../../csv/tokenizer.ts';
+import { Unquoter } from '../../csv/unquote.ts';
+import { DETAIL_LOG_ID, EVENT_NAME, eventNameIndex, LOG_ID } from '../../schema/groups.ts';
 
 const HASH = 35;
 const COLON = 58;
@@ -35,17 +35,6 @@ export class RowKey {
     this.#id = header.indexOf(DETAIL_LOG_ID);
     this.#log = header.indexOf(LOG_ID);
     this.#digest = new RowDigest(header);
-  }
-
-  /** Takes in the base of `_key` alone of the tokenizer's last row. */
-  readBase(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer): void {
-    const { cells, used } = tokenizer;
-    // Columns rise along the cells.
-    const wanted = this.#id << COLUMN_SHIFT;
-    let k = 0;
-    while (k < used && cells[k] < wanted) k += STRIDE;
-    if (this.#id >= 0 && k < used && cells[k] >> COLUMN_SHIFT === this.#id) this.#readId(b, cells, k);
-    else this.#readDigest(b, tokenizer);
   }
 
   /** Takes in the tokenizer's last row. */

@@ -1,0 +1,117 @@
+import { readSync } from 'node:fs';
+import { defect } from '../../base/errors.ts';
+import { SENTINEL } from '../../csv/tokenizer.ts';
+import { CsvMemory } from '../../csv/wasm/csv-memory.ts';
+
+/** The tokenizer's sentinel, and what vector loads may touch behind the last row. */
+const BLOCK_MARGIN = 64;
+const FIRST_BLOCK_BYTES = 1 << 19;
+const FIRST_LINES_BYTES = 1 << 20;
+
+/**
+ * The memory in which the blocks of a file become lines. With SIMD one memory holds, one behind the other, tables, a part of
+ * the lines and the current block; without it, block and lines are on the heap. Lines are collected in a buffer that can be
+ * sent to another thread. `read` and `reserve` may replace the arrays.
+ */
+export class RecordMemory {
+  /** Undefined where there is no SIMD: then TypeScript reads and writes the rows. */
+  readonly simd: CsvMemory | undefined;
+  /** Holds the current block in [start, end), with the tokenizer's sentinel behind it. */
+  bytes: Uint8Array<ArrayBuffer>;
+  readonly start: number;
+  end = 0;
+  /** Where the next byte of a line goes: `at` of `out`, both as `reserve` leaves them. */
+  out: Uint8Array<ArrayBuffer>;
+  at = 0;
+  /** The lines in `simd` are in [tableBytes, linesEnd). */
+  readonly #tableBytes: number;
+  readonly #linesEnd: number;
+  #lines = new Uint8Array(0);
+  /** Bytes collected in `#lines`. */
+  #length = 0;
+
+  constructor(tableBytes: number, lineBytes: number) {
+    this.#tableBytes = tableBytes;
+    this.#linesEnd = tableBytes + lineBytes;
+    const start = this.#linesEnd + BLOCK_MARGIN;
+    this.simd = CsvMemory.open(start + FIRST_BLOCK_BYTES);
+    this.start = this.simd === undefined ? 0 : start;
+    this.bytes = this.simd?.bytes ?? new Uint8Array(FIRST_BLOCK_BYTES);
+    this.out = this.#lines;
+  }
+
+  /** Reads bytes [from, to) of a file as the current block. */
+  read(file: number, from: number, to: number): void {
+    this.end = this.start + to - from;
+    this.#growBlock(this.end + BLOCK_MARGIN);
+    for (let at = this.start; at < this.end; ) {
+      const read = readSync(file, this.bytes, at, this.end - at, from + at - this.start);
+      if (read === 0) throw defect('A verified export became shorter while it was read.');
+      at += read;
+    }
+    this.bytes[this.end] = SENTINEL;
+  }
+
+  /** Begins lines, behind the last `read`. `buffer`: memory for them that nobody needs. */
+  begin(buffer: ArrayBuffer | undefined): void {
+    this.#lines = new Uint8Array(buffer ?? new ArrayBuffer(FIRST_LINES_BYTES));
+    this.#length = 0;
+    this.out = this.#lines;
+    this.at = 0;
+  }
+
+  /** Makes room for `more` bytes behind `at`. */
+  reserve(more: number): void {
+    const { simd } = this;
+    if (this.out === simd?.bytes && this.at + more <= this.#linesEnd) return;
+    this.#collect();
+    if (simd !== undefined && more <= this.#linesEnd - this.#tableBytes) {
+      this.out = simd.bytes;
+      this.at = this.#tableBytes;
+      return;
+    }
+    this.#growLines(this.#length + more);
+    this.out = this.#lines;
+    this.at = this.#length;
+  }
+
+  /** All lines, from byte 0 of `buffer` on. */
+  finish(): { readonly buffer: ArrayBuffer; readonly length: number } {
+    this.#collect();
+    const { buffer } = this.#lines;
+    this.out = this.#lines = new Uint8Array(0);
+    return { buffer, length: this.#length };
+  }
+
+  /** The memory must not be used any more. */
+  release(): void {
+    this.simd?.release();
+  }
+
+  #collect(): void {
+    if (this.out !== this.simd?.bytes) {
+      this.#length = this.at;
+      return;
+    }
+    const length = this.at - this.#tableBytes;
+    this.#growLines(this.#length + length);
+    this.#lines.set(this.out.subarray(this.#tableBytes, this.at), this.#length);
+    this.#length += length;
+    this.at = this.#tableBytes;
+  }
+
+  #growLines(needed: number): void {
+    // Stryker disable next-line EqualityOperator: a larger buffer holds the same lines
+    if (needed <= this.#lines.length) return;
+    const larger = new Uint8Array(Math.max(needed, this.#lines.length * 2));
+    larger.set(this.#lines.subarray(0, this.#length));
+    this.#lines = larger;
+  }
+
+  #growBlock(bytes: number): void {
+    if (this.simd !== undefined) {
+      this.simd.grow(bytes);
+      this.bytes = this.simd.bytes;
+    } else if (this.bytes.length < bytes) this.bytes = new Uint8Array(bytes);
+  }
+}

@@ -1,0 +1,156 @@
+import { closeSync, openSync } from 'node:fs';
+import { defect } from '../../base/errors.ts';
+import { COLUMN_SHIFT, RowTokenizer, STRIDE } from '../../csv/tokenizer.ts';
+import { headerColumns } from '../../schema/groups.ts';
+import { isNull } from '../../types/json-text.ts';
+import { hashBytes, WORDS } from './hash-table.ts';
+import { RecordEncoder } from './record-encoder.ts';
+import { RecordMemory } from './record-memory.ts';
+import { RowKey } from './row-key.ts';
+import type { EncodedBlock, EncodeTask, FileJob, HashedBlock, HashTask, Task, TaskResult } from './tasks.ts';
+import { KEY_AT, keyNumber, LAST_RANK, NO_POSITION, OWN_EVENT, RANK_AT, ROW_WORDS } from './window-keys.ts';
+
+const FIRST_WORDS_BYTES = 1 << 16;
+/** What is written in the memory of SIMD before it is collected. */
+const LINES_BYTES = 1 << 18;
+/** Small rows that have room in it at least, however much room each is given for a wide header. */
+const LINES_ROWS = 4;
+
+/** Runs the tasks of a window one by one, in the main thread or in a worker; keeps the file of the latest open, as tasks come file by file. */
+export class RecordRunner {
+  #jobs: readonly FileJob[] = [];
+  #fileIndex = -1;
+  #file: RecordFile | undefined;
+
+  /** The files of all tasks from now on. */
+  open(jobs: readonly FileJob[]): void {
+    this.close();
+    this.#jobs = jobs;
+  }
+
+  /** `buffer`: memory for the result that nobody needs. */
+  run(task: Task, buffer: ArrayBuffer | undefined): TaskResult {
+    if (this.#file === undefined || this.#fileIndex !== task.fileIndex) {
+      this.close();
+      this.#fileIndex = task.fileIndex;
+      this.#file = new RecordFile(this.#jobs[task.fileIndex]);
+    }
+    return task.kind === 'hash' ? this.#file.hash(task, buffer) : this.#file.encode(task, buffer);
+  }
+
+  /** Lets go of all that is open. */
+  close(): void {
+    this.#file?.close();
+    this.#file = undefined;
+  }
+}
+
+/** An open file whose rows become records. */
+class RecordFile {
+  readonly #file: number;
+  readonly #memory: RecordMemory;
+  readonly #tokenizer: RowTokenizer;
+  readonly #encoders: readonly RecordEncoder[];
+  readonly #isItem: Uint8Array;
+  readonly #key: RowKey;
+
+  constructor({ path, header, streams, timezone, emittedAt }: FileJob) {
+    this.#encoders = streams.map((plan) => new RecordEncoder(plan, timezone, emittedAt));
+    this.#isItem = Uint8Array.from(headerColumns(header), ({ group }) => (group.endsWith('_item') ? 1 : 0));
+    this.#key = new RowKey(header);
+    const tableBytes = this.#encoders.reduce((sum, encoder) => sum + encoder.tableBytes, 0);
+    const lineBytes = Math.max(LINES_BYTES, ...this.#encoders.map(({ room }) => room * LINES_ROWS));
+    this.#memory = new RecordMemory(tableBytes, lineBytes);
+    const { simd } = this.#memory;
+    let at = 0;
+    for (const encoder of this.#encoders) {
+      // Stryker disable next-line ConditionalExpression,EqualityOperator,CallExpression: without SIMD TypeScript writes the same bytes
+      if (simd !== undefined) encoder.useMemory(simd, at);
+      at += encoder.tableBytes;
+    }
+    this.#tokenizer = new RowTokenizer(simd);
+    this.#file = openSync(path, 'r');
+  }
+
+  hash(task: HashTask, buffer: ArrayBuffer | undefined): HashedBlock {
+    const key = this.#key;
+    let words = new Uint32Array(buffer ?? new ArrayBuffer(FIRST_WORDS_BYTES));
+    const numbered: string[] = [];
+    this.#memory.read(this.#file, task.from, task.to);
+    const rows = this.#eachRow(task, (bytes, row) => {
+      const k = row * ROW_WORDS;
+      if (k + ROW_WORDS > words.length) words = larger(words);
+      key.read(bytes, this.#tokenizer);
+      hashBytes(key.logBytes, key.logStart, key.logEnd);
+      words.set(WORDS, k);
+      words[k + RANK_AT] = rankOf(key);
+      hashBytes(key.bytes, key.start, key.end);
+      words.set(WORDS, k + KEY_AT);
+      if (key.isNumbered) numbered.push(key.text);
+    });
+    return { kind: 'hash', rows, buffer: words.buffer, numbered };
+  }
+
+  encode(task: EncodeTask, buffer: ArrayBuffer | undefined): EncodedBlock {
+    const { fileIndex, events, ordinals, reserved } = task;
+    for (const encoder of this.#encoders) encoder.reset();
+    this.#memory.read(this.#file, task.from, task.to);
+    this.#memory.begin(buffer);
+    this.#eachRow(task, (bytes, row) => {
+      this.#key.read(bytes, this.#tokenizer);
+      let ordinal = ordinals === undefined ? 1 : ordinals[row];
+      // Stryker disable next-line ConditionalExpression,EqualityOperator: the first row of a key has no number, whatever is reserved
+      if (ordinal > 1 && reserved !== undefined) ordinal = keyNumber(ordinal, reserved.get(this.#key.text));
+      for (const encoder of this.#encoders) {
+        if (encoder.stream === 'event_logs' && (events === undefined || events[row] === 0)) continue;
+        if (encoder.stream === 'event_items' && !this.#hasItem(bytes)) continue;
+        encoder.write(bytes, this.#tokenizer, this.#key, ordinal, this.#memory);
+      }
+    });
+    const records = this.#encoders.map((encoder) => encoder.records);
+    const rescued = this.#encoders.map((encoder) => nonZero(encoder.rescued));
+    return { kind: 'encode', fileIndex, ...this.#memory.finish(), records, rescued };
+  }
+
+  close(): void {
+    closeSync(this.#file);
+    this.#memory.release();
+  }
+
+  /** Calls `each` after the tokenizer has read a row of the block in memory; returns how many it has. */
+  #eachRow({ from }: Task, each: (bytes: Uint8Array<ArrayBuffer>, row: number) => void): number {
+    const memory = this.#memory;
+    let rows = 0;
+    for (let at = memory.start; at < memory.end; rows++) {
+      const next = this.#tokenizer.next(memory.bytes, at, memory.end, true);
+      if (next < 0) throw defect(`Row ${rows + 1} behind byte ${from} of a verified export cannot be read.`);
+      each(memory.bytes, rows);
+      at = next;
+    }
+    return rows;
+  }
+
+  #hasItem(bytes: Uint8Array): boolean {
+    const { cells, used } = this.#tokenizer;
+    for (let k = 0; k < used; k += STRIDE) {
+      if (this.#isItem[cells[k] >> COLUMN_SHIFT] === 1 && !isNull(bytes, cells[k + 1], cells[k + 2])) return true;
+    }
+    return false;
+  }
+}
+
+function rankOf(key: RowKey): number {
+  if (!key.hasLogId) return OWN_EVENT;
+  const { position } = key;
+  return position < 0 ? NO_POSITION : Math.min(position + 1, LAST_RANK);
+}
+
+function larger(words: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
+  const copy = new Uint32Array(words.length * 2);
+  copy.set(words);
+  return copy;
+}
+
+function nonZero(counts: Float64Array): (readonly [number, number])[] {
+  return [...counts].flatMap((count, column) => (count > 0 ? [[column, count] as const] : []));
+}
