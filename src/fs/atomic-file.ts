@@ -11,7 +11,9 @@ import {
   openSync,
   renameSync,
   rmSync,
+  unlinkSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs';
 import { chmod, type FileHandle, link, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -119,6 +121,25 @@ export async function moveFile(from: string, to: string): Promise<void> {
   await syncFile(from);
   await rename(from, to);
   await syncFolder(dirname(to));
+}
+
+/**
+ * Writes all of these bytes, at `position` or where the file is. A disk that is nearly full takes a part of a write and
+ * says nothing: only the write after it fails. Throws the system's error.
+ */
+export function writeWhole(file: number, bytes: Uint8Array, position?: number): void {
+  for (let done = 0; done < bytes.length; ) {
+    const at = position === undefined ? null : position + done;
+    done += writeSync(file, bytes, done, bytes.length - done, at);
+  }
+}
+
+export function removeIfThere(path: string): void {
+  try {
+    unlinkSync(path);
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error;
+  }
 }
 
 /** Syncs a file's bytes to disk. */

@@ -1,15 +1,21 @@
-import { lstatSync, type Stats } from 'node:fs';
-import { configFailure } from '../base/errors.ts';
-import { makeFolders } from './make-folders.ts';
+import { lstatSync, mkdirSync, type Stats, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { codeOf, configFailure } from '../base/errors.ts';
+import { syncFolderAtOnce } from './atomic-file.ts';
 
 const OWNER_FOLDER = 0o700;
 const OTHERS = 0o077;
 
 /** Whose a folder is; `others` as well when they may look into it, or when it is a link or no folder. */
 export function ownerOf(path: string): 'us' | 'others' | 'nobody' {
-  const found = statsOf(path);
+  let found: Stats | undefined;
+  try {
+    found = lstatSync(path, { throwIfNoEntry: false });
+  } catch {
+    return 'others';
+  }
   if (found === undefined) return 'nobody';
-  if (found === 'hidden' || !found.isDirectory()) return 'others';
+  if (!found.isDirectory()) return 'others';
   const uid = process.getuid?.();
   return uid === undefined || (found.uid === uid && (found.mode & OTHERS) === 0) ? 'us' : 'others';
 }
@@ -20,19 +26,11 @@ export function isTrustedOwner(uid: number): boolean {
   return own === undefined || own === 0 || uid === own || uid === 0;
 }
 
-function statsOf(path: string): Stats | 'hidden' | undefined {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false });
-  } catch {
-    return 'hidden';
-  }
-}
-
 /** True for a folder, no link, that belongs to this user and that nobody else may look into. */
 export const isPrivateFolder = (path: string): boolean => ownerOf(path) === 'us';
 
 /**
- * Makes a folder for this user alone, where it is not there. Throws a configuration failure for one that is a link,
+ * Makes a folder for this user alone, if it is not there. Throws a configuration failure for one that is a link,
  * somebody else's or open to others, the system's error where it cannot be made. `what` and `remedy` are parts of the
  * sentence: `The spool folder`, `set spool_dir to another`.
  */
@@ -43,4 +41,35 @@ export function makePrivateFolder(path: string, what: string, remedy: string): v
     `${what} ${path} is a link, belongs to another user or is open to others: remove it or ${remedy}.`,
     { where: { file: path } },
   );
+}
+
+/**
+ * Makes a folder and those above it, as far as they are missing; their names are on the disk when this returns. Throws the
+ * system's error. Node's own recursion never ends where a parent exists and still nothing can be made in it, as under
+ * /proc.
+ */
+export function makeFolders(path: string, mode: number): void {
+  if (isFolder(path)) return;
+  const parent = dirname(path);
+  // Below a file it is the system that says so, with ENOTDIR.
+  if (parent !== path && statsOf(parent) === undefined) makeFolders(parent, mode);
+  try {
+    mkdirSync(path, { mode });
+  } catch (error) {
+    // Another process was quicker.
+    if (!isFolder(path)) throw error;
+  }
+  syncFolderAtOnce(parent);
+}
+
+const isFolder = (path: string): boolean => statsOf(path)?.isDirectory() === true;
+
+/** Node 20 throws ENOTDIR for a path below a file, Node 24 finds nothing there. */
+function statsOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    if (codeOf(error) === 'ENOTDIR') return undefined;
+    throw error;
+  }
 }

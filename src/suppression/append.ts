@@ -7,8 +7,8 @@ import { linesOf } from '../base/lines.ts';
 import type { Secret } from '../base/secrets.ts';
 import { syncFolder } from '../fs/atomic-file.ts';
 import { diskFailure } from '../fs/disk-failure.ts';
-import { withLockFile } from '../fs/lock-file.ts';
-import { makeFolders } from '../fs/make-folders.ts';
+import { withLockFile } from '../fs/lock.ts';
+import { makeFolders } from '../fs/private-folder.ts';
 import { checkSuppressionKey, isSuppressionHeader, suppressedIn, suppressionHeader, suppressionHmac } from './list.ts';
 
 /** Number of people looked up and written at a time. */

@@ -3,9 +3,8 @@ import { closeSync, constants, fsyncSync, lstatSync, openSync, readFileSync, rmS
 import { join } from 'node:path';
 import { codeOf, configFailure, type Failure, messageOf } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
-import { draftOf, nameDraft } from '../../fs/atomic-file.ts';
+import { draftOf, nameDraft, writeWhole } from '../../fs/atomic-file.ts';
 import { isTrustedOwner } from '../../fs/private-folder.ts';
-import { writeWhole } from '../../fs/write-whole.ts';
 
 const { S_IFMT, S_IFREG } = constants;
 const KEY_FILE = 'ledger.key';

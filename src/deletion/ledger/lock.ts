@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { transientFailure } from '../../base/errors.ts';
-import { LockFile } from '../../fs/lock-file.ts';
+import { LockFile } from '../../fs/lock.ts';
 import type { LedgerOutput } from './output.ts';
 
 /** One run at a time writes to a ledger's folder. */

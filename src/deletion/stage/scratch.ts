@@ -1,8 +1,8 @@
 import { mkdtempSync, openSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { writeWhole } from '../../fs/atomic-file.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
-import { writeWhole } from '../../fs/write-whole.ts';
 
 /**
  * A new file (0600) in a new folder (0700) under `parent`, unlinked as soon as it is open: its bytes are gone when the

@@ -1,9 +1,8 @@
 import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
-import { isLeased, Lease, leaseOf } from '../../fs/lease.ts';
-import { makeFolders } from '../../fs/make-folders.ts';
-import { isPrivateFolder } from '../../fs/private-folder.ts';
+import { isLeased, Lease, leaseOf } from '../../fs/lock.ts';
+import { isPrivateFolder, makeFolders } from '../../fs/private-folder.ts';
 import { spoolFailure } from './spool-failure.ts';
 
 const RUN_FOLDER = /^dfinery-(arrow|verify|delta)-[0-9A-Za-z]{6}$/;

@@ -3,7 +3,7 @@ import { readdir, readFile, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { replaceFile } from '../../fs/atomic-file.ts';
-import { isLeased } from '../../fs/lease.ts';
+import { isLeased } from '../../fs/lock.ts';
 import type { Verified } from '../download/verified.ts';
 
 /** The file beside a verified spool file by which a later run can reuse it. */

@@ -4,7 +4,7 @@ import { readdir, rename, rmdir, unlink, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { codeOf } from '../../base/errors.ts';
-import { Lease } from '../../fs/lease.ts';
+import { Lease } from '../../fs/lock.ts';
 import { isPrivateFolder, makePrivateFolder, ownerOf } from '../../fs/private-folder.ts';
 import type { Verified } from '../download/verified.ts';
 import { sha256 } from '../question.ts';

@@ -1,7 +1,6 @@
 import { readdir, rmdir, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isMomentary } from '../../fs/holder-file.ts';
-import { isLeased, leaseOf } from '../../fs/lease.ts';
+import { isLeased, isLockTemporary, leaseOf } from '../../fs/lock.ts';
 
 const RETENTION_MS = 7 * 86_400_000;
 /** Spool files and sidecars of a run, and temporary files of its sidecars. */
@@ -44,7 +43,7 @@ type IsRunAlive = (run: string) => boolean;
 
 /** True for a file of a dead run that cannot be reused: partly written, or a spool file or sidecar without the other. */
 function isUnusable(name: string, existing: ReadonlySet<string>, isRunAlive: IsRunAlive): boolean {
-  if (isMomentary(name)) return true;
+  if (isLockTemporary(name)) return true;
   const run = leaseOf(name) ?? FILE.exec(name)?.[1];
   if (run === undefined || isRunAlive(run)) return false;
   const stem = name.replace(/\.[a-z]+$/, '');

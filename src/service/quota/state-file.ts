@@ -5,7 +5,7 @@ import type { Clock } from '../../base/clock.ts';
 import { codeOf, Failure, messageOf } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { replaceSmallFile } from '../../fs/atomic-file.ts';
-import { withBriefLock } from '../../fs/lock-file.ts';
+import { withBriefLock } from '../../fs/lock.ts';
 import { makePrivateFolder } from '../../fs/private-folder.ts';
 import { livenessOf, OWN_IDENTITY } from '../../fs/process-identity.ts';
 import { EMPTY_STATE, parseState, pruned, type QuotaState, type Slot } from './state.ts';

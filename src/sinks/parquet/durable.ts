@@ -2,7 +2,7 @@ import { chmod, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { codeOf } from '../../base/errors.ts';
 import { syncFile } from '../../fs/atomic-file.ts';
-import { makeFolders } from '../../fs/make-folders.ts';
+import { makeFolders } from '../../fs/private-folder.ts';
 import { type Fingerprint, fingerprint } from '../sql/files/fingerprint.ts';
 
 const OWNER_FOLDER = 0o700;

@@ -2,8 +2,7 @@ import { join } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { LedgerLock } from '../../../src/deletion/ledger/lock.ts';
-import { isLeased, Lease } from '../../../src/fs/lease.ts';
-import { LockFile } from '../../../src/fs/lock-file.ts';
+import { isLeased, Lease, LockFile } from '../../../src/fs/lock.ts';
 import { createExportQuota } from '../../../src/service/quota/quota.ts';
 
 /**

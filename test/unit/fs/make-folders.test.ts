@@ -2,7 +2,7 @@ import fs, { mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { makeFolders } from '../../../src/fs/make-folders.ts';
+import { makeFolders } from '../../../src/fs/private-folder.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 
 let root = '';

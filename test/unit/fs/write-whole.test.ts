@@ -2,7 +2,7 @@ import fs, { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { writeWhole } from '../../../src/fs/write-whole.ts';
+import { writeWhole } from '../../../src/fs/atomic-file.ts';
 import { withCall } from '../../support/system-calls.ts';
 
 let dir: string;

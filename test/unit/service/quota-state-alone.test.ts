@@ -74,7 +74,7 @@ describe('a shared state that fails', () => {
   it('as its lock is made does what was asked all the same, after what is there', async () => {
     await count(stateFile());
     const denied = (real: (...all: unknown[]) => unknown, of: unknown, ...rest: unknown[]) => {
-      if (String(of).includes('.holder-')) throw systemError('EROFS');
+      if (String(of).includes('.owner-')) throw systemError('EROFS');
       return real(of, ...rest);
     };
     const file = stateFile();

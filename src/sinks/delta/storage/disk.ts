@@ -4,7 +4,7 @@ import { access, chmod, copyFile, lstat, open, readdir, readFile, rm } from 'nod
 import { dirname, join } from 'node:path';
 import { codeOf, configFailure } from '../../../base/errors.ts';
 import { createFile, hasNoLinks, moveFile, replaceFile, syncFile, syncFolder } from '../../../fs/atomic-file.ts';
-import { makeFolders } from '../../../fs/make-folders.ts';
+import { makeFolders } from '../../../fs/private-folder.ts';
 import { compareBytes } from '../../../table/names.ts';
 import { folderFailure } from '../../sql/files/folder-failure.ts';
 import { MOST_READ_BYTES, type Storage, type Stored } from './storage.ts';

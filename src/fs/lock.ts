@@ -1,0 +1,350 @@
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  linkSync,
+  lstatSync,
+  openSync,
+  readSync,
+  writeSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Clock } from '../base/clock.ts';
+import { codeOf, configFailure, transientFailure } from '../base/errors.ts';
+import { hasNoLinks, removeIfThere, writeWhole } from './atomic-file.ts';
+import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './process-identity.ts';
+
+// A lock and a lease are a file that names the process that owns it. It is created exclusively, whole from the moment on in which it
+// has its name, and rewritten every ten seconds. An owner is dead if that can be seen here (same boot and namespaces), else if its
+// file was not rewritten for a minute. A dead owner's lock is stolen by one process at a time: the one that created the steal file,
+// which is named after that owner's token.
+
+/** How often an owner rewrites its file. */
+export const HEARTBEAT_MS = 10_000;
+/** An owner that cannot be seen from here counts as dead if its file is older than this. */
+const SILENCE_MS = 60_000;
+const FIRST_PAUSE_MS = 10;
+const MAX_PAUSE_MS = 200;
+const MAX_BYTES = 4_096;
+const OWNER_ONLY = 0o600;
+/** Never through a link, and never waiting for the other end of a pipe. */
+const SAFELY = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+
+interface Owner {
+  /** Differs for any two owners of one path. */
+  readonly token: string;
+  /** Undefined for a file that this version did not write, or that is being written at this moment. */
+  readonly identity: ProcessIdentity | undefined;
+  /** Last rewrite, by the clock of the file system (ms). */
+  readonly rewrittenAt: number;
+}
+
+export interface LockOptions {
+  /** What is locked, in the words of a sentence: `the ledger in /var/ledger`. */
+  readonly what: string;
+  readonly clock: Clock;
+  /** How long to wait for another owner; 0: not at all. */
+  readonly waitMs: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A file that one process at a time owns, of any container and machine that sees it. */
+export class LockFile {
+  readonly #path: string;
+  readonly #token: string;
+  readonly #stopRewriting: () => void;
+
+  private constructor(path: string, token: string, clock: Clock) {
+    this.#path = path;
+    this.#token = token;
+    this.#stopRewriting = keepAlive(path, token, clock);
+  }
+
+  /**
+   * Takes the lock. Throws a transient failure that names the owner when the wait is over, the signal's reason when it
+   * aborts, the system's error when the file cannot be made.
+   */
+  static async take(path: string, options: LockOptions): Promise<LockFile> {
+    return new LockFile(path, tryTake(path, options.what) ?? (await takeAfterWait(path, options)), options.clock);
+  }
+
+  /** False once another process stole the lock, as from a process that was suspended for long. */
+  isHeld(): boolean {
+    return readOwner(this.#path)?.token === this.#token;
+  }
+
+  release(): void {
+    this.#stopRewriting();
+    release(this.#path, this.#token);
+  }
+}
+
+/** Runs `work` while no other process that uses the lock does. Throws what `work` throws, and what `take` throws. */
+export async function withLockFile<T>(path: string, options: LockOptions, work: () => Promise<T>): Promise<T> {
+  const lock = await LockFile.take(path, options);
+  try {
+    return await work();
+  } finally {
+    lock.release();
+  }
+}
+
+/** The same for work that waits for nothing: if the lock is free, it is done before this returns its promise. */
+export async function withBriefLock<T>(path: string, options: LockOptions, work: () => T): Promise<T> {
+  const token = tryTake(path, options.what) ?? (await takeAfterWait(path, options));
+  try {
+    return work();
+  } finally {
+    release(path, token);
+  }
+}
+
+/** Shows that a run is alive: files with its name in a shared folder must not be touched while its lease is held. */
+export class Lease {
+  /** A name that no other run has. */
+  readonly run: string;
+  readonly #path: string;
+  readonly #stopRewriting: () => void;
+
+  private constructor(run: string, path: string, token: string, clock: Clock) {
+    this.run = run;
+    this.#path = path;
+    this.#stopRewriting = keepAlive(path, token, clock);
+  }
+
+  /** Throws the system's error, `EEXIST` too if the file was removed meanwhile. */
+  static take(folder: string, clock: Clock): Lease {
+    const run = `r${randomBytes(8).toString('hex')}`;
+    const path = leasePath(folder, run);
+    const token = createOwner(path);
+    if (token === undefined) throw Object.assign(new Error(`${path} was taken away`), { code: 'EEXIST' });
+    return new Lease(run, path, token, clock);
+  }
+
+  release(): void {
+    this.#stopRewriting();
+    try {
+      removeIfThere(this.#path);
+    } catch {
+      // It counts as nobody's a minute after its last rewrite.
+    }
+  }
+}
+
+const leasePath = (folder: string, run: string): string => join(folder, `${run}.lease`);
+
+/** The run that a file is the lease of. */
+export const leaseOf = (name: string): string | undefined => /^(r[0-9a-f]{16})\.lease$/.exec(name)?.[1];
+
+/** True while the run that wrote a file lives. Throws the system's error. */
+export function isLeased(folder: string, run: string): boolean {
+  const path = leasePath(folder, run);
+  try {
+    const owner = readOwner(path);
+    return owner !== undefined && !isDead(owner, path);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+/** True for a temporary file of a lock, or one whose process was killed: any process may remove it. */
+export const isLockTemporary = (name: string): boolean => /^\.(time|owner)-[0-9a-f]{12}\.tmp$/.test(name);
+
+const temporaryIn = (folder: string, kind: 'time' | 'owner'): string =>
+  join(folder, `.${kind}-${randomBytes(6).toString('hex')}.tmp`);
+
+/** Takes the lock if it is free or its owner dead; returns its token. */
+function tryTake(path: string, what: string): string | undefined {
+  const token = createOwner(path);
+  if (token !== undefined) return token;
+  const owner = ownerOf(path, what);
+  if (owner !== undefined && !(isDead(owner, path) && removeDead(owner, path))) return undefined;
+  return createOwner(path);
+}
+
+async function takeAfterWait(path: string, { clock, waitMs, signal, what }: LockOptions): Promise<string> {
+  let pause = FIRST_PAUSE_MS;
+  // Pauses are counted, not clocks compared: those may jump.
+  for (let waited = 0; waited < waitMs; waited += pause) {
+    pause = Math.min(pause * 2, MAX_PAUSE_MS, waitMs - waited);
+    await clock.sleep(pause, signal);
+    // A clock that never really sleeps must not keep others from their turn.
+    await new Promise((resolve) => setImmediate(resolve));
+    signal?.throwIfAborted();
+    const token = tryTake(path, what);
+    if (token !== undefined) return token;
+  }
+  const { pid, host } = ownerOf(path, what)?.identity ?? {};
+  const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;
+  throw transientFailure(
+    `${what[0].toUpperCase()}${what.slice(1)} is in use${who}: try again when that run has ended.`,
+    {
+      where: { file: path },
+    },
+  );
+}
+
+/** A lock that cannot be removed is a dead process's soon. */
+function release(path: string, token: string): void {
+  try {
+    if (readOwner(path)?.token === token) removeIfThere(path);
+  } catch {}
+}
+
+/** Removes the lock of a dead owner, as the one process that may; false if another process does, or did. */
+function removeDead(dead: Owner, path: string): boolean {
+  const steal = `${path}.steal-${dead.token}`;
+  if (createOwner(steal) === undefined) {
+    const thief = readOwner(steal);
+    // The thief was killed between the two calls: the next attempt is free to steal.
+    if (thief !== undefined && isDead(thief, steal)) removeIfThere(steal);
+    return false;
+  }
+  try {
+    const isSame = readOwner(path)?.token === dead.token;
+    if (isSame) removeIfThere(path);
+    return isSame;
+  } finally {
+    removeIfThere(steal);
+  }
+}
+
+/** Throws a configuration failure for what cannot be a lock of this user: a link, a folder. */
+function ownerOf(path: string, what: string): Owner | undefined {
+  try {
+    return readOwner(path);
+  } catch (error) {
+    throw configFailure(
+      `${path}, the lock of ${what}, is no lock of this user (${codeOf(error) ?? 'unknown error'}): remove it.`,
+      { cause: error, where: { file: path } },
+    );
+  }
+}
+
+/**
+ * True if an owner is dead: provably, or, if it cannot be seen from here, by its silence, which is measured by the clock of the file
+ * system alone, so that machines whose clocks differ agree.
+ */
+function isDead({ identity, rewrittenAt }: Owner, path: string): boolean {
+  const liveness = identity === undefined ? 'unknown' : livenessOf(identity);
+  if (liveness !== 'unknown') return liveness === 'dead';
+  const temporary = temporaryIn(dirname(path), 'time');
+  const file = openSync(temporary, 'wx', OWNER_ONLY);
+  try {
+    writeSync(file, '.');
+    return Math.abs(fstatSync(file).mtimeMs - rewrittenAt) > SILENCE_MS;
+  } finally {
+    closeSync(file);
+    removeIfThere(temporary);
+  }
+}
+
+/** Creates the file of an owner and returns its token; undefined if there is one, or if another process interferes. */
+function createOwner(path: string): string | undefined {
+  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) return undefined;
+  const token = randomBytes(8).toString('hex');
+  const temporary = temporaryIn(dirname(path), 'owner');
+  try {
+    writeNew(temporary, token);
+    linkSync(temporary, path);
+    return token;
+  } catch (error) {
+    const code = codeOf(error);
+    // Another process was quicker, or removed the temporary file as one of a killed process.
+    if (code === 'EEXIST' || (code === 'ENOENT' && existsSync(dirname(path)))) return undefined;
+    if (!hasNoLinks(error)) throw error;
+    // A process that is killed between creating and writing it counts as alive until it is silent.
+    return writeNew(path, token) ? token : undefined;
+  } finally {
+    removeIfThere(temporary);
+  }
+}
+
+/** False if the file exists. */
+function writeNew(path: string, token: string): boolean {
+  let file: number;
+  try {
+    file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | SAFELY, OWNER_ONLY);
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return false;
+    throw error;
+  }
+  try {
+    writeWhole(file, Buffer.from(textOf(token)));
+    return true;
+  } catch (error) {
+    removeIfThere(path);
+    throw error;
+  } finally {
+    closeSync(file);
+  }
+}
+
+const textOf = (token: string): string => JSON.stringify({ v: 1, ...OWN_IDENTITY, token });
+
+/** The owner of a path; undefined if there is none. Throws the system's error for what cannot be an owner's file. */
+const readOwner = (path: string): Owner | undefined => inFile(path, constants.O_RDONLY, ownerIn);
+
+function ownerIn(file: number): Owner {
+  const buffer = Buffer.alloc(MAX_BYTES);
+  const text = buffer.toString('utf8', 0, readSync(file, buffer, 0, MAX_BYTES, 0));
+  const { ino, mtimeMs, mtimeNs } = fstatSync(file, { bigint: true });
+  return { identity: undefined, token: `${ino}-${mtimeNs}`, ...parsed(text), rewrittenAt: Number(mtimeMs) };
+}
+
+function parsed(text: string): Pick<Owner, 'token' | 'identity'> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    const identity = identityFrom(value);
+    const { token } = value as { token?: unknown };
+    if (identity !== undefined && typeof token === 'string' && /^[0-9a-f]{16}$/.test(token)) return { token, identity };
+  } catch {
+    // Not what this version writes.
+  }
+  return undefined;
+}
+
+/** Rewrites an owner's file until cancelled, or until it is gone or another owner's. */
+function keepAlive(path: string, token: string, clock: Clock): () => void {
+  let cancel: () => void = () => {};
+  const next = () => {
+    cancel = clock.after(HEARTBEAT_MS, () => {
+      if (rewrite(path, token)) next();
+    });
+  };
+  next();
+  return () => cancel();
+}
+
+function rewrite(path: string, token: string): boolean {
+  try {
+    const isOwn = inFile(path, constants.O_RDWR, (file) => {
+      if (ownerIn(file).token !== token) return false;
+      writeSync(file, textOf(token), 0);
+      return true;
+    });
+    return isOwn === true;
+  } catch {
+    // A disk that fails for a while must not end the rewriting.
+    return true;
+  }
+}
+
+/** Undefined if there is no such file. */
+function inFile<T>(path: string, mode: number, work: (file: number) => T): T | undefined {
+  let file: number;
+  try {
+    file = openSync(path, mode | SAFELY);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+  try {
+    return work(file);
+  } finally {
+    closeSync(file);
+  }
+}
