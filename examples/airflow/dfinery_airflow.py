@@ -151,8 +151,8 @@ try:
     from airflow.providers.docker.exceptions import DockerContainerFailedException
     from airflow.providers.docker.operators.docker import DockerOperator
     from docker.types import Mount
-except ImportError:  # without the provider there is no operator
-    pass
+except ImportError:  # without the provider there is no operator, and its DAG file defines no DAG
+    DfineryDockerOperator = None
 else:
 
     class DfineryDockerOperator(DockerOperator):
@@ -184,7 +184,7 @@ try:
     from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
     from kubernetes.client import models as k8s
 except ImportError:
-    pass
+    DfineryPodOperator = None
 else:
 
     class DfineryPodOperator(KubernetesPodOperator):

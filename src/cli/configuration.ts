@@ -4,7 +4,8 @@ import sourceSchema from '../../schemas/source-config.json' with { type: 'json' 
 import { configFailure } from '../base/errors.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../config/destination.ts';
 import { type ConfigSchema, type EnvironmentValues, readEnvironment, variableOf } from '../config/environment.ts';
-import { objectOf, type Parsed, parseSourceConfig, type SourceConfig } from '../config/source.ts';
+import { objectOf, type Parsed } from '../config/parse.ts';
+import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
 import { type Context, readJsonFile } from './context.ts';
 
 export const SOURCE_FILE = 'dfinery.json';

@@ -1,19 +1,15 @@
-// This folder: configurations, from untrusted values and environment variables to frozen objects without optional
-// fields. The schemas under schemas/ are the only definition.
-
 import { tmpdir } from 'node:os';
 import schema from '../../schemas/source-config.json' with { type: 'json' };
 import { type Day, isDay } from '../base/days.ts';
 import { parseDuration } from '../base/durations.ts';
-import { type Env, secretFrom } from '../base/env.ts';
-import { configFailure, messageOf } from '../base/errors.ts';
+import type { Env } from '../base/env.ts';
 import { Secret } from '../base/secrets.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../types/type.ts';
 import { baseUrlProblem, cleanBaseUrl } from './base-url.ts';
 import { columnListProblems } from './column-lists.ts';
 import { tokenProblem } from './header-text.ts';
-import { type Problem, refuse, schemaProblems } from './problems.ts';
-import { compileSchema, proved, unknownKeys, withDefaults } from './validate.ts';
+import { type ConfigOf, filledText, key, optionalSecret, type Parsed, parseConfig } from './parse.ts';
+import type { Problem } from './problems.ts';
 
 /** How many days back the service exports, where no configuration says otherwise. */
 export const DEFAULT_HISTORY_DAYS: number = schema.properties.history_days.default;
@@ -21,129 +17,66 @@ export const DEFAULT_HISTORY_DAYS: number = schema.properties.history_days.defau
 export type Condition = 'all' | 'include' | 'exclude';
 export type SchemaMode = 'evolve' | 'freeze' | 'fail';
 
-/** The source's configuration: frozen, every default filled in, units in the names. Keys as in schemas/source-config.json. */
-export interface SourceConfig {
-  readonly baseUrl: string;
-  readonly serviceId: string;
-  readonly exportToken: Secret;
-  readonly startDate: Day | undefined;
-  readonly endDate: Day | undefined;
-  readonly events: readonly string[];
-  readonly eventsCondition: Condition;
-  readonly properties: readonly string[];
-  readonly propertiesCondition: Condition;
-  readonly timezone: string | undefined;
-  readonly windowDays: number;
-  readonly lookbackDays: number;
-  readonly delivery: 'auto' | 'fresh' | 'settled';
-  readonly settleHours: number;
-  readonly discoverDays: number;
-  readonly toDateInclusive: 'auto' | 'true' | 'false';
-  readonly historyDays: number;
-  readonly onGap: 'fail' | 'warn';
-  readonly maxConcurrentExports: number;
-  readonly exportsPerHour: number;
-  readonly columnTypes: ReadonlyMap<string, ColumnType>;
-  readonly schemaMode: SchemaMode;
-  readonly stallMs: number;
-  readonly emptyBody: 'retry' | 'no_rows';
-  /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
-  readonly memoryLimit: string | undefined;
-  readonly lockWaitMs: number;
-  readonly suppressionFile: string | undefined;
-  readonly suppressionKey: Secret | undefined;
-  /** Names as the header of an export has them (S47). */
-  readonly columnsDrop: readonly string[];
-  readonly columnsHash: readonly string[];
-  /** There wherever `columnsHash` names a column. */
-  readonly hashKey: Secret | undefined;
-  readonly spoolDir: string;
-  /** How long files that left a Delta table stay for its readers. */
-  readonly retentionMs: number;
-}
-
 const DAY_MS = 86_400_000;
 
-export interface Parsed<C> {
-  readonly config: C;
-  /** Unknown keys: refused by the command line, warned about by the connectors. */
-  readonly unknown: readonly string[];
-}
+/** Each key of schemas/source-config.json, units in the names of the fields. */
+const KEYS = {
+  baseUrl: key('base_url', cleanBaseUrl),
+  serviceId: key<string>('service_id'),
+  exportToken: key('export_token', (token: string) => new Secret(token)),
+  startDate: key<Day | undefined>('start_date'),
+  endDate: key<Day | undefined>('end_date'),
+  events: key<readonly string[]>('events'),
+  eventsCondition: key<Condition>('events_condition_type'),
+  properties: key<readonly string[]>('properties'),
+  propertiesCondition: key<Condition>('properties_condition_type'),
+  timezone: key('timezone', filledText),
+  windowDays: key<number>('window_days'),
+  lookbackDays: key<number>('lookback_days'),
+  delivery: key<'auto' | 'fresh' | 'settled'>('delivery'),
+  settleHours: key<number>('settle_hours'),
+  discoverDays: key<number>('discover_days'),
+  toDateInclusive: key<'auto' | 'true' | 'false'>('to_date_inclusive'),
+  historyDays: key<number>('history_days'),
+  onGap: key<'fail' | 'warn'>('on_gap'),
+  maxConcurrentExports: key<number>('max_concurrent_exports'),
+  exportsPerHour: key<number>('exports_per_hour'),
+  columnTypes: key(
+    'column_types',
+    (types: Record<string, ColumnType>): ReadonlyMap<string, ColumnType> => new Map(Object.entries(types)),
+  ),
+  schemaMode: key<SchemaMode>('schema_mode'),
+  stallMs: key('stall_minutes', (minutes: number) => Math.max(1, Math.round(minutes * 60_000))),
+  emptyBody: key<'retry' | 'no_rows'>('empty_body'),
+  /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
+  memoryLimit: key<string | undefined>('memory_limit'),
+  lockWaitMs: key('lock_wait', (wait: string) => parseDuration(wait) ?? 30_000),
+  suppressionFile: key('suppression_file', filledText),
+  suppressionKey: key('suppression_key', optionalSecret),
+  /** Names as the header of an export has them (S47). */
+  columnsDrop: key<readonly string[]>('columns_drop'),
+  columnsHash: key<readonly string[]>('columns_hash'),
+  /** There wherever `columnsHash` names a column. */
+  hashKey: key('hash_key', optionalSecret),
+  spoolDir: key('spool_dir', (folder: string | undefined) => folder || tmpdir()),
+  /** How long files that left a Delta table stay for its readers. */
+  retentionMs: key('retention', (time: string) => parseDuration(time) ?? DAY_MS),
+};
 
-/**
- * Parses an untrusted configuration. Secrets missing from it are looked for in the environment; `names` tells which
- * variables gave the keys that came from there already.
- * Throws one configuration failure that lists every problem.
- */
-export function parseSourceConfig(value: unknown, env: Env, names?: ReadonlyMap<string, string>): Parsed<SourceConfig> {
-  const given = objectOf(value);
-  const filled = withDefaults(schema, given);
-  fromEnv(filled, 'export_token', env, 'DFINERY_EXPORT_TOKEN');
-  fromEnv(filled, 'suppression_key', env, 'DFINERY_SUPPRESSION_KEY');
-  fromEnv(filled, 'hash_key', env, 'DFINERY_HASH_KEY');
-  const unknown = unknownKeys(schema, given);
-  const problems = schemaProblems(compileSchema(schema), filled);
-  const secrets = [filled.export_token, filled.suppression_key, filled.hash_key];
-  refuse('the configuration is not usable', { problems, further: furtherProblems(filled), unknown, secrets, names });
-  return { config: Object.freeze(build(proved<Raw>(filled))), unknown };
-}
+/** The source's configuration: frozen, every default filled in. */
+export type SourceConfig = ConfigOf<typeof KEYS>;
 
-export function objectOf(value: unknown): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-  throw configFailure('the configuration is not a JSON object: wanted { "base_url": …, "service_id": …, … }.');
-}
+/** Throws one configuration failure that lists every problem. */
+export const parseSourceConfig = (
+  value: unknown,
+  env: Env,
+  names?: ReadonlyMap<string, string>,
+): Parsed<SourceConfig> => parseConfig({ schema, keys: KEYS, problems }, value, env, names);
 
-export function fromEnv(filled: Record<string, unknown>, key: string, env: Env, name: string): void {
-  if (filled[key] !== undefined) return;
-  try {
-    const found = secretFrom(env, name);
-    if (found !== undefined) filled[key] = found;
-  } catch (error) {
-    throw configFailure(`the file that ${name}_FILE names cannot be read: ${messageOf(error)}.`, { cause: error });
-  }
-}
-
-interface Raw {
-  readonly base_url: string;
-  readonly service_id: string;
-  readonly export_token: string;
-  readonly start_date?: string;
-  readonly end_date?: string;
-  readonly events: string[];
-  readonly events_condition_type: Condition;
-  readonly properties: string[];
-  readonly properties_condition_type: Condition;
-  readonly timezone?: string;
-  readonly window_days: number;
-  readonly lookback_days: number;
-  readonly delivery: SourceConfig['delivery'];
-  readonly settle_hours: number;
-  readonly discover_days: number;
-  readonly to_date_inclusive: SourceConfig['toDateInclusive'];
-  readonly history_days: number;
-  readonly on_gap: SourceConfig['onGap'];
-  readonly max_concurrent_exports: number;
-  readonly exports_per_hour: number;
-  readonly column_types: Record<string, ColumnType>;
-  readonly schema_mode: SchemaMode;
-  readonly stall_minutes: number;
-  readonly empty_body: SourceConfig['emptyBody'];
-  readonly memory_limit?: string;
-  readonly lock_wait: string;
-  readonly suppression_file?: string;
-  readonly suppression_key?: string;
-  readonly columns_drop: string[];
-  readonly columns_hash: string[];
-  readonly hash_key?: string;
-  readonly spool_dir?: string;
-  readonly retention: string;
-}
-
-/** What a JSON schema cannot say: between keys, or about the world. Values of the wrong type are none of its business. */
-function furtherProblems(filled: Readonly<Record<string, unknown>>): Problem[] {
+function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
   const out: Problem[] = [];
-  const add = (key: string, text: string) => out.push({ key, text });
-  const textOf = (key: string) => (typeof filled[key] === 'string' ? filled[key] : '');
+  const add = (name: string, text: string) => out.push({ key: name, text });
+  const textOf = (name: string) => (typeof filled[name] === 'string' ? filled[name] : '');
   const [start, end, zone] = [textOf('start_date'), textOf('end_date'), textOf('timezone')];
   const url = typeof filled.base_url === 'string' ? baseUrlProblem(filled.base_url) : undefined;
   if (url) out.push(url);
@@ -153,9 +86,10 @@ function furtherProblems(filled: Readonly<Record<string, unknown>>): Problem[] {
     add('timezone', `timezone is ${JSON.stringify(zone)}, wanted an IANA name such as Asia/Seoul`);
   }
   if (isDay(start) && isDay(end) && start > end) add('start_date', `start_date ${start} is after end_date ${end}`);
-  for (const [key, type] of Object.entries(filled.column_types ?? {})) {
+  for (const [column, type] of Object.entries(filled.column_types ?? {})) {
     if (!isColumnType(type)) {
-      add('column_types', `column_types.${key} is ${JSON.stringify(type)}, wanted one of ${COLUMN_TYPES.join(', ')}`);
+      const wanted = `wanted one of ${COLUMN_TYPES.join(', ')}`;
+      add('column_types', `column_types.${column} is ${JSON.stringify(type)}, ${wanted}`);
     }
   }
   if (textOf('suppression_file') !== '' && filled.suppression_key === undefined)
@@ -171,42 +105,4 @@ function isZone(name: string): boolean {
   } catch {
     return false;
   }
-}
-
-function build(raw: Raw): SourceConfig {
-  return {
-    baseUrl: cleanBaseUrl(raw.base_url),
-    serviceId: raw.service_id,
-    exportToken: new Secret(raw.export_token),
-    startDate: raw.start_date,
-    endDate: raw.end_date,
-    events: raw.events,
-    eventsCondition: raw.events_condition_type,
-    properties: raw.properties,
-    propertiesCondition: raw.properties_condition_type,
-    timezone: raw.timezone || undefined,
-    windowDays: raw.window_days,
-    lookbackDays: raw.lookback_days,
-    delivery: raw.delivery,
-    settleHours: raw.settle_hours,
-    discoverDays: raw.discover_days,
-    toDateInclusive: raw.to_date_inclusive,
-    historyDays: raw.history_days,
-    onGap: raw.on_gap,
-    maxConcurrentExports: raw.max_concurrent_exports,
-    exportsPerHour: raw.exports_per_hour,
-    columnTypes: new Map(Object.entries(raw.column_types)),
-    schemaMode: raw.schema_mode,
-    stallMs: Math.max(1, Math.round(raw.stall_minutes * 60_000)),
-    emptyBody: raw.empty_body,
-    memoryLimit: raw.memory_limit,
-    lockWaitMs: parseDuration(raw.lock_wait) ?? 30_000,
-    suppressionFile: raw.suppression_file || undefined,
-    suppressionKey: raw.suppression_key ? new Secret(raw.suppression_key) : undefined,
-    columnsDrop: raw.columns_drop,
-    columnsHash: raw.columns_hash,
-    hashKey: raw.hash_key ? new Secret(raw.hash_key) : undefined,
-    spoolDir: raw.spool_dir || tmpdir(),
-    retentionMs: parseDuration(raw.retention) ?? DAY_MS,
-  };
 }

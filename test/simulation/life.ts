@@ -203,7 +203,7 @@ class Life {
     const names = existsSync(spool) ? readdirSync(spool, { recursive: true }).map(String) : [];
     const left = names.filter((name) => /\.(csv|json|part|tmp|lease)$/.test(name));
     return left
-      .filter((name) => !/quota-[0-9a-f]+\.json|malformed-|\.(time|holder)-/.test(name))
+      .filter((name) => !/quota-[0-9a-f]+\.json|malformed-|\.(time|owner)-/.test(name))
       .map((name) => `${name} was left`);
   }
 }

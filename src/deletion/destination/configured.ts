@@ -1,6 +1,6 @@
 import type { VerbContext } from '../../airbyte/connector.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
-import type { Parsed } from '../../config/source.ts';
+import type { Parsed } from '../../config/parse.ts';
 
 /** Parses the configuration and registers its secrets with the redactor; also returns the unknown keys. */
 export function parsed(value: unknown, { env, redactor }: VerbContext): Parsed<DestinationConfig> {

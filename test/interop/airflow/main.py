@@ -174,6 +174,20 @@ def forgotten(airflow: Airflow) -> None:
     check("after it the people are deleted [R702]", (state, done.get("mode"), done.get("done")) == ("success", "executed", 3), (state, done, states))
 
 
+def without_providers() -> None:
+    """Every example is imported where neither provider is installed, and defines the DAGs that need none."""
+    script = """if True:
+        import importlib, sys
+        sys.modules.update({"airflow.providers.docker": None, "airflow.providers.cncf": None})
+        sys.path.insert(0, sys.argv[1])
+        for name in ("worker", "docker", "kubernetes", "backfill", "forget"):
+            importlib.import_module(f"dfinery_{name}")
+            print(name)
+    """
+    done = subprocess.run([sys.executable, "-c", script, str(EXAMPLES)], capture_output=True, text=True, timeout=120)
+    check("every example is imported without its provider [R761]", done.stdout.split()[-5:] == ["worker", "docker", "kubernetes", "backfill", "forget"], done.stderr[-1000:])
+
+
 def attempt(case, *words) -> None:
     """The other cases are worth their own result."""
     fresh()
@@ -207,6 +221,7 @@ def main() -> None:
         attempt(cron, check, {name: value for name, value in settings.items() if name in CONFIGURATION})
         for case in (kubernetes, systemd, pods):
             attempt(case, check)
+        attempt(without_providers)
         names = {"dfinery_worker", "dfinery_docker", "dfinery_kubernetes", "dfinery_backfill", "dfinery_forget"}
         with Airflow(EXAMPLES, settings).running() as airflow:
             airflow.dags(names)

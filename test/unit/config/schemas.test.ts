@@ -2,6 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
+import { parseDestinationConfig } from '../../../src/config/destination.ts';
+import { parseSourceConfig } from '../../../src/config/source.ts';
 import { COLUMN_TYPES } from '../../../src/types/type.ts';
 
 const FOLDER = join(import.meta.dirname, '../../../schemas');
@@ -24,6 +26,18 @@ describe('our own schemas', () => {
       const types = values.filter((value) => value !== null);
       expect([...types].sort(), name).toEqual([...COLUMN_TYPES].sort());
     }
+  });
+});
+
+describe('a configuration', () => {
+  const none = () => undefined;
+  const service = { base_url: 'https://host', service_id: 's', export_token: 't', import_token: 't' };
+  it.each([
+    ['source', () => parseSourceConfig(service, none).config],
+    ['destination', () => parseDestinationConfig(service, none).config],
+  ])('has a field for each key of its schema: %s', (name, parse) => {
+    const { properties } = JSON.parse(readFileSync(join(FOLDER, `${name}-config.json`), 'utf8'));
+    expect(Object.keys(parse())).toHaveLength(Object.keys(properties).length);
   });
 });
 

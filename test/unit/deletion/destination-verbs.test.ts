@@ -146,6 +146,6 @@ describe('write', () => {
     expect((await setup.write(input)).logs('erase.dry_run')).toEqual([]);
     const output = await setup.write([...input, record(null)], { dry_run: true });
     expect(output.messages[0].log?.message).toContain('DRY RUN: nothing will be deleted');
-    expect(output.logs('erase.report')).toEqual([expect.stringMatching(/refused/)]);
+    expect(output.logs('erase.report').join(' ')).toMatch(/refused/);
   });
 });
