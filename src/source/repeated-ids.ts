@@ -5,6 +5,13 @@ import { levelOf } from '../schema/id-set.ts';
 /** Ids that are remembered, about 40 bytes each; of more ids fewer are, the same ones of each window. */
 const MAX_IDS = 200_000;
 
+/** What is looked at of a window. */
+export interface WindowIds {
+  readonly receipt: Pick<Window['receipt'], 'from' | 'to'>;
+  readonly state: Pick<Window['state'], 'ranges_inclusive'>;
+  readonly files: readonly Pick<Window['files'][number], 'idSample'>[];
+}
+
 /** Finds ids that windows of different days share, by samples of them; in bounded memory. */
 export class RepeatedIds {
   /** The last day of the window that first had an id, by its hash. */
@@ -12,7 +19,7 @@ export class RepeatedIds {
   #level = 0;
 
   /** Takes in a window; returns the last day of an earlier window, without a day in common, that has an id of this one. */
-  take({ receipt, files, state }: Window): Day | undefined {
+  take({ receipt, files, state }: WindowIds): Day | undefined {
     const { from, to } = receipt;
     const last = to > from && state.ranges_inclusive === false ? addDays(to, -1) : to;
     let repeated: Day | undefined;
