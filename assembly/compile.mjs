@@ -1,10 +1,10 @@
-// Compiles the files of this folder. `npm run wasm` writes their modules into src/csv/wasm; with --print NAME one goes to
-// stdout.
+// Compiles this folder. `npm run wasm` writes the module into src/csv/wasm; with --print it goes to stdout.
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import asc from 'assemblyscript/asc';
 
-const NAMES = ['csv', 'edit', 'observe'];
+const SOURCE = 'assembly/index.ts';
+const TARGET = fileURLToPath(new URL('../src/csv/wasm/csv-module.ts', import.meta.url));
 const OPTIONS = [
   '-O3',
   '--enable',
@@ -17,15 +17,10 @@ const OPTIONS = [
   'module.wasm',
 ];
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const pathOf = (name) => fileURLToPath(new URL(`../src/csv/wasm/${name}-module.ts`, import.meta.url));
 
-const print = process.argv.indexOf('--print');
-if (print >= 0) process.stdout.write(await moduleOf(process.argv[print + 1]));
-else for (const name of NAMES) await writeFile(pathOf(name), await moduleOf(name));
-
-async function moduleOf(name) {
-  return moduleText(name, await compile(`assembly/${name}.ts`));
-}
+const text = moduleText(await compile(SOURCE));
+if (process.argv.includes('--print')) process.stdout.write(text);
+else await writeFile(TARGET, text);
 
 async function compile(source) {
   let bytes;
@@ -40,11 +35,11 @@ async function compile(source) {
 }
 
 /** TypeScript that holds the bytes: the images are one bundled file. */
-function moduleText(name, bytes) {
+function moduleText(bytes) {
   const lines =
     Buffer.from(bytes)
       .toString('base64')
       .match(/.{1,110}/g) ?? [];
   const list = lines.map((line) => `  '${line}',`).join('\n');
-  return `// Written by \`npm run wasm\` from assembly/${name}.ts.\n\n/** The compiled module, in base64. */\nexport const ${name.toUpperCase()}_MODULE = [\n${list}\n].join('');\n`;
+  return `// Written by \`npm run wasm\` from assembly/.\n\n/** The compiled module, in base64. */\nexport const CSV_MODULE = [\n${list}\n].join('');\n`;
 }

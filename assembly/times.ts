@@ -32,7 +32,7 @@ export function micros(): i64 {
   return (<i64>day * DAY_SECONDS + <i64>second) * MILLION + <i64>micro;
 }
 
-/** Hours of the wall clock that the zone has once: src/types/known-hours.ts writes the list. */
+/** Hours of the wall clock that the zone has once: src/schema/plain-columns.ts writes the list. */
 const HOUR_SLOTS: i32 = 256;
 const HOUR_SECONDS: i32 = 3_600;
 const DAY_HOURS: i32 = 24;

@@ -1,5 +1,4 @@
-import { BARE_CR, COLUMN_SHIFT, DOUBLED, QUOTED, type RowTokenizer, STRIDE } from './tokenizer.ts';
-import { Unquoter } from './unquote.ts';
+import { BARE_CR, COLUMN_SHIFT, DOUBLED, QUOTED, type RowTokenizer, STRIDE, Unquoter } from './tokenizer.ts';
 import type { CsvMemory } from './wasm/csv-memory.ts';
 import { EDITED_AT, EditMemory, MOST_JOBS } from './wasm/edit-memory.ts';
 

@@ -1,8 +1,7 @@
 // This folder: from the bytes of CSV to rows and cells, with SIMD where the processor has it; nothing about types.
 
 import { bodyStart } from './body-start.ts';
-import { AT_MOST_COLUMNS, BROKEN_ROW } from './broken-row.ts';
-import { MalformedCsv, type MalformedReason } from './malformed.ts';
+import { AT_MOST_COLUMNS, BROKEN_ROW, MalformedCsv, type MalformedReason } from './malformed.ts';
 import { RowBuffer } from './row-buffer.ts';
 import type { RowEditor } from './row-editor.ts';
 import { RowWriter } from './row-writer.ts';
@@ -147,14 +146,14 @@ export class RowSource {
     this.#need = Math.min(buffer.length * 2, this.#maxRowBytes + 1);
     if (!this.#started && !this.#start(last)) return [];
     const end = this.#text.check(last);
-    if (this.#text.isHopeless) throw this.malformed('not_csv', buffer.start, 'UTF-8 text', 'other bytes');
+    if (this.#text.isInvalid) throw this.malformed('not_csv', buffer.start, 'UTF-8 text', 'other bytes');
     const bytes = buffer.bytes;
     const kept = bytes[end];
     bytes[end] = SENTINEL;
     this.#output.begin(bytes, buffer.start);
     buffer.start = this.#readRows(bytes, buffer.start, end, last);
     if (!last) bytes[end] = kept;
-    this.#text.forget(buffer.start);
+    this.#text.removeBefore(buffer.start);
     this.#checkLength(buffer.start, buffer.end);
     const twice = Math.min(buffer.length * 2, this.#maxRowBytes + 1);
     this.#need = this.rows === 0 ? twice : Math.max(this.#blockBytes, twice);

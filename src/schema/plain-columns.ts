@@ -1,12 +1,16 @@
 import type { CsvMemory } from '../csv/wasm/csv-memory.ts';
-import { OBSERVE_MODULE } from '../csv/wasm/observe-module.ts';
 import { civilSeconds } from '../types/calendar.ts';
-import { forgetHours, KNOWN_HOURS_BYTES, learnHour } from '../types/known-hours.ts';
 import type { Evidence } from '../types/type.ts';
 import type { Zone } from '../types/zone.ts';
 import type { TimeRanges } from './time-range.ts';
 
-type ObserveCells = (base: number, cells: number, k: number, used: number, columns: number, hours: number) => number;
+/** Hours of the wall clock, each at the place that its last bits give: assembly/times.ts has the same list. */
+const SLOTS = 256;
+/** The hour, from 1970-01-01 00:00 on, and the seconds that the zone is ahead of UTC in it. */
+const SLOT_WORDS = 2;
+const HOUR_SECONDS = 3_600;
+
+const KNOWN_HOURS_BYTES = SLOTS * SLOT_WORDS * 4;
 
 const WORD_BYTES = 4;
 /** Where the columns begin, behind the hours that are known of the zone. */
@@ -34,13 +38,11 @@ export class PlainColumns {
   readonly #count: number;
   /** Where the hours are; 0 where there is no zone. */
   readonly #hours: number;
-  readonly #observe: ObserveCells;
 
   private constructor(memory: CsvMemory, modes: Uint8Array, zone: Zone | undefined) {
     this.#memory = memory;
     this.#count = modes.length;
     this.#hours = zone === undefined ? 0 : memory.observedAt;
-    this.#observe = memory.instantiate('observe', OBSERVE_MODULE).observeCells as ObserveCells;
     const words = memory.observed;
     forgetHours(words, 0);
     words.fill(0, COLUMNS, COLUMNS + this.#count * COLUMN_WORDS);
@@ -65,8 +67,8 @@ export class PlainColumns {
 
   /** Takes in cells [k, used) of the row while they are plain and of a known kind; returns the first that is not. */
   observe(k: number, used: number): number {
-    const { base, cellsAt, observedAt } = this.#memory;
-    return this.#observe(base, cellsAt, k, used, observedAt + COLUMNS * WORD_BYTES, this.#hours);
+    const { base, cellsAt, observedAt, functions } = this.#memory;
+    return functions.observeCells(base, cellsAt, k, used, observedAt + COLUMNS * WORD_BYTES, this.#hours);
   }
 
   /** Cells that the last `observe` passed and that are to be looked at as well. */
@@ -111,4 +113,18 @@ export class PlainColumns {
     const { buffer, byteOffset } = this.#memory.observed;
     return new BigInt64Array(buffer, byteOffset + (COLUMNS + column * COLUMN_WORDS + FIRST) * WORD_BYTES, TIMES);
   }
+}
+
+/** Makes a list without an hour at `at` of the words. */
+function forgetHours(words: Int32Array, at: number): void {
+  // No hour has these last bits at this place.
+  for (let slot = 0; slot < SLOTS; slot++) words[at + slot * SLOT_WORDS] = ~slot;
+}
+
+/** Takes the hour around a wall-clock time (seconds from 1970) into the list, if the zone has all of it, and has it once. */
+function learnHour(words: Int32Array, at: number, zone: Zone, seconds: number): void {
+  const offset = zone.offsetOfHour(seconds);
+  if (offset === undefined) return;
+  const hour = Math.floor(seconds / HOUR_SECONDS);
+  words.set([hour, offset], at + (hour & (SLOTS - 1)) * SLOT_WORDS);
 }

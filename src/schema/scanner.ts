@@ -3,15 +3,14 @@
 import { configFailure } from '../base/errors.ts';
 import { DROP, type RowEditor } from '../csv/row-editor.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
-import { COLUMN_SHIFT, STRIDE } from '../csv/tokenizer.ts';
+import { COLUMN_SHIFT, readNames, STRIDE } from '../csv/tokenizer.ts';
 import { Zone } from '../types/zone.ts';
 import { type ColumnEdits, editHeader } from './column-edits.ts';
 import { Columns } from './columns.ts';
-import { type DropRow, Forgotten } from './forgotten.ts';
 import { headerColumns, missingColumns } from './groups.ts';
-import { readNames } from './header.ts';
 import type { IdSample } from './id-set.ts';
 import type { ColumnScan } from './scan.ts';
+import { type DropRow, SuppressedRows } from './suppressed-rows.ts';
 
 export interface ScannerOptions extends RowLimits {
   /** IANA name of the zone of datetimes that carry none. */
@@ -68,7 +67,7 @@ export class Scanner {
   readonly #source: RowSource;
   readonly #requireSystem: boolean;
   readonly #zone: Zone | undefined;
-  readonly #forgotten: Forgotten;
+  readonly #suppressed: SuppressedRows;
   readonly #edits: ColumnEdits | undefined;
   readonly #editor: RowEditor | undefined;
   #actions: Uint8Array = new Uint8Array(0);
@@ -86,7 +85,7 @@ export class Scanner {
     this.#source = new RowSource(this, options, this.#editor);
     this.#requireSystem = options.requireSystem;
     this.#zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
-    this.#forgotten = new Forgotten(options.dropRow);
+    this.#suppressed = new SuppressedRows(options.dropRow);
   }
 
   /** The column names, once the first line has come. */
@@ -96,7 +95,7 @@ export class Scanner {
 
   /** Data rows kept so far. */
   get rows(): number {
-    return Math.max(0, this.#source.rows - 1) - this.#forgotten.rows;
+    return Math.max(0, this.#source.rows - 1) - this.#suppressed.rows;
   }
 
   /** Takes a chunk; returns the bytes to write, valid until the next call. Throws MalformedCsv. */
@@ -117,7 +116,7 @@ export class Scanner {
       header: this.#header,
       columns: this.#columns?.scans() ?? [],
       rows,
-      suppressed: this.#forgotten.rows,
+      suppressed: this.#suppressed.rows,
       longestRow,
       keysNeedWork,
       finalNewline,
@@ -135,7 +134,7 @@ export class Scanner {
   row(bytes: Uint8Array, start: number, source: RowSource): boolean {
     const columns = this.#columns;
     if (columns === undefined) this.#open(bytes, start, source);
-    else if (this.#forgotten.has(bytes, source.tokenizer)) return false;
+    else if (this.#suppressed.has(bytes, source.tokenizer)) return false;
     if (source.isRepaired) this.#countBad(start, source);
     if (this.#editor !== undefined) this.#editor.edit(start, source.tokenizer, columns === undefined);
     if (columns !== undefined) columns.observe(bytes, source.tokenizer, source.rows + 1);
@@ -151,7 +150,7 @@ export class Scanner {
     }
     this.#arrived = header;
     this.#header = header;
-    this.#forgotten.open(header);
+    this.#suppressed.open(header);
     const isHashed = this.#edits && this.#edit(header, this.#edits);
     this.#columns = new Columns(headerColumns(this.#header), this.#zone, { isHashed, memory: source.memory });
   }

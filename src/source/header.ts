@@ -4,8 +4,8 @@ import { configFailure, defect, Failure, transientFailure } from '../base/errors
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import { type RowHandler, RowSource } from '../csv/row-source.ts';
+import { readNames } from '../csv/tokenizer.ts';
 import { pauseAfter, RETRY, type RetryPolicy } from '../extract/download/retry.ts';
-import { readNames } from '../schema/header.ts';
 import type { ExportRefusal, ExportService } from '../service/export/answer.ts';
 import type { ExportQuestion } from '../service/export/request.ts';
 

@@ -9,23 +9,43 @@ interface WasmMemory {
 }
 declare const WebAssembly: {
   readonly Module: new (bytes: Uint8Array) => object;
-  readonly Instance: new (module: object, imports: object) => { readonly exports: Record<string, unknown> };
+  readonly Instance: new (module: object, imports: object) => { readonly exports: unknown };
   readonly Memory: new (size: { readonly initial: number }) => WasmMemory;
 };
 
-type NextRow = (base: number, at: number, end: number, cells: number, capacity: number) => number;
-type WriteCells = (
-  base: number,
-  cells: number,
-  k: number,
-  used: number,
-  modes: number,
-  labels: number,
-  offsets: number,
-  out: number,
-) => number;
-
-type WriteText = (from: number, length: number, out: number) => number;
+/** What assembly/index.ts exports; positions are those of the memory, `base` is where `CsvMemory.bytes` begins. */
+export interface CsvFunctions {
+  nextRow(base: number, at: number, end: number, cells: number, capacity: number): number;
+  writeCells(
+    base: number,
+    cells: number,
+    k: number,
+    used: number,
+    modes: number,
+    labels: number,
+    offsets: number,
+    out: number,
+  ): number;
+  copyBytes(from: number, length: number, out: number): number;
+  writeText(from: number, length: number, out: number): number;
+  observeCells(base: number, cells: number, k: number, used: number, columns: number, hours: number): number;
+  editRow(
+    base: number,
+    cells: number,
+    used: number,
+    start: number,
+    contentEnd: number,
+    width: number,
+    actions: number,
+    places: number,
+    newWidth: number,
+    out: number,
+    jobs: number,
+    info: number,
+  ): number;
+  prepareKey(tables: number, isOuter: number): void;
+  hashJobs(base: number, tables: number, jobs: number, end: number, cache: number, bits: number, scores: number): void;
+}
 
 const PAGE_BYTES = 65_536;
 /**
@@ -47,14 +67,8 @@ const MOST_IDLE = 8;
 const MOST_IDLE_BYTES = 4 * 1024 * 1024;
 
 const idle: CsvMemory[] = [];
-const compiled = new Map<string, object>();
-
-/** A module of this folder, compiled once in a process. */
-function moduleOf(name: string, base64: string): object {
-  const found = compiled.get(name) ?? new WebAssembly.Module(Buffer.from(base64, 'base64'));
-  compiled.set(name, found);
-  return found;
-}
+/** Compiled once in a process. */
+let compiled: object | undefined;
 
 /**
  * Memory that TypeScript and the SIMD functions of assembly/csv.ts work on together. Every position is one in `bytes`.
@@ -70,19 +84,14 @@ export class CsvMemory {
   observed = new Int32Array(0);
   #isIdle = false;
   readonly #memory: WasmMemory;
-  readonly #instances = new Map<string, Record<string, unknown>>();
-  readonly #nextRow: NextRow;
-  readonly #writeCells: WriteCells;
-  readonly #copyBytes: WriteText;
-  readonly #writeText: WriteText;
+  /** The SIMD functions, on this memory. */
+  readonly functions: CsvFunctions;
 
-  private constructor(module: object, pages: number) {
+  private constructor(pages: number) {
+    compiled ??= new WebAssembly.Module(Buffer.from(CSV_MODULE, 'base64'));
     this.#memory = new WebAssembly.Memory({ initial: pages });
-    const { exports } = new WebAssembly.Instance(module, { env: { memory: this.#memory } });
-    this.#nextRow = exports.nextRow as NextRow;
-    this.#writeCells = exports.writeCells as WriteCells;
-    this.#copyBytes = exports.copyBytes as WriteText;
-    this.#writeText = exports.writeText as WriteText;
+    const { exports } = new WebAssembly.Instance(compiled, { env: { memory: this.#memory } });
+    this.functions = exports as CsvFunctions;
     this.#renew();
   }
 
@@ -95,19 +104,10 @@ export class CsvMemory {
       return memory;
     }
     try {
-      return new CsvMemory(moduleOf('csv', CSV_MODULE), pagesOf(size));
+      return new CsvMemory(pagesOf(size));
     } catch {
       return undefined;
     }
-  }
-
-  /** The functions of a further module, on this memory. */
-  instantiate(name: string, base64: string): Record<string, unknown> {
-    const found = this.#instances.get(name);
-    if (found !== undefined) return found;
-    const { exports } = new WebAssembly.Instance(moduleOf(name, base64), { env: { memory: this.#memory } });
-    this.#instances.set(name, exports);
-    return exports;
   }
 
   /** Where `bytes` and `cells` begin, for those functions. */
@@ -132,12 +132,12 @@ export class CsvMemory {
 
   /** Reads the row at `at` into `cells` and `info`; negative when TypeScript must read it. */
   nextRow(at: number, end: number): number {
-    return this.#nextRow(DATA_AT, at, end, CELLS_AT, CELL_NUMBERS);
+    return this.functions.nextRow(DATA_AT, at, end, CELLS_AT, CELL_NUMBERS);
   }
 
   /** Writes cells [k, used) to `out` while they are plain and returns the first that is not; `written` is behind them. */
   writeCells(k: number, used: number, modes: number, labels: number, offsets: number, out: number): number {
-    return this.#writeCells(
+    return this.functions.writeCells(
       DATA_AT,
       CELLS_AT,
       k,
@@ -151,12 +151,12 @@ export class CsvMemory {
 
   /** Copies [start, end) to `out` and returns where it ends. */
   copyBytes(start: number, end: number, out: number): number {
-    return this.#copyBytes(DATA_AT + start, end - start, DATA_AT + out) - DATA_AT;
+    return this.functions.copyBytes(DATA_AT + start, end - start, DATA_AT + out) - DATA_AT;
   }
 
   /** Writes [start, end), valid UTF-8, to `out` as a JSON string and returns where it ends. */
   writeText(start: number, end: number, out: number): number {
-    return this.#writeText(DATA_AT + start, end - start, DATA_AT + out) - DATA_AT;
+    return this.functions.writeText(DATA_AT + start, end - start, DATA_AT + out) - DATA_AT;
   }
 
   /** Where the last `writeCells` ended. */

@@ -1,30 +1,4 @@
 import type { CsvMemory } from './csv-memory.ts';
-import { EDIT_MODULE } from './edit-module.ts';
-
-type EditRow = (
-  base: number,
-  cells: number,
-  used: number,
-  start: number,
-  contentEnd: number,
-  width: number,
-  actions: number,
-  places: number,
-  newWidth: number,
-  out: number,
-  jobs: number,
-  info: number,
-) => number;
-type HashJobs = (
-  base: number,
-  tables: number,
-  jobs: number,
-  end: number,
-  cache: number,
-  bits: number,
-  scores: number,
-) => void;
-type PrepareKey = (tables: number, isOuter: number) => void;
 
 /*
  * What lies in front of the rows, as positions in `CsvMemory.bytes`: tables of SHA-256 (assembly/edit.ts says what is where),
@@ -58,18 +32,13 @@ const STATE_WORDS = 8;
 /** The functions of assembly/edit.ts, on the memory that the rows are in. Every position is one in its `bytes`. */
 export class EditMemory {
   readonly #memory: CsvMemory;
-  readonly #editRow: EditRow;
-  readonly #hashJobs: HashJobs;
   #jobs = JOBS_AT;
   #columns = 0;
 
   /** `key`: that of the hashes, as a block of SHA-256 (a longer one as HMAC shortens it); undefined: nothing is hashed. */
   constructor(memory: CsvMemory, key: Uint8Array | undefined) {
     this.#memory = memory;
-    const { editRow, hashJobs, prepareKey } = memory.instantiate('edit', EDIT_MODULE);
-    this.#editRow = editRow as EditRow;
-    this.#hashJobs = hashJobs as HashJobs;
-    if (key !== undefined) this.#prepare(key, prepareKey as PrepareKey);
+    if (key !== undefined) this.#prepare(key);
   }
 
   /** Hashes that are still to be written. */
@@ -91,8 +60,8 @@ export class EditMemory {
    * of the cells that stay. Negative for a row that TypeScript must edit. Its hashes are there after `hash`.
    */
   editRow(used: number, start: number, contentEnd: number, width: number, newWidth: number, out: number): number {
-    const { base, cellsAt } = this.#memory;
-    const end = this.#editRow(
+    const { base, cellsAt, functions } = this.#memory;
+    const end = functions.editRow(
       base,
       cellsAt,
       used,
@@ -122,10 +91,10 @@ export class EditMemory {
 
   /** Writes all hashes that are still to be written. */
   hash(): void {
-    const { base } = this.#memory;
+    const { base, functions } = this.#memory;
     if (this.#jobs > JOBS_AT) {
       const [from, to] = [base + JOBS_AT, base + this.#jobs];
-      this.#hashJobs(base, base, from, to, base + CACHE_AT, CACHE_BITS, base + SCORES_AT);
+      functions.hashJobs(base, base, from, to, base + CACHE_AT, CACHE_BITS, base + SCORES_AT);
     }
     this.#jobs = JOBS_AT;
   }
@@ -141,8 +110,8 @@ export class EditMemory {
     return bytes[at] | (bytes[at + 1] << 8) | (bytes[at + 2] << 16) | (bytes[at + 3] << 24);
   }
 
-  #prepare(key: Uint8Array, prepareKey: PrepareKey): void {
-    const { bytes, base } = this.#memory;
+  #prepare(key: Uint8Array): void {
+    const { bytes, base, functions } = this.#memory;
     // Rows of an earlier body may lie there: they must not be taken for entries.
     bytes.fill(0, CACHE_AT, EDITED_AT);
     const words = (at: number, count: number) => new Int32Array(bytes.buffer, bytes.byteOffset + at, count);
@@ -152,7 +121,7 @@ export class EditMemory {
     for (const [isOuter, pad] of [INNER_PAD, OUTER_PAD].entries()) {
       words(isOuter === 0 ? INNER_AT : OUTER_AT, STATE_WORDS).set(initial);
       for (let i = 0; i < BLOCK_BYTES; i++) bytes[BLOCKS_AT + i] = key[i] ^ pad;
-      prepareKey(base, isOuter);
+      functions.prepareKey(base, isOuter);
     }
   }
 }

@@ -1,5 +1,4 @@
-import { COLUMN_SHIFT, DOUBLED, QUOTED, type RowTokenizer, STRIDE } from '../../csv/tokenizer.ts';
-import { Unquoter } from '../../csv/unquote.ts';
+import { COLUMN_SHIFT, DOUBLED, QUOTED, type RowTokenizer, STRIDE, Unquoter } from '../../csv/tokenizer.ts';
 import type { CsvMemory } from '../../csv/wasm/csv-memory.ts';
 import { classify } from '../../types/classify.ts';
 import type { ColumnCodec } from '../../types/codec.ts';

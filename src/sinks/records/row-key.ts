@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE } from '../../csv/tokenizer.ts';
-import { Unquoter } from '../../csv/unquote.ts';
+import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE, Unquoter } from '../../csv/tokenizer.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, eventNameIndex, LOG_ID } from '../../schema/groups.ts';
 
 const HASH = 35;

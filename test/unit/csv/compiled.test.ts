@@ -6,11 +6,11 @@ import { describe, expect, it } from 'vitest';
 const ROOT = join(import.meta.dirname, '../../..');
 
 describe('the compiled module', () => {
-  it.each(['columns', 'csv', 'edit', 'observe'])('%s is what its source compiles to', { timeout: 120_000 }, (name) => {
-    const compiled = execFileSync(process.execPath, ['assembly/compile.mjs', '--print', name], {
+  it('is what its sources compile to', { timeout: 120_000 }, () => {
+    const compiled = execFileSync(process.execPath, ['assembly/compile.mjs', '--print'], {
       cwd: ROOT,
       encoding: 'utf8',
     });
-    expect(readFileSync(join(ROOT, `src/csv/wasm/${name}-module.ts`), 'utf8')).toBe(compiled);
+    expect(readFileSync(join(ROOT, 'src/csv/wasm/csv-module.ts'), 'utf8')).toBe(compiled);
   });
 });

@@ -1,12 +1,11 @@
-import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE } from '../csv/tokenizer.ts';
-import { Unquoter } from '../csv/unquote.ts';
+import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE, Unquoter } from '../csv/tokenizer.ts';
 import { UNIFIED_ID } from './groups.ts';
 
 /** True for a `df_unified_id` (text in UTF-8, quotes undone, not empty) whose rows are to be left out. */
 export type DropRow = (bytes: Uint8Array, start: number, end: number) => boolean;
 
 /** Finds and counts the rows of people on the suppression list. */
-export class Forgotten {
+export class SuppressedRows {
   /** Rows found. */
   rows = 0;
   readonly #dropRow: DropRow | undefined;
@@ -21,7 +20,7 @@ export class Forgotten {
     this.#column = header.indexOf(UNIFIED_ID);
   }
 
-  /** True when the tokenizer's last row belongs to such a person. */
+  /** True when the tokenizer's last row belongs to such a person; it is counted. */
   has(b: Uint8Array, tokenizer: RowTokenizer): boolean {
     if (this.#dropRow === undefined || this.#column < 0) return false;
     const { cells, used } = tokenizer;
