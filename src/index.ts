@@ -15,7 +15,7 @@ export type { Receipt, State, Window } from './extract/window.ts';
 export { Scanner, type ScanResult } from './schema/scanner.ts';
 export type { ExportAnswer, ExportService } from './service/export/answer.ts';
 export { createExportService } from './service/export/client.ts';
-export type { ExportQuestion } from './service/export/request.ts';
+export type { ExportRequest } from './service/export/request.ts';
 export { createExportQuota } from './service/quota/quota.ts';
 export { type Simulator, startSimulator } from './simulator/index.ts';
 export { openDuckDbSink } from './sinks/duckdb/sink.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { addDays } from '../base/days.ts';
-import type { Downloaded } from './download/download.ts';
+import type { Download } from './download/download.ts';
 import type { Receipt, Window } from './window.ts';
 
 /** Where a batch of windows ends (S53): with the window that reaches one of the numbers, or after the time. */
@@ -19,7 +19,7 @@ export const ONE_WINDOW: BatchLimits = { ...BATCH_LIMITS, windows: 1 };
 /** A window that waits for its batch, and the download whose files it has. */
 export interface Waiting {
   readonly window: Window;
-  readonly download: Downloaded;
+  readonly download: Download;
 }
 
 /** Collects windows, in the order of days, until they are handed on together. */
@@ -35,7 +35,7 @@ export class Batch {
     this.#clock = clock;
   }
 
-  add(window: Window, download: Downloaded): void {
+  add(window: Window, download: Download): void {
     this.#waiting.push({ window, download });
     if (this.#waiting.length > 1 || this.isFull) return;
     this.#expired = new Promise((resolve) => {

@@ -1,5 +1,5 @@
 import { addDays, type Day, earlierOf, laterOf } from '../base/days.ts';
-import { type Downloaded, type RangeDownload, sentAtOf } from './download/download.ts';
+import { type Download, sentAtOf } from './download/download.ts';
 import type { Knowledge } from './download/run.ts';
 import { CLOCK_TOLERANCE_MS, lastDayOver, oldestDays } from './plan/calendar.ts';
 import type { Coverage } from './plan/coverage.ts';
@@ -76,7 +76,8 @@ export class Cursor {
 }
 
 /** The days that a download makes complete: certainly contained, and over in every time zone when it was requested. */
-export function coveredDays({ days, contains }: RangeDownload, download: Downloaded): CoveredDays {
+export function coveredDays(download: Download): CoveredDays {
+  const { days, contains } = download;
   const last = contains === undefined ? undefined : earlierOf(contains, lastDayOver(sentAtOf(download)));
   return { first: days.first, last: last === undefined || last < days.first ? null : last };
 }

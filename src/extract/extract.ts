@@ -4,20 +4,19 @@
 import pLimit from 'p-limit';
 import { Scanner } from '../schema/scanner.ts';
 import { Batch, type BatchLimits, ONE_WINDOW, type Waiting } from './batch.ts';
-import { discard } from './download/download.ts';
 import { RETRY } from './download/retry.ts';
-import type { Knowledge, Run } from './download/run.ts';
+import { discard, type Knowledge, type Run } from './download/run.ts';
 import { Scheduler } from './download/schedule.ts';
+import { sha256 } from './export-request.ts';
 import type { Plan } from './plan/plan.ts';
 import type { ExtractDeps, WindowScanner } from './ports.ts';
-import { sha256 } from './question.ts';
 import { Spool } from './spool/spool.ts';
 import { countCommitted, newTally } from './summary.ts';
 import type { Window } from './window.ts';
 import { WindowBuilder } from './window-builder.ts';
 
 /** Raised whenever a spool file of an older program could be misread. */
-const SPOOL_VERSION = 2;
+const SPOOL_VERSION = 3;
 
 /**
  * Executes a plan: verified windows, in order of days, one at a time. Asking for the next one says that the last one
@@ -72,9 +71,9 @@ async function* inOrder(run: Run, scheduler: Scheduler, batch: Batch): AsyncGene
       if (results === undefined) break;
       for (const result of results) {
         const window = builder.take(result);
-        if (window === undefined || result.download.kind !== 'rows') continue;
+        if (window === undefined || result.kind !== 'rows') continue;
         if (batch.sharesDay(window, run.known.rangesInclusive === false)) yield* handOn();
-        batch.add(window, result.download);
+        batch.add(window, result);
         if (batch.isFull) yield* handOn();
       }
     }

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Day } from '../base/days.ts';
 import { mergeColumns } from '../schema/merge.ts';
 import type { ColumnScan } from '../schema/scan.ts';
-import type { Downloaded } from './download/download.ts';
-import type { Verified } from './download/verified.ts';
+import type { Download, ExportFile } from './download/download.ts';
 import type { Receipt, SpoolFile } from './window.ts';
 
 /** The days that a window makes complete; `last` is null for none. */
@@ -13,8 +12,8 @@ export interface CoveredDays {
 }
 
 /** The receipt of a window, from those of its parts. */
-export function receiptOf(download: Downloaded, covers: CoveredDays, zoned: boolean): Receipt {
-  const { parts, split, from, to } = download;
+export function receiptOf(download: Download, covers: CoveredDays, zoned: boolean): Receipt {
+  const { files: parts, split, from, to } = download;
   const columns = mergeColumns(
     parts.map((part) => part.scan.columns),
     zoned,
@@ -39,8 +38,8 @@ export function receiptOf(download: Downloaded, covers: CoveredDays, zoned: bool
   };
 }
 
-export function filesOf(download: Downloaded): SpoolFile[] {
-  return download.parts.flatMap(({ path, scan }) => {
+export function filesOf(download: Download): SpoolFile[] {
+  return download.files.flatMap(({ path, scan }) => {
     if (path === undefined) return [];
     const { header, columns, rows, longestRow, keysNeedWork, rowEnds, eventNames, idSample } = scan;
     return [
@@ -49,10 +48,10 @@ export function filesOf(download: Downloaded): SpoolFile[] {
   });
 }
 
-const sum = (parts: readonly Verified[], of: (part: Verified) => number): number =>
+const sum = (parts: readonly ExportFile[], of: (part: ExportFile) => number): number =>
   parts.reduce((total, part) => total + of(part), 0);
 
-function hashOf(parts: readonly Verified[]): string {
+function hashOf(parts: readonly ExportFile[]): string {
   if (parts.length === 1) return parts[0].sha256;
   return createHash('sha256')
     .update(parts.map((part) => part.sha256).join(''))
@@ -60,6 +59,6 @@ function hashOf(parts: readonly Verified[]): string {
 }
 
 /** Of one part its header as it is; of several the union, in the order of first sight. */
-function headerOf(parts: readonly Verified[], columns: readonly ColumnScan[]): readonly string[] {
+function headerOf(parts: readonly ExportFile[], columns: readonly ColumnScan[]): readonly string[] {
   return parts.length === 1 ? parts[0].scan.header : columns.map((column) => column.source);
 }

@@ -27,6 +27,7 @@ export interface KnownState extends State {
   readonly columns?: string;
   readonly hashed?: readonly HashedColumns[];
   readonly final_newline?: boolean;
+  readonly refreshed_through?: Day;
   readonly gaps?: readonly Day[];
   readonly by_cursor?: boolean;
   readonly last_receipt?: string;

@@ -3,7 +3,7 @@ import { configFailure } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { unlisted } from '../schema/column-edits.ts';
 import { Cursor, coveredDays } from './cursor.ts';
-import type { Downloaded, RangeDownload } from './download/download.ts';
+import type { DaysResult, Download } from './download/download.ts';
 import { earlierClock, type Run } from './download/run.ts';
 import { gapFailure, nameDays } from './plan/gaps.ts';
 import { filesOf, receiptOf } from './receipt.ts';
@@ -25,26 +25,26 @@ export class WindowBuilder {
   }
 
   /** The window of a download; undefined where there is none. Throws the gap's failure under `on_gap: fail`. */
-  take(result: RangeDownload): Window | undefined {
-    const { days, download } = result;
-    switch (download.kind) {
+  take(result: DaysResult): Window | undefined {
+    const { days } = result;
+    switch (result.kind) {
       case 'gone':
         this.#lose(days.first);
         return undefined;
       case 'invalid':
-        this.#refusal = download.message;
-        this.#run.deps.logger.debug('window.dropped', `${days.first}: ${download.message}`);
+        this.#refusal = result.message;
+        this.#run.deps.logger.debug('window.dropped', `${days.first}: ${result.message}`);
         return undefined;
       case 'later':
         this.#run.deps.logger.info(
           'window.later',
-          `${nameDays(daysOf(days.first, days.last))}: left to a later run, ${download.message}.`,
+          `${nameDays(daysOf(days.first, days.last))}: left to a later run, ${result.message}.`,
           { window: days.first },
         );
         return undefined;
       case 'rows':
         this.#reportLosses();
-        return this.#window(result, download);
+        return this.#window(result);
     }
   }
 
@@ -93,12 +93,12 @@ export class WindowBuilder {
     );
   }
 
-  #window(result: RangeDownload, download: Downloaded): Window {
-    for (const { scan } of download.parts) {
+  #window(download: Download): Window {
+    for (const { scan } of download.files) {
       if (scan.listed !== undefined) this.#listed = new Set([...(this.#listed ?? []), ...scan.listed]);
     }
     const { deps, known, tally } = this.#run;
-    const receipt = receiptOf(download, coveredDays(result, download), deps.options.timezone !== undefined);
+    const receipt = receiptOf(download, coveredDays(download), deps.options.timezone !== undefined);
     const state = this.#cursor.stateAfter(receipt, known, earlierClock(this.#run));
     this.#warnOfFewerRows(receipt);
     this.#warnOfInvalidUtf8(download);
@@ -118,8 +118,8 @@ export class WindowBuilder {
   }
 
   /** Warns of cells with invalid UTF-8, whose bytes are replaced by U+FFFD: how many, and where the first is. */
-  #warnOfInvalidUtf8({ from, parts }: Downloaded): void {
-    for (const { scan } of parts) {
+  #warnOfInvalidUtf8({ from, files }: Download): void {
+    for (const { scan } of files) {
       const { cells, first } = scan.invalidUtf8;
       if (first === undefined) continue;
       this.#run.deps.logger.warn(

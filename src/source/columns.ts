@@ -1,11 +1,11 @@
 import { addDays, type Day } from '../base/days.ts';
 import type { SourceConfig } from '../config/source.ts';
+import { exportRequest, filtersOf } from '../extract/export-request.ts';
 import { extractWindows } from '../extract/extract.ts';
 import { lastDayOver, oldestDays, todayUtc } from '../extract/plan/calendar.ts';
 import { planRun } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import { NO_PRIOR_LOADS } from '../extract/prior-loads.ts';
-import { exportQuestion, filtersOf } from '../extract/question.ts';
 import { editsOf } from '../extract/session.ts';
 import { editHeader } from '../schema/column-edits.ts';
 import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, eventNameIndex, headerColumns, KNOWN_COLUMNS } from '../schema/groups.ts';
@@ -37,7 +37,7 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
     'discover.cost',
     `Discovery sends two exports: the header of ${from} to ${todayUtc(now)}, and ${first} to ${last} for the types.`,
   );
-  const whole = await exportHeader(exportQuestion(filtersOf(config), from, todayUtc(now)), deps);
+  const whole = await exportHeader(exportRequest(filtersOf(config), from, todayUtc(now)), deps);
   if (whole === undefined) {
     const why = `The service does not export the whole of ${from} to ${todayUtc(now)} (history_days) at once: columns that are missing from ${first} to ${last} are not known.`;
     deps.logger.warn('discover.partial', why);

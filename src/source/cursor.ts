@@ -1,4 +1,4 @@
-import { laterOf } from '../base/days.ts';
+import { addDays, type Day, laterOf } from '../base/days.ts';
 import type { Coverage } from '../extract/plan/coverage.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { KnownState } from '../extract/state.ts';
@@ -47,6 +47,7 @@ export class StreamCursor {
       from_date: laterOf(this.state.from_date, this.#coverage.cursor(start, now)),
       start_date: start,
       last_receipt: receipt.id,
+      ...(this.#plan.fullRefresh && { refreshed_through: this.#refreshedThrough(window) }),
       ...(this.#gaps.size > 0 && { gaps: [...this.#gaps].sort() }),
     };
     this.state = withReading(state, this.#isWithin(state, receipt) ? this.#since : undefined);
@@ -62,6 +63,12 @@ export class StreamCursor {
     const { lastDay, state: first } = this.#plan;
     const isLast = lastDay === undefined || (covers_to ?? to) >= lastDay;
     return !isLast && (sinceOf(first) !== undefined || state.from_date > first.from_date);
+  }
+
+  /** The last day that a full refresh has handed on; it may not be over yet, and is not read again within the same job. */
+  #refreshedThrough({ receipt: { from, to }, state }: Window): Day {
+    const isEndIncluded = from === to || state.ranges_inclusive === true;
+    return laterOf(this.state.refreshed_through ?? from, isEndIncluded ? to : addDays(to, -1));
   }
 
   #lose(day: string): void {

@@ -7,7 +7,7 @@ import { type RowHandler, RowSource } from '../csv/row-source.ts';
 import { readNames } from '../csv/tokenizer.ts';
 import { pauseAfter, RETRY, type RetryPolicy } from '../extract/download/retry.ts';
 import type { ExportRefusal, ExportService } from '../service/export/answer.ts';
-import type { ExportQuestion } from '../service/export/request.ts';
+import type { ExportRequest } from '../service/export/request.ts';
 
 export interface HeaderDeps {
   readonly service: ExportService;
@@ -25,7 +25,7 @@ const MOST_MOVES = 2;
  * The column names of one export: its first line, after which the connection is closed. Undefined when the service cannot
  * export so many days at once. Throws a Failure when the user must act or the service is not available.
  */
-export async function exportHeader(question: ExportQuestion, deps: HeaderDeps): Promise<readonly string[] | undefined> {
+export async function exportHeader(question: ExportRequest, deps: HeaderDeps): Promise<readonly string[] | undefined> {
   const policy = deps.retry ?? RETRY;
   let asked = question;
   let moves = 0;
@@ -56,7 +56,7 @@ type HeaderResult =
   | { readonly header: readonly string[] }
   | { readonly refusal: Pick<ExportRefusal, 'kind' | 'message'> };
 
-async function askOnce(question: ExportQuestion, deps: HeaderDeps): Promise<HeaderResult> {
+async function askOnce(question: ExportRequest, deps: HeaderDeps): Promise<HeaderResult> {
   deps.signal.throwIfAborted();
   const answer = await deps.service.exportEvents(question, deps.signal);
   if (answer.kind !== 'data') return { refusal: answer };

@@ -9,7 +9,7 @@ import { MalformedCsv } from '../csv/malformed.ts';
 import { missingColumns } from '../schema/groups.ts';
 import type { ExportAnswer, ExportRefusal, Limits } from '../service/export/answer.ts';
 import { createExportService } from '../service/export/client.ts';
-import type { ExportQuestion } from '../service/export/request.ts';
+import type { ExportRequest } from '../service/export/request.ts';
 import { TimeLimitReached, withinTime } from '../service/http/time-limit.ts';
 import type { ExportAdmission, ExportQuota, Permit } from '../service/quota/quota.ts';
 import { readHeader } from './header.ts';
@@ -95,7 +95,7 @@ async function probe(options: ProbeOptions, signal: AbortSignal, seen: { connect
 }
 
 /** Yesterday in UTC: a day that is over nearly everywhere and can be exported everywhere. */
-function smallest(now: number): ExportQuestion {
+function smallest(now: number): ExportRequest {
   const day = addDays(dayAt(now), -1);
   return {
     from: day,
@@ -111,7 +111,7 @@ function smallest(now: number): ExportQuestion {
  * Two days without any filter: what a service refuses here is neither an event that it does not know, nor a range of
  * one day, nor a day that has not begun.
  */
-function unfiltered(now: number): ExportQuestion {
+function unfiltered(now: number): ExportRequest {
   const { to, ...question } = smallest(now);
   return { ...question, from: addDays(to, -1), to, events: [], eventsCondition: 'all' };
 }

@@ -3,38 +3,26 @@ import { Failure } from '../../base/errors.ts';
 import { MalformedCsv } from '../../csv/malformed.ts';
 import type { ScanResult } from '../../schema/scanner.ts';
 import type { ExportAnswer, ExportBody, ExportRefusal } from '../../service/export/answer.ts';
-import type { ExportQuestion } from '../../service/export/request.ts';
+import type { ExportRequest } from '../../service/export/request.ts';
+import { keyOf } from '../export-request.ts';
 import { earlierReading } from '../plan/calendar.ts';
-import { keyOf } from '../question.ts';
 import type { SpoolWriter } from '../spool/spool-writer.ts';
-import type { Inspection } from './inspection.ts';
+import type { ExportFile } from './download.ts';
 import { compareClocks, type Run } from './run.ts';
-import type { Verified } from './verified.ts';
-
-/** A complete body in the spool folder. */
-export interface Received {
-  readonly kind: 'received';
-  readonly part: Verified;
-  /** Of the spool file. */
-  readonly crc: number;
-  /** Whether the last row had a line end, and whether the length of the body was declared (S60). */
-  readonly finalNewline: boolean;
-  readonly endDeclared: boolean;
-}
 
 /** The result of one request: a file, an answer without data, or a broken body, which is treated as such an answer. */
-export type Attempt = Received | Pick<ExportRefusal, 'kind' | 'code' | 'message'>;
+export type Attempt = ExportFile | Pick<ExportRefusal, 'kind' | 'code' | 'message'>;
 
 /** Sends one request and reads its answer into a verified file. Of broken bodies only the inspected one is kept. */
-export async function attemptExport(run: Run, question: ExportQuestion, inspection: Inspection): Promise<Attempt> {
+export async function attemptExport(run: Run, request: ExportRequest, inspection: Inspection): Promise<Attempt> {
   const machine = run.deps.clock.now();
-  const answer = await send(run, question);
+  const answer = await send(run, request);
   compareClocks(run, run.deps.clock.now(), answer.serverTime);
   if (answer.kind !== 'data') return answer;
   const sentAt = earlierReading(machine, answer.serverTime);
   const writer = await openWriter(run, answer);
   try {
-    return await receive(run, answer, { question, sentAt, writer, inspection });
+    return await receive(run, answer, { request, sentAt, writer, inspection });
   } finally {
     await answer.close();
     await writer.file.drop();
@@ -42,9 +30,9 @@ export async function attemptExport(run: Run, question: ExportQuestion, inspecti
 }
 
 /** Sends the request and counts it, whether or not it succeeds. */
-async function send(run: Run, question: ExportQuestion): Promise<ExportAnswer> {
+async function send(run: Run, request: ExportRequest): Promise<ExportAnswer> {
   try {
-    return await run.deps.service.exportEvents(question, run.signal, {
+    return await run.deps.service.exportEvents(request, run.signal, {
       uncompressed: run.known.finalNewline === false,
     });
   } finally {
@@ -68,7 +56,7 @@ async function openWriter(run: Run, answer: ExportBody): Promise<Opened> {
 }
 
 interface Receiving {
-  readonly question: ExportQuestion;
+  readonly request: ExportRequest;
   readonly sentAt: number;
   readonly writer: Opened;
   readonly inspection: Inspection;
@@ -79,7 +67,7 @@ async function receive(run: Run, answer: ExportBody, at: Receiving): Promise<Att
   const body: Body = { bytes: 0, raw, hash: createHash('sha256') };
   try {
     const scan = await scanBody(run, answer, at.writer.file, body);
-    return await received(run, answer, at, scan, body);
+    return await stored(run, answer, at, scan, body);
   } catch (error) {
     run.signal.throwIfAborted();
     const broken = brokenBody(error);
@@ -128,27 +116,26 @@ async function writeAll(file: SpoolWriter, chunks: readonly Uint8Array[]): Promi
   }
 }
 
-async function received(run: Run, answer: ExportBody, at: Receiving, scan: ScanResult, body: Body): Promise<Received> {
-  const crc = await at.writer.file.finish();
+async function stored(run: Run, answer: ExportBody, at: Receiving, scan: ScanResult, body: Body): Promise<ExportFile> {
+  const spoolCrc = await at.writer.file.finish();
   const path = await run.spool.complete(at.writer.file, at.writer.id);
   const { tail: _tail, ...found } = scan;
-  const { finalNewline } = scan;
-  return {
-    kind: 'received',
-    part: { ...origin(run, at, body), path, scan: found },
-    crc,
-    finalNewline,
-    endDeclared: answer.endDeclared,
-  };
+  return fileOf(run, at, body, { path, spoolCrc, scan: found, endDeclared: answer.endDeclared });
 }
 
-function origin(run: Run, { question, sentAt, writer }: Receiving, { bytes, hash }: Body) {
+function fileOf(
+  run: Run,
+  { request, sentAt, writer }: Receiving,
+  { bytes, hash }: Body,
+  more: Pick<ExportFile, 'path' | 'scan' | 'spoolCrc' | 'endDeclared'>,
+): ExportFile {
   const verifiedAt = new Date(run.deps.clock.now()).toISOString();
-  return { id: writer.id, key: keyOf(question), sentAt, verifiedAt, exports: 1, bytes, sha256: hash.digest('hex') };
+  const origin = { id: writer.id, key: keyOf(request), sentAt, verifiedAt, exports: 1 };
+  return { kind: 'file', ...origin, bytes, sha256: hash.digest('hex'), ...more };
 }
 
 /** Zero bytes, where the configuration says that they mean no rows. */
-function noRows(run: Run, at: Receiving, body: Body): Received {
+function noRows(run: Run, at: Receiving, body: Body): ExportFile {
   const scan = {
     header: [],
     columns: [],
@@ -162,13 +149,7 @@ function noRows(run: Run, at: Receiving, body: Body): Received {
     rowEnds: [],
     eventNames: [],
   };
-  return {
-    kind: 'received',
-    part: { ...origin(run, at, body), path: undefined, scan },
-    crc: 0,
-    finalNewline: true,
-    endDeclared: false,
-  };
+  return fileOf(run, at, body, { path: undefined, spoolCrc: 0, scan, endDeclared: false });
 }
 
 class EmptyBody extends Error {}
@@ -194,4 +175,34 @@ function brokenBody(error: unknown): BrokenBody | undefined {
     return { code: /^[a-z_]+/.exec(error.internal)?.[0] ?? 'reset', message: error.message };
   }
   return undefined;
+}
+
+/** Counts the bodies of one export that were malformed in the same way; the last one is kept so that a person can inspect it. */
+export class Inspection {
+  readonly #most: number;
+  readonly #keeps: boolean;
+  readonly #counts = new Map<string, number>();
+  /** True when the limit is reached: the export is not requested again. */
+  isOver = false;
+  /** Path of the kept body. */
+  keptAs: string | undefined;
+
+  /** `most`: limit of bodies malformed in the same way. `keeps`: whether a body may be kept with all its columns. */
+  constructor(most: number, keeps: boolean) {
+    this.#most = most;
+    this.#keeps = keeps;
+  }
+
+  /** True when the next body may be the one to keep: its bytes are written unchanged. */
+  get isNext(): boolean {
+    return this.#keeps && [...this.#counts.values()].some((count) => count >= this.#most - 1);
+  }
+
+  /** Counts a malformed body; true when the limit is reached. */
+  isEnough(how: string): boolean {
+    const count = (this.#counts.get(how) ?? 0) + 1;
+    this.#counts.set(how, count);
+    this.isOver = count >= this.#most;
+    return this.isOver;
+  }
 }

@@ -1,15 +1,40 @@
 // This folder: from planned days to verified files: requests with retries, split where they are too large.
 
 import type { Day } from '../../base/days.ts';
+import type { ScanResult } from '../../schema/scanner.ts';
 import type { DayRange } from '../plan/day-ranges.ts';
-import type { Run } from './run.ts';
-import { rowsSent, type Verified } from './verified.ts';
 
 /*
- * The results that a download passes through, in this order: `fetch.ts` and `days.ts` give a Download for the days that
- * were asked for; `range.ts`, `end-rule.ts` and `schedule.ts` give a RangeDownload for days of the plan; the window
- * builder makes a Window of that.
+ * Two shapes lead from the body of an answer to a window: an ExportFile is one body, stored and verified; a Download is the
+ * files of one request for days of the plan, of which the window builder makes a Window.
  */
+
+/** One export, completely downloaded and verified, in the spool folder. */
+export interface ExportFile {
+  readonly kind: 'file';
+  /** Unique; later downloads sort after earlier ones. */
+  readonly id: string;
+  /** `keyOf` the request that it answers. */
+  readonly key: string;
+  /** The normalised CSV; undefined when the body had no byte at all (`empty_body: no_rows`). */
+  readonly path: string | undefined;
+  readonly scan: Omit<ScanResult, 'tail'>;
+  /** CRC-32 of the spool file. */
+  readonly spoolCrc: number;
+  /** Whether the length of the body was declared (S60). */
+  readonly endDeclared: boolean;
+  /** Bytes received and their SHA-256 (hex). */
+  readonly bytes: number;
+  readonly sha256: string;
+  /** When the request was sent (ms since 1970), by the earlier of the two clocks: days that were over then are complete. */
+  readonly sentAt: number;
+  /** ISO, UTC. */
+  readonly verifiedAt: string;
+  /** Exports sent to obtain it; 0 when it comes from an earlier run. */
+  readonly exports: number;
+  /** The command that made it, if that loads several targets. */
+  readonly command?: string;
+}
 
 /** The days that one export requests. */
 export interface DaysRequest {
@@ -22,63 +47,41 @@ export interface DaysRequest {
 }
 
 /** The rows of [from, to]: one file, or several for a day that was split by event names. */
-export interface Downloaded {
+export interface Download {
   readonly kind: 'rows';
   readonly from: Day;
   readonly to: Day;
-  readonly parts: readonly Verified[];
+  readonly files: readonly ExportFile[];
   readonly split: 'none' | 'names';
-}
-
-/** A day without rows and without a file: an export of more days, sent at `sentAt` (ms since 1970), had no row of it. */
-interface KnownEmpty {
-  readonly kind: 'empty';
-  readonly sentAt: number;
+  /** The days of the plan that it is for. */
+  readonly days: DayRange;
+  /** Last of the days that it contains under every reading of `to_date` still possible; undefined: none, or not decided yet. */
+  readonly contains: Day | undefined;
 }
 
 /**
  * No download. `gone`: the service no longer has the first day. `invalid`: a 400, perhaps for a day that has not begun.
- * `too_big`: it failed so often that fewer days, or fewer event names, have to be requested.
+ * `too_big`: it failed so often that fewer days, or fewer event names, have to be requested. `later`: left to a later run,
+ * since rows of it could come twice.
  */
-export interface NotDownloaded<Kind = 'gone' | 'invalid' | 'too_big'> {
+export interface NoDownload<Kind = 'gone' | 'invalid' | 'too_big' | 'later'> {
   readonly kind: Kind;
+  readonly days: DayRange;
   readonly message: string;
 }
 
-export type Download = Downloaded | KnownEmpty | NotDownloaded;
+/** What becomes of days of the plan: a window is made of the rows, the others are reported. */
+export type DaysResult = Download | NoDownload<'gone' | 'invalid' | 'later'>;
 
-/**
- * The result for consecutive days of the plan. `gone` days are lost; `invalid` ones have not begun at the service; `later`
- * ones are left to a later run, since rows of them could come twice.
- */
-export interface RangeDownload {
-  readonly days: DayRange;
-  readonly download: Downloaded | NotDownloaded<'gone' | 'invalid' | 'later'>;
-  /** Last of the days that the download contains under every reading of `to_date` still possible; undefined: none. */
-  readonly contains: Day | undefined;
-}
+export const noDownload = <const Kind extends NoDownload['kind']>(
+  days: DayRange,
+  kind: Kind,
+  message: string,
+): NoDownload<Kind> => ({ kind, days, message });
 
-export const windowOf = (days: DayRange, download: Downloaded, contains: Day | undefined): RangeDownload => ({
-  days,
-  download,
-  contains,
-});
-
-export const withoutWindow = (days: DayRange, kind: 'gone' | 'invalid' | 'later', message: string): RangeDownload => ({
-  days,
-  download: { kind, message },
-  contains: undefined,
-});
-
-/** Rows that the service sent; 0 where there is no download. */
-export const rowCount = (download: Download): number =>
-  download.kind === 'rows' ? download.parts.reduce((sum, part) => sum + rowsSent(part), 0) : 0;
+/** Rows that the service sent, whether or not they were left out for the suppression list; 0 where there is no download. */
+export const rowCount = (download: Download | { readonly kind: string }): number =>
+  ('files' in download ? download.files : []).reduce((sum, { scan }) => sum + scan.rows + scan.suppressed, 0);
 
 /** When its earliest request was sent (ms since 1970): days that were over then are complete. */
-export const sentAtOf = (download: Downloaded): number => Math.min(...download.parts.map((part) => part.sentAt));
-
-/** Removes its files, if it has any. */
-export async function discard(run: Run, download: Download | RangeDownload['download']): Promise<void> {
-  if (run.deps.sharing?.keep === true) return;
-  if (download.kind === 'rows') for (const part of download.parts) await run.spool.discard(part);
-}
+export const sentAtOf = (download: Download): number => Math.min(...download.files.map((file) => file.sentAt));

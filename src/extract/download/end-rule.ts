@@ -3,20 +3,10 @@ import { configFailure } from '../../base/errors.ts';
 import type { ColumnScan } from '../../schema/scan.ts';
 import { lastDayOver, lastSettledDay, todayUtc } from '../plan/calendar.ts';
 import type { DayRange, DayRanges } from '../plan/day-ranges.ts';
-import { dayRequest, fetchDays } from './days.ts';
-import {
-  type Download,
-  type Downloaded,
-  discard,
-  type NotDownloaded,
-  type RangeDownload,
-  rowCount,
-  sentAtOf,
-  windowOf,
-  withoutWindow,
-} from './download.ts';
+import { type DaysResult, type Download, type NoDownload, noDownload, rowCount, sentAtOf } from './download.ts';
 import { fetchRange, refused } from './range.ts';
-import { earlierClock, type Run } from './run.ts';
+import { discard, earlierClock, type Run } from './run.ts';
+import { dayRequest, fetchDays } from './split.ts';
 
 /*
  * Whether an export contains its `to_date` (S2, S62). A single day, [D,D], and several days, [D,D+n], are two forms of
@@ -80,16 +70,16 @@ const msOf = (text: string | undefined): number =>
 /** Without `df_event_datetime`, the one such column that can be dropped, nothing is proved. */
 const canProve = ({ deps }: Run): boolean => deps.options.edits?.drop.has(EVENT_DATETIME) !== true;
 
-const provesSingleDays = (run: Run, download: Downloaded): boolean =>
-  canProve(run) && download.parts.some((part) => spans(part.scan.columns, 1));
+const provesSingleDays = (run: Run, download: Download): boolean =>
+  canProve(run) && download.files.some((part) => spans(part.scan.columns, 1));
 
 /** Takes in what an export of several days shows of its end; true when ranges are known to contain it. */
-export function observeRange(run: Run, download: Downloaded): boolean {
+export function observeRange(run: Run, download: Download): boolean {
   const { known, deps } = run;
-  const { from, to, parts } = download;
+  const { from, to, files } = download;
   if (known.rangesInclusive !== undefined || !canProve(run)) return known.rangesInclusive === true;
   const hours = (Date.parse(to) - Date.parse(from)) / HOUR_MS + LONGEST_DAY_AND_HOUR - 24;
-  if (from === to || !parts.some((part) => spans(part.scan.columns, hours))) return false;
+  if (from === to || !files.some((file) => spans(file.scan.columns, hours))) return false;
   known.rangesInclusive = true;
   const message = `The export of ${from} to ${to} proves that several days contain their to_date.`;
   deps.logger.info('rule.ranges_proved', message, { window: from, to_date_inclusive: true });
@@ -97,9 +87,9 @@ export function observeRange(run: Run, download: Downloaded): boolean {
 }
 
 /** True when in no datetime system column a whole day fits between the last row of one download and the first of the other. */
-function followsClosely(before: Downloaded, after: Downloaded): boolean {
-  const bounds = (download: Downloaded, source: string) => {
-    const scans = download.parts.flatMap((part) => proofColumns(part.scan.columns).filter((c) => c.source === source));
+function followsClosely(before: Download, after: Download): boolean {
+  const bounds = (download: Download, source: string) => {
+    const scans = download.files.flatMap((part) => proofColumns(part.scan.columns).filter((c) => c.source === source));
     return { first: scans.map((c) => msOf(c.first)), last: scans.map((c) => msOf(c.last)) };
   };
   const gaps = [...PROOF_COLUMNS].flatMap((source) => {
@@ -109,10 +99,18 @@ function followsClosely(before: Downloaded, after: Downloaded): boolean {
   return gaps.length > 0 && gaps.every((gap) => gap < GAP_MS && gap !== Number.NEGATIVE_INFINITY);
 }
 
+/** A day without rows and without a file: an export of more days, sent at `sentAt` (ms since 1970), had no row of it. */
+interface KnownEmpty {
+  readonly kind: 'empty';
+  readonly sentAt: number;
+}
+
+type Answer = Download | KnownEmpty | NoDownload;
+
 /** The download of [D,D], or that it is known to be empty from [D-1,D]. */
 interface SingleDay {
   readonly day: Day;
-  readonly download: Download;
+  readonly download: Answer;
   /** When it was requested (ms since 1970), by the earlier of the two clocks. */
   readonly askedAt: number;
 }
@@ -125,7 +123,7 @@ export class EndRule {
   /** [D+1,D+1], if it was already requested for D. */
   #ahead: SingleDay | undefined;
   /** The window of the day before, when this one may prove that single days hold nothing. */
-  #before: Downloaded | undefined;
+  #before: Download | undefined;
   /** True once a day that had begun was refused on its own: a refusal then does not show that a day has not begun. */
   #refusesSingleDays = false;
 
@@ -135,17 +133,17 @@ export class EndRule {
   }
 
   /** The window of one day while the rule is not proved. */
-  async fetchDay(day: Day): Promise<RangeDownload[]> {
+  async fetchDay(day: Day): Promise<DaysResult[]> {
     const single = await this.#single(day);
     const { download } = single;
-    if (download.kind === 'gone') return [withoutWindow(only(day), 'gone', download.message)];
+    if (download.kind === 'gone') return [noDownload(only(day), 'gone', download.message)];
     if (download.kind === 'invalid') {
       if (day <= todayUtc(this.#run.deps.clock.now())) this.#refusesSingleDays = true;
-      else if (!this.#refusesSingleDays) return [withoutWindow(only(day), 'invalid', download.message)];
+      else if (!this.#refusesSingleDays) return [noDownload(only(day), 'invalid', download.message)];
     }
     if (download.kind === 'rows' && provesSingleDays(this.#run, download)) {
       this.#prove(true, day);
-      return [windowOf(only(day), download, day)];
+      return [{ ...download, days: only(day), contains: day }];
     }
     const before = this.#before;
     this.#before = undefined;
@@ -154,12 +152,12 @@ export class EndRule {
     this.#prove(false, day);
     const results = await fetchRange(this.#run, only(day));
     const [result] = results;
-    if (results.length === 1 && result.download.kind === 'rows') await this.#compareWindows(before, result.download);
+    if (results.length === 1 && result.kind === 'rows') await this.#compareWindows(before, result);
     return results;
   }
 
   /** A download requested ahead that is the window of `day` under the rule, which has been proved since. */
-  takeAhead(day: Day): Downloaded | undefined {
+  takeAhead(day: Day): Download | undefined {
     const ahead = this.#ahead;
     if (ahead?.day !== day || ahead.download.kind !== 'rows' || this.#run.known.inclusive !== true) return undefined;
     this.#ahead = undefined;
@@ -191,7 +189,7 @@ export class EndRule {
     );
   }
 
-  async #withNext(single: SingleDay): Promise<RangeDownload[]> {
+  async #withNext(single: SingleDay): Promise<DaysResult[]> {
     const { day, download } = single;
     const next = addDays(day, 1);
     const both = await fetchDays(this.#run, dayRequest(day, next));
@@ -205,28 +203,28 @@ export class EndRule {
       const sentAt = sentAtOf(both);
       this.#ahead = { day: next, askedAt: sentAt, download: { kind: 'empty', sentAt } };
     }
-    return [windowOf(only(day), both, day)];
+    return [{ ...both, days: only(day), contains: day }];
   }
 
   /** [D,D+1] was refused: a failure if D is over; otherwise D+1 has not begun. */
-  async #refusedWithNext({ day, download }: SingleDay, both: NotDownloaded): Promise<RangeDownload[]> {
+  async #refusedWithNext({ day, download }: SingleDay, both: NoDownload): Promise<DaysResult[]> {
     if (both.kind === 'gone') {
       await discard(this.#run, download);
-      return [withoutWindow(only(day), 'gone', both.message)];
+      return [noDownload(only(day), 'gone', both.message)];
     }
     if (day <= lastDayOver(this.#run.deps.clock.now())) throw refused(only(day), both.message);
-    if (download.kind !== 'rows') return [withoutWindow(only(day), 'invalid', both.message)];
-    return [windowOf(only(day), download, undefined)];
+    if (download.kind !== 'rows') return [noDownload(only(day), 'invalid', both.message)];
+    return [{ ...download, days: only(day), contains: undefined }];
   }
 
   /** The window of D where no row may be handed on twice (second table above). */
-  async #withoutSharedDay(single: SingleDay, both: Downloaded): Promise<RangeDownload[]> {
+  async #withoutSharedDay(single: SingleDay, both: Download): Promise<DaysResult[]> {
     const { day, download } = single;
     const next = addDays(day, 1);
     if (this.#run.known.rangesInclusive === true && this.#ranges.peek() === next) {
       this.#ranges.next(1);
       await discard(this.#run, download);
-      return [windowOf({ first: day, last: next }, both, next)];
+      return [{ ...both, days: { first: day, last: next }, contains: next }];
     }
     const askedAt = earlierClock(this.#run);
     const after = await fetchDays(this.#run, dayRequest(next, next));
@@ -236,7 +234,7 @@ export class EndRule {
     const isAll = isRead(after) && rowCount(both) <= rowCount(download) + rowCount(after);
     if (download.kind === 'rows' && (isProved || isAll)) {
       await discard(this.#run, both);
-      return [windowOf(only(day), download, day)];
+      return [{ ...download, days: only(day), contains: day }];
     }
     await discard(this.#run, download);
     if (isEmpty(download) && isEmpty(after) && wasDayOver(single)) this.#prove(false, day);
@@ -245,33 +243,33 @@ export class EndRule {
   }
 
   /** Whether [D,D+1] has rows of D+1, by the number of rows of [D,D+2] and, requested after it, [D+1,D+2]. */
-  async #byCounts(day: Day, both: Downloaded): Promise<RangeDownload[]> {
+  async #byCounts(day: Day, both: Download): Promise<DaysResult[]> {
     const run = this.#run;
     const end = addDays(day, 2);
     const all = await this.#countRows(day, end);
     const following = await this.#countRows(addDays(day, 1), end);
-    if (this.#sharesNoRow(both, following, all)) return [windowOf(only(day), both, day)];
+    if (this.#sharesNoRow(both, following, all)) return [{ ...both, days: only(day), contains: day }];
     const isSettled = end <= lastSettledDay(earlierClock(run), run.plan.settleHours ?? 0);
     if (isSettled && run.plan.appends) throw endFailure(day);
     return this.#undecided(day, both, 'whether an export contains its to_date is not proved yet');
   }
 
   /** Of days that are over, what the window of D and the one of D+1 show of the end of ranges; costs one more export. */
-  async #compareWindows(before: Downloaded, following: Downloaded): Promise<void> {
+  async #compareWindows(before: Download, following: Download): Promise<void> {
     const isOver = following.to === addDays(before.to, 1) && following.to <= lastDayOver(sentAtOf(before));
     if (!isOver || rowCount(following) === 0) return;
     this.#sharesNoRow(before, following, await this.#countRows(before.from, following.to));
   }
 
   /** Several days of which only the rows count: no file of them stays. */
-  async #countRows(from: Day, to: Day): Promise<Downloaded | NotDownloaded> {
+  async #countRows(from: Day, to: Day): Promise<Download | NoDownload> {
     const download = await fetchDays(this.#run, { from, to, through: from, splitByNames: false });
     await discard(this.#run, download);
     return download;
   }
 
   /** Whether [D,D+1] and [D+1,D+2] share no row, by the number of rows of both and of [D,D+2]; takes in what that proves. */
-  #sharesNoRow(before: Downloaded, following: Download, all: Download): boolean {
+  #sharesNoRow(before: Download, following: Answer, all: Answer): boolean {
     if (following.kind !== 'rows' || all.kind !== 'rows') return false;
     if (rowCount(all) !== rowCount(before) + rowCount(following)) return false;
     const isProof = before.to <= lastDayOver(sentAtOf(before)) && rowCount(before) > 0 && rowCount(following) > 0;
@@ -283,17 +281,17 @@ export class EndRule {
   }
 
   /** The day is left to a later run where rows are appended; a consumer that merges by key gets shared rows twice. */
-  async #undecided(day: Day, both: Downloaded, why: string): Promise<RangeDownload[]> {
+  async #undecided(day: Day, both: Download, why: string): Promise<DaysResult[]> {
     if (this.#run.plan.appends) {
       await discard(this.#run, both);
-      return [withoutWindow(only(day), 'later', why)];
+      return [noDownload(only(day), 'later', why)];
     }
     this.#run.deps.logger.warn(
       'rule.open',
       `Whether to_date is included could not be proved with ${day}: rows of the next day may come twice; set to_date_inclusive.`,
       { window: day },
     );
-    return [windowOf(only(day), both, day)];
+    return [{ ...both, days: only(day), contains: day }];
   }
 }
 
@@ -314,7 +312,7 @@ function wasDayOver({ day, download, askedAt }: SingleDay): boolean {
 }
 
 /** An answer that was read, with or without rows; a 400 is none (S62). */
-const isRead = (download: Download): boolean => download.kind === 'rows' || download.kind === 'empty';
+const isRead = (download: Answer): boolean => download.kind === 'rows' || download.kind === 'empty';
 
 /** An answer without any row. */
-const isEmpty = (download: Download): boolean => isRead(download) && rowCount(download) === 0;
+const isEmpty = (download: Answer): boolean => isRead(download) && rowCount(download) === 0;

@@ -1,15 +1,13 @@
 import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { configFailure, defect, transientFailure } from '../../base/errors.ts';
-import type { ExportQuestion } from '../../service/export/request.ts';
+import type { ExportRequest } from '../../service/export/request.ts';
+import { keyOf } from '../export-request.ts';
 import { lastSettledDay, missesLateRows } from '../plan/calendar.ts';
-import { keyOf } from '../question.ts';
-import { type Attempt, attemptExport, type Received } from './attempt.ts';
-import type { Downloaded, NotDownloaded } from './download.ts';
-import { Inspection } from './inspection.ts';
+import { type Attempt, attemptExport, Inspection } from './attempt.ts';
+import type { ExportFile, NoDownload } from './download.ts';
 import { pauseAfter } from './retry.ts';
 import type { Run } from './run.ts';
-import type { Verified } from './verified.ts';
 
 export interface FetchOptions {
   /** The day that must be over, as its request is sent, for a later run to reuse the file. */
@@ -24,51 +22,45 @@ export interface FetchOptions {
  */
 export async function fetchExport(
   run: Run,
-  question: ExportQuestion,
+  request: ExportRequest,
   options: FetchOptions,
-): Promise<Downloaded | NotDownloaded> {
+): Promise<ExportFile | NoFile> {
   // Without a file to reuse, no await before the request: exports start in the order of days.
-  const reused = run.spool.hasReusable(keyOf(question)) ? await reuse(run, question, options) : undefined;
-  if (reused !== undefined) return downloaded(question, reused);
-  return new ExportFetch(run, question, options).fetch();
+  const reused = run.spool.hasReusable(keyOf(request)) ? await reuse(run, request, options) : undefined;
+  return reused ?? new ExportFetch(run, request, options).fetch();
 }
 
-const downloaded = ({ from, to }: ExportQuestion, part: Verified): Downloaded => ({
-  kind: 'rows',
-  from,
-  to,
-  parts: [part],
-  split: 'none',
-});
+/** An export without a file: as `NoDownload`, for whichever days. */
+type NoFile = Pick<NoDownload<'gone' | 'invalid' | 'too_big'>, 'kind' | 'message'>;
 
-async function reuse(run: Run, question: ExportQuestion, options: FetchOptions): Promise<Verified | undefined> {
-  const part = await run.spool.reuse(keyOf(question), run.plan.state.last_receipt);
+async function reuse(run: Run, request: ExportRequest, options: FetchOptions): Promise<ExportFile | undefined> {
+  const part = await run.spool.reuse(keyOf(request), run.plan.state.last_receipt);
   if (part === undefined) return undefined;
   const { lookbackDays } = run.plan;
-  const isTooOld = missesLateRows(question.from, options.through, part.sentAt, run.deps.clock.now(), lookbackDays);
+  const isTooOld = missesLateRows(request.from, options.through, part.sentAt, run.deps.clock.now(), lookbackDays);
   if (!isShared(run, part) && (isTooOld || !isReusable(run, part, options))) {
     await run.spool.discard(part);
     return undefined;
   }
-  run.deps.logger.info('window.reused', `${nameOf(question)}: a verified download of an earlier run is used.`, {
-    window: nameOf(question),
+  run.deps.logger.info('window.reused', `${nameOf(request)}: a verified download of an earlier run is used.`, {
+    window: nameOf(request),
     rows: part.scan.rows,
   });
   return part;
 }
 
 /** True when all days of the file were over, and settled if the plan requires it, when its request was sent (S11). */
-const isReusable = (run: Run, part: Verified, options: FetchOptions): boolean =>
+const isReusable = (run: Run, part: ExportFile, options: FetchOptions): boolean =>
   options.through <= lastSettledDay(part.sentAt, run.plan.settleHours ?? 0);
 
 /** True for a download that this command made for another target, which is not older than what a request would bring. */
-const isShared = ({ deps: { sharing } }: Run, { command }: Verified): boolean =>
+const isShared = ({ deps: { sharing } }: Run, { command }: ExportFile): boolean =>
   sharing !== undefined && command === sharing.command;
 
 /** The attempts at one export. */
 class ExportFetch {
   readonly #run: Run;
-  readonly #question: ExportQuestion;
+  readonly #request: ExportRequest;
   readonly #options: FetchOptions;
   readonly #name: string;
   readonly #inspection: Inspection;
@@ -76,25 +68,25 @@ class ExportFetch {
   #waits = 0;
   #tooBig = 0;
   /** The latest download that may have been cut. */
-  #unconfirmed: Verified | undefined;
+  #unconfirmed: ExportFile | undefined;
   /** Set while other fetches wait for this one to confirm how bodies end. */
   #endConfirming: (() => void) | undefined;
 
-  constructor(run: Run, question: ExportQuestion, options: FetchOptions) {
+  constructor(run: Run, request: ExportRequest, options: FetchOptions) {
     this.#run = run;
-    this.#question = question;
+    this.#request = request;
     this.#options = options;
-    this.#name = nameOf(question);
+    this.#name = nameOf(request);
     this.#inspection = new Inspection(run.retry.malformedAfter, run.deps.options.edits === undefined);
   }
 
-  async fetch(): Promise<Downloaded | NotDownloaded> {
+  async fetch(): Promise<ExportFile | NoFile> {
     const run = this.#run;
     try {
       for (;;) {
         run.signal.throwIfAborted();
         this.#attempt++;
-        const attempt = await run.limit(() => attemptExport(run, this.#question, this.#inspection));
+        const attempt = await run.limit(() => attemptExport(run, this.#request, this.#inspection));
         const download = await this.#downloadFrom(attempt);
         if (download !== undefined) return download;
       }
@@ -105,9 +97,9 @@ class ExportFetch {
   }
 
   /** The download, when there is one; undefined after the pause that precedes the next attempt. */
-  async #downloadFrom(attempt: Attempt): Promise<Downloaded | NotDownloaded | undefined> {
+  async #downloadFrom(attempt: Attempt): Promise<ExportFile | NoFile | undefined> {
     switch (attempt.kind) {
-      case 'received':
+      case 'file':
         return this.#endsAsExpected(attempt) ? this.#accept(attempt) : this.#confirm(attempt);
       case 'gone':
       case 'invalid':
@@ -128,16 +120,15 @@ class ExportFetch {
     return { window: this.#name, attempt: this.#attempt };
   }
 
-  async #accept({ part: found, crc }: Received): Promise<Downloaded> {
+  async #accept(found: ExportFile): Promise<ExportFile> {
     const run = this.#run;
     const { sharing } = run.deps;
     const exports = this.#attempt + this.#waits;
-    const part = { ...found, exports, ...(sharing !== undefined && { command: sharing.command }) };
+    const file = { ...found, exports, ...(sharing !== undefined && { command: sharing.command }) };
     run.known.answered = true;
-    for (const event of part.scan.eventNames) run.known.names.add(event);
-    const isKept = sharing?.keep === true || isReusable(run, part, this.#options);
-    if (isKept) await run.spool.saveForReuse(part, crc);
-    return downloaded(this.#question, part);
+    for (const event of file.scan.eventNames) run.known.names.add(event);
+    if (sharing?.keep === true || isReusable(run, file, this.#options)) await run.spool.saveForReuse(file);
+    return file;
   }
 
   /**
@@ -145,35 +136,36 @@ class ExportFetch {
    * believed if the length was declared by a service that is known to end its bodies so. A line end of such a service may be
    * that between two rows.
    */
-  #endsAsExpected({ finalNewline, endDeclared, part }: Received): boolean {
+  #endsAsExpected({ scan: { finalNewline }, endDeclared, path }: ExportFile): boolean {
     const { known } = this.#run;
-    if (part.path === undefined) return true;
+    if (path === undefined) return true;
     if (known.finalNewline === false) return !finalNewline && endDeclared;
     if (finalNewline) known.finalNewline = true;
     return finalNewline;
   }
 
   /** A body that may have been cut is believed if the export right before it had the same bytes; that tells how bodies end. */
-  async #confirm(attempt: Received): Promise<Downloaded | NotDownloaded | undefined> {
+  async #confirm(file: ExportFile): Promise<ExportFile | NoFile | undefined> {
     const { known, spool, retry, deps } = this.#run;
+    const { finalNewline } = file.scan;
     const before = this.#unconfirmed;
-    this.#unconfirmed = attempt.part;
-    if (attempt.endDeclared) await this.#waitForConfirmation();
+    this.#unconfirmed = file;
+    if (file.endDeclared) await this.#waitForConfirmation();
     if (before !== undefined) await spool.discard(before);
-    if (before?.sha256 === attempt.part.sha256) {
-      if (attempt.finalNewline || known.finalNewline === undefined) known.finalNewline = attempt.finalNewline;
+    if (before?.sha256 === file.sha256) {
+      if (finalNewline || known.finalNewline === undefined) known.finalNewline = finalNewline;
       this.#unconfirmed = undefined;
-      return this.#accept(attempt);
+      return this.#accept(file);
     }
-    if (this.#endsAsExpected(attempt)) {
+    if (this.#endsAsExpected(file)) {
       this.#unconfirmed = undefined;
-      return this.#accept(attempt);
+      return this.#accept(file);
     }
     if (before === undefined && known.finalNewline === false && this.#attempt < retry.attempts) {
       deps.logger.debug('window.confirm', `${this.#name} is exported once more: it may have been cut.`, this.#where);
       return undefined;
     }
-    const what = attempt.finalNewline
+    const what = finalNewline
       ? 'the body ends with a line end, unlike others, and'
       : 'the last row has no line end and';
     return this.#retry('no_final_newline', `${what} may have been cut`, false);
@@ -207,7 +199,7 @@ class ExportFetch {
     return undefined;
   }
 
-  async #retry(code: string, message: string, maybeTooBig: boolean): Promise<NotDownloaded | undefined> {
+  async #retry(code: string, message: string, maybeTooBig: boolean): Promise<NoFile | undefined> {
     const { deps, retry } = this.#run;
     if (this.#inspection.isOver) throw this.#malformedAlways(message, this.#inspection.keptAs);
     const fields = { ...this.#where, cause: code };

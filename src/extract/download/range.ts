@@ -2,30 +2,23 @@ import { addDays, type Day, daysBetween, daysOf, earlierOf } from '../../base/da
 import { configFailure } from '../../base/errors.ts';
 import { earliestToday, todayUtc } from '../plan/calendar.ts';
 import { type DayRange, lastAsked, lengthOf } from '../plan/day-ranges.ts';
-import { fetchDays } from './days.ts';
-import {
-  type DaysRequest,
-  type Downloaded,
-  type NotDownloaded,
-  type RangeDownload,
-  windowOf,
-  withoutWindow,
-} from './download.ts';
+import { type DaysRequest, type DaysResult, type Download, type NoDownload, noDownload } from './download.ts';
 import { isSurelyGone, type Run } from './run.ts';
+import { fetchDays } from './split.ts';
 
 /**
  * Downloads consecutive days, with fewer days an export if one is too large. A form of request that is not proved to contain
  * its end (S62) asks for one day more. `assumed`: the end of several days is taken as contained, and the caller proves it.
  */
-export async function fetchRange(run: Run, days: DayRange, assumed?: true): Promise<RangeDownload[]> {
+export async function fetchRange(run: Run, days: DayRange, assumed?: true): Promise<DaysResult[]> {
   const { inclusive: single, rangesInclusive } = run.known;
   const inclusive = (days.first === days.last ? single : (assumed ?? rangesInclusive)) === true;
   if (!inclusive && rangesInclusive !== false && run.plan.appends) {
-    return [withoutWindow(days, 'later', 'whether an export contains its to_date is not proved')];
+    return [noDownload(days, 'later', 'whether an export contains its to_date is not proved')];
   }
   const wanted = lastAsked(days, inclusive);
   const to = run.known.askLimit === undefined ? wanted : earlierOf(wanted, run.known.askLimit);
-  if (to < leastAsked(days, inclusive)) return [withoutWindow(days, 'invalid', 'it has not begun at the service')];
+  if (to < leastAsked(days, inclusive)) return [noDownload(days, 'invalid', 'it has not begun at the service')];
   return new RangeFetch(run, days, inclusive, assumed).result(to, await fetchDays(run, requestFor(days, to)));
 }
 
@@ -53,11 +46,11 @@ class RangeFetch {
   }
 
   /** The results for the answer to a request that ended at `to`, after any further requests. */
-  async result(to: Day, download: Downloaded | NotDownloaded): Promise<RangeDownload[]> {
+  async result(to: Day, download: Download | NoDownload<'gone' | 'invalid' | 'too_big'>): Promise<DaysResult[]> {
     switch (download.kind) {
       case 'rows': {
         const last = this.#inclusive ? to : addDays(to, -1);
-        return [windowOf(this.#days, download, earlierOf(this.#days.last, last))];
+        return [{ ...download, days: this.#days, contains: earlierOf(this.#days.last, last) }];
       }
       case 'gone':
         return this.#withoutFirst(download.message);
@@ -69,15 +62,15 @@ class RangeFetch {
   }
 
   /** The service no longer has the first day: requests the others, without those that are known to be gone as well. */
-  async #withoutFirst(message: string): Promise<RangeDownload[]> {
+  async #withoutFirst(message: string): Promise<DaysResult[]> {
     const { first, last } = this.#days;
     const gone = daysOf(first, last).filter((day) => day === first || isSurelyGone(this.#run, day));
-    const results = gone.map((day) => withoutWindow({ first: day, last: day }, 'gone', message));
+    const results = gone.map((day) => noDownload({ first: day, last: day }, 'gone', message));
     const next = addDays(first, gone.length);
     return next > last ? results : [...results, ...(await fetchRange(this.#run, { first: next, last }, this.#assumed))];
   }
 
-  async #halves(): Promise<RangeDownload[]> {
+  async #halves(): Promise<DaysResult[]> {
     const { known } = this.#run;
     const { first, last } = this.#days;
     const count = Math.ceil(lengthOf(this.#days) / 2);
@@ -90,14 +83,14 @@ class RangeFetch {
   }
 
   /** A 400 for a range that may end in the future: requested again through today in UTC, then in UTC-12 (S3). */
-  async #lowered(to: Day, message: string): Promise<RangeDownload[]> {
+  async #lowered(to: Day, message: string): Promise<DaysResult[]> {
     const now = this.#run.deps.clock.now();
     const limit = nextLimit(now, to);
     if (limit === undefined) throw refused(this.#days, message);
     if (limit < leastAsked(this.#days, this.#inclusive)) {
       // All days of the range are not over in every time zone: a later run reads them.
       if (daysBetween(this.#days.first, earliestToday(now)) > 0) throw refused(this.#days, message);
-      return [withoutWindow(this.#days, 'invalid', message)];
+      return [noDownload(this.#days, 'invalid', message)];
     }
     const download = await fetchDays(this.#run, requestFor(this.#days, limit));
     if (download.kind === 'rows') this.#run.known.askLimit = limit;

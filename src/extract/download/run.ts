@@ -6,6 +6,7 @@ import type { Plan } from '../plan/plan.ts';
 import type { ExtractDeps, WindowScanner } from '../ports.ts';
 import type { Spool } from '../spool/spool.ts';
 import type { Tally } from '../summary.ts';
+import type { Download } from './download.ts';
 import type { RetryPolicy } from './retry.ts';
 
 /** What a run learns about the service. Starts with what the stored state holds, and is stored in the state. */
@@ -65,3 +66,9 @@ export const earlierClock = ({ deps, known }: Run): number => deps.clock.now() +
 /** True when by the service's clock, too, the day can no longer be exported: it need not be requested (S5). */
 export const isSurelyGone = (run: Run, day: Day): boolean =>
   run.known.serviceAheadMs !== undefined && day < oldestDays(earlierClock(run), run.plan.historyDays).surely;
+
+/** Removes the files of a download, if it has any. */
+export async function discard(run: Run, download: Download | { readonly kind: string }): Promise<void> {
+  if (run.deps.sharing?.keep === true) return;
+  if ('files' in download) for (const file of download.files) await run.spool.discard(file);
+}

@@ -1,23 +1,23 @@
 import { addDays, type Day, daysOf } from '../../base/days.ts';
 import { lastSettledDay } from '../plan/calendar.ts';
 import { type DayRange, DayRanges, lengthOf } from '../plan/day-ranges.ts';
-import { discard, type RangeDownload, sentAtOf, windowOf, withoutWindow } from './download.ts';
+import { type DaysResult, noDownload, sentAtOf } from './download.ts';
 import { EndRule, observeRange } from './end-rule.ts';
 import { fetchRange } from './range.ts';
-import { earlierClock, isSurelyGone, type Run } from './run.ts';
+import { discard, earlierClock, isSurelyGone, type Run } from './run.ts';
 
 /** Requests that are sent one by one to prove the end-day rule, before it is left open. */
 const PROOF_ATTEMPTS = 3;
 const UNSETTLED = 'it has not been over for settle_hours, by the earlier of this clock and the service’s';
 
-type Task = () => Promise<RangeDownload[]>;
+type Task = () => Promise<DaysResult[]>;
 
 /** Starts the downloads of a plan, a bounded number at once, and returns their results in the order of days. */
 export class Scheduler {
   readonly #run: Run;
   readonly #ranges: DayRanges;
   readonly #rule: EndRule;
-  readonly #pending: Promise<RangeDownload[]>[] = [];
+  readonly #pending: Promise<DaysResult[]>[] = [];
   #singles = 0;
   #rangeAttempts = 0;
   #failed = false;
@@ -50,14 +50,14 @@ export class Scheduler {
   }
 
   /** The results for the next days; undefined when all are done. */
-  async shift(): Promise<RangeDownload[] | undefined> {
+  async shift(): Promise<DaysResult[] | undefined> {
     const head = this.#pending[0];
     if (head === undefined) return this.#unsettledRest();
     try {
       const results = await head;
       const { settleHours, appends } = this.#run.plan;
       if (settleHours === undefined && !appends) return results;
-      const settled: RangeDownload[] = [];
+      const settled: DaysResult[] = [];
       for (const result of results) settled.push(...(await this.#settledPart(result)));
       return settled;
     } finally {
@@ -78,28 +78,28 @@ export class Scheduler {
   }
 
   /** The days that were not requested, since they are not settled by the service's clock. */
-  #unsettledRest(): RangeDownload[] | undefined {
+  #unsettledRest(): DaysResult[] | undefined {
     const first = this.#ranges.peek();
     if (first === undefined || this.#failed) return undefined;
     let last = first;
     for (let days = this.#ranges.next(1); days !== undefined; days = this.#ranges.next(1)) last = days.last;
-    return [withoutWindow({ first, last }, 'later', UNSETTLED)];
+    return [noDownload({ first, last }, 'later', UNSETTLED)];
   }
 
   /** Without the days that were not settled when they were requested, and those behind a day that is left to a later run. */
-  async #settledPart(result: RangeDownload): Promise<RangeDownload[]> {
-    const { days, download } = result;
-    if (download.kind === 'later') this.#isHeldBack = true;
-    if (download.kind !== 'rows') return [result];
+  async #settledPart(result: DaysResult): Promise<DaysResult[]> {
+    const { days } = result;
+    if (result.kind === 'later') this.#isHeldBack = true;
+    if (result.kind !== 'rows') return [result];
     const before = addDays(days.first, -1);
-    const sentAt = Math.min(sentAtOf(download), earlierClock(this.#run));
+    const sentAt = Math.min(sentAtOf(result), earlierClock(this.#run));
     const through = this.#isHeldBack ? before : (this.#settledThrough(sentAt) ?? days.last);
     if (days.last <= through) return [result];
-    await discard(this.#run, download);
+    await discard(this.#run, result);
     this.#isHeldBack = true;
-    if (days.first > through) return [withoutWindow(days, 'later', UNSETTLED)];
+    if (days.first > through) return [noDownload(days, 'later', UNSETTLED)];
     const rest = { first: addDays(through, 1), last: days.last };
-    return [...(await this.#fetch({ first: days.first, last: through })), withoutWindow(rest, 'later', UNSETTLED)];
+    return [...(await this.#fetch({ first: days.first, last: through })), noDownload(rest, 'later', UNSETTLED)];
   }
 
   #next(): Task | undefined {
@@ -119,14 +119,14 @@ export class Scheduler {
   #gone(day: Day): Task {
     this.#ranges.next(1);
     const message = 'it is older than the service exports, by the clock of the service';
-    return async () => [withoutWindow({ first: day, last: day }, 'gone', message)];
+    return async () => [noDownload({ first: day, last: day }, 'gone', message)];
   }
 
   #alreadyFetched(day: Day): Task | undefined {
     const download = this.#rule.takeAhead(day);
     if (download === undefined) return undefined;
     const days = this.#ranges.next(1);
-    return days && (async () => [windowOf(days, download, days.last)]);
+    return days && (async () => [{ ...download, days, contains: days.last }]);
   }
 
   /** The next request for these days, or for the first of them. What may prove the rule for later days goes alone. */
@@ -164,21 +164,19 @@ export class Scheduler {
   }
 
   /** Downloads days; what is not proved to contain its end asks for one day more, so that all of them are complete. */
-  async #fetch(days: DayRange): Promise<RangeDownload[]> {
+  async #fetch(days: DayRange): Promise<DaysResult[]> {
     const results = await fetchRange(this.#run, days);
-    for (const { download } of results) if (download.kind === 'rows') observeRange(this.#run, download);
+    for (const result of results) if (result.kind === 'rows') observeRange(this.#run, result);
     return results;
   }
 
   /** Several days in one request, if its rows prove that it contains its end; else each of them by itself. */
-  async #proveRange(days: DayRange): Promise<RangeDownload[]> {
+  async #proveRange(days: DayRange): Promise<DaysResult[]> {
     const results = await fetchRange(this.#run, days, true);
-    const ranges = results.flatMap(({ download }) =>
-      download.kind === 'rows' && download.from < download.to ? [download] : [],
-    );
+    const ranges = results.flatMap((result) => (result.kind === 'rows' && result.from < result.to ? [result] : []));
     if (ranges.length === 0 || ranges.some((download) => observeRange(this.#run, download))) return results;
-    for (const { download } of results) await discard(this.#run, download);
-    const singles: RangeDownload[] = [];
+    for (const result of results) if (result.kind === 'rows') await discard(this.#run, result);
+    const singles: DaysResult[] = [];
     for (const day of daysOf(days.first, days.last)) {
       singles.push(...(await fetchRange(this.#run, { first: day, last: day })));
     }

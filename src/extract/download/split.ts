@@ -1,9 +1,9 @@
+import type { Day } from '../../base/days.ts';
 import { transientFailure } from '../../base/errors.ts';
-import { exportQuestion, type Filters } from '../question.ts';
-import type { DaysRequest } from './download.ts';
+import { exportRequest, type Filters } from '../export-request.ts';
+import { type DaysRequest, type Download, type ExportFile, type NoDownload, noDownload } from './download.ts';
 import { fetchExport, nameOf } from './fetch.ts';
 import type { Run } from './run.ts';
-import type { Verified } from './verified.ts';
 
 /** Event names that the service is known to write (SERVICE.md); where a split starts from (S10). */
 const KNOWN_NAMES: readonly string[] = [
@@ -31,14 +31,33 @@ const HASH = /^[0-9a-f]{64}$/;
 /** Attempts at a part before it is split further; fewer than for a whole day, since the reason is known. */
 const PART_ATTEMPTS = 2;
 
+/** The request for one day of the plan that ends at `to`; if it is too large, it is split by event names. */
+export const dayRequest = (day: Day, to: Day): DaysRequest => ({ from: day, to, through: day, splitByNames: true });
+
+/** The export of some days under the user's own filter. Throws a Failure as `fetchExport` does. */
+export async function fetchDays(
+  run: Run,
+  request: DaysRequest,
+): Promise<Download | NoDownload<'gone' | 'invalid' | 'too_big'>> {
+  const { from, to, through, splitByNames } = request;
+  // After one day was too large, the next ones are tried whole only once.
+  const splitAfter = splitByNames && run.known.nameGroups !== undefined ? 1 : undefined;
+  const days = { first: from, last: through };
+  const found = await fetchExport(run, exportRequest(run.plan.filters, from, to), { through, splitAfter });
+  if (found.kind === 'file')
+    return { kind: 'rows', from, to, files: [found], split: 'none', days, contains: undefined };
+  if (found.kind !== 'too_big' || !splitByNames) return noDownload(days, found.kind, found.message);
+  return { kind: 'rows', from, to, files: await fetchByNames(run, request), split: 'names', days, contains: undefined };
+}
+
 /**
  * One day in parts by event name: `include` groups of the names known or seen, halved until each can be exported, and
  * one `exclude` of all of them for the rest, all within the user's own filter. Throws when a single name is too big.
  */
-export async function fetchByNames(run: Run, request: DaysRequest): Promise<Verified[]> {
+async function fetchByNames(run: Run, request: DaysRequest): Promise<ExportFile[]> {
   const { filters } = run.plan;
   const wanted = namesWithin(filters, [...KNOWN_NAMES, ...run.plan.eventNames, ...run.known.names]);
-  const parts: Verified[] = [];
+  const parts: ExportFile[] = [];
   const valid: string[] = [];
   let groups = cut(wanted, Math.max(2, run.known.nameGroups ?? 2));
   let done = 0;
@@ -78,11 +97,11 @@ async function fetchGroup(
   run: Run,
   request: DaysRequest,
   group: readonly string[],
-): Promise<Verified | 'smaller' | 'unknown'> {
+): Promise<ExportFile | 'smaller' | 'unknown'> {
   const filters: Filters = { ...run.plan.filters, events: group, eventsCondition: 'include' };
   const options = { through: request.through, splitAfter: group.length === 1 ? undefined : PART_ATTEMPTS };
-  const found = await fetchExport(run, exportQuestion(filters, request.from, request.to), options);
-  if (found.kind === 'rows') return found.parts[0];
+  const found = await fetchExport(run, exportRequest(filters, request.from, request.to), options);
+  if (found.kind === 'file') return found;
   if (group.length > 1) return 'smaller';
   // A service that checks the names of a filter has no event of that name.
   if (found.kind === 'invalid') return 'unknown';
@@ -93,14 +112,14 @@ async function fetchGroup(
   );
 }
 
-async function fetchRest(run: Run, request: DaysRequest, excluded: readonly string[]): Promise<Verified> {
+async function fetchRest(run: Run, request: DaysRequest, excluded: readonly string[]): Promise<ExportFile> {
   const filters: Filters = {
     ...run.plan.filters,
     events: excluded,
     eventsCondition: excluded.length > 0 ? 'exclude' : 'all',
   };
-  const found = await fetchExport(run, exportQuestion(filters, request.from, request.to), { through: request.through });
-  if (found.kind === 'rows') return found.parts[0];
+  const found = await fetchExport(run, exportRequest(filters, request.from, request.to), { through: request.through });
+  if (found.kind === 'file') return found;
   throw transientFailure(
     `The events of ${nameOf(request)} other than the ${excluded.length} names known cannot be exported (${found.message}): ` +
       'nothing of the day was stored; run again later, or name the events wanted with the events filter.',

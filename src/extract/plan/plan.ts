@@ -2,9 +2,9 @@
 
 import { addDays, type Day, daysOf, earlierOf, laterOf } from '../../base/days.ts';
 import { configFailure } from '../../base/errors.ts';
+import { type Filters, filtersOf, hashesOf, type RequestHashes } from '../export-request.ts';
 import { hashedAfter } from '../hashed-columns.ts';
 import type { PriorLoads } from '../prior-loads.ts';
-import { type Filters, filtersOf, hashesOf, type QuestionHashes } from '../question.ts';
 import type { KnownState } from '../state.ts';
 import { lastSettledDay, latestToday, oldestDays } from './calendar.ts';
 import { Coverage } from './coverage.ts';
@@ -25,7 +25,7 @@ export interface Plan {
   /** No row may be handed on twice: a window whose end is not proved is held back. */
   readonly appends: boolean;
   readonly filters: Filters;
-  readonly hashes: QuestionHashes;
+  readonly hashes: RequestHashes;
   /** Whether an export of a single day contains it; undefined: not proved yet. */
   readonly inclusive: boolean | undefined;
   /** Whether an export of several days contains its `to_date`; undefined: not proved yet (S62). */
@@ -190,7 +190,7 @@ const ruleOf = (configured: PlanSettings['toDateInclusive'], proved: boolean | u
 
 interface InitialState {
   readonly startsOver: boolean;
-  readonly hashes: QuestionHashes;
+  readonly hashes: RequestHashes;
   readonly bounds: Bounds;
   readonly cursor: Day;
   readonly settings: PlanSettings;

@@ -1,4 +1,4 @@
-import type { QuestionHashes } from '../question.ts';
+import type { RequestHashes } from '../export-request.ts';
 import { type KnownState, parseState, StateFailure } from '../state.ts';
 import { latestToday } from './calendar.ts';
 import type { PlanWarning } from './gaps.ts';
@@ -10,7 +10,7 @@ import type { PlanWarning } from './gaps.ts';
  */
 export function checkState(
   stored: unknown,
-  hashes: QuestionHashes,
+  hashes: RequestHashes,
   run: { readonly now: number; readonly fullRefresh?: boolean | undefined },
 ): { readonly state: KnownState | undefined; readonly startsOver: boolean } {
   const state = parseState(stored);
@@ -44,7 +44,7 @@ export function checkState(
 }
 
 /** The rows of a target are in another form than this run would give them (S47). */
-const otherColumns = (state: KnownState | undefined, hashes: QuestionHashes): boolean =>
+const otherColumns = (state: KnownState | undefined, hashes: RequestHashes): boolean =>
   state?.question !== undefined && state.columns !== hashes.columns;
 
 const OTHER_COLUMNS =
@@ -53,7 +53,7 @@ const OTHER_COLUMNS =
   'service no longer exports keep the old form.';
 
 /** Warns that a full refresh with other column lists or another key does not reach days that are no longer exported. */
-export const formWarnings = (state: KnownState | undefined, hashes: QuestionHashes): PlanWarning[] =>
+export const formWarnings = (state: KnownState | undefined, hashes: RequestHashes): PlanWarning[] =>
   otherColumns(state, hashes) ? [OLD_FORM] : [];
 
 const OLD_FORM: PlanWarning = {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { replaceFile } from '../../fs/atomic-file.ts';
 import { isLeased } from '../../fs/lock.ts';
-import type { Verified } from '../download/verified.ts';
+import type { ExportFile } from '../download/download.ts';
 
 /** The file beside a verified spool file by which a later run can reuse it. */
 interface Sidecar {
@@ -15,12 +15,7 @@ interface Sidecar {
    * tampering is needed, the folder is private.
    */
   readonly spool_crc32: number;
-  readonly part: Omit<Verified, 'path' | 'exports'>;
-}
-
-interface SidecarOptions {
-  readonly fingerprint: string;
-  readonly spoolCrc: number;
+  readonly part: Omit<ExportFile, 'path' | 'exports' | 'spoolCrc'>;
 }
 
 const RUN = /^(r[0-9a-f]{16})-\d{6}\.json$/;
@@ -28,13 +23,13 @@ const RUN = /^(r[0-9a-f]{16})-\d{6}\.json$/;
 export const sidecarPathOf = (path: string): string => path.replace(/\.csv$/, '.json');
 
 /** Writes the sidecar of a verified file atomically. */
-export async function writeSidecar(part: Verified, path: string, options: SidecarOptions): Promise<void> {
-  const { path: _path, exports: _exports, scan, ...rest } = part;
+export async function writeSidecar(part: ExportFile, path: string, fingerprint: string): Promise<void> {
+  const { path: _path, exports: _exports, spoolCrc, scan, ...rest } = part;
   const { idSample: _idSample, ...stored } = scan;
   const sidecar: Sidecar = {
     v: 1,
-    fingerprint: options.fingerprint,
-    spool_crc32: options.spoolCrc,
+    fingerprint,
+    spool_crc32: spoolCrc,
     part: { ...rest, scan: stored },
   };
   await replaceFile(sidecarPathOf(path), JSON.stringify(sidecar));
@@ -86,7 +81,7 @@ export async function adoptFile(
   target: string,
   key: string,
   fingerprint: string,
-): Promise<Verified | undefined> {
+): Promise<ExportFile | undefined> {
   try {
     await rename(sidecarPath, `${target}.json`);
     await rename(sidecarPath.replace(/\.json$/, '.csv'), `${target}.csv`);
@@ -94,7 +89,7 @@ export async function adoptFile(
     if (sidecar?.fingerprint !== fingerprint || sidecar.part.key !== key)
       throw new Error('the sidecar belongs to another export');
     if ((await crcOf(`${target}.csv`)) !== sidecar.spool_crc32) throw new Error('the file does not match its CRC');
-    return { ...sidecar.part, path: `${target}.csv`, exports: 0 };
+    return { ...sidecar.part, spoolCrc: sidecar.spool_crc32, path: `${target}.csv`, exports: 0 };
   } catch {
     await removePair(`${target}.json`);
     return undefined;

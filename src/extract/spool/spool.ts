@@ -6,8 +6,8 @@ import type { Clock } from '../../base/clock.ts';
 import { codeOf } from '../../base/errors.ts';
 import { Lease } from '../../fs/lock.ts';
 import { isPrivateFolder, makePrivateFolder, ownerOf } from '../../fs/private-folder.ts';
-import type { Verified } from '../download/verified.ts';
-import { sha256 } from '../question.ts';
+import type { ExportFile } from '../download/download.ts';
+import { sha256 } from '../export-request.ts';
 import { sweepRunFolders } from './run-folder.ts';
 import { adoptFile, discardReusable, findSidecars, sidecarPathOf, writeSidecar } from './sidecar.ts';
 import { spoolFailure } from './spool-failure.ts';
@@ -99,9 +99,9 @@ export class Spool {
   }
 
   /** Writes the sidecar of a verified file, so that a later run can reuse it if this one ends before it is committed. */
-  async saveForReuse(part: Verified, spoolCrc: number): Promise<void> {
+  async saveForReuse(part: ExportFile): Promise<void> {
     if (part.path === undefined) return;
-    await writeSidecar(part, part.path, { fingerprint: this.#fingerprint, spoolCrc }).catch((error: unknown) => {
+    await writeSidecar(part, part.path, this.#fingerprint).catch((error: unknown) => {
       throw spoolFailure(error, this.folder);
     });
     const now = this.#clock.now() / 1_000;
@@ -118,7 +118,7 @@ export class Spool {
    * That file, verified by its CRC and renamed to be this run's; undefined when it is damaged or when its receipt id is
    * `committedId`, that of the last committed window.
    */
-  async reuse(key: string, committedId: string | undefined): Promise<Verified | undefined> {
+  async reuse(key: string, committedId: string | undefined): Promise<ExportFile | undefined> {
     const paths = this.#leftBehind.get(key) ?? [];
     this.#leftBehind.delete(key);
     for (const path of paths) {
@@ -140,7 +140,7 @@ export class Spool {
   }
 
   /** Removes a file of this run, with its sidecar, once it is committed or not needed. */
-  async discard(part: Verified): Promise<void> {
+  async discard(part: ExportFile): Promise<void> {
     if (part.path === undefined) return;
     this.#reusable.delete(part.path);
     await unlink(sidecarPathOf(part.path)).catch(() => {});

@@ -1,4 +1,4 @@
-import type { ExportQuestion } from './request.ts';
+import type { ExportRequest } from './request.ts';
 
 /** What the limit headers said; instants in ms since 1970. Absent or nonsensical headers are undefined. */
 export interface Limits {
@@ -50,7 +50,7 @@ export interface AnswerForm {
 
 /** Sends one export, without any retry of its own. Takes its place in the quota first and gives it back at the end. */
 export interface ExportService {
-  exportEvents(question: ExportQuestion, signal: AbortSignal, wanted?: AnswerForm): Promise<ExportAnswer>;
+  exportEvents(question: ExportRequest, signal: AbortSignal, wanted?: AnswerForm): Promise<ExportAnswer>;
   /** Requests sent so far by this object. */
   readonly sent: number;
 }

@@ -14,7 +14,7 @@ import type { ExportAdmission, Permit } from '../quota/quota.ts';
 import type { AnswerForm, ExportAnswer, ExportBody, ExportRefusal, ExportService } from './answer.ts';
 import { contentOf, originOf, peekBody, reasonIn } from './content.ts';
 import { type AnswerFacts, exportOutcome } from './outcomes.ts';
-import { type ExportQuestion, exportPost } from './request.ts';
+import { type ExportRequest, exportPost } from './request.ts';
 
 export interface ExportServiceOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken' | 'stallMs'> {
   readonly clock: Clock;
@@ -64,7 +64,7 @@ class ExportClient implements ExportService {
     await this.#options.quota.close();
   }
 
-  async exportEvents(question: ExportQuestion, signal: AbortSignal, wanted: AnswerForm = {}): Promise<ExportAnswer> {
+  async exportEvents(question: ExportRequest, signal: AbortSignal, wanted: AnswerForm = {}): Promise<ExportAnswer> {
     const { serviceId, exportToken, clock, stallMs, quota } = this.#options;
     const post = exportPost(question, serviceId, exportToken, wanted.uncompressed);
     const permit = await quota.enter(signal);

@@ -5,7 +5,7 @@ import { headerText } from '../http/token.ts';
 import { type Post, scopedPath } from '../http/transport.ts';
 
 /** What one export asks for; `to` is always sent. */
-export interface ExportQuestion {
+export interface ExportRequest {
   readonly from: Day;
   readonly to: Day;
   readonly events: readonly string[];
@@ -15,7 +15,7 @@ export interface ExportQuestion {
 }
 
 /** The request exactly as specified: lists only where they hold something, since an empty one means the same. */
-export function exportPost(question: ExportQuestion, serviceId: string, token: Secret, uncompressed = false): Post {
+export function exportPost(question: ExportRequest, serviceId: string, token: Secret, uncompressed = false): Post {
   const { events, properties } = question;
   return {
     path: scopedPath('/api/v1/export/event', serviceId),

@@ -1,13 +1,13 @@
 import type { ConfiguredStream } from '../../airbyte/configured-catalog.ts';
 import type { JsonObject } from '../../airbyte/json.ts';
-import { laterOf } from '../../base/days.ts';
+import { addDays, laterOf } from '../../base/days.ts';
 import { configFailure, Failure } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
+import { hashesOf } from '../../extract/export-request.ts';
 import { oldestDays } from '../../extract/plan/calendar.ts';
 import { type Delivery, deliveryOf } from '../../extract/plan/delivery.ts';
 import { type Plan, planRun } from '../../extract/plan/plan.ts';
 import { NO_PRIOR_LOADS } from '../../extract/prior-loads.ts';
-import { hashesOf } from '../../extract/question.ts';
 import { type KnownState, parseState, StateFailure } from '../../extract/state.ts';
 import { isStreamName, STREAM_NAMES, type StreamName } from '../../sinks/records/property-names.ts';
 import { READING_SINCE, readingSince, withReading } from '../reading.ts';
@@ -117,7 +117,8 @@ function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, co
   const resumed = resumable(stream, saved, config);
   const input = { settings: config, delivery, appends: appends(stream), fullRefresh: true, now } as const;
   if (resumed === undefined) return tagged(planRun({ ...input, prior: NO_PRIOR_LOADS }), stream);
-  const from = laterOf(resumed.from_date, oldestDays(now, config.historyDays).probably);
+  const next = resumed.refreshed_through === undefined ? resumed.from_date : addDays(resumed.refreshed_through, 1);
+  const from = laterOf(laterOf(resumed.from_date, next), oldestDays(now, config.historyDays).probably);
   const plan = planRun({ ...input, from, prior: { ...NO_PRIOR_LOADS, state: resumed } });
   return tagged({ ...plan, gapFrom: undefined, isGap: () => false }, stream);
 }

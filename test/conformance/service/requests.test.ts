@@ -4,7 +4,7 @@ import { Failure } from '../../../src/base/errors.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { createDeletionService } from '../../../src/service/delete/client.ts';
-import type { ExportQuestion } from '../../../src/service/export/request.ts';
+import type { ExportRequest } from '../../../src/service/export/request.ts';
 import {
   type FaultyServer,
   json,
@@ -32,7 +32,7 @@ function problems(id: OperationId, request: RawRequest): string[] {
 }
 
 describe('the request for an export [R1]', () => {
-  const ask = async (question: ExportQuestion, serviceId = 'svc-1') => {
+  const ask = async (question: ExportRequest, serviceId = 'svc-1') => {
     server = await startFaultyServer(() => whole(200, 'a\n'));
     const { service } = exportService(server.url, { serviceId });
     await bodyOf(await service.exportEvents(question, new AbortController().signal));
@@ -44,7 +44,7 @@ describe('the request for an export [R1]', () => {
     ['everything', QUESTION],
     ['some events', { ...QUESTION, events: ['df_purchase', '가입, "new"'], eventsCondition: 'include' }],
     ['but some properties', { ...QUESTION, properties: ['__proto__', 'a b'], propertiesCondition: 'exclude' }],
-  ] as [string, ExportQuestion][])('is what openapi.yaml describes: %s', async (_name, question) => {
+  ] as [string, ExportRequest][])('is what openapi.yaml describes: %s', async (_name, question) => {
     const request = await ask(question);
     expect(problems('exportEvents', request)).toEqual([]);
     expect(JSON.parse(request.body)).toEqual({

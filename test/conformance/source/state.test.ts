@@ -138,6 +138,10 @@ describe('a saved state', () => {
     expect(middle).toMatchObject({ from_date: '2026-01-17', sync_id: 41 });
     const again = await refresh(41, saved(middle, 'events'));
     expect(again.asked).toEqual(['2026-01-17', '2026-01-18', '2026-01-19', '2026-01-20']);
+    // What was read while it was not over is not read twice either: the destination keeps both.
+    const open = await refresh(41, saved(first.output.states('events').at(-1) ?? {}, 'events'));
+    expect(open.asked).toEqual([]);
+    expect(open.output.records('events')).toEqual([]);
     const purchases = { events_condition_type: 'include', events: ['df_purchase'] };
     const filtered = await refresh(41, saved(middle, 'events'), purchases);
     expect(filtered.asked[0]).toMatch(/^2026-01-15/);

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
 import type { ExportAnswer, ExportService } from '../../../src/service/export/answer.ts';
-import type { ExportQuestion } from '../../../src/service/export/request.ts';
+import type { ExportRequest } from '../../../src/service/export/request.ts';
 
 export const HOUR = 3_600_000;
 export const at = (text: string): number => Date.parse(text);
@@ -52,7 +52,7 @@ export interface FakeWorld {
   /** Milliseconds that the service's clock is ahead of ours. */
   readonly clockAhead: number;
   /** Replaces an answer; `undefined` leaves it. The number counts the requests, from 1. */
-  readonly fault: (question: ExportQuestion, count: number) => Fault | undefined;
+  readonly fault: (question: ExportRequest, count: number) => Fault | undefined;
 }
 
 export type Fault =
@@ -82,7 +82,7 @@ const HEADER =
 
 export class FakeService implements ExportService {
   world: FakeWorld;
-  readonly asked: ExportQuestion[] = [];
+  readonly asked: ExportRequest[] = [];
   readonly #clock: Clock;
   /** Exports under way now, and the most there ever were. */
   busy = 0;
@@ -102,7 +102,7 @@ export class FakeService implements ExportService {
     return this.asked.map(({ from, to }) => `${from}..${to}`);
   }
 
-  async exportEvents(question: ExportQuestion, signal: AbortSignal): Promise<ExportAnswer> {
+  async exportEvents(question: ExportRequest, signal: AbortSignal): Promise<ExportAnswer> {
     signal.throwIfAborted();
     this.asked.push(question);
     const fault = this.world.fault(question, this.asked.length);
@@ -115,7 +115,7 @@ export class FakeService implements ExportService {
     return { ...common, ...this.#body(text, fault !== undefined && 'breaks' in fault ? fault : undefined) };
   }
 
-  selected(question: Pick<ExportQuestion, 'from' | 'to'> & Partial<ExportQuestion>): FakeRow[] {
+  selected(question: Pick<ExportRequest, 'from' | 'to'> & Partial<ExportRequest>): FakeRow[] {
     const { from, to } = question;
     const { singleDays } = this.world;
     const form = from === to ? singleDays : 'as_ranges';
@@ -140,7 +140,7 @@ export class FakeService implements ExportService {
     return this.#clock.now() + this.world.clockAhead;
   }
 
-  #refusal(question: ExportQuestion) {
+  #refusal(question: ExportRequest) {
     const today = dayAt(this.#now(), this.world.zoneHours);
     if (question.from < addDays(today, -this.world.historyDays)) return 'gone' as const;
     if (this.world.future === 'error' && question.to > today) return 'invalid' as const;
@@ -149,7 +149,7 @@ export class FakeService implements ExportService {
     return undefined;
   }
 
-  #csv(question: ExportQuestion): string {
+  #csv(question: ExportRequest): string {
     const lines = this.selected(question).map(csvOf);
     const text = [HEADER, ...lines].join('\n');
     return this.world.finalNewline ? `${text}\n` : text;
@@ -181,7 +181,7 @@ async function* chunks(
   await close();
 }
 
-function matches(row: FakeRow, question: Partial<ExportQuestion>): boolean {
+function matches(row: FakeRow, question: Partial<ExportRequest>): boolean {
   const names = question.events ?? [];
   if (names.length === 0 || question.eventsCondition === 'all') return true;
   return names.includes(row.event) === (question.eventsCondition === 'include');

@@ -3,13 +3,13 @@ import { type LogEvent, silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import type { ExportAnswer } from '../../../src/service/export/answer.ts';
 import { createExportService, type ExportServiceOptions } from '../../../src/service/export/client.ts';
-import type { ExportQuestion } from '../../../src/service/export/request.ts';
+import type { ExportRequest } from '../../../src/service/export/request.ts';
 import type { ExportAdmission } from '../../../src/service/quota/quota.ts';
 import type { AnswerHead } from '../../../src/service/quota/rules.ts';
 
 export const CANARY = 'canary-token-5e1f';
 
-export const QUESTION: ExportQuestion = {
+export const QUESTION: ExportRequest = {
   from: '2026-01-10',
   to: '2026-01-11',
   events: [],

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
 import { Secret } from '../../../src/base/secrets.ts';
+import { hashesOf, keyOf } from '../../../src/extract/export-request.ts';
 import { hashedAfter, hashedColumns } from '../../../src/extract/hashed-columns.ts';
 import {
   earlierReading,
@@ -17,7 +18,6 @@ import { DayRanges, lastAsked, lengthOf, planWindows } from '../../../src/extrac
 import { deliveryOf } from '../../../src/extract/plan/delivery.ts';
 import { clampWarning, cliffWarnings, gapFailure, gapWarning, nameDays } from '../../../src/extract/plan/gaps.ts';
 import { checkState, formWarnings } from '../../../src/extract/plan/stored-state.ts';
-import { hashesOf, keyOf } from '../../../src/extract/question.ts';
 import { hashedIn, parseState, StateFailure } from '../../../src/extract/state.ts';
 import { at, SETTINGS } from '../../support/extract/extraction.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { addDays, daysOf } from '../../../src/base/days.ts';
+import { hashesOf } from '../../../src/extract/export-request.ts';
 import type { PlanInput, PlanSettings } from '../../../src/extract/plan/plan-input.ts';
 import { NO_PRIOR_LOADS, type PriorLoads } from '../../../src/extract/prior-loads.ts';
-import { hashesOf } from '../../../src/extract/question.ts';
 import { exportsNeeded, newTally, summaryOf } from '../../../src/extract/summary.ts';
 import { at, FakeClock, planFor, SETTINGS } from '../../support/extract/extraction.ts';
 

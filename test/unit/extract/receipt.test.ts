@@ -1,15 +1,17 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { coveredDays } from '../../../src/extract/cursor.ts';
-import { type Downloaded, rowCount, sentAtOf, windowOf } from '../../../src/extract/download/download.ts';
-import { Inspection } from '../../../src/extract/download/inspection.ts';
-import { rowsSent, type Verified } from '../../../src/extract/download/verified.ts';
+import { Inspection } from '../../../src/extract/download/attempt.ts';
+import { type Download, type ExportFile, rowCount, sentAtOf } from '../../../src/extract/download/download.ts';
 import { filesOf, receiptOf } from '../../../src/extract/receipt.ts';
 import type { ColumnScan } from '../../../src/schema/scan.ts';
 import { at } from '../../support/extract/extraction.ts';
 
 const column = (source: string): ColumnScan => ({ source, group: 'custom', evidence: 0, filled: 1, misfits: 0 });
-const part = (id: string, more: Partial<Verified> = {}, header: readonly string[] = ['b', 'a']): Verified => ({
+const part = (id: string, more: Partial<ExportFile> = {}, header: readonly string[] = ['b', 'a']): ExportFile => ({
+  kind: 'file',
+  spoolCrc: 0,
+  endDeclared: false,
   id,
   key: 'k',
   path: `/spool/${id}.csv`,
@@ -33,12 +35,15 @@ const part = (id: string, more: Partial<Verified> = {}, header: readonly string[
   },
   ...more,
 });
-const download = (...parts: Verified[]): Downloaded => ({
+const DAYS = { first: '2026-03-05', last: '2026-03-06' };
+const download = (...parts: ExportFile[]): Download => ({
   kind: 'rows',
   from: '2026-03-05',
   to: '2026-03-06',
-  parts,
+  files: parts,
   split: parts.length > 1 ? 'names' : 'none',
+  days: DAYS,
+  contains: undefined,
 });
 const COVERS = { first: '2026-03-05', last: null };
 
@@ -83,10 +88,9 @@ describe('a receipt', () => {
 });
 
 describe('what a download makes complete', () => {
-  const days = { first: '2026-03-05', last: '2026-03-06' };
   const covered = (contains: string | undefined, ...sent: string[]) => {
     const whole = download(...sent.map((text, i) => part(String(i), { sentAt: at(text) })));
-    return coveredDays(windowOf(days, whole, contains), whole);
+    return coveredDays({ ...whole, contains });
   };
 
   it('is what it contains and was over when the first of it was asked for', () => {
@@ -100,8 +104,7 @@ describe('what a download makes complete', () => {
 
   it('counts the rows that the service sent, those left out too', () => {
     const both = download(part('x'), part('y'));
-    expect([rowsSent(part('x')), rowCount(both), rowCount({ kind: 'gone', message: '' })]).toEqual([4, 8, 0]);
-    expect(rowCount({ kind: 'empty', sentAt: 0 })).toBe(0);
+    expect([rowCount(both), rowCount({ kind: 'gone' }), rowCount({ kind: 'empty' })]).toEqual([8, 0, 0]);
     expect(sentAtOf(download(part('x', { sentAt: 5 }), part('y', { sentAt: 3 })))).toBe(3);
   });
 });

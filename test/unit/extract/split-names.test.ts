@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
 import type { Failure } from '../../../src/base/errors.ts';
-import type { ExportQuestion } from '../../../src/service/export/request.ts';
+import type { ExportRequest } from '../../../src/service/export/request.ts';
 import { Bench, type FakeWorld, steadyRows } from '../../support/extract/extraction.ts';
 
 const NAMES = ['df_login', 'df_purchase', 'own_a', 'own_b'];
@@ -29,7 +29,7 @@ const tooMany =
     const isTooMany = eventsCondition === 'all' || (eventsCondition === 'include' && events.length > most);
     return days.includes(from) && isTooMany ? { refuse: 'retry_or_split' } : undefined;
   };
-const asked = (condition: ExportQuestion['eventsCondition'], day = BIG) =>
+const asked = (condition: ExportRequest['eventsCondition'], day = BIG) =>
   bench.service.asked.filter(({ from, eventsCondition }) => from === day && eventsCondition === condition);
 
 describe('a day that is asked for by event names', () => {
@@ -125,8 +125,8 @@ describe('a day that is asked for by event names', () => {
   });
 
   it.each([
-    ['a single name', ({ events }: ExportQuestion) => events.includes('df_purchase') && events.length === 1, 3],
-    ['the rest', ({ eventsCondition }: ExportQuestion) => eventsCondition === 'exclude', 3],
+    ['a single name', ({ events }: ExportRequest) => events.includes('df_purchase') && events.length === 1, 3],
+    ['the rest', ({ eventsCondition }: ExportRequest) => eventsCondition === 'exclude', 3],
   ])('with %s still too large ends the run: which day, and what to do', async (what, isIt, attempts) => {
     const split = tooMany([BIG], 1);
     const fault: FakeWorld['fault'] = (question, count) =>

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Verified } from '../../../src/extract/download/verified.ts';
+import type { ExportFile } from '../../../src/extract/download/download.ts';
 import { Spool, spoolFolders } from '../../../src/extract/spool/spool.ts';
 import { purgeSpools, sweepAll } from '../../../src/extract/spool/sweep.ts';
 import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
@@ -21,7 +21,7 @@ import { ManualClock } from '../../support/service/service.ts';
 
 const NOW = Date.UTC(2026, 2, 10, 16, 1, 2, 345);
 const DAY = 86_400_000;
-const SCAN: Verified['scan'] = {
+const SCAN: ExportFile['scan'] = {
   header: ['a'],
   columns: [],
   rows: 1,
@@ -45,14 +45,15 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 const open = (question = 'q', print = 'print') => Spool.open(root, question, print, clock);
 const files = (spool: Spool) => readdirSync(spool.folder).sort();
 /** A verified file of this spool that a later run may use. */
-async function saved(spool: Spool, key: string, text = 'a\n1\n'): Promise<Verified> {
+async function saved(spool: Spool, key: string, text = 'a\n1\n'): Promise<ExportFile> {
   const id = spool.nextId();
   const writer = await spool.create(id);
   writer.write(Buffer.from(text));
-  const crc = await writer.finish();
+  const spoolCrc = await writer.finish();
   const path = await spool.complete(writer, id);
-  const part = { id, key, path, scan: SCAN, bytes: 4, sha256: 'x', sentAt: NOW, verifiedAt: '', exports: 3 };
-  await spool.saveForReuse(part, crc);
+  const origin = { id, key, path, scan: SCAN, bytes: 4, sha256: 'x', sentAt: NOW, verifiedAt: '', exports: 3 };
+  const part = { kind: 'file' as const, ...origin, spoolCrc, endDeclared: false };
+  await spool.saveForReuse(part);
   return part;
 }
 /** Ends a run as a kill does: its files stay, its lease is that of a dead process. */
@@ -108,7 +109,7 @@ describe('the spool of a run', () => {
     expect(sidecar).toMatchObject({ v: 1, fingerprint: 'print', part: { id: part.id, key: 'k' } });
     expect(sidecar.part).not.toHaveProperty('path');
     expect(sidecar.part).not.toHaveProperty('exports');
-    await spool.saveForReuse({ ...part, path: undefined }, 0);
+    await spool.saveForReuse({ ...part, path: undefined });
     await spool.discard({ ...part, path: undefined });
   });
 

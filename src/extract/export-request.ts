@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Day } from '../base/days.ts';
 import type { Condition } from '../config/source.ts';
-import type { ExportQuestion } from '../service/export/request.ts';
+import type { ExportRequest } from '../service/export/request.ts';
 import { type HashSettings, hashedColumns } from './hashed-columns.ts';
 
 /** What an extraction requests, apart from the days. */
@@ -12,21 +12,21 @@ export interface Filters {
   readonly propertiesCondition: Condition;
 }
 
-export interface QuestionSource extends Filters, HashSettings {
+export interface RequestSettings extends Filters, HashSettings {
   readonly baseUrl: string;
   readonly serviceId: string;
   readonly columnsDrop: readonly string[];
 }
 
 /** `question` as the state keeps it (S6), and the parts of it that name the service and the edited columns. Hex SHA-256 each. */
-export interface QuestionHashes {
+export interface RequestHashes {
   readonly question: string;
   readonly service: string;
   /** Of the columns that are dropped or hashed, and of the key's check value (S47); absent where there are none. */
   readonly columns?: string;
 }
 
-export function hashesOf(source: QuestionSource): QuestionHashes {
+export function hashesOf(source: RequestSettings): RequestHashes {
   const service = ['dfinery', source.baseUrl, source.serviceId];
   const columns = columnsOf(source);
   return {
@@ -37,7 +37,7 @@ export function hashesOf(source: QuestionSource): QuestionHashes {
 }
 
 /** The column lists, which change the rows that the service sends; undefined if there are none. */
-function columnsOf(source: QuestionSource): unknown {
+function columnsOf(source: RequestSettings): unknown {
   const dropped = [...new Set(source.columnsDrop)].sort();
   const { columns, key_check } = hashedColumns(source);
   return dropped.length === 0 && columns.length === 0 ? undefined : ['columns', dropped, columns, key_check];
@@ -58,10 +58,10 @@ export function filtersOf(source: Filters): Filters {
   return { events, eventsCondition, properties, propertiesCondition };
 }
 
-export const exportQuestion = (filters: Filters, from: Day, to: Day): ExportQuestion => ({ ...filters, from, to });
+export const exportRequest = (filters: Filters, from: Day, to: Day): ExportRequest => ({ ...filters, from, to });
 
 /** A hash of the request: equal for requests with equal answers, apart from when they are sent. */
-export function keyOf(question: ExportQuestion): string {
+export function keyOf(question: ExportRequest): string {
   return sha256([question.from, question.to, ...canonical(question)]);
 }
 
