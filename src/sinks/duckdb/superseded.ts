@@ -8,7 +8,7 @@ import { countNumbered, findReadAgain, RENUMBERED, type Rereading, renumber } fr
 import { nameOf } from '../sql/views.ts';
 
 /** A window whose rows are in `events` already. */
-export interface LoadedWindow {
+interface LoadedWindow {
   readonly number: number;
   readonly receipt: Receipt;
   /** True if the service is known to leave `to_date` out. */
@@ -28,7 +28,7 @@ export interface LoadedBatch {
 }
 
 /** What a batch did to rows. */
-export interface Superseded {
+interface Superseded {
   /** Rows that are gone. */
   readonly removed: number;
   /** Rows whose key has a number, because another row has their id, by window. */
