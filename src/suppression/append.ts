@@ -62,7 +62,6 @@ async function appendAll(
   let batch = new Set<string>();
   for await (const id of unifiedIds) {
     batch.add(suppressionHmac(key, Buffer.from(id)));
-    // Stryker disable next-line ConditionalExpression,EqualityOperator: how many are looked up at a time changes no outcome
     if (batch.size < BATCH) continue;
     added += await append(path, batch, key, hashKey);
     batch = new Set();

@@ -70,7 +70,6 @@ export class RecordEncoder {
   get tableBytes(): number {
     const { labelOffsets, labels, encodings } = this.#plan;
     const bytes = labelOffsets.byteLength + labels.length + encodings.length + this.#head.length + SLACK_BYTES;
-    // Stryker disable next-line ArithmeticOperator: more room than the tables need changes no line
     return Math.ceil(bytes / WORD_BYTES) * WORD_BYTES;
   }
 
@@ -239,7 +238,6 @@ function writeKey(
   from: number,
 ): number {
   const at = copyBytes(label, 0, label.length, to, from);
-  // Stryker disable next-line ConditionalExpression: both write the same text
   const end = simd?.holds(key.bytes)
     ? simd.writeText(key.start, key.end, at)
     : writeString(key.bytes, key.start, key.end, to, at);
@@ -290,7 +288,6 @@ class SimdStream {
 
   /** True when the cells are listed in its memory. */
   lists(cells: Int32Array): boolean {
-    // Stryker disable next-line ConditionalExpression,EqualityOperator: TypeScript writes the same text
     return cells === this.#memory.cells;
   }
 

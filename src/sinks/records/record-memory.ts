@@ -101,7 +101,6 @@ export class RecordMemory {
   }
 
   #growLines(needed: number): void {
-    // Stryker disable next-line EqualityOperator: a larger buffer holds the same lines
     if (needed <= this.#lines.length) return;
     const larger = new Uint8Array(Math.max(needed, this.#lines.length * 2));
     larger.set(this.#lines.subarray(0, this.#length));

@@ -63,7 +63,6 @@ export function planRecords(
   const names = propertyNames(stream.name, headerColumns(header), (name) => isWanted(stream, name));
   const wanted = names.map((name) => (name !== undefined && isWanted(stream, name) ? name : undefined));
   const properties = wanted.map((name) => (name === undefined ? undefined : propertyType(stream.properties[name])));
-  // Stryker disable next-line ConditionalExpression: the label of a hidden column is never written
   const labels = wanted.map((name) => Buffer.from(name === undefined ? '' : `,${JSON.stringify(name)}:`));
   return {
     name: stream.name,
@@ -98,10 +97,8 @@ function encodingOf({ type, zoned }: PropertyType, evidence: Evidence, hasZone: 
   // Only a datetime is zoned.
   if (zoned && !hasZone) return ZONED_ONLY;
   if (!fitsWholly(evidence, type, zoned)) return CHECKED;
-  // Stryker disable ConditionalExpression,EqualityOperator: the encodings of what fits differ in speed alone
   if ((evidence & NULL_TEXT) !== 0) return CLEAN;
   if (type === 'datetime') return zoned ? CLEAN : DATETIME;
-  // Stryker restore ConditionalExpression,EqualityOperator
   return FILLED_ENCODINGS.get(type) ?? CLEAN;
 }
 

@@ -64,7 +64,6 @@ class RecordFile {
     const { simd } = this.#memory;
     let at = 0;
     for (const encoder of this.#encoders) {
-      // Stryker disable next-line ConditionalExpression,EqualityOperator,CallExpression: without SIMD TypeScript writes the same bytes
       if (simd !== undefined) encoder.useMemory(simd, at);
       at += encoder.tableBytes;
     }
@@ -99,7 +98,6 @@ class RecordFile {
     this.#eachRow(task, (bytes, row) => {
       this.#key.read(bytes, this.#tokenizer);
       let ordinal = ordinals === undefined ? 1 : ordinals[row];
-      // Stryker disable next-line ConditionalExpression,EqualityOperator: the first row of a key has no number, whatever is reserved
       if (ordinal > 1 && reserved !== undefined) ordinal = keyNumber(ordinal, reserved.get(this.#key.text));
       for (const encoder of this.#encoders) {
         if (encoder.stream === 'event_logs' && (events === undefined || events[row] === 0)) continue;

@@ -56,7 +56,6 @@ export class RecordWriter {
     const emittedAt = this.#options.clock.now();
     const jobs = window.files.map((file) => jobOf(file, streams, this.#options.timezone, emittedAt));
     const totals = new WindowTotals(jobs, streams);
-    // Stryker disable next-line ConditionalExpression: saves the reading of rows that no stream shows
     if (streams.length === 0) return totals.result();
     const tasks = this.#pool.open(jobs, window.receipt.bytes);
     try {
@@ -92,15 +91,12 @@ async function readWindowKeys(
   streams: readonly RecordStream[],
   signal: AbortSignal,
 ): Promise<WindowKeys> {
-  // Stryker disable next-line ConditionalExpression: what is known of events that no stream shows is not used
   const events = streams.some((stream) => stream.name === 'event_logs');
   const keys = hasDuplicateOrMissingIds(files);
   const rows = files.reduce((sum, file) => sum + file.rows, 0);
-  // Stryker disable next-line ConditionalExpression: room that is not used
   const builder = new WindowKeysBuilder(events || keys ? rows : 0, { events, keys });
   if (!events && !keys) return builder;
   for await (const result of tasks.run(hashTasks(files, signal))) {
-    // Stryker disable next-line ConditionalExpression: only these tasks were given; it is for the compiler
     if (result.kind === 'hash') builder.add(result);
   }
   return builder.finish();

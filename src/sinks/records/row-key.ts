@@ -50,13 +50,11 @@ export class RowKey {
     else this.#readDigest(b, tokenizer);
     this.hasLogId = log >= 0;
     if (log >= 0) this.#readLog(b, cells, log);
-    // Stryker disable next-line CallExpression: the event of such a row is not compared with others
     else this.#ownEvent();
     this.#readPosition(id >= 0);
   }
 
   #readId(b: Uint8Array<ArrayBuffer>, cells: Int32Array, k: number): void {
-    // Stryker disable next-line ConditionalExpression: a text without pairs of quotes is the same behind unquoting
     const isDoubled = (cells[k] & DOUBLED) !== 0;
     const length = isDoubled ? this.#idText.unquote(b, cells[k + 1], cells[k + 2]) : 0;
     this.bytes = isDoubled ? this.#idText.text : b;
@@ -71,7 +69,6 @@ export class RowKey {
   }
 
   #readLog(b: Uint8Array<ArrayBuffer>, cells: Int32Array, k: number): void {
-    // Stryker disable next-line ConditionalExpression: a text without pairs of quotes is the same behind unquoting
     const isDoubled = (cells[k] & DOUBLED) !== 0;
     const length = isDoubled ? this.#logText.unquote(b, cells[k + 1], cells[k + 2]) : 0;
     this.logBytes = isDoubled ? this.#logText.text : b;
@@ -111,7 +108,6 @@ export class RowKey {
   get isNumbered(): boolean {
     let i = this.end;
     while (i > this.start && this.bytes[i - 1] >= ZERO && this.bytes[i - 1] <= NINE) i--;
-    // Stryker disable next-line ConditionalExpression,EqualityOperator,LogicalOperator: where ids are reserved, their form is looked at again
     return i < this.end && i > this.start && this.bytes[i - 1] === HASH;
   }
 
