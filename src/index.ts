@@ -1,4 +1,4 @@
-// The library: what the commands and connectors are made of. examples/library shows it.
+// The library: what the commands and connectors are made of.
 export { type Clock, systemClock } from './base/clock.ts';
 export { Failure, type FailureKind } from './base/errors.ts';
 export { createLogger, type LogEvent, type Logger, silentLogger } from './base/log.ts';
@@ -6,18 +6,15 @@ export { Secret } from './base/secrets.ts';
 export { type DestinationConfig, parseDestinationConfig } from './config/destination.ts';
 export { parseSourceConfig, type SourceConfig } from './config/source.ts';
 export { extractWindows } from './extract/extract.ts';
+export type { PlanInput } from './extract/plan/plan.ts';
 export { type Plan, planRun } from './extract/plan/plan.ts';
-export type { PlanInput } from './extract/plan/plan-input.ts';
 export type { ExtractDeps, ExtractOptions } from './extract/ports.ts';
-export type { PriorLoads } from './extract/prior-loads.ts';
-export { type ExportSession, extractDeps, openExportSession } from './extract/session.ts';
 export { newTally, summaryOf, type Tally } from './extract/summary.ts';
-export type { Receipt, State, Window } from './extract/window.ts';
+export type { PriorLoads, Receipt, State, Window } from './extract/window.ts';
 export { Scanner, type ScanResult } from './schema/scanner.ts';
-export type { ExportAnswer, ExportService } from './service/export/answer.ts';
+export type { ExportAnswer, ExportRequest, ExportService } from './service/export/answer.ts';
 export { createExportService } from './service/export/client.ts';
-export type { ExportRequest } from './service/export/request.ts';
-export { createExportQuota } from './service/quota/quota.ts';
+export { createExportQuota } from './service/quota.ts';
 export { type Simulator, startSimulator } from './simulator/index.ts';
 export { openDuckDbSink } from './sinks/duckdb/sink.ts';
 export { load, nothingLoaded } from './sinks/load.ts';

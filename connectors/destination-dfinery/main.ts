@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { runConnectorProcess } from '../../src/airbyte/process.ts';
+import { runConnectorProcess } from '../../src/airbyte/entrypoint.ts';
 import { destination } from '../../src/deletion/destination/connector.ts';
 
 await runConnectorProcess(destination);

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { isMainThread } from 'node:worker_threads';
-import { runConnectorProcess } from '../../src/airbyte/process.ts';
+import { runConnectorProcess } from '../../src/airbyte/entrypoint.ts';
 import { sourceConnector } from '../../src/source/index.ts';
 
 // The same file serves as the worker's: the image carries one file and no other.

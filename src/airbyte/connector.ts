@@ -6,11 +6,11 @@ import type { Env } from '../base/env.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import type { Redactor } from '../base/secrets.ts';
-import type { Verb } from './argv.ts';
-import type { ConfiguredCatalog } from './configured-catalog.ts';
+import type { ConfiguredCatalog, StateInput } from './input.ts';
 import type { Message } from './messages.ts';
-import type { StateInput } from './state-input.ts';
 import type { MessageWriter } from './writer.ts';
+
+export type Verb = 'spec' | 'check' | 'discover' | 'read' | 'write';
 
 /** What every verb gets from outside. */
 export interface VerbContext {

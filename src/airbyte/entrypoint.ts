@@ -1,18 +1,15 @@
-import type { Clock } from '../base/clock.ts';
-import type { Env } from '../base/env.ts';
-import { EXIT, Failure } from '../base/errors.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
+import { type Env, requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../base/env.ts';
+import { configFailure, EXIT, Failure } from '../base/errors.ts';
+import { endNow } from '../base/exit.ts';
 import { createLogger } from '../base/log.ts';
-import type { Random } from '../base/random.ts';
+import { type Random, systemRandom } from '../base/random.ts';
 import { Redactor, Secret } from '../base/secrets.ts';
-import { Stopped } from '../base/signals.ts';
-import { type Arguments, parseArguments } from './argv.ts';
-import { parseConfiguredCatalog } from './configured-catalog.ts';
-import { type Connector, type VerbContext, verbsOf } from './connector.ts';
-import { isObject, readJsonInput } from './json.ts';
-import { failed, type Message } from './messages.ts';
-import { parseStateInput } from './state-input.ts';
-import { traceOf } from './trace.ts';
-import { isClosedPipe, type MessageWriter } from './writer.ts';
+import { runUntilStopped, Stopped } from '../base/signals.ts';
+import { type Connector, type Verb, type VerbContext, verbsOf } from './connector.ts';
+import { isObject, parseConfiguredCatalog, parseStateInput, readJsonInput } from './input.ts';
+import { failed, type Message, traceOf } from './messages.ts';
+import { isClosedPipe, MessageWriter, openStdout } from './writer.ts';
 
 /** What work may still take to close after an error that nobody caught; a second more than what it gives its requests. */
 const CLOSING_MS = 4_000;
@@ -129,4 +126,95 @@ async function drained(writer: MessageWriter): Promise<boolean> {
   } catch {
     return false;
   }
+}
+
+/** A connector's command line, as the platform and PyAirbyte spell it. Values are paths of files. */
+export interface Arguments {
+  readonly verb: Verb;
+  readonly config: string | undefined;
+  readonly catalog: string | undefined;
+  readonly state: string | undefined;
+  readonly isDebug: boolean;
+}
+
+const FILES = ['config', 'catalog', 'state'] as const;
+const NEEDED = {
+  spec: [],
+  check: ['config'],
+  discover: ['config'],
+  read: ['config', 'catalog'],
+  write: ['config', 'catalog'],
+} as const satisfies Record<Verb, readonly (typeof FILES)[number][]>;
+
+/** Parses the words after the program's name; throws a config failure for anything that is not understood. */
+export function parseArguments(words: readonly string[], verbs: readonly Verb[]): Arguments {
+  const verb = verbs.find((one) => one === words[0]);
+  if (verb === undefined) {
+    const given = words[0] === undefined ? 'No command was given' : 'The first word is no command of this connector';
+    throw configFailure(`${given}: wanted one of ${verbs.join(', ')}.`);
+  }
+  const found = { config: undefined, catalog: undefined, state: undefined } as Record<string, string | undefined>;
+  let isDebug = false;
+  for (let i = 1; i < words.length; i++) {
+    const [, name, inline] = /^--([a-z-]+)(?:=(.*))?$/s.exec(words[i] ?? '') ?? [];
+    if (name === 'debug') isDebug = true;
+    else if (FILES.some((file) => file === name)) found[name] = inline ?? valueAfter(words, i++);
+    else throw configFailure(`${shown(name, i)} is not understood: wanted --config, --catalog or --state.`);
+  }
+  for (const name of NEEDED[verb]) if (!found[name]) throw configFailure(`${verb} needs --${name} FILE.`);
+  return { verb, config: found.config, catalog: found.catalog, state: found.state, isDebug };
+}
+
+/** Never the value of an option or a loose word: it may be a token that does not belong here. */
+const shown = (option: string | undefined, index: number): string =>
+  option === undefined ? `Word ${index + 1} of the command line` : `The option --${option}`;
+
+function valueAfter(words: readonly string[], index: number): string {
+  const value = words[index + 1];
+  if (value === undefined) throw configFailure(`${words[index]} needs the path of a file after it.`);
+  return value;
+}
+
+/** The whole process of a connector: what `main.ts` of each calls, and nothing else. */
+export async function runConnectorProcess(connector: Connector): Promise<void> {
+  let code = 1;
+  const writer = new MessageWriter(openStdout(systemClock));
+  tellWarnings(writer);
+  if (requireTrustedCertificates()) writer.sink({ level: 'warn', event: 'tls.strict', message: TRUST_MESSAGE });
+  await runUntilStopped(async (signal) => {
+    code = await runConnector(connector, {
+      words: process.argv.slice(2),
+      writer,
+      input: { [Symbol.asyncIterator]: () => stdinUntil(signal) },
+      clock: systemClock,
+      env: systemEnv,
+      random: systemRandom,
+      signal,
+      onUncaught,
+    });
+    if (!signal.aborted) endNow(code);
+  }, systemClock);
+}
+
+/** Opened only when somebody reads it; a stop ends the wait for more. */
+function stdinUntil(signal: AbortSignal): AsyncIterator<Uint8Array> {
+  signal.addEventListener('abort', () => process.stdin.destroy());
+  return process.stdin[Symbol.asyncIterator]();
+}
+
+/** Node prints its warnings on stderr, which a platform shows as errors. */
+function tellWarnings(writer: MessageWriter): void {
+  process.removeAllListeners('warning');
+  process.on('warning', ({ name, message }) => {
+    writer.sink({ level: 'debug', event: 'node.warning', message: `${name}: ${message}` });
+  });
+}
+
+function onUncaught(listener: (error: unknown) => void): () => void {
+  process.on('uncaughtException', listener);
+  process.on('unhandledRejection', listener);
+  return () => {
+    process.off('uncaughtException', listener);
+    process.off('unhandledRejection', listener);
+  };
 }

@@ -1,3 +1,5 @@
+import { Failure, type FailureKind, messageOf } from '../base/errors.ts';
+
 /** The messages of the Airbyte protocol v0 that are written here. Key names are the protocol's own. */
 
 export interface StreamDescriptor {
@@ -38,10 +40,10 @@ export interface DestinationOperation {
 }
 
 export type Level = 'FATAL' | 'ERROR' | 'WARN' | 'INFO' | 'DEBUG' | 'TRACE';
-export type FailureType = 'config_error' | 'transient_error' | 'system_error';
+type FailureType = 'config_error' | 'transient_error' | 'system_error';
 export type StreamStatus = 'STARTED' | 'RUNNING' | 'COMPLETE' | 'INCOMPLETE';
 
-export interface TraceError {
+interface TraceError {
   readonly message: string;
   readonly internal_message: string;
   readonly stack_trace?: string;
@@ -144,7 +146,7 @@ export const log = (level: Level, message: string, more: Readonly<Record<string,
   log: { level, message, ...more },
 });
 
-export const traceError = (error: TraceError, emittedAt: number): Message => ({
+const traceError = (error: TraceError, emittedAt: number): Message => ({
   type: 'TRACE',
   trace: { type: 'ERROR', emitted_at: emittedAt, error },
 });
@@ -172,3 +174,47 @@ export const estimate = (value: EstimateTrace['estimate'], emittedAt: number): M
   type: 'TRACE',
   trace: { type: 'ESTIMATE', emitted_at: emittedAt, estimate: value },
 });
+
+const FAILURE_TYPES = {
+  config: 'config_error',
+  transient: 'transient_error',
+  system: 'system_error',
+} as const satisfies Record<FailureKind, FailureType>;
+
+const UNEXPECTED = 'The connector failed in a way that was not foreseen; the log has the details for its makers.';
+
+/** Anything that was thrown as a TRACE ERROR, secrets masked. */
+export function traceOf(thrown: unknown, emittedAt: number, mask: (text: string) => string): Message {
+  const isExpected = thrown instanceof Failure;
+  const stack = stackOf(thrown);
+  const stream = isExpected ? thrown.where.stream : undefined;
+  return traceError(
+    {
+      message: mask(isExpected ? thrown.message : UNEXPECTED),
+      internal_message: mask(isExpected ? internalOf(thrown) : safeMessageOf(thrown)),
+      ...(stack !== undefined && { stack_trace: mask(stack) }),
+      failure_type: isExpected ? FAILURE_TYPES[thrown.kind] : 'system_error',
+      ...(stream !== undefined && { stream_descriptor: { name: stream } }),
+    },
+    emittedAt,
+  );
+}
+
+function internalOf({ internal, where }: Failure): string {
+  const places = Object.entries(where).map(([key, value]) => `${key} ${value}`);
+  return places.length === 0 ? internal : `${internal} (${places.join(', ')})`;
+}
+
+/** A parser's message quotes the text it choked on, which may be anybody's data. */
+const safeMessageOf = (thrown: unknown): string =>
+  thrown instanceof SyntaxError ? 'SyntaxError' : `${nameOf(thrown)}: ${messageOf(thrown)}`;
+
+const nameOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.name : typeof thrown);
+
+/** The frames alone: the message of an unforeseen error has its own place. */
+function stackOf(thrown: unknown): string | undefined {
+  if (!(thrown instanceof Error) || thrown.stack === undefined) return undefined;
+  const frames = thrown.stack.split('\n').filter((line) => /^\s+at /.test(line));
+  const cause = thrown.cause instanceof Error ? [`caused by ${safeMessageOf(thrown.cause)}`] : [];
+  return [thrown.name, ...frames, ...cause].join('\n');
+}

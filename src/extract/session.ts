@@ -8,7 +8,7 @@ import { UNIFIED_ID } from '../schema/groups.ts';
 import { HashKey } from '../schema/hash-key.ts';
 import type { ExportService } from '../service/export/answer.ts';
 import { createExportService } from '../service/export/client.ts';
-import { createExportQuota, type ExportQuota } from '../service/quota/quota.ts';
+import { createExportQuota, type ExportQuota } from '../service/quota.ts';
 import { loadSuppression } from '../suppression/list.ts';
 import type { ExtractDeps, ExtractOptions } from './ports.ts';
 import { newTally, type Tally } from './summary.ts';

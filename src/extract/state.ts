@@ -3,7 +3,7 @@ import schema from '../../schemas/state.json' with { type: 'json' };
 import type { Day } from '../base/days.ts';
 import { Failure, type FailureDetails } from '../base/errors.ts';
 import { compileSchema, proved } from '../config/validate.ts';
-import type { HashedColumns } from './hashed-columns.ts';
+import type { HashedColumns } from './export-request.ts';
 import type { State } from './window.ts';
 
 /** Why a stored state cannot be used. The Airbyte source handles `filters`, `columns` and `future` in its own way (S6). */

@@ -2,11 +2,10 @@ import { daysOf } from '../base/days.ts';
 import { configFailure } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { unlisted } from '../schema/column-edits.ts';
-import { Cursor, coveredDays } from './cursor.ts';
+import { Cursor, coveredDays, filesOf, receiptOf } from './cursor.ts';
 import type { DaysResult, Download } from './download/download.ts';
 import { earlierClock, type Run } from './download/run.ts';
 import { gapFailure, nameDays } from './plan/gaps.ts';
-import { filesOf, receiptOf } from './receipt.ts';
 import type { Receipt, Window } from './window.ts';
 
 /** Makes windows of downloads in the order of days, and reports the days that are lost between them. */

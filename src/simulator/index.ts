@@ -6,13 +6,12 @@ import type { Day } from '../base/days.ts';
 import { countRows, type TrueRow, truthOf } from './data/csv.ts';
 import { EVERYTHING, type NameFilter, type RowQuery } from './data/row-query.ts';
 import type { ServedFiles } from './export/serve-file.ts';
-import { parseScenario, patchScenario, type ScenarioPatch } from './parse-scenario.ts';
 import { RequestLog, type SeenDeletion, type SeenRequest } from './request-log.ts';
-import type { Scenario } from './scenario.ts';
+import { parseScenario, patchScenario, type Scenario, type ScenarioPatch } from './scenario.ts';
 import { listen } from './server.ts';
 import { Service, type Tokens } from './service.ts';
 
-export { parseScenario } from './parse-scenario.ts';
+export { parseScenario } from './scenario.ts';
 
 export interface SimulatorOptions {
   /** 0, the default: a free one. */

@@ -1,6 +1,4 @@
-import type { FaultKind } from './faults/fault.ts';
-
-export type Operation = 'export' | 'delete';
+import type { FaultKind, Operation } from './fault.ts';
 
 /** One request as it was seen, and how it was answered. Entries fill up while the request is served. */
 export interface SeenRequest {

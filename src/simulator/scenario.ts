@@ -1,4 +1,8 @@
-import type { Fault } from './faults/fault.ts';
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+import schema from '../../schemas/scenario.json' with { type: 'json' };
+import { isDay } from '../base/days.ts';
+import { configFailure } from '../base/errors.ts';
+import type { Fault } from './fault.ts';
 
 /** Everything the service may do one way or another, fully populated. Keys, defaults and bounds: schemas/scenario.json; meanings: docs/simulator.md. */
 export interface Scenario {
@@ -101,3 +105,97 @@ export interface Scenario {
   };
   readonly faults: readonly Fault[];
 }
+
+const LONGEST_SHOWN = 60;
+
+/** Some sections of a scenario, each with some of its keys. */
+export type ScenarioPatch = { readonly [K in keyof Scenario]?: unknown };
+
+let compiled: ValidateFunction<Scenario> | undefined;
+
+/** Compiled when the first scenario comes: every command of the program loads this module, few have a scenario. */
+function validator(): ValidateFunction<Scenario> {
+  if (compiled !== undefined) return compiled;
+  const ajv = new Ajv({
+    allErrors: true,
+    verbose: true,
+    strict: false,
+    useDefaults: true,
+    // The schema is ours; a test checks it.
+    meta: false,
+    validateSchema: false,
+  });
+  ajv.addFormat('date', { type: 'string', validate: isDay });
+  compiled = ajv.compile<Scenario>(schema);
+  return compiled;
+}
+
+/** A scenario from its JSON text or from an object; what is absent has its default. Throws a config failure naming every problem. */
+export function parseScenario(source: unknown): Scenario {
+  const value = typeof source === 'string' ? parseJson(source) : structuredClone(source ?? {});
+  if (!isObject(value)) throw configFailure('The scenario is not a JSON object; see docs/simulator.md.');
+  const validate = validator();
+  if (validate(value)) return value;
+  const problems = new Set((validate.errors ?? []).flatMap(problemOf));
+  throw configFailure(`The scenario cannot be used: ${[...problems].join(' ')} See docs/simulator.md.`);
+}
+
+/** The same scenario with some keys replaced, section by section; `faults` are replaced as a whole. */
+export function patchScenario(now: Scenario, patch: ScenarioPatch): Scenario {
+  const sections = Object.entries(patch).filter(([, change]) => change !== undefined);
+  const merged = sections.map(([name, change]) => {
+    const section: unknown = Object.hasOwn(now, name) ? now[name as keyof Scenario] : undefined;
+    return [name, isObject(section) && isObject(change) ? { ...section, ...change } : change];
+  });
+  return parseScenario({ ...now, ...Object.fromEntries(merged) });
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text.replace(/^\uFEFF/, ''));
+  } catch (cause) {
+    throw configFailure('The scenario is not valid JSON.', { cause });
+  }
+}
+
+/** A sentence with the path and what is wrong there; none for an error that only repeats another. */
+function problemOf(error: ErrorObject): string[] {
+  const { keyword, params, schemaPath, data } = error;
+  const at = error.instancePath
+    .slice(1)
+    .replaceAll(/\/(\d+)/g, '[$1]')
+    .replaceAll('/', '.');
+  if (keyword === 'if' || /\/anyOf\/\d/.test(schemaPath)) return [];
+  if (keyword === 'required') return [`"${join(at, params.missingProperty)}" is missing.`];
+  if (keyword === 'additionalProperties') {
+    const known = Object.keys(error.parentSchema?.properties ?? {}).join(', ');
+    return [`"${join(at, params.additionalProperty)}" is not known; here are known: ${known}.`];
+  }
+  return [`"${at}" is ${shown(data)}; wanted ${wanted(error)}.`];
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  boolean: 'true or false',
+  string: 'a text',
+  array: 'a list',
+  object: 'an object',
+};
+
+function wanted({ keyword, parentSchema = {}, params, message }: ErrorObject): string {
+  const { type, minimum, maximum, description } = parentSchema;
+  if (keyword === 'anyOf') return String(description);
+  if (keyword === 'enum') return `one of ${(params.allowedValues as unknown[]).map(shown).join(', ')}`;
+  if (keyword === 'format') return 'a day, yyyy-MM-dd';
+  if (minimum === undefined) return TYPES[String(type)] ?? String(message);
+  return `a ${type === 'integer' ? 'whole number' : 'number'} from ${minimum} to ${maximum}`;
+}
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN - 3)}…` : text;
+}
+
+const join = (at: string, key: unknown): string => (at === '' ? String(key) : `${at}.${String(key)}`);
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

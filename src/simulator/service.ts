@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import { createDataset, type Dataset } from './data/dataset.ts';
 import type { ServedFiles } from './export/serve-file.ts';
-import { FaultRules } from './faults/rule.ts';
+import { FaultRules } from './fault.ts';
 import { RequestWindow } from './limit.ts';
 import type { RequestLog } from './request-log.ts';
 import type { Scenario } from './scenario.ts';

@@ -1,5 +1,4 @@
-import type { PriorLoads } from '../extract/prior-loads.ts';
-import type { Window } from '../extract/window.ts';
+import type { PriorLoads, Window } from '../extract/window.ts';
 import type { WidenedColumn } from '../table/changes.ts';
 import type { RunHistory } from '../table/runs.ts';
 
@@ -39,7 +38,7 @@ export async function commitEach(
 }
 
 /** What several commits changed, one after the other. */
-export function joinCommits(commits: readonly Commit[]): Commit {
+function joinCommits(commits: readonly Commit[]): Commit {
   const widened = new Map<string, WidenedColumn>();
   const rescued = new Map<string, number>();
   for (const commit of commits) {

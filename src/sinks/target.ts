@@ -6,7 +6,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Env } from '../base/env.ts';
 import type { Logger } from '../base/log.ts';
 import type { SchemaMode } from '../config/source.ts';
-import type { PriorLoads } from '../extract/prior-loads.ts';
+import type { PriorLoads } from '../extract/window.ts';
 import type { HashKey } from '../schema/hash-key.ts';
 import type { TableName } from '../table/columns.ts';
 import type { Difference } from '../table/differences.ts';

@@ -6,8 +6,7 @@ import type { Random } from '../base/random.ts';
 import { type RowHandler, RowSource } from '../csv/row-source.ts';
 import { readNames } from '../csv/tokenizer.ts';
 import { pauseAfter, RETRY, type RetryPolicy } from '../extract/download/retry.ts';
-import type { ExportRefusal, ExportService } from '../service/export/answer.ts';
-import type { ExportRequest } from '../service/export/request.ts';
+import type { ExportRefusal, ExportRequest, ExportService } from '../service/export/answer.ts';
 
 export interface HeaderDeps {
   readonly service: ExportService;

@@ -7,11 +7,10 @@ import type { Logger } from '../base/log.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { MalformedCsv } from '../csv/malformed.ts';
 import { missingColumns } from '../schema/groups.ts';
-import type { ExportAnswer, ExportRefusal, Limits } from '../service/export/answer.ts';
+import type { ExportAnswer, ExportRefusal, ExportRequest, Limits } from '../service/export/answer.ts';
 import { createExportService } from '../service/export/client.ts';
-import type { ExportRequest } from '../service/export/request.ts';
-import { TimeLimitReached, withinTime } from '../service/http/time-limit.ts';
-import type { ExportAdmission, ExportQuota, Permit } from '../service/quota/quota.ts';
+import { TimeLimitReached, withinTime } from '../service/http/abort.ts';
+import type { ExportAdmission, ExportQuota, Permit } from '../service/quota.ts';
 import { readHeader } from './header.ts';
 
 export type ProbeKind =

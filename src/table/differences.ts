@@ -1,6 +1,6 @@
 import { type Day, daysOf } from '../base/days.ts';
 import { plainCount } from '../base/quantities.ts';
-import { Coverage } from '../extract/plan/coverage.ts';
+import { Coverage } from '../extract/plan/days.ts';
 import { nameDays } from '../extract/plan/gaps.ts';
 import { parseState } from '../extract/state.ts';
 import type { StoredReceipt } from './receipts.ts';

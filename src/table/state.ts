@@ -1,5 +1,4 @@
-import type { PriorLoads } from '../extract/prior-loads.ts';
-import type { SpoolFile, State } from '../extract/window.ts';
+import type { PriorLoads, SpoolFile, State } from '../extract/window.ts';
 import { MOST_SCANNED_NAMES } from '../schema/columns.ts';
 import { type ColumnChange, MAX_CHANGES } from './changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, storedColumn, type TableName } from './columns.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { runCommandLine } from '../../src/cli/program.ts';
 import { type Simulator, startSimulator } from '../../src/simulator/index.ts';
-import { parseScenario } from '../../src/simulator/parse-scenario.ts';
+import { parseScenario } from '../../src/simulator/scenario.ts';
 import { handClock, SERVICE_ID, TOKENS } from './service/simulator.ts';
 import { type Cells, csvOf } from './targets/duckdb.ts';
 

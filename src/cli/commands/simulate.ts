@@ -1,6 +1,6 @@
 import { configFailure, EXIT } from '../../base/errors.ts';
 import { startSimulator } from '../../simulator/index.ts';
-import { parseScenario } from '../../simulator/parse-scenario.ts';
+import { parseScenario } from '../../simulator/scenario.ts';
 import { type Command, text } from '../command.ts';
 import { readJsonFile } from '../context.ts';
 

@@ -7,8 +7,8 @@ import { printable } from '../../base/printable.ts';
 import { count } from '../../base/quantities.ts';
 import { Secret } from '../../base/secrets.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
+import { TimeLimitReached, withinTime } from '../../service/http/abort.ts';
 import { networkProblem } from '../../service/http/network.ts';
-import { TimeLimitReached, withinTime } from '../../service/http/time-limit.ts';
 import { Transport } from '../../service/http/transport.ts';
 import { describeSummary, type Summary } from './summary.ts';
 

@@ -1,5 +1,4 @@
-import { type ConfiguredCatalog, type ConfiguredStream, keyOf } from '../../airbyte/configured-catalog.ts';
-import { isObject } from '../../airbyte/json.ts';
+import { type ConfiguredCatalog, type ConfiguredStream, isObject, keyOf } from '../../airbyte/input.ts';
 import type { StreamDescriptor } from '../../airbyte/messages.ts';
 import { configFailure } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';

@@ -1,8 +1,8 @@
 import { systemClock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
 import { configFailure, Failure, transientFailure } from '../../base/errors.ts';
+import { withinTime } from '../../service/http/abort.ts';
 import { networkProblem } from '../../service/http/network.ts';
-import { withinTime } from '../../service/http/time-limit.ts';
 import { Transport } from '../../service/http/transport.ts';
 
 const TIMEOUT_MS = 20_000;

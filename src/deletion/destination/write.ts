@@ -1,5 +1,5 @@
 import type { VerbContext, WriteVerb } from '../../airbyte/connector.ts';
-import type { JsonObject } from '../../airbyte/json.ts';
+import type { JsonObject } from '../../airbyte/input.ts';
 import type { StreamDescriptor } from '../../airbyte/messages.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { configFailure } from '../../base/errors.ts';

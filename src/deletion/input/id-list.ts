@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import { extname } from 'node:path';
 import { Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
-import { isObject } from '../../airbyte/json.ts';
+import { isObject } from '../../airbyte/input.ts';
 import { configFailure, messageOf } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 

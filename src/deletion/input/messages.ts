@@ -1,7 +1,7 @@
 // This folder: what a deletion reads: a platform's messages, or lists of ids; and which ids are refused.
 
 import { isUtf8 } from 'node:buffer';
-import { isObject, type JsonObject, textOf } from '../../airbyte/json.ts';
+import { isObject, type JsonObject, textOf } from '../../airbyte/input.ts';
 import type { StreamDescriptor } from '../../airbyte/messages.ts';
 import { defect } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';

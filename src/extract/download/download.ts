@@ -2,7 +2,7 @@
 
 import type { Day } from '../../base/days.ts';
 import type { ScanResult } from '../../schema/scanner.ts';
-import type { DayRange } from '../plan/day-ranges.ts';
+import type { DayRange } from '../plan/days.ts';
 
 /*
  * Two shapes lead from the body of an answer to a window: an ExportFile is one body, stored and verified; a Download is the

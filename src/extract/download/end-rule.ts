@@ -1,8 +1,7 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { configFailure } from '../../base/errors.ts';
 import type { ColumnScan } from '../../schema/scan.ts';
-import { lastDayOver, lastSettledDay, todayUtc } from '../plan/calendar.ts';
-import type { DayRange, DayRanges } from '../plan/day-ranges.ts';
+import { type DayRange, type DayRanges, lastDayOver, lastSettledDay, todayUtc } from '../plan/days.ts';
 import { type DaysResult, type Download, type NoDownload, noDownload, rowCount, sentAtOf } from './download.ts';
 import { fetchRange, refused } from './range.ts';
 import { discard, earlierClock, type Run } from './run.ts';

@@ -1,9 +1,9 @@
 import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { configFailure, defect, transientFailure } from '../../base/errors.ts';
-import type { ExportRequest } from '../../service/export/request.ts';
+import type { ExportRequest } from '../../service/export/answer.ts';
 import { keyOf } from '../export-request.ts';
-import { lastSettledDay, missesLateRows } from '../plan/calendar.ts';
+import { lastSettledDay, missesLateRows } from '../plan/days.ts';
 import { type Attempt, attemptExport, Inspection } from './attempt.ts';
 import type { ExportFile, NoDownload } from './download.ts';
 import { pauseAfter } from './retry.ts';

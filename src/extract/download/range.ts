@@ -1,7 +1,6 @@
 import { addDays, type Day, daysBetween, daysOf, earlierOf } from '../../base/days.ts';
 import { configFailure } from '../../base/errors.ts';
-import { earliestToday, todayUtc } from '../plan/calendar.ts';
-import { type DayRange, lastAsked, lengthOf } from '../plan/day-ranges.ts';
+import { type DayRange, earliestToday, lastAsked, lengthOf, todayUtc } from '../plan/days.ts';
 import { type DaysRequest, type DaysResult, type Download, type NoDownload, noDownload } from './download.ts';
 import { isSurelyGone, type Run } from './run.ts';
 import { fetchDays } from './split.ts';

@@ -1,7 +1,7 @@
 import type pLimit from 'p-limit';
 import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
-import { CLOCK_TOLERANCE_MS, oldestDays } from '../plan/calendar.ts';
+import { CLOCK_TOLERANCE_MS, oldestDays } from '../plan/days.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { ExtractDeps, WindowScanner } from '../ports.ts';
 import type { Spool } from '../spool/spool.ts';

@@ -1,6 +1,5 @@
 import { addDays, type Day, daysOf } from '../../base/days.ts';
-import { lastSettledDay } from '../plan/calendar.ts';
-import { type DayRange, DayRanges, lengthOf } from '../plan/day-ranges.ts';
+import { type DayRange, DayRanges, lastSettledDay, lengthOf } from '../plan/days.ts';
 import { type DaysResult, noDownload, sentAtOf } from './download.ts';
 import { EndRule, observeRange } from './end-rule.ts';
 import { fetchRange } from './range.ts';

@@ -2,17 +2,12 @@
 
 import { addDays, type Day, daysOf, earlierOf, laterOf } from '../../base/days.ts';
 import { configFailure } from '../../base/errors.ts';
-import { type Filters, filtersOf, hashesOf, type RequestHashes } from '../export-request.ts';
-import { hashedAfter } from '../hashed-columns.ts';
-import type { PriorLoads } from '../prior-loads.ts';
-import type { KnownState } from '../state.ts';
-import { lastSettledDay, latestToday, oldestDays } from './calendar.ts';
-import { Coverage } from './coverage.ts';
-import { planWindows, type WindowPlan } from './day-ranges.ts';
-import type { Delivery } from './delivery.ts';
+import type { SourceConfig } from '../../config/source.ts';
+import { type Filters, filtersOf, hashedAfter, hashesOf, type RequestHashes } from '../export-request.ts';
+import { type KnownState, parseState, StateFailure } from '../state.ts';
+import type { PriorLoads } from '../window.ts';
+import { Coverage, lastSettledDay, latestToday, oldestDays, planWindows, type WindowPlan } from './days.ts';
 import { clampWarning, cliffWarnings, gapWarning, type PlanWarning } from './gaps.ts';
-import type { PlanInput, PlanSettings } from './plan-input.ts';
-import { checkState, formWarnings } from './stored-state.ts';
 
 /** Everything an extraction will do, decided before the first call. */
 export interface Plan {
@@ -223,3 +218,109 @@ function warningsOf(bounds: Bounds, likelyGaps: readonly Day[], cursor: Day): Pl
     out.push(...cliffWarnings(cursor, bounds.last, bounds.oldest.probably));
   return out;
 }
+
+/** `fresh`: through today, read again next time. `settled`: only days that have been over for a while, each once. */
+export type Delivery = 'fresh' | 'settled';
+
+/** The effective delivery (S7): `auto` is `settled` for a stream that only appends rows, else `fresh`. */
+export const deliveryOf = (configured: SourceConfig['delivery'], isPlainAppend: boolean): Delivery => {
+  if (configured !== 'auto') return configured;
+  return isPlainAppend ? 'settled' : 'fresh';
+};
+
+/** What a plan needs of the configuration. */
+export type PlanSettings = Pick<
+  SourceConfig,
+  | 'baseUrl'
+  | 'serviceId'
+  | 'events'
+  | 'eventsCondition'
+  | 'properties'
+  | 'propertiesCondition'
+  | 'columnsDrop'
+  | 'columnsHash'
+  | 'hashKey'
+  | 'startDate'
+  | 'endDate'
+  | 'windowDays'
+  | 'lookbackDays'
+  | 'settleHours'
+  | 'toDateInclusive'
+  | 'historyDays'
+  | 'onGap'
+>;
+
+export interface PlanInput {
+  readonly settings: PlanSettings;
+  readonly delivery: Delivery;
+  /** The consumer keeps every row that it is given: it neither merges by key nor removes rows. Default false. */
+  readonly appends?: boolean | undefined;
+  /** Exactly these days, both included, whatever the cursor says (`--from`, `--to`). */
+  readonly from?: Day | undefined;
+  readonly to?: Day | undefined;
+  readonly fullRefresh?: boolean | undefined;
+  /** Resumes at the state's cursor, where an earlier attempt stopped: without lookback, and a full refresh not from its start. */
+  readonly resume?: boolean | undefined;
+  readonly prior: PriorLoads;
+  /** The machine's clock, ms since 1970. */
+  readonly now: number;
+}
+
+/**
+ * The stored state, checked against the question of this run (S6). `startsOver`: other filters, or a cursor in the
+ * future, under a full refresh, so that the target's contents do not count. Throws a StateFailure when the state must not be
+ * used.
+ */
+export function checkState(
+  stored: unknown,
+  hashes: RequestHashes,
+  run: { readonly now: number; readonly fullRefresh?: boolean | undefined },
+): { readonly state: KnownState | undefined; readonly startsOver: boolean } {
+  const state = parseState(stored);
+  if (state === undefined) return { state, startsOver: false };
+  if (state.service !== undefined && state.service !== hashes.service) {
+    throw new StateFailure(
+      'service',
+      'The target holds the data of another service (base_url or service_id differ): use another target for this one.',
+    );
+  }
+  const startsOver = state.question !== undefined && state.question !== hashes.question;
+  if (startsOver && run.fullRefresh !== true) {
+    if (otherColumns(state, hashes)) throw new StateFailure('columns', OTHER_COLUMNS);
+    throw new StateFailure(
+      'filters',
+      'The target was filled with other filters (events, properties or their conditions differ): put them back, use ' +
+        'another target, or read everything again with --full-refresh.',
+    );
+  }
+  const today = latestToday(run.now);
+  const future = state.from_date > today;
+  if (future && run.fullRefresh === true) return { state, startsOver: true };
+  if (future && !startsOver) {
+    throw new StateFailure(
+      'future',
+      `The stored cursor ${state.from_date} lies in the future (today is at most ${today}): check the clock of this ` +
+        'machine, or read everything again with --full-refresh.',
+    );
+  }
+  return { state, startsOver };
+}
+
+/** The rows of a target are in another form than this run would give them (S47). */
+const otherColumns = (state: KnownState | undefined, hashes: RequestHashes): boolean =>
+  state?.question !== undefined && state.columns !== hashes.columns;
+
+const OTHER_COLUMNS =
+  'The target was filled with other columns dropped or hashed, or under another key (columns_drop, columns_hash or hash_key ' +
+  'differ): put them back, use another target, or read everything again with --full-refresh. Rows of days that the ' +
+  'service no longer exports keep the old form.';
+
+/** Warns that a full refresh with other column lists or another key does not reach days that are no longer exported. */
+export const formWarnings = (state: KnownState | undefined, hashes: RequestHashes): PlanWarning[] =>
+  otherColumns(state, hashes) ? [OLD_FORM] : [];
+
+const OLD_FORM: PlanWarning = {
+  event: 'columns.changed',
+  message:
+    'Other columns are dropped or hashed than before, or under another key: rows of days that the service no longer exports keep the old form.',
+};

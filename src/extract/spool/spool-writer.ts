@@ -2,7 +2,7 @@ import { type FileHandle, open, statfs, unlink } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { transientFailure } from '../../base/errors.ts';
 import { megabytes } from '../../base/quantities.ts';
-import { spoolFailure } from './spool-failure.ts';
+import { diskFailure } from '../../fs/disk-failure.ts';
 
 /** Bytes collected before a write; each file has two such buffers. */
 const BUFFER_BYTES = 1 << 20;
@@ -119,3 +119,12 @@ async function leaveFree(folder: string): Promise<void> {
     { where: { file: folder }, internal: 'spool: too little space' },
   );
 }
+
+/** A system error of the spool folder as a Failure that names the folder; any other error unchanged. */
+export const spoolFailure = (error: unknown, folder: string): unknown =>
+  diskFailure(error, {
+    what: `the spool folder ${folder}`,
+    path: folder,
+    remedy: 'set spool_dir to a folder on another disk that this user may write to',
+    consequence: 'what was stored before is complete, the next run goes on from there',
+  });

@@ -8,11 +8,9 @@ import { Lease } from '../../fs/lock.ts';
 import { isPrivateFolder, makePrivateFolder, ownerOf } from '../../fs/private-folder.ts';
 import type { ExportFile } from '../download/download.ts';
 import { sha256 } from '../export-request.ts';
-import { sweepRunFolders } from './run-folder.ts';
+import { sweepAll, sweepRunFolders } from './run-folder.ts';
 import { adoptFile, discardReusable, findSidecars, sidecarPathOf, writeSidecar } from './sidecar.ts';
-import { spoolFailure } from './spool-failure.ts';
-import { SpoolWriter } from './spool-writer.ts';
-import { sweepAll } from './sweep.ts';
+import { SpoolWriter, spoolFailure } from './spool-writer.ts';
 
 /** Attempts at a folder that other runs may remove while it is empty. */
 const CLAIM_ATTEMPTS = 100;

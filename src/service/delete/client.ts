@@ -10,9 +10,8 @@ import { codingOf, IdleTimeout, Stalled } from '../http/body.ts';
 import { readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
 import { type Post, type RawAnswer, Transport } from '../http/transport.ts';
-import type { DeletionAnswer, DeletionService } from './answer.ts';
+import { type DeletionAnswer, type DeletionService, deletionPost, isSendable } from './answer.ts';
 import { deletionFacts, deletionOutcome } from './outcomes.ts';
-import { deletionPost, isSendable } from './request.ts';
 
 export interface DeletionServiceOptions
   extends Pick<DestinationConfig, 'baseUrl' | 'serviceId' | 'importToken' | 'maxConcurrentRequests'> {

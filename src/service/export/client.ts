@@ -5,16 +5,31 @@ import { type Env, systemEnv } from '../../base/env.ts';
 import { Failure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { bodyFailure, bodyProblem, bytesOf, codingOf, declaredLength, IdleTimeout, Stalled } from '../http/body.ts';
+import {
+  bodyFailure,
+  bodyProblem,
+  bytesOf,
+  codingOf,
+  declaredLength,
+  IdleTimeout,
+  Stalled,
+  snippet,
+} from '../http/body.ts';
 import { type LimitHeaders, oneOf, readDate, readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
-import { snippet } from '../http/snippet.ts';
 import { type RawAnswer, Transport } from '../http/transport.ts';
-import type { ExportAdmission, Permit } from '../quota/quota.ts';
-import type { AnswerForm, ExportAnswer, ExportBody, ExportRefusal, ExportService } from './answer.ts';
+import type { ExportAdmission, Permit } from '../quota.ts';
+import {
+  type AnswerForm,
+  type ExportAnswer,
+  type ExportBody,
+  type ExportRefusal,
+  type ExportRequest,
+  type ExportService,
+  exportPost,
+} from './answer.ts';
 import { contentOf, originOf, peekBody, reasonIn } from './content.ts';
 import { type AnswerFacts, exportOutcome } from './outcomes.ts';
-import { type ExportRequest, exportPost } from './request.ts';
 
 export interface ExportServiceOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken' | 'stallMs'> {
   readonly clock: Clock;

@@ -1,10 +1,11 @@
+import { once } from 'node:events';
+import { createGunzip } from 'node:zlib';
 import type { Clock } from '../../base/clock.ts';
 import { formatDuration } from '../../base/durations.ts';
-import { type Failure, transientFailure } from '../../base/errors.ts';
-import { BadGzip, gunzip } from './gunzip.ts';
+import { type Failure, messageOf, transientFailure } from '../../base/errors.ts';
+import { abortable, onAbort } from './abort.ts';
 import { oneOf } from './headers.ts';
 import { networkProblem } from './network.ts';
-import { abortable, onAbort } from './on-abort.ts';
 import { CutShort, type RawAnswer } from './transport.ts';
 
 /** No byte came for too long. */
@@ -142,4 +143,84 @@ export function bodyProblem(error: unknown, host: string): BodyProblem {
 export function bodyFailure(error: unknown, host: string): Failure {
   const { code, message } = bodyProblem(error, host);
   return transientFailure(message, { internal: `${code}: ${message}`, cause: error });
+}
+
+/** A compressed body that is cut, corrupt, or followed by something else. */
+export class BadGzip extends Error {}
+
+const CHUNK_BYTES = 64 * 1024;
+
+/** Decodes gzip of one or several members. Throws `BadGzip` unless the data ends with a valid trailer and nothing after it. */
+export async function* gunzip(raw: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+  const decoder = createGunzip({ chunkSize: CHUNK_BYTES });
+  const feed = { received: 0, over: false, error: undefined as unknown };
+  const over = new AbortController();
+  // Not waited for at the end: it may wait on the network until the owner of the connection closes it.
+  void pump(raw, decoder, feed, over.signal).catch((error: unknown) => {
+    if (decoder.errored !== null) return;
+    feed.error = error;
+    decoder.destroy(error instanceof Error ? error : new Error(messageOf(error)));
+  });
+  try {
+    yield* decoder.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
+    if (!feed.over || decoder.bytesWritten !== feed.received)
+      throw new BadGzip('bytes follow the end of the gzip data');
+  } catch (error) {
+    if (feed.error !== undefined) throw feed.error;
+    throw error instanceof BadGzip ? error : new BadGzip(messageOf(error), { cause: error });
+  } finally {
+    over.abort();
+    decoder.destroy();
+  }
+}
+
+interface Feed {
+  received: number;
+  over: boolean;
+}
+
+async function pump(
+  raw: AsyncIterable<Uint8Array>,
+  decoder: ReturnType<typeof createGunzip>,
+  feed: Feed,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    for await (const chunk of raw) {
+      feed.received += chunk.length;
+      if (!decoder.write(chunk)) await once(decoder, 'drain', { signal });
+      if (signal.aborted) return;
+    }
+  } catch (error) {
+    if (signal.aborted) return;
+    throw error;
+  }
+  feed.over = true;
+  decoder.end();
+}
+
+/** Of a failure's body no more is read, nor for any longer. */
+const MOST_BYTES = 64 * 1024;
+const MOST_MS = 30_000;
+
+/** The first bytes of a body, as many as arrive in time; errors of the body are ignored. */
+export async function snippet(bytes: AsyncIterable<Uint8Array>, clock: Clock): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  const reading = collect(bytes, chunks).catch(() => {});
+  let cancel = () => {};
+  const late = new Promise<void>((resolve) => {
+    cancel = clock.after(MOST_MS, resolve);
+  });
+  await Promise.race([reading, late]);
+  cancel();
+  return Buffer.concat(chunks).subarray(0, MOST_BYTES);
+}
+
+async function collect(bytes: AsyncIterable<Uint8Array>, into: Uint8Array[]): Promise<void> {
+  let length = 0;
+  for await (const chunk of bytes) {
+    into.push(chunk);
+    length += chunk.length;
+    if (length >= MOST_BYTES) return;
+  }
 }

@@ -1,3 +1,6 @@
+import { configFailure } from '../../base/errors.ts';
+import type { Secret } from '../../base/secrets.ts';
+import { isHeaderText } from '../../config/header-text.ts';
 import type { AnswerHeaders } from './transport.ts';
 
 /** What an answer's headers say about the quota; instants in ms since 1970. Values out of range are taken as absent. */
@@ -79,3 +82,10 @@ function retryAtOf(text: string | undefined, now: number): number | undefined {
 
 const laterThan = (now: number, at: number | undefined): number | undefined =>
   at !== undefined && at > now && at <= now + FURTHEST_MS ? at : undefined;
+
+/** The text of a token for a header. Throws a configuration failure, naming the key, if it contains characters that a header cannot hold. */
+export function headerText(token: Secret, key: string): string {
+  const text = token.reveal();
+  if (isHeaderText(text)) return text;
+  throw configFailure(`${key} is empty, or holds a character that no HTTP header can carry: copy the token again.`);
+}

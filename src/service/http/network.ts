@@ -1,6 +1,6 @@
 import { codeOf } from '../../base/errors.ts';
+import { ProxyRefused } from './proxy.ts';
 import { CutShort } from './transport.ts';
-import { ProxyRefused } from './tunnel.ts';
 
 /** Why no answer, or no complete answer, came over the network. */
 export interface NetworkProblem {

@@ -5,9 +5,8 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { Clock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
 import { codeOf } from '../../base/errors.ts';
-import { onAbort } from './on-abort.ts';
-import { proxyFor } from './proxy.ts';
-import { TunnelAgent } from './tunnel.ts';
+import { onAbort } from './abort.ts';
+import { proxyFor, TunnelAgent } from './proxy.ts';
 
 /** One request: a POST of JSON, unless it says otherwise. */
 export interface Post {

@@ -1,9 +1,7 @@
-import type { Column } from './column.ts';
+import type { Column } from './columns.ts';
 import type { Dataset } from './dataset.ts';
-import type { DayPlan } from './day-plan.ts';
-import type { Row } from './event.ts';
-import { headerOf } from './header.ts';
-import { cellOf, drawn, isCarriedBy, isKnownOn, type RowQuery, rowsOf } from './row-query.ts';
+import type { DayPlan, Row } from './event.ts';
+import { cellOf, drawn, headerOf, isCarriedBy, isKnownOn, type RowQuery, rowsOf } from './row-query.ts';
 
 /** How an export is written: the ends of its rows, and rows that are made too short or too long (data rows count from 1). */
 export interface CsvForm {

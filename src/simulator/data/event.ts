@@ -1,9 +1,100 @@
-import type { DatasetParameters } from './dataset-parameters.ts';
-import { type DayPlan, MS_PER_DAY } from './day-plan.ts';
-import { EVENT_KINDS, KIND_OF, UNNAMED } from './event-name.ts';
+import { addDays, type Day, startOf } from '../../base/days.ts';
+import type { Scenario } from '../scenario.ts';
 import { mix, unit, within } from './hash.ts';
 
+/** All that a cell is a function of, together with its column and its row. */
+export interface DatasetParameters {
+  readonly seed: number;
+  readonly serviceId: string;
+  readonly scenario: Scenario;
+  readonly stamps: Stamps;
+  /** Users (by number) whose events are no longer exported. */
+  readonly forgotten: ReadonlySet<number>;
+}
+
+/** How many rows an event gives: `many` one to five, `refund` one or, by scenario, up to three. */
+type Items = 'none' | 'one' | 'many' | 'refund';
+
+interface EventKind {
+  readonly name: string;
+  /** Of 1,024 events. */
+  readonly weight: number;
+  readonly items: Items;
+}
+
+export const EVENT_KINDS: readonly EventKind[] = [
+  { name: 'df_start_session', weight: 170, items: 'none' },
+  { name: 'df_end_session', weight: 150, items: 'none' },
+  { name: 'df_sign_up', weight: 30, items: 'none' },
+  { name: 'df_purchase', weight: 110, items: 'many' },
+  { name: 'df_login', weight: 70, items: 'none' },
+  { name: 'df_logout', weight: 40, items: 'none' },
+  { name: 'df_view_home', weight: 90, items: 'none' },
+  { name: 'df_view_product_details', weight: 120, items: 'one' },
+  { name: 'df_add_to_cart', weight: 60, items: 'one' },
+  { name: 'df_add_to_wishlist', weight: 20, items: 'one' },
+  { name: 'df_refund', weight: 14, items: 'refund' },
+  { name: 'df_view_search_result', weight: 60, items: 'none' },
+  { name: 'df_share_product', weight: 20, items: 'one' },
+  { name: 'df_view_list', weight: 30, items: 'none' },
+  { name: 'df_view_cart', weight: 12, items: 'none' },
+  { name: 'df_remove_cart', weight: 8, items: 'one' },
+  { name: 'df_add_payment_info', weight: 8, items: 'none' },
+  { name: '설문 응답', weight: 8, items: 'none' },
+  { name: 'survey, "second" page', weight: 4, items: 'none' },
+];
+
+/** An event's kind by ten bits of its hash. */
+const KIND_OF: Uint8Array = Uint8Array.from(EVENT_KINDS.flatMap((kind, i) => Array<number>(kind.weight).fill(i)));
+
+export const UNNAMED = -1;
+
+export function maskOf(...names: string[]): number {
+  return EVENT_KINDS.reduce((mask, kind, i) => (names.includes(kind.name) ? mask | (1 << i) : mask), 0);
+}
+
+export const ITEM_EVENTS = EVENT_KINDS.reduce((mask, kind, i) => (kind.items === 'none' ? mask : mask | (1 << i)), 0);
+
 const MS_PER_HOUR = 3_600_000;
+export const MS_PER_DAY = 24 * MS_PER_HOUR;
+
+/** A day's worth of events, in the zone in which the service counts days. */
+export interface DayPlan {
+  readonly day: Day;
+  readonly number: number;
+  readonly hash: number;
+  readonly events: number;
+  /** First instant, ms UTC. */
+  readonly start: number;
+  readonly compact: string;
+}
+
+export function planDay(parameters: DatasetParameters, day: Day): DayPlan {
+  const number = startOf(day) / MS_PER_DAY;
+  const hash = mix(parameters.seed, number);
+  const start = instantOf(parameters.scenario, day);
+  return { day, number, hash, start, events: eventsOn(parameters, day, hash), compact: day.replaceAll('-', '') };
+}
+
+function eventsOn(parameters: DatasetParameters, day: Day, hash: number): number {
+  const { per_day, by_day, variation } = parameters.scenario.rows;
+  const fixed = by_day[day];
+  if (fixed !== undefined) return fixed;
+  const weekday = ((startOf(day) / MS_PER_DAY) % 7) + 7;
+  const weekend = weekday % 7 === 2 || weekday % 7 === 3 ? 0.5 : 0;
+  return Math.round(per_day * (1 + variation * (unit(mix(hash, 1)) - 0.5 + weekend)));
+}
+
+/** The instant (ms, UTC) at which a day begins for the service. */
+export const instantOf = (scenario: Scenario, day: Day): number =>
+  startOf(day) - scenario.days.zone_hours * MS_PER_HOUR;
+
+/** The days whose events may be dated within [from, to] by the selecting column: events arrive late, never early. */
+export function daysTouching(scenario: Scenario, from: Day, to: Day): readonly [Day, Day] {
+  if (scenario.days.selects_on === 'server') return [from, to];
+  return [from, addDays(to, Math.ceil((scenario.rows.longest_delay_hours + 1) / 24))];
+}
+
 const MOST_ITEMS = 5;
 const LAST_MS = 500;
 
@@ -91,4 +182,43 @@ function delayOf(h: number, longest: number): number {
   const fraction = unit(mix(h, 11));
   if (of < 90) return Math.floor(fraction * Math.min(3_000, longest));
   return Math.floor(fraction * (of < 98 ? Math.min(MS_PER_HOUR, longest) : longest));
+}
+
+const TWO = Array.from({ length: 60 }, (_, i) => String(i).padStart(2, '0'));
+const THREE = Array.from({ length: 1_000 }, (_, i) => String(i).padStart(3, '0'));
+
+/** Writes instants (ms, UTC) as the export does: without a zone, in a place so far ahead of UTC. */
+export interface Stamps {
+  /** `yyyy-MM-dd HH:mm:ss.SSS` */
+  full(ms: number): string;
+  /** `yyyy.M.d H:mm` */
+  short(ms: number): string;
+}
+
+export function createStamps(offsetMs: number): Stamps {
+  let known = Number.NaN;
+  let dashed = '';
+  let dotted = '';
+  const turnTo = (dayNumber: number) => {
+    if (dayNumber === known) return;
+    known = dayNumber;
+    dashed = new Date(dayNumber * MS_PER_DAY).toISOString().slice(0, 10);
+    const [year, month, day] = dashed.split('-').map(Number);
+    dotted = `${year}.${month}.${day} `;
+  };
+  const split = (ms: number): number => {
+    const dayNumber = Math.floor((ms + offsetMs) / MS_PER_DAY);
+    turnTo(dayNumber);
+    return ms + offsetMs - dayNumber * MS_PER_DAY;
+  };
+  return {
+    full: (ms) => {
+      const rest = split(ms);
+      return `${dashed} ${TWO[(rest / 3_600_000) | 0]}:${TWO[((rest / 60_000) | 0) % 60]}:${TWO[((rest / 1_000) | 0) % 60]}.${THREE[rest % 1_000]}`;
+    },
+    short: (ms) => {
+      const rest = split(ms);
+      return `${dotted}${(rest / 3_600_000) | 0}:${TWO[((rest / 60_000) | 0) % 60]}`;
+    },
+  };
 }

@@ -1,9 +1,19 @@
 import { type Day, daysOf } from '../../base/days.ts';
-import type { Column } from './column.ts';
+import type { Column } from './columns.ts';
 import type { Dataset } from './dataset.ts';
-import { type DayPlan, daysTouching, instantOf, MS_PER_DAY, planDay } from './day-plan.ts';
-import { emptyRow, loadEvent, type Row } from './event.ts';
-import { EVENT_KINDS, ITEM_EVENTS, UNNAMED } from './event-name.ts';
+import {
+  type DayPlan,
+  daysTouching,
+  EVENT_KINDS,
+  emptyRow,
+  ITEM_EVENTS,
+  instantOf,
+  loadEvent,
+  MS_PER_DAY,
+  planDay,
+  type Row,
+  UNNAMED,
+} from './event.ts';
 import { mix, within } from './hash.ts';
 
 /** A filter by names: `all`, only these, or all but these. */
@@ -46,7 +56,7 @@ export function* rowsOf(dataset: Dataset, query: RowQuery): Generator<Row, void,
 }
 
 /** The days that may hold rows of a query; none where the query has no day at all. */
-export function plansOf(dataset: Dataset, query: RowQuery): DayPlan[] {
+function plansOf(dataset: Dataset, query: RowQuery): DayPlan[] {
   if (query.last < query.from) return [];
   const [first, last] = daysTouching(dataset.scenario, query.from, query.last);
   return daysOf(first, last).map((day) => planDay(dataset, day));
@@ -74,7 +84,7 @@ const isRepeated = (dataset: Dataset, row: Row): boolean =>
   dataset.scenario.ids.repeat_share > 0 && within(mix(row.hash, 30 + row.item), dataset.scenario.ids.repeat_share);
 
 /** The events of one day that the query selects, each with its first item. */
-export function* eventsOf(dataset: Dataset, query: RowQuery, plan: DayPlan): Generator<Row, void, undefined> {
+function* eventsOf(dataset: Dataset, query: RowQuery, plan: DayPlan): Generator<Row, void, undefined> {
   const row = emptyRow(plan);
   const kinds = selectedKinds(query.events);
   const unnamed = !isFiltered(query.events);
@@ -133,12 +143,34 @@ export function isKnownOn(column: Column, plan: DayPlan): boolean {
 }
 
 /** The columns a query may return at all: system columns, and what its properties filter leaves. */
-export function askedColumns(dataset: Dataset, query: RowQuery): Column[] {
+function askedColumns(dataset: Dataset, query: RowQuery): Column[] {
   return dataset.columns.filter((column) => column.isSystem || allows(query.properties, column.name));
 }
 
 /** Can such an event carry it? A quick test, before any row is made. */
-export function mayCarry(column: Column, query: RowQuery): boolean {
+function mayCarry(column: Column, query: RowQuery): boolean {
   const kinds = selectedKinds(query.events);
   return (column.events & kinds) !== 0 && (column.grain === 'event' || (kinds & ITEM_EVENTS) !== 0);
+}
+
+/** The columns of an export in header order: the system's, the listed ones, and each with a value in any row. Reads no more rows than it takes to see them. */
+export function headerOf(dataset: Dataset, query: RowQuery): Column[] {
+  const asked = askedColumns(dataset, query);
+  const seen = new Set(asked.filter((column) => column.isSystem || column.isListed));
+  const open = asked.filter((column) => !seen.has(column) && mayCarry(column, query));
+  for (const plan of plansOf(dataset, query)) lookOn(dataset, query, plan, open, seen);
+  return asked.filter((column) => seen.has(column));
+}
+
+/** Adds to `seen` the columns with a value on a day; stops at the row that shows the last of them. */
+function lookOn(dataset: Dataset, query: RowQuery, plan: DayPlan, open: Column[], seen: Set<Column>): void {
+  let wanted = open.filter((column) => !seen.has(column) && isKnownOn(column, plan));
+  if (wanted.length === 0) return;
+  for (const row of eventsOf(dataset, query, plan)) {
+    for (row.item = 0; row.item < row.items; row.item++) {
+      for (const column of wanted) if (cellOf(column, row, dataset) !== '') seen.add(column);
+    }
+    if (wanted.some((column) => seen.has(column))) wanted = wanted.filter((column) => !seen.has(column));
+    if (wanted.length === 0) return;
+  }
 }

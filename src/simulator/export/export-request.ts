@@ -1,8 +1,7 @@
 import { addDays, type Day, dayAt, daysBetween, isDay } from '../../base/days.ts';
-import { EVENT_KINDS } from '../data/event-name.ts';
+import { EVENT_KINDS } from '../data/event.ts';
 import type { NameFilter, RowQuery } from '../data/row-query.ts';
-import { isObject } from '../json.ts';
-import type { Scenario } from '../scenario.ts';
+import { isObject, type Scenario } from '../scenario.ts';
 
 /** An export body, checked: the days as asked, and the query they come to. */
 export interface ExportRequest {

@@ -1,8 +1,7 @@
 // This folder: the embedded service's export operation.
 
 import { countRows } from '../data/csv.ts';
-import { type Exchange, fail, isJson } from '../exchange.ts';
-import { failByFault } from '../faults/fault-answer.ts';
+import { type Exchange, fail, failByFault, isJson } from '../exchange.ts';
 import { type Allowance, limitHeaders } from '../limit.ts';
 import { sendExport } from './export-body.ts';
 import { daysRequested, type ExportRequest, readExportRequest } from './export-request.ts';

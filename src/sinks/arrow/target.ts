@@ -1,7 +1,6 @@
 import type { Writable } from 'node:stream';
 import type { Plan } from '../../extract/plan/plan.ts';
-import { NO_PRIOR_LOADS } from '../../extract/prior-loads.ts';
-import type { Window } from '../../extract/window.ts';
+import { NO_PRIOR_LOADS, type Window } from '../../extract/window.ts';
 import type { LoadDeps, Loaded } from '../load.ts';
 import type { OpenOptions, Target } from '../target.ts';
 

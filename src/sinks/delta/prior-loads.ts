@@ -1,4 +1,4 @@
-import type { PriorLoads } from '../../extract/prior-loads.ts';
+import type { PriorLoads } from '../../extract/window.ts';
 import { coveredDays } from '../../table/receipts.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { rowsOf } from './commit/receipts.ts';

@@ -1,6 +1,5 @@
 import type { Logger } from '../../base/log.ts';
-import type { PriorLoads } from '../../extract/prior-loads.ts';
-import type { Window } from '../../extract/window.ts';
+import type { PriorLoads, Window } from '../../extract/window.ts';
 import { logChanges } from '../../table/changes.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import type { Rules } from '../../table/plan.ts';

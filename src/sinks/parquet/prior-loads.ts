@@ -1,4 +1,4 @@
-import { NO_PRIOR_LOADS, type PriorLoads } from '../../extract/prior-loads.ts';
+import { NO_PRIOR_LOADS, type PriorLoads } from '../../extract/window.ts';
 import { coveredDays } from '../../table/receipts.ts';
 import { failureOf } from '../sql/files/folder-failure.ts';
 import { placesIn } from './dataset/layout.ts';

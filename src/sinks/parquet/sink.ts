@@ -2,8 +2,7 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
-import type { PriorLoads } from '../../extract/prior-loads.ts';
-import type { Window } from '../../extract/window.ts';
+import type { PriorLoads, Window } from '../../extract/window.ts';
 import { type ColumnChange, changeRecords, logChanges } from '../../table/changes.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { incomingColumns } from '../../table/incoming.ts';

@@ -1,6 +1,6 @@
 import { configFailure } from '../../base/errors.ts';
 import { isPlaceholder } from '../../base/placeholder.ts';
-import type { HashedColumns } from '../../extract/hashed-columns.ts';
+import type { HashedColumns } from '../../extract/export-request.ts';
 import { UNIFIED_ID } from '../../schema/groups.ts';
 import type { HashKey } from '../../schema/hash-key.ts';
 import { isTyped, type StoredColumn, type Typed } from '../../table/columns.ts';

@@ -1,16 +1,42 @@
-import type { ConfiguredStream } from '../../airbyte/configured-catalog.ts';
-import type { JsonObject } from '../../airbyte/json.ts';
-import { addDays, laterOf } from '../../base/days.ts';
+import { type ConfiguredStream, type JsonObject, textOf } from '../../airbyte/input.ts';
+import { addDays, type Day, earlierOf, laterOf } from '../../base/days.ts';
 import { configFailure, Failure } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { hashesOf } from '../../extract/export-request.ts';
-import { oldestDays } from '../../extract/plan/calendar.ts';
-import { type Delivery, deliveryOf } from '../../extract/plan/delivery.ts';
-import { type Plan, planRun } from '../../extract/plan/plan.ts';
-import { NO_PRIOR_LOADS } from '../../extract/prior-loads.ts';
+import { missesLateRows, oldestDays, planWindows } from '../../extract/plan/days.ts';
+import { type Delivery, deliveryOf, type Plan, planRun } from '../../extract/plan/plan.ts';
 import { type KnownState, parseState, StateFailure } from '../../extract/state.ts';
+import { NO_PRIOR_LOADS } from '../../extract/window.ts';
 import { isStreamName, STREAM_NAMES, type StreamName } from '../../sinks/records/property-names.ts';
-import { READING_SINCE, readingSince, withReading } from '../reading.ts';
+
+/**
+ * Key of the states that are written during an incremental read: when the read began (ISO, UTC). A run that starts from such
+ * a state resumes that read and skips the lookback, whose days are already read. The last state of a complete read does not
+ * have the key, so that the next read includes the lookback.
+ */
+const READING_SINCE = 'reading_since';
+
+/**
+ * When the interrupted read of a saved state began; undefined without one, or if it began so long ago that late rows of the
+ * lookback days would be missed.
+ */
+function readingSince(saved: JsonObject, state: KnownState, config: SourceConfig, now: number): string | undefined {
+  const text = textOf(saved[READING_SINCE]);
+  const since = text === undefined ? Number.NaN : Date.parse(text);
+  if (text === undefined || !(since <= now)) return undefined;
+  const { lookbackDays } = config;
+  const [first, through] = [addDays(state.from_date, -lookbackDays), addDays(state.from_date, -1)];
+  return missesLateRows(first, through, since, now, lookbackDays) ? undefined : text;
+}
+
+/** The state with the start of the read, or without it at the end of the read. */
+export function withReading(state: KnownState, since: string | undefined): KnownState {
+  const { [READING_SINCE]: _gone, ...rest } = state;
+  return since === undefined ? rest : { ...rest, [READING_SINCE]: since };
+}
+
+/** When the interrupted read of a state began. */
+export const sinceOf = (state: KnownState): string | undefined => textOf(state[READING_SINCE]);
 
 /** Key of the state of a full refresh: the job that it belongs to (S26). */
 const SYNC_ID = 'sync_id';
@@ -174,4 +200,74 @@ const withoutAdvice = (error: StateFailure): string => `${error.message.replace(
 export function inStream(failure: Failure, stream: string): Failure {
   const { kind, message, internal, exitCode, where } = failure;
   return new Failure(kind, message, { internal, exitCode, cause: failure, where: { ...where, stream } });
+}
+
+/** Consecutive days that the same streams need: one extraction serves them all. */
+export interface Segment<S> {
+  readonly days: readonly Day[];
+  readonly streams: readonly S[];
+}
+
+/** Cuts the days of several plans so that each stream gets exactly its own. */
+export function segmentsOf<S extends { readonly plan: Plan }>(streams: readonly S[]): Segment<S>[] {
+  const days = [...new Set(streams.flatMap((stream) => stream.plan.days))].sort();
+  const wanted = new Map(streams.map((stream) => [stream, new Set(stream.plan.days)]));
+  const out: { days: Day[]; streams: S[] }[] = [];
+  for (const day of days) {
+    const takers = streams.filter((stream) => wanted.get(stream)?.has(day));
+    const last = out.at(-1);
+    const follows = last !== undefined && last.days.at(-1) === addDays(day, -1) && isSame(last.streams, takers);
+    if (follows) last.days.push(day);
+    else out.push({ days: [day], streams: takers });
+  }
+  return out;
+}
+
+const isSame = <S>(a: readonly S[], b: readonly S[]): boolean => a.length === b.length && a.every((s, i) => s === b[i]);
+
+/** The plan of one extraction for streams that want the same days; `known` is what earlier segments found out. */
+export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Partial<KnownState>): Plan {
+  const plans = segment.streams.map((stream) => stream.plan);
+  const [lead] = plans;
+  const { days } = segment;
+  const inclusive = known.to_date_inclusive ?? plans.find((plan) => plan.inclusive !== undefined)?.inclusive;
+  const ranges = known.ranges_inclusive ?? plans.find((plan) => plan.rangesInclusive !== undefined)?.rangesInclusive;
+  const settled = plans.every((plan) => plan.delivery === 'settled');
+  const settleHours = plans.flatMap((plan) => plan.settleHours ?? []);
+  const most = known.max_window_days ?? lead.windowDays;
+  const windowDays = Math.min(most, ...plans.map((plan) => plan.windowDays));
+  const likelyGaps = days.filter((day) => plans.some((plan) => plan.likelyGaps.includes(day)));
+  return {
+    ...lead,
+    delivery: settled ? 'settled' : 'fresh',
+    fullRefresh: plans.every((plan) => plan.fullRefresh),
+    // One stream that must not get a row twice is enough.
+    proveFirst: plans.some((plan) => plan.proveFirst),
+    // Other segments may have a use for what this one has none for.
+    isPartial: true,
+    appends: plans.some((plan) => plan.appends),
+    settleHours: settleHours.length === 0 ? undefined : Math.max(...settleHours),
+    lookbackDays: Math.min(...plans.map((plan) => plan.lookbackDays)),
+    inclusive: lead.ruleConfigured ? lead.inclusive : inclusive,
+    rangesInclusive: lead.ruleConfigured ? lead.rangesInclusive : ranges,
+    windowDays,
+    days,
+    firstDay: days[0],
+    lastDay: days.at(-1),
+    likelyGaps,
+    windows: planWindows(
+      days.filter((day) => !likelyGaps.includes(day)),
+      windowDays,
+      inclusive,
+    ),
+    gapFrom: earliest(plans.map((plan) => plan.gapFrom)),
+    // One stream that misses the day is enough; the others have it, or never wanted it.
+    isGap: (day) => plans.some((plan) => plan.isGap(day)),
+    state: { ...lead.state, ...known },
+    warnings: [],
+  };
+}
+
+function earliest(days: readonly (Day | undefined)[]): Day | undefined {
+  return days.reduce((a, b) => (a === undefined || b === undefined ? (a ?? b) : earlierOf(a, b)), undefined);
 }

@@ -1,15 +1,25 @@
-import type { ConfiguredStream } from '../../airbyte/configured-catalog.ts';
-import { isObject, type JsonObject } from '../../airbyte/json.ts';
-import { type StreamStatus, streamState, streamStatus } from '../../airbyte/messages.ts';
+import {
+  type ConfiguredCatalog,
+  type ConfiguredStream,
+  isObject,
+  type JsonObject,
+  type StateInput,
+  stateOf,
+} from '../../airbyte/input.ts';
+import { type StreamStatus, streamState, streamStatus, traceOf } from '../../airbyte/messages.ts';
 import type { MessageWriter } from '../../airbyte/writer.ts';
 import type { Clock } from '../../base/clock.ts';
+import { addDays, type Day, laterOf } from '../../base/days.ts';
+import { Failure } from '../../base/errors.ts';
+import type { Logger } from '../../base/log.ts';
+import type { SourceConfig } from '../../config/source.ts';
+import type { Coverage } from '../../extract/plan/days.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
-import type { Window } from '../../extract/window.ts';
+import type { KnownState } from '../../extract/state.ts';
+import type { Receipt, Window } from '../../extract/window.ts';
 import type { StreamName } from '../../sinks/records/property-names.ts';
 import type { RecordStream } from '../../sinks/records/record-plan.ts';
-import { StreamCursor } from '../cursor.ts';
-import { sinceOf } from '../reading.ts';
-import { WAITING_UNTIL } from './plan.ts';
+import { inStream, planStream, sinceOf, WAITING_UNTIL, withReading } from './plan.ts';
 
 export interface Output {
   readonly writer: MessageWriter;
@@ -17,7 +27,7 @@ export interface Output {
 }
 
 /** The messages about one stream: its status and its states. */
-export class StreamMessages {
+class StreamMessages {
   protected readonly output: Output;
   protected readonly stream: ConfiguredStream;
 
@@ -97,3 +107,157 @@ const propertiesOf = (schema: JsonObject): JsonObject => (isObject(schema.proper
 /** Of the configured key the fields that records have: those of the first level. */
 const keysOf = (stream: ConfiguredStream): string[] =>
   stream.primaryKey.flatMap((path) => (path.length === 1 ? path : []));
+
+/** What the windows of a read have shown about the service, for the following windows and for the state. */
+const KNOWLEDGE = ['to_date_inclusive', 'ranges_inclusive', 'final_newline', 'max_window_days', 'name_groups'] as const;
+
+/** The keys of a state that hold knowledge about the service. */
+export function knowledgeIn(state: KnownState): Partial<KnownState> {
+  return Object.fromEntries(KNOWLEDGE.filter((key) => state[key] !== undefined).map((key) => [key, state[key]]));
+}
+
+/** The cursor of one stream: its own days, its own state, never backward. */
+export class StreamCursor {
+  state: KnownState;
+  readonly #plan: Plan;
+  readonly #coverage: Coverage;
+  readonly #gaps: Set<string>;
+  readonly #since: string | undefined;
+
+  /** `now`: when the read begins, ms since 1970. */
+  constructor(plan: Plan, now: number) {
+    this.#plan = plan;
+    // A full refresh has a mark of its own, and a settled day is read once anyway.
+    const looksBack = !plan.fullRefresh && plan.delivery === 'fresh' && plan.lookbackDays > 0;
+    this.#since = looksBack ? (sinceOf(plan.state) ?? new Date(now).toISOString()) : undefined;
+    this.state = plan.state;
+    this.#coverage = plan.coverage.clone();
+    this.#gaps = new Set(plan.state.gaps ?? []);
+  }
+
+  /** Adds a window whose records were written to this stream; `lead` is the plan that it was extracted for. */
+  take(window: Window, lead: Plan, now: number): void {
+    const { receipt } = window;
+    const found: KnownState = window.state;
+    if (receipt.covers_to !== null) this.#coverage.add(receipt.covers_from, receipt.covers_to);
+    for (const day of found.gaps ?? []) this.#lose(day);
+    const moved = lead.start === this.#plan.start ? found.start_date : undefined;
+    const start = moved ?? this.state.start_date ?? this.#plan.start;
+    const state: KnownState = {
+      ...this.state,
+      ...knowledgeIn(found),
+      version: 1,
+      from_date: laterOf(this.state.from_date, this.#coverage.cursor(start, now)),
+      start_date: start,
+      last_receipt: receipt.id,
+      ...(this.#plan.fullRefresh && { refreshed_through: this.#refreshedThrough(window) }),
+      ...(this.#gaps.size > 0 && { gaps: [...this.#gaps].sort() }),
+    };
+    this.state = withReading(state, this.#isWithin(state, receipt) ? this.#since : undefined);
+  }
+
+  /** Marks the read as complete: the next one reads the lookback days again. */
+  finish(): void {
+    this.state = withReading(this.state, undefined);
+  }
+
+  /** True while days are left to read, once the ones before the cursor have all been read. */
+  #isWithin(state: KnownState, { to, covers_to }: Receipt): boolean {
+    const { lastDay, state: first } = this.#plan;
+    const isLast = lastDay === undefined || (covers_to ?? to) >= lastDay;
+    return !isLast && (sinceOf(first) !== undefined || state.from_date > first.from_date);
+  }
+
+  /** The last day that a full refresh has handed on; it may not be over yet, and is not read again within the same job. */
+  #refreshedThrough({ receipt: { from, to }, state }: Window): Day {
+    const isEndIncluded = from === to || state.ranges_inclusive === true;
+    return laterOf(this.state.refreshed_through ?? from, isEndIncluded ? to : addDays(to, -1));
+  }
+
+  #lose(day: string): void {
+    if (this.#plan.gapFrom === undefined || day < this.#plan.gapFrom || this.#coverage.has(day)) return;
+    this.#coverage.add(day, day);
+    this.#gaps.add(day);
+  }
+}
+
+export interface StreamSetDeps extends Output {
+  readonly logger: Logger;
+  readonly mask: (text: string) => string;
+}
+
+/** All streams of one read, and what failed among them. */
+export class StreamSet {
+  readonly runs: StreamRun[] = [];
+  readonly #deps: StreamSetDeps;
+  readonly #failures: { readonly stream: string; readonly error: unknown }[] = [];
+  #count = 0;
+
+  constructor(deps: StreamSetDeps) {
+    this.#deps = deps;
+  }
+
+  /** Writes STARTED for every configured stream, and the final status of those that have nothing to read or cannot be read. */
+  async open(catalog: ConfiguredCatalog, saved: StateInput, config: SourceConfig): Promise<void> {
+    this.#count = catalog.streams.length;
+    const now = this.#deps.clock.now();
+    const warned = new Set<string>();
+    for (const stream of catalog.streams) {
+      const planned = planStream(stream, stateOf(saved, stream.descriptor), config, now);
+      if (planned.kind === 'refused') await this.#refuse(stream, planned.failure);
+      else if (planned.kind === 'rest') await this.#rest(stream, planned.state, planned.warning);
+      else {
+        if (planned.warning !== undefined) this.#deps.logger.warn('state.fresh_start', planned.warning);
+        for (const { event, message } of planned.plan.warnings) {
+          if (!warned.has(message)) this.#deps.logger.warn(event, message);
+          warned.add(message);
+        }
+        this.runs.push(new StreamRun(stream, planned.name, planned.plan, this.#deps));
+      }
+    }
+    for (const run of this.runs) await run.open();
+  }
+
+  /** Ends failed streams: writes the failure and INCOMPLETE. The last state of each remains valid. */
+  async fail(runs: readonly StreamRun[], error: unknown): Promise<void> {
+    for (const run of runs) {
+      if (!run.isOpen) continue;
+      await this.#trace(run.name, error);
+      await run.close('INCOMPLETE');
+    }
+  }
+
+  /** Throws when any stream failed: the exit code alone tells some readers. The first failure says what to do. */
+  finish(): void {
+    const [first] = this.#failures;
+    if (first === undefined) return;
+    if (!(first.error instanceof Failure)) throw first.error;
+    const { kind, message, internal, exitCode } = first.error;
+    const streams = this.#failures.map((failure) => failure.stream).join(', ');
+    const text = `${this.#failures.length} of ${this.#count} streams could not be read to the end (${streams}): ${message}`;
+    throw new Failure(kind, text, { internal, exitCode, cause: first.error });
+  }
+
+  async #refuse(stream: ConfiguredStream, failure: Failure): Promise<void> {
+    const messages = new StreamMessages(stream, this.#deps);
+    await messages.status('STARTED');
+    await this.#trace(stream.name, failure);
+    await messages.status('INCOMPLETE');
+  }
+
+  async #rest(stream: ConfiguredStream, state: object, warning: string): Promise<void> {
+    const messages = new StreamMessages(stream, this.#deps);
+    this.#deps.logger.warn('state.future', warning);
+    await messages.status('STARTED');
+    await messages.state(state, 0);
+    await messages.status('RUNNING');
+    await messages.status('COMPLETE');
+  }
+
+  async #trace(stream: string, error: unknown): Promise<void> {
+    this.#failures.push({ stream, error });
+    const { writer, clock, mask } = this.#deps;
+    const failure = error instanceof Failure ? inStream(error, stream) : error;
+    await writer.write(traceOf(failure, clock.now(), mask));
+  }
+}

@@ -9,7 +9,7 @@ import { addDays, dayAt } from '../../../src/base/days.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { createExportService } from '../../../src/service/export/client.ts';
-import { createExportQuota } from '../../../src/service/quota/quota.ts';
+import { createExportQuota } from '../../../src/service/quota.ts';
 import type { Simulator } from '../../../src/simulator/index.ts';
 import { bodyOf, QUESTION } from '../../support/service/service.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../../src/simulator/index.ts';
-import { parseScenario } from '../../../src/simulator/parse-scenario.ts';
+import { parseScenario } from '../../../src/simulator/scenario.ts';
 import { sourceConnector } from '../../../src/source/index.ts';
 import { type HandClock, handClock, SERVICE_ID, TOKENS } from '../service/simulator.ts';
 import { configured, InputFiles, type Json, type Output, runInProcess } from './connector.ts';

@@ -1,7 +1,6 @@
 import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
-import type { ExportAnswer, ExportService } from '../../../src/service/export/answer.ts';
-import type { ExportRequest } from '../../../src/service/export/request.ts';
+import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/answer.ts';
 
 export const HOUR = 3_600_000;
 export const at = (text: string): number => Date.parse(text);

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt } from '../../../src/base/days.ts';
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../../src/simulator/index.ts';
-import { parseScenario } from '../../../src/simulator/parse-scenario.ts';
+import { parseScenario } from '../../../src/simulator/scenario.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import { SERVICE_ID, TOKENS } from '../service/simulator.ts';
 import { query } from '../targets/query.ts';

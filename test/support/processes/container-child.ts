@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { LedgerLock } from '../../../src/deletion/ledger/lock.ts';
 import { isLeased, Lease, LockFile } from '../../../src/fs/lock.ts';
-import { createExportQuota } from '../../../src/service/quota/quota.ts';
+import { createExportQuota } from '../../../src/service/quota.ts';
 
 /**
  * A process that holds one of everything that processes share in a folder until its stdin ends, or one that tries to

@@ -1,5 +1,12 @@
-import { createExportQuota, type ExportQuota, type ExportQuotaOptions } from '../../../src/service/quota/quota.ts';
-import { EMPTY_STATE, HOUR_MS, type QuotaState, type Slot } from '../../../src/service/quota/state.ts';
+import {
+  createExportQuota,
+  EMPTY_STATE,
+  type ExportQuota,
+  type ExportQuotaOptions,
+  HOUR_MS,
+  type QuotaState,
+  type Slot,
+} from '../../../src/service/quota.ts';
 
 export const NOW = Date.UTC(2026, 0, 20, 3);
 export const LIMITS = { maxConcurrentExports: 5, exportsPerHour: 100 };

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parseArguments } from '../../../src/airbyte/argv.ts';
-import { parseConfiguredCatalog } from '../../../src/airbyte/configured-catalog.ts';
-import { parseStateInput, stateOf } from '../../../src/airbyte/state-input.ts';
+import { parseArguments } from '../../../src/airbyte/entrypoint.ts';
+import { parseConfiguredCatalog, parseStateInput, stateOf } from '../../../src/airbyte/input.ts';
 
 const stream = (name: string, value: unknown, namespace?: string | null) => ({
   type: 'STREAM',

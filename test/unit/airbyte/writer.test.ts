@@ -1,7 +1,6 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { log } from '../../../src/airbyte/messages.ts';
-import { traceOf } from '../../../src/airbyte/trace.ts';
+import { log, traceOf } from '../../../src/airbyte/messages.ts';
 import { ClosedPipe, MessageWriter } from '../../../src/airbyte/writer.ts';
 import { configFailure } from '../../../src/base/errors.ts';
 

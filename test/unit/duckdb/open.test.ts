@@ -67,13 +67,10 @@ describe('opening', () => {
     },
   );
 
-  it.each([
-    ['a later', 3],
-    ['an earlier', 1],
-  ])('refuses %s version', async (which, version) => {
+  it('refuses a later version', async () => {
     await (await bench.open()).close();
-    await query(bench.file, `UPDATE _dfinery_state SET v = ${version}`);
-    await expect(bench.open()).rejects.toMatchObject(fails(2, new RegExp(`${which} version \\(${version}\\)`)));
+    await query(bench.file, 'UPDATE _dfinery_state SET v = 2');
+    await expect(bench.open()).rejects.toMatchObject(fails(2, /later version \(2\)/));
   });
 
   it('refuses a folder that is not there, and a folder in place of the file', async () => {

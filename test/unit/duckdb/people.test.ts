@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { configFailure } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import type { HashedColumns } from '../../../src/extract/hashed-columns.ts';
+import type { HashedColumns } from '../../../src/extract/export-request.ts';
 import { HashKey } from '../../../src/schema/hash-key.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
 import { parquet } from '../../../src/sinks/parquet/target.ts';

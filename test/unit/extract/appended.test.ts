@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { EXIT } from '../../../src/base/errors.ts';
-import type { PlanSettings } from '../../../src/extract/plan/plan-input.ts';
+import type { PlanSettings } from '../../../src/extract/plan/plan.ts';
 import { at, Bench, type FakeRow, type FakeWorld, HOUR, steadyRows } from '../../support/extract/extraction.ts';
 
 let bench: Bench;

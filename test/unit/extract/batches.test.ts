@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Day } from '../../../src/base/days.ts';
 import { BATCH_LIMITS, type BatchLimits } from '../../../src/extract/batch.ts';
 import { extractBatches } from '../../../src/extract/extract.ts';
-import type { PlanSettings } from '../../../src/extract/plan/plan-input.ts';
+import type { PlanSettings } from '../../../src/extract/plan/plan.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { Bench, type FakeWorld, planFor, steadyRows } from '../../support/extract/extraction.ts';
 

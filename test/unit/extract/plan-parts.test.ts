@@ -1,23 +1,24 @@
 import { describe, expect, it } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { hashesOf, keyOf } from '../../../src/extract/export-request.ts';
-import { hashedAfter, hashedColumns } from '../../../src/extract/hashed-columns.ts';
+import { hashedAfter, hashedColumns, hashesOf, keyOf } from '../../../src/extract/export-request.ts';
 import {
+  Coverage,
+  DayRanges,
   earlierReading,
   earliestToday,
+  lastAsked,
   lastDayOver,
   lastSettledDay,
   latestToday,
+  lengthOf,
   missesLateRows,
   oldestDays,
+  planWindows,
   todayUtc,
-} from '../../../src/extract/plan/calendar.ts';
-import { Coverage } from '../../../src/extract/plan/coverage.ts';
-import { DayRanges, lastAsked, lengthOf, planWindows } from '../../../src/extract/plan/day-ranges.ts';
-import { deliveryOf } from '../../../src/extract/plan/delivery.ts';
+} from '../../../src/extract/plan/days.ts';
 import { clampWarning, cliffWarnings, gapFailure, gapWarning, nameDays } from '../../../src/extract/plan/gaps.ts';
-import { checkState, formWarnings } from '../../../src/extract/plan/stored-state.ts';
+import { checkState, deliveryOf, formWarnings } from '../../../src/extract/plan/plan.ts';
 import { hashedIn, parseState, StateFailure } from '../../../src/extract/state.ts';
 import { at, SETTINGS } from '../../support/extract/extraction.ts';
 

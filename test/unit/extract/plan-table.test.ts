@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { addDays, daysOf } from '../../../src/base/days.ts';
 import { hashesOf } from '../../../src/extract/export-request.ts';
-import type { PlanInput, PlanSettings } from '../../../src/extract/plan/plan-input.ts';
-import { NO_PRIOR_LOADS, type PriorLoads } from '../../../src/extract/prior-loads.ts';
+import type { PlanInput, PlanSettings } from '../../../src/extract/plan/plan.ts';
 import { exportsNeeded, newTally, summaryOf } from '../../../src/extract/summary.ts';
+import { NO_PRIOR_LOADS, type PriorLoads } from '../../../src/extract/window.ts';
 import { at, FakeClock, planFor, SETTINGS } from '../../support/extract/extraction.ts';
 
 const YEAR = '2026-';

@@ -3,10 +3,10 @@ import { addDays, daysOf } from '../../../src/base/days.ts';
 import { Failure } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { hashesOf } from '../../../src/extract/export-request.ts';
-import { deliveryOf } from '../../../src/extract/plan/delivery.ts';
-import { NO_PRIOR_LOADS, type PriorLoads } from '../../../src/extract/prior-loads.ts';
+import { deliveryOf } from '../../../src/extract/plan/plan.ts';
 import { StateFailure } from '../../../src/extract/state.ts';
 import { exportsNeeded } from '../../../src/extract/summary.ts';
+import { NO_PRIOR_LOADS, type PriorLoads } from '../../../src/extract/window.ts';
 import { at, FakeClock, planFor, SETTINGS } from '../../support/extract/extraction.ts';
 
 const clock = new FakeClock(at('2026-03-31T13:00:00Z')); // UTC-12: the 31st has begun; UTC+14: 1 April

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { coveredDays } from '../../../src/extract/cursor.ts';
+import { coveredDays, filesOf, receiptOf } from '../../../src/extract/cursor.ts';
 import { Inspection } from '../../../src/extract/download/attempt.ts';
 import { type Download, type ExportFile, rowCount, sentAtOf } from '../../../src/extract/download/download.ts';
-import { filesOf, receiptOf } from '../../../src/extract/receipt.ts';
 import type { ColumnScan } from '../../../src/schema/scan.ts';
 import { at } from '../../support/extract/extraction.ts';
 

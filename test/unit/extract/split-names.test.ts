@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
 import type { Failure } from '../../../src/base/errors.ts';
-import type { ExportRequest } from '../../../src/service/export/request.ts';
+import type { ExportRequest } from '../../../src/service/export/answer.ts';
 import { Bench, type FakeWorld, steadyRows } from '../../support/extract/extraction.ts';
 
 const NAMES = ['df_login', 'df_purchase', 'own_a', 'own_b'];

@@ -14,8 +14,8 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ExportFile } from '../../../src/extract/download/download.ts';
+import { purgeSpools, sweepAll } from '../../../src/extract/spool/run-folder.ts';
 import { Spool, spoolFolders } from '../../../src/extract/spool/spool.ts';
-import { purgeSpools, sweepAll } from '../../../src/extract/spool/sweep.ts';
 import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
 import { ManualClock } from '../../support/service/service.ts';
 

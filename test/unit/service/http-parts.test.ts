@@ -3,23 +3,23 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
+import { abortable, onAbort, TimeLimitReached, withinTime } from '../../../src/service/http/abort.ts';
 import {
+  BadGzip,
   bodyFailure,
   bodyProblem,
   bytesOf,
   codingOf,
   declaredLength,
+  gunzip,
   IdleTimeout,
   Stalled,
+  snippet,
 } from '../../../src/service/http/body.ts';
-import { BadGzip, gunzip } from '../../../src/service/http/gunzip.ts';
+import { headerText } from '../../../src/service/http/headers.ts';
 import { networkProblem } from '../../../src/service/http/network.ts';
-import { abortable, onAbort } from '../../../src/service/http/on-abort.ts';
-import { snippet } from '../../../src/service/http/snippet.ts';
-import { TimeLimitReached, withinTime } from '../../../src/service/http/time-limit.ts';
-import { headerText } from '../../../src/service/http/token.ts';
+import { ProxyRefused } from '../../../src/service/http/proxy.ts';
 import { type AnswerHeaders, CutShort, type RawAnswer, scopedPath } from '../../../src/service/http/transport.ts';
-import { ProxyRefused } from '../../../src/service/http/tunnel.ts';
 import { ManualClock, settle } from '../../support/service/service.ts';
 
 const never = new Promise<never>(() => {});

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { networkProblem } from '../../../src/service/http/network.ts';
+import { ProxyRefused } from '../../../src/service/http/proxy.ts';
 import { CutShort } from '../../../src/service/http/transport.ts';
-import { ProxyRefused } from '../../../src/service/http/tunnel.ts';
 
 const coded = (code: string) => Object.assign(new Error('x'), { code });
 

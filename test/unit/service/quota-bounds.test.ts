@@ -5,10 +5,12 @@ import {
   budgetOf,
   concurrencyOf,
   decide,
+  EMPTY_STATE,
   forecastOf,
+  HOUR_MS,
+  type QuotaState,
   refusedUntil,
-} from '../../../src/service/quota/rules.ts';
-import { EMPTY_STATE, HOUR_MS, type QuotaState } from '../../../src/service/quota/state.ts';
+} from '../../../src/service/quota.ts';
 import { LIMITS, MINUTE, NOW, report, sent, slot, state } from '../../support/service/quota.ts';
 
 const head = (status: number, remaining?: number, resetAt?: number, retryAt?: number): AnswerHead => ({

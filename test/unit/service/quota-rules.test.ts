@@ -5,9 +5,12 @@ import {
   budgetOf,
   concurrencyOf,
   decide,
+  EMPTY_STATE,
+  HOUR_MS,
+  pruned,
+  type QuotaState,
   refusedUntil,
-} from '../../../src/service/quota/rules.ts';
-import { EMPTY_STATE, HOUR_MS, pruned, type QuotaState } from '../../../src/service/quota/state.ts';
+} from '../../../src/service/quota.ts';
 import { LIMITS, MINUTE, NOW, report, sent, slot, state } from '../../support/service/quota.ts';
 
 const now = { limits: LIMITS, now: NOW, random: () => 0 };

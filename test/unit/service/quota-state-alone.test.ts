@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
-import { EMPTY_STATE, type QuotaState, type Slot } from '../../../src/service/quota/state.ts';
-import { QuotaStateFile } from '../../../src/service/quota/state-file.ts';
+import { EMPTY_STATE, type QuotaState, QuotaStateFile, type Slot } from '../../../src/service/quota.ts';
 import { ManualClock, recorder, settle } from '../../support/service/service.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { HOUR_MS, parseState, pruned, type QuotaState } from '../../../src/service/quota/state.ts';
+import { HOUR_MS, parseState, pruned, type QuotaState } from '../../../src/service/quota.ts';
 import { MINUTE, NOW, report, sent, slot, state } from '../../support/service/quota.ts';
 
 const WHOLE = state({

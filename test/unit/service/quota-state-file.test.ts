@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symli
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { QuotaStateFile } from '../../../src/service/quota/state-file.ts';
+import { QuotaStateFile } from '../../../src/service/quota.ts';
 import { holderText } from '../../support/processes/holder.ts';
 import { ManualClock, recorder, settle } from '../../support/service/service.ts';
 

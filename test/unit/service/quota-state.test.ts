@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decide, forecastOf } from '../../../src/service/quota/rules.ts';
-import { EMPTY_STATE, HOUR_MS, parseState, pruned } from '../../../src/service/quota/state.ts';
+import { decide, EMPTY_STATE, forecastOf, HOUR_MS, parseState, pruned } from '../../../src/service/quota.ts';
 import { LIMITS, MINUTE, NOW, report, sent, slot, state } from '../../support/service/quota.ts';
 
 describe('the forecast', () => {

@@ -2,9 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ExportQuota, ExportQuotaOptions, Permit } from '../../../src/service/quota/quota.ts';
-import type { AnswerHead } from '../../../src/service/quota/rules.ts';
-import type { QuotaState } from '../../../src/service/quota/state.ts';
+import type { AnswerHead, ExportQuota, ExportQuotaOptions, Permit, QuotaState } from '../../../src/service/quota.ts';
 import { openTestQuota } from '../../support/service/quota.ts';
 import { ManualClock, recorder, settle } from '../../support/service/service.ts';
 

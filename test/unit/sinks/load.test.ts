@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { configFailure } from '../../../src/base/errors.ts';
-import { NO_PRIOR_LOADS } from '../../../src/extract/prior-loads.ts';
-import type { Window } from '../../../src/extract/window.ts';
+import { NO_PRIOR_LOADS, type Window } from '../../../src/extract/window.ts';
 import { load, nothingLoaded } from '../../../src/sinks/load.ts';
 import { type Commit, commitEach, type Sink } from '../../../src/sinks/sink.ts';
 import { Bench, planFor, steadyRows } from '../../support/extract/extraction.ts';

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
-import { planRun } from '../../../src/extract/plan/plan.ts';
-import type { PlanInput } from '../../../src/extract/plan/plan-input.ts';
-import { NO_PRIOR_LOADS } from '../../../src/extract/prior-loads.ts';
-import { segmentPlan, segmentsOf } from '../../../src/source/streams/segments.ts';
+import { type PlanInput, planRun } from '../../../src/extract/plan/plan.ts';
+import { NO_PRIOR_LOADS } from '../../../src/extract/window.ts';
+import { segmentPlan, segmentsOf } from '../../../src/source/streams/plan.ts';
 
 const settings = {
   baseUrl: 'https://host',

@@ -1,0 +1,174 @@
+import { readFileSync } from 'node:fs';
+import { configFailure, messageOf } from '../base/errors.ts';
+import type { DestinationSyncMode, JsonSchema, StreamDescriptor, SyncMode } from './messages.ts';
+
+/** One stream as the user configured it. Modes are text: a mode nobody knows must be named, not lost. */
+export interface ConfiguredStream {
+  readonly descriptor: StreamDescriptor;
+  readonly name: string;
+  readonly namespace: string | undefined;
+  readonly jsonSchema: JsonSchema;
+  readonly syncMode: SyncMode | (string & {});
+  readonly destinationSyncMode: DestinationSyncMode | (string & {});
+  /** Paths; empty when none is configured. */
+  readonly cursorField: readonly string[];
+  readonly primaryKey: readonly (readonly string[])[];
+  readonly destinationObjectName: string | undefined;
+  readonly generationId: number | undefined;
+  readonly minimumGenerationId: number | undefined;
+  readonly syncId: number | undefined;
+  /** The configured stream as it came, unknown keys and all. */
+  readonly raw: JsonObject;
+}
+
+export interface ConfiguredCatalog {
+  readonly streams: readonly ConfiguredStream[];
+}
+
+/** Parses a configured catalog: explicit nulls count as absent, unknown keys are kept in `raw`. */
+export function parseConfiguredCatalog(value: unknown): ConfiguredCatalog {
+  if (!isObject(value) || !Array.isArray(value.streams)) throw unusable('it has no list "streams"');
+  const streams = value.streams.map((one: unknown, i) => parseStream(one, i));
+  const seen = new Set<string>();
+  for (const stream of streams) {
+    const key = keyOf(stream.descriptor);
+    if (seen.has(key)) throw unusable(`the stream ${JSON.stringify(stream.name)} occurs twice`);
+    seen.add(key);
+  }
+  return { streams };
+}
+
+/** One text for a name and its namespace; null, absent and empty namespaces are the same. */
+export const keyOf = (stream: StreamDescriptor): string => JSON.stringify([stream.namespace || null, stream.name]);
+
+function parseStream(value: unknown, index: number): ConfiguredStream {
+  if (!isObject(value) || !isObject(value.stream)) throw unusable(`stream ${index + 1} has no object "stream"`);
+  const name = textOf(value.stream.name);
+  if (name === undefined || name === '') throw unusable(`stream ${index + 1} has no name`);
+  const namespace = textOf(value.stream.namespace) || undefined;
+  return {
+    descriptor: namespace === undefined ? { name } : { name, namespace },
+    name,
+    namespace,
+    jsonSchema: isObject(value.stream.json_schema) ? value.stream.json_schema : {},
+    syncMode: textOf(value.sync_mode) ?? 'full_refresh',
+    destinationSyncMode: textOf(value.destination_sync_mode) ?? 'append',
+    cursorField: texts(value.cursor_field),
+    primaryKey: Array.isArray(value.primary_key) ? value.primary_key.map(texts) : [],
+    destinationObjectName: textOf(value.destination_object_name) || undefined,
+    generationId: numberOf(value.generation_id),
+    minimumGenerationId: numberOf(value.minimum_generation_id),
+    syncId: numberOf(value.sync_id),
+    raw: value,
+  };
+}
+
+const texts = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((one) => typeof one === 'string') : typeof value === 'string' ? [value] : [];
+
+const numberOf = (value: unknown): number | undefined => present(typeof value === 'number' ? value : undefined);
+
+const unusable = (why: string) => configFailure(`The configured catalog is not usable: ${why}.`);
+
+/** What was saved by earlier runs, whichever of the protocol's forms it came in. */
+export interface StateInput {
+  /** By `keyOf(descriptor)`. A stream that was saved without a state is not in it. */
+  readonly streams: ReadonlyMap<string, JsonObject>;
+  /** The state of a LEGACY message, or a bare object that is none of the other forms. */
+  readonly legacy: JsonObject | undefined;
+  /** The shared part of a GLOBAL state. */
+  readonly shared: JsonObject | undefined;
+}
+
+const NO_STATE: StateInput = { streams: new Map(), legacy: undefined, shared: undefined };
+
+/** The saved state of one stream, if any; a legacy object is that of every stream, or a map of them by name. */
+export const stateOf = (input: StateInput, stream: StreamDescriptor): JsonObject | undefined =>
+  input.streams.get(keyOf(stream)) ?? legacyOf(input.legacy, stream.name);
+
+function legacyOf(legacy: JsonObject | undefined, name: string): JsonObject | undefined {
+  if (legacy === undefined || !Object.values(legacy).every(isObject)) return legacy;
+  const own = Object.hasOwn(legacy, name) ? legacy[name] : undefined;
+  return isObject(own) ? own : undefined;
+}
+
+/** Parses the content of a state file: absent, `[]`, a list of states, one state, or a legacy object. */
+export function parseStateInput(value: unknown): StateInput {
+  if (value === undefined || value === null) return NO_STATE;
+  const found = new ParsedStates();
+  if (Array.isArray(value)) for (const [i, one] of value.entries()) found.add(one, i);
+  else found.add(value, 0);
+  return found;
+}
+
+class ParsedStates implements StateInput {
+  readonly streams = new Map<string, JsonObject>();
+  legacy: JsonObject | undefined;
+  shared: JsonObject | undefined;
+
+  add(value: unknown, index: number): void {
+    const state = unwrapped(value);
+    if (!isObject(state)) throw unusableState(index, 'it is not an object');
+    if (isObject(state.stream)) this.#addStream(state.stream, index);
+    else if (isObject(state.global)) this.#addGlobal(state.global, index);
+    else if (isObject(state.data)) this.legacy = notEmpty(state.data);
+    else if (state.type === 'STREAM' || state.type === 'GLOBAL')
+      throw unusableState(index, `a ${state.type} without content`);
+    else if (state.type !== 'LEGACY') this.legacy = notEmpty(state);
+  }
+
+  #addStream(value: JsonObject, index: number): void {
+    const { stream_descriptor: at, stream_state: state } = value;
+    const name = isObject(at) ? textOf(at.name) : undefined;
+    if (name === undefined || !isObject(at)) throw unusableState(index, 'its stream has no name');
+    // Taken for none, it would make an appended table have every row twice.
+    if (state !== undefined && state !== null && !isObject(state))
+      throw unusableState(index, `the state of its stream ${name} is not an object`);
+    const namespace = textOf(at.namespace);
+    if (isObject(state)) this.streams.set(keyOf(namespace === undefined ? { name } : { name, namespace }), state);
+  }
+
+  #addGlobal(value: JsonObject, index: number): void {
+    if (isObject(value.shared_state)) this.shared = value.shared_state;
+    if (!Array.isArray(value.stream_states)) return;
+    for (const one of value.stream_states) if (isObject(one)) this.#addStream(one, index);
+  }
+}
+
+/** A state that was saved together with its envelope. */
+const unwrapped = (value: unknown): unknown =>
+  isObject(value) && value.type === 'STATE' && isObject(value.state) ? value.state : value;
+
+const notEmpty = (value: JsonObject): JsonObject | undefined => (Object.keys(value).length > 0 ? value : undefined);
+
+const unusableState = (index: number, why: string) =>
+  configFailure(
+    `The saved state is not usable: item ${index + 1}: ${why}. Reset the connection's state to start anew.`,
+  );
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The platform and PyAirbyte write what is not set as an explicit null: read as absent. */
+const present = <T>(value: T | null | undefined): T | undefined => value ?? undefined;
+
+export const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+
+/** Reads an input file of any extension; an empty file is undefined. The file is never written. */
+export function readJsonInput(path: string, what: string): unknown {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
+  } catch (error) {
+    throw configFailure(`The ${what} file ${path} cannot be read: ${messageOf(error)}.`, { cause: error });
+  }
+  if (text.trim() === '') return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The parser's own message quotes the text around the fault, which may be a token.
+    throw configFailure(`The ${what} file ${path} is not valid JSON.`);
+  }
+}

@@ -1,0 +1,148 @@
+import { addDays, type Day, dayAt, daysBetween, daysOf, earlierOf, laterOf } from '../../base/days.ts';
+import type { KnownState } from '../state.ts';
+
+const MS_PER_HOUR = 3_600_000;
+const EAST = 14;
+const WEST = -12;
+
+/** The latest day that has begun in any time zone: the last that may be requested (S3). */
+export const latestToday = (now: number): Day => dayAt(now, EAST);
+
+/** Today in UTC: requested after the service has refused a later day. */
+export const todayUtc = (now: number): Day => dayAt(now);
+
+/** The earliest day that is not over in every time zone: the cursor never passes it (S3). */
+export const earliestToday = (now: number): Day => dayAt(now, WEST);
+
+/** The last day that is over in every time zone. */
+export const lastDayOver = (now: number): Day => addDays(earliestToday(now), -1);
+
+/** The last day that has been over in every time zone for at least `hours`. */
+export const lastSettledDay = (now: number, hours: number): Day => lastDayOver(now - hours * MS_PER_HOUR);
+
+/** The earlier of two clock readings, as far as the service's is known (S3). */
+export const earlierReading = (machine: number, service: number | undefined): number =>
+  service === undefined ? machine : Math.min(machine, service);
+
+/** The difference between two clocks from which on a warning is logged. */
+export const CLOCK_TOLERANCE_MS = MS_PER_HOUR;
+
+/** Bounds of what the service still exports: days before `surely` are refused, from `probably` on most likely accepted. */
+export function oldestDays(now: number, historyDays: number): { readonly surely: Day; readonly probably: Day } {
+  const probably = addDays(todayUtc(now), -historyDays);
+  return { surely: earlierOf(addDays(earliestToday(now), -historyDays), probably), probably };
+}
+
+/**
+ * True when some of the days `first` to `through` could still get late rows at `readAt` (ms since 1970) and, at `now`, are
+ * too old for the lookback of later runs.
+ */
+export function missesLateRows(first: Day, through: Day, readAt: number, now: number, lookbackDays: number): boolean {
+  const openAtRead = addDays(lastDayOver(readAt), 1 - lookbackDays);
+  const closedAtNow = addDays(lastDayOver(now), -lookbackDays);
+  return laterOf(first, openAtRead) <= earlierOf(through, closedAtNow);
+}
+
+/** Which days are known to be complete: by receipts, by recorded gaps, or by a cursor, before which all days count as complete. */
+export class Coverage {
+  readonly #days: Set<Day>;
+  readonly #floor: Day | undefined;
+
+  /** `floor`: every day before it counts as complete. */
+  constructor(days: Iterable<Day>, floor: Day | undefined) {
+    this.#days = new Set(days);
+    this.#floor = floor;
+  }
+
+  /**
+   * From a stored state and the days covered by receipts. Without receipts (a platform stores the state alone), or if they
+   * belong to other filters, the days before the cursor count as complete.
+   */
+  static of(state: KnownState | undefined, covered: ReadonlySet<Day>): Coverage {
+    const byCursor = state !== undefined && (state.by_cursor === true || covered.size === 0);
+    const days = state?.by_cursor === true ? [] : covered;
+    return new Coverage([...days, ...(state?.gaps ?? [])], byCursor ? state.from_date : undefined);
+  }
+
+  has(day: Day): boolean {
+    return (this.#floor !== undefined && day < this.#floor) || this.#days.has(day);
+  }
+
+  add(first: Day, last: Day): void {
+    for (const day of daysOf(first, last)) this.#days.add(day);
+  }
+
+  /** The first day from `start` on that is not complete: the cursor (S4), at most today in UTC-12 (S3). */
+  cursor(start: Day, now: number): Day {
+    let day = this.#floor === undefined ? start : laterOf(start, this.#floor);
+    while (this.#days.has(day)) day = addDays(day, 1);
+    return earlierOf(day, earliestToday(now));
+  }
+
+  clone(): Coverage {
+    return new Coverage(this.#days, this.#floor);
+  }
+}
+
+/** Neighbouring days, both ends included. */
+export interface DayRange {
+  readonly first: Day;
+  readonly last: Day;
+}
+
+/** A planned window: the days it is for, and the days it will request. */
+export interface WindowPlan extends DayRange {
+  readonly from: Day;
+  /** Sent as `to_date`; an assumption while the end-day rule is not proved yet. */
+  readonly to: Day;
+}
+
+export const lengthOf = (range: DayRange): number => daysBetween(range.first, range.last) + 1;
+
+/** The `to_date` that contains the last day of the range, once the end-day rule is known. */
+export const lastAsked = (range: DayRange, inclusive: boolean): Day =>
+  inclusive ? range.last : addDays(range.last, 1);
+
+/** The days of a plan in order, consumed in ranges of consecutive days. */
+export class DayRanges {
+  readonly #days: readonly Day[];
+  #at = 0;
+
+  constructor(days: readonly Day[]) {
+    this.#days = days;
+  }
+
+  peek(): Day | undefined {
+    return this.#days[this.#at];
+  }
+
+  /** The next range of at most `most` days; undefined when all are taken. */
+  next(most: number): DayRange | undefined {
+    const range = this.peekRange(most);
+    if (range !== undefined) this.#at += lengthOf(range);
+    return range;
+  }
+
+  /** The same, not taken yet. `through`: no day of the range is later, but its first. */
+  peekRange(most: number, through?: Day): DayRange | undefined {
+    const first = this.#days[this.#at];
+    if (first === undefined) return undefined;
+    let last = first;
+    for (let count = 1; count < most; count++) {
+      const day = this.#days[this.#at + count];
+      if (day !== addDays(first, count) || (through !== undefined && day > through)) break;
+      last = day;
+    }
+    return { first, last };
+  }
+}
+
+/** All windows of a plan. While nothing is proved the first is a single day: the export that can prove the rule (S2). */
+export function planWindows(days: readonly Day[], windowDays: number, inclusive: boolean | undefined): WindowPlan[] {
+  const ranges = new DayRanges(days);
+  const out: WindowPlan[] = [];
+  for (let next = ranges.next(inclusive === undefined ? 1 : windowDays); next; next = ranges.next(windowDays)) {
+    out.push({ ...next, from: next.first, to: lastAsked(next, inclusive ?? true) });
+  }
+  return out;
+}

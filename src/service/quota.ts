@@ -1,0 +1,710 @@
+// This folder: the operations of the service, each one request and its answer, and the quota of exports.
+
+import { createHash, randomUUID } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import pLimit from 'p-limit';
+import type { Clock } from '../base/clock.ts';
+import { formatDuration } from '../base/durations.ts';
+import { codeOf, Failure, messageOf, transientFailure } from '../base/errors.ts';
+import type { Logger } from '../base/log.ts';
+import type { Random } from '../base/random.ts';
+import type { SourceConfig } from '../config/source.ts';
+import { replaceSmallFile } from '../fs/atomic-file.ts';
+import { withBriefLock } from '../fs/lock.ts';
+import { makePrivateFolder } from '../fs/private-folder.ts';
+import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from '../fs/process-identity.ts';
+import { abortable, onAbort } from './http/abort.ts';
+import type { LimitHeaders } from './http/headers.ts';
+
+/** The service notices the end of an export a little later than this process. */
+const SLOT_GRACE_MS = 50;
+
+/** An export sent: its number, in the order of sending over all processes, and when. */
+interface Sent {
+  readonly n: number;
+  readonly at: number;
+}
+
+/** A place taken by an export under way. */
+export interface Slot {
+  readonly n: number;
+  /** The process that holds it, and the object in it. */
+  readonly holder: ProcessIdentity;
+  readonly run: string;
+  /** When the lease ends: a holder that has not renewed it by then counts as dead. */
+  readonly lease: number;
+  /** The head of its answer has come. */
+  readonly answered: boolean;
+  /** It is over; its place is free from then on. */
+  readonly freeAt?: number;
+}
+
+/** What the service last said of what is left. */
+interface Report {
+  readonly remaining: number;
+  readonly resetAt?: number;
+  /** The service named no reset: what it counts may have begun later than our own hour. */
+  readonly isResetAssumed?: boolean;
+  /** When it came, and to which export. */
+  readonly at: number;
+  readonly by: number;
+  /** The last export sent by then, and how many had no answer yet: the report may not know of them. */
+  readonly upTo: number;
+  readonly unanswered: number;
+}
+
+/** Fewer at once than configured, learned from refusals. */
+interface Lowered {
+  readonly to: number;
+  readonly at: number;
+  readonly times: number;
+}
+
+/** All that is known of the quota; what the state file holds (schemas/quota-state.json). Instants in ms since 1970. */
+export interface QuotaState {
+  readonly v: 1;
+  /** Those of the last hour, oldest first. */
+  readonly sent: readonly Sent[];
+  readonly next: number;
+  readonly slots: readonly Slot[];
+  readonly report?: Report;
+  /** When an answer that was no refusal last came without saying what is left. */
+  readonly unreportedAt?: number;
+  /** Nothing is sent before `until`; said at `at`. */
+  readonly blocked?: { readonly at: number; readonly until: number };
+  /** Refusals in a row for the hourly limit, and while nothing else of ours ran though some were left. */
+  readonly refusals: number;
+  readonly aloneRefusals: number;
+  readonly lowered?: Lowered;
+}
+
+export const EMPTY_STATE: QuotaState = { v: 1, sent: [], next: 1, slots: [], refusals: 0, aloneRefusals: 0 };
+
+export const HOUR_MS = 3_600_000;
+
+/** A state file's text as state; undefined for anything that this version did not write. */
+export function parseState(text: string): QuotaState | undefined {
+  const value = parsed(text);
+  if (!isObject(value) || value.v !== 1 || !isCount(value.next)) return undefined;
+  if (!isCount(value.refusals) || !isCount(value.aloneRefusals)) return undefined;
+  if (!isListOf(value.sent, ['n', 'at']) || !isListOf(value.slots, ['n', 'lease']) || !value.slots.every(isHeld))
+    return undefined;
+  if (value.report !== undefined && !hasNumbers(value.report, ['remaining', 'at', 'by', 'upTo', 'unanswered']))
+    return undefined;
+  if (value.lowered !== undefined && !hasNumbers(value.lowered, ['to', 'at', 'times'])) return undefined;
+  if (value.blocked !== undefined && !hasNumbers(value.blocked, ['at', 'until'])) return undefined;
+  if (isObject(value.report) && value.report.resetAt !== undefined && !isInstant(value.report.resetAt))
+    return undefined;
+  if (value.unreportedAt !== undefined && !isInstant(value.unreportedAt)) return undefined;
+  return value as Record<string, unknown> & QuotaState;
+}
+
+/** The limit is one an hour, and a reset is rounded down to seconds: nothing has to be waited for longer. */
+const MOST_WAIT_MS = HOUR_MS + 1_000;
+
+/**
+ * What still matters at `now`. `isHeld` says whether a slot's process lives. Repairs what a jump of the clock left, and
+ * believes no instant further than an hour ahead of the one at which it was written.
+ */
+export function pruned(state: QuotaState, now: number, isHeld: (slot: Slot) => boolean): QuotaState {
+  const { blocked: told, report, lowered, unreportedAt, ...rest } = state;
+  const blocked = told && blockedWithin(told, now);
+  const sent = state.sent.map(({ n, at }) => ({ n, at: Math.min(at, now) })).filter(({ at }) => at > now - HOUR_MS);
+  const isFreeing = (at: number) => at > now && at <= now + SLOT_GRACE_MS;
+  const slots = state.slots.filter((slot) => (slot.freeAt === undefined ? isHeld(slot) : isFreeing(slot.freeAt)));
+  return {
+    ...rest,
+    sent,
+    slots,
+    ...(blocked !== undefined && blocked.until > now && { blocked }),
+    ...(report !== undefined && report.at <= now && { report: reportWithin(report) }),
+    ...(lowered !== undefined && {
+      lowered: { ...lowered, to: Math.max(1, lowered.to), at: Math.min(lowered.at, now) },
+    }),
+    ...(unreportedAt !== undefined && unreportedAt <= now && { unreportedAt }),
+  };
+}
+
+/** Written by a clock that was ahead of today's: as long as then, from now on. */
+function blockedWithin({ at, until }: { at: number; until: number }, now: number): { at: number; until: number } {
+  const from = Math.min(at, now);
+  return { at: from, until: from + Math.min(until - at, MOST_WAIT_MS) };
+}
+
+const reportWithin = (report: Report): Report =>
+  report.resetAt === undefined ? report : { ...report, resetAt: Math.min(report.resetAt, report.at + HOUR_MS) };
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const isInstant = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isFinite(value) && value >= 0;
+/** Far enough below the end of whole numbers that counting on is exact. */
+const MOST_COUNT = 2 ** 48;
+const isCount = (value: unknown): value is number => Number.isInteger(value) && isInstant(value) && value < MOST_COUNT;
+const INSTANTS = new Set(['at', 'until', 'lease', 'resetAt']);
+const hasNumbers = (value: unknown, keys: readonly string[]): boolean =>
+  isObject(value) && keys.every((key) => (INSTANTS.has(key) ? isInstant : isCount)(value[key]));
+const isHeld = (slot: Record<string, unknown>): boolean =>
+  identityFrom(slot.holder) !== undefined && typeof slot.run === 'string';
+const isListOf = (value: unknown, keys: readonly string[]): value is Record<string, unknown>[] =>
+  Array.isArray(value) && value.every((one) => hasNumbers(one, keys));
+
+/** The limits as configured. */
+export interface ExportLimits {
+  readonly maxConcurrentExports: number;
+  readonly exportsPerHour: number;
+}
+
+/** What the quota learns from the head of an answer. */
+export interface AnswerHead {
+  readonly status: number;
+  /** True when the answer says that the limit is reached, under whatever status. */
+  readonly limited: boolean;
+  readonly limits: LimitHeaders;
+}
+
+/** Send now; wait until an answer or an end of `slots` changes the state; or wait for an instant. */
+export type Decision =
+  | { readonly kind: 'go' }
+  | { readonly kind: 'change'; readonly slots: readonly Slot[] }
+  | { readonly kind: 'until'; readonly at: number; readonly why: 'refused' | 'hour' };
+
+/** A reset may be given in seconds, rounded down. */
+const RESET_MARGIN_MS = 1_000;
+const GROWING_MS = [60_000, 120_000, 240_000, 480_000, 900_000] as const;
+const CROWDED_PAUSE_MS = 1_000;
+const ALONE_TRIES = 3;
+const ALONE_PAUSE_MS = 2_000;
+const RAISE_AFTER_MS = 900_000;
+const MOST_RAISE_DOUBLINGS = 5;
+
+/** Whether an export may be sent at `now`, over a pruned state. */
+export function decide(state: QuotaState, limits: ExportLimits, now: number): Decision {
+  if (state.blocked !== undefined && now < state.blocked.until) {
+    return { kind: 'until', at: state.blocked.until, why: 'refused' };
+  }
+  const unanswered = state.slots.filter(({ answered, freeAt }) => !answered && freeAt === undefined);
+  const budget = budgetOf(state, limits, now);
+  if (budget.left <= 0) {
+    return unanswered.length > 0
+      ? { kind: 'change', slots: unanswered }
+      : { kind: 'until', at: budget.nextAt, why: 'hour' };
+  }
+  // Others may have used the quota: until the service has said what is left, one export goes alone.
+  if (!budget.known && unanswered.length > 0) return { kind: 'change', slots: unanswered };
+  if (state.slots.length >= concurrencyOf(state, limits, now)) return { kind: 'change', slots: state.slots };
+  return { kind: 'go' };
+}
+
+export interface Budget {
+  readonly left: number;
+  /** When the next may be sent if none is left. */
+  readonly nextAt: number;
+  /** False while nothing is known that is current. */
+  readonly known: boolean;
+}
+
+/** What is left of the hour: what the service said, while that is current; else our own count. */
+export function budgetOf(state: QuotaState, { exportsPerHour }: ExportLimits, now: number): Budget {
+  const { report, sent } = state;
+  if (report !== undefined && isCurrent(report, now)) {
+    const since = sent.filter(({ n }) => n > report.upTo).length;
+    const nextAt = report.resetAt === undefined ? report.at + HOUR_MS : report.resetAt + RESET_MARGIN_MS;
+    return { left: report.remaining - report.unanswered - since, nextAt, known: true };
+  }
+  const left = exportsPerHour - sent.length;
+  const nextAt = ownNext(state, exportsPerHour, now);
+  // The service said when its count starts again, and that is over: whatever we counted, one may ask how things stand.
+  const resetAt = report?.resetAt;
+  const renewed = resetAt !== undefined && !report?.isResetAssumed && !sent.some(({ at }) => at >= resetAt);
+  if (renewed) return { left: Math.max(left, 1), nextAt, known: false };
+  return { left, nextAt, known: state.unreportedAt !== undefined && now < state.unreportedAt + HOUR_MS };
+}
+
+const isCurrent = (report: Report, now: number): boolean =>
+  report.resetAt === undefined ? now < report.at + HOUR_MS : now < report.resetAt + RESET_MARGIN_MS;
+
+/** When fewer than `most` of those sent lie within an hour. */
+function ownNext({ sent }: QuotaState, most: number, now: number): number {
+  const oldest = sent[Math.max(0, sent.length - most)];
+  return oldest === undefined ? now + HOUR_MS : oldest.at + HOUR_MS + 1;
+}
+
+/** How many may run at once: as configured, or fewer for a while after refusals, one more each time it goes well. */
+export function concurrencyOf({ lowered }: QuotaState, limits: ExportLimits, now: number): number {
+  if (lowered === undefined) return limits.maxConcurrentExports;
+  const step = RAISE_AFTER_MS * 2 ** Math.min(lowered.times - 1, MOST_RAISE_DOUBLINGS);
+  const raised = Math.floor(Math.max(0, now - lowered.at) / step);
+  return Math.min(limits.maxConcurrentExports, lowered.to + raised);
+}
+
+/** The state after the head of an answer to export `n` came. */
+export function afterHead(
+  state: QuotaState,
+  n: number,
+  head: AnswerHead,
+  { limits, now, random }: { readonly limits: ExportLimits; readonly now: number; readonly random: Random },
+): QuotaState {
+  const slots = state.slots.map((slot) => (slot.n === n ? { ...slot, answered: true } : slot));
+  const answered: QuotaState = { ...state, slots };
+  if (!head.limited) return afterSuccess(answered, n, head, now);
+  const others = slots.filter((slot) => slot.n !== n && slot.freeAt === undefined).length;
+  if (others > 0) return refusedBesideOthers(answered, n, head, others, limits, now);
+  const reported = afterReport(answered, n, head.limits, now);
+  if ((head.limits.remaining ?? 0) > 0 && reported.aloneRefusals < ALONE_TRIES) {
+    const pause = ALONE_PAUSE_MS * 2 ** reported.aloneRefusals * (1 + random());
+    const lowered = { to: 1, at: now, times: (state.lowered?.times ?? 0) + 1 };
+    const blocked = { at: now, until: now + Math.round(pause) };
+    return { ...reported, lowered, aloneRefusals: reported.aloneRefusals + 1, blocked };
+  }
+  const until = refusedUntil(head.limits, reported.refusals, now, random);
+  return { ...reported, refusals: reported.refusals + 1, blocked: { at: now, until } };
+}
+
+function afterSuccess(state: QuotaState, n: number, head: AnswerHead, now: number): QuotaState {
+  if (head.status !== 200) return afterReport(state, n, head.limits, now);
+  const fresh: QuotaState = { ...state, refusals: 0, aloneRefusals: 0 };
+  if (head.limits.remaining === undefined) return { ...fresh, unreportedAt: now };
+  return afterReport(fresh, n, head.limits, now);
+}
+
+/** Refused while others of ours run: fewer at once, and the next goes when one of them ends (S9). */
+function refusedBesideOthers(
+  state: QuotaState,
+  n: number,
+  head: AnswerHead,
+  others: number,
+  limits: ExportLimits,
+  now: number,
+): QuotaState {
+  // A Remaining of 0 may be about exports at once and not about the hour: it is believed of an export that ran alone.
+  const reported = head.limits.remaining === 0 ? state : afterReport(state, n, head.limits, now);
+  const to = Math.max(1, Math.min(others, concurrencyOf(state, limits, now)));
+  const lowered = { to, at: now, times: (state.lowered?.times ?? 0) + 1 };
+  return {
+    ...reported,
+    lowered,
+    blocked: { at: now, until: Math.max(state.blocked?.until ?? 0, now + CROWDED_PAUSE_MS) },
+  };
+}
+
+/** Takes in what the service says is left, unless it said less to an export sent later or under way beside it. */
+function afterReport(state: QuotaState, n: number, { remaining, resetAt }: LimitHeaders, now: number): QuotaState {
+  if (remaining === undefined) return state;
+  const { report } = state;
+  if (report !== undefined && n <= report.upTo && isCurrent(report, now) && report.remaining <= remaining) {
+    // More was left when the service saw it: that was before, and the current report includes this one after all.
+    return { ...state, report: { ...report, unanswered: Math.max(0, report.unanswered - 1) } };
+  }
+  const unanswered = state.slots.filter((slot) => !slot.answered && slot.freeAt === undefined && slot.n !== n).length;
+  const next = { remaining, at: now, by: n, upTo: state.next - 1, unanswered };
+  if (resetAt !== undefined) return { ...state, report: { ...next, resetAt } };
+  if (remaining > 0) return { ...state, report: next };
+  // Nothing left and no reset: whatever is counted, an hour behind our oldest export that one counts no more.
+  const assumed = (state.sent[0]?.at ?? now) + HOUR_MS;
+  return { ...state, report: { ...next, resetAt: assumed, isResetAssumed: true } };
+}
+
+/** Until when a refusal for the hourly limit stops everybody; `before` counts those in a row before it. */
+export function refusedUntil({ resetAt, retryAt }: LimitHeaders, before: number, now: number, random: Random): number {
+  const reported = Math.max(resetAt ?? 0, retryAt ?? 0);
+  if (reported > now) return reported + RESET_MARGIN_MS;
+  const wait = GROWING_MS[Math.min(before, GROWING_MS.length - 1)];
+  return Math.round(now + wait * (1 + random() / 4));
+}
+
+/** When the last of `count` exports may be sent at the earliest, and how many may be at once now. Over a pruned state. */
+export function forecastOf(state: QuotaState, limits: ExportLimits, count: number, now: number) {
+  const { left, nextAt } = budgetOf(state, limits, now);
+  const blocked = state.blocked?.until ?? now;
+  const open = blocked > now ? 0 : Math.max(0, left);
+  const free = Math.max(0, concurrencyOf(state, limits, now) - state.slots.length);
+  const startableNow = Math.min(count, open, free);
+  const later = Math.max(0, count - Math.max(0, left));
+  if (later === 0) return { startableNow, left: open, earliestEnd: blocked };
+  const rounds = Math.ceil(later / Math.max(1, limits.exportsPerHour)) - 1;
+  return { startableNow, left: open, earliestEnd: Math.max(blocked, nextAt) + rounds * HOUR_MS };
+}
+
+const LEASE_MS = 120_000;
+const RENEW_MS = 30_000;
+/** A lock is normally held for a millisecond: after this wait the run continues without the shared state. */
+const LOCK_WAIT_MS = 4_000;
+/** A state of thousands of exports has a tenth of these. */
+const MOST_BYTES = 1 << 20;
+
+export interface QuotaStateOptions {
+  /** Folder under which the state of all processes of this user is kept; undefined: this process keeps it for itself. */
+  readonly root: string | undefined;
+  /** The service whose limits are counted. */
+  readonly baseUrl: string;
+  readonly serviceId: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** The state of the quota, shared by the processes of one user through a file that is replaced as a whole. */
+export class QuotaStateFile {
+  #folder: string | undefined;
+  readonly #path: string;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #run = randomUUID();
+  readonly #ownSlots = new Set<number>();
+  #state: QuotaState = EMPTY_STATE;
+  #warned = false;
+  #renewing: (() => void) | undefined;
+
+  constructor({ root, baseUrl, serviceId, clock, logger }: QuotaStateOptions) {
+    // Users of one machine share its temporary folder, not each other's files.
+    this.#folder = root === undefined ? undefined : join(root, `dfinery-elt-quota-${process.getuid?.() ?? 'user'}`);
+    const service = createHash('sha256')
+      .update(JSON.stringify([baseUrl, serviceId]))
+      .digest('hex')
+      .slice(0, 16);
+    this.#path = join(this.#folder ?? '', `quota-${service}.json`);
+    this.#clock = clock;
+    this.#logger = logger;
+  }
+
+  /** The state as of now, without waiting for a lock: a whole one, perhaps a moment old. */
+  peek(): QuotaState {
+    return this.#current(this.#read());
+  }
+
+  /**
+   * One change of the state that no other process's comes between. Throws a configuration failure when the folder is
+   * somebody else's; where the disk or a lock fails, this process counts alone from then on.
+   */
+  async update<T>(
+    change: (state: QuotaState) => { readonly state: QuotaState; readonly result: T },
+    signal?: AbortSignal,
+  ): Promise<T> {
+    const apply = () => {
+      const { state, result } = change(this.#current(this.#read()));
+      this.#state = state;
+      return { result };
+    };
+    if (this.#folder === undefined) return apply().result;
+    let done: { readonly result: T } | undefined;
+    try {
+      makePrivateFolder(this.#folder, 'The folder of the quota', 'set spool_dir to another folder');
+      const lock = {
+        what: `the state of the quota in ${this.#path}`,
+        clock: this.#clock,
+        waitMs: LOCK_WAIT_MS,
+        signal,
+      };
+      return await withBriefLock(`${this.#path}.lock`, lock, () => {
+        done = apply();
+        replaceSmallFile(this.#path, JSON.stringify(this.#state));
+        return done.result;
+      });
+    } catch (error) {
+      signal?.throwIfAborted();
+      const isOfDisk = error instanceof Failure ? error.kind === 'transient' : codeOf(error) !== undefined;
+      if (!isOfDisk) throw error;
+      if (done === undefined) this.#state = this.#read();
+      this.#countAlone(error);
+      return (done ?? apply()).result;
+    }
+  }
+
+  /** A slot of this process; its lease is renewed until it is released. */
+  newSlot(n: number): Slot {
+    this.#ownSlots.add(n);
+    this.#renewLater();
+    return { n, holder: OWN_IDENTITY, run: this.#run, lease: this.#leaseEnd(), answered: false };
+  }
+
+  releaseSlot(n: number): void {
+    this.#ownSlots.delete(n);
+    if (this.#ownSlots.size > 0) return;
+    this.#renewing?.();
+    this.#renewing = undefined;
+  }
+
+  isOwn(slot: Slot): boolean {
+    return slot.run === this.#run;
+  }
+
+  #read(): QuotaState {
+    if (this.#folder === undefined) return this.#state;
+    let text: string;
+    try {
+      text = statSync(this.#path).size > MOST_BYTES ? '' : readFileSync(this.#path, 'utf8');
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return EMPTY_STATE;
+      this.#countAlone(error);
+      return this.#state;
+    }
+    const state = parseState(text);
+    if (state !== undefined) return state;
+    this.#warnOnce(`The state of the quota in ${this.#path} cannot be understood: counting starts again.`);
+    return EMPTY_STATE;
+  }
+
+  #current(state: QuotaState): QuotaState {
+    const now = this.#clock.now();
+    return pruned(state, now, (slot) => this.#isTaken(slot, now));
+  }
+
+  #isTaken(slot: Slot, now: number): boolean {
+    if (this.isOwn(slot)) return this.#ownSlots.has(slot.n);
+    if (livenessOf(slot.holder) === 'dead') return false;
+    // No process takes so long a lease: its clock, or ours, was wrong since.
+    return slot.lease > now && slot.lease <= now + 2 * LEASE_MS;
+  }
+
+  #leaseEnd(): number {
+    return this.#clock.now() + LEASE_MS;
+  }
+
+  #renewLater(): void {
+    this.#renewing ??= this.#clock.after(RENEW_MS, () => {
+      this.#renewing = undefined;
+      if (this.#ownSlots.size === 0) return;
+      this.#renewLater();
+      void this.#renew().catch(() => {});
+    });
+  }
+
+  #renew(): Promise<void> {
+    return this.update((state) => {
+      const lease = this.#leaseEnd();
+      const slots = state.slots.map((slot) => (this.isOwn(slot) ? { ...slot, lease } : slot));
+      return { state: { ...state, slots }, result: undefined };
+    });
+  }
+
+  /** After a failed read or write the shared file is not used again: it lacks what happened since. */
+  #countAlone(error: unknown): void {
+    this.#warnOnce(
+      `The state of the quota cannot be kept in ${this.#path} (${messageOf(error)}): this run counts alone, other ` +
+        'processes of this machine do not see its exports.',
+    );
+    this.#folder = undefined;
+  }
+
+  #warnOnce(message: string): void {
+    if (this.#warned) return;
+    this.#warned = true;
+    this.#logger.warn('quota.state', message);
+  }
+}
+
+/*
+ * The Export group's limits, counted over all processes of this machine: how many exports may still be sent, and how
+ * many at the same time. The state of all processes is first, then the rules, pure functions of it, then the file that holds it,
+ * and last the quota, which waits and reports.
+ */
+
+/** The permission to send one export; it counts against both limits until it is released. */
+export interface Permit {
+  /** To be called when the head of the answer came, before `release`; a second call changes nothing. */
+  answered(head: AnswerHead): Promise<void>;
+  /** To be called when the connection is closed; harmless when repeated. */
+  release(): Promise<void>;
+}
+
+/** What a client that sends exports needs of the quota. */
+export type ExportAdmission = Pick<ExportQuota, 'enter' | 'close'>;
+
+export interface ExportQuotaOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId'>, ExportLimits {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  /** Folder under which the processes of one user share their state; undefined: none is shared. */
+  readonly stateRoot?: string | undefined;
+  /** A longer wait than this is refused. */
+  readonly maxWaitMs?: number | undefined;
+}
+
+export const createExportQuota = (options: ExportQuotaOptions): ExportQuota => new ExportQuota(options);
+
+/** Shorter waits are not reported. */
+const REPORTED_WAIT_MS = 5_000;
+/** A clock may jump, and another process may learn better: long waits are looked at again. */
+const LONGEST_SLEEP_MS = 300_000;
+/** How often the slots of other processes are looked at. */
+const POLL_MS = 200;
+
+export class ExportQuota {
+  readonly #options: ExportQuotaOptions;
+  readonly #state: QuotaStateFile;
+  readonly #queue = pLimit(1);
+  readonly #listeners = new Set<(until: number | undefined) => void>();
+  readonly #permits = new Set<Permit>();
+  /** Aborted, and replaced, whenever an answer or an end of an export of this process changed the state. */
+  #changed = new AbortController();
+  #reported: number | undefined;
+
+  constructor(options: ExportQuotaOptions) {
+    this.#options = options;
+    this.#state = new QuotaStateFile({ ...options, root: options.stateRoot });
+  }
+
+  /** Exports that may start now, that are left until the limit, and when (ms) the last of `count` may start. */
+  forecast(count: number): { readonly startableNow: number; readonly left: number; readonly earliestEnd: number } {
+    return forecastOf(this.#state.peek(), this.#options, count, this.#options.clock.now());
+  }
+
+  /** Called before every reported wait with its end (ms since 1970), and with undefined when it is over. */
+  onWait(listener: (until: number | undefined) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /** Gives back every permit of this process. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#permits].map((permit) => permit.release()));
+  }
+
+  /**
+   * Resolves when an export may be sent: one caller after the other, in the order of the calls. Rejects with the
+   * signal's reason, or with a transient Failure that names the wait when it is longer than allowed.
+   */
+  async enter(signal: AbortSignal): Promise<Permit> {
+    signal.throwIfAborted();
+    const admitted = this.#queue(() => this.#admit(signal));
+    try {
+      return await abortable(admitted, signal);
+    } catch (error) {
+      // Admitted at the moment of the abort: nobody will use the permit.
+      void admitted.then((permit) => permit.release()).catch(() => {});
+      throw error;
+    }
+  }
+
+  /** A permit without waiting, which is still counted: for the single small export of an interactive check. */
+  async enterNow(): Promise<Permit> {
+    const { n } = await this.#state.update((state) => this.#taken(state, this.#options.clock.now()));
+    return this.#permitOf(n);
+  }
+
+  async #admit(signal: AbortSignal): Promise<Permit> {
+    try {
+      for (;;) {
+        signal.throwIfAborted();
+        const changed = this.#changed.signal;
+        const decision = await this.#tryEnter(signal);
+        if ('permit' in decision) return decision.permit;
+        await this.#wait(decision, changed, signal);
+      }
+    } finally {
+      this.#report(undefined);
+    }
+  }
+
+  async #tryEnter(signal: AbortSignal): Promise<{ readonly permit: Permit } | Decision> {
+    const { clock } = this.#options;
+    const decision = await this.#state.update<Decision | { readonly n: number }>((state) => {
+      const now = clock.now();
+      const made = decide(state, this.#options, now);
+      return made.kind === 'go' ? this.#taken(state, now) : { state, result: made };
+    }, signal);
+    return 'n' in decision ? { permit: this.#permitOf(decision.n) } : decision;
+  }
+
+  #taken(state: QuotaState, now: number) {
+    const n = state.next;
+    const slots = [...state.slots, this.#state.newSlot(n)];
+    return { state: { ...state, next: n + 1, sent: [...state.sent, { n, at: now }], slots }, result: { n } };
+  }
+
+  #permitOf(n: number): Permit {
+    let released = false;
+    const permit: Permit = {
+      answered: (head) => this.#answered(n, head),
+      release: async () => {
+        if (released) return;
+        released = true;
+        this.#permits.delete(permit);
+        await this.#released(n);
+      },
+    };
+    this.#permits.add(permit);
+    return permit;
+  }
+
+  async #answered(n: number, head: AnswerHead): Promise<void> {
+    const { clock, random, logger } = this.#options;
+    const lowered = await this.#state.update((state) => {
+      const after = afterHead(state, n, head, { limits: this.#options, now: clock.now(), random });
+      return { state: after, result: after.lowered === state.lowered ? undefined : after.lowered?.to };
+    });
+    if (lowered !== undefined) {
+      const message = `The service refuses so many exports at once: ${lowered} at most for now.`;
+      logger.warn('quota.crowded', message, { at_once: lowered });
+    }
+    this.#wakeWaiting();
+  }
+
+  async #released(n: number): Promise<void> {
+    const freeAt = this.#options.clock.now() + SLOT_GRACE_MS;
+    const mark = (slot: Slot): Slot => (slot.n === n ? { ...slot, freeAt } : slot);
+    await this.#state.update((state) => ({ state: { ...state, slots: state.slots.map(mark) }, result: undefined }));
+    this.#state.releaseSlot(n);
+    this.#wakeWaiting();
+  }
+
+  #wakeWaiting(): void {
+    const changed = this.#changed;
+    this.#changed = new AbortController();
+    changed.abort();
+  }
+
+  async #wait(decision: Decision, changed: AbortSignal, signal: AbortSignal): Promise<void> {
+    const now = this.#options.clock.now();
+    if (decision.kind === 'until') await this.#waitUntil(decision.at, now, signal);
+    if (decision.kind === 'change') await this.#waitForChange(decision.slots, now, AbortSignal.any([changed, signal]));
+    // With a test clock that does not really sleep, I/O must still make progress.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  async #waitUntil(at: number, now: number, signal: AbortSignal): Promise<void> {
+    const { maxWaitMs, clock } = this.#options;
+    const wait = at - now;
+    if (maxWaitMs !== undefined && wait > maxWaitMs) throw tooLong(at, wait, maxWaitMs);
+    if (wait >= REPORTED_WAIT_MS) this.#report(at);
+    await clock.sleep(Math.min(wait, LONGEST_SLEEP_MS), signal);
+  }
+
+  /** Until a change in this process (or an abort), until a slot is free, or until other processes are looked at again. */
+  async #waitForChange(slots: readonly Slot[], now: number, woken: AbortSignal): Promise<void> {
+    const ends = slots.flatMap(({ freeAt }) => freeAt ?? []);
+    const isForeign = slots.some((slot) => !this.#state.isOwn(slot));
+    const pause = Math.min(...ends.map((end) => end - now), isForeign ? POLL_MS : Number.POSITIVE_INFINITY);
+    if (!Number.isFinite(pause)) return new Promise((resolve) => void onAbort(woken, resolve));
+    await this.#options.clock.sleep(Math.max(1, pause), woken).catch(() => {});
+  }
+
+  /** Calls every listener once for a wait, and once for its end. */
+  #report(until: number | undefined): void {
+    if (until === this.#reported) return;
+    this.#reported = until;
+    const { logger, clock } = this.#options;
+    if (until !== undefined) {
+      const [at, wait] = [new Date(until).toISOString(), formatDuration(until - clock.now())];
+      logger.info('quota.wait', `The limit of exports is reached: the next is sent at ${at}, in ${wait}.`, {
+        until: at,
+      });
+    }
+    for (const listener of this.#listeners) listener(until);
+  }
+}
+
+const tooLong = (at: number, wait: number, most: number) =>
+  transientFailure(
+    `The limit of exports is reached and the next may be sent at ${new Date(at).toISOString()}, in ${formatDuration(wait)}: ` +
+      `longer than the ${formatDuration(most)} that --max-wait allows. What is done is kept; run again then.`,
+    { internal: 'quota: the wait is longer than allowed' },
+  );

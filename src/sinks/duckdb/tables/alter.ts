@@ -1,0 +1,111 @@
+import { configFailure, type Failure } from '../../../base/errors.ts';
+import { isTyped, type StoredColumn, type Typed } from '../../../table/columns.ts';
+import { isRetyped, isWidening, type PlannedColumn, type Retyped } from '../../../table/plan.ts';
+import { TYPES } from '../../../types/index.ts';
+import type { Zone } from '../../../types/zone.ts';
+import { rescuedAfter, valueAfter } from '../../sql/columns/retype.ts';
+import type { Engine } from '../../sql/engine/engine.ts';
+import { identifier } from '../../sql/engine/quote.ts';
+
+const REBUILT = '_dfinery_rebuilt';
+/** Measured: what adding a column costs for each column there is, against rewriting one cell of the table. */
+const ADD_COST = 120;
+
+/** The statement that makes a table for these columns, `events` or one to take its place. */
+export function createEvents(table: string, columns: readonly StoredColumn[], zoned: boolean): string {
+  const typed = columns.filter(isTyped).map((c) => `, ${identifier(c.name)} ${TYPES[c.type].duckdb(zoned)}`);
+  return `CREATE OR REPLACE TABLE ${table} (_key VARCHAR, _dfinery_window BIGINT, _rescued JSON${typed.join('')})`;
+}
+
+/** Adds and alters the columns of `events` as planned; first in the transaction (DuckDB refuses it after a DELETE). */
+export async function alterEvents(
+  engine: Engine,
+  plan: readonly PlannedColumn[],
+  zone: Zone | undefined,
+): Promise<void> {
+  const added = plan.filter((c) => c.before === null && c.type !== null);
+  const changed = plan.filter(isRetyped);
+  if (added.length + changed.length === 0) return;
+  const rows = Number((await engine.row('SELECT count(*) AS n FROM events')).n);
+  const isNarrowed = changed.some((column) => !isWidening(column, zone !== undefined));
+  if (rows > 0 && !isNarrowed && added.length * ADD_COST <= rows) {
+    return alterEach(engine, added.filter(isTyped), changed, zone);
+  }
+  await refuseIndexes(engine);
+  if (rows === 0) await engine.run(createEvents('events', plan, zone !== undefined));
+  else await rebuild(engine, plan.filter(isTyped), changed, zone);
+}
+
+/** A table that is recreated would lose its indexes, and no message would say so. */
+async function refuseIndexes(engine: Engine): Promise<void> {
+  const names = await indexNames(engine);
+  if (names.length > 0) throw indexFailure(engine, names);
+}
+
+/** Indexes that somebody made on `events`. */
+export async function indexNames(engine: Engine): Promise<string[]> {
+  const rows = await engine.rows(
+    `SELECT index_name AS name FROM duckdb_indexes()
+    WHERE database_name = current_database() AND table_name = 'events' ORDER BY 1`,
+  );
+  return rows.map((row) => String(row.name));
+}
+
+export function indexFailure(engine: Engine, names: readonly string[]): Failure {
+  const what = names.length === 0 ? 'a constraint' : `the index ${names.join(', ')}`;
+  return configFailure(
+    `${what} on "events" in ${engine.file} does not let this window in: drop it and run again. Nothing was changed.`,
+  );
+}
+
+async function alterEach(
+  engine: Engine,
+  added: readonly Typed[],
+  changed: readonly Retyped[],
+  zone: Zone | undefined,
+): Promise<void> {
+  for (const column of added) {
+    const type = TYPES[column.type].duckdb(zone !== undefined);
+    await engine.run(`ALTER TABLE events ADD COLUMN ${identifier(column.name)} ${type}`);
+  }
+  for (const column of changed) {
+    const type = TYPES[column.type].duckdb(zone !== undefined);
+    const using = valueAfter(column, zone && (await zoneOf(engine, column, zone)));
+    await engine.run(`ALTER TABLE events ALTER ${identifier(column.name)} SET DATA TYPE ${type} USING (${using})`);
+  }
+}
+
+/** The zone for the times that a column of `events` holds: with those of all years the statement is slow. */
+async function zoneOf(engine: Engine, { name, before }: Retyped, zone: Zone): Promise<Zone> {
+  if (before !== 'datetime' && before !== 'date') return zone;
+  const text = (time: string) => `strftime(make_timestamp(epoch_us(${time})), '%Y-%m-%dT%H:%M:%S')`;
+  const column = identifier(name);
+  const { first, last } = await engine.row(
+    `SELECT ${text(`min(${column})`)} AS first, ${text(`max(${column})`)} AS last FROM events`,
+  );
+  return first === null ? zone : zone.within(String(first), String(last));
+}
+
+/**
+ * Rewrites the whole table: for many columns at once, since each ALTER costs as much as there are columns, and for
+ * narrowing, whose SQL `ALTER … USING` does not take.
+ */
+async function rebuild(
+  engine: Engine,
+  typed: readonly Typed[],
+  changed: readonly Retyped[],
+  zone: Zone | undefined,
+): Promise<void> {
+  const changes = new Map(changed.map((column) => [column.name, column]));
+  const old = typed.filter((column) => !('before' in column) || column.before !== null);
+  const into = ['_key', '_dfinery_window', '_rescued', ...old.map((c) => identifier(c.name))].join(', ');
+  const values = old.map((column) => {
+    const change = changes.get(column.name);
+    return change === undefined ? identifier(column.name) : valueAfter(change, zone);
+  });
+  await engine.run(createEvents(REBUILT, typed, zone !== undefined));
+  const select = ['_key', '_dfinery_window', rescuedAfter(changed, zone), ...values].join(', ');
+  await engine.run(`INSERT INTO ${REBUILT} (${into}) SELECT ${select} FROM events`);
+  await engine.run('DROP TABLE events');
+  await engine.run(`ALTER TABLE ${REBUILT} RENAME TO events`);
+}
