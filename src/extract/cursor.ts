@@ -119,9 +119,19 @@ export function receiptOf(download: Download, covers: CoveredDays, zoned: boolea
 export function filesOf(download: Download): SpoolFile[] {
   return download.files.flatMap(({ path, scan }) => {
     if (path === undefined) return [];
-    const { header, columns, rows, longestRow, keysNeedWork, rowEnds, eventNames, idSample } = scan;
+    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames, idSample } = scan;
     return [
-      { path, header, columns, rows, longestRow, keysNeedWork, rowEnds, eventNames, ...(idSample && { idSample }) },
+      {
+        path,
+        header,
+        columns,
+        rows,
+        longestRow,
+        hasDuplicateOrMissingIds,
+        rowEnds,
+        eventNames,
+        ...(idSample && { idSample }),
+      },
     ];
   });
 }

@@ -45,7 +45,7 @@ export interface SpoolFile {
   /** Bytes of the longest row in the file, its line end included: what a reader's line buffer must hold. */
   readonly longestRow: number;
   /** True when a `df_event_detail_log_id` may occur twice or is missing: only then do keys have to be numbered or hashed. */
-  readonly keysNeedWork: boolean;
+  readonly hasDuplicateOrMissingIds: boolean;
   /** Byte offsets at which rows end, about every 256 KiB, ascending; absent if not determined. */
   readonly rowEnds?: readonly number[];
   /** Distinct event names, at most 1,000, sorted; absent if not determined. */

@@ -40,7 +40,7 @@ export interface ScanResult {
   /** Bytes of the longest row written, the header too, its line end included. */
   readonly longestRow: number;
   /** True when a `df_event_detail_log_id` occurs twice or is missing (or when there were too many to tell). */
-  readonly keysNeedWork: boolean;
+  readonly hasDuplicateOrMissingIds: boolean;
   /** False when the last row had no line end: perhaps the body was cut there. */
   readonly finalNewline: boolean;
   /** Cells that were not valid UTF-8, and the first of them. */
@@ -108,7 +108,7 @@ export class Scanner {
     const tail = this.#source.finish();
     const { longestRow, finalNewline, outLength, rowEnds } = this.#source;
     const { rows } = this;
-    const keysNeedWork = this.#columns?.idsAreKeys(rows) === false;
+    const hasDuplicateOrMissingIds = this.#columns?.idsAreKeys(rows) === false;
     const idSample = this.#columns?.idSample();
     this.#columns?.end();
     this.#source.release();
@@ -118,7 +118,7 @@ export class Scanner {
       rows,
       suppressed: this.#suppressed.rows,
       longestRow,
-      keysNeedWork,
+      hasDuplicateOrMissingIds,
       finalNewline,
       invalidUtf8: { cells: this.#badCells, ...(this.#firstBad && { first: this.#firstBad }) },
       outLength,

@@ -141,7 +141,7 @@ function noRows(run: Run, at: Receiving, body: Body): ExportFile {
     rows: 0,
     suppressed: 0,
     longestRow: 0,
-    keysNeedWork: false,
+    hasDuplicateOrMissingIds: false,
     finalNewline: true,
     invalidUtf8: { cells: 0 },
     outLength: 0,

@@ -34,7 +34,7 @@ const NUMBERED = /^(.*)#([1-9][0-9]{0,17})$/s;
 
 /** True when the rows of a window's files may not all have their id as their key. */
 export const hasDuplicateOrMissingIds = (files: readonly SpoolFile[]): boolean =>
-  files.length > 1 || files.some((file) => file.keysNeedWork);
+  files.length > 1 || files.some((file) => file.hasDuplicateOrMissingIds);
 
 /** The number in the key of the `ordinal`-th row of a base id; `reserved` numbers are skipped. */
 export function keyNumber(ordinal: number, reserved: readonly number[] | undefined): number {

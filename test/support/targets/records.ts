@@ -54,8 +54,8 @@ export class RecordBench {
     const { result, written } = scanIn(new Scanner({ timezone, requireSystem: false }), Buffer.from(csv));
     const path = join(this.dir, `spool-${++this.#files}.csv`);
     writeFileSync(path, written);
-    const { header, columns, rows, longestRow, keysNeedWork, rowEnds } = result;
-    return { path, header, columns, rows, longestRow, keysNeedWork, rowEnds };
+    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds } = result;
+    return { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds };
   }
 
   async write(

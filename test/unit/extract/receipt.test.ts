@@ -25,7 +25,7 @@ const part = (id: string, more: Partial<ExportFile> = {}, header: readonly strin
     rows: 3,
     suppressed: 1,
     longestRow: 9,
-    keysNeedWork: true,
+    hasDuplicateOrMissingIds: true,
     finalNewline: true,
     invalidUtf8: { cells: 4 },
     outLength: 10,
@@ -80,8 +80,8 @@ describe('a receipt', () => {
 
   it('has a file for each download that has one', () => {
     const files = filesOf(download(part('x'), part('y', { path: undefined })));
-    const { header, columns, rows, longestRow, keysNeedWork, rowEnds, eventNames } = part('x').scan;
-    const known = { header, columns, rows, longestRow, keysNeedWork, rowEnds, eventNames };
+    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames } = part('x').scan;
+    const known = { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames };
     expect(files).toEqual([{ path: '/spool/x.csv', ...known }]);
   });
 });

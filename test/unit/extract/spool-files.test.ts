@@ -27,7 +27,7 @@ const SCAN: ExportFile['scan'] = {
   rows: 1,
   suppressed: 0,
   longestRow: 2,
-  keysNeedWork: false,
+  hasDuplicateOrMissingIds: false,
   finalNewline: true,
   invalidUtf8: { cells: 0 },
   outLength: 4,

@@ -121,7 +121,13 @@ describe('a header', () => {
 
   it('is all there is of an export without rows', () => {
     const { result } = scan('a,b\n');
-    expect(result).toMatchObject({ rows: 0, suppressed: 0, keysNeedWork: false, eventNames: [], longestRow: 4 });
+    expect(result).toMatchObject({
+      rows: 0,
+      suppressed: 0,
+      hasDuplicateOrMissingIds: false,
+      eventNames: [],
+      longestRow: 4,
+    });
     expect(result.columns).toMatchObject([{ filled: 0 }, { filled: 0 }]);
   });
 });

@@ -94,12 +94,12 @@ describe('a scan', () => {
 
   it('says when detail log ids repeat or are missing', () => {
     const csv = (...ids: string[]) => `a,df_event_detail_log_id\n${ids.map((id) => `x,${id}\n`).join('')}`;
-    expect(scan(csv('1', '2', '3')).result.keysNeedWork).toBe(false);
-    expect(scan(csv()).result.keysNeedWork).toBe(false);
-    expect(scan(csv('1', '2', '1')).result.keysNeedWork).toBe(true);
-    expect(scan(csv('1', '', '3')).result.keysNeedWork).toBe(true);
-    expect(scan(csv('1', '"1"')).result.keysNeedWork).toBe(true);
-    expect(scan('a,b\n1,2\n').result.keysNeedWork).toBe(true);
+    expect(scan(csv('1', '2', '3')).result.hasDuplicateOrMissingIds).toBe(false);
+    expect(scan(csv()).result.hasDuplicateOrMissingIds).toBe(false);
+    expect(scan(csv('1', '2', '1')).result.hasDuplicateOrMissingIds).toBe(true);
+    expect(scan(csv('1', '', '3')).result.hasDuplicateOrMissingIds).toBe(true);
+    expect(scan(csv('1', '"1"')).result.hasDuplicateOrMissingIds).toBe(true);
+    expect(scan('a,b\n1,2\n').result.hasDuplicateOrMissingIds).toBe(true);
   });
 
   it('collects event names, from whichever column has them', () => {
@@ -123,7 +123,12 @@ describe('a scan', () => {
     const { result, written } = scan(csv, { dropRow });
     expect(written.toString()).toBe('df_event_detail_log_id,df_unified_id,n\n1,u1,5\n2,,6\n4,u2,7\n');
     expect(asked).toEqual(['u1', 'a "b"', 'a "b"', 'u2']);
-    expect(result).toMatchObject({ rows: 3, suppressed: 2, keysNeedWork: false, outLength: written.length });
+    expect(result).toMatchObject({
+      rows: 3,
+      suppressed: 2,
+      hasDuplicateOrMissingIds: false,
+      outLength: written.length,
+    });
     expect(columnOf(result, 'n')).toMatchObject({ type: 'long', filled: 3 });
     expect(result.longestRow).toBe(Buffer.byteLength('df_event_detail_log_id,df_unified_id,n\n'));
   });

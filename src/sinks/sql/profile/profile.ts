@@ -149,10 +149,15 @@ const NO_VALUE: Measured = {
 };
 
 /** Exact, and asked only where the scan did not see that every row has an id of its own. */
-async function countIds(engine: Engine, { header, rows, keysNeedWork }: ScanResult, from: string, signal: AbortSignal) {
+async function countIds(
+  engine: Engine,
+  { header, rows, hasDuplicateOrMissingIds }: ScanResult,
+  from: string,
+  signal: AbortSignal,
+) {
   const index = header.indexOf(DETAIL_LOG_ID);
   if (index < 0) return { repeatedIds: 0, missingIds: rows };
-  if (!keysNeedWork) return { repeatedIds: 0, missingIds: 0 };
+  if (!hasDuplicateOrMissingIds) return { repeatedIds: 0, missingIds: 0 };
   const id = cell(index);
   const sql = `SELECT count(${id}) AS filled, count(DISTINCT ${id}) AS ids FROM ${from}`;
   const { filled, ids } = await ask(engine, sql, signal);

@@ -56,12 +56,14 @@ export function fileQuery(load: WindowLoad, index: number, texts = NO_TEXTS): Fi
 
 /** True when the ids of a window are its keys as they stand: the order of its rows then does not matter. */
 export function idsAreKeys(window: Window): boolean {
-  return window.files.length === 1 && !window.files[0].keysNeedWork;
+  return window.files.length === 1 && !window.files[0].hasDuplicateOrMissingIds;
 }
 
 /** True when a row of the window has no id, so that its key is a hash. */
 export function hasRowsWithoutId(load: WindowLoad): boolean {
-  return load.window.files.some((file, i) => file.keysNeedWork && !everyRowHasId(file, load.arrivals.files[i]));
+  return load.window.files.some(
+    (file, i) => file.hasDuplicateOrMissingIds && !everyRowHasId(file, load.arrivals.files[i]),
+  );
 }
 
 /** None for a column without a single value in this file: nothing of it is read. */
