@@ -38,7 +38,7 @@ export async function commitEach(
 }
 
 /** What several commits changed, one after the other. */
-function joinCommits(commits: readonly Commit[]): Commit {
+export function joinCommits(commits: readonly Commit[]): Commit {
   const widened = new Map<string, WidenedColumn>();
   const rescued = new Map<string, number>();
   for (const commit of commits) {

@@ -117,7 +117,7 @@ function toldOf(state: unknown, receipt: unknown): Told {
 
 interface Manifest {
   readonly columns: readonly StoredColumn[];
-  readonly state: unknown;
+  readonly cursor: unknown;
   readonly receipts: readonly { readonly id: string }[];
 }
 
@@ -130,7 +130,7 @@ async function inParquet(dir: string): Promise<Held> {
     const names = existsSync(folder) ? readdirSync(folder, { recursive: true }).map(String) : [];
     return names.filter((name) => name.endsWith('.parquet')).map((name) => join(folder, name));
   };
-  const told = toldOf(manifest.state, manifest.receipts.at(-1)?.id);
+  const told = toldOf(manifest.cursor, manifest.receipts.at(-1)?.id);
   return { ...(await heldOf(filesOf('events'), manifest.columns, told)), ...(await othersIn(filesOf)) };
 }
 
@@ -142,28 +142,46 @@ interface Entry {
 
 async function inDelta(dir: string): Promise<Held> {
   if (!existsSync(join(dir, 'events/_delta_log'))) return NOTHING;
-  const { files, domains } = inDeltaLog(dir, 'events');
+  const { files, domains } = await inDeltaLog(dir, 'events');
   const value = (domain: string): unknown => JSON.parse(domains.get(domain) ?? 'null');
   const columns = (value('dfinery.columns') ?? []) as StoredColumn[];
-  const told = toldOf(value('dfinery.state'), lastWindow(domains));
-  return { ...(await heldOf(files, columns, told)), ...(await othersIn((table) => inDeltaLog(dir, table).files)) };
+  const told = toldOf(value('dfinery.cursor'), lastWindow(domains));
+  const others = new Map<string, readonly string[]>();
+  for (const table of ['event_logs', 'event_items']) others.set(table, (await inDeltaLog(dir, table)).files);
+  return { ...(await heldOf(files, columns, told)), ...(await othersIn((table) => others.get(table) ?? [])) };
 }
 
-/** What the entries of a table's log leave: its files, and what is kept beside them. */
-function inDeltaLog(dir: string, table: string) {
+/** What a checkpoint of a table's log and the entries after it leave: its files, and what is kept beside them. */
+async function inDeltaLog(dir: string, table: string) {
   const log = join(dir, table, '_delta_log');
   const files = new Set<string>();
   const domains = new Map<string, string>();
-  const names = existsSync(log) ? readdirSync(log).filter((one) => /^\d{20}\.json$/.test(one)) : [];
-  for (const name of names.sort()) {
+  const names = existsSync(log) ? readdirSync(log).sort() : [];
+  const checkpoint = names.findLast((name) => name.endsWith('.checkpoint.parquet'));
+  const first = checkpoint === undefined ? 0 : Number.parseInt(checkpoint, 10) + 1;
+  const entries = checkpoint === undefined ? [] : await entriesOf(join(log, checkpoint));
+  for (const name of names.filter((one) => /^\d{20}\.json$/.test(one) && Number.parseInt(one, 10) >= first)) {
     const lines = readFileSync(join(log, name), 'utf8').trimEnd().split('\n');
-    for (const { add, remove, domainMetadata } of lines.map((line) => JSON.parse(line) as Entry)) {
-      if (add !== undefined) files.add(decodeURIComponent(add.path));
-      if (remove !== undefined) files.delete(decodeURIComponent(remove.path));
-      if (domainMetadata !== undefined) domains.set(domainMetadata.domain, domainMetadata.configuration);
-    }
+    entries.push(...lines.map((line) => JSON.parse(line) as Entry));
+  }
+  for (const { add, remove, domainMetadata } of entries) {
+    if (add !== undefined) files.add(decodeURIComponent(add.path));
+    if (remove !== undefined) files.delete(decodeURIComponent(remove.path));
+    if (domainMetadata !== undefined) domains.set(domainMetadata.domain, domainMetadata.configuration);
   }
   return { files: [...files].map((name) => join(dir, table, name)), domains };
+}
+
+async function entriesOf(checkpoint: string): Promise<Entry[]> {
+  const rows = await ask(
+    `SELECT add.path AS path, domainMetadata.domain AS domain, domainMetadata.configuration AS configuration
+    FROM read_parquet(${literal(checkpoint)}) WHERE add IS NOT NULL OR domainMetadata IS NOT NULL`,
+  );
+  return rows.map(({ path, domain, configuration }) =>
+    path === null
+      ? { domainMetadata: { domain: String(domain), configuration: String(configuration) } }
+      : { add: { path: String(path) } },
+  );
 }
 
 function lastWindow(domains: ReadonlyMap<string, string>): unknown {

@@ -7,9 +7,9 @@ import { build } from 'esbuild';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { silentLogger } from '../../src/base/log.ts';
-import { verifyParquet } from '../../src/sinks/parquet/verify.ts';
 import { literal } from '../../src/types/sql.ts';
 import { type Cells, csvOf } from '../support/targets/duckdb.ts';
+import { verifyParquet } from '../support/targets/files.ts';
 import { ParquetBench } from '../support/targets/parquet.ts';
 import { until } from '../support/wait.ts';
 
@@ -97,7 +97,8 @@ describe('a Parquet folder', () => {
     expect(seen.doubled).toBe(0);
     expect(seen.reads).toBeGreaterThan(KILLS);
     const options = {
-      dir: bench.root,
+      place: bench.root,
+      env: () => undefined,
       spoolDir: bench.dir,
       lockWaitMs: 10_000,
       clock: systemClock,

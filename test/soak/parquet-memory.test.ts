@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { silentLogger } from '../../src/base/log.ts';
-import { verifyParquet } from '../../src/sinks/parquet/verify.ts';
 import { CliBench, type CliChild, daysBack, summaryIn } from '../support/processes/cli-child.ts';
+import { verifyParquet } from '../support/targets/files.ts';
 
 /** What little data takes says nothing of memory: only a soak watches that. */
 const IS_SOAK = process.env.SOAK_SEEDS !== undefined;
@@ -88,7 +88,8 @@ describe('a Parquet folder with little memory', () => {
     const counts = manifest.files.map((file: { path: string; rows: number }) => [file.path.split('/')[0], file.rows]);
     expect(Object.fromEntries(counts)).toMatchObject({ events: rows, event_logs: events });
     const options = {
-      dir,
+      place: dir,
+      env: () => undefined,
       spoolDir: bench.dir,
       lockWaitMs: 0,
       memoryLimit: '1GB',

@@ -1,19 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { configFailure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
+import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
-import { Domains, WRITER } from './domains.ts';
-import { type DataFile, dataFileOf } from './files/data-file.ts';
-import { isDraft, isOwnFile, PARTITION } from './files/names.ts';
-import { type Field, schemaString } from './files/schema.ts';
-import type { Action, Add, MetaData } from './log/actions.ts';
-import { type LogPlace, writeCheckpoint } from './log/checkpoint.ts';
-import { APP_ID, commitEntry } from './log/commit.ts';
-import { checkProtocol, protocolOf } from './log/features.ts';
-import { beforeVersion, entryPath, LOG_FOLDER } from './log/paths.ts';
-import { readSnapshot } from './log/read.ts';
-import type { Snapshot } from './log/snapshot.ts';
+import type { DataFile } from '../files/log.ts';
+import type { Stored } from '../storage/storage.ts';
+import { dataFileOf } from './data-file.ts';
+import { isDraft, isOwnFile, PARTITION } from './names.ts';
+import type { Action, Add, MetaData } from './protocol/actions.ts';
+import { type LogPlace, writeCheckpoint } from './protocol/checkpoint.ts';
+import { checkProtocol, protocolOf, supports } from './protocol/features.ts';
+import { beforeVersion, entryPath, LAST_CHECKPOINT, LOG_FOLDER, logFileOf } from './protocol/paths.ts';
+import { readSnapshot } from './protocol/read.ts';
+import type { Snapshot } from './protocol/snapshot.ts';
+import { type Field, fieldsIn, schemaString } from './schema.ts';
+import { type Domains, isReceiptDomain, type TableInfo, tableInfoOf } from './state.ts';
 
+/** The application id of this program in the log's `txn` actions. */
+const APP_ID = 'dfinery-elt';
 /** Commits from one checkpoint to the next (S45). */
 const CHECKPOINT_EVERY = 100;
 const DAY_MS = 86_400_000;
@@ -21,14 +25,14 @@ const RETENTION = 'delta.deletedFileRetentionDuration';
 const SECONDS = /^interval (\d{1,9}) seconds$/;
 
 /** The contents of a commit. */
-export interface Change {
-  /** As the history of a table shows it: `WRITE`, `OPTIMIZE`, `DELETE`. */
-  readonly operation: string;
-  /** The last window that is in the table then. */
+export interface Entry {
+  /** As the history of a table shows it. */
+  readonly operation: 'WRITE' | 'OPTIMIZE' | 'DELETE';
+  /** Number of the last window that is in the table then. */
   readonly window: number;
   readonly actions: readonly Action[];
-  /** More for the history. */
-  readonly info?: Readonly<Record<string, unknown>>;
+  /** ms since 1970. */
+  readonly now: number;
 }
 
 /** The columns and properties that a table should have. */
@@ -39,29 +43,26 @@ export interface Shape {
   readonly retentionMs: number;
 }
 
-/** One table, at the latest version that this process has read. */
-export class Table {
+/** One Delta table, at the latest version that this process has read. */
+export class DeltaTable {
   readonly name: TableName;
   readonly #place: LogPlace;
   readonly #snapshot: Snapshot;
   readonly #logger: Logger;
-  readonly #domains: Domains;
-  /** Parsed log entries, which never change. */
-  readonly #known = new WeakMap<Add, DataFile>();
-  #files: { readonly version: number; readonly list: readonly DataFile[] } | undefined;
+  /** Log entries never change: each is parsed once. */
+  readonly #parsed = new WeakMap<Add, DataFile>();
 
   private constructor(name: TableName, place: LogPlace, snapshot: Snapshot, logger: Logger) {
     this.name = name;
     this.#place = place;
     this.#snapshot = snapshot;
     this.#logger = logger;
-    this.#domains = new Domains(snapshot, `${place.storage.address}/${name}`);
   }
 
   /** Reads a table's log. Throws Failure for one that is damaged, not ours, or changed in ways unknown here. */
-  static async open(name: TableName, place: LogPlace, logger: Logger): Promise<Table> {
+  static async open(name: TableName, place: LogPlace, logger: Logger): Promise<DeltaTable> {
     const snapshot = await readSnapshot(place);
-    const table = new Table(name, place, snapshot, logger);
+    const table = new DeltaTable(name, place, snapshot, logger);
     if (snapshot.version < 0) await table.#refuseForeignFiles();
     else table.#check();
     return table;
@@ -81,12 +82,11 @@ export class Table {
   }
 
   get domains(): Domains {
-    return this.#domains;
+    return this.#snapshot.domains;
   }
 
-  /** The number of the last window that is in it; 0: none. */
-  get window(): number {
-    return this.domains.table()?.window ?? 0;
+  get info(): TableInfo | undefined {
+    return tableInfoOf(this.domains, this.address);
   }
 
   /** How long files that left it stay, as its last load said; ms. */
@@ -95,50 +95,58 @@ export class Table {
     return seconds === undefined ? DAY_MS : Number(seconds) * 1_000;
   }
 
-  get schema(): string | undefined {
-    return this.#snapshot.metaData?.schemaString;
+  /** Its columns, as the log says. */
+  get fields(): readonly Field[] {
+    return fieldsIn(this.#snapshot.metaData?.schemaString, this.address);
   }
 
-  /** In order of their paths. */
-  files(): readonly DataFile[] {
-    if (this.#files?.version !== this.version) {
-      const list = [...this.#snapshot.files].map(([path, add]) => this.#fileOf(path, add));
-      this.#files = { version: this.version, list: list.sort((a, b) => (a.path < b.path ? -1 : 1)) };
-    }
-    return this.#files.list;
+  /** Its files, in the order of their paths. */
+  files(): DataFile[] {
+    const files = [...this.#snapshot.files].map(([path, add]) => {
+      const file = this.#parsed.get(add) ?? dataFileOf(this.name, path, add, this.address);
+      this.#parsed.set(add, file);
+      return file;
+    });
+    return files.sort((a, b) => (a.path < b.path ? -1 : 1));
   }
 
-  /** Paths of the files that left the table, with the instant (ms). */
-  tombstones(): Map<string, number> {
-    return new Map(
-      [...this.#snapshot.tombstones].map(([path, { deletionTimestamp }]) => [path, deletionTimestamp ?? 0]),
-    );
+  /** The log's entry of a live file, by its path from the root. */
+  addOf(path: string): Add {
+    const add = this.#snapshot.files.get(path.slice(this.name.length + 1));
+    if (add === undefined) throw new RangeError(`${path} is no live file`);
+    return add;
+  }
+
+  /** True for a path, from the root, of a live file or of the log. */
+  owns(path: string): boolean {
+    const own = path.slice(this.name.length + 1);
+    return own.startsWith(`${LOG_FOLDER}/`) || this.#snapshot.files.has(own);
+  }
+
+  /** When a file, by its path from the root, left the table (ms); undefined if it never did. */
+  leftAt(path: string): number | undefined {
+    const found = this.#snapshot.tombstones.get(path.slice(this.name.length + 1));
+    return found === undefined ? undefined : (found.deletionTimestamp ?? 0);
   }
 
   /** When the latest version was stored, by the clock of the store; ms since 1970. */
   async committedAt(): Promise<number> {
-    const { storage, folder } = this.#place;
-    const path = `${folder}/${entryPath(this.version)}`;
-    for await (const found of storage.list(`${folder}/${LOG_FOLDER}`, `${folder}/${beforeVersion(this.version)}`)) {
-      if (found.path === path) return found.modified;
+    for await (const { path, modified } of this.#entriesFrom(this.version)) {
+      if (path === `${this.name}/${entryPath(this.version)}`) return modified;
     }
     return 0;
   }
 
-  has(path: string): boolean {
-    return this.#snapshot.files.has(path);
-  }
-
-  /** What makes the table, or changes its columns; nothing where it is as it should be. */
+  /** The actions that make the table, or change its columns; none if it is as it should be. */
   shapeActions(shape: Shape, now: number): Action[] {
     const wanted = schemaString(shape.fields);
-    const before = this.#snapshot.metaData;
+    const { metaData: before, protocol } = this.#snapshot;
     const configuration = {
       ...before?.configuration,
       [RETENTION]: `interval ${Math.ceil(shape.retentionMs / 1_000)} seconds`,
     };
-    const isSame = before?.schemaString === wanted && sameTexts(before.configuration, configuration);
-    if (isSame) return [];
+    const upgrade: Action[] = supports(protocol, shape.zoned) ? [] : [{ protocol: protocolOf(shape.zoned) }];
+    if (before?.schemaString === wanted && sameTexts(before.configuration, configuration)) return upgrade;
     const metaData: MetaData = {
       id: before?.id ?? randomUUID(),
       name: this.name,
@@ -148,43 +156,86 @@ export class Table {
       createdTime: before?.createdTime ?? Math.floor(now),
       configuration,
     };
-    return before === undefined ? [{ protocol: protocolOf(shape.zoned) }, { metaData }] : [{ metaData }];
+    return [...upgrade, { metaData }];
   }
 
-  /** Commits the next version; false, without a change, if another writer committed it first. */
-  commit({ operation, window, actions, info }: Change, now: number): Promise<boolean> {
+  /**
+   * Makes the next version of the table, or changes nothing: false if somebody else made it first. An entry that is there with
+   * exactly these bytes is our own, whose answer was lost: it names a transaction that nobody else has. An entry that nobody
+   * reads, since a purge has removed those before it, is taken back.
+   */
+  async commit({ operation, window, actions, now }: Entry): Promise<boolean> {
+    const { storage } = this.#place;
+    const version = this.version + 1;
     const commitInfo = {
       timestamp: Math.floor(now),
       operation,
       operationParameters: { window: String(window) },
-      readVersion: this.#snapshot.version,
+      readVersion: this.version,
       isBlindAppend: false,
-      engineInfo: `dfinery-elt/${WRITER}`,
+      engineInfo: `dfinery-elt/${VERSION}`,
       txnId: randomUUID(),
-      ...info,
     };
     const txn = { appId: APP_ID, version: window, lastUpdated: Math.floor(now) };
-    return commitEntry(this.#place, this.#snapshot, [{ commitInfo }, ...actions, { txn }]);
+    const all: Action[] = [{ commitInfo }, ...actions, { txn }];
+    const path = `${this.name}/${entryPath(version)}`;
+    const text = `${all.map((action) => JSON.stringify(action)).join('\n')}\n`;
+    const isOurs = (await storage.create(path, text)) || (await storage.read(path))?.toString('utf8') === text;
+    if (!isOurs) return false;
+    if (await this.#isBehind(version, all)) {
+      await storage.erase([path]);
+      return false;
+    }
+    this.#snapshot.apply(version, all);
+    return true;
   }
 
-  /** Writes a checkpoint every hundred versions. Failures are only logged: the commits are valid without it. */
-  async checkpoint(now: number, retentionMs: number): Promise<void> {
-    const { version } = this.#snapshot;
+  /** Writes a checkpoint every hundred versions. A failure is only logged: the commits are valid without it. */
+  async checkpoint(now: number): Promise<void> {
+    const { version } = this;
     if (version === 0 || version % CHECKPOINT_EVERY !== 0) return;
-    await this.checkpointNow(now, retentionMs).catch((error) => {
+    await writeCheckpoint(this.#place, this.#snapshot, now - this.retentionMs).catch((error) => {
       const message = `${this.address}: no checkpoint of version ${version} could be written; the next run tries the next.`;
       this.#logger.warn('delta.checkpoint', message, { version, error: String(error) });
     });
   }
 
-  checkpointNow(now: number, retentionMs: number): Promise<void> {
-    return writeCheckpoint(this.#place, this.#snapshot, now - retentionMs);
+  /**
+   * Writes a checkpoint and removes all earlier files of the log: their statistics name values of rows that a purge removed
+   * (S44). Throws Failure.
+   */
+  async eraseHistory(now: number): Promise<void> {
+    if (this.version < 1) return;
+    await writeCheckpoint(this.#place, this.#snapshot, now - this.retentionMs);
+    const kept = [entryPath(this.version), LAST_CHECKPOINT].map((path) => `${this.name}/${path}`);
+    const isKept = ({ path }: Pick<Stored, 'path'>) => {
+      const found = logFileOf(path.slice(this.name.length + 1));
+      return kept.includes(path) || (found !== undefined && found.version >= this.version);
+    };
+    await this.#place.storage.eraseAllBut(`${this.name}/${LOG_FOLDER}`, isKept, now);
   }
 
-  #fileOf(path: string, add: Add): DataFile {
-    const known = this.#known.get(add) ?? dataFileOf(path, add, this.address);
-    this.#known.set(add, known);
-    return known;
+  /**
+   * True for a version that was made where a purge has removed the entries before it: it comes before a checkpoint that lacks
+   * it, so nobody reads it. A purge that came after the version has it in its checkpoint.
+   */
+  async #isBehind(version: number, actions: readonly Action[]): Promise<boolean> {
+    if (version === 0) return false;
+    for await (const { path } of this.#entriesFrom(version - 1)) {
+      if (logFileOf(path.slice(this.name.length + 1))?.version === version - 1) return false;
+    }
+    const latest = await readSnapshot(this.#place);
+    return !actions.some((action) => {
+      if ('domainMetadata' in action) {
+        const { domain, configuration } = action.domainMetadata;
+        return isReceiptDomain(domain) && latest.domains.get(domain) === configuration;
+      }
+      return 'add' in action && (latest.files.has(action.add.path) || latest.tombstones.has(action.add.path));
+    });
+  }
+
+  async *#entriesFrom(version: number): AsyncGenerator<Stored, void, undefined> {
+    yield* this.#place.storage.list(`${this.name}/${LOG_FOLDER}`, `${this.name}/${beforeVersion(version)}`);
   }
 
   #check(): void {
@@ -192,7 +243,7 @@ export class Table {
     if (protocol === undefined || metaData === undefined) {
       throw configFailure(`${this.address} has a log without protocol or metadata: restore it from a copy.`);
     }
-    if (this.domains.table()?.table !== this.name) {
+    if (this.info?.table !== this.name) {
       throw configFailure(`${this.address} is a Delta table that this program did not make: give another place.`);
     }
     checkProtocol(protocol, this.address);
@@ -204,9 +255,8 @@ export class Table {
 
   /** Files in the folder of a table without a log are somebody else's, but for those of a run that died before its first commit. */
   async #refuseForeignFiles(): Promise<void> {
-    const { storage, folder } = this.#place;
-    for await (const { path } of storage.list(folder)) {
-      if (isOwnFile(path.slice(folder.length + 1)) || isDraft(path)) continue;
+    for await (const { path } of this.#place.storage.list(this.name)) {
+      if (isOwnFile(path.slice(this.name.length + 1)) || isDraft(path)) continue;
       throw configFailure(
         `${this.address} holds files that this program did not write: give another place, or move them away.`,
       );

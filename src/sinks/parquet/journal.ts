@@ -1,136 +1,133 @@
-import { lstat, rm, stat } from 'node:fs/promises';
+import { lstat, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
-import { configFailure } from '../../base/errors.ts';
+import { codeOf, configFailure } from '../../base/errors.ts';
 import { proved } from '../../config/validate.ts';
 import { replaceFile, syncFolder } from '../../fs/atomic-file.ts';
-import { isLivePath, type Places } from './dataset/layout.ts';
-import { checkManifest, type Manifest, parseJson, readIfThere, writeManifest } from './dataset/manifest.ts';
-import { moveInto } from './durable.ts';
+import { makeFolders } from '../../fs/private-folder.ts';
+import {
+  checkedManifest,
+  type FolderPaths,
+  isLivePath,
+  type Manifest,
+  parseJson,
+  readIfThere,
+  writeManifest,
+} from './manifest.ts';
 
-/** A file that waits in the temporary folder, and the live name it is to take. Paths from the folder, with `/`. */
-export interface Move {
-  readonly from: string;
-  readonly to: string;
-}
+/** A file that waits in the temporary folder takes its live name, or a live file goes. Paths from the folder, with `/`. */
+export type Step = { readonly from: string; readonly to: string } | { readonly remove: string };
 
 /**
  * A change that is decided: every new file is whole and on the disk, and nothing live was touched. From the moment it is
- * written, the change happens, by this run or by the next. What a reader that globs finds when the writer dies:
+ * written, the change happens, by this run or by the next. What a reader that globs finds if the writer dies:
  *
- * - before the journal: the old files, all of them. The next run drops what waits.
- * - between moves of files with other columns (S30): the same rows, some under the old columns. Milliseconds, since all
- *   were written before the first move.
- * - between moves of files that lose rows to other dates: rows that are nowhere for now, none twice. Files that gain
- *   rows come after all of those; a file that does both is moved twice, first without what it loses.
- * - between moves of files that gain rows: whole old and whole new partitions; what moved is in one of them or in none.
- * - before the manifest, or before the journal is gone: the new files, all of them.
+ * - before the journal: the old files, all of them. The next run removes what waits.
+ * - between two steps: whole old and whole new partitions. A row that moves to another date leaves its old partition before
+ *   the new one shows it, so it is in one of them or in none, never in two (S29). Files whose columns change are old or new.
+ * - before the manifest, or before the journal is removed: the new files, all of them.
  *
- * In each of the last four the next writer does every step again that was not done, and the state is the new one.
+ * In the last two the next writer does every step again that was not done, and the state is the new one.
  */
 export interface Journal {
   readonly v: 1;
   /** In this order. */
-  readonly moves: readonly Move[];
-  /** Live files that go, after the moves. */
-  readonly removes: readonly string[];
+  readonly steps: readonly Step[];
   readonly manifest: Manifest;
 }
 
 /** Writes the journal of a change and executes it. Once it has begun, only a disk error can stop it. */
-export async function carryOut(places: Places, journal: Journal): Promise<void> {
-  // What it names outlives a power cut before it does itself.
-  for (const folder of waitingFolders(places, journal.moves)) await syncFolder(folder);
-  await replaceFile(places.journal, JSON.stringify(journal));
-  await finish(places, journal);
-}
-
-/** The folders of the files that wait, up to the temporary one: DuckDB has made them, and has synced none. */
-function waitingFolders({ root, temporary }: Places, moves: readonly Move[]): Set<string> {
-  const folders = new Set<string>();
-  for (const { from } of moves) {
-    let folder = dirname(join(root, from));
-    for (; folder.length > temporary.length && !folders.has(folder); folder = dirname(folder)) folders.add(folder);
-    folders.add(temporary);
-  }
-  return folders;
+export async function execute(paths: FolderPaths, journal: Journal): Promise<void> {
+  // What it names is on the disk before the journal is.
+  await syncFolder(paths.temporary);
+  await replaceFile(paths.journal, JSON.stringify(journal));
+  await finish(paths, journal);
 }
 
 /** Executes the journal of a dead run. True if there was one. Throws Failure. */
-export async function recover(places: Places): Promise<boolean> {
-  const text = await readIfThere(places.journal);
+export async function recover(paths: FolderPaths): Promise<boolean> {
+  const text = await readIfThere(paths.journal);
   if (text === undefined) return false;
-  const journal = parseJson(text, places.journal);
-  checkJournal(journal, places);
-  await refuseLinks(places, journal);
-  await finish(places, journal);
+  const journal = checkedJournal(parseJson(text, paths.journal), paths);
+  await refuseLinks(paths, journal);
+  await finish(paths, journal);
   return true;
 }
 
 /** Throws unless every path of a journal lies where its own step of a change is allowed to be. */
-function checkJournal(value: unknown, places: Places): asserts value is Journal {
-  const { v, moves, removes, manifest } = proved<Partial<Record<keyof Journal, unknown>>>(value ?? {});
-  checkManifest(manifest, places.journal);
-  const isSound =
-    v === 1 &&
-    Array.isArray(moves) &&
-    moves.every((move: Partial<Move> | null) => isWaiting(places, move?.from) && isLivePath(move?.to)) &&
-    Array.isArray(removes) &&
-    removes.every(isLivePath);
-  if (!isSound) throw damagedJournal(places, 'it names a file that no change of ours touches');
+function checkedJournal(value: unknown, paths: FolderPaths): Journal {
+  const { v, steps, manifest } = proved<Partial<Record<keyof Journal, unknown>>>(value ?? {});
+  const checked = checkedManifest(manifest, paths.journal);
+  const isStep = (step: unknown) =>
+    isRecord(step) && ('remove' in step ? isLivePath(step.remove) : isWaiting(paths, step.from) && isLivePath(step.to));
+  if (v !== 1 || !Array.isArray(steps) || !steps.every(isStep)) {
+    throw damagedJournal(paths, 'it names a file that no change of ours touches');
+  }
+  return { v, steps, manifest: checked };
 }
 
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null;
+
 /** A file below the temporary folder, named without any way out of it. */
-function isWaiting({ root, temporary }: Places, path: unknown): boolean {
+function isWaiting({ root, temporary }: FolderPaths, path: unknown): boolean {
   if (typeof path !== 'string') return false;
-  const [own, ...rest] = [relative(root, temporary).split(sep).join('/'), ...path.split('/')];
-  return path.startsWith(`${own}/`) && rest.every((part) => part !== '' && part !== '.' && part !== '..');
+  const own = relative(root, temporary).split(sep).join('/');
+  const parts = path.split('/');
+  return path.startsWith(`${own}/`) && parts.every((part) => part !== '' && part !== '.' && part !== '..');
 }
 
 /** A link among the folders of ours would lead a change out of them. */
-async function refuseLinks(places: Places, { moves, removes }: Journal): Promise<void> {
+async function refuseLinks(paths: FolderPaths, { steps }: Journal): Promise<void> {
   const folders = new Set<string>();
-  for (const path of [...moves.flatMap(({ from, to }) => [from, to]), ...removes]) {
+  for (const path of steps.flatMap((step) => ('remove' in step ? [step.remove] : [step.from, step.to]))) {
     const parts = path.split('/');
     for (let length = 1; length <= parts.length; length++) folders.add(parts.slice(0, length).join('/'));
   }
   for (const path of folders) {
-    const found = await lstat(join(places.root, path)).catch(() => undefined);
-    if (found?.isSymbolicLink()) throw damagedJournal(places, `${join(places.root, path)} is a link`);
+    const found = await lstat(join(paths.root, path)).catch(() => undefined);
+    if (found?.isSymbolicLink()) throw damagedJournal(paths, `${join(paths.root, path)} is a link`);
   }
 }
 
-const damagedJournal = ({ journal }: Places, why: string) =>
+const damagedJournal = ({ journal }: FolderPaths, why: string) =>
   configFailure(`${journal} cannot be used: ${why}. Nothing was changed; remove it, and load the days again.`, {
     where: { file: journal },
   });
 
-/** Each step may have been done before; each is on the disk before the next, so that their order outlives a power cut. */
-async function finish(places: Places, { moves, removes, manifest }: Journal): Promise<void> {
-  for (const { from, to } of moves) {
-    const target = join(places.root, to);
-    await moveInto(join(places.root, from), target);
-    await syncFolder(dirname(target));
-    await syncFolder(dirname(dirname(target)));
+/** Each step may have been done before; each is on the disk before the next, so that their order survives a power cut. */
+async function finish(paths: FolderPaths, { steps, manifest }: Journal): Promise<void> {
+  for (const step of steps) {
+    const target = join(paths.root, 'remove' in step ? step.remove : step.to);
+    if ('remove' in step) await rm(target, { force: true });
+    else await moveInto(join(paths.root, step.from), target);
+    await syncFolder(dirname(target)).catch(unlessAbsent);
+    await syncFolder(dirname(dirname(target))).catch(unlessAbsent);
   }
-  for (const path of removes) {
-    const target = join(places.root, path);
-    await rm(target, { force: true });
-    await syncFolder(dirname(target));
-  }
-  await checkMoved(places, moves, manifest);
-  await writeManifest(places.manifest, manifest);
-  await rm(places.journal, { force: true });
-  await syncFolder(places.own);
+  await checkMoved(paths, steps, manifest);
+  await writeManifest(paths.manifest, manifest);
+  await rm(paths.journal, { force: true });
+  await syncFolder(paths.own);
+}
+
+/** A file that was removed may have been the last of its folder's table, which somebody removed. */
+function unlessAbsent(error: unknown): void {
+  if (codeOf(error) !== 'ENOENT') throw error;
+}
+
+/** Moves a file into place, making the folder; one that was moved before is left there. */
+async function moveInto(from: string, to: string): Promise<void> {
+  makeFolders(dirname(to), 0o700);
+  await rename(from, to).catch(unlessAbsent);
 }
 
 /** A manifest may only name files that are there: a file that neither waits nor arrived was taken by somebody else. */
-async function checkMoved(places: Places, moves: readonly Move[], manifest: Manifest): Promise<void> {
-  const targets = new Set(moves.map(({ to }) => to));
+async function checkMoved(paths: FolderPaths, steps: readonly Step[], manifest: Manifest): Promise<void> {
+  const targets = new Set(steps.flatMap((step) => ('remove' in step ? [] : [step.to])));
   for (const { path, bytes } of manifest.files.filter((file) => targets.has(file.path))) {
-    const found = await stat(join(places.root, path)).catch(() => undefined);
+    const found = await stat(join(paths.root, path)).catch(() => undefined);
     if (found?.size === bytes) continue;
     throw configFailure(
-      `${join(places.root, path)} is not the file that a change left waiting in ${places.temporary}: somebody else took ` +
+      `${join(paths.root, path)} is not the file that a change left waiting in ${paths.temporary}: somebody else took ` +
         'it away. Load the days again into an empty folder.',
       { where: { file: path } },
     );

@@ -53,10 +53,16 @@ describe('the runs of a target', () => {
     await killedRun(['parquet', dir]);
     const last = await sync();
     expect([last.code, last.stderr]).toEqual([0, expect.stringMatching(/never ended/)]);
-    const { v, runs } = JSON.parse(readFileSync(join(dir, '_dfinery', 'history.json'), 'utf8'));
-    expect(v).toBe(1);
-    expect(runs.map(({ exitCode }: { exitCode: number }) => exitCode)).toEqual([0, null, 0]);
-    expect(runs[0]).toMatchObject({ windows: 6, exports: 6, cause: null });
+    const folder = join(dir, '_dfinery', 'runs');
+    const runs = readdirSync(folder)
+      .sort()
+      .map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')));
+    expect(runs.map(({ v, run }) => [v, run.exitCode])).toEqual([
+      [1, 0],
+      [1, null],
+      [1, 0],
+    ]);
+    expect(runs[0].run).toMatchObject({ windows: 6, exports: 6, cause: null });
     expect((await bench.run(['verify', 'parquet', dir])).code).toBe(0);
   });
 
@@ -70,11 +76,8 @@ describe('the runs of a target', () => {
     const runs = join(dir, '_dfinery', 'runs');
     const found = readdirSync(runs).sort();
     expect(found.map((name) => name.endsWith('.begun.json'))).toEqual([false, true, false]);
-    const {
-      v,
-      runs: [first],
-    } = JSON.parse(readFileSync(join(runs, found[0]), 'utf8'));
-    expect([v, first]).toEqual([1, expect.objectContaining({ exitCode: 0, windows: 6, exports: 6, cause: null })]);
+    const { v, run } = JSON.parse(readFileSync(join(runs, found[0]), 'utf8'));
+    expect([v, run]).toEqual([1, expect.objectContaining({ exitCode: 0, windows: 6, exports: 6, cause: null })]);
     expect((await bench.run(['report', 'delta', dir, '-o', page])).code).toBe(0);
     expect(readFileSync(page, 'utf8')).toContain('began and never ended');
     const plan = await bench.run(['plan', '--delta', dir, '--config', bench.config(), '--json']);

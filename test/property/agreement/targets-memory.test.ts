@@ -1,12 +1,11 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Window } from '../../../src/extract/window.ts';
-import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
-import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
 import type { TableName } from '../../../src/table/columns.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
 import { type Cells, csvOf, DuckBench, on } from '../../support/targets/duckdb.ts';
+import { verifyDelta, verifyParquet } from '../../support/targets/files.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
 
 const TABLES: readonly TableName[] = ['events', 'event_items', 'event_logs'];

@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { purgeParquet } from '../../../src/sinks/parquet/purge.ts';
-import { compactParquet } from '../../../src/sinks/parquet/rewrite.ts';
-import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import fc from '../../support/property.ts';
 import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
+import { compactParquet, purgeParquet, verifyParquet } from '../../support/targets/files.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
 
 const RUNS = 2;

@@ -1,12 +1,20 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Day } from '../../../src/base/days.ts';
 import type { Window } from '../../../src/extract/window.ts';
-import { type DeltaSinkOptions, openDeltaSink } from '../../../src/sinks/delta/sink.ts';
+import { type LogPlace, writeCheckpoint } from '../../../src/sinks/delta/protocol/checkpoint.ts';
+import { readSnapshot } from '../../../src/sinks/delta/protocol/read.ts';
+import { DeltaTable } from '../../../src/sinks/delta/table.ts';
+import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
+import { openEngine } from '../../../src/sinks/sql/engine/engine.ts';
 import { identifier } from '../../../src/sinks/sql/engine/quote.ts';
+import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
+import type { Storage } from '../../../src/sinks/storage/storage.ts';
+import type { TableName } from '../../../src/table/columns.ts';
 import { literal } from '../../../src/types/sql.ts';
 import { type Cells, csvOf, DuckBench, on } from './duckdb.ts';
+import { openDeltaSink } from './files.ts';
 import { query } from './query.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -28,10 +36,18 @@ export class DeltaBench extends DuckBench {
 
   get lakeOptions() {
     const { clock, logger, memoryLimit } = this.targetOptions;
-    return { url: this.root, env: () => undefined, spoolDir: join(this.dir, 'spool'), clock, logger, memoryLimit };
+    return {
+      place: this.root,
+      env: () => undefined,
+      spoolDir: join(this.dir, 'spool'),
+      lockWaitMs: 0,
+      clock,
+      logger,
+      memoryLimit,
+    };
   }
 
-  openLake(options: Partial<DeltaSinkOptions> = {}): Promise<Sink> {
+  openLake(options: Partial<FilesSinkOptions> = {}): Promise<Sink> {
     const more = { tables: ['events' as const], retentionMs: 86_400_000 };
     return openDeltaSink({ ...this.targetOptions, ...this.lakeOptions, ...more, ...options });
   }
@@ -42,7 +58,7 @@ export class DeltaBench extends DuckBench {
   }
 
   /** Opens, commits these windows, closes. */
-  async store(windows: readonly Window[], options: Partial<DeltaSinkOptions> = {}): Promise<Commit[]> {
+  async store(windows: readonly Window[], options: Partial<FilesSinkOptions> = {}): Promise<Commit[]> {
     return this.commitAll(await this.openLake(options), windows);
   }
 
@@ -72,39 +88,99 @@ export class DeltaBench extends DuckBench {
     writeFileSync(join(this.root, table, '_delta_log', name), `${JSON.stringify(line)}\n`);
   }
 
+  /** A table as a run that opens it finds it. */
+  async withTable<T>(
+    look: (table: DeltaTable) => T | Promise<T>,
+    storage: Storage = new DiskStorage(this.root),
+    name: TableName = 'events',
+  ): Promise<T> {
+    return this.#atLog(storage, name, async (place) =>
+      look(await DeltaTable.open(name, place, this.lakeOptions.logger)),
+    );
+  }
+
+  /** Writes a checkpoint of a table's latest version; what left the table before `since` (ms) is left out. */
+  async checkpoint(since = 0, name: TableName = 'events'): Promise<void> {
+    await this.#atLog(new DiskStorage(this.root), name, async (place) =>
+      writeCheckpoint(place, await readSnapshot(place), since),
+    );
+  }
+
+  async #atLog<T>(storage: Storage, folder: string, work: (place: LogPlace) => Promise<T>): Promise<T> {
+    const own = mkdtempSync(join(this.dir, 'log-'));
+    const { clock } = this.lakeOptions;
+    const engine = await openEngine({ file: join(own, 'engine'), lockWaitMs: 0, clock });
+    try {
+      return await work({ storage, folder, engine, work: own });
+    } finally {
+      await engine.close();
+      rmSync(own, { recursive: true });
+    }
+  }
+
   /** What the lines of one version say of one kind of action. */
   actions(table: string, version: number, kind: string): Fields[] {
     return this.entry(table, version).flatMap((line): Fields[] => (line[kind] === undefined ? [] : [line[kind]]));
   }
 
-  /** How many versions a table has, whose log begins with version 0. */
+  /** How many versions a table has had. */
   versions(table = 'events'): number {
-    return this.files(`${table}/_delta_log`).filter((name) => /^\d{20}\.json$/.test(name)).length;
+    const last = this.files(`${table}/_delta_log`).findLast((name) => /^\d{20}\.json$/.test(name));
+    return last === undefined ? 0 : Number.parseInt(last, 10) + 1;
   }
 
-  /** A table at a version, by the protocol and by nothing of the program: its schema and its files. */
+  /**
+   * A table at a version, by the protocol and by nothing of the program: its schema and its files. Of a log that begins with
+   * version 0; `current` takes any.
+   */
   replay(table: string, version = this.versions(table) - 1) {
+    return this.#replayed(table, [], 0, version);
+  }
+
+  /** The same of a log that may begin with a checkpoint, at its latest version. */
+  async current(table: string) {
+    const log = this.files(`${table}/_delta_log`);
+    const checkpoint = log.findLast((name) => name.endsWith('.checkpoint.parquet'));
+    if (checkpoint === undefined) return this.replay(table);
+    const file = literal(join(this.root, table, '_delta_log', checkpoint));
+    const rows = await query(
+      ':memory:',
+      `SELECT metaData.schemaString AS schema, to_json(add)::VARCHAR AS file FROM read_parquet(${file})`,
+    );
+    const actions = rows.map(
+      ({ schema, file: add }): Entry => ({
+        metaData: schema === null ? undefined : { schemaString: schema },
+        add: add === null ? undefined : JSON.parse(String(add)),
+      }),
+    );
+    return this.#replayed(table, actions, Number.parseInt(checkpoint, 10) + 1, this.versions(table) - 1);
+  }
+
+  #replayed(table: string, actions: readonly Entry[], from: number, to: number) {
     const files = new Map<string, Fields>();
     let schema: { name: string; type: string | { elementType: string } }[] = [];
-    for (let v = 0; v <= version; v++) {
-      for (const { metaData, add, remove } of this.entry(table, v)) {
-        if (metaData !== undefined) schema = JSON.parse(String(metaData.schemaString)).fields;
-        if (add !== undefined) files.set(decodeURIComponent(String(add.path)), add);
-        if (remove !== undefined) files.delete(decodeURIComponent(String(remove.path)));
-      }
+    const entries = Array.from({ length: to - from + 1 }, (_, i) => this.entry(table, from + i));
+    for (const { metaData, add, remove } of [...actions, ...entries.flat()]) {
+      if (metaData !== undefined) schema = JSON.parse(String(metaData.schemaString)).fields;
+      if (add !== undefined) files.set(decodeURIComponent(String(add.path)), add);
+      if (remove !== undefined) files.delete(decodeURIComponent(String(remove.path)));
     }
     return { schema, files };
   }
 
   /** A query over `events`, `event_items` or `event_logs` as a reader of the protocol sees them. */
-  read(sql: string, version?: number): Promise<Record<string, unknown>[]> {
+  async read(sql: string, version?: number): Promise<Record<string, unknown>[]> {
     const withs = ['events', 'event_items', 'event_logs'].filter((name) => existsSync(join(this.root, name)));
-    const views = withs.map((name) => `${name} AS (${this.#select(name, name === 'events' ? version : undefined)})`);
+    const views: string[] = [];
+    for (const name of withs) {
+      const isCurrent = version === undefined || name !== 'events';
+      const table = isCurrent ? await this.current(name) : this.replay(name, version);
+      views.push(`${name} AS (${this.#select(name, table)})`);
+    }
     return query(':memory:', `WITH ${views.join(', ')} ${sql}`);
   }
 
-  #select(table: string, version?: number): string {
-    const { schema, files } = this.replay(table, version);
+  #select(table: string, { schema, files }: ReturnType<DeltaBench['replay']>): string {
     const types = schema.map(({ name, type }) => {
       const duckdb = typeof type === 'string' ? DUCKDB[type] : `${DUCKDB[type.elementType]}[]`;
       return { name, duckdb };

@@ -1,5 +1,5 @@
 import { transientFailure } from '../../../src/base/errors.ts';
-import { DiskStorage } from '../../../src/sinks/delta/storage/disk.ts';
+import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 
 /** What a request that changes something does in a test, by the count of such requests from 1. */
 export type Fate = 'as it should' | 'dies before' | 'dies after' | 'answer lost' | 'seems taken';

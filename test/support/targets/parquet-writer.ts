@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import type { Window } from '../../../src/extract/window.ts';
-import { openParquetSink } from '../../../src/sinks/parquet/sink.ts';
+import { openParquetSink } from './files.ts';
 
 /** Commits the windows of a JSON file to a folder, in its order, over and over, until it is killed. */
 const [dir, path] = process.argv.slice(2);
@@ -11,7 +12,9 @@ const { signal } = new AbortController();
 const options = { timezone: undefined, columnTypes: new Map(), schemaMode: 'evolve', memoryLimit: '300MB' } as const;
 const sink = await openParquetSink({
   ...options,
-  dir,
+  place: dir,
+  env: () => undefined,
+  spoolDir: tmpdir(),
   tables: ['events', 'event_items', 'event_logs'],
   lockWaitMs: 10_000,
   clock: systemClock,

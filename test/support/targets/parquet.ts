@@ -2,11 +2,12 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { silentLogger } from '../../../src/base/log.ts';
 import type { Window } from '../../../src/extract/window.ts';
-import type { Manifest } from '../../../src/sinks/parquet/dataset/manifest.ts';
-import { openParquetSink, type ParquetSinkOptions } from '../../../src/sinks/parquet/sink.ts';
+import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
+import type { Manifest } from '../../../src/sinks/parquet/manifest.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
 import { literal } from '../../../src/types/sql.ts';
 import { DuckBench } from './duckdb.ts';
+import { openParquetSink } from './files.ts';
 import { query } from './query.ts';
 
 /** A folder of datasets and the spool files of the windows made here. */
@@ -16,15 +17,15 @@ export class ParquetBench extends DuckBench {
   /** What verify, compact, purge and readers of the folder are told. */
   get folderOptions() {
     const { lockWaitMs, clock } = this.targetOptions;
-    return { dir: this.root, spoolDir: this.dir, lockWaitMs, clock, logger: silentLogger };
+    return { place: this.root, env: () => undefined, spoolDir: this.dir, lockWaitMs, clock, logger: silentLogger };
   }
 
-  openFolder(options: Partial<ParquetSinkOptions> = {}): Promise<Sink> {
-    return openParquetSink({ dir: this.root, tables: ['events'], ...this.targetOptions, ...options });
+  openFolder(options: Partial<FilesSinkOptions> = {}): Promise<Sink> {
+    return openParquetSink({ ...this.folderOptions, tables: ['events'], ...this.targetOptions, ...options });
   }
 
   /** Opens, commits these windows, closes. */
-  async store(windows: readonly Window[], options: Partial<ParquetSinkOptions> = {}): Promise<Commit[]> {
+  async store(windows: readonly Window[], options: Partial<FilesSinkOptions> = {}): Promise<Commit[]> {
     return this.commitAll(await this.openFolder(options), windows);
   }
 

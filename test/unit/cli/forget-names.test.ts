@@ -10,13 +10,12 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openDeltaSink } from '../../../src/sinks/delta/sink.ts';
-import { openParquetSink } from '../../../src/sinks/parquet/sink.ts';
 import type { Sink } from '../../../src/sinks/sink.ts';
 import { TABLES } from '../../../src/table/columns.ts';
 import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { openDeltaSink, openParquetSink } from '../../support/targets/files.ts';
 
 let server: DeletionServer;
 let bench: DuckBench;
@@ -37,9 +36,15 @@ afterEach(async () => {
 const forget = (...argv: string[]) => runHere(['forget', '--config', at('config.json'), ...argv]);
 
 function openPlace(name: string): Promise<Sink> {
-  const options = { ...bench.targetOptions, tables: TABLES, lockWaitMs: 0, spoolDir: at('spool') };
-  if (name === 'parquet') return openParquetSink({ ...options, dir: at('place') });
-  return openDeltaSink({ ...options, url: at('place'), env: () => undefined, retentionMs: 0 });
+  const options = {
+    ...bench.targetOptions,
+    tables: TABLES,
+    lockWaitMs: 0,
+    spoolDir: at('spool'),
+    env: () => undefined,
+  };
+  if (name === 'parquet') return openParquetSink({ ...options, place: at('place') });
+  return openDeltaSink({ ...options, place: at('place'), retentionMs: 0 });
 }
 
 const files = () =>

@@ -3,14 +3,13 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
-import { openDeltaSink } from '../../../src/sinks/delta/sink.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
-import { openParquetSink } from '../../../src/sinks/parquet/sink.ts';
 import type { Sink } from '../../../src/sinks/sink.ts';
 import { loadSuppression } from '../../../src/suppression/list.ts';
 import { type DeletionServer, json, SUCCESS, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { type Cells, csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { openDeltaSink, openParquetSink } from '../../support/targets/files.ts';
 
 let server: DeletionServer;
 let bench: DuckBench;
@@ -45,10 +44,17 @@ async function load(target: string, day: string, rows: readonly Cells[], schemaM
 }
 
 function openPlace(target: string, schemaMode: 'evolve' | 'freeze'): Promise<Sink> {
-  const options = { ...bench.targetOptions, schemaMode, tables: [], lockWaitMs: 0, spoolDir: at('spool') };
+  const options = {
+    ...bench.targetOptions,
+    schemaMode,
+    tables: [],
+    lockWaitMs: 0,
+    spoolDir: at('spool'),
+    env: () => undefined,
+  };
   if (target === 'duckdb') return openDuckDbSink({ ...options, file: placeOf(target) });
-  if (target === 'parquet') return openParquetSink({ ...options, dir: placeOf(target) });
-  return openDeltaSink({ ...options, url: placeOf(target), env: () => undefined, retentionMs: 0 });
+  if (target === 'parquet') return openParquetSink({ ...options, place: placeOf(target) });
+  return openDeltaSink({ ...options, place: placeOf(target), retentionMs: 0 });
 }
 
 /** Plans and executes; what was said and what came of it. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { configFailure } from '../../../src/base/errors.ts';
 import { endpointProblem } from '../../../src/config/base-url.ts';
-import { openStorage } from '../../../src/sinks/delta/storage/open.ts';
+import { openStorage } from '../../../src/sinks/storage/open.ts';
 
 describe('the endpoint of an object store', () => {
   it.each(['https://store.example', 'http://127.0.0.1:9000', 'http://localhost', 'http://[::1]:9000/path'])(

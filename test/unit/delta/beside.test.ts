@@ -1,13 +1,10 @@
 import { rmSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Lake } from '../../../src/sinks/delta/lake.ts';
-import { purgeDelta } from '../../../src/sinks/delta/purge.ts';
-import { compactDelta } from '../../../src/sinks/delta/rewrite.ts';
-import { DiskStorage } from '../../../src/sinks/delta/storage/disk.ts';
-import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
+import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
+import { compactDelta, purgeDelta, verifyDelta } from '../../support/targets/files.ts';
 
 let bench: DeltaBench;
 beforeEach(() => {
@@ -77,10 +74,8 @@ describe('a checkpoint of Delta tables', () => {
     );
     for (const { configuration } of configured.flat())
       expect(configuration).toMatchObject({ 'delta.deletedFileRetentionDuration': 'interval 172800 seconds' });
-    const lake = await Lake.open(bench.lakeOptions, 'write');
-    await lake.events.checkpointNow(Date.now(), lake.events.retentionMs);
-    const { version } = lake.events;
-    await lake.close();
+    const { version, retentionMs } = await bench.withTable((events) => events);
+    await bench.checkpoint(Date.now() - retentionMs);
     // As if all files were old: of those that left only the log can say that it was just now.
     for (const path of bench.files('events')) utimesSync(join(bench.root, 'events', path), 1, 1);
     const reopen = async () => (await bench.openLake({ retentionMs: 2 * days })).close();

@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { purgeDelta } from '../../../src/sinks/delta/purge.ts';
-import { compactDelta } from '../../../src/sinks/delta/rewrite.ts';
-import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
+import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
+import type { Storage } from '../../../src/sinks/storage/storage.ts';
 import { literal } from '../../../src/types/sql.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
 import { type Cells, csvOf, on } from '../../support/targets/duckdb.ts';
+import { compactDelta, purgeDelta, verifyDelta } from '../../support/targets/files.ts';
 import { query } from '../../support/targets/query.ts';
 
 let bench: DeltaBench;
@@ -30,6 +30,16 @@ function told(more: (add: { stats: string; size: number }) => object): void {
   const lines = adds().map((add) => ({ add: { ...add, ...more(add as never) } }));
   const name = `${String(version).padStart(20, '0')}.json`;
   writeFileSync(join(bench.root, 'events/_delta_log', name), lines.map((line) => JSON.stringify(line)).join('\n'));
+}
+/** A folder as if it were a bucket: what is read of it is copied into the spool folder. */
+function bucketAt(root: string): Storage {
+  return new Proxy<Storage>(new DiskStorage(root), {
+    get: (target, name) => {
+      if (name === 'workFolder') return undefined;
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
 }
 const withRows = (rows: number) =>
   told(({ stats }) => ({ stats: JSON.stringify({ ...JSON.parse(stats), numRecords: rows }) }));
@@ -58,7 +68,12 @@ describe('compact', () => {
     const size = bytes();
     const done = await compact();
     expect(done).toEqual({ rows: 5, rowsRemoved: 0, files: expect.any(Array), bytesBefore: size, bytesAfter: bytes() });
-    expect([...done.files].sort()).toEqual(paths.filter((path) => !lone.includes(path)).sort());
+    expect([...done.files].sort()).toEqual(
+      paths
+        .filter((path) => !lone.includes(path))
+        .map((path) => `events/${path}`)
+        .sort(),
+    );
     expect(await bench.read('SELECT * FROM events ORDER BY _key')).toEqual(before);
     const dates = adds().map(({ partitionValues }) => (partitionValues as Cells).event_date);
     expect(dates.sort()).toEqual([first, second, null].sort());
@@ -81,7 +96,7 @@ describe('compact', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('makes one commit of what is a gibibyte, and another of what is more', async () => {
+  it('makes one commit of a gibibyte of objects, and another of what is more', async () => {
     for (const [extra, commits] of [
       [0, 1],
       [1, 2],
@@ -96,7 +111,7 @@ describe('compact', () => {
       ]);
       told(() => ({ size: 256 * MIB + extra }));
       const version = bench.versions();
-      await compact();
+      await compactDelta({ ...bench.lakeOptions, storage: bucketAt(bench.root) });
       expect(bench.versions()).toBe(version + commits);
       expect(adds()).toHaveLength(2);
       expect(await verify()).toEqual([]);
@@ -128,7 +143,7 @@ describe('compact', () => {
     const stats = JSON.stringify({ ...JSON.parse(String(add.stats)), numRecords: 0 });
     bench.append('events', 2, { add: { ...add, size: statSync(file).size, stats, tags: { 'dfinery.windows': '{}' } } });
     expect(await verify()).toEqual([]);
-    expect((await compact()).files).toEqual([path]);
+    expect((await compact()).files).toEqual([`events/${path}`]);
     expect(adds()).toHaveLength(1);
     expect(await verify()).toEqual([]);
   });
@@ -163,26 +178,34 @@ describe('purge', () => {
   const purge = (column: string, ...ids: string[]) => purgeDelta(bench.lakeOptions, { column, ids });
 
   it('finds rescued cells, also in files without the column, and keeps sorted what is sorted', async () => {
-    const windowOf = (day: string, ...rows: Cells[]) =>
-      bench.windowOf(day, ...rows.map((row) => ({ ...row, df_unified_id: `person-${row.id}` })));
-    await bench.store([windowOf(first, { id: 'a', m: '1' }), windowOf(first, { id: 'b', m: '2', n: '5' })], {
-      timezone: undefined,
-    });
+    await bench.store(
+      [
+        bench.windowOf(first, { id: 'a', df_unified_id: 'a', m: '1' }),
+        bench.windowOf(first, { id: 'b', df_unified_id: 'b', m: '2', n: '5' }),
+      ],
+      {
+        timezone: undefined,
+      },
+    );
     await compact();
     await bench.store(
       [
-        windowOf(second, { id: 'c', n: 'x' }, { id: 'd', n: '6' }),
-        windowOf('2026-01-03', { id: 'e', n: 'x', when: '7' }, { id: 'f' }),
+        bench.windowOf(second, { id: 'c', df_unified_id: 'c', n: 'x' }, { id: 'd', df_unified_id: 'd', n: '6' }),
+        bench.windowOf('2026-01-03', { id: 'e', df_unified_id: 'e', n: 'x', when: '7' }, { id: 'f' }),
       ],
       { schemaMode: 'freeze' },
     );
     expect(await purge('n', 'x', '5')).toMatchObject({ rows: 3, rowsRemoved: 3 });
     expect(await bench.read('SELECT _key FROM events ORDER BY 1')).toEqual(['a', 'd', 'f'].map((_key) => ({ _key })));
-    const sorted = adds().map((add) => [(add.partitionValues as Cells).event_date, tagsOf(add)['dfinery.sorted']]);
+    const current = async () => [...(await bench.current('events')).files.values()];
+    const sorted = (await current()).map((add) => [
+      (add.partitionValues as Cells).event_date,
+      tagsOf(add)['dfinery.sorted'],
+    ]);
     expect(Object.fromEntries(sorted)).toEqual({ [first]: 'true', [second]: undefined, '2026-01-03': undefined });
     expect(await verify()).toEqual([]);
     expect(await purge('n', '6')).toMatchObject({ rows: 2, rowsRemoved: 1 });
-    expect(adds()).toHaveLength(2);
+    expect(await current()).toHaveLength(2);
     expect(await verify()).toEqual([]);
   });
 });

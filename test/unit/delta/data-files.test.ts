@@ -1,10 +1,10 @@
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DiskStorage } from '../../../src/sinks/delta/storage/disk.ts';
-import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
+import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
+import { verifyDelta } from '../../support/targets/files.ts';
 
 let bench: DeltaBench;
 beforeEach(() => {
@@ -26,38 +26,36 @@ describe('the statistics of a file', () => {
     const count = 70_000;
     const rows = Array.from({ length: count }, (_, i) => ({
       id: `x${i}`,
-      up: `${i}`,
-      down: `${count - i}`,
       ...((i === 0 || i === count - 1) && { [i === 0 ? 'early' : 'late']: `${i + 7}` }),
-      ...on(first),
+      df_server_datetime: `${first} 0${i % 10}:00:00.000`,
+      df_correction_datetime: i === count - 1 ? `${first} 09:30:00.000` : '',
     }));
     const { numRecords, minValues, maxValues, nullCount } = await statisticsOf(rows);
-    const last = count + 6;
     expect(numRecords).toBe(count);
-    expect(minValues).toMatchObject({ up: 0, down: 1, early: 7, late: last });
-    expect(maxValues).toMatchObject({ up: count - 1, down: count, early: 7, late: last });
-    expect(nullCount).toMatchObject({ up: 0, early: count - 1, late: count - 1 });
+    const corrected = `${first}T09:30:00.000`;
+    expect(minValues).toEqual({
+      _dfinery_window: 1,
+      df_correction_datetime: corrected,
+      df_server_datetime: `${first}T00:00:00.000`,
+    });
+    expect(maxValues).toEqual({
+      _dfinery_window: 1,
+      df_correction_datetime: corrected,
+      df_server_datetime: `${first}T09:00:00.000`,
+    });
+    expect(nullCount).toMatchObject({ df_server_datetime: 0, early: count - 1, late: count - 1 });
     expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
   });
 
-  it('have ranges of dates, numbers and times as readers compare them, and none of what they would cut', async () => {
+  it('have ranges of times as readers compare them, none of what they would cut, and none of what customers name', async () => {
     const rows = [
-      { day: '2026-01-09', n: '9', d: '9.5', when: '2026-01-01 09:00:00.5', fine: '2026-01-01 00:00:00.000001' },
-      { day: '2026-01-10', n: '10', d: '-10.25', when: '2026-01-01 10:00:00', fine: '2026-01-01 00:00:00.000002' },
-    ].map((cells, i) => ({ id: `${i}`, ...cells, yes: 'true', ...on(first) }));
+      { day: '2026-01-09', n: '9', when: '2026-01-01 09:00:00.5', df_server_datetime: '2026-01-01 09:00:00.5' },
+      { day: '2026-01-10', n: '10', when: '2026-01-01 10:00:00', df_server_datetime: '2026-01-01 10:00:00' },
+    ].map((cells, i) => ({ id: `${i}`, ...cells, df_correction_datetime: `2026-01-01 00:00:00.00000${i + 1}` }));
     const { minValues, maxValues, nullCount } = await statisticsOf(rows);
-    const [low, high] = [
-      { day: '2026-01-09', n: 9, d: -10.25, when: '2026-01-01T09:00:00.500' },
-      { day: '2026-01-10', n: 10, d: 9.5, when: '2026-01-01T10:00:00.000' },
-    ];
-    expect(minValues).toMatchObject(low);
-    expect(maxValues).toMatchObject(high);
-    for (const range of [minValues, maxValues]) {
-      expect(range).not.toHaveProperty('yes');
-      expect(range).not.toHaveProperty('fine');
-      expect(range).not.toHaveProperty('_key');
-    }
-    expect(nullCount).toMatchObject({ day: 0, n: 0, d: 0, when: 0, fine: 0, yes: 0, _rescued: 2 });
+    expect(minValues).toEqual({ _dfinery_window: 1, df_server_datetime: '2026-01-01T09:00:00.500' });
+    expect(maxValues).toEqual({ _dfinery_window: 1, df_server_datetime: '2026-01-01T10:00:00.000' });
+    expect(nullCount).toMatchObject({ day: 0, n: 0, when: 0, df_correction_datetime: 0, _rescued: 2 });
   });
 
   it('tell instants in UTC where there is a zone', async () => {

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DiskStorage } from '../../../src/sinks/delta/storage/disk.ts';
-import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
+import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { type Fate, FaultyStorage } from '../../support/targets/faulty-storage.ts';
+import { verifyDelta } from '../../support/targets/files.ts';
 
 let bench: DeltaBench;
 beforeEach(() => {
@@ -124,7 +124,7 @@ describe('a run that dies', () => {
   });
 
   it('leaves files that no commit names: they go once they are older than the retention, others stay [R305]', async () => {
-    await bench.store([older()]);
+    await bench.store([older()], { tables: TABLES });
     await run((change) => (/create events\/_delta_log/.test(change) ? 'dies before' : 'as it should'));
     const live = new Set([...bench.replay('events').files.keys()]);
     const rubbish = () => bench.files('events').filter((path) => path.endsWith('.parquet') && !live.has(path));

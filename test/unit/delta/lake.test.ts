@@ -3,13 +3,11 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Day } from '../../../src/base/days.ts';
 import { envOf } from '../../../src/base/env.ts';
-import { readDeltaPriorLoads } from '../../../src/sinks/delta/prior-loads.ts';
-import { reportDelta } from '../../../src/sinks/delta/report.ts';
-import { DiskStorage } from '../../../src/sinks/delta/storage/disk.ts';
-import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
+import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 import { FaultyStorage } from '../../support/targets/faulty-storage.ts';
+import { readDeltaPriorLoads, reportDelta, verifyDelta } from '../../support/targets/files.ts';
 
 let bench: DeltaBench;
 beforeEach(() => {
@@ -106,7 +104,8 @@ describe('the tables of a place', () => {
       [1, 12],
       [2, 3],
     ]) {
-      const receipt = { ...JSON.parse(String(configuration)), window, rows: window };
+      const day = { from: `2026-01-${10 + window}`, to: `2026-01-${10 + window}` };
+      const receipt = { ...JSON.parse(String(configuration)), ...day, window, rows: window };
       const name = `dfinery.window.${window}`;
       bench.append('events', version, {
         domainMetadata: { ...domain, domain: name, configuration: JSON.stringify(receipt) },
@@ -123,7 +122,7 @@ describe('the copies of a bucket', () => {
     for (const [name, value] of Object.entries(s3.env)) vi.stubEnv(name, value);
     const place = {
       ...bench.lakeOptions,
-      url: 's3://bucket/lake',
+      place: 's3://bucket/lake',
       env: envOf(s3.env),
       tables: ['event_items' as const],
     };

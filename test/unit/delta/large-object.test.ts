@@ -1,10 +1,10 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { envOf } from '../../../src/base/env.ts';
-import { purgeDelta } from '../../../src/sinks/delta/purge.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
+import { purgeDelta } from '../../support/targets/files.ts';
 
 const ROWS = 40_000;
 /** 9999-12-31, ms. */
@@ -23,7 +23,7 @@ describe('a large file of a bucket', () => {
     const bench = new DeltaBench();
     const s3 = await FakeS3.start();
     for (const [name, value] of Object.entries(s3.env)) vi.stubEnv(name, value);
-    const place = { ...bench.lakeOptions, url: 's3://bucket/lake', env: envOf(s3.env) };
+    const place = { ...bench.lakeOptions, place: 's3://bucket/lake', env: envOf(s3.env) };
     const on = (day: string, server: string) => ({
       df_server_datetime: server,
       df_correction_datetime: `${day} 10:00:00.000`,
@@ -61,7 +61,7 @@ describe('a large file of a bucket', () => {
     const bench = new DeltaBench();
     const s3 = await FakeS3.start();
     for (const [name, value] of Object.entries(s3.env)) vi.stubEnv(name, value);
-    const place = { ...bench.lakeOptions, url: 's3://bucket/lake', env: envOf(s3.env) };
+    const place = { ...bench.lakeOptions, place: 's3://bucket/lake', env: envOf(s3.env) };
     const at = (df_server_datetime: string) => ({ df_server_datetime, df_correction_datetime: df_server_datetime });
     try {
       const others = Array.from({ length: ROWS }, (_, i) => ({

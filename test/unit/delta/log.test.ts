@@ -1,13 +1,11 @@
 import { readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Lake } from '../../../src/sinks/delta/lake.ts';
-import { DiskStorage } from '../../../src/sinks/delta/storage/disk.ts';
-import type { Table } from '../../../src/sinks/delta/table.ts';
-import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
+import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import { literal } from '../../../src/types/sql.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
+import { verifyDelta } from '../../support/targets/files.ts';
 import { query } from '../../support/targets/query.ts';
 
 let bench: DeltaBench;
@@ -29,18 +27,10 @@ const put = (version: number, ...lines: unknown[]) =>
 
 const load = (day = first, id = 'a') => bench.store([bench.window(day, csvOf([{ id, ...on(day) }]))]);
 
-/** What a run that opens the place finds in `events`. */
-async function opened<T>(look: (events: Table) => T | Promise<T>, storage?: DiskStorage): Promise<T> {
-  const lake = await Lake.open({ ...bench.lakeOptions, ...(storage !== undefined && { storage }) }, 'read');
-  try {
-    return await look(lake.events);
-  } finally {
-    await lake.close();
-  }
-}
-const paths = () => opened((events) => events.files().map(({ path }) => path));
+/** Paths of the live files, from the table's folder. */
+const paths = () => bench.withTable((events) => events.files().map(({ path }) => path.slice('events/'.length)));
 const refused = (message: RegExp) =>
-  expect(opened(() => {})).rejects.toMatchObject({ kind: 'config', message: expect.stringMatching(message) });
+  expect(bench.withTable(() => {})).rejects.toMatchObject({ kind: 'config', message: expect.stringMatching(message) });
 const domain = (name: string, configuration: string, removed = false) => ({
   domainMetadata: { domain: name, configuration, removed },
 });
@@ -71,10 +61,11 @@ describe('an entry of the log', () => {
     ['another version for writers', /protocol 3\/5, wanted 3\/7/, { protocol: protocol({ minWriterVersion: 5 }) }],
     ['no description', /did not make/, domain('dfinery.table', '{}', true)],
     ['a description that is nothing', /its table {2}must be object/, domain('dfinery.table', 'null')],
-    ['half a description', /its table {2}must have required property/, domain('dfinery.table', '{"v":1}')],
-    ['a wrong description', /its table window must be integer/, table({ window: 'x' })],
+    ['half a description', /its table {2}must have required property/, domain('dfinery.table', '{"v":2}')],
+    ['one of an older version', /by an older version of this program/, table({ v: 1 })],
+    ['a wrong description', /its table timezone must be string,null/, table({ timezone: 7 })],
     ['that of another table', /did not make/, table({ table: 'event_items' })],
-    ['one of a later version', /by a later version \(2\) of this program/, table({ v: 2 })],
+    ['one of a later version', /by a later version \(3\) of this program/, table({ v: 3 })],
     ['other partitions', /no longer partitioned by event_date/, partitionedBy('_key')],
     ['one partition more', /no longer partitioned by event_date/, partitionedBy('event_date', '_key')],
     ['no partition', /no longer partitioned by event_date/, partitionedBy()],
@@ -120,7 +111,7 @@ describe('an entry of the log', () => {
     };
   }
   function table(more: object) {
-    return domain('dfinery.table', JSON.stringify({ v: 1, writer: '0', table: 'events', window: 1, ...more }));
+    return domain('dfinery.table', JSON.stringify({ v: 2, writer: '0', table: 'events', ...more }));
   }
   function partitionedBy(...partitionColumns: string[]) {
     const format = { provider: 'parquet', options: {} };
@@ -154,7 +145,7 @@ describe('a log', () => {
     const storage = new DiskStorage(bench.root);
     storage.read = async (path) =>
       path.endsWith('0.json') ? undefined : DiskStorage.prototype.read.call(storage, path);
-    await expect(opened(() => {}, storage)).rejects.toMatchObject({
+    await expect(bench.withTable(() => {}, storage)).rejects.toMatchObject({
       message: expect.stringMatching(/0\.json .*it is gone/),
     });
   });
@@ -166,7 +157,7 @@ describe('a log', () => {
     for (let version = 1; version <= 600; version++) put(version, version % 2 === 1 ? { remove: { path } } : { add });
     for (const name of ['00000000000000000601.crc', '601.json', '.00000000000000000601.json.tmp'])
       writeFileSync(inLog(name), 'x');
-    expect(await opened(({ version }) => version)).toBe(600);
+    expect(await bench.withTable(({ version }) => version)).toBe(600);
     expect(await paths()).toEqual([path]);
     put(601, { remove: { path } });
     expect(await paths()).toEqual([]);
@@ -174,11 +165,7 @@ describe('a log', () => {
 });
 
 describe('a checkpoint', () => {
-  const checkpoint = async (since = 0) => {
-    const lake = await Lake.open(bench.lakeOptions, 'write');
-    await lake.events.checkpointNow(since, 0);
-    await lake.close();
-  };
+  const checkpoint = (since = 0) => bench.checkpoint(since);
   const pointer = () => JSON.parse(readFileSync(inLog('_last_checkpoint'), 'utf8'));
 
   it('is found by what the pointer says, and also where that is wrong or nothing', async () => {
@@ -228,7 +215,7 @@ describe('a checkpoint', () => {
     const remove = (path: string, deletionTimestamp?: number) => ({ remove: { path, deletionTimestamp } });
     put(1, remove('before', 99), remove('just', 100), remove('later', 101), remove('nobody knows when'));
     await checkpoint(0);
-    expect(await opened((events) => events.tombstones().get('nobody knows when'))).toBe(0);
+    expect(await bench.withTable((events) => events.leftAt('events/nobody knows when'))).toBe(0);
     await checkpoint(100);
     const file = literal(numbered(1, 'checkpoint.parquet'));
     const removed = await query(
@@ -256,7 +243,7 @@ describe('a checkpoint', () => {
     ] as const) {
       utimesSync(path, seconds, seconds);
     }
-    const committedAt = () => opened((events) => events.committedAt());
+    const committedAt = () => bench.withTable((events) => events.committedAt());
     expect(await committedAt()).toBe(5_000);
     rmSync(numbered(1));
     expect(await committedAt()).toBe(0);

@@ -1,8 +1,8 @@
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DiskStorage } from '../../../src/sinks/delta/storage/disk.ts';
-import { copyColumns } from '../../../src/sinks/delta/storage/partial-copy.ts';
+import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
+import { copyColumns } from '../../../src/sinks/storage/partial-copy.ts';
 import { literal } from '../../../src/types/sql.ts';
 import { DuckBench } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';

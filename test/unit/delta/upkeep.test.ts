@@ -3,12 +3,10 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import type { Day } from '../../../src/base/days.ts';
-import { checkPurgeDelta, purgeDelta } from '../../../src/sinks/delta/purge.ts';
-import { compactDelta } from '../../../src/sinks/delta/rewrite.ts';
-import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { FaultyStorage } from '../../support/targets/faulty-storage.ts';
+import { checkPurgeDelta, compactDelta, purgeDelta, verifyDelta } from '../../support/targets/files.ts';
 
 let bench: DeltaBench;
 beforeEach(() => {
@@ -23,7 +21,7 @@ const ID = '01234567-89ab-cdef-0123-456789abcdef';
 const OTHER = ID.replaceAll('0', '9');
 const at = (path: string) => join(bench.root, path);
 const window = (day: Day, ...ids: string[]) =>
-  bench.window(day, csvOf(ids.map((id) => ({ id, df_unified_id: `person-${id}`, df_items_x: '1', ...on(day) }))));
+  bench.window(day, csvOf(ids.map((id) => ({ id, df_unified_id: `u-${id}`, df_items_x: '1', ...on(day) }))));
 const logged = (name: string) => bench.log.filter(({ event }) => event === name);
 const open = async (retentionMs: number) => (await bench.openLake({ retentionMs })).close();
 
@@ -195,7 +193,7 @@ describe('a purge of a file that would outlive it', () => {
       rmSync(other);
     }
     linkSync(at('events/_delta_log/00000000000000000000.json'), other);
-    expect(await checkPurgeDelta(bench.lakeOptions, removal)).toMatchObject({ found: { rows: 1 } });
+    expect(await checkPurgeDelta(bench.lakeOptions, removal)).toMatchObject({ found: { rows: 1 }, foreignTables: [] });
     expect(await purgeDelta(bench.lakeOptions, removal)).toMatchObject({ rows: 2, rowsRemoved: 1 });
     expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
   });

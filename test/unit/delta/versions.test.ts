@@ -1,10 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { envOf } from '../../../src/base/env.ts';
-import { checkPurgeDelta, purgeDelta } from '../../../src/sinks/delta/purge.ts';
-import { verifyDelta } from '../../../src/sinks/delta/verify.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
+import { checkPurgeDelta, purgeDelta, verifyDelta } from '../../support/targets/files.ts';
 
 let bench: DeltaBench;
 let s3: FakeS3;
@@ -25,7 +24,7 @@ const TABLES = ['events', 'event_items'] as const;
 const day = '2026-01-01';
 const erna = { id: 'p', df_unified_id: 'erna-4711', df_items_x: '1', ...on(day) };
 const removal = { column: 'df_unified_id', ids: ['erna-4711'] };
-const place = () => ({ ...bench.lakeOptions, url: 's3://bucket/lake', env: envOf(s3.env) });
+const place = () => ({ ...bench.lakeOptions, place: 's3://bucket/lake', env: envOf(s3.env) });
 const store = () => {
   const windows = [bench.window(day, csvOf([erna, { id: 'b', ...on(day) }])), bench.window(day, csvOf([erna]))];
   return bench.store(windows, { ...place(), tables: TABLES });
@@ -40,7 +39,7 @@ describe('a purge of a versioned bucket', () => {
     await store();
     const holding = () => s3.versions?.filter(({ bytes }) => bytes?.includes('erna')).map(({ key }) => key);
     expect(new Set(holding()?.map((key) => key.split('/')[1]))).toEqual(new Set(TABLES));
-    expect(await checkPurgeDelta(place(), removal)).toMatchObject({ found: { rows: 1 } });
+    expect(await checkPurgeDelta(place(), removal)).toMatchObject({ found: { rows: 1 }, foreignTables: [] });
     expect(await purgeDelta(place(), removal)).toMatchObject({ rows: 1, rowsRemoved: 1 });
     expect(holding()).toEqual([]);
     expect(await verifyDelta(place())).toEqual([]);

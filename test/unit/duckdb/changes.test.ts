@@ -1,11 +1,11 @@
-import { mkdirSync, rmSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
-import { readHistory } from '../../../src/sinks/parquet/history.ts';
-import { openParquetSink } from '../../../src/sinks/parquet/sink.ts';
+import type { Manifest } from '../../../src/sinks/parquet/manifest.ts';
 import { parquet } from '../../../src/sinks/parquet/target.ts';
 import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { openParquetSink } from '../../support/targets/files.ts';
 
 let bench: DuckBench;
 beforeEach(() => {
@@ -59,9 +59,15 @@ describe('the changes of columns', () => {
     ).toEqual([{ source_name: 'color' }, { source_name: 'size' }]);
   });
 
-  it('are the same beside the manifest of a Parquet dataset [R123]', async () => {
+  it('are the same in the manifest of a Parquet dataset [R123]', async () => {
     const dir = `${bench.dir}/set`;
-    const sink = await openParquetSink({ ...bench.targetOptions, dir, tables: ['events'] });
+    const sink = await openParquetSink({
+      ...bench.targetOptions,
+      env: () => undefined,
+      place: dir,
+      spoolDir: bench.dir,
+      tables: ['events'],
+    });
     for (const window of windows()) await sink.commit([window], bench.signal);
     await sink.close();
     const options = {
@@ -81,7 +87,13 @@ describe('the changes of columns', () => {
 
   it('of a window that a Parquet dataset never committed are not told [R123]', async () => {
     const dir = `${bench.dir}/lake`;
-    const options = { ...bench.targetOptions, dir, tables: ['events'] as const };
+    const options = {
+      ...bench.targetOptions,
+      env: () => undefined,
+      place: dir,
+      spoolDir: bench.dir,
+      tables: ['events'] as const,
+    };
     const day = (n: number, color: string) =>
       bench.window(`2026-01-0${n}`, csvOf([{ id: `e${n}`, ...(color !== '' && { color }) }]));
     await bench.commitAll(await openParquetSink(options), [day(1, '')]);
@@ -92,7 +104,7 @@ describe('the changes of columns', () => {
     rmSync(journal, { recursive: true });
     const sizes = bench.window('2026-01-02', csvOf([{ id: 'e2', size: '7' }]));
     await bench.commitAll(await openParquetSink(options), [sizes]);
-    const { changes } = await readHistory(`${dir}/_dfinery/history.json`);
+    const { changes }: Manifest = JSON.parse(readFileSync(`${dir}/_dfinery/manifest.json`, 'utf8'));
     expect(changes.map(({ sourceName }) => sourceName).filter((name) => !name.startsWith('df_'))).toEqual(['size']);
   });
 });

@@ -4,10 +4,10 @@ import { addDays, type Day } from '../../../src/base/days.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
-import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import type { Commit } from '../../../src/sinks/sink.ts';
 import { ArrowBench, plainRows } from '../../support/targets/arrow.ts';
 import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
+import { verifyParquet } from '../../support/targets/files.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
 
 const TARGETS = ['DuckDB', 'Parquet'] as const;
@@ -53,10 +53,16 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (target) => {
   const rows = () => read('SELECT _key, memo FROM events ORDER BY memo, _key');
   const memos = async () => (await rows()).map(({ memo }) => String(memo));
   const differences = () => {
-    const options = { spoolDir: bench.dir, lockWaitMs: 0, clock: systemClock, logger: silentLogger };
+    const options = {
+      env: () => undefined,
+      spoolDir: bench.dir,
+      lockWaitMs: 0,
+      clock: systemClock,
+      logger: silentLogger,
+    };
     return target === 'DuckDB'
       ? verifyDuckDb({ ...options, file: bench.file })
-      : verifyParquet({ ...options, dir: bench.root });
+      : verifyParquet({ ...options, place: bench.root });
   };
   const all = (days: readonly number[]) =>
     days.flatMap((n) => restarted(addDays(FIRST, n)).map(({ memo }) => memo)).sort();

@@ -3,11 +3,13 @@ import { tmpdir } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
+import { delta } from '../../../src/sinks/delta/target.ts';
 import { reportDuckDb } from '../../../src/sinks/duckdb/report.ts';
 import { parquet } from '../../../src/sinks/parquet/target.ts';
 import type { TargetReport } from '../../../src/sinks/report.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { openDeltaSink, openParquetSink } from '../../support/targets/files.ts';
 
 let bench: DuckBench;
 beforeEach(() => {
@@ -79,8 +81,7 @@ describe('a report', () => {
   it('counts the same in a Parquet dataset [R121]', async () => {
     const dir = `${bench.dir}/set`;
     const signal = bench.signal;
-    const { openParquetSink } = await import('../../../src/sinks/parquet/sink.ts');
-    const sink = await openParquetSink({ ...bench.targetOptions, dir, tables: ['events'] });
+    const sink = await openParquetSink({ ...bench.targetOptions, ...options, place: dir, tables: ['events'] });
     for (const window of windows()) await sink.commit([window], signal);
     await sink.close();
     const report = await parquet.report?.(dir, options);
@@ -90,16 +91,14 @@ describe('a report', () => {
 
   it('counts the same in Delta tables, although later windows have other columns [R121]', async () => {
     const url = `${bench.dir}/lake`;
-    const { openDeltaSink } = await import('../../../src/sinks/delta/sink.ts');
-    const { delta } = await import('../../../src/sinks/delta/target.ts');
-    const more = { ...options, url, tables: ['events' as const], retentionMs: 86_400_000 };
+    const more = { ...options, place: url, tables: ['events' as const], retentionMs: 86_400_000 };
     const sink = await openDeltaSink({ ...bench.targetOptions, ...more });
     for (const window of windows()) await sink.commit([window], bench.signal);
     await sink.close();
     const report = await delta.report?.(url, options);
     if (report === undefined) throw new Error('no report');
     check(report);
-    await expect(delta.report?.(`${bench.dir}/none`, options)).rejects.toThrow(/no Delta table/);
+    await expect(delta.report?.(`${bench.dir}/none`, options)).rejects.toThrow(/holds no table of this program/);
   });
 
   it('takes a day for lost when the service no longer has it, by the days that are given [R559]', async () => {

@@ -1,19 +1,22 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { prepareWindow } from '../../../src/sinks/parquet/commit/commit.ts';
-import { type Change, openDataset } from '../../../src/sinks/parquet/dataset/dataset.ts';
-import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { transientFailure } from '../../../src/base/errors.ts';
+import type { Journal, Step } from '../../../src/sinks/parquet/journal.ts';
 import { literal } from '../../../src/types/sql.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
+import { compactParquet, purgeParquet, verifyParquet } from '../../support/targets/files.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
 
 let bench: ParquetBench;
 beforeEach(() => {
   bench = new ParquetBench();
 });
-afterEach(() => bench.close());
+afterEach(() => {
+  dying.at = undefined;
+  bench.close();
+});
 
 const PARTITION = 'events/event_date=2026-01-01/data_0.parquet';
 const THROUGH_LINK = 'events/event_date=2026-01-09/data_0.parquet';
@@ -33,23 +36,62 @@ const SECOND = csvOf([
   { id: 'c', n: '2', ...on('2026-01-02') },
 ]);
 
-/** The second window's change, prepared and not carried out; what waits for it stays where it is. */
-async function prepared(): Promise<Change> {
-  const dataset = await openDataset(bench.folderOptions);
-  try {
-    await dataset.clear();
-    const rules = { zoned: false, columnTypes: new Map(), pinned: undefined, mode: 'evolve' } as const;
-    const settings = { rules, zone: undefined, tables: TABLES };
-    const { change } = await dataset.engine.transaction(() =>
-      prepareWindow(dataset, bench.window('2026-01-01', SECOND), settings),
-    );
-    cpSync(bench.root, `${bench.root}-waiting`, { recursive: true });
-    return change;
-  } finally {
-    await dataset.close();
-    rmSync(bench.root, { recursive: true });
-    await rename(`${bench.root}-waiting`, bench.root);
+/** What a writer calls with its journal instead of executing it; undefined: it executes it. */
+const dying = vi.hoisted(() => ({ at: undefined as ((journal: Journal) => void) | undefined }));
+vi.mock(import('../../../src/sinks/parquet/journal.ts'), async (original) => {
+  const journal = await original();
+  return {
+    ...journal,
+    execute: async (paths, decided) => {
+      if (dying.at === undefined) return journal.execute(paths, decided);
+      dying.at(decided);
+      throw transientFailure('the writer died');
+    },
+  };
+});
+
+/** The journal of a writer that died before it wrote it; what waits for it stays where it is. */
+async function prepared(work: () => Promise<unknown> = loadSecond): Promise<Journal> {
+  const waiting = `${bench.root}-waiting`;
+  let found: Journal | undefined;
+  dying.at = (journal) => {
+    found = journal;
+    cpSync(bench.root, waiting, { recursive: true });
+  };
+  await expect(work()).rejects.toThrow('the writer died');
+  dying.at = undefined;
+  if (found === undefined) throw new Error('no journal');
+  rmSync(bench.root, { recursive: true });
+  await rename(waiting, bench.root);
+  return found;
+}
+const loadSecond = () => bench.store([bench.window('2026-01-01', SECOND)], { tables: TABLES });
+/** The first move of a journal. */
+const moveIn = ({ steps }: Journal) => steps.find((step) => 'from' in step);
+const reopen = async () => (await bench.openFolder()).close();
+
+async function take(step: Step): Promise<void> {
+  if ('remove' in step) return rmSync(join(bench.root, step.remove));
+  mkdirSync(dirname(join(bench.root, step.to)), { recursive: true });
+  await rename(join(bench.root, step.from), join(bench.root, step.to));
+}
+
+/** Lets a writer die after every step of its journal; each time the next run finishes it. */
+async function atEveryStep(journal: Journal, check: (steps: number) => Promise<void>, end: () => Promise<void>) {
+  const origin = `${bench.root}-origin`;
+  await rename(bench.root, origin);
+  for (let steps = 0; steps <= journal.steps.length; steps++) {
+    rmSync(bench.root, { recursive: true, force: true });
+    cpSync(origin, bench.root, { recursive: true });
+    writeFileSync(join(bench.root, '_dfinery/journal.json'), JSON.stringify(journal));
+    for (const step of journal.steps.slice(0, steps)) await take(step);
+    await check(steps);
+    await reopen();
+    await end();
+    expect(bench.files().filter((file) => /journal|tmp|part$|next$/.test(file))).toEqual([]);
   }
+  expect(await verifyParquet(bench.folderOptions)).toEqual([]);
+  rmSync(origin, { recursive: true });
 }
 
 const seen = () =>
@@ -65,31 +107,19 @@ describe('a writer that dies', () => {
     await prepared();
     expect(bench.files().length).toBeGreaterThan(before.length);
     expect(await verifyParquet(bench.folderOptions)).toEqual([]);
-    await (await openDataset(bench.folderOptions)).close();
+    await reopen();
     expect(bench.files()).toEqual(before);
     expect(bench.manifest.receipts).toHaveLength(1);
   });
 
   it('at any step after it never shows a row twice, and the next run finishes its work [R45]', async () => {
-    await bench.store([bench.window('2026-01-01', FIRST)]);
-    const change = await prepared();
-    const origin = `${bench.root}-origin`;
-    await rename(bench.root, origin);
-    const moves = change.moves.filter(({ to }) => to.startsWith('events/'));
-    expect(moves.length).toBeGreaterThan(4);
-    for (let steps = 0; steps <= change.moves.length; steps++) {
-      rmSync(bench.root, { recursive: true, force: true });
-      cpSync(origin, bench.root, { recursive: true });
-      writeFileSync(
-        join(bench.root, '_dfinery/journal.json'),
-        JSON.stringify({ v: 1, moves: change.moves, removes: [], manifest: change.manifest }),
-      );
-      for (const { from, to } of change.moves.slice(0, steps)) {
-        mkdirSync(dirname(join(bench.root, to)), { recursive: true });
-        await rename(join(bench.root, from), join(bench.root, to));
-      }
+    await bench.store([bench.window('2026-01-01', FIRST)], { tables: TABLES });
+    const journal = await prepared();
+    expect(journal.steps.filter((step) => 'to' in step && step.to.startsWith('events/')).length).toBeGreaterThan(4);
+    const check = async (steps: number) => {
       for (const { id, times } of await seen()) expect({ steps, id, times }).toEqual({ steps, id, times: 1 });
-      await (await openDataset(bench.folderOptions)).close();
+    };
+    await atEveryStep(journal, check, async () => {
       expect(await bench.read('SELECT _key, n, x, event_date AS d FROM events ORDER BY _key')).toEqual([
         { _key: 'a:1', n: 2.5, x: 'y', d: '2026-01-02' },
         { _key: 'b', n: 2, x: null, d: '2026-01-01' },
@@ -97,10 +127,56 @@ describe('a writer that dies', () => {
         { _key: 'd', n: 1, x: null, d: '2026-01-04' },
         { _key: 'e', n: 1, x: null, d: '2026-01-03' },
       ]);
-      expect(bench.files().filter((file) => /journal|tmp|part$|next$/.test(file))).toEqual([]);
-    }
-    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
-    rmSync(origin, { recursive: true });
+    });
+  });
+
+  it('at any step of a purge has removed everything or removes it with the next run, in one journal [R45]', async () => {
+    const one = (id: string, day: string, who: string) => ({ id, df_unified_id: who, df_items_k: id, ...on(day) });
+    const days = ['2026-01-01', '2026-01-02', '2026-01-03'];
+    const rows = days.flatMap((day, i) => [
+      one(`e${i}:1`, day, 'erna'),
+      ...(i < 2 ? [one(`h${i}:1`, day, 'hans')] : []),
+    ]);
+    await bench.store([bench.window('2026-01-01', csvOf(rows), undefined, 3)], { tables: TABLES });
+    const removal = { column: 'df_unified_id', ids: ['erna'] };
+    const journal = await prepared(() => purgeParquet(bench.folderOptions, removal));
+    // Of each table two files are replaced and one is removed.
+    expect(journal.steps.filter((step) => 'remove' in step)).toHaveLength(3);
+    expect(journal.steps).toHaveLength(9);
+    const check = async (steps: number) => {
+      for (const { id, times } of await seen()) expect({ steps, id, times }).toEqual({ steps, id, times: 1 });
+    };
+    await atEveryStep(journal, check, async () => {
+      for (const table of TABLES) {
+        expect(await bench.read(`SELECT df_unified_id AS u, count(*)::INT AS n FROM ${table} GROUP BY 1`)).toEqual([
+          { u: 'hans', n: 2 },
+        ]);
+      }
+      const holding = bench.files().filter((file) => readFileSync(join(bench.root, file)).includes('erna'));
+      expect(holding).toEqual([]);
+    });
+  });
+
+  it('at any step of a compaction shows every row once, in one journal', async () => {
+    const size = 130_000;
+    const rows = ['2026-01-01', '2026-01-02'].flatMap((day) =>
+      Array.from({ length: size }, (_, i) => ({ id: `${day}-${i}`, df_event_name: `n${i % 3}`, ...on(day) })),
+    );
+    await bench.store([bench.window('2026-01-01', csvOf(rows), undefined, 2)], { tables: ['event_logs'] });
+    const journal = await prepared(() => compactParquet(bench.folderOptions));
+    expect(journal.steps).toHaveLength(4);
+    const counts = () =>
+      bench.read(
+        'SELECT (SELECT count(DISTINCT _key)::INT FROM events) AS e, (SELECT count(*)::INT FROM event_logs) AS l',
+      );
+    const check = async (steps: number) =>
+      expect({ steps, ...(await counts())[0] }).toEqual({ steps, e: 2 * size, l: 2 * size });
+    await atEveryStep(journal, check, async () => {
+      expect(bench.manifest.files.filter(({ path }) => path.startsWith('events/'))).toMatchObject([
+        { rows: size, is_sorted: true },
+        { rows: size, is_sorted: true },
+      ]);
+    });
   });
 
   it.each(['manifest.json', 'journal.json'])('may also be a disk that refuses %s', async (name) => {
@@ -158,31 +234,35 @@ describe('a writer that dies', () => {
     },
   );
 
-  it.each<[string, (change: Change) => object]>([
-    ['removes a file outside', () => ({ removes: ['../victim'] })],
-    ['removes a file by its whole path', () => ({ removes: [join(`${bench.root}-outside`, 'victim')] })],
-    ['removes a file that is no partition', () => ({ removes: ['_dfinery/lock'] })],
-    ['moves a file out', ({ moves }) => ({ moves: [{ from: moves[0]?.from, to: '../victim' }] })],
-    ['moves a file in', () => ({ moves: [{ from: '_dfinery/tmp/../../../victim', to: PARTITION }] })],
-    ['removes a file through a link', () => ({ removes: [THROUGH_LINK] })],
-    ['moves a file through a link', ({ moves }) => ({ moves: [{ ...moves[0], to: THROUGH_LINK }] })],
-    ['moves a link in', () => ({ moves: [{ from: '_dfinery/tmp/link', to: PARTITION }] })],
-    ['moves what does not wait', () => ({ moves: [{ from: '_dfinery/manifest.json', to: PARTITION }] })],
-    ['moves a folder beside', () => ({ moves: [{ from: '_dfinery/tmpx/file', to: PARTITION }] })],
-    ['moves by a way of its own', () => ({ moves: [{ from: '_dfinery/tmp/./link', to: PARTITION }] })],
-    ['moves all that waits', () => ({ moves: [{ from: '_dfinery/tmp/', to: PARTITION }] })],
-    ['moves nothing to a file', () => ({ moves: [{ from: null, to: PARTITION }] })],
-    ['moves a file to a list', ({ moves }) => ({ moves: [{ ...moves[0], to: [PARTITION] }] })],
-    ['moves nothing at all', () => ({ moves: [null] })],
-    ['moves no list', () => ({ moves: {} })],
-    ['moves one file well and another out', ({ moves }) => ({ moves: [...moves, { from: moves[0]?.from, to: 'x' }] })],
-    ['removes a file well and another outside', () => ({ removes: [PARTITION, '../victim'] })],
+  it.each<[string, (journal: Journal) => object]>([
+    ['removes a file outside', () => ({ steps: [{ remove: '../victim' }] })],
+    ['removes a file by its whole path', () => ({ steps: [{ remove: join(`${bench.root}-outside`, 'victim') }] })],
+    ['removes a file that is no partition', () => ({ steps: [{ remove: '_dfinery/lock' }] })],
+    ['moves a file out', (journal) => ({ steps: [{ ...moveIn(journal), to: '../victim' }] })],
+    ['moves a file in', () => ({ steps: [{ from: '_dfinery/tmp/../../../victim', to: PARTITION }] })],
+    ['removes a file through a link', () => ({ steps: [{ remove: THROUGH_LINK }] })],
+    ['moves a file through a link', (journal) => ({ steps: [{ ...moveIn(journal), to: THROUGH_LINK }] })],
+    ['moves a link in', () => ({ steps: [{ from: '_dfinery/tmp/link', to: PARTITION }] })],
+    ['moves what does not wait', () => ({ steps: [{ from: '_dfinery/manifest.json', to: PARTITION }] })],
+    ['moves a folder beside', () => ({ steps: [{ from: '_dfinery/tmpx/file', to: PARTITION }] })],
+    ['moves by a way of its own', () => ({ steps: [{ from: '_dfinery/tmp/./link', to: PARTITION }] })],
+    ['moves all that waits', () => ({ steps: [{ from: '_dfinery/tmp/', to: PARTITION }] })],
+    ['moves nothing to a file', () => ({ steps: [{ from: null, to: PARTITION }] })],
+    ['moves a file to a list', (journal) => ({ steps: [{ ...moveIn(journal), to: [PARTITION] }] })],
+    ['removes a list', () => ({ steps: [{ remove: [PARTITION] }] })],
+    ['moves nothing at all', () => ({ steps: [null] })],
+    ['moves by a text', () => ({ steps: ['move'] })],
+    ['moves no list', () => ({ steps: {} })],
+    [
+      'moves one file well and another out',
+      (journal) => ({ steps: [...journal.steps, { ...moveIn(journal), to: 'x' }] }),
+    ],
+    ['removes a file well and another outside', () => ({ steps: [{ remove: PARTITION }, { remove: '../victim' }] })],
     ['says nothing of the manifest', () => ({ manifest: undefined })],
     ['is of a later version', () => ({ v: 2 })],
-    ['is no list', () => ({ removes: {} })],
   ])('of somebody who %s is refused, and nothing is touched [R186]', async (_name, forged) => {
     await bench.store([bench.window('2026-01-01', FIRST)]);
-    const change = await prepared();
+    const journal = await prepared();
     const outside = `${bench.root}-outside`;
     mkdirSync(outside);
     for (const path of [
@@ -194,10 +274,9 @@ describe('a writer that dies', () => {
     }
     symlinkSync(outside, join(bench.root, dirname(THROUGH_LINK)));
     symlinkSync(join(outside, 'victim'), join(bench.root, '_dfinery/tmp/link'));
-    const journal = { v: 1, moves: change.moves, removes: [], manifest: change.manifest, ...forged(change) };
-    writeFileSync(join(bench.root, '_dfinery/journal.json'), JSON.stringify(journal));
+    writeFileSync(join(bench.root, '_dfinery/journal.json'), JSON.stringify({ ...journal, ...forged(journal) }));
     const before = bench.files();
-    await expect(openDataset(bench.folderOptions)).rejects.toMatchObject({ kind: 'config' });
+    await expect(reopen()).rejects.toMatchObject({ kind: 'config' });
     await expect(verifyParquet(bench.folderOptions)).rejects.toMatchObject({ kind: 'transient' });
     expect(bench.files()).toEqual(before);
     for (const path of [
@@ -213,8 +292,7 @@ describe('a writer that dies', () => {
 
   it('is left as it is by verify, which writes nothing [R186]', async () => {
     await bench.store([bench.window('2026-01-01', FIRST)]);
-    const change = await prepared();
-    const journal = { v: 1, moves: change.moves, removes: [], manifest: change.manifest };
+    const journal = await prepared();
     writeFileSync(join(bench.root, '_dfinery/journal.json'), JSON.stringify(journal));
     const times = () => bench.files().map((file) => [file, statSync(join(bench.root, file)).mtimeMs]);
     const before = times();
@@ -228,10 +306,9 @@ describe('a writer that dies', () => {
 
   it('whose waiting files somebody took is not believed', async () => {
     await bench.store([bench.window('2026-01-01', FIRST)]);
-    const change = await prepared();
-    const journal = { v: 1, moves: change.moves, removes: [], manifest: change.manifest };
+    const journal = await prepared();
     writeFileSync(join(bench.root, '_dfinery/journal.json'), JSON.stringify(journal));
     rmSync(join(bench.root, '_dfinery/tmp'), { recursive: true });
-    await expect(openDataset(bench.folderOptions)).rejects.toThrow(/somebody else took it away/);
+    await expect(reopen()).rejects.toThrow(/somebody else took it away/);
   });
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
+import { verifyParquet } from '../../support/targets/files.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
 
 let bench: ParquetBench;

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
+import { writeDates } from '../../../src/sinks/files/parquet-file.ts';
 import { openEngine } from '../../../src/sinks/sql/engine/engine.ts';
-import { writeDates } from '../../../src/sinks/sql/files/parquet-file.ts';
 import { query } from '../../support/targets/query.ts';
 
 let dir: string;
@@ -27,9 +27,7 @@ describe('rows of very many dates', () => {
       const sql = `SELECT i AS x, CASE WHEN i % ${dates} > 0 THEN DATE '2026-01-01' + CAST(i % ${dates} AS INTEGER) END AS event_date
         FROM range(${dates * each}) t(i)`;
       const folder = join(dir, 'window');
-      const found = await writeDates({ engine, isLowOnMemory: false }, { query: sql, rows: each }, folder, {
-        said: 'x',
-      });
+      const found = await writeDates({ engine, isLowOnMemory: false }, { query: sql, rows: each }, folder);
       expect(found.size).toBe(dates);
       expect([found.has('__HIVE_DEFAULT_PARTITION__'), found.has('2026-01-02'), found.has('2026-01-01')]).toEqual([
         true,

@@ -1,12 +1,9 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
 import { EXIT, Failure } from '../../../src/base/errors.ts';
-import { silentLogger } from '../../../src/base/log.ts';
-import { readHistory } from '../../../src/sinks/parquet/history.ts';
-import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
+import { verifyParquet } from '../../support/targets/files.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
 
 let bench: ParquetBench;
@@ -49,10 +46,10 @@ describe('a folder', () => {
   it('holds no half-written file of a killed writer once the next has opened it [R472]', async () => {
     await bench.store([bench.window('2026-01-01', CSV)]);
     const before = bench.files();
-    for (const name of ['history', 'manifest', 'journal']) {
+    for (const name of ['manifest', 'journal']) {
       writeFileSync(join(bench.root, `_dfinery/.${name}.json.0123456789ab.tmp`), '{"half');
     }
-    expect(bench.files()).toHaveLength(before.length + 3);
+    expect(bench.files()).toHaveLength(before.length + 2);
     await (await bench.openFolder()).close();
     expect(bench.files()).toEqual(before);
   });
@@ -132,7 +129,7 @@ describe('a folder', () => {
   });
 
   it('may have any name', async () => {
-    const dir = join(bench.dir, "la[k]e's *?{1} %20 안녕");
+    const place = join(bench.dir, "la[k]e's *?{1} %20 안녕");
     const rows = (day: string, other: string) =>
       csvOf([
         { id: 'a', ...at(`2026-01-0${day} 10:00:00.000`) },
@@ -141,12 +138,10 @@ describe('a folder', () => {
       ]);
     const tables = ['events', 'event_logs'] as const;
     await bench.store([bench.window('2026-01-01', rows('1', '2')), bench.window('2026-01-01', rows('2', '1'))], {
-      dir,
+      place,
       tables,
     });
-    expect(
-      await verifyParquet({ dir, spoolDir: bench.dir, lockWaitMs: 0, clock: systemClock, logger: silentLogger }),
-    ).toEqual([]);
+    expect(await verifyParquet({ ...bench.folderOptions, place })).toEqual([]);
   });
 
   it('has one file and one receipt a day after a day of hourly runs', async () => {
@@ -176,7 +171,6 @@ describe('a folder', () => {
       await sink.close();
     };
     await whileBlocked('journal.json', more('b', 'never'));
-    await whileBlocked('history.json', more('c', 'later'));
     const covered = async () => {
       const sink = await bench.openFolder();
       const prior = await sink.readPriorLoads();
@@ -187,8 +181,7 @@ describe('a folder', () => {
     expect(await covered()).toEqual(['2026-01-01']);
     await bench.store([more('c', 'later')]);
     expect(await covered()).toEqual(['2026-01-01', '2026-01-02']);
-    const { changes } = await readHistory(join(bench.root, '_dfinery', 'history.json'));
-    const own = changes.filter(({ sourceName }) => !sourceName.startsWith('df_'));
+    const own = bench.manifest.changes.filter(({ sourceName }) => !sourceName.startsWith('df_'));
     expect(own.map(({ sourceName, change }) => [sourceName, change])).toEqual([['later', 'added']]);
   });
 

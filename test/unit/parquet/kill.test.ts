@@ -5,8 +5,8 @@ import { join, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { State } from '../../../src/extract/window.ts';
-import { verifyParquet } from '../../../src/sinks/parquet/verify.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
+import { verifyParquet } from '../../support/targets/files.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');

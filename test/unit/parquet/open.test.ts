@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { compactParquet } from '../../../src/sinks/parquet/rewrite.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
+import { compactParquet } from '../../support/targets/files.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
 
 let bench: ParquetBench;
@@ -48,7 +48,7 @@ describe('opening a folder', () => {
     writeFileSync(manifest(), '[]');
     await expect(bench.openFolder()).rejects.toMatchObject({ kind: 'config', where: { file: manifest() } });
     const journal = join(bench.root, '_dfinery/journal.json');
-    writeFileSync(journal, JSON.stringify({ v: 1, moves: [{ from: 'x', to: 'y' }], removes: [], manifest: good }));
+    writeFileSync(journal, JSON.stringify({ v: 1, steps: [{ from: 'x', to: 'y' }], manifest: good }));
     await expect(bench.openFolder()).rejects.toMatchObject({ kind: 'config', where: { file: journal } });
   });
 
@@ -56,8 +56,8 @@ describe('opening a folder', () => {
     await bench.store([bench.window('2026-01-01', CSV)]);
     expect(bench.log.map(({ event }) => event)).not.toContain('parquet.recovered');
     const journal = join(bench.root, '_dfinery/journal.json');
-    const left = { ...bench.manifest, state: { version: 1, from_date: '2026-01-09' } };
-    writeFileSync(journal, JSON.stringify({ v: 1, moves: [], removes: [], manifest: left }));
+    const left = { ...bench.manifest, cursor: { version: 1, from_date: '2026-01-09' } };
+    writeFileSync(journal, JSON.stringify({ v: 1, steps: [], manifest: left }));
     const sink = await bench.openFolder();
     expect((await sink.readPriorLoads()).state).toMatchObject({ from_date: '2026-01-09' });
     await sink.close();
@@ -68,7 +68,7 @@ describe('opening a folder', () => {
   it('finishes the first change of a dead run, of which there is a journal and no manifest', async () => {
     await bench.store([bench.window('2026-01-01', CSV)]);
     const journal = join(bench.root, '_dfinery/journal.json');
-    writeFileSync(journal, JSON.stringify({ v: 1, moves: [], removes: [], manifest: bench.manifest }));
+    writeFileSync(journal, JSON.stringify({ v: 1, steps: [], manifest: bench.manifest }));
     rmSync(manifest());
     await (await bench.openFolder()).close();
     expect(bench.manifest.receipts).toHaveLength(1);
@@ -98,7 +98,7 @@ describe('opening a folder', () => {
   it('takes a manifest that leads nowhere for none, and keeps nobody from the folder', async () => {
     mkdirSync(join(bench.root, '_dfinery'), { recursive: true });
     symlinkSync('nowhere', manifest());
-    const options = { ...bench.targetOptions, dir: bench.root };
+    const options = bench.folderOptions;
     await expect(compactParquet(options)).rejects.toMatchObject({
       kind: 'config',
       message: expect.stringContaining('holds no dataset of this program'),

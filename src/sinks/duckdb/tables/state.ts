@@ -4,7 +4,7 @@ import { configFailure } from '../../../base/errors.ts';
 import type { SpoolFile, State } from '../../../extract/window.ts';
 import { FIRST_COLUMNS } from '../../../table/columns.ts';
 import { MAX_EVENT_NAMES, scannedEventNames } from '../../../table/state.ts';
-import { otherTimezone } from '../../prior-loads.ts';
+import { otherTimezone } from '../../files/failures.ts';
 import type { Engine } from '../../sql/engine/engine.ts';
 import { createEvents } from './alter.ts';
 import { CREATE_COLUMNS, writeColumns } from './columns.ts';
@@ -134,7 +134,7 @@ async function checkTimezone(engine: Engine, timezone: string | undefined): Prom
   if (stored === (timezone ?? null)) return;
   const { n } = await engine.row('SELECT count(*) AS n FROM _dfinery_windows');
   if (Number(n) === 0) return engine.transaction(() => changeTimezone(engine, timezone));
-  throw otherTimezone(engine.file, 'file', { wanted: timezone ?? null, stored });
+  throw otherTimezone(engine.file, 'file', timezone ?? null, stored);
 }
 
 async function changeTimezone(engine: Engine, timezone: string | undefined): Promise<void> {

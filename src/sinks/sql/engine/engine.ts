@@ -59,6 +59,8 @@ export class Engine {
   readonly #instance: DuckDBInstance;
   readonly #onClose: () => void;
   readonly #connection: DuckDBConnection;
+  /** Connections of `runAside`. */
+  readonly #aside = new Set<DuckDBConnection>();
   /** Of the transaction under way. */
   #signal: AbortSignal | undefined;
 
@@ -117,9 +119,23 @@ export class Engine {
     return (await this.rows(sql, values))[0] ?? {};
   }
 
-  /** Stops the statement under way. */
+  /** Runs a statement on a connection of its own, beside others; it sees no temporary table and no open transaction. */
+  async runAside(sql: string): Promise<void> {
+    this.#signal?.throwIfAborted();
+    const connection = await this.#instance.connect();
+    this.#aside.add(connection);
+    try {
+      await connection.run(sql);
+    } finally {
+      this.#aside.delete(connection);
+      connection.closeSync();
+    }
+  }
+
+  /** Stops the statements under way. */
   interrupt(): void {
     this.#connection.interrupt();
+    for (const connection of this.#aside) connection.interrupt();
   }
 
   /** Runs the work in one transaction. An abort interrupts it. Throws what the work throws. */

@@ -1,0 +1,312 @@
+// This folder: the target `delta`: Delta Lake tables on a disk or in a bucket. `protocol/` is the protocol's log.
+
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import pLimit from 'p-limit';
+import { configFailure, messageOf } from '../../base/errors.ts';
+import { plainCount } from '../../base/quantities.ts';
+import { RunFolder } from '../../extract/spool/run-folder.ts';
+import { TABLES, type TableName } from '../../table/columns.ts';
+import { type Difference, difference } from '../../table/differences.ts';
+import { lastWindow } from '../../table/receipts.ts';
+import type { TableState } from '../../table/state.ts';
+import { Zone } from '../../types/zone.ts';
+import { linkFailure, secondNameFailure } from '../files/failures.ts';
+import { liveRows } from '../files/load.ts';
+import {
+  type DataFile,
+  type FileChange,
+  type Layout,
+  LostRace,
+  type NewFile,
+  type Snapshot,
+  type TableLog,
+} from '../files/log.ts';
+import type { FilesFormat, OpenFilesOptions, OpenPlace } from '../files/open.ts';
+import { removeExpiredRuns } from '../files/runs.ts';
+import { type Engine, openEngine } from '../sql/engine/engine.ts';
+import { openStorage } from '../storage/open.ts';
+import { checkConditionalWrites } from '../storage/probe.ts';
+import type { Storage, Stored } from '../storage/storage.ts';
+import { addOf, removeOf } from './data-file.ts';
+import { isDraft, isOwnFile, newFilePath, readableName } from './names.ts';
+import type { Action } from './protocol/actions.ts';
+import { fieldsOf } from './schema.ts';
+import { derivedAction, stateActions, stateOf } from './state.ts';
+import { statisticsOf } from './statistics.ts';
+import { DeltaTable } from './table.ts';
+
+/** Files uploaded at the same time. */
+const CONCURRENCY = 4;
+const PROBE = /^_dfinery\/probe\/[0-9a-f-]{36}(\/trial)?$/;
+/** A younger file that no commit names may belong to another run that is about to commit it. */
+const UNCOMMITTED_MS = 3_600_000;
+const OPERATIONS = { load: 'WRITE', rewrite: 'OPTIMIZE', purge: 'DELETE' } as const satisfies Record<
+  FileChange['kind'],
+  string
+>;
+
+export const DELTA: FilesFormat = {
+  name: 'delta',
+  noun: 'place',
+  hasOneWriter: false,
+  async open(options, mode) {
+    const { clock, env, place, signal } = options;
+    const storage = options.storage ?? (await openStorage(place, env, signal));
+    let run: RunFolder | undefined;
+    let engine: Engine | undefined;
+    try {
+      if (mode !== 'read') await checkConditionalWrites(storage);
+      const root = mode === 'read' ? options.spoolDir : (storage.workFolder ?? options.spoolDir);
+      run = await RunFolder.open(root, clock, 'delta');
+      engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
+      await engine.run('SET enable_external_file_cache = false');
+      const log = new DeltaLog(storage, engine, run.path, options);
+      await log.refresh();
+      if (mode === 'rewrite' && log.snapshot === undefined) {
+        throw configFailure(
+          `${place} holds no Delta table of this program (no events/_delta_log): give another place.`,
+        );
+      }
+      return openPlace(storage, log, engine, run);
+    } catch (error) {
+      await engine?.close();
+      await run?.remove();
+      storage.close();
+      throw error;
+    }
+  },
+};
+
+function openPlace(storage: Storage, log: DeltaLog, engine: Engine, run: RunFolder): OpenPlace {
+  const close = async () => {
+    try {
+      await engine.close();
+    } finally {
+      storage.close();
+      await run.remove();
+    }
+  };
+  return { storage, log, engine, folder: run.path, close };
+}
+
+class DeltaLog implements TableLog {
+  readonly layout: Layout = { isUniform: false, columnName: readableName };
+  snapshot: Snapshot | undefined;
+  #tables = new Map<TableName, DeltaTable>();
+  readonly #storage: Storage;
+  readonly #engine: Engine;
+  readonly #folder: string;
+  readonly #options: OpenFilesOptions;
+
+  constructor(storage: Storage, engine: Engine, folder: string, options: OpenFilesOptions) {
+    this.#storage = storage;
+    this.#engine = engine;
+    this.#folder = folder;
+    this.#options = options;
+  }
+
+  get retentionMs(): number {
+    return this.#options.retentionMs ?? this.#table('events').retentionMs;
+  }
+
+  pathOf(table: TableName, date: string | null, id: string): string {
+    return `${table}/${newFilePath(date, id)}`;
+  }
+
+  async refresh(): Promise<void> {
+    for (const name of TABLES) {
+      const place = { storage: this.#storage, folder: name, engine: this.#engine, work: this.#folder };
+      this.#tables.set(name, await DeltaTable.open(name, place, this.#options.logger));
+    }
+    this.snapshot = this.#read();
+  }
+
+  /** A version never changes. */
+  async isUnchanged(): Promise<boolean> {
+    return true;
+  }
+
+  /**
+   * Stores the files, then commits: the other tables first, `events` last, so that a run that dies in between has done
+   * nothing to `events` and its windows come again (S41).
+   */
+  async commit(change: FileChange): Promise<void> {
+    const changeId = randomUUID();
+    const done: { readonly table: DeltaTable; readonly added: readonly NewFile[] }[] = [];
+    const names = TABLES.filter((name) => change.state.tables.includes(name));
+    const entries = new Map<TableName, readonly Action[]>();
+    for (const name of names) entries.set(name, await this.#actions(name, change, changeId));
+    await this.#store(change.added);
+    for (const name of [...names.filter((one) => one !== 'events'), 'events' as const]) {
+      const table = this.#table(name);
+      const added = change.added.filter((file) => file.table === name);
+      const actions = entries.get(name) ?? [];
+      if (!(await table.commit({ ...this.#entry(change), actions }))) {
+        await this.#takeBack(change, done);
+        throw new LostRace(table.address);
+      }
+      done.push({ table, added });
+    }
+    this.snapshot = this.#read();
+    for (const name of names) await this.#table(name).checkpoint(this.#options.clock.now());
+  }
+
+  /** The schema in the log has the columns of the state; that of a table that does not follow from it may be older or newer. */
+  async check(): Promise<Difference[]> {
+    const found: Difference[] = [];
+    if (this.snapshot === undefined) return found;
+    const { state, stale } = this.snapshot;
+    const zone = state.timezone === null ? undefined : new Zone(state.timezone);
+    for (const table of this.#tables.values()) {
+      if (!table.exists || stale.has(table.name)) continue;
+      const fields = await fieldsOf(this.#engine, table.name, state.columns, zone);
+      const declared = new Map(table.fields.map(({ name, type }) => [name, JSON.stringify(type)]));
+      for (const { name, type } of fields) {
+        const [actual, expected] = [declared.get(name) ?? 'absent', JSON.stringify(type)];
+        if (actual === expected) continue;
+        const message = `${table.name}: column ${name} should be ${expected} in the log, and is ${actual}`;
+        found.push(difference('columns', message));
+      }
+    }
+    return found;
+  }
+
+  async clean(): Promise<void> {
+    const { clock, logger } = this.#options;
+    const now = clock.now();
+    const until = { left: now - this.retentionMs, uncommitted: now - Math.max(this.retentionMs, UNCOMMITTED_MS) };
+    try {
+      await removeExpiredRuns(this.#storage);
+      const paths: string[] = [];
+      for (const table of this.#tables.values()) paths.push(...(await this.#expired(table, until)));
+      for await (const { path, modified } of this.#storage.list('_dfinery')) {
+        if ((PROBE.test(path) || isDraft(path)) && modified < until.uncommitted) paths.push(path);
+      }
+      if (paths.length === 0) return;
+      await this.#storage.remove(paths);
+      logger.info('delta.removed', `Removed ${plainCount(paths.length, 'file')} that no reader needs any more.`, {
+        files: paths.length,
+      });
+    } catch (error) {
+      const message = `${this.#storage.address}: files that are no longer needed could not be removed; the next run tries again.`;
+      logger.warn('delta.rubbish', message, { error: messageOf(error) });
+    }
+  }
+
+  /** A file to remove must be the only name of its bytes; the store must let earlier versions be removed. */
+  async checkErase(removed: readonly DataFile[]): Promise<void> {
+    const leaving = new Set(removed.map(({ path }) => path));
+    for (const table of this.#tables.values()) {
+      for await (const { path, names } of this.#storage.list(table.name)) {
+        const goes = leaving.delete(path) || !table.owns(path);
+        if (goes && names > 1) throw secondNameFailure(`${this.#storage.address}/${path}`, names);
+      }
+    }
+    for (const path of leaving) throw linkFailure(`${this.#storage.address}/${path}`);
+    await this.#storage.tryErase(removed.map(({ path }) => path));
+  }
+
+  /**
+   * A file that no table has and that is younger than the purge's commit may belong to a writer that began after it and will
+   * commit it; an older one belongs to no writer that can still commit.
+   */
+  async erase(): Promise<void> {
+    const now = this.#options.clock.now();
+    for (const table of this.#tables.values()) {
+      if (!table.exists) continue;
+      const since = await table.committedAt();
+      const isKept = ({ path, modified }: Pick<Stored, 'path' | 'modified'>) =>
+        table.owns(path) || (modified >= since && table.leftAt(path) === undefined);
+      await this.#storage.eraseAllBut(table.name, isKept, since);
+      await table.eraseHistory(now);
+    }
+  }
+
+  #table(name: TableName): DeltaTable {
+    const table = this.#tables.get(name);
+    if (table === undefined) throw new RangeError(`the table ${name} was not read`);
+    return table;
+  }
+
+  #read(): Snapshot | undefined {
+    const events = this.#table('events');
+    const tables = [...this.#tables.values()];
+    const files = tables.flatMap((table) => table.files());
+    if (!events.exists) return undefined;
+    const state = stateOf(events.domains, liveRows(files), events.address);
+    const id = events.info?.change_id;
+    const follows = ({ info }: DeltaTable) => info?.source === events.version && info.source_change_id === id;
+    const stale = tables.filter((table) => table !== events && !follows(table)).map(({ name }) => name);
+    return { state, files, stale: new Set(stale) };
+  }
+
+  #entry({ kind, state }: FileChange) {
+    return { operation: OPERATIONS[kind], window: lastWindow(state.receipts), now: this.#options.clock.now() };
+  }
+
+  /** The entry of one table. */
+  async #actions(name: TableName, change: FileChange, changeId: string): Promise<Action[]> {
+    const { state, kind } = change;
+    const table = this.#table(name);
+    const now = this.#options.clock.now();
+    const zone = state.timezone === null ? undefined : new Zone(state.timezone);
+    const fields = await fieldsOf(this.#engine, name, state.columns, zone);
+    const noted = { now, isDataChange: kind !== 'rewrite' };
+    const added = change.added.filter((file) => file.table === name);
+    const removed = change.removed.filter((file) => file.table === name);
+    const locals = added.map(({ local }) => local);
+    const statistics = await statisticsOf(this.#engine, locals, fields, rangedColumns(state));
+    return [
+      ...table.shapeActions({ fields, zoned: zone !== undefined, retentionMs: this.retentionMs }, now),
+      ...(name === 'events'
+        ? stateActions(table.domains, state, changeId)
+        : [derivedAction(name, this.#table('events').version + 1, changeId)]),
+      ...removed.map(({ path }) => removeOf(table.addOf(path), noted)),
+      ...added.map((file) => addOf(file, statistics.get(file.local), noted)),
+    ];
+  }
+
+  /** Puts files into the store; none of them is part of a table before a commit says so. */
+  async #store(files: readonly NewFile[]): Promise<void> {
+    const limit = pLimit(CONCURRENCY);
+    try {
+      await Promise.all(files.map(({ local, path }) => limit(() => this.#storage.putFile(local, path))));
+    } catch (error) {
+      limit.clearQueue();
+      throw error;
+    }
+  }
+
+  /** After a lost race: nothing that was stored stays, in whatever table; a table that was committed loses it again. */
+  async #takeBack(
+    change: FileChange,
+    done: readonly { readonly table: DeltaTable; readonly added: readonly NewFile[] }[],
+  ): Promise<void> {
+    const noted = { now: this.#options.clock.now(), isDataChange: true };
+    for (const { table, added } of done) {
+      const actions = added.map(({ path }) => removeOf(table.addOf(path), noted));
+      if (actions.length > 0) await table.commit({ ...this.#entry(change), actions });
+    }
+    await this.#storage.erase(change.added.map(({ path }) => path));
+  }
+
+  async #expired(table: DeltaTable, until: { readonly left: number; readonly uncommitted: number }): Promise<string[]> {
+    const found: string[] = [];
+    for await (const { path, modified } of this.#storage.list(table.name)) {
+      if (isDraft(path) && modified < until.uncommitted) found.push(path);
+      if (table.owns(path)) continue;
+      const since = table.leftAt(path);
+      const isOwn = isOwnFile(path.slice(table.name.length + 1));
+      const isOver = since === undefined ? isOwn && modified < until.uncommitted : since < until.left;
+      if (isOver) found.push(path);
+    }
+    return found;
+  }
+}
+
+/** The columns whose least and greatest values a log may hold: system datetimes and our own numbers (S44). */
+function rangedColumns({ columns }: TableState): ReadonlySet<string> {
+  const times = columns.filter(({ group, type }) => group === 'system' && type === 'datetime');
+  return new Set(['_dfinery_window', 'item_position', ...times.map(({ name }) => name)]);
+}

@@ -1,0 +1,100 @@
+import { open, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { literal } from '../../../types/sql.ts';
+import type { Engine } from '../../sql/engine/engine.ts';
+import { pathLiteral } from '../../sql/engine/quote.ts';
+import type { Storage } from '../../storage/storage.ts';
+import type { Action } from './actions.ts';
+import { parseAction, parseJson } from './parse.ts';
+import { checkpointPath, LAST_CHECKPOINT } from './paths.ts';
+import type { Snapshot } from './snapshot.ts';
+
+/** DuckDB's own limit for a JSON value, unless one is longer: a schema of very many columns. */
+const USUAL_LINE_BYTES = 16 * 1024 * 1024;
+
+/** A checkpoint's columns as the protocol's first kind has them. */
+const COLUMNS: Readonly<Record<string, string>> = {
+  txn: 'STRUCT("appId" VARCHAR, "version" BIGINT, "lastUpdated" BIGINT)',
+  add:
+    'STRUCT("path" VARCHAR, "partitionValues" MAP(VARCHAR, VARCHAR), "size" BIGINT, "modificationTime" BIGINT, ' +
+    '"dataChange" BOOLEAN, "stats" VARCHAR, "tags" MAP(VARCHAR, VARCHAR))',
+  remove:
+    'STRUCT("path" VARCHAR, "deletionTimestamp" BIGINT, "dataChange" BOOLEAN, "extendedFileMetadata" BOOLEAN, ' +
+    '"partitionValues" MAP(VARCHAR, VARCHAR), "size" BIGINT, "tags" MAP(VARCHAR, VARCHAR))',
+  metaData:
+    'STRUCT("id" VARCHAR, "name" VARCHAR, "description" VARCHAR, "format" STRUCT("provider" VARCHAR, "options" ' +
+    'MAP(VARCHAR, VARCHAR)), "schemaString" VARCHAR, "partitionColumns" VARCHAR[], "configuration" MAP(VARCHAR, ' +
+    'VARCHAR), "createdTime" BIGINT)',
+  protocol:
+    'STRUCT("minReaderVersion" INTEGER, "minWriterVersion" INTEGER, "readerFeatures" VARCHAR[], "writerFeatures" VARCHAR[])',
+  domainMetadata: 'STRUCT("domain" VARCHAR, "configuration" VARCHAR, "removed" BOOLEAN)',
+};
+
+/** A table's folder in its store, and what there is to work with. */
+export interface LogPlace {
+  readonly storage: Storage;
+  /** The table's folder, from the root of the store. */
+  readonly folder: string;
+  readonly engine: Engine;
+  /** A folder for copies and for what waits to be stored. */
+  readonly work: string;
+}
+
+/** The actions of a checkpoint. Throws Failure for one that is damaged. */
+export async function readCheckpoint(place: LogPlace, version: number): Promise<Action[]> {
+  const { storage, folder, engine, work } = place;
+  const path = `${folder}/${checkpointPath(version)}`;
+  const where = `${storage.address}/${path}`;
+  const copy = join(work, 'read.checkpoint');
+  try {
+    const from = `read_parquet(${pathLiteral(await storage.localFile(path, copy))})`;
+    const there = new Set((await engine.rows(`DESCRIBE SELECT * FROM ${from}`)).map((row) => String(row.column_name)));
+    const parts = Object.keys(COLUMNS).filter((name) => there.has(name));
+    const texts = parts.map(
+      (name) => `CASE WHEN "${name}" IS NOT NULL THEN to_json({${literal(name)}: "${name}"}) END`,
+    );
+    const rows = await engine.rows(`SELECT CAST(coalesce(${texts.join(', ')}) AS VARCHAR) AS action FROM ${from}`);
+    return rows.flatMap(({ action }) =>
+      typeof action === 'string' ? parseAction(parseJson(action, where), where) : [],
+    );
+  } finally {
+    await rm(copy, { force: true });
+  }
+}
+
+/** Writes a checkpoint of a version that is committed, and the pointer to it. `since`: tombstones before it are dropped. */
+export async function writeCheckpoint(place: LogPlace, snapshot: Snapshot, since: number): Promise<void> {
+  const { storage, folder, engine, work } = place;
+  const lines = join(work, 'checkpoint.json');
+  const file = join(work, 'checkpoint.parquet');
+  try {
+    const { count, longest } = await writeLines(lines, snapshot.actions(since));
+    const columns = Object.entries(COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
+    const size = Math.max(USUAL_LINE_BYTES, longest * 2);
+    await engine.run(
+      `COPY (SELECT * FROM read_json(${pathLiteral(lines)}, format = 'newline_delimited', maximum_object_size = ${size},
+      columns = {${columns.join(', ')}})) TO ${literal(file)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
+    );
+    await storage.putFile(file, `${folder}/${checkpointPath(snapshot.version)}`);
+    const pointer = JSON.stringify({ version: snapshot.version, size: count });
+    await storage.write(`${folder}/${LAST_CHECKPOINT}`, pointer);
+  } finally {
+    for (const path of [lines, file]) await rm(path, { force: true });
+  }
+}
+
+async function writeLines(path: string, actions: Iterable<Action>): Promise<{ count: number; longest: number }> {
+  const file = await open(path, 'wx', 0o600);
+  let [count, longest] = [0, 0];
+  try {
+    for (const action of actions) {
+      const line = Buffer.from(`${JSON.stringify(action)}\n`);
+      await file.writeFile(line);
+      count++;
+      longest = Math.max(longest, line.length);
+    }
+  } finally {
+    await file.close();
+  }
+  return { count, longest };
+}

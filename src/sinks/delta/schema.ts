@@ -1,0 +1,75 @@
+import { defect } from '../../base/errors.ts';
+import { proved } from '../../config/validate.ts';
+import { type StoredColumn, type TableName, typedColumns } from '../../table/columns.ts';
+import type { Zone } from '../../types/zone.ts';
+import { typedNull } from '../sql/columns/typed.ts';
+import type { Engine } from '../sql/engine/engine.ts';
+import { identifier } from '../sql/engine/quote.ts';
+import { eventItems, eventLogs } from '../sql/views.ts';
+import { PARTITION } from './names.ts';
+import { parseJson } from './protocol/parse.ts';
+
+type DeltaType = string | { readonly type: 'array'; readonly elementType: string; readonly containsNull: true };
+
+/** A column of a table: its name and its type as the log writes it. */
+export interface Field {
+  readonly name: string;
+  readonly type: DeltaType;
+}
+
+/** DuckDB's types, as its queries describe themselves, in Delta's words. */
+const DELTA: Readonly<Record<string, string>> = {
+  VARCHAR: 'string',
+  JSON: 'string',
+  BIGINT: 'long',
+  DOUBLE: 'double',
+  BOOLEAN: 'boolean',
+  DATE: 'date',
+  TIMESTAMP: 'timestamp_ntz',
+  'TIMESTAMP WITH TIME ZONE': 'timestamp',
+};
+
+/** The columns that a table's files can have, in order; the partition's column is not among them. */
+export async function fieldsOf(
+  engine: Engine,
+  table: TableName,
+  columns: readonly StoredColumn[],
+  zone: Zone | undefined,
+): Promise<Field[]> {
+  const typed = typedColumns(columns);
+  const nulls = typed.map(({ name, type }) => `${typedNull(type, zone)} AS ${identifier(name)}`);
+  const own = [
+    'CAST(NULL AS VARCHAR) AS _key',
+    'CAST(NULL AS BIGINT) AS _dfinery_window',
+    'CAST(NULL AS VARCHAR) AS _rescued',
+  ];
+  const events = `(SELECT ${[...own, ...nulls].join(', ')})`;
+  const queries = {
+    events: `SELECT * FROM ${events}`,
+    event_items: eventItems(typed, events),
+    event_logs: eventLogs(typed, events),
+  } as const satisfies Record<TableName, string>;
+  const rows = await engine.rows(`DESCRIBE ${queries[table]}`);
+  return rows.map((row) => ({ name: String(row.column_name), type: deltaType(String(row.column_type)) }));
+}
+
+function deltaType(duckDb: string): DeltaType {
+  const base = DELTA[duckDb.replace(/\[\]$/, '')];
+  if (base === undefined) throw defect(`A column of type ${duckDb} has no type in Delta: please report it.`);
+  return duckDb.endsWith('[]') ? { type: 'array', elementType: base, containsNull: true } : base;
+}
+
+/** The schema as `metaData` holds it. */
+export function schemaString(fields: readonly Field[]): string {
+  const all = [...fields, { name: PARTITION, type: 'date' }];
+  return JSON.stringify({
+    type: 'struct',
+    fields: all.map(({ name, type }) => ({ name, type, nullable: true, metadata: {} })),
+  });
+}
+
+/** The columns of a schema that a log holds; empty if it has none. Throws Failure for a text that is no schema. */
+export function fieldsIn(text: string | undefined, place: string): readonly Field[] {
+  const value = proved<{ readonly fields?: readonly Field[] } | null>(parseJson(text ?? '{}', place));
+  return value?.fields ?? [];
+}

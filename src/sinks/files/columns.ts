@@ -1,0 +1,95 @@
+import { EVENT_NAME, SERVER_DATETIME } from '../../schema/groups.ts';
+import { isTyped, type StoredColumn, typedColumns } from '../../table/columns.ts';
+import { isRetyped, type PlannedColumn } from '../../table/plan.ts';
+import type { Zone } from '../../types/zone.ts';
+import { rescuedAfter, valueAfter } from '../sql/columns/retype.ts';
+import { castTo, typedNull } from '../sql/columns/typed.ts';
+import { identifier } from '../sql/engine/quote.ts';
+import type { Layout } from './log.ts';
+import { ROW_GROUP_ROWS } from './parquet-file.ts';
+
+/** The columns of every file of `events` before those of the export. */
+const OWN_COLUMNS = ['_key', '_dfinery_window', '_rescued'] as const;
+
+/** The names of the columns of a file of `events`. */
+export function namesOf(columns: readonly StoredColumn[]): Set<string> {
+  return new Set([...OWN_COLUMNS, ...typedColumns(columns).map(({ name }) => name)]);
+}
+
+/** Of all columns those that a file has. */
+export function columnsIn<C extends StoredColumn>(all: readonly C[], names: ReadonlySet<string>): C[] {
+  return all.filter((column) => isTyped(column) && names.has(column.name));
+}
+
+/**
+ * The columns that the files of a batch have, and those it rescues, by their keys. Where files may lack columns, a column
+ * without a value in the batch is left out: it can change its type later without a new file (S43). What keys, dates and
+ * items are worked out from is in every file.
+ */
+export function columnsOfBatch(plan: readonly PlannedColumn[], { isUniform }: Layout): Map<string, PlannedColumn> {
+  const isEverywhere = ({ group }: StoredColumn) => group === 'system' || group === 'unified_id';
+  const there = plan.filter(
+    (column) =>
+      isUniform || column.isRefused || (column.type !== null && (column.readAs !== null || isEverywhere(column))),
+  );
+  return new Map(there.map((column) => [column.key, column]));
+}
+
+/** True if a stored file must be written anew since its columns change. */
+export function isChangedBy(plan: readonly PlannedColumn[], names: ReadonlySet<string>, layout: Layout): boolean {
+  return plan.some((column) =>
+    layout.isUniform ? column.type !== column.before : isRetyped(column) && names.has(column.name),
+  );
+}
+
+/**
+ * A select list of the columns of a stored file of `events` as they are after a plan; of a column that the file lacks NULL.
+ * `columns`: those of the new file, in their order.
+ */
+export function selectAfter(
+  columns: readonly PlannedColumn[],
+  names: ReadonlySet<string>,
+  zone: Zone | undefined,
+): string {
+  const changed = columns.filter(isRetyped).filter(({ name }) => names.has(name));
+  const changes = new Map(changed.map((column) => [column.name, column]));
+  const values = columns.filter(isTyped).map((column) => {
+    const name = identifier(column.name);
+    if (!names.has(column.name)) return `${typedNull(column.type, zone)} AS ${name}`;
+    const change = changes.get(column.name);
+    return change === undefined ? name : `${castTo(valueAfter(change, zone), column.type, zone)} AS ${name}`;
+  });
+  const rescued = rescuedAfter(changed, zone);
+  return ['_key', '_dfinery_window', `CAST(${rescued} AS VARCHAR) AS _rescued`, ...values].join(', ');
+}
+
+/** The values of columns that do not change, of a file that may lack some. */
+export function valuesOf(
+  columns: readonly StoredColumn[],
+  names: ReadonlySet<string>,
+  zone: Zone | undefined,
+): string[] {
+  return typedColumns(columns).map(({ name, type }) =>
+    names.has(name) ? identifier(name) : `${typedNull(type, zone)} AS ${identifier(name)}`,
+  );
+}
+
+/** A select list of the same with our own columns. */
+export const selectOf = (
+  columns: readonly StoredColumn[],
+  names: ReadonlySet<string>,
+  zone: Zone | undefined,
+  own: readonly string[] = OWN_COLUMNS,
+): string => [...own, ...valuesOf(columns, names, zone)].join(', ');
+
+/**
+ * The order of rows in a file that `compact` writes: event names, then time, so that the statistics of row groups let a
+ * filter skip some. Empty if one row group holds all.
+ */
+export function sortedBy(columns: readonly StoredColumn[], rows: number): string {
+  const keys = [EVENT_NAME, SERVER_DATETIME].flatMap((source) => {
+    const column = columns.find((c) => c.source === source && c.occurrence === 1 && c.type !== null);
+    return column === undefined ? [] : identifier(column.name);
+  });
+  return rows <= ROW_GROUP_ROWS || keys.length === 0 ? '' : `ORDER BY ${keys.join(', ')}`;
+}

@@ -1,0 +1,133 @@
+import pLimit from 'p-limit';
+import { daysBetween } from '../../base/days.ts';
+import { defect } from '../../base/errors.ts';
+import { typedColumns } from '../../table/columns.ts';
+import type { PlannedColumn } from '../../table/plan.ts';
+import { castTo, typedNull } from '../sql/columns/typed.ts';
+import { identifier } from '../sql/engine/quote.ts';
+import { fileQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
+import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
+import type { FileTable } from './open.ts';
+import { countRows, type Writer, writeDates, writeFile } from './parquet-file.ts';
+import { onlyDate, partitionSql } from './partition-date.ts';
+
+/** Rows of a batch of one date, in a file that is part of no table yet. */
+export interface IncomingFile {
+  /** `NO_DATE` for rows without one. */
+  readonly date: string;
+  readonly local: string;
+  /** Rows by the number of their window. */
+  readonly windows: ReadonlyMap<number, number>;
+}
+
+/** Statements that run at the same time, each of one thread's work. */
+const CONCURRENCY = 2;
+
+/**
+ * Writes all rows of the windows, typed and keyed, one file a window and date. Inside a transaction. Windows whose ids are
+ * their keys are written beside each other. Throws Failure if a count differs.
+ */
+export async function writeIncoming(table: FileTable, loads: readonly WindowLoad[]): Promise<IncomingFile[]> {
+  const filled = loads.filter(({ window }) => window.receipt.rows > 0);
+  const limit = pLimit(table.isLowOnMemory ? 1 : CONCURRENCY);
+  const beside = filled.map((load) =>
+    idsAreKeys(load.window) ? limit(() => writePlain(table, load)) : Promise.resolve(undefined),
+  );
+  const plain = await Promise.all(beside);
+  const files: IncomingFile[] = [];
+  for (const [i, load] of filled.entries()) files.push(...(plain[i] ?? (await writeStaged(table, load))));
+  return files;
+}
+
+function writePlain(table: FileTable, load: WindowLoad): Promise<IncomingFile[]> {
+  const date = onlyDate(load);
+  const partition = date === undefined ? partitionSql(load, 0) : undefined;
+  const source = fileQuery(load, 0, partition?.texts);
+  const values = new Map(source.columns.map((column, i) => [column.name, source.values[i]]));
+  const { from, base: key, rescued } = source;
+  const query = queryOf({ from, key, rescued, values, date: partition?.sql }, load, [...load.plan.values()]);
+  const engine = { run: (sql: string) => table.engine.runAside(sql) };
+  return store(table, { engine, isLowOnMemory: table.isLowOnMemory }, query, load, date);
+}
+
+/** Keys need a second look at all rows of a window, which are staged in their order in a temporary table. */
+async function writeStaged(table: FileTable, load: WindowLoad): Promise<IncomingFile[]> {
+  const { engine } = table;
+  const date = onlyDate(load);
+  await engine.run('SET preserve_insertion_order = true');
+  try {
+    const staged = await stageWindow(engine, load, { type: 'DATE', valueOf: (index) => partitionSql(load, index) });
+    const rows: Rows = {
+      from: staged.from,
+      key: staged.key,
+      rescued: staged.rescued,
+      values: new Map(staged.columns.map((column, i) => [column.name, staged.values[i]])),
+      date: date === undefined ? staged.extra : undefined,
+    };
+    const files = await store(table, table, queryOf(rows, load, [...load.plan.values()]), load, date);
+    await dropStaging(engine);
+    return files;
+  } finally {
+    await engine.run('SET preserve_insertion_order = false').catch(() => {});
+  }
+}
+
+/** Typed rows to select from: expressions over `from`. */
+interface Rows {
+  readonly from: string;
+  readonly key: string;
+  readonly rescued: string | undefined;
+  /** By column name. */
+  readonly values: ReadonlyMap<string, string>;
+  readonly date: string | undefined;
+}
+
+/** The rows as an `events` file has them, its columns in its order. */
+function queryOf(rows: Rows, load: WindowLoad, columns: readonly PlannedColumn[]): string {
+  const typed = typedColumns(columns);
+  const inner = typed.flatMap(({ name, type }) => {
+    const value = rows.values.get(name);
+    return value === undefined ? [] : [`${castTo(value, type, load.zone)} AS ${identifier(name)}`];
+  });
+  const idColumn = typed.find(({ name }) => rows.values.get(name) === rows.key);
+  if (idColumn === undefined) inner.push(`${rows.key} AS _key`);
+  if (rows.rescued !== undefined) inner.push(`${rows.rescued} AS _rescued`);
+  if (rows.date !== undefined) inner.push(`${rows.date} AS event_date`);
+  const outer = [
+    idColumn === undefined ? '_key' : `${identifier(idColumn.name)} AS _key`,
+    `CAST(${load.number} AS BIGINT) AS _dfinery_window`,
+    rows.rescued === undefined
+      ? `${typedNull('string', undefined)} AS _rescued`
+      : 'CAST(_rescued AS VARCHAR) AS _rescued',
+    ...typed.map(({ name, type }) =>
+      rows.values.has(name) ? identifier(name) : `${typedNull(type, load.zone)} AS ${identifier(name)}`,
+    ),
+    ...(rows.date === undefined ? [] : ['event_date']),
+  ];
+  return `SELECT ${outer.join(', ')} FROM (SELECT ${inner.join(', ')} FROM ${rows.from})`;
+}
+
+/** Writes a query into one file for each date it has. */
+async function store(
+  table: FileTable,
+  writer: Writer,
+  query: string,
+  { window: { receipt }, number }: WindowLoad,
+  date: string | undefined,
+): Promise<IncomingFile[]> {
+  const days = date === undefined ? daysBetween(receipt.from, receipt.to) + 1 : 1;
+  const sized = { query, rows: Math.floor(receipt.rows / days) };
+  const path = table.newPath('incoming');
+  if (date !== undefined) await writeFile(writer, sized, path);
+  const paths = date === undefined ? await writeDates(writer, sized, path) : new Map([[date, path]]);
+  const counts = await countRows(table.engine, [...paths.values()]);
+  const files = [...paths].map(([day, local]) => {
+    return { date: day, local, windows: new Map([[number, counts.get(local) ?? 0]]) };
+  });
+  const written = [...counts.values()].reduce((sum, rows) => sum + rows, 0);
+  if (written === receipt.rows) return files;
+  throw defect(
+    `a window of ${receipt.rows} rows came to ${written} in Parquet: nothing of it was kept. Please report it.`,
+    { where: { window: `${receipt.from}..${receipt.to}`, file: table.place } },
+  );
+}

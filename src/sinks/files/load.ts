@@ -1,0 +1,346 @@
+import type { Clock } from '../../base/clock.ts';
+import type { Logger } from '../../base/log.ts';
+import type { PriorLoads, Window } from '../../extract/window.ts';
+import { NO_PRIOR_LOADS } from '../../extract/window.ts';
+import { EVENT_NAME } from '../../schema/groups.ts';
+import { changeRecords, columnChanges, logChanges, missedIn } from '../../table/changes.ts';
+import { TABLES, type TableName } from '../../table/columns.ts';
+import { incomingColumns } from '../../table/incoming.ts';
+import { type PlannedColumn, planColumns, plannedTogether, type Rules } from '../../table/plan.ts';
+import { lastWindow, liveWindows, overlapOf, storedReceipt } from '../../table/receipts.ts';
+import {
+  applyBatch,
+  MAX_EVENT_NAMES,
+  newState,
+  priorLoadsOf,
+  scannedEventNames,
+  type TableState,
+} from '../../table/state.ts';
+import { Zone } from '../../types/zone.ts';
+import { type Commit, joinCommits, type Sink } from '../sink.ts';
+import { hasRowsWithoutId, type WindowLoad } from '../sql/rows/file-query.ts';
+import { rescuedCounts } from '../sql/rows/rescued.ts';
+import { nameOf } from '../sql/views.ts';
+import type { TargetOptions } from '../target.ts';
+import { columnsIn, columnsOfBatch, isChangedBy, namesOf, selectAfter } from './columns.ts';
+import { derive } from './derive.ts';
+import { failureOf, otherTimezone } from './failures.ts';
+import { type IncomingFile, writeIncoming } from './incoming-files.ts';
+import type { DataFile, FileChange, NewFile } from './log.ts';
+import { type FilesFormat, FileTable, type OpenFilesOptions, pathIn, readingTable } from './open.ts';
+import { NO_DATE, readFiles } from './parquet-file.ts';
+import { RunObjects } from './runs.ts';
+import { findSuperseded, hasSharedKeys, keyColumns, type Superseded } from './superseded.ts';
+
+export interface FilesSinkOptions extends TargetOptions, Omit<OpenFilesOptions, keyof TargetOptions> {
+  /** Tables wanted beside `events`, which is always kept: the others follow from it. */
+  readonly tables: readonly TableName[];
+  readonly memoryLimit: string | undefined;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Opens a place for loading, makes it if missing, and removes what dead runs left. Throws Failure. */
+export async function openFilesSink(format: FilesFormat, options: FilesSinkOptions): Promise<Sink> {
+  let table: FileTable | undefined;
+  try {
+    table = new FileTable(options.place, await format.open(options, 'load'));
+    const state = table.log.snapshot?.state ?? newState(options.timezone ?? null, []);
+    const wanted = options.timezone ?? null;
+    if (state.receipts.length > 0 && state.timezone !== wanted) {
+      throw otherTimezone(options.place, format.noun, wanted, state.timezone);
+    }
+    await table.log.clean();
+    const tables = TABLES.filter(
+      (name) => name === 'events' || options.tables.includes(name) || state.tables.includes(name),
+    );
+    const initial = { ...state, timezone: wanted, tables };
+    const sink = new FilesSink(table, initial, { ...options, hasOneWriter: format.hasOneWriter });
+    if (table.log.snapshot !== undefined) await sink.addTables(options.signal);
+    return sink;
+  } catch (error) {
+    await table?.close();
+    options.signal?.throwIfAborted();
+    throw failureOf(error, options.place);
+  }
+}
+
+/** What a place has stored about earlier runs; read-only. `NO_PRIOR_LOADS` if nothing was loaded yet. Throws Failure. */
+export function readFilesPriorLoads(format: FilesFormat, options: OpenFilesOptions): Promise<PriorLoads> {
+  return readingTable(format, options, async ({ log: { snapshot } }) =>
+    snapshot === undefined ? NO_PRIOR_LOADS : priorLoadsOf(snapshot.state),
+  );
+}
+
+/** A batch that is written beside the tables. */
+interface PreparedBatch {
+  readonly change: FileChange;
+  readonly commit: Commit;
+  readonly plan: readonly PlannedColumn[];
+}
+
+class FilesSink implements Sink {
+  readonly #table: FileTable;
+  /** What the run starts from where nothing is committed, with its tables and its time zone. */
+  readonly #initial: TableState;
+  readonly #rules: Rules;
+  readonly #zone: Zone | undefined;
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  /** True after a failure: what it left is only known once the log was read again. */
+  #hasFailed = false;
+  readonly runs: RunObjects;
+
+  constructor(table: FileTable, initial: TableState, options: FilesSinkOptions & Pick<FilesFormat, 'hasOneWriter'>) {
+    const { timezone, columnTypes, pinned, schemaMode: mode, logger, clock } = options;
+    const { columnName } = table.log.layout;
+    this.#table = table;
+    this.#initial = initial;
+    this.#zone = timezone === undefined ? undefined : new Zone(timezone);
+    this.#logger = logger;
+    this.#clock = clock;
+    const named = columnName === undefined ? {} : { nameOf: columnName };
+    this.#rules = { zoned: timezone !== undefined, columnTypes, pinned, mode, ...named };
+    this.runs = new RunObjects(table.storage, !options.hasOneWriter);
+  }
+
+  async readPriorLoads(): Promise<PriorLoads> {
+    const { snapshot } = this.#table.log;
+    return snapshot === undefined ? NO_PRIOR_LOADS : priorLoadsOf(snapshot.state);
+  }
+
+  async commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit> {
+    const table = this.#table;
+    try {
+      if (this.#hasFailed) await table.log.refresh();
+      this.#hasFailed = false;
+      const done: Commit[] = [];
+      let isJoined = true;
+      for (let rest = batch; rest.length > 0; ) {
+        const windows = rest.slice(0, isJoined ? this.#together(rest) : 1);
+        const { stored, commit } = await this.#store(windows, signal);
+        isJoined &&= stored === windows.length;
+        done.push(commit);
+        rest = rest.slice(stored);
+      }
+      return joinCommits(done);
+    } catch (error) {
+      this.#hasFailed = true;
+      signal.throwIfAborted();
+      throw failureOf(error, table.place);
+    }
+  }
+
+  /** Makes the tables that are not kept yet from the `events` that are there; they are kept from then on. */
+  async addTables(signal: AbortSignal | undefined): Promise<void> {
+    const table = this.#table;
+    const { state } = table.snapshot;
+    const { tables } = this.#initial;
+    if (tables.every((name) => state.tables.includes(name))) return;
+    const change = { removed: [], added: [], columns: state.columns, tables };
+    const files = await table.prepare(() => derive(table, change), signal);
+    await table.commit({ kind: 'rewrite', ...files, state: { ...state, tables } });
+  }
+
+  close(): Promise<void> {
+    return this.#table.close();
+  }
+
+  get #state(): TableState {
+    const { timezone, tables } = this.#initial;
+    return { ...(this.#table.log.snapshot?.state ?? this.#initial), timezone, tables };
+  }
+
+  /**
+   * How many windows, from the first, are stored as one: those that one plan of columns serves. A window whose days were
+   * loaded before is stored alone, since it supersedes rows of its own days only.
+   */
+  #together(windows: readonly Window[]): number {
+    const { columns, receipts } = this.#state;
+    const live = liveWindows(receipts);
+    const isReread = windows.findIndex(({ receipt, state }) => {
+      const { within, sharing } = overlapOf(live, receipt, state.to_date_inclusive === false);
+      return within.length + sharing.length > 0;
+    });
+    const fresh = isReread < 0 ? windows : windows.slice(0, Math.max(1, isReread));
+    return plannedTogether(
+      columns,
+      fresh.map(({ files }) => incomingColumns(files)),
+      this.#rules,
+    );
+  }
+
+  async #store(windows: readonly Window[], signal: AbortSignal): Promise<{ stored: number; commit: Commit }> {
+    const table = this.#table;
+    const prepared = await table.prepare(() => this.#prepare(windows), signal);
+    // Rows of two windows have one id: the later window is to supersede rows that are committed.
+    if (prepared === undefined) return this.#store(windows.slice(0, 1), signal);
+    const { change, commit, plan } = prepared;
+    await table.commit(change);
+    logChanges(this.#logger, plan, commit.rescued);
+    return { stored: windows.length, commit };
+  }
+
+  /** Writes every file that the windows add or change, beside the tables; undefined if some of them share ids. */
+  async #prepare(windows: readonly Window[]): Promise<PreparedBatch | undefined> {
+    const table = this.#table;
+    const { layout } = table.log;
+    const state = this.#state;
+    const first = lastWindow(state.receipts) + 1;
+    const own = windows.map(({ files }) => incomingColumns(files));
+    const all = incomingColumns(windows.flatMap(({ files }) => files));
+    const plan = planColumns(state.columns, all.columns, this.#rules, first === 1);
+    const columns = columnsOfBatch(plan, layout);
+    const loads = windows.map(
+      (window, i): WindowLoad => ({ window, number: first + i, arrivals: own[i], plan: columns, zone: this.#zone }),
+    );
+    const incoming = await writeIncoming(table, loads);
+    if (windows.length > 1 && (await hasSharedKeys(table, incoming))) return undefined;
+    const stored = table.filesOf('events');
+    const locals = await table.fetchColumns(stored, keyColumns(plan));
+    const [window] = windows;
+    const superseded = await findSuperseded(
+      table,
+      stored.map((file) => pathIn(locals, file)),
+      {
+        files: incoming,
+        columns: plan,
+        hasRowsWithoutId: loads.some(hasRowsWithoutId),
+        overlap: overlapOf(liveWindows(state.receipts), window.receipt, window.state.to_date_inclusive === false),
+        zone: this.#zone,
+      },
+    );
+    const events = await this.#eventsAfter({ plan, columns: [...columns.values()], locals, superseded });
+    const derived = await derive(table, { ...events, columns: plan, tables: state.tables });
+    const removed = [...events.removed, ...derived.removed];
+    const added = [...events.added, ...derived.added];
+    const { idRepeats } = superseded;
+    const receipts = loads.map(({ window: { receipt }, number }) =>
+      storedReceipt(receipt, number, idRepeats.get(number) ?? 0),
+    );
+    const changes = changeRecords(plan, {
+      windows: windows.map(({ receipt }, i) => ({ id: receipt.id, columns: own[i].columns })),
+      changedAt: new Date(this.#clock.now()).toISOString(),
+      isFirst: first === 1,
+      missed: missedIn(state.changes),
+    });
+    const files = superseded.files.map(({ local }) => local);
+    const rescued = await rescuedCounts(table.engine, files.length === 0 ? undefined : readFiles(files), plan);
+    const after = applyBatch(state, {
+      columns: plan,
+      receipts,
+      eventNames: await this.#eventNames(windows, files, plan),
+      cursor: windows[windows.length - 1].state,
+      changes,
+      live: liveRows(filesAfter(table.log.snapshot?.files ?? [], { removed, added })),
+    });
+    return {
+      change: { kind: 'load', removed, added, state: after },
+      commit: {
+        rows: receipts.reduce((sum, { rows }) => sum + rows, 0),
+        ...columnChanges(plan, first === 1),
+        rescued,
+        idRepeats: [...idRepeats.values()].reduce((sum, n) => sum + n, 0),
+      },
+      plan,
+    };
+  }
+
+  /** The files of `events` that go and come: of a uniform layout one file a date, else the files of the batch as they are. */
+  async #eventsAfter(batch: {
+    readonly plan: readonly PlannedColumn[];
+    readonly columns: readonly PlannedColumn[];
+    readonly locals: ReadonlyMap<string, string>;
+    readonly superseded: Superseded;
+  }): Promise<{ removed: DataFile[]; added: NewFile[] }> {
+    const { plan, columns, locals, superseded } = batch;
+    const table = this.#table;
+    const { layout } = table.log;
+    const names = namesOf(columns);
+    const removed: DataFile[] = [];
+    const added: NewFile[] = [];
+    const groups = new Map<string, IncomingFile[]>();
+    const groupOf = (date: string) => groups.get(date) ?? [];
+    for (const file of superseded.files) groups.set(file.date, [...groupOf(file.date), file]);
+    for (const file of table.filesOf('events')) {
+      const lost = superseded.counts.get(pathIn(locals, file)) ?? 0;
+      const fresh = layout.isUniform ? groupOf(file.date ?? NO_DATE) : [];
+      if (lost === 0 && fresh.length === 0 && !isChangedBy(plan, file.columns, layout)) continue;
+      removed.push(file);
+      if (lost === file.rows) continue;
+      groups.delete(fresh[0]?.date ?? '');
+      const kept = layout.isUniform ? columns : columnsIn(plan, file.columns);
+      const where = lost > 0 ? ` WHERE ${superseded.isKept}` : '';
+      const select = `SELECT ${selectAfter(kept, file.columns, this.#zone)} FROM ${readFiles([await table.fetchOne(file)])}`;
+      added.push(
+        await table.write({
+          table: 'events',
+          date: file.date,
+          columns: namesOf(kept),
+          query: [`${select}${where}`, ...fresh.map(rowsIn)].join(' UNION ALL '),
+          rows: file.rows - lost + countOf(fresh),
+          windows: lost === 0 ? windowsOf([file, ...fresh]) : undefined,
+        }),
+      );
+    }
+    for (const files of groups.values()) {
+      for (const part of layout.isUniform && files.length > 1 ? [files] : files.map((file) => [file])) {
+        const [{ date, local }] = part;
+        const file = { table: 'events' as const, date: date === NO_DATE ? null : date, columns: names };
+        const windows = windowsOf(part);
+        const rows = countOf(part);
+        const query = part.map(rowsIn).join(' UNION ALL ');
+        added.push(
+          await (part.length === 1
+            ? table.newFile(local, { ...file, rows, windows })
+            : table.write({ ...file, rows, windows, query })),
+        );
+      }
+    }
+    return { removed, added };
+  }
+
+  /** Names of events of the batch; from the rows if a scan did not collect them all. */
+  async #eventNames(
+    windows: readonly Window[],
+    files: readonly string[],
+    plan: readonly PlannedColumn[],
+  ): Promise<readonly string[]> {
+    const scanned = scannedEventNames(windows.flatMap(({ files: own }) => own));
+    if (scanned !== undefined || files.length === 0) return scanned ?? [];
+    const name = `CAST(${nameOf(plan, EVENT_NAME)} AS VARCHAR)`;
+    const rows = await this.#table.engine.rows(
+      `SELECT DISTINCT ${name} AS name FROM ${readFiles(files)} WHERE ${name} IS NOT NULL ORDER BY 1 LIMIT ${MAX_EVENT_NAMES}`,
+    );
+    return rows.map((row) => String(row.name));
+  }
+}
+
+const rowsIn = ({ local }: IncomingFile): string => `SELECT * FROM ${readFiles([local])}`;
+
+const countOf = (files: readonly IncomingFile[]): number =>
+  files.reduce((sum, { windows }) => sum + [...windows.values()].reduce((rows, n) => rows + n, 0), 0);
+
+/** Rows by window over several files. */
+function windowsOf(files: readonly { readonly windows: ReadonlyMap<number, number> }[]): Map<number, number> {
+  const all = new Map<number, number>();
+  for (const { windows } of files) {
+    for (const [window, rows] of windows) all.set(window, (all.get(window) ?? 0) + rows);
+  }
+  return all;
+}
+
+/** Rows of each window, over all files of `events`. */
+export const liveRows = (files: readonly DataFile[]): Map<number, number> =>
+  windowsOf(files.filter(({ table }) => table === 'events'));
+
+/** The files of the tables after a change. */
+export function filesAfter(
+  files: readonly DataFile[],
+  { removed, added }: Pick<FileChange, 'removed' | 'added'>,
+): readonly DataFile[] {
+  const leaving = new Set(removed.map(({ id }) => id));
+  const stored = added.map(({ local: _local, ...file }) => file);
+  return [...files.filter(({ id }) => !leaving.has(id)), ...stored].sort((a, b) => (a.path < b.path ? -1 : 1));
+}

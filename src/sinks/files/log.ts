@@ -1,0 +1,107 @@
+// This folder: a table of Parquet files, once for all targets that keep one: writing a batch, superseded rows, derived
+// tables, compaction, verification, people, purge, report. A target adds a log (which files are live, and how a change
+// becomes visible) and a storage (where bytes are). docs/targets.md is the contract.
+
+import { Failure } from '../../base/errors.ts';
+import type { TableName } from '../../table/columns.ts';
+import type { Difference } from '../../table/differences.ts';
+import type { TableState } from '../../table/state.ts';
+
+/** A Parquet file of a table. */
+export interface DataFile {
+  readonly table: TableName;
+  /** From the root of the storage, with `/`. */
+  readonly path: string;
+  /** Identifies the content: every new file has another one. */
+  readonly id: string;
+  /** The date of its rows as text (the partition); null for rows without one. */
+  readonly date: string | null;
+  readonly rows: number;
+  readonly bytes: number;
+  /** Of the whole file, in hex; undefined if the log does not say. */
+  readonly sha256: string | undefined;
+  /** Names of the columns in the file, in no order; the others are NULL in all of its rows. */
+  readonly columns: ReadonlySet<string>;
+  /** Rows without a value by column; undefined if the log does not count them. */
+  readonly nulls?: ReadonlyMap<string, number>;
+  /** Of `events`: rows by the number of the window that last wrote them. Else empty. */
+  readonly windows: ReadonlyMap<number, number>;
+  /** Of a derived table: the id of the file of `events` that its rows come from. */
+  readonly source?: string;
+  /** True if `compact` wrote it, in the order that lets filters skip. */
+  readonly isSorted: boolean;
+}
+
+/** A file that is written, whole, and not part of a table yet. */
+export interface NewFile extends DataFile {
+  /** Where it waits. */
+  readonly local: string;
+}
+
+/** The tables at one moment. */
+export interface Snapshot {
+  readonly state: TableState;
+  /** Of all tables, in the order of their paths. */
+  readonly files: readonly DataFile[];
+  /** Derived tables that do not follow from these `events`, since a run died or lost a race between its commits. */
+  readonly stale: ReadonlySet<TableName>;
+}
+
+/** What a batch, a rewrite or a purge makes of a snapshot. The added files wait; nothing live was touched. */
+export interface FileChange {
+  readonly kind: 'load' | 'rewrite' | 'purge';
+  readonly removed: readonly DataFile[];
+  readonly added: readonly NewFile[];
+  readonly state: TableState;
+}
+
+/** What readers of a table expect of its files. */
+export interface Layout {
+  /**
+   * True if readers see files without a log, by a glob pattern: one file a date, and the same columns in all files (S29,
+   * S30). False: a date may have several files, and a file only has the columns with values (S43).
+   */
+  readonly isUniform: boolean;
+  /** The name that a column gets by its name in the export, before it is told apart from others. */
+  columnName?(source: string): string;
+}
+
+/** Another writer was first: nothing of the change is left. */
+export class LostRace extends Failure {
+  override readonly name = 'LostRace';
+
+  constructor(place: string) {
+    super('transient', `${place}: another writer was first. Nothing of this was kept: run again.`);
+  }
+}
+
+/** Which files are live, and how a change becomes visible in one step. All methods throw Failure. */
+export interface TableLog {
+  readonly layout: Layout;
+  /** The latest version that this process has read or committed; undefined before the first commit. */
+  readonly snapshot: Snapshot | undefined;
+  /** How long files that left the table stay for readers, ms; undefined if they do not stay. */
+  readonly retentionMs: number | undefined;
+  /** The path of a new file. */
+  pathOf(table: TableName, date: string | null, id: string): string;
+  /**
+   * Makes the change visible. Done, whatever happens to this process afterwards; or a transient failure if another writer
+   * was first, and then nothing of it is left anywhere.
+   */
+  commit(change: FileChange): Promise<void>;
+  /** Reads the latest version; of a change that the disk stopped half-way the rest is done first. */
+  refresh(): Promise<void>;
+  /** False if the files that a reader looked at may have changed meanwhile. */
+  isUnchanged(): Promise<boolean>;
+  /** What the log itself says that does not fit the state or the files, for `verify`. Read-only. */
+  check(): Promise<Difference[]>;
+  /** Removes what no reader needs any more and what dead runs left (S45, S46). A failure is only logged. */
+  clean(): Promise<void>;
+  /** Throws unless `erase` can do its work on these files of the snapshot. */
+  checkErase(removed: readonly DataFile[]): Promise<void>;
+  /**
+   * After a purge was committed: removes the files that left, older versions of objects, and entries of the log that name
+   * values of theirs (S37, S44).
+   */
+  erase(): Promise<void>;
+}

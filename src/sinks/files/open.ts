@@ -1,0 +1,307 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { open as openFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import pLimit from 'p-limit';
+import type { Clock } from '../../base/clock.ts';
+import type { Env } from '../../base/env.ts';
+import { configFailure, transientFailure } from '../../base/errors.ts';
+import type { Logger } from '../../base/log.ts';
+import type { TableName } from '../../table/columns.ts';
+import { Zone } from '../../types/zone.ts';
+import type { Engine } from '../sql/engine/engine.ts';
+import { isOutOfMemory } from '../sql/engine/faults.ts';
+import { copyColumns } from '../storage/partial-copy.ts';
+import type { Storage } from '../storage/storage.ts';
+import { failureOf } from './failures.ts';
+import type { DataFile, FileChange, NewFile, Snapshot, TableLog } from './log.ts';
+import { countRows, readFiles, type SizedQuery, writeFile } from './parquet-file.ts';
+
+/** What opening a place needs. */
+export interface OpenFilesOptions {
+  /** A folder, a file, or an address, as the target takes it. */
+  readonly place: string;
+  readonly lockWaitMs: number;
+  readonly env: Env;
+  /** Where copies and new files of an object store lie while a run needs them. */
+  readonly spoolDir: string;
+  /** Stands for the storage of the place; by default the place's own. */
+  readonly storage?: Storage | undefined;
+  /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
+  readonly memoryLimit?: string | undefined;
+  /** How long files that left the table stay for its readers, ms; undefined: as its last load said. */
+  readonly retentionMs?: number | undefined;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** An open place: a target's own storage, log and engine. */
+export interface OpenPlace {
+  readonly storage: Storage;
+  readonly log: TableLog;
+  readonly engine: Engine;
+  /** An empty folder for files that wait. */
+  readonly folder: string;
+  /** Releases everything; may be called after any failure. */
+  close(): Promise<void>;
+}
+
+/** A kind of place: one for each target that keeps Parquet files. */
+export interface FilesFormat {
+  /** As in the command line. */
+  readonly name: 'parquet' | 'delta' | 'ducklake';
+  /** What it is called in messages. */
+  readonly noun: 'folder' | 'place' | 'catalog';
+  /** True if a lock keeps other writers out while a place is open for writing. */
+  readonly hasOneWriter: boolean;
+  /** Opens a place: to read, to change what is there, or to load, for which it is made if missing. */
+  open(options: OpenFilesOptions, mode: 'read' | 'rewrite' | 'load'): Promise<OpenPlace>;
+}
+
+/** Files copied or uploaded at the same time. */
+const CONCURRENCY = 4;
+const READ_BYTES = 1 << 20;
+const MAX_TRIES = 5;
+
+/** A query for a new file. */
+export interface FileToWrite extends SizedQuery {
+  readonly table: TableName;
+  readonly date: string | null;
+  /** Names of its columns. */
+  readonly columns: ReadonlySet<string>;
+  /** Of `events`; undefined: counted in the file. */
+  readonly windows?: ReadonlyMap<number, number> | undefined;
+  readonly source?: string;
+  readonly isSorted?: boolean;
+}
+
+/** The tables of an open place, and what works on them. */
+export class FileTable {
+  readonly place: string;
+  readonly storage: Storage;
+  readonly log: TableLog;
+  readonly engine: Engine;
+  readonly folder: string;
+  /** True after the engine ran out of memory once: files are then written in smaller pieces, by one thread, unsorted. */
+  isLowOnMemory = false;
+  readonly #open: OpenPlace;
+  /** Local files with the content of stored ones, by path and columns. */
+  readonly #copies = new Map<string, string>();
+  /** Paths that were given out and may have a file. */
+  readonly #written = new Set<string>();
+  #count = 0;
+
+  constructor(place: string, open: OpenPlace) {
+    this.place = place;
+    this.#open = open;
+    this.storage = open.storage;
+    this.log = open.log;
+    this.engine = open.engine;
+    this.folder = open.folder;
+  }
+
+  /** The snapshot of a place that must exist. */
+  get snapshot(): Snapshot {
+    const { snapshot } = this.log;
+    if (snapshot !== undefined) return snapshot;
+    throw configFailure(`${this.place} holds no table of this program: give another place.`);
+  }
+
+  /** The files of a table. */
+  filesOf(table: TableName): DataFile[] {
+    return this.log.snapshot?.files.filter((file) => file.table === table) ?? [];
+  }
+
+  /** The zone of the datetimes, by the state. */
+  get zone(): Zone | undefined {
+    const { timezone } = this.snapshot.state;
+    return timezone === null ? undefined : new Zone(timezone);
+  }
+
+  /** A new path in the folder of files that wait. */
+  newPath(what: string): string {
+    const path = join(this.folder, `${what}-${this.#count++}.part`);
+    this.#written.add(path);
+    return path;
+  }
+
+  /** Local files to read the content of stored ones from, by their ids; copied at most once in a run. */
+  async fetch(files: readonly DataFile[]): Promise<Map<string, string>> {
+    return this.#each(files, (file) => this.#copyOnce(file.path, (copy) => this.storage.localFile(file.path, copy)));
+  }
+
+  /** The same if only some columns are read: of a large object no more than those are copied. */
+  async fetchColumns(files: readonly DataFile[], columns: ReadonlySet<string>): Promise<Map<string, string>> {
+    if (this.storage.workFolder !== undefined) return this.fetch(files);
+    const names = JSON.stringify([...columns].sort());
+    return this.#each(files, ({ path, bytes }) =>
+      this.#copyOnce(`${path}\0${names}`, (copy) => copyColumns(this.storage, { path, bytes, columns }, copy)),
+    );
+  }
+
+  /** The path of one stored file's content. */
+  async fetchOne(file: DataFile): Promise<string> {
+    return pathIn(await this.fetch([file]), file);
+  }
+
+  /** Commits a change; removes what was written for it and is not part of a table, and copies of files that left. */
+  async commit(change: FileChange): Promise<void> {
+    await this.log.commit(change);
+    const removed = new Set(change.removed.map(({ path }) => path));
+    for (const key of [...this.#copies.keys()]) if (removed.has(key.split('\0')[0])) this.#copies.delete(key);
+    const copies = new Set(this.#copies.values());
+    for (const path of [...this.#written].filter((one) => !copies.has(one))) {
+      await rm(path, { recursive: true, force: true });
+      this.#written.delete(path);
+    }
+  }
+
+  /** Writes a query into a file that waits. */
+  async write(file: FileToWrite): Promise<NewFile> {
+    const local = this.newPath(file.table);
+    await writeFile(this, file, local);
+    return this.newFile(local, file);
+  }
+
+  /** Describes a file that is written. */
+  async newFile(local: string, file: Omit<FileToWrite, 'query'>): Promise<NewFile> {
+    const { table, date, columns, source, isSorted = false } = file;
+    const windows = table === 'events' ? (file.windows ?? (await windowsIn(this.engine, local))) : new Map();
+    const rows = table === 'events' ? sum(windows.values()) : ((await countRows(this.engine, [local])).get(local) ?? 0);
+    const id = randomUUID();
+    const path = this.log.pathOf(table, date, id);
+    const more = source === undefined ? {} : { source };
+    return { table, path, id, date, rows, columns, windows, isSorted, local, ...more, ...(await fingerprint(local)) };
+  }
+
+  /**
+   * Runs work in a transaction of the engine; if memory does not suffice, once more with one thread and smaller pieces.
+   * Throws what the work throws.
+   */
+  async prepare<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+    try {
+      return await this.engine.transaction(work, signal);
+    } catch (error) {
+      if (this.isLowOnMemory || !isOutOfMemory(error)) throw error;
+    }
+    this.isLowOnMemory = true;
+    await this.engine.run('SET threads = 1');
+    return await this.engine.transaction(work, signal);
+  }
+
+  close(): Promise<void> {
+    return this.#open.close();
+  }
+
+  async #each(files: readonly DataFile[], localOf: (file: DataFile) => Promise<string>): Promise<Map<string, string>> {
+    const limit = pLimit(CONCURRENCY);
+    return new Map(await Promise.all(files.map((file) => limit(async () => [file.id, await localOf(file)] as const))));
+  }
+
+  async #copyOnce(key: string, make: (copy: string) => Promise<string>): Promise<string> {
+    const known = this.#copies.get(key);
+    if (known !== undefined) return known;
+    const local = await make(this.newPath('copy'));
+    this.#copies.set(key, local);
+    return local;
+  }
+}
+
+const sum = (numbers: Iterable<number>): number => [...numbers].reduce((total, n) => total + n, 0);
+
+/** The local path of a fetched file. */
+export function pathIn(locals: ReadonlyMap<string, string>, file: DataFile): string {
+  const local = locals.get(file.id);
+  if (local === undefined) throw new RangeError(`${file.path} was not fetched`);
+  return local;
+}
+
+/** Opens a place that exists for writing, runs work and closes it. Throws Failure. */
+export async function withTable<T>(
+  format: FilesFormat,
+  options: OpenFilesOptions,
+  work: (table: FileTable) => Promise<T>,
+): Promise<T> {
+  try {
+    const table = new FileTable(options.place, await format.open(options, 'rewrite'));
+    try {
+      return await work(table);
+    } finally {
+      await table.close();
+    }
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    throw failureOf(error, options.place);
+  }
+}
+
+/**
+ * Opens a place for reading and runs work; again if the files changed meanwhile, unless the result is `certain`. An abort
+ * interrupts the engine. Throws Failure.
+ */
+export async function readingTable<T>(
+  format: FilesFormat,
+  options: OpenFilesOptions,
+  work: (table: FileTable) => Promise<T>,
+  isCertain: (found: T) => boolean = () => true,
+): Promise<T> {
+  const { signal, place } = options;
+  try {
+    const table = new FileTable(place, await format.open(options, 'read'));
+    const interrupt = () => table.engine.interrupt();
+    signal?.addEventListener('abort', interrupt);
+    try {
+      for (let tries = 0; tries < MAX_TRIES; tries++) {
+        const found = await outcomeOf(() => work(table));
+        signal?.throwIfAborted();
+        if ('value' in found && isCertain(found.value)) return found.value;
+        if (await table.log.isUnchanged()) {
+          if ('value' in found) return found.value;
+          throw found.error;
+        }
+        await table.log.refresh();
+      }
+    } finally {
+      signal?.removeEventListener('abort', interrupt);
+      await table.close();
+    }
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw failureOf(error, place);
+  }
+  throw transientFailure(`${place} is written all the time: try again once its writer is done.`);
+}
+
+async function outcomeOf<T>(work: () => Promise<T>): Promise<{ readonly value: T } | { readonly error: unknown }> {
+  try {
+    return { value: await work() };
+  } catch (error) {
+    return { error };
+  }
+}
+
+/** Rows by window in a local file of `events`. */
+async function windowsIn(engine: Engine, local: string): Promise<Map<number, number>> {
+  const rows = await engine.rows(
+    `SELECT _dfinery_window AS w, count(*) AS n FROM ${readFiles([local])} GROUP BY 1 ORDER BY 1`,
+  );
+  return new Map(rows.map(({ w, n }) => [Number(w), Number(n)]));
+}
+
+/** The size and the SHA-256 of a file. Throws the system's error. */
+export async function fingerprint(path: string): Promise<{ readonly bytes: number; readonly sha256: string }> {
+  const file = await openFile(path, 'r');
+  try {
+    const hash = createHash('sha256');
+    const buffer = Buffer.allocUnsafe(READ_BYTES);
+    let bytes = 0;
+    for (;;) {
+      const { bytesRead } = await file.read(buffer, 0, READ_BYTES, bytes);
+      if (bytesRead === 0) return { bytes, sha256: hash.digest('hex') };
+      hash.update(buffer.subarray(0, bytesRead));
+      bytes += bytesRead;
+    }
+  } finally {
+    await file.close();
+  }
+}

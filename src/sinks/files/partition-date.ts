@@ -1,0 +1,96 @@
+import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../schema/groups.ts';
+import { columnKey } from '../../table/columns.ts';
+import type { FileColumn } from '../../table/incoming.ts';
+import {
+  DATE,
+  DATETIME_DASH,
+  DATETIME_DOT,
+  DATETIME_GAP,
+  DATETIME_OVERLAP,
+  DATETIME_ZONED,
+  NULL_TEXT,
+} from '../../types/evidence.ts';
+import { TYPES } from '../../types/index.ts';
+import { withoutNullText } from '../../types/sql.ts';
+import type { Evidence } from '../../types/type.ts';
+import type { WindowLoad } from '../sql/rows/file-query.ts';
+import { cell } from '../sql/rows/read-csv.ts';
+
+/** The keys of the columns whose date a row is filed under, the first that has one. */
+const DATED = [columnKey(SERVER_DATETIME, 1), columnKey(CORRECTION_DATETIME, 1)];
+
+const ODD = DATETIME_GAP | DATETIME_OVERLAP;
+const DAY_FIRST = DATE | DATETIME_DASH | DATETIME_ZONED | ODD | NULL_TEXT;
+const TIMES = DAY_FIRST | DATETIME_DOT;
+const OFFSET = `'(Z|[+-][0-9]{2}:?[0-9]{2})$'`;
+
+/** The date of a row as SQL (a DATE, or NULL for a row without), and the columns it wants as they are written. */
+export interface PartitionSql {
+  readonly sql: string;
+  readonly texts: ReadonlySet<string>;
+}
+
+/** The date as written in `df_server_datetime`, else in `df_correction_datetime`, of one file of a window (S29). */
+export function partitionSql(load: WindowLoad, index: number): PartitionSql {
+  const texts = new Set<string>();
+  const dates: string[] = [];
+  for (const column of datedColumns(load, index)) {
+    const { evidence } = load.window.files[index].columns[column.index];
+    if (isRead(load, column, evidence)) dates.push(`CAST(${cell(column.index)} AS DATE)`);
+    else {
+      texts.add(column.key);
+      dates.push(writtenDate(cell(column.index), evidence));
+    }
+    if (isComplete(load, index, column, evidence)) break;
+  }
+  if (dates.length === 0) return { sql: 'CAST(NULL AS DATE)', texts };
+  return { sql: dates.length === 1 ? dates[0] : `coalesce(${dates.join(', ')})`, texts };
+}
+
+/** The date that every row of a window has, where its scan proves that there is just one. */
+export function onlyDate(load: WindowLoad): string | undefined {
+  const dates = new Set(load.window.files.map((_, index) => onlyDateOf(load, index)));
+  const [date] = dates;
+  return dates.size === 1 ? date : undefined;
+}
+
+function onlyDateOf(load: WindowLoad, index: number): string | undefined {
+  const [column] = datedColumns(load, index);
+  if (column?.key !== DATED[0]) return undefined;
+  const { evidence, first, last } = load.window.files[index].columns[column.index];
+  // A cell with its own zone shows another date than the range, which is in the configured zone.
+  if ((evidence & (DATETIME_ZONED | DATETIME_GAP)) !== 0 || first === undefined || last === undefined) return undefined;
+  const [from, to] = [first.slice(0, 10), last.slice(0, 10)];
+  return from === to && isComplete(load, index, column, evidence) ? from : undefined;
+}
+
+function datedColumns(load: WindowLoad, index: number): FileColumn[] {
+  const columns = load.arrivals.files[index];
+  return DATED.flatMap((key) => columns.find((column) => column.key === key && column.filled > 0) ?? []);
+}
+
+/** True when every row of the file has a date in this column. */
+function isComplete(load: WindowLoad, index: number, column: FileColumn, evidence: Evidence): boolean {
+  return column.filled === load.window.files[index].rows && (evidence & ~(TIMES & ~NULL_TEXT)) === 0;
+}
+
+/** True when the reader itself turns the cells into wall-clock times. */
+function isRead(load: WindowLoad, column: FileColumn, evidence: Evidence): boolean {
+  const planned = load.plan.get(column.key);
+  if (load.zone !== undefined || planned === undefined || planned.type === null || planned.isRefused) return false;
+  if (planned.readAs !== 'datetime' || !planned.isClean) return false;
+  return (evidence & ~TIMES) === 0 && TYPES.datetime.native(planned.windowEvidence, false);
+}
+
+/** The date in a text that may be anything. */
+function writtenDate(expr: string, evidence: Evidence): string {
+  const text = (evidence & NULL_TEXT) === 0 ? expr : withoutNullText(expr);
+  const isoDate = `CAST(left(${text}, 10) AS DATE)`;
+  if ((evidence & ~DAY_FIRST) === 0) return isoDate;
+  if ((evidence & ~TIMES) === 0) {
+    return `CASE WHEN contains(${text}, '-') THEN ${isoDate} ELSE CAST(strptime(${text}, '%Y.%m.%d %H:%M') AS DATE) END`;
+  }
+  const wall = TYPES.datetime.sql(expr);
+  const zoned = TYPES.datetime.sql(`regexp_replace(${expr}, ${OFFSET}, '')`);
+  return `CAST(coalesce(${wall}, ${zoned}) AS DATE)`;
+}

@@ -1,0 +1,189 @@
+import { hashedIn } from '../../extract/state.ts';
+import { EVENT_NAME } from '../../schema/groups.ts';
+import type { TableState } from '../../table/state.ts';
+import { type EventRows, findPeople, jsonOfRows, type Lookup, peopleColumns } from '../sql/people.ts';
+import { nameOf } from '../sql/views.ts';
+import type { PeopleFound, PeopleQuery, PersonRow, Purged, PurgeTrial } from '../target.ts';
+import { columnsIn, namesOf, selectOf, valuesOf } from './columns.ts';
+import { type DataFile, type FileChange, LostRace, type NewFile } from './log.ts';
+import { type FilesFormat, type FileTable, type OpenFilesOptions, readingTable, withTable } from './open.ts';
+import { FILE, readFiles } from './parquet-file.ts';
+import { eventRows } from './relation.ts';
+import { changeOf, rewritten, sizeOf } from './rewrite.ts';
+
+/** Tries of a purge whose commit another writer was quicker than. */
+const MAX_TRIES = 5;
+
+/** The people of a place as they are now. Read-only. Throws Failure. */
+export function peopleInFiles(
+  format: FilesFormat,
+  options: OpenFilesOptions,
+  query: PeopleQuery,
+): Promise<PeopleFound> {
+  return readingTable(format, options, async (table) => (await lookUp(table, query)).lookup.found);
+}
+
+/** The rows of people, of `events` alone: the other tables hold nothing that these lack. Read-only. Throws Failure. */
+export async function* rowsOfPeopleInFiles(
+  format: FilesFormat,
+  options: OpenFilesOptions,
+  query: PeopleQuery,
+): AsyncGenerator<PersonRow> {
+  const rows = await readingTable(format, options, async (table) => {
+    const { columns } = table.snapshot.state;
+    const files = table.filesOf('events');
+    const from = eventRows(files, await table.fetch(files), columns, table.zone);
+    const { lookup } = await lookUp(table, query, from);
+    const found: string[] = [];
+    for await (const row of jsonOfRows({ engine: table.engine, from }, lookup.condition)) found.push(row);
+    return found;
+  });
+  for (const row of rows) yield { table: 'events', row };
+}
+
+/**
+ * Looks the people up in the latest version, calls `onFound`, removes all of their rows in one commit and then everything
+ * that no longer belongs to the tables, so that no byte of the rows remains. It always commits, so that a writer that began
+ * before cannot commit any more. If another writer was quicker, all of it is done again. Throws Failure.
+ */
+export function purgeFiles(
+  format: FilesFormat,
+  options: OpenFilesOptions,
+  query: PeopleQuery,
+  onFound: (found: PeopleFound) => Promise<void>,
+): Promise<Purged> {
+  return withTable(format, options, async (table) => {
+    for (let tries = 1; ; tries++) {
+      const before = sizeOf(table);
+      const { lookup, change } = await prepared(table, query, options.signal);
+      await table.log.checkErase(change.removed);
+      await onFound(lookup.found);
+      try {
+        await table.commit(change);
+      } catch (error) {
+        if (!(error instanceof LostRace) || tries >= MAX_TRIES) throw error;
+        await table.log.refresh();
+        continue;
+      }
+      await table.log.erase();
+      const files = change.removed.filter((file) => file.table === 'events');
+      return { ...rewritten(table, before, files), found: lookup.found, unreached: [] };
+    }
+  });
+}
+
+/** Does the same without `onFound`, the commit and what follows. */
+export function checkPurgeFiles(
+  format: FilesFormat,
+  options: OpenFilesOptions,
+  query: PeopleQuery,
+): Promise<PurgeTrial> {
+  return withTable(format, options, async (table) => {
+    const { lookup, change } = await prepared(table, query, options.signal);
+    await table.log.checkErase(change.removed);
+    return { found: lookup.found, foreignTables: [] };
+  });
+}
+
+async function prepared(
+  table: FileTable,
+  query: PeopleQuery,
+  signal: AbortSignal | undefined,
+): Promise<{ readonly lookup: Lookup; readonly change: FileChange }> {
+  return table.prepare(async () => {
+    const found = await lookUp(table, query);
+    return { lookup: found.lookup, change: await withoutPeople(table, query, found) };
+  }, signal);
+}
+
+interface Found {
+  readonly lookup: Lookup;
+  /** The relation that was looked into; it names the file of a row. */
+  readonly from: string | undefined;
+  /** Local copies of what it reads, by the file's id. */
+  readonly locals: ReadonlyMap<string, string>;
+}
+
+/** `from`: the relation to look into; by default one that reads no more columns than a look-up needs. */
+async function lookUp(table: FileTable, query: PeopleQuery, from?: string): Promise<Found> {
+  const { columns, cursor } = table.snapshot.state;
+  const { engine, place, zone } = table;
+  const hashed = hashedIn(cursor);
+  if (from !== undefined) {
+    const rows: EventRows = { engine, from, columns, hashed, zone, place };
+    return { lookup: await findPeople(rows, query), from, locals: new Map() };
+  }
+  const wanted = peopleColumns(columns, query);
+  const files = table.filesOf('events');
+  const locals = await table.fetchColumns(files, new Set(['_rescued', ...wanted.map(({ name }) => name)]));
+  const narrow = eventRows(files, locals, wanted, zone, ['_rescued']);
+  const rows: EventRows = { engine, from: narrow, columns, hashed, zone, place };
+  return { lookup: await findPeople(rows, query), from: narrow, locals };
+}
+
+/** Every file that has rows of these people, written without them. */
+async function withoutPeople(
+  table: FileTable,
+  query: PeopleQuery,
+  { lookup, from, locals }: Found,
+): Promise<FileChange> {
+  const { state } = table.snapshot;
+  const removed: DataFile[] = [];
+  const added: NewFile[] = [];
+  const counts = await countsByFile(table, from, lookup);
+  for (const file of table.filesOf('events')) {
+    const lost = counts.get(locals.get(file.id) ?? '') ?? 0;
+    if (lost === 0) continue;
+    removed.push(file);
+    if (lost === file.rows) continue;
+    const own = columnsIn(state.columns, file.columns);
+    const source = readFiles([await table.fetchOne(file)]);
+    // The condition reads columns that a file may lack: they are NULL in it.
+    const lacking = peopleColumns(state.columns, query).filter(({ name }) => !file.columns.has(name));
+    const nulls = valuesOf(lacking, new Set(), table.zone);
+    const all = `(SELECT ${['*', ...nulls].join(', ')} FROM ${source})`;
+    const select = `SELECT ${selectOf(own, file.columns, table.zone)} FROM ${all} WHERE NOT ${lookup.condition}`;
+    added.push(
+      await table.write({
+        table: 'events',
+        date: file.date,
+        query: select,
+        rows: file.rows - lost,
+        columns: namesOf(own),
+        isSorted: file.isSorted,
+      }),
+    );
+  }
+  const change = await changeOf(table, 'purge', { removed, added });
+  return { ...change, state: { ...change.state, eventNames: await remainingNames(table, change) } };
+}
+
+async function countsByFile(
+  { engine }: FileTable,
+  from: string | undefined,
+  { condition }: Lookup,
+): Promise<Map<string, number>> {
+  if (from === undefined) return new Map();
+  const rows = await engine.rows(
+    `SELECT ${FILE} AS path, count(*) AS n FROM ${from} WHERE ${condition} GROUP BY ${FILE}`,
+  );
+  return new Map(rows.map(({ path, n }) => [String(path), Number(n)]));
+}
+
+/** Of the stored event names those that rows still have: a name that one person alone had goes with the rows. */
+async function remainingNames(table: FileTable, { removed, added }: FileChange): Promise<readonly string[]> {
+  const { eventNames, columns }: TableState = table.snapshot.state;
+  if (eventNames.length === 0) return eventNames;
+  const name = nameOf(columns, EVENT_NAME);
+  const leaving = new Set(removed.map(({ id }) => id));
+  const kept = table.filesOf('events').filter(({ id }) => !leaving.has(id));
+  const locals = await table.fetchColumns(kept, new Set([EVENT_NAME, name.slice(1, -1)]));
+  const paths = [
+    ...kept.map(({ id }) => locals.get(id) ?? ''),
+    ...added.filter((file) => file.table === 'events').map(({ local }) => local),
+  ];
+  if (paths.length === 0) return [];
+  const rows = await table.engine.rows(`SELECT DISTINCT CAST(${name} AS VARCHAR) AS name FROM ${readFiles(paths)}`);
+  const there = new Set(rows.map((row) => String(row.name)));
+  return eventNames.filter((one) => there.has(one));
+}

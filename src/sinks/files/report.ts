@@ -1,0 +1,59 @@
+import type { StoredColumn } from '../../table/columns.ts';
+import { REPORTED_RECORDS, reportedWindow, type TargetReport } from '../report.ts';
+import { countColumns, countEvents, NO_EVENTS, reportedColumns, rescuedCells } from '../sql/report.ts';
+import type { DataFile } from './log.ts';
+import { type FilesFormat, type FileTable, type OpenFilesOptions, readingTable } from './open.ts';
+import { eventRows } from './relation.ts';
+import { readRuns } from './runs.ts';
+
+/** All that a report says of a place. Read-only. Throws Failure. */
+export function reportFiles(format: FilesFormat, options: OpenFilesOptions): Promise<TargetReport> {
+  return readingTable(format, options, reportOf);
+}
+
+async function reportOf(table: FileTable): Promise<TargetReport> {
+  const { state, files } = table.snapshot;
+  const { columns, timezone, cursor, receipts, changes } = state;
+  return {
+    ...(await countedIn(table, columns, timezone)),
+    sizeBytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+    state: cursor ?? undefined,
+    timezone,
+    windows: receipts.map(reportedWindow),
+    runs: await readRuns(table.storage, REPORTED_RECORDS),
+    changes: changes.slice(-REPORTED_RECORDS),
+  };
+}
+
+type Counted = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours' | 'columns'>;
+
+/** Values of columns are counted in the rows, or in a log that has the nulls of every file: then few columns are read. */
+async function countedIn(
+  table: FileTable,
+  columns: readonly StoredColumn[],
+  timezone: string | null,
+): Promise<Counted> {
+  const files = table.filesOf('events');
+  const filled = filledIn(files);
+  const read = filled === undefined ? columns : columns.filter(({ group }) => group === 'system');
+  const locals = await table.fetchColumns(files, new Set(['_key', '_rescued', ...read.map(({ name }) => name)]));
+  const events = eventRows(files, locals, read, table.zone);
+  if (events === undefined) return { ...NO_EVENTS, columns: reportedColumns(columns) };
+  return {
+    ...(await countEvents(table.engine, { events, columns: read, timezone })),
+    columns:
+      filled === undefined
+        ? await countColumns(table.engine, { events, columns })
+        : reportedColumns(columns, filled, await rescuedCells(table.engine, events)),
+  };
+}
+
+/** Rows with a value by column; undefined if the log does not count them. */
+function filledIn(files: readonly DataFile[]): Map<string, number> | undefined {
+  const filled = new Map<string, number>();
+  for (const { rows, nulls } of files) {
+    if (nulls === undefined) return undefined;
+    for (const [name, absent] of nulls) filled.set(name, (filled.get(name) ?? 0) + rows - absent);
+  }
+  return filled;
+}

@@ -1,0 +1,103 @@
+import { receiptsWith } from '../../table/receipts.ts';
+import type { Rewritten } from '../target.ts';
+import { columnsIn, namesOf, selectOf, sortedBy } from './columns.ts';
+import { derive, type Files } from './derive.ts';
+import { filesAfter, liveRows } from './load.ts';
+import type { DataFile, FileChange, NewFile } from './log.ts';
+import { type FilesFormat, type FileTable, type OpenFilesOptions, pathIn, withTable } from './open.ts';
+import { ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
+
+/** Bytes of files that one commit replaces in an object store: what the spool folder must hold at a time. */
+const BATCH_BYTES = 1024 * 1024 * 1024;
+
+/**
+ * Merges the files of each date into one sorted file and drops those without rows, in one change; in an object store in
+ * changes of bounded size. Throws Failure.
+ */
+export function compactFiles(format: FilesFormat, options: OpenFilesOptions): Promise<Rewritten> {
+  return withTable(format, options, async (table) => {
+    const before = sizeOf(table);
+    const batches = batchesOf(table);
+    for (const batch of batches) {
+      options.signal?.throwIfAborted();
+      await table.commit(await table.prepare(() => compacted(table, batch), options.signal));
+    }
+    return rewritten(table, before, batches.flat());
+  });
+}
+
+/** The files that one commit compacts: all of a date, or none. */
+function batchesOf(table: FileTable): DataFile[][] {
+  const maxBytes = table.storage.workFolder === undefined ? BATCH_BYTES : Number.POSITIVE_INFINITY;
+  const dates = new Map<string | null, DataFile[]>();
+  for (const file of table.filesOf('events')) dates.set(file.date, [...(dates.get(file.date) ?? []), file]);
+  const batches: DataFile[][] = [];
+  let bytes = 0;
+  for (const group of dates.values()) {
+    if (!shrinks(group)) continue;
+    const own = group.reduce((sum, file) => sum + file.bytes, 0);
+    if (batches.length === 0 || bytes + own > maxBytes) {
+      batches.push([]);
+      bytes = 0;
+    }
+    batches.at(-1)?.push(...group);
+    bytes += own;
+  }
+  return batches;
+}
+
+function shrinks(group: readonly DataFile[]): boolean {
+  const [first] = group;
+  return group.length > 1 || first.rows === 0 || (first.rows > ROW_GROUP_ROWS && !first.isSorted);
+}
+
+async function compacted(table: FileTable, batch: readonly DataFile[]): Promise<FileChange> {
+  const { columns } = table.snapshot.state;
+  const locals = await table.fetch(batch);
+  const added: NewFile[] = [];
+  for (const date of new Set(batch.map((file) => file.date))) {
+    const group = batch.filter((file) => file.date === date && file.rows > 0);
+    if (group.length === 0) continue;
+    const own = columnsIn(columns, new Set(group.flatMap((file) => [...file.columns])));
+    const rows = group.reduce((sum, file) => sum + file.rows, 0);
+    const all = group.map(
+      (file) => `SELECT ${selectOf(own, file.columns, table.zone)} FROM ${readFiles([pathIn(locals, file)])}`,
+    );
+    const query = `SELECT * FROM (${all.join(' UNION ALL ')}) ${table.isLowOnMemory ? '' : sortedBy(own, rows)}`;
+    const isSorted = !table.isLowOnMemory;
+    added.push(await table.write({ table: 'events', date, query, rows, columns: namesOf(own), isSorted }));
+  }
+  return changeOf(table, 'rewrite', { removed: batch, added });
+}
+
+/** The change of all tables that follows from one of `events`. Inside a transaction. */
+export async function changeOf(table: FileTable, kind: 'rewrite' | 'purge', events: Files): Promise<FileChange> {
+  const { state, files } = table.snapshot;
+  const derived = await derive(table, { ...events, columns: state.columns, tables: state.tables });
+  const removed = [...events.removed, ...derived.removed];
+  const added = [...events.added, ...derived.added];
+  const receipts = receiptsWith(state.receipts, liveRows(filesAfter(files, { removed, added })));
+  return { kind, removed, added, state: { ...state, receipts } };
+}
+
+interface Size {
+  readonly rows: number;
+  readonly bytes: number;
+}
+
+export function sizeOf(table: FileTable): Size {
+  const rows = table.filesOf('events').reduce((sum, file) => sum + file.rows, 0);
+  return { rows, bytes: table.snapshot.files.reduce((sum, { bytes }) => sum + bytes, 0) };
+}
+
+/** What was done, in numbers. `files`: those of `events` that were replaced. */
+export function rewritten(table: FileTable, before: Size, files: readonly DataFile[]): Rewritten {
+  const after = sizeOf(table);
+  return {
+    rows: after.rows,
+    rowsRemoved: before.rows - after.rows,
+    files: files.map(({ path }) => path),
+    bytesBefore: before.bytes,
+    bytesAfter: after.bytes,
+  };
+}

@@ -1,0 +1,178 @@
+import { stat } from 'node:fs/promises';
+import { plainCount } from '../../base/quantities.ts';
+import { LOG_ID } from '../../schema/groups.ts';
+import { TABLES, type TableName, typedColumns } from '../../table/columns.ts';
+import { checkDays, checkKeys, checkLiveRows, type Difference, difference } from '../../table/differences.ts';
+import { coveredDays } from '../../table/receipts.ts';
+import { TYPES } from '../../types/index.ts';
+import { eventItems, nameOf } from '../sql/views.ts';
+import { columnsIn } from './columns.ts';
+import { liveRows } from './load.ts';
+import type { DataFile } from './log.ts';
+import { type FilesFormat, type FileTable, fingerprint, type OpenFilesOptions, pathIn, readingTable } from './open.ts';
+import { countRows, readFiles } from './parquet-file.ts';
+
+/** Compares every file with the log, and all rows with the receipts. Read-only. Throws Failure. */
+export function verifyFiles(format: FilesFormat, options: OpenFilesOptions): Promise<Difference[]> {
+  const isCertain = (found: readonly Difference[]) => found.length === 0;
+  return readingTable(format, options, (table) => differencesIn(table, options.signal), isCertain);
+}
+
+async function differencesIn(table: FileTable, signal: AbortSignal | undefined): Promise<Difference[]> {
+  const { state, stale } = table.snapshot;
+  const found = [
+    ...checkLiveRows(state.receipts, liveRows(table.filesOf('events'))),
+    ...checkDays(state.cursor ?? undefined, coveredDays(state.receipts)),
+    ...(await table.log.check()),
+    ...(await checkFiles(table, signal)),
+  ];
+  if (found.some(({ check }) => check === 'files')) return found;
+  const locals = await table.fetch(table.snapshot.files);
+  const events = table.filesOf('events');
+  const isCounted = !found.some(({ check }) => check === 'rows');
+  for (const check of [checkColumns, ...(isCounted ? [checkRows] : []), checkRowKeys]) {
+    signal?.throwIfAborted();
+    if (events.length > 0) found.push(...(await check(table, locals)));
+  }
+  for (const name of TABLES) {
+    if (name === 'events' || !state.tables.includes(name)) continue;
+    signal?.throwIfAborted();
+    if (stale.has(name)) {
+      found.push(difference('rows', `${name} does not follow from the events that are there: sync again`));
+    } else found.push(...(await checkDerived(table, locals, name)));
+  }
+  return found;
+}
+
+/** Every file is there and is what was written. */
+async function checkFiles(table: FileTable, signal: AbortSignal | undefined): Promise<Difference[]> {
+  const stored = new Map<string, number>();
+  for (const name of TABLES) {
+    for await (const { path, bytes } of table.storage.list(name)) stored.set(path, bytes);
+  }
+  const found: Difference[] = [];
+  const whole: DataFile[] = [];
+  for (const file of table.snapshot.files) {
+    signal?.throwIfAborted();
+    const bytes = stored.get(file.path) ?? (await bytesBehindLink(table, file));
+    if (bytes === file.bytes) whole.push(file);
+    else {
+      const how =
+        bytes === undefined ? 'is missing' : `is not the file that was written (${bytes} bytes, was ${file.bytes})`;
+      found.push(difference('files', `${file.path} ${how}`));
+    }
+  }
+  const locals = await table.fetch(whole);
+  for (const file of whole) {
+    signal?.throwIfAborted();
+    if (file.sha256 === undefined || (await fingerprint(pathIn(locals, file))).sha256 === file.sha256) continue;
+    found.push(difference('files', `${file.path} is not the file that was written`));
+  }
+  if (found.length === 0) {
+    const counts = await countRows(table.engine, [...locals.values()]);
+    for (const file of whole) {
+      const rows = counts.get(pathIn(locals, file));
+      if (rows === file.rows) continue;
+      found.push(difference('files', `${file.path} has ${plainCount(rows, 'row')} instead of ${file.rows}`));
+    }
+  }
+  return found;
+}
+
+/** The size of a file that links lead to: readers see it, and a listing does not. */
+async function bytesBehindLink({ storage }: FileTable, { path }: DataFile): Promise<number | undefined> {
+  if (storage.workFolder === undefined) return undefined;
+  return (await stat(await storage.localFile(path, '')).catch(() => undefined))?.size;
+}
+
+type Locals = ReadonlyMap<string, string>;
+
+/** Every file has the columns that the state says, of their types; all files of a uniform layout have the same, in order. */
+async function checkColumns(table: FileTable, locals: Locals): Promise<Difference[]> {
+  const { columns, timezone } = table.snapshot.state;
+  const { isUniform } = table.log.layout;
+  const own = ['_key VARCHAR', '_dfinery_window BIGINT', '_rescued VARCHAR'];
+  const wanted = (names: ReadonlySet<string>) => [
+    ...own,
+    ...typedColumns(isUniform ? columns : columnsIn(columns, names)).map(
+      ({ name, type }) => `${name} ${TYPES[type].duckdb(timezone !== null)}`,
+    ),
+  ];
+  const first = new Map<TableName, readonly string[]>();
+  const found: Difference[] = [];
+  for (const file of table.snapshot.files) {
+    const actual = await columnsOf(table, pathIn(locals, file));
+    const expected = file.table === 'events' ? wanted(file.columns) : (first.get(file.table) ?? actual);
+    if (isUniform) first.set(file.table, expected);
+    const isSame = isUniform
+      ? JSON.stringify(actual) === JSON.stringify(expected)
+      : JSON.stringify([...actual].sort()) === JSON.stringify([...expected].sort());
+    if (isSame) continue;
+    found.push(
+      difference(
+        'columns',
+        `${file.path} has other columns than ${file.table} should have: it ${columnDifference(actual, expected)}`,
+      ),
+    );
+  }
+  return found;
+}
+
+/** How two lists of columns differ, after `it`. */
+function columnDifference(actual: readonly string[], expected: readonly string[]): string {
+  const odd = actual.find((column) => !expected.includes(column));
+  if (odd !== undefined) return `has ${odd}`;
+  const missing = expected.find((column) => !actual.includes(column));
+  if (missing !== undefined) return `lacks ${missing}`;
+  return `has ${actual.find((column, i) => expected[i] !== column)} in another place`;
+}
+
+async function columnsOf(table: FileTable, local: string): Promise<string[]> {
+  const rows = await table.engine.rows(`DESCRIBE SELECT * FROM ${readFiles([local])}`);
+  return rows.map(({ column_name: name, column_type: type }) => {
+    return `${name} ${String(type) === 'TIMESTAMP WITH TIME ZONE' ? 'TIMESTAMPTZ' : type}`;
+  });
+}
+
+const eventsIn = (table: FileTable, locals: Locals): string =>
+  readFiles(table.filesOf('events').map((file) => pathIn(locals, file)));
+
+/** The rows of each window, as counted in the files, are those that the receipts say. */
+async function checkRows(table: FileTable, locals: Locals): Promise<Difference[]> {
+  const rows = await table.engine.rows(
+    `SELECT _dfinery_window AS w, count(*) AS n FROM ${eventsIn(table, locals)} GROUP BY 1`,
+  );
+  return checkLiveRows(table.snapshot.state.receipts, new Map(rows.map(({ w, n }) => [Number(w), Number(n)])));
+}
+
+async function checkRowKeys(table: FileTable, locals: Locals): Promise<Difference[]> {
+  const from = eventsIn(table, locals);
+  return checkKeys(
+    await table.engine.row(
+      `SELECT count(*) FILTER (_key IS NULL) AS absent, (SELECT count(*) FROM (SELECT _key FROM ${from}
+      WHERE _key IS NOT NULL GROUP BY _key HAVING count(*) > 1)) AS repeated FROM ${from}`,
+    ),
+  );
+}
+
+/** A derived table has a row for each item, or for each event. */
+async function checkDerived(table: FileTable, locals: Locals, name: TableName): Promise<Difference[]> {
+  const { columns } = table.snapshot.state;
+  const events = table.filesOf('events');
+  const countOf = async (query: string) => Number((await table.engine.row(`SELECT count(*) AS n FROM (${query})`)).n);
+  let expected = 0;
+  if (name === 'event_logs' && events.length > 0) {
+    const log = nameOf(columns, LOG_ID);
+    expected = await countOf(
+      `SELECT 1 FROM ${eventsIn(table, locals)} GROUP BY ${log}, CASE WHEN ${log} IS NULL THEN _key END`,
+    );
+  } else {
+    for (const event of name === 'event_items' ? events : []) {
+      const own = typedColumns(columnsIn(columns, event.columns));
+      expected += await countOf(eventItems(own, readFiles([pathIn(locals, event)])));
+    }
+  }
+  const actual = table.filesOf(name).reduce((sum, { rows }) => sum + rows, 0);
+  if (actual === expected) return [];
+  return [difference('rows', `${name} should have ${plainCount(expected, 'row')}, and has ${actual}`)];
+}

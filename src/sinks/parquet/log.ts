@@ -1,0 +1,377 @@
+// This folder: the target `parquet`: a folder of Parquet files that readers find by a glob pattern. Its log is a manifest;
+// a change is a journal of moves.
+
+import { constants } from 'node:fs';
+import { access, chmod, lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
+import { dirname, join, relative, sep } from 'node:path';
+import { codeOf, configFailure, type Failure, messageOf, transientFailure } from '../../base/errors.ts';
+import { RunFolder } from '../../extract/spool/run-folder.ts';
+import { removeDrafts, syncFile } from '../../fs/atomic-file.ts';
+import { makeFolders } from '../../fs/private-folder.ts';
+import { LOG_ID } from '../../schema/groups.ts';
+import { type StoredColumn, TABLES, type TableName } from '../../table/columns.ts';
+import { type Difference, difference } from '../../table/differences.ts';
+import { folderFailure, linkFailure, secondNameFailure } from '../files/failures.ts';
+import { filesAfter } from '../files/load.ts';
+import type { DataFile, FileChange, Layout, NewFile, Snapshot, TableLog } from '../files/log.ts';
+import type { FilesFormat, OpenFilesOptions, OpenPlace } from '../files/open.ts';
+import { FILE, readFiles, writeFile } from '../files/parquet-file.ts';
+import { removeExpiredRuns } from '../files/runs.ts';
+import { type Engine, openEngine } from '../sql/engine/engine.ts';
+import { nameOf } from '../sql/views.ts';
+import { DiskStorage } from '../storage/disk.ts';
+import { execute, recover, type Step } from './journal.ts';
+import { type FolderPaths, livePath, manifestOf, parseManifest, readIfThere, snapshotOf } from './manifest.ts';
+
+function pathsIn(root: string): FolderPaths {
+  const own = join(root, '_dfinery');
+  return {
+    root,
+    own,
+    manifest: join(own, 'manifest.json'),
+    journal: join(own, 'journal.json'),
+    lock: join(own, 'lock'),
+    temporary: join(own, 'tmp'),
+  };
+}
+
+const OWNER_FOLDER = 0o700;
+const OWNER_FILE = 0o600;
+const POLL_MS = 100;
+const LEFT_OVER = { recursive: true, force: true } as const;
+/** DuckDB's own lock keeps other processes out; this keeps out the rest of this one. */
+const held = new Set<string>();
+
+export const PARQUET: FilesFormat = {
+  name: 'parquet',
+  noun: 'folder',
+  hasOneWriter: true,
+  async open(options, mode) {
+    const paths = pathsIn(options.place);
+    try {
+      if (mode === 'read') return await openForReading(paths, options);
+      if (mode === 'rewrite' && !(await hasOwnFiles(paths))) throw notOurs(paths);
+      await refuseForeign(paths);
+      makeFolders(paths.own, OWNER_FOLDER);
+      const open = await openForWriting(paths, options);
+      if (mode === 'load' || open.log.snapshot !== undefined) return open;
+      await open.close();
+      throw notOurs(paths);
+    } catch (error) {
+      throw folderFailure(error, paths.root);
+    }
+  },
+};
+
+async function openForReading(paths: FolderPaths, options: OpenFilesOptions): Promise<OpenPlace> {
+  const run = await RunFolder.open(options.spoolDir, options.clock, 'verify');
+  let engine: Engine | undefined;
+  try {
+    engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
+    await forgetReadFiles(engine);
+    const storage = new DiskStorage(paths.root);
+    const log = new FolderLog(paths, engine, storage, options);
+    await log.refresh();
+    const close = async () => {
+      await engine?.close();
+      await run.remove();
+    };
+    return { storage, log, engine, folder: run.path, close };
+  } catch (error) {
+    await engine?.close();
+    await run.remove();
+    throw error;
+  }
+}
+
+async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Promise<OpenPlace> {
+  const key = await realpath(paths.own);
+  const until = options.clock.now() + options.lockWaitMs;
+  await waitForOwnProcess(paths, key, until, options);
+  held.add(key);
+  let engine: Engine | undefined;
+  try {
+    const remaining = Math.max(0, until - options.clock.now());
+    engine = await openEngine({ ...options, file: paths.lock, lockWaitMs: remaining });
+    await forgetReadFiles(engine);
+    if (await recover(paths)) {
+      options.logger.warn('parquet.recovered', 'A run that died while it committed a window is finished now.');
+    }
+    await rm(paths.temporary, LEFT_OVER);
+    makeFolders(paths.temporary, OWNER_FOLDER);
+    for (const path of [paths.journal, paths.manifest]) await removeDrafts(path, 0, 0);
+    const storage = new DiskStorage(paths.root);
+    const log = new FolderLog(paths, engine, storage, options);
+    await log.refresh();
+    return { storage, log, engine, folder: paths.temporary, close: () => log.close(key) };
+  } catch (error) {
+    await engine?.close();
+    held.delete(key);
+    throw error;
+  }
+}
+
+/** Files are replaced under their names: what the engine read of one says nothing about the next. */
+const forgetReadFiles = (engine: Engine) => engine.run('SET enable_external_file_cache = false');
+
+class FolderLog implements TableLog {
+  readonly layout: Layout = { isUniform: true };
+  readonly retentionMs = undefined;
+  snapshot: Snapshot | undefined;
+  readonly #paths: FolderPaths;
+  readonly #engine: Engine;
+  readonly #storage: DiskStorage;
+  readonly #options: OpenFilesOptions;
+  #text: string | undefined;
+  /** True if a change may have a journal and is not complete: its files must stay. */
+  #isPending = false;
+
+  constructor(paths: FolderPaths, engine: Engine, storage: DiskStorage, options: OpenFilesOptions) {
+    this.#paths = paths;
+    this.#engine = engine;
+    this.#storage = storage;
+    this.#options = options;
+  }
+
+  pathOf(table: TableName, date: string | null): string {
+    return livePath(table, date);
+  }
+
+  async commit({ removed, added, state }: FileChange): Promise<void> {
+    const { root } = this.#paths;
+    if (this.#isPending) {
+      throw transientFailure(`${root} has a change that the disk stopped half-way: run again, which finishes it.`);
+    }
+    const snapshot = {
+      state,
+      files: filesAfter(this.snapshot?.files ?? [], { removed, added }),
+      stale: new Set<never>(),
+    };
+    const manifest = manifestOf(snapshot);
+    try {
+      const steps = await orderedSteps(this.#engine, { removed, added, columns: state.columns }, this.#paths);
+      for (const step of steps) if ('from' in step) await makeDurable(join(root, step.from));
+      this.#isPending = true;
+      await execute(this.#paths, { v: 1, steps, manifest });
+    } catch (error) {
+      throw folderFailure(error, root);
+    }
+    this.#isPending = false;
+    this.snapshot = snapshot;
+  }
+
+  async refresh(): Promise<void> {
+    if (this.#isPending) await recover(this.#paths);
+    this.#isPending = false;
+    this.#text = await settledManifest(this.#paths, this.#options);
+    this.snapshot = this.#text === undefined ? undefined : snapshotOf(parseManifest(this.#text, this.#paths.manifest));
+  }
+
+  async isUnchanged(): Promise<boolean> {
+    if ((await readIfThere(this.#paths.journal)) !== undefined) return false;
+    return (await readIfThere(this.#paths.manifest)) === this.#text;
+  }
+
+  /** Readers see every file that their pattern finds, behind a link, too. */
+  async check(): Promise<Difference[]> {
+    const known = new Set(this.snapshot?.files.map(({ path }) => path));
+    const found: Difference[] = [];
+    for (const name of TABLES) {
+      const folder = join(this.#paths.root, name);
+      const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch((error) => {
+        if (codeOf(error) === 'ENOENT') return [];
+        throw error;
+      });
+      for (const entry of entries.filter((one) => !one.isDirectory() && one.name.endsWith('.parquet'))) {
+        const path = relative(this.#paths.root, join(entry.parentPath, entry.name)).split(sep).join('/');
+        if (!known.has(path)) found.push(difference('files', `${path} is not in the manifest, and readers see it`));
+      }
+    }
+    return found;
+  }
+
+  async clean(): Promise<void> {
+    await removeExpiredRuns(this.#storage).catch((error) => {
+      const message = `${this.#paths.root}: old records of runs could not be removed; the next run tries again.`;
+      this.#options.logger.warn('parquet.runs', message, { error: messageOf(error) });
+    });
+  }
+
+  /** A file that is replaced or removed must be the only name of its bytes, in a folder that can be written to. */
+  async checkErase(removed: readonly DataFile[]): Promise<void> {
+    const { root, temporary } = this.#paths;
+    const { dev } = await stat(temporary);
+    for (const { path } of removed) {
+      const file = join(root, path);
+      const found = await lstat(file);
+      if (!found.isFile()) throw linkFailure(file);
+      if (found.nlink !== 1) throw secondNameFailure(file, found.nlink);
+      if ((await stat(dirname(file))).dev !== dev) {
+        throw configFailure(
+          `${dirname(file)} lies on another disk than ${root}: a file there cannot be replaced in one step. Move the folder itself there. It was not changed.`,
+        );
+      }
+      await access(dirname(file), constants.W_OK | constants.X_OK).catch((error) => {
+        throw configFailure(
+          `${dirname(file)} cannot be written to: give its owner the right to. Nothing was changed.`,
+          {
+            cause: error,
+          },
+        );
+      });
+    }
+  }
+
+  /** A commit replaces files under their names: nothing of the old ones is left. */
+  async erase(): Promise<void> {}
+
+  /** Releases the folder; may be called after any failure, and twice. */
+  async close(key: string): Promise<void> {
+    try {
+      await this.#engine.close();
+      await rm(`${this.#paths.lock}.tmp`, LEFT_OVER);
+      if (!this.#isPending) await rm(this.#paths.temporary, LEFT_OVER);
+    } catch (error) {
+      throw folderFailure(error, this.#paths.root);
+    } finally {
+      held.delete(key);
+    }
+  }
+}
+
+async function makeDurable(path: string): Promise<void> {
+  await chmod(path, OWNER_FILE);
+  await syncFile(path);
+}
+
+interface Moves {
+  readonly removed: readonly DataFile[];
+  readonly added: readonly NewFile[];
+  readonly columns: readonly StoredColumn[];
+}
+
+/**
+ * The steps of a change, in an order in which a reader that globs never sees a key twice (S29): files that only go, then the
+ * others, each date before the dates that its rows move to. Of dates that give rows to each other one is first replaced by
+ * itself without the rows that move.
+ */
+async function orderedSteps(engine: Engine, { removed, added, columns }: Moves, paths: FolderPaths): Promise<Step[]> {
+  const targets = new Set(added.map(({ path }) => path));
+  const steps: Step[] = removed.filter(({ path }) => !targets.has(path)).map(({ path }) => ({ remove: path }));
+  const moveOf = (local: string, to: string): Step => ({
+    from: relative(paths.root, local).split(sep).join('/'),
+    to,
+  });
+  for (const table of TABLES) {
+    const news = new Map(added.filter((file) => file.table === table).map((file) => [file.path, file]));
+    const olds = removed.filter((file) => news.has(file.path));
+    const key = table === 'event_logs' ? nameOf(columns, LOG_ID) : '_key';
+    const followers = await movedKeys(engine, paths, olds, [...news.values()], key);
+    const waiting = new Set(news.keys());
+    while (waiting.size > 0) {
+      const free = [...waiting].find((path) => ![...waiting].some((other) => followers.get(other)?.has(path)));
+      const next = free ?? [...waiting][0];
+      const file = news.get(next);
+      if (file === undefined) break;
+      if (free === undefined) {
+        // A circle: the rows that leave this date go first, and nothing waits for it any more.
+        const others = [...news.values()].filter(({ path }) => path !== next).map(({ local }) => local);
+        const less = `${file.local}.less`;
+        const query = `SELECT * FROM ${readFiles([join(paths.root, next)])} WHERE ${key} IS NULL OR ${key} NOT IN
+          (SELECT ${key} FROM ${readFiles(others)} WHERE ${key} IS NOT NULL)`;
+        await writeFile({ engine, isLowOnMemory: false }, { query, rows: file.rows }, less);
+        steps.push(moveOf(less, next));
+        followers.delete(next);
+        continue;
+      }
+      steps.push(moveOf(file.local, next));
+      waiting.delete(next);
+    }
+  }
+  return steps;
+}
+
+/** By the path of an old file, the paths of other files that will have some of its keys. */
+async function movedKeys(
+  engine: Engine,
+  { root }: FolderPaths,
+  olds: readonly DataFile[],
+  news: readonly NewFile[],
+  key: string,
+): Promise<Map<string, Set<string>>> {
+  const followers = new Map<string, Set<string>>();
+  if (olds.length === 0 || news.length < 2) return followers;
+  const paths = new Map([
+    ...olds.map(({ path }) => [join(root, path), path] as const),
+    ...news.map(({ local, path }) => [local, path] as const),
+  ]);
+  const keysIn = (files: readonly string[]) => `(SELECT ${key} AS k, ${FILE} AS f FROM ${readFiles(files, true)})`;
+  const rows = await engine.rows(
+    `SELECT DISTINCT o.f AS old, n.f AS new FROM ${keysIn(olds.map(({ path }) => join(root, path)))} o
+    JOIN ${keysIn(news.map(({ local }) => local))} n USING (k)`,
+  );
+  for (const row of rows) {
+    const [from, to] = [paths.get(String(row.old)), paths.get(String(row.new))];
+    if (from === undefined || to === undefined || from === to) continue;
+    followers.set(from, (followers.get(from) ?? new Set()).add(to));
+  }
+  return followers;
+}
+
+/** The text of a manifest that is true: that of a change under way is not yet. Undefined if there is none. */
+async function settledManifest(paths: FolderPaths, options: OpenFilesOptions): Promise<string | undefined> {
+  const until = options.clock.now() + options.lockWaitMs;
+  while ((await readIfThere(paths.journal)) !== undefined) {
+    const remaining = until - options.clock.now();
+    if (remaining <= 0) {
+      throw transientFailure(
+        `${paths.root} has a change that is not finished: wait for its writer, or let one run that may write finish it.`,
+      );
+    }
+    await options.clock.sleep(Math.min(POLL_MS, remaining), options.signal);
+  }
+  return readIfThere(paths.manifest);
+}
+
+const notOurs = ({ root }: FolderPaths): Failure =>
+  configFailure(`${root} holds no dataset of this program (no _dfinery/manifest.json): give another folder.`);
+
+async function hasOwnFiles({ own }: FolderPaths): Promise<boolean> {
+  return (await entriesOf(own)).some((name) => name === 'manifest.json' || name === 'journal.json');
+}
+
+/** Files under our datasets' names in a folder without a manifest are somebody else's. */
+async function refuseForeign(paths: FolderPaths): Promise<void> {
+  if (await hasOwnFiles(paths)) return;
+  for (const name of TABLES) {
+    if ((await entriesOf(join(paths.root, name))).length === 0) continue;
+    throw configFailure(
+      `${join(paths.root, name)} holds files that this program did not write: give another folder, or move them away.`,
+      { where: { file: paths.root } },
+    );
+  }
+}
+
+async function entriesOf(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return [];
+    throw folderFailure(error, folder);
+  }
+}
+
+async function waitForOwnProcess(
+  paths: FolderPaths,
+  key: string,
+  until: number,
+  { clock, signal }: OpenFilesOptions,
+): Promise<void> {
+  while (held.has(key)) {
+    const remaining = until - clock.now();
+    if (remaining <= 0) {
+      throw transientFailure(`${paths.root} is in use by another run of this process: wait for it and run again.`);
+    }
+    await clock.sleep(Math.min(POLL_MS, remaining), signal);
+  }
+}

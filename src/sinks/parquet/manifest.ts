@@ -1,0 +1,171 @@
+import { readFile } from 'node:fs/promises';
+import schema from '../../../schemas/manifest.json' with { type: 'json' };
+import { codeOf, configFailure, defect } from '../../base/errors.ts';
+import { VERSION } from '../../base/version.ts';
+import { compileSchema, proved } from '../../config/validate.ts';
+import type { State } from '../../extract/window.ts';
+import { replaceFile } from '../../fs/atomic-file.ts';
+import type { ColumnChange } from '../../table/changes.ts';
+import { isTableName, type StoredColumn, type TableName } from '../../table/columns.ts';
+import type { StoredReceipt } from '../../table/receipts.ts';
+import { namesOf } from '../files/columns.ts';
+import type { DataFile, Snapshot } from '../files/log.ts';
+import { NO_DATE } from '../files/parquet-file.ts';
+
+/** The folders and files of ours beside the datasets. */
+export interface FolderPaths {
+  readonly root: string;
+  readonly own: string;
+  readonly manifest: string;
+  readonly journal: string;
+  /** A DuckDB file without tables: the process that has it open is the writer. */
+  readonly lock: string;
+  /** Everything in it belongs to the writer under way. */
+  readonly temporary: string;
+}
+
+/** A file that belongs to a dataset. */
+interface ManifestFile {
+  /** From the folder, with `/`: `events/event_date=2026-01-02/data_0.parquet`. */
+  readonly path: string;
+  readonly id: string;
+  readonly rows: number;
+  readonly bytes: number;
+  readonly sha256: string;
+  /** Of `events`: rows by the number of the window that last wrote them, as text. */
+  readonly windows?: Readonly<Record<string, number>>;
+  readonly source?: string;
+  readonly is_sorted?: boolean;
+}
+
+/** What a folder of datasets is: the only truth about it, replaced as one. Schema: schemas/manifest.json. */
+export interface Manifest {
+  readonly v: 1;
+  /** Version of the program that wrote it. */
+  readonly writer: string;
+  readonly timezone: string | null;
+  readonly tables: readonly TableName[];
+  readonly columns: readonly StoredColumn[];
+  readonly receipts: readonly StoredReceipt[];
+  readonly event_names: readonly string[];
+  readonly cursor: State | null;
+  readonly changes: readonly ColumnChange[];
+  readonly files: readonly ManifestFile[];
+}
+
+const PARTITION =
+  /^(events|event_items|event_logs)\/event_date=(\d{4}-\d{2}-\d{2}|__HIVE_DEFAULT_PARTITION__)\/data_0\.parquet$/;
+
+/** The one file of a partition, from the folder: its name never changes. */
+export const livePath = (table: TableName, date: string | null): string =>
+  `${table}/event_date=${date ?? NO_DATE}/data_0.parquet`;
+
+/** True for the path of a file that a dataset of ours may have. */
+export const isLivePath = (path: unknown): path is string => typeof path === 'string' && PARTITION.test(path);
+
+export function manifestOf({ state, files }: Snapshot): Manifest {
+  const { eventNames, ...rest } = state;
+  return {
+    v: 1,
+    writer: VERSION,
+    ...rest,
+    event_names: eventNames,
+    files: files.map(({ path, id, rows, bytes, sha256 = '', windows, source, isSorted, table }) => ({
+      path,
+      id,
+      rows,
+      bytes,
+      sha256,
+      ...(table === 'events' && { windows: Object.fromEntries(windows) }),
+      ...(source !== undefined && { source }),
+      ...(isSorted && { is_sorted: true }),
+    })),
+  };
+}
+
+export function snapshotOf(manifest: Manifest): Snapshot {
+  const { timezone, tables, columns, receipts, event_names: eventNames, cursor, changes } = manifest;
+  const names = namesOf(columns);
+  return {
+    state: { timezone, tables, columns, receipts, eventNames, cursor, changes },
+    files: manifest.files.map((file) => dataFileOf(file, names)),
+    stale: new Set(),
+  };
+}
+
+function dataFileOf(file: ManifestFile, names: ReadonlySet<string>): DataFile {
+  const { path, id, rows, bytes, sha256, windows = {}, source, is_sorted: isSorted = false } = file;
+  const [, table, date] = PARTITION.exec(path) ?? [];
+  if (!isTableName(table)) throw defect('The manifest names a file outside its datasets.');
+  return {
+    table,
+    path,
+    id,
+    date: date === NO_DATE ? null : date,
+    rows,
+    bytes,
+    sha256,
+    columns: table === 'events' ? names : new Set(),
+    windows: new Map(Object.entries(windows).map(([window, n]) => [Number(window), n])),
+    ...(source !== undefined && { source }),
+    isSorted,
+  };
+}
+
+const valid = compileSchema(schema);
+
+/** The text of a file, or undefined if there is none. Throws Failure if it cannot be read. */
+export async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw configFailure(`${path} cannot be read (${codeOf(error) ?? 'unknown error'}): give its owner the right to.`, {
+      cause: error,
+      where: { file: path },
+    });
+  }
+}
+
+/** Throws Failure for a manifest that is damaged, or of another version. */
+export function parseManifest(text: string, path: string): Manifest {
+  return checkedManifest(parseJson(text, path), path);
+}
+
+export function parseJson(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw damaged(path, 'it is not JSON');
+  }
+}
+
+/** The value, if it is a manifest of this version whose files lie within its datasets. Throws Failure. */
+export function checkedManifest(value: unknown, path: string): Manifest {
+  const { v: version, state } = proved<{ readonly v?: unknown; readonly state?: unknown }>(value ?? {});
+  if (typeof version === 'number' && version > 1) {
+    throw configFailure(`${path} has version ${version}, this program knows version 1: use the newer program.`);
+  }
+  if (state !== undefined) {
+    throw configFailure(
+      `${path} was written by an older version of this program, whose format is not read any more: load the days into an empty folder.`,
+    );
+  }
+  if (!valid(value)) {
+    const [first] = valid.errors ?? [];
+    throw damaged(path, `${first?.instancePath.slice(1) || 'it'} ${first?.message ?? 'is wrong'}`);
+  }
+  const manifest = proved<Manifest>(value);
+  if (!manifest.files.every((file) => isLivePath(file.path)))
+    throw damaged(path, 'it names a file outside its datasets');
+  return manifest;
+}
+
+const damaged = (path: string, why: string) =>
+  configFailure(`${path} cannot be used: ${why}. Restore it, or load the days again into an empty folder.`, {
+    where: { file: path },
+  });
+
+export async function writeManifest(path: string, manifest: Manifest): Promise<void> {
+  await replaceFile(path, `${JSON.stringify(manifest)}\n`);
+}

@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
+import { access, chmod, copyFile, lstat, open, readdir, readFile, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { codeOf, configFailure } from '../../base/errors.ts';
+import { createFile, hasNoLinks, moveFile, replaceFile, syncFile, syncFolder } from '../../fs/atomic-file.ts';
+import { makeFolders } from '../../fs/private-folder.ts';
+import { compareBytes } from '../../table/names.ts';
+import { folderFailure } from '../files/failures.ts';
+import { MAX_READ_BYTES, type Storage, type Stored } from './storage.ts';
+
+const OWNER_FILE = 0o600;
+const OWNER_FOLDER = 0o700;
+
+/** A folder of a local disk. A commit is a hard link to a complete file that is synced to disk. */
+export class DiskStorage implements Storage {
+  readonly address: string;
+  readonly workFolder: string;
+
+  constructor(dir: string) {
+    this.address = dir;
+    this.workFolder = join(dir, '_dfinery', 'tmp');
+  }
+
+  async read(path: string): Promise<Buffer | undefined> {
+    return this.#guard(async () => {
+      const file = this.#place(path);
+      const found = await lstat(file).catch(ifAbsent);
+      if (found === undefined) return undefined;
+      if (!found.isFile() || found.size > MAX_READ_BYTES) throw configFailure(`${file} is no file of a table.`);
+      return await readFile(file);
+    });
+  }
+
+  readRange(path: string, from: number, to: number): Promise<Buffer> {
+    return this.#guard(async () => {
+      const file = await open(this.#place(path), 'r');
+      try {
+        const bytes = Buffer.alloc(to - from);
+        const { bytesRead } = await file.read(bytes, 0, bytes.length, from);
+        return bytes.subarray(0, bytesRead);
+      } finally {
+        await file.close();
+      }
+    });
+  }
+
+  async *list(folder: string, after = ''): AsyncGenerator<Stored, void, undefined> {
+    const names = await this.#guard(() => filesBelow(this.#place(folder)));
+    const paths = names.map((name) => `${folder}/${name}`).filter((path) => compareBytes(path, after) > 0);
+    for (const path of paths.sort(compareBytes)) {
+      const found = await this.#guard(() => lstat(this.#place(path)).catch(ifAbsent));
+      if (found?.isFile()) yield { path, bytes: found.size, modified: found.mtimeMs, names: found.nlink };
+    }
+  }
+
+  create(path: string, text: string): Promise<boolean> {
+    return this.#guard(async () => {
+      try {
+        return await createFile(this.#made(path), text);
+      } catch (error) {
+        if (!hasNoLinks(error)) throw error;
+        throw configFailure(
+          `${this.address} is on a file system without hard links, which a commit needs: give a folder on another.`,
+          { cause: error },
+        );
+      }
+    });
+  }
+
+  write(path: string, text: string): Promise<void> {
+    return this.#guard(() => replaceFile(this.#made(path), text));
+  }
+
+  putFile(file: string, path: string): Promise<void> {
+    return this.#guard(async () => {
+      const target = this.#made(path);
+      await chmod(file, OWNER_FILE);
+      await moveFile(file, target).catch((error) => {
+        if (codeOf(error) !== 'EXDEV') throw error;
+        return copyAcross(file, target);
+      });
+      await syncFolder(dirname(dirname(target)));
+    });
+  }
+
+  async localFile(path: string): Promise<string> {
+    return this.#place(path);
+  }
+
+  remove(paths: readonly string[]): Promise<void> {
+    return this.#guard(async () => {
+      const folders = new Set<string>();
+      for (const path of paths) {
+        const file = this.#place(path);
+        await rm(file, { force: true });
+        folders.add(dirname(file));
+      }
+      for (const folder of folders) await syncFolder(folder);
+    });
+  }
+
+  erase(paths: readonly string[]): Promise<void> {
+    return this.remove(paths);
+  }
+
+  async eraseAllBut(folder: string, isKept: (object: Stored) => boolean): Promise<void> {
+    const gone: string[] = [];
+    for await (const object of this.list(folder)) if (!isKept(object)) gone.push(object.path);
+    await this.remove(gone);
+  }
+
+  async tryErase(paths: readonly string[]): Promise<void> {
+    for (const folder of new Set(paths.map((path) => dirname(this.#place(path))))) {
+      await access(folder, constants.W_OK | constants.X_OK).catch((error) => {
+        throw configFailure(`${folder} cannot be written to: give its owner the right to. Nothing was changed.`, {
+          cause: error,
+        });
+      });
+    }
+  }
+
+  close(): void {}
+
+  #place(path: string): string {
+    return join(this.address, path);
+  }
+
+  #made(path: string): string {
+    const file = this.#place(path);
+    makeFolders(dirname(file), OWNER_FOLDER);
+    return file;
+  }
+
+  async #guard<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw folderFailure(error, this.address);
+    }
+  }
+}
+
+async function filesBelow(folder: string): Promise<string[]> {
+  try {
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+    const files = entries.filter((entry) => entry.isFile());
+    return files.map((entry) =>
+      join(entry.parentPath, entry.name)
+        .slice(folder.length + 1)
+        .replaceAll('\\', '/'),
+    );
+  } catch (error) {
+    return ifAbsent(error) ?? [];
+  }
+}
+
+function ifAbsent(error: unknown): undefined {
+  if (codeOf(error) === 'ENOENT') return undefined;
+  throw error;
+}
+
+/** From another disk: under a name of its own first, so that the name is never half a file. */
+async function copyAcross(from: string, target: string): Promise<void> {
+  const part = join(dirname(target), `.${randomUUID()}.tmp`);
+  try {
+    await copyFile(from, part);
+    await syncFile(part);
+    await moveFile(part, target);
+    await rm(from, { force: true });
+  } finally {
+    await rm(part, { force: true });
+  }
+}

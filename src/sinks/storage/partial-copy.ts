@@ -1,0 +1,83 @@
+import { open } from 'node:fs/promises';
+import { type AsyncBuffer, type FileMetaData, parquetMetadataAsync } from 'hyparquet';
+import type { Storage } from './storage.ts';
+
+/** Bytes. A smaller object is copied whole: one request. */
+const SMALL_BYTES = 2 * 1024 * 1024;
+/** Bytes of the end that are read for the footer; a longer one costs a second request. */
+const FOOTER_BYTES = 128 * 1024;
+/** Bytes between two pieces that are read with them rather than by a request of their own. */
+const MAX_GAP = 256 * 1024;
+/** Bytes of one request, and of what is held in memory. */
+const MAX_PIECE = 16 * 1024 * 1024;
+const OWNER_FILE = 0o600;
+
+interface Piece {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A stored Parquet file of which some columns are wanted. */
+export interface Wanted {
+  readonly path: string;
+  readonly bytes: number;
+  /** A column that the file lacks is no failure. */
+  readonly columns: ReadonlySet<string>;
+}
+
+/**
+ * A local file from which a reader of Parquet can take these columns: of the size of the stored one, with its footer and
+ * the bytes of the columns where they belong; the rest is a hole that takes no disk. Returns its path.
+ */
+export async function copyColumns(storage: Storage, { path, bytes, columns }: Wanted, copy: string): Promise<string> {
+  if (bytes <= SMALL_BYTES) return storage.localFile(path, copy);
+  const file = await open(copy, 'wx', OWNER_FILE);
+  try {
+    await file.truncate(bytes);
+    const take = async (from: number, to: number): Promise<Buffer> => {
+      const found = await storage.readRange(path, from, to);
+      await file.write(found, 0, found.length, from);
+      return found;
+    };
+    const footer: AsyncBuffer = {
+      byteLength: bytes,
+      slice: async (from, to = bytes) => arrayOf(await take(from, to)),
+    };
+    const metadata = await parquetMetadataAsync(footer, { initialFetchSize: FOOTER_BYTES });
+    for (const { from, to } of piecesOf(metadata, columns)) await take(from, to);
+    return copy;
+  } finally {
+    await file.close();
+  }
+}
+
+/** The bytes of the columns in all row groups, neighbours together, none larger than `MAX_PIECE`. */
+function piecesOf({ row_groups: groups }: FileMetaData, columns: ReadonlySet<string>): Piece[] {
+  const chunks = groups
+    .flatMap((group) => group.columns.flatMap(({ meta_data: data }) => data ?? []))
+    .filter((data) => columns.has(data.path_in_schema[0] ?? ''))
+    .map((data) => {
+      const from = Number(data.dictionary_page_offset ?? data.data_page_offset);
+      return { from, to: from + Number(data.total_compressed_size) };
+    })
+    .sort((a, b) => a.from - b.from);
+  const joined: { from: number; to: number }[] = [];
+  for (const { from, to } of chunks) {
+    const last = joined.at(-1);
+    if (last !== undefined && from - last.to <= MAX_GAP) last.to = Math.max(last.to, to);
+    else joined.push({ from, to });
+  }
+  return joined.flatMap(split);
+}
+
+function split({ from, to }: Piece): Piece[] {
+  const pieces: Piece[] = [];
+  for (let at = from; at < to; at += MAX_PIECE) pieces.push({ from: at, to: Math.min(to, at + MAX_PIECE) });
+  return pieces;
+}
+
+function arrayOf(bytes: Buffer): ArrayBuffer {
+  const copy = new ArrayBuffer(bytes.length);
+  new Uint8Array(copy).set(bytes);
+  return copy;
+}

@@ -1,0 +1,92 @@
+import { codeOf, configFailure, defect, Failure, type FailureDetails, transientFailure } from '../../base/errors.ts';
+import { isDiskFull } from '../../fs/disk-failure.ts';
+
+/** What an S3 answer or the way to it was, as far as it matters here. */
+interface Fault {
+  readonly name: string;
+  readonly status: number | undefined;
+}
+
+const CREDENTIALS = new Set([
+  'CredentialsProviderError',
+  'InvalidAccessKeyId',
+  'SignatureDoesNotMatch',
+  'ExpiredToken',
+  'ExpiredTokenException',
+  'InvalidToken',
+  'TokenRefreshRequired',
+  'UnauthorizedAccess',
+  'AuthorizationHeaderMalformed',
+]);
+const PASSING = new Set([
+  'SlowDown',
+  'RequestTimeout',
+  'RequestTimeTooSkewed',
+  'TimeoutError',
+  'ThrottlingException',
+  'TooManyRequestsException',
+  'InternalError',
+  'ServiceUnavailable',
+  'ConditionalRequestConflict',
+  'OperationAborted',
+]);
+
+export const statusOf = (thrown: unknown): number | undefined => faultOf(thrown).status;
+export const nameOfFault = (thrown: unknown): string => faultOf(thrown).name;
+
+function faultOf(thrown: unknown): Fault {
+  const given = thrown as { name?: unknown; $metadata?: { httpStatusCode?: unknown } } | null;
+  const status = given?.$metadata?.httpStatusCode;
+  return {
+    name: typeof given?.name === 'string' ? given.name : 'Error',
+    status: typeof status === 'number' ? status : undefined,
+  };
+}
+
+/** What went wrong with a store, as a failure that names the address and who must act. */
+export function s3Failure(thrown: unknown, address: string, signal: AbortSignal | undefined): Failure {
+  signal?.throwIfAborted();
+  if (thrown instanceof Failure) return thrown;
+  const { name, status } = faultOf(thrown);
+  const details: FailureDetails = { cause: thrown, internal: `${name} ${status ?? codeOf(thrown) ?? ''}`.trim() };
+  if (isDiskFull(thrown)) {
+    return transientFailure('No space is left in spool_dir: make room, or set spool_dir to another disk.', details);
+  }
+  if (name === 'NoSuchBucket') return configFailure(`${address}: there is no such bucket.`, details);
+  if (name === 'AccessDenied' || status === 403 || status === 401 || CREDENTIALS.has(name)) {
+    return configFailure(
+      `${address}: the credentials were refused (${name}): give the SDK's credential chain a key that may use this ` +
+        'bucket, and the right AWS_REGION.',
+      details,
+    );
+  }
+  if (/region (is missing|not accepted)/i.test(textOf(thrown))) {
+    return configFailure(`${address}: no region is known: set AWS_REGION.`, details);
+  }
+  if (isPassing(thrown, name, status)) {
+    return transientFailure(
+      `${address} does not answer as it should (${reason(thrown, name, status)}): try again later.`,
+      details,
+    );
+  }
+  if (status === undefined)
+    return defect(`A request to ${address} could not be made (${name}): please report it.`, details);
+  return configFailure(
+    `${address} refused a request (${reason(thrown, name, status)}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`,
+    details,
+  );
+}
+
+/** True for errors that a retry may solve: network errors, time-outs, 5xx, throttling. */
+export function isPassing(thrown: unknown, name = nameOfFault(thrown), status = statusOf(thrown)): boolean {
+  if (PASSING.has(name) || status === 408 || status === 429 || (status !== undefined && status >= 500))
+    return status !== 501;
+  return (status === undefined || status < 300) && codeOf(thrown) !== undefined;
+}
+
+function reason(thrown: unknown, name: string, status: number | undefined): string {
+  if (status !== undefined && status >= 300) return `${status} ${name}`;
+  return codeOf(thrown) ?? name;
+}
+
+const textOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : '');

@@ -1,0 +1,253 @@
+import { randomUUID } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { Env } from '../../base/env.ts';
+import { configFailure, transientFailure } from '../../base/errors.ts';
+import { loadS3, s3ClientOf } from './s3-client.ts';
+import { type BucketAccess, deleteObjects, optionsOf } from './s3-delete.ts';
+import { isPassing, nameOfFault, s3Failure, statusOf } from './s3-faults.ts';
+import { abortUploads, bytesStay, cannotErase, eraseVersions, MissingPermission } from './s3-versions.ts';
+import { MAX_READ_BYTES, type Storage, type Stored } from './storage.ts';
+import { upload } from './upload.ts';
+
+const OWNER_FILE = 0o600;
+const MAX_TRIES = 3;
+/** Folder of the objects by which the permissions of a purge are checked. */
+const TRIAL = '_dfinery/probe';
+/** Status when two requests create one object at the same time: possibly neither succeeded. */
+const UNDECIDED = 409;
+const EXISTS = 412;
+
+type IsKept = (object: Pick<Stored, 'path' | 'modified'>) => boolean;
+
+export interface S3Place {
+  readonly address: string;
+  readonly bucket: string;
+  /** Empty, or ends with `/`. */
+  readonly prefix: string;
+}
+
+export async function openS3Storage(place: S3Place, env: Env, signal: AbortSignal | undefined): Promise<Storage> {
+  const s3 = await loadS3();
+  const client = s3ClientOf(s3, env);
+  try {
+    await client.send(new s3.HeadBucketCommand({ Bucket: place.bucket }), signal ? { abortSignal: signal } : {});
+  } catch (error) {
+    client.destroy();
+    if (statusOf(error) === 404) throw configFailure(`${place.address}: there is no such bucket.`, { cause: error });
+    throw s3Failure(error, place.address, signal);
+  }
+  return new S3Storage({ s3, client, bucket: place.bucket, signal }, place);
+}
+
+/** A bucket, accessed by the official SDK with its credential chain and its retries. */
+class S3Storage implements Storage {
+  readonly address: string;
+  readonly workFolder = undefined;
+  readonly #access: BucketAccess;
+  readonly #place: S3Place;
+
+  constructor(access: BucketAccess, place: S3Place) {
+    this.#access = access;
+    this.#place = place;
+    this.address = place.address;
+  }
+
+  read(path: string): Promise<Buffer | undefined> {
+    return this.#guard(() => this.#again(() => this.#readOnce(path)));
+  }
+
+  readRange(path: string, from: number, to: number): Promise<Buffer> {
+    return this.#guard(() =>
+      this.#again(async () => {
+        const body = await this.#get(path, `bytes=${from}-${to - 1}`);
+        if (body === undefined) throw this.#gone(path);
+        const bytes = await bytesOf(body.stream);
+        if (bytes.length === to - from) return bytes;
+        throw transientFailure(`${this.address}/${path} is not as long as the log says: try again, then verify.`);
+      }),
+    );
+  }
+
+  async *list(folder: string, after = ''): AsyncGenerator<Stored, void, undefined> {
+    const { bucket, prefix } = this.#place;
+    let token: string | undefined;
+    do {
+      const command = new this.#access.s3.ListObjectsV2Command({
+        Bucket: bucket,
+        Prefix: `${prefix}${folder}/`,
+        ...(after !== '' && { StartAfter: `${prefix}${after}` }),
+        ...(token !== undefined && { ContinuationToken: token }),
+      });
+      const page = await this.#guard(() => this.#access.client.send(command, optionsOf(this.#access)));
+      for (const { Key, Size, LastModified } of page.Contents ?? []) {
+        if (Key === undefined || Key.endsWith('/') || !Key.startsWith(prefix)) continue;
+        yield { path: Key.slice(prefix.length), bytes: Size ?? 0, modified: LastModified?.getTime() ?? 0, names: 1 };
+      }
+      token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+    } while (token !== undefined);
+  }
+
+  create(path: string, text: string): Promise<boolean> {
+    return this.#guard(async () => {
+      for (let tries = 1; ; tries++) {
+        try {
+          await this.#put(path, text, { IfNoneMatch: '*' });
+          return true;
+        } catch (error) {
+          if (statusOf(error) === EXISTS) return false;
+          if (statusOf(error) === 501) throw this.#unconditional(error);
+          if (statusOf(error) !== UNDECIDED || tries >= MAX_TRIES) throw error;
+        }
+      }
+    });
+  }
+
+  write(path: string, text: string): Promise<void> {
+    return this.#guard(() => this.#put(path, text));
+  }
+
+  putFile(file: string, path: string): Promise<void> {
+    const to = { ...this.#access, key: this.#key(path) };
+    return this.#guard(() => upload(to, file, this.#access.signal));
+  }
+
+  localFile(path: string, copy: string): Promise<string> {
+    return this.#guard(() =>
+      this.#again(async () => {
+        await rm(copy, { force: true });
+        const body = await this.#get(path);
+        if (body === undefined) throw this.#gone(path);
+        await pipeline(body.stream, createWriteStream(copy, { flags: 'wx', mode: OWNER_FILE }), this.#piping());
+        return copy;
+      }),
+    );
+  }
+
+  remove(paths: readonly string[]): Promise<void> {
+    const keys = paths.map((path) => ({ Key: this.#key(path) }));
+    return this.#guard(() =>
+      deleteObjects(this.#access, keys, ({ Code }) => {
+        throw configFailure(
+          `${this.address}: an object could not be deleted (${Code}): the key needs s3:DeleteObject.`,
+        );
+      }),
+    );
+  }
+
+  async erase(paths: readonly string[]): Promise<void> {
+    await this.remove(paths);
+    const keys = paths.map((path) => this.#key(path));
+    await this.#guard(async () => {
+      for (const key of keys) await eraseVersions(this.#access, key, (other) => other !== key);
+    }).catch((error) => {
+      throw error instanceof MissingPermission ? bytesStay(this.address, error) : error;
+    });
+  }
+
+  async eraseAllBut(folder: string, isKept: IsKept, until: number): Promise<void> {
+    const { prefix } = this.#place;
+    const gone: string[] = [];
+    for await (const object of this.list(folder)) if (!isKept(object)) gone.push(object.path);
+    await this.remove(gone);
+    const of = this.#access;
+    const below = this.#key(`${folder}/`);
+    await this.#guard(async () => {
+      await abortUploads(of, below, until);
+      await eraseVersions(of, below, (key, modified) => isKept({ path: key.slice(prefix.length), modified }));
+    }).catch((error) => {
+      throw error instanceof MissingPermission ? bytesStay(this.address, error) : error;
+    });
+  }
+
+  async tryErase(): Promise<void> {
+    const folder = `${TRIAL}/${randomUUID()}`;
+    await this.write(`${folder}/trial`, '');
+    await this.eraseAllBut(folder, () => false, 0).catch((error) => {
+      throw error?.cause instanceof MissingPermission ? cannotErase(this.address, error.cause) : error;
+    });
+  }
+
+  close(): void {
+    this.#access.client.destroy();
+  }
+
+  #key(path: string): string {
+    return `${this.#place.prefix}${path}`;
+  }
+
+  async #put(path: string, text: string, how: { readonly IfNoneMatch?: string } = {}): Promise<void> {
+    const command = new this.#access.s3.PutObjectCommand({
+      Bucket: this.#access.bucket,
+      Key: this.#key(path),
+      Body: Buffer.from(text),
+      ...how,
+    });
+    await this.#access.client.send(command, optionsOf(this.#access));
+  }
+
+  async #readOnce(path: string): Promise<Buffer | undefined> {
+    const body = await this.#get(path);
+    if (body === undefined) return undefined;
+    if (body.bytes > MAX_READ_BYTES) {
+      body.stream.destroy();
+      throw configFailure(`${this.address}/${path} is no file of a table: ${body.bytes} bytes.`);
+    }
+    return await bytesOf(body.stream);
+  }
+
+  async #get(path: string, range?: string): Promise<{ readonly stream: Readable; readonly bytes: number } | undefined> {
+    const object = { Bucket: this.#access.bucket, Key: this.#key(path) };
+    const command = new this.#access.s3.GetObjectCommand(range === undefined ? object : { ...object, Range: range });
+    try {
+      const { Body, ContentLength } = await this.#access.client.send(command, optionsOf(this.#access));
+      return { stream: Body as Readable, bytes: ContentLength ?? 0 };
+    } catch (error) {
+      if (nameOfFault(error) === 'NoSuchKey') return undefined;
+      throw error;
+    }
+  }
+
+  /** Retries an error of a body, which the SDK's own retries do not cover. */
+  async #again<T>(work: () => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await work();
+      } catch (error) {
+        if (tries >= MAX_TRIES || !isPassing(error) || error instanceof SyntaxError) throw error;
+        this.#access.signal?.throwIfAborted();
+      }
+    }
+  }
+
+  #gone(path: string) {
+    return transientFailure(`${this.address}/${path} is gone: another run removed it. Try again.`);
+  }
+
+  #unconditional(cause: unknown) {
+    return configFailure(`${this.address} does not know conditional writes (If-None-Match): use a store that does.`, {
+      cause,
+    });
+  }
+
+  #piping() {
+    const { signal } = this.#access;
+    return signal === undefined ? {} : { signal };
+  }
+
+  async #guard<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw error instanceof MissingPermission ? error : s3Failure(error, this.address, this.#access.signal);
+    }
+  }
+}
+
+async function bytesOf(stream: Readable): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,107 @@
+import { type FileHandle, open } from 'node:fs/promises';
+import type { CompletedPart, S3Client } from '@aws-sdk/client-s3';
+import pLimit from 'p-limit';
+import type { S3 } from './s3-client.ts';
+import { nameOfFault } from './s3-faults.ts';
+
+/** Bytes. A larger file goes up in parts of this size: what is held in memory of one is at most `CONCURRENCY` times that. */
+const PART_BYTES = 16 * 1024 * 1024;
+const CONCURRENCY = 2;
+/** By the protocol of S3. */
+const MAX_PARTS = 10_000;
+
+export interface UploadTo {
+  readonly s3: S3;
+  readonly client: S3Client;
+  readonly bucket: string;
+  readonly key: string;
+}
+
+/** Uploads a file atomically: of an incomplete upload nothing is visible. */
+export async function upload(to: UploadTo, path: string, signal: AbortSignal | undefined): Promise<void> {
+  const file = await open(path, 'r');
+  try {
+    const { size } = await file.stat();
+    if (size <= PART_BYTES) await uploadWhole(to, await readAt(file, 0, size), signal);
+    else await uploadParts(to, file, size, signal);
+  } finally {
+    await file.close();
+  }
+}
+
+async function uploadWhole({ s3, client, bucket, key }: UploadTo, bytes: Buffer, signal: AbortSignal | undefined) {
+  await client.send(new s3.PutObjectCommand({ Bucket: bucket, Key: key, Body: bytes }), optionsOf(signal));
+}
+
+async function uploadParts(
+  to: UploadTo,
+  file: FileHandle,
+  size: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const { s3, client, bucket, key } = to;
+  const object = { Bucket: bucket, Key: key };
+  const begin = new s3.CreateMultipartUploadCommand({ ...object, ChecksumAlgorithm: 'CRC32' });
+  const { UploadId } = await client.send(begin, optionsOf(signal));
+  try {
+    const Parts = await sendParts(to, UploadId, file, size, signal);
+    const end = new s3.CompleteMultipartUploadCommand({ ...object, UploadId, MultipartUpload: { Parts } });
+    await client.send(end, optionsOf(signal)).catch((error) => unlessStored(error, to, size, signal));
+  } catch (error) {
+    // Without the signal: the parts already sent must be removed, since they cost money, also when the run is stopped.
+    await client.send(new s3.AbortMultipartUploadCommand({ ...object, UploadId })).catch(() => {});
+    throw error;
+  }
+}
+
+/** An unknown upload after a retry of its completion was completed before: the answer of the first request was lost. */
+async function unlessStored(error: unknown, to: UploadTo, size: number, signal: AbortSignal | undefined) {
+  if (nameOfFault(error) !== 'NoSuchUpload') throw error;
+  const head = new to.s3.HeadObjectCommand({ Bucket: to.bucket, Key: to.key });
+  const found = await to.client.send(head, optionsOf(signal)).catch(() => undefined);
+  if (found?.ContentLength !== size) throw error;
+}
+
+async function sendParts(
+  { s3, client, bucket, key }: UploadTo,
+  UploadId: string | undefined,
+  file: FileHandle,
+  size: number,
+  signal: AbortSignal | undefined,
+): Promise<CompletedPart[]> {
+  const partBytes = Math.max(PART_BYTES, Math.ceil(size / MAX_PARTS));
+  const limit = pLimit(CONCURRENCY);
+  const numbers = Array.from({ length: Math.ceil(size / partBytes) }, (_, i) => i);
+  const send = async (index: number): Promise<CompletedPart> => {
+    const from = index * partBytes;
+    const Body = await readAt(file, from, Math.min(partBytes, size - from));
+    const part = {
+      Bucket: bucket,
+      Key: key,
+      UploadId,
+      PartNumber: index + 1,
+      Body,
+      ChecksumAlgorithm: 'CRC32' as const,
+    };
+    const { ETag, ChecksumCRC32 } = await client.send(new s3.UploadPartCommand(part), optionsOf(signal));
+    return { ETag, PartNumber: index + 1, ...(ChecksumCRC32 !== undefined && { ChecksumCRC32 }) };
+  };
+  try {
+    return await Promise.all(numbers.map((index) => limit(() => send(index))));
+  } catch (error) {
+    limit.clearQueue();
+    throw error;
+  }
+}
+
+const optionsOf = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { abortSignal: signal });
+
+async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
+  const buffer = Buffer.allocUnsafe(length);
+  for (let read = 0; read < length; ) {
+    const { bytesRead } = await file.read(buffer, read, length - read, position + read);
+    if (bytesRead === 0) throw new RangeError('a file that is shorter than it was');
+    read += bytesRead;
+  }
+  return buffer;
+}

@@ -1,0 +1,43 @@
+import { DELTA } from '../../../src/sinks/delta/log.ts';
+import { type FilesSinkOptions, openFilesSink, readFilesPriorLoads } from '../../../src/sinks/files/load.ts';
+import type { FilesFormat, OpenFilesOptions } from '../../../src/sinks/files/open.ts';
+import { checkPurgeFiles, peopleInFiles, purgeFiles } from '../../../src/sinks/files/purge.ts';
+import { reportFiles } from '../../../src/sinks/files/report.ts';
+import { compactFiles } from '../../../src/sinks/files/rewrite.ts';
+import { verifyFiles } from '../../../src/sinks/files/verify.ts';
+import { PARQUET } from '../../../src/sinks/parquet/log.ts';
+import type { PeopleFound, PeopleQuery } from '../../../src/sinks/target.ts';
+
+type Found = (found: PeopleFound) => Promise<void>;
+
+/** What a target that keeps Parquet files does with a place, as functions of options that may name a storage. */
+export const placeOf = (format: FilesFormat) => ({
+  open: (options: FilesSinkOptions) => openFilesSink(format, options),
+  priorLoads: (options: OpenFilesOptions) => readFilesPriorLoads(format, options),
+  verify: (options: OpenFilesOptions) => verifyFiles(format, options),
+  compact: (options: OpenFilesOptions) => compactFiles(format, options),
+  report: (options: OpenFilesOptions) => reportFiles(format, options),
+  people: (options: OpenFilesOptions, query: PeopleQuery) => peopleInFiles(format, options, query),
+  checkPurge: (options: OpenFilesOptions, query: PeopleQuery) => checkPurgeFiles(format, options, query),
+  purge: (options: OpenFilesOptions, query: PeopleQuery, onFound: Found = async () => {}) =>
+    purgeFiles(format, options, query, onFound),
+});
+
+export const {
+  open: openParquetSink,
+  verify: verifyParquet,
+  compact: compactParquet,
+  checkPurge: checkPurgeParquet,
+  purge: purgeParquet,
+} = placeOf(PARQUET);
+
+export const {
+  open: openDeltaSink,
+  priorLoads: readDeltaPriorLoads,
+  verify: verifyDelta,
+  compact: compactDelta,
+  report: reportDelta,
+  people: peopleInDelta,
+  checkPurge: checkPurgeDelta,
+  purge: purgeDelta,
+} = placeOf(DELTA);

@@ -1,0 +1,122 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { addDays } from '../../../src/base/days.ts';
+import type { SchemaMode } from '../../../src/config/source.ts';
+import type { Window } from '../../../src/extract/window.ts';
+import fc from '../../support/property.ts';
+import { type Cells, csvOf, on } from '../../support/targets/duckdb.ts';
+import { FILE_TARGETS, FilesBench } from '../../support/targets/files-bench.ts';
+
+const FIRST = '2026-01-01';
+const RUNS = 6;
+
+let benches: FilesBench[] = [];
+afterEach(() => {
+  for (const bench of benches) bench.close();
+  benches = [];
+});
+
+function made(target: (typeof FILE_TARGETS)[number]): FilesBench {
+  const bench = new FilesBench(target);
+  benches.push(bench);
+  return bench;
+}
+
+/** Ids that windows share now and then; cells that widen a column, make a text of it, or are the text `null`; dates that drift. */
+const row = fc.record({
+  id: fc.oneof(
+    { weight: 1, arbitrary: fc.constantFrom('s:0', 's:1', undefined) },
+    { weight: 4, arbitrary: fc.nat(99) },
+  ),
+  drift: fc.constantFrom(0, 0, 0, -1, 1),
+  n: fc.constantFrom('1', '1', '2', '2.5', 'null', '', 'x'),
+  flag: fc.constantFrom('TRUE', '', 'null', '7'),
+  late: fc.constantFrom(undefined, undefined, undefined, '1', 'null', 'y'),
+  item: fc.constantFrom('', '1', '2.5'),
+});
+type Row = typeof row extends fc.Arbitrary<infer R> ? R : never;
+const windows = fc.array(fc.array(row, { minLength: 0, maxLength: 4 }), { minLength: 2, maxLength: 5 });
+
+const cellsOf = ({ id, drift, n, flag, late, item }: Row, i: number): Cells => ({
+  ...(id !== undefined && { id: typeof id === 'number' ? `w${i}-${id}:0` : id }),
+  n,
+  flag,
+  ...(late !== undefined && { late }),
+  df_items_k: item,
+  ...on(addDays(FIRST, i + drift)),
+});
+
+/** All that a place holds, but for when and how columns changed. */
+async function held(bench: FilesBench) {
+  const snapshot = await bench.snapshot();
+  if (snapshot === undefined) return undefined;
+  const { receipts, columns, cursor, eventNames } = snapshot.state;
+  const tables: unknown[] = [];
+  for (const name of ['events', 'event_items', 'event_logs']) {
+    const hasFiles = snapshot.files.some(({ table }) => table === name);
+    tables.push(hasFiles ? await bench.read(`SELECT * FROM ${name} ORDER BY ALL`) : []);
+  }
+  expect(await bench.verify()).toEqual([]);
+  const types = columns.map(({ source, name, type, evidence }) => ({ source, name, type, evidence }));
+  return { receipts, types, cursor, eventNames, tables };
+}
+
+/** What stays after these batches, and whether one of them was refused. */
+async function stored(bench: FilesBench, batches: readonly (readonly Window[])[], schemaMode: SchemaMode) {
+  const isRefused = await bench.store(batches, { schemaMode }).then(
+    () => false,
+    (error: unknown) => {
+      expect(error).toMatchObject({ kind: 'config', message: expect.stringContaining('schema_mode is fail') });
+      return true;
+    },
+  );
+  return { isRefused, ...(await held(bench)) };
+}
+
+describe.each(FILE_TARGETS)('a batch of windows in %s', (target) => {
+  it('is one commit, with a receipt for each window', async () => {
+    const bench = made(target);
+    const days = [0, 1, 2].map((n) => addDays(FIRST, n));
+    const windows = days.map((day, n) => bench.bench.window(day, csvOf([{ id: `k${n}`, n: `${n}`, ...on(day) }])));
+    const [commit] = await bench.store([windows]);
+    expect(commit).toMatchObject({ rows: 3, idRepeats: 0 });
+    expect(bench.commits).toBe(1);
+    const snapshot = await bench.snapshot();
+    expect(snapshot?.state.receipts.map(({ id, window, rows_live: live }) => [id, window, live])).toEqual(
+      windows.map(({ receipt }, n) => [receipt.id, n + 1, 1]),
+    );
+    expect(snapshot?.state.cursor).toEqual(windows[2].state);
+    expect(await bench.read('SELECT _dfinery_window::INT AS w FROM events ORDER BY _key')).toEqual([
+      { w: 1 },
+      { w: 2 },
+      { w: 3 },
+    ]);
+  });
+
+  it('makes the same tables as its windows committed one by one [S53]', async () => {
+    const modes = fc.constantFrom<SchemaMode>('evolve', 'evolve', 'freeze', 'fail');
+    let [batches, commits] = [0, 0];
+    const property = fc.asyncProperty(windows, modes, async (list, mode) => {
+      const [together, alone] = [made(target), made(target)];
+      const all = list.map((rows, i) =>
+        together.bench.window(
+          addDays(FIRST, i),
+          csvOf(
+            rows.map((one) => cellsOf(one, i)),
+            ['n', 'flag', 'df_items_k'],
+          ),
+        ),
+      );
+      const expected = await stored(
+        alone,
+        all.map((window) => [window]),
+        mode,
+      );
+      expect(await stored(together, [all], mode)).toEqual(expected);
+      batches += all.length;
+      commits += together.commits;
+    });
+    await fc.assert(property, { numRuns: RUNS });
+    // Most windows are stored together with others.
+    expect(commits).toBeLessThan(batches);
+  });
+});
