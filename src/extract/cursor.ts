@@ -3,7 +3,7 @@ import { addDays, type Day, earlierOf, laterOf } from '../base/days.ts';
 import { mergeColumns } from '../schema/merge.ts';
 import type { ColumnScan } from '../schema/scan.ts';
 import { type Download, type ExportFile, sentAtOf } from './download/download.ts';
-import type { Knowledge } from './download/run.ts';
+import type { ServiceCache } from './download/run.ts';
 import { CLOCK_TOLERANCE_MS, type Coverage, lastDayOver, oldestDays } from './plan/days.ts';
 import type { Plan } from './plan/plan.ts';
 import type { KnownState } from './state.ts';
@@ -53,7 +53,7 @@ export class Cursor {
    * The state to store with this window: never behind an earlier one, never past today in UTC-12. `now`: by the earlier
    * of the two clocks, ms since 1970.
    */
-  stateAfter({ id, covers_from, covers_to }: Receipt, known: Knowledge, now: number): KnownState {
+  stateAfter({ id, covers_from, covers_to }: Receipt, known: ServiceCache, now: number): KnownState {
     if (covers_to !== null) this.#coverage.add(covers_from, covers_to);
     this.#correctStart(now);
     this.#fromDate = laterOf(this.#fromDate, this.#coverage.cursor(this.#start, now));

@@ -5,7 +5,7 @@ import pLimit from 'p-limit';
 import { Scanner } from '../schema/scanner.ts';
 import { Batch, type BatchLimits, ONE_WINDOW, type Waiting } from './batch.ts';
 import { RETRY } from './download/retry.ts';
-import { discard, type Knowledge, type Run } from './download/run.ts';
+import { discard, type Run, type ServiceCache } from './download/run.ts';
 import { Scheduler } from './download/schedule.ts';
 import { sha256 } from './export-request.ts';
 import type { Plan } from './plan/plan.ts';
@@ -134,7 +134,7 @@ async function openRun(plan: Plan, deps: ExtractDeps, signal: AbortSignal): Prom
     tally: deps.tally ?? newTally(),
     retry: options.retry ?? RETRY,
     limit: pLimit(options.maxConcurrentExports),
-    known: knowledgeOf(plan),
+    known: cacheOf(plan),
     sentBefore: deps.service.sent,
     scanner: deps.scannerFactory ?? (() => scannerOf(deps)),
   };
@@ -145,7 +145,7 @@ function scannerOf({ options }: ExtractDeps): WindowScanner {
   return new Scanner({ timezone, requireSystem: requireSystem ?? true, dropRow: suppression?.isSuppressed, edits });
 }
 
-const knowledgeOf = (plan: Plan): Knowledge => ({
+const cacheOf = (plan: Plan): ServiceCache => ({
   inclusive: plan.inclusive,
   rangesInclusive: plan.rangesInclusive,
   finalNewline: plan.state.final_newline,

@@ -75,11 +75,11 @@ export interface QuotaState {
   readonly blocked?: { readonly at: number; readonly until: number };
   /** Refusals in a row for the hourly limit, and while nothing else of ours ran though some were left. */
   readonly refusals: number;
-  readonly aloneRefusals: number;
+  readonly exclusiveRefusals: number;
   readonly lowered?: Lowered;
 }
 
-export const EMPTY_STATE: QuotaState = { v: 1, sent: [], next: 1, slots: [], refusals: 0, aloneRefusals: 0 };
+export const EMPTY_STATE: QuotaState = { v: 1, sent: [], next: 1, slots: [], refusals: 0, exclusiveRefusals: 0 };
 
 export const HOUR_MS = 3_600_000;
 
@@ -87,7 +87,7 @@ export const HOUR_MS = 3_600_000;
 export function parseState(text: string): QuotaState | undefined {
   const value = parsed(text);
   if (!isObject(value) || value.v !== 1 || !isCount(value.next)) return undefined;
-  if (!isCount(value.refusals) || !isCount(value.aloneRefusals)) return undefined;
+  if (!isCount(value.refusals) || !isCount(value.exclusiveRefusals)) return undefined;
   if (!isListOf(value.sent, ['n', 'at']) || !isListOf(value.slots, ['n', 'lease']) || !value.slots.every(isHeld))
     return undefined;
   if (value.report !== undefined && !hasNumbers(value.report, ['remaining', 'at', 'by', 'upTo', 'unanswered']))
@@ -181,9 +181,9 @@ export type Decision =
 /** A reset may be given in seconds, rounded down. */
 const RESET_MARGIN_MS = 1_000;
 const GROWING_MS = [60_000, 120_000, 240_000, 480_000, 900_000] as const;
-const CROWDED_PAUSE_MS = 1_000;
-const ALONE_TRIES = 3;
-const ALONE_PAUSE_MS = 2_000;
+const SHARED_PAUSE_MS = 1_000;
+const EXCLUSIVE_TRIES = 3;
+const EXCLUSIVE_PAUSE_MS = 2_000;
 const RAISE_AFTER_MS = 900_000;
 const MOST_RAISE_DOUBLINGS = 5;
 
@@ -260,11 +260,11 @@ export function afterHead(
   const others = slots.filter((slot) => slot.n !== n && slot.freeAt === undefined).length;
   if (others > 0) return refusedBesideOthers(answered, n, head, others, limits, now);
   const reported = afterReport(answered, n, head.limits, now);
-  if ((head.limits.remaining ?? 0) > 0 && reported.aloneRefusals < ALONE_TRIES) {
-    const pause = ALONE_PAUSE_MS * 2 ** reported.aloneRefusals * (1 + random());
+  if ((head.limits.remaining ?? 0) > 0 && reported.exclusiveRefusals < EXCLUSIVE_TRIES) {
+    const pause = EXCLUSIVE_PAUSE_MS * 2 ** reported.exclusiveRefusals * (1 + random());
     const lowered = { to: 1, at: now, times: (state.lowered?.times ?? 0) + 1 };
     const blocked = { at: now, until: now + Math.round(pause) };
-    return { ...reported, lowered, aloneRefusals: reported.aloneRefusals + 1, blocked };
+    return { ...reported, lowered, exclusiveRefusals: reported.exclusiveRefusals + 1, blocked };
   }
   const until = refusedUntil(head.limits, reported.refusals, now, random);
   return { ...reported, refusals: reported.refusals + 1, blocked: { at: now, until } };
@@ -272,7 +272,7 @@ export function afterHead(
 
 function afterSuccess(state: QuotaState, n: number, head: AnswerHead, now: number): QuotaState {
   if (head.status !== 200) return afterReport(state, n, head.limits, now);
-  const fresh: QuotaState = { ...state, refusals: 0, aloneRefusals: 0 };
+  const fresh: QuotaState = { ...state, refusals: 0, exclusiveRefusals: 0 };
   if (head.limits.remaining === undefined) return { ...fresh, unreportedAt: now };
   return afterReport(fresh, n, head.limits, now);
 }
@@ -293,7 +293,7 @@ function refusedBesideOthers(
   return {
     ...reported,
     lowered,
-    blocked: { at: now, until: Math.max(state.blocked?.until ?? 0, now + CROWDED_PAUSE_MS) },
+    blocked: { at: now, until: Math.max(state.blocked?.until ?? 0, now + SHARED_PAUSE_MS) },
   };
 }
 
@@ -643,7 +643,7 @@ export class ExportQuota {
     });
     if (lowered !== undefined) {
       const message = `The service refuses so many exports at once: ${lowered} at most for now.`;
-      logger.warn('quota.crowded', message, { at_once: lowered });
+      logger.warn('quota.concurrency', message, { at_once: lowered });
     }
     this.#wakeWaiting();
   }

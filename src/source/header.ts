@@ -29,9 +29,15 @@ export async function exportHeader(question: ExportRequest, deps: HeaderDeps): P
   let asked = question;
   let moves = 0;
   let waits = 0;
+  let unconfirmed: readonly string[] | undefined;
   for (let attempt = 1; ; attempt++) {
     const found = await askOnce(asked, deps);
-    if ('header' in found) return found.header;
+    if ('header' in found) {
+      if (found.isWhole || isSame(unconfirmed, found.header)) return found.header;
+      unconfirmed = found.header;
+      if (attempt >= policy.attempts) throw spent({ message: UNCONFIRMED }, attempt);
+      continue;
+    }
     const { kind } = found.refusal;
     if (kind === 'gone' && moves++ < MOST_MOVES) {
       asked = { ...asked, from: addDays(asked.from, 1) };
@@ -51,16 +57,25 @@ export async function exportHeader(question: ExportRequest, deps: HeaderDeps): P
   }
 }
 
-type HeaderResult =
-  | { readonly header: readonly string[] }
-  | { readonly refusal: Pick<ExportRefusal, 'kind' | 'message'> };
+/** The names of a first line. `isWhole`: it had a line end; else it may have been cut in its last name (S60). */
+interface HeaderLine {
+  readonly header: readonly string[];
+  readonly isWhole: boolean;
+}
+
+const UNCONFIRMED = 'the first line has no line end, and was another one each time';
+
+const isSame = (before: readonly string[] | undefined, header: readonly string[]): boolean =>
+  before !== undefined && before.join('\0') === header.join('\0');
+
+type HeaderResult = HeaderLine | { readonly refusal: Pick<ExportRefusal, 'kind' | 'message'> };
 
 async function askOnce(question: ExportRequest, deps: HeaderDeps): Promise<HeaderResult> {
   deps.signal.throwIfAborted();
   const answer = await deps.service.exportEvents(question, deps.signal);
   if (answer.kind !== 'data') return { refusal: answer };
   try {
-    return { header: await readHeader(answer.bytes) };
+    return await readHeader(answer.bytes);
   } catch (error) {
     deps.signal.throwIfAborted();
     if (!(error instanceof Failure) || error.kind !== 'transient') throw error;
@@ -70,8 +85,8 @@ async function askOnce(question: ExportRequest, deps: HeaderDeps): Promise<Heade
   }
 }
 
-/** The names in the first row of a body, which is read no further. Throws a Failure where there is no whole first row. */
-export async function readHeader(bytes: AsyncIterable<Uint8Array>): Promise<readonly string[]> {
+/** The first line of a body, which is read no further. Throws a Failure if there is none. */
+export async function readHeader(bytes: AsyncIterable<Uint8Array>): Promise<HeaderLine> {
   const taker = new HeaderTaker();
   const source = new RowSource(taker);
   for await (const chunk of bytes) {
@@ -81,12 +96,12 @@ export async function readHeader(bytes: AsyncIterable<Uint8Array>): Promise<read
       // What is wrong behind the header does not matter here.
       if (taker.names === undefined) throw error;
     }
-    if (taker.names !== undefined) return taker.names;
+    if (taker.names !== undefined) return { header: taker.names, isWhole: true };
   }
   source.finish();
   source.release();
   if (taker.names === undefined) throw transientFailure('The export ended before its first line did.');
-  return taker.names;
+  return { header: taker.names, isWhole: source.finalNewline };
 }
 
 class HeaderTaker implements RowHandler {

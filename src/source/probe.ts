@@ -139,7 +139,7 @@ const found = (kind: ProbeKind, usable: boolean, code: string, message: string):
 async function fromData(answer: ExportAnswer & { kind: 'data' }, { baseUrl }: ProbeOptions): Promise<Finding> {
   const { host } = new URL(baseUrl);
   try {
-    const missing = missingColumns(await readHeader(answer.bytes));
+    const missing = missingColumns((await readHeader(answer.bytes)).header);
     if (missing.length === 0) return found('ok', true, 'ok', `${host} accepts token and service, and exports events.`);
     return found(
       'not_this_service',

@@ -15,7 +15,7 @@ import type { WorkerOptions } from '../sinks/records/worker-pool.ts';
 import { openConfig } from './config.ts';
 import { RepeatedIds } from './repeated-ids.ts';
 import { type Segment, segmentPlan, segmentsOf } from './streams/plan.ts';
-import { knowledgeIn, type StreamRun, StreamSet } from './streams/run.ts';
+import { cachedIn, type StreamRun, StreamSet } from './streams/run.ts';
 
 /** The `read` verb; `threads` says how workers are started. */
 export const readVerb =
@@ -198,7 +198,7 @@ export class Reader {
     );
     this.#report(window, written, streams);
     this.#warnOfRepeatedIds(window);
-    this.#known = { ...this.#known, ...knowledgeIn(window.state) };
+    this.#known = { ...this.#known, ...cachedIn(window.state) };
     for (const stream of streams) await stream.advance(window, plan, written.records.get(stream.name) ?? 0);
   }
 

@@ -9,8 +9,8 @@ import type { Tally } from '../summary.ts';
 import type { Download } from './download.ts';
 import type { RetryPolicy } from './retry.ts';
 
-/** What a run learns about the service. Starts with what the stored state holds, and is stored in the state. */
-export interface Knowledge {
+/** What was found out about the service: from the stored state at first, and stored in the state with each window. */
+export interface ServiceCache {
   /** Whether an export of a single day, or of several, contains its `to_date` (S62). */
   inclusive: boolean | undefined;
   rangesInclusive: boolean | undefined;
@@ -40,7 +40,7 @@ export interface Run {
   readonly tally: Tally;
   readonly retry: RetryPolicy;
   readonly limit: ReturnType<typeof pLimit>;
-  readonly known: Knowledge;
+  readonly known: ServiceCache;
   /** Requests that the service object had sent before. */
   readonly sentBefore: number;
   readonly scanner: () => WindowScanner;

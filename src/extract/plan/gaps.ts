@@ -9,7 +9,7 @@ export interface PlanWarning {
 }
 
 /** Warn when the cursor is at most this many days from the oldest day that can be exported. */
-const CLIFF_DAYS = 7;
+const RETENTION_WARNING_DAYS = 7;
 const NAMED_DAYS = 40;
 
 /** `2026-01-01`, `2026-01-01 to 2026-01-03`, `2026-01-01, 2026-01-04`: days as runs, for a message. */
@@ -46,13 +46,13 @@ export const clampWarning = (wanted: Day, first: Day): PlanWarning => ({
   message: `Days before ${first} can no longer be exported: reading from ${first} instead of ${wanted}.`,
 });
 
-export function cliffWarnings(cursor: Day, last: Day, oldest: Day): PlanWarning[] {
+export function retentionLimitWarnings(cursor: Day, last: Day, oldest: Day): PlanWarning[] {
   const left = daysBetween(oldest, cursor);
-  if (left > CLIFF_DAYS || cursor > last) return [];
+  if (left > RETENTION_WARNING_DAYS || cursor > last) return [];
   const when = left <= 0 ? 'today' : `in ${plainCount(left, 'day')}`;
   return [
     {
-      event: 'plan.cliff',
+      event: 'plan.retention_limit',
       message: `${cursor}, the first day not yet complete, falls out of what the service exports ${when}: let this run finish.`,
     },
   ];

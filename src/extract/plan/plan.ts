@@ -7,7 +7,7 @@ import { type Filters, filtersOf, hashedAfter, hashesOf, type RequestHashes } fr
 import { type KnownState, parseState, StateFailure } from '../state.ts';
 import type { PriorLoads } from '../window.ts';
 import { Coverage, lastSettledDay, latestToday, oldestDays, planWindows, type WindowPlan } from './days.ts';
-import { clampWarning, cliffWarnings, gapWarning, type PlanWarning } from './gaps.ts';
+import { clampWarning, gapWarning, type PlanWarning, retentionLimitWarnings } from './gaps.ts';
 
 /** Everything an extraction will do, decided before the first call. */
 export interface Plan {
@@ -215,7 +215,7 @@ function warningsOf(bounds: Bounds, likelyGaps: readonly Day[], cursor: Day): Pl
   if (likelyGaps.length > 0) out.push(gapWarning(likelyGaps));
   if (bounds.wanted < bounds.first && bounds.first <= bounds.last) out.push(clampWarning(bounds.wanted, bounds.first));
   if (bounds.gapFrom !== undefined && !bounds.explicit)
-    out.push(...cliffWarnings(cursor, bounds.last, bounds.oldest.probably));
+    out.push(...retentionLimitWarnings(cursor, bounds.last, bounds.oldest.probably));
   return out;
 }
 

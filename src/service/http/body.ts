@@ -6,7 +6,7 @@ import { type Failure, messageOf, transientFailure } from '../../base/errors.ts'
 import { abortable, onAbort } from './abort.ts';
 import { oneOf } from './headers.ts';
 import { networkProblem } from './network.ts';
-import { CutShort, type RawAnswer } from './transport.ts';
+import { type RawAnswer, Truncated } from './transport.ts';
 
 /** No byte came for too long. */
 export class Stalled extends Error {
@@ -112,12 +112,12 @@ async function* exactly(
       yield chunk;
     }
   } catch (error) {
-    if (declared === undefined || !(error instanceof CutShort)) throw error;
+    if (declared === undefined || !(error instanceof Truncated)) throw error;
     throw new WrongLength(`${received} of ${declared} declared bytes came`);
   }
   if (declared === undefined) return;
   if (received !== declared) throw new WrongLength(`${received} of ${declared} declared bytes came`);
-  if (await answer.hasSurplus()) throw new WrongLength(`more came than the ${declared} bytes declared`);
+  if (await answer.hasTrailingBytes()) throw new WrongLength(`more came than the ${declared} bytes declared`);
 }
 
 /** Why a body could not be read to its end. */

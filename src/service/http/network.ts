@@ -1,6 +1,6 @@
 import { codeOf } from '../../base/errors.ts';
 import { ProxyRefused } from './proxy.ts';
-import { CutShort } from './transport.ts';
+import { Truncated } from './transport.ts';
 
 /** Why no answer, or no complete answer, came over the network. */
 export interface NetworkProblem {
@@ -66,7 +66,7 @@ const ROWS: readonly Row[] = [
 /** Classifies an error of a request or of the reading of its body. An unknown error counts as temporary. */
 export function networkProblem(error: unknown, host: string): NetworkProblem {
   if (error instanceof ProxyRefused) return proxyRefusal(error.status);
-  const code = error instanceof CutShort ? 'ECONNRESET' : (codeOf(error) ?? '');
+  const code = error instanceof Truncated ? 'ECONNRESET' : (codeOf(error) ?? '');
   const row = ROWS.find(({ codes }) => codes.test(code));
   if (row) return { config: row.config === true, code: row.code, message: row.say(host, code) };
   return { config: false, code: 'network', message: `the request to ${host} failed (${code || 'no code'})` };

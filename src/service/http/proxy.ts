@@ -68,9 +68,9 @@ export class TunnelAgent extends Agent {
 }
 
 function tunnelTo(proxy: URL, authority: string): Promise<Duplex> {
-  const request = proxy.protocol === 'https:' ? httpsRequest : httpRequest;
+  const send = proxy.protocol === 'https:' ? httpsRequest : httpRequest;
   return new Promise((resolve, reject) => {
-    const asking = request({
+    const request = send({
       hostname: proxy.hostname.replace(/^\[|\]$/g, ''),
       port: proxy.port || (proxy.protocol === 'https:' ? 443 : 80),
       method: 'CONNECT',
@@ -79,13 +79,13 @@ function tunnelTo(proxy: URL, authority: string): Promise<Duplex> {
       agent: false,
       rejectUnauthorized: true,
     });
-    asking.once('error', reject);
-    asking.once('connect', (answer, socket, early) => {
+    request.once('error', reject);
+    request.once('connect', (answer, socket, early) => {
       if (answer.statusCode === 200 && early.length === 0) return resolve(socket);
       socket.destroy();
       reject(new ProxyRefused(answer.statusCode ?? 0));
     });
-    asking.end();
+    request.end();
   });
 }
 

@@ -27,16 +27,16 @@ export interface RawAnswer {
   readonly status: number;
   /** Names in lower case. */
   readonly headers: AnswerHeaders;
-  /** As on the wire, without the framing. Throws `CutShort`, or an error of Node. */
+  /** As on the wire, without the framing. Throws `Truncated`, or an error of Node. */
   readonly body: AsyncIterable<Uint8Array>;
   /** Asked after the end of the body: true when more came than was declared. Waits a few turns of the event loop. */
-  hasSurplus(): Promise<boolean>;
+  hasTrailingBytes(): Promise<boolean>;
   /** Closes the connection, in any state. */
   disconnect(): void;
 }
 
 /** The server closed the connection, without an error, before the body was complete. */
-export class CutShort extends Error {}
+export class Truncated extends Error {}
 
 /** No connection was established in time. */
 class ConnectTimeout extends Error {
@@ -44,7 +44,7 @@ class ConnectTimeout extends Error {
 }
 
 const CONNECT_TIMEOUT_MS = 30_000;
-const TURNS_FOR_SURPLUS = 3;
+const TURNS_FOR_TRAILING_BYTES = 3;
 /** Turns of the event loop in which a connection that is closed has told its agent. */
 const TURNS_FOR_CLOSING = 3;
 
@@ -82,31 +82,31 @@ export class Transport {
   /** Rejects with an error of Node's, or with the signal's reason; throws a configuration failure for a bad proxy. */
   async send(post: Post, signal: AbortSignal): Promise<RawAnswer> {
     signal.throwIfAborted();
-    const asking = this.#open(post);
-    const stop = onAbort(signal, () => asking.destroy(signal.reason instanceof Error ? signal.reason : undefined));
-    const trouble: Trouble = { error: undefined };
-    asking.once('close', () => {
+    const request = this.#open(post);
+    const stop = onAbort(signal, () => request.destroy(signal.reason instanceof Error ? signal.reason : undefined));
+    const failed: TransportError = { error: undefined };
+    request.once('close', () => {
       stop();
-      this.#requests.delete(asking);
+      this.#requests.delete(request);
     });
-    this.#requests.add(asking);
-    this.#watchConnection(asking);
+    this.#requests.add(request);
+    this.#watchConnection(request);
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-      asking.on('error', (error) => {
-        trouble.error ??= error;
+      request.on('error', (error) => {
+        failed.error ??= error;
         reject(signal.aborted ? signal.reason : error);
       });
-      asking.once('response', resolve);
-      asking.end(post.body);
+      request.once('response', resolve);
+      request.end(post.body);
     });
-    return rawAnswer(answer, trouble);
+    return rawAnswer(answer, failed);
   }
 
   /** Aborts the requests in progress and closes all connections. */
   async close(): Promise<void> {
     const agent = this.#agent;
     this.#agent = undefined;
-    for (const asking of this.#requests) asking.destroy();
+    for (const request of this.#requests) request.destroy();
     agent?.destroy();
     // When a connection closes, Node 24 makes another for a request that waited for it, although that was destroyed.
     for (let turn = 0; turn < TURNS_FOR_CLOSING && agent !== undefined; turn++) {
@@ -143,37 +143,37 @@ export class Transport {
     return this.#agent;
   }
 
-  #watchConnection(asking: ClientRequest): void {
+  #watchConnection(request: ClientRequest): void {
     const { clock, onConnect } = this.#options;
     const secure = this.#base.protocol === 'https:';
-    const cancel = clock.after(CONNECT_TIMEOUT_MS, () => asking.destroy(new ConnectTimeout('no connection in time')));
+    const cancel = clock.after(CONNECT_TIMEOUT_MS, () => request.destroy(new ConnectTimeout('no connection in time')));
     const stands = () => {
       cancel();
       onConnect?.();
     };
-    asking.once('close', cancel);
-    asking.once('socket', (socket) => {
-      if (asking.reusedSocket) stands();
+    request.once('close', cancel);
+    request.once('socket', (socket) => {
+      if (request.reusedSocket) stands();
       else socket.once(secure ? 'secureConnect' : 'connect', stands);
     });
   }
 }
 
 /** What went wrong with a connection after its answer had begun. */
-interface Trouble {
+interface TransportError {
   error: Error | undefined;
 }
 
-function rawAnswer(answer: IncomingMessage, trouble: Trouble): RawAnswer {
+function rawAnswer(answer: IncomingMessage, failed: TransportError): RawAnswer {
   // The reader of the body gets this error there.
   answer.on('error', () => {});
   return {
     status: answer.statusCode ?? 0,
     headers: answer.headers,
-    body: honest(answer, trouble),
-    async hasSurplus() {
-      for (let turn = 0; turn < TURNS_FOR_SURPLUS && trouble.error === undefined; turn++) await nextTurn();
-      return codeOf(trouble.error)?.startsWith('HPE_') === true;
+    body: checkComplete(answer, failed),
+    async hasTrailingBytes() {
+      for (let turn = 0; turn < TURNS_FOR_TRAILING_BYTES && failed.error === undefined; turn++) await nextTurn();
+      return codeOf(failed.error)?.startsWith('HPE_') === true;
     },
     disconnect() {
       answer.destroy();
@@ -182,17 +182,20 @@ function rawAnswer(answer: IncomingMessage, trouble: Trouble): RawAnswer {
 }
 
 /** The bytes of a body that ends only where it is whole, as far as its framing can tell. */
-async function* honest(answer: IncomingMessage, trouble: Trouble): AsyncGenerator<Uint8Array, void, undefined> {
+async function* checkComplete(
+  answer: IncomingMessage,
+  failed: TransportError,
+): AsyncGenerator<Uint8Array, void, undefined> {
   try {
     yield* answer as AsyncIterable<Uint8Array>;
   } catch (error) {
     throw (
-      trouble.error ?? (answer.complete ? error : new CutShort('the connection was closed early', { cause: error }))
+      failed.error ?? (answer.complete ? error : new Truncated('the connection was closed early', { cause: error }))
     );
   }
-  if (!answer.complete) throw trouble.error ?? new CutShort('the connection was closed early');
+  if (!answer.complete) throw failed.error ?? new Truncated('the connection was closed early');
   // A body that the end of the connection ends looks whole to Node even where that end was a reset.
-  if (!isFramed(answer) && trouble.error !== undefined) throw trouble.error;
+  if (!isFramed(answer) && failed.error !== undefined) throw failed.error;
 }
 
 const isFramed = ({ headers }: IncomingMessage): boolean =>

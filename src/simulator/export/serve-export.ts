@@ -65,8 +65,8 @@ function refuseOverLimit(exchange: Exchange): boolean {
   const { limits } = service.scenario;
   const now = service.clock.now();
   const hourly = standingOf(exchange);
-  const isCrowded = service.runningExports >= limits.concurrent_exports;
-  if (!hourly.isOver && !isCrowded) {
+  const isAtConcurrencyLimit = service.runningExports >= limits.concurrent_exports;
+  if (!hourly.isOver && !isAtConcurrencyLimit) {
     service.exportWindow.take(now);
     return false;
   }

@@ -228,17 +228,17 @@ const isSame = <S>(a: readonly S[], b: readonly S[]): boolean => a.length === b.
 /** The plan of one extraction for streams that want the same days; `known` is what earlier segments found out. */
 export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Partial<KnownState>): Plan {
   const plans = segment.streams.map((stream) => stream.plan);
-  const [lead] = plans;
+  const [primary] = plans;
   const { days } = segment;
   const inclusive = known.to_date_inclusive ?? plans.find((plan) => plan.inclusive !== undefined)?.inclusive;
   const ranges = known.ranges_inclusive ?? plans.find((plan) => plan.rangesInclusive !== undefined)?.rangesInclusive;
   const settled = plans.every((plan) => plan.delivery === 'settled');
   const settleHours = plans.flatMap((plan) => plan.settleHours ?? []);
-  const most = known.max_window_days ?? lead.windowDays;
+  const most = known.max_window_days ?? primary.windowDays;
   const windowDays = Math.min(most, ...plans.map((plan) => plan.windowDays));
   const likelyGaps = days.filter((day) => plans.some((plan) => plan.likelyGaps.includes(day)));
   return {
-    ...lead,
+    ...primary,
     delivery: settled ? 'settled' : 'fresh',
     fullRefresh: plans.every((plan) => plan.fullRefresh),
     // One stream that must not get a row twice is enough.
@@ -248,8 +248,8 @@ export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Pa
     appends: plans.some((plan) => plan.appends),
     settleHours: settleHours.length === 0 ? undefined : Math.max(...settleHours),
     lookbackDays: Math.min(...plans.map((plan) => plan.lookbackDays)),
-    inclusive: lead.ruleConfigured ? lead.inclusive : inclusive,
-    rangesInclusive: lead.ruleConfigured ? lead.rangesInclusive : ranges,
+    inclusive: primary.ruleConfigured ? primary.inclusive : inclusive,
+    rangesInclusive: primary.ruleConfigured ? primary.rangesInclusive : ranges,
     windowDays,
     days,
     firstDay: days[0],
@@ -263,7 +263,7 @@ export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Pa
     gapFrom: earliest(plans.map((plan) => plan.gapFrom)),
     // One stream that misses the day is enough; the others have it, or never wanted it.
     isGap: (day) => plans.some((plan) => plan.isGap(day)),
-    state: { ...lead.state, ...known },
+    state: { ...primary.state, ...known },
     warnings: [],
   };
 }

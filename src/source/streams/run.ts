@@ -71,8 +71,8 @@ export class StreamRun extends StreamMessages {
   }
 
   /** The state that goes with the records of a window just written. */
-  async advance(window: Window, lead: Plan, records: number): Promise<void> {
-    this.#cursor.take(window, lead, this.output.clock.now());
+  async advance(window: Window, primary: Plan, records: number): Promise<void> {
+    this.#cursor.take(window, primary, this.output.clock.now());
     await this.state(this.#cursor.state, records);
   }
 
@@ -109,11 +109,11 @@ const keysOf = (stream: ConfiguredStream): string[] =>
   stream.primaryKey.flatMap((path) => (path.length === 1 ? path : []));
 
 /** What the windows of a read have shown about the service, for the following windows and for the state. */
-const KNOWLEDGE = ['to_date_inclusive', 'ranges_inclusive', 'final_newline', 'max_window_days', 'name_groups'] as const;
+const CACHED = ['to_date_inclusive', 'ranges_inclusive', 'final_newline', 'max_window_days', 'name_groups'] as const;
 
-/** The keys of a state that hold knowledge about the service. */
-export function knowledgeIn(state: KnownState): Partial<KnownState> {
-  return Object.fromEntries(KNOWLEDGE.filter((key) => state[key] !== undefined).map((key) => [key, state[key]]));
+/** The keys of a state that hold what was found out about the service. */
+export function cachedIn(state: KnownState): Partial<KnownState> {
+  return Object.fromEntries(CACHED.filter((key) => state[key] !== undefined).map((key) => [key, state[key]]));
 }
 
 /** The cursor of one stream: its own days, its own state, never backward. */
@@ -135,17 +135,17 @@ export class StreamCursor {
     this.#gaps = new Set(plan.state.gaps ?? []);
   }
 
-  /** Adds a window whose records were written to this stream; `lead` is the plan that it was extracted for. */
-  take(window: Window, lead: Plan, now: number): void {
+  /** Adds a window whose records were written to this stream; `primary` is the plan that it was extracted for. */
+  take(window: Window, primary: Plan, now: number): void {
     const { receipt } = window;
     const found: KnownState = window.state;
     if (receipt.covers_to !== null) this.#coverage.add(receipt.covers_from, receipt.covers_to);
     for (const day of found.gaps ?? []) this.#lose(day);
-    const moved = lead.start === this.#plan.start ? found.start_date : undefined;
+    const moved = primary.start === this.#plan.start ? found.start_date : undefined;
     const start = moved ?? this.state.start_date ?? this.#plan.start;
     const state: KnownState = {
       ...this.state,
-      ...knowledgeIn(found),
+      ...cachedIn(found),
       version: 1,
       from_date: laterOf(this.state.from_date, this.#coverage.cursor(start, now)),
       start_date: start,

@@ -37,4 +37,15 @@ describe('a body that its generator left unfinished', () => {
     const sent = bench.sim.requests().length - before;
     expect(sent).toBe(title === 'of a declared length' ? 6 : 12);
   });
+
+  it('names no columns by its first line alone, where that may be cut in a name [R722]', async () => {
+    bench = await SourceBench.start({});
+    const namesOf = async () => {
+      const [events] = (await bench.run('discover', bench.config())).catalog().streams;
+      return Object.keys(events.json_schema.properties);
+    };
+    const whole = await namesOf();
+    bench.sim.setScenario({ faults: [{ kind: 'cut', by: 'generator', at_byte: 40, when: { nth: 1 } }] });
+    expect(await namesOf()).toEqual(whole);
+  });
 });

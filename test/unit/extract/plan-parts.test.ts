@@ -17,7 +17,13 @@ import {
   planWindows,
   todayUtc,
 } from '../../../src/extract/plan/days.ts';
-import { clampWarning, cliffWarnings, gapFailure, gapWarning, nameDays } from '../../../src/extract/plan/gaps.ts';
+import {
+  clampWarning,
+  gapFailure,
+  gapWarning,
+  nameDays,
+  retentionLimitWarnings,
+} from '../../../src/extract/plan/gaps.ts';
 import { checkState, deliveryOf, formWarnings } from '../../../src/extract/plan/plan.ts';
 import { hashedIn, parseState, StateFailure } from '../../../src/extract/state.ts';
 import { at, SETTINGS } from '../../support/extract/extraction.ts';
@@ -149,7 +155,7 @@ describe('what is said of days that are lost', () => {
 
   it('begins seven days before the first falls out, while there is anything to read', () => {
     const said = (cursor: string, last = '2026-03-31') =>
-      cliffWarnings(cursor, last, '2026-03-01').map(({ message }) => message);
+      retentionLimitWarnings(cursor, last, '2026-03-01').map(({ message }) => message);
     expect([said('2026-03-09'), said('2026-03-08', '2026-03-07')]).toEqual([[], []]);
     expect(said('2026-03-08')[0]).toContain('in 7 days');
     expect(said('2026-03-08', '2026-03-08')).toHaveLength(1);

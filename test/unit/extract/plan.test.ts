@@ -156,7 +156,7 @@ describe('gaps', () => {
 
   it('are announced from seven days before on [R7]', () => {
     const events = (last: string) => planFor(clock, covered('2026-02-01', last), {}).warnings.map((w) => w.event);
-    expect(events('2026-03-07')).toContain('plan.cliff');
+    expect(events('2026-03-07')).toContain('plan.retention_limit');
     expect(events('2026-03-08')).toEqual([]);
   });
 });

@@ -19,7 +19,7 @@ const events = () => bench.log.map(({ event }) => event);
 describe('a run', () => {
   it('says first what its plan warns of', async () => {
     await open({ historyDays: 99 }).run({ startDate: '2026-02-01', endDate: '2026-02-03', onGap: 'warn' });
-    expect(events().slice(0, 2)).toEqual(['plan.gap', 'plan.cliff']);
+    expect(events().slice(0, 2)).toEqual(['plan.gap', 'plan.retention_limit']);
   });
 
   it('without a day to read opens nothing and asks for nothing', async () => {

@@ -19,7 +19,7 @@ import {
 import { headerText } from '../../../src/service/http/headers.ts';
 import { networkProblem } from '../../../src/service/http/network.ts';
 import { ProxyRefused } from '../../../src/service/http/proxy.ts';
-import { type AnswerHeaders, CutShort, type RawAnswer, scopedPath } from '../../../src/service/http/transport.ts';
+import { type AnswerHeaders, type RawAnswer, scopedPath, Truncated } from '../../../src/service/http/transport.ts';
 import { ManualClock, settle } from '../../support/service/service.ts';
 
 const never = new Promise<never>(() => {});
@@ -35,7 +35,7 @@ const answer = (headers: AnswerHeaders, body: AsyncIterable<Uint8Array> = of(), 
   status: 200,
   headers,
   body,
-  hasSurplus: async () => surplus,
+  hasTrailingBytes: async () => surplus,
   disconnect: () => {},
 });
 async function read(body: AsyncIterable<Uint8Array>): Promise<string> {
@@ -88,9 +88,9 @@ describe('the bytes of a body', () => {
     expect(await codeOf(bytes(length, of('abc')))).toBe('length');
     expect(await codeOf(bytes(length, of('abcde')))).toBe('length');
     expect(await codeOf(bytes(length, of('abcd'), true))).toBe('length');
-    expect(await codeOf(bytes(length, of('ab', new CutShort('x'))))).toBe('length');
+    expect(await codeOf(bytes(length, of('ab', new Truncated('x'))))).toBe('length');
     expect(await codeOf(bytes(length, of('ab', new Error('reset'))))).toBe('reset');
-    expect(await codeOf(bytes({}, of('ab', new CutShort('x'))))).toBe('reset');
+    expect(await codeOf(bytes({}, of('ab', new Truncated('x'))))).toBe('reset');
     expect(await bytes({}, of('ab'), true)).toBe('ab');
     expect(String(await errorOf(bytes(length, of('abc'))))).toContain('3 of 4 declared bytes came');
   });
@@ -145,7 +145,7 @@ describe('what broke a body off', () => {
       code: 'gzip',
       message: expect.stringContaining('(cut)'),
     });
-    expect(bodyProblem(new CutShort('x'), 'h')).toEqual({ code: 'reset', message: 'the connection to h broke' });
+    expect(bodyProblem(new Truncated('x'), 'h')).toEqual({ code: 'reset', message: 'the connection to h broke' });
     const cause = new Stalled(1_000);
     expect(bodyFailure(cause, 'h')).toMatchObject({
       kind: 'transient',

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { networkProblem } from '../../../src/service/http/network.ts';
 import { ProxyRefused } from '../../../src/service/http/proxy.ts';
-import { CutShort } from '../../../src/service/http/transport.ts';
+import { Truncated } from '../../../src/service/http/transport.ts';
 
 const coded = (code: string) => Object.assign(new Error('x'), { code });
 
@@ -22,7 +22,7 @@ describe('what a network error means', () => {
     [coded('HPE_INVALID_CONSTANT'), 'protocol', false],
     [coded('ECONNRESET'), 'reset', false],
     [new Error('outer', { cause: coded('EPIPE') }), 'reset', false],
-    [new CutShort('x'), 'reset', false],
+    [new Truncated('x'), 'reset', false],
     [new ProxyRefused(407), 'proxy', true],
     [new ProxyRefused(502), 'proxy', false],
     ['thrown text', 'network', false],

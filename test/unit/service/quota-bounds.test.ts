@@ -124,16 +124,16 @@ describe('a refusal', () => {
   it('alone with some left is asked again after a pause that is spread and twice as long each time', () => {
     const before = state({ sent: sent(1), slots: [slot(1)] });
     const first = answeredBy(before, 1, head(429, 9), 0.25);
-    expect(first).toMatchObject({ aloneRefusals: 1, refusals: 0, lowered: { to: 1, at: NOW, times: 1 } });
+    expect(first).toMatchObject({ exclusiveRefusals: 1, refusals: 0, lowered: { to: 1, at: NOW, times: 1 } });
     expect(first.blocked).toEqual({ at: NOW, until: NOW + 2_500 });
     const second = answeredBy(first, 1, head(429, 9), 0.5);
-    expect(second).toMatchObject({ aloneRefusals: 2, lowered: { times: 2 }, blocked: { until: NOW + 6_000 } });
-    expect(answeredBy({ ...before, aloneRefusals: 3 }, 1, head(429, 9, NOW + MINUTE))).toMatchObject({
+    expect(second).toMatchObject({ exclusiveRefusals: 2, lowered: { times: 2 }, blocked: { until: NOW + 6_000 } });
+    expect(answeredBy({ ...before, exclusiveRefusals: 3 }, 1, head(429, 9, NOW + MINUTE))).toMatchObject({
       refusals: 1,
-      aloneRefusals: 3,
+      exclusiveRefusals: 3,
       blocked: { at: NOW, until: NOW + MINUTE + 1_000 },
     });
-    expect(answeredBy(before, 1, head(429, 0, NOW + MINUTE))).toMatchObject({ refusals: 1, aloneRefusals: 0 });
+    expect(answeredBy(before, 1, head(429, 0, NOW + MINUTE))).toMatchObject({ refusals: 1, exclusiveRefusals: 0 });
   });
 
   it('without an instant waits a minute and longer each time, spread over a quarter more', () => {
@@ -178,12 +178,12 @@ describe('what is left, as an answer says', () => {
   });
 
   it('forgets refusals with a success alone', () => {
-    const refused = { ...before, refusals: 3, aloneRefusals: 2 };
-    expect(answeredBy(refused, 1, head(200))).toMatchObject({ refusals: 0, aloneRefusals: 0, unreportedAt: NOW });
-    expect(answeredBy(refused, 1, head(200, 5))).toMatchObject({ refusals: 0, aloneRefusals: 0 });
+    const refused = { ...before, refusals: 3, exclusiveRefusals: 2 };
+    expect(answeredBy(refused, 1, head(200))).toMatchObject({ refusals: 0, exclusiveRefusals: 0, unreportedAt: NOW });
+    expect(answeredBy(refused, 1, head(200, 5))).toMatchObject({ refusals: 0, exclusiveRefusals: 0 });
     expect(answeredBy(refused, 1, head(500, 5))).toMatchObject({
       refusals: 3,
-      aloneRefusals: 2,
+      exclusiveRefusals: 2,
       report: { remaining: 5 },
     });
     expect(answeredBy(refused, 1, head(500)).unreportedAt).toBe(before.unreportedAt);

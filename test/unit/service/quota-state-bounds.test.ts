@@ -9,7 +9,7 @@ const WHOLE = state({
   lowered: { to: 1, at: NOW, times: 1 },
   blocked: { at: NOW, until: NOW + MINUTE },
 });
-const COUNTS = ['next', 'refusals', 'aloneRefusals', 'sent.1.n', 'slots.1.n', 'report.remaining', 'report.by'];
+const COUNTS = ['next', 'refusals', 'exclusiveRefusals', 'sent.1.n', 'slots.1.n', 'report.remaining', 'report.by'];
 COUNTS.push('report.upTo', 'report.unanswered', 'lowered.to', 'lowered.times');
 const INSTANTS = ['sent.1.at', 'slots.1.lease', 'report.at', 'report.resetAt', 'unreportedAt', 'lowered.at'];
 INSTANTS.push('blocked.at', 'blocked.until');
@@ -40,7 +40,7 @@ describe('a state file', () => {
     for (const right of [0, 0.5, 2 ** 60]) expect(withValue(path, right), `${right}`).toBeDefined();
   });
 
-  it.each(['next', 'refusals', 'aloneRefusals', 'sent', 'slots', 'v', ...COUNTS.slice(3)])(
+  it.each(['next', 'refusals', 'exclusiveRefusals', 'sent', 'slots', 'v', ...COUNTS.slice(3)])(
     'is none without %s',
     (path) => {
       expect(withValue(path, undefined)).toBeUndefined();

@@ -181,6 +181,6 @@ describe('a refusal beside others', () => {
     const third = await quota.enter(signal);
     await second.answered(head(429, 40, clock.now() + HOUR));
     await third.answered(head(200, 39, clock.now() + HOUR));
-    expect(events('quota.crowded')).toMatchObject([{ level: 'warn', fields: { at_once: 2 } }]);
+    expect(events('quota.concurrency')).toMatchObject([{ level: 'warn', fields: { at_once: 2 } }]);
   });
 });

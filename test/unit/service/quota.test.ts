@@ -154,7 +154,7 @@ describe('the quota', () => {
     await inside[0].answered(ok(50, clock.now() + HOUR));
     await settle(40);
     await inside[2].answered(refused(49, clock.now() + HOUR));
-    expect(heard.events).toContainEqual(expect.objectContaining({ level: 'warn', event: 'quota.crowded' }));
+    expect(heard.events).toContainEqual(expect.objectContaining({ level: 'warn', event: 'quota.concurrency' }));
   });
 });
 
