@@ -1,6 +1,6 @@
 // Takes in plain cells of columns whose kind is known, in AssemblyScript: `npm run wasm` compiles this file into
 // src/csv/wasm/csv-module.ts. A cell that may tell something new, or is not plain, is left to the code in TypeScript:
-// src/schema/columns.ts says what is learnt of a cell, src/types what it is.
+// src/schema/columns.ts says what is collected from a cell, src/types what it is.
 
 import { byteAt, isDigit } from './bytes';
 import { DASH_FORM, DAY_FORM, DOT_FORM, knownOffset, micros, NO_TIME, parseTime } from './times';
@@ -36,7 +36,7 @@ const LOWER_E: i32 = 101;
 const EXACT_DIGITS: i32 = 15;
 const SHORTEST_TIME: i32 = 10;
 
-/** What is still to be learnt of a column, as src/schema/columns.ts has it: with more than CLOSED its cells are listed. */
+/** Which cells of a column are still examined, as src/schema/columns.ts has it: with more than CLOSED its cells are listed. */
 const OPEN: i32 = 0;
 const CLOSED: i32 = 1;
 

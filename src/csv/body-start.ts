@@ -1,6 +1,6 @@
 const BOM = [0xef, 0xbb, 0xbf];
 /** White space looked through for the first other byte. */
-const MOST_SPACE = 256;
+const MAX_SPACE = 256;
 
 const OTHER_FORMATS: ReadonlyMap<number, string> = new Map([
   [0x7b, 'text that starts with {, as a JSON message does'],
@@ -21,7 +21,7 @@ export function bodyStart(b: Uint8Array, start: number, end: number, last: boole
   const hasBom = end - start >= BOM.length && BOM.every((byte, i) => b[start + i] === byte);
   const begin = hasBom ? start + BOM.length : start;
   let i = begin;
-  while (i < end && i - begin < MOST_SPACE && (b[i] === 32 || b[i] === 10 || b[i] === 13 || b[i] === 9)) i++;
+  while (i < end && i - begin < MAX_SPACE && (b[i] === 32 || b[i] === 10 || b[i] === 13 || b[i] === 9)) i++;
   if (i === end) return last ? begin : undefined;
   const other = OTHER_FORMATS.get(b[i]);
   if (other === undefined) return begin;

@@ -1,6 +1,6 @@
 import { BARE_CR, COLUMN_SHIFT, DOUBLED, QUOTED, type RowTokenizer, STRIDE, Unquoter } from './tokenizer.ts';
 import type { CsvMemory } from './wasm/csv-memory.ts';
-import { EDITED_AT, EditMemory, MOST_JOBS } from './wasm/edit-memory.ts';
+import { EDITED_AT, EditMemory, MAX_JOBS } from './wasm/edit-memory.ts';
 
 /** What becomes of the cells of a column: they stay, a hash takes the place of each value, or they go with the column. */
 export const KEEP = 0;
@@ -118,8 +118,8 @@ export class RowEditor {
   /** Makes room; false for a row that is too long for the room there is. */
   #reserve(needed: number): boolean {
     if (this.#end + needed <= FRONT_BYTES) {
-      if (this.#simd !== undefined && this.#simd.jobs + this.#hashes > MOST_JOBS) this.#simd.hash();
-      return this.#hashes <= MOST_JOBS;
+      if (this.#simd !== undefined && this.#simd.jobs + this.#hashes > MAX_JOBS) this.#simd.hash();
+      return this.#hashes <= MAX_JOBS;
     }
     this.#flush();
     if (EDITED_AT + needed <= FRONT_BYTES) return this.#reserve(needed);

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { RowBuffer } from './row-buffer.ts';
 
 /** Bad parts kept in mind at a time: more than this in one row is no text. */
-const MOST_BAD = 1 << 20;
+const MAX_BAD = 1 << 20;
 
 /** Keeps the bytes of a RowBuffer valid UTF-8 and remembers where it had to put U+FFFD, and so the original offsets. */
 export class ValidText {
@@ -29,7 +29,7 @@ export class ValidText {
   }
 
   get isInvalid(): boolean {
-    return this.#at.length > MOST_BAD;
+    return this.#at.length > MAX_BAD;
   }
 
   /** Tells that the buffer is about to move `start` to its front. */

@@ -22,7 +22,7 @@ import type { ColumnScan, FirstSeen } from './scan.ts';
 import { shapeOf } from './shape.ts';
 import { TimeRanges } from './time-range.ts';
 
-/** What is still to be learnt of a column: everything, nothing, or what its name asks for. assembly/observe.ts has the same. */
+/** Which cells of a column are still examined: all, none, or those that its name asks for. assembly/observe.ts has the same. */
 const OPEN = 0;
 const CLOSED = 1;
 const EVENT_IDS = 2;
@@ -32,10 +32,10 @@ const EVENT_NAMES = 3;
 const NOT_IN_YEARS = DATETIME_ZONED | DATETIME_GAP;
 const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_ZONED;
 /** Maximum number of event names that a scan lists: a list of so many may lack some. */
-export const MOST_SCANNED_NAMES = 1_000;
+export const MAX_SCANNED_NAMES = 1_000;
 
 /** Ids of one export by which those that come back on another day are found. */
-const MOST_SAMPLED_IDS = 16_384;
+const MAX_SAMPLED_IDS = 16_384;
 
 export interface ColumnsOptions {
   /** For each column whether it holds hashes; absent: none does. */
@@ -44,7 +44,7 @@ export interface ColumnsOptions {
   readonly memory?: CsvMemory | undefined;
 }
 
-/** Learns from every cell of every row what `ColumnScan` tells; state in flat arrays, one entry a column. */
+/** Collects from every cell of every row what `ColumnScan` reports; state in flat arrays, one entry a column. */
 export class Columns {
   readonly #header: readonly HeaderColumn[];
   readonly #isHashed: readonly boolean[];
@@ -58,7 +58,7 @@ export class Columns {
   readonly #seen = new Map<number, FirstSeen[]>();
   readonly #unquoter = new Unquoter();
   readonly #ids = new IdSet();
-  readonly #eventNames = new NameSet(MOST_SCANNED_NAMES);
+  readonly #eventNames = new NameSet(MAX_SCANNED_NAMES);
   readonly #plain: PlainColumns | undefined;
 
   constructor(columns: readonly HeaderColumn[], zone: Zone | undefined, { isHashed = [], memory }: ColumnsOptions) {
@@ -105,7 +105,7 @@ export class Columns {
   idSample(): IdSample | undefined {
     return this.#isHashed[this.#header.findIndex(({ source }) => source === DETAIL_LOG_ID)]
       ? undefined
-      : this.#ids.sample(MOST_SAMPLED_IDS);
+      : this.#ids.sample(MAX_SAMPLED_IDS);
   }
 
   /** To be called once, behind the last row and `idsAreKeys`, before `scans`. */
@@ -140,12 +140,12 @@ export class Columns {
   }
 
   #cell(b: Uint8Array, start: number, end: number, column: number, mode: number, row: number): void {
-    if (mode === OPEN) this.#learn(b, start, end, column, row);
+    if (mode === OPEN) this.#examine(b, start, end, column, row);
     else if (mode === EVENT_NAMES) this.#eventNames.add(b, start, end);
     else this.#ids.add(b, start, end);
   }
 
-  #learn(b: Uint8Array, start: number, end: number, column: number, row: number): void {
+  #examine(b: Uint8Array, start: number, end: number, column: number, row: number): void {
     const bits = classify(b, start, end, this.#zone);
     const had = this.#evidence[column];
     if ((bits & ~had) !== 0) this.#discover(b, start, end, column, bits & ~had, row);
@@ -153,7 +153,7 @@ export class Columns {
     // A time that the zone skips counts too: the SQL of the column is made for all times in it (src/types/zone-sql.ts).
     if ((bits & TIMES) === 0 || (bits & NOT_IN_YEARS) === NOT_IN_YEARS) return;
     this.#times.add(column, bits, this.#zone);
-    if (this.#zone !== undefined && (bits & DATETIME_ZONED) === 0) this.#plain?.learnHour(this.#zone);
+    if (this.#zone !== undefined && (bits & DATETIME_ZONED) === 0) this.#plain?.cacheHour(this.#zone);
   }
 
   #discover(b: Uint8Array, start: number, end: number, column: number, bits: Evidence, row: number): void {

@@ -3,7 +3,7 @@ import { Scratch } from '../base/scratch.ts';
 /** Slots of eight bytes, doubled when three quarters are taken: 11 to 21 bytes a row. */
 const START_SLOTS = 1 << 16;
 /** 64 MiB of slots: about 6.3 million ids. Beyond that ids are not counted. */
-const MOST_SLOTS = 1 << 23;
+const MAX_SLOTS = 1 << 23;
 const SLOT_BYTES = 8;
 const FULLEST = 0.75;
 /** Hashes gathered before they are looked up together, so that the memory fetches of many overlap. */
@@ -108,7 +108,7 @@ export class IdSet {
   #grow(): void {
     const [old, scratch] = [this.#slots, this.#scratch];
     const count = old.length;
-    if (count > MOST_SLOTS) {
+    if (count > MAX_SLOTS) {
       this.end();
       return;
     }

@@ -44,7 +44,7 @@ export class PlainColumns {
     this.#count = modes.length;
     this.#hours = zone === undefined ? 0 : memory.observedAt;
     const words = memory.observed;
-    forgetHours(words, 0);
+    clearHours(words);
     words.fill(0, COLUMNS, COLUMNS + this.#count * COLUMN_WORDS);
     modes.forEach((mode, column) => {
       this.#set(column, MODE, mode);
@@ -86,9 +86,13 @@ export class PlainColumns {
     this.#set(column, MODE, mode);
   }
 
-  /** Takes in the hour of the time that FIELDS holds. */
-  learnHour(zone: Zone): void {
-    learnHour(this.#memory.observed, 0, zone, civilSeconds());
+  /** Caches the offset of the wall-clock hour of the time that FIELDS holds, if the zone has all of it, and has it once. */
+  cacheHour(zone: Zone): void {
+    const seconds = civilSeconds();
+    const offset = zone.offsetOfHour(seconds);
+    if (offset === undefined) return;
+    const hour = Math.floor(seconds / HOUR_SECONDS);
+    this.#memory.observed.set([hour, offset], (hour & (SLOTS - 1)) * SLOT_WORDS);
   }
 
   /** Adds what was taken in: the cells of each column, and its first and last time. The memory is not used after it. */
@@ -115,16 +119,7 @@ export class PlainColumns {
   }
 }
 
-/** Makes a list without an hour at `at` of the words. */
-function forgetHours(words: Int32Array, at: number): void {
-  // No hour has these last bits at this place.
-  for (let slot = 0; slot < SLOTS; slot++) words[at + slot * SLOT_WORDS] = ~slot;
-}
-
-/** Takes the hour around a wall-clock time (seconds from 1970) into the list, if the zone has all of it, and has it once. */
-function learnHour(words: Int32Array, at: number, zone: Zone, seconds: number): void {
-  const offset = zone.offsetOfHour(seconds);
-  if (offset === undefined) return;
-  const hour = Math.floor(seconds / HOUR_SECONDS);
-  words.set([hour, offset], at + (hour & (SLOTS - 1)) * SLOT_WORDS);
+/** Empties the cache: no hour has these last bits in this slot. */
+function clearHours(words: Int32Array): void {
+  for (let slot = 0; slot < SLOTS; slot++) words[slot * SLOT_WORDS] = ~slot;
 }

@@ -24,7 +24,7 @@ export interface ScannerOptions extends RowLimits {
 }
 
 /** Where a replaced character stands; the header is row 1. */
-export interface CellPlace {
+export interface CellPosition {
   readonly row: number;
   readonly column: string;
 }
@@ -44,7 +44,7 @@ export interface ScanResult {
   /** False when the last row had no line end: perhaps the body was cut there. */
   readonly finalNewline: boolean;
   /** Cells that were not valid UTF-8, and the first of them. */
-  readonly invalidUtf8: { readonly cells: number; readonly first?: CellPlace };
+  readonly invalidUtf8: { readonly cells: number; readonly first?: CellPosition };
   /** Bytes written in all, `tail` included. */
   readonly outLength: number;
   /** Where rows end in what is written, 256 KiB and a row apart: a reader that splits the file need not look for them. */
@@ -77,7 +77,7 @@ export class Scanner {
   #columns: Columns | undefined;
   #header: readonly string[] = [];
   #badCells = 0;
-  #firstBad: CellPlace | undefined;
+  #firstBad: CellPosition | undefined;
 
   constructor(options: ScannerOptions) {
     this.#edits = options.edits;

@@ -1,6 +1,6 @@
 const LONGEST = 32;
 /** Bytes looked at: 32 characters take at most four bytes each. */
-const MOST_BYTES = LONGEST * 4;
+const MAX_BYTES = LONGEST * 4;
 const decoder = new TextDecoder();
 
 /**
@@ -8,7 +8,7 @@ const decoder = new TextDecoder();
  * at most 32 characters.
  */
 export function shapeOf(bytes: Uint8Array, start: number, end: number): string {
-  const text = decoder.decode(bytes.subarray(start, Math.min(end, start + MOST_BYTES)));
+  const text = decoder.decode(bytes.subarray(start, Math.min(end, start + MAX_BYTES)));
   return [...text].slice(0, LONGEST).map(shapeOfCharacter).join('');
 }
 

@@ -1,5 +1,5 @@
 import type { PriorLoads, SpoolFile, State } from '../extract/window.ts';
-import { MOST_SCANNED_NAMES } from '../schema/columns.ts';
+import { MAX_SCANNED_NAMES } from '../schema/columns.ts';
 import { type ColumnChange, MAX_CHANGES } from './changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, storedColumn, type TableName } from './columns.ts';
 import { coveredDays, receiptsWith, rowsOf, type StoredReceipt } from './receipts.ts';
@@ -70,7 +70,7 @@ function withNames(known: readonly string[], more: Iterable<string>): string[] {
 /** The event names that scans collected; undefined if a list is missing or may lack some. */
 export function scannedEventNames(files: readonly SpoolFile[]): string[] | undefined {
   const lists = files.map((file) => file.eventNames);
-  if (lists.some((list) => list === undefined || list.length >= MOST_SCANNED_NAMES)) return undefined;
+  if (lists.some((list) => list === undefined || list.length >= MAX_SCANNED_NAMES)) return undefined;
   return [...new Set(lists.flatMap((list) => list ?? []))];
 }
 

@@ -75,7 +75,7 @@ const LIST_NUMBERS = LIST_LONG | LIST_LONG_WIDE | LIST_DOUBLE;
 const LISTS = LIST_EMPTY | LIST_NUMBERS | LIST_STRING;
 
 /**
- * The least type that holds every cell seen, or none while all were empty or `null`. `zoned`: a `timezone` is
+ * The least type that holds every cell seen, undefined while all were empty or `null`. `zoned`: a `timezone` is
  * configured, so datetimes that carry a zone of their own are datetimes too.
  */
 export function typeOf(evidence: Evidence, zoned: boolean): ColumnType | undefined {

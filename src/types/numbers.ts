@@ -12,7 +12,7 @@ const INT64_DIGITS = 19;
 /** Plain decimals up to this length cannot underflow. */
 const SAFE_LENGTH = 300;
 /** A double has no more significant digits than this in its shortest text. */
-const MOST_DIGITS = 17;
+const MAX_DIGITS = 17;
 const LONG_MAX = Uint8Array.from('9223372036854775807', (c) => c.charCodeAt(0));
 
 /** LONG, LONG_WIDE or DOUBLE, or 0 for any other text: `+5`, `007`, `-0`, `.5`, `1e5`, beyond 64 bits, lost digits. */
@@ -90,7 +90,7 @@ function significant(b: Uint8Array, first: number, end: number): number {
 
 /** Compares the significant digits of the text with those of the shortest text of its value. */
 function shortestClass(b: Uint8Array, start: number, first: number, mantissaEnd: number, end: number): Evidence {
-  if (significant(b, first, mantissaEnd) > MOST_DIGITS) return 0;
+  if (significant(b, first, mantissaEnd) > MAX_DIGITS) return 0;
   const value = Number(latin1(b, start, end));
   if (!Number.isFinite(value)) return 0;
   const written = trimZeros(latin1(b, first, mantissaEnd).replace('.', ''));

@@ -62,9 +62,9 @@ const DATA_AT = 3 * PAGE_BYTES;
 /** What vector loads and stores may touch behind `bytes`. */
 const SLACK_BYTES = 64;
 /** Memories that are done with and wait to be used again: a collection would free them late. */
-const MOST_IDLE = 8;
+const MAX_IDLE = 8;
 /** Larger ones are left to the collection. */
-const MOST_IDLE_BYTES = 4 * 1024 * 1024;
+const MAX_IDLE_BYTES = 4 * 1024 * 1024;
 
 const idle: CsvMemory[] = [];
 /** Compiled once in a process. */
@@ -125,7 +125,7 @@ export class CsvMemory {
 
   /** Keeps the memory for the next `open`; the caller must not use it any more. A second call does nothing. */
   release(): void {
-    if (this.#isIdle || idle.length === MOST_IDLE || this.bytes.length > MOST_IDLE_BYTES) return;
+    if (this.#isIdle || idle.length === MAX_IDLE || this.bytes.length > MAX_IDLE_BYTES) return;
     this.#isIdle = true;
     idle.push(this);
   }

@@ -22,7 +22,7 @@ const ENTRY_SHIFT = 7;
 /** Where edited rows begin. */
 export const EDITED_AT: number = CACHE_AT + 2 ** (CACHE_BITS + ENTRY_SHIFT);
 
-export const MOST_JOBS: number = (ACTIONS_AT - JOBS_AT) / JOB_BYTES;
+export const MAX_JOBS: number = (ACTIONS_AT - JOBS_AT) / JOB_BYTES;
 const BLOCK_BYTES = 64;
 const INNER_PAD = 0x36;
 const OUTER_PAD = 0x5c;

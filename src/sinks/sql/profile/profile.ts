@@ -11,7 +11,7 @@ import { SpoolWriter } from '../../../extract/spool/spool-writer.ts';
 import { type ColumnEdits, unlisted } from '../../../schema/column-edits.ts';
 import { DETAIL_LOG_ID, missingColumns } from '../../../schema/groups.ts';
 import type { ColumnGroup } from '../../../schema/scan.ts';
-import { type CellPlace, Scanner, type ScanResult } from '../../../schema/scanner.ts';
+import { type CellPosition, Scanner, type ScanResult } from '../../../schema/scanner.ts';
 import { Zone } from '../../../types/zone.ts';
 import { type Engine, openEngine } from '../engine/engine.ts';
 import { engineFailure } from '../engine/faults.ts';
@@ -45,7 +45,7 @@ export interface FileProfile {
   /** Of the file as it stands. */
   readonly bytes: number;
   readonly finalNewline: boolean;
-  readonly invalidUtf8: { readonly cells: number; readonly first?: CellPlace };
+  readonly invalidUtf8: { readonly cells: number; readonly first?: CellPosition };
   /** Columns that every export has and this file lacks. */
   readonly missing: readonly string[];
   /** Names of the lists of dropped and hashed columns that the file has not. */
