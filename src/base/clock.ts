@@ -9,21 +9,21 @@ export interface Clock {
   after(ms: number, callback: () => void): () => void;
 }
 
-const LONGEST_TIMER = 2 ** 31 - 1;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => Date.now(),
   async sleep(ms, signal) {
     signal?.throwIfAborted();
     try {
-      await delay(Math.min(Math.max(0, ms), LONGEST_TIMER), undefined, signal ? { signal } : {});
+      await delay(Math.min(Math.max(0, ms), MAX_TIMER_MS), undefined, signal ? { signal } : {});
     } catch (error) {
       signal?.throwIfAborted();
       throw error;
     }
   },
   after(ms, callback) {
-    const timer = setTimeout(callback, Math.min(Math.max(0, ms), LONGEST_TIMER));
+    const timer = setTimeout(callback, Math.min(Math.max(0, ms), MAX_TIMER_MS));
     timer.unref();
     return () => clearTimeout(timer);
   },

@@ -2,7 +2,7 @@ import { configFailure } from './errors.ts';
 
 const NEWLINE = 0x0a;
 /** Maximum length of a line (bytes). */
-const LONGEST_LINE = 64 * 1024 * 1024;
+const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
 /** The lines of a stream of bytes, as many at a time as a chunk completes; without their ends, valid until the next. */
 export async function* linesOf(input: AsyncIterable<Uint8Array | string>): AsyncGenerator<Buffer[]> {
@@ -23,7 +23,8 @@ export async function* linesOf(input: AsyncIterable<Uint8Array | string>): Async
     if (start === chunk.length) continue;
     begun.push(Buffer.from(chunk.subarray(start)));
     begunBytes += chunk.length - start;
-    if (begunBytes > LONGEST_LINE) throw configFailure('A line of the input is longer than 64 MiB; nothing was sent.');
+    if (begunBytes > MAX_LINE_BYTES)
+      throw configFailure('A line of the input is longer than 64 MiB; nothing was sent.');
   }
   if (begun.length > 0) yield [Buffer.concat(begun)];
 }

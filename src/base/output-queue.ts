@@ -6,9 +6,9 @@ export type Importance = 'debug' | 'log' | 'kept';
 /** Bytes gathered before they are handed to the stream in one call. */
 const CHUNK_BYTES = 64 * 1024;
 /** Bytes handed to the stream and not yet taken by the system: more would only wait where nothing can be left out. */
-const MOST_IN_FLIGHT_BYTES = 256 * 1024;
+const MAX_IN_FLIGHT_BYTES = 256 * 1024;
 /** Bytes of lines that wait and may be left out. */
-const MOST_LOG_BYTES = 1024 * 1024;
+const MAX_LOG_BYTES = 1024 * 1024;
 
 interface Entry {
   readonly data: string | Uint8Array;
@@ -96,7 +96,7 @@ export class OutputQueue {
   }
 
   #leaveOut(): void {
-    while (this.#logBytes > MOST_LOG_BYTES) {
+    while (this.#logBytes > MAX_LOG_BYTES) {
       const debug = this.#entries.findIndex(({ importance }) => importance === 'debug');
       const at = debug === -1 ? this.#entries.findIndex(({ importance }) => importance === 'log') : debug;
       if (at === -1) return;
@@ -118,7 +118,7 @@ export class OutputQueue {
   }
 
   #send(): void {
-    while (this.#failed === undefined && this.#entries.length > 0 && this.#inFlightBytes < MOST_IN_FLIGHT_BYTES) {
+    while (this.#failed === undefined && this.#entries.length > 0 && this.#inFlightBytes < MAX_IN_FLIGHT_BYTES) {
       const chunk = this.#nextChunk();
       const bytes = chunk.reduce((sum, entry) => sum + entry.bytes, 0);
       this.#inFlightBytes += bytes;

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 
 const MASK = '******';
-const SHORTEST_MASKED = 4;
+const MIN_MASKED_LENGTH = 4;
 
 /** A token that cannot be printed by accident: every way of turning it into text gives the mask. */
 export class Secret {
@@ -35,7 +35,7 @@ export class Redactor {
 
   add(secret: Secret | undefined): void {
     const text = secret?.reveal();
-    if (text === undefined || text.length < SHORTEST_MASKED) return;
+    if (text === undefined || text.length < MIN_MASKED_LENGTH) return;
     for (const form of [text, encodeURIComponent(text), JSON.stringify(text).slice(1, -1)]) this.#texts.add(form);
   }
 

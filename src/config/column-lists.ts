@@ -2,7 +2,7 @@ import known from '../../schemas/columns.json' with { type: 'json' };
 import type { Problem } from './problems.ts';
 
 /** Characters of the shortest hash key that is accepted: under one that can be guessed, so can the values be. */
-const SHORTEST_KEY = 32;
+const MIN_KEY_LENGTH = 32;
 
 type Known = (typeof known.columns)[number] & { readonly required?: boolean; readonly alternative?: string };
 
@@ -48,9 +48,11 @@ function keyProblems(key: unknown): Problem[] {
   if (key === undefined || key === '') {
     return [{ key: 'hash_key', text: 'hash_key (DFINERY_HASH_KEY) is missing beside columns_hash' }];
   }
-  if (typeof key !== 'string' || key.length >= SHORTEST_KEY) return [];
+  if (typeof key !== 'string' || key.length >= MIN_KEY_LENGTH) return [];
   const make = 'make one, for instance with "openssl rand -hex 32"';
-  return [{ key: 'hash_key', text: `hash_key (DFINERY_HASH_KEY) is shorter than ${SHORTEST_KEY} characters: ${make}` }];
+  return [
+    { key: 'hash_key', text: `hash_key (DFINERY_HASH_KEY) is shorter than ${MIN_KEY_LENGTH} characters: ${make}` },
+  ];
 }
 
 function typedOtherwise(types: unknown, hash: readonly string[]): string[] {

@@ -43,7 +43,7 @@ export const parseDestinationConfig = (
 const PROPERTIES = Object.entries(schema.properties);
 const GUARDS = PROPERTIES.filter(([, { group }]) => group === 'guard').map(([name]) => name);
 /** Letters of a beginning that is enough to know a guard by. */
-const SHORTEST_BEGINNING = 6;
+const MIN_BEGINNING = 6;
 
 /** Unknown keys that are most likely a misspelt guard, which must not be ignored. */
 function misspelt(given: Readonly<Record<string, unknown>>): Problem[] {
@@ -64,7 +64,7 @@ function nearestKey(name: string): string | undefined {
 }
 
 const editsTo = (known: string, given: string): number =>
-  given.length >= SHORTEST_BEGINNING && known.startsWith(given) ? 0 : distance(known, given);
+  given.length >= MIN_BEGINNING && known.startsWith(given) ? 0 : distance(known, given);
 
 function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
   const out: Problem[] = [];

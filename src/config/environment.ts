@@ -80,7 +80,7 @@ export function readEnvironment(schema: ConfigSchema, env: Env): EnvironmentValu
     const found = textOf(variable, env, problems);
     if (found === undefined) continue;
     const value = typedValue(found.text, variable.property.type);
-    if (value === undefined) problems.push(misfit(found.name, found.text, variable));
+    if (value === undefined) problems.push(invalidValue(found.name, found.text, variable));
     else values[variable.key] = value;
     names.set(variable.key, found.name);
   }
@@ -142,6 +142,6 @@ export const FORMS: Readonly<Record<string, string>> = {
   string: 'a text',
 };
 
-function misfit(name: string, text: string, { key, property }: Variable): Problem {
+function invalidValue(name: string, text: string, { key, property }: Variable): Problem {
   return { key, text: `${name} is ${shown(text)}, wanted ${FORMS[property.type ?? 'string']}` };
 }

@@ -9,7 +9,7 @@ export interface Problem {
   readonly text: string;
 }
 
-const LONGEST_SHOWN = 60;
+const MAX_SHOWN_LENGTH = 60;
 const FORMATS: Readonly<Record<string, string>> = {
   date: 'a day of the calendar as yyyy-MM-dd',
   uri: 'an address such as https://host',
@@ -21,7 +21,7 @@ const CREDENTIALS = /"[^"\s]*:[^"\s]*@/g;
 /** What was found, short; never for secrets. */
 export function shown(value: unknown): string {
   const text = (JSON.stringify(value) ?? String(value)).replace(CREDENTIALS, '"******@');
-  return text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}…` : text;
+  return text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text;
 }
 
 function keyOf(error: ErrorObject): string {

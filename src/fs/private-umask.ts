@@ -1,6 +1,6 @@
 const PRIVATE = 0o077;
 
-let holders = 0;
+let users = 0;
 let before: number | undefined;
 
 /**
@@ -9,12 +9,12 @@ let before: number | undefined;
  * In a worker thread, where the umask cannot be set, that of the process stays.
  */
 export function holdPrivateUmask(): () => void {
-  if (holders++ === 0) before = setUmask(PRIVATE);
+  if (users++ === 0) before = setUmask(PRIVATE);
   let isHeld = true;
   return () => {
     if (!isHeld) return;
     isHeld = false;
-    if (--holders === 0 && before !== undefined) setUmask(before);
+    if (--users === 0 && before !== undefined) setUmask(before);
   };
 }
 

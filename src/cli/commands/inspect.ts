@@ -121,12 +121,12 @@ const TITLES = {
 
 /** From so many terminal columns on, minimum, maximum and examples each get their own column. */
 const WIDE = 120;
-const LONGEST_NAME = 32;
+const MAX_NAME = 32;
 /** Where there is little room. */
-const LONGEST_NARROW_NAME = 24;
+const MAX_NARROW_NAME = 24;
 const GAP = 2;
 /** A text that is shown is never cut to less. */
-const LEAST_TEXT = 12;
+const MIN_TEXT = 12;
 /** Between two names of empty columns. */
 const SEPARATOR = ', ';
 
@@ -147,7 +147,7 @@ function profileLines({ columns, rows }: FileProfile, terminalColumns: number): 
 function tableOf(columns: readonly ColumnProfile[], rows: number, terminalColumns: number): string[] {
   const hasRescued = columns.some((column) => column.rescued > 0);
   const facts = columns.map((column) => [
-    cut(column.source, terminalColumns < WIDE ? LONGEST_NARROW_NAME : LONGEST_NAME),
+    cut(column.source, terminalColumns < WIDE ? MAX_NARROW_NAME : MAX_NAME),
     column.type ?? '',
     percent(column.filled, rows),
     whole(column.distinct),
@@ -157,11 +157,11 @@ function tableOf(columns: readonly ColumnProfile[], rows: number, terminalColumn
   const widths = header.map((name, i) => Math.max(widthOf(name), ...facts.map((row) => widthOf(row[i]))));
   const room = terminalColumns - widths.reduce((sum, width) => sum + width + GAP, GAP);
   if (terminalColumns < WIDE) {
-    const rest = columns.map((column) => [cut(narrow(column), Math.max(LEAST_TEXT, room))]);
+    const rest = columns.map((column) => [cut(narrow(column), Math.max(MIN_TEXT, room))]);
     return lines([...header, 'values'], facts, rest);
   }
-  const end = Math.max(LEAST_TEXT, Math.floor((room - 2 * GAP) / 4));
-  const examples = Math.max(LEAST_TEXT, room - 2 * (end + GAP));
+  const end = Math.max(MIN_TEXT, Math.floor((room - 2 * GAP) / 4));
+  const examples = Math.max(MIN_TEXT, room - 2 * (end + GAP));
   const rest = columns.map((column) => [
     cut(column.minimum ?? '', end),
     cut(column.maximum ?? '', end),
@@ -204,10 +204,10 @@ function percent(part: number, all: number): string {
   return `${Math.min(99.9, Math.max(0.1, (part / all) * 100)).toFixed(1)}%`;
 }
 
-const MOST_EMPTY_LINES = 6;
+const MAX_EMPTY_LINES = 6;
 
 function emptyLines(columns: readonly ColumnProfile[], terminalColumns: number): string[] {
-  const names = columns.filter((column) => column.filled === 0).map((column) => cut(column.source, LONGEST_NAME));
+  const names = columns.filter((column) => column.filled === 0).map((column) => cut(column.source, MAX_NAME));
   if (names.length === 0) return [];
   const title = ` Without a value (${whole(names.length)} ${names.length === 1 ? 'column' : 'columns'})`;
   return [title, ...wrap(names, terminalColumns)];
@@ -222,7 +222,7 @@ function wrap(names: readonly string[], terminalColumns: number): string[] {
     if (line !== '' && widthOf(line) + widthOf(text) > terminalColumns - GAP) {
       out.push(line.trimEnd());
       line = '';
-      if (out.length === MOST_EMPTY_LINES) return [...out.map(indent), indent(`and ${whole(names.length - i)} more`)];
+      if (out.length === MAX_EMPTY_LINES) return [...out.map(indent), indent(`and ${whole(names.length - i)} more`)];
     }
     line += text;
   }
