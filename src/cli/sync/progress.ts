@@ -1,8 +1,8 @@
 import cliProgress from 'cli-progress';
 import type { Clock } from '../../base/clock.ts';
 import { formatDuration } from '../../base/durations.ts';
-import type { LogEvent, LogSink } from '../../base/log.ts';
-import type { Terminal } from '../terminal.ts';
+import type { LogEvent, Logger, LogSink } from '../../base/log.ts';
+import type { Context } from '../context.ts';
 
 /** What is shown while windows are read. */
 interface ProgressState {
@@ -50,12 +50,12 @@ function eta(state: ProgressState, elapsedMs: number): string {
   return left === 0 ? '' : ` · ${formatDuration((elapsedMs / state.windows) * left)} left`;
 }
 
-/** A bar where a person watches, a line every few seconds elsewhere. */
-export function createProgress(terminal: Terminal, clock: Clock): Progress {
-  return terminal.interactive ? barProgress(clock) : lineProgress(terminal, clock);
+/** A bar where a person watches, a line of the log every few seconds elsewhere. */
+export function createProgress({ terminal, clock, logger }: Pick<Context, 'terminal' | 'clock' | 'logger'>): Progress {
+  return terminal.interactive ? barProgress(clock) : lineProgress(logger, clock);
 }
 
-function lineProgress(terminal: Terminal, clock: Clock): Progress {
+function lineProgress(logger: Logger, clock: Clock): Progress {
   const began = clock.now();
   let last = began;
   return {
@@ -64,7 +64,8 @@ function lineProgress(terminal: Terminal, clock: Clock): Progress {
       const every = state.waitingUntil === undefined ? LINE_EVERY_MS : WAITING_LINE_EVERY_MS;
       if (now - last < every) return;
       last = now;
-      terminal.note(
+      logger.info(
+        'run.progress',
         `${state.windows}/${state.planned} windows · ${facts(state, now - began, now)}${eta(state, now - began)}`,
       );
     },

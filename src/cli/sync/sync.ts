@@ -156,7 +156,7 @@ function joined(
 /** Executes a plan with a progress display; passes the summary on whether it succeeds or fails. */
 async function execute(run: SyncRun, plan: Plan, outer: Context, loader: Loader): Promise<void> {
   const began = outer.clock.now();
-  const progress = createProgress(outer.terminal, outer.clock);
+  const progress = createProgress(outer);
   const context: Context = { ...outer, logger: outer.loggerThrough(progress.wrap) };
   const session = openExportSession(run.config, context, run.maxWaitMs);
   const deps = { ...extractDeps(run.config, session.service, context), sharing: run.sharing };
