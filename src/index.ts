@@ -1,4 +1,4 @@
-// The library: what the commands and connectors are made of.
+// The library: what the commands and connectors are made of. examples/library shows it.
 export { type Clock, systemClock } from './base/clock.ts';
 export { Failure, type FailureKind } from './base/errors.ts';
 export { createLogger, type LogEvent, type Logger, silentLogger } from './base/log.ts';
@@ -9,6 +9,7 @@ export { extractWindows } from './extract/extract.ts';
 export type { PlanInput } from './extract/plan/plan.ts';
 export { type Plan, planRun } from './extract/plan/plan.ts';
 export type { ExtractDeps, ExtractOptions } from './extract/ports.ts';
+export { type ExportSession, extractDeps, openExportSession } from './extract/session.ts';
 export { newTally, summaryOf, type Tally } from './extract/summary.ts';
 export type { PriorLoads, Receipt, State, Window } from './extract/window.ts';
 export { Scanner, type ScanResult } from './schema/scanner.ts';

@@ -6,7 +6,7 @@ import { widenings } from '../types/index.ts';
 import type { ColumnType, Evidence } from '../types/type.ts';
 import { columnKey, FIRST_COLUMNS, isItem, type StoredColumn } from './columns.ts';
 import type { IncomingColumn, IncomingColumns } from './incoming.ts';
-import { assignItemNames, assignNames, OWN_NAMES } from './names.ts';
+import { assignItemNames, assignNames, foldName, OWN_NAMES } from './names.ts';
 
 /** What decides the types of a table's columns besides the data. */
 export interface Rules {
@@ -64,24 +64,39 @@ export function plannedTogether(
   rules: Rules,
 ): number {
   if (rules.mode !== 'evolve') return 1;
-  const types = new Map(stored.map((column) => [columnKey(column.source, column.occurrence), column.type]));
+  const known = new Map(stored.map((column) => [columnKey(column.source, column.occurrence), column]));
   const seen = new Map<string, { readonly evidence: Evidence; readonly own: ColumnType | 'null' }>();
+  /** Of the columns that earlier windows of the batch bring: their keys, and their names, without numbers, as they are compared. */
+  const [brought, names] = [new Set<string>(), new Set<string>()];
   for (const [i, { columns }] of windows.entries()) {
+    const fresh = [...columns.values()].filter(({ key }) => !known.has(key) && !brought.has(key));
+    if (fresh.some((column) => names.has(stemOf(column, rules)))) return i;
+    for (const column of fresh) {
+      brought.add(column.key);
+      names.add(stemOf(column, rules));
+    }
     for (const [key, column] of columns) {
       const own = typeOf(column.evidence, rules.zoned) ?? ((column.evidence & NULL_TEXT) === 0 ? undefined : 'null');
       if (own === undefined || column.declared !== undefined) continue;
+      const { type = null, evidence: storedEvidence = 0 } = known.get(key) ?? {};
       const before = seen.get(key);
+      const current = widened(type, typeOf(storedEvidence | (before?.evidence ?? 0), rules.zoned));
+      const hasNullText = (column.evidence & NULL_TEXT) !== 0 && own !== 'string';
+      if (hasNullText && current === 'string' && type !== 'string') return i;
       const evidence = (before?.evidence ?? 0) | column.evidence;
       const joined = typeOf(evidence, rules.zoned);
       const isText = joined === 'string' || joined === 'string[]';
       if (before === undefined || (own !== 'null' && before.own === 'null')) seen.set(key, { evidence, own });
       else seen.set(key, { evidence, own: before.own });
       if (before === undefined || !isText || own === before.own || own === 'null') continue;
-      if (before.own !== 'null' || types.get(key) !== 'string') return i;
+      if (before.own !== 'null' || type !== 'string') return i;
     }
   }
   return windows.length;
 }
+
+const stemOf = ({ source }: IncomingColumn, rules: Rules): string =>
+  foldName(rules.nameOf?.(source) ?? source).replace(/(_\d+)+$/, '');
 
 /**
  * What a batch of windows does to the columns of the table: names for new ones, types for all. `isFirst`: nothing was committed

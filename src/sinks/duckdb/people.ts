@@ -4,36 +4,20 @@ import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engin
 import { engineFailure } from '../sql/engine/faults.ts';
 import { type EventRows, findPeople, jsonOfRows } from '../sql/people.ts';
 import type { PeopleFound, PeopleQuery, PersonRow } from '../target.ts';
-import { readColumns } from './tables/columns.ts';
-import { checkStore, readState, readTimezone } from './tables/state.ts';
+import { checkStore, readingStore, readState } from './store.ts';
 
 type Options = Omit<EngineOptions, 'readOnly'>;
 
 /** The rows of an open file, for a look-up of people. */
 export async function eventRowsOf(engine: Engine): Promise<EventRows> {
-  const timezone = await readTimezone(engine);
-  return {
-    engine,
-    from: 'events',
-    columns: await readColumns(engine),
-    hashed: hashedIn(await readState(engine)),
-    zone: timezone === null ? undefined : new Zone(timezone),
-    place: engine.file,
-  };
+  const { timezone, columns, cursor } = await readState(engine);
+  const zone = timezone === null ? undefined : new Zone(timezone);
+  return { engine, from: 'events', columns, hashed: hashedIn(cursor), zone, place: engine.file };
 }
 
 /** Who is found in a file. Opens it for reading alone. */
-export async function peopleInDuckDb(options: Options, query: PeopleQuery): Promise<PeopleFound> {
-  const engine = await openEngine({ ...options, readOnly: true });
-  try {
-    await checkStore(engine);
-    return (await findPeople(await eventRowsOf(engine), query)).found;
-  } catch (error) {
-    options.signal?.throwIfAborted();
-    throw engineFailure(error, engine.file);
-  } finally {
-    await engine.close();
-  }
+export function peopleInDuckDb(options: Options, query: PeopleQuery): Promise<PeopleFound> {
+  return readingStore(options, async (engine) => (await findPeople(await eventRowsOf(engine), query)).found);
 }
 
 /** The rows of the people found, of `events`: the views hold nothing else. */

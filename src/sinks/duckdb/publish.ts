@@ -7,10 +7,8 @@ import { moveFile } from '../../fs/atomic-file.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
 import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure } from '../sql/engine/faults.ts';
-import { checkStore, hasTable } from './tables/state.ts';
+import { checkStore } from './store.ts';
 
-const CREATE_COPIES = 'CREATE TABLE IF NOT EXISTS _dfinery_copies (v INTEGER, path VARCHAR, published_at TIMESTAMPTZ)';
-const VERSION = 1;
 const UNFINISHED = '.publishing';
 const PERMISSIONS = 0o777;
 
@@ -18,7 +16,6 @@ type Options = Omit<EngineOptions, 'readOnly' | 'file'>;
 
 /** The stored list of a file's copies for readers: absolute paths. */
 async function readCopies(engine: Engine): Promise<string[]> {
-  if (!(await hasTable(engine, '_dfinery_copies'))) return [];
   const rows = await engine.rows('SELECT path FROM _dfinery_copies ORDER BY path');
   return rows.map(({ path }) => String(path));
 }
@@ -58,9 +55,8 @@ export async function publish(engine: Engine, copy: string, options: Options): P
 
 async function remember(engine: Engine, path: string, at: string): Promise<void> {
   await engine.transaction(async () => {
-    await engine.run(CREATE_COPIES);
     await engine.run('DELETE FROM _dfinery_copies WHERE path = $1', [path]);
-    await engine.run('INSERT INTO _dfinery_copies VALUES ($1, $2, $3)', [VERSION, path, at]);
+    await engine.run('INSERT INTO _dfinery_copies VALUES ($1, $2)', [path, at]);
   });
 }
 

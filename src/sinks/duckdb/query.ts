@@ -1,6 +1,7 @@
 import { configFailure, messageOf } from '../../base/errors.ts';
 import { fileExists } from '../sql/engine/database-file.ts';
-import { type EngineOptions, openEngine } from '../sql/engine/engine.ts';
+import type { EngineOptions } from '../sql/engine/engine.ts';
+import { withFile } from './store.ts';
 
 /** A small result as texts: what a person reads. */
 export interface QueryResult {
@@ -22,8 +23,7 @@ export async function queryDuckDb(
   queries: readonly string[],
 ): Promise<QueryResult[]> {
   if (!fileExists(options.file)) throw configFailure(`${options.file} does not exist.`);
-  const engine = await openEngine({ ...options, readOnly: true });
-  try {
+  return withFile({ ...options, readOnly: true }, async (engine) => {
     await engine.run('SET enable_external_access = false');
     const results: QueryResult[] = [];
     for (const sql of queries) {
@@ -35,9 +35,7 @@ export async function queryDuckDb(
       results.push({ header, types, rows: values.map((row) => row.map(textOf)), values });
     }
     return results;
-  } finally {
-    await engine.close();
-  }
+  });
 }
 
 function textOf(value: unknown): string {

@@ -11,7 +11,7 @@ import { identifier } from '../sql/engine/quote.ts';
 import { findPeople, type Lookup } from '../sql/people.ts';
 import type { PeopleFound, PeopleQuery, PurgeTrial, Rewritten } from '../target.ts';
 import { eventRowsOf } from './people.ts';
-import { checkStore } from './tables/state.ts';
+import { checkStore, OWN_TABLES } from './store.ts';
 
 export type RewriteOptions = Omit<EngineOptions, 'readOnly'>;
 
@@ -171,9 +171,7 @@ function copyOwner(file: string, copy: string): void {
 /** Tables that we did not make, by their schema where it is not the first. */
 async function foreignTables(engine: Engine): Promise<string[]> {
   const tables = await tablesOf(engine);
-  const others = tables.filter(
-    ({ schema, name }) => schema !== 'main' || (name !== 'events' && !name.startsWith('_dfinery_')),
-  );
+  const others = tables.filter(({ schema, name }) => schema !== 'main' || !OWN_TABLES.has(name));
   return others.map(({ schema, name }) => (schema === 'main' ? name : `${schema}.${name}`)).sort();
 }
 

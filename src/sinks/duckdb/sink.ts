@@ -1,52 +1,35 @@
-// This folder: the target `duckdb`: one file with the table `events`. `tables/` holds its tables, `models/` its
-// analytical views.
+// This folder: the target `duckdb`: one file with the table `events` (alter, superseded), the program's own tables (store), and
+// analytical views (models).
 
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { PriorLoads, Window } from '../../extract/window.ts';
-import { changeRecords, columnChanges, logChanges } from '../../table/changes.ts';
-import type { StoredColumn } from '../../table/columns.ts';
-import { type IncomingColumns, incomingColumns } from '../../table/incoming.ts';
-import { type PlannedColumn, planColumns, type Rules } from '../../table/plan.ts';
+import { EVENT_NAME } from '../../schema/groups.ts';
+import { changeRecords, columnChanges, logChanges, missedIn } from '../../table/changes.ts';
+import { incomingColumns } from '../../table/incoming.ts';
+import { type PlannedColumn, planColumns, plannedTogether, type Rules } from '../../table/plan.ts';
+import { lastWindow, liveWindows, storedReceipt } from '../../table/receipts.ts';
 import type { RunHistory } from '../../table/runs.ts';
+import { applyBatch, MAX_EVENT_NAMES, priorLoadsOf, scannedEventNames, type TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
-import { type Commit, commitEach, type Sink } from '../sink.ts';
+import { type Commit, joinCommits, type Sink } from '../sink.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
-import { engineFailure, isOutOfMemory, isRefusedByIndex } from '../sql/engine/faults.ts';
+import { engineFailure, isOutOfMemory, isRefusedByIndex, MisreadFile } from '../sql/engine/faults.ts';
 import { isWide } from '../sql/engine/new-file.ts';
-import { hasRowsWithoutId, idsAreKeys } from '../sql/rows/file-query.ts';
+import { identifier } from '../sql/engine/quote.ts';
+import { filesByHeader, filesQuery, hasRowsWithoutId, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
 import { rescuedCounts } from '../sql/rows/rescued.ts';
+import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
+import { nameOf } from '../sql/views.ts';
 import type { TargetOptions } from '../target.ts';
-import { loadWindow } from './load.ts';
+import { alterEvents, indexFailure, indexNames } from './alter.ts';
 import { refreshModels } from './models/store.ts';
-import { priorLoadsOf } from './prior-loads.ts';
 import { publish } from './publish.ts';
-import { alterEvents, indexFailure, indexNames } from './tables/alter.ts';
-import { writeChanges } from './tables/changes.ts';
-import { writeColumns } from './tables/columns.ts';
-import { type Contents, liveWith, readContents, rowsWith } from './tables/contents.ts';
-import { readLiveWindows, writeReceipt } from './tables/receipts.ts';
-import { replaceRows } from './tables/replace.ts';
-import { RunTable } from './tables/runs.ts';
-import { addEventNames, prepareStore, writeState } from './tables/state.ts';
-import { createViews } from './tables/views.ts';
+import { countRows, createViews, prepareStore, RunTable, writeState } from './store.ts';
+import { supersede } from './superseded.ts';
 
-/** Replaced rows after which their blocks are given back to the file, so that a full re-read does not double it. */
+/** Removed rows after which their blocks are given back to the file, so that a full re-read does not double it. */
 const CHECKPOINT_ROWS = 100_000;
-
-/** Rows of a row group of DuckDB. */
-const ROW_GROUP = 122_880;
-const FEW_ROW_GROUPS = 4;
-
-/**
- * True for a window whose rows DuckDB is to store in their order. Beside keys that need it, that is one of a few row groups:
- * in no order each thread stores groups that are not full, which are joined after that, and their blocks stay free (300,000
- * rows: a file of 40 MB instead of 25). Of many groups few are such, and the order costs memory.
- */
-function keepsOrder(window: Window): boolean {
-  const groups = window.receipt.rows / ROW_GROUP;
-  return !idsAreKeys(window) || (groups > 1 && groups <= FEW_ROW_GROUPS);
-}
 
 export interface DuckDbSinkOptions extends TargetOptions {
   readonly file: string;
@@ -54,11 +37,10 @@ export interface DuckDbSinkOptions extends TargetOptions {
 }
 
 /** Opens a DuckDB file for loading; creates it and its tables if missing. Throws Failure. */
-export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<FileSink> {
+export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<DuckDbSink> {
   const engine = await openEngine(options);
   try {
-    await prepareStore(engine, options.timezone);
-    return new FileSink(engine, options);
+    return new DuckDbSink(engine, await prepareStore(engine, options.timezone ?? null), options);
   } catch (error) {
     await engine.close();
     options.signal?.throwIfAborted();
@@ -66,10 +48,10 @@ export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<FileSi
   }
 }
 
-/** The rows of a window in `events`, as what follows FROM. */
-const rowsOfWindow = (number: number): string => `(SELECT * FROM events WHERE _dfinery_window = ${number})`;
-
-export class FileSink implements Sink {
+/**
+ * Only this process writes to the file while it is open: what the tables say is read once and then kept in step with them.
+ */
+export class DuckDbSink implements Sink {
   readonly #engine: Engine;
   readonly #rules: Rules;
   readonly #zone: Zone | undefined;
@@ -77,15 +59,16 @@ export class FileSink implements Sink {
   readonly #clock: Clock;
   readonly #options: DuckDbSinkOptions;
   readonly runs: RunHistory;
+  #state: TableState;
+  /** Rows in `events` by window, as counted in them; undefined until they are needed. */
+  #counted: ReadonlyMap<number, number> | undefined;
   #isPrepared = false;
-  /** Rows replaced since their blocks were given back. */
-  #replaced = 0;
-  /** After the latest committed window; unknown before the first, and when a transaction has failed. */
-  #contents: Contents | undefined;
-  #keepsOrder = false;
+  /** Rows removed since their blocks were given back. */
+  #removed = 0;
 
-  constructor(engine: Engine, options: DuckDbSinkOptions) {
+  constructor(engine: Engine, state: TableState, options: DuckDbSinkOptions) {
     this.#engine = engine;
+    this.#state = state;
     this.#zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
     this.#logger = options.logger;
     this.#clock = options.clock;
@@ -99,26 +82,20 @@ export class FileSink implements Sink {
     };
   }
 
-  readPriorLoads(): Promise<PriorLoads> {
-    return this.#guard(() => priorLoadsOf(this.#engine));
+  async readPriorLoads(): Promise<PriorLoads> {
+    return priorLoadsOf(this.#state);
   }
 
-  commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit> {
-    return commitEach(batch, (window) => this.#commit(window, signal));
-  }
-
-  async #commit(window: Window, signal: AbortSignal): Promise<Commit> {
+  async commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit> {
     return this.#guard(async () => {
-      await this.#reclaim();
-      await this.#prepareForColumns(window);
-      await this.#setOrder(keepsOrder(window));
-      try {
-        return await this.#store(window, signal);
-      } catch (error) {
-        if (isRefusedByIndex(error)) throw indexFailure(this.#engine, await indexNames(this.#engine));
-        if (!isOutOfMemory(error)) throw error;
-        return await this.#writeWithLessMemory(window, signal);
+      const commits: Commit[] = [];
+      for (let rest = batch; rest.length > 0; ) {
+        const incoming = rest.map(({ files }) => incomingColumns(files));
+        const windows = rest.slice(0, plannedTogether(this.#state.columns, incoming, this.#rules));
+        commits.push(await this.#commit(windows, signal));
+        rest = rest.slice(windows.length);
       }
+      return joinCommits(commits);
     }, signal);
   }
 
@@ -127,103 +104,116 @@ export class FileSink implements Sink {
     return this.#guard(() => publish(this.#engine, copy, this.#options));
   }
 
-  close(): Promise<void> {
-    return this.#engine.close();
+  async close(): Promise<void> {
+    if (this.#removed > 0) await this.#engine.joinRowGroups().catch(() => {});
+    await this.#engine.close();
   }
 
-  /** The first window tells how wide the table is: a file that was made for it and holds no row is recreated. */
-  async #prepareForColumns(window: Window): Promise<void> {
-    if (!this.#engine.isNew || this.#isPrepared) return;
-    this.#isPrepared = true;
-    if (isWide(incomingColumns(window.files).columns.size)) await this.#engine.remakeForWideTables();
-  }
-
-  /** Before a window and not after one: what a commit has stored is stored, whatever happens here. */
-  async #reclaim(): Promise<void> {
-    if (this.#replaced < CHECKPOINT_ROWS) return;
-    this.#replaced = 0;
-    await this.#engine.run('CHECKPOINT target');
-  }
-
-  /** Each thread holds a block of every column: of very many columns one thread's worth may fit where two do not. */
-  async #writeWithLessMemory(window: Window, signal: AbortSignal): Promise<Commit> {
+  /** Commits windows that one plan of columns serves. */
+  async #commit(windows: readonly Window[], signal: AbortSignal): Promise<Commit> {
+    await this.#reclaim();
+    await this.#prepareForColumns(windows);
+    try {
+      return await this.#store(windows, signal);
+    } catch (error) {
+      if (isRefusedByIndex(error)) throw indexFailure(this.#engine, await indexNames(this.#engine));
+      if (!isOutOfMemory(error)) throw error;
+    }
+    // Each thread holds a block of every column: of very many columns one thread's worth may fit where two do not.
     await this.#engine.run('SET threads = 1');
     try {
-      return await this.#store(window, signal);
+      return await this.#store(windows, signal);
     } finally {
       await this.#engine.run('RESET threads');
     }
   }
 
-  async #setOrder(keepsOrder: boolean): Promise<void> {
-    if (keepsOrder === this.#keepsOrder) return;
-    await this.#engine.run(`SET preserve_insertion_order = ${keepsOrder}`);
-    this.#keepsOrder = keepsOrder;
+  /** The first batch tells how wide the table is: a file that was made for it and holds no row is recreated. */
+  async #prepareForColumns(windows: readonly Window[]): Promise<void> {
+    if (!this.#engine.isNew || this.#isPrepared) return;
+    this.#isPrepared = true;
+    const { columns } = incomingColumns(windows.flatMap(({ files }) => files));
+    if (isWide(columns.size)) await this.#engine.remakeForWideTables();
   }
 
-  async #store(window: Window, signal: AbortSignal): Promise<Commit> {
-    const before = this.#contents;
-    this.#contents = undefined;
-    const { commit, contents } = await this.#engine.transaction(
-      async () => this.#write(window, before ?? (await readContents(this.#engine))),
-      signal,
-    );
-    this.#contents = contents;
-    return commit;
+  /** Before a batch and not after one: what a commit has stored is stored, whatever happens here. */
+  async #reclaim(): Promise<void> {
+    if (this.#removed < CHECKPOINT_ROWS) return;
+    this.#removed = 1;
+    await this.#engine.run('CHECKPOINT target');
   }
 
-  async #write(window: Window, before: Contents): Promise<{ commit: Commit; contents: Contents }> {
+  async #store(windows: readonly Window[], signal: AbortSignal): Promise<Commit> {
+    const done = await this.#engine.transaction(() => this.#write(windows), signal);
+    this.#state = done.state;
+    this.#counted = done.counted;
+    this.#removed += done.removed;
+    logChanges(this.#logger, done.columns, done.commit.rescued);
+    return done.commit;
+  }
+
+  async #write(windows: readonly Window[]) {
     const engine = this.#engine;
-    const number = before.number + 1;
-    const arrivals = incomingColumns(window.files);
-    const columns = planColumns(before.columns, arrivals.columns, this.#rules, number === 1);
+    const before = this.#state;
+    const first = lastWindow(before.receipts) + 1;
+    const isFirst = before.receipts.length === 0;
+    const counted = this.#counted ?? (isFirst ? new Map<number, number>() : await countRows(engine));
+    const incoming = windows.map(({ files }) => incomingColumns(files));
+    const all = incomingColumns(windows.flatMap(({ files }) => files));
+    const columns = planColumns(before.columns, all.columns, this.#rules, isFirst);
     const plan = new Map(columns.map((column) => [column.key, column]));
-    await alterEvents(engine, columns, this.#zone);
-    const load = { window, number, arrivals, plan, zone: this.#zone };
-    await loadWindow(engine, load);
-    const rescued = await rescuedCounts(engine, rowsOfWindow(number), columns);
-    const { receipt, state } = window;
-    const hashes = hasRowsWithoutId(load);
-    const keys = { hasRowsWithoutId: hashes, idsAreKeys: idsAreKeys(window) };
-    const loaded = { number, receipt, state, columns, zone: this.#zone, ...keys };
-    const { removed, idRepeats, others } = await replaceRows(engine, loaded, before);
-    this.#replaced += removed;
-    await writeReceipt(engine, number, receipt, { rescued, idRepeats });
-    await writeColumns(
-      engine,
-      columns.filter((column) => column.isChanged),
+    const zone = this.#zone;
+    const loads = windows.map(
+      (window, i): WindowLoad => ({ window, number: first + i, arrivals: incoming[i], plan, zone }),
     );
-    const eventNames = await addEventNames(engine, window.files, number, before.eventNames);
-    await writeState(engine, state);
-    const missed = await this.#keepChanges(columns, arrivals, window, before);
-    if (columns.some((column) => column.type !== column.before)) await this.#renewViews(columns);
-    logChanges(this.#logger, columns, rescued);
-    const live = removed > 0 ? await readLiveWindows(engine) : liveWith(before.live, number, receipt);
-    return {
-      commit: { rows: receipt.rows, ...columnChanges(columns, number === 1), rescued, idRepeats },
-      contents: { columns, number, rows: rowsWith(others, number, receipt), live, missed, eventNames },
-    };
-  }
-
-  /** Gives the source names of all columns that a window lacked. */
-  async #keepChanges(
-    columns: readonly PlannedColumn[],
-    arrivals: IncomingColumns,
-    window: Window,
-    { number, missed }: Contents,
-  ): Promise<Contents['missed']> {
-    const changedAt = new Date(this.#clock.now()).toISOString();
-    const isFirst = number === 0;
-    const windows = [{ id: window.receipt.id, columns: arrivals.columns }];
-    const changes = changeRecords(columns, { windows, changedAt, isFirst, missed });
-    await writeChanges(this.#engine, changes);
-    const missing = changes.filter(({ change }) => change === 'missing');
-    return new Set([...missed, ...missing.map(({ sourceName }) => sourceName)]);
-  }
-
-  async #renewViews(columns: readonly StoredColumn[]): Promise<void> {
-    await createViews(this.#engine, columns);
-    await refreshModels(this.#engine, columns);
+    await alterEvents(engine, columns, zone);
+    await loadRows(engine, loads);
+    const rescued = await rescuedCounts(engine, `(SELECT * FROM events WHERE _dfinery_window >= ${first})`, columns);
+    const { removed, idRepeats } = await supersede(engine, {
+      columns,
+      zone,
+      live: liveWindows(before.receipts),
+      windows: loads.map(({ window, number }, i) => ({
+        number,
+        receipt: window.receipt,
+        isExclusive: window.state.ranges_inclusive === false,
+        hasRowsWithoutId: hasRowsWithoutId(loads[i]),
+        idsAreKeys: idsAreKeys(window),
+      })),
+    });
+    const receipts = loads.map(({ window: { receipt }, number }) =>
+      storedReceipt(receipt, number, idRepeats.get(number) ?? 0),
+    );
+    const brought = new Map(receipts.flatMap(({ window, rows }) => (rows > 0 ? [[window, rows]] : [])));
+    const after = removed > 0 ? await countRows(engine) : new Map([...counted, ...brought]);
+    // What is gone is subtracted, so that a receipt that was wrong before stays wrong and `verify` sees it.
+    const live = [...before.receipts, ...receipts].map(({ window, rows_live }): [number, number] => [
+      window,
+      rows_live - (counted.get(window) ?? brought.get(window) ?? 0) + (after.get(window) ?? 0),
+    ]);
+    const changes = changeRecords(columns, {
+      windows: windows.map(({ receipt }, i) => ({ id: receipt.id, columns: incoming[i].columns })),
+      changedAt: new Date(this.#clock.now()).toISOString(),
+      isFirst,
+      missed: missedIn(before.changes),
+    });
+    const state = applyBatch(before, {
+      columns,
+      receipts,
+      eventNames: await eventNames(engine, windows, first, columns),
+      cursor: windows[windows.length - 1].state,
+      changes,
+      live: new Map(live),
+    });
+    await writeState(engine, before, state);
+    if (columns.some((column) => column.type !== column.before)) {
+      await createViews(engine, columns);
+      await refreshModels(engine, state);
+    }
+    const rows = receipts.reduce((sum, receipt) => sum + receipt.rows, 0);
+    const repeats = [...idRepeats.values()].reduce((sum, n) => sum + n, 0);
+    const commit = { rows, ...columnChanges(columns, isFirst), rescued, idRepeats: repeats };
+    return { commit, state, counted: after, removed, columns };
   }
 
   async #guard<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
@@ -234,4 +224,64 @@ export class FileSink implements Sink {
       throw engineFailure(error, this.#engine.file);
     }
   }
+}
+
+/** Puts all rows of the windows into `events`. Throws Failure if the count of one differs. */
+async function loadRows(engine: Engine, loads: readonly WindowLoad[]): Promise<void> {
+  const filled = loads.filter(({ window }) => window.receipt.rows > 0);
+  if (filled.length === 0) return;
+  const plain = filled.filter(({ window }) => idsAreKeys(window));
+  await engine.run('SET preserve_insertion_order = false');
+  for (const parts of filesByHeader(plain)) {
+    const { columns, values, rescued, base, number, from } = filesQuery(parts);
+    const select = [base, number, rescued ?? 'NULL', ...values].join(', ');
+    await engine.run(`INSERT INTO events (${namesOf(columns)}) SELECT ${select} FROM ${from}`);
+  }
+  for (const load of filled.filter((one) => !plain.includes(one))) await loadStaged(engine, load);
+  const first = filled[0].number;
+  const rows = await engine.rows(
+    `SELECT _dfinery_window AS w, count(*) AS n FROM events WHERE _dfinery_window >= ${first} GROUP BY 1`,
+  );
+  const found = new Map(rows.map(({ w, n }) => [Number(w), Number(n)]));
+  const wrong = filled.find(({ window, number }) => found.get(number) !== window.receipt.rows);
+  if (wrong === undefined) return;
+  const { receipt } = wrong.window;
+  const came = found.get(wrong.number) ?? 0;
+  throw new MisreadFile(
+    `a window of ${receipt.rows} rows came to ${came} in DuckDB: nothing of it was kept. Please report it.`,
+    { where: { window: `${receipt.from}..${receipt.to}`, file: engine.file } },
+  );
+}
+
+/** Keys need a second look: the rows are staged in their order (the engine must be told to keep it), numbered, moved. */
+async function loadStaged(engine: Engine, load: WindowLoad): Promise<void> {
+  await engine.run('SET preserve_insertion_order = true');
+  try {
+    const staged = await stageWindow(engine, load);
+    const values = [staged.key, load.number, staged.rescued, ...staged.values].join(', ');
+    await engine.run(`INSERT INTO events (${namesOf(staged.columns)}) SELECT ${values} FROM ${staged.from}`);
+    await dropStaging(engine);
+  } finally {
+    await engine.run('SET preserve_insertion_order = false').catch(() => {});
+  }
+}
+
+const namesOf = (columns: readonly PlannedColumn[]): string =>
+  ['_key', '_dfinery_window', '_rescued', ...columns.map(({ name }) => name)].map(identifier).join(', ');
+
+/** Names of events of the batch; from the rows if a scan did not collect them all. */
+async function eventNames(
+  engine: Engine,
+  windows: readonly Window[],
+  first: number,
+  columns: readonly PlannedColumn[],
+): Promise<readonly string[]> {
+  const scanned = scannedEventNames(windows.flatMap(({ files }) => files));
+  if (scanned !== undefined) return scanned;
+  const name = `CAST(${nameOf(columns, EVENT_NAME)} AS VARCHAR)`;
+  const rows = await engine.rows(
+    `SELECT DISTINCT ${name} AS name FROM events WHERE _dfinery_window >= ${first} AND ${name} IS NOT NULL ORDER BY 1
+    LIMIT ${MAX_EVENT_NAMES}`,
+  );
+  return rows.map((row) => String(row.name));
 }

@@ -19,8 +19,7 @@ export const duckdb: Target = {
     const sink = await openDuckDbSink({ ...options, file });
     return { ...loaderOf(sink), publish: (copy) => sink.publish(copy) };
   },
-  readPriorLoads: async (file, options) =>
-    (await import('./prior-loads.ts')).readDuckDbPriorLoads({ ...options, file }),
+  readPriorLoads: async (file, options) => (await import('./store.ts')).readDuckDbPriorLoads({ ...options, file }),
   verify: async (file, options) => (await import('./verify.ts')).verifyDuckDb({ ...options, file }),
   compact: async (file, options) => (await import('./rewrite.ts')).rewriteDuckDb({ ...options, file }),
   report: async (file, options) => (await import('./report.ts')).reportDuckDb({ ...options, file }),

@@ -119,7 +119,7 @@ describe('a purge', () => {
     const [{ person }] = await query(bench.file, 'SELECT df_unified_id AS person FROM events LIMIT 1');
     const other = join(bench.dir, 'notes.txt');
     writeFileSync(other, 'mine');
-    await query(bench.file, `INSERT INTO _dfinery_copies VALUES (1, '${other}', now())`);
+    await query(bench.file, `INSERT INTO _dfinery_copies VALUES ('${other}', now())`);
     const done = await purge(String(person));
     expect([done.code, done.stderr]).toEqual([3, expect.stringContaining(other)]);
     expect(readFileSync(other, 'utf8')).toBe('mine');

@@ -22,7 +22,7 @@ describe('a window', () => {
       { _key: 'a', n: '1', flag: true, tags: null, memo: 'x,"y"\n안녕', p: null },
       { _key: 'b:1', n: '9007199254740993', flag: null, tags: ['p'], memo: null, p: 1.5 },
     ]);
-    const [receipt] = await bench.query('SELECT * EXCLUDE (columns, header, sha256, bytes) FROM _dfinery_windows');
+    const [receipt] = await bench.query('SELECT * EXCLUDE (sha256, bytes) FROM _dfinery_windows');
     expect(receipt).toMatchObject({ number: '1', rows: '2', rows_live: '2', from_date: '2026-01-01', split: 'none' });
     expect(await bench.query('SELECT state FROM _dfinery_state')).toEqual([
       { state: '{"version":1,"from_date":"2026-01-02"}' },

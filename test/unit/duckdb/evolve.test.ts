@@ -88,9 +88,6 @@ describe('types', () => {
       { _key: 'c', d: null, _rescued: '{"df_server_datetime":"never"}' },
     ]);
     expect(bench.log.filter((event) => event.event === 'cells.rescued')).toHaveLength(2);
-    expect(await bench.query('SELECT rescued FROM _dfinery_windows')).toEqual([
-      { rescued: '{"df_discount":1,"df_server_datetime":1}' },
-    ]);
   });
 });
 

@@ -67,10 +67,13 @@ describe('opening', () => {
     },
   );
 
-  it('refuses a later version', async () => {
+  it.each([
+    ['a later', 3],
+    ['an earlier', 1],
+  ])('refuses %s version', async (which, version) => {
     await (await bench.open()).close();
-    await query(bench.file, 'UPDATE _dfinery_state SET v = 2');
-    await expect(bench.open()).rejects.toMatchObject(fails(2, /later version \(2\)/));
+    await query(bench.file, `UPDATE _dfinery_state SET v = ${version}`);
+    await expect(bench.open()).rejects.toMatchObject(fails(2, new RegExp(`${which} version \\(${version}\\)`)));
   });
 
   it('refuses a folder that is not there, and a folder in place of the file', async () => {

@@ -21,7 +21,7 @@ interface Asked {
 }
 const windowOf = ({ first, last, row: cells }: Asked, isExclusive: boolean) => {
   const window = bench.window(dayOf(first), csvOf([cells]), undefined, last - first + 1);
-  return { ...window, state: { ...window.state, ...(isExclusive && { to_date_inclusive: false }) } };
+  return { ...window, state: { ...window.state, ...(isExclusive && { ranges_inclusive: false }) } };
 };
 
 /** How many rows of the id are there after one window and another. */

@@ -160,16 +160,6 @@ describe('a DuckDB file', () => {
     expect(readFileSync(`${bench.file}.rewriting`, 'utf8')).toBe('half');
   });
 
-  it('of a former version gets what its receipts lacked', async () => {
-    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
-    await query(bench.file, 'ALTER TABLE _dfinery_windows DROP COLUMN id_repeats');
-    await bench.load([bench.window('2026-01-02', csvOf([{ id: 'b' }, { id: 'b' }]))]);
-    expect(await bench.query('SELECT number, id_repeats FROM _dfinery_windows ORDER BY 1')).toEqual([
-      { number: '1', id_repeats: null },
-      { number: '2', id_repeats: '1' },
-    ]);
-  });
-
   it('with tables of somebody else alone has loaded nothing, and one without our state is not read', async () => {
     const options = { ...bench.targetOptions, spoolDir: bench.dir, env: () => undefined };
     await query(bench.file, 'CREATE TABLE mine AS SELECT 1 AS x');

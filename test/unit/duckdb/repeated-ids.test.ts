@@ -101,7 +101,7 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (target) => {
 
   it('keep every row of windows whose last day is known to be left out', async () => {
     const exclusive = (n: number) =>
-      windowOf(addDays(FIRST, n), 2, restarted(addDays(FIRST, n)), { to_date_inclusive: false });
+      windowOf(addDays(FIRST, n), 2, restarted(addDays(FIRST, n)), { ranges_inclusive: false });
     await store([0, 1, 2].map(exclusive));
     await store([exclusive(1)]);
     expect((await memos()).sort()).toEqual(all([0, 1, 2]));
@@ -150,7 +150,7 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (target) => {
 
   it('are one row where a correction moves it within its window, whose last day is left out [R491]', async () => {
     const row = (memo: string, day: Day): Cells => ({ id: 'a', memo, ...at(timeOf(day, 3)) });
-    const exclusive = (cells: Cells) => windowOf(addDays(FIRST, 1), 3, [cells], { to_date_inclusive: false });
+    const exclusive = (cells: Cells) => windowOf(addDays(FIRST, 1), 3, [cells], { ranges_inclusive: false });
     await store([exclusive(row('before', addDays(FIRST, 1)))]);
     await store([exclusive(row('after', addDays(FIRST, 2)))]);
     expect(await rows()).toEqual([{ _key: 'a', memo: 'after' }]);

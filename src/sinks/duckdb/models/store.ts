@@ -1,16 +1,18 @@
 import { configFailure } from '../../../base/errors.ts';
 import { isItem, isTyped, type StoredColumn, type Typed } from '../../../table/columns.ts';
+import type { TableState } from '../../../table/state.ts';
 import { TYPES } from '../../../types/index.ts';
 import { literal } from '../../../types/sql.ts';
 import type { ColumnType } from '../../../types/type.ts';
 import { fileExists } from '../../sql/engine/database-file.ts';
-import { type Engine, type EngineOptions, openEngine } from '../../sql/engine/engine.ts';
-import { engineFailure } from '../../sql/engine/faults.ts';
+import type { Engine, EngineOptions } from '../../sql/engine/engine.ts';
 import { identifier } from '../../sql/engine/quote.ts';
-import { readColumns } from '../tables/columns.ts';
-import { checkStore, readTimezone } from '../tables/state.ts';
+import { checkStore, readState, withFile } from '../store.ts';
 import { MODELS } from './index.ts';
 import type { Model, ModelSource } from './model.ts';
+
+/** What the models are made for: the columns of the file and the zone of its datetimes. */
+type Loaded = Pick<TableState, 'columns' | 'timezone'>;
 
 /** Name of the schema that the models are in. */
 const ANALYTICS = 'analytics';
@@ -23,21 +25,15 @@ const MARK = '(dfinery-elt models)';
  */
 export async function writeModels(options: Omit<EngineOptions, 'readOnly'>): Promise<string[]> {
   if (!fileExists(options.file)) throw configFailure(`${options.file} does not exist: load it with sync duckdb first.`);
-  const engine = await openEngine(options);
-  try {
+  await withFile(options, async (engine) => {
     await checkStore(engine);
-    const columns = await readColumns(engine);
-    await engine.transaction(() => createModels(engine, columns), options.signal);
-  } catch (error) {
-    options.signal?.throwIfAborted();
-    throw engineFailure(error, engine.file);
-  } finally {
-    await engine.close();
-  }
+    const { columns, timezone } = await readState(engine);
+    await engine.transaction(() => createModels(engine, { columns, timezone }));
+  });
   return MODELS.map(({ name }) => `${ANALYTICS}.${name}`);
 }
 
-async function createModels(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
+async function createModels(engine: Engine, { columns, timezone }: Loaded): Promise<void> {
   await engine.run(`CREATE SCHEMA IF NOT EXISTS ${ANALYTICS}`);
   const foreign = await foreignNames(engine);
   if (foreign.length > 0) {
@@ -45,13 +41,13 @@ async function createModels(engine: Engine, columns: readonly StoredColumn[]): P
       `${engine.file} has ${foreign.map((name) => `${ANALYTICS}.${name}`).join(', ')}, made by somebody else: rename it, or drop it, and run models again.`,
     );
   }
-  const source = sourceOf(columns, await readTimezone(engine));
+  const source = sourceOf(columns, timezone);
   for (const model of MODELS) for (const statement of statementsOf(model, source)) await engine.run(statement);
 }
 
 /** Recreates the models where a file has them: after a change of the columns they read. */
-export async function refreshModels(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
-  if (await hasModels(engine)) await createModels(engine, columns);
+export async function refreshModels(engine: Engine, loaded: Loaded): Promise<void> {
+  if (await hasModels(engine)) await createModels(engine, loaded);
 }
 
 async function hasModels(engine: Engine): Promise<boolean> {

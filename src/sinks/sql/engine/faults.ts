@@ -1,5 +1,12 @@
 import { closeSync, openSync, readSync } from 'node:fs';
-import { configFailure, defect, Failure, messageOf, transientFailure } from '../../../base/errors.ts';
+import {
+  configFailure,
+  defect,
+  Failure,
+  type FailureDetails,
+  messageOf,
+  transientFailure,
+} from '../../../base/errors.ts';
 import { diskFailure, diskFull } from '../../../fs/disk-failure.ts';
 
 const OUT_OF_MEMORY = /^Out of Memory|(could not|failed to) (allocate|pin)/;
@@ -96,6 +103,18 @@ export function isLocked(thrown: unknown): boolean {
 /** True when an index or constraint that somebody put on a table of ours does not let it change, or refuses rows. */
 export function isRefusedByIndex(thrown: unknown): boolean {
   return /^(Dependency|Constraint) Error|an index depends on it/.test(messageOf(thrown));
+}
+
+/** A file that was scanned gave other rows than the scan had seen. */
+export class MisreadFile extends Failure {
+  constructor(message: string, details: FailureDetails = {}) {
+    super('system', message, details);
+  }
+}
+
+/** True if a reader of CSV took a file that was scanned for a broken one, or found other rows in it. */
+export function isMisread(thrown: unknown): boolean {
+  return thrown instanceof MisreadFile || /CSV Error on Line|Parallel CSV Reader/.test(messageOf(thrown));
 }
 
 export function isOutOfMemory(thrown: unknown): boolean {

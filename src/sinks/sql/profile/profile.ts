@@ -121,7 +121,7 @@ async function profile(
   const { header, rows, longestRow, finalNewline, invalidUtf8 } = scan;
   const zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
   const from = readCsv(
-    { path, longestRow },
+    [{ path, longestRow }],
     header.map(() => 'VARCHAR'),
   );
   const wanted = wantedColumns(scan.columns, options.pinned, zone);

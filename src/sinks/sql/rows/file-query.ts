@@ -5,10 +5,11 @@ import { DETAIL_LOG_ID } from '../../../schema/groups.ts';
 import { columnKey } from '../../../table/columns.ts';
 import type { FileColumn, IncomingColumns } from '../../../table/incoming.ts';
 import type { PlannedColumn } from '../../../table/plan.ts';
+import { literal } from '../../../types/sql.ts';
 import type { Zone } from '../../../types/zone.ts';
 import { type CellSql, cellSql, rescuedSql } from './cells.ts';
 import { type KeyCell, sqlBaseId } from './keys.ts';
-import { cell, readCsv } from './read-csv.ts';
+import { cell, PATH, readCsv } from './read-csv.ts';
 
 /** A window on its way into typed rows. */
 export interface WindowLoad {
@@ -33,25 +34,62 @@ export interface FileQuery {
 const ID = columnKey(DETAIL_LOG_ID, 1);
 const NO_TEXTS: ReadonlySet<string> = new Set();
 
+/** A file of a window. */
+export interface WindowFilePart {
+  readonly load: WindowLoad;
+  readonly index: number;
+}
+
 /** The SQL that reads one file of a window. `texts`: keys of columns that the reader must hand on as they are written. */
 export function fileQuery(load: WindowLoad, index: number, texts = NO_TEXTS): FileQuery {
-  const file = load.window.files[index];
-  const columns = load.arrivals.files[index];
-  const hasId = everyRowHasId(file, columns);
-  const cells = columns.map((c) => cellOf(load, index, c, !hasId || c.key === ID || texts.has(c.key)));
+  return filesQuery([{ load, index }], texts);
+}
+
+/** The SQL that reads files of one header in one pass; their windows have one plan. */
+export function filesQuery(
+  parts: readonly WindowFilePart[],
+  texts = NO_TEXTS,
+): FileQuery & { readonly number: string } {
+  const [{ load }] = parts;
+  const columns = columnsOf(parts);
+  const hasId = parts.every((part) => everyRowHasId(fileOf(part), part.load.arrivals.files[part.index]));
+  const cells = columns.map((c) => cellOf(parts, c, !hasId || c.key === ID || texts.has(c.key)));
   const stored = cells.filter((c): c is CellSql & { value: string } => c?.value !== undefined);
   const id = columns.find((column) => column.key === ID);
   const hashed: KeyCell[] = hasId ? [] : columns.map(({ source, index: i }) => ({ source, expr: cell(i) }));
+  const numbers = parts.map((part) => `WHEN ${literal(fileOf(part).path)} THEN ${part.load.number}`);
   return {
     columns: stored.map((c) => c.column),
     values: stored.map((c) => c.value),
     rescued: rescuedSql(cells.filter((c) => c !== undefined)),
     base: sqlBaseId(id && cell(id.index), hashed, hasId),
+    number: parts.length === 1 ? `${load.number}` : `CASE ${PATH} ${numbers.join(' ')} END`,
     from: readCsv(
-      file,
+      parts.map(fileOf),
       cells.map((c) => c?.reader ?? 'VARCHAR'),
     ),
   };
+}
+
+const fileOf = ({ load, index }: WindowFilePart): SpoolFile => load.window.files[index];
+
+/** The columns of files of one header, with the cells of all that are not empty. */
+function columnsOf(parts: readonly WindowFilePart[]): FileColumn[] {
+  const [{ load, index }] = parts;
+  return load.arrivals.files[index].map((column, i) => ({
+    ...column,
+    filled: parts.reduce((sum, part) => sum + part.load.arrivals.files[part.index][i].filled, 0),
+  }));
+}
+
+/** The files of windows whose ids are their keys, by their headers: those of one header are read in one pass. */
+export function filesByHeader(loads: readonly WindowLoad[]): WindowFilePart[][] {
+  const groups = new Map<string, WindowFilePart[]>();
+  for (const load of loads) {
+    const key = JSON.stringify(load.window.files[0].header);
+    groups.set(key, [...(groups.get(key) ?? []), { load, index: 0 }]);
+  }
+  return [...groups.values()];
 }
 
 /** True when the ids of a window are its keys as they stand: the order of its rows then does not matter. */
@@ -66,13 +104,21 @@ export function hasRowsWithoutId(load: WindowLoad): boolean {
   );
 }
 
-/** None for a column without a single value in this file: nothing of it is read. */
-function cellOf(load: WindowLoad, index: number, column: FileColumn, wantsText: boolean): CellSql | undefined {
+/** Undefined for a column without a single value in these files: nothing of it is read. */
+function cellOf(parts: readonly WindowFilePart[], column: FileColumn, wantsText: boolean): CellSql | undefined {
+  const [{ load }] = parts;
   const planned = load.plan.get(column.key);
   if (planned === undefined || column.filled === 0) return undefined;
-  const { first, last } = load.window.files[index].columns[column.index];
-  const zone = first === undefined || last === undefined ? load.zone : load.zone?.within(first, last);
-  return cellSql(planned, cell(column.index), zone, wantsText);
+  return cellSql(planned, cell(column.index), zoneOf(parts, column), wantsText);
+}
+
+/** The zone for the times that a column has in these files. */
+function zoneOf(parts: readonly WindowFilePart[], { index: i }: FileColumn): Zone | undefined {
+  const scans = parts.map((part) => fileOf(part).columns[i]).filter(({ filled }) => filled > 0);
+  const [firsts, lasts] = [scans.flatMap(({ first }) => first ?? []), scans.flatMap(({ last }) => last ?? [])];
+  const { zone } = parts[0].load;
+  if (firsts.length < scans.length || lasts.length < scans.length || scans.length === 0) return zone;
+  return zone?.within(firsts.sort()[0], lasts.sort()[lasts.length - 1]);
 }
 
 function everyRowHasId(file: SpoolFile, columns: readonly FileColumn[]): boolean {

@@ -1,11 +1,11 @@
-import { configFailure, type Failure } from '../../../base/errors.ts';
-import { isTyped, type StoredColumn, type Typed } from '../../../table/columns.ts';
-import { isRetyped, isWidening, type PlannedColumn, type Retyped } from '../../../table/plan.ts';
-import { TYPES } from '../../../types/index.ts';
-import type { Zone } from '../../../types/zone.ts';
-import { rescuedAfter, valueAfter } from '../../sql/columns/retype.ts';
-import type { Engine } from '../../sql/engine/engine.ts';
-import { identifier } from '../../sql/engine/quote.ts';
+import { configFailure, type Failure } from '../../base/errors.ts';
+import { isTyped, type StoredColumn, type Typed } from '../../table/columns.ts';
+import { isRetyped, isWidening, type PlannedColumn, type Retyped } from '../../table/plan.ts';
+import { TYPES } from '../../types/index.ts';
+import type { Zone } from '../../types/zone.ts';
+import { rescuedAfter, valueAfter } from '../sql/columns/retype.ts';
+import type { Engine } from '../sql/engine/engine.ts';
+import { identifier } from '../sql/engine/quote.ts';
 
 const REBUILT = '_dfinery_rebuilt';
 /** Measured: what adding a column costs for each column there is, against rewriting one cell of the table. */

@@ -1,0 +1,37 @@
+// Loads the export of a service into a DuckDB file, as `sync duckdb` does: node load.mjs dfinery.json events.duckdb
+import { readFileSync } from 'node:fs';
+import {
+  createLogger,
+  extractDeps,
+  load,
+  nothingLoaded,
+  openDuckDbSink,
+  openExportSession,
+  parseSourceConfig,
+  planRun,
+  systemClock,
+} from 'dfinery-elt';
+
+const [configuration, file] = process.argv.slice(2);
+const env = (name) => process.env[name];
+const { config } = parseSourceConfig(JSON.parse(readFileSync(configuration, 'utf8')), env);
+const logger = createLogger(
+  ({ level, message }) => console.error(`${level} ${message}`),
+  'warn',
+  (text) => text,
+);
+const runtime = { clock: systemClock, random: Math.random, env, logger, signal: new AbortController().signal };
+
+const session = openExportSession(config, runtime);
+const sink = await openDuckDbSink({ ...config, ...runtime, file });
+const loaded = nothingLoaded();
+try {
+  // The days that are missing: what the file remembers of earlier runs decides.
+  const prior = await sink.readPriorLoads();
+  const plan = planRun({ settings: config, delivery: 'fresh', prior, now: systemClock.now() });
+  await load(plan, sink, extractDeps(config, session.service, runtime), loaded, () => {});
+} finally {
+  await sink.close();
+  await session.close();
+}
+console.log(`${loaded.rows} rows in ${loaded.windows} windows`);

@@ -1,0 +1,377 @@
+import { configFailure } from '../../base/errors.ts';
+import { proved } from '../../config/validate.ts';
+
+import { NO_PRIOR_LOADS, type PriorLoads, type State } from '../../extract/window.ts';
+import type { ColumnChange } from '../../table/changes.ts';
+import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/columns.ts';
+import type { StoredReceipt } from '../../table/receipts.ts';
+import { begunRun, MAX_RUNS, type RunHistory, type RunOutcome, type RunRecord, unended } from '../../table/runs.ts';
+import { newState, priorLoadsOf, type TableState } from '../../table/state.ts';
+import { otherTimezone } from '../files/failures.ts';
+import { fileExists } from '../sql/engine/database-file.ts';
+import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
+import { engineFailure } from '../sql/engine/faults.ts';
+import { identifier } from '../sql/engine/quote.ts';
+import { eventItems, eventLogs } from '../sql/views.ts';
+import { createEvents } from './alter.ts';
+
+/** Of everything that the `_dfinery_…` tables hold. */
+const VERSION = 2;
+
+/** How a member of a record is stored, and read so that JSON could hold it. */
+const KINDS = {
+  text: { type: 'VARCHAR', read: (column: string) => column },
+  integer: { type: 'BIGINT', read: (column: string) => column },
+  small: { type: 'INTEGER', read: (column: string) => column },
+  day: { type: 'DATE', read: (column: string) => `CAST(${column} AS VARCHAR)` },
+  instant: {
+    type: 'TIMESTAMPTZ',
+    read: (column: string) => `strftime(timezone('UTC', ${column}), '%Y-%m-%dT%H:%M:%S.%gZ')`,
+  },
+} as const;
+
+/** A table with a record a row: its columns, each with the record's member and its kind. */
+interface RecordTable {
+  readonly name: string;
+  /** Identifies a row; undefined for records that are only added. */
+  readonly key?: string;
+  readonly columns: Readonly<Record<string, readonly [member: string, kind: keyof typeof KINDS]>>;
+}
+
+const WINDOWS: RecordTable = {
+  name: '_dfinery_windows',
+  key: 'number',
+  columns: {
+    number: ['window', 'integer'],
+    v: ['v', 'small'],
+    id: ['id', 'text'],
+    from_date: ['from', 'day'],
+    to_date: ['to', 'day'],
+    covers_from: ['covers_from', 'day'],
+    covers_to: ['covers_to', 'day'],
+    rows: ['rows', 'integer'],
+    rows_live: ['rows_live', 'integer'],
+    bytes: ['bytes', 'integer'],
+    sha256: ['sha256', 'text'],
+    exports: ['exports', 'small'],
+    split: ['split', 'text'],
+    suppressed: ['suppressed', 'integer'],
+    invalid_utf8: ['invalid_utf8', 'integer'],
+    id_repeats: ['id_repeats', 'integer'],
+    verified_at: ['verified_at', 'instant'],
+  },
+};
+
+const COLUMNS: RecordTable = {
+  name: '_dfinery_columns',
+  key: 'position',
+  columns: {
+    source_name: ['source', 'text'],
+    occurrence: ['occurrence', 'small'],
+    table_name: ['name', 'text'],
+    item_name: ['itemName', 'text'],
+    group: ['group', 'text'],
+    type: ['type', 'text'],
+    evidence: ['evidence', 'small'],
+    position: ['position', 'small'],
+    first_shape: ['firstShape', 'text'],
+  },
+};
+
+const EVENT_NAMES: RecordTable = {
+  name: '_dfinery_event_names',
+  key: 'name',
+  columns: { name: ['name', 'text'] },
+};
+
+const CHANGES: RecordTable = {
+  name: '_dfinery_changes',
+  columns: {
+    changed_at: ['changedAt', 'instant'],
+    source_name: ['sourceName', 'text'],
+    change: ['change', 'text'],
+    from_type: ['fromType', 'text'],
+    to_type: ['toType', 'text'],
+    window: ['window', 'text'],
+    shape: ['shape', 'text'],
+  },
+};
+
+const RUNS: RecordTable = {
+  name: '_dfinery_runs',
+  key: 'number',
+  columns: {
+    number: ['number', 'integer'],
+    began: ['began', 'instant'],
+    ended: ['ended', 'instant'],
+    exit_code: ['exitCode', 'small'],
+    cause: ['cause', 'text'],
+    version: ['version', 'text'],
+    rows: ['rows', 'integer'],
+    windows: ['windows', 'integer'],
+    exports: ['exports', 'integer'],
+    bytes: ['bytes', 'integer'],
+  },
+};
+
+/** The copies for readers. */
+const COPIES: RecordTable = {
+  name: '_dfinery_copies',
+  key: 'path',
+  columns: { path: ['path', 'text'], published_at: ['publishedAt', 'instant'] },
+};
+
+const RECORDS = [WINDOWS, COLUMNS, EVENT_NAMES, CHANGES, RUNS, COPIES];
+const STATE = '_dfinery_state';
+const CREATE_STATE = `CREATE TABLE ${STATE} (v INTEGER, timezone VARCHAR, state JSON)`;
+
+/** The tables of this program, without its views. */
+export const OWN_TABLES: ReadonlySet<string> = new Set(['events', STATE, ...RECORDS.map(({ name }) => name)]);
+const OWN_NAMES = [...OWN_TABLES, 'event_logs', 'event_items'];
+
+/** Opens a file, works on it and closes it; an abort ends the statement at work. Throws Failure. */
+export async function withFile<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
+  const engine = await openEngine(options);
+  try {
+    return await engine.heeding(options.signal, () => work(engine));
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    throw engineFailure(error, engine.file);
+  } finally {
+    await engine.close();
+  }
+}
+
+/** Opens a file that was loaded by this program, for reading alone. Throws Failure for any other. */
+export async function readingStore<T>(
+  options: Omit<EngineOptions, 'readOnly'>,
+  work: (engine: Engine) => Promise<T>,
+): Promise<T> {
+  if (!fileExists(options.file)) throw configFailure(`${options.file} does not exist: load it with sync duckdb first.`);
+  return withFile({ ...options, readOnly: true }, async (engine) => {
+    await checkStore(engine);
+    return work(engine);
+  });
+}
+
+/**
+ * Makes our tables in a file that has none, else checks that they are ours, of our version and of the same time zone; gives what they
+ * hold. Throws Failure and changes nothing.
+ */
+export async function prepareStore(engine: Engine, timezone: string | null): Promise<TableState> {
+  if (!(await isPrepared(engine))) {
+    const state = newState(timezone, ['events']);
+    await engine.transaction(() => createTables(engine, state));
+    return state;
+  }
+  const state = await readState(engine);
+  if (state.timezone === timezone) return state;
+  if (state.receipts.length > 0) {
+    throw otherTimezone(engine.file, 'file', timezone, state.timezone);
+  }
+  await engine.transaction(async () => {
+    await engine.run(`UPDATE ${STATE} SET timezone = $1`, [timezone]);
+    await createData(engine, timezone);
+  });
+  return { ...state, timezone };
+}
+
+/** True for a file with our tables; false for one that may get them. Throws Failure for any other, changes nothing. */
+export async function isPrepared(engine: Engine): Promise<boolean> {
+  const names = await tableNames(engine);
+  if (names.has(STATE)) {
+    await checkVersion(engine);
+    checkTables(engine, names);
+    return true;
+  }
+  const foreign = OWN_NAMES.find((name) => names.has(name));
+  if (foreign === undefined) return false;
+  throw configFailure(`${engine.file} has a table "${foreign}" that is not ours: give another file.`);
+}
+
+/** Refuses a file without our tables, or with those of another version. */
+export async function checkStore(engine: Engine): Promise<void> {
+  if (await isPrepared(engine)) return;
+  throw configFailure(`${engine.file} holds no events loaded by this program: nothing was done.`);
+}
+
+/** The failure for a file that lacks a part of the program's own tables: it is not repaired by guessing. */
+function checkTables(engine: Engine, names: ReadonlySet<string>): void {
+  const missing = [...OWN_TABLES].filter((name) => !names.has(name));
+  if (missing.length > 0) throw damaged(engine, `lacks the table ${missing.join(', ')}`);
+}
+
+const damaged = (engine: Engine, how: string) =>
+  configFailure(`${engine.file} ${how} of ours: restore it from a copy, or load into another file.`);
+
+async function checkVersion(engine: Engine): Promise<void> {
+  const { v } = await engine.row(`SELECT max(v) AS v FROM ${STATE}`);
+  if (v === null) throw damaged(engine, `lacks the row of ${STATE}, a table`);
+  if (Number(v) === VERSION) return;
+  const [which, advice] = Number(v) > VERSION ? ['a later', 'update it'] : ['an earlier', 'load into another file'];
+  throw configFailure(`${engine.file} was written by ${which} version (${v}) of this program: ${advice}.`);
+}
+
+async function tableNames(engine: Engine): Promise<Set<string>> {
+  const rows = await engine.rows(
+    `SELECT lower(table_name) AS name FROM information_schema.tables
+    WHERE table_catalog = current_database() AND table_schema = 'main'`,
+  );
+  return new Set(rows.map((row) => String(row.name)));
+}
+
+async function createTables(engine: Engine, state: TableState): Promise<void> {
+  await createData(engine, state.timezone);
+  await engine.run(CREATE_STATE);
+  await engine.run(`INSERT INTO ${STATE} VALUES ($1, $2, NULL)`, [VERSION, state.timezone]);
+  for (const { name, columns } of RECORDS) {
+    const defined = Object.entries(columns).map(([column, [, kind]]) => `${identifier(column)} ${KINDS[kind].type}`);
+    await engine.run(`CREATE TABLE ${name} (${defined.join(', ')})`);
+  }
+  await insert(engine, COLUMNS, state.columns);
+}
+
+async function createData(engine: Engine, timezone: string | null): Promise<void> {
+  await engine.run(createEvents('events', FIRST_COLUMNS, timezone !== null));
+  await createViews(engine, FIRST_COLUMNS);
+}
+
+/** Recreates `event_logs` and `event_items` over the columns that the table now has. */
+export async function createViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
+  const typed = typedColumns(columns);
+  await engine.run(`CREATE OR REPLACE VIEW event_logs AS ${eventLogs(typed)}`);
+  await engine.run(`CREATE OR REPLACE VIEW event_items AS ${eventItems(typed)}`);
+}
+
+/** All that the file holds beside its rows and its runs. */
+export async function readState(engine: Engine): Promise<TableState> {
+  const { timezone, state } = await engine.row(`SELECT timezone, CAST(state AS VARCHAR) AS state FROM ${STATE}`);
+  const names = await read<{ readonly name: string }>(engine, EVENT_NAMES);
+  return {
+    timezone: typeof timezone === 'string' ? timezone : null,
+    tables: ['events'],
+    columns: await read<StoredColumn>(engine, COLUMNS),
+    receipts: await read<StoredReceipt>(engine, WINDOWS),
+    eventNames: names.map(({ name }) => name),
+    cursor: typeof state === 'string' ? proved<State>(JSON.parse(state)) : null,
+    changes: await read<ColumnChange>(engine, CHANGES),
+  };
+}
+
+/** What an open file has stored about earlier runs; read-only. `NO_PRIOR_LOADS` if nothing was loaded yet. Throws Failure. */
+export async function readDuckDbPriorLoads(options: Omit<EngineOptions, 'readOnly'>): Promise<PriorLoads> {
+  // Before the first run there is no file, and none is created.
+  if (!fileExists(options.file)) return NO_PRIOR_LOADS;
+  return withFile({ ...options, readOnly: true }, async (engine) =>
+    (await isPrepared(engine)) ? priorLoadsOf(await readState(engine)) : NO_PRIOR_LOADS,
+  );
+}
+
+/** Rows in `events` by number of their window. */
+export async function countRows(engine: Engine): Promise<Map<number, number>> {
+  const rows = await engine.rows('SELECT _dfinery_window AS w, count(*) AS n FROM events GROUP BY 1');
+  return new Map(rows.map((row) => [Number(row.w), Number(row.n)]));
+}
+
+/** Stores what a batch changed. Inside its transaction. */
+export async function writeState(engine: Engine, before: TableState, after: TableState): Promise<void> {
+  await engine.run(`UPDATE ${STATE} SET state = $1`, [JSON.stringify(after.cursor)]);
+  await replace(engine, COLUMNS, before.columns, after.columns);
+  await replace(engine, WINDOWS, before.receipts, after.receipts);
+  const named = (names: readonly string[]) => names.map((name) => ({ name }));
+  await replace(engine, EVENT_NAMES, named(before.eventNames), named(after.eventNames));
+  const { changes } = before;
+  const isLonger = changes.length === 0 || changes.at(-1) === after.changes[changes.length - 1];
+  if (!isLonger) await engine.run(`DELETE FROM ${CHANGES.name}`);
+  await insert(engine, CHANGES, isLonger ? after.changes.slice(changes.length) : after.changes);
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** All records of a table, in the order of their keys, else in that in which they were added. */
+async function read<T extends object>(engine: Engine, { name, key, columns }: RecordTable): Promise<T[]> {
+  const select = Object.entries(columns).map(
+    ([column, [member, kind]]) => `${KINDS[kind].read(identifier(column))} AS ${identifier(member)}`,
+  );
+  const rows = await engine.rows(`SELECT ${select.join(', ')} FROM ${name} ORDER BY ${key ?? 'rowid'}`);
+  const plain = (value: unknown) => (typeof value === 'bigint' ? Number(value) : value);
+  return rows.map((row) => proved<T>(Object.fromEntries(Object.entries(row).map(([k, value]) => [k, plain(value)]))));
+}
+
+async function insert(engine: Engine, { name, columns }: RecordTable, records: readonly object[]): Promise<void> {
+  if (records.length === 0) return;
+  const entries = Object.entries(columns);
+  const shape = Object.fromEntries(
+    entries.map(([, [member, kind]]) => [member, kind === 'integer' || kind === 'small' ? 'BIGINT' : 'VARCHAR']),
+  );
+  const values = entries.map(([, [member, kind]]) => `CAST(r.${identifier(member)} AS ${KINDS[kind].type})`);
+  await engine.run(
+    `INSERT INTO ${name} (${entries.map(([column]) => identifier(column)).join(', ')})
+    SELECT ${values.join(', ')} FROM (SELECT unnest(from_json($1, $2)) AS r)`,
+    [JSON.stringify(records.map((record) => picked(record, Object.keys(shape)))), JSON.stringify([shape])],
+  );
+}
+
+function picked(record: object, members: readonly string[]): Fields {
+  const fields: Fields = { ...record };
+  return Object.fromEntries(members.map((member) => [member, fields[member] ?? null]));
+}
+
+/** Makes the records of a table those of `after`. */
+async function replace(
+  engine: Engine,
+  table: RecordTable & { readonly key?: string },
+  before: readonly object[],
+  after: readonly object[],
+): Promise<void> {
+  const members = Object.values(table.columns).map(([member]) => member);
+  const textOf = (record: object) => JSON.stringify(picked(record, members));
+  const [stored, wanted] = [new Set(before.map(textOf)), new Set(after.map(textOf))];
+  const removed = before.filter((record) => !wanted.has(textOf(record)));
+  if (removed.length > 0 && table.key !== undefined) {
+    const [member, kind] = table.columns[table.key];
+    const keys = removed.map((record) => picked(record, [member])[member]);
+    await engine.run(
+      `DELETE FROM ${table.name} WHERE ${table.key} IN (SELECT unnest(from_json($1, '["${KINDS[kind].type}"]')))`,
+      [JSON.stringify(keys)],
+    );
+  }
+  await insert(
+    engine,
+    table,
+    after.filter((record) => !stored.has(textOf(record))),
+  );
+}
+
+type StoredRun = RunRecord & { readonly number: number };
+
+/** The runs of a file, the latest ones, oldest first. */
+export async function readRuns(engine: Engine): Promise<RunRecord[]> {
+  const runs = await read<StoredRun>(engine, RUNS);
+  return runs.map(({ number: _number, ...run }) => run);
+}
+
+/** The runs of a file, in its table. */
+export class RunTable implements RunHistory {
+  readonly #engine: Engine;
+  #run: StoredRun | undefined;
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+  }
+
+  begin(began: string, version: string): Promise<string[]> {
+    return this.#engine.transaction(async () => {
+      const before = await read<StoredRun>(this.#engine, RUNS);
+      this.#run = { ...begunRun(began, version), number: (before.at(-1)?.number ?? 0) + 1 };
+      await replace(this.#engine, RUNS, before, [...before, this.#run].slice(-MAX_RUNS));
+      return unended(before);
+    });
+  }
+
+  async end(ended: string, outcome: RunOutcome): Promise<void> {
+    const run = this.#run;
+    if (run === undefined) return;
+    await this.#engine.transaction(() => replace(this.#engine, RUNS, [run], [{ ...run, ...outcome, ended }]));
+  }
+}
