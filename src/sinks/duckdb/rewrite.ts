@@ -11,7 +11,8 @@ import { identifier } from '../sql/engine/quote.ts';
 import { findPeople, type Lookup } from '../sql/people.ts';
 import type { PeopleFound, PeopleQuery, PurgeTrial, Rewritten } from '../target.ts';
 import { eventRowsOf } from './people.ts';
-import { checkStore, OWN_TABLES } from './store.ts';
+import { refuseCopy } from './publish.ts';
+import { checkStore, identityOf, moveIdentity, OWN_TABLES } from './store.ts';
 
 export type RewriteOptions = Omit<EngineOptions, 'readOnly'>;
 
@@ -75,6 +76,7 @@ async function withCopy<T>(
   try {
     await checkStore(engine);
     refuseSecondName(engine.file);
+    if (removal !== undefined) await refuseCopy(engine);
     const copy = `${engine.file}${REWRITING}`;
     const lookup = removal && (await findPeople(await eventRowsOf(engine), removal.query));
     if (lookup !== undefined) await removal?.onFound?.(lookup.found);
@@ -119,6 +121,7 @@ async function copyInto(
   try {
     signal?.throwIfAborted();
     const rowsRemoved = await copyTables(engine, lookup);
+    await moveIdentity(engine, identityOf(engine.file), identityOf(copy), 'rewritten');
     await checkCounts(engine, rowsRemoved);
     const rows = await countOf(engine, 'rewritten', { schema: 'main', name: 'events' });
     await engine.run('DETACH rewritten');

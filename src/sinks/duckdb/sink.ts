@@ -25,7 +25,7 @@ import type { TargetOptions } from '../target.ts';
 import { alterEvents, indexFailure, indexNames } from './alter.ts';
 import { refreshModels } from './models/store.ts';
 import { publish } from './publish.ts';
-import { countRows, createViews, prepareStore, RunTable, writeState } from './store.ts';
+import { countRows, createViews, identityOf, moveIdentity, prepareStore, RunTable, writeState } from './store.ts';
 import { supersede } from './superseded.ts';
 
 /** Removed rows after which their blocks are given back to the file, so that a full re-read does not double it. */
@@ -133,7 +133,10 @@ export class DuckDbSink implements Sink {
     if (!this.#engine.isNew || this.#isPrepared) return;
     this.#isPrepared = true;
     const { columns } = incomingColumns(windows.flatMap(({ files }) => files));
-    if (isWide(columns.size)) await this.#engine.remakeForWideTables();
+    if (!isWide(columns.size)) return;
+    const before = identityOf(this.#engine.file);
+    await this.#engine.remakeForWideTables();
+    await moveIdentity(this.#engine, before, identityOf(this.#engine.file));
   }
 
   /** Before a batch and not after one: what a commit has stored is stored, whatever happens here. */

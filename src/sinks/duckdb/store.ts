@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { configFailure } from '../../base/errors.ts';
 import { proved } from '../../config/validate.ts';
 
@@ -123,7 +124,12 @@ const COPIES: RecordTable = {
 
 const RECORDS = [WINDOWS, COLUMNS, EVENT_NAMES, CHANGES, RUNS, COPIES];
 const STATE = '_dfinery_state';
-const CREATE_STATE = `CREATE TABLE ${STATE} (v INTEGER, timezone VARCHAR, state JSON)`;
+/**
+ * `database`: the id of the database; `file`: which file it is, so that a plain copy is not taken for it; `copy_of`: the id of the
+ * database that a copy for readers was made of.
+ */
+const CREATE_STATE = `CREATE TABLE ${STATE} (
+  v INTEGER, timezone VARCHAR, state JSON, database VARCHAR, file VARCHAR, copy_of VARCHAR)`;
 
 /** The tables of this program, without its views. */
 export const OWN_TABLES: ReadonlySet<string> = new Set(['events', STATE, ...RECORDS.map(({ name }) => name)]);
@@ -164,6 +170,8 @@ export async function prepareStore(engine: Engine, timezone: string | null): Pro
     await engine.transaction(() => createTables(engine, state));
     return state;
   }
+  // Who loads into a copy for readers makes it a database of its own, which no run of the other replaces.
+  await engine.run(`UPDATE ${STATE} SET copy_of = NULL WHERE copy_of IS NOT NULL`);
   const state = await readState(engine);
   if (state.timezone === timezone) return state;
   if (state.receipts.length > 0) {
@@ -174,6 +182,29 @@ export async function prepareStore(engine: Engine, timezone: string | null): Pro
     await createData(engine, timezone);
   });
   return { ...state, timezone };
+}
+
+/** What the file system says of a file, and of no plain copy of it; the same wherever it is moved on one file system. */
+export function identityOf(path: string): string {
+  const { ino, birthtimeNs } = statSync(path, { bigint: true });
+  return `${ino}-${birthtimeNs}`;
+}
+
+/** Which database a file is, or is a copy of for readers. */
+export interface Mark {
+  readonly database: string;
+  readonly file: string;
+  readonly copyOf: string | null;
+}
+
+export async function readMark(engine: Engine): Promise<Mark> {
+  const { database, file, copy_of } = await engine.row(`SELECT database, file, copy_of FROM ${STATE}`);
+  return { database: String(database), file: String(file), copyOf: copy_of === null ? null : String(copy_of) };
+}
+
+/** Stores that a new file takes the place of another: `from` is what that one says it is. `schema`: the new file, as attached. */
+export async function moveIdentity(engine: Engine, from: string, to: string, schema = 'target'): Promise<void> {
+  await engine.run(`UPDATE ${schema}.main.${STATE} SET file = $2 WHERE file = $1`, [from, to]);
 }
 
 /** True for a file with our tables; false for one that may get them. Throws Failure for any other, changes nothing. */
@@ -223,7 +254,11 @@ async function tableNames(engine: Engine): Promise<Set<string>> {
 async function createTables(engine: Engine, state: TableState): Promise<void> {
   await createData(engine, state.timezone);
   await engine.run(CREATE_STATE);
-  await engine.run(`INSERT INTO ${STATE} VALUES ($1, $2, NULL)`, [VERSION, state.timezone]);
+  await engine.run(`INSERT INTO ${STATE} VALUES ($1, $2, NULL, CAST(uuid() AS VARCHAR), $3, NULL)`, [
+    VERSION,
+    state.timezone,
+    identityOf(engine.file),
+  ]);
   for (const { name, columns } of RECORDS) {
     const defined = Object.entries(columns).map(([column, [, kind]]) => `${identifier(column)} ${KINDS[kind].type}`);
     await engine.run(`CREATE TABLE ${name} (${defined.join(', ')})`);

@@ -62,7 +62,10 @@ describe('a copy for readers', () => {
     const itself = await publish({}, bench.file);
     expect([itself.code, itself.stderr]).toEqual([2, expect.stringContaining('is the file that is loaded')]);
     const foreign = await publish({}, other);
-    expect([foreign.code, foreign.stderr]).toEqual([2, expect.stringContaining('is not a copy made by this program')]);
+    expect([foreign.code, foreign.stderr]).toEqual([
+      2,
+      expect.stringContaining('is not a copy that this program made'),
+    ]);
     expect(readFileSync(other, 'utf8')).toBe('mine');
   });
 });

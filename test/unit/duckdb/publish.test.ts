@@ -2,15 +2,20 @@ import {
   chmodSync,
   copyFileSync,
   existsSync,
+  linkSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkCopy, republish } from '../../../src/sinks/duckdb/publish.ts';
+import { purgeDuckDb, rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { type DuckDbSink, openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
 import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
@@ -70,11 +75,13 @@ describe('the place of a copy for readers', () => {
 
   it('has nothing of anybody else: no text, no other database, no file with fewer rows than its receipts', async () => {
     writeFileSync(copy, 'mine');
-    await expect(check(copy)).rejects.toMatchObject(refused(/is not a copy made by this program; it was not changed/));
+    await expect(check(copy)).rejects.toMatchObject(
+      refused(/is not a copy that this program made of this database; it was not changed/),
+    );
     expect(readFileSync(copy, 'utf8')).toBe('mine');
     const other = join(bench.dir, 'other.duckdb');
     await query(other, 'CREATE TABLE t AS SELECT 1 AS x');
-    await expect(check(other)).rejects.toMatchObject(refused(/is not a copy made by this program/));
+    await expect(check(other)).rejects.toMatchObject(refused(/is not a copy that this program made of this database/));
     const short = join(bench.dir, 'short.duckdb');
     await with1('a', (sink) => sink.publish(short));
     await query(short, 'DELETE FROM events');
@@ -83,13 +90,46 @@ describe('the place of a copy for readers', () => {
       cause: expect.objectContaining({ kind: 'system' }),
     });
     await query(short, 'ALTER TABLE _dfinery_windows DROP COLUMN rows_live');
-    await expect(check(short)).rejects.toMatchObject(refused(/is not a copy made by this program; .*DuckDB refused/));
+    await expect(check(short)).rejects.toMatchObject(refused(/is not a copy that this program made .*DuckDB refused/));
   });
 
   it('is told nothing about by a run that is stopped', async () => {
     writeFileSync(copy, 'mine');
     const signal = AbortSignal.abort(new Error('stop'));
     await expect(checkCopy(copy, bench.file, { ...bench.targetOptions, signal })).rejects.toThrow(/^stop$/);
+  });
+
+  it('has no other database of this program, no copy of one, and no plain copy of the file itself [R714]', async () => {
+    await with1('a', (sink) => sink.publish(copy));
+    const other = new DuckBench();
+    try {
+      const theirs = join(bench.dir, 'theirs.duckdb');
+      const sink = await openDuckDbSink({ ...bench.targetOptions, file: other.file });
+      await sink.commit([other.window('2026-01-01', csvOf([{ id: 'b' }]))], other.signal);
+      await sink.publish(theirs);
+      await expect(sink.publish(copy)).rejects.toMatchObject(refused(/it is a copy of another database/));
+      await sink.close();
+      await expect(check(other.file)).rejects.toMatchObject(refused(/it is a database of its own/));
+      await expect(check(theirs)).rejects.toMatchObject(refused(/it is a copy of another database/));
+      const backup = join(bench.dir, 'backup.duckdb');
+      copyFileSync(bench.file, backup);
+      await expect(check(backup)).rejects.toMatchObject(refused(/it is a database of its own/));
+      for (const file of [copy, bench.file]) expect(await keysIn(file), file).toEqual(['a']);
+      expect(await keysIn(theirs)).toEqual(['b']);
+    } finally {
+      other.close();
+    }
+  });
+
+  it('may be a link to a copy, but has no second name [R714]', async () => {
+    const [elsewhere, link] = ['elsewhere', 'link'].map((name) => join(bench.dir, `${name}.duckdb`));
+    await with1('a', (sink) => sink.publish(elsewhere));
+    symlinkSync(elsewhere, link);
+    await with1('b', (sink) => sink.publish(link));
+    expect(lstatSync(link).isSymbolicLink()).toBe(true);
+    expect(await keysIn(elsewhere)).toEqual(['a', 'b']);
+    linkSync(elsewhere, join(bench.dir, 'name.duckdb'));
+    await expect(check(link)).rejects.toMatchObject(refused(/has another name \(a hard link\)/));
   });
 
   it('is looked at without touching what lies beside it', async () => {
@@ -192,6 +232,43 @@ describe('publishing again after a purge', () => {
     await with1('b', async () => {});
     expect(await again()).toBe(2);
     for (const file of [copy, second]) expect(await keysIn(file), file).toEqual(['a', 'b']);
+  });
+
+  it('leaves the copies of its database alone where the file is a plain copy, until it has one of its own [R715]', async () => {
+    await with1('a', (sink) => sink.publish(copy));
+    const backup = join(bench.dir, 'backup.duckdb');
+    copyFileSync(bench.file, backup);
+    await with1('b', (sink) => sink.publish(copy));
+    const options = { ...bench.targetOptions, file: backup };
+    expect(await republish(options)).toBe(0);
+    expect(await keysIn(copy)).toEqual(['a', 'b']);
+    const sink = await openDuckDbSink(options);
+    await expect(sink.publish(copy)).rejects.toMatchObject(refused(/it is a copy of another database/));
+    const own = join(bench.dir, 'own.duckdb');
+    await sink.publish(own);
+    await sink.close();
+    expect(await republish(options)).toBe(1);
+    expect([await keysIn(copy), await keysIn(own)]).toEqual([['a', 'b'], ['a']]);
+    expect(await again()).toBe(1);
+  });
+
+  it('goes on after the file was compacted and moved [R715]', async () => {
+    await with1('a', (sink) => sink.publish(copy));
+    await rewriteDuckDb({ ...bench.targetOptions, file: bench.file });
+    await with1('b', (sink) => sink.publish(copy));
+    const moved = join(bench.dir, 'moved.duckdb');
+    renameSync(bench.file, moved);
+    expect(await republish({ ...bench.targetOptions, file: moved })).toBe(1);
+    expect(await keysIn(copy)).toEqual(['a', 'b']);
+  });
+
+  it('is no work of a copy, whose people are purged from its database alone [R715]', async () => {
+    await with1('a', (sink) => sink.publish(copy));
+    const query = { columns: [], ids: [] };
+    await expect(purgeDuckDb({ ...bench.targetOptions, file: copy }, query as never)).rejects.toMatchObject(
+      refused(/is a copy for readers: purge the database/),
+    );
+    expect(await keysIn(copy)).toEqual(['a']);
   });
 
   it('names every copy that could not be replaced, and replaces the others', async () => {

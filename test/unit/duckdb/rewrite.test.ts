@@ -220,11 +220,19 @@ describe('a copy for readers', () => {
     // What a run that was killed while it published has left.
     const left = join(bench.dir, '.moved.duckdb.publishing');
     copyFileSync(copy, left);
-    bench.log.length = 0;
-    expect(await republish({ ...bench.targetOptions, file: bench.file })).toBe(1);
-    expect(bench.log.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual([
-      expect.stringContaining(moved),
-    ]);
+    const again = (...forgetCopies: string[]) => republish({ ...bench.targetOptions, file: bench.file, forgetCopies });
+    for (let i = 0; i < 2; i++) {
+      await expect(again()).rejects.toMatchObject({
+        exitCode: 3,
+        message: expect.stringMatching(new RegExp(`${moved} \\(it is not there.*--forget-copy FILE`)),
+      });
+      expect(await bench.query('SELECT path FROM _dfinery_copies ORDER BY 1')).toHaveLength(2);
+    }
+    await expect(again(copy)).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringContaining('is still there'),
+    });
+    expect(await again(moved)).toBe(1);
     expect(await bench.query('SELECT path FROM _dfinery_copies')).toEqual([{ path: copy }]);
     expect(existsSync(left)).toBe(false);
   });
