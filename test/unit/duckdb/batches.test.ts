@@ -23,7 +23,7 @@ async function contents(path: string) {
     events: await of('SELECT * FROM events ORDER BY _key'),
     windows: await of('SELECT * FROM _dfinery_windows ORDER BY number'),
     columns: await of('SELECT * FROM _dfinery_columns ORDER BY position'),
-    state: await of('SELECT * FROM _dfinery_state'),
+    state: await of('SELECT v, timezone, state FROM _dfinery_state'),
     names: await of('SELECT * FROM _dfinery_event_names ORDER BY name'),
     items: await of('SELECT * FROM event_items ORDER BY _key'),
   };
