@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { addDays, type Day, earlierOf, laterOf } from '../base/days.ts';
+import { addDays, type Day, daysOf, earlierOf, laterOf } from '../base/days.ts';
 import { mergeColumns } from '../schema/merge.ts';
 import type { ColumnScan } from '../schema/scan.ts';
 import { type Download, type ExportFile, sentAtOf } from './download/download.ts';
@@ -11,18 +11,21 @@ import type { Receipt, SpoolFile } from './window.ts';
 
 /** The cursor (S3, S4) as windows are handed on, one after the other, with the gaps and the rest of the state. */
 export class Cursor {
+  /** The state to store with the window that was taken in last: never behind an earlier one. */
+  state: KnownState;
   readonly #plan: Plan;
   readonly #coverage: Coverage;
   readonly #gaps: Set<Day>;
+  /** Days that windows of this run made complete. */
+  readonly #taken = new Set<Day>();
   #start: Day;
-  #fromDate: Day;
 
   constructor(plan: Plan) {
     this.#plan = plan;
     this.#coverage = plan.coverage.clone();
     this.#gaps = new Set(plan.state.gaps ?? []);
     this.#start = plan.start;
-    this.#fromDate = plan.state.from_date;
+    this.state = plan.state;
   }
 
   /**
@@ -30,6 +33,7 @@ export class Cursor {
    * complete already, and was to be read again, is none: nothing of it is lost.
    */
   lose(day: Day): 'gap' | 'clamped' {
+    if (this.#taken.has(day)) return 'clamped';
     if (this.#plan.isGap(day)) {
       this.#coverage.add(day, day);
       this.#gaps.add(day);
@@ -41,40 +45,59 @@ export class Cursor {
     return 'clamped';
   }
 
-  /** Moves the start back to the oldest day that can be exported, if this machine's clock, being ahead, put it too late. */
-  #correctStart(now: number): void {
-    const { startIsClamped, historyDays, plannedAt } = this.#plan;
-    if (!startIsClamped || plannedAt - now <= CLOCK_TOLERANCE_MS) return;
-    this.#start = earlierOf(this.#start, oldestDays(now, historyDays).probably);
-    this.#fromDate = earlierOf(this.#fromDate, this.#start);
+  /** Another extraction of the same days has moved the start. */
+  moveStart(start: Day): void {
+    this.#start = start;
   }
 
   /**
-   * The state to store with this window: never behind an earlier one, never past today in UTC-12. `now`: by the earlier
-   * of the two clocks, ms since 1970.
+   * Takes in a window: `found` is what is known of the service by then. `now`: by the earlier of the two clocks, ms since
+   * 1970; the cursor is at most today in UTC-12.
    */
-  stateAfter({ id, covers_from, covers_to }: Receipt, known: ServiceCache, now: number): KnownState {
-    if (covers_to !== null) this.#coverage.add(covers_from, covers_to);
-    this.#correctStart(now);
-    this.#fromDate = laterOf(this.#fromDate, this.#coverage.cursor(this.#start, now));
-    return {
-      ...this.#plan.state,
+  take({ id, covers_from, covers_to }: Receipt, found: Partial<KnownState>, now: number): KnownState {
+    if (covers_to !== null) {
+      this.#coverage.add(covers_from, covers_to);
+      for (const day of daysOf(covers_from, covers_to)) this.#taken.add(day);
+    }
+    const before = this.#correctStart(now) ? earlierOf(this.state.from_date, this.#start) : this.state.from_date;
+    this.state = {
+      ...this.state,
+      ...found,
       version: 1,
-      from_date: this.#fromDate,
+      from_date: laterOf(before, this.#coverage.cursor(this.#start, now)),
       start_date: this.#start,
       last_receipt: id,
-      ...(!this.#plan.ruleConfigured && known.inclusive !== undefined && { to_date_inclusive: known.inclusive }),
-      ...(!this.#plan.ruleConfigured &&
-        known.rangesInclusive !== undefined && { ranges_inclusive: known.rangesInclusive }),
-      ...((known.finalNewline === false || this.#plan.state.final_newline === false) && {
-        final_newline: known.finalNewline === true,
-      }),
-      ...(known.maxWindowDays !== undefined && { max_window_days: known.maxWindowDays }),
-      ...(known.nameGroups !== undefined && { name_groups: known.nameGroups }),
       ...(this.#gaps.size > 0 && { gaps: [...this.#gaps].sort() }),
     };
+    return this.state;
+  }
+
+  /** Moves the start back to the oldest day that can be exported, if this machine's clock, being ahead, put it too late. */
+  #correctStart(now: number): boolean {
+    const { startIsClamped, historyDays, plannedAt } = this.#plan;
+    if (!startIsClamped || plannedAt - now <= CLOCK_TOLERANCE_MS) return false;
+    this.#start = earlierOf(this.#start, oldestDays(now, historyDays).probably);
+    return true;
   }
 }
+
+/** The keys of the state that hold what was found out about the service. */
+const FOUND = ['to_date_inclusive', 'ranges_inclusive', 'final_newline', 'max_window_days', 'name_groups'] as const;
+
+/** What a state holds of the service. */
+export const foundIn = (state: KnownState): Partial<KnownState> =>
+  Object.fromEntries(FOUND.filter((key) => state[key] !== undefined).map((key) => [key, state[key]]));
+
+/** What a run has found out about the service, as the state holds it; a rule that is configured is not stored. */
+export const foundBy = (known: ServiceCache, { ruleConfigured, state }: Plan): Partial<KnownState> => ({
+  ...(!ruleConfigured && known.inclusive !== undefined && { to_date_inclusive: known.inclusive }),
+  ...(!ruleConfigured && known.rangesInclusive !== undefined && { ranges_inclusive: known.rangesInclusive }),
+  ...((known.finalNewline === false || state.final_newline === false) && {
+    final_newline: known.finalNewline === true,
+  }),
+  ...(known.maxWindowDays !== undefined && { max_window_days: known.maxWindowDays }),
+  ...(known.nameGroups !== undefined && { name_groups: known.nameGroups }),
+});
 
 /** The days that a download makes complete: certainly contained, and over in every time zone when it was requested. */
 export function coveredDays(download: Download): CoveredDays {

@@ -2,7 +2,7 @@ import { daysOf } from '../base/days.ts';
 import { configFailure } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { unlisted } from '../schema/column-edits.ts';
-import { Cursor, coveredDays, filesOf, receiptOf } from './cursor.ts';
+import { Cursor, coveredDays, filesOf, foundBy, receiptOf } from './cursor.ts';
 import type { DaysResult, Download } from './download/download.ts';
 import { earlierClock, type Run } from './download/run.ts';
 import { gapFailure, nameDays } from './plan/gaps.ts';
@@ -98,7 +98,7 @@ export class WindowBuilder {
     }
     const { deps, known, tally } = this.#run;
     const receipt = receiptOf(download, coveredDays(download), deps.options.timezone !== undefined);
-    const state = this.#cursor.stateAfter(receipt, known, earlierClock(this.#run));
+    const state = this.#cursor.take(receipt, foundBy(known, this.#run.plan), earlierClock(this.#run));
     this.#warnOfFewerRows(receipt);
     this.#warnOfInvalidUtf8(download);
     tally.windows++;

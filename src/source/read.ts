@@ -3,6 +3,7 @@ import { estimate } from '../airbyte/messages.ts';
 import type { Clock } from '../base/clock.ts';
 import { configFailure } from '../base/errors.ts';
 import type { SourceConfig } from '../config/source.ts';
+import { foundIn } from '../extract/cursor.ts';
 import { extractWindows } from '../extract/extract.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
@@ -15,7 +16,7 @@ import type { WorkerOptions } from '../sinks/records/worker-pool.ts';
 import { openConfig } from './config.ts';
 import { RepeatedIds } from './repeated-ids.ts';
 import { type Segment, segmentPlan, segmentsOf } from './streams/plan.ts';
-import { cachedIn, type StreamRun, StreamSet } from './streams/run.ts';
+import { type StreamRun, StreamSet } from './streams/run.ts';
 
 /** The `read` verb; `threads` says how workers are started. */
 export const readVerb =
@@ -198,7 +199,7 @@ export class Reader {
     );
     this.#report(window, written, streams);
     this.#warnOfRepeatedIds(window);
-    this.#known = { ...this.#known, ...cachedIn(window.state) };
+    this.#known = { ...this.#known, ...foundIn(window.state) };
     for (const stream of streams) await stream.advance(window, plan, written.records.get(stream.name) ?? 0);
   }
 

@@ -13,7 +13,7 @@ import { addDays, type Day, laterOf } from '../../base/days.ts';
 import { Failure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import type { Coverage } from '../../extract/plan/days.ts';
+import { Cursor, foundIn } from '../../extract/cursor.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import type { KnownState } from '../../extract/state.ts';
 import type { Receipt, Window } from '../../extract/window.ts';
@@ -108,51 +108,31 @@ const propertiesOf = (schema: JsonObject): JsonObject => (isObject(schema.proper
 const keysOf = (stream: ConfiguredStream): string[] =>
   stream.primaryKey.flatMap((path) => (path.length === 1 ? path : []));
 
-/** What the windows of a read have shown about the service, for the following windows and for the state. */
-const CACHED = ['to_date_inclusive', 'ranges_inclusive', 'final_newline', 'max_window_days', 'name_groups'] as const;
-
-/** The keys of a state that hold what was found out about the service. */
-export function cachedIn(state: KnownState): Partial<KnownState> {
-  return Object.fromEntries(CACHED.filter((key) => state[key] !== undefined).map((key) => [key, state[key]]));
-}
-
 /** The cursor of one stream: its own days, its own state, never backward. */
-export class StreamCursor {
+class StreamCursor {
   state: KnownState;
   readonly #plan: Plan;
-  readonly #coverage: Coverage;
-  readonly #gaps: Set<string>;
+  readonly #cursor: Cursor;
   readonly #since: string | undefined;
 
   /** `now`: when the read begins, ms since 1970. */
   constructor(plan: Plan, now: number) {
     this.#plan = plan;
+    this.#cursor = new Cursor(plan);
     // A full refresh has a mark of its own, and a settled day is read once anyway.
     const looksBack = !plan.fullRefresh && plan.delivery === 'fresh' && plan.lookbackDays > 0;
     this.#since = looksBack ? (sinceOf(plan.state) ?? new Date(now).toISOString()) : undefined;
     this.state = plan.state;
-    this.#coverage = plan.coverage.clone();
-    this.#gaps = new Set(plan.state.gaps ?? []);
   }
 
   /** Adds a window whose records were written to this stream; `primary` is the plan that it was extracted for. */
   take(window: Window, primary: Plan, now: number): void {
     const { receipt } = window;
     const found: KnownState = window.state;
-    if (receipt.covers_to !== null) this.#coverage.add(receipt.covers_from, receipt.covers_to);
-    for (const day of found.gaps ?? []) this.#lose(day);
-    const moved = primary.start === this.#plan.start ? found.start_date : undefined;
-    const start = moved ?? this.state.start_date ?? this.#plan.start;
-    const state: KnownState = {
-      ...this.state,
-      ...cachedIn(found),
-      version: 1,
-      from_date: laterOf(this.state.from_date, this.#coverage.cursor(start, now)),
-      start_date: start,
-      last_receipt: receipt.id,
-      ...(this.#plan.fullRefresh && { refreshed_through: this.#refreshedThrough(window) }),
-      ...(this.#gaps.size > 0 && { gaps: [...this.#gaps].sort() }),
-    };
+    for (const day of found.gaps ?? []) this.#cursor.lose(day);
+    if (primary.start === this.#plan.start && found.start_date !== undefined) this.#cursor.moveStart(found.start_date);
+    const refreshed = this.#plan.fullRefresh && { refreshed_through: this.#refreshedThrough(window) };
+    const state: KnownState = { ...this.#cursor.take(receipt, foundIn(found), now), ...refreshed };
     this.state = withReading(state, this.#isWithin(state, receipt) ? this.#since : undefined);
   }
 
@@ -172,12 +152,6 @@ export class StreamCursor {
   #refreshedThrough({ receipt: { from, to }, state }: Window): Day {
     const isEndIncluded = from === to || state.ranges_inclusive === true;
     return laterOf(this.state.refreshed_through ?? from, isEndIncluded ? to : addDays(to, -1));
-  }
-
-  #lose(day: string): void {
-    if (this.#plan.gapFrom === undefined || day < this.#plan.gapFrom || this.#coverage.has(day)) return;
-    this.#coverage.add(day, day);
-    this.#gaps.add(day);
   }
 }
 

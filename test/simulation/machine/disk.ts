@@ -54,6 +54,7 @@ const LOOKING = [
   'readlink',
   'realpath',
   'stat',
+  'statfs',
   'utimes',
 ] as const;
 
