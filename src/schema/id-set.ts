@@ -36,22 +36,18 @@ export class IdSet {
     let high = (end - start) | 0;
     let low = 0x2c1b3c6d;
     let i = start;
-    // Stryker disable next-line ConditionalExpression,EqualityOperator: byte by byte is another hash
     for (; i + 4 <= end; i += 4) {
       const word = b[i] | (b[i + 1] << 8) | (b[i + 2] << 16) | (b[i + 3] << 24);
       high = Math.imul(high ^ word, 0x01000193) ^ (high >>> 15);
-      // Stryker disable next-line ArithmeticOperator: another hash that is as good
       low = Math.imul(low + word, 0x297a2d39) ^ (low >>> 13);
     }
     for (; i < end; i++) {
       high = Math.imul(high ^ b[i], 0x01000193) ^ (high >>> 15);
-      // Stryker disable next-line ArithmeticOperator: another hash that is as good
       low = Math.imul(low + b[i], 0x297a2d39) ^ (low >>> 13);
     }
     this.#batch[this.#waiting] = mix(high ^ low);
     this.#batch[this.#waiting + 1] = mix(low) | 1;
     this.#waiting += 2;
-    // Stryker disable next-line ConditionalExpression: a smaller batch counts the same
     if (this.#waiting === BATCH * 2) this.#insertBatch();
   }
 

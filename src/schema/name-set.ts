@@ -18,7 +18,6 @@ export class NameSet {
   add(b: Uint8Array, start: number, end: number): void {
     if (same(this.#last, b, start, end)) return;
     let hash = end - start;
-    // Stryker disable next-line all: whichever hash a name has, it is compared by its bytes
     for (let i = Math.max(start, end - HASHED_BYTES); i < end; i++) hash = (Math.imul(hash, 31) + b[i]) | 0;
     const bucket = this.#byHash.get(hash);
     if (bucket !== undefined && this.#isKnown(bucket, b, start, end)) return;

@@ -68,7 +68,6 @@ export async function findReadAgain(engine: Engine, rereading: Rereading): Promi
     );
   }
   const conditions = hasWhole ? same.map((condition) => `(${within} AND ${condition})`) : [];
-  // Stryker disable next-line ConditionalExpression: without candidates nothing is found, only later
   if (candidates === 0) return { conditions, candidates };
   await compare(engine, rereading);
   return { conditions: [...conditions, `_key IN (SELECT key FROM ${AGAIN})`], candidates };
@@ -95,7 +94,6 @@ async function compare(engine: Engine, rereading: Rereading): Promise<void> {
 function sameBase({ incoming, columns, hasRowsWithoutId }: Rereading): string[] {
   const { id, hash } = rowSql(columns);
   const byId = `${id} IN (SELECT ${id} FROM ${incoming} WHERE ${id} IS NOT NULL)`;
-  // Stryker disable next-line ConditionalExpression: the other condition then has no row
   if (!hasRowsWithoutId) return [byId];
   return [byId, `${id} IS NULL AND ${hash} IN (SELECT ${hash} FROM ${incoming} WHERE ${id} IS NULL)`];
 }
@@ -136,7 +134,6 @@ export async function renumber(
   const { incoming, columns } = rereading;
   const { base } = rowSql(columns);
   const withNumber = `(SELECT _key, ${base} AS base FROM ${incoming} WHERE contains(_key, '#'))`;
-  // Stryker disable next-line ConditionalExpression,EqualityOperator: where no key has a number, the query it saves finds nothing
   const hasNumbers = (await countOf(engine, withNumber)) > 0;
   const bases = [
     ...(candidates > 0 ? [`SELECT base FROM ${CANDIDATES} WHERE key NOT IN (SELECT key FROM ${AGAIN})`] : []),
@@ -146,7 +143,6 @@ export async function renumber(
   ];
   if (bases.length === 0) return 0;
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${BASES} AS ${bases.join(' UNION ')}`);
-  // Stryker disable next-line ConditionalExpression: without bases the table is empty, and none is renumbered
   if ((await countOf(engine, BASES)) === 0) return 0;
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${RENUMBERED} AS ${renumbered(incoming, base, kept)}`);
   return countOf(engine, RENUMBERED);
