@@ -121,7 +121,7 @@ function lineOf({ shape, work, ours, bare }: Result): string {
 }
 
 function printAim({ shape, work, ours, bare }: Result): void {
-  const aim = work.aims[shape];
+  const aim = work.aims[shape.replace(/-filled$/, '')];
   if (aim === undefined || bare === undefined) return;
   const detail = `${ours.seconds.toFixed(1)} s against ${bare.seconds.toFixed(1)} s`;
   printGoal({ name: `${shape} ${work.name}`, ratio: ours.seconds / bare.seconds, wanted: ['<=', aim], detail });

@@ -10,6 +10,7 @@ import { benchRecords } from './records.ts';
 import { benchScanner } from './scanner.ts';
 import { SHAPES, unknownShape } from './shapes.ts';
 import { benchStage } from './stage.ts';
+import { benchStart } from './start.ts';
 import { WORKS } from './works.ts';
 
 const { positionals, values } = parseArgs({
@@ -32,6 +33,7 @@ const BENCHES: Readonly<Record<string, () => Promise<void>>> = {
   hashing: benchHashing,
   records: benchRecords,
   stage: benchStage,
+  start: benchStart,
   erase: benchErase,
   'delta-log': benchLongLog,
 };

@@ -5,6 +5,8 @@ import { pathLiteral } from '../engine/quote.ts';
 
 /** What DuckDB reads with unless a row is longer. */
 const USUAL_LINE_BYTES = 2_000_000;
+/** A reader holds several buffers: at DuckDB's 32 MB, 100 MB more than at this size, in the same time (measured). */
+const USUAL_BUFFER_BYTES = 4_000_000;
 const LINES_PER_BUFFER = 4;
 
 /** The name under which a reader hands on a column: never the header's, which may be anything. */
@@ -31,7 +33,7 @@ export function readCsv(files: readonly Pick<SpoolFile, 'path' | 'longestRow'>[]
 }
 
 function lineOptions(longestRow: number): string {
-  if (longestRow < USUAL_LINE_BYTES) return '';
+  if (longestRow < USUAL_LINE_BYTES) return `, buffer_size = ${USUAL_BUFFER_BYTES}`;
   const line = longestRow + 1;
   return `, max_line_size = ${line}, buffer_size = ${line * LINES_PER_BUFFER}`;
 }
