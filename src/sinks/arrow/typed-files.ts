@@ -20,7 +20,6 @@ import type { TargetOptions } from '../target.ts';
 /** The rows of a window as a Parquet file that has the columns of the stream. */
 export interface TypedFile {
   readonly path: string;
-  readonly window: Window;
   /** Cells in `_rescued`, by source column name. */
   readonly rescued: ReadonlyMap<string, number>;
 }
@@ -79,14 +78,14 @@ export class TypedFiles {
     const arrivals = incomingColumns(window.files);
     const plan = this.#planOf(arrivals);
     const load = { window, number: 0, arrivals, plan: new Map(plan.map((c) => [c.key, c])), zone: this.#zone };
-    const path = await this.#prepare(async () => {
+    const file = await this.#prepare(async () => {
       const all = await this.#writeRows(load);
-      const rows = this.#hasSent ? await this.#withoutSent(all) : all;
+      const path = this.#hasSent ? await this.#withoutSent(all) : all;
       await this.#remember(all, isOpen(window));
-      return rows;
+      return { path, rescued: await rescuedCounts(this.#engine, readFiles([path]), plan) };
     });
     this.#hasSent = isOpen(window);
-    return { path, window, rescued: await rescuedCounts(this.#engine, readFiles([path]), plan) };
+    return file;
   }
 
   /** How the window's cells become values of the stream, whose columns and types do not change any more. */

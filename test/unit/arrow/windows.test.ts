@@ -32,14 +32,12 @@ describe('the windows of an Arrow stream', () => {
     expect(rescued).toEqual(new Map([['df_server_datetime', 1]]));
   });
 
-  it('are not sent where something stands behind the last row of one', async () => {
-    for (const rest of ['cut,"', 'a,b"c\n']) {
-      const window = bench.window('2026-01-01', csvOf([{ id: 'a' }, { id: 'b' }]));
-      appendFileSync(window.files[0].path, rest);
-      await expect(bench.write([window]), rest).rejects.toThrow(
-        /^DuckDB refused a statement on the Arrow stream \([A-Z][A-Za-z ]+ Error, line \d+\)/,
-      );
-    }
+  it('are not sent where a row more stands behind the last row of one', async () => {
+    const window = bench.window('2026-01-01', csvOf([{ id: 'a' }, { id: 'b' }]));
+    appendFileSync(window.files[0].path, 'a,b"c\n');
+    await expect(bench.write([window])).rejects.toThrow(
+      /^DuckDB refused a statement on the Arrow stream \([A-Z][A-Za-z ]+ Error, line \d+\)/,
+    );
     const more = bench.window('2026-01-01', csvOf([{ id: 'a' }]));
     const [, row] = readFileSync(more.files[0].path, 'utf8').split('\n');
     appendFileSync(more.files[0].path, `${row}\n`);
