@@ -21,7 +21,10 @@ except ImportError:
     catchup=False,
     max_active_runs=1,
     default_args=OPTIONS,
-    params={"file": Param("/data/forget.csv", type="string"), "confirm": Param("", type="string")},
+    params={
+        "file": Param("/data/forget.txt", type="string", description="One external ID a line"),
+        "confirm": Param("", type="string"),
+    },
 )
 def dfinery_forget():
     @task

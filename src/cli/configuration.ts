@@ -9,7 +9,7 @@ import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
 import { type Context, readJsonFile } from './context.ts';
 
 export const SOURCE_FILE = 'dfinery.json';
-const DESTINATION_FILE = 'dfinery-destination.json';
+export const DESTINATION_FILE = 'dfinery-destination.json';
 const MASK = '******';
 
 /** One configuration key: its value (secrets masked), and where that came from. */

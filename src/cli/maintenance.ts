@@ -33,7 +33,7 @@ export function supported<T>(operation: T | undefined): T {
   return operation;
 }
 
-export const spoolDirOption = (options: Options, env: Env): string =>
+const spoolDirOption = (options: Options, env: Env): string =>
   text(options, 'spoolDir') || env('DFINERY_SPOOL_DIR') || tmpdir();
 
 /** ms. */

@@ -85,7 +85,7 @@ async function parse(argv: readonly string[]): Promise<Parsed> {
 const asksForHelp = (argv: readonly string[]): boolean => argv.includes('--help') || argv.includes('help');
 
 /** Options whose value may begin with a dash: an id, or `-` for standard input. */
-const DASHED = new Set(['--id', '--proof', '--file', '--query', '--column', '--purge-column']);
+const DASHED = new Set(['--id', '--proof', '--file', '--query', '--column', '--purge-column', '--by-column']);
 
 /** Stands for a `-` that is a place (`sync arrow -`): the parser would make it an empty text. */
 const LONE_DASH = '\u0000-';

@@ -28,6 +28,8 @@ const KEYS = {
   onRejected: key<'fail' | 'continue'>('on_rejected'),
   ledgerDir: key('ledger_dir', filledText),
   ledgerKey: key('ledger_key', optionalSecret),
+  /** Where the downloads of syncs lie. */
+  spoolDir: key('spool_dir', filledText),
 };
 
 /** The destination's configuration: frozen, every default filled in. */

@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { configFailure } from '../base/errors.ts';
 import { linesOf } from '../base/lines.ts';
+import { isPlaceholder } from '../base/placeholder.ts';
 import type { Secret } from '../base/secrets.ts';
 import { syncFolder } from '../fs/atomic-file.ts';
 import { diskFailure } from '../fs/disk-failure.ts';
@@ -11,8 +12,6 @@ import { withLockFile } from '../fs/lock.ts';
 import { makeFolders } from '../fs/private-folder.ts';
 import { checkSuppressionKey, isSuppressionHeader, suppressedIn, suppressionHeader, suppressionHmac } from './list.ts';
 
-/** Number of people looked up and written at a time. */
-const BATCH = 50_000;
 const LONGEST_HEADER = 1_024;
 /** Another purge reads and writes the list in seconds. */
 const LOCK_WAIT_MS = 60_000;
@@ -21,26 +20,34 @@ const NEWLINE = 0x0a;
 export interface SuppressOptions {
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
-  /** Check value of the hash key where the ids are hashes, as a target holds them (S47). */
-  readonly hashKey?: string | undefined;
+}
+
+/** A `df_unified_id`, or its hash as a target holds it, with the check value of the hash key (S47). */
+interface Person {
+  readonly text: string;
+  readonly hashKey: string | undefined;
 }
 
 /**
  * Adds people to the list of those who stay forgotten: JSON Lines, a header and `{"hmac": …}` each (0600). Who is on it
- * already is not added again. Returns how many were added; on disk by then. Memory: 50,000 hashes. Two runs at once write
- * one after the other; throws a transient failure when the other takes too long.
+ * already is not added again, a placeholder is nobody. Returns how many were added; on disk by then. Two runs at once write one
+ * after the other; throws a transient failure when the other takes too long.
  */
 export async function suppress(
   path: string,
-  unifiedIds: AsyncIterable<string>,
+  people: readonly Person[],
   key: Secret,
-  { clock, signal, hashKey }: SuppressOptions,
+  { clock, signal }: SuppressOptions,
 ): Promise<number> {
   const what = `the suppression file ${path}`;
+  const entries = new Map<string, string | undefined>();
+  for (const { text, hashKey } of people) {
+    if (!isPlaceholder(text)) entries.set(suppressionHmac(key, Buffer.from(text)), hashKey);
+  }
   try {
     makeFolders(dirname(path), 0o700);
     const lock = { what, clock, waitMs: LOCK_WAIT_MS, signal };
-    return await withLockFile(lockOf(path), lock, () => appendAll(path, unifiedIds, key, hashKey));
+    return await withLockFile(lockOf(path), lock, () => append(path, entries, key));
   } catch (error) {
     throw diskFailure(error, { what, path });
   }
@@ -50,23 +57,6 @@ export async function suppress(
 function lockOf(path: string): string {
   const found = statSync(path, { throwIfNoEntry: false }) === undefined ? undefined : realpathSync(path);
   return `${found ?? join(realpathSync(dirname(path)), basename(path))}.lock`;
-}
-
-async function appendAll(
-  path: string,
-  unifiedIds: AsyncIterable<string>,
-  key: Secret,
-  hashKey: string | undefined,
-): Promise<number> {
-  let added = 0;
-  let batch = new Set<string>();
-  for await (const id of unifiedIds) {
-    batch.add(suppressionHmac(key, Buffer.from(id)));
-    if (batch.size < BATCH) continue;
-    added += await append(path, batch, key, hashKey);
-    batch = new Set();
-  }
-  return added + (await append(path, batch, key, hashKey));
 }
 
 /** Throws a configuration failure for a key that is too short, a path where no list can be, and a file that is something else. */
@@ -95,17 +85,17 @@ function firstLine(path: string): string {
   }
 }
 
-async function append(path: string, hashes: Set<string>, key: Secret, hashKey: string | undefined): Promise<number> {
+async function append(path: string, people: Map<string, string | undefined>, key: Secret): Promise<number> {
   checkSuppression(path, key);
   const file = await open(path, 'a+', 0o600);
   try {
-    const found = await readList(path, hashes);
-    if (hashes.size === 0 && found.whole > 0) return 0;
+    const found = await readList(path, people);
+    if (people.size === 0 && found.whole > 0) return 0;
     if (found.whole < (await file.stat()).size) await file.truncate(found.whole);
-    const entries = [...hashes].map((hmac) => ({ hmac, hash_key: hashKey }));
+    const entries = [...people].map(([hmac, hashKey]) => ({ hmac, hash_key: hashKey }));
     await addLines(file, found, entries, key);
     if (found.whole === 0) await syncFolder(dirname(realpathSync(path)));
-    return hashes.size;
+    return people.size;
   } finally {
     await file.close();
   }
@@ -135,7 +125,7 @@ interface List {
 }
 
 /** Takes out those who are on the list already. */
-async function readList(path: string, hashes: Set<string>): Promise<List> {
+async function readList(path: string, people: Map<string, unknown>): Promise<List> {
   let [seen, ended] = [0, 0];
   let last: string | undefined;
   const watched = (async function* () {
@@ -149,7 +139,7 @@ async function readList(path: string, hashes: Set<string>): Promise<List> {
   for await (const lines of linesOf(watched)) {
     for (const line of lines) {
       last = suppressedIn(line.toString());
-      if (last !== undefined) hashes.delete(last);
+      if (last !== undefined) people.delete(last);
     }
   }
   const isEnded = ended === seen || last === undefined;

@@ -3,6 +3,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { configFailure, messageOf } from '../base/errors.ts';
+import { isPlaceholder } from '../base/placeholder.ts';
 import type { Secret } from '../base/secrets.ts';
 import type { HashKey } from '../schema/hash-key.ts';
 
@@ -139,7 +140,9 @@ function lookup(listed: ReadonlySet<string>, key: Secret, hashKey: HashKey | und
     const known = answers.get(text);
     if (known !== undefined) return known;
     if (answers.size >= REMEMBERED) answers.clear();
-    const answer = has(id) || (hashKey !== undefined && has(Buffer.from(hashKey.hashOf(id))));
+    // A list of an earlier version may hold "null", which stands for everybody without an id.
+    const answer =
+      !isPlaceholder(id.toString()) && (has(id) || (hashKey !== undefined && has(Buffer.from(hashKey.hashOf(id)))));
     answers.set(text, answer);
     return answer;
   };

@@ -1,10 +1,28 @@
-import { configFailure } from '../../base/errors.ts';
-import { type Command, type Options, shownOption, text } from '../command.ts';
+import { existsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { resolve } from 'node:path';
+import { secretFrom } from '../../base/env.ts';
+import { configFailure, EXIT, type ExitCode, type Failure } from '../../base/errors.ts';
+import { count } from '../../base/quantities.ts';
+import { Secret } from '../../base/secrets.ts';
+import { runDeletionCase } from '../../deletion/case.ts';
+import { idsFrom, idsFromFile, type ListOptions } from '../../deletion/input/id-list.ts';
+import type { LedgerOutput } from '../../deletion/ledger/output.ts';
+import { type Proof, proveErasure } from '../../deletion/ledger/proof.ts';
+import { verifyLedger } from '../../deletion/ledger/verify.ts';
+import type { PurgePlace, PurgeRequest } from '../../deletion/purge.ts';
+import { type DeletionReport, reportTable } from '../../deletion/report.ts';
+import { HashKey } from '../../schema/hash-key.ts';
+import { createDeletionService } from '../../service/delete/client.ts';
+import { queryDuckDb } from '../../sinks/duckdb/query.ts';
+import { isPurgeTarget, TARGETS } from '../../sinks/targets.ts';
+import { checkSuppression } from '../../suppression/append.ts';
+import { type Command, flag, type Options, shownOption, text } from '../command.ts';
+import { DESTINATION_FILE, findDestinationConfig, loadDestinationConfig, SOURCE_FILE } from '../configuration.ts';
+import { type Context, readJsonFile } from '../context.ts';
 import { destinationEnvironmentHelp } from '../environment-help.ts';
-import { printLedgerVerdict, printProof } from '../forget/ledger.ts';
-import { forgetPeople } from '../forget/people.ts';
-import { purgePlaces } from '../forget/places.ts';
-import { maintenanceOptions } from '../maintenance.ts';
+import { lockWait, maintenanceOptions, placeOptions } from '../maintenance.ts';
+import { outcomeOf } from '../outcome.ts';
 
 export const forget: Command = {
   options: (yargs) =>
@@ -22,10 +40,33 @@ export const forget: Command = {
         describe: 'Destination configuration (JSON); default dfinery-destination.json',
       })
       .option('execute', { type: 'boolean', default: false, describe: 'Delete; needs --confirm' })
-      .option('confirm', { type: 'string', describe: 'The hash that the plan of exactly this list printed' })
-      .option('purge', { type: 'string', nargs: 2, describe: `${purgePlaces()}: the people leave it too` })
+      .option('confirm', { type: 'string', describe: 'The hash that the plan of exactly this list and purge printed' })
+      .option('purge', {
+        type: 'string',
+        nargs: 2,
+        describe: `${purgePlaces()}: the people leave it too; may be given several times`,
+      })
       .option('purge-column', { type: 'string', describe: 'Column there that holds the external ID' })
       .option('mapping', { type: 'string', describe: 'File with the columns external_id and df_unified_id' })
+      .option('purge-only', {
+        type: 'boolean',
+        default: false,
+        describe: 'Purge without any request to the service: for a further place or key, or a restored backup',
+      })
+      .option('max-people', {
+        type: 'string',
+        describe: 'Most people that a place may lose; default three for each ID, ten at least',
+      })
+      .option('allow-shared', {
+        type: 'boolean',
+        default: false,
+        describe: 'Purge people whose rows also carry other IDs in the column',
+      })
+      .option('forget-copy', {
+        type: 'string',
+        nargs: 1,
+        describe: 'A copy for readers that is gone for good: it is taken off the list of the purged DuckDB file',
+      })
       .option('suppression-file', {
         type: 'string',
         describe: 'List that keeps the people out of later syncs; key in DFINERY_SUPPRESSION_KEY',
@@ -39,11 +80,16 @@ export const forget: Command = {
       .option('ledger-dir', { type: 'string', describe: 'The ledger for --proof' })
       .epilogue(destinationEnvironmentHelp()),
   async run(options, context) {
-    refuseEmpty(options);
-    const ledger = text(options, 'verifyLedger');
-    if (ledger !== undefined) return printLedgerVerdict(ledger, options, context);
-    const proof = text(options, 'proof');
-    if (proof !== undefined) return printProof(proof, options, context);
+    try {
+      refuseEmpty(options);
+      const ledger = text(options, 'verifyLedger');
+      if (ledger !== undefined) return await printLedgerVerdict(ledger, options, context);
+      const proof = text(options, 'proof');
+      if (proof !== undefined) return await printProof(proof, options, context);
+    } catch (error) {
+      printFailure(error, options, context);
+      throw error;
+    }
     return forgetPeople(options, context);
   },
 };
@@ -55,3 +101,286 @@ function refuseEmpty(options: Options): void {
     throw configFailure(`${shownOption(name)} is empty.`);
   }
 }
+
+/** Whoever asked for JSON gets it, also where there is no report. */
+export function printFailure(error: unknown, options: Options, { terminal, signal, redactor }: Context): void {
+  if (!flag(options, 'json')) return;
+  const { exit, message } = outcomeOf(error, signal);
+  terminal.result(JSON.stringify({ v: 1, kind: 'failure', exit, error: redactor.mask(message) }));
+}
+
+/** Plans a deletion, or with `--execute --confirm HASH` carries it out and purges what was loaded. */
+async function forgetPeople(options: Options, context: Context): Promise<ExitCode> {
+  const { clock, random, logger, signal, env } = context;
+  let printed = false;
+  try {
+    const confirm = text(options, 'confirm');
+    if (flag(options, 'execute') && confirm === undefined) {
+      throw configFailure(
+        '--execute needs --confirm HASH: run without --execute first, look at the plan, and repeat its hash.',
+      );
+    }
+    const config = loadDestinationConfig(text(options, 'config'), context);
+    const purge = purgeRequest(options, context);
+    const list = { header: config.externalIdField };
+    const ids = idsOf(options, list, context);
+    const deleter = createDeletionService({ ...config, clock, logger, env });
+    try {
+      const { report, hash, failure } = await runDeletionCase({
+        config,
+        io: { clock, random, logger, signal, lines: logLines(context) },
+        consent: flag(options, 'execute') && confirm !== undefined ? { confirm } : undefined,
+        deleter,
+        purge,
+        async read(into) {
+          for await (const id of ids) {
+            signal.throwIfAborted();
+            into.addRow(0, id, config.maxIdLength);
+          }
+        },
+      });
+      printReport(report, hash, failure, options, context);
+      printed = true;
+      if (purge !== undefined && purge.suppression === undefined && report.places.some((place) => place.rows_removed)) {
+        logger.warn(
+          'purge.unsuppressed',
+          'Without --suppression-file the next sync may bring the rows back while the service still exports them.',
+        );
+      }
+      if (failure !== undefined) throw failure;
+      return EXIT.done;
+    } finally {
+      await deleter.close();
+    }
+  } catch (error) {
+    if (!printed) printFailure(error, options, context);
+    throw error;
+  }
+}
+
+function printReport(
+  report: DeletionReport,
+  hash: string,
+  failure: Failure | undefined,
+  options: Options,
+  { terminal, logger, redactor }: Context,
+): void {
+  const isPlan = report.mode === 'dry_run';
+  if (flag(options, 'json')) {
+    const error = failure === undefined ? null : redactor.mask(failure.message);
+    terminal.result(JSON.stringify({ ...report, hash, exit: failure?.exitCode ?? EXIT.done, error }));
+  } else {
+    for (const line of reportTable(report).split('\n')) terminal.result(line);
+    if (isPlan) terminal.result(`hash: ${hash}`);
+  }
+  if (!isPlan || failure !== undefined) return;
+  if (report.guard !== null) logger.warn('forget.guard', report.guard);
+  logger.warn('forget.plan', `Nothing was deleted. To delete exactly this list: --execute --confirm ${hash}`);
+}
+
+/** The ids that the command line names, in one of three ways; each exactly as it stands there. */
+export function idsOf(options: Options, list: ListOptions, context: Context): AsyncIterable<unknown> {
+  const [id, file, query] = [options.id, text(options, 'file'), text(options, 'query')];
+  const given = [id, file, query].filter((value) => value !== undefined).length;
+  const ways = 'query' in options ? '--id, --file and --query' : '--id and --file';
+  if (given !== 1) throw configFailure(`It takes exactly one of ${ways}.`);
+  if (file === undefined && text(options, 'column') !== undefined) throw configFailure('--column needs --file.');
+  if (file !== undefined) {
+    const of = { ...list, column: text(options, 'column') };
+    return file === '-' ? idsFrom(process.stdin, 'standard input', of) : idsFromFile(file, of);
+  }
+  if (query !== undefined) return fromQuery(query, text(options, 'duckdb'), options, context);
+  return fromList([id].flat());
+}
+
+async function* fromList(ids: readonly unknown[]): AsyncGenerator<unknown> {
+  yield* ids;
+}
+
+async function* fromQuery(
+  query: string,
+  file: string | undefined,
+  options: Options,
+  { clock, signal }: Context,
+): AsyncGenerator<unknown> {
+  if (file === undefined) throw configFailure('--query needs --duckdb FILE, the file to run it on.');
+  const [result] = await queryDuckDb({ file, lockWaitMs: lockWait(options), clock, signal }, [query]);
+  if (result.header.length > 1) {
+    throw configFailure(`The query gives ${result.header.length} columns, expected one with the external IDs.`);
+  }
+  if (result.types[0] === 'JSON') {
+    throw configFailure(
+      'The query gives JSON, in which a text has quotes around it that are no part of the ID: say ->> instead of ->.',
+    );
+  }
+  for (const [id] of result.values) {
+    if (id !== null && typeof id !== 'string') {
+      throw configFailure(
+        'The query gives values that are no text: an ID is a text, so say CAST(… AS VARCHAR) if it is meant.',
+      );
+    }
+    yield id;
+  }
+}
+
+/** `duckdb FILE, parquet DIR or delta URL`, each in these quotes. */
+function purgePlaces(quote = ''): string {
+  const places = TARGETS.filter(isPurgeTarget).map(
+    ({ name, place }) => `${quote}${name} ${place.name.toUpperCase()}${quote}`,
+  );
+  return places.join(' or ');
+}
+
+/** The places of an option that takes a target and a place, any number of times. */
+export function placesOf(name: string, value: unknown): PurgePlace[] {
+  const words = Array.isArray(value) ? value.map(String) : [];
+  const places: PurgePlace[] = [];
+  for (let at = 0; at < words.length; at += 2) {
+    const target = TARGETS.filter(isPurgeTarget).find((one) => one.name === words[at]);
+    const path = words[at + 1];
+    if (target === undefined || path === undefined) throw configFailure(`--${name} needs ${purgePlaces('"')}.`);
+    if (places.some((place) => place.target === target && resolve(place.path) === resolve(path))) {
+      throw configFailure(`--${name} names ${target.name} ${path} twice.`);
+    }
+    places.push({ target, path });
+  }
+  return places;
+}
+
+/** Reads `--purge KIND PATH` and what belongs to it; undefined when nothing is to be purged. */
+function purgeRequest(options: Options, context: Context): PurgeRequest | undefined {
+  const places = placesOf('purge', options.purge);
+  if (places.length === 0) return nothingToPurge(options);
+  const [column, mapping] = [text(options, 'purgeColumn'), text(options, 'mapping')];
+  if ((column === undefined) === (mapping === undefined)) {
+    throw configFailure('--purge needs exactly one of --purge-column and --mapping, to find the people there.');
+  }
+  const spoolDirs = spoolDirsOf(options, context);
+  return {
+    places,
+    column,
+    mapping,
+    hashKey: hashKeyFrom(context),
+    suppression: suppressionOf(options, context),
+    spoolDirs,
+    options: { ...placeOptions(options, context), spoolDir: spoolDirs[0] },
+    isOnly: flag(options, 'purgeOnly'),
+    maxPeople: maxPeopleOf(text(options, 'maxPeople')),
+    allowsShared: flag(options, 'allowShared'),
+    forgetCopies: [options.forgetCopy ?? []].flat().map(String),
+  };
+}
+
+function nothingToPurge(options: Options): undefined {
+  const texts = ['suppressionFile', 'mapping', 'purgeColumn', 'maxPeople'].filter((name) => text(options, name));
+  const flags = ['purgeOnly', 'allowShared'].filter((name) => flag(options, name));
+  const [without] = [...texts, ...flags, ...(options.forgetCopy === undefined ? [] : ['forgetCopy'])];
+  if (without === undefined) return undefined;
+  throw configFailure(`${shownOption(without)} needs --purge: people are looked up in what was loaded.`);
+}
+
+function maxPeopleOf(given: string | undefined): number | undefined {
+  if (given === undefined || /^\d{1,9}$/.test(given)) return given === undefined ? undefined : Number(given);
+  throw configFailure(`--max-people is ${JSON.stringify(given)}, wanted a whole number.`);
+}
+
+function suppressionOf(options: Options, { env, redactor }: Context): PurgeRequest['suppression'] {
+  const file = text(options, 'suppressionFile');
+  if (file === undefined) return undefined;
+  const found = secretFrom(env, 'DFINERY_SUPPRESSION_KEY');
+  if (found === undefined) {
+    throw configFailure(
+      '--suppression-file needs the key in DFINERY_SUPPRESSION_KEY (or the file that DFINERY_SUPPRESSION_KEY_FILE names).',
+    );
+  }
+  const key = new Secret(found);
+  redactor.add(key);
+  checkSuppression(file, key);
+  return { file, key };
+}
+
+export function hashKeyFrom({ env, redactor }: Context): HashKey | undefined {
+  const found = secretFrom(env, 'DFINERY_HASH_KEY');
+  const key = found === undefined ? undefined : new Secret(found);
+  redactor.add(key);
+  return key && new HashKey(key);
+}
+
+/** Every folder that is named for downloads, the one of this command first (S37). */
+function spoolDirsOf(options: Options, { env }: Context): [string, ...string[]] {
+  const named = [
+    text(options, 'spoolDir'),
+    env('DFINERY_SPOOL_DIR'),
+    spoolDirIn(text(options, 'config') ?? DESTINATION_FILE),
+    spoolDirIn(SOURCE_FILE),
+  ].filter((dir) => dir !== undefined && dir !== '');
+  const [first = tmpdir(), ...others] = [...new Set([...named, tmpdir()].map((dir) => resolve(dir ?? tmpdir())))];
+  return [first, ...others];
+}
+
+function spoolDirIn(file: string): string | undefined {
+  if (!existsSync(file)) return undefined;
+  const config = readJsonFile(file, 'the configuration file');
+  const dir = typeof config === 'object' && config !== null && 'spool_dir' in config ? config.spool_dir : undefined;
+  return typeof dir === 'string' ? dir : undefined;
+}
+
+/** Without a folder the ledger's lines are written to stderr at any log level; a line that cannot be written is a failure. */
+function logLines({ terminal }: Context): LedgerOutput {
+  return {
+    async write(lines) {
+      await terminal.record(lines.join('\n'));
+    },
+    async close() {},
+  };
+}
+
+function ledgerKey({ env, redactor }: Context): Secret | undefined {
+  const found = secretFrom(env, 'DFINERY_LEDGER_KEY');
+  const key = found === undefined ? undefined : new Secret(found);
+  redactor.add(key);
+  return key;
+}
+
+/** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
+async function printLedgerVerdict(path: string, options: Options, context: Context): Promise<ExitCode> {
+  const config = findDestinationConfig(text(options, 'config'), context);
+  const verdict = await verifyLedger(path, config?.ledgerKey ?? ledgerKey(context), { head: text(options, 'head') });
+  if (flag(options, 'json')) context.terminal.result(JSON.stringify(verdict));
+  else {
+    for (const { file, lines, closed } of verdict.files) {
+      context.terminal.result(`${file}: ${count(lines, 'line')}, ${closed ? 'closed' : 'not closed'}`);
+    }
+    for (const problem of [...verdict.problems, ...verdict.notes]) context.terminal.result(problem);
+    context.terminal.result(verdict.ok ? `The ledger is whole. Head: ${verdict.head}` : 'The ledger is broken.');
+  }
+  return verdict.ok ? EXIT.done : EXIT.failed;
+}
+
+/** `--proof ID --ledger-dir DIR`: when, and with what answer, that id was erased at the configured service, and purged where. */
+async function printProof(id: string, options: Options, context: Context): Promise<ExitCode> {
+  const service = findDestinationConfig(text(options, 'config'), context);
+  const folder = text(options, 'ledgerDir') ?? service?.ledgerDir;
+  if (folder === undefined) throw configFailure('--proof needs --ledger-dir DIR.');
+  const head = text(options, 'head');
+  const proof = await proveErasure(id, { folder, key: service?.ledgerKey ?? ledgerKey(context), service, head });
+  if (flag(options, 'json')) context.terminal.result(JSON.stringify(proof));
+  else {
+    for (const { at, outcome, code, status, file } of proof.answers) {
+      context.terminal.result(`${at}  ${outcome}  code ${code}  HTTP ${status ?? '-'}  ${file}`);
+    }
+    for (const { at, target, outcome, counts, unreached, file } of proof.purges) {
+      const removed = `${count(counts.rows ?? 0, 'row')} of ${count(counts.people ?? 0, 'person', 'people')} removed`;
+      context.terminal.result(`${at}  purge ${outcome}  ${target}: ${removed}  ${file}`);
+      for (const sentence of unreached) context.terminal.result(`  not reached: ${sentence}`);
+    }
+    for (const problem of proof.problems) context.terminal.result(problem);
+    context.terminal.result(`${sentenceOf(proof)}: service ${proof.service_id ?? '-'} at ${proof.base_url ?? '-'}.`);
+  }
+  return proof.problems.length > 0 || !proof.erased ? EXIT.failed : EXIT.done;
+}
+
+const sentenceOf = ({ erased, problems }: Proof): string => {
+  if (problems.length > 0) return 'The ledger is broken and proves nothing';
+  return erased ? 'This id was erased' : 'The ledger proves no erasure of this id';
+};

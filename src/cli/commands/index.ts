@@ -52,6 +52,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./forget.ts')).forget,
   },
   {
+    usage: 'person',
+    summary: 'All that places hold about people, found as by a purge: one JSON object a row',
+    load: async () => (await import('./person.ts')).person,
+  },
+  {
     usage: 'simulate',
     summary: 'The embedded service: both operations over HTTP on loopback, with limits and faults on demand',
     load: async () => (await import('./simulate.ts')).simulate,

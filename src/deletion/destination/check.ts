@@ -4,7 +4,7 @@ import type { CheckVerb, VerbContext } from '../../airbyte/connector.ts';
 import { succeeded } from '../../airbyte/messages.ts';
 import { configFailure, messageOf } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
-import { requireLedger } from '../execute/deletion-run.ts';
+import { requireLedger } from '../case.ts';
 import { openLedgerStore } from '../ledger/open-store.ts';
 import { configured } from './configured.ts';
 import { checkHost } from './host-check.ts';

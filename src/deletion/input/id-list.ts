@@ -10,6 +10,8 @@ import { linesOf } from '../../base/lines.ts';
 export interface ListOptions {
   /** Column of a CSV, or member of JSON Lines (which begin with a brace), whatever the list is called; absent: one id a line. */
   readonly column?: string | undefined;
+  /** Name of the id field: as the first line of a plain list it is a header. */
+  readonly header?: string | undefined;
 }
 
 /** Extensions of files with columns, whose lines must not be taken for ids. */
@@ -55,12 +57,12 @@ async function* readable<T>(path: string, values: AsyncIterable<T>): AsyncGenera
 export async function* idsFrom(
   input: AsyncIterable<Uint8Array>,
   name: string,
-  { column }: ListOptions = {},
+  { column, header }: ListOptions = {},
 ): AsyncGenerator<unknown> {
   const begun = await peeked(input);
   if (column !== undefined) for await (const [id] of columnsOf(begun, name, [column])) yield id;
   else if (begun.first === BRACE) throw columnWanted(name);
-  else yield* plainLines(begun.all, name);
+  else yield* plainLines(begun.all, name, header);
 }
 
 const columnsOf = ({ first, all }: Begun, name: string, columns: readonly string[]) =>
@@ -108,8 +110,12 @@ async function* textLines(input: AsyncIterable<Uint8Array>, name: string): Async
   }
 }
 
-async function* plainLines(input: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<string> {
-  for await (const [text] of textLines(input, name)) yield text;
+async function* plainLines(
+  input: AsyncIterable<Uint8Array>,
+  name: string,
+  header: string | undefined,
+): AsyncGenerator<string> {
+  for await (const [text, line] of textLines(input, name)) if (line !== 1 || text.trim() !== header) yield text;
 }
 
 async function* jsonMembers(

@@ -26,7 +26,7 @@ export class Chain {
 }
 
 const SEALED = /^(\{.*),"mac":"([0-9a-f]{64})"\}$/s;
-const KINDS = new Set<unknown>(['open', 'before', 'after', 'purge', 'close']);
+const KINDS = new Set<unknown>(['open', 'before', 'after', 'purge_only', 'purging', 'purge', 'access', 'close']);
 
 /** The line, or the reason why it is not what was written. */
 export type Unsealed = { readonly line: Chained } | { readonly problem: string };

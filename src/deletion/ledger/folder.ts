@@ -17,6 +17,8 @@ import { readSoundFile } from './read.ts';
 import type { LedgerStore, OpenContent, ServiceName, UnfinishedRuns } from './store.ts';
 import { findUnfinishedRuns } from './unfinished.ts';
 
+const OTHERS_MAY_WRITE = 0o022;
+
 /** A ledger's folder, locked for one run. `close` unlocks it. */
 export class LedgerFolder implements LedgerStore {
   readonly key: LedgerKey;
@@ -99,9 +101,16 @@ function makeFolder(folder: string): void {
 
 /** Whoever owns the folder can take files of the ledger away or put others in their place (S40). */
 export function refuseForeignFolder(folder: string): void {
-  if (isTrustedOwner(statSync(folder).uid)) return;
+  const { uid, mode } = statSync(folder);
+  if (!isTrustedOwner(uid)) {
+    throw configFailure(
+      `The ledger's folder ${folder} belongs to another user, who could exchange its files: set ledger_dir to a folder of this user, or run as its owner.`,
+      { where: { file: folder } },
+    );
+  }
+  if (process.getuid === undefined || (mode & OTHERS_MAY_WRITE) === 0) return;
   throw configFailure(
-    `The ledger's folder ${folder} belongs to another user, who could exchange its files: set ledger_dir to a folder of this user, or run as its owner.`,
+    `Other users may write to the ledger's folder ${folder}, and so take away its files: set its mode to 0700.`,
     { where: { file: folder } },
   );
 }

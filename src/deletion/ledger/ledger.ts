@@ -4,7 +4,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { transientFailure } from '../../base/errors.ts';
 import type { Chain } from './chain.ts';
-import type { LedgerLine, Outcome } from './line.ts';
+import type { LedgerLine, Outcome, PurgeLine } from './line.ts';
 import type { LedgerOutput } from './output.ts';
 
 type WithoutCommon<L> = L extends LedgerLine ? Omit<L, 'v' | 'run' | 'at'> : never;
@@ -62,9 +62,28 @@ export class Ledger {
     this.#add({ kind: 'after', ...what, outcome, code, status: status ?? null });
   }
 
-  purge(target: string, counts: Readonly<Record<string, number>>): Promise<void> {
-    this.#add({ kind: 'purge', target, counts });
+  /** Does not wait for the disk. */
+  purgeOnly(id: string): void {
+    this.#add({ kind: 'purge_only', id });
+  }
+
+  /** Resolves when the line is on disk: only then may the place be changed. */
+  purging(target: string, counts: Readonly<Record<string, number>>): Promise<void> {
+    this.#add({ kind: 'purging', target, counts });
     return this.sync();
+  }
+
+  purge(
+    target: string,
+    { outcome, counts, unreached }: Required<Pick<PurgeLine, 'outcome' | 'counts' | 'unreached'>>,
+  ): Promise<void> {
+    this.#add({ kind: 'purge', target, outcome, counts, ...(unreached.length > 0 && { unreached }) });
+    return this.sync();
+  }
+
+  /** Does not wait for the disk. */
+  access(id: string, places: readonly string[]): void {
+    this.#add({ kind: 'access', id, places });
   }
 
   /** Writes the closing line: the run is complete and will not be resumed. */

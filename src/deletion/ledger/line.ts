@@ -44,18 +44,50 @@ export interface AfterLine extends Common {
   readonly status: number | null;
 }
 
-/** Rows of a forgotten person that were removed from what had been loaded. */
-interface PurgeLine extends Common {
-  readonly kind: 'purge';
+/** An id that a purge covers although this run does not ask the service for it (S56). */
+interface PurgeOnlyLine extends Common {
+  readonly kind: 'purge_only';
+  readonly id: string;
+}
+
+/** What was found in a place and is about to be removed, under its lock: a kill right after the removal loses no count. */
+interface PurgingLine extends Common {
+  readonly kind: 'purging';
   readonly target: string;
   readonly counts: Readonly<Record<string, number>>;
 }
 
-/** Last line of a complete run; a run without it is resumed. */
+/** What was removed from a place, and what could not be reached there. */
+export interface PurgeLine extends Common {
+  readonly kind: 'purge';
+  readonly target: string;
+  /** `open`: the people are still there, or in something that belongs to the place. Lines of older versions do not say. */
+  readonly outcome?: 'done' | 'open';
+  readonly counts: Readonly<Record<string, number>>;
+  /** Sentences, which name no person. */
+  readonly unreached?: readonly string[];
+}
+
+/** Somebody was shown all that places hold about a person (S58). */
+interface AccessLine extends Common {
+  readonly kind: 'access';
+  readonly id: string;
+  readonly places: readonly string[];
+}
+
+/** Last line of a complete run; a run without it, or with undecided ids, is resumed. */
 interface CloseLine extends Common {
   readonly kind: 'close';
   readonly counts: Readonly<Record<string, number>>;
 }
 
-export type LedgerLine = OpenLine | BeforeLine | AfterLine | PurgeLine | CloseLine;
+export type LedgerLine =
+  | OpenLine
+  | BeforeLine
+  | AfterLine
+  | PurgeOnlyLine
+  | PurgingLine
+  | PurgeLine
+  | AccessLine
+  | CloseLine;
 export type Chained<L extends LedgerLine = LedgerLine> = L & { readonly prev: string; readonly mac: string };

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { configFailure, type Failure } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
-import type { AfterLine, OpenLine } from './line.ts';
+import type { AfterLine, OpenLine, PurgeLine } from './line.ts';
 import type { ServiceName } from './store.ts';
 import { keyOfLedger, verifyLedger } from './verify.ts';
 
@@ -21,6 +21,20 @@ interface ProvedAnswer {
   readonly reason: string | null;
 }
 
+/** What a purge that covered the id removed from one place, and what it did not reach. */
+interface ProvedPurge {
+  readonly at: string;
+  readonly target: string;
+  /** `open`: the people were still there. */
+  readonly outcome: 'done' | 'open';
+  /** Of all people of that purge. */
+  readonly counts: Readonly<Record<string, number>>;
+  readonly unreached: readonly string[];
+  readonly run: string;
+  readonly file: string;
+  readonly line: number;
+}
+
 export interface Proof {
   readonly v: 1;
   readonly kind: 'proof';
@@ -32,6 +46,8 @@ export interface Proof {
   readonly erased: boolean;
   /** Every answer, oldest first. */
   readonly answers: readonly ProvedAnswer[];
+  /** Every purge of a run that the id was deleted in, or only purged in (S56), oldest first. */
+  readonly purges: readonly ProvedPurge[];
   /** Problems of the ledger: with any, its answers prove nothing. */
   readonly problems: readonly string[];
 }
@@ -42,6 +58,8 @@ export interface ProofQuery {
   readonly key: Secret | undefined;
   /** Absent: the only service in the ledger; a ledger of several services is refused. */
   readonly service: ServiceName | undefined;
+  /** The code of a line that must be there: with it a tail that was cut off shows. */
+  readonly head?: string | undefined;
 }
 
 /**
@@ -55,24 +73,33 @@ export async function proveErasure(id: string, query: ProofQuery): Promise<Proof
   const key = keyOfLedger(folder, query.key);
   const hash = key.idHash(id).toString('hex');
   const found: ProvedAnswer[] = [];
+  const purges: ProvedPurge[] = [];
+  const runs = new Set<string>();
   let open: OpenLine | undefined;
   let service = query.service;
   const { problems } = await verifyLedger(folder, query.key, {
+    head: query.head,
     see: (line, file, number) => {
       if (line.kind === 'open') {
         open = line;
         service ??= { baseUrl: line.base_url, serviceId: line.service_id };
         if (query.service === undefined && !isOf(service, line)) throw severalServices(folder);
       }
-      if (line.kind !== 'after' || line.id !== hash || !open || !service || !isOf(service, open)) return;
+      if (!open || !service || !isOf(service, open)) return;
+      // A run that goes on with another one purges those whom that one has deleted.
+      if (line.kind === 'open' && line.resumes !== undefined && runs.has(line.resumes)) runs.add(line.run);
+      if (line.kind === 'purge' && runs.has(line.run)) purges.push(purgeOf(line, file, number));
+      if (line.kind === 'purge_only' && line.id === hash) runs.add(line.run);
+      if (line.kind !== 'after' || line.id !== hash) return;
       found.push(answerOf(line, open, file, number));
+      if (line.outcome === 'done') runs.add(line.run);
     },
   });
   // A broken chain proves nothing, even if single lines are valid.
-  const answers = problems.length === 0 ? found : [];
+  const [answers, proved] = problems.length === 0 ? [found, purges] : [[], []];
   const erased = answers.some(({ outcome }) => outcome === 'done');
   const { baseUrl: base_url = null, serviceId: service_id = null } = service ?? {};
-  return { v: 1, kind: 'proof', id: hash, base_url, service_id, erased, answers, problems };
+  return { v: 1, kind: 'proof', id: hash, base_url, service_id, erased, answers, purges: proved, problems };
 }
 
 const severalServices = (folder: string): Failure =>
@@ -80,6 +107,10 @@ const severalServices = (folder: string): Failure =>
 
 const isOf = ({ baseUrl, serviceId }: ServiceName, open: OpenLine): boolean =>
   open.base_url === baseUrl && open.service_id === serviceId;
+
+function purgeOf({ at, target, outcome = 'done', counts, unreached = [], run }: PurgeLine, file: string, line: number) {
+  return { at, target, outcome, counts, unreached, run, file, line };
+}
 
 function answerOf(line: AfterLine, open: OpenLine, file: string, number: number): ProvedAnswer {
   const { at, outcome, code, status, run } = line;

@@ -16,15 +16,22 @@ export type OpenContent = Omit<
 
 /** The unfinished runs of a service, for a run with a given list. */
 export interface UnfinishedRuns {
-  /** The run to resume: of the same list, begun less than 24 hours ago. */
+  /** The run to resume: of the same list, begun less than 24 hours ago, and without its end or with undecided ids. */
   readonly resumes: string | undefined;
-  /** Calls back with the hash of every id that this run, and the runs it resumed, have verifiably deleted. */
-  eachDone(listener: (idHash: Buffer) => void): Promise<void>;
+  /** By hex of the keyed hash: what this run, and the runs it resumed, have verifiably decided and need not be asked again. */
+  readonly decisions: ReadonlyMap<string, 'done' | 'rejected'>;
+  /** By place: what they found there and were about to remove, without a line that says that they had. */
+  readonly purging: ReadonlyMap<string, Readonly<Record<string, number>>>;
   /** A sentence that names the runs that are not resumed, with their dates. */
   readonly notice: string | undefined;
 }
 
-export const NO_UNFINISHED_RUNS: UnfinishedRuns = { resumes: undefined, async eachDone() {}, notice: undefined };
+export const NO_UNFINISHED_RUNS: UnfinishedRuns = {
+  resumes: undefined,
+  decisions: new Map(),
+  purging: new Map(),
+  notice: undefined,
+};
 
 /** The storage of a run's ledger: a folder, the log, or none for a run that deletes nothing. */
 export interface LedgerStore {

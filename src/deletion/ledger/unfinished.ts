@@ -27,15 +27,28 @@ export async function findUnfinishedRuns(query: UnfinishedQuery): Promise<Unfini
   const resumed = new Set(runs.map(({ open }) => open.resumes));
   // A run is resumed only once: a copy of its file at the end of the chain must not make it the latest again.
   const isOpen = latest !== undefined && !resumed.has(latest.run) && isResumable(latest.open, query);
-  const chain = isOpen && !(await readSoundFile(latest, query.key)).isClosed ? chainOf(latest, runs) : [];
+  const end = isOpen ? await endOf(latest, query.key) : 'done';
+  const chain = latest === undefined || end === 'done' ? [] : chainOf(latest, runs);
   const left = runs.filter((run) => !chain.includes(run) && !resumed.has(run.run) && !endsClosed(run.path));
+  const { decisions, purging } = await outcomesOf([...chain].reverse(), query);
+  // A run that was worked through with undecided ids is asked for those alone; of any other run only what is done counts (S35, S57).
+  const known = end === 'undecided' ? ['done', 'rejected'] : ['done'];
   return {
     resumes: chain[0]?.run,
     notice: left.length === 0 ? undefined : noticeOf(left),
-    async eachDone(listener) {
-      for (const run of chain) await eachDoneOf(run, query, listener);
-    },
+    decisions: new Map([...decisions].filter(([, decision]) => known.includes(decision))),
+    purging,
   };
+}
+
+/** How a run ended: as it should, with undecided ids, or not at all. */
+async function endOf(run: Run, key: LedgerKey): Promise<'done' | 'undecided' | 'open'> {
+  let undecided = 0;
+  const { isClosed } = await readSoundFile(run, key, (line) => {
+    if (line.kind === 'close') undecided = line.counts.undecided ?? 0;
+  });
+  if (!isClosed) return 'open';
+  return undecided > 0 ? 'undecided' : 'done';
 }
 
 function runOf(file: LedgerFile, { baseUrl, serviceId }: ServiceName): Run[] {
@@ -58,14 +71,25 @@ function chainOf(latest: Run, runs: readonly Run[]): Run[] {
   return chain;
 }
 
-/** Classifies each run by its verified first line. */
-async function eachDoneOf(run: Run, query: UnfinishedQuery, listener: (idHash: Buffer) => void): Promise<void> {
-  let isTrusted = false;
-  await readSoundFile(run, query.key, (line) => {
-    if (line.kind === 'open') {
-      isTrusted = line.run === run.run && runOf(run, query.service).length > 0 && isResumable(line, query);
-    } else if (isTrusted && line.kind === 'after' && line.outcome === 'done') listener(Buffer.from(line.id, 'hex'));
-  });
+/** What these runs, oldest first, have decided, and what they were about to remove and did not say they had. */
+async function outcomesOf(runs: readonly Run[], query: UnfinishedQuery) {
+  const decisions = new Map<string, 'done' | 'rejected'>();
+  const purging = new Map<string, Readonly<Record<string, number>>>();
+  for (const run of runs) {
+    // Each run is classified by its verified first line.
+    let isTrusted = false;
+    await readSoundFile(run, query.key, (line) => {
+      if (line.kind === 'open') {
+        isTrusted = line.run === run.run && runOf(run, query.service).length > 0 && isResumable(line, query);
+      } else if (!isTrusted) return;
+      else if (line.kind === 'after') {
+        if (line.outcome === 'done' || line.outcome === 'rejected') decisions.set(line.id, line.outcome);
+        else if (decisions.get(line.id) === 'rejected') decisions.delete(line.id);
+      } else if (line.kind === 'purging') purging.set(line.target, line.counts);
+      else if (line.kind === 'purge' && line.outcome !== 'open') purging.delete(line.target);
+    });
+  }
+  return { decisions, purging };
 }
 
 function noticeOf(left: readonly Run[]): string {

@@ -71,6 +71,16 @@ export async function purgeSpools(folders: readonly string[], now: number): Prom
   return removed;
 }
 
+/** Of these folders those where a run that is under way has its downloads. */
+export async function liveSpoolFolders(folders: readonly string[]): Promise<string[]> {
+  const live: string[] = [];
+  for (const folder of folders) {
+    const runs = (await readdir(folder).catch(() => [])).flatMap((name) => leaseOf(name) ?? []);
+    if (runs.some((run) => isLeased(folder, run))) live.push(folder);
+  }
+  return live;
+}
+
 async function sweep(folder: string, now: number, retentionMs: number): Promise<number> {
   const names = await readdir(folder).catch(() => []);
   const existing = new Set(names);

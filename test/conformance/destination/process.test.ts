@@ -157,16 +157,6 @@ describe('write, in a process of its own', () => {
     expect(output.text + JSON.stringify(setup.folders.ledgerLines())).not.toContain('person-88');
   });
 
-  it('says which temporary folder it cannot use, and sends nothing', async () => {
-    const output = await write([record('a'), state(1)], {}, { TMPDIR: join(setup.folders.root, 'missing') }).ended;
-    sound(output);
-    expect(output.code).toBe(1);
-    expect(output.errors()).toMatchObject([
-      { failure_type: 'config_error', message: expect.stringMatching(/temporary folder .*missing cannot be written/) },
-    ]);
-    expect(setup.server.ids()).toEqual([]);
-  });
-
   it.runIf(process.platform === 'linux')(
     'ends when nobody reads its output, though it has nothing to say',
     async () => {

@@ -2,11 +2,14 @@ import { readdirSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, vi } from 'vitest';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
+import type { DestinationConfig } from '../../../src/config/destination.ts';
 import { parseDestinationConfig } from '../../../src/config/destination.ts';
-import type { OnCompleted } from '../../../src/deletion/execute/deletion-run.ts';
-import { type ForgetPlan, planForget } from '../../../src/deletion/execute/forget-plan.ts';
+import { type CaseResult, type ProfileDeleter, type RunContext, runDeletionCase } from '../../../src/deletion/case.ts';
+import type { PurgeRequest } from '../../../src/deletion/purge.ts';
+import type { DeletionReport } from '../../../src/deletion/report.ts';
 import type { DeletionAnswer } from '../../../src/service/delete/answer.ts';
 import type { DeletionKind } from '../../../src/service/delete/outcomes.ts';
+import type { PurgeTarget } from '../../../src/sinks/target.ts';
 import type { Json } from '../airbyte/connector.ts';
 import { Folders, quickClock } from './deletions.ts';
 
@@ -24,6 +27,98 @@ export const done = () => answerOf('done', '20000');
 
 type Answering = (id: string, nth: number, signal: AbortSignal) => DeletionAnswer | Promise<DeletionAnswer>;
 
+/** What a place of a purge does when its people are removed. */
+export type Removing = () => Promise<void>;
+
+/** A plan of a list of ids, and what follows when it is confirmed: two runs of the same case. */
+export interface ForgetPlan {
+  readonly hash: string;
+  readonly report: DeletionReport;
+  execute(confirm: string, deleter: ProfileDeleter, removing?: Removing): Promise<CaseResult>;
+}
+
+interface ForgetOptions {
+  readonly config: DestinationConfig;
+  readonly io: RunContext;
+  readonly spoolDir: string;
+}
+
+/** Plans the deletion of these ids; `execute` throws the failure of a case that deleted nobody. */
+export async function planForget(
+  ids: AsyncIterable<unknown>,
+  { config, io, spoolDir }: ForgetOptions,
+): Promise<ForgetPlan> {
+  const list: unknown[] = [];
+  for await (const id of ids) {
+    io.signal.throwIfAborted();
+    list.push(id);
+  }
+  const run = (consent: { confirm: string } | undefined, deleter: ProfileDeleter, purge?: PurgeRequest) =>
+    runDeletionCase({
+      config,
+      io,
+      consent,
+      deleter,
+      purge,
+      async read(into) {
+        for (const id of list) into.addRow(0, id, config.maxIdLength);
+      },
+    });
+  const nobody = { deleteProfile: () => Promise.reject(new Error('a plan asks for nobody')) };
+  const { hash, report } = await run(undefined, nobody);
+  return {
+    hash,
+    report,
+    async execute(confirm, deleter, removing) {
+      const purge = removing && purgeBy(removing, io, spoolDir);
+      const planned = purge === undefined ? hash : (await run(undefined, nobody, purge)).hash;
+      const done = await run({ confirm: confirm === hash ? planned : confirm }, deleter, purge);
+      if (done.report.mode === 'dry_run' && done.failure !== undefined) throw done.failure;
+      return done;
+    },
+  };
+}
+
+/** A purge of one place, which has a row of everybody. */
+function purgeBy(removing: Removing, io: RunContext, spoolDir: string): PurgeRequest {
+  const nothing = { idsWithoutUnifiedId: [], shared: 0, warnings: [] };
+  const found = (ids: readonly string[]) => ({
+    ...nothing,
+    unifiedIds: ids.map((text) => ({ text, hashKey: undefined })),
+    people: ids.length,
+    ids,
+    rows: ids.length,
+  });
+  const target: PurgeTarget = {
+    name: 'duckdb',
+    place: { name: 'file', describe: '' },
+    summaries: { sync: '' },
+    open: () => Promise.reject(new Error('not to be loaded into')),
+    people: async (_place, { ids }) => found(ids),
+    checkPurge: async (_place, { ids }) => ({ found: found(ids), foreignTables: [] }),
+    async purge(_place, { ids }, { onFound }) {
+      await onFound(found(ids));
+      await removing();
+      const sizes = { rows: 0, rowsRemoved: ids.length, files: [], bytesBefore: 9, bytesAfter: 5 };
+      return { ...sizes, found: found(ids), unreached: [] };
+    },
+    async *rowsOfPeople() {},
+  };
+  return {
+    places: [{ target, path: '/somewhere/events.duckdb' }],
+    column: 'member',
+    mapping: undefined,
+    hashKey: undefined,
+    suppression: undefined,
+    spoolDirs: [spoolDir],
+    options: { lockWaitMs: 0, spoolDir, env: () => undefined, clock: io.clock, logger: io.logger, signal: io.signal },
+    isOnly: false,
+    maxPeople: undefined,
+    allowsShared: false,
+    forgetCopies: [],
+  };
+}
+
 /** Plans of lists of ids, with a clock whose time passes at once and a ledger in `folders`. */
 export class Plans {
   readonly folders = new Folders();
@@ -38,7 +133,26 @@ export class Plans {
     return this.events.map(({ message }) => message);
   }
 
-  plan(ids: Iterable<unknown> | AsyncIterable<unknown>, isReal = true, more: Json = {}): Promise<ForgetPlan> {
+  plan(ids: Iterable<unknown> | AsyncIterable<unknown>, more: Json = {}): Promise<ForgetPlan> {
+    const all = (async function* () {
+      yield* ids;
+    })();
+    return planForget(all, { ...this.#settings(more), spoolDir: this.folders.root });
+  }
+
+  /** Deletes a list without a plan before it, as a platform does; nobody is asked for. */
+  run(ids: Iterable<unknown>, more: Json = {}): Promise<CaseResult> {
+    return runDeletionCase({
+      ...this.#settings(more),
+      consent: 'configured',
+      deleter: { deleteProfile: async () => done() },
+      async read(into) {
+        for (const id of ids) into.addRow(0, id, 100);
+      },
+    });
+  }
+
+  #settings(more: Json): Pick<ForgetOptions, 'config' | 'io'> {
     const base = {
       base_url: 'http://127.0.0.1:9',
       service_id: 's',
@@ -70,25 +184,18 @@ export class Plans {
     );
     const clock = { ...this.clock, sleep, after };
     const io = { clock, random: () => 0.5, logger, signal: this.stop.signal, lines: undefined };
-    const all = (async function* () {
-      yield* ids;
-    })();
-    return planForget(all, { config, io, isReal });
+    return { config, io };
   }
 
   /** Deletes a list; `answer` is given the id and how often it was asked for. */
-  async execute(ids: readonly unknown[], answer: Answering, more: Json = {}, onCompleted?: OnCompleted) {
+  async execute(ids: readonly unknown[], answer: Answering, more: Json = {}, removing?: Removing) {
     const asked: string[] = [];
-    const real = await this.plan(ids, true, more);
+    const real = await this.plan(ids, more);
     const deleteProfile = async (id: string, signal: AbortSignal) => {
       asked.push(id);
       return answer(id, asked.filter((one) => one === id).length, signal);
     };
-    try {
-      return { ...(await real.execute(real.hash, { deleteProfile }, onCompleted)), asked };
-    } finally {
-      real.close();
-    }
+    return { ...(await real.execute(real.hash, { deleteProfile }, removing)), asked };
   }
 
   /** The lines of the ledger by their kinds. */

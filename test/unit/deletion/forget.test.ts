@@ -7,14 +7,15 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { createLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { parseDestinationConfig } from '../../../src/config/destination.ts';
-import { type ForgetPlan, planForget } from '../../../src/deletion/execute/forget-plan.ts';
-import { reportTable } from '../../../src/deletion/execute/report.ts';
-import type { ProfileDeleter } from '../../../src/deletion/execute/send-requests.ts';
+import type { ProfileDeleter } from '../../../src/deletion/case.ts';
 import { verifyLedger } from '../../../src/deletion/ledger/verify.ts';
+import { reportTable } from '../../../src/deletion/report.ts';
 import { suppress } from '../../../src/suppression/append.ts';
 import { loadSuppression, suppressionHmac } from '../../../src/suppression/list.ts';
 import type { Json } from '../../support/airbyte/connector.ts';
 import { Folders, quickClock } from '../../support/deletion/deletions.ts';
+import { type ForgetPlan, planForget } from '../../support/deletion/plans.ts';
+import { persons } from '../../support/suppressed.ts';
 
 let folders: Folders;
 beforeEach(() => {
@@ -43,7 +44,6 @@ describe('a confirmed deletion', () => {
 
   async function plan(
     ids: readonly unknown[],
-    isReal: boolean,
     more: Json = {},
     signal = new AbortController().signal,
   ): Promise<ForgetPlan> {
@@ -68,13 +68,11 @@ describe('a confirmed deletion', () => {
       signal,
       lines: undefined,
     };
-    return planForget(of(...ids), { config, io, isReal });
+    return planForget(of(...ids), { config, io, spoolDir: folders.root });
   }
 
   async function hashOf(ids: readonly unknown[], more: Json = {}): Promise<string> {
-    const found = await plan(ids, false, more);
-    found.close();
-    return found.hash;
+    return (await plan(ids, more)).hash;
   }
 
   it('that is stopped after its last request fails, and the next one does what was to follow it [R402]', async () => {
@@ -89,15 +87,13 @@ describe('a confirmed deletion', () => {
     };
     let purges = 0;
     const purge = async () => void purges++;
-    const first = await plan(['a', 'b'], true, {}, stop.signal);
+    const first = await plan(['a', 'b'], {}, stop.signal);
     const { report, failure } = await first.execute(hash, last, purge);
-    first.close();
     expect(report).toMatchObject({ done: 2, undecided: 0 });
     expect(failure?.message).toMatch(/stopped after its last request: .* such as a purge, was not done/);
     expect(purges).toBe(0);
-    const second = await plan(['a', 'b'], true);
+    const second = await plan(['a', 'b']);
     expect((await second.execute(hash, deleter, purge)).failure).toBeUndefined();
-    second.close();
     expect(purges).toBe(1);
     expect(deleted).toEqual(['a', 'b']);
   });
@@ -118,13 +114,11 @@ describe('a confirmed deletion', () => {
   it('acts on the hash of the same list alone, whatever dry_run says [R54]', async () => {
     const ids = ['a', 'b', 'a', 7];
     const hash = await hashOf(ids);
-    const other = await plan([...ids, 'c'], true);
-    await expect(other.execute(hash, deleter)).rejects.toThrow(/not the one that was confirmed/);
-    other.close();
+    const other = await plan([...ids, 'c']);
+    await expect(other.execute(hash, deleter)).rejects.toThrow(/is not what was confirmed/);
     expect(deleted).toEqual([]);
-    const real = await plan(ids, true);
+    const real = await plan(ids);
     const { report, failure } = await real.execute(hash, deleter);
-    real.close();
     expect(failure).toBeUndefined();
     expect(deleted).toEqual(['a', 'b']);
     expect(report).toMatchObject({
@@ -140,58 +134,55 @@ describe('a confirmed deletion', () => {
   });
 
   it('has its guards', async () => {
-    const real = await plan(['a', 'b'], true, { max_deletions_per_sync: 1 });
+    const real = await plan(['a', 'b'], { max_deletions_per_sync: 1 });
     await expect(real.execute(real.hash, deleter)).rejects.toMatchObject({ exitCode: 5 });
-    real.close();
     expect(deleted).toEqual([]);
   });
 
   it('has a cap on what is about to be requested, not on what an unfinished run has done', async () => {
     const limits = { remaining: undefined, resetAt: undefined };
-    const first = await plan(['a', 'b'], true);
+    const first = await plan(['a', 'b']);
     await first.execute(first.hash, {
       async deleteProfile(id, signal) {
         if (id === 'a') return deleter.deleteProfile(id, signal);
         return { kind: 'stop', code: '40201', status: 200, message: 'token', limits };
       },
     });
-    first.close();
-    const real = await plan(['b', 'a'], true, { max_deletions_per_sync: 1 });
+    const real = await plan(['b', 'a'], { max_deletions_per_sync: 1 });
     expect(real.report).toMatchObject({ ids: 2, done_before: 1, guard: null });
     expect((await real.execute(real.hash, deleter)).failure).toBeUndefined();
-    real.close();
     expect(deleted).toEqual(['a', 'b']);
   });
 
   it('gives its head also when it breaks off after its deletions [R52]', async () => {
-    const real = await plan(['a'], true);
+    const real = await plan(['a']);
     const broken = real.execute(real.hash, deleter, async () => {
       throw new Error('the purge failed');
     });
     await expect(broken).rejects.toThrow('the purge failed');
-    real.close();
     const lines = folders.ledgerLines();
-    expect(lines.map(({ kind }) => kind)).toEqual(['open', 'before', 'after']);
-    expect(logged).toContain(`Head of the ledger: ${String(lines[2].mac)}`);
+    expect(lines.map(({ kind }) => kind)).toEqual(['open', 'before', 'after', 'purging']);
+    expect(logged).toContain(`Head of the ledger: ${String(lines[3].mac)}`);
   });
 
   it('begins its purge with every answer in the ledger on disk [R452]', async () => {
-    const real = await plan(['a', 'b'], true);
+    const real = await plan(['a', 'b']);
     let kinds: unknown[] = [];
     await real.execute(real.hash, deleter, async () => {
       kinds = folders.ledgerLines().map(({ kind }) => kind);
     });
-    real.close();
-    expect(kinds).toEqual(['open', 'before', 'after', 'before', 'after']);
+    expect(kinds).toEqual(['open', 'before', 'after', 'before', 'after', 'purging']);
   });
 
-  it('purges before its closing line, with the counts in the ledger', async () => {
-    const real = await plan(['a'], true);
-    const counts = { people: 1, rows: 2, files_rewritten: 1, bytes_before: 9, bytes_after: 5 };
-    await real.execute(real.hash, deleter, (ledger) => ledger.purge('duckdb x', counts));
-    real.close();
-    expect(folders.ledgerLines().map(({ kind }) => kind)).toEqual(['open', 'before', 'after', 'purge', 'close']);
-    expect(folders.ledgerLines()[3]).toMatchObject({ target: 'duckdb x', counts });
+  it('purges before its closing line, with what it found and what it removed in the ledger', async () => {
+    const real = await plan(['a']);
+    await real.execute(real.hash, deleter, async () => {});
+    const kinds = ['open', 'before', 'after', 'purging', 'purge', 'close'];
+    expect(folders.ledgerLines().map(({ kind }) => kind)).toEqual(kinds);
+    const [, , , found, removed] = folders.ledgerLines();
+    expect(found).toMatchObject({ target: 'duckdb /somewhere/events.duckdb', counts: { people: 1, rows: 1 } });
+    const counts = { people: 1, rows: 1, files_rewritten: 0, bytes_before: 9, bytes_after: 5 };
+    expect(removed).toMatchObject({ target: 'duckdb /somewhere/events.duckdb', outcome: 'done', counts });
     expect((await verifyLedger(folders.ledger, undefined)).ok).toBe(true);
   });
 });
@@ -204,8 +195,8 @@ describe('the suppression list', () => {
 
   it('begins with its header and names everybody once, by hash', async () => {
     const path = join(folders.root, 'sub', 'forgotten.jsonl');
-    expect(await suppress(path, of('u1', 'u2', 'u1'), key, io)).toBe(2);
-    expect(await suppress(path, of('u2', 'u3'), key, io)).toBe(1);
+    expect(await suppress(path, persons('u1', 'u2', 'u1'), key, io)).toBe(2);
+    expect(await suppress(path, persons('u2', 'u3'), key, io)).toBe(1);
     const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
     expect(lines).toEqual([
       expect.stringMatching(/^\{"v":1,"kind":"suppression","key_check":"[0-9a-f]{16}"\}$/),
@@ -219,7 +210,9 @@ describe('the suppression list', () => {
   it('loses nobody when several runs write at once [R183]', async () => {
     const path = join(folders.root, 'sub', 'f.jsonl');
     const people = (run: number) => Array.from({ length: 300 }, (_, i) => `u${run}-${i}`);
-    const added = await Promise.all([1, 2, 3].map((run) => suppress(path, of(...people(run), 'everybody'), key, io)));
+    const added = await Promise.all(
+      [1, 2, 3].map((run) => suppress(path, persons(...people(run), 'everybody'), key, io)),
+    );
     expect(added.reduce((sum, n) => sum + n, 0)).toBe(901);
     expect([1, 2, 3].flatMap(people).filter((id) => !holds(path, id))).toEqual([]);
     expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(902);
@@ -228,18 +221,18 @@ describe('the suppression list', () => {
 
   it('drops half a line that a crash left, so that it can be read again', async () => {
     const path = join(folders.root, 'f.jsonl');
-    await suppress(path, of('u1'), key, io);
+    await suppress(path, persons('u1'), key, io);
     writeFileSync(path, `${readFileSync(path, 'utf8')}{"hmac":"12`);
     expect(() => loadSuppression(path, key)).toThrow(/Line 3/);
-    expect(await suppress(path, of('u2'), key, io)).toBe(1);
+    expect(await suppress(path, persons('u2'), key, io)).toBe(1);
     expect(holds(path, 'u1') && holds(path, 'u2')).toBe(true);
   });
 
   it('is not written to, nor read, under another key', async () => {
     const path = join(folders.root, 'f.jsonl');
-    await suppress(path, of('u1'), key, io);
+    await suppress(path, persons('u1'), key, io);
     const other = new Secret('another suppression key of 32 of them');
-    await expect(suppress(path, of('u2'), other, io)).rejects.toMatchObject({ kind: 'config' });
+    await expect(suppress(path, persons('u2'), other, io)).rejects.toMatchObject({ kind: 'config' });
     expect(() => loadSuppression(path, other)).toThrow(/another key/);
     expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(2);
   });
@@ -247,7 +240,7 @@ describe('the suppression list', () => {
   it('wants a key of at least 32 characters', async () => {
     const path = join(folders.root, 'f.jsonl');
     const short = new Secret('k'.repeat(31));
-    await expect(suppress(path, of('u1'), short, io)).rejects.toThrow(/32 characters/);
+    await expect(suppress(path, persons('u1'), short, io)).rejects.toThrow(/32 characters/);
     writeFileSync(path, '');
     expect(() => loadSuppression(path, short)).toThrow(/32 characters/);
   });
@@ -256,23 +249,23 @@ describe('the suppression list', () => {
     const path = join(folders.root, 'people.csv');
     for (const text of ['external_id\nu1', '{"v":1,"kind":"proof"}\n', '\u0000']) {
       writeFileSync(path, text);
-      await expect(suppress(path, of('u1'), key, io)).rejects.toMatchObject({ kind: 'config' });
+      await expect(suppress(path, persons('u1'), key, io)).rejects.toMatchObject({ kind: 'config' });
       expect(readFileSync(path, 'utf8')).toBe(text);
     }
-    await expect(suppress(folders.root, of('u1'), key, io)).rejects.toMatchObject({ kind: 'config' });
+    await expect(suppress(folders.root, persons('u1'), key, io)).rejects.toMatchObject({ kind: 'config' });
   });
 
   it('may have been made by hand, without a header', async () => {
     const path = join(folders.root, 'f.jsonl');
     writeFileSync(path, `{"hmac":"${hashOf('u1')}"}\n`);
-    expect(await suppress(path, of('u1', 'u2'), key, io)).toBe(1);
+    expect(await suppress(path, persons('u1', 'u2'), key, io)).toBe(1);
     expect(holds(path, 'u1') && holds(path, 'u2')).toBe(true);
   });
 
   it('may be empty before', async () => {
     const path = join(folders.root, 'f.jsonl');
     writeFileSync(path, '');
-    expect(await suppress(path, of('u1'), key, io)).toBe(1);
+    expect(await suppress(path, persons('u1'), key, io)).toBe(1);
     expect(readFileSync(path, 'utf8')).toMatch(/^\{"v":1/);
   });
 });

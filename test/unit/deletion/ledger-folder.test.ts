@@ -1,4 +1,13 @@
-import fs, { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import fs, {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { done, openFilesIn, setUpPlans } from '../../support/deletion/plans.ts';
@@ -9,11 +18,7 @@ const setup = setUpPlans();
 const folder = () => setup.plans.folders.ledger;
 const lock = () => join(folder(), 'ledger.lock');
 const KEY = { ledger_key: 'k'.repeat(32) };
-const dry = async (more = {}) => {
-  const plan = await setup.plans.plan(['a'], false, more);
-  plan.close();
-  return plan.report;
-};
+const dry = async (more = {}) => (await setup.plans.plan(['a'], more)).report;
 
 describe('the folder of a ledger', () => {
   it('is made with its parents, only for its owner', async () => {
@@ -28,9 +33,17 @@ describe('the folder of a ledger', () => {
     expect(readdirSync(folder())).toEqual([expect.stringMatching(/^ledger-000001-[0-9a-f]{16}\.jsonl$/)]);
   });
 
+  it('that other users may write to is refused', async () => {
+    mkdirSync(folder(), { recursive: true });
+    chmodSync(folder(), 0o777);
+    const refused = { exitCode: 2, message: expect.stringMatching(/Other users may write to .* set its mode to 0700/) };
+    await expect(setup.plans.run(['a'])).rejects.toMatchObject(refused);
+    await expect(setup.plans.plan(['a'])).rejects.toMatchObject(refused);
+  });
+
   it('that cannot be made is told before anything is sent', async () => {
     writeFileSync(join(setup.plans.folders.root, 'file'), '');
-    const broken = setup.plans.plan(['a'], true, { ledger_dir: join(setup.plans.folders.root, 'file', 'ledger') });
+    const broken = setup.plans.run(['a'], { ledger_dir: join(setup.plans.folders.root, 'file', 'ledger') });
     await expect(broken).rejects.toMatchObject({ kind: 'config', message: expect.stringContaining('cannot be made') });
   });
 
@@ -58,17 +71,28 @@ describe('the folder of a ledger', () => {
     const { plans } = setup;
     await plans.execute(['a'], done);
     expect(existsSync(lock())).toBe(false);
-    await expect(plans.plan(['b'], true, KEY)).rejects.toThrow('was written under another key');
+    await expect(plans.run(['b'], KEY)).rejects.toThrow('was written under another key');
     expect(existsSync(lock())).toBe(false);
     expect((await plans.execute(['b'], done)).report.done).toBe(1);
   });
 
   it('is locked while a run reads its list, so that no other begins', async () => {
     const { plans } = setup;
-    const first = await plans.plan(['a']);
-    await expect(plans.plan(['b'])).rejects.toMatchObject({ kind: 'transient' });
-    first.close();
-    (await plans.plan(['b'])).close();
+    let refused: unknown;
+    let second = Promise.resolve();
+    const ids = (function* () {
+      second = plans.run(['b']).then(
+        () => {},
+        (error: unknown) => {
+          refused = error;
+        },
+      );
+      yield 'a';
+    })();
+    await plans.run(ids);
+    await second;
+    expect(refused).toMatchObject({ kind: 'transient' });
+    await plans.run(['b']);
   });
 
   it('that another run has taken over gets no further line, and no request goes out', async () => {
@@ -98,7 +122,7 @@ describe('the folder of a ledger', () => {
     else await plans.execute(['b'], done);
     appendFileSync(join(folder(), plans.folders.ledgerFiles()[at]), '{}\n');
     for (const isReal of [true, false]) {
-      await expect(plans.plan(['c'], isReal)).rejects.toMatchObject({
+      await expect(isReal ? plans.run(['c']) : plans.plan(['c'])).rejects.toMatchObject({
         exitCode: 1,
         message: expect.stringMatching(new RegExp(`${name}.* is broken: line 5 `)),
       });
@@ -122,7 +146,7 @@ describe('a dry run', () => {
     await plans.execute(['a'], done);
     rmSync(join(folder(), 'ledger.key'));
     for (const isReal of [true, false]) {
-      await expect(plans.plan(['a'], isReal)).rejects.toMatchObject({
+      await expect(isReal ? plans.run(['a']) : plans.plan(['a'])).rejects.toMatchObject({
         kind: 'config',
         message: expect.stringContaining('has lost its key'),
       });
@@ -132,10 +156,14 @@ describe('a dry run', () => {
 
   it('neither takes the lock nor heeds it', async () => {
     const { plans } = setup;
-    const real = await plans.plan(['a']);
-    expect(await dry()).toMatchObject({ ids: 1 });
-    expect(existsSync(lock())).toBe(true);
-    real.close();
+    let planned: Promise<unknown> = Promise.resolve();
+    const ids = (function* () {
+      expect(existsSync(lock())).toBe(true);
+      planned = dry();
+      yield 'a';
+    })();
+    await plans.run(ids);
+    expect(await planned).toMatchObject({ ids: 1 });
   });
 
   it('knows what an unfinished run has done, with the key beside it or one that is given', async () => {

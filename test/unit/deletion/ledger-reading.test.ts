@@ -237,7 +237,7 @@ describe('the runs that a run does not go on with', () => {
   it('are named, the last three by name and the others by number', async () => {
     const { plans } = setup;
     for (const ids of names(5)) await plans.execute([ids], stopped);
-    (await plans.plan(['new'], false)).close();
+    await plans.plan(['new']);
     const opened = plans.folders.ledgerLines().filter(({ kind }) => kind === 'open');
     const named = opened.slice(2).map(({ run, at }) => `${run} of ${at}`);
     expect(notice()).toContain(`${named.join(', ')}, and 2 before them. What they left open`);
@@ -246,10 +246,10 @@ describe('the runs that a run does not go on with', () => {
   it('are not those that came to their end, however long', async () => {
     const { plans } = setup;
     await plans.execute(names(150), done);
-    (await plans.plan(['new'], false)).close();
+    await plans.plan(['new']);
     expect(notice()).toBeUndefined();
     await plans.execute(['x'], stopped);
-    (await plans.plan(['new'], false)).close();
+    await plans.plan(['new']);
     expect(notice()).not.toContain('before them');
   });
 
@@ -257,7 +257,7 @@ describe('the runs that a run does not go on with', () => {
     const { plans } = setup;
     await plans.execute(['x'], stopped, { service_id: 'other' });
     await plans.execute(['x'], stopped, { base_url: 'http://127.0.0.1:8' });
-    (await plans.plan(['new'], false)).close();
+    await plans.plan(['new']);
     expect(notice()).toBeUndefined();
   });
 
@@ -266,7 +266,7 @@ describe('the runs that a run does not go on with', () => {
     await plans.execute(['x'], stopped);
     const [{ run }] = plans.folders.ledgerLines();
     writeFileSync(pathOf(0), `${JSON.stringify({ ...plans.folders.ledgerLines()[0], at: 'long ago' })}`);
-    (await plans.plan(['new'], false)).close();
+    await plans.plan(['new']);
     expect(notice()).toContain(`${run} of an unknown date`);
   });
 });

@@ -60,7 +60,7 @@ async function hasEnded(promise: Promise<unknown>): Promise<boolean> {
 describe('the ledger of a run', () => {
   it.each<[string, () => Promise<void>]>([
     ['before', () => ledger.before({ id: ID, attempt: 1 })],
-    ['purge', () => ledger.purge('duckdb x', { rows: 1 })],
+    ['purge', () => ledger.purge('duckdb x', { outcome: 'done', counts: { rows: 1 }, unreached: [] })],
     ['close', () => ledger.finish({ done: 1 })],
   ])('lets nobody go on before the line is on disk: %s', async (kind, add) => {
     const added = add();

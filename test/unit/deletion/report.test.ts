@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { DeletionCounts } from '../../../src/deletion/execute/counts.ts';
-import { failureOf, nothingAccepted, reportOf, reportTable } from '../../../src/deletion/execute/report.ts';
+import type { ListCounts } from '../../../src/deletion/input/deletion-list.ts';
 import type { Refusal } from '../../../src/deletion/input/refusal.ts';
-import type { StageCounts } from '../../../src/deletion/stage/stage.ts';
+import { failureOf, nothingAccepted, reportOf, reportTable } from '../../../src/deletion/report.ts';
+import type { DeletionCounts } from '../../../src/deletion/send-requests.ts';
 import { answerOf } from '../../support/deletion/plans.ts';
 
-const staged = (more: Partial<StageCounts> = {}): StageCounts => ({
+const staged = (more: Partial<ListCounts> = {}): ListCounts => ({
   received: 10,
-  accepted: 7,
   duplicates: 1,
   refused: new Map<Refusal, number>([
     ['missing', 2],
@@ -15,6 +14,7 @@ const staged = (more: Partial<StageCounts> = {}): StageCounts => ({
   ]),
   unique: 6,
   done: 1,
+  rejectedBefore: 0,
   ...more,
 });
 const sent = (more: Partial<DeletionCounts> = {}): DeletionCounts => ({
@@ -27,8 +27,17 @@ const sent = (more: Partial<DeletionCounts> = {}): DeletionCounts => ({
   stoppedBy: undefined,
   ...more,
 });
-const part = { guard: undefined, run: 'r1', head: 'h1', seconds: 1.23456 };
-const executed = (counts: Partial<StageCounts>, more: Partial<DeletionCounts>) =>
+const part = {
+  guard: undefined,
+  run: 'r1',
+  head: 'h1',
+  seconds: 1.23456,
+  isPurgeOnly: false,
+  places: [],
+  sums: undefined,
+  unreached: [],
+};
+const executed = (counts: Partial<ListCounts>, more: Partial<DeletionCounts>) =>
   reportOf({ ...part, counts: staged(counts), sent: sent(more) });
 const none = new Map<Refusal, number>();
 
@@ -44,6 +53,10 @@ describe('a report', () => {
       duplicates: 1,
       ids: 6,
       done_before: 1,
+      rejected_before: 0,
+      purge_only: false,
+      places: [],
+      unreached: [],
       requests: 9,
       done: 2,
       rejected: 1,
@@ -134,11 +147,11 @@ describe('the failure of a run', () => {
     unclear: new Map<string, number>(),
   };
   const failure = (
-    counts: Partial<StageCounts>,
+    counts: Partial<ListCounts>,
     more: Partial<DeletionCounts>,
     onRejected: 'fail' | 'continue' = 'continue',
     stopped?: string,
-  ) => failureOf(executed(counts, more), onRejected, stopped);
+  ) => failureOf(executed(counts, more), { onRejected, ledgerDir: '/ledger' }, stopped);
 
   it('is none where everybody was deleted', () => {
     expect(failure(clean, all)).toBeUndefined();
@@ -194,7 +207,7 @@ describe('the failure of a run', () => {
 });
 
 describe('an input', () => {
-  const problem = (more: Partial<StageCounts>) => nothingAccepted(executed(more, {}));
+  const problem = (more: Partial<ListCounts>) => nothingAccepted(executed(more, {}));
 
   it('of refused rows alone is a mistake', () => {
     expect(problem({ unique: 0, received: 3 })).toMatchObject({

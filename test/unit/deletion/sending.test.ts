@@ -1,39 +1,37 @@
-import { setImmediate } from 'node:timers/promises';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { configFailure } from '../../../src/base/errors.ts';
-import { Checkpoints, type StateAt } from '../../../src/deletion/execute/checkpoints.ts';
-import { DeletionQueue } from '../../../src/deletion/execute/queue.ts';
-import { RateLimiter } from '../../../src/deletion/execute/rate-limiter.ts';
-import type { Decision, Step } from '../../../src/deletion/stage/stage.ts';
+import { parseDestinationConfig } from '../../../src/config/destination.ts';
+import { runDeletionCase } from '../../../src/deletion/case.ts';
+import { RateLimiter } from '../../../src/deletion/rate-limiter.ts';
 import { quickClock } from '../../support/deletion/deletions.ts';
 import { answerOf, names, setUpPlans } from '../../support/deletion/plans.ts';
 
 const setup = setUpPlans();
 
-describe('the ids of a plan', () => {
-  it('are the accepted ones, each once, in the order of the input', async () => {
-    const found = await setup.plans.plan(['b', 'a', null, 'b', '', 'c', 'a'], false);
-    const ids: string[] = [];
-    for await (const id of found.ids()) ids.push(id);
-    found.close();
-    expect(ids).toEqual(['b', 'a', 'c']);
-  });
-});
-
 describe('a run that cannot begin', () => {
-  it.each(['its list breaks off', 'there is no temporary folder'])(
-    'leaves the ledger to the next one: %s [R457]',
-    async (why) => {
-      if (why !== 'its list breaks off') vi.stubEnv('TMPDIR', `${setup.plans.folders.root}/none`);
-      const broken = (async function* () {
-        yield 'a';
-        throw new Error('the list broke off');
-      })();
-      await expect(setup.plans.plan(broken)).rejects.toThrow(/the list broke off|temporary folder/);
-      vi.unstubAllEnvs();
-      (await setup.plans.plan(['a'])).close();
-    },
-  );
+  it('leaves the ledger to the next one [R457]', async () => {
+    const { config } = parseDestinationConfig(
+      { base_url: 'http://127.0.0.1:9', service_id: 's', import_token: 't', ledger_dir: setup.plans.folders.ledger },
+      () => undefined,
+    );
+    const logger = { debug() {}, info() {}, warn() {}, error() {} };
+    const io = {
+      clock: quickClock(),
+      random: () => 0.5,
+      logger,
+      signal: new AbortController().signal,
+      lines: undefined,
+    };
+    const broken = runDeletionCase({
+      config,
+      io,
+      consent: 'configured',
+      deleter: { deleteProfile: async () => answerOf('done', '20000') },
+      read: () => Promise.reject(new Error('the list broke off')),
+    });
+    await expect(broken).rejects.toThrow('the list broke off');
+    expect((await setup.plans.execute(['a'], () => answerOf('done', '20000'))).report.done).toBe(1);
+  });
 });
 
 describe('an answer', () => {
@@ -108,66 +106,5 @@ describe('the rate limiter', () => {
     stopped.abort(new Error('stopped'));
     await expect(waiting).rejects.toThrow('stopped');
     await limiter.acquire(new AbortController().signal);
-  });
-});
-
-describe('states that wait', () => {
-  it('are let go in order, each once, however many they are', async () => {
-    const released: number[] = [];
-    const checkpoints = new Checkpoints(async ({ at }) => void released.push(at));
-    checkpoints.start();
-    const pending = checkpoints.addPending(0);
-    for (let at = 0; at < 3_000; at++) checkpoints.addState({ stream: 0, at, length: 0 });
-    expect(checkpoints.unreleased).toBe(3_001);
-    checkpoints.resolve(pending, 'done');
-    expect(checkpoints.unreleased).toBe(1);
-    for (let at = 3_000; at < 5_000; at++) {
-      checkpoints.add(0, 'done');
-      checkpoints.addState({ stream: 0, at, length: 0 });
-    }
-    await checkpoints.flushed();
-    expect(released).toEqual(Array.from({ length: 5_000 }, (_, at) => at));
-  });
-
-  it('for one slow request hold up the rest when they are very many, until it is decided [R456]', async () => {
-    const decided: Decision[] = [];
-    const states = 100_001;
-    const stage = {
-      async *steps(): AsyncGenerator<Step> {
-        const id = (at: number) => ({
-          kind: 'id' as const,
-          stream: 0,
-          at,
-          first: at,
-          decision: undefined,
-          id: `p${at}`,
-        });
-        yield id(0);
-        for (let at = 1; at <= states; at++) yield { kind: 'state', stream: 0, at, length: 0 };
-        yield id(states + 1);
-      },
-      decide: (_first: number, decision: Decision) => void decided.push(decision),
-      decision: () => undefined,
-    };
-    const released: StateAt[] = [];
-    const checkpoints = new Checkpoints(async (state) => void released.push(state));
-    checkpoints.start();
-    const queue = new DeletionQueue(stage, checkpoints);
-    queue.isBounded = true;
-    const first = await queue.next();
-    let second: unknown;
-    const waiting = queue.next().then((task) => {
-      second = task;
-    });
-    for (let turn = 0; turn < 5; turn++) await setImmediate();
-    expect(second).toBeUndefined();
-    expect(released).toEqual([]);
-    if (first) queue.resolve(first, 'done');
-    await waiting;
-    expect(second).toMatchObject({ id: `p${states + 1}` });
-    await checkpoints.flushed();
-    expect(released).toHaveLength(states);
-    await queue.close();
-    expect(decided).toEqual(['done']);
   });
 });

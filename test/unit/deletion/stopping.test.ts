@@ -76,10 +76,11 @@ describe('a run that is stopped', () => {
 
   it('before its first request sends none', async () => {
     const { plans } = setup;
-    const real = await plans.plan(['a']);
-    plans.stop.abort(new Error('SIGTERM'));
-    const { report } = await real.execute(real.hash, { deleteProfile: () => Promise.reject(new Error('was asked')) });
-    real.close();
+    const ids = (function* () {
+      yield 'a';
+      plans.stop.abort(new Error('SIGTERM'));
+    })();
+    const { report } = await plans.run(ids);
     expect(report).toMatchObject({ done: 0, undecided: 1, requests: 0 });
     expect(plans.kinds()).toEqual(['open']);
   });

@@ -9,6 +9,7 @@ import { HashKey } from '../../../src/schema/hash-key.ts';
 import { suppress } from '../../../src/suppression/append.ts';
 import { loadSuppression, suppressionHmac } from '../../../src/suppression/list.ts';
 import { Bench, steadyRows } from '../../support/extract/extraction.ts';
+import { persons } from '../../support/suppressed.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
 afterAll(() => rmSync(dir, { recursive: true }));
@@ -19,9 +20,6 @@ const file = (name: string, ...lines: object[]) => {
   return path;
 };
 const hmac = (id: string) => ({ hmac: suppressionHmac(KEY, Buffer.from(id)) });
-async function* each(...ids: string[]) {
-  yield* ids;
-}
 const asks = (path: string, id: string) =>
   loadSuppression(path, KEY).isSuppressed(Buffer.from(`x${id}x`), 1, 1 + Buffer.byteLength(id));
 
@@ -54,14 +52,14 @@ describe('people who stay forgotten', () => {
     const path = join(dir, `unended${space.length}`);
     const { hmac: of } = hmac('a');
     writeFileSync(path, `${JSON.stringify(hmac('z'))}\n{"hmac":${space}"${of}"}`);
-    expect(await suppress(path, each('a', 'b'), KEY, { clock: systemClock })).toBe(1);
+    expect(await suppress(path, persons('a', 'b'), KEY, { clock: systemClock })).toBe(1);
     expect(['z', 'a', 'b', 'c'].map((id) => asks(path, id))).toEqual([true, true, true, false]);
     expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(3);
   });
 
   it.each([1, 20, 40])('are on a list of whose header a cut of the power left %i bytes [R571]', async (bytes) => {
     const path = join(dir, `header-${bytes}`);
-    const add = (id: string) => suppress(path, each(id), KEY, { clock: systemClock });
+    const add = (id: string) => suppress(path, persons(id), KEY, { clock: systemClock });
     await add('first');
     const header = readFileSync(path, 'utf8').split('\n')[0];
     writeFileSync(path, header.slice(0, bytes));
@@ -75,7 +73,7 @@ describe('people who stay forgotten', () => {
   it('stay on a list whose last line a crash cut short, as do those who are added then [R551]', async () => {
     const path = join(dir, 'cut');
     writeFileSync(path, `${JSON.stringify(hmac('z'))}\n${JSON.stringify(hmac('half')).slice(0, 20)}`);
-    expect(await suppress(path, each('a'), KEY, { clock: systemClock })).toBe(1);
+    expect(await suppress(path, persons('a'), KEY, { clock: systemClock })).toBe(1);
     expect(['z', 'a', 'half'].map((id) => asks(path, id))).toEqual([true, true, false]);
   });
 
@@ -84,7 +82,8 @@ describe('people who stay forgotten', () => {
     const other = join(dir, 'link');
     symlinkSync(path, other);
     const people = Array.from({ length: 6 }, (_, i) => `p${i}`);
-    const add = (id: string, i: number) => suppress(i % 2 === 0 ? path : other, each(id), KEY, { clock: systemClock });
+    const add = (id: string, i: number) =>
+      suppress(i % 2 === 0 ? path : other, persons(id), KEY, { clock: systemClock });
     expect(await Promise.all(people.map(add))).toEqual(people.map(() => 1));
     expect(people.map((id) => asks(path, id))).toEqual(people.map(() => true));
     expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(1 + people.length);

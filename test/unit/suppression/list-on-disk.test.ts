@@ -7,6 +7,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { checkSuppression, suppress } from '../../../src/suppression/append.ts';
 import { loadSuppression, suppressionHmac } from '../../../src/suppression/list.ts';
+import { persons } from '../../support/suppressed.ts';
 import { openBelow, withCall } from '../../support/system-calls.ts';
 
 const KEY = new Secret('k'.repeat(32));
@@ -20,10 +21,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-async function* each(...ids: string[]) {
-  yield* ids;
-}
-const add = (id: string) => suppress(path, each(id), KEY, { clock: systemClock });
+const add = (id: string) => suppress(path, persons(id), KEY, { clock: systemClock });
 const entry = (id: string) => JSON.stringify({ hmac: suppressionHmac(KEY, Buffer.from(id)) });
 
 describe('a long list whose last line a crash cut', () => {

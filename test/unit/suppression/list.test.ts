@@ -8,6 +8,7 @@ import { Secret } from '../../../src/base/secrets.ts';
 import { HashKey } from '../../../src/schema/hash-key.ts';
 import { checkSuppression, suppress } from '../../../src/suppression/append.ts';
 import { loadSuppression, suppressionHmac } from '../../../src/suppression/list.ts';
+import { persons } from '../../support/suppressed.ts';
 
 const KEY = new Secret('k'.repeat(32));
 const io = { clock: systemClock };
@@ -22,9 +23,6 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-async function* each(...ids: string[]) {
-  yield* ids;
-}
 const hmacOf = (id: string, key = KEY) => suppressionHmac(key, Buffer.from(id));
 const entry = (id: string) => JSON.stringify({ hmac: hmacOf(id) });
 const write = (...lines: string[]) => writeFileSync(path, lines.map((line) => `${line}\n`).join(''));
@@ -96,13 +94,13 @@ describe('a list of people who stay forgotten', () => {
 
 describe('adding to a list', () => {
   it('notes with a person known by a hash which key it was', async () => {
-    expect(await suppress(path, each('a'), KEY, { ...io, hashKey: 'check' })).toBe(1);
+    expect(await suppress(path, [{ text: 'a', hashKey: 'check' }], KEY, io)).toBe(1);
     expect(JSON.parse(linesOf()[1])).toEqual({ hmac: hmacOf('a'), hash_key: 'check' });
   });
 
   it('makes an empty list, whose folder only its owner may enter', async () => {
     path = join(folder, 'new', 'list');
-    expect(await suppress(path, each(), KEY, io)).toBe(0);
+    expect(await suppress(path, persons(), KEY, io)).toBe(0);
     expect(linesOf()).toHaveLength(1);
     expect(statSync(join(folder, 'new')).mode & 0o777).toBe(0o700);
     expect(has('a')).toBe(false);
@@ -110,7 +108,7 @@ describe('adding to a list', () => {
 
   it('changes nothing where everybody is on it already', async () => {
     writeFileSync(path, `${entry('a')}\n{"hm`);
-    expect(await suppress(path, each('a'), KEY, io)).toBe(0);
+    expect(await suppress(path, persons('a'), KEY, io)).toBe(0);
     expect(readFileSync(path, 'utf8')).toBe(`${entry('a')}\n{"hm`);
   });
 
@@ -126,15 +124,15 @@ describe('adding to a list', () => {
       await before(this, given[0]);
       throw Object.assign(new Error('no space'), { code: 'ENOSPC' });
     });
-    await expect(suppress(path, each('b'), KEY, io)).rejects.toMatchObject({ name: 'Failure' });
+    await expect(suppress(path, persons('b'), KEY, io)).rejects.toMatchObject({ name: 'Failure' });
     expect(linesOf()).toEqual([entry('a')]);
-    expect(await suppress(path, each('b'), KEY, io)).toBe(1);
+    expect(await suppress(path, persons('b'), KEY, io)).toBe(1);
     expect(['a', 'b'].map((id) => has(id))).toEqual([true, true]);
   });
 
   it('fails where its folder cannot be made', async () => {
     writeFileSync(join(folder, 'file'), '');
-    await expect(suppress(join(folder, 'file', 'list'), each('a'), KEY, io)).rejects.toThrow('file');
+    await expect(suppress(join(folder, 'file', 'list'), persons('a'), KEY, io)).rejects.toThrow('file');
   });
 });
 
@@ -169,9 +167,9 @@ describe('the place of a list', () => {
 describe('very many people', () => {
   it('are all added, each once, and known in a long file again', async () => {
     const people = Array.from({ length: 50_001 }, (_, n) => `u${n}`);
-    expect(await suppress(path, each(...people, 'u0', 'u50000'), KEY, io)).toBe(50_001);
+    expect(await suppress(path, persons(...people, 'u0', 'u50000'), KEY, io)).toBe(50_001);
     expect(linesOf()).toHaveLength(50_002);
-    expect(await suppress(path, each(...people.slice(49_000), 'new'), KEY, io)).toBe(1);
+    expect(await suppress(path, persons(...people.slice(49_000), 'new'), KEY, io)).toBe(1);
     expect(linesOf()).toHaveLength(50_003);
     expect(linesOf().at(-1)).toBe(entry('new'));
   });

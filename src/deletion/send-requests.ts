@@ -1,15 +1,21 @@
 import { setMaxListeners } from 'node:events';
-import type { Clock } from '../../base/clock.ts';
-import { transientFailure } from '../../base/errors.ts';
-import type { Logger } from '../../base/log.ts';
-import type { Random } from '../../base/random.ts';
-import type { DeletionAnswer, DeletionService } from '../../service/delete/answer.ts';
-import type { Ledger } from '../ledger/ledger.ts';
-import type { Decision } from '../stage/stage.ts';
-import { type DeletionCounts, newCounts } from './counts.ts';
-import type { DeletionQueue, Task } from './queue.ts';
+import type { Clock } from '../base/clock.ts';
+import { transientFailure } from '../base/errors.ts';
+import type { Logger } from '../base/log.ts';
+import type { Random } from '../base/random.ts';
+import type { DeletionAnswer, DeletionService } from '../service/delete/answer.ts';
+import type { Decision } from './input/deletion-list.ts';
+import type { Ledger } from './ledger/ledger.ts';
 import { RateLimiter, type RateLimits } from './rate-limiter.ts';
-import { pauseAfter, RETRY } from './retry.ts';
+
+/** How often one id is requested, and the pauses between. A repeated deletion is harmless. */
+const RETRY = {
+  attempts: 6,
+  /** For an answer of unknown meaning, which is unlikely to change. */
+  unclearAttempts: 2,
+  firstMs: 500,
+  longestMs: 30_000,
+} as const;
 
 /** Consecutive undecided ids after which the service counts as down and the run stops. */
 const MOST_UNDECIDED_IN_A_ROW = 10;
@@ -19,27 +25,47 @@ const MOST_WAITS_IN_A_ROW = 120;
 const CLOSING_MS = 3_000;
 const REPORT_MS = 60_000;
 
-/** Sends one deletion, without any retry or pacing of its own; never throws for what the service or the network did. */
-export type ProfileDeleter = Pick<DeletionService, 'deleteProfile'>;
+/** The outcomes of the ids of a run. */
+export interface DeletionCounts {
+  done: number;
+  rejected: number;
+  /** Ids whose deletion was requested with an unknown outcome. */
+  undecided: number;
+  /** Rejections by the service's code. */
+  readonly codes: Map<string, number>;
+  /** Undecided ids, by the code of their last answer; those that had none are not in it. */
+  readonly unclear: Map<string, number>;
+  /** Requests sent, repeated ones included. */
+  requests: number;
+  /** The answer that stopped the run, if one did. */
+  stoppedBy: DeletionAnswer | undefined;
+}
+
+export const newCounts = (): DeletionCounts => ({
+  done: 0,
+  rejected: 0,
+  undecided: 0,
+  codes: new Map(),
+  unclear: new Map(),
+  requests: 0,
+  stoppedBy: undefined,
+});
 
 export interface SendOptions {
-  readonly queue: DeletionQueue;
-  readonly deleter: ProfileDeleter;
+  readonly ids: readonly string[];
+  readonly onDecided: (id: string, decision: Decision) => void;
+  readonly deleter: Pick<DeletionService, 'deleteProfile'>;
   readonly ledger: Ledger;
   readonly idHash: (id: string) => Buffer;
   readonly limits: RateLimits;
-  /** Ids to request, for the progress report. */
-  readonly total: number;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
   readonly signal: AbortSignal;
-  /** Called once, at the first deletion done. */
-  readonly onFirstDone: () => void;
 }
 
 /**
- * Requests every id of the queue and returns the outcomes: one at a time until one succeeds, then at the configured rate.
+ * Requests every id and returns the outcomes: one at a time until one succeeds, then at the configured rate.
  * Each request has a line in the ledger before and after it. Returns early when the service refuses token or service, or
  * is down; rejects when the ledger cannot be written. A stop by the signal ends with what was decided by then.
  */
@@ -61,6 +87,7 @@ function countCode(codes: Map<string, number>, { code }: DeletionAnswer): void {
 class Sender {
   readonly counts = newCounts();
   readonly #options: SendOptions;
+  readonly #ids: Iterator<string>;
   readonly #limiter: RateLimiter;
   readonly #stop = new AbortController();
   readonly #cut = new AbortController();
@@ -71,6 +98,7 @@ class Sender {
 
   constructor(options: SendOptions) {
     this.#options = options;
+    this.#ids = options.ids[Symbol.iterator]();
     this.#limiter = new RateLimiter(options.clock, options.limits);
     this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
     // Every sender adds a listener; Node would otherwise warn of a leak.
@@ -83,7 +111,6 @@ class Sender {
     signal.addEventListener('abort', cutLater);
     try {
       while (this.counts.done === 0) if (!(await this.#step())) return;
-      this.#options.queue.isBounded = true;
       const workers = Array.from({ length: 2 * limits.maxConcurrent }, () => this.#worker());
       const ends = await Promise.allSettled(workers);
       for (const end of ends) if (end.status === 'rejected') throw end.reason;
@@ -94,10 +121,11 @@ class Sender {
 
   /** One LOG a minute keeps a long deletion, and every wait, visible. */
   report(): () => void {
-    const { clock, logger, total } = this.#options;
+    const { clock, logger, ids } = this.#options;
+    const total = ids.length;
     const report = () => {
       const { done, rejected, undecided } = this.counts;
-      const left = this.#limiter.pausedUntil - clock.now();
+      const left = this.#limiter.pausedMs;
       const waiting = left > 0 ? `; waiting ${Math.ceil(left / 1_000)} s for the service's limit to reset` : '';
       const text = `Deleting: ${done + rejected + undecided} of ${total} decided (${done} done)${waiting}.`;
       logger.info('erase.progress', text, { done, rejected, undecided, total });
@@ -119,18 +147,18 @@ class Sender {
   /** Processes one id until it is decided; false if there is none left, or no more may be sent. */
   async #step(): Promise<boolean> {
     if (this.#signal.aborted) return false;
-    const task = await this.#options.queue.next();
-    if (task === undefined) return false;
-    const decision = this.#signal.aborted ? 'undecided' : await this.#decide(task);
+    const { value: id, done } = this.#ids.next();
+    if (done === true) return false;
+    const decision = await this.#decide(id);
     this.#count(decision);
-    this.#options.queue.resolve(task, decision);
+    this.#options.onDecided(id, decision);
     return !this.#signal.aborted;
   }
 
-  async #decide(task: Task): Promise<Decision> {
-    const id = this.#options.idHash(task.id).toString('hex');
+  async #decide(externalId: string): Promise<Decision> {
+    const id = this.#options.idHash(externalId).toString('hex');
     for (let attempt = 1; attempt <= RETRY.attempts; attempt++) {
-      const answer = await this.#request(task.id, { id, attempt });
+      const answer = await this.#request(externalId, { id, attempt });
       if (answer === undefined) return 'undecided';
       if (answer.kind === 'done' || answer.kind === 'rejected') return this.#decided(answer.kind, answer);
       if (answer.kind === 'stop') return this.#stopAll(answer);
@@ -148,7 +176,7 @@ class Sender {
 
   /** Sends one request, with a ledger line before and after it; undefined if the run was stopped before it was sent. */
   async #request(externalId: string, what: { id: string; attempt: number }): Promise<DeletionAnswer | undefined> {
-    const { ledger, deleter, clock } = this.#options;
+    const { ledger, deleter } = this.#options;
     if (!(await this.#unlessStopped(() => this.#limiter.waitForTurn(this.#signal)))) return undefined;
     await ledger.before(what);
     if (!(await this.#unlessStopped(() => this.#limiter.acquire(this.#signal)))) {
@@ -167,7 +195,7 @@ class Sender {
       this.#limiter.release(answer);
     }
     // During a pause no other line makes the ledger write this one, and a pause may be long.
-    if (this.#limiter.pausedUntil > clock.now()) await ledger.sync();
+    if (this.#limiter.pausedMs > 0) await ledger.sync();
     return answer;
   }
 
@@ -184,7 +212,9 @@ class Sender {
 
   #pause(attempt: number): Promise<boolean> {
     const { clock, random } = this.#options;
-    return this.#unlessStopped(() => clock.sleep(pauseAfter(attempt, random), this.#signal));
+    // With full jitter.
+    const ms = random() * Math.min(RETRY.longestMs, RETRY.firstMs * 2 ** (attempt - 1));
+    return this.#unlessStopped(() => clock.sleep(ms, this.#signal));
   }
 
   /** The service has spoken, so it is there. */
@@ -216,7 +246,6 @@ class Sender {
   }
 
   #count(decision: Decision): void {
-    if (decision === 'done' && this.counts.done === 0) this.#options.onFirstDone();
     this.counts[decision]++;
   }
 }

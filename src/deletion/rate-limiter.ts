@@ -1,5 +1,5 @@
-import type { Clock } from '../../base/clock.ts';
-import type { DeletionAnswer } from '../../service/delete/answer.ts';
+import type { Clock } from '../base/clock.ts';
+import type { DeletionAnswer } from '../service/delete/answer.ts';
 
 const MINUTE_MS = 60_000;
 /** Factor by which sends are further apart than the rate requires, so that no minute ever contains one too many. */
@@ -47,6 +47,9 @@ export class RateLimiter {
   readonly #sends: Spacing;
   #turn: Promise<void> = Promise.resolve();
   #pausedUntil = 0;
+  /** What the machine's clock said last, and how far it was set back in all: a time that only goes forward. */
+  #lastClock = Number.NEGATIVE_INFINITY;
+  #setBackMs = 0;
   #waits = 0;
   #active = 0;
   #waiters: (() => void)[] = [];
@@ -62,9 +65,9 @@ export class RateLimiter {
     this.#sends = new Spacing(limits.requestsPerMinute);
   }
 
-  /** Instant (ms) until which nothing is sent; in the past when sending is allowed. */
-  get pausedUntil(): number {
-    return this.#pausedUntil;
+  /** Time (ms) during which nothing is sent; 0 when sending is allowed. */
+  get pausedMs(): number {
+    return Math.max(0, this.#pausedUntil - this.#now());
   }
 
   /** How often the service said to wait; the answers of requests that were in progress together count as one. */
@@ -89,7 +92,7 @@ export class RateLimiter {
     this.#active++;
     try {
       do await this.#wait(this.#sends, signal);
-      while (this.#pausedUntil > this.#clock.now());
+      while (this.pausedMs > 0);
     } catch (error) {
       this.release(undefined);
       throw error;
@@ -104,7 +107,7 @@ export class RateLimiter {
 
   async #wait(spacing: Spacing, signal: AbortSignal): Promise<void> {
     await this.#whenAllowed(signal);
-    const ahead = spacing.take(this.#clock.now());
+    const ahead = spacing.take(this.#now());
     if (ahead > 0) await this.#clock.sleep(ahead, signal);
     // Stryker disable next-line CallExpression: the signal was looked at just before; this is for what aborts in between
     else signal.throwIfAborted();
@@ -112,14 +115,15 @@ export class RateLimiter {
 
   async #whenAllowed(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    for (let left = this.#pausedUntil - this.#clock.now(); left > 0; left = this.#pausedUntil - this.#clock.now()) {
+    for (let left = this.pausedMs; left > 0; left = this.pausedMs) {
       await this.#clock.sleep(left, signal);
     }
   }
 
   #observe({ kind, limits }: DeletionAnswer): void {
-    const { remaining, resetAt } = limits;
-    const now = this.#clock.now();
+    const { remaining } = limits;
+    const now = this.#now();
+    const resetAt = limits.resetAt === undefined ? undefined : limits.resetAt + this.#setBackMs;
     if (kind === 'wait') {
       if (now >= this.#pausedUntil) this.#waits++;
       this.#pause(resetAt, now);
@@ -143,6 +147,14 @@ export class RateLimiter {
     const share = this.#quota * RESERVE;
     const left = this.#quota - this.#limits.requestsPerMinute;
     return left < 0 ? share : Math.min(share, left);
+  }
+
+  /** A clock that is set back while a deletion runs must not make the next request wait until it has caught up. */
+  #now(): number {
+    const clock = this.#clock.now();
+    if (clock < this.#lastClock) this.#setBackMs += this.#lastClock - clock;
+    this.#lastClock = clock;
+    return clock + this.#setBackMs;
   }
 
   #pause(resetAt: number | undefined, now: number): void {

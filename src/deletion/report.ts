@@ -1,10 +1,13 @@
-import { configFailure, EXIT, type Failure, transientFailure } from '../../base/errors.ts';
-import { REFUSAL_TEXT } from '../input/refusal.ts';
-import type { StageCounts } from '../stage/stage.ts';
-import type { DeletionCounts } from './counts.ts';
+import { configFailure, EXIT, type Failure, transientFailure } from '../base/errors.ts';
+import { count } from '../base/quantities.ts';
+import type { DestinationConfig } from '../config/destination.ts';
+import type { ListCounts } from './input/deletion-list.ts';
+import { REFUSAL_TEXT } from './input/refusal.ts';
+import type { PlaceReport, PurgeSums } from './purge.ts';
+import type { DeletionCounts } from './send-requests.ts';
 
 /** What a run did, or would do; written as JSON with these keys (schemas/deletion.json). Ids appear nowhere. */
-export interface DeletionReport {
+export interface DeletionReport extends Partial<PurgeSums> {
   readonly v: 1;
   readonly kind: 'deletion';
   readonly mode: 'dry_run' | 'executed';
@@ -17,6 +20,8 @@ export interface DeletionReport {
   readonly ids: number;
   /** Done by the unfinished run that this one goes on with. */
   readonly done_before: number;
+  /** Rejected by it; they are not asked for again. */
+  readonly rejected_before: number;
   readonly requests: number;
   readonly done: number;
   readonly rejected: number;
@@ -28,6 +33,12 @@ export interface DeletionReport {
   readonly undecided_codes: Readonly<Record<string, number>>;
   /** The reason for which the guard stops a run (or would, in a dry run). */
   readonly guard: string | null;
+  /** True where no request is sent, only rows are removed (S56). */
+  readonly purge_only: boolean;
+  /** What a purge finds in each place, and what it removed there. */
+  readonly places: readonly PlaceReport[];
+  /** Sentences about what may still hold the people and is out of reach. */
+  readonly unreached: readonly string[];
   /** The service's code that stopped the run. */
   readonly stopped_by: string | null;
   readonly seconds: number;
@@ -36,16 +47,22 @@ export interface DeletionReport {
 }
 
 export interface ReportParts {
-  readonly counts: StageCounts;
+  readonly counts: ListCounts;
   readonly sent: DeletionCounts | undefined;
+  readonly isPurgeOnly: boolean;
+  readonly places: readonly PlaceReport[];
+  /** Undefined without a purge. */
+  readonly sums: PurgeSums | undefined;
+  readonly unreached: readonly string[];
   readonly guard: string | undefined;
   readonly run: string | undefined;
   readonly head: string | undefined;
   readonly seconds: number;
 }
 
-export function reportOf({ counts, sent, guard, run, head, seconds }: ReportParts): DeletionReport {
-  const wanted = counts.unique - counts.done;
+export function reportOf(parts: ReportParts): DeletionReport {
+  const { counts, sent, isPurgeOnly, places, sums, unreached, guard, run, head, seconds } = parts;
+  const wanted = isPurgeOnly ? 0 : counts.unique - counts.done - counts.rejectedBefore;
   return {
     v: 1,
     kind: 'deletion',
@@ -56,6 +73,7 @@ export function reportOf({ counts, sent, guard, run, head, seconds }: ReportPart
     duplicates: counts.duplicates,
     ids: counts.unique,
     done_before: counts.done,
+    rejected_before: counts.rejectedBefore,
     requests: sent?.requests ?? 0,
     done: sent?.done ?? 0,
     rejected: sent?.rejected ?? 0,
@@ -63,6 +81,10 @@ export function reportOf({ counts, sent, guard, run, head, seconds }: ReportPart
     undecided: sent === undefined ? 0 : wanted - sent.done - sent.rejected,
     undecided_codes: Object.fromEntries(sent?.unclear ?? []),
     guard: guard ?? null,
+    purge_only: isPurgeOnly,
+    places,
+    ...sums,
+    unreached,
     stopped_by: sent?.stoppedBy?.code ?? null,
     seconds: Math.round(seconds * 1_000) / 1_000,
     head: head ?? null,
@@ -78,11 +100,28 @@ export function reportTable(report: DeletionReport): string {
     ['  repeated', report.duplicates],
     ['ids', report.ids],
     ...(report.done_before > 0 ? [['  done by the unfinished run before', report.done_before] as const] : []),
-    ...(isDry ? [['would be deleted', report.ids - report.done_before] as const] : outcomes(report)),
+    ...(report.rejected_before > 0 ? [['  rejected by that run', report.rejected_before] as const] : []),
+    ...(isDry ? [['would be deleted', wantedOf(report)] as const] : outcomes(report)),
   ];
   const width = Math.max(...rows.map(([label]) => label.length));
   const lines = rows.map(([label, n]) => `${label.padEnd(width)}  ${String(n).padStart(9)}`);
+  lines.push(...report.places.map(placeLine), ...report.unreached);
   return [...lines, ...(report.head === null ? [] : [`ledger head: ${report.head}`])].join('\n');
+}
+
+/** The ids that a run asks the service for, or would. */
+export const wantedOf = ({ ids, done_before, rejected_before, purge_only }: DeletionReport): number =>
+  purge_only ? 0 : ids - done_before - rejected_before;
+
+function placeLine(place: PlaceReport): string {
+  const { people, rows, shared, ids_without_rows: lacking, row_numbers: numbers, error } = place;
+  const found = `${place.target} ${place.place}: ${count(people, 'person', 'people')}, ${count(rows, 'row')}`;
+  const removed = place.rows_removed === null ? '' : `, ${count(place.rows_removed, 'row')} removed`;
+  const others = shared === 0 ? '' : `; ${count(shared, 'person', 'people')} shared with other ids of the column`;
+  const more = numbers.length < lacking ? ', …' : '';
+  const without =
+    lacking === 0 ? '' : `; ${count(lacking, 'id')} without a row there (of row ${numbers.join(', ')}${more})`;
+  return `${found}${removed}${others}${without}${error === null ? '' : `. ${error}`}`;
 }
 
 const outcomes = (report: DeletionReport): (readonly [string, number])[] => [
@@ -110,16 +149,20 @@ export function refusedSentence({ refused, received }: DeletionReport): string |
 /** The failure that a run ends with, if any; the most severe one. */
 export function failureOf(
   report: DeletionReport,
-  onRejected: 'fail' | 'continue',
+  { onRejected, ledgerDir }: Pick<DestinationConfig, 'onRejected' | 'ledgerDir'>,
   stoppedMessage: string | undefined,
 ): Failure | undefined {
-  const { done, undecided, rejected, ids, done_before } = report;
-  const decided = `${done} of ${ids - done_before} ids were deleted, ${undecided} are undecided`;
+  const { done, undecided, rejected, done_before } = report;
+  const decided = `${done} of ${wantedOf(report)} ids were deleted, ${undecided} are undecided`;
   if (stoppedMessage !== undefined) return configFailure(`${stoppedMessage} ${decided}.`);
   if (undecided > 0) {
     const codes = codesOf(report.undecided_codes);
+    const again =
+      ledgerDir === undefined
+        ? 'Run again: the whole list is asked for again, since the ledger is in the log.'
+        : 'Run again with the same list within 24 hours: what is open is asked for again, and nobody else.';
     return transientFailure(
-      `${decided}: the service was not reached or gave no clear answer${codes && ` (${codes})`}. Run again: what is open is asked for again.`,
+      `${decided}: the service was not reached or gave no clear answer${codes && ` (${codes})`}. ${again}`,
     );
   }
   if (rejected > 0 && done + done_before === 0) {

@@ -1,5 +1,3 @@
-import { configFailure, EXIT } from '../../base/errors.ts';
-
 export interface GuardLimits {
   readonly maxDeletionsPerSync: number;
   readonly maxDeletionsPercent: number | undefined;
@@ -18,11 +16,4 @@ export function guardProblem(count: number, limits: GuardLimits): string | undef
   if (percent === undefined || known === undefined || count * 100 <= percent * known * ROUNDING) return undefined;
   const share = ((count * 100) / known).toFixed(2);
   return `${count} profiles are to be deleted, ${share} % of known_profiles (${known}), more than max_deletions_percent allows (${percent} %). If that is meant, raise max_deletions_percent and run again.`;
-}
-
-/** Stops the run before its first deletion. */
-export function guard(count: number, limits: GuardLimits): void {
-  const problem = guardProblem(count, limits);
-  if (problem === undefined) return;
-  throw configFailure(`Nothing was deleted: ${problem}`, { exitCode: EXIT.guard });
 }

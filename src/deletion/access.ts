@@ -1,0 +1,70 @@
+import { createHash } from 'node:crypto';
+import type { DestinationConfig } from '../config/destination.ts';
+import type { HashKey } from '../schema/hash-key.ts';
+import type { PlaceOptions } from '../sinks/target.ts';
+import { DeletionList } from './input/deletion-list.ts';
+import { openLedgerStore } from './ledger/open-store.ts';
+import { type PurgePlace, placeName, readMapping } from './purge.ts';
+
+const DEFAULT_MAX_ID_LENGTH = 1_024;
+
+export interface AccessOptions {
+  readonly ids: AsyncIterable<unknown>;
+  readonly places: readonly PurgePlace[];
+  readonly column: string | undefined;
+  readonly mapping: string | undefined;
+  readonly hashKey: HashKey | undefined;
+  readonly options: PlaceOptions;
+  /** For its ledger; undefined: nothing is recorded. */
+  readonly config: DestinationConfig | undefined;
+  /** Takes one line of JSON. */
+  write(line: string): Promise<void>;
+}
+
+/**
+ * Shows everything that places hold about people, found as by a purge: one JSON object a row (S58). With a ledger's folder each
+ * id is recorded there before anything is shown. Throws Failure.
+ */
+export async function accessPeople(request: AccessOptions): Promise<{ readonly ids: number; readonly rows: number }> {
+  const { places, column, hashKey, options, config, write } = request;
+  const list = new DeletionList();
+  for await (const id of request.ids) list.addRow(0, id, config?.maxIdLength ?? DEFAULT_MAX_ID_LENGTH);
+  const listed = list.ids();
+  const mapping = request.mapping === undefined ? undefined : await readMapping(request.mapping, listed);
+  const query = { ids: listed.map(({ id }) => id), column, mapping, hashKey };
+  for (const { target, path } of places) await target.people(path, query, options);
+  if (config?.ledgerDir !== undefined && listed.length > 0) await record(list, places, config, options);
+  let rows = 0;
+  for (const place of places) {
+    for await (const { table, row } of place.target.rowsOfPeople(place.path, query, options)) {
+      options.signal?.throwIfAborted();
+      await write(`{"place":${JSON.stringify(placeName(place))},"table":${JSON.stringify(table)},"row":${row}}`);
+      rows++;
+    }
+  }
+  return { ids: listed.length, rows };
+}
+
+/** A run of its own in the ledger; its list is another one than that of a deletion of the same ids. */
+async function record(
+  list: DeletionList,
+  places: readonly PurgePlace[],
+  config: DestinationConfig,
+  { clock }: PlaceOptions,
+): Promise<void> {
+  const ledgers = await openLedgerStore({ config, isReal: true, clock, lines: undefined });
+  try {
+    const name = createHash('sha256')
+      .update(JSON.stringify(['dfinery-elt person v1', list.digest]))
+      .digest('hex');
+    const ledger = await ledgers.start({ list: ledgers.key.listHash(name), ids: 0 });
+    try {
+      for (const { id } of list.ids()) ledger.access(ledgers.key.idHash(id).toString('hex'), places.map(placeName));
+      await ledger.finish({ ids: list.ids().length });
+    } finally {
+      await ledger.close();
+    }
+  } finally {
+    ledgers.close();
+  }
+}

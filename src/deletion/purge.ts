@@ -1,0 +1,350 @@
+import { resolve } from 'node:path';
+import { configFailure, EXIT, Failure, messageOf, transientFailure } from '../base/errors.ts';
+import { isPlaceholder } from '../base/placeholder.ts';
+import { count } from '../base/quantities.ts';
+import type { Secret } from '../base/secrets.ts';
+import { liveSpoolFolders, purgeSpools, sweepRunFolders } from '../extract/spool/run-folder.ts';
+import { foreignSpoolFolders, spoolFolders } from '../extract/spool/spool.ts';
+import { UNIFIED_ID } from '../schema/groups.ts';
+import type { HashKey } from '../schema/hash-key.ts';
+import type { PeopleFound, PeopleQuery, PlaceOptions, PurgeTarget } from '../sinks/target.ts';
+import { suppress } from '../suppression/append.ts';
+import type { ListedId } from './input/deletion-list.ts';
+import { rowsFromFile } from './input/id-list.ts';
+import type { Ledger } from './ledger/ledger.ts';
+
+/** A place whose rows of the people are removed. */
+export interface PurgePlace {
+  readonly target: PurgeTarget;
+  readonly path: string;
+}
+
+/** What is removed from what was loaded, and how people are found there. */
+export interface PurgeRequest {
+  readonly places: readonly PurgePlace[];
+  readonly column: string | undefined;
+  /** File with the columns external_id and df_unified_id. */
+  readonly mapping: string | undefined;
+  readonly hashKey: HashKey | undefined;
+  readonly suppression: { readonly file: string; readonly key: Secret } | undefined;
+  /** Every folder where downloads may lie. */
+  readonly spoolDirs: readonly string[];
+  readonly options: PlaceOptions;
+  /** True: no request is sent (S56). */
+  readonly isOnly: boolean;
+  /** Undefined: three for each id, ten at least (S55). */
+  readonly maxPeople: number | undefined;
+  readonly allowsShared: boolean;
+  readonly forgetCopies: readonly string[];
+}
+
+/** What a place holds, or held, of the people. */
+export interface PlaceReport {
+  readonly target: string;
+  readonly place: string;
+  readonly people: number;
+  readonly rows: number;
+  readonly shared: number;
+  readonly ids_without_rows: number;
+  /** The first rows of the list whose ids have no row in the place, from 1. */
+  readonly row_numbers: readonly number[];
+  /** Null: nothing was removed yet. */
+  readonly rows_removed: number | null;
+  readonly files_rewritten: number;
+  readonly bytes_before: number;
+  readonly bytes_after: number;
+  /** Why the people are still there. */
+  readonly error: string | null;
+}
+
+/** The same of all places together. */
+export interface PurgeSums {
+  readonly people_to_purge: number;
+  /** Ids that have a row in no place. */
+  readonly ids_without_match: number;
+  /** Absent in a plan. */
+  readonly purged?: Readonly<Record<'people' | 'rows' | 'files_rewritten' | 'bytes_before' | 'bytes_after', number>>;
+}
+
+const MAX_NAMED = 100;
+const PEOPLE_PER_ID = 3;
+const MIN_PEOPLE = 10;
+
+/** The name of a place in the ledger, in hashes and in messages: the same from whichever folder it is given. */
+export const placeName = ({ target, path }: PurgePlace): string => `${target.name} ${addressOf(path)}`;
+
+const addressOf = (path: string): string => (path.includes('://') ? path : resolve(path));
+
+export type Mapping = ReadonlyMap<string, readonly string[]>;
+
+/** The unified ids that a CSV or JSON Lines file with the columns external_id and df_unified_id gives these ids. */
+export async function readMapping(path: string, ids: readonly ListedId[]): Promise<Mapping> {
+  const wanted = new Set(ids.map(({ id }) => id));
+  const mapping = new Map<string, string[]>();
+  for await (const [id, person] of rowsFromFile(path, ['external_id', UNIFIED_ID])) {
+    if (typeof id !== 'string' || !wanted.has(id) || typeof person !== 'string' || isPlaceholder(person)) continue;
+    const known = mapping.get(id) ?? [];
+    if (!known.includes(person)) mapping.set(id, [...known, person]);
+  }
+  return mapping;
+}
+
+/** One purge, from its forecast to its last place. */
+export class Purge {
+  readonly #request: PurgeRequest;
+  readonly #listed: readonly ListedId[];
+  readonly #mapping: Mapping | undefined;
+  readonly #warned = new Set<string>();
+  #reports: PlaceReport[] = [];
+  /** Ids that no place has a row of, so far. */
+  #unmatched = new Set<string>();
+  #unreached: string[] = [];
+
+  private constructor(request: PurgeRequest, listed: readonly ListedId[], mapping: Mapping | undefined) {
+    this.#request = request;
+    this.#listed = listed;
+    this.#mapping = mapping;
+  }
+
+  static async open(request: PurgeRequest, listed: readonly ListedId[]): Promise<Purge> {
+    const mapping = request.mapping === undefined ? undefined : await readMapping(request.mapping, listed);
+    return new Purge(request, listed, mapping);
+  }
+
+  get reports(): readonly PlaceReport[] {
+    return this.#reports;
+  }
+
+  /** What all places together hold, and what was removed from them. */
+  get sums(): PurgeSums {
+    const sum = (of: (report: PlaceReport) => number) => this.#reports.reduce((all, report) => all + of(report), 0);
+    const isDone = this.#reports.some((report) => report.rows_removed !== null && report.error === null);
+    return {
+      people_to_purge: sum((report) => report.people),
+      ids_without_match: this.#unmatched.size,
+      ...(isDone && {
+        purged: {
+          people: sum((report) => report.people),
+          rows: sum((report) => report.rows_removed ?? 0),
+          files_rewritten: sum((report) => report.files_rewritten),
+          bytes_before: sum((report) => report.bytes_before),
+          bytes_after: sum((report) => report.bytes_after),
+        },
+      }),
+    };
+  }
+
+  get unreached(): readonly string[] {
+    return this.#unreached;
+  }
+
+  /** What a consent covers beside the list (S38). */
+  get consent(): readonly unknown[] {
+    const { places, column, isOnly } = this.#request;
+    const pairs = [...(this.#mapping ?? [])].flatMap(([id, people]) => people.map((person) => [id, person]));
+    return [isOnly, places.map(placeName).sort(), column ?? null, pairs.map((pair) => JSON.stringify(pair)).sort()];
+  }
+
+  /** Counts what each place holds now. Throws Failure for a place that cannot be looked into. */
+  async forecast(): Promise<void> {
+    const ids = this.#listed.map(({ id }) => id);
+    this.#unmatched = new Set(ids);
+    for (const place of this.#request.places) {
+      const found = await place.target.people(place.path, this.#query(ids), this.#request.options);
+      this.#say(found);
+      for (const id of found.ids) this.#unmatched.delete(id);
+      this.#reports.push(this.#reportOf(place, found, ids));
+    }
+    if (ids.length > 0 && this.#reports.every(({ rows }) => rows === 0)) {
+      const how = this.#mapping === undefined ? '--purge-column' : '--mapping';
+      this.#warn('purge.nobody', `None of these IDs was found by ${how}: no rows would be removed.`);
+    }
+  }
+
+  /** The limit that a place exceeds, as a sentence; undefined if none does (S55). */
+  get problem(): string | undefined {
+    return this.#reports.map((report) => this.#problemOf(report)).find((problem) => problem !== undefined);
+  }
+
+  /** Tries in each place all that a purge does, and names what it will not reach. Throws Failure before anything is changed. */
+  async try(): Promise<void> {
+    const { options, spoolDirs } = this.#request;
+    const ids = this.#listed.map(({ id }) => id);
+    for (const { target, path } of this.#request.places) {
+      const { foreignTables } = await target.checkPurge(path, this.#query(ids), options);
+      if (foreignTables.length === 0) continue;
+      this.#outOfReach(
+        `${path} also has tables that are not ours (${foreignTables.join(', ')}): they stay as they are, and may name the people.`,
+      );
+    }
+    const foreign = (await Promise.all(spoolDirs.map(foreignSpoolFolders))).flat();
+    if (foreign.length > 0) {
+      this.#outOfReach(`Spool folders of other users are out of reach and may name the people: ${foreign.join(', ')}.`);
+    }
+  }
+
+  /**
+   * Removes the people of these ids from every place, one after the other; a place that fails does not keep the others from
+   * it. `unfinished`: what a run that broke off was about to remove. Returns the failure that the purge ends with.
+   */
+  async run(ids: readonly string[], ledger: Ledger, unfinished: Unfinished): Promise<Failure | undefined> {
+    const { places, options } = this.#request;
+    await this.#purgeSpools();
+    const failures: Failure[] = [];
+    this.#reports = [];
+    this.#unmatched = new Set(ids);
+    for (const place of places) {
+      options.signal?.throwIfAborted();
+      try {
+        const unreached = await this.#purgePlace(place, ids, ledger, unfinished.get(placeName(place)));
+        if (unreached.length > 0) failures.push(transientFailure(unreached.join(' ')));
+      } catch (error) {
+        options.signal?.throwIfAborted();
+        if (!(error instanceof Failure)) throw error;
+        failures.push(error);
+        await this.#failed(place, error, ledger);
+      }
+    }
+    if (failures.length === 0) return undefined;
+    const [worst] = failures.sort((a, b) => severityOf(b) - severityOf(a));
+    return failures.length === 1 ? worst : severalFailed(failures, worst);
+  }
+
+  async #purgePlace(
+    place: PurgePlace,
+    ids: readonly string[],
+    ledger: Ledger,
+    before: Readonly<Record<string, number>> | undefined,
+  ): Promise<readonly string[]> {
+    const { options, forgetCopies } = this.#request;
+    const name = placeName(place);
+    const done = await place.target.purge(place.path, this.#query(ids), {
+      ...options,
+      forgetCopies,
+      onFound: async (found) => {
+        const problem = this.#problemOf(this.#reportOf(place, found, ids));
+        if (problem !== undefined)
+          throw configFailure(`${problem} Nothing was removed there.`, { exitCode: EXIT.guard });
+        await ledger.purging(name, { people: found.people, rows: found.rows });
+        await this.#suppress(found, ids);
+      },
+    });
+    this.#say(done.found);
+    for (const id of done.found.ids) this.#unmatched.delete(id);
+    const counts = {
+      people: done.found.people,
+      rows: done.rowsRemoved,
+      files_rewritten: done.files.length,
+      bytes_before: done.bytesBefore,
+      bytes_after: done.bytesAfter,
+      // A run that was killed right after its commit had removed them.
+      ...(before !== undefined && done.found.rows < before.rows && { rows_removed_before: before.rows }),
+    };
+    const unreached = [...done.unreached, ...this.#unreached];
+    const outcome = done.unreached.length === 0 ? 'done' : 'open';
+    await ledger.purge(name, { outcome, counts, unreached: unreached.slice(0, MAX_NAMED) });
+    this.#reports.push({
+      ...this.#reportOf(place, done.found, ids),
+      rows_removed: done.rowsRemoved,
+      files_rewritten: counts.files_rewritten,
+      bytes_before: counts.bytes_before,
+      bytes_after: counts.bytes_after,
+      error: done.unreached.length === 0 ? null : done.unreached.join(' '),
+    });
+    return done.unreached;
+  }
+
+  async #failed(place: PurgePlace, { message }: Failure, ledger: Ledger): Promise<void> {
+    const nothing = { unifiedIds: [], people: 0, ids: [], idsWithoutUnifiedId: [], rows: 0, shared: 0, warnings: [] };
+    this.#reports.push({ ...this.#reportOf(place, nothing, []), rows_removed: 0, error: message });
+    await ledger.purge(placeName(place), { outcome: 'open', counts: { rows: 0 }, unreached: [message] });
+  }
+
+  /** Downloads of dead runs hold rows of anybody; those of a run that is under way are its own. */
+  async #purgeSpools(): Promise<void> {
+    const { spoolDirs, options } = this.#request;
+    const now = options.clock.now();
+    for (const root of spoolDirs) {
+      await purgeSpools(await spoolFolders(root), now);
+      await sweepRunFolders(root, now);
+      const live = await liveSpoolFolders(await spoolFolders(root));
+      if (live.length === 0) continue;
+      this.#outOfReach(
+        `Runs that are under way have downloads in ${live.join(', ')}, which may name the people until those runs end.`,
+      );
+    }
+  }
+
+  /** Who is known by a hash alone is on the list by the hash, with the key that it is under. */
+  async #suppress({ unifiedIds }: PeopleFound, ids: readonly string[]): Promise<void> {
+    const { suppression, options } = this.#request;
+    if (suppression === undefined) return;
+    const mapped = ids.flatMap((id) => this.#mapping?.get(id) ?? []).map((text) => ({ text, hashKey: undefined }));
+    await suppress(suppression.file, [...unifiedIds, ...mapped], suppression.key, options);
+  }
+
+  #query(ids: readonly string[]): PeopleQuery {
+    const { column, hashKey } = this.#request;
+    return { ids, column, mapping: this.#mapping, hashKey };
+  }
+
+  #reportOf({ target, path }: PurgePlace, found: PeopleFound, ids: readonly string[]): PlaceReport {
+    const has = new Set(found.ids);
+    const asked = new Set(ids);
+    const lacking = this.#listed.filter(({ id }) => asked.has(id) && !has.has(id));
+    return {
+      target: target.name,
+      place: path,
+      people: found.people,
+      rows: found.rows,
+      shared: found.shared,
+      ids_without_rows: lacking.length,
+      row_numbers: lacking.slice(0, MAX_NAMED).map(({ row }) => row),
+      rows_removed: null,
+      files_rewritten: 0,
+      bytes_before: 0,
+      bytes_after: 0,
+      error: null,
+    };
+  }
+
+  #problemOf({ target, place, people, shared }: PlaceReport): string | undefined {
+    const { maxPeople, allowsShared } = this.#request;
+    const max = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * this.#listed.length);
+    if (people > max) {
+      return `${target} ${place} holds ${count(people, 'person', 'people')} of these ids, more than --max-people allows (${max}). If that is meant, give --max-people ${people}.`;
+    }
+    if (shared === 0 || allowsShared) return undefined;
+    return `${count(shared, 'person', 'people')} in ${target} ${place} also have other ids in the column, whose rows would go with theirs. If that is meant, give --allow-shared.`;
+  }
+
+  #say({ warnings, idsWithoutUnifiedId }: PeopleFound): void {
+    for (const warning of warnings) this.#warn('purge.hashed', warning);
+    if (idsWithoutUnifiedId.length === 0 || this.#request.suppression === undefined) return;
+    this.#warn(
+      'purge.unnamed',
+      `${count(idsWithoutUnifiedId.length, 'ID')} of these stand in rows without a df_unified_id, by which alone the suppression list knows people: a later sync may bring such rows back while the service still exports them.`,
+    );
+  }
+
+  #outOfReach(sentence: string): void {
+    if (!this.#unreached.includes(sentence)) this.#unreached = [...this.#unreached, sentence];
+    this.#warn('purge.unreached', sentence);
+  }
+
+  /** The same is found in the forecast, in the trial and in the purge. */
+  #warn(event: string, message: string): void {
+    if (this.#warned.has(message)) return;
+    this.#warned.add(message);
+    this.#request.options.logger.warn(event, message);
+  }
+}
+
+type Unfinished = ReadonlyMap<string, Readonly<Record<string, number>>>;
+
+/** In the order 3, 5, 4, 2, 1: what can be tried again is the least. */
+const SEVERITIES: readonly number[] = [EXIT.later, EXIT.guard, EXIT.lost, EXIT.usage, EXIT.failed];
+const severityOf = ({ exitCode }: Failure): number => SEVERITIES.indexOf(exitCode);
+
+const severalFailed = (failures: readonly Failure[], { exitCode }: Failure): Failure =>
+  configFailure(failures.map(messageOf).join(' '), { exitCode });

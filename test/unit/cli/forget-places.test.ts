@@ -1,0 +1,304 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
+import { type DeletionServer, json, SUCCESS, startDeletionServer } from '../../support/deletion/deletions.ts';
+import { runHere } from '../../support/processes/command-line.ts';
+import { type Cells, csvOf, DuckBench, on } from '../../support/targets/duckdb.ts';
+import { openParquetSink } from '../../support/targets/files.ts';
+import { query } from '../../support/targets/query.ts';
+
+let server: DeletionServer;
+let bench: DuckBench;
+let answerTo: (id: string) => object;
+let onDeletion: () => Promise<void>;
+const REJECTED = { status: false, code: '40001', message: 'VALIDATION_FAILURE', data: null };
+const UNCLEAR = { status: false, code: '40402', message: 'what is this', data: null };
+const ENV = { DFINERY_SUPPRESSION_KEY: 'a suppression key of 32 characters' };
+const DAY = '2026-01-01';
+const at = (name: string) => join(bench.dir, name);
+
+beforeEach(async () => {
+  bench = new DuckBench();
+  answerTo = () => SUCCESS;
+  onDeletion = async () => {};
+  server = await startDeletionServer(({ id }, response) => {
+    void onDeletion().then(() => json(response, answerTo(id ?? '')));
+  });
+  configure();
+  mkdirSync(at('spool'));
+});
+afterEach(async () => {
+  await server.close();
+  bench.close();
+});
+
+function configure(more: object = {}): void {
+  const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: at('ledger'), ...more };
+  writeFileSync(at('config.json'), JSON.stringify(config));
+}
+
+async function load(name: string, rows: readonly Cells[], day = DAY): Promise<void> {
+  const options = { ...bench.targetOptions, tables: [], lockWaitMs: 0, spoolDir: at('spool'), env: () => undefined };
+  const sink = name.endsWith('.duckdb')
+    ? await openDuckDbSink({ ...options, file: at(name) })
+    : await openParquetSink({ ...options, place: at(name) });
+  await sink.commit([bench.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))))], bench.signal);
+  await sink.close();
+}
+
+const placeWords = (...names: string[]) =>
+  names.flatMap((name) => ['--purge', name.endsWith('.duckdb') ? 'duckdb' : 'parquet', at(name)]);
+const BY_MEMBER = ['--purge-column', 'member'];
+
+const run = (words: readonly string[]) =>
+  runHere(['forget', '--config', at('config.json'), '--json', '--spool-dir', at('spool'), ...words], { env: ENV });
+
+/** Plans, confirms and executes. */
+async function forget(ids: readonly string[], ...words: string[]) {
+  writeFileSync(at('ids.txt'), `external_id\n${ids.join('\n')}\n`);
+  const all = ['--file', at('ids.txt'), ...words];
+  const plan = await run(all);
+  expect(plan.code, plan.stderr).toBe(0);
+  const done = await run([...all, '--execute', '--confirm', JSON.parse(plan.stdout).hash]);
+  return { ...done, plan: JSON.parse(plan.stdout), report: JSON.parse(done.stdout) };
+}
+
+const keysIn = async (name: string) =>
+  (await query(at(name), 'SELECT _key FROM events ORDER BY 1')).map(({ _key }) => _key);
+const lines = () =>
+  readdirSync(at('ledger'))
+    .filter((name) => name.endsWith('.jsonl'))
+    .sort()
+    .flatMap((name) =>
+      readFileSync(join(at('ledger'), name), 'utf8')
+        .trimEnd()
+        .split('\n'),
+    )
+    .map((line) => JSON.parse(line));
+
+const person = (id: string, unified: string, member: string): Cells => ({ id, df_unified_id: unified, member });
+
+describe('a purge', () => {
+  it('takes several places, each with a line of its own, and --proof says what was removed where [R611]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
+    await load('b.duckdb', [person('e1', 'u1', 'm1'), person('e3', 'u1', ''), person('e4', 'u3', 'm3')]);
+    const { report, code } = await forget(['m1', 'm9', 'm3'], ...placeWords('a.duckdb', 'b.duckdb'), ...BY_MEMBER);
+    expect(code).toBe(0);
+    expect(report.places).toMatchObject([
+      {
+        target: 'duckdb',
+        place: at('a.duckdb'),
+        people: 1,
+        rows: 1,
+        rows_removed: 1,
+        ids_without_rows: 2,
+        row_numbers: [2, 3],
+      },
+      {
+        target: 'duckdb',
+        place: at('b.duckdb'),
+        people: 2,
+        rows: 3,
+        rows_removed: 3,
+        ids_without_rows: 1,
+        row_numbers: [2],
+      },
+    ]);
+    expect(report).toMatchObject({ ids_without_match: 1, purged: { rows: 4 } });
+    expect([await keysIn('a.duckdb'), await keysIn('b.duckdb')]).toEqual([['e2'], []]);
+    const words = ['forget', '--proof', 'm1', '--ledger-dir', at('ledger'), '--json'];
+    const proof = await runHere(words);
+    expect(JSON.parse(proof.stdout)).toMatchObject({
+      erased: true,
+      purges: [
+        { target: `duckdb ${at('a.duckdb')}`, outcome: 'done', counts: { rows: 1 } },
+        { target: `duckdb ${at('b.duckdb')}`, outcome: 'done', counts: { rows: 3 } },
+      ],
+    });
+    const cut = await runHere([...words, '--head', 'f'.repeat(64)]);
+    expect([cut.code, JSON.parse(cut.stdout).erased]).toEqual([1, false]);
+  });
+
+  it('goes on with the other places where one fails, and the same list again finishes it [R611]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1')]);
+    await load('b.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
+    const kept = readFileSync(at('a.duckdb'));
+    onDeletion = async () => writeFileSync(at('a.duckdb'), 'no database');
+    const words = [...placeWords('a.duckdb', 'b.duckdb'), ...BY_MEMBER];
+    const first = await forget(['m1'], ...words);
+    expect(first.code).not.toBe(0);
+    expect(first.report).toMatchObject({
+      done: 1,
+      places: [{ error: expect.any(String) }, { rows_removed: 1, error: null }],
+    });
+    expect(await keysIn('b.duckdb')).toEqual(['e2']);
+    writeFileSync(at('a.duckdb'), kept);
+    const second = await forget(['m1'], ...words);
+    expect([second.code, second.report.done_before]).toEqual([0, 1]);
+    expect(await keysIn('a.duckdb')).toEqual([]);
+    expect(server.ids()).toEqual(['m1']);
+  });
+
+  it('looks people up anew when it removes them: what came in during the deletion goes too [R612]', async () => {
+    for (const name of ['a.duckdb', 'lake']) await load(name, [person('e1', 'u1', 'm1')]);
+    onDeletion = async () => {
+      for (const name of ['a.duckdb', 'lake']) {
+        await load(name, [person('e2', 'u9', 'm1'), person('e3', 'u9', ''), person('e4', 'u2', 'm2')], '2026-01-02');
+      }
+    };
+    const list = ['--suppression-file', at('suppressed.jsonl')];
+    const { report, plan } = await forget(['m1'], ...placeWords('a.duckdb', 'lake'), ...BY_MEMBER, ...list);
+    expect(plan.places.map(({ rows }: { rows: number }) => rows)).toEqual([1, 1]);
+    expect(report.places.map((place: { rows_removed: number }) => place.rows_removed)).toEqual([3, 3]);
+    expect(await keysIn('a.duckdb')).toEqual(['e4']);
+    expect(readFileSync(at('suppressed.jsonl'), 'utf8').trimEnd().split('\n')).toHaveLength(3);
+  });
+
+  it('is of those alone whom the service has deleted; nobody else is suppressed [R613][R620]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2'), person('e3', 'u3', 'm3')]);
+    answerTo = (id) => (id === 'm1' ? SUCCESS : id === 'm2' ? REJECTED : UNCLEAR);
+    const list = ['--suppression-file', at('suppressed.jsonl')];
+    const words = [...placeWords('a.duckdb'), ...BY_MEMBER, ...list];
+    const { report, code } = await forget(['m1', 'm2', 'm3'], ...words);
+    expect(code).toBe(3);
+    expect(report).toMatchObject({ done: 1, rejected: 1, undecided: 1, places: [{ people: 1, rows_removed: 1 }] });
+    expect(await keysIn('a.duckdb')).toEqual(['e2', 'e3']);
+    expect(readFileSync(at('suppressed.jsonl'), 'utf8').trimEnd().split('\n')).toHaveLength(2);
+    // Within a day the same list asks for the undecided one alone.
+    answerTo = () => SUCCESS;
+    const again = await forget(['m1', 'm2', 'm3'], ...words);
+    expect(again.report).toMatchObject({ done_before: 1, rejected_before: 1, done: 1, requests: 1 });
+    expect(server.ids()).toEqual(['m1', 'm2', 'm3', 'm3', 'm3']);
+    expect(await keysIn('a.duckdb')).toEqual(['e2']);
+  });
+
+  it('of nobody whom the service has deleted removes nothing [R613]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1')]);
+    answerTo = () => REJECTED;
+    const { report, code, stderr } = await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER);
+    expect([code, report.done]).toEqual([2, 0]);
+    expect(stderr).not.toContain('deleted at the service');
+    expect(await keysIn('a.duckdb')).toEqual(['e1']);
+  });
+
+  it('without any request purges a further place, and stands in the ledger [R614]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
+    const words = [...placeWords('a.duckdb'), ...BY_MEMBER];
+    const { report, plan, code } = await forget(['m1'], ...words, '--purge-only');
+    expect(code).toBe(0);
+    expect(report).toMatchObject({
+      purge_only: true,
+      requests: 0,
+      done: 0,
+      undecided: 0,
+      places: [{ rows_removed: 1 }],
+    });
+    expect(server.ids()).toEqual([]);
+    expect(lines().map(({ kind }) => kind)).toEqual(['open', 'purge_only', 'purging', 'purge', 'close']);
+    const other = await run(['--file', at('ids.txt'), ...words, '--execute', '--confirm', plan.hash]);
+    expect([other.code, server.ids()]).toEqual([2, []]);
+    const proof = JSON.parse(
+      (await runHere(['forget', '--proof', 'm1', '--ledger-dir', at('ledger'), '--json'])).stdout,
+    );
+    expect(proof).toMatchObject({ erased: false, purges: [{ counts: { rows: 1 } }] });
+  });
+
+  it('is stopped before any request by more people than are meant, and by people who are shared [R610]', async () => {
+    await load('a.duckdb', [
+      ...Array.from({ length: 11 }, (_, n) => person(`e${n}`, `u${n}`, 'm1')),
+      person('s1', 'shared', 'm2'),
+      person('s2', 'shared', 'm3'),
+    ]);
+    const words = [...placeWords('a.duckdb'), ...BY_MEMBER];
+    const many = await forget(['m1'], ...words);
+    expect([many.code, many.report.guard, many.report.error]).toEqual([
+      5,
+      expect.stringContaining('holds 11 people of these ids, more than --max-people allows (10)'),
+      expect.stringContaining('--max-people 11'),
+    ]);
+    const shared = await forget(['m2'], ...words);
+    expect([shared.code, shared.report.error]).toEqual([5, expect.stringContaining('--allow-shared')]);
+    expect([server.ids(), await keysIn('a.duckdb')]).toEqual([[], expect.objectContaining({ length: 13 })]);
+    expect((await forget(['m1'], ...words, '--max-people', '11')).code).toBe(0);
+    expect((await forget(['m2'], ...words, '--allow-shared')).code).toBe(0);
+    expect(await keysIn('a.duckdb')).toEqual([]);
+  });
+
+  it('is confirmed with its places, its column and what its mapping says of the ids [R615]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
+    const mapping = (people: string) => {
+      writeFileSync(at('map.csv'), `external_id,df_unified_id\n${people}\n`);
+      return [...placeWords('a.duckdb'), '--mapping', at('map.csv')];
+    };
+    const hashOf = async (...words: string[]) => JSON.parse((await run(['--id', 'm1', ...words])).stdout).hash;
+    const planned = await hashOf(...mapping('m1,u1'));
+    const swapped = await run(['--id', 'm1', ...mapping('m1,u2'), '--execute', '--confirm', planned]);
+    expect([swapped.code, server.ids(), await keysIn('a.duckdb')]).toEqual([2, [], ['e1', 'e2']]);
+    expect(await hashOf(...mapping('m7,u7\nm1,u1'))).toBe(planned);
+    const others = [await hashOf(), await hashOf(...placeWords('a.duckdb'), ...BY_MEMBER)];
+    others.push(await hashOf(...placeWords('a.duckdb'), '--purge-column', 'df_unified_id'));
+    expect(new Set([planned, ...others]).size).toBe(4);
+  });
+
+  it('suppresses whom the mapping names though no row is there yet, and counts the id [R616]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1')]);
+    writeFileSync(at('map.csv'), 'external_id,df_unified_id\nm1,u1\nm2,u2\nm3,null\n');
+    const list = ['--suppression-file', at('suppressed.jsonl')];
+    const words = [...placeWords('a.duckdb'), '--mapping', at('map.csv'), ...list];
+    const { report } = await forget(['m1', 'm2', 'm3'], ...words);
+    expect(report.places).toMatchObject([{ people: 1, rows_removed: 1, ids_without_rows: 2, row_numbers: [2, 3] }]);
+    expect(readFileSync(at('suppressed.jsonl'), 'utf8').trimEnd().split('\n')).toHaveLength(3);
+  });
+
+  it('empties every spool folder that is named anywhere [R617]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1')]);
+    const folder = join(at('elsewhere'), `dfinery-elt-${'0'.repeat(16)}`);
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    for (const kind of ['csv', 'json']) writeFileSync(join(folder, `r${'0'.repeat(16)}-000001.${kind}`), 'u1');
+    configure({ spool_dir: at('elsewhere') });
+    expect((await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER)).code).toBe(0);
+    expect(existsSync(folder) ? readdirSync(folder) : []).toEqual([]);
+  });
+
+  it('tells whoever asked for JSON also what failed before there was a report [R618]', async () => {
+    const { code, stdout } = await run(['--id', 'm1', '--purge', 'duckdb', at('none.duckdb'), ...BY_MEMBER]);
+    expect(code).toBe(2);
+    expect(JSON.parse(stdout)).toMatchObject({
+      kind: 'failure',
+      exit: 2,
+      error: expect.stringContaining('none.duckdb'),
+    });
+  });
+});
+
+describe('person', () => {
+  it('shows every row of the people, found as by a purge, and writes it down in the ledger [R619]', async () => {
+    await load('a.duckdb', [
+      person('e1', 'u1', 'm1'),
+      { id: 'e2', df_unified_id: 'u1', note: 'no member' },
+      person('e3', 'u2', 'm2'),
+    ]);
+    await load('lake', [person('e9', 'u7', 'm1')]);
+    const where = ['--in', 'duckdb', at('a.duckdb'), '--in', 'parquet', at('lake'), '--by-column', 'member'];
+    const words = ['person', '--id', 'm1', ...where, '--config', at('config.json'), '-o', at('about.jsonl')];
+    const done = await runHere([...words, '--spool-dir', at('spool')]);
+    expect(done.code, done.stderr).toBe(0);
+    const rows = readFileSync(at('about.jsonl'), 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(rows.map(({ place, table, row }) => [place, table, row._key]).sort()).toEqual([
+      [`duckdb ${at('a.duckdb')}`, 'events', 'e1'],
+      [`duckdb ${at('a.duckdb')}`, 'events', 'e2'],
+      [`parquet ${at('lake')}`, 'events', 'e9'],
+    ]);
+    expect(rows.find(({ row }) => row._key === 'e1').row).not.toHaveProperty('note');
+    expect(statSync(at('about.jsonl')).mode & 0o777).toBe(0o600);
+    expect(lines().map(({ kind }) => kind)).toEqual(['open', 'access', 'close']);
+    expect((await runHere(words)).code).toBe(2);
+    rmSync(at('about.jsonl'));
+    const shown = await runHere(['person', '--id', 'm2', ...where.slice(0, 3), '--by-column', 'member']);
+    expect(JSON.parse(shown.stdout)).toMatchObject({ table: 'events', row: { df_unified_id: 'u2' } });
+  });
+});
