@@ -22,33 +22,33 @@ import { codeOf } from '../base/errors.ts';
 const OWNER_FILE = 0o600;
 
 /** A unique temporary path beside a file, for its next version until that is complete. */
-export const draftOf = (path: string): string =>
+export const temporaryPathOf = (path: string): string =>
   join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
 
 /**
- * Removes the drafts of a file that killed writers left, as far as they are older than `ageMs`; 0: all of them. One that is the
+ * Removes the temporary files of a file that killed writers left, as far as they are older than `ageMs`; 0: all of them. One that is the
  * file itself goes at any age: its writer has named it and died, or is about to remove this name.
  */
-export async function removeDrafts(path: string, now: number, ageMs: number): Promise<void> {
+export async function removeTemporaries(path: string, now: number, ageMs: number): Promise<void> {
   const prefix = `.${basename(path)}.`;
   const file = await lstat(path).catch(() => undefined);
   for (const name of await readdir(dirname(path)).catch(() => [])) {
     if (!name.startsWith(prefix) || !/^[0-9a-f]{12}\.tmp$/.test(name.slice(prefix.length))) continue;
-    const draft = join(dirname(path), name);
-    const found = await lstat(draft).catch(() => undefined);
+    const temporary = join(dirname(path), name);
+    const found = await lstat(temporary).catch(() => undefined);
     if (found === undefined) continue;
     const isFile = found.ino === file?.ino && found.dev === file.dev;
-    if (isFile || ageMs === 0 || now - found.mtimeMs > ageMs) await rm(draft, { force: true });
+    if (isFile || ageMs === 0 || now - found.mtimeMs > ageMs) await rm(temporary, { force: true });
   }
 }
 
 /** Replaces a file by one with this text; whatever happens, one of the two is there, whole. Throws the system's error. */
 export async function replaceFile(path: string, text: string, mode = OWNER_FILE): Promise<void> {
-  const draft = await draftWith(path, text, mode);
+  const temporary = await temporaryWith(path, text, mode);
   try {
-    await rename(draft, path);
+    await rename(temporary, path);
   } finally {
-    await rm(draft, { force: true });
+    await rm(temporary, { force: true });
   }
   await syncFolder(dirname(path));
 }
@@ -58,60 +58,60 @@ export async function replaceFile(path: string, text: string, mode = OWNER_FILE)
  * system's error.
  */
 export function replaceSmallFile(path: string, text: string, mode = OWNER_FILE): void {
-  const draft = draftOf(path);
+  const temporary = temporaryPathOf(path);
   try {
-    writeFileSync(draft, text, { flag: 'wx', mode: OWNER_FILE });
-    if (mode !== OWNER_FILE) chmodSync(draft, mode);
-    renameSync(draft, path);
+    writeFileSync(temporary, text, { flag: 'wx', mode: OWNER_FILE });
+    if (mode !== OWNER_FILE) chmodSync(temporary, mode);
+    renameSync(temporary, path);
   } finally {
-    rmSync(draft, { force: true });
+    rmSync(temporary, { force: true });
   }
 }
 
 /**
- * Gives a draft its lasting name at once, unless somebody has given it to a file of theirs: false then. The draft is gone
+ * Gives a temporary file its lasting name at once, unless another process has given it to its own: false then. The temporary file is gone
  * in any case. Throws the system's error.
  */
-export function nameDraft(draft: string, path: string): boolean {
+export function nameTemporary(temporary: string, path: string): boolean {
   try {
-    linkSync(draft, path);
+    linkSync(temporary, path);
     return true;
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return false;
     // Some file systems do not support hard links.
     if (existsSync(path)) return false;
-    renameSync(draft, path);
+    renameSync(temporary, path);
     return true;
   } finally {
-    rmSync(draft, { force: true });
+    rmSync(temporary, { force: true });
   }
 }
 
 /** Makes a file with this text; false, and nothing changed, where there is one already. Throws the system's error. */
 export async function createFile(path: string, text: string): Promise<boolean> {
-  const draft = await draftWith(path, text, OWNER_FILE);
+  const temporary = await temporaryWith(path, text, OWNER_FILE);
   try {
-    await link(draft, path);
+    await link(temporary, path);
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return false;
     throw error;
   } finally {
-    await rm(draft, { force: true });
+    await rm(temporary, { force: true });
   }
   await syncFolder(dirname(path));
   return true;
 }
 
-async function draftWith(path: string, text: string, mode: number): Promise<string> {
-  const draft = draftOf(path);
+async function temporaryWith(path: string, text: string, mode: number): Promise<string> {
+  const temporary = temporaryPathOf(path);
   try {
-    await writeFile(draft, text, { flag: 'wx', mode: OWNER_FILE });
+    await writeFile(temporary, text, { flag: 'wx', mode: OWNER_FILE });
     // Not left to the umask.
-    if (mode !== OWNER_FILE) await chmod(draft, mode);
-    await syncFile(draft);
-    return draft;
+    if (mode !== OWNER_FILE) await chmod(temporary, mode);
+    await syncFile(temporary);
+    return temporary;
   } catch (error) {
-    await rm(draft, { force: true });
+    await rm(temporary, { force: true });
     throw error;
   }
 }

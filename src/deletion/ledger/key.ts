@@ -3,7 +3,7 @@ import { closeSync, constants, fsyncSync, lstatSync, openSync, readFileSync, rmS
 import { join } from 'node:path';
 import { codeOf, configFailure, type Failure, messageOf } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
-import { draftOf, nameDraft, writeWhole } from '../../fs/atomic-file.ts';
+import { nameTemporary, temporaryPathOf, writeWhole } from '../../fs/atomic-file.ts';
 import { isTrustedOwner } from '../../fs/private-folder.ts';
 
 const { S_IFMT, S_IFREG } = constants;
@@ -90,10 +90,10 @@ export function keyInFolder(folder: string): Secret {
   const found = storedKey(folder);
   if (found) return found;
   const path = join(folder, KEY_FILE);
-  const draft = draftOf(path);
+  const draft = temporaryPathOf(path);
   try {
     writeDraft(draft, `${randomBytes(32).toString('hex')}\n`);
-    nameDraft(draft, path);
+    nameTemporary(draft, path);
   } finally {
     rmSync(draft, { force: true });
   }

@@ -4,7 +4,7 @@ import { rm, stat } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { AsyncByteQueue, type RecordBatch, RecordBatchStreamWriter, type Schema } from 'apache-arrow';
 import { codeOf } from '../../base/errors.ts';
-import { draftOf, moveFile, removeDrafts } from '../../fs/atomic-file.ts';
+import { moveFile, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
 
 const OWNER_FILE = 0o600;
 /** A run of today may still be waiting for its first window. */
@@ -28,7 +28,7 @@ export function streamOutput(stream: Writable): Output {
 
 /** A file that appears under its name only when it is complete. What killed runs left of it is removed. `now`: in ms. */
 export function fileOutput(path: string, now: number): Output {
-  const draft = draftOf(path);
+  const draft = temporaryPathOf(path);
   const stream = createWriteStream(draft, { flags: 'wx', mode: OWNER_FILE });
   const opened = once(stream, 'open');
   const closed = once(stream, 'close');
@@ -37,7 +37,7 @@ export function fileOutput(path: string, now: number): Output {
     stream,
     async ready() {
       await opened;
-      await removeDrafts(path, now, ABANDONED_MS);
+      await removeTemporaries(path, now, ABANDONED_MS);
       // Without this check the rename at the very end is the first thing that a folder of this name refuses.
       const found = await stat(path).catch(() => undefined);
       if (found?.isDirectory()) throw Object.assign(new Error(`${path} is a folder`), { code: 'EISDIR' });

@@ -6,7 +6,7 @@ import { access, chmod, lstat, readdir, realpath, rm, stat } from 'node:fs/promi
 import { dirname, join, relative, sep } from 'node:path';
 import { codeOf, configFailure, type Failure, messageOf, transientFailure } from '../../base/errors.ts';
 import { RunFolder } from '../../extract/spool/run-folder.ts';
-import { removeDrafts, syncFile } from '../../fs/atomic-file.ts';
+import { removeTemporaries, syncFile } from '../../fs/atomic-file.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
 import { LOG_ID } from '../../schema/groups.ts';
 import { type StoredColumn, TABLES, type TableName } from '../../table/columns.ts';
@@ -99,7 +99,7 @@ async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Pr
     }
     await rm(paths.temporary, LEFT_OVER);
     makeFolders(paths.temporary, OWNER_FOLDER);
-    for (const path of [paths.journal, paths.manifest]) await removeDrafts(path, 0, 0);
+    for (const path of [paths.journal, paths.manifest]) await removeTemporaries(path, 0, 0);
     const storage = new DiskStorage(paths.root);
     const log = new FolderLog(paths, engine, storage, options);
     await log.refresh();

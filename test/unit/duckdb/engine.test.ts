@@ -3,7 +3,7 @@ import { totalmem } from 'node:os';
 import { basename, join } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { draftOf } from '../../../src/fs/atomic-file.ts';
+import { temporaryPathOf } from '../../../src/fs/atomic-file.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import { type Engine, type EngineOptions, openEngine } from '../../../src/sinks/sql/engine/engine.ts';
 import { engineFailure, isOutOfMemory, isRefusedByIndex } from '../../../src/sinks/sql/engine/faults.ts';
@@ -38,7 +38,7 @@ describe('what dead runs left beside a file', () => {
       writeFileSync(join(spilled, name), 'x');
     for (const end of ['.rewriting', '.rewriting.wal', '.mine']) writeFileSync(`${bench.file}${end}`, 'x');
     const now = Date.now() / 1_000;
-    const [old, young] = [draftOf(bench.file), draftOf(bench.file)];
+    const [old, young] = [temporaryPathOf(bench.file), temporaryPathOf(bench.file)];
     for (const [path, hours] of [
       [old, 2],
       [young, 0.5],

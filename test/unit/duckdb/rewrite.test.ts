@@ -15,7 +15,7 @@ import {
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { draftOf } from '../../../src/fs/atomic-file.ts';
+import { temporaryPathOf } from '../../../src/fs/atomic-file.ts';
 import { republish } from '../../../src/sinks/duckdb/publish.ts';
 import { purgeDuckDb, rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
@@ -108,7 +108,7 @@ describe('rewrite', () => {
 
   it('leaves people out though a writer was killed right after it had named the new file [R572]', async () => {
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'person-7' }]))]);
-    linkSync(bench.file, draftOf(bench.file));
+    linkSync(bench.file, temporaryPathOf(bench.file));
     const removal = { column: 'df_unified_id', ids: ['person-7'] };
     expect(await purgeDuckDb(options(), removal)).toMatchObject({ rows: 0, rowsRemoved: 1 });
     expect(readdirSync(bench.dir).filter((name) => name.endsWith('.tmp'))).toEqual([]);

@@ -5,12 +5,12 @@ import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   createFile,
-  draftOf,
   moveFile,
-  nameDraft,
-  removeDrafts,
+  nameTemporary,
+  removeTemporaries,
   replaceFile,
   syncFile,
+  temporaryPathOf,
 } from '../../../src/fs/atomic-file.ts';
 import { openBelow, systemError, withCall } from '../../support/system-calls.ts';
 
@@ -59,38 +59,38 @@ describe.runIf(process.platform === 'linux')('before a file has its lasting name
 
 describe('a draft', () => {
   it('of another file whose name begins like this one’s is left alone', async () => {
-    const others = [basename(draftOf(`${path}.old`)), '.state.json.x0123456789ab.tmp'];
+    const others = [basename(temporaryPathOf(`${path}.old`)), '.state.json.x0123456789ab.tmp'];
     for (const name of others) writeFileSync(join(dir, name), '');
-    await removeDrafts(path, Date.now(), 0);
+    await removeTemporaries(path, Date.now(), 0);
     expect(readdirSync(dir).sort()).toEqual(others.sort());
   });
 
   it('is old once more than the age has passed, and goes whatever its age where all are to go', async () => {
-    const draft = draftOf(path);
+    const draft = temporaryPathOf(path);
     writeFileSync(draft, '');
     utimesSync(draft, 1_000, 1_000);
-    await removeDrafts(path, 1_060_000, 60_000);
+    await removeTemporaries(path, 1_060_000, 60_000);
     expect(readdirSync(dir)).toHaveLength(1);
-    await removeDrafts(path, 1_060_001, 60_000);
+    await removeTemporaries(path, 1_060_001, 60_000);
     expect(readdirSync(dir)).toEqual([]);
     // A clock that was set back: it was written in the future.
     writeFileSync(draft, '');
-    await removeDrafts(path, 0, 0);
+    await removeTemporaries(path, 0, 0);
     expect(readdirSync(dir)).toEqual([]);
   });
 
   it('goes at any age where it is the file itself, which a killed writer had just named', async () => {
-    const [named, young] = [draftOf(path), draftOf(path)];
+    const [named, young] = [temporaryPathOf(path), temporaryPathOf(path)];
     writeFileSync(named, 'whole');
     fs.linkSync(named, path);
     writeFileSync(young, '');
-    await removeDrafts(path, Date.now(), 60_000);
+    await removeTemporaries(path, Date.now(), 60_000);
     expect(readdirSync(dir).sort()).toEqual([basename(young), basename(path)].sort());
     expect(text()).toBe('whole');
   });
 
   it.each(['before', 'after'])('that its writer names %s one looks at its age is no error', async (when) => {
-    const draft = draftOf(path);
+    const draft = temporaryPathOf(path);
     writeFileSync(draft, '');
     utimesSync(draft, 1_000, 1_000);
     const lstat = async (real: (of: unknown) => unknown, of: unknown) => {
@@ -99,7 +99,7 @@ describe('a draft', () => {
       rmSync(draft, { force: true });
       return found;
     };
-    await withCall(fs.promises, 'lstat', lstat, () => removeDrafts(path, Date.now(), 60_000));
+    await withCall(fs.promises, 'lstat', lstat, () => removeTemporaries(path, Date.now(), 60_000));
     expect(readdirSync(dir)).toEqual([]);
   });
 
@@ -124,18 +124,18 @@ describe('where a draft gets its name', () => {
 
   it('a link that leads nowhere is somebody’s file as well', () => {
     symlinkSync('nowhere', path);
-    const draft = draftOf(path);
+    const draft = temporaryPathOf(path);
     writeFileSync(draft, 'mine');
-    expect(nameDraft(draft, path)).toBe(false);
+    expect(nameTemporary(draft, path)).toBe(false);
     expect(readdirSync(dir)).toEqual(['state.json']);
     expect(fs.readlinkSync(path)).toBe('nowhere');
   });
 
   it('on a file system without hard links the first is told so, the second too, and no draft stays', async () => {
-    const draft = draftOf(path);
+    const draft = temporaryPathOf(path);
     const name = (content: string) => {
       writeFileSync(draft, content);
-      return withCall(fs, 'linkSync', noLinks, () => nameDraft(draft, path));
+      return withCall(fs, 'linkSync', noLinks, () => nameTemporary(draft, path));
     };
     expect([await name('first'), await name('second')]).toEqual([true, false]);
     expect([text(), readdirSync(dir)]).toEqual(['first', ['state.json']]);

@@ -14,13 +14,13 @@ import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   createFile,
-  draftOf,
   moveFile,
-  nameDraft,
-  removeDrafts,
+  nameTemporary,
+  removeTemporaries,
   replaceFile,
   replaceSmallFile,
   syncFolder,
+  temporaryPathOf,
 } from '../../../src/fs/atomic-file.ts';
 
 let dir: string;
@@ -65,17 +65,17 @@ describe('making a file', () => {
   });
 
   it('of a draft gives it its name, unless somebody was first; the draft is gone in any case', () => {
-    const draft = draftOf(path);
+    const draft = temporaryPathOf(path);
     for (const [content, isFirst] of [
       ['first', true],
       ['second', false],
     ] as const) {
       writeFileSync(draft, content);
-      expect(nameDraft(draft, path)).toBe(isFirst);
+      expect(nameTemporary(draft, path)).toBe(isFirst);
       expect(existsSync(draft)).toBe(false);
     }
     expect(text()).toBe('first');
-    expect(() => nameDraft(draft, join(dir, 'other'))).toThrow(/ENOENT/);
+    expect(() => nameTemporary(draft, join(dir, 'other'))).toThrow(/ENOENT/);
   });
 
   it('by moving a finished one replaces what is there', async () => {
@@ -90,7 +90,7 @@ describe('making a file', () => {
 
 describe('drafts', () => {
   it('lie beside their file, hidden, and no two have one name', () => {
-    const [one, other] = [draftOf(path), draftOf(path)];
+    const [one, other] = [temporaryPathOf(path), temporaryPathOf(path)];
     expect(one).not.toBe(other);
     expect(one.startsWith(`${dir}/.state.json.`)).toBe(true);
     expect(basename(one)).toMatch(/^\.state\.json\.[0-9a-f]{12}\.tmp$/);
@@ -98,20 +98,20 @@ describe('drafts', () => {
 
   it('that a killed writer left are removed when they are old, and nothing else is', async () => {
     const now = Date.now();
-    const drafts = { old: draftOf(path), young: draftOf(path) };
+    const drafts = { old: temporaryPathOf(path), young: temporaryPathOf(path) };
     const others = ['.state.json.0123456789ab.tmp2', '.state.json.short.tmp', '.state.jsonx', 'state.json'];
-    others.push(basename(draftOf(join(dir, 'other.json'))));
+    others.push(basename(temporaryPathOf(join(dir, 'other.json'))));
     for (const file of [...Object.values(drafts), ...others.map((name) => join(dir, name))]) {
       writeFileSync(file, '');
       if (file !== drafts.young) utimesSync(file, now / 1_000 - 100, now / 1_000 - 100);
     }
-    await removeDrafts(path, now, 100_001);
+    await removeTemporaries(path, now, 100_001);
     expect(existsSync(drafts.old)).toBe(true);
-    await removeDrafts(path, now, 50_000);
+    await removeTemporaries(path, now, 50_000);
     expect([existsSync(drafts.old), existsSync(drafts.young)]).toEqual([false, true]);
-    await removeDrafts(path, now, 0);
+    await removeTemporaries(path, now, 0);
     expect(readdirSync(dir).sort()).toEqual([...others].sort());
-    await expect(removeDrafts(join(dir, 'none', 'x'), now, 0)).resolves.toBeUndefined();
+    await expect(removeTemporaries(join(dir, 'none', 'x'), now, 0)).resolves.toBeUndefined();
   });
 });
 

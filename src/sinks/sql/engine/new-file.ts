@@ -2,7 +2,7 @@ import { chmodSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { messageOf } from '../../../base/errors.ts';
-import { draftOf, moveFile, nameDraft, removeDrafts, syncFolder } from '../../../fs/atomic-file.ts';
+import { moveFile, nameTemporary, removeTemporaries, syncFolder, temporaryPathOf } from '../../../fs/atomic-file.ts';
 import { literal } from '../../../types/sql.ts';
 
 /** Readers of DuckDB 1.2 and all later ones understand it. */
@@ -35,12 +35,12 @@ export async function makeFile(connection: DuckDBConnection, file: string): Prom
     await connection.run(`ATTACH ${literal(making)} AS making (${newFile(0)})`);
     await connection.run('DETACH making');
     chmodSync(making, OWNER_ONLY);
-    if (nameDraft(making, file)) await syncFolder(dirname(file));
+    if (nameTemporary(making, file)) await syncFolder(dirname(file));
   });
 }
 
 /** Removes what killed runs left while they made the file: a second name of it would keep what a purge removes. */
-export const sweepNewFiles = (file: string, now: number): Promise<void> => removeDrafts(file, now, ABANDONED_MS);
+export const sweepNewFiles = (file: string, now: number): Promise<void> => removeTemporaries(file, now, ABANDONED_MS);
 
 /**
  * Recreates the attached database in small blocks, with all that it holds, and gives it the name of its file. What is
@@ -58,7 +58,7 @@ export async function remakeForWideTables(connection: DuckDBConnection, file: st
 }
 
 async function withDraft(file: string, make: (making: string) => Promise<void>): Promise<void> {
-  const making = draftOf(file);
+  const making = temporaryPathOf(file);
   try {
     await make(making);
   } catch (error) {
