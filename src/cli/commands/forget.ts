@@ -256,6 +256,10 @@ function purgeRequest(options: Options, context: Context): PurgeRequest | undefi
     throw configFailure('--purge needs exactly one of --purge-column and --mapping, to find the people there.');
   }
   const spoolDirs = spoolDirsOf(options, context);
+  const forgetCopies = [options.forgetCopy ?? []].flat().map(String);
+  if (forgetCopies.length > 0 && places.filter(({ target }) => target.publishes).length !== 1) {
+    throw configFailure('--forget-copy needs exactly one --purge duckdb FILE: the file that the copy is of.');
+  }
   return {
     places,
     column,
@@ -267,7 +271,7 @@ function purgeRequest(options: Options, context: Context): PurgeRequest | undefi
     isOnly: flag(options, 'purgeOnly'),
     maxPeople: maxPeopleOf(text(options, 'maxPeople')),
     allowsShared: flag(options, 'allowShared'),
-    forgetCopies: [options.forgetCopy ?? []].flat().map(String),
+    forgetCopies,
   };
 }
 

@@ -28,7 +28,7 @@ export async function queryDuckDb(
     const results: QueryResult[] = [];
     for (const sql of queries) {
       const found = await engine.select(sql).catch((error: unknown) => {
-        throw configFailure(`The query is not usable: ${messageOf(error)}`, { cause: error });
+        throw configFailure(`The query is not usable: ${withoutCells(messageOf(error))}`, { cause: error });
       });
       if (found === undefined) throw configFailure('The query is not one SELECT statement: nothing was run.');
       const { names: header, types, rows: values } = found;
@@ -36,6 +36,13 @@ export async function queryDuckDb(
     }
     return results;
   });
+}
+
+/** Messages about the query itself quote the query; those about its data quote cells, which may name a person (S38). */
+function withoutCells(message: string): string {
+  if (/^(Parser|Binder|Catalog|Syntax|Permission) Error/.test(message)) return message;
+  const [, kind = 'an error'] = /^([A-Z][A-Za-z ]* Error)/.exec(message) ?? [];
+  return `DuckDB ended it with ${kind}, perhaps for a cell that does not fit. No cell is shown here: run it in DuckDB to see more.`;
 }
 
 function textOf(value: unknown): string {

@@ -272,6 +272,20 @@ describe('a purge', () => {
   });
 });
 
+it('--query tells a refusal of the engine without any cell [R265]', async () => {
+  await load('a.duckdb', [person('e1', 'u1', 'secret-member')]);
+  const sql = 'SELECT CAST(CAST(member AS INTEGER) AS VARCHAR) FROM events';
+  const { code, stdout, stderr } = await run(['--query', sql, '--duckdb', at('a.duckdb')]);
+  expect([code, `${stdout}${stderr}`.includes('secret-member')]).toEqual([2, false]);
+  expect(stderr).toContain('Conversion Error');
+});
+
+it('--forget-copy names a copy of the one DuckDB file that is purged', async () => {
+  await load('lake', [person('e1', 'u1', 'm1')]);
+  const { code, stderr } = await run(['--id', 'm1', ...placeWords('lake'), ...BY_MEMBER, '--forget-copy', at('copy')]);
+  expect([code, stderr]).toEqual([2, expect.stringContaining('needs exactly one --purge duckdb FILE')]);
+});
+
 describe('person', () => {
   it('shows every row of the people, found as by a purge, and writes it down in the ledger [R619]', async () => {
     await load('a.duckdb', [
