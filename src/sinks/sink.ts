@@ -27,16 +27,6 @@ export interface Sink {
   close(): Promise<void>;
 }
 
-/** Commits the windows of a batch one by one, for a target that cannot store them in one step. */
-export async function commitEach(
-  batch: readonly Window[],
-  commit: (window: Window) => Promise<Commit>,
-): Promise<Commit> {
-  const commits: Commit[] = [];
-  for (const window of batch) commits.push(await commit(window));
-  return joinCommits(commits);
-}
-
 /** What several commits changed, one after the other. */
 export function joinCommits(commits: readonly Commit[]): Commit {
   const widened = new Map<string, WidenedColumn>();

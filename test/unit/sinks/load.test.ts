@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { configFailure } from '../../../src/base/errors.ts';
 import { NO_PRIOR_LOADS, type Window } from '../../../src/extract/window.ts';
 import { load, nothingLoaded } from '../../../src/sinks/load.ts';
-import { type Commit, commitEach, type Sink } from '../../../src/sinks/sink.ts';
+import { type Commit, joinCommits, type Sink } from '../../../src/sinks/sink.ts';
 import { Bench, planFor, steadyRows } from '../../support/extract/extraction.ts';
 
 const DAYS = { startDate: '2026-03-01', endDate: '2026-03-04', toDateInclusive: 'true' } as const;
@@ -82,19 +82,10 @@ describe('a load [R711]', () => {
   });
 });
 
-describe('a batch that is committed window by window', () => {
-  it('changes what its windows change, one after the other', async () => {
-    const sink = new DaysSink(() => true);
-    await loadInto(sink);
-    const window = { receipt: { from: '2026-03-01', rows: 6 } } as Window;
-    const wider: Commit = {
-      ...CHANGED,
-      columnsAdded: [],
-      columnsWidened: [{ name: 'n', from: 'double', to: 'string' }],
-    };
-    const commits = [CHANGED, wider];
-    const commit = await commitEach([window, window], async () => commits.shift() ?? CHANGED);
-    expect(commit).toEqual({
+describe('several commits', () => {
+  it('change what each of them changes, one after the other', () => {
+    const widened = [{ name: 'n', from: 'double' as const, to: 'string' as const }];
+    expect(joinCommits([CHANGED, { ...CHANGED, columnsAdded: [], columnsWidened: widened }])).toEqual({
       rows: 12,
       columnsAdded: ['c'],
       columnsWidened: [{ name: 'n', from: 'long', to: 'string' }],
