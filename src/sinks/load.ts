@@ -1,3 +1,4 @@
+import { Failure } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import { BATCH_LIMITS } from '../extract/batch.ts';
@@ -76,7 +77,8 @@ export async function load(
   try {
     for await (const batch of extractBatches(plan, deps, BATCH_LIMITS)) {
       await store(batch).catch((error: unknown) => {
-        if (batch.length === 1 || deps.signal.aborted) throw error;
+        const isPassing = error instanceof Failure && error.kind === 'transient';
+        if (batch.length === 1 || isPassing || deps.signal.aborted) throw error;
         return storeEach(batch, store, deps);
       });
     }

@@ -1,9 +1,9 @@
 import pLimit from 'p-limit';
 import { daysBetween } from '../../base/days.ts';
-import { defect } from '../../base/errors.ts';
 import { typedColumns } from '../../table/columns.ts';
 import type { PlannedColumn } from '../../table/plan.ts';
 import { castTo, typedNull } from '../sql/columns/typed.ts';
+import { MisreadFile } from '../sql/engine/faults.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { fileQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
@@ -126,7 +126,7 @@ async function store(
   });
   const written = [...counts.values()].reduce((sum, rows) => sum + rows, 0);
   if (written === receipt.rows) return files;
-  throw defect(
+  throw new MisreadFile(
     `a window of ${receipt.rows} rows came to ${written} in Parquet: nothing of it was kept. Please report it.`,
     { where: { window: `${receipt.from}..${receipt.to}`, file: table.place } },
   );

@@ -160,7 +160,7 @@ class FilesSink implements Sink {
     const { columns, receipts } = this.#state;
     const live = liveWindows(receipts);
     const isReread = windows.findIndex(({ receipt, state }) => {
-      const { within, sharing } = overlapOf(live, receipt, state.to_date_inclusive === false);
+      const { within, sharing } = overlapOf(live, receipt, state.ranges_inclusive === false);
       return within.length + sharing.length > 0;
     });
     const fresh = isReread < 0 ? windows : windows.slice(0, Math.max(1, isReread));
@@ -207,7 +207,7 @@ class FilesSink implements Sink {
         files: incoming,
         columns: plan,
         hasRowsWithoutId: loads.some(hasRowsWithoutId),
-        overlap: overlapOf(liveWindows(state.receipts), window.receipt, window.state.to_date_inclusive === false),
+        overlap: overlapOf(liveWindows(state.receipts), window.receipt, window.state.ranges_inclusive === false),
         zone: this.#zone,
       },
     );

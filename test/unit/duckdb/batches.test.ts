@@ -4,7 +4,7 @@ import { addDays } from '../../../src/base/days.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import fc from '../../support/property.ts';
-import { type Cells, csvOf, DuckBench, on } from '../../support/targets/duckdb.ts';
+import { type Cells, csvOf, DuckBench, on, pastedRows } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
 let bench: DuckBench;
@@ -180,27 +180,8 @@ describe('a batch of windows in a DuckDB file is stored as its windows one by on
 });
 
 describe('a file that DuckDB refuses to read in parallel [R713]', () => {
-  /** Rows of 46 columns; one cell holds pasted rows across the end of a block of eight megabytes. */
-  function pasted(): string {
-    const names = Array.from({ length: 40 }, (_, i) => `c${String(i).padStart(2, '0')}`);
-    const cells = (i: number): Cells => Object.fromEntries(names.map((name, k) => [name, `v${k}_${i % 97}`]));
-    const [header, ...lines] = csvOf(Array.from({ length: 97 }, (_, i) => ({ id: 'ID', ...cells(i) })))
-      .trimEnd()
-      .split('\n');
-    const lineOf = (id: string, i: number) => (lines[i % 97] ?? '').replaceAll('ID', id);
-    const block = Array.from({ length: 4_000 }, (_, i) => lineOf(`p${i}`, i)).join('\n');
-    const all = [header];
-    for (let bytes = 0, i = 0; bytes < 20e6; i++) {
-      let line = lineOf(`i${i}`, i);
-      if (bytes < 7.7e6 && bytes + line.length + 1 >= 7.7e6) line = line.replace(/,v5_\d+,/, `,"${block}",`);
-      all.push(line);
-      bytes += line.length + 1;
-    }
-    return `${all.join('\n')}\n`;
-  }
-
   it('is read with one reader, as all others are', async () => {
-    const [commit] = await bench.load([bench.window(dayOf(1), pasted())], { memoryLimit: '1GB' });
+    const [commit] = await bench.load([bench.window(dayOf(1), pastedRows())], { memoryLimit: '1GB' });
     const [{ rows, longest }] = await bench.query('SELECT count(*) AS rows, max(length(c05)) AS longest FROM events');
     expect(Number(rows)).toBe(commit.rows);
     expect(Number(longest)).toBeGreaterThan(500_000);

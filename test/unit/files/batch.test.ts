@@ -3,7 +3,7 @@ import { addDays } from '../../../src/base/days.ts';
 import type { SchemaMode } from '../../../src/config/source.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import fc from '../../support/property.ts';
-import { type Cells, csvOf, on } from '../../support/targets/duckdb.ts';
+import { type Cells, csvOf, on, pastedRows } from '../../support/targets/duckdb.ts';
 import { FILE_TARGETS, FilesBench } from '../../support/targets/files-bench.ts';
 
 const FIRST = '2026-01-01';
@@ -90,6 +90,18 @@ describe.each(FILE_TARGETS)('a batch of windows in %s', (target) => {
       { w: 2 },
       { w: 3 },
     ]);
+  });
+
+  it('is read with one reader where the parallel one refuses a file [R713]', async () => {
+    const bench = made(target);
+    const windows = [0, 1].map((n) => {
+      const day = addDays(FIRST, n);
+      return bench.bench.window(day, n === 0 ? csvOf([{ id: 'k', ...on(day) }]) : pastedRows());
+    });
+    const [commit] = await bench.store([windows], { memoryLimit: '1GB', tables: ['events'] });
+    const [{ rows, longest }] = await bench.read('SELECT count(*) AS rows, max(length(c05)) AS longest FROM events');
+    expect(Number(rows)).toBe(commit.rows);
+    expect(Number(longest)).toBeGreaterThan(500_000);
   });
 
   it('makes the same tables as its windows committed one by one [S53]', async () => {
