@@ -109,7 +109,6 @@ export class RateLimiter {
     await this.#whenAllowed(signal);
     const ahead = spacing.take(this.#now());
     if (ahead > 0) await this.#clock.sleep(ahead, signal);
-    // Stryker disable next-line CallExpression: the signal was looked at just before; this is for what aborts in between
     else signal.throwIfAborted();
   }
 

@@ -204,7 +204,6 @@ class Sender {
       await wait();
       return true;
     } catch (error) {
-      // Stryker disable next-line ConditionalExpression: a wait rejects for the signal alone
       if (this.#signal.aborted) return false;
       throw error;
     }

@@ -33,9 +33,7 @@ export type Unsealed = { readonly line: Chained } | { readonly problem: string }
 
 /** Verifies a line's own code, but not its place in the chain. */
 export function unseal(text: string, key: LedgerKey): Unsealed {
-  // Stryker disable next-line ArrayDeclaration: neither list has anything at these places
   const [, covered, mac] = SEALED.exec(text) ?? [];
-  // Stryker disable next-line LogicalOperator,ConditionalExpression: both are there or neither; the second is for the compiler
   if (covered === undefined || mac === undefined) return { problem: 'is not a line of a ledger' };
   if (key.mac(covered) !== mac) return { problem: 'was changed, or was written under another key' };
   const line: unknown = JSON.parse(text);
@@ -43,7 +41,6 @@ export function unseal(text: string, key: LedgerKey): Unsealed {
 }
 
 function isLine(value: unknown): value is Chained {
-  // Stryker disable next-line LogicalOperator,ConditionalExpression: what is sealed begins with a brace, so it is an object
   if (typeof value !== 'object' || value === null) throw defect('A sealed line of the ledger holds no object.');
   return 'v' in value && value.v === 1 && 'kind' in value && KINDS.has(value.kind);
 }
