@@ -36,6 +36,8 @@ export interface Target {
   };
   /** True for a place that is the program's own stdout, so that nothing else may be written there. */
   isStdout?(place: string): boolean;
+  /** True for a target whose data may lie elsewhere than its place. */
+  readonly hasData?: boolean;
   /** True for a target that can publish a copy for readers. */
   readonly publishes?: boolean;
   /** Opens a place for loading; creates it if there is none. */
@@ -106,6 +108,8 @@ export interface OpenOptions extends TargetOptions {
   /** How long files removed from a table are kept for its readers. */
   readonly retentionMs: number;
   readonly env: Env;
+  /** Where the data go, for a target that `hasData`. */
+  readonly data?: string | undefined;
   /** Where a copy for readers will be published, for a target that `publishes`. */
   readonly publish?: string | undefined;
   /** For the place that `isStdout`. */

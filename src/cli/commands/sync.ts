@@ -50,13 +50,14 @@ export function syncInto(target: Target): Command {
         const pinned = pinnedTypes(text(options, 'schema'));
         const { clock, logger, signal, env, terminal } = context;
         const stdout = terminal.stdout ?? process.stdout;
-        const open = { ...config, publish, tables, stdout, pinned, env, clock, logger, signal };
+        const data = text(options, 'data');
+        const open = { ...config, publish, data, tables, stdout, pinned, env, clock, logger, signal };
         const run = { config, days, maxWaitMs, publish, onSummary: printer.update };
         const further = alsoOf(options.also, { target, place });
         const destinations = [{ target, place }, ...further].map((one, i) => ({
           target: one.target.name,
           place: one.place,
-          open: () => one.target.open(one.place, i === 0 ? open : { ...open, publish: undefined }),
+          open: () => one.target.open(one.place, i === 0 ? open : { ...open, publish: undefined, data: undefined }),
         }));
         if (further.length > 0) await syncAll(run, destinations, context);
         else await sync(run, destinations[0].open, context);
@@ -72,8 +73,16 @@ const withResultsOnStderr = (context: Context): Context => ({
   terminal: { ...context.terminal, result: (line) => context.terminal.result(line, 'stderr') },
 });
 
-function syncOptions({ place, publishes }: Target, yargs: Argv): Argv {
-  const all = yargs
+function syncOptions({ place, publishes, hasData }: Target, yargs: Argv): Argv {
+  const own =
+    hasData === true
+      ? yargs.option('data', {
+          type: 'string',
+          describe:
+            'Folder or s3://BUCKET/PREFIX of the data, fixed by the first run; by default the place with .files',
+        })
+      : yargs;
+  const all = own
     .positional(place.name, { type: 'string', demandOption: true, describe: place.describe })
     .option('config', CONFIG_OPTION)
     .option('from', { type: 'string', describe: 'First day, yyyy-MM-dd; with it exactly the days asked for are read' })

@@ -1,11 +1,9 @@
 import { defect } from '../../base/errors.ts';
 import { proved } from '../../config/validate.ts';
-import { type StoredColumn, type TableName, typedColumns } from '../../table/columns.ts';
+import type { StoredColumn, TableName } from '../../table/columns.ts';
 import type { Zone } from '../../types/zone.ts';
-import { typedNull } from '../sql/columns/typed.ts';
+import { describeTable } from '../files/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
-import { identifier } from '../sql/engine/quote.ts';
-import { eventItems, eventLogs } from '../sql/views.ts';
 import { PARTITION } from './names.ts';
 import { parseJson } from './protocol/parse.ts';
 
@@ -36,21 +34,8 @@ export async function fieldsOf(
   columns: readonly StoredColumn[],
   zone: Zone | undefined,
 ): Promise<Field[]> {
-  const typed = typedColumns(columns);
-  const nulls = typed.map(({ name, type }) => `${typedNull(type, zone)} AS ${identifier(name)}`);
-  const own = [
-    'CAST(NULL AS VARCHAR) AS _key',
-    'CAST(NULL AS BIGINT) AS _dfinery_window',
-    'CAST(NULL AS VARCHAR) AS _rescued',
-  ];
-  const events = `(SELECT ${[...own, ...nulls].join(', ')})`;
-  const queries = {
-    events: `SELECT * FROM ${events}`,
-    event_items: eventItems(typed, events),
-    event_logs: eventLogs(typed, events),
-  } as const satisfies Record<TableName, string>;
-  const rows = await engine.rows(`DESCRIBE ${queries[table]}`);
-  return rows.map((row) => ({ name: String(row.column_name), type: deltaType(String(row.column_type)) }));
+  const described = await describeTable(engine, table, columns, zone);
+  return described.map(({ name, type }) => ({ name, type: deltaType(type) }));
 }
 
 function deltaType(duckDb: string): DeltaType {

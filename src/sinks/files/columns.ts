@@ -1,15 +1,41 @@
 import { EVENT_NAME, SERVER_DATETIME } from '../../schema/groups.ts';
-import { isTyped, type StoredColumn, typedColumns } from '../../table/columns.ts';
+import { isTyped, type StoredColumn, type TableName, typedColumns } from '../../table/columns.ts';
 import { isRetyped, type PlannedColumn } from '../../table/plan.ts';
 import type { Zone } from '../../types/zone.ts';
 import { rescuedAfter, valueAfter } from '../sql/columns/retype.ts';
 import { castTo, typedNull } from '../sql/columns/typed.ts';
+import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
+import { eventItems, eventLogs } from '../sql/views.ts';
 import type { Layout } from './log.ts';
 import { ROW_GROUP_ROWS } from './parquet-file.ts';
 
 /** The columns of every file of `events` before those of the export. */
 const OWN_COLUMNS = ['_key', '_dfinery_window', '_rescued'] as const;
+
+/** The columns that a table's files can have, in order, with DuckDB's types; a column of the date is not among them. */
+export async function describeTable(
+  engine: Engine,
+  table: TableName,
+  columns: readonly StoredColumn[],
+  zone: Zone | undefined,
+): Promise<{ readonly name: string; readonly type: string }[]> {
+  const typed = typedColumns(columns);
+  const nulls = typed.map(({ name, type }) => `${typedNull(type, zone)} AS ${identifier(name)}`);
+  const own = [
+    'CAST(NULL AS VARCHAR) AS _key',
+    'CAST(NULL AS BIGINT) AS _dfinery_window',
+    'CAST(NULL AS VARCHAR) AS _rescued',
+  ];
+  const events = `(SELECT ${[...own, ...nulls].join(', ')})`;
+  const queries = {
+    events: `SELECT * FROM ${events}`,
+    event_items: eventItems(typed, events),
+    event_logs: eventLogs(typed, events),
+  } as const satisfies Record<TableName, string>;
+  const rows = await engine.rows(`DESCRIBE ${queries[table]}`);
+  return rows.map((row) => ({ name: String(row.column_name), type: String(row.column_type) }));
+}
 
 /** The names of the columns of a file of `events`. */
 export function namesOf(columns: readonly StoredColumn[]): Set<string> {

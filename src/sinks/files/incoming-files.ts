@@ -8,7 +8,7 @@ import { identifier } from '../sql/engine/quote.ts';
 import { fileQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 import type { FileTable } from './open.ts';
-import { countRows, type Writer, writeDates, writeFile } from './parquet-file.ts';
+import { countRows, type SizedQuery, type Writer, withDate, writeDates, writeFile } from './parquet-file.ts';
 import { onlyDate, partitionSql } from './partition-date.ts';
 
 /** Rows of a batch of one date, in a file that is part of no table yet. */
@@ -47,7 +47,9 @@ function writePlain(table: FileTable, load: WindowLoad): Promise<IncomingFile[]>
   const { from, base: key, rescued } = source;
   const query = queryOf({ from, key, rescued, values, date: partition?.sql }, load, [...load.plan.values()]);
   const engine = { run: (sql: string) => table.engine.runAside(sql) };
-  return store(table, { engine, isLowOnMemory: table.isLowOnMemory }, query, load, date);
+  const { isLowOnMemory, hasDateColumn } = table;
+  const writer = { engine, isLowOnMemory, hasDateColumn, copyOptions: (file: SizedQuery) => table.copyOptions(file) };
+  return store(table, writer, query, load, date);
 }
 
 /** Keys need a second look at all rows of a window, which are staged in their order in a temporary table. */
@@ -116,7 +118,8 @@ async function store(
   date: string | undefined,
 ): Promise<IncomingFile[]> {
   const days = date === undefined ? daysBetween(receipt.from, receipt.to) + 1 : 1;
-  const sized = { query, rows: Math.floor(receipt.rows / days) };
+  const dated = date !== undefined && table.hasDateColumn ? withDate(query, date) : query;
+  const sized = { query: dated, rows: Math.floor(receipt.rows / days) };
   const path = table.newPath('incoming');
   if (date !== undefined) await writeFile(writer, sized, path);
   const paths = date === undefined ? await writeDates(writer, sized, path) : new Map([[date, path]]);

@@ -64,6 +64,10 @@ export interface Layout {
   readonly isUniform: boolean;
   /** The name that a column gets by its name in the export, before it is told apart from others. */
   columnName?(source: string): string;
+  /** True if files hold the date of their rows as a column, too. */
+  readonly hasDateColumn?: boolean;
+  /** The option of COPY that gives the columns of a file their field ids. Types as DuckDB describes them. */
+  fieldIds?(table: TableName, columns: readonly { readonly name: string; readonly type: string }[]): string;
 }
 
 /** Another writer was first: nothing of the change is left. */

@@ -14,7 +14,7 @@ import { copyColumns } from '../storage/partial-copy.ts';
 import type { Storage } from '../storage/storage.ts';
 import { failureOf } from './failures.ts';
 import type { DataFile, FileChange, NewFile, Snapshot, TableLog } from './log.ts';
-import { countRows, readFiles, type SizedQuery, writeFile } from './parquet-file.ts';
+import { countRows, readFiles, type SizedQuery, withDate, writeFile } from './parquet-file.ts';
 
 /** What opening a place needs. */
 export interface OpenFilesOptions {
@@ -28,6 +28,8 @@ export interface OpenFilesOptions {
   readonly storage?: Storage | undefined;
   /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
   readonly memoryLimit?: string | undefined;
+  /** Where the data go of a catalog that is to be made; undefined: beside it. */
+  readonly data?: string | undefined;
   /** How long files that left the table stay for its readers, ms; undefined: as its last load said. */
   readonly retentionMs?: number | undefined;
   readonly clock: Clock;
@@ -159,8 +161,21 @@ export class FileTable {
   /** Writes a query into a file that waits. */
   async write(file: FileToWrite): Promise<NewFile> {
     const local = this.newPath(file.table);
-    await writeFile(this, file, local);
+    const query = this.hasDateColumn ? withDate(file.query, file.date) : file.query;
+    await writeFile(this, { ...file, query }, local);
     return this.newFile(local, file);
+  }
+
+  get hasDateColumn(): boolean {
+    return this.log.layout.hasDateColumn === true;
+  }
+
+  async copyOptions({ query, table = 'events' }: SizedQuery): Promise<string[]> {
+    const { layout } = this.log;
+    if (layout.fieldIds === undefined) return [];
+    const rows = await this.engine.rows(`DESCRIBE ${query}`);
+    const columns = rows.map((row) => ({ name: String(row.column_name), type: String(row.column_type) }));
+    return [layout.fieldIds(table, columns)];
   }
 
   /** Describes a file that is written. */

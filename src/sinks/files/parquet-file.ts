@@ -1,6 +1,7 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { VERSION } from '../../base/version.ts';
+import type { TableName } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
@@ -19,31 +20,39 @@ const UNFINISHED = 'part';
 export const NO_DATE = '__HIVE_DEFAULT_PARTITION__';
 const DATE = 'event_date';
 
+/** A query with the date of its rows as one more column. */
+export const withDate = (query: string, date: string | null): string =>
+  `SELECT *, CAST(${date === null ? 'NULL' : literal(date)} AS DATE) AS ${DATE} FROM (${query})`;
+
 /** What runs statements, and whether it must do with little memory: smaller row groups. */
 export interface Writer {
   readonly engine: { run(sql: string): Promise<unknown> };
   readonly isLowOnMemory: boolean;
+  /** More options of COPY for a query; none if absent. */
+  copyOptions?(file: SizedQuery): Promise<string[]>;
+  /** True if files hold the date of their rows as a column, too. */
+  readonly hasDateColumn?: boolean;
 }
 
 /** A query and about how many rows it gives a file. */
 export interface SizedQuery {
   readonly query: string;
   readonly rows: number;
+  /** By default `events`. */
+  readonly table?: TableName;
 }
 
 /** Writes a query into one Parquet file that does not exist yet. */
-export async function writeFile(into: Writer, { query, rows }: SizedQuery, path: string): Promise<void> {
-  await into.engine.run(`COPY (${query}) TO ${literal(path)} (${options(into, rows)}, USE_TMP_FILE false)`);
+export async function writeFile(into: Writer, file: SizedQuery, path: string): Promise<void> {
+  await into.engine.run(`COPY (${file.query}) TO ${literal(path)} (${await options(into, file)}, USE_TMP_FILE false)`);
 }
 
 /** Writes a query that has an `event_date` into one file for each date, under a folder; gives their paths by date. */
-export async function writeDates(
-  into: Writer,
-  { query, rows }: SizedQuery,
-  folder: string,
-): Promise<Map<string, string>> {
-  const how = `PARTITION_BY (${DATE}), FILE_EXTENSION ${literal(UNFINISHED)}`;
-  await into.engine.run(`COPY (${query}) TO ${literal(folder)} (${options(into, rows)}, ${how})`);
+export async function writeDates(into: Writer, file: SizedQuery, folder: string): Promise<Map<string, string>> {
+  const { query, rows } = file;
+  const column = into.hasDateColumn === true ? ', WRITE_PARTITION_COLUMNS true' : '';
+  const how = `PARTITION_BY (${DATE}), FILE_EXTENSION ${literal(UNFINISHED)}${column}`;
+  await into.engine.run(`COPY (${query}) TO ${literal(folder)} (${await options(into, file)}, ${how})`);
   const paths = new Map<string, string>();
   for (const name of (await readdir(folder)).sort()) {
     const parts = (await readdir(join(folder, name))).sort().map((file) => join(folder, name, file));
@@ -65,7 +74,9 @@ async function joinFiles(
   return path;
 }
 
-function options({ isLowOnMemory }: Writer, rows: number): string {
+async function options(into: Writer, file: SizedQuery): Promise<string> {
+  const { isLowOnMemory } = into;
+  const { rows } = file;
   const format = [
     `FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL ${ZSTD_LEVEL}`,
     `ROW_GROUP_SIZE ${isLowOnMemory ? LOW_MEMORY_ROWS : ROW_GROUP_ROWS}`,
@@ -73,6 +84,7 @@ function options({ isLowOnMemory }: Writer, rows: number): string {
     `KV_METADATA {'dfinery.version': ${literal(VERSION)}}`,
     // Without filters: of a large object only some columns are copied, and DuckDB would ask the filter of another one.
     'WRITE_BLOOM_FILTER false',
+    ...((await into.copyOptions?.(file)) ?? []),
   ];
   return format.join(', ');
 }

@@ -1,7 +1,7 @@
 import type { OpenOptions, PlaceOptions, Target } from '../target.ts';
 import type { FilesFormat } from './open.ts';
 
-type Described = Pick<Target, 'name' | 'place' | 'summaries' | 'publishes'>;
+type Described = Pick<Target, 'name' | 'place' | 'summaries' | 'hasData' | 'publishes'>;
 
 /** The descriptor of a target that keeps Parquet files: all that it does is done here, over its log and storage. */
 export function filesTarget(described: Described, load: () => Promise<FilesFormat>): Target {

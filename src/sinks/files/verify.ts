@@ -90,8 +90,9 @@ type Locals = ReadonlyMap<string, string>;
 /** Every file has the columns that the state says, of their types; all files of a uniform layout have the same, in order. */
 async function checkColumns(table: FileTable, locals: Locals): Promise<Difference[]> {
   const { columns, timezone } = table.snapshot.state;
-  const { isUniform } = table.log.layout;
-  const own = ['_key VARCHAR', '_dfinery_window BIGINT', '_rescued VARCHAR'];
+  const { isUniform, hasDateColumn } = table.log.layout;
+  const date = hasDateColumn === true ? ['event_date DATE'] : [];
+  const own = ['_key VARCHAR', '_dfinery_window BIGINT', '_rescued VARCHAR', ...date];
   const wanted = (names: ReadonlySet<string>) => [
     ...own,
     ...typedColumns(isUniform ? columns : columnsIn(columns, names)).map(

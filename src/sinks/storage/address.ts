@@ -12,9 +12,7 @@ export function parseAddress(text: string): Address {
   const scheme = SCHEME.exec(text)?.[1]?.toLowerCase();
   if (scheme === undefined) return { kind: 'disk', dir: text };
   if (scheme !== 's3') {
-    throw configFailure(
-      `${scheme}:// is not a place that sync delta can write to: give a folder or s3://BUCKET/PREFIX.`,
-    );
+    throw configFailure(`${scheme}:// is not a place that sync can write to: give a folder or s3://BUCKET/PREFIX.`);
   }
   const [bucket = '', ...rest] = text.slice('s3://'.length).split('/');
   const segments = rest.filter((segment, i) => segment !== '' || i < rest.length - 1);

@@ -5,12 +5,14 @@ import { silentLogger } from '../../../src/base/log.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { delta } from '../../../src/sinks/delta/target.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
+import { ducklake } from '../../../src/sinks/ducklake/target.ts';
 import { parquet } from '../../../src/sinks/parquet/target.ts';
 import type { TargetReport } from '../../../src/sinks/report.ts';
 import type { Sink } from '../../../src/sinks/sink.ts';
 import type { PlaceOptions, Target } from '../../../src/sinks/target.ts';
 import { DeltaBench } from '../../support/targets/delta.ts';
 import { type Cells, csvOf, DuckBench, on } from '../../support/targets/duckdb.ts';
+import { LakeBench } from '../../support/targets/ducklake.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
 
 type Kept = Required<Pick<Target, 'report' | 'people' | 'verify' | 'purge' | 'checkPurge' | 'readPriorLoads'>>;
@@ -25,11 +27,12 @@ interface Kind {
 
 let kinds: Kind[];
 beforeEach(() => {
-  const [file, folder, lake] = [new DuckBench(), new ParquetBench(), new DeltaBench()];
+  const [file, folder, lake, ducks] = [new DuckBench(), new ParquetBench(), new DeltaBench(), new LakeBench()];
   kinds = [
     { target: duckdb, bench: file, place: file.file, open: (timezone) => file.open({ timezone }) },
     { target: parquet, bench: folder, place: folder.root, open: (timezone) => folder.openFolder({ timezone }) },
     { target: delta, bench: lake, place: lake.root, open: (timezone) => lake.openLake({ timezone }) },
+    { target: ducklake, bench: ducks, place: ducks.place, open: (timezone) => ducks.openLake({ timezone }) },
   ];
 });
 afterEach(() => {
@@ -58,7 +61,7 @@ async function loadInRuns(open: Kind['open'], windows: readonly Window[], timezo
   await next.close();
 }
 
-/** What each target tells after the same windows; those of Delta and Parquet are compared with those of DuckDB. */
+/** What each target tells after the same windows; those of the others are compared with those of DuckDB. */
 async function inEach<T>(
   windows: (bench: DuckBench) => Window[],
   ask: (kind: Kind, kept: Kept) => Promise<T>,

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Window } from '../../../src/extract/window.ts';
 import { DELTA } from '../../../src/sinks/delta/log.ts';
+import { DUCKLAKE } from '../../../src/sinks/ducklake/log.ts';
 import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
 import type { Snapshot } from '../../../src/sinks/files/log.ts';
 import type { FilesFormat } from '../../../src/sinks/files/open.ts';
@@ -8,27 +9,36 @@ import { PARQUET } from '../../../src/sinks/parquet/log.ts';
 import type { Commit } from '../../../src/sinks/sink.ts';
 import { TABLES } from '../../../src/table/columns.ts';
 import { DeltaBench } from './delta.ts';
+import { LakeBench } from './ducklake.ts';
 import { placeOf } from './files.ts';
 import { ParquetBench } from './parquet.ts';
 
-/** The targets that keep a table of files: what is promised of one is promised of both. */
-export const FILE_TARGETS = ['parquet', 'delta'] as const;
+/** The targets that keep a table of files: what is promised of one is promised of all. */
+export const FILE_TARGETS = ['parquet', 'delta', 'ducklake'] as const;
+
+const MADE = {
+  parquet: () => ({ bench: new ParquetBench(), format: PARQUET }),
+  delta: () => ({ bench: new DeltaBench(), format: DELTA }),
+  ducklake: () => ({ bench: new LakeBench(), format: DUCKLAKE }),
+} as const satisfies Record<(typeof FILE_TARGETS)[number], () => unknown>;
 
 /** A place of one of these targets, its log counted. */
 export class FilesBench {
-  readonly bench: ParquetBench | DeltaBench;
+  readonly bench: ParquetBench | DeltaBench | LakeBench;
   readonly format: FilesFormat;
   /** Changes that were committed. */
   commits = 0;
 
   constructor(target: (typeof FILE_TARGETS)[number]) {
-    this.bench = target === 'parquet' ? new ParquetBench() : new DeltaBench();
-    this.format = this.#counting(target === 'parquet' ? PARQUET : DELTA);
+    const { bench, format } = MADE[target]();
+    this.bench = bench;
+    this.format = this.#counting(format);
   }
 
   get options(): FilesSinkOptions {
     const { targetOptions, root, dir } = this.bench;
-    const place = { place: root, spoolDir: join(dir, 'spool'), env: () => undefined, retentionMs: 86_400_000 };
+    const at = this.bench instanceof LakeBench ? this.bench.place : root;
+    const place = { place: at, spoolDir: join(dir, 'spool'), env: () => undefined, retentionMs: 86_400_000 };
     return { ...targetOptions, ...place, tables: TABLES };
   }
 

@@ -10,7 +10,7 @@ import { literal } from '../../../types/sql.ts';
 import { keepByteOrderMarks } from './byte-order-mark.ts';
 import { realFile, sweep, sweepSpilled } from './database-file.ts';
 import { engineFailure, isLocked, isMisread } from './faults.ts';
-import { makeFile, remakeForWideTables, sweepNewFiles } from './new-file.ts';
+import { makeFile, remakeForWideTables, SMALL_BLOCKS, sweepNewFiles } from './new-file.ts';
 
 /** Suffix of the copy that replaces a file. */
 export const REWRITING = '.rewriting';
@@ -43,6 +43,8 @@ export interface EngineOptions {
   /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
   readonly memoryLimit?: string | undefined;
   readonly readOnly?: boolean;
+  /** True for a file of small tables, if it is to be made. */
+  readonly smallBlocks?: boolean;
   readonly lockWaitMs: number;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
@@ -259,7 +261,8 @@ async function openedEngine(options: EngineOptions, onClose: () => void): Promis
   });
   const connection = await instance.connect();
   try {
-    if (!existed && options.readOnly !== true) await makeFile(connection, file);
+    if (!existed && options.readOnly !== true)
+      await makeFile(connection, file, options.smallBlocks === true ? SMALL_BLOCKS : undefined);
     await attach(connection, file, options);
     await connection.run('USE target');
     if (options.readOnly !== true) {

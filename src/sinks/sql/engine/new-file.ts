@@ -22,6 +22,8 @@ export const isWide = (columns: number): boolean => columns > WIDE_COLUMNS;
 /** How a file of ours is made whose largest table has so many columns. */
 export const newFile = (columns: number): string =>
   `STORAGE_VERSION ${literal(STORAGE_VERSION)}, BLOCK_SIZE ${isWide(columns) ? WIDE_BLOCK_SIZE : BLOCK_SIZE}`;
+/** How a file of small tables is made, of which copies are to be small. */
+export const SMALL_BLOCKS = newFile(WIDE_COLUMNS + 1);
 const OWNER_ONLY = 0o600;
 /** Making a file takes moments: an older half-made one has nobody who would finish it. */
 const ABANDONED_MS = 3_600_000;
@@ -30,9 +32,9 @@ const ABANDONED_MS = 3_600_000;
  * Makes an empty database under another name and gives it its own when it is whole: DuckDB takes a file whose maker was
  * killed for no database at all. Where somebody else was quicker, theirs stays.
  */
-export async function makeFile(connection: DuckDBConnection, file: string): Promise<void> {
+export async function makeFile(connection: DuckDBConnection, file: string, how = newFile(0)): Promise<void> {
   await withDraft(file, async (making) => {
-    await connection.run(`ATTACH ${literal(making)} AS making (${newFile(0)})`);
+    await connection.run(`ATTACH ${literal(making)} AS making (${how})`);
     await connection.run('DETACH making');
     chmodSync(making, OWNER_ONLY);
     if (nameTemporary(making, file)) await syncFolder(dirname(file));

@@ -1,0 +1,562 @@
+import { randomUUID } from 'node:crypto';
+import { constants, existsSync, statSync } from 'node:fs';
+import { access, chmod, chown } from 'node:fs/promises';
+import { dirname, isAbsolute } from 'node:path';
+import pLimit, { type LimitFunction } from 'p-limit';
+import { configFailure } from '../../base/errors.ts';
+import { VERSION } from '../../base/version.ts';
+import { moveFile } from '../../fs/atomic-file.ts';
+import { makeFolders } from '../../fs/private-folder.ts';
+import { isTableName, type TableName } from '../../table/columns.ts';
+import { literal } from '../../types/sql.ts';
+import { secondNameFailure } from '../files/failures.ts';
+import { realFile, sweep } from '../sql/engine/database-file.ts';
+import { type Engine, type EngineOptions, openEngine, REWRITING, type Row } from '../sql/engine/engine.ts';
+import { engineFailure } from '../sql/engine/faults.ts';
+import { SMALL_BLOCKS } from '../sql/engine/new-file.ts';
+import { identifier } from '../sql/engine/quote.ts';
+
+/** The version of DuckLake's format that is read and written here. */
+const FORMAT = '1.0';
+/** Rows of one INSERT. */
+const INSERT_ROWS = 1_000;
+/** The column by which our tables are partitioned. */
+export const PARTITION = 'event_date';
+export const PERMISSIONS = 0o777;
+const OWNER_FOLDER = 0o700;
+
+/** The tables of a catalog in format 1.0, as the reference extension makes them. */
+const TABLES: readonly string[] = [
+  'ducklake_column(column_id BIGINT, begin_snapshot BIGINT, end_snapshot BIGINT, table_id BIGINT, column_order BIGINT, column_name VARCHAR, column_type VARCHAR, initial_default VARCHAR, default_value VARCHAR, nulls_allowed BOOLEAN, parent_column BIGINT, default_value_type VARCHAR, default_value_dialect VARCHAR)',
+  'ducklake_column_mapping(mapping_id BIGINT, table_id BIGINT, "type" VARCHAR)',
+  'ducklake_column_tag(table_id BIGINT, column_id BIGINT, begin_snapshot BIGINT, end_snapshot BIGINT, "key" VARCHAR, "value" VARCHAR)',
+  'ducklake_data_file(data_file_id BIGINT PRIMARY KEY, table_id BIGINT, begin_snapshot BIGINT, end_snapshot BIGINT, file_order BIGINT, path VARCHAR, path_is_relative BOOLEAN, file_format VARCHAR, record_count BIGINT, file_size_bytes BIGINT, footer_size BIGINT, row_id_start BIGINT, partition_id BIGINT, encryption_key VARCHAR, mapping_id BIGINT, partial_max BIGINT)',
+  'ducklake_delete_file(delete_file_id BIGINT PRIMARY KEY, table_id BIGINT, begin_snapshot BIGINT, end_snapshot BIGINT, data_file_id BIGINT, path VARCHAR, path_is_relative BOOLEAN, format VARCHAR, delete_count BIGINT, file_size_bytes BIGINT, footer_size BIGINT, encryption_key VARCHAR, partial_max BIGINT)',
+  'ducklake_file_column_stats(data_file_id BIGINT, table_id BIGINT, column_id BIGINT, column_size_bytes BIGINT, value_count BIGINT, null_count BIGINT, min_value VARCHAR, max_value VARCHAR, contains_nan BOOLEAN, extra_stats VARCHAR)',
+  'ducklake_file_partition_value(data_file_id BIGINT, table_id BIGINT, partition_key_index BIGINT, partition_value VARCHAR)',
+  'ducklake_file_variant_stats(data_file_id BIGINT, table_id BIGINT, column_id BIGINT, variant_path VARCHAR, shredded_type VARCHAR, column_size_bytes BIGINT, value_count BIGINT, null_count BIGINT, min_value VARCHAR, max_value VARCHAR, contains_nan BOOLEAN, extra_stats VARCHAR)',
+  'ducklake_files_scheduled_for_deletion(data_file_id BIGINT, path VARCHAR, path_is_relative BOOLEAN, schedule_start TIMESTAMPTZ)',
+  'ducklake_inlined_data_tables(table_id BIGINT, table_name VARCHAR, schema_version BIGINT)',
+  'ducklake_macro(schema_id BIGINT, macro_id BIGINT, macro_name VARCHAR, begin_snapshot BIGINT, end_snapshot BIGINT)',
+  'ducklake_macro_impl(macro_id BIGINT, impl_id BIGINT, dialect VARCHAR, "sql" VARCHAR, "type" VARCHAR)',
+  'ducklake_macro_parameters(macro_id BIGINT, impl_id BIGINT, column_id BIGINT, parameter_name VARCHAR, parameter_type VARCHAR, default_value VARCHAR, default_value_type VARCHAR)',
+  'ducklake_metadata("key" VARCHAR NOT NULL, "value" VARCHAR NOT NULL, "scope" VARCHAR, scope_id BIGINT)',
+  'ducklake_name_mapping(mapping_id BIGINT, column_id BIGINT, source_name VARCHAR, target_field_id BIGINT, parent_column BIGINT, is_partition BOOLEAN)',
+  'ducklake_partition_column(partition_id BIGINT, table_id BIGINT, partition_key_index BIGINT, column_id BIGINT, "transform" VARCHAR)',
+  'ducklake_partition_info(partition_id BIGINT, table_id BIGINT, begin_snapshot BIGINT, end_snapshot BIGINT)',
+  'ducklake_schema(schema_id BIGINT PRIMARY KEY, schema_uuid UUID, begin_snapshot BIGINT, end_snapshot BIGINT, schema_name VARCHAR, path VARCHAR, path_is_relative BOOLEAN)',
+  'ducklake_schema_versions(begin_snapshot BIGINT, schema_version BIGINT, table_id BIGINT)',
+  'ducklake_snapshot(snapshot_id BIGINT PRIMARY KEY, snapshot_time TIMESTAMPTZ, schema_version BIGINT, next_catalog_id BIGINT, next_file_id BIGINT)',
+  'ducklake_snapshot_changes(snapshot_id BIGINT PRIMARY KEY, changes_made VARCHAR, author VARCHAR, commit_message VARCHAR, commit_extra_info VARCHAR)',
+  'ducklake_sort_expression(sort_id BIGINT, table_id BIGINT, sort_key_index BIGINT, expression VARCHAR, dialect VARCHAR, sort_direction VARCHAR, null_order VARCHAR)',
+  'ducklake_sort_info(sort_id BIGINT, table_id BIGINT, begin_snapshot BIGINT, end_snapshot BIGINT)',
+  'ducklake_table(table_id BIGINT, table_uuid UUID, begin_snapshot BIGINT, end_snapshot BIGINT, schema_id BIGINT, table_name VARCHAR, path VARCHAR, path_is_relative BOOLEAN)',
+  'ducklake_table_column_stats(table_id BIGINT, column_id BIGINT, contains_null BOOLEAN, contains_nan BOOLEAN, min_value VARCHAR, max_value VARCHAR, extra_stats VARCHAR)',
+  'ducklake_table_stats(table_id BIGINT, record_count BIGINT, next_row_id BIGINT, file_size_bytes BIGINT)',
+  'ducklake_tag(object_id BIGINT, begin_snapshot BIGINT, end_snapshot BIGINT, "key" VARCHAR, "value" VARCHAR)',
+  'ducklake_view(view_id BIGINT, view_uuid UUID, begin_snapshot BIGINT, end_snapshot BIGINT, schema_id BIGINT, view_name VARCHAR, dialect VARCHAR, "sql" VARCHAR, column_aliases VARCHAR)',
+];
+/** Tables of our own beside them: the state of the export, and what the catalog has no place for of a file. */
+const OWN_TABLES = [
+  '_dfinery_state(v INTEGER, "name" VARCHAR, "value" VARCHAR)',
+  '_dfinery_files(v INTEGER, data_file_id BIGINT, "value" VARCHAR)',
+];
+
+/** A column as the catalog has it; of a list `element` is the id and type of its child. */
+export interface LakeColumn {
+  readonly id: number;
+  readonly name: string;
+  readonly type: string;
+  readonly element?: { readonly id: number; readonly type: string };
+}
+
+interface LakeTable {
+  readonly id: number;
+  readonly partitionId: number;
+  readonly columns: readonly LakeColumn[];
+  /** The highest id that a column of it ever had. */
+  readonly lastColumnId: number;
+  readonly nextRowId: number;
+}
+
+/** A live data file of a table of ours. */
+export interface LakeFile {
+  readonly id: number;
+  readonly table: TableName;
+  /** From the folder of the schema. */
+  readonly path: string;
+  readonly rows: number;
+  readonly bytes: number;
+  /** The value of its partition; undefined if it has none. */
+  readonly date: string | null | undefined;
+  /** What this program noted of it; undefined if another one wrote it. */
+  readonly note: string | undefined;
+  /** Positions of rows that another program deleted, and paths of files that name more of them. */
+  readonly deleted: { readonly positions: readonly number[]; readonly files: readonly string[] };
+}
+
+/** What a catalog says, at its latest snapshot. */
+export interface Lake {
+  readonly snapshotId: number;
+  readonly schemaVersion: number;
+  readonly nextCatalogId: number;
+  readonly nextFileId: number;
+  /** Ids and times (ms) of all snapshots, the latest last. */
+  readonly snapshots: readonly { readonly id: number; readonly time: number }[];
+  readonly schemaId: number;
+  /** Where the data of the schema are: a folder, or an address in a bucket, with `/` at the end. */
+  readonly dataPath: string;
+  readonly schemaPath: string;
+  readonly tables: ReadonlyMap<TableName, LakeTable>;
+  readonly files: readonly LakeFile[];
+  /** From the folder of the schema: paths of files that left the tables and are kept for older snapshots. */
+  readonly keptPaths: ReadonlySet<string>;
+  /** By table: rows in the catalog itself, which another program inserted. */
+  readonly inlinedRows: ReadonlyMap<TableName, number>;
+  /** The state of the export, by name. */
+  readonly state: ReadonlyMap<string, string>;
+}
+
+export type Value = string | number | boolean | null;
+
+export type CatalogOptions = Pick<EngineOptions, 'lockWaitMs' | 'clock' | 'signal'>;
+
+/** Processes keep each other out by the lock of the file; this keeps out the rest of this one. */
+const queues = new Map<string, LimitFunction>();
+
+/** A catalog of DuckLake in a DuckDB file. It is open only while something is read or written. */
+export class Catalog {
+  readonly file: string;
+  readonly #options: CatalogOptions;
+
+  constructor(file: string, options: CatalogOptions) {
+    this.file = realFile(file);
+    const { lockWaitMs, clock, signal } = options;
+    this.#options = { lockWaitMs, clock, signal };
+  }
+
+  get exists(): boolean {
+    return existsSync(this.file);
+  }
+
+  /** What the catalog says; undefined if there is no file, or nothing in it. Throws Failure. */
+  async read(): Promise<Lake | undefined> {
+    return this.exists ? this.#open(true, (engine) => readLake(engine)) : undefined;
+  }
+
+  /** The rows of `_dfinery_state`; none if there is no such table. Throws Failure. */
+  readState(): Promise<ReadonlyMap<string, string>> {
+    return this.#open(true, readState);
+  }
+
+  /** Runs work in one transaction of the catalog, which is made if missing. Throws what the work throws, or Failure. */
+  write<T>(work: (engine: Engine) => Promise<T>): Promise<T> {
+    makeFolders(dirname(this.file), OWNER_FOLDER);
+    return this.#open(false, (engine) => engine.transaction(() => work(engine), this.#options.signal));
+  }
+
+  /** Runs work on the open file, outside of a transaction, with everything of its write-ahead log in it. */
+  settled<T>(work: (engine: Engine) => Promise<T>): Promise<T> {
+    return this.#open(false, async (engine) => {
+      await engine.run('CHECKPOINT target');
+      return work(engine);
+    });
+  }
+
+  /** Throws a configuration failure unless `rewrite` can put another file in place of this one. */
+  async checkRewrite(): Promise<void> {
+    const { nlink } = statSync(this.file);
+    if (nlink > 1) throw secondNameFailure(this.file, nlink);
+    const folder = dirname(this.file);
+    await access(folder, constants.W_OK | constants.X_OK).catch((error) => {
+      throw configFailure(`${folder} cannot be written to: give its owner the right to. Nothing was changed.`, {
+        cause: error,
+      });
+    });
+  }
+
+  /** Writes the catalog anew, so that no byte of what was removed from it remains. Throws Failure. */
+  async rewrite(): Promise<void> {
+    const copy = `${this.file}${REWRITING}`;
+    await this.settled(async (engine) => {
+      sweep(copy);
+      await engine.run('SET preserve_insertion_order = true');
+      await engine.run(`ATTACH ${literal(copy)} AS rewritten (${SMALL_BLOCKS})`);
+      try {
+        await likeOriginal(this.file, copy);
+        await engine.run('COPY FROM DATABASE target TO rewritten');
+        await renew(engine, copy);
+        await engine.run('DETACH rewritten');
+        await moveFile(copy, this.file);
+      } finally {
+        sweep(copy);
+      }
+    });
+  }
+
+  async #open<T>(readOnly: boolean, work: (engine: Engine) => Promise<T>): Promise<T> {
+    const queue = queues.get(this.file) ?? pLimit(1);
+    queues.set(this.file, queue);
+    return queue(async () => {
+      let engine: Engine | undefined;
+      try {
+        engine = await openEngine({ ...this.#options, file: this.file, readOnly, smallBlocks: true });
+        return await work(engine);
+      } catch (error) {
+        this.#options.signal?.throwIfAborted();
+        throw engineFailure(error, this.file);
+      } finally {
+        await engine?.close();
+      }
+    });
+  }
+}
+
+/** The row of `_dfinery_state` by which a catalog is known. */
+export const IDENTITY = 'identity';
+
+/** Which file this is: what is stored in a file travels with a plain copy of it, so the file system is asked too. */
+function placeOf(file: string): string {
+  const { dev, ino } = statSync(file);
+  return `${dev}:${ino}`;
+}
+
+/** The row that makes a file the one of this identity. */
+export const identityRow = (identity: string, file: string): [number, string, string] => [
+  1,
+  IDENTITY,
+  JSON.stringify({ id: identity, place: placeOf(file) }),
+];
+
+/** The identity of a catalog; undefined if it has none, or is a plain copy of the one that had it. */
+export function identityOf(state: ReadonlyMap<string, string>, file: string): string | undefined {
+  const found = JSON.parse(state.get(IDENTITY) ?? '{}');
+  return found.place === placeOf(file) && typeof found.id === 'string' ? found.id : undefined;
+}
+
+/** The file that takes the place of another takes over its identity. */
+async function renew(engine: Engine, copy: string): Promise<void> {
+  const identity = identityOf(await readState(engine), engine.file);
+  await engine.run('DELETE FROM rewritten._dfinery_state WHERE name = $1', [IDENTITY]);
+  if (identity === undefined) return;
+  const [v, name, value] = identityRow(identity, copy);
+  await engine.run(`INSERT INTO rewritten._dfinery_state VALUES (${v}, ${literal(name)}, ${literal(value)})`);
+}
+
+/** Gives a copy the mode and the owner of the file that it is to replace. */
+async function likeOriginal(file: string, copy: string): Promise<void> {
+  const { mode, uid, gid } = statSync(file);
+  const made = statSync(copy);
+  if (made.uid !== uid || made.gid !== gid) {
+    await chown(copy, uid, gid).catch((error) => {
+      throw configFailure(
+        `${file} belongs to another user or group, which a copy of it cannot be given: run as its owner.`,
+        { cause: error },
+      );
+    });
+  }
+  await chmod(copy, mode & PERMISSIONS);
+}
+
+/** Makes an empty lake in a file without tables. */
+export async function createLake(engine: Engine, dataPath: string, at: string): Promise<void> {
+  for (const table of TABLES) await engine.run(`CREATE TABLE ${table}`);
+  await insertRows(engine, 'ducklake_metadata', [
+    ['version', FORMAT, null, null],
+    ['created_by', `dfinery-elt ${VERSION}`, null, null],
+    ['data_path', dataPath, null, null],
+    ['encrypted', 'false', null, null],
+  ]);
+  await insertRows(engine, 'ducklake_schema', [[0, randomUUID(), 0, null, 'main', 'main/', true]]);
+  await insertRows(engine, 'ducklake_snapshot', [[0, at, 0, 1, 0]]);
+  await insertRows(engine, 'ducklake_snapshot_changes', [[0, 'created_schema:"main"', null, null, null]]);
+}
+
+export async function createOwnTables(engine: Engine): Promise<void> {
+  for (const table of OWN_TABLES) await engine.run(`CREATE TABLE IF NOT EXISTS ${table}`);
+}
+
+export async function insertRows(engine: Engine, table: string, rows: readonly (readonly Value[])[]): Promise<void> {
+  for (let from = 0; from < rows.length; from += INSERT_ROWS) {
+    const values = rows.slice(from, from + INSERT_ROWS).map((row) => `(${row.map(sqlOf).join(', ')})`);
+    await engine.run(`INSERT INTO ${identifier(table)} VALUES ${values.join(', ')}`);
+  }
+}
+
+const sqlOf = (value: Value): string => (typeof value === 'string' ? literal(value) : String(value));
+
+const live = (table: string, at: number): string =>
+  `${table}.begin_snapshot <= ${at} AND (${table}.end_snapshot IS NULL OR ${table}.end_snapshot > ${at})`;
+
+/** What the open catalog says at its latest snapshot; undefined if the file has no table. Throws Failure. */
+export async function readLake(engine: Engine): Promise<Lake | undefined> {
+  const { file } = engine;
+  const tables = await engine.rows("SELECT table_name AS name FROM duckdb_tables() WHERE database_name = 'target'");
+  const names = new Set(tables.map(({ name }) => String(name)));
+  if (names.size === 0) return undefined;
+  if (!names.has('ducklake_metadata') || !names.has('ducklake_snapshot')) {
+    throw configFailure(`${file} is a DuckDB file without a catalog of DuckLake: give another file.`);
+  }
+  const dataPath = await readMetadata(engine);
+  const snapshots = await engine.rows(
+    'SELECT snapshot_id AS id, epoch_ms(snapshot_time) AS time, schema_version, next_catalog_id, next_file_id FROM ducklake_snapshot ORDER BY id',
+  );
+  const last = snapshots.at(-1);
+  const at = Number(last?.id);
+  const schema = await engine.row(
+    `SELECT schema_id AS id, path, path_is_relative FROM ducklake_schema s WHERE schema_name = 'main' AND ${live('s', at)}`,
+  );
+  if (last === undefined || schema.path_is_relative !== true) {
+    throw configFailure(
+      `${file} has no snapshot, or no schema "main" among its data: restore it, or give another file.`,
+    );
+  }
+  const own = await readTables(engine, Number(schema.id), at);
+  const byId = new Map([...own].map(([name, { id }]) => [id, name]));
+  return {
+    snapshotId: at,
+    schemaVersion: Number(last.schema_version),
+    nextCatalogId: Number(last.next_catalog_id),
+    nextFileId: Number(last.next_file_id),
+    snapshots: snapshots.map(({ id, time }) => ({ id: Number(id), time: Number(time) })),
+    schemaId: Number(schema.id),
+    dataPath,
+    schemaPath: String(schema.path),
+    tables: own,
+    files: await readFiles(engine, byId, at, names),
+    keptPaths: await readKept(engine, byId, at, String(schema.path)),
+    inlinedRows: await readInlined(engine, byId, names),
+    state: await readState(engine),
+  };
+}
+
+/** The rows of `_dfinery_state`; none if there is no such table. Throws Failure. */
+export async function readState(engine: Engine): Promise<ReadonlyMap<string, string>> {
+  const [table] = await engine.rows(
+    "SELECT 1 FROM duckdb_tables() WHERE database_name = 'target' AND table_name = '_dfinery_state'",
+  );
+  const rows = table === undefined ? [] : await engine.rows('SELECT v, name, value FROM _dfinery_state');
+  if (rows.some(({ v }) => Number(v) !== 1)) {
+    throw configFailure(`${engine.file} was written by a later version of this program: update it.`);
+  }
+  return new Map(rows.map(({ name, value }) => [String(name), String(value)]));
+}
+
+/** Checks the format; the path of the data, with `/` at its end. */
+async function readMetadata(engine: Engine): Promise<string> {
+  const { file } = engine;
+  const rows = await engine.rows("SELECT key, value FROM ducklake_metadata WHERE scope IS NULL OR scope = 'global'");
+  const values = new Map(rows.map(({ key, value }) => [String(key), String(value)]));
+  if (values.get('version') !== FORMAT) {
+    throw configFailure(
+      `${file} is a catalog of DuckLake ${values.get('version') ?? 'without a version'}, this program knows ${FORMAT}: load into another file.`,
+    );
+  }
+  if (values.get('encrypted') === 'true') {
+    throw configFailure(`${file} is a catalog of encrypted files, which this program cannot write: give another file.`);
+  }
+  const path = values.get('data_path') ?? '';
+  if (!isAbsolute(path) && !path.startsWith('s3://')) {
+    throw configFailure(
+      `${file} says that its data are in ${JSON.stringify(path)}: wanted an absolute path or s3://….`,
+    );
+  }
+  return path.endsWith('/') ? path : `${path}/`;
+}
+
+async function readTables(engine: Engine, schemaId: number, at: number): Promise<Map<TableName, LakeTable>> {
+  const rows = await engine.rows(
+    `SELECT t.table_id AS id, t.table_name AS name, t.path, t.path_is_relative AS relative, p.partition_id AS partition,
+      (SELECT max(column_id) FROM ducklake_column c WHERE c.table_id = t.table_id) AS last,
+      (SELECT max(next_row_id) FROM ducklake_table_stats s WHERE s.table_id = t.table_id) AS next_row,
+      (SELECT string_agg(c.column_name || ':' || k.transform, ',') FROM ducklake_partition_column k JOIN ducklake_column c
+        ON c.table_id = k.table_id AND c.column_id = k.column_id AND ${live('c', at)} WHERE k.partition_id = p.partition_id) AS keys
+    FROM ducklake_table t LEFT JOIN ducklake_partition_info p ON p.table_id = t.table_id AND ${live('p', at)}
+    WHERE t.schema_id = ${schemaId} AND ${live('t', at)}`,
+  );
+  const tables = new Map<TableName, LakeTable>();
+  for (const { id, name, path, relative, partition, last, next_row, keys } of rows) {
+    if (!isTableName(name)) continue;
+    if (relative !== true || path !== `${name}/` || keys !== `${PARTITION}:identity`) {
+      throw configFailure(
+        `${engine.file}: the table ${name} is not partitioned by ${PARTITION}, or not in a folder of its name: another program made or changed it. Nothing was done.`,
+      );
+    }
+    const columns = await readColumns(engine, Number(id), at);
+    const numbers = { id: Number(id), partitionId: Number(partition), lastColumnId: Number(last) };
+    tables.set(name, { ...numbers, columns, nextRowId: Number(next_row ?? 0) });
+  }
+  return tables;
+}
+
+async function readColumns(engine: Engine, table: number, at: number): Promise<LakeColumn[]> {
+  const rows = await engine.rows(
+    `SELECT column_id AS id, column_name AS name, column_type AS type, parent_column AS parent FROM ducklake_column c
+    WHERE table_id = ${table} AND ${live('c', at)} ORDER BY column_order`,
+  );
+  const children = new Map(
+    rows.map(({ parent, id, type }) => [Number(parent ?? -1), { id: Number(id), type: String(type) }]),
+  );
+  return rows
+    .filter(({ parent }) => parent === null)
+    .map(({ id, name, type }) => {
+      const element = type === 'list' ? children.get(Number(id)) : undefined;
+      return { id: Number(id), name: String(name), type: String(type), ...(element && { element }) };
+    });
+}
+
+const idsOf = (tables: ReadonlyMap<number, TableName>): string => [...tables.keys(), -1].join(', ');
+
+async function readFiles(
+  engine: Engine,
+  tables: ReadonlyMap<number, TableName>,
+  at: number,
+  names: ReadonlySet<string>,
+): Promise<LakeFile[]> {
+  const ids = idsOf(tables);
+  const note = names.has('_dfinery_files')
+    ? '(SELECT any_value(value) FROM _dfinery_files n WHERE n.data_file_id = f.data_file_id)'
+    : 'NULL';
+  const rows = await engine.rows(
+    `SELECT f.data_file_id AS id, f.table_id AS tid, f.path, f.path_is_relative AS relative, f.file_format AS format, f.mapping_id AS mapping,
+      f.record_count AS rows, f.file_size_bytes AS bytes, p.data_file_id IS NOT NULL AS dated, p.partition_value AS date, ${note} AS note
+    FROM ducklake_data_file f LEFT JOIN ducklake_file_partition_value p
+      ON p.data_file_id = f.data_file_id AND p.partition_key_index = 0
+    WHERE f.table_id IN (${ids}) AND ${live('f', at)} ORDER BY f.path`,
+  );
+  const files = await engine.rows(
+    `SELECT data_file_id AS id, table_id AS tid, path, path_is_relative AS relative, format FROM ducklake_delete_file d
+    WHERE table_id IN (${ids}) AND ${live('d', at)}`,
+  );
+  const positions: Row[] = [];
+  for (const id of tables.keys()) {
+    const inlined = `ducklake_inlined_delete_${id}`;
+    if (!names.has(inlined)) continue;
+    positions.push(...(await engine.rows(`SELECT file_id AS id, row_id AS position FROM ${inlined}`)));
+  }
+  const nameOf = (id: unknown) => tables.get(Number(id)) ?? 'events';
+  const pathOf = (row: Row, isKnown: boolean) => {
+    if (row.relative === true && isKnown) return `${nameOf(row.tid)}/${String(row.path)}`;
+    throw configFailure(
+      `${engine.file}: another program added ${String(row.path)} to ${nameOf(row.tid)}, which this one cannot read: remove it there.`,
+    );
+  };
+  const deletes = grouped(files, (row) => Number(row.id));
+  const inlined = grouped(positions, (row) => Number(row.id));
+  return rows.map((row) => {
+    const id = Number(row.id);
+    return {
+      id,
+      table: nameOf(row.tid),
+      path: pathOf(row, row.format === 'parquet' && row.mapping === null),
+      rows: Number(row.rows),
+      bytes: Number(row.bytes),
+      date: row.dated === true ? (row.date === null ? null : String(row.date)) : undefined,
+      note: row.note === null ? undefined : String(row.note),
+      deleted: {
+        positions: (inlined.get(id) ?? []).map(({ position }) => Number(position)),
+        files: (deletes.get(id) ?? []).map((one) => pathOf(one, one.format === 'parquet')),
+      },
+    };
+  });
+}
+
+function grouped<T>(rows: readonly T[], keyOf: (row: T) => number): Map<number, T[]> {
+  const groups = new Map<number, T[]>();
+  for (const row of rows) {
+    const group = groups.get(keyOf(row));
+    if (group === undefined) groups.set(keyOf(row), [row]);
+    else group.push(row);
+  }
+  return groups;
+}
+
+async function readKept(
+  engine: Engine,
+  tables: ReadonlyMap<number, TableName>,
+  at: number,
+  schemaPath: string,
+): Promise<Set<string>> {
+  const ids = idsOf(tables);
+  const rows = await engine.rows(
+    `SELECT table_id AS tid, path FROM ducklake_data_file WHERE table_id IN (${ids}) AND end_snapshot <= ${at}
+    UNION ALL SELECT table_id, path FROM ducklake_delete_file WHERE table_id IN (${ids})
+    UNION ALL SELECT NULL, path FROM ducklake_files_scheduled_for_deletion WHERE path_is_relative`,
+  );
+  return new Set(
+    rows.map(({ tid, path }) =>
+      tid === null ? String(path).slice(schemaPath.length) : `${tables.get(Number(tid))}/${String(path)}`,
+    ),
+  );
+}
+
+async function readInlined(
+  engine: Engine,
+  tables: ReadonlyMap<number, TableName>,
+  names: ReadonlySet<string>,
+): Promise<Map<TableName, number>> {
+  const found = new Map<TableName, number>();
+  for (const { table, inlined } of await inlinedTables(engine, tables, names)) {
+    const { n } = await engine.row(`SELECT count(*) AS n FROM ${identifier(inlined)} WHERE end_snapshot IS NULL`);
+    if (Number(n) > 0) found.set(table, (found.get(table) ?? 0) + Number(n));
+  }
+  return found;
+}
+
+async function inlinedTables(
+  engine: Engine,
+  tables: ReadonlyMap<number, TableName>,
+  names: ReadonlySet<string>,
+): Promise<{ readonly table: TableName; readonly inlined: string }[]> {
+  const rows = await engine.rows('SELECT table_id AS tid, table_name AS name FROM ducklake_inlined_data_tables');
+  return rows.flatMap(({ tid, name }) => {
+    const table = tables.get(Number(tid));
+    return table === undefined || !names.has(String(name)) ? [] : [{ table, inlined: String(name) }];
+  });
+}
+
+/**
+ * Removes all snapshots before one, and from the catalog everything that only they had: files, statistics, rows of its own.
+ * Files of tables that are not ours are left to `ducklake_cleanup_old_files`. Inside a transaction; gives the paths of our
+ * files, from the folder of the schema.
+ */
+export async function expireSnapshots(engine: Engine, lake: Lake, before: number, at: string): Promise<string[]> {
+  const byId = new Map([...lake.tables].map(([name, { id }]) => [id, name]));
+  const ids = idsOf(byId);
+  for (const table of ['ducklake_snapshot', 'ducklake_snapshot_changes']) {
+    await engine.run(`DELETE FROM ${table} WHERE snapshot_id < ${before}`);
+  }
+  const paths: string[] = [];
+  for (const table of ['ducklake_data_file', 'ducklake_delete_file']) {
+    const isOver = `end_snapshot <= ${before}`;
+    const own = await engine.rows(
+      `SELECT table_id AS tid, path FROM ${table} WHERE ${isOver} AND table_id IN (${ids})`,
+    );
+    paths.push(...own.map(({ tid, path }) => `${byId.get(Number(tid))}/${String(path)}`));
+    await engine.run(
+      `INSERT INTO ducklake_files_scheduled_for_deletion
+      SELECT f.${table === 'ducklake_data_file' ? 'data_file_id' : 'delete_file_id'},
+        CASE WHEN f.path_is_relative THEN s.path || t.path || f.path ELSE f.path END,
+        f.path_is_relative AND s.path_is_relative AND t.path_is_relative, ${literal(at)}
+      FROM ${table} f JOIN (SELECT table_id, any_value(schema_id) AS schema_id, any_value(path) AS path,
+        any_value(path_is_relative) AS path_is_relative FROM ducklake_table GROUP BY table_id) t USING (table_id)
+      JOIN (SELECT schema_id, any_value(path) AS path, any_value(path_is_relative) AS path_is_relative FROM ducklake_schema
+        GROUP BY schema_id) s USING (schema_id) WHERE f.${isOver} AND f.table_id NOT IN (${ids})`,
+    );
+    await engine.run(`DELETE FROM ${table} WHERE ${isOver}`);
+  }
+  for (const table of ['ducklake_file_column_stats', 'ducklake_file_partition_value', '_dfinery_files']) {
+    await engine.run(`DELETE FROM ${table} WHERE data_file_id NOT IN (SELECT data_file_id FROM ducklake_data_file)`);
+  }
+  const tables = await engine.rows("SELECT table_name AS name FROM duckdb_tables() WHERE database_name = 'target'");
+  const names = new Set(tables.map(({ name }) => String(name)));
+  for (const { inlined } of await inlinedTables(engine, byId, names)) {
+    await engine.run(`DELETE FROM ${identifier(inlined)} WHERE end_snapshot <= ${before}`);
+  }
+  for (const id of byId.keys()) {
+    const inlined = `ducklake_inlined_delete_${id}`;
+    if (!names.has(inlined)) continue;
+    await engine.run(`DELETE FROM ${inlined} WHERE file_id NOT IN (SELECT data_file_id FROM ducklake_data_file)`);
+  }
+  return paths;
+}

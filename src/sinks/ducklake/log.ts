@@ -1,0 +1,522 @@
+// This folder: the target `ducklake`: tables of DuckLake, whose catalog is plain tables in a DuckDB file. No extension is
+// needed to write them: a commit is INSERTs in one transaction.
+
+import { randomUUID } from 'node:crypto';
+import { join, resolve } from 'node:path';
+import pLimit from 'p-limit';
+import { configFailure, messageOf } from '../../base/errors.ts';
+import { plainCount } from '../../base/quantities.ts';
+import { RunFolder } from '../../extract/spool/run-folder.ts';
+import { TABLES, type TableName } from '../../table/columns.ts';
+import { type Difference, difference } from '../../table/differences.ts';
+import { lastWindow } from '../../table/receipts.ts';
+import type { TableState } from '../../table/state.ts';
+import { literal } from '../../types/sql.ts';
+import { Zone } from '../../types/zone.ts';
+import { columnsIn, describeTable, namesOf, selectOf } from '../files/columns.ts';
+import { linkFailure, secondNameFailure } from '../files/failures.ts';
+import {
+  type DataFile,
+  type FileChange,
+  type Layout,
+  LostRace,
+  type NewFile,
+  type Snapshot,
+  type TableLog,
+} from '../files/log.ts';
+import { type FilesFormat, FileTable, type OpenFilesOptions, type OpenPlace } from '../files/open.ts';
+import { NO_DATE, readFiles } from '../files/parquet-file.ts';
+import { changeOf } from '../files/rewrite.ts';
+import { removeExpiredRuns } from '../files/runs.ts';
+import { type Engine, openEngine } from '../sql/engine/engine.ts';
+import { pathLiteral } from '../sql/engine/quote.ts';
+import { openStorage } from '../storage/open.ts';
+import type { Storage, Stored } from '../storage/storage.ts';
+import {
+  Catalog,
+  createLake,
+  createOwnTables,
+  expireSnapshots,
+  insertRows,
+  type Lake,
+  type LakeFile,
+  PARTITION,
+  readLake,
+} from './catalog.ts';
+import { isOfFile, refuseCopy } from './publish.ts';
+import { type ColumnIds, type Field, SnapshotWriter, sameType } from './snapshot-writer.ts';
+import { changedFile, insertedFailure, snapshotOf, stateEntries } from './state.ts';
+import { type FileStatistics, statisticsOf } from './statistics.ts';
+
+const DAY_MS = 86_400_000;
+/** Files stored at the same time. */
+const CONCURRENCY = 4;
+/** A younger file that no snapshot has may belong to another run that is about to commit it. */
+const UNCOMMITTED_MS = 3_600_000;
+const OWN_FILE = /^event_date=(\d{4,}-\d{2}-\d{2}|__HIVE_DEFAULT_PARTITION__)\/part-[0-9a-f-]{36}\.parquet$/;
+const DRAFT = /(^|\/)\.[^/]+\.tmp$/;
+
+/** DuckDB's types, as its queries describe themselves, in DuckLake's words. */
+const TYPES: Readonly<Record<string, string>> = {
+  VARCHAR: 'varchar',
+  JSON: 'varchar',
+  BIGINT: 'int64',
+  DOUBLE: 'float64',
+  BOOLEAN: 'boolean',
+  DATE: 'date',
+  TIMESTAMP: 'timestamp',
+  'TIMESTAMP WITH TIME ZONE': 'timestamptz',
+};
+
+function fieldOf({ name, type }: { readonly name: string; readonly type: string }): Field {
+  const isList = type.endsWith('[]');
+  const base = TYPES[isList ? type.slice(0, -2) : type];
+  if (base === undefined) throw new RangeError(`a column of type ${type} has no type in DuckLake`);
+  return isList ? { name, type: 'list', element: base } : { name, type: base };
+}
+
+/** The columns whose least and greatest values the catalog may hold: system datetimes and our own numbers (S44). */
+function rangedColumns({ columns }: TableState): ReadonlySet<string> {
+  const times = columns.filter(({ group, type }) => group === 'system' && type === 'datetime');
+  return new Set([PARTITION, '_dfinery_window', 'item_position', ...times.map(({ name }) => name)]);
+}
+
+export const DUCKLAKE: FilesFormat = {
+  name: 'ducklake',
+  noun: 'catalog',
+  hasOneWriter: false,
+  async open(options, mode) {
+    const { clock, env, place, signal } = options;
+    const catalog = new Catalog(place, options);
+    const lake = await catalog.read();
+    if (lake === undefined && mode === 'rewrite') {
+      throw configFailure(`${place} holds no catalog of DuckLake: give another file.`);
+    }
+    if (mode !== 'read') refuseCopy(lake?.state ?? new Map(), catalog.file);
+    const data = dataOf(catalog, lake, options.data);
+    const storage = options.storage ?? (await openStorage(data.schema, env, signal));
+    let run: RunFolder | undefined;
+    let engine: Engine | undefined;
+    try {
+      const root = mode === 'read' ? options.spoolDir : (storage.workFolder ?? options.spoolDir);
+      run = await RunFolder.open(root, clock, 'ducklake');
+      engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
+      await engine.run('SET enable_external_file_cache = false');
+      const log = new LakeLog({ catalog, storage, engine, dataPath: data.path, isReader: mode === 'read' }, options);
+      await log.take(lake);
+      if (mode === 'rewrite' && log.snapshot === undefined) {
+        throw configFailure(`${place} holds no table of this program: give another catalog.`);
+      }
+      const open = openPlace(storage, log, engine, run);
+      if (mode !== 'read') await log.takeIn(new FileTable(place, open));
+      return open;
+    } catch (error) {
+      await engine?.close();
+      await run?.remove();
+      storage.close();
+      throw error;
+    }
+  },
+};
+
+function openPlace(storage: Storage, log: LakeLog, engine: Engine, run: RunFolder): OpenPlace {
+  const close = async () => {
+    try {
+      await engine.close();
+    } finally {
+      storage.close();
+      await run.remove();
+    }
+  };
+  return { storage, log, engine, folder: run.path, close };
+}
+
+/** Where the data lie: the path that the catalog names, and the folder of the schema in it. */
+function dataOf(catalog: Catalog, lake: Lake | undefined, given: string | undefined): { path: string; schema: string } {
+  const absolute = (path: string) => `${path.startsWith('s3://') ? path.replace(/\/+$/, '') : resolve(path)}/`;
+  const wanted = given === undefined ? undefined : absolute(given);
+  if (lake !== undefined && wanted !== undefined && wanted !== lake.dataPath) {
+    throw configFailure(`--data is ${given}, but ${catalog.file} has its data in ${lake.dataPath}: leave it out.`);
+  }
+  const path = lake?.dataPath ?? wanted ?? absolute(`${catalog.file}.files`);
+  return { path, schema: `${path}${lake?.schemaPath ?? 'main/'}`.replace(/\/+$/, '') };
+}
+
+interface Parts {
+  readonly catalog: Catalog;
+  readonly storage: Storage;
+  readonly engine: Engine;
+  readonly dataPath: string;
+  readonly isReader: boolean;
+}
+
+class LakeLog implements TableLog {
+  readonly layout: Layout = {
+    isUniform: false,
+    hasDateColumn: true,
+    fieldIds: (table, columns) => this.#fieldIds(table, columns.map(fieldOf)),
+  };
+  snapshot: Snapshot | undefined;
+  readonly #parts: Parts;
+  readonly #options: OpenFilesOptions;
+  #lake: Lake | undefined;
+  /** Files of ours that another program wrote, or of which it deleted rows. */
+  #changed: readonly LakeFile[] = [];
+  /** Ids given to columns that the catalog does not have yet, by table and column. */
+  readonly #given = new Map<string, ColumnIds>();
+  /** Paths of files that a purge took out of the catalog, and the store's time before it. */
+  #erased: { readonly paths: ReadonlySet<string>; readonly since: number } = { paths: new Set(), since: 0 };
+
+  constructor(parts: Parts, options: OpenFilesOptions) {
+    this.#parts = parts;
+    this.#options = options;
+  }
+
+  get retentionMs(): number {
+    const stored = Number(this.#lake?.state.get('retention_ms') ?? Number.NaN);
+    return this.#options.retentionMs ?? (Number.isFinite(stored) ? stored : DAY_MS);
+  }
+
+  pathOf(table: TableName, date: string | null, id: string): string {
+    return `${table}/${PARTITION}=${date ?? NO_DATE}/part-${id}.parquet`;
+  }
+
+  async refresh(): Promise<void> {
+    await this.take(await this.#parts.catalog.read());
+  }
+
+  /** A snapshot never changes. */
+  async isUnchanged(): Promise<boolean> {
+    return true;
+  }
+
+  /** Takes what a catalog says for the latest version. Throws Failure for changes of others that cannot be followed. */
+  async take(lake: Lake | undefined): Promise<void> {
+    const { catalog, engine, isReader } = this.#parts;
+    const { snapshot, changed } = snapshotOf(lake, catalog.file);
+    if (lake !== undefined && snapshot !== undefined) {
+      await checkShape(engine, lake, snapshot.state, catalog.file);
+      if (isReader && changed.length > 0) {
+        throw configFailure(
+          `${catalog.file}: another program has written or merged files of ${changed[0].table}, or deleted rows of it: run sync or compact once, which takes that in.`,
+        );
+      }
+    }
+    this.#lake = lake;
+    this.#changed = changed;
+    this.#given.clear();
+    this.snapshot = snapshot;
+  }
+
+  /** Writes the files that another program changed as files of ours: without deleted rows, each row of a known window. */
+  async takeIn(table: FileTable): Promise<void> {
+    if (this.#changed.length === 0) return;
+    const { logger, signal } = this.#options;
+    const changed = this.#changed;
+    const change = await table.prepare(async () => {
+      const own = changed.filter((file) => file.table === 'events');
+      const added: NewFile[] = [];
+      for (const file of own) added.push(...(await this.#rewritten(table, file)));
+      return await changeOf(table, 'rewrite', { removed: own.map(changedFile), added });
+    }, signal);
+    await table.commit(change);
+    logger.info(
+      'ducklake.taken_in',
+      `Took in ${plainCount(changed.length, 'file')} that another program had changed.`,
+      {
+        files: changed.length,
+      },
+    );
+  }
+
+  async #rewritten(table: FileTable, file: LakeFile): Promise<NewFile[]> {
+    const { engine } = table;
+    const { state } = table.snapshot;
+    const local = await table.fetchOne(changedFile(file));
+    const described = await engine.rows(`DESCRIBE SELECT * FROM ${readFiles([local])}`);
+    const there = new Set(described.map(({ column_name: name }) => String(name)));
+    const where = await this.#notDeleted(table, file);
+    const from = `(SELECT * FROM read_parquet([${pathLiteral(local)}], hive_partitioning = false, file_row_number = true) WHERE ${where})`;
+    const known = state.receipts.map(({ window }) => window);
+    const [row] = ['_key', '_dfinery_window', '_rescued'].every((name) => there.has(name))
+      ? await engine.rows(
+          `SELECT count(*) AS n, count(*) FILTER (_key IS NULL OR _dfinery_window IS NULL
+            OR _dfinery_window NOT IN (${[...known, 0].join(', ')})) AS strange FROM ${from}`,
+        )
+      : [{ n: file.rows, strange: file.rows }];
+    if (Number(row?.strange) > 0 || file.date === undefined) {
+      throw insertedFailure(this.#parts.catalog.file, file.table, Number(row?.strange));
+    }
+    if (Number(row?.n) === 0) return [];
+    const columns = columnsIn(state.columns, there);
+    return [
+      await table.write({
+        table: 'events',
+        date: file.date,
+        query: `SELECT ${selectOf(columns, there, table.zone)} FROM ${from}`,
+        rows: Number(row?.n),
+        columns: namesOf(columns),
+      }),
+    ];
+  }
+
+  /** The condition of a row of a file that nobody deleted. */
+  async #notDeleted(table: FileTable, { deleted }: LakeFile): Promise<string> {
+    const positions = [...deleted.positions];
+    for (const path of deleted.files) {
+      const local = await this.#parts.storage.localFile(path, table.newPath('deleted'));
+      const rows = await table.engine.rows(`SELECT pos FROM ${readFiles([local])}`);
+      positions.push(...rows.map(({ pos }) => Number(pos)));
+    }
+    return positions.length === 0 ? 'true' : `file_row_number NOT IN (${positions.join(', ')})`;
+  }
+
+  /** Stores the files, then commits all tables in one transaction: done, or nothing of it is left. */
+  async commit(change: FileChange): Promise<void> {
+    const { catalog, storage, engine } = this.#parts;
+    const statistics = await statisticsOf(engine, change.added, rangedColumns(change.state));
+    const since = change.kind === 'purge' ? await storeTime(storage) : 0;
+    let isDecided = false;
+    let lake: Lake | undefined;
+    try {
+      await this.#store(change.added);
+      lake = await catalog.write(async (open) => {
+        const made = await this.#write(open, change, statistics);
+        this.#erased = { paths: new Set(made.paths), since };
+        isDecided = true;
+        return made.lake;
+      });
+    } catch (error) {
+      // Once the work is done only the commit itself can fail, and then nobody knows whether the files are live.
+      if (!isDecided) await storage.erase(change.added.map(({ path }) => path));
+      throw error;
+    }
+    await this.take(lake);
+  }
+
+  async #store(files: readonly NewFile[]): Promise<void> {
+    const limit = pLimit(CONCURRENCY);
+    const stored = files.map(({ local, path }) => limit(() => this.#parts.storage.putFile(local, path)));
+    const results = await Promise.allSettled(stored);
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
+  }
+
+  async #write(
+    open: Engine,
+    change: FileChange,
+    statistics: ReadonlyMap<string, FileStatistics>,
+  ): Promise<{ lake: Lake | undefined; paths: readonly string[] }> {
+    const { catalog, engine, dataPath } = this.#parts;
+    const { clock } = this.#options;
+    const now = new Date(clock.now()).toISOString();
+    let lake = await readLake(open);
+    if (lake !== undefined && tokenOf(lake) !== tokenOf(this.#lake)) throw new LostRace(catalog.file);
+    if (lake === undefined) {
+      if (this.#lake !== undefined) throw new LostRace(catalog.file);
+      await createLake(open, dataPath, now);
+      lake = await readLake(open);
+    }
+    if (lake === undefined) throw new RangeError('a catalog that was just made is empty');
+    await createOwnTables(open);
+    const writer = new SnapshotWriter(open, lake, (table, field) => this.#idsOf(table, field));
+    for (const table of TABLES.filter((name) => change.state.tables.includes(name))) {
+      const fields = await fieldsOf(engine, table, change.state);
+      await writer.shape(table, fields, this.snapshot?.state.tables.includes(table) === true);
+    }
+    await writer.replaceFiles(change, statistics);
+    const last = lake.snapshots.at(-1)?.time ?? 0;
+    const at = new Date(Math.max(clock.now(), last + 1)).toISOString();
+    await writer.finish(at, `${change.kind}, window ${lastWindow(change.state.receipts)}`);
+    await this.#writeState(open, change.state, lake);
+    const after = await readLake(open);
+    const isPurge = change.kind === 'purge' && after !== undefined;
+    const paths = isPurge ? await expireSnapshots(open, after, after.snapshotId, at) : [];
+    await writer.summarize(rangedColumns(change.state));
+    return { lake: await readLake(open), paths };
+  }
+
+  async #writeState(open: Engine, state: TableState, { state: before }: Lake): Promise<void> {
+    const wanted = new Map([
+      ...stateEntries(state),
+      ['retention_ms', String(this.retentionMs)],
+      ['change', randomUUID()],
+    ]);
+    const changed = [...wanted].filter(([name, value]) => before.get(name) !== value);
+    const gone = [...before.keys()].filter((name) => !isOfFile(name) && before.get(name) !== wanted.get(name));
+    for (const name of gone) await open.run('DELETE FROM _dfinery_state WHERE name = $1', [name]);
+    await insertRows(
+      open,
+      '_dfinery_state',
+      changed.map(([name, value]) => [1, name, value]),
+    );
+  }
+
+  /** The catalog's columns and numbers are those of the state and of the files. */
+  async check(): Promise<Difference[]> {
+    const { snapshot } = this;
+    const lake = this.#lake;
+    if (lake === undefined || snapshot === undefined) return [];
+    const found: Difference[] = [];
+    const notes = new Map(snapshot.files.map((file) => [file.path, file]));
+    for (const { path, rows, date } of lake.files) {
+      const note = notes.get(path);
+      const noted = [...(note?.windows.values() ?? [])].reduce((sum, n) => sum + n, 0);
+      if (note?.table === 'events' && noted !== rows) {
+        found.push(
+          difference('files', `the catalog says ${path} has ${plainCount(rows, 'row')}, its windows ${noted}`),
+        );
+      }
+      if (!path.includes(`/${PARTITION}=${date ?? NO_DATE}/`)) {
+        found.push(difference('files', `the catalog files ${path} under ${date ?? 'no date'}`));
+      }
+    }
+    return found;
+  }
+
+  async clean(): Promise<void> {
+    const { storage, catalog } = this.#parts;
+    const { clock, logger } = this.#options;
+    const now = clock.now();
+    try {
+      await removeExpiredRuns(storage);
+      const paths = await this.#expire(now - this.retentionMs);
+      const lake = this.#lake;
+      const until = now - Math.max(this.retentionMs, UNCOMMITTED_MS);
+      const known = new Set([...(lake?.keptPaths ?? []), ...(lake?.files ?? []).map(({ path }) => path)]);
+      for (const name of TABLES) {
+        for await (const { path, modified } of storage.list(name)) {
+          if (known.has(path) || modified >= until || paths.includes(path)) continue;
+          if (OWN_FILE.test(path.slice(name.length + 1)) || DRAFT.test(path)) paths.push(path);
+        }
+      }
+      if (paths.length === 0) return;
+      await storage.remove(paths);
+      logger.info('ducklake.removed', `Removed ${plainCount(paths.length, 'file')} that no reader needs any more.`, {
+        files: paths.length,
+      });
+    } catch (error) {
+      const message = `${catalog.file}: files that are no longer needed could not be removed; the next run tries again.`;
+      logger.warn('ducklake.rubbish', message, { error: messageOf(error) });
+    }
+  }
+
+  /** Removes the snapshots that others followed before an instant; gives the paths of files that only they had. */
+  async #expire(until: number): Promise<string[]> {
+    const { catalog } = this.#parts;
+    const isOver = ({ snapshots }: Lake) => snapshots.findLast(({ time }, i) => i > 0 && time < until)?.id;
+    const lake = this.#lake;
+    if (lake === undefined || this.snapshot === undefined || isOver(lake) === undefined) return [];
+    if (lake.snapshots[0]?.id === isOver(lake)) return [];
+    const { after, paths } = await catalog.write(async (open) => {
+      const current = await readLake(open);
+      const before = current && isOver(current);
+      if (current === undefined || before === undefined) return { after: current, paths: [] };
+      const removed = await expireSnapshots(open, current, before, new Date(this.#options.clock.now()).toISOString());
+      return { after: await readLake(open), paths: removed };
+    });
+    await this.take(after);
+    return paths;
+  }
+
+  /** A file to remove must be the only name of its bytes; the store must let earlier versions be removed. */
+  async checkErase(removed: readonly DataFile[]): Promise<void> {
+    const { storage, catalog } = this.#parts;
+    await catalog.checkRewrite();
+    const leaving = new Set(removed.map(({ path }) => path));
+    const live = new Set(this.#lake?.files.map(({ path }) => path));
+    for (const table of TABLES) {
+      for await (const { path, names } of storage.list(table)) {
+        const goes = leaving.delete(path) || !live.has(path);
+        if (goes && names > 1) throw secondNameFailure(`${storage.address}/${path}`, names);
+      }
+    }
+    for (const path of leaving) throw linkFailure(`${storage.address}/${path}`);
+    await storage.tryErase(removed.map(({ path }) => path));
+  }
+
+  /**
+   * The catalog is written anew; then every file goes that it does not name. One that is younger than the purge's commit may
+   * belong to a writer that began after it and will commit it.
+   */
+  async erase(): Promise<void> {
+    const { storage, catalog } = this.#parts;
+    await catalog.rewrite();
+    const { paths, since } = this.#erased;
+    const live = new Set(this.#lake?.files.map(({ path }) => path));
+    const isKept = ({ path, modified }: Pick<Stored, 'path' | 'modified'>) =>
+      live.has(path) || (modified >= since && !paths.has(path));
+    for (const table of TABLES) {
+      if (this.#lake?.tables.has(table)) await storage.eraseAllBut(table, isKept, since);
+    }
+  }
+
+  #fieldIds(table: TableName, fields: readonly Field[]): string {
+    const entries = fields.map((field) => {
+      const { id, element } = this.#idsOf(table, field);
+      const ids = element === undefined ? id : `{'__duckdb_field_id': ${id}, 'element': ${element}}`;
+      return `${literal(field.name)}: ${ids}`;
+    });
+    return `FIELD_IDS {${entries.join(', ')}}`;
+  }
+
+  /** The ids of a column: those that the catalog has, else new ones, which it gets with the commit. */
+  #idsOf(table: TableName, { name, element }: Field): ColumnIds {
+    const known = this.#lake?.tables.get(table)?.columns.find((column) => column.name === name);
+    const key = JSON.stringify([table, name, element !== undefined]);
+    const given = this.#given.get(key);
+    if (given !== undefined) return given;
+    const own = [...this.#given].filter(([other]) => JSON.parse(other)[0] === table).map(([, ids]) => ids);
+    const used = own.flatMap((ids) => [ids.id, ids.element ?? 0]);
+    let last = Math.max(this.#lake?.tables.get(table)?.lastColumnId ?? 0, ...used);
+    const id = known?.id ?? ++last;
+    const ids = element === undefined ? { id } : { id, element: known?.element?.id ?? ++last };
+    this.#given.set(key, ids);
+    return ids;
+  }
+}
+
+/** The time of the store's clock, ms since 1970. */
+async function storeTime(storage: Storage): Promise<number> {
+  const path = `_dfinery/probe/${randomUUID()}`;
+  try {
+    await storage.create(path, 'time');
+    for await (const object of storage.list('_dfinery/probe')) if (object.path === path) return object.modified;
+    return 0;
+  } finally {
+    await storage.remove([path]);
+  }
+}
+
+/** What must not change between a read and a commit: the state, and the columns and files of our tables. */
+function tokenOf(lake: Lake | undefined): string {
+  if (lake === undefined) return '';
+  const files = lake.files.map(({ id, deleted }) => [id, deleted.positions.length, deleted.files]);
+  return JSON.stringify([lake.state.get('change'), lake.dataPath, [...lake.tables], files, [...lake.inlinedRows]]);
+}
+
+/** The columns that a table should have, in order. */
+async function fieldsOf(engine: Engine, table: TableName, { columns, timezone }: TableState): Promise<Field[]> {
+  const zone = timezone === null ? undefined : new Zone(timezone);
+  const fields = await describeTable(engine, table, columns, zone);
+  return [...fields.map(fieldOf), { name: PARTITION, type: 'date' }];
+}
+
+/** The tables have the columns of the state, as they were left: what another program did to them cannot be followed. */
+async function checkShape(engine: Engine, lake: Lake, state: TableState, file: string): Promise<void> {
+  if (!lake.tables.has('events')) {
+    throw configFailure(`${file} has no table events any more: another program dropped or renamed it. Rename it back.`);
+  }
+  for (const table of state.tables) {
+    const columns = lake.tables.get(table)?.columns;
+    if (columns === undefined) continue;
+    const byName = new Map(columns.map((column) => [column.name, column]));
+    for (const field of await fieldsOf(engine, table, state)) {
+      const column = byName.get(field.name);
+      if (sameType(field, column)) continue;
+      const how = column === undefined ? 'dropped or renamed' : 'changed the type of';
+      throw configFailure(
+        `${file}: another program has ${how} the column ${field.name} of ${table}. Give it its name and its type (${field.type}) back, or load into another catalog.`,
+      );
+    }
+  }
+}

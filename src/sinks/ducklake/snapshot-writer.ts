@@ -1,0 +1,242 @@
+import { randomUUID } from 'node:crypto';
+import { configFailure } from '../../base/errors.ts';
+import { VERSION } from '../../base/version.ts';
+import type { TableName } from '../../table/columns.ts';
+import { foldName } from '../../table/names.ts';
+import type { FileChange } from '../files/log.ts';
+import type { Engine } from '../sql/engine/engine.ts';
+import { insertRows, type Lake, type LakeColumn, PARTITION, type Value } from './catalog.ts';
+import { noteOf } from './state.ts';
+import type { FileStatistics } from './statistics.ts';
+
+/** A column that a table should have. */
+export interface Field {
+  readonly name: string;
+  readonly type: string;
+  /** Of a list: the type of its elements. */
+  readonly element?: string;
+}
+
+/** Ids of a column: its own, and that of its element if it is a list. */
+export interface ColumnIds {
+  readonly id: number;
+  readonly element?: number;
+}
+
+export const sameType = (field: Field, column: LakeColumn | undefined): boolean =>
+  column?.type === field.type && column.element?.type === field.element;
+
+/** A table while a snapshot is written. */
+interface Table {
+  readonly id: number;
+  readonly partitionId: number;
+  readonly fields: readonly Field[];
+  nextRowId: number;
+}
+
+/** DuckDB's types of the columns that have ranges, by DuckLake's words. */
+const RANGED: Readonly<Record<string, string>> = {
+  int64: 'BIGINT',
+  date: 'DATE',
+  timestamp: 'TIMESTAMP',
+  timestamptz: 'TIMESTAMPTZ',
+};
+
+/** Writes the next snapshot of a lake, as the reference extension would. Inside a transaction of the catalog. */
+export class SnapshotWriter {
+  readonly #engine: Engine;
+  readonly #lake: Lake;
+  readonly #idsOf: (table: TableName, field: Field) => ColumnIds;
+  readonly #id: number;
+  readonly #tables = new Map<TableName, Table>();
+  readonly #changes: string[] = [];
+  readonly #altered = new Set<number>();
+  #nextCatalogId: number;
+  #nextFileId: number;
+
+  constructor(engine: Engine, lake: Lake, idsOf: (table: TableName, field: Field) => ColumnIds) {
+    this.#engine = engine;
+    this.#lake = lake;
+    this.#idsOf = idsOf;
+    this.#id = lake.snapshotId + 1;
+    this.#nextCatalogId = lake.nextCatalogId;
+    this.#nextFileId = lake.nextFileId;
+  }
+
+  /** Makes a table, or gives it the columns that it lacks and the types that changed. */
+  async shape(name: TableName, fields: readonly Field[], isOurs: boolean): Promise<void> {
+    const known = this.#lake.tables.get(name);
+    if (known !== undefined && !isOurs) {
+      throw configFailure(
+        `${this.#engine.file} has a table ${name} that this program did not make: rename it, or give another catalog.`,
+      );
+    }
+    if (known === undefined) {
+      await this.#create(name, fields);
+      return;
+    }
+    const { id, partitionId, columns, nextRowId } = known;
+    this.#tables.set(name, { id, partitionId, fields, nextRowId });
+    const byName = new Map(columns.map((column) => [column.name, column]));
+    const byFold = new Map(columns.map((column) => [foldName(column.name), column]));
+    const changed = fields.filter((field) => !sameType(field, byName.get(field.name)));
+    for (const field of changed) {
+      const column = byName.get(field.name);
+      const other = byFold.get(foldName(field.name));
+      if (column === undefined && other !== undefined) throw this.#taken(name, other);
+      const ended =
+        column === undefined ? [] : [column.id, ...(column.element === undefined ? [] : [column.element.id])];
+      if (ended.length > 0) {
+        await this.#engine.run(
+          `UPDATE ducklake_column SET end_snapshot = ${this.#id} WHERE table_id = ${id} AND column_id IN (${ended.join(', ')}) AND end_snapshot IS NULL`,
+        );
+      }
+      await this.#addColumn(name, id, field);
+    }
+    if (changed.length === 0) return;
+    this.#altered.add(id);
+    this.#changes.push(`altered_table:${id}`);
+  }
+
+  #taken(table: TableName, column: LakeColumn) {
+    return configFailure(
+      `${this.#engine.file}: another program added a column ${column.name} to ${table}, whose name an export needs now: rename or drop it there.`,
+    );
+  }
+
+  async #create(name: TableName, fields: readonly Field[]): Promise<void> {
+    const [id, partitionId] = [this.#nextCatalogId++, this.#nextCatalogId++];
+    const at = this.#id;
+    await insertRows(this.#engine, 'ducklake_table', [
+      [id, randomUUID(), at, null, this.#lake.schemaId, name, `${name}/`, true],
+    ]);
+    await insertRows(this.#engine, 'ducklake_partition_info', [[partitionId, id, at, null]]);
+    for (const field of fields) await this.#addColumn(name, id, field);
+    const { id: partition } = this.#idsOf(name, { name: PARTITION, type: 'date' });
+    await insertRows(this.#engine, 'ducklake_partition_column', [[partitionId, id, 0, partition, 'identity']]);
+    this.#tables.set(name, { id, partitionId, fields, nextRowId: 0 });
+    this.#altered.add(id);
+    this.#changes.push(`created_table:"main"."${name}"`);
+  }
+
+  async #addColumn(table: TableName, id: number, field: Field): Promise<void> {
+    const ids = this.#idsOf(table, field);
+    const row = (column: number, name: string, type: string, parent: number | null): Value[] => {
+      const kind = type === 'list' ? '' : 'literal';
+      return [column, this.#id, null, id, column, name, type, null, 'NULL', true, parent, kind, 'duckdb'];
+    };
+    const rows = [row(ids.id, field.name, field.type, null)];
+    if (field.element !== undefined && ids.element !== undefined) {
+      rows.push(row(ids.element, 'element', field.element, ids.id));
+    }
+    await insertRows(this.#engine, 'ducklake_column', rows);
+  }
+
+  /** Takes files out of the tables and puts new ones in. */
+  async replaceFiles(
+    { removed, added }: Pick<FileChange, 'removed' | 'added'>,
+    statistics: ReadonlyMap<string, FileStatistics>,
+  ): Promise<void> {
+    const leaving = new Set(removed.map(({ path }) => path));
+    const left = this.#lake.files.filter(({ path }) => leaving.has(path));
+    for (const table of ['ducklake_data_file', 'ducklake_delete_file']) {
+      if (left.length === 0) break;
+      const ids = left.map(({ id }) => id).join(', ');
+      await this.#engine.run(
+        `UPDATE ${table} SET end_snapshot = ${this.#id} WHERE data_file_id IN (${ids}) AND end_snapshot IS NULL`,
+      );
+    }
+    const files: Value[][] = [];
+    const columns: Value[][] = [];
+    const partitions: Value[][] = [];
+    const notes: Value[][] = [];
+    for (const file of added) {
+      const table = this.#table(file.table);
+      const found = statistics.get(file.local);
+      if (found === undefined) throw new RangeError(`${file.local} has no statistics`);
+      const id = this.#nextFileId++;
+      const path = file.path.slice(file.table.length + 1);
+      files.push([
+        ...[id, table.id, this.#id, null, null, path, true, 'parquet', file.rows, file.bytes, found.footerBytes],
+        ...[table.nextRowId, table.partitionId, null, null, null],
+      ]);
+      table.nextRowId += file.rows;
+      for (const field of table.fields) {
+        const own = found.columns.get(field.name);
+        if (own === undefined) continue;
+        const ids = this.#idsOf(file.table, field);
+        const range = [own.least, own.greatest];
+        columns.push([id, table.id, ids.element ?? ids.id, own.bytes, own.values, own.nulls, ...range, null, null]);
+      }
+      partitions.push([id, table.id, 0, file.date]);
+      notes.push([1, id, noteOf(file, found.nulls)]);
+    }
+    await insertRows(this.#engine, 'ducklake_data_file', files);
+    await insertRows(this.#engine, 'ducklake_file_column_stats', columns);
+    await insertRows(this.#engine, 'ducklake_file_partition_value', partitions);
+    await insertRows(this.#engine, '_dfinery_files', notes);
+    for (const [name, table] of this.#tables) {
+      const isIn = (file: { readonly table: TableName }) => file.table === name;
+      if (added.some(isIn)) this.#changes.push(`inserted_into_table:${table.id}`);
+      if (left.some(isIn)) this.#changes.push(`deleted_from_table:${table.id}`);
+    }
+  }
+
+  #table(name: TableName): Table {
+    const table = this.#tables.get(name);
+    if (table === undefined) throw new RangeError(`the table ${name} was not shaped`);
+    return table;
+  }
+
+  /** Makes the snapshot visible, if there is anything new in it. */
+  async finish(at: string, message: string): Promise<void> {
+    if (this.#changes.length === 0) return;
+    const schemaVersion = this.#lake.schemaVersion + (this.#altered.size > 0 ? 1 : 0);
+    const versions = [...this.#altered].map((id) => [this.#id, schemaVersion, id]);
+    await insertRows(this.#engine, 'ducklake_schema_versions', versions);
+    await insertRows(this.#engine, 'ducklake_snapshot', [
+      [this.#id, at, schemaVersion, this.#nextCatalogId, this.#nextFileId],
+    ]);
+    const changes = this.#changes.join(',');
+    await insertRows(this.#engine, 'ducklake_snapshot_changes', [
+      [this.#id, changes, `dfinery-elt ${VERSION}`, message, null],
+    ]);
+  }
+
+  /** Counts anew what the catalog says of whole tables. `ranged`: the columns with least and greatest values. */
+  async summarize(ranged: ReadonlySet<string>): Promise<void> {
+    for (const [name, table] of this.#tables) await this.#summarize(name, table, ranged);
+  }
+
+  /**
+   * The statistics of a table: rows, and the ranges of columns, over all files that the catalog has, for older snapshots are
+   * read by them too. The reference extension answers `max` from them if the rows are those of the live files alone. A column without a row here
+   * has unknown ones; one without least and greatest values would get those of the rows that another program inserts.
+   */
+  async #summarize(name: TableName, { id, fields, nextRowId }: Table, ranged: ReadonlySet<string>): Promise<void> {
+    const engine = this.#engine;
+    for (const table of ['ducklake_table_stats', 'ducklake_table_column_stats']) {
+      await engine.run(`DELETE FROM ${table} WHERE table_id = ${id}`);
+    }
+    const { rows, bytes } = await engine.row(
+      `SELECT coalesce(sum(record_count), 0) AS rows, coalesce(sum(file_size_bytes), 0) AS bytes FROM ducklake_data_file
+      WHERE table_id = ${id}`,
+    );
+    await insertRows(engine, 'ducklake_table_stats', [[id, Number(rows), nextRowId, Number(bytes)]]);
+    const found: Value[][] = [];
+    for (const field of fields.filter((one) => ranged.has(one.name) && one.type in RANGED)) {
+      const column = this.#idsOf(name, field).id;
+      const as = RANGED[field.type];
+      const { lo, hi, unknown, absent } = await engine.row(
+        `SELECT arg_min(s.min_value, CAST(s.min_value AS ${as})) AS lo, arg_max(s.max_value, CAST(s.max_value AS ${as})) AS hi,
+          count(*) FILTER (s.value_count > 0 AND (s.min_value IS NULL OR s.max_value IS NULL)) AS unknown,
+          count(*) FILTER (s.data_file_id IS NULL OR s.null_count > 0) AS absent
+        FROM ducklake_data_file f LEFT JOIN ducklake_file_column_stats s ON s.data_file_id = f.data_file_id AND s.column_id = ${column}
+        WHERE f.table_id = ${id}`,
+      );
+      if (lo === null || hi === null || Number(unknown) > 0) continue;
+      found.push([id, column, Number(absent) > 0, null, String(lo), String(hi), null]);
+    }
+    await insertRows(engine, 'ducklake_table_column_stats', found);
+  }
+}

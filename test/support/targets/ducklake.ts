@@ -1,0 +1,112 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Day } from '../../../src/base/days.ts';
+import type { Window } from '../../../src/extract/window.ts';
+import { DUCKLAKE } from '../../../src/sinks/ducklake/log.ts';
+import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
+import type { Commit, Sink } from '../../../src/sinks/sink.ts';
+import { identifier } from '../../../src/sinks/sql/engine/quote.ts';
+import { literal } from '../../../src/types/sql.ts';
+import { type Cells, csvOf, DuckBench, on } from './duckdb.ts';
+import { placeOf } from './files.ts';
+import { inDatabase, query } from './query.ts';
+
+const { open: openLakeSink } = placeOf(DUCKLAKE);
+export const { verify: verifyLake, compact: compactLake, purge: purgeLake, people: peopleInLake } = placeOf(DUCKLAKE);
+
+/** DuckDB's types by those of the catalog. */
+const DUCKDB: Readonly<Record<string, string>> = {
+  varchar: 'VARCHAR',
+  int64: 'BIGINT',
+  float64: 'DOUBLE',
+  boolean: 'BOOLEAN',
+  date: 'DATE',
+  timestamp: 'TIMESTAMP',
+  timestamptz: 'TIMESTAMPTZ',
+};
+
+/** A catalog of DuckLake and the spool files of the windows made here. */
+export class LakeBench extends DuckBench {
+  readonly root = join(this.dir, 'lake');
+  readonly place = join(this.root, 'catalog.ducklake');
+  readonly data = `${this.place}.files`;
+
+  get lakeOptions() {
+    const { clock, logger, memoryLimit } = this.targetOptions;
+    const spoolDir = join(this.dir, 'spool');
+    return { place: this.place, env: () => undefined, spoolDir, lockWaitMs: 0, clock, logger, memoryLimit };
+  }
+
+  openLake(options: Partial<FilesSinkOptions> = {}): Promise<Sink> {
+    const more = { tables: ['events' as const], retentionMs: 86_400_000 };
+    return openLakeSink({ ...this.targetOptions, ...this.lakeOptions, ...more, ...options });
+  }
+
+  /** A window of one day with these rows, at ten o'clock of it where a row says nothing else. */
+  windowOf(day: Day, ...rows: Cells[]): Window {
+    return this.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))));
+  }
+
+  /** Opens, commits these windows, closes. */
+  async store(windows: readonly Window[], options: Partial<FilesSinkOptions> = {}): Promise<Commit[]> {
+    return this.commitAll(await this.openLake(options), windows);
+  }
+
+  /** Every file below the folder of the catalog, `/` between names, sorted. */
+  files(): string[] {
+    if (!existsSync(this.root)) return [];
+    return readdirSync(this.root, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name).slice(this.root.length + 1))
+      .sort();
+  }
+
+  /** The data files that are stored, from the folder of the schema. */
+  dataFiles(): string[] {
+    const start = 'catalog.ducklake.files/main/';
+    return this.files().flatMap((path) => (path.endsWith('.parquet') ? [path.slice(start.length)] : []));
+  }
+
+  /** Rows of the catalog's own tables. */
+  catalog(sql: string): Promise<Record<string, unknown>[]> {
+    return query(this.place, sql);
+  }
+
+  /** Changes the catalog, as another program might. */
+  async change(...statements: string[]): Promise<void> {
+    await inDatabase(this.place, async (connection) => {
+      for (const sql of statements) await connection.run(sql);
+    });
+  }
+
+  /** A query over the tables as a reader of the format sees them at a snapshot, by nothing of the program. */
+  async read(sql: string, snapshot?: number): Promise<Record<string, unknown>[]> {
+    const at = snapshot ?? Number((await this.catalog('SELECT max(snapshot_id) AS id FROM ducklake_snapshot'))[0]?.id);
+    const live = `begin_snapshot <= ${at} AND (end_snapshot IS NULL OR end_snapshot > ${at})`;
+    const views: string[] = [];
+    for (const table of await this.catalog(
+      `SELECT table_id AS id, table_name AS name FROM ducklake_table WHERE ${live}`,
+    )) {
+      const columns = await this.catalog(
+        `SELECT column_id AS id, column_name AS name, column_type AS type, parent_column AS parent FROM ducklake_column
+        WHERE table_id = ${table.id} AND ${live} ORDER BY column_order`,
+      );
+      if (columns.length === 0) continue;
+      const files = await this.catalog(`SELECT path FROM ducklake_data_file WHERE table_id = ${table.id} AND ${live}`);
+      const types = columns
+        .filter(({ parent }) => parent === null)
+        .map(({ id, name, type }) => {
+          const element = columns.find(({ parent }) => parent === id);
+          return `CAST(NULL AS ${element ? `${DUCKDB[String(element.type)]}[]` : DUCKDB[String(type)]}) AS ${identifier(String(name))}`;
+        });
+      const parts = files.map(({ path }) => {
+        const file = join(this.data, 'main', String(table.name), String(path));
+        return `SELECT * FROM read_parquet(${literal(file)}, hive_partitioning = false)`;
+      });
+      views.push(
+        `${table.name} AS (${[`SELECT ${types.join(', ')} WHERE false`, ...parts].join(' UNION ALL BY NAME ')})`,
+      );
+    }
+    return query(':memory:', `WITH ${views.join(', ')} ${sql}`);
+  }
+}

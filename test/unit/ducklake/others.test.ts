@@ -1,0 +1,236 @@
+import { existsSync, linkSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { compactLake, LakeBench, peopleInLake, purgeLake, verifyLake } from '../../support/targets/ducklake.ts';
+import { inDatabase } from '../../support/targets/query.ts';
+
+let bench: LakeBench;
+beforeEach(() => {
+  bench = new LakeBench();
+});
+afterEach(() => bench.close());
+
+const TABLES = ['events', 'event_items', 'event_logs'] as const;
+const keys = async () => (await bench.read('SELECT _key AS k FROM events ORDER BY 1')).map(({ k }) => k);
+const next = () => bench.store([bench.windowOf('2026-01-02', { id: 'late' })]);
+const refused = (text: string) => ({ exitCode: 2, message: expect.stringContaining(text) });
+
+describe('what another program did to a catalog [R862]', () => {
+  beforeEach(() =>
+    bench.store(
+      [bench.windowOf('2026-01-01', { id: 'a', df_items_x: '1' }, { id: 'b', df_items_x: '2' }, { id: 'c' })],
+      {
+        tables: TABLES,
+      },
+    ),
+  );
+
+  it('is taken in by the next sync where it deleted rows, in all tables', async () => {
+    const [file] = await bench.catalog(
+      "SELECT data_file_id AS id FROM ducklake_data_file JOIN ducklake_table USING (table_id) WHERE table_name = 'events'",
+    );
+    const table = "(SELECT table_id FROM ducklake_table WHERE table_name = 'events')";
+    const [{ id }] = await bench.catalog(`SELECT ${table} AS id`);
+    await bench.change(
+      `CREATE TABLE ducklake_inlined_delete_${id}(file_id BIGINT, row_id BIGINT, begin_snapshot BIGINT)`,
+      `INSERT INTO ducklake_inlined_delete_${id} VALUES (${file?.id}, 1, 2)`,
+    );
+    await expect(verifyLake(bench.lakeOptions)).rejects.toMatchObject(refused('run sync or compact once'));
+    await expect(peopleInLake(bench.lakeOptions, { column: 'df_unified_id', ids: ['x'] })).rejects.toMatchObject(
+      refused('run sync or compact once'),
+    );
+    await compactLake(bench.lakeOptions);
+    expect(await keys()).toHaveLength(2);
+    expect(await bench.read('SELECT count(*) AS n FROM event_logs')).toEqual([{ n: '2' }]);
+    expect(await verifyLake(bench.lakeOptions)).toEqual([]);
+    await next();
+    expect(await keys()).toContain('late');
+    expect(await verifyLake(bench.lakeOptions)).toEqual([]);
+  });
+
+  it('is gone on from where it removed whole files, added a column, a table or a snapshot', async () => {
+    await bench.change(
+      'INSERT INTO ducklake_snapshot SELECT snapshot_id + 1, snapshot_time, schema_version + 1, next_catalog_id + 1, next_file_id FROM ducklake_snapshot ORDER BY 1 DESC LIMIT 1',
+      "INSERT INTO ducklake_column SELECT 900, 2, NULL, table_id, 900, 'note', 'varchar', NULL, 'NULL', true, NULL, 'literal', 'duckdb' FROM ducklake_table",
+      "INSERT INTO ducklake_table SELECT 77, uuid(), 2, NULL, schema_id, 'others', 'others/', true FROM ducklake_schema",
+    );
+    await next();
+    expect(await keys()).toEqual(['a', 'b', 'c', 'late']);
+    expect(await verifyLake(bench.lakeOptions)).toEqual([]);
+    await bench.change('UPDATE ducklake_data_file SET end_snapshot = 3 WHERE begin_snapshot = 1');
+    await bench.store([bench.windowOf('2026-01-03', { id: 'last' })], { tables: TABLES });
+    expect(await keys()).toEqual(['last', 'late']);
+    expect(await verifyLake(bench.lakeOptions)).toEqual([]);
+  });
+
+  it.each([
+    [
+      'renamed a column',
+      ["UPDATE ducklake_column SET column_name = 'other' WHERE column_name = 'df_event_name'"],
+      'dropped or renamed the column df_event_name',
+    ],
+    [
+      'changed a type',
+      ["UPDATE ducklake_column SET column_type = 'blob' WHERE column_name = 'df_event_name'"],
+      'changed the type of the column df_event_name',
+    ],
+    [
+      'dropped the table',
+      ["UPDATE ducklake_table SET end_snapshot = 1 WHERE table_name = 'events'"],
+      'no table events any more',
+    ],
+    [
+      'partitioned it otherwise',
+      ["UPDATE ducklake_partition_column SET transform = 'year'"],
+      'not partitioned by event_date',
+    ],
+    ['encrypted it', ["UPDATE ducklake_metadata SET value = 'true' WHERE key = 'encrypted'"], 'encrypted files'],
+    ['migrated it', ["UPDATE ducklake_metadata SET value = '1.1' WHERE key = 'version'"], 'this program knows 1.0'],
+    [
+      'inserted a row',
+      [
+        'CREATE TABLE ducklake_inlined_data_1_1(row_id BIGINT, begin_snapshot BIGINT, end_snapshot BIGINT, _key VARCHAR)',
+        "INSERT INTO ducklake_inlined_data_1_1 VALUES (9, 1, NULL, 'mine')",
+        "INSERT INTO ducklake_inlined_data_tables VALUES (1, 'ducklake_inlined_data_1_1', 1)",
+      ],
+      'another program inserted 1 row into events',
+    ],
+    ['damaged our state', ["UPDATE _dfinery_state SET value = '{' WHERE name = 'columns'"], 'not JSON'],
+    ['is a later version of this one', ['UPDATE _dfinery_state SET v = 2'], 'later version of this program'],
+  ])('is refused with a sentence where it %s, and nothing changes', async (_what, statements, sentence) => {
+    await bench.change(...statements);
+    const before = bench.files().filter((path) => path.endsWith('.parquet'));
+    await expect(next()).rejects.toMatchObject(refused(sentence));
+    await expect(verifyLake(bench.lakeOptions)).rejects.toMatchObject(refused(sentence));
+    expect(bench.files().filter((path) => path.endsWith('.parquet'))).toEqual(before);
+  });
+
+  it('is refused where it took the name of a column that an export needs', async () => {
+    await bench.change(
+      "INSERT INTO ducklake_column VALUES (900, 1, NULL, 1, 900, 'Fresh', 'varchar', NULL, 'NULL', true, NULL, 'literal', 'duckdb')",
+    );
+    const fresh = bench.store([bench.windowOf('2026-01-02', { id: 'late', fresh: '1' })]);
+    await expect(fresh).rejects.toMatchObject(refused('added a column Fresh'));
+    expect(await keys()).toEqual(['a', 'b', 'c']);
+  });
+});
+
+describe('a file that is no catalog of ours', () => {
+  it('is refused and stays as it is: a database, a lake with such a table', async () => {
+    mkdirSync(bench.root);
+    await inDatabase(bench.place, (connection) => connection.run('CREATE TABLE mine(i INTEGER)'));
+    await expect(next()).rejects.toMatchObject(refused('without a catalog of DuckLake'));
+    const other = new LakeBench();
+    try {
+      await other.store([other.windowOf('2026-01-01', { id: 'a' })]);
+      await other.change('DELETE FROM _dfinery_state');
+      await expect(other.store([other.windowOf('2026-01-01', { id: 'a' })])).rejects.toMatchObject(
+        refused('has a table events that this program did not make'),
+      );
+    } finally {
+      other.close();
+    }
+  });
+
+  it('holds nothing where there is none', async () => {
+    await expect(compactLake(bench.lakeOptions)).rejects.toMatchObject(refused('no catalog of DuckLake'));
+    expect(existsSync(bench.root)).toBe(false);
+  });
+
+  it('keeps its data where the first load put them', async () => {
+    const data = join(bench.dir, 'elsewhere');
+    await bench.store([bench.windowOf('2026-01-01', { id: 'a' })], { data });
+    expect(existsSync(join(data, 'main', 'events'))).toBe(true);
+    await bench.store([bench.windowOf('2026-01-02', { id: 'b' })]);
+    expect(await verifyLake(bench.lakeOptions)).toEqual([]);
+    const moved = bench.store([bench.windowOf('2026-01-03', { id: 'c' })], { data: join(bench.dir, 'third') });
+    await expect(moved).rejects.toMatchObject(refused('has its data in'));
+  });
+});
+
+describe('two writers of one catalog [R863]', () => {
+  it('commit one after the other: who is late leaves nothing, and goes on from what the others left', async () => {
+    await bench.store([bench.windowOf('2026-01-01', { id: 'a' })]);
+    const late = await bench.openLake();
+    try {
+      await bench.store([bench.windowOf('2026-01-02', { id: 'quick' })]);
+      const before = bench.dataFiles();
+      const commit = () => late.commit([bench.windowOf('2026-01-03', { id: 'late' })], bench.signal);
+      await expect(commit()).rejects.toMatchObject({
+        exitCode: 3,
+        message: expect.stringContaining('another writer was first'),
+      });
+      expect(bench.dataFiles()).toEqual(before);
+    } finally {
+      await late.close();
+    }
+    expect(await keys()).toEqual(['a', 'quick']);
+    expect(await verifyLake(bench.lakeOptions)).toEqual([]);
+  });
+
+  it('that both make it: the second loses', async () => {
+    const [one, two] = [await bench.openLake(), await bench.openLake()];
+    await one.commit([bench.windowOf('2026-01-01', { id: 'a' })], bench.signal);
+    await expect(two.commit([bench.windowOf('2026-01-01', { id: 'b' })], bench.signal)).rejects.toMatchObject({
+      exitCode: 3,
+    });
+    await one.close();
+    await two.close();
+    expect(await keys()).toEqual(['a']);
+    expect(bench.dataFiles()).toHaveLength(1);
+  });
+});
+
+describe('a purge of a catalog [R864]', () => {
+  const ERNA = { column: 'df_unified_id', ids: ['erna'] };
+
+  it('leaves one snapshot, and no byte of the person in catalog or data, of older snapshots either', async () => {
+    const day = (time: string, secret: string) =>
+      bench.windowOf(
+        '2026-01-01',
+        {
+          id: 'a',
+          df_unified_id: 'erna',
+          df_event_name: 'erna_only',
+          secret,
+          df_server_datetime: `2026-01-01 ${time}`,
+        },
+        { id: 'b', df_unified_id: 'hans' },
+      );
+    await bench.store([day('03:04:05.678', 'older')], { tables: TABLES });
+    await bench.store([day('04:05:06.789', 'newer')], { tables: TABLES });
+    await purgeLake(bench.lakeOptions, ERNA);
+    expect(await bench.catalog('SELECT count(*) AS n FROM ducklake_snapshot')).toEqual([{ n: '1' }]);
+    for (const path of bench.files()) {
+      const bytes = readFileSync(join(bench.root, path));
+      for (const text of ['erna', 'older', 'newer', '03:04:05', '04:05:06'])
+        expect(bytes.includes(text), `${path}: ${text}`).toBe(false);
+    }
+    expect(await keys()).toEqual(['b']);
+    expect(await verifyLake(bench.lakeOptions)).toEqual([]);
+    await next();
+    expect(await keys()).toEqual(['b', 'late']);
+  });
+
+  it('removes what a run that died had stored, and keeps what a later one has stored', async () => {
+    await bench.store([bench.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' }, { id: 'b' })]);
+    const dead = join(
+      bench.data,
+      'main',
+      'events',
+      'event_date=2026-01-01',
+      'part-00000000-0000-4000-8000-000000000000.parquet',
+    );
+    writeFileSync(dead, 'erna');
+    await purgeLake(bench.lakeOptions, ERNA);
+    expect(existsSync(dead)).toBe(false);
+    expect(bench.dataFiles()).toHaveLength(1);
+  });
+
+  it('is refused before anything changes where the catalog has a second name', async () => {
+    await bench.store([bench.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' })]);
+    linkSync(bench.place, join(bench.dir, 'second'));
+    await expect(purgeLake(bench.lakeOptions, ERNA)).rejects.toMatchObject(refused('hard links'));
+    expect(await keys()).toEqual(['a']);
+  });
+});

@@ -1,0 +1,101 @@
+import {
+  copyFileSync,
+  existsSync,
+  linkSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Catalog } from '../../../src/sinks/ducklake/catalog.ts';
+import { publish } from '../../../src/sinks/ducklake/publish.ts';
+import { ducklake } from '../../../src/sinks/ducklake/target.ts';
+import { LakeBench } from '../../support/targets/ducklake.ts';
+import { query } from '../../support/targets/query.ts';
+
+let bench: LakeBench;
+let copy: string;
+beforeEach(async () => {
+  bench = new LakeBench();
+  copy = join(bench.dir, 'copy.ducklake');
+  await bench.store([bench.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' }, { id: 'b' })]);
+});
+afterEach(() => bench.close());
+
+const refused = (text: string) => ({ exitCode: 2, message: expect.stringContaining(text) });
+const publishFrom = (place: string, to = copy) => publish(to, new Catalog(place, bench.lakeOptions), bench.lakeOptions);
+const purge = (forgetCopies: readonly string[] = []) =>
+  ducklake.purge?.(
+    bench.place,
+    { column: 'df_unified_id', ids: ['erna'] },
+    { ...bench.lakeOptions, onFound: async () => {}, forgetCopies },
+  );
+
+describe('a copy of a catalog for readers [R865]', () => {
+  it('is the catalog alone, names the data by absolute paths, and follows it', async () => {
+    await publishFrom(bench.place);
+    expect(statSync(copy).size).toBeLessThan(3_000_000);
+    const files = () => query(copy, 'SELECT path FROM ducklake_data_file WHERE end_snapshot IS NULL ORDER BY 1');
+    expect(await files()).toHaveLength(1);
+    expect(await query(copy, "SELECT value FROM ducklake_metadata WHERE key = 'data_path'")).toEqual([
+      { value: `${bench.data}/` },
+    ]);
+    await bench.store([bench.windowOf('2026-01-02', { id: 'c' })]);
+    await publishFrom(bench.place);
+    expect(await files()).toHaveLength(2);
+    expect(existsSync(join(bench.dir, '.copy.ducklake.publishing'))).toBe(false);
+  });
+
+  it('is not loaded itself, and replaces nothing but a copy of this very catalog', async () => {
+    await publishFrom(bench.place);
+    const loaded = bench.store([bench.windowOf('2026-01-02', { id: 'c' })], { place: copy });
+    await expect(loaded).rejects.toMatchObject(refused('is a copy for readers'));
+    const other = join(bench.dir, 'other');
+    writeFileSync(other, 'mine');
+    await expect(publishFrom(bench.place, other)).rejects.toMatchObject(refused('is not a copy of'));
+    expect(readFileSync(other, 'utf8')).toBe('mine');
+    await expect(publishFrom(bench.place, bench.place)).rejects.toMatchObject(refused('is the catalog that is loaded'));
+    linkSync(copy, join(bench.dir, 'second'));
+    await expect(publishFrom(bench.place)).rejects.toMatchObject(refused('hard links'));
+  });
+
+  it('is followed where a link leads to it', async () => {
+    await publishFrom(bench.place);
+    const link = join(bench.dir, 'link');
+    symlinkSync(copy, link);
+    await bench.store([bench.windowOf('2026-01-02', { id: 'c' })]);
+    await publishFrom(bench.place, link);
+    expect(await query(copy, 'SELECT count(*) AS n FROM ducklake_data_file')).toEqual([{ n: '2' }]);
+  });
+
+  it('of the original is not replaced by a plain copy of the catalog, which may have copies of its own', async () => {
+    await publishFrom(bench.place);
+    const backup = join(bench.dir, 'backup.ducklake');
+    copyFileSync(bench.place, backup);
+    await expect(publishFrom(backup)).rejects.toMatchObject(refused('is not a copy of'));
+    await publishFrom(backup, join(bench.dir, 'own.ducklake'));
+    await publishFrom(bench.place);
+  });
+
+  it('is published anew by a purge, which also follows it after the catalog was written anew', async () => {
+    await publishFrom(bench.place);
+    for (let times = 0; times < 2; times++) {
+      expect(await purge()).toMatchObject({ unreached: [] });
+      expect(await query(copy, 'SELECT count(*) AS n FROM ducklake_snapshot')).toEqual([{ n: '1' }]);
+    }
+    const [{ path }] = await query(copy, 'SELECT path FROM ducklake_data_file');
+    expect(existsSync(join(bench.data, 'main', 'events', String(path)))).toBe(true);
+  });
+
+  it('that is not there any more is told by a purge until it is forgotten', async () => {
+    await publishFrom(bench.place);
+    rmSync(copy);
+    expect(await purge()).toMatchObject({ unreached: [expect.stringContaining('--forget-copy')] });
+    expect(await purge()).toMatchObject({ unreached: [expect.stringContaining(copy)] });
+    expect(await purge([copy])).toMatchObject({ unreached: [] });
+    expect(await purge()).toMatchObject({ unreached: [] });
+  });
+});
