@@ -59,7 +59,7 @@ const KEYS = {
   /** There wherever `columnsHash` names a column. */
   hashKey: key('hash_key', optionalSecret),
   spoolDir: key('spool_dir', (folder: string | undefined) => folder || tmpdir()),
-  /** How long files that left a Delta table stay for its readers. */
+  /** How long files that left a table of Delta or DuckLake stay for its readers. */
   retentionMs: key('retention', (time: string) => parseDuration(time) ?? DAY_MS),
 };
 
