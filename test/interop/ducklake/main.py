@@ -292,10 +292,33 @@ def locked(place: Place, day: str) -> None:
     check(f"{place.label}, and leaves no file", map(str, left))
 
 
+def killed(place: Place, first: str, last: str) -> None:
+    """Runs that are killed at some instant: the reference client reads on, and the same command repairs."""
+    span = ["--config", str(place.config), "--from", first, "--to", last, "--tables", ",".join(TABLES), "--full-refresh"]
+    # All rows of these days are there, so that a killed run changes none.
+    place.sync(first, last, "--full-refresh")
+    for milliseconds in (600, 900, 1200, 1500, 1900, 2400):
+        command = [*PROGRAM, "sync", "ducklake", str(place.catalog), *place.data, *span]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(milliseconds / 1000)
+        process.kill()
+        process.wait(timeout=60)
+        with Client(place.catalog) as client:
+            check(f"{place.label}, killed after {milliseconds} ms", differences(client.table("events"), in_duckdb(place.file, "events"), "events", place.foreign))
+    place.history.clear()
+    place.sync(first, last, "--full-refresh")
+    place.compare("runs that were killed")
+
+
 with simulator("--rows-per-day", "100") as config:
     for zone in (None, "America/New_York"):
         path = write_config(f"config-{zone is None}.json", {**config, **({"timezone": zone} if zone else {})})
         place = Place(zone or "no zone", path, *(() if zone else ("--data", str(SCRATCH / "no-zone" / "data"))))
         suite(place, config)
         locked(place, (datetime.now(timezone.utc).date() - timedelta(days=3)).isoformat())
+# Another service, since the first has few exports left in its hour.
+with simulator("--rows-per-day", "100") as config:
+    today = datetime.now(timezone.utc).date()
+    place = Place("killed", write_config("config-killed.json", config))
+    killed(place, (today - timedelta(days=6)).isoformat(), (today - timedelta(days=4)).isoformat())
 sys.exit(1 if FAILED else 0)
