@@ -67,42 +67,53 @@ export async function load(
   loaded: Loaded,
   onCommit: (loaded: Loaded) => void,
 ): Promise<void> {
-  const store = async (batch: readonly Window[]) => {
-    add(loaded, batch, await sink.commit(batch, deps.signal));
-    for (const { receipt } of batch) logCommitted(receipt, deps.logger);
+  /** Stores the first of these windows; gives those that are left. */
+  const store = async (batch: readonly Window[]): Promise<readonly Window[]> => {
+    const commit = await sink.commit(batch, deps.signal);
+    const stored = batch.slice(0, commit.windows);
+    add(loaded, stored, commit);
+    for (const { receipt } of stored) logCommitted(receipt, deps.logger);
     onCommit(loaded);
+    return batch.slice(commit.windows);
   };
   // Loaded here: every command line loads the descriptors of all targets.
   const { extractBatches } = await import('../extract/extract.ts');
   try {
-    for await (const batch of extractBatches(plan, deps, BATCH_LIMITS)) {
-      await store(batch).catch((error: unknown) => {
-        const isPassing = error instanceof Failure && error.kind === 'transient';
-        if (batch.length === 1 || isPassing || deps.signal.aborted) throw error;
-        return storeEach(batch, store, deps);
-      });
-    }
+    for await (const batch of extractBatches(plan, deps, BATCH_LIMITS)) await storeBatch(batch, store, deps);
   } finally {
     warnOfRepeats(loaded, deps.logger);
   }
 }
 
-/** After a batch has failed: what precedes the window that cannot be stored is kept, and so is what fits alone. */
-async function storeEach(
+/**
+ * Stores a batch, in as few steps as its windows allow. After a failure that is not passing they are stored one by one: what
+ * precedes the window that cannot be stored is kept, and so is what fits alone.
+ */
+async function storeBatch(
   batch: readonly Window[],
-  store: (batch: readonly Window[]) => Promise<void>,
-  { logger, tally }: LoadDeps,
+  store: (batch: readonly Window[]) => Promise<readonly Window[]>,
+  { logger, signal, tally }: LoadDeps,
 ): Promise<void> {
-  logger.debug('batch.split', `${batch.length} windows cannot be stored together: they are stored one by one.`);
-  const stored: Window[] = [];
+  let remaining = batch;
   try {
-    for (const window of batch) {
-      await store([window]);
-      stored.push(window);
+    while (remaining.length > 0) {
+      remaining = await store(remaining).catch(async (error: unknown) => {
+        const isPassing = error instanceof Failure && error.kind === 'transient';
+        if (remaining.length === 1 || isPassing || signal.aborted) throw error;
+        logger.debug(
+          'batch.split',
+          `${remaining.length} windows cannot be stored together: they are stored one by one.`,
+        );
+        for (const window of remaining) {
+          await store([window]);
+          remaining = remaining.slice(1);
+        }
+        return [];
+      });
     }
   } catch (error) {
     // The extraction, which counts the windows of a batch when the next one is requested, ends here.
-    for (const window of stored) countCommitted(tally, window);
+    for (const window of batch.slice(0, batch.length - remaining.length)) countCommitted(tally, window);
     throw error;
   }
 }

@@ -2,8 +2,10 @@ import type { PriorLoads, Window } from '../extract/window.ts';
 import type { WidenedColumn } from '../table/changes.ts';
 import type { RunHistory } from '../table/runs.ts';
 
-/** What a committed batch changed in the target. */
+/** What a commit changed in the target. */
 export interface Commit {
+  /** How many windows of the batch it stored, counted from the first; at least one. */
+  readonly windows: number;
   readonly rows: number;
   /** Table columns that did not exist before. */
   readonly columnsAdded: readonly string[];
@@ -16,32 +18,14 @@ export interface Commit {
 }
 
 /**
- * An open target. `commit` stores the windows of a batch, which share no day and come in the order of days, each with its
- * receipt, and the state of the last one: all in one step, or nothing at all. Their result is the same as if they were
- * committed one by one. `close` releases locks and files and may be called after any failure.
+ * An open target. `commit` takes the windows of a batch, which share no day and come in the order of days, and stores as many
+ * of them, from the first, as one plan of columns serves: each with its receipt, and the state of the last one, all in one step,
+ * or nothing at all. The result is the same as if they were committed one by one; the rest is to be given again. `close`
+ * releases locks and files and may be called after any failure.
  */
 export interface Sink {
   readonly runs?: RunHistory;
   readPriorLoads(): Promise<PriorLoads>;
   commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit>;
   close(): Promise<void>;
-}
-
-/** What several commits changed, one after the other. */
-export function joinCommits(commits: readonly Commit[]): Commit {
-  const widened = new Map<string, WidenedColumn>();
-  const rescued = new Map<string, number>();
-  for (const commit of commits) {
-    for (const { name, from, to } of commit.columnsWidened) {
-      widened.set(name, { name, from: widened.get(name)?.from ?? from, to });
-    }
-    for (const [column, cells] of commit.rescued) rescued.set(column, (rescued.get(column) ?? 0) + cells);
-  }
-  return {
-    rows: commits.reduce((sum, { rows }) => sum + rows, 0),
-    columnsAdded: commits.flatMap(({ columnsAdded }) => columnsAdded),
-    columnsWidened: [...widened.values()],
-    rescued,
-    idRepeats: commits.reduce((sum, { idRepeats }) => sum + idRepeats, 0),
-  };
 }

@@ -12,7 +12,7 @@ import { lastWindow, liveWindows, storedReceipt } from '../../table/receipts.ts'
 import type { RunHistory } from '../../table/runs.ts';
 import { applyBatch, MAX_EVENT_NAMES, priorLoadsOf, scannedEventNames, type TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
-import { type Commit, joinCommits, type Sink } from '../sink.ts';
+import type { Commit, Sink } from '../sink.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure, isOutOfMemory, isRefusedByIndex, MisreadFile } from '../sql/engine/faults.ts';
 import { isWide } from '../sql/engine/new-file.ts';
@@ -88,14 +88,9 @@ export class DuckDbSink implements Sink {
 
   async commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit> {
     return this.#guard(async () => {
-      const commits: Commit[] = [];
-      for (let rest = batch; rest.length > 0; ) {
-        const incoming = rest.map(({ files }) => incomingColumns(files));
-        const windows = rest.slice(0, plannedTogether(this.#state.columns, incoming, this.#rules));
-        commits.push(await this.#commit(windows, signal));
-        rest = rest.slice(windows.length);
-      }
-      return joinCommits(commits);
+      const incoming = batch.map(({ files }) => incomingColumns(files));
+      const together = plannedTogether(this.#state.columns, incoming, this.#rules);
+      return await this.#commit(batch.slice(0, together), signal);
     }, signal);
   }
 
@@ -215,7 +210,7 @@ export class DuckDbSink implements Sink {
     }
     const rows = receipts.reduce((sum, receipt) => sum + receipt.rows, 0);
     const repeats = [...idRepeats.values()].reduce((sum, n) => sum + n, 0);
-    const commit = { rows, ...columnChanges(columns, isFirst), rescued, idRepeats: repeats };
+    const commit = { windows: windows.length, rows, ...columnChanges(columns, isFirst), rescued, idRepeats: repeats };
     return { commit, state, counted: after, removed, columns };
   }
 

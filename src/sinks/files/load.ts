@@ -17,7 +17,7 @@ import {
   type TableState,
 } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
-import { type Commit, joinCommits, type Sink } from '../sink.ts';
+import type { Commit, Sink } from '../sink.ts';
 import { hasRowsWithoutId, type WindowLoad } from '../sql/rows/file-query.ts';
 import { rescuedCounts } from '../sql/rows/rescued.ts';
 import { nameOf } from '../sql/views.ts';
@@ -90,6 +90,8 @@ class FilesSink implements Sink {
   readonly #clock: Clock;
   /** True after a failure: what it left is only known once the log was read again. */
   #hasFailed = false;
+  /** Windows that are stored one by one, since some of them share ids. */
+  #alone = 0;
   readonly runs: RunObjects;
 
   constructor(table: FileTable, initial: TableState, options: FilesSinkOptions & Pick<FilesFormat, 'hasOneWriter'>) {
@@ -115,16 +117,9 @@ class FilesSink implements Sink {
     try {
       if (this.#hasFailed) await table.log.refresh();
       this.#hasFailed = false;
-      const done: Commit[] = [];
-      let isJoined = true;
-      for (let rest = batch; rest.length > 0; ) {
-        const windows = rest.slice(0, isJoined ? this.#together(rest) : 1);
-        const { stored, commit } = await this.#store(windows, signal);
-        isJoined &&= stored === windows.length;
-        done.push(commit);
-        rest = rest.slice(stored);
-      }
-      return joinCommits(done);
+      const windows = batch.slice(0, this.#alone > 0 ? 1 : this.#together(batch));
+      this.#alone = Math.max(0, this.#alone - 1);
+      return await this.#store(windows, signal);
     } catch (error) {
       this.#hasFailed = true;
       signal.throwIfAborted();
@@ -171,15 +166,18 @@ class FilesSink implements Sink {
     );
   }
 
-  async #store(windows: readonly Window[], signal: AbortSignal): Promise<{ stored: number; commit: Commit }> {
+  async #store(windows: readonly Window[], signal: AbortSignal): Promise<Commit> {
     const table = this.#table;
     const prepared = await table.prepare(() => this.#prepare(windows), signal);
     // Rows of two windows have one id: the later window is to supersede rows that are committed.
-    if (prepared === undefined) return this.#store(windows.slice(0, 1), signal);
+    if (prepared === undefined) {
+      this.#alone = windows.length - 1;
+      return this.#store(windows.slice(0, 1), signal);
+    }
     const { change, commit, plan } = prepared;
     await table.commit(change);
     logChanges(this.#logger, plan, commit.rescued);
-    return { stored: windows.length, commit };
+    return commit;
   }
 
   /** Writes every file that the windows add or change, beside the tables; undefined if some of them share ids. */
@@ -238,6 +236,7 @@ class FilesSink implements Sink {
     return {
       change: { kind: 'load', removed, added, state: after },
       commit: {
+        windows: windows.length,
         rows: receipts.reduce((sum, { rows }) => sum + rows, 0),
         ...columnChanges(plan, first === 1),
         rescued,

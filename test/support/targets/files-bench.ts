@@ -51,7 +51,13 @@ export class FilesBench {
     const sink = await this.place.open({ ...this.options, ...options });
     try {
       const done: Commit[] = [];
-      for (const batch of batches) done.push(await sink.commit(batch, this.bench.signal));
+      for (const batch of batches) {
+        for (let rest = batch; rest.length > 0; ) {
+          const commit = await sink.commit(rest, this.bench.signal);
+          done.push(commit);
+          rest = rest.slice(commit.windows);
+        }
+      }
       return done;
     } finally {
       await sink.close();

@@ -34,7 +34,7 @@ describe('inspect with a configuration', () => {
     const env = { DFINERY_COLUMNS_HASH: 'email,nothing', DFINERY_HASH_KEY: HASH_KEY };
     const done = await bench.run(['inspect', bench.at('export.csv')], env);
     expect(done.result).not.toContain('@example.com');
-    expect(done.said).toMatch(/has not: nothing/);
+    expect(done.said).toMatch(/does not have: nothing/);
     expect((await bench.run(['inspect', bench.at('export.csv')])).result).toContain('@example.com');
   });
 });

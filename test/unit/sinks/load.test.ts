@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { configFailure } from '../../../src/base/errors.ts';
+import { configFailure, transientFailure } from '../../../src/base/errors.ts';
 import { NO_PRIOR_LOADS, type Window } from '../../../src/extract/window.ts';
 import { load, nothingLoaded } from '../../../src/sinks/load.ts';
-import { type Commit, joinCommits, type Sink } from '../../../src/sinks/sink.ts';
+import type { Commit, Sink } from '../../../src/sinks/sink.ts';
 import { Bench, planFor, steadyRows } from '../../support/extract/extraction.ts';
 
 const DAYS = { startDate: '2026-03-01', endDate: '2026-03-04', toDateInclusive: 'true' } as const;
@@ -22,13 +22,14 @@ class DaysSink implements Sink {
     const days = batch.map(({ receipt }) => receipt.from.slice(-2));
     if (!this.accepts(days)) throw configFailure(`not ${days}`);
     this.stored.push(days);
-    return { ...CHANGED, rows: batch.reduce((sum, { receipt }) => sum + receipt.rows, 0) };
+    return { ...CHANGED, windows: batch.length, rows: batch.reduce((sum, { receipt }) => sum + receipt.rows, 0) };
   }
   readPriorLoads = async () => NO_PRIOR_LOADS;
   async close() {}
 }
 
 const CHANGED: Commit = {
+  windows: 1,
   rows: 6,
   columnsAdded: ['c'],
   columnsWidened: [{ name: 'n', from: 'long', to: 'double' }],
@@ -82,15 +83,30 @@ describe('a load [R711]', () => {
   });
 });
 
-describe('several commits', () => {
-  it('change what each of them changes, one after the other', () => {
-    const widened = [{ name: 'n', from: 'double' as const, to: 'string' as const }];
-    expect(joinCommits([CHANGED, { ...CHANGED, columnsAdded: [], columnsWidened: widened }])).toEqual({
-      rows: 12,
-      columnsAdded: ['c'],
-      columnsWidened: [{ name: 'n', from: 'long', to: 'string' }],
-      rescued: new Map([['d', 4]]),
-      idRepeats: 2,
+/** A sink that takes two windows at a time. */
+class PairsSink extends DaysSink {
+  override async commit(batch: readonly Window[]): Promise<Commit> {
+    return super.commit(batch.slice(0, 2));
+  }
+}
+
+describe('a batch that is stored in several steps', () => {
+  it('counts every step, also when a later one fails for a passing reason', async () => {
+    const all = new PairsSink(() => true);
+    const { loaded } = await loadInto(all);
+    expect(all.stored).toEqual([
+      ['01', '02'],
+      ['03', '04'],
+    ]);
+    expect(loaded).toMatchObject({ rows: 24, windows: 4 });
+    await bench.close();
+    const full = new PairsSink((days) => {
+      if (days.includes('03')) throw transientFailure('the disk is full');
+      return true;
     });
+    const half = await loadInto(full);
+    expect(half.done).toBe('the disk is full');
+    expect(half.loaded).toMatchObject({ rows: 12, windows: 2 });
+    expect(bench.tally).toMatchObject({ committed: 2, nextFromDate: '2026-03-03' });
   });
 });
