@@ -88,8 +88,8 @@ const FOUND = ['to_date_inclusive', 'ranges_inclusive', 'final_newline', 'max_wi
 export const foundIn = (state: KnownState): Partial<KnownState> =>
   Object.fromEntries(FOUND.filter((key) => state[key] !== undefined).map((key) => [key, state[key]]));
 
-/** What a run has found out about the service, as the state holds it; a rule that is configured is not stored. */
-export const foundBy = (known: ServiceCache, { ruleConfigured, state }: Plan): Partial<KnownState> => ({
+/** What a run has found out about the service, to be stored with a `state`; a rule that is configured is not stored. */
+export const foundBy = (known: ServiceCache, { ruleConfigured }: Plan, state: KnownState): Partial<KnownState> => ({
   ...(!ruleConfigured && known.inclusive !== undefined && { to_date_inclusive: known.inclusive }),
   ...(!ruleConfigured && known.rangesInclusive !== undefined && { ranges_inclusive: known.rangesInclusive }),
   ...((known.finalNewline === false || state.final_newline === false) && {

@@ -98,7 +98,11 @@ export class WindowBuilder {
     }
     const { deps, known, tally } = this.#run;
     const receipt = receiptOf(download, coveredDays(download), deps.options.timezone !== undefined);
-    const state = this.#cursor.take(receipt, foundBy(known, this.#run.plan), earlierClock(this.#run));
+    const state = this.#cursor.take(
+      receipt,
+      foundBy(known, this.#run.plan, this.#cursor.state),
+      earlierClock(this.#run),
+    );
     this.#warnOfFewerRows(receipt);
     this.#warnOfInvalidUtf8(download);
     tally.windows++;
