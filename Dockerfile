@@ -12,10 +12,10 @@ COPY src src
 COPY connectors connectors
 RUN node build.mjs
 WORKDIR /out
-# npm leaves out the DuckDB bindings of other platforms.
+# npm leaves out the DuckDB bindings of other platforms; of the Parquet decoder Node loads one build of three.
 RUN cp -r /build/package.json /build/package-lock.json /build/schemas /build/dist . \
  && npm ci --omit=dev --ignore-scripts --no-audit --no-fund \
- && rm package-lock.json \
+ && rm -r package-lock.json node_modules/parquet-wasm/bundler node_modules/parquet-wasm/esm \
  && find node_modules -type f -regex ".*\.\(map\|d\.[cm]?ts\)" -delete
 
 FROM ${BASE_IMAGE}
