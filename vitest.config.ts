@@ -5,13 +5,13 @@ const FOREIGN =
   /^(https?|no|all)_proxy$|^node_(use_env_proxy|tls_reject_unauthorized|extra_ca_certs)$|^dfinery_(?!cli$)/i;
 for (const name of Object.keys(process.env)) if (FOREIGN.test(name)) delete process.env[name];
 
-/** What starts, kills and starves processes (a compiler among them), or changes its own: its file system, its folders, its clock. */
+/** What takes long for its many runs; what starts, kills and starves processes (a compiler among them), or changes its own: its file system, its folders, its clock. */
 const FAULTS = [
   'test/simulation/**/*.test.ts',
   'test/soak/**/*.test.ts',
   'test/conformance/cli/**/*.test.ts',
   'test/conformance/{destination,source}/process.test.ts',
-  'test/unit/**/{compiled,crash,kill,failure,object-store,large-object,beside}.test.ts',
+  'test/unit/**/{batch,batches,compiled,crash,kill,failure,forget-places,object-store,others,large-object,beside}.test.ts',
 ];
 
 /** Mutation testing has packages of its own, with tests of theirs. */

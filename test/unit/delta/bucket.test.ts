@@ -248,7 +248,7 @@ describe('the end of a large upload', () => {
 
 describe('the address of a target', () => {
   it.each([
-    ['gs://bucket/lake', /^gs:\/\/ is not a place that sync delta can write to/],
+    ['gs://bucket/lake', /^gs:\/\/ is not a place that sync can write to/],
     ['s3://', /names no bucket/],
     ['s3://b', /names no bucket/],
     ['s3://-bucket/lake', /names no bucket/],

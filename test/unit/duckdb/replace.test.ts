@@ -57,7 +57,14 @@ describe('a day that is read again', () => {
       bench.window('2026-01-01', csvOf([{ id: 'a' }])),
       bench.window('2026-01-02', csvOf([])),
     ]);
-    expect(commit).toEqual({ rows: 0, columnsAdded: [], columnsWidened: [], rescued: new Map(), idRepeats: 0 });
+    expect(commit).toEqual({
+      windows: 1,
+      rows: 0,
+      columnsAdded: [],
+      columnsWidened: [],
+      rescued: new Map(),
+      idRepeats: 0,
+    });
     expect(await bench.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '1' }]);
   });
 

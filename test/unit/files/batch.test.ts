@@ -7,7 +7,7 @@ import { type Cells, csvOf, on, pastedRows } from '../../support/targets/duckdb.
 import { FILE_TARGETS, FilesBench } from '../../support/targets/files-bench.ts';
 
 const FIRST = '2026-01-01';
-const RUNS = 6;
+const RUNS = 4;
 
 let benches: FilesBench[] = [];
 afterEach(() => {
