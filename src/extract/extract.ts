@@ -101,13 +101,16 @@ async function* inOrder(run: Run, scheduler: Scheduler, batch: Batch): AsyncGene
   }
 }
 
+/** What the folder of a question's downloads depends on. */
+type SpoolDeps = Pick<ExtractDeps, 'options' | 'spoolDir' | 'clock'>;
+
 /**
  * Removes the downloads that a command kept for targets that have all committed them; all reusable ones of the
  * question if no command is given.
  */
 export async function discardShared(
   plan: Pick<Plan, 'hashes'>,
-  deps: ExtractDeps,
+  deps: SpoolDeps,
   command: string | undefined,
 ): Promise<void> {
   const spool = await openSpool(plan, deps);
@@ -118,7 +121,7 @@ export async function discardShared(
   }
 }
 
-function openSpool({ hashes }: Pick<Plan, 'hashes'>, { options, spoolDir, clock }: ExtractDeps): Promise<Spool> {
+function openSpool({ hashes }: Pick<Plan, 'hashes'>, { options, spoolDir, clock }: SpoolDeps): Promise<Spool> {
   const fingerprint = sha256([SPOOL_VERSION, hashes.question, options.timezone, options.suppression?.digest]);
   return Spool.open(spoolDir, hashes.question, fingerprint, clock);
 }

@@ -56,7 +56,8 @@ export function editsOf({ columnsDrop, columnsHash, hashKey }: SourceConfig): Co
   return columnEdits(columnsDrop, columnsHash, hashKey && new HashKey(hashKey));
 }
 
-function extractOptions(config: SourceConfig): ExtractOptions {
+/** How exports are read, from a configuration. Reads the suppression file; throws a Failure if it cannot. */
+export function extractOptions(config: SourceConfig): ExtractOptions {
   const { suppressionFile: file, suppressionKey: key } = config;
   const edits = editsOf(config);
   const idKey = edits?.hash.has(UNIFIED_ID) ? edits.key : undefined;

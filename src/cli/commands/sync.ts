@@ -54,13 +54,13 @@ export function syncInto(target: Target): Command {
         const open = { ...config, publish, data, tables, stdout, pinned, env, clock, logger, signal };
         const run = { config, days, maxWaitMs, publish, onSummary: printer.update };
         const further = alsoOf(options.also, { target, place });
-        const destinations = [{ target, place }, ...further].map((one, i) => ({
+        const targets = [{ target, place }, ...further].map((one, i) => ({
           target: one.target.name,
           place: one.place,
           open: () => one.target.open(one.place, i === 0 ? open : { ...open, publish: undefined, data: undefined }),
         }));
-        if (further.length > 0) await syncAll(run, destinations, context);
-        else await sync(run, destinations[0].open, context);
+        if (further.length > 0) await syncAll(run, targets, context);
+        else await sync(run, targets[0].open, context);
         return EXIT.done;
       });
     },

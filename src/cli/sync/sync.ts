@@ -9,7 +9,7 @@ import { hashesOf } from '../../extract/export-request.ts';
 import { discardShared } from '../../extract/extract.ts';
 import { deliveryOf, type Plan, planRun } from '../../extract/plan/plan.ts';
 import type { Sharing } from '../../extract/ports.ts';
-import { extractDeps, openExportSession } from '../../extract/session.ts';
+import { extractDeps, extractOptions, openExportSession } from '../../extract/session.ts';
 import { summaryOf, type Tally } from '../../extract/summary.ts';
 import type { PriorLoads } from '../../extract/window.ts';
 import { type Loaded, type Loader, nothingLoaded } from '../../sinks/load.ts';
@@ -45,7 +45,7 @@ export async function sync(run: SyncRun, open: () => Promise<Loader>, context: C
     summary = found;
     run.onSummary(found);
   };
-  const settings = { ...run.config, baseUrl: run.storedBaseUrl ?? run.config.baseUrl };
+  const settings = settingsOf(run);
   const work = async () => {
     const plan = planLocal(settings, await loader.readPriorLoads(), run.days, began);
     await execute({ ...run, onSummary }, plan, context, loader);
@@ -63,7 +63,7 @@ export async function sync(run: SyncRun, open: () => Promise<Loader>, context: C
 }
 
 /** A target of a command and its place. */
-export interface Destination {
+export interface SyncTarget {
   readonly target: string;
   readonly place: string;
   open(): Promise<Loader>;
@@ -77,15 +77,14 @@ const BY_WEIGHT: readonly ExitCode[] = [EXIT.done, EXIT.later, EXIT.lost, EXIT.u
  * (S54). Each has its own plan, cursor and run record; one that fails is named, and the others go on. The summary is that of
  * the first, with the others in `also` and the requests of all. Throws the failure with the worst exit code.
  */
-export async function syncAll(run: SyncRun, destinations: readonly Destination[], context: Context): Promise<void> {
+export async function syncAll(run: SyncRun, targets: readonly SyncTarget[], context: Context): Promise<void> {
   const { logger, signal, redactor } = context;
   const command = randomUUID();
-  const summaries = destinations.map(() => EMPTY_SUMMARY);
-  const failures: { readonly outcome: Outcome; readonly error: unknown; readonly name: string }[] = [];
-  const outcomes = new Map<number, Outcome>();
-  const report = () => run.onSummary(joined(destinations, summaries, outcomes, redactor));
-  for (const [i, { target, place, open }] of destinations.entries()) {
-    const keep = i < destinations.length - 1;
+  const summaries = targets.map(() => EMPTY_SUMMARY);
+  const failures = new Map<number, SyncFailure>();
+  const report = () => run.onSummary(joined(targets, summaries, failures, redactor));
+  for (const [i, { target, place, open }] of targets.entries()) {
+    const keep = i < targets.length - 1;
     const own: SyncRun = {
       ...run,
       publish: i === 0 ? run.publish : undefined,
@@ -100,8 +99,7 @@ export async function syncAll(run: SyncRun, destinations: readonly Destination[]
     } catch (error) {
       if (signal.aborted) throw error;
       const outcome = outcomeOf(error, signal);
-      outcomes.set(i, outcome);
-      failures.push({ outcome, error, name: `${target} ${place}` });
+      failures.set(i, { outcome, error, name: `${target} ${place}` });
       report();
       logger.error('sync.target', `${target} ${place} failed: ${outcome.message}`, {
         target,
@@ -110,41 +108,49 @@ export async function syncAll(run: SyncRun, destinations: readonly Destination[]
       });
     }
   }
-  if (failures.length === 0) return removeShared(run, command, context);
-  const weight = ({ outcome }: { readonly outcome: Outcome }) => BY_WEIGHT.indexOf(outcome.exit);
-  const [worst] = [...failures].sort((a, b) => weight(b) - weight(a));
-  if (outcomes.has(0) && weight(worst) === BY_WEIGHT.indexOf(outcomes.get(0)?.exit ?? EXIT.done))
-    throw failures[0].error;
-  throw new Failure('transient', `${worst.name}: ${worst.outcome.message}`, {
-    exitCode: worst.outcome.exit,
-    cause: worst.error,
-  });
+  const weight = ({ outcome }: SyncFailure) => BY_WEIGHT.indexOf(outcome.exit);
+  // Of equal weight the earlier target counts.
+  const [worst] = [...failures.values()].sort((a, b) => weight(b) - weight(a));
+  if (worst === undefined) return removeShared(run, command, context);
+  const { name, outcome, error } = worst;
+  if (worst === failures.get(0)) throw error;
+  const kind = error instanceof Failure ? error.kind : 'system';
+  throw new Failure(kind, `${name}: ${outcome.message}`, { exitCode: outcome.exit, cause: error });
+}
+
+/** How one of several targets failed. */
+interface SyncFailure {
+  /** Target and place. */
+  readonly name: string;
+  readonly outcome: Outcome;
+  readonly error: unknown;
 }
 
 /** All targets have committed: nothing needs the downloads any more. */
 async function removeShared(run: SyncRun, command: string, context: Context): Promise<void> {
-  const session = openExportSession(run.config, context, run.maxWaitMs);
-  try {
-    const settings = { ...run.config, baseUrl: run.storedBaseUrl ?? run.config.baseUrl };
-    // Days that were named may be wanted by other runs, whose files stay.
-    const isPartial = run.days.from !== undefined || run.days.to !== undefined;
-    const deps = extractDeps(run.config, session.service, context);
-    await discardShared({ hashes: hashesOf(settings) }, deps, isPartial ? command : undefined);
-  } finally {
-    await session.close();
-  }
+  // Days that were named may be wanted by other runs, whose files stay.
+  const isPartial = run.days.from !== undefined || run.days.to !== undefined;
+  const { config } = run;
+  const deps = { spoolDir: config.spoolDir, clock: context.clock, options: extractOptions(config) };
+  await discardShared({ hashes: hashesOf(settingsOf(run)) }, deps, isPartial ? command : undefined);
 }
 
+/** The configuration by which a run is planned and known. */
+const settingsOf = ({ config, storedBaseUrl }: SyncRun): SourceConfig => ({
+  ...config,
+  baseUrl: storedBaseUrl ?? config.baseUrl,
+});
+
 function joined(
-  destinations: readonly Destination[],
+  targets: readonly SyncTarget[],
   [first = EMPTY_SUMMARY, ...others]: readonly Summary[],
-  outcomes: ReadonlyMap<number, Outcome>,
+  failures: ReadonlyMap<number, SyncFailure>,
   redactor: Context['redactor'],
 ): Summary {
   const all = [first, ...others];
   const also = others.map((summary, i): AlsoSummary => {
-    const { target, place } = destinations[i + 1];
-    const outcome = outcomes.get(i + 1);
+    const { target, place } = targets[i + 1];
+    const outcome = failures.get(i + 1)?.outcome;
     const { rows, windows, next_from_date } = summary;
     const error = outcome === undefined ? null : redactor.mask(outcome.message);
     return { target, place, rows, windows, next_from_date, exit: outcome?.exit ?? EXIT.done, error };

@@ -1,7 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
-import type { PriorLoads, Window } from '../../extract/window.ts';
-import { NO_PRIOR_LOADS } from '../../extract/window.ts';
+import { NO_PRIOR_LOADS, type PriorLoads, type Window } from '../../extract/window.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import { changeRecords, columnChanges, logChanges, missedIn } from '../../table/changes.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
@@ -35,10 +34,6 @@ import { findSuperseded, hasSharedKeys, keyColumns, type Superseded } from './su
 export interface FilesSinkOptions extends TargetOptions, Omit<OpenFilesOptions, keyof TargetOptions> {
   /** Tables wanted beside `events`, which is always kept: the others follow from it. */
   readonly tables: readonly TableName[];
-  readonly memoryLimit: string | undefined;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** Opens a place for loading, makes it if missing, and removes what dead runs left. Throws Failure. */

@@ -1,3 +1,4 @@
+import { defect } from '../../base/errors.ts';
 import { hashedIn } from '../../extract/state.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import type { TableState } from '../../table/state.ts';
@@ -30,10 +31,7 @@ export async function* rowsOfPeopleInFiles(
   query: PeopleQuery,
 ): AsyncGenerator<PersonRow> {
   const rows = await readingTable(format, options, async (table) => {
-    const { columns } = table.snapshot.state;
-    const files = table.filesOf('events');
-    const from = eventRows(files, await table.fetch(files), columns, table.zone);
-    const { lookup } = await lookUp(table, query, from);
+    const { lookup, from } = await lookUp(table, query, true);
     const found: string[] = [];
     for await (const row of jsonOfRows({ engine: table.engine, from }, lookup.condition)) found.push(row);
     return found;
@@ -104,21 +102,17 @@ interface Found {
   readonly locals: ReadonlyMap<string, string>;
 }
 
-/** `from`: the relation to look into; by default one that reads no more columns than a look-up needs. */
-async function lookUp(table: FileTable, query: PeopleQuery, from?: string): Promise<Found> {
+/** `isWhole`: all columns are read, and not only those that a look-up needs. */
+async function lookUp(table: FileTable, query: PeopleQuery, isWhole = false): Promise<Found> {
   const { columns, cursor } = table.snapshot.state;
   const { engine, place, zone } = table;
-  const hashed = hashedIn(cursor);
-  if (from !== undefined) {
-    const rows: EventRows = { engine, from, columns, hashed, zone, place };
-    return { lookup: await findPeople(rows, query), from, locals: new Map() };
-  }
-  const wanted = peopleColumns(columns, query);
   const files = table.filesOf('events');
-  const locals = await table.fetchColumns(files, new Set(['_rescued', ...wanted.map(({ name }) => name)]));
-  const narrow = eventRows(files, locals, wanted, zone, ['_rescued']);
-  const rows: EventRows = { engine, from: narrow, columns, hashed, zone, place };
-  return { lookup: await findPeople(rows, query), from: narrow, locals };
+  const wanted = peopleColumns(columns, query);
+  const names = new Set(['_rescued', ...wanted.map(({ name }) => name)]);
+  const locals = await (isWhole ? table.fetch(files) : table.fetchColumns(files, names));
+  const from = isWhole ? eventRows(files, locals, columns, zone) : eventRows(files, locals, wanted, zone, ['_rescued']);
+  const rows: EventRows = { engine, from, columns, hashed: hashedIn(cursor), zone, place };
+  return { lookup: await findPeople(rows, query), from, locals };
 }
 
 /** Every file that has rows of these people, written without them. */
@@ -143,16 +137,15 @@ async function withoutPeople(
     const nulls = valuesOf(lacking, new Set(), table.zone);
     const all = `(SELECT ${['*', ...nulls].join(', ')} FROM ${source})`;
     const select = `SELECT ${selectOf(own, file.columns, table.zone)} FROM ${all} WHERE NOT ${lookup.condition}`;
-    added.push(
-      await table.write({
-        table: 'events',
-        date: file.date,
-        query: select,
-        rows: file.rows - lost,
-        columns: namesOf(own),
-        isSorted: file.isSorted,
-      }),
-    );
+    const rows = file.rows - lost;
+    const { date, isSorted } = file;
+    const written = await table.write({ table: 'events', date, query: select, rows, columns: namesOf(own), isSorted });
+    if (written.rows !== rows) {
+      throw defect(
+        `${file.path} came to ${written.rows} rows without these people instead of ${rows}: nothing was changed.`,
+      );
+    }
+    added.push(written);
   }
   const change = await changeOf(table, 'purge', { removed, added });
   return { ...change, state: { ...change.state, eventNames: await remainingNames(table, change) } };

@@ -40,20 +40,13 @@ async function listRuns(storage: Storage): Promise<NamedRun[]> {
   return runsOf(paths);
 }
 
-/** Paths of run objects to remove: those of runs beyond the latest `MAX_RUNS`, and the begin objects of ended runs. */
-function expiredRunFiles(paths: Iterable<string>): string[] {
-  const runs = runsOf(paths);
-  return [
+/** Removes the objects of runs beyond the latest `MAX_RUNS`, and the begin objects of ended runs. */
+export async function removeExpiredRuns(storage: Storage): Promise<void> {
+  const runs = await listRuns(storage);
+  const expired = [
     ...runs.slice(0, -MAX_RUNS).flatMap((run) => run.paths),
     ...runs.slice(-MAX_RUNS).flatMap((run) => run.paths.filter((path) => run.ended !== null && path !== run.ended)),
   ];
-}
-
-/** Removes the objects of runs that are not kept any more. */
-export async function removeExpiredRuns(storage: Storage): Promise<void> {
-  const paths: string[] = [];
-  for await (const { path } of storage.list(FOLDER)) paths.push(path);
-  const expired = expiredRunFiles(paths);
   if (expired.length > 0) await storage.remove(expired);
 }
 
