@@ -11,5 +11,9 @@ const simulator = await startSimulator({
   latencyMs: Number(latency),
   ...(dir !== undefined && dir !== '' && { files: dir }),
 });
-simulator.setScenario({ limits: { exports_per_hour: 100_000 }, faults: JSON.parse(faults) });
+simulator.setScenario({
+  days: { history_days: 60 },
+  limits: { exports_per_hour: 100_000 },
+  faults: JSON.parse(faults),
+});
 console.log(JSON.stringify({ url: simulator.url }));

@@ -38,7 +38,14 @@ export async function scratch<T>(
 ): Promise<T> {
   const dir = mkdtempSync(join(tmpdir(), 'dfinery-bench-'));
   const config = join(dir, 'config.json');
-  const value = { base_url: url, service_id: 'bench', export_token: 'bench-export', spool_dir: dir, ...extra };
+  const value = {
+    base_url: url,
+    service_id: 'bench',
+    export_token: 'bench-export',
+    spool_dir: dir,
+    history_days: 60,
+    ...extra,
+  };
   writeFileSync(config, JSON.stringify({ exports_per_hour: 100_000, ...value }));
   try {
     return await work(dir, config);

@@ -90,6 +90,18 @@ export const WORKS: readonly Work[] = [
     beside: { work: 'parquet', aim: 1.1 },
   },
   {
+    name: 'ducklake',
+    title: 'DuckLake tables; bare: COPY, zstd',
+    // The catalog, and beside it the folder with the data.
+    ours: (place) => ({
+      command: command('ducklake', join(place.dir, 'lake', 'events.ducklake'), place),
+      target: join(place.dir, 'lake'),
+    }),
+    bare: bare('parquet', 'bare.parquet'),
+    aims: {},
+    beside: { work: 'parquet', aim: 1.1 },
+  },
+  {
     name: 'delta-s3',
     title: 'Delta table in a bucket on loopback; bare: COPY, zstd',
     ours: (place) => ({
