@@ -39,6 +39,7 @@ import {
   expireSnapshots,
   insertRows,
   type Lake,
+  type LakeColumn,
   type LakeFile,
   PARTITION,
   readLake,
@@ -55,6 +56,15 @@ const CONCURRENCY = 4;
 const UNCOMMITTED_MS = 3_600_000;
 const OWN_FILE = /^event_date=(\d{4,}-\d{2}-\d{2}|__HIVE_DEFAULT_PARTITION__)\/part-[0-9a-f-]{36}\.parquet$/;
 const DRAFT = /(^|\/)\.[^/]+\.tmp$/;
+
+/** The ids of a table's columns, and the greatest of them. */
+interface GivenIds {
+  last: number;
+  /** The columns that the catalog has, by name. */
+  readonly known: ReadonlyMap<string, LakeColumn>;
+  /** By name and whether it is a list. */
+  readonly ids: Map<string, ColumnIds>;
+}
 
 /** DuckDB's types, as its queries describe themselves, in DuckLake's words. */
 const TYPES: Readonly<Record<string, string>> = {
@@ -162,8 +172,8 @@ class LakeLog implements TableLog {
   #lake: Lake | undefined;
   /** Files of ours that another program wrote, or of which it deleted rows. */
   #changed: readonly LakeFile[] = [];
-  /** Ids given to columns that the catalog does not have yet, by table and column. */
-  readonly #given = new Map<string, ColumnIds>();
+  /** By table, the ids of its columns: those that the catalog has, and those that it gets with the next commit. */
+  readonly #given = new Map<TableName, GivenIds>();
   /** Paths of files that a purge took out of the catalog, and the store's time before it. */
   #erased: { readonly paths: ReadonlySet<string>; readonly since: number } = { paths: new Set(), since: 0 };
 
@@ -461,16 +471,20 @@ class LakeLog implements TableLog {
 
   /** The ids of a column: those that the catalog has, else new ones, which it gets with the commit. */
   #idsOf(table: TableName, { name, element }: Field): ColumnIds {
-    const known = this.#lake?.tables.get(table)?.columns.find((column) => column.name === name);
-    const key = JSON.stringify([table, name, element !== undefined]);
-    const given = this.#given.get(key);
-    if (given !== undefined) return given;
-    const own = [...this.#given].filter(([other]) => JSON.parse(other)[0] === table).map(([, ids]) => ids);
-    const used = own.flatMap((ids) => [ids.id, ids.element ?? 0]);
-    let last = Math.max(this.#lake?.tables.get(table)?.lastColumnId ?? 0, ...used);
-    const id = known?.id ?? ++last;
-    const ids = element === undefined ? { id } : { id, element: known?.element?.id ?? ++last };
-    this.#given.set(key, ids);
+    const known = this.#lake?.tables.get(table);
+    const given = this.#given.get(table) ?? {
+      last: known?.lastColumnId ?? 0,
+      known: new Map(known?.columns.map((column) => [column.name, column])),
+      ids: new Map<string, ColumnIds>(),
+    };
+    this.#given.set(table, given);
+    const key = JSON.stringify([name, element !== undefined]);
+    const had = given.ids.get(key);
+    if (had !== undefined) return had;
+    const column = given.known.get(name);
+    const id = column?.id ?? ++given.last;
+    const ids = element === undefined ? { id } : { id, element: column?.element?.id ?? ++given.last };
+    given.ids.set(key, ids);
     return ids;
   }
 }

@@ -91,8 +91,8 @@ export class SnapshotWriter {
           `UPDATE ducklake_column SET end_snapshot = ${this.#id} WHERE table_id = ${id} AND column_id IN (${ended.join(', ')}) AND end_snapshot IS NULL`,
         );
       }
-      await this.#addColumn(name, id, field);
     }
+    await this.#addColumns(name, id, changed);
     if (changed.length === 0) return;
     this.#altered.add(id);
     this.#changes.push(`altered_table:${id}`);
@@ -111,7 +111,7 @@ export class SnapshotWriter {
       [id, randomUUID(), at, null, this.#lake.schemaId, name, `${name}/`, true],
     ]);
     await insertRows(this.#engine, 'ducklake_partition_info', [[partitionId, id, at, null]]);
-    for (const field of fields) await this.#addColumn(name, id, field);
+    await this.#addColumns(name, id, fields);
     const { id: partition } = this.#idsOf(name, { name: PARTITION, type: 'date' });
     await insertRows(this.#engine, 'ducklake_partition_column', [[partitionId, id, 0, partition, 'identity']]);
     this.#tables.set(name, { id, partitionId, fields, nextRowId: 0 });
@@ -119,16 +119,17 @@ export class SnapshotWriter {
     this.#changes.push(`created_table:"main"."${name}"`);
   }
 
-  async #addColumn(table: TableName, id: number, field: Field): Promise<void> {
-    const ids = this.#idsOf(table, field);
+  async #addColumns(table: TableName, id: number, fields: readonly Field[]): Promise<void> {
     const row = (column: number, name: string, type: string, parent: number | null): Value[] => {
       const kind = type === 'list' ? '' : 'literal';
       return [column, this.#id, null, id, column, name, type, null, 'NULL', true, parent, kind, 'duckdb'];
     };
-    const rows = [row(ids.id, field.name, field.type, null)];
-    if (field.element !== undefined && ids.element !== undefined) {
-      rows.push(row(ids.element, 'element', field.element, ids.id));
-    }
+    const rows = fields.flatMap((field) => {
+      const ids = this.#idsOf(table, field);
+      const own = row(ids.id, field.name, field.type, null);
+      if (field.element === undefined || ids.element === undefined) return [own];
+      return [own, row(ids.element, 'element', field.element, ids.id)];
+    });
     await insertRows(this.#engine, 'ducklake_column', rows);
   }
 
