@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 /** The environment as a lookup: injected, so that nothing else touches `process.env`. */
 export interface Env {
   (name: string): string | undefined;
-  /** The names of all that is set, where that can be told. */
+  /** The names of all variables that are set, if they are known. */
   readonly names?: () => readonly string[];
 }
 

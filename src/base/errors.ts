@@ -52,7 +52,7 @@ const DEFAULT_EXIT = { config: EXIT.usage, transient: EXIT.later, system: EXIT.f
 export const configFailure = (message: string, details?: FailureDetails) => new Failure('config', message, details);
 export const transientFailure = (message: string, details?: FailureDetails) =>
   new Failure('transient', message, details);
-export const defect = (message: string, details?: FailureDetails) => new Failure('system', message, details);
+export const internalError = (message: string, details?: FailureDetails) => new Failure('system', message, details);
 
 /** The text of anything that was thrown. */
 export function messageOf(thrown: unknown): string {

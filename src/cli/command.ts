@@ -1,7 +1,9 @@
+import { tmpdir } from 'node:os';
 import type { Argv } from 'yargs';
 import { type Day, isDay } from '../base/days.ts';
 import { parseDuration } from '../base/durations.ts';
-import { configFailure, type ExitCode } from '../base/errors.ts';
+import { configFailure, type ExitCode, internalError } from '../base/errors.ts';
+import type { PlaceOptions, Target } from '../sinks/target.ts';
 import type { Context, GlobalOptions } from './context.ts';
 
 /** Option values as yargs parsed them, under the names a command declared. */
@@ -13,12 +15,12 @@ export type Handler = (options: Options, context: Context) => Promise<ExitCode>;
 /** One command, in a file of its own: its options, and what it does with them. */
 export interface Command {
   options(yargs: Argv): Argv;
-  /** True when it refuses unknown environment variables itself, since it tells scripts of every failure; else that is done before it. */
+  /** True when it refuses unknown environment variables itself, since it reports every failure to scripts; else that is done before it. */
   readonly refusesUnknownNames?: true;
   readonly run: Handler;
 }
 
-/** A line of the list of commands: what help says of a command, and how to load its file once it was chosen. */
+/** A line of the list of commands: the text of help, and how to load its file once it was chosen. */
 export interface CommandEntry {
   /** yargs' own notation: `sync duckdb <file>`. */
   readonly usage: string;
@@ -67,3 +69,44 @@ export const CONFIG_OPTION = {
 /** `--json`, with what is printed: `The plan`. */
 export const jsonOption = (what: string) =>
   ({ type: 'boolean', default: false, describe: `${what} as one JSON object on stdout` }) as const;
+
+/** Prints the result of a command: with `--json` one JSON object, else lines for people. */
+export function printResult(json: object, lines: readonly string[], options: Options, { terminal }: Context): void {
+  for (const line of flag(options, 'json') ? [JSON.stringify(json)] : lines) terminal.result(line);
+}
+
+const DEFAULT_WAIT = '30s';
+
+/** The options of commands that work on a target without calling the service. */
+export function maintenanceOptions(yargs: Argv): Argv {
+  return yargs
+    .option('lock-wait', { type: 'string', default: DEFAULT_WAIT, describe: 'How long to wait for a target in use' })
+    .option('spool-dir', {
+      type: 'string',
+      describe: 'Spool folder; default DFINERY_SPOOL_DIR, else the temporary folder of the system',
+    })
+    .option('json', jsonOption('The result'));
+}
+
+/** ms. */
+export const lockWait = (options: Options): number => durationOption('lock-wait', options.lockWait) ?? 0;
+
+/** What such a command gives a target. */
+export function placeOptions(options: Options, { clock, logger, signal, env }: Context): PlaceOptions {
+  const spoolDir = text(options, 'spoolDir') || env('DFINERY_SPOOL_DIR') || tmpdir();
+  return { lockWaitMs: lockWait(options), spoolDir, env, clock, logger, signal };
+}
+
+/** The same options, after the place of a target: `verify duckdb <file>`. */
+export const placeArgument =
+  ({ place }: Target) =>
+  (yargs: Argv): Argv =>
+    maintenanceOptions(yargs.positional(place.name, { type: 'string', demandOption: true }));
+
+export const placeOf = ({ place }: Target, options: Options): string => text(options, place.name) ?? '';
+
+/** The operation of a target for which a command is listed. */
+export function supported<T>(operation: T | undefined): T {
+  if (operation === undefined) throw internalError('The command is listed for a target that does not support it.');
+  return operation;
+}

@@ -3,10 +3,18 @@ import destinationSchema from '../../schemas/destination-config.json' with { typ
 import sourceSchema from '../../schemas/source-config.json' with { type: 'json' };
 import { configFailure } from '../base/errors.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../config/destination.ts';
-import { type ConfigSchema, type EnvironmentValues, readEnvironment, variableOf } from '../config/environment.ts';
+import {
+  type ConfigSchema,
+  type EnvironmentValues,
+  type Property,
+  readEnvironment,
+  variableOf,
+  variablesOf,
+} from '../config/environment.ts';
 import { objectOf, type Parsed } from '../config/parse.ts';
 import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
 import { type Context, readJsonFile } from './context.ts';
+import { tableLines } from './table.ts';
 
 export const SOURCE_FILE = 'dfinery.json';
 export const DESTINATION_FILE = 'dfinery-destination.json';
@@ -65,7 +73,7 @@ export function findDestinationConfig(path: string | undefined, context: Context
 const NO_SERVICE = { base_url: 'https://host', service_id: 'none', export_token: 'none' };
 
 /**
- * The source configuration as far as it concerns a local file: no service needs to be told. Undefined where there is
+ * The source configuration as far as it concerns a local file, which needs no service. Undefined if there is
  * none: no `--config`, no dfinery.json here, no lists of columns in the environment.
  */
 export function findSourceConfig(path: string | undefined, context: Context): SourceConfig | undefined {
@@ -119,3 +127,40 @@ function settingsOf({ properties }: ConfigSchema, { file, environment }: Layers)
   });
   return Object.fromEntries(settings);
 }
+
+const SHORT: Readonly<Record<string, string>> = {
+  boolean: 'true | false',
+  integer: 'whole number',
+  number: 'number',
+  array: 'a,b or JSON',
+  object: 'JSON object',
+  string: 'text',
+};
+
+function formOf({ type, enum: choices, airbyte_secret }: Property): string {
+  if (airbyte_secret) return 'secret; also …_FILE';
+  return choices === undefined ? (SHORT[type ?? 'string'] ?? 'text') : choices.join(' | ');
+}
+
+const defaultOf = (value: unknown): string => {
+  if (value === undefined || (typeof value === 'object' && JSON.stringify(value).length === 2)) return '';
+  return String(value);
+};
+
+function help(schema: ConfigSchema): string {
+  const rows = variablesOf(schema).map(({ name, key, property }) => [
+    name,
+    formOf(property),
+    schema.required.includes(key) ? 'required' : defaultOf(property.default),
+  ]);
+  return [
+    'Each configuration key is an environment variable too, and wins there over the file; without a file they are enough:',
+    ...tableLines(['variable', 'value', 'default'], rows),
+  ].join('\n');
+}
+
+/** The end of the help of commands that read the source configuration. */
+export const sourceEnvironmentHelp = (): string => help(sourceSchema);
+
+/** The end of the help of `forget`. */
+export const destinationEnvironmentHelp = (): string => help(destinationSchema);

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
-import type { Env } from '../base/env.ts';
+import { type Env, secretFrom } from '../base/env.ts';
 import { configFailure, messageOf } from '../base/errors.ts';
 import { createLogger, type Logger, type LogLevel, type LogSink } from '../base/log.ts';
 import { type Random, systemRandom } from '../base/random.ts';
-import { Redactor } from '../base/secrets.ts';
+import { Redactor, Secret } from '../base/secrets.ts';
 import type { Prompts } from './prompts.ts';
 import { type Terminal, terminalLog } from './terminal.ts';
 
@@ -37,6 +37,14 @@ export function contextOf(io: Io, options: GlobalOptions): Context {
   const sink = terminalLog(io.terminal, options.logFormat, () => io.clock.now());
   const loggerThrough = (wrap: (log: LogSink) => LogSink) => createLogger(wrap(sink), options.logLevel, redactor.mask);
   return { ...io, random: systemRandom, redactor, loggerThrough, logger: loggerThrough((log) => log) };
+}
+
+/** A secret from the variable, or from the file that `NAME_FILE` names; masked in every message from then on. */
+export function secretOf(name: string, { env, redactor }: Context): Secret | undefined {
+  const found = secretFrom(env, name);
+  const secret = found === undefined ? undefined : new Secret(found);
+  redactor.add(secret);
+  return secret;
 }
 
 /** Reads and parses a JSON file that the user named. Throws a configuration failure that names `what` and the path. */

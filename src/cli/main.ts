@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-import manifest from '../../package.json' with { type: 'json' };
 import { systemClock } from '../base/clock.ts';
 import { requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../base/env.ts';
 import { EXIT, Failure, messageOf } from '../base/errors.ts';
 import { endNow } from '../base/exit.ts';
 import { runUntilStopped } from '../base/signals.ts';
+import { VERSION } from '../base/version.ts';
 import type { Io } from './context.ts';
 import { systemPrompts } from './prompts.ts';
 import { openTerminal } from './terminal.ts';
@@ -29,6 +29,6 @@ await runUntilStopped(async (signal) => {
 /** `--version` alone is answered here: to load the parser takes as long as to start Node. */
 async function run(argv: readonly string[], io: Io): Promise<number> {
   if (argv.length !== 1 || argv[0] !== '--version') return (await import('./program.ts')).runCommandLine(argv, io);
-  io.terminal.result(manifest.version);
+  io.terminal.result(VERSION);
   return EXIT.done;
 }

@@ -1,9 +1,9 @@
 // This folder: the command line. `commands/` has one file a command; the other folders hold parts of single commands.
 
 import yargs, { type Argv } from 'yargs';
-import manifest from '../../package.json' with { type: 'json' };
-import { defect, EXIT, type ExitCode, messageOf } from '../base/errors.ts';
+import { EXIT, type ExitCode, internalError, messageOf } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
+import { VERSION } from '../base/version.ts';
 import type { Target } from '../sinks/target.ts';
 import { TARGETS } from '../sinks/targets.ts';
 import { type Command, type CommandEntry, flag, type Options } from './command.ts';
@@ -134,7 +134,7 @@ function define(showsHelp: boolean, choose: Choose): Argv {
       global: true,
     })
     .parserConfiguration({ 'parse-numbers': false, 'boolean-negation': false })
-    .version(manifest.version)
+    .version(VERSION)
     .help()
     .strict()
     .demandCommand(1, 'which command?')
@@ -174,7 +174,7 @@ function families(): Map<string, CommandEntry[]> {
     const [family, next] = command.usage.split(' ');
     const name = family in FAMILIES ? family : '';
     // The parser would take all of them for one command, the last.
-    if (name === '' && /^\w/.test(next ?? '')) throw defect(`The command "${command.usage}" has no family.`);
+    if (name === '' && /^\w/.test(next ?? '')) throw internalError(`The command "${command.usage}" has no family.`);
     out.set(name, [...(out.get(name) ?? []), command]);
   }
   return out;
@@ -187,7 +187,7 @@ async function addFamily(
   choose: Choose,
 ): Promise<Argv> {
   for (const command of members) add(parser, command, command.usage.slice(family.length + 1), choose);
-  if (family === 'sync') parser.epilogue((await import('./environment-help.ts')).sourceEnvironmentHelp());
+  if (family === 'sync') parser.epilogue((await import('./configuration.ts')).sourceEnvironmentHelp());
   return parser.demandCommand(1, `${family} what? ${FAMILIES[family]}`).strict();
 }
 

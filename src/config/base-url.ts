@@ -20,7 +20,7 @@ export function baseUrlProblem(text: string): Problem | undefined {
   return undefined;
 }
 
-/** Whether what is sent to an address can be read on the way by nobody else: https anywhere, plain http on loopback alone. */
+/** Whether nobody can read on the way what is sent to an address: https anywhere, plain http on loopback alone. */
 const isPrivate = ({ protocol, hostname }: URL): boolean =>
   protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 

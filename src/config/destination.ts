@@ -2,10 +2,9 @@ import { distance } from 'fastest-levenshtein';
 import schema from '../../schemas/destination-config.json' with { type: 'json' };
 import type { Env } from '../base/env.ts';
 import { Secret } from '../base/secrets.ts';
-import { baseUrlProblem, cleanBaseUrl } from './base-url.ts';
-import { tokenProblem } from './header-text.ts';
+import { cleanBaseUrl } from './base-url.ts';
 import { flat } from './nearest.ts';
-import { type ConfigOf, filledText, key, optionalSecret, type Parsed, parseConfig } from './parse.ts';
+import { type ConfigOf, filledText, key, optionalSecret, type Parsed, parseConfig, serviceProblems } from './parse.ts';
 import type { Problem } from './problems.ts';
 
 /** Each key of schemas/destination-config.json. */
@@ -69,11 +68,7 @@ const editsTo = (known: string, given: string): number =>
   given.length >= MIN_BEGINNING && known.startsWith(given) ? 0 : distance(known, given);
 
 function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
-  const out: Problem[] = [];
-  const url = typeof filled.base_url === 'string' ? baseUrlProblem(filled.base_url) : undefined;
-  if (url) out.push(url);
-  const token = tokenProblem('import_token', filled.import_token);
-  if (token) out.push(token);
+  const out = serviceProblems(filled, 'import_token');
   if (filled.max_deletions_percent !== undefined && filled.known_profiles === undefined) {
     out.push({ key: 'known_profiles', text: 'known_profiles is missing beside max_deletions_percent' });
   }

@@ -5,7 +5,7 @@ import { configFailure, messageOf } from '../base/errors.ts';
 import { nearest } from './nearest.ts';
 import { type Problem, refuse, shown } from './problems.ts';
 
-/** What a schema says of one configuration key. */
+/** A configuration key in its schema. */
 export interface Property {
   readonly type?: string;
   readonly description?: string;
@@ -64,7 +64,7 @@ export function refuseUnknownNames(env: Env): void {
   throw configFailure(`the environment has unknown variables: ${named.join(', ')}. Correct or unset them.`);
 }
 
-/** What the environment says of the keys of one schema. */
+/** The values that the environment has for the keys of one schema. */
 export interface EnvironmentValues {
   readonly values: Readonly<Record<string, unknown>>;
   /** Key → the name of the variable that gave it. */
@@ -110,7 +110,7 @@ function textOf({ name, key, property }: Variable, env: Env, problems: Problem[]
   }
 }
 
-/** The value that a text stands for under a type; undefined where it stands for none. */
+/** The value of a text under a type; undefined if it has none. */
 function typedValue(text: string, type: string | undefined): unknown {
   if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : undefined;
   if (type === 'integer') return /^-?\d{1,15}$/.test(text) ? Number(text) : undefined;

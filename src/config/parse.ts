@@ -4,6 +4,7 @@
 import { type Env, secretFrom } from '../base/env.ts';
 import { configFailure, messageOf } from '../base/errors.ts';
 import { Secret } from '../base/secrets.ts';
+import { baseUrlProblem } from './base-url.ts';
 import { type ConfigSchema, variablesOf } from './environment.ts';
 import { type Problem, refuse, schemaProblems } from './problems.ts';
 import { compileSchema, unknownKeys, withDefaults } from './validate.ts';
@@ -32,6 +33,27 @@ export const filledText = (value: string | undefined): string | undefined => val
 export const optionalSecret = (value: string | undefined): Secret | undefined =>
   value ? new Secret(value) : undefined;
 
+/** What is wrong with the address of the service and the token, which `tokenKey` holds. A wrong type is left to the schema. */
+export function serviceProblems(filled: Readonly<Record<string, unknown>>, tokenKey: string): Problem[] {
+  const { base_url: url, [tokenKey]: token } = filled;
+  const problems: Problem[] = [];
+  const urlProblem = typeof url === 'string' ? baseUrlProblem(url) : undefined;
+  if (urlProblem !== undefined) problems.push(urlProblem);
+  if (typeof token === 'string' && token !== '' && !isHeaderText(token)) {
+    const isPadded = /^[\t ]|[\t ]$/.test(token);
+    const padded = 'begins or ends with a blank, which no HTTP header keeps';
+    const other = 'holds a line end, or another character that no HTTP header can carry';
+    problems.push({ key: tokenKey, text: `${tokenKey} ${isPadded ? padded : other}` });
+  }
+  return problems;
+}
+
+/** No line ends, no control characters, nothing beyond one byte, no blank at either end. */
+const HEADER_TEXT = /^[\x21-\x7e\x80-\xff]([\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?$/;
+
+/** True for a text that an HTTP header carries unchanged, a token for one. */
+export const isHeaderText = (text: string): boolean => HEADER_TEXT.test(text);
+
 export interface Parsed<C> {
   readonly config: C;
   /** Unknown keys: refused by the command line, warned about by the connectors. */
@@ -41,7 +63,7 @@ export interface Parsed<C> {
 interface Definition<K extends Keys> {
   readonly schema: ConfigSchema;
   readonly keys: K;
-  /** What a JSON schema cannot say, of the configuration as given and with its defaults. Values of a wrong type are left to the schema. */
+  /** The problems that a JSON schema cannot express, of the configuration as given and with its defaults. Values of a wrong type are left to the schema. */
   problems(filled: Readonly<Record<string, unknown>>): readonly Problem[];
   /** Unknown keys that must not be ignored. */
   misspelt?(given: Readonly<Record<string, unknown>>): readonly Problem[];

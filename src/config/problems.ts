@@ -48,7 +48,7 @@ const article = (word: string) => (/^[aeiou]/.test(word) ? 'an' : 'a');
 /** The violations of a schema, one a key, as problems that name key, finding and wish. */
 export function schemaProblems(validate: Validator, value: unknown): Problem[] {
   if (validate(value)) return [];
-  // Of several about one key the last says most: a choice after its type, a calendar after a pattern.
+  // Of several about one key the last is the most exact: a choice after its type, a calendar after a pattern.
   const byKey = new Map((validate.errors ?? []).map((error) => [keyOf(error), error]));
   return [...byKey].map(([key, error]) => {
     if (error.keyword === 'required') return { key, text: `${key} is missing` };
@@ -61,7 +61,7 @@ export function schemaProblems(validate: Validator, value: unknown): Problem[] {
 /** All that is known to be wrong with a configuration. */
 export interface Findings {
   readonly problems: readonly Problem[];
-  /** Of what a schema cannot say: they count for keys that have no problem yet. */
+  /** Of what a schema cannot express: they count for keys that have no problem yet. */
   readonly further: readonly Problem[];
   /** Keys to name as well; alone they are no reason to end. */
   readonly unknown: readonly string[];

@@ -5,10 +5,9 @@ import { parseDuration } from '../base/durations.ts';
 import type { Env } from '../base/env.ts';
 import { Secret } from '../base/secrets.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../types/type.ts';
-import { baseUrlProblem, cleanBaseUrl } from './base-url.ts';
+import { cleanBaseUrl } from './base-url.ts';
 import { columnListProblems } from './column-lists.ts';
-import { tokenProblem } from './header-text.ts';
-import { type ConfigOf, filledText, key, optionalSecret, type Parsed, parseConfig } from './parse.ts';
+import { type ConfigOf, filledText, key, optionalSecret, type Parsed, parseConfig, serviceProblems } from './parse.ts';
 import type { Problem } from './problems.ts';
 
 /** How many days back the service exports, where no configuration says otherwise. */
@@ -74,14 +73,10 @@ export const parseSourceConfig = (
 ): Parsed<SourceConfig> => parseConfig({ schema, keys: KEYS, problems }, value, env, names);
 
 function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
-  const out: Problem[] = [];
+  const out = serviceProblems(filled, 'export_token');
   const add = (name: string, text: string) => out.push({ key: name, text });
   const textOf = (name: string) => (typeof filled[name] === 'string' ? filled[name] : '');
   const [start, end, zone] = [textOf('start_date'), textOf('end_date'), textOf('timezone')];
-  const url = typeof filled.base_url === 'string' ? baseUrlProblem(filled.base_url) : undefined;
-  if (url) out.push(url);
-  const token = tokenProblem('export_token', filled.export_token);
-  if (token) out.push(token);
   if (zone !== '' && !isZone(zone)) {
     add('timezone', `timezone is ${JSON.stringify(zone)}, wanted an IANA name such as Asia/Seoul`);
   }

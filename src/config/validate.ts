@@ -2,9 +2,9 @@ import { Ajv, type ValidateFunction } from 'ajv';
 import { isDay } from '../base/days.ts';
 import { nearest } from './nearest.ts';
 
-/** Says whether a value fits a schema; `errors` are those of the last value. */
-export interface Validator {
-  (value: unknown): boolean;
+/** Whether a value fits a schema, and so has type T; `errors` are those of the last value. */
+export interface Validator<T = unknown> {
+  (value: unknown): value is T;
   errors?: ValidateFunction['errors'];
 }
 
@@ -12,9 +12,9 @@ export interface Validator {
  * A validator for one of our own schemas, with the Airbyte annotations known and every problem reported at once. It is
  * compiled when it is first used: that takes longer than the start of a command.
  */
-export function compileSchema(schema: object): Validator {
+export function compileSchema<T = unknown>(schema: object): Validator<T> {
   let compiled: ValidateFunction | undefined;
-  const validator: Validator = (value) => {
+  const validator: Validator<T> = (value): value is T => {
     compiled ??= compile(schema);
     const fits = compiled(value);
     validator.errors = compiled.errors;

@@ -3,19 +3,16 @@ import type { Clock } from '../base/clock.ts';
 import { transientFailure } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
+import { pauseAfter, type RetryPolicy } from '../base/retry.ts';
 import type { DeletionAnswer, DeletionService } from '../service/delete/answer.ts';
 import type { Decision } from './input/deletion-list.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { RateLimiter, type RateLimits } from './rate-limiter.ts';
 
-/** How often one id is requested, and the pauses between. A repeated deletion is harmless. */
-const RETRY = {
-  attempts: 6,
-  /** For an answer of unknown meaning, which is unlikely to change. */
-  unclearAttempts: 2,
-  firstMs: 500,
-  longestMs: 30_000,
-} as const;
+/** How often one id is requested. A repeated deletion is harmless. */
+const RETRY: RetryPolicy = { attempts: 6, baseMs: 500, capMs: 30_000 };
+/** The same for an answer of unknown meaning, which is unlikely to change. */
+const UNCLEAR_ATTEMPTS = 2;
 
 /** Consecutive undecided ids after which the service counts as down and the run stops. */
 const MOST_UNDECIDED_IN_A_ROW = 10;
@@ -167,7 +164,7 @@ class Sender {
         if (this.#limiter.waits - this.#waitsBefore >= MOST_WAITS_IN_A_ROW) return this.#giveUp(answer);
         continue;
       }
-      if (answer.kind === 'undecided' && attempt >= RETRY.unclearAttempts) return this.#decided('undecided', answer);
+      if (answer.kind === 'undecided' && attempt >= UNCLEAR_ATTEMPTS) return this.#decided('undecided', answer);
       if (attempt === RETRY.attempts) return this.#undecided(answer);
       if (!(await this.#pause(attempt))) return 'undecided';
     }
@@ -211,9 +208,7 @@ class Sender {
 
   #pause(attempt: number): Promise<boolean> {
     const { clock, random } = this.#options;
-    // With full jitter.
-    const ms = random() * Math.min(RETRY.longestMs, RETRY.firstMs * 2 ** (attempt - 1));
-    return this.#unlessStopped(() => clock.sleep(ms, this.#signal));
+    return this.#unlessStopped(() => clock.sleep(pauseAfter(attempt, RETRY, random), this.#signal));
   }
 
   /** The service has spoken, so it is there. */

@@ -3,8 +3,8 @@
 
 import pLimit from 'p-limit';
 import { Scanner } from '../schema/scanner.ts';
+import { EXPORT_RETRY } from '../service/export/retry.ts';
 import { Batch, type BatchLimits, ONE_WINDOW, type Waiting } from './batch.ts';
-import { RETRY } from './download/retry.ts';
 import { discard, type Run, type ServiceCache } from './download/run.ts';
 import { Scheduler } from './download/schedule.ts';
 import { sha256 } from './export-request.ts';
@@ -135,7 +135,7 @@ async function openRun(plan: Plan, deps: ExtractDeps, signal: AbortSignal): Prom
     signal,
     spool,
     tally: deps.tally ?? newTally(),
-    retry: options.retry ?? RETRY,
+    retry: options.retry ?? EXPORT_RETRY,
     limit: pLimit(options.maxConcurrentExports),
     known: cacheOf(plan),
     sentBefore: deps.service.sent,

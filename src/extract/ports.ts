@@ -4,8 +4,8 @@ import type { Random } from '../base/random.ts';
 import type { ColumnEdits } from '../schema/column-edits.ts';
 import type { ScanResult } from '../schema/scanner.ts';
 import type { ExportService } from '../service/export/answer.ts';
+import type { ExportRetryPolicy } from '../service/export/retry.ts';
 import type { Suppression } from '../suppression/list.ts';
-import type { RetryPolicy } from './download/retry.ts';
 import type { Tally } from './summary.ts';
 
 /** Scans an export while it arrives: `Scanner` of src/schema, or a fake. */
@@ -22,7 +22,7 @@ export interface ExtractOptions {
   readonly suppression?: Suppression | undefined;
   /** Columns that are dropped or hashed before anything is written. */
   readonly edits?: ColumnEdits | undefined;
-  readonly retry?: RetryPolicy | undefined;
+  readonly retry?: ExportRetryPolicy | undefined;
   /** Whether the system columns, which the service promises, must be in the header; default true. */
   readonly requireSystem?: boolean | undefined;
 }

@@ -1,19 +1,25 @@
 // This folder: the operations of the service, each one request and its answer, and the quota of exports.
+//
+// This file: the Export group's limits, counted over all processes of this machine: how many exports may still be sent,
+// and how many at the same time. First the state of all processes, then the rules, pure functions of it, then the file that
+// holds it, and last the quota, which waits and reports.
 
 import { createHash, randomUUID } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
+import stateSchema from '../../schemas/quota-state.json' with { type: 'json' };
 import type { Clock } from '../base/clock.ts';
 import { formatDuration } from '../base/durations.ts';
 import { codeOf, Failure, messageOf, transientFailure } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import type { SourceConfig } from '../config/source.ts';
+import { compileSchema } from '../config/validate.ts';
 import { replaceSmallFile } from '../fs/atomic-file.ts';
 import { withBriefLock } from '../fs/lock.ts';
 import { makePrivateFolder } from '../fs/private-folder.ts';
-import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from '../fs/process-identity.ts';
+import { livenessOf, OWN_IDENTITY, type ProcessIdentity } from '../fs/process-identity.ts';
 import { abortable, onAbort } from './http/abort.ts';
 import type { LimitHeaders } from './http/headers.ts';
 
@@ -26,7 +32,7 @@ interface Sent {
   readonly at: number;
 }
 
-/** A place taken by an export under way. */
+/** A slot taken by an export under way. */
 export interface Slot {
   readonly n: number;
   /** The process that holds it, and the object in it. */
@@ -36,11 +42,11 @@ export interface Slot {
   readonly lease: number;
   /** The head of its answer has come. */
   readonly answered: boolean;
-  /** It is over; its place is free from then on. */
+  /** It is over; its slot is free from then on. */
   readonly freeAt?: number;
 }
 
-/** What the service last said of what is left. */
+/** How many exports are left, as the service last reported. */
 interface Report {
   readonly remaining: number;
   readonly resetAt?: number;
@@ -54,7 +60,7 @@ interface Report {
   readonly unanswered: number;
 }
 
-/** Fewer at once than configured, learned from refusals. */
+/** Fewer at once than configured, after refusals. */
 interface Lowered {
   readonly to: number;
   readonly at: number;
@@ -71,7 +77,7 @@ export interface QuotaState {
   readonly report?: Report;
   /** When an answer that was no refusal last came without saying what is left. */
   readonly unreportedAt?: number;
-  /** Nothing is sent before `until`; said at `at`. */
+  /** Nothing is sent before `until`, since a refusal at `at`. */
   readonly blocked?: { readonly at: number; readonly until: number };
   /** Refusals in a row for the hourly limit, and while nothing else of ours ran though some were left. */
   readonly refusals: number;
@@ -83,33 +89,28 @@ export const EMPTY_STATE: QuotaState = { v: 1, sent: [], next: 1, slots: [], ref
 
 export const HOUR_MS = 3_600_000;
 
+const isState = compileSchema<QuotaState>(stateSchema);
+
 /** A state file's text as state; undefined for anything that this version did not write. */
 export function parseState(text: string): QuotaState | undefined {
-  const value = parsed(text);
-  if (!isObject(value) || value.v !== 1 || !isCount(value.next)) return undefined;
-  if (!isCount(value.refusals) || !isCount(value.exclusiveRefusals)) return undefined;
-  if (!isListOf(value.sent, ['n', 'at']) || !isListOf(value.slots, ['n', 'lease']) || !value.slots.every(isHeld))
+  try {
+    const value: unknown = JSON.parse(text);
+    return isState(value) ? value : undefined;
+  } catch {
     return undefined;
-  if (value.report !== undefined && !hasNumbers(value.report, ['remaining', 'at', 'by', 'upTo', 'unanswered']))
-    return undefined;
-  if (value.lowered !== undefined && !hasNumbers(value.lowered, ['to', 'at', 'times'])) return undefined;
-  if (value.blocked !== undefined && !hasNumbers(value.blocked, ['at', 'until'])) return undefined;
-  if (isObject(value.report) && value.report.resetAt !== undefined && !isInstant(value.report.resetAt))
-    return undefined;
-  if (value.unreportedAt !== undefined && !isInstant(value.unreportedAt)) return undefined;
-  return value as Record<string, unknown> & QuotaState;
+  }
 }
 
 /** The limit is one an hour, and a reset is rounded down to seconds: nothing has to be waited for longer. */
-const MOST_WAIT_MS = HOUR_MS + 1_000;
+const MAX_WAIT_MS = HOUR_MS + 1_000;
 
 /**
  * What still matters at `now`. `isHeld` says whether a slot's process lives. Repairs what a jump of the clock left, and
  * believes no instant further than an hour ahead of the one at which it was written.
  */
 export function pruned(state: QuotaState, now: number, isHeld: (slot: Slot) => boolean): QuotaState {
-  const { blocked: told, report, lowered, unreportedAt, ...rest } = state;
-  const blocked = told && blockedWithin(told, now);
+  const { blocked: stored, report, lowered, unreportedAt, ...rest } = state;
+  const blocked = stored && blockedWithin(stored, now);
   const sent = state.sent.map(({ n, at }) => ({ n, at: Math.min(at, now) })).filter(({ at }) => at > now - HOUR_MS);
   const isFreeing = (at: number) => at > now && at <= now + SLOT_GRACE_MS;
   const slots = state.slots.filter((slot) => (slot.freeAt === undefined ? isHeld(slot) : isFreeing(slot.freeAt)));
@@ -129,34 +130,11 @@ export function pruned(state: QuotaState, now: number, isHeld: (slot: Slot) => b
 /** Written by a clock that was ahead of today's: as long as then, from now on. */
 function blockedWithin({ at, until }: { at: number; until: number }, now: number): { at: number; until: number } {
   const from = Math.min(at, now);
-  return { at: from, until: from + Math.min(until - at, MOST_WAIT_MS) };
+  return { at: from, until: from + Math.min(until - at, MAX_WAIT_MS) };
 }
 
 const reportWithin = (report: Report): Report =>
   report.resetAt === undefined ? report : { ...report, resetAt: Math.min(report.resetAt, report.at + HOUR_MS) };
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-const isInstant = (value: unknown): value is number =>
-  typeof value === 'number' && Number.isFinite(value) && value >= 0;
-/** Far enough below the end of whole numbers that counting on is exact. */
-const MOST_COUNT = 2 ** 48;
-const isCount = (value: unknown): value is number => Number.isInteger(value) && isInstant(value) && value < MOST_COUNT;
-const INSTANTS = new Set(['at', 'until', 'lease', 'resetAt']);
-const hasNumbers = (value: unknown, keys: readonly string[]): boolean =>
-  isObject(value) && keys.every((key) => (INSTANTS.has(key) ? isInstant : isCount)(value[key]));
-const isHeld = (slot: Record<string, unknown>): boolean =>
-  identityFrom(slot.holder) !== undefined && typeof slot.run === 'string';
-const isListOf = (value: unknown, keys: readonly string[]): value is Record<string, unknown>[] =>
-  Array.isArray(value) && value.every((one) => hasNumbers(one, keys));
 
 /** The limits as configured. */
 export interface ExportLimits {
@@ -164,10 +142,10 @@ export interface ExportLimits {
   readonly exportsPerHour: number;
 }
 
-/** What the quota learns from the head of an answer. */
+/** What the quota takes from the head of an answer. */
 export interface AnswerHead {
   readonly status: number;
-  /** True when the answer says that the limit is reached, under whatever status. */
+  /** True when the answer reports that the limit is reached, under whatever status. */
   readonly limited: boolean;
   readonly limits: LimitHeaders;
 }
@@ -185,7 +163,7 @@ const SHARED_PAUSE_MS = 1_000;
 const EXCLUSIVE_TRIES = 3;
 const EXCLUSIVE_PAUSE_MS = 2_000;
 const RAISE_AFTER_MS = 900_000;
-const MOST_RAISE_DOUBLINGS = 5;
+const MAX_RAISE_DOUBLINGS = 5;
 
 /** Whether an export may be sent at `now`, over a pruned state. */
 export function decide(state: QuotaState, limits: ExportLimits, now: number): Decision {
@@ -199,7 +177,7 @@ export function decide(state: QuotaState, limits: ExportLimits, now: number): De
       ? { kind: 'change', slots: unanswered }
       : { kind: 'until', at: budget.nextAt, why: 'hour' };
   }
-  // Others may have used the quota: until the service has said what is left, one export goes alone.
+  // Other users may have used the quota: until the service has reported what is left, one export is sent at a time.
   if (!budget.known && unanswered.length > 0) return { kind: 'change', slots: unanswered };
   if (state.slots.length >= concurrencyOf(state, limits, now)) return { kind: 'change', slots: state.slots };
   return { kind: 'go' };
@@ -213,7 +191,7 @@ export interface Budget {
   readonly known: boolean;
 }
 
-/** What is left of the hour: what the service said, while that is current; else our own count. */
+/** What is left of the hour: what the service reported, while that is current; else our own count. */
 export function budgetOf(state: QuotaState, { exportsPerHour }: ExportLimits, now: number): Budget {
   const { report, sent } = state;
   if (report !== undefined && isCurrent(report, now)) {
@@ -223,7 +201,7 @@ export function budgetOf(state: QuotaState, { exportsPerHour }: ExportLimits, no
   }
   const left = exportsPerHour - sent.length;
   const nextAt = ownNext(state, exportsPerHour, now);
-  // The service said when its count starts again, and that is over: whatever we counted, one may ask how things stand.
+  // The service reported when its count starts again, and that is over: whatever we counted, one export may be sent to find out.
   const resetAt = report?.resetAt;
   const renewed = resetAt !== undefined && !report?.isResetAssumed && !sent.some(({ at }) => at >= resetAt);
   if (renewed) return { left: Math.max(left, 1), nextAt, known: false };
@@ -242,7 +220,7 @@ function ownNext({ sent }: QuotaState, most: number, now: number): number {
 /** How many may run at once: as configured, or fewer for a while after refusals, one more each time it goes well. */
 export function concurrencyOf({ lowered }: QuotaState, limits: ExportLimits, now: number): number {
   if (lowered === undefined) return limits.maxConcurrentExports;
-  const step = RAISE_AFTER_MS * 2 ** Math.min(lowered.times - 1, MOST_RAISE_DOUBLINGS);
+  const step = RAISE_AFTER_MS * 2 ** Math.min(lowered.times - 1, MAX_RAISE_DOUBLINGS);
   const raised = Math.floor(Math.max(0, now - lowered.at) / step);
   return Math.min(limits.maxConcurrentExports, lowered.to + raised);
 }
@@ -297,7 +275,7 @@ function refusedBesideOthers(
   };
 }
 
-/** Takes in what the service says is left, unless it said less to an export sent later or under way beside it. */
+/** Stores what the service reports is left, unless it reported less to an export sent later or under way beside it. */
 function afterReport(state: QuotaState, n: number, { remaining, resetAt }: LimitHeaders, now: number): QuotaState {
   if (remaining === undefined) return state;
   const { report } = state;
@@ -340,7 +318,7 @@ const RENEW_MS = 30_000;
 /** A lock is normally held for a millisecond: after this wait the run continues without the shared state. */
 const LOCK_WAIT_MS = 4_000;
 /** A state of thousands of exports has a tenth of these. */
-const MOST_BYTES = 1 << 20;
+const MAX_BYTES = 1 << 20;
 
 export interface QuotaStateOptions {
   /** Folder under which the state of all processes of this user is kept; undefined: this process keeps it for itself. */
@@ -441,7 +419,7 @@ export class QuotaStateFile {
     if (this.#folder === undefined) return this.#state;
     let text: string;
     try {
-      text = statSync(this.#path).size > MOST_BYTES ? '' : readFileSync(this.#path, 'utf8');
+      text = statSync(this.#path).size > MAX_BYTES ? '' : readFileSync(this.#path, 'utf8');
     } catch (error) {
       if (codeOf(error) === 'ENOENT') return EMPTY_STATE;
       this.#countAlone(error);
@@ -502,12 +480,6 @@ export class QuotaStateFile {
   }
 }
 
-/*
- * The Export group's limits, counted over all processes of this machine: how many exports may still be sent, and how
- * many at the same time. The state of all processes is first, then the rules, pure functions of it, then the file that holds it,
- * and last the quota, which waits and reports.
- */
-
 /** The permission to send one export; it counts against both limits until it is released. */
 export interface Permit {
   /** To be called when the head of the answer came, before `release`; a second call changes nothing. */
@@ -533,8 +505,8 @@ export const createExportQuota = (options: ExportQuotaOptions): ExportQuota => n
 
 /** Shorter waits are not reported. */
 const REPORTED_WAIT_MS = 5_000;
-/** A clock may jump, and another process may learn better: long waits are looked at again. */
-const LONGEST_SLEEP_MS = 300_000;
+/** A clock may jump, and another process may get another answer: long waits are looked at again. */
+const MAX_SLEEP_MS = 300_000;
 /** How often the slots of other processes are looked at. */
 const POLL_MS = 200;
 
@@ -675,7 +647,7 @@ export class ExportQuota {
     const wait = at - now;
     if (maxWaitMs !== undefined && wait > maxWaitMs) throw tooLong(at, wait, maxWaitMs);
     if (wait >= REPORTED_WAIT_MS) this.#report(at);
-    await clock.sleep(Math.min(wait, LONGEST_SLEEP_MS), signal);
+    await clock.sleep(Math.min(wait, MAX_SLEEP_MS), signal);
   }
 
   /** Until a change in this process (or an abort), until a slot is free, or until other processes are looked at again. */

@@ -1,59 +1,49 @@
 import type { Clock } from '../base/clock.ts';
 import { addDays } from '../base/days.ts';
-import { configFailure, defect, Failure, transientFailure } from '../base/errors.ts';
+import { configFailure, Failure, transientFailure } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
+import { MalformedCsv } from '../csv/malformed.ts';
 import { type RowHandler, RowSource } from '../csv/row-source.ts';
 import { readNames } from '../csv/tokenizer.ts';
-import { pauseAfter, RETRY, type RetryPolicy } from '../extract/download/retry.ts';
-import type { ExportRefusal, ExportRequest, ExportService } from '../service/export/answer.ts';
+import { nameOf } from '../extract/download/fetch.ts';
+import type { ExportRequest, ExportService } from '../service/export/answer.ts';
+import { EXPORT_RETRY, ExportRetries, type Refusal } from '../service/export/retry.ts';
 
-export interface HeaderDeps {
+interface HeaderDeps {
   readonly service: ExportService;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
   readonly signal: AbortSignal;
-  readonly retry?: RetryPolicy | undefined;
 }
 
 /** Days by which the first day may be moved: the service does not document its time zone. */
-const MOST_MOVES = 2;
+const MAX_MOVES = 2;
 
 /**
  * The column names of one export: its first line, after which the connection is closed. Undefined when the service cannot
  * export so many days at once. Throws a Failure when the user must act or the service is not available.
  */
-export async function exportHeader(question: ExportRequest, deps: HeaderDeps): Promise<readonly string[] | undefined> {
-  const policy = deps.retry ?? RETRY;
-  let asked = question;
+export async function exportHeader(request: ExportRequest, deps: HeaderDeps): Promise<readonly string[] | undefined> {
+  const retries = new ExportRetries({ ...deps, name: nameOf(request), policy: EXPORT_RETRY });
+  let moved = request;
   let moves = 0;
-  let waits = 0;
   let unconfirmed: readonly string[] | undefined;
-  for (let attempt = 1; ; attempt++) {
-    const found = await askOnce(asked, deps);
+  for (;;) {
+    retries.begin();
+    const found = await requestHeader(moved, deps);
     if ('header' in found) {
       if (found.isWhole || isSame(unconfirmed, found.header)) return found.header;
       unconfirmed = found.header;
-      if (attempt >= policy.attempts) throw spent({ message: UNCONFIRMED }, attempt);
+      if (retries.isLast) throw transientFailure(UNCONFIRMED);
       continue;
     }
-    const { kind } = found.refusal;
-    if (kind === 'gone' && moves++ < MOST_MOVES) {
-      asked = { ...asked, from: addDays(asked.from, 1) };
-      continue;
-    }
-    if (kind === 'wait' && ++waits < policy.waits) {
-      attempt--;
-      continue;
-    }
-    if (kind === 'gone' || (kind === 'retry_or_split' && attempt >= policy.splitAfter)) return undefined;
-    if (!isWorthRetrying(kind)) throw failureOf(found.refusal);
-    if (attempt >= policy.attempts) throw spent(found.refusal, attempt);
-    deps.logger.warn('discover.retry', `The export of the header failed: ${found.refusal.message}; again.`, {
-      attempt,
-    });
-    await deps.clock.sleep(pauseAfter(attempt, policy, deps.random), deps.signal);
+    const next = await retries.after(found);
+    if (next === 'again') continue;
+    if (next === 'invalid') throw configFailure(found.message);
+    if (next === 'too_big' || moves++ >= MAX_MOVES) return undefined;
+    moved = { ...moved, from: addDays(moved.from, 1) };
   }
 }
 
@@ -63,23 +53,21 @@ interface HeaderLine {
   readonly isWhole: boolean;
 }
 
-const UNCONFIRMED = 'the first line has no line end, and was another one each time';
+const UNCONFIRMED =
+  'The columns could not be read: the first line of the export has no line end, and was another one each time. Try again later.';
 
 const isSame = (before: readonly string[] | undefined, header: readonly string[]): boolean =>
   before !== undefined && before.join('\0') === header.join('\0');
 
-type HeaderResult = HeaderLine | { readonly refusal: Pick<ExportRefusal, 'kind' | 'message'> };
-
-async function askOnce(question: ExportRequest, deps: HeaderDeps): Promise<HeaderResult> {
-  deps.signal.throwIfAborted();
-  const answer = await deps.service.exportEvents(question, deps.signal);
-  if (answer.kind !== 'data') return { refusal: answer };
+async function requestHeader(request: ExportRequest, deps: HeaderDeps): Promise<HeaderLine | Refusal> {
+  const answer = await deps.service.exportEvents(request, deps.signal);
+  if (answer.kind !== 'data') return answer;
   try {
     return await readHeader(answer.bytes);
   } catch (error) {
     deps.signal.throwIfAborted();
     if (!(error instanceof Failure) || error.kind !== 'transient') throw error;
-    return { refusal: { kind: 'retry', message: error.message } };
+    return { kind: 'retry', code: error instanceof MalformedCsv ? error.reason : 'broken', message: error.message };
   } finally {
     await answer.close();
   }
@@ -112,14 +100,3 @@ class HeaderTaker implements RowHandler {
     return false;
   }
 }
-
-const isWorthRetrying = (kind: ExportRefusal['kind']): boolean =>
-  kind === 'retry' || kind === 'retry_or_split' || kind === 'wait';
-
-const failureOf = ({ kind, message }: Pick<ExportRefusal, 'kind' | 'message'>): Failure =>
-  kind === 'defect' ? defect(message) : configFailure(message);
-
-const spent = ({ message }: Pick<ExportRefusal, 'message'>, attempts: number): Failure =>
-  transientFailure(
-    `The columns could not be read: ${attempts} exports failed, the last one because ${message}. Try again later.`,
-  );

@@ -200,7 +200,7 @@ const BY_KIND: Readonly<Record<ExportRefusal['kind'], Finder>> = {
       'wrong_service',
       false,
       code,
-      `${message} It refuses the smallest question, and one without any filter as well: check service_id and export_token.`,
+      `${message} It refuses the smallest request, and one without any filter as well: check service_id and export_token.`,
     ),
   gone: ({ code, message }) =>
     found('inconclusive', true, code, `${message} Yesterday was asked for: is this machine's clock right?`),
@@ -209,7 +209,6 @@ const BY_KIND: Readonly<Record<ExportRefusal['kind'], Finder>> = {
       ? found('unreachable', false, code, `${capital(message)}. Try again later.`)
       : found('inconclusive', false, code, `${capital(message)}. Try again later.`),
   retry_or_split: ({ code, message }) => found('unreachable', false, code, `${capital(message)}. Try again later.`),
-  defect: ({ code, message }) => found('inconclusive', false, code, message),
 };
 
 function fromRefusal(answer: ExportAnswer & ExportRefusal, { clock }: ProbeOptions): Finding {

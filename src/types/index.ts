@@ -1,6 +1,6 @@
 // This folder: the column types, one file each: how a cell is classified, and its value as JSON, SQL and Arrow.
 
-import { defect } from '../base/errors.ts';
+import { internalError } from '../base/errors.ts';
 import { BOOLEAN } from './boolean.ts';
 import type { ColumnCodec, Conversion } from './codec.ts';
 import { DATE_CODEC } from './date.ts';
@@ -34,6 +34,6 @@ export function widenings(from: ColumnType): ColumnType[] {
 export function sqlWiden(expr: string, from: ColumnType, to: ColumnType, zone?: Zone): string {
   if (from === to) return expr;
   const convert: Conversion | undefined = TYPES[from].widenings[to];
-  if (convert === undefined) throw defect(`A column of type ${from} cannot become ${to}.`);
+  if (convert === undefined) throw internalError(`A column of type ${from} cannot become ${to}.`);
   return convert(expr, zone);
 }

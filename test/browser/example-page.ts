@@ -5,10 +5,8 @@ import { exampleReport, HOSTILE } from '../support/targets/report.ts';
 
 const page = await reportPage(exampleReport(), {
   target: `duckdb ${HOSTILE}.duckdb`,
-  madeAt: '2026-02-10T00:00:00.000Z',
-  today: '2026-02-10',
+  now: Date.UTC(2026, 1, 10),
   historyDays: 30,
-  version: '0.0.0',
   deletions: { runs: [], problems: ['<i>line 3</i> was changed'] },
 });
 process.stdout.write(page);

@@ -2,7 +2,7 @@ import { EXIT, type ExitCode } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { openQuota } from '../../extract/session.ts';
 import { PROBE_COST, type ProbeKind, type ProbeVerdict, probeExport } from '../../source/probe.ts';
-import { CONFIG_OPTION, type Command, flag, jsonOption, text } from '../command.ts';
+import { CONFIG_OPTION, type Command, jsonOption, printResult, text } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
 import type { Context } from '../context.ts';
 
@@ -30,12 +30,12 @@ export const check: Command = {
   async run(options, context) {
     const config = loadSourceConfig(text(options, 'config'), context);
     const { verdict, sentence, code } = await checkSource(config, context);
-    context.terminal.result(flag(options, 'json') ? JSON.stringify(verdict) : sentence);
+    printResult(verdict, [sentence], options, context);
     return code;
   },
 };
 
-/** Spends one export on the question; `sentence` is for people, `verdict` for scripts. */
+/** Makes the check, which costs an export; `sentence` is for people, `verdict` for scripts. */
 export async function checkSource(config: SourceConfig, context: Context) {
   const { clock, logger, env, signal, redactor } = context;
   const quota = openQuota(config, context);

@@ -1,8 +1,7 @@
 import { EXIT } from '../../base/errors.ts';
 import { count, megabytes } from '../../base/quantities.ts';
 import type { Target } from '../../sinks/target.ts';
-import { type Command, flag } from '../command.ts';
-import { placeArgument, placeOf, placeOptions, supported } from '../maintenance.ts';
+import { type Command, placeArgument, placeOf, placeOptions, printResult, supported } from '../command.ts';
 
 /** `compact TARGET PLACE`. */
 export function compactIn(target: Target): Command {
@@ -12,12 +11,9 @@ export function compactIn(target: Target): Command {
       const place = placeOf(target, options);
       const done = await supported(target.compact?.(place, placeOptions(options, context)));
       const { rows, bytesBefore, bytesAfter } = done;
-      if (flag(options, 'json'))
-        context.terminal.result(JSON.stringify({ v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter }));
-      else {
-        const size = `${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} now`;
-        context.terminal.result(`${place}: ${count(rows, 'row')}, ${size}.`);
-      }
+      const size = `${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} now`;
+      const json = { v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter };
+      printResult(json, [`${place}: ${count(rows, 'row')}, ${size}.`], options, context);
       return EXIT.done;
     },
   };

@@ -23,7 +23,7 @@ const BAR_COLUMNS = 40;
 /** The port changes from run to run; the service stays the same. */
 const STORED_BASE_URL = 'http://demo.invalid';
 
-/** What the demo asks of the table it has just loaded, as a person would. */
+/** Queries over the table that was just loaded, as a person would write them. */
 const DEMO_QUERIES: readonly { readonly title: string; readonly sql: string }[] = [
   {
     title: 'The most frequent events',

@@ -1,10 +1,8 @@
 import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
-import { secretFrom } from '../../base/env.ts';
 import { configFailure, EXIT, type ExitCode, type Failure } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
-import { Secret } from '../../base/secrets.ts';
 import { runDeletionCase } from '../../deletion/case.ts';
 import { idsFrom, idsFromFile, type ListOptions } from '../../deletion/input/id-list.ts';
 import type { LedgerOutput } from '../../deletion/ledger/output.ts';
@@ -17,11 +15,24 @@ import { createDeletionService } from '../../service/delete/client.ts';
 import { queryDuckDb } from '../../sinks/duckdb/query.ts';
 import { isPurgeTarget, TARGETS } from '../../sinks/targets.ts';
 import { checkSuppression } from '../../suppression/append.ts';
-import { type Command, flag, type Options, shownOption, text } from '../command.ts';
-import { DESTINATION_FILE, findDestinationConfig, loadDestinationConfig, SOURCE_FILE } from '../configuration.ts';
-import { type Context, readJsonFile } from '../context.ts';
-import { destinationEnvironmentHelp } from '../environment-help.ts';
-import { lockWait, maintenanceOptions, placeOptions } from '../maintenance.ts';
+import {
+  type Command,
+  flag,
+  lockWait,
+  maintenanceOptions,
+  type Options,
+  placeOptions,
+  shownOption,
+  text,
+} from '../command.ts';
+import {
+  DESTINATION_FILE,
+  destinationEnvironmentHelp,
+  findDestinationConfig,
+  loadDestinationConfig,
+  SOURCE_FILE,
+} from '../configuration.ts';
+import { type Context, readJsonFile, secretOf } from '../context.ts';
 import { outcomeOf } from '../outcome.ts';
 
 export const forget: Command = {
@@ -288,25 +299,21 @@ function maxPeopleOf(given: string | undefined): number | undefined {
   throw configFailure(`--max-people is ${JSON.stringify(given)}, wanted a whole number.`);
 }
 
-function suppressionOf(options: Options, { env, redactor }: Context): PurgeRequest['suppression'] {
+function suppressionOf(options: Options, context: Context): PurgeRequest['suppression'] {
   const file = text(options, 'suppressionFile');
   if (file === undefined) return undefined;
-  const found = secretFrom(env, 'DFINERY_SUPPRESSION_KEY');
-  if (found === undefined) {
+  const key = secretOf('DFINERY_SUPPRESSION_KEY', context);
+  if (key === undefined) {
     throw configFailure(
       '--suppression-file needs the key in DFINERY_SUPPRESSION_KEY (or the file that DFINERY_SUPPRESSION_KEY_FILE names).',
     );
   }
-  const key = new Secret(found);
-  redactor.add(key);
   checkSuppression(file, key);
   return { file, key };
 }
 
-export function hashKeyFrom({ env, redactor }: Context): HashKey | undefined {
-  const found = secretFrom(env, 'DFINERY_HASH_KEY');
-  const key = found === undefined ? undefined : new Secret(found);
-  redactor.add(key);
+export function hashKeyFrom(context: Context): HashKey | undefined {
+  const key = secretOf('DFINERY_HASH_KEY', context);
   return key && new HashKey(key);
 }
 
@@ -339,17 +346,12 @@ function logLines({ terminal }: Context): LedgerOutput {
   };
 }
 
-function ledgerKey({ env, redactor }: Context): Secret | undefined {
-  const found = secretFrom(env, 'DFINERY_LEDGER_KEY');
-  const key = found === undefined ? undefined : new Secret(found);
-  redactor.add(key);
-  return key;
-}
-
 /** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
 async function printLedgerVerdict(path: string, options: Options, context: Context): Promise<ExitCode> {
   const config = findDestinationConfig(text(options, 'config'), context);
-  const verdict = await verifyLedger(path, config?.ledgerKey ?? ledgerKey(context), { head: text(options, 'head') });
+  const verdict = await verifyLedger(path, config?.ledgerKey ?? secretOf('DFINERY_LEDGER_KEY', context), {
+    head: text(options, 'head'),
+  });
   if (flag(options, 'json')) context.terminal.result(JSON.stringify(verdict));
   else {
     for (const { file, lines, closed } of verdict.files) {
@@ -367,7 +369,12 @@ async function printProof(id: string, options: Options, context: Context): Promi
   const folder = text(options, 'ledgerDir') ?? service?.ledgerDir;
   if (folder === undefined) throw configFailure('--proof needs --ledger-dir DIR.');
   const head = text(options, 'head');
-  const proof = await proveErasure(id, { folder, key: service?.ledgerKey ?? ledgerKey(context), service, head });
+  const proof = await proveErasure(id, {
+    folder,
+    key: service?.ledgerKey ?? secretOf('DFINERY_LEDGER_KEY', context),
+    service,
+    head,
+  });
   if (flag(options, 'json')) context.terminal.result(JSON.stringify(proof));
   else {
     for (const { at, outcome, code, status, file } of proof.answers) {

@@ -5,9 +5,8 @@ import { COLUMN_GROUPS, type ColumnGroup } from '../../schema/scan.ts';
 import { type ColumnProfile, type FileProfile, profileFile } from '../../sinks/sql/profile/profile.ts';
 import { TYPES } from '../../types/index.ts';
 import { Zone } from '../../types/zone.ts';
-import { type Command, flag, jsonOption, text } from '../command.ts';
+import { type Command, jsonOption, printResult, text } from '../command.ts';
 import { findSourceConfig } from '../configuration.ts';
-import type { Context } from '../context.ts';
 import { pinnedTypes } from '../schema-file.ts';
 import { cut, tableLines, widthOf } from '../table.ts';
 
@@ -45,8 +44,7 @@ export const inspect: Command = {
       const message = `${file} lacks columns that every export has: ${missing.join(', ')}.`;
       context.logger.warn('inspect.missing', message);
     }
-    if (flag(options, 'json')) context.terminal.result(JSON.stringify(asJson(file, profile)));
-    else print(file, profile, context);
+    printResult(asJson(file, profile), asLines(file, profile, context.terminal.columns), options, context);
     return EXIT.done;
   },
 };
@@ -85,13 +83,15 @@ function asJson(file: string, profile: FileProfile) {
 
 const rescuedCells = ({ columns }: FileProfile): number => columns.reduce((sum, column) => sum + column.rescued, 0);
 
-function print(file: string, profile: FileProfile, { terminal }: Context): void {
-  terminal.result(
-    `${file}: ${count(profile.rows, 'row')}, ${count(profile.columns.length, 'column')}, ${megabytes(profile.bytes)}`,
-  );
-  for (const line of ['', ...profileLines(profile, terminal.columns)]) terminal.result(line);
+function asLines(file: string, profile: FileProfile, terminalColumns: number): string[] {
+  const { rows, columns, bytes } = profile;
   const notes = notesOf(profile);
-  for (const line of notes.length > 0 ? ['', ...notes] : []) terminal.result(line);
+  return [
+    `${file}: ${count(rows, 'row')}, ${count(columns.length, 'column')}, ${megabytes(bytes)}`,
+    '',
+    ...profileLines(profile, terminalColumns),
+    ...(notes.length > 0 ? ['', ...notes] : []),
+  ];
 }
 
 function notesOf(profile: FileProfile): string[] {
@@ -122,7 +122,6 @@ const TITLES = {
 /** From so many terminal columns on, minimum, maximum and examples each get their own column. */
 const WIDE = 120;
 const MAX_NAME = 32;
-/** Where there is little room. */
 const MAX_NARROW_NAME = 24;
 const GAP = 2;
 /** A text that is shown is never cut to less. */

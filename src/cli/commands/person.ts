@@ -1,10 +1,9 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { codeOf, configFailure, EXIT, messageOf } from '../../base/errors.ts';
 import { accessPeople } from '../../deletion/access.ts';
-import { type Command, flag, type Options, text } from '../command.ts';
+import { type Command, flag, maintenanceOptions, type Options, placeOptions, text } from '../command.ts';
 import { findDestinationConfig } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { maintenanceOptions, placeOptions } from '../maintenance.ts';
 import { hashKeyFrom, idsOf, placesOf, printFailure } from './forget.ts';
 
 export const person: Command = {

@@ -8,7 +8,16 @@ import { openQuota } from '../../extract/session.ts';
 import { exportsNeeded } from '../../extract/summary.ts';
 import { NO_PRIOR_LOADS, type PriorLoads } from '../../extract/window.ts';
 import { TARGETS } from '../../sinks/targets.ts';
-import { CONFIG_OPTION, type Command, dayOption, flag, jsonOption, type Options, text } from '../command.ts';
+import {
+  CONFIG_OPTION,
+  type Command,
+  dayOption,
+  flag,
+  jsonOption,
+  type Options,
+  printResult,
+  text,
+} from '../command.ts';
 import { explainSourceConfig, type Setting } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { planLocal } from '../sync/sync.ts';
@@ -40,8 +49,7 @@ export const plan: Command = {
     await quota.close();
     for (const { event, message } of planned.warnings) context.logger.warn(event, message);
     const output = { planned, needed, forecast, now, settings };
-    if (flag(options, 'json')) context.terminal.result(JSON.stringify(asJson(output)));
-    else for (const line of asLines(output)) context.terminal.result(line);
+    printResult(asJson(output), asLines(output), options, context);
     return EXIT.done;
   },
 };

@@ -1,19 +1,23 @@
-import manifest from '../../../package.json' with { type: 'json' };
-import { dayAt } from '../../base/days.ts';
-import { secretFrom } from '../../base/env.ts';
 import { configFailure, EXIT } from '../../base/errors.ts';
 import { megabytes } from '../../base/quantities.ts';
-import { Secret } from '../../base/secrets.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import { countLedger } from '../../deletion/ledger/counts.ts';
 import { replaceFile } from '../../fs/atomic-file.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
 import type { TargetReport } from '../../sinks/report.ts';
 import type { Target } from '../../sinks/target.ts';
-import { type Command, flag, type Options, text } from '../command.ts';
-import type { Context } from '../context.ts';
-import { placeArgument, placeOf, placeOptions, supported } from '../maintenance.ts';
-import { type ReportedDeletions, reportPage } from '../report/page.ts';
+import {
+  type Command,
+  type Options,
+  placeArgument,
+  placeOf,
+  placeOptions,
+  printResult,
+  supported,
+  text,
+} from '../command.ts';
+import { type Context, secretOf } from '../context.ts';
+import { type PageOptions, type ReportedDeletions, reportPage } from '../report/page.ts';
 
 const MAX_HISTORY_DAYS = 3_650;
 
@@ -37,8 +41,7 @@ export function reportOn(target: Target): Command {
       const found = await supported(target.report?.(place, placeOptions(options, context)));
       const request = { target: `${target.name} ${place}`, output, historyDays, deletions };
       const size = megabytes(await writeReport(found, request, context));
-      if (flag(options, 'json')) context.terminal.result(JSON.stringify({ v: 1, target: place, output }));
-      else context.terminal.result(`The report is in ${output} (${size}).`);
+      printResult({ v: 1, target: place, output }, [`The report is in ${output} (${size}).`], options, context);
       return EXIT.done;
     },
   };
@@ -50,33 +53,22 @@ function daysOption(value: unknown): number {
   throw configFailure(`--history-days is ${String(value)}, wanted a number of days from 1 to ${MAX_HISTORY_DAYS}.`);
 }
 
-async function deletionsOf(options: Options, { env, redactor }: Context): Promise<ReportedDeletions | undefined> {
+async function deletionsOf(options: Options, context: Context): Promise<ReportedDeletions | undefined> {
   const folder = text(options, 'ledgerDir');
-  if (folder === undefined) return undefined;
-  const key = secretFrom(env, 'DFINERY_LEDGER_KEY');
-  const secret = key === undefined ? undefined : new Secret(key);
-  redactor.add(secret);
-  return countLedger(folder, secret);
+  return folder === undefined ? undefined : countLedger(folder, secretOf('DFINERY_LEDGER_KEY', context));
 }
 
 /** The page holds counts alone, and those who read it may be other users. */
 const PAGE_PERMISSIONS = 0o644;
 
-export interface ReportRequest {
-  /** What is reported on, as the command line names it. */
-  readonly target: string;
-  /** Path of the page. */
+/** Path of the page, and what is on it. */
+export interface ReportRequest extends Omit<PageOptions, 'now'> {
   readonly output: string;
-  /** How many days back the service exports. */
-  readonly historyDays: number;
-  readonly deletions?: ReportedDeletions | undefined;
 }
 
 /** Writes the page of a target; returns its bytes. Throws a Failure where it cannot be written. */
 export async function writeReport(found: TargetReport, request: ReportRequest, { clock }: Context): Promise<number> {
-  const now = clock.now();
-  const made = { madeAt: new Date(now).toISOString(), today: dayAt(now), version: manifest.version };
-  const page = reportPage(found, { ...request, ...made });
+  const page = reportPage(found, { ...request, now: clock.now() });
   try {
     await replaceFile(request.output, page, PAGE_PERMISSIONS);
   } catch (error) {

@@ -3,7 +3,7 @@ import { count } from '../../base/quantities.ts';
 import type { TargetReport } from '../../sinks/report.ts';
 import { type Html, html } from './html.ts';
 
-/** What became of a day, and what the legend says of it. */
+/** The states of a day, with the text of the legend. */
 const DAY_STATES = {
   loaded: 'loaded',
   'read again': 'loaded and read again',
@@ -33,10 +33,10 @@ const MAX_DAYS = 1_100;
 /** Every day from the first that was wanted through today, with what became of it. */
 export function reportedDays(report: TargetReport, today: Day, historyDays: number): ReportedDay[] {
   const reads = new Map<Day, number>();
-  const asked = new Set<Day>();
+  const requested = new Set<Day>();
   const latest = new Map<Day, { readonly rows: number; readonly bytes: number }>();
   for (const window of report.windows) {
-    for (const day of daysOf(window.from, window.to)) asked.add(day);
+    for (const day of daysOf(window.from, window.to)) requested.add(day);
     if (window.coversTo === null) continue;
     const days = daysOf(window.coversFrom, window.coversTo);
     for (const day of days) reads.set(day, (reads.get(day) ?? 0) + 1);
@@ -51,17 +51,17 @@ export function reportedDays(report: TargetReport, today: Day, historyDays: numb
   const oldest = addDays(today, 1 - historyDays);
   return daysOf(laterOf(first, addDays(last, 1 - MAX_DAYS)), last).map((day) => {
     const daysLeft = daysBetween(oldest, day) + 1;
-    const state = stateOf(reads.get(day) ?? 0, gaps.has(day), asked.has(day), daysLeft);
+    const state = stateOf(reads.get(day) ?? 0, gaps.has(day), requested.has(day), daysLeft);
     const { rows, bytes } = latest.get(day) ?? {};
     return { day, state, rows, bytes, daysLeft: state === 'lost soon' ? Math.max(0, daysLeft) : undefined };
   });
 }
 
-function stateOf(reads: number, isGap: boolean, isAsked: boolean, daysLeft: number): DayState {
+function stateOf(reads: number, isGap: boolean, isRequested: boolean, daysLeft: number): DayState {
   if (reads > 1) return 'read again';
   if (reads === 1) return 'loaded';
   if (isGap) return 'gap';
-  if (isAsked && daysLeft > SOON_DAYS) return 'so far';
+  if (isRequested && daysLeft > SOON_DAYS) return 'so far';
   return daysLeft <= SOON_DAYS ? 'lost soon' : 'not there yet';
 }
 
@@ -71,7 +71,7 @@ function gapsOf({ state }: TargetReport): Day[] {
 }
 
 const WEEKDAYS = ['Mo', 'Tu', 'We', 'Th', 'Fr', 'Sa', 'Su'];
-/** A table a month, a cell a day; what a cell says is also in its text, not in its colour alone. */
+/** A table a month, a cell a day; the state of a day is also in the cell's text, not in its colour alone. */
 export function calendar(days: readonly ReportedDay[]): Html {
   const months = new Map<string, ReportedDay[]>();
   for (const day of days) {
@@ -96,8 +96,8 @@ function monthTable(month: string, days: readonly ReportedDay[]): Html {
 }
 
 function cell({ day, state, rows, daysLeft }: ReportedDay): Html {
-  const said = daysLeft === undefined ? state : `lost in ${count(daysLeft, 'day')}`;
-  const about = rows === undefined ? said : `${said}, ${count(rows, 'row')}`;
+  const what = daysLeft === undefined ? state : `lost in ${count(daysLeft, 'day')}`;
+  const about = rows === undefined ? what : `${what}, ${count(rows, 'row')}`;
   const shown = daysLeft === undefined ? html`` : html`<b>${daysLeft}d</b>`;
   return html`<td class="${classOf(state)}" title="${day}: ${about}"><time datetime="${day}">${Number(day.slice(8))}</time>${shown}<span class="hidden">: ${about}</span></td>`;
 }

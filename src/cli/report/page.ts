@@ -1,8 +1,9 @@
 // This folder: the page that `report` writes, one file of HTML without a script or a request. It shows names of events and
 // columns, counts and dates, but no values of people.
 
-import type { Day } from '../../base/days.ts';
+import { dayAt } from '../../base/days.ts';
 import { count, megabytes } from '../../base/quantities.ts';
+import { VERSION } from '../../base/version.ts';
 import type { LedgerCounts } from '../../deletion/ledger/counts.ts';
 import type { TargetReport } from '../../sinks/report.ts';
 import type { ColumnChange } from '../../table/changes.ts';
@@ -22,22 +23,20 @@ export interface ReportedDeletions {
 const MAX_RECORDS = 100;
 const MAX_PROBLEMS = 20;
 
-interface PageOptions {
+export interface PageOptions {
   /** What is reported on, as the command line names it. */
   readonly target: string;
-  /** Instant at which the report is made, ISO, UTC. */
-  readonly madeAt: string;
-  readonly today: Day;
+  /** Instant at which the report is made (ms). */
+  readonly now: number;
   /** How many days back the service exports. */
   readonly historyDays: number;
-  readonly version: string;
   /** Counts from a ledger of deletions, where one was given. */
   readonly deletions?: ReportedDeletions | undefined;
 }
 
 /** The whole page. */
-export function reportPage(report: TargetReport, options: PageOptions): string {
-  const days = reportedDays(report, options.today, options.historyDays);
+export function reportPage(report: TargetReport, { target, now, historyDays, deletions }: PageOptions): string {
+  const days = reportedDays(report, dayAt(now), historyDays);
   const policy = "default-src 'none'; style-src 'unsafe-inline'";
   return html`<!doctype html>
 <html lang="en">
@@ -45,22 +44,22 @@ export function reportPage(report: TargetReport, options: PageOptions): string {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="${policy}">
-<meta name="generator" content="dfinery-elt ${options.version}">
-<title>Events in ${options.target}</title>
+<meta name="generator" content="dfinery-elt ${VERSION}">
+<title>Events in ${target}</title>
 <style>${STYLE}</style>
 </head>
 <body>
 <main>
 <header>
-<h1>Events in ${options.target}</h1>
-<p class="quiet">Made at ${options.madeAt} by dfinery-elt ${options.version}. Names, counts and dates only.</p>
+<h1>Events in ${target}</h1>
+<p class="quiet">Made at ${new Date(now).toISOString()} by dfinery-elt ${VERSION}. Names, counts and dates only.</p>
 ${facts(report, days)}
 </header>
 <section><h2>Days</h2>${days.length === 0 ? html`<p>Nothing was loaded yet.</p>` : calendar(days)}</section>
 ${eventSections(report, days)}
 ${runSection(report)}
 ${columnSection(report)}
-${deletionSection(options.deletions)}
+${deletionSection(deletions)}
 </main>
 </body>
 </html>
@@ -87,9 +86,9 @@ function facts(report: TargetReport, days: readonly ReportedDay[]): Html {
   return html`<dl class="facts">${facts.map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
-function inclusive(proved: boolean | undefined): string {
-  if (proved === undefined) return 'not proved yet';
-  return proved ? 'proved inclusive' : 'proved exclusive';
+function inclusive(isInclusive: boolean | undefined): string {
+  if (isInclusive === undefined) return 'not proved yet';
+  return isInclusive ? 'proved inclusive' : 'proved exclusive';
 }
 
 /** The runs that opened the target, the latest first, with what they cost and how they ended. */

@@ -2,6 +2,7 @@ import cliProgress from 'cli-progress';
 import type { Clock } from '../../base/clock.ts';
 import { formatDuration } from '../../base/durations.ts';
 import type { LogEvent, Logger, LogSink } from '../../base/log.ts';
+import { megabytes } from '../../base/quantities.ts';
 import type { Context } from '../context.ts';
 
 /** What is shown while windows are read. */
@@ -31,8 +32,6 @@ const LINE_EVERY_MS = 5_000;
 /** A wait for the quota may last an hour. */
 const WAITING_LINE_EVERY_MS = 60_000;
 
-const mega = (bytes: number) => (bytes / 1e6).toFixed(1);
-
 function facts(state: ProgressState, elapsedMs: number, now: number): string {
   const rate = elapsedMs > 0 ? state.bytes / 1e3 / elapsedMs : 0;
   const quota = state.quotaLeft === undefined ? '' : ` · ${state.quotaLeft} exports left`;
@@ -40,11 +39,11 @@ function facts(state: ProgressState, elapsedMs: number, now: number): string {
     state.waitingUntil === undefined
       ? ''
       : ` · waiting ${formatDuration(Math.max(0, state.waitingUntil - now))} for the quota`;
-  return `${mega(state.bytes)} MB · ${state.rows.toLocaleString('en-US')} rows · ${rate.toFixed(1)} MB/s${quota}${waiting}`;
+  return `${megabytes(state.bytes)} · ${state.rows.toLocaleString('en-US')} rows · ${rate.toFixed(1)} MB/s${quota}${waiting}`;
 }
 
 function eta(state: ProgressState, elapsedMs: number): string {
-  // What a wait adds is said beside it.
+  // The time of a wait is shown beside it.
   if (state.windows === 0 || state.waitingUntil !== undefined) return '';
   const left = Math.max(0, state.planned - state.windows);
   return left === 0 ? '' : ` · ${formatDuration((elapsedMs / state.windows) * left)} left`;

@@ -21,7 +21,7 @@ export interface Summary {
   /** CSV received. */
   readonly bytes: number;
   readonly seconds: number;
-  /** First day asked for; null when nothing had to be asked. */
+  /** First day requested; null when nothing had to be requested. */
   readonly from_date: Day | null;
   /** The cursor after the run. */
   readonly next_from_date: Day | null;

@@ -1,9 +1,9 @@
 // This folder: the run behind `sync` with its record, its progress, its summary and its notification.
 
 import { randomUUID } from 'node:crypto';
-import manifest from '../../../package.json' with { type: 'json' };
 import type { Day } from '../../base/days.ts';
 import { EXIT, type ExitCode, Failure, messageOf } from '../../base/errors.ts';
+import { VERSION } from '../../base/version.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { hashesOf } from '../../extract/export-request.ts';
 import { discardShared } from '../../extract/extract.ts';
@@ -239,7 +239,7 @@ export async function withRunRecord(
   }
   const { clock, logger, signal, redactor } = context;
   const now = () => new Date(clock.now()).toISOString();
-  warnOfUnended(await runs.begin(now(), manifest.version), runs.isShared === true, context);
+  warnOfUnended(await runs.begin(now(), VERSION), runs.isShared === true, context);
   const close = async (end: Pick<RunOutcome, 'exitCode' | 'cause'>) => {
     const { rows, windows, exports, bytes } = summary();
     await runs.end(now(), { ...end, rows, windows, exports, bytes });

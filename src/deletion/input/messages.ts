@@ -3,7 +3,7 @@
 import { isUtf8 } from 'node:buffer';
 import { isObject, type JsonObject, textOf } from '../../airbyte/input.ts';
 import type { StreamDescriptor } from '../../airbyte/messages.ts';
-import { defect } from '../../base/errors.ts';
+import { internalError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { membersOf } from './json-member.ts';
 
@@ -82,4 +82,6 @@ function stateOf(state: unknown, text: string, line: number): InputMessage {
 }
 
 const noMessage = (line: number, why: string) =>
-  defect(`Line ${line} of the input ${why}; the run was given up before any deletion.`, { where: { row: line } });
+  internalError(`Line ${line} of the input ${why}; the run was given up before any deletion.`, {
+    where: { row: line },
+  });

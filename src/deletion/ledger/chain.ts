@@ -1,4 +1,4 @@
-import { defect } from '../../base/errors.ts';
+import { internalError } from '../../base/errors.ts';
 import type { LedgerKey } from './key.ts';
 import { type Chained, GENESIS, type LedgerLine } from './line.ts';
 
@@ -41,6 +41,6 @@ export function unseal(text: string, key: LedgerKey): Unsealed {
 }
 
 function isLine(value: unknown): value is Chained {
-  if (typeof value !== 'object' || value === null) throw defect('A sealed line of the ledger holds no object.');
+  if (typeof value !== 'object' || value === null) throw internalError('A sealed line of the ledger holds no object.');
   return 'v' in value && value.v === 1 && 'kind' in value && KINDS.has(value.kind);
 }

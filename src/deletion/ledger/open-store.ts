@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';
-import { defect } from '../../base/errors.ts';
+import { internalError } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { Chain } from './chain.ts';
 import { headOf, LedgerFolder, refuseForeignFolder, refuseLostKey } from './folder.ts';
@@ -45,14 +45,15 @@ async function dryStore({ config, clock }: StoreOptions): Promise<LedgerStore> {
       return findUnfinishedRuns({ folder, key, service: { baseUrl, serviceId }, list, now: clock.now() });
     },
     async start() {
-      throw defect('A dry run has no ledger.');
+      throw internalError('A dry run has no ledger.');
     },
     close() {},
   };
 }
 
 function logStore({ config, clock, lines }: StoreOptions): LedgerStore {
-  if (config.ledgerKey === undefined || lines === undefined) throw defect('A run without a ledger folder needs a key.');
+  if (config.ledgerKey === undefined || lines === undefined)
+    throw internalError('A run without a ledger folder needs a key.');
   const key = new LedgerKey(config.ledgerKey);
   return {
     key,

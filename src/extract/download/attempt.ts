@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { Failure } from '../../base/errors.ts';
 import { MalformedCsv } from '../../csv/malformed.ts';
 import type { ScanResult } from '../../schema/scanner.ts';
-import type { ExportAnswer, ExportBody, ExportRefusal, ExportRequest } from '../../service/export/answer.ts';
+import type { ExportAnswer, ExportBody, ExportRequest } from '../../service/export/answer.ts';
+import type { Refusal } from '../../service/export/retry.ts';
 import { keyOf } from '../export-request.ts';
 import { earlierReading } from '../plan/days.ts';
 import type { SpoolWriter } from '../spool/spool-writer.ts';
@@ -10,7 +11,7 @@ import type { ExportFile } from './download.ts';
 import { compareClocks, type Run } from './run.ts';
 
 /** The result of one request: a file, an answer without data, or a broken body, which is treated as such an answer. */
-export type Attempt = ExportFile | Pick<ExportRefusal, 'kind' | 'code' | 'message'>;
+export type Attempt = ExportFile | Refusal;
 
 /** Sends one request and reads its answer into a verified file. Of broken bodies only the inspected one is kept. */
 export async function attemptExport(run: Run, request: ExportRequest, inspection: Inspection): Promise<Attempt> {

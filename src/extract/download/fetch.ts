@@ -1,12 +1,11 @@
 import type { Day } from '../../base/days.ts';
-import { formatDuration } from '../../base/durations.ts';
-import { configFailure, defect, transientFailure } from '../../base/errors.ts';
+import { transientFailure } from '../../base/errors.ts';
 import type { ExportRequest } from '../../service/export/answer.ts';
+import { ExportRetries, type Refusal } from '../../service/export/retry.ts';
 import { keyOf } from '../export-request.ts';
 import { lastSettledDay, missesLateRows } from '../plan/days.ts';
 import { type Attempt, attemptExport, Inspection } from './attempt.ts';
 import type { ExportFile, NoDownload } from './download.ts';
-import { pauseAfter } from './retry.ts';
 import type { Run } from './run.ts';
 
 export interface FetchOptions {
@@ -64,9 +63,7 @@ class ExportFetch {
   readonly #options: FetchOptions;
   readonly #name: string;
   readonly #inspection: Inspection;
-  #attempt = 0;
-  #waits = 0;
-  #tooBig = 0;
+  readonly #retries: ExportRetries;
   /** The latest download that may have been cut. */
   #unconfirmed: ExportFile | undefined;
   /** Set while other fetches wait for this one to confirm how bodies end. */
@@ -78,14 +75,14 @@ class ExportFetch {
     this.#options = options;
     this.#name = nameOf(request);
     this.#inspection = new Inspection(run.retry.malformedAfter, run.deps.options.edits === undefined);
+    this.#retries = new ExportRetries({ ...run.deps, name: this.#name, policy: run.retry, signal: run.signal });
   }
 
   async fetch(): Promise<ExportFile | NoFile> {
     const run = this.#run;
     try {
       for (;;) {
-        run.signal.throwIfAborted();
-        this.#attempt++;
+        this.#retries.begin();
         const attempt = await run.limit(() => attemptExport(run, this.#request, this.#inspection));
         const download = await this.#downloadFrom(attempt);
         if (download !== undefined) return download;
@@ -98,32 +95,21 @@ class ExportFetch {
 
   /** The download, when there is one; undefined after the pause that precedes the next attempt. */
   async #downloadFrom(attempt: Attempt): Promise<ExportFile | NoFile | undefined> {
-    switch (attempt.kind) {
-      case 'file':
-        return this.#endsAsExpected(attempt) ? this.#accept(attempt) : this.#confirm(attempt);
-      case 'gone':
-      case 'invalid':
-        return { kind: attempt.kind, message: attempt.message };
-      case 'config':
-        throw configFailure(attempt.message, { where: this.#where, internal: attempt.code });
-      case 'defect':
-        throw defect(attempt.message, { where: this.#where, internal: attempt.code });
-      case 'wait':
-        return this.#waitForQuota(attempt.message);
-      case 'retry_or_split':
-      case 'retry':
-        return this.#retry(attempt.code, attempt.message, attempt.kind === 'retry_or_split');
-    }
+    if (attempt.kind !== 'file') return this.#refused(attempt);
+    return this.#endsAsExpected(attempt) ? this.#accept(attempt) : this.#confirm(attempt);
   }
 
-  get #where() {
-    return { window: this.#name, attempt: this.#attempt };
+  async #refused(refusal: Refusal): Promise<NoFile | undefined> {
+    const { message } = refusal;
+    if (this.#inspection.isOver) throw this.#malformedAlways(message, this.#inspection.keptAs);
+    const kind = await this.#retries.after(refusal, this.#options.splitAfter);
+    return kind === 'again' ? undefined : { kind, message };
   }
 
   async #accept(found: ExportFile): Promise<ExportFile> {
     const run = this.#run;
     const { sharing } = run.deps;
-    const exports = this.#attempt + this.#waits;
+    const exports = this.#retries.requests;
     const file = { ...found, exports, ...(sharing !== undefined && { command: sharing.command }) };
     run.known.answered = true;
     for (const event of file.scan.eventNames) run.known.names.add(event);
@@ -146,7 +132,7 @@ class ExportFetch {
 
   /** A body that may have been cut is believed if the export right before it had the same bytes; that tells how bodies end. */
   async #confirm(file: ExportFile): Promise<ExportFile | NoFile | undefined> {
-    const { known, spool, retry, deps } = this.#run;
+    const { known, spool, deps } = this.#run;
     const { finalNewline } = file.scan;
     const before = this.#unconfirmed;
     this.#unconfirmed = file;
@@ -161,14 +147,15 @@ class ExportFetch {
       this.#unconfirmed = undefined;
       return this.#accept(file);
     }
-    if (before === undefined && known.finalNewline === false && this.#attempt < retry.attempts) {
-      deps.logger.debug('window.confirm', `${this.#name} is exported once more: it may have been cut.`, this.#where);
+    if (before === undefined && known.finalNewline === false && !this.#retries.isLast) {
+      const { where } = this.#retries;
+      deps.logger.debug('window.confirm', `${this.#name} is exported once more: it may have been cut.`, where);
       return undefined;
     }
     const what = finalNewline
       ? 'the body ends with a line end, unlike others, and'
       : 'the last row has no line end and';
-    return this.#retry('no_final_newline', `${what} may have been cut`, false);
+    return this.#refused({ kind: 'retry', code: 'no_final_newline', message: `${what} may have been cut` });
   }
 
   /** Only one fetch at a time spends a second export to confirm how bodies end; the others wait for its result. */
@@ -185,46 +172,6 @@ class ExportFetch {
     });
   }
 
-  async #waitForQuota(message: string): Promise<undefined> {
-    this.#attempt--;
-    this.#waits++;
-    if (this.#waits >= this.#run.retry.waits) {
-      throw transientFailure(`${this.#name}: ${message} Asked ${this.#waits} times; run again later.`);
-    }
-    this.#run.deps.logger.info(
-      'window.wait',
-      `${this.#name}: ${message} It is asked for again as soon as that allows.`,
-      { window: this.#name, wait: this.#waits },
-    );
-    return undefined;
-  }
-
-  async #retry(code: string, message: string, maybeTooBig: boolean): Promise<NoFile | undefined> {
-    const { deps, retry } = this.#run;
-    if (this.#inspection.isOver) throw this.#malformedAlways(message, this.#inspection.keptAs);
-    const fields = { ...this.#where, cause: code };
-    const why = withCode(message, code);
-    if (maybeTooBig && ++this.#tooBig >= (this.#options.splitAfter ?? retry.splitAfter)) {
-      const text = `${this.#name}, attempt ${this.#attempt}: ${why} again and again; a smaller question is asked next.`;
-      deps.logger.warn('window.split', text, fields);
-      return { kind: 'too_big', message };
-    }
-    if (this.#attempt >= retry.attempts) throw this.#spent(code, why);
-    const pause = pauseAfter(this.#attempt, retry, deps.random);
-    const text = `${this.#name}, attempt ${this.#attempt} of ${retry.attempts}: ${why}; again in ${formatDuration(pause)}.`;
-    deps.logger.warn('window.retry', text, { ...fields, pause_ms: pause });
-    await deps.clock.sleep(pause, this.#run.signal);
-    return undefined;
-  }
-
-  #spent(code: string, why: string) {
-    return transientFailure(
-      `The export of ${this.#name} failed ${this.#attempt} times, at last because ${why}; nothing of it was stored, ` +
-        'run again later.',
-      { where: this.#where, internal: code },
-    );
-  }
-
   #malformedAlways(message: string, path: string | undefined) {
     const kept =
       path === undefined
@@ -236,10 +183,6 @@ class ExportFetch {
     );
   }
 }
-
-/** Appends the code, by which a user can search, unless the message contains it. */
-const withCode = (message: string, code: string): string =>
-  message.includes(`(${code})`) ? message : `${message} (${code})`;
 
 /** The days of an export for messages: `2026-01-01` or `2026-01-01..2026-01-03`. */
 export const nameOf = ({ from, to }: { readonly from: Day; readonly to: Day }): string =>

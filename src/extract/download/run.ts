@@ -1,13 +1,13 @@
 import type pLimit from 'p-limit';
 import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
+import type { ExportRetryPolicy } from '../../service/export/retry.ts';
 import { CLOCK_TOLERANCE_MS, oldestDays } from '../plan/days.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { ExtractDeps, WindowScanner } from '../ports.ts';
 import type { Spool } from '../spool/spool.ts';
 import type { Tally } from '../summary.ts';
 import type { Download } from './download.ts';
-import type { RetryPolicy } from './retry.ts';
 
 /** What was found out about the service: from the stored state at first, and stored in the state with each window. */
 export interface ServiceCache {
@@ -38,7 +38,7 @@ export interface Run {
   readonly signal: AbortSignal;
   readonly spool: Spool;
   readonly tally: Tally;
-  readonly retry: RetryPolicy;
+  readonly retry: ExportRetryPolicy;
   readonly limit: ReturnType<typeof pLimit>;
   readonly known: ServiceCache;
   /** Requests that the service object had sent before. */

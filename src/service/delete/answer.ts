@@ -28,7 +28,7 @@ export interface DeletionService {
   close(): Promise<void>;
 }
 
-/** Whom one deletion names, and when it was asked for (ms since 1970). */
+/** Whom one deletion names, and when it is requested (ms since 1970). */
 export interface DeletionRequest {
   readonly externalId: string;
   readonly at: number;

@@ -6,7 +6,8 @@ import { Failure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import type { Limits } from '../export/answer.ts';
-import { codingOf, IdleTimeout, Stalled } from '../http/body.ts';
+import { TimeLimitReached, withinTime } from '../http/abort.ts';
+import { codingOf } from '../http/body.ts';
 import { readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
 import { type Post, type RawAnswer, Transport } from '../http/transport.ts';
@@ -23,7 +24,7 @@ export interface DeletionServiceOptions
 }
 
 const TIMEOUT_MS = 60_000;
-const MOST_BYTES = 64 * 1024;
+const MAX_BYTES = 64 * 1024;
 const NO_LIMITS: Limits = { remaining: undefined, resetAt: undefined };
 
 /** The deletion operation over HTTP: one request and its answer, classified by `outcomes.ts`; retries and pacing are the caller's. */
@@ -51,15 +52,12 @@ async function deleteOne(
   if (!isSendable(externalId)) return unsendable;
   const { serviceId, importToken } = options;
   const post = deletionPost({ externalId, at: clock.now() }, serviceId, importToken);
-  const idleTimeout = new IdleTimeout(clock, timeoutMs, signal);
   try {
-    return await idleTimeout.waitFor(exchange(transport, post, clock, idleTimeout.signal));
+    return await withinTime(timeoutMs, { clock, signal }, (limited) => exchange(transport, post, clock, limited));
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof Failure) throw error;
     return networkAnswer(error, transport.host);
-  } finally {
-    idleTimeout.end();
   }
 }
 
@@ -87,7 +85,7 @@ async function wholeText(body: AsyncIterable<Uint8Array>): Promise<string> {
   let length = 0;
   for await (const chunk of body) {
     length += chunk.length;
-    if (length > MOST_BYTES) return '';
+    if (length > MAX_BYTES) return '';
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -99,15 +97,15 @@ function answerFrom(answer: RawAnswer, text: string, host: string, now: number):
   const { remaining, resetAt, retryAt } = readLimits(answer.headers, now);
   const limits = { remaining, resetAt: row.kind === 'wait' ? laterOf(resetAt, retryAt) : resetAt };
   const code = row.code ?? facts.code ?? `http_${answer.status}`;
-  return { kind: row.kind, code, status: answer.status, message: row.say(facts), limits };
+  return { kind: row.kind, code, status: answer.status, message: row.message(facts), limits };
 }
 
 const laterOf = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
 
-/** A connection that broke after the request was sent may have deleted the profile: asking again is harmless. */
+/** A connection that broke after the request was sent may have deleted the profile: a second request is harmless. */
 function networkAnswer(error: unknown, host: string): DeletionAnswer {
-  if (error instanceof Stalled) {
+  if (error instanceof TimeLimitReached) {
     const message = `${host} did not answer in time: it may or may not be deleted.`;
     return { kind: 'retry', code: 'timeout', status: undefined, message, limits: NO_LIMITS };
   }

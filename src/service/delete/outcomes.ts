@@ -18,7 +18,7 @@ export interface DeletionRow {
   readonly kind: DeletionKind;
   /** Absent: the envelope's code, else `http_<status>`. */
   readonly code?: string;
-  readonly say: (facts: DeletionFacts) => string;
+  readonly message: (facts: DeletionFacts) => string;
 }
 
 const has =
@@ -41,75 +41,84 @@ const BASE = 'nothing more is sent. Is base_url right?';
  * what is final for an id (`rejected`) is believed only where the status does not speak of the whole service.
  */
 export const DELETION_OUTCOMES: readonly DeletionRow[] = [
-  { when: ({ allFour }) => allFour, kind: 'done', say: () => 'The service says that the profile is deleted.' },
-  { when: has('40101'), kind: 'stop', say: ({ host }) => `${host} does not know the service_id (40101): ${TOKEN}` },
-  { when: has('40201'), kind: 'stop', say: ({ host }) => `${host} does not accept the import token (40201): ${TOKEN}` },
+  { when: ({ allFour }) => allFour, kind: 'done', message: () => 'The service says that the profile is deleted.' },
+  { when: has('40101'), kind: 'stop', message: ({ host }) => `${host} does not know the service_id (40101): ${TOKEN}` },
+  {
+    when: has('40201'),
+    kind: 'stop',
+    message: ({ host }) => `${host} does not accept the import token (40201): ${TOKEN}`,
+  },
   {
     when: has('40401'),
     kind: 'wait',
-    say: ({ host }) => `${host} says that the limit of requests is reached (40401).`,
+    message: ({ host }) => `${host} says that the limit of requests is reached (40401).`,
   },
-  { when: status(429), kind: 'wait', say: ({ host }) => `${host} says that the limit of requests is reached (429).` },
-  { when: has('50000'), kind: 'retry', say: ({ host }) => `${host} failed inside (50000).` },
+  {
+    when: status(429),
+    kind: 'wait',
+    message: ({ host }) => `${host} says that the limit of requests is reached (429).`,
+  },
+  { when: has('50000'), kind: 'retry', message: ({ host }) => `${host} failed inside (50000).` },
   {
     when: (facts) => has('40000', '40001')(facts) && !facts.claimsSuccess && isOfOneRequest(facts),
     kind: 'rejected',
-    say: ({ host, code }) => `${host} does not accept this id (${code}).`,
+    message: ({ host, code }) => `${host} does not accept this id (${code}).`,
   },
   {
     when: has('40402', '40403'),
     kind: 'undecided',
-    say: ({ host, code }) => `${host} answered ${code}, whose meaning is not documented: it may or may not be deleted.`,
+    message: ({ host, code }) =>
+      `${host} answered ${code}, whose meaning is not documented: it may or may not be deleted.`,
   },
   {
     when: has('20000'),
     kind: 'undecided',
-    say: ({ host }) => `${host} answered 20000, but not all of status, code, message and data say success.`,
+    message: ({ host }) => `${host} answered 20000, but not all of status, code, message and data say success.`,
   },
   {
     when: status(300, 399),
     kind: 'stop',
     code: 'redirect',
-    say: (facts) => `${facts.host} answered with a redirect (${facts.status}), which is not followed: ${BASE}`,
+    message: (facts) => `${facts.host} answered with a redirect (${facts.status}), which is not followed: ${BASE}`,
   },
   {
     when: (facts) => facts.status === 401 || facts.status === 403,
     kind: 'stop',
-    say: (facts) => `${facts.host} does not allow the deletion (${facts.status}): ${TOKEN}`,
+    message: (facts) => `${facts.host} does not allow the deletion (${facts.status}): ${TOKEN}`,
   },
   {
     // With an envelope the service itself has spoken, and may mean this one id.
     when: (facts) => (status(404)(facts) && facts.code === undefined) || status(405)(facts) || status(410)(facts),
     kind: 'stop',
-    say: (facts) => `${facts.host} knows no deletion under base_url (${facts.status}): ${BASE}`,
+    message: (facts) => `${facts.host} knows no deletion under base_url (${facts.status}): ${BASE}`,
   },
   {
     when: status(407),
     kind: 'stop',
-    say: () => 'The proxy wants a user name and a password (407): nothing more is sent. Put them into HTTPS_PROXY.',
+    message: () => 'The proxy wants a user name and a password (407): nothing more is sent. Put them into HTTPS_PROXY.',
   },
-  { when: status(500, 599), kind: 'retry', say: (facts) => `${facts.host} answered ${facts.status}.` },
+  { when: status(500, 599), kind: 'retry', message: (facts) => `${facts.host} answered ${facts.status}.` },
   {
     when: (facts) => status(408)(facts) || status(409)(facts) || status(423, 425)(facts) || status(499)(facts),
     kind: 'retry',
-    say: (facts) => `${facts.host} answered ${facts.status}.`,
+    message: (facts) => `${facts.host} answered ${facts.status}.`,
   },
   {
     when: ({ code }) => code !== undefined,
     kind: 'undecided',
-    say: (facts) =>
+    message: (facts) =>
       `${facts.host} answered ${facts.status} with a code that is not known: it may or may not be deleted.`,
   },
   {
     when: status(200, 299),
     kind: 'retry',
     code: 'odd_body',
-    say: (facts) => `${facts.host} answered ${facts.status} with something that is no answer to a deletion.`,
+    message: (facts) => `${facts.host} answered ${facts.status} with something that is no answer to a deletion.`,
   },
   {
     when: () => true,
     kind: 'undecided',
-    say: (facts) => `${facts.host} answered ${facts.status}: it may or may not be deleted.`,
+    message: (facts) => `${facts.host} answered ${facts.status}: it may or may not be deleted.`,
   },
 ];
 

@@ -1,14 +1,11 @@
 import type { Day } from '../../base/days.ts';
 import type { Secret } from '../../base/secrets.ts';
 import type { Condition } from '../../config/source.ts';
-import { headerText } from '../http/headers.ts';
+import { headerText, type LimitHeaders } from '../http/headers.ts';
 import { type Post, scopedPath } from '../http/transport.ts';
 
-/** What the limit headers said; instants in ms since 1970. Absent or nonsensical headers are undefined. */
-export interface Limits {
-  readonly remaining: number | undefined;
-  readonly resetAt: number | undefined;
-}
+/** What the limit headers contained about the quota. */
+export type Limits = Pick<LimitHeaders, 'remaining' | 'resetAt'>;
 
 /** A 200 whose body may be CSV: nothing is data before it has been read to its end and verified. */
 export interface ExportBody {
@@ -30,11 +27,11 @@ export interface ExportBody {
 /** An answer that is no data, classified by the outcome table; `message` is for people, `code` for logs and tests. */
 export interface ExportRefusal {
   /**
-   * `retry`: the same again after a pause. `retry_or_split`: the same again, and after a few times a smaller question.
+   * `retry`: the same again after a pause. `retry_or_split`: the same again, and after a few times a smaller export.
    * `wait`: nothing more is sent before the quota allows it. `config`: the user must act. `gone`: older than the service
-   * exports. `invalid`: a 400 that may come from a day that has not begun, or from the question itself. `defect`: ours.
+   * exports. `invalid`: a 400 that may come from a day that has not begun, or from the request itself.
    */
-  readonly kind: 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' | 'defect';
+  readonly kind: 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid';
   readonly code: string;
   readonly message: string;
   readonly status: number | undefined;
@@ -48,18 +45,18 @@ export type ExportAnswer = (ExportBody | ExportRefusal) & {
 
 /** How the answer should come. */
 export interface AnswerForm {
-  /** Asks for an answer that is not compressed, whose length may then be declared. */
+  /** True: the answer is not to be compressed, so that its length may be declared. */
   readonly uncompressed?: boolean | undefined;
 }
 
 /** Sends one export, without any retry of its own. Takes its place in the quota first and gives it back at the end. */
 export interface ExportService {
-  exportEvents(question: ExportRequest, signal: AbortSignal, wanted?: AnswerForm): Promise<ExportAnswer>;
+  exportEvents(request: ExportRequest, signal: AbortSignal, wanted?: AnswerForm): Promise<ExportAnswer>;
   /** Requests sent so far by this object. */
   readonly sent: number;
 }
 
-/** What one export asks for; `to` is always sent. */
+/** The selection of one export; `to` is always sent. */
 export interface ExportRequest {
   readonly from: Day;
   readonly to: Day;
@@ -70,8 +67,8 @@ export interface ExportRequest {
 }
 
 /** The request exactly as specified: lists only where they hold something, since an empty one means the same. */
-export function exportPost(question: ExportRequest, serviceId: string, token: Secret, uncompressed = false): Post {
-  const { events, properties } = question;
+export function exportPost(request: ExportRequest, serviceId: string, token: Secret, uncompressed = false): Post {
+  const { events, properties } = request;
   return {
     path: scopedPath('/api/v1/export/event', serviceId),
     headers: {
@@ -82,11 +79,11 @@ export function exportPost(question: ExportRequest, serviceId: string, token: Se
     },
     body: JSON.stringify({
       ...(events.length > 0 && { events }),
-      events_condition_type: question.eventsCondition,
+      events_condition_type: request.eventsCondition,
       ...(properties.length > 0 && { properties }),
-      properties_condition_type: question.propertiesCondition,
-      from_date: question.from,
-      to_date: question.to,
+      properties_condition_type: request.propertiesCondition,
+      from_date: request.from,
+      to_date: request.to,
     }),
   };
 }

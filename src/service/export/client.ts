@@ -79,9 +79,9 @@ class ExportClient implements ExportService {
     await this.#options.quota.close();
   }
 
-  async exportEvents(question: ExportRequest, signal: AbortSignal, wanted: AnswerForm = {}): Promise<ExportAnswer> {
+  async exportEvents(request: ExportRequest, signal: AbortSignal, wanted: AnswerForm = {}): Promise<ExportAnswer> {
     const { serviceId, exportToken, clock, stallMs, quota } = this.#options;
-    const post = exportPost(question, serviceId, exportToken, wanted.uncompressed);
+    const post = exportPost(request, serviceId, exportToken, wanted.uncompressed);
     const permit = await quota.enter(signal);
     const exchange: Exchange = { permit, idleTimeout: new IdleTimeout(clock, stallMs, signal), isOver: false };
     try {
@@ -113,7 +113,8 @@ class ExportClient implements ExportService {
     const { host } = this.#transport;
     const { status } = answer;
     const bytes = bytesOf(answer, exchange.idleTimeout);
-    if (status !== 200) return this.#refused(answer, await snippet(bytes, this.#options.clock));
+    const reading = { clock: this.#options.clock, signal: exchange.idleTimeout.signal };
+    if (status !== 200) return this.#refused(answer, await snippet(bytes, reading));
     if (codingOf(answer) === undefined) {
       const message = `${host} compressed its answer in a way that was not requested`;
       return { kind: 'retry', code: 'content_encoding', message, status };
@@ -121,7 +122,7 @@ class ExportClient implements ExportService {
     const body = await peekBody(bytes);
     const content = contentOf(body.first, body.isAll) ?? 'other';
     if (content === 'json' || content === 'html') {
-      return this.#refused(answer, await snippet(body.bytes, this.#options.clock));
+      return this.#refused(answer, await snippet(body.bytes, reading));
     }
     return this.#data(answer, body.bytes, exchange);
   }
@@ -136,8 +137,8 @@ class ExportClient implements ExportService {
       host: this.#transport.host,
       location: originOf(oneOf(answer.headers.location), baseUrl),
     };
-    const { kind, code, say } = exportOutcome(facts);
-    return { kind, code: code ?? reason ?? 'no_reason', message: say(facts), status: answer.status };
+    const { kind, code, message } = exportOutcome(facts);
+    return { kind, code: code ?? reason ?? 'no_reason', message: message(facts), status: answer.status };
   }
 
   #data(answer: RawAnswer, bytes: AsyncIterable<Uint8Array>, exchange: Exchange): ExportBody {

@@ -11,7 +11,7 @@ const CONTENTS: ReadonlyMap<number, Content> = new Map([
   [0x3c, 'html'],
 ]);
 
-/** What the first bytes say; undefined while there are too few of them. */
+/** What the first bytes are; undefined while there are too few of them. */
 export function contentOf(bytes: Uint8Array, isAll: boolean): Content | undefined {
   if (bytes.length === 0) return isAll ? 'empty' : undefined;
   if (bytes.length < BOM.length && !isAll && bytes[0] === BOM[0]) return undefined;
@@ -71,7 +71,7 @@ export interface PeekedBody {
 }
 
 /** Leading white space is read no further than this many bytes. */
-const MOST_BYTES = 64 * 1024;
+const MAX_BYTES = 64 * 1024;
 
 /** Reads a body until `contentOf` can tell what it is. Throws what the body throws. */
 export async function peekBody(body: AsyncIterable<Uint8Array>): Promise<PeekedBody> {
@@ -79,7 +79,7 @@ export async function peekBody(body: AsyncIterable<Uint8Array>): Promise<PeekedB
   const chunks: Uint8Array[] = [];
   let first: Uint8Array = new Uint8Array(0);
   let isAll = false;
-  while (contentOf(first, isAll) === undefined && first.length < MOST_BYTES) {
+  while (contentOf(first, isAll) === undefined && first.length < MAX_BYTES) {
     const next = await rest.next();
     if (next.done === true) isAll = true;
     else {

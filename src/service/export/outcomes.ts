@@ -23,7 +23,7 @@ export interface OutcomeRow {
   /** Stable, for logs and tests; absent: the reason in the body. */
   readonly code?: string;
   /** For `retry` and `retry_or_split` a clause that can follow "because"; else sentences. */
-  readonly say: (facts: AnswerFacts) => string;
+  readonly message: (facts: AnswerFacts) => string;
 }
 
 const ANY = [100, 599] as const;
@@ -47,29 +47,29 @@ const BY_REASON: readonly OutcomeRow[] = SUCCESS_OR_REFUSAL.flatMap((status): Ou
     status,
     reason: ['unauthorized_token', 'invalid_token', 'invalid_service_id'],
     kind: 'config',
-    say: (facts) => `${facts.host} does not accept the export token (${reasonOf(facts)}): ${TOKEN}`,
+    message: (facts) => `${facts.host} does not accept the export token (${reasonOf(facts)}): ${TOKEN}`,
   },
   {
     status,
     reason: ['exceed_date_range_limit'],
     kind: 'gone',
-    say: (facts) => `${facts.host} no longer exports days as old as this (exceed_date_range_limit).`,
+    message: (facts) => `${facts.host} no longer exports days as old as this (exceed_date_range_limit).`,
   },
   {
     status,
     reason: ['invalid_parameter'],
     kind: 'invalid',
-    say: (facts) =>
-      `${facts.host} refuses the question (invalid_parameter): a service_id, a day, an event or a property it does not take.`,
+    message: (facts) =>
+      `${facts.host} refuses the request (invalid_parameter): a service_id, a day, an event or a property it does not take.`,
   },
   {
     status,
     reason: ['too_many_api_requests', 'too_many_request', 'too_many_requests'],
     kind: 'wait',
-    say: (facts) => `${facts.host} says that the limit of exports is reached (${reasonOf(facts)}).`,
+    message: (facts) => `${facts.host} says that the limit of exports is reached (${reasonOf(facts)}).`,
   },
-  { status, reason: ['unknown_error', 'query_error'], kind: 'retry_or_split', say: failed },
-  { status, reason: ['client_connection_closed'], kind: 'retry', say: failed },
+  { status, reason: ['unknown_error', 'query_error'], kind: 'retry_or_split', message: failed },
+  { status, reason: ['client_connection_closed'], kind: 'retry', message: failed },
 ]);
 
 /**
@@ -83,78 +83,78 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow[] = [
     content: ['json'],
     kind: 'retry',
     code: 'json_200',
-    say: (facts) => `${failed(facts)} in place of CSV`,
+    message: (facts) => `${failed(facts)} in place of CSV`,
   },
   {
     status: 200,
     content: ['html'],
     kind: 'retry',
     code: 'html_200',
-    say: (facts) => `${facts.host} answered with an HTML page in place of CSV`,
+    message: (facts) => `${facts.host} answered with an HTML page in place of CSV`,
   },
-  { status: [100, 299], kind: 'retry', code: 'odd_status', say: failed },
+  { status: [100, 299], kind: 'retry', code: 'odd_status', message: failed },
   {
     status: [300, 399],
     kind: 'config',
     code: 'redirect',
-    say: ({ host, status, location }) =>
+    message: ({ host, status, location }) =>
       `${host} answered ${status} and points to ${location ?? 'nowhere'}, which is not followed, since the token is for ${host} alone: ${BASE}`,
   },
   {
     status: 400,
     kind: 'invalid',
     code: 'bad_request',
-    say: (facts) => `${facts.host} refuses the question (400, ${reasonOf(facts)}).`,
+    message: (facts) => `${facts.host} refuses the request (400, ${reasonOf(facts)}).`,
   },
   {
     status: 401,
     kind: 'config',
     code: 'unauthorized',
-    say: (facts) => `${facts.host} does not accept the export token (401, ${reasonOf(facts)}): ${TOKEN}`,
+    message: (facts) => `${facts.host} does not accept the export token (401, ${reasonOf(facts)}): ${TOKEN}`,
   },
   {
     status: 403,
     kind: 'config',
     code: 'forbidden',
-    say: (facts) => `${facts.host} forbids the export (403, ${reasonOf(facts)}): ${TOKEN}`,
+    message: (facts) => `${facts.host} forbids the export (403, ${reasonOf(facts)}): ${TOKEN}`,
   },
   {
     status: [404, 405],
     kind: 'config',
     code: 'not_here',
-    say: ({ host, status }) => `${host} knows no export under base_url (${status}): ${BASE}`,
+    message: ({ host, status }) => `${host} knows no export under base_url (${status}): ${BASE}`,
   },
   {
     status: 407,
     kind: 'config',
     code: 'proxy',
-    say: () => 'The proxy wants a user name and a password (407): put them into HTTPS_PROXY.',
+    message: () => 'The proxy wants a user name and a password (407): put them into HTTPS_PROXY.',
   },
-  { status: 408, kind: 'retry', code: 'timeout', say: failed },
-  { status: 413, kind: 'retry_or_split', code: 'too_large', say: failed },
-  { status: 422, kind: 'invalid', code: 'bad_request', say: (facts) => `${facts.host} refuses the question (422).` },
+  { status: 408, kind: 'retry', code: 'timeout', message: failed },
+  { status: 413, kind: 'retry_or_split', code: 'too_large', message: failed },
+  { status: 422, kind: 'invalid', code: 'bad_request', message: (facts) => `${facts.host} refuses the request (422).` },
   // Conflict, locked, failed dependency, too early: states that pass.
-  { status: 409, kind: 'retry', code: 'busy', say: failed },
-  { status: [423, 425], kind: 'retry', code: 'busy', say: failed },
+  { status: 409, kind: 'retry', code: 'busy', message: failed },
+  { status: [423, 425], kind: 'retry', code: 'busy', message: failed },
   {
     status: 429,
     kind: 'wait',
     code: 'too_many_api_requests',
-    say: (facts) => `${facts.host} says that the limit of exports is reached (429).`,
+    message: (facts) => `${facts.host} says that the limit of exports is reached (429).`,
   },
-  { status: 499, kind: 'retry', code: 'closed', say: failed },
+  { status: 499, kind: 'retry', code: 'closed', message: failed },
   {
     status: [402, 499],
     kind: 'config',
     code: 'refused_request',
-    say: ({ host, status }) => `${host} does not take the request at all (${status}): ${BASE}`,
+    message: ({ host, status }) => `${host} does not take the request at all (${status}): ${BASE}`,
   },
-  { status: 500, kind: 'retry_or_split', say: failed },
-  { status: 504, kind: 'retry_or_split', code: 'gateway_timeout', say: failed },
+  { status: 500, kind: 'retry_or_split', message: failed },
+  { status: 504, kind: 'retry_or_split', code: 'gateway_timeout', message: failed },
   // A content network that gave up waiting for its origin.
-  { status: 524, kind: 'retry_or_split', code: 'gateway_timeout', say: failed },
-  { status: [500, 599], kind: 'retry', code: 'unavailable', say: failed },
-  { status: ANY, kind: 'retry', code: 'odd_status', say: failed },
+  { status: 524, kind: 'retry_or_split', code: 'gateway_timeout', message: failed },
+  { status: [500, 599], kind: 'retry', code: 'unavailable', message: failed },
+  { status: ANY, kind: 'retry', code: 'odd_status', message: failed },
 ];
 
 /** The first row that matches; the last one for a status beyond the table. */

@@ -3,7 +3,7 @@ import { createGunzip } from 'node:zlib';
 import type { Clock } from '../../base/clock.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { type Failure, messageOf, transientFailure } from '../../base/errors.ts';
-import { abortable, onAbort } from './abort.ts';
+import { abortable, onAbort, withinTime } from './abort.ts';
 import { oneOf } from './headers.ts';
 import { networkProblem } from './network.ts';
 import { type RawAnswer, Truncated } from './transport.ts';
@@ -200,20 +200,17 @@ async function pump(
 }
 
 /** Of a failure's body no more is read, nor for any longer. */
-const MOST_BYTES = 64 * 1024;
-const MOST_MS = 30_000;
+const MAX_BYTES = 64 * 1024;
+const MAX_MS = 30_000;
 
-/** The first bytes of a body, as many as arrive in time; errors of the body are ignored. */
-export async function snippet(bytes: AsyncIterable<Uint8Array>, clock: Clock): Promise<Buffer> {
+/** The first bytes of a body, as many as arrive in time and before an abort; errors of the body are ignored. */
+export async function snippet(
+  bytes: AsyncIterable<Uint8Array>,
+  context: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
-  const reading = collect(bytes, chunks).catch(() => {});
-  let cancel = () => {};
-  const late = new Promise<void>((resolve) => {
-    cancel = clock.after(MOST_MS, resolve);
-  });
-  await Promise.race([reading, late]);
-  cancel();
-  return Buffer.concat(chunks).subarray(0, MOST_BYTES);
+  await withinTime(MAX_MS, context, () => collect(bytes, chunks)).catch(() => {});
+  return Buffer.concat(chunks).subarray(0, MAX_BYTES);
 }
 
 async function collect(bytes: AsyncIterable<Uint8Array>, into: Uint8Array[]): Promise<void> {
@@ -221,6 +218,6 @@ async function collect(bytes: AsyncIterable<Uint8Array>, into: Uint8Array[]): Pr
   for await (const chunk of bytes) {
     into.push(chunk);
     length += chunk.length;
-    if (length >= MOST_BYTES) return;
+    if (length >= MAX_BYTES) return;
   }
 }

@@ -1,9 +1,9 @@
 import { configFailure } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
-import { isHeaderText } from '../../config/header-text.ts';
+import { isHeaderText } from '../../config/parse.ts';
 import type { AnswerHeaders } from './transport.ts';
 
-/** What an answer's headers say about the quota; instants in ms since 1970. Values out of range are taken as absent. */
+/** The quota as an answer's headers have it; instants in ms since 1970. Values out of range are taken as absent. */
 export interface LimitHeaders {
   readonly remaining: number | undefined;
   readonly resetAt: number | undefined;

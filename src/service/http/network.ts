@@ -15,7 +15,7 @@ interface Row {
   readonly codes: RegExp;
   readonly code: string;
   readonly config?: true;
-  readonly say: (host: string, code: string) => string;
+  readonly message: (host: string, code: string) => string;
 }
 
 const CERTIFICATE =
@@ -27,39 +27,39 @@ const ROWS: readonly Row[] = [
     codes: CERTIFICATE,
     code: 'certificate',
     config: true,
-    say: (host, code) =>
+    message: (host, code) =>
       `The certificate of ${host} cannot be trusted (${code}): check base_url, this machine's clock, and NODE_EXTRA_CA_CERTS where a proxy opens TLS connections.`,
   },
   {
     codes: /^(ENOTFOUND|EAI_)/,
     code: 'dns',
-    say: (host, code) => `the name of ${host} could not be looked up (${code})`,
+    message: (host, code) => `the name of ${host} could not be looked up (${code})`,
   },
-  { codes: /^ECONNREFUSED$/, code: 'refused', say: (host) => `${host} refused the connection (ECONNREFUSED)` },
+  { codes: /^ECONNREFUSED$/, code: 'refused', message: (host) => `${host} refused the connection (ECONNREFUSED)` },
   {
     codes: /^ETIMEDOUT$/,
     code: 'connect_timeout',
-    say: (host) => `${host} did not take the connection in time`,
+    message: (host) => `${host} did not take the connection in time`,
   },
   {
     codes: /^(EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN|EADDRNOTAVAIL|EACCES|EPERM)$/,
     code: 'unreachable',
-    say: (host, code) => `${host} is not reachable from this machine (${code})`,
+    message: (host, code) => `${host} is not reachable from this machine (${code})`,
   },
   {
     codes: /^(ERR_SSL_|EPROTO|ERR_TLS_)/,
     code: 'tls',
-    say: (host, code) => `no TLS connection to ${host} came about (${code})`,
+    message: (host, code) => `no TLS connection to ${host} came about (${code})`,
   },
   {
     codes: /^HPE_/,
     code: 'protocol',
-    say: (host, code) => `${host} answered with something that is not HTTP (${code})`,
+    message: (host, code) => `${host} answered with something that is not HTTP (${code})`,
   },
   {
     codes: /^(ECONNRESET|EPIPE|ECONNABORTED)$/,
     code: 'reset',
-    say: (host) => `the connection to ${host} broke`,
+    message: (host) => `the connection to ${host} broke`,
   },
 ];
 
@@ -68,7 +68,7 @@ export function networkProblem(error: unknown, host: string): NetworkProblem {
   if (error instanceof ProxyRefused) return proxyRefusal(error.status);
   const code = error instanceof Truncated ? 'ECONNRESET' : (codeOf(error) ?? '');
   const row = ROWS.find(({ codes }) => codes.test(code));
-  if (row) return { config: row.config === true, code: row.code, message: row.say(host, code) };
+  if (row) return { config: row.config === true, code: row.code, message: row.message(host, code) };
   return { config: false, code: 'network', message: `the request to ${host} failed (${code || 'no code'})` };
 }
 

@@ -29,7 +29,7 @@ export interface RawAnswer {
   readonly headers: AnswerHeaders;
   /** As on the wire, without the framing. Throws `Truncated`, or an error of Node. */
   readonly body: AsyncIterable<Uint8Array>;
-  /** Asked after the end of the body: true when more came than was declared. Waits a few turns of the event loop. */
+  /** To be called after the end of the body: true when more came than was declared. Waits a few turns of the event loop. */
   hasTrailingBytes(): Promise<boolean>;
   /** Closes the connection, in any state. */
   disconnect(): void;
@@ -45,7 +45,7 @@ class ConnectTimeout extends Error {
 
 const CONNECT_TIMEOUT_MS = 30_000;
 const TURNS_FOR_TRAILING_BYTES = 3;
-/** Turns of the event loop in which a connection that is closed has told its agent. */
+/** Turns of the event loop until the agent knows of a connection that is closed. */
 const TURNS_FOR_CLOSING = 3;
 
 export interface TransportOptions {
@@ -135,7 +135,7 @@ export class Transport {
     if (this.#agent !== undefined) return this.#agent;
     const keepAlive = keptConnections > 0;
     const maxSockets = keepAlive ? keptConnections : Number.POSITIVE_INFINITY;
-    // Whatever NODE_TLS_REJECT_UNAUTHORIZED says: a further authority is given by NODE_EXTRA_CA_CERTS.
+    // Whatever NODE_TLS_REJECT_UNAUTHORIZED is: a further authority is given by NODE_EXTRA_CA_CERTS.
     const options = { keepAlive, maxSockets, rejectUnauthorized: true };
     const proxy = proxyFor(baseUrl, env);
     if (proxy !== undefined) this.#agent = new TunnelAgent(proxy, options);
@@ -147,14 +147,14 @@ export class Transport {
     const { clock, onConnect } = this.#options;
     const secure = this.#base.protocol === 'https:';
     const cancel = clock.after(CONNECT_TIMEOUT_MS, () => request.destroy(new ConnectTimeout('no connection in time')));
-    const stands = () => {
+    const onConnected = () => {
       cancel();
       onConnect?.();
     };
     request.once('close', cancel);
     request.once('socket', (socket) => {
-      if (request.reusedSocket) stands();
-      else socket.once(secure ? 'secureConnect' : 'connect', stands);
+      if (request.reusedSocket) onConnected();
+      else socket.once(secure ? 'secureConnect' : 'connect', onConnected);
     });
   }
 }

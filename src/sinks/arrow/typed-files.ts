@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { defect } from '../../base/errors.ts';
+import { internalError } from '../../base/errors.ts';
 import type { Window } from '../../extract/window.ts';
 import { type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { type IncomingColumns, incomingColumns } from '../../table/incoming.ts';
@@ -106,9 +106,12 @@ export class TypedFiles {
     const { receipt } = load.window;
     const { n } = await this.#engine.row(`SELECT count(*) AS n FROM ${readFiles([path])}`);
     if (Number(n) === receipt.rows) return path;
-    throw defect(`A verified export has ${n} rows instead of ${receipt.rows} when it is read. Please report it.`, {
-      where: { window: `${receipt.from}..${receipt.to}` },
-    });
+    throw internalError(
+      `A verified export has ${n} rows instead of ${receipt.rows} when it is read. Please report it.`,
+      {
+        where: { window: `${receipt.from}..${receipt.to}` },
+      },
+    );
   }
 
   /** The rows of a window as a query: `_key`, the columns of the stream, `_rescued`. */

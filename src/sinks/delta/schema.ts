@@ -1,4 +1,4 @@
-import { defect } from '../../base/errors.ts';
+import { internalError } from '../../base/errors.ts';
 import { proved } from '../../config/validate.ts';
 import type { StoredColumn, TableName } from '../../table/columns.ts';
 import type { Zone } from '../../types/zone.ts';
@@ -40,7 +40,7 @@ export async function fieldsOf(
 
 function deltaType(duckDb: string): DeltaType {
   const base = DELTA[duckDb.replace(/\[\]$/, '')];
-  if (base === undefined) throw defect(`A column of type ${duckDb} has no type in Delta: please report it.`);
+  if (base === undefined) throw internalError(`A column of type ${duckDb} has no type in Delta: please report it.`);
   return duckDb.endsWith('[]') ? { type: 'array', elementType: base, containsNull: true } : base;
 }
 

@@ -1,7 +1,7 @@
 import { constants, existsSync, rmSync, statSync } from 'node:fs';
 import { chmod, copyFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { configFailure, defect, Failure, messageOf, transientFailure } from '../../base/errors.ts';
+import { configFailure, Failure, internalError, messageOf, transientFailure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { moveFile } from '../../fs/atomic-file.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
@@ -139,7 +139,7 @@ function checkWhole(path: string, options: Options): Promise<Mark> {
       'SELECT (SELECT count(*) FROM events) AS found, (SELECT coalesce(sum(rows_live), 0) FROM _dfinery_windows) AS wanted',
     );
     if (Number(found) !== Number(wanted)) {
-      throw defect(`${path} has ${found} rows, its receipts ${wanted}: the copy was not published.`);
+      throw internalError(`${path} has ${found} rows, its receipts ${wanted}: the copy was not published.`);
     }
     return readMark(engine);
   });

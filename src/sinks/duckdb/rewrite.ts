@@ -1,5 +1,5 @@
 import { chmodSync, chownSync, existsSync, statSync } from 'node:fs';
-import { configFailure, defect, messageOf, transientFailure } from '../../base/errors.ts';
+import { configFailure, internalError, messageOf, transientFailure } from '../../base/errors.ts';
 import { moveFile } from '../../fs/atomic-file.ts';
 import { literal } from '../../types/sql.ts';
 import { secondNameFailure } from '../files/failures.ts';
@@ -45,7 +45,7 @@ export async function purgeDuckDb(
   onFound?: (found: PeopleFound) => Promise<void>,
 ): Promise<Rewritten & { readonly found: PeopleFound }> {
   return withCopy(options, { query, onFound }, async (engine, copied, copy) => {
-    if (copied.found === undefined) throw defect('A purge looked for nobody.');
+    if (copied.found === undefined) throw internalError('A purge looked for nobody.');
     return { ...(await replaceFile(engine, copied, copy)), found: copied.found };
   });
 }
@@ -53,7 +53,7 @@ export async function purgeDuckDb(
 /** Does all of a purge but the last step. */
 export function checkPurgeDuckDb(options: RewriteOptions, query: PeopleQuery): Promise<PurgeTrial> {
   return withCopy(options, { query }, async (engine, { found }) => {
-    if (found === undefined) throw defect('A purge looked for nobody.');
+    if (found === undefined) throw internalError('A purge looked for nobody.');
     return { found, foreignTables: await foreignTables(engine) };
   });
 }
@@ -213,7 +213,7 @@ async function checkCounts(engine: Engine, rowsRemoved: number): Promise<void> {
     const wanted = (await countOf(engine, 'target', table)) - (isEvents ? rowsRemoved : 0);
     const found = await countOf(engine, 'rewritten', table);
     if (found === wanted) continue;
-    throw defect(
+    throw internalError(
       `the copy of ${engine.file} has ${found} rows in ${table.name} instead of ${wanted}: nothing was changed.`,
     );
   }

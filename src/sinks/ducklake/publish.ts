@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { chmod } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { configFailure, defect, Failure, messageOf } from '../../base/errors.ts';
+import { configFailure, Failure, internalError, messageOf } from '../../base/errors.ts';
 import { moveFile } from '../../fs/atomic-file.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
 import { literal } from '../../types/sql.ts';
@@ -77,7 +77,7 @@ export async function publish(copy: string, catalog: Catalog, options: CatalogOp
     await chmod(draft, statSync(existsSync(path) ? path : catalog.file).mode & PERMISSIONS);
     const [original, copied] = [await catalog.read(), await new Catalog(draft, options).read()];
     if (copied === undefined || original === undefined || copied.snapshots.length === 0) {
-      throw defect(`${path}: the copy of ${catalog.file} is not whole, and was not published.`);
+      throw internalError(`${path}: the copy of ${catalog.file} is not whole, and was not published.`);
     }
     await moveFile(draft, path);
   } catch (error) {

@@ -1,4 +1,4 @@
-import { defect } from '../../base/errors.ts';
+import { internalError } from '../../base/errors.ts';
 import { hashedIn } from '../../extract/state.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import type { TableState } from '../../table/state.ts';
@@ -141,7 +141,7 @@ async function withoutPeople(
     const { date, isSorted } = file;
     const written = await table.write({ table: 'events', date, query: select, rows, columns: namesOf(own), isSorted });
     if (written.rows !== rows) {
-      throw defect(
+      throw internalError(
         `${file.path} came to ${written.rows} rows without these people instead of ${rows}: nothing was changed.`,
       );
     }

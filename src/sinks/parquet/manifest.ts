@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import schema from '../../../schemas/manifest.json' with { type: 'json' };
-import { codeOf, configFailure, defect } from '../../base/errors.ts';
+import { codeOf, configFailure, internalError } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import { compileSchema, proved } from '../../config/validate.ts';
 import type { State } from '../../extract/window.ts';
@@ -96,7 +96,7 @@ export function snapshotOf(manifest: Manifest): Snapshot {
 function dataFileOf(file: ManifestFile, names: ReadonlySet<string>): DataFile {
   const { path, id, rows, bytes, sha256, windows = {}, source, is_sorted: isSorted = false } = file;
   const [, table, date] = PARTITION.exec(path) ?? [];
-  if (!isTableName(table)) throw defect('The manifest names a file outside its datasets.');
+  if (!isTableName(table)) throw internalError('The manifest names a file outside its datasets.');
   return {
     table,
     path,

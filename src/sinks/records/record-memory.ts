@@ -1,5 +1,5 @@
 import { readSync } from 'node:fs';
-import { defect } from '../../base/errors.ts';
+import { internalError } from '../../base/errors.ts';
 import { SENTINEL } from '../../csv/tokenizer.ts';
 import { CsvMemory } from '../../csv/wasm/csv-memory.ts';
 
@@ -46,7 +46,7 @@ export class RecordMemory {
     this.#growBlock(this.end + BLOCK_MARGIN);
     for (let at = this.start; at < this.end; ) {
       const read = readSync(file, this.bytes, at, this.end - at, from + at - this.start);
-      if (read === 0) throw defect('A verified export became shorter while it was read.');
+      if (read === 0) throw internalError('A verified export became shorter while it was read.');
       at += read;
     }
     this.bytes[this.end] = SENTINEL;

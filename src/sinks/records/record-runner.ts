@@ -1,5 +1,5 @@
 import { closeSync, openSync } from 'node:fs';
-import { defect } from '../../base/errors.ts';
+import { internalError } from '../../base/errors.ts';
 import { COLUMN_SHIFT, RowTokenizer, STRIDE } from '../../csv/tokenizer.ts';
 import { headerColumns } from '../../schema/groups.ts';
 import { isNull } from '../../types/json-text.ts';
@@ -121,7 +121,7 @@ class RecordFile {
     let rows = 0;
     for (let at = memory.start; at < memory.end; rows++) {
       const next = this.#tokenizer.next(memory.bytes, at, memory.end, true);
-      if (next < 0) throw defect(`Row ${rows + 1} behind byte ${from} of a verified export cannot be read.`);
+      if (next < 0) throw internalError(`Row ${rows + 1} behind byte ${from} of a verified export cannot be read.`);
       each(memory.bytes, rows);
       at = next;
     }

@@ -1,5 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises';
-import { defect } from '../../base/errors.ts';
+import { internalError } from '../../base/errors.ts';
 import { INCOMPLETE, RowTokenizer, SENTINEL } from '../../csv/tokenizer.ts';
 import type { SpoolFile } from '../../extract/window.ts';
 
@@ -93,7 +93,7 @@ async function headerEnd(file: FileHandle, size: number, blockBytes: number): Pr
     bytes[want] = SENTINEL;
     const end = new RowTokenizer().next(bytes, 0, want, want === size);
     if (end >= 0) return end;
-    if (end !== INCOMPLETE || want === size) throw defect('A verified export has no header.');
+    if (end !== INCOMPLETE || want === size) throw internalError('A verified export has no header.');
   }
 }
 
@@ -101,7 +101,7 @@ async function headerEnd(file: FileHandle, size: number, blockBytes: number): Pr
 async function readFully(file: FileHandle, bytes: Uint8Array, length: number, position: number): Promise<void> {
   for (let done = 0; done < length; ) {
     const { bytesRead } = await file.read(bytes, done, length - done, position + done);
-    if (bytesRead === 0) throw defect('A spooled file became shorter while it was read.');
+    if (bytesRead === 0) throw internalError('A spooled file became shorter while it was read.');
     done += bytesRead;
   }
 }

@@ -1,4 +1,11 @@
-import { codeOf, configFailure, defect, Failure, type FailureDetails, transientFailure } from '../../base/errors.ts';
+import {
+  codeOf,
+  configFailure,
+  Failure,
+  type FailureDetails,
+  internalError,
+  transientFailure,
+} from '../../base/errors.ts';
 import { isDiskFull } from '../../fs/disk-failure.ts';
 
 /** What an S3 answer or the way to it was, as far as it matters here. */
@@ -70,7 +77,7 @@ export function s3Failure(thrown: unknown, address: string, signal: AbortSignal 
     );
   }
   if (status === undefined)
-    return defect(`A request to ${address} could not be made (${name}): please report it.`, details);
+    return internalError(`A request to ${address} could not be made (${name}): please report it.`, details);
   return configFailure(
     `${address} refused a request (${reason(thrown, name, status)}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`,
     details,

@@ -55,7 +55,7 @@ export interface FakeWorld {
 }
 
 export type Fault =
-  | { readonly refuse: 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' | 'defect' }
+  | { readonly refuse: 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' }
   | { readonly body: (csv: string) => string | Uint8Array }
   /** What the body throws behind its first bytes. */
   | { readonly breaks: unknown };

@@ -4,10 +4,8 @@ import { exampleReport, HOSTILE } from '../../support/targets/report.ts';
 
 const OPTIONS = {
   target: `duckdb ${HOSTILE}.duckdb`,
-  madeAt: '2026-02-10T00:00:00.000Z',
-  today: '2026-02-10',
+  now: Date.UTC(2026, 1, 10),
   historyDays: 30,
-  version: '1.2.3',
 } as const;
 
 /** The text of a page between two headings. */

@@ -6,7 +6,7 @@ import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import receiptSchema from '../../../schemas/receipt.json' with { type: 'json' };
 import stateSchema from '../../../schemas/state.json' with { type: 'json' };
 import { isDay } from '../../../src/base/days.ts';
-import { pauseAfter, RETRY } from '../../../src/extract/download/retry.ts';
+import { pauseAfter } from '../../../src/base/retry.ts';
 import { Coverage } from '../../../src/extract/plan/days.ts';
 import { nameDays } from '../../../src/extract/plan/gaps.ts';
 import { spoolFailure } from '../../../src/extract/spool/spool-writer.ts';
@@ -14,6 +14,7 @@ import { parseState } from '../../../src/extract/state.ts';
 import { summaryOf } from '../../../src/extract/summary.ts';
 import { mergeColumns } from '../../../src/schema/merge.ts';
 import type { ColumnScan } from '../../../src/schema/scan.ts';
+import { EXPORT_RETRY } from '../../../src/service/export/retry.ts';
 import { DOUBLE, LONG, NULL_TEXT } from '../../../src/types/evidence.ts';
 import { at, Bench, planFor, steadyRows } from '../../support/extract/extraction.ts';
 
@@ -23,7 +24,8 @@ const now = at('2026-03-31T13:00:00Z');
 
 describe('pauses', () => {
   it('grow, are spread over all of their span, and end at two minutes', () => {
-    const pauses = (random: number) => [1, 2, 3, 4, 12].map((attempt) => pauseAfter(attempt, RETRY, () => random));
+    const pauses = (random: number) =>
+      [1, 2, 3, 4, 12].map((attempt) => pauseAfter(attempt, EXPORT_RETRY, () => random));
     expect(pauses(1)).toEqual([1_000, 2_000, 4_000, 8_000, 120_000]);
     expect(pauses(0)).toEqual([0, 0, 0, 0, 0]);
   });

@@ -92,7 +92,7 @@ describe('the outcome of a deletion', () => {
   it('has a sentence everywhere that repeats nothing of the body', () => {
     for (const [status, body] of rows) {
       const facts = deletionFacts(status, JSON.stringify(body), 'api.example');
-      const said = deletionOutcome(facts).say(facts);
+      const said = deletionOutcome(facts).message(facts);
       expect(said).toMatch(/[.?]$/);
       expect(said).not.toContain('somebody');
       expect(facts.code ?? '').not.toContain('somebody');

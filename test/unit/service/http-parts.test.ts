@@ -264,8 +264,8 @@ describe('an abort', () => {
 describe('the first bytes of a failure', () => {
   it('are as many as come, 64 KiB and thirty seconds at most, whatever happens to the others', async () => {
     const clock = new ManualClock();
-    expect((await snippet(of('a', 'b'), clock)).toString()).toBe('ab');
-    expect((await snippet(of('a', new Error('reset')), clock)).toString()).toBe('a');
+    expect((await snippet(of('a', 'b'), { clock, signal: NEVER })).toString()).toBe('ab');
+    expect((await snippet(of('a', new Error('reset')), { clock, signal: NEVER })).toString()).toBe('a');
     let taken = 0;
     async function* endless() {
       for (;;) {
@@ -273,9 +273,9 @@ describe('the first bytes of a failure', () => {
         yield Buffer.alloc(40_000);
       }
     }
-    expect((await snippet(endless(), clock)).length).toBe(65_536);
+    expect((await snippet(endless(), { clock, signal: NEVER })).length).toBe(65_536);
     expect([taken, clock.pending]).toEqual([2, 0]);
-    const slow = snippet(of('begun', never), clock);
+    const slow = snippet(of('begun', never), { clock, signal: NEVER });
     clock.pass(29_999);
     await settle();
     clock.pass(1);

@@ -60,7 +60,7 @@ describe('the outcome of an export', () => {
     for (let status = 100; status < 1_000; status++) {
       for (const content of ['empty', 'json', 'html', 'other'] as const) {
         const at = facts(status, undefined, content);
-        expect(exportOutcome(at).say(at)).toMatch(status === 407 ? /proxy/ : /api\.example/);
+        expect(exportOutcome(at).message(at)).toMatch(status === 407 ? /proxy/ : /api\.example/);
       }
     }
   });
@@ -77,7 +77,8 @@ describe('the outcome of an export', () => {
   });
 
   it('says the reason that came with it, and that none did', () => {
-    const said = (status: number, reason?: string) => exportOutcome(facts(status, reason)).say(facts(status, reason));
+    const said = (status: number, reason?: string) =>
+      exportOutcome(facts(status, reason)).message(facts(status, reason));
     expect([said(500, 'query_error'), said(503)]).toEqual([
       'api.example answered 500 (query_error)',
       'api.example answered 503',
@@ -88,10 +89,10 @@ describe('the outcome of an export', () => {
   });
 
   it('says what a wrong token may be, and never gives a clause a full stop', () => {
-    expect(exportOutcome(facts(401)).say(facts(401))).toMatch(/reissued .* replaces the old one/);
-    for (const { kind, say } of EXPORT_OUTCOMES) {
-      if (kind === 'retry' || kind === 'retry_or_split') expect(say(facts(500))).not.toMatch(/\.$/);
-      else expect(say(facts(400))).toMatch(/[.?]$/);
+    expect(exportOutcome(facts(401)).message(facts(401))).toMatch(/reissued .* replaces the old one/);
+    for (const { kind, message } of EXPORT_OUTCOMES) {
+      if (kind === 'retry' || kind === 'retry_or_split') expect(message(facts(500))).not.toMatch(/\.$/);
+      else expect(message(facts(400))).toMatch(/[.?]$/);
     }
   });
 });

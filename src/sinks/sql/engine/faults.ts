@@ -1,9 +1,9 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import {
   configFailure,
-  defect,
   Failure,
   type FailureDetails,
+  internalError,
   messageOf,
   transientFailure,
 } from '../../../base/errors.ts';
@@ -56,7 +56,7 @@ export function engineFailure(thrown: unknown, file: string): Failure {
   if (isNewer(text, file)) return newer(file);
   const fault = FAULTS.find(({ match }) => match.test(text));
   if (fault !== undefined) return fault.make(file, first.replace(/^[A-Z]\w+( \w+)? Error: /, '').replace(/\.$/, ''));
-  return defect(`DuckDB refused a statement on ${file} (${classOf(text)}): please report it.`, {
+  return internalError(`DuckDB refused a statement on ${file} (${classOf(text)}): please report it.`, {
     internal: OF_STATEMENTS.test(text) ? first : classOf(text),
     where: { file },
   });
