@@ -56,6 +56,7 @@ await build({
   // development dependencies.
   external: Object.keys(dependencies).flatMap((name) => [name, `${name}/*`]),
   plugins: [requirePackages],
+  loader: { '.sql': 'text' },
   banner: REQUIRE_BANNER,
   // Constants become literals in the byte loops: a fifth faster. Names and lines stay as they are.
   minifySyntax: true,

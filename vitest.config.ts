@@ -18,6 +18,12 @@ const FAULTS = [
 const TOOLS = 'test/mutation/node_modules/**';
 
 export default defineConfig({
+  plugins: [
+    {
+      name: 'sql-as-text',
+      transform: (text, id) => (id.endsWith('.sql') ? `export default ${JSON.stringify(text)};` : undefined),
+    },
+  ],
   test: {
     // Only a test that hangs takes so long, on however slow a machine: none proves anything by these.
     testTimeout: 600_000,

@@ -46,8 +46,8 @@ export interface SpoolFile {
   readonly longestRow: number;
   /** True when a `df_event_detail_log_id` may occur twice or is missing: only then do keys have to be numbered or hashed. */
   readonly hasDuplicateOrMissingIds: boolean;
-  /** Byte offsets at which rows end, about every 256 KiB, ascending; absent if not determined. */
-  readonly rowEnds?: readonly number[];
+  /** Byte offsets at which rows end, about every 256 KiB, ascending. */
+  readonly rowEnds: readonly number[];
   /** Distinct event names, at most 1,000, sorted; absent if not determined. */
   readonly eventNames?: readonly string[];
   /** Some of its detail log ids; absent if not determined. */

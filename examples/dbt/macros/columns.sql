@@ -21,12 +21,39 @@
   {%- endif -%}
 {%- endmacro %}
 
-{#- Around an instant: its wall-clock time in the zone of the file. -#}
-{% macro wall_clock_begin() -%}{%- if var('timezone') -%} timezone('{{ var('timezone') }}', {%- else -%} ( {%- endif -%}{%- endmacro %}
-{% macro wall_clock_end() -%} ) {%- endmacro %}
+{#- The events, with the values that the models read. -#}
+{% macro events() -%}
+(SELECT {{ event_column('df_unified_id', 'VARCHAR') }} AS person, {{ event_column('df_event_log_id', 'VARCHAR') }} AS log_id,
+    {{ event_column('df_event_name', 'VARCHAR') }} AS name, {{ event_column('df_order_id', 'VARCHAR') }} AS order_id,
+    {{ event_column('df_total_purchase_amount', 'DOUBLE') }} AS total_purchase_amount,
+    {{ event_column('df_discount', 'DOUBLE') }} AS discount, {{ event_column('df_delivery_charge', 'DOUBLE') }} AS delivery_charge,
+    {{ event_column('df_payment_method', 'VARCHAR') }} AS payment_method, {{ time_columns() }}
+  FROM {{ source('dfinery', 'event_logs') }})
+{%- endmacro %}
 
-{#- Names of the columns of event_logs, neither ids nor system columns, that hold a value. -#}
-{% macro filled_properties() -%}
+{#- The items, in the same way. -#}
+{% macro items() -%}
+(SELECT {{ item_column('df_unified_id', 'VARCHAR') }} AS person, {{ item_column('df_event_log_id', 'VARCHAR') }} AS log_id,
+    {{ item_column('df_event_name', 'VARCHAR') }} AS name, {{ item_column('df_event_detail_log_id', 'VARCHAR') }} AS detail_log_id,
+    item_position, {{ item_column('df_items_df_item_id', 'VARCHAR') }} AS item_id,
+    {{ item_column('df_items_df_item_name', 'VARCHAR') }} AS item_name,
+    {%- for level in range(1, 6) %}
+    {{ item_column('df_items_df_category' ~ level, 'VARCHAR') }} AS category{{ level }},
+    {%- endfor %}
+    {{ item_column('df_items_df_price', 'DOUBLE') }} AS price, {{ item_column('df_items_df_quantity', 'BIGINT') }} AS quantity,
+    {{ item_column('df_items_df_discount', 'DOUBLE') }} AS discount, {{ time_columns() }}
+  FROM {{ source('dfinery', 'event_items') }})
+{%- endmacro %}
+
+{#- When an event occurred, else when it arrived; and its day by the clock of the zone of the file. -#}
+{% macro time_columns() -%}
+  {%- set at = 'coalesce(' ~ event_column('df_correction_datetime', 'TIMESTAMP') ~ ', ' ~ event_column('df_server_datetime', 'TIMESTAMP') ~ ')' -%}
+  {%- set wall = "timezone('" ~ var('timezone') ~ "', " ~ at ~ ')' if var('timezone') else at -%}
+  {{ at }} AS event_at, CAST({{ wall }} AS DATE) AS day
+{%- endmacro %}
+
+{#- By event name the columns of event_logs, neither ids nor system columns, that hold a value. -#}
+{% macro properties() -%}
   {%- set system = ['df_unified_id', 'df_api_version', 'df_event_name', 'df_server_datetime', 'df_correction_datetime', 'df_event_detail_log_id', 'df_event_log_id', '_rescued'] -%}
   {%- set filled = [] -%}
   {%- if execute -%}
@@ -34,5 +61,7 @@
       {%- do filled.append('CASE WHEN count("' ~ column.name.replace('"', '""') ~ '") > 0 THEN \'' ~ column.name.replace("'", "''") ~ "' END") -%}
     {%- endfor -%}
   {%- endif -%}
-  list_filter(CAST([{{ filled | join(', ') }}] AS VARCHAR[]), lambda name: name IS NOT NULL)
+(SELECT {{ event_column('df_event_name', 'VARCHAR') }} AS name,
+    list_filter(CAST([{{ filled | join(', ') }}] AS VARCHAR[]), lambda name: name IS NOT NULL) AS properties
+  FROM {{ source('dfinery', 'event_logs') }} GROUP BY 1)
 {%- endmacro %}

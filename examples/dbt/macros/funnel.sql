@@ -1,11 +1,9 @@
 {% macro funnel(steps, days) -%}
-WITH RECURSIVE event AS (
-  SELECT {{ event_column('df_unified_id', 'VARCHAR') }} AS person, {{ event_column('df_event_log_id', 'VARCHAR') }} AS log_id,
-    {{ event_column('df_event_name', 'VARCHAR') }} AS name, coalesce({{ event_column('df_correction_datetime', 'TIMESTAMP') }}, {{ event_column('df_server_datetime', 'TIMESTAMP') }}) AS event_at
-  FROM {{ source('dfinery', 'event_logs') }}
-), placed AS (
+-- How many people did the first step, then the second, and so on, in that order and within a number of days after their first
+-- step. A person is counted at a step when any of their first steps leads there, not only the earliest.
+WITH RECURSIVE placed AS (
   SELECT person, name, event_at, row_number() OVER (PARTITION BY person ORDER BY event_at, log_id) AS n
-  FROM event
+  FROM {{ events() }}
   WHERE person IS NOT NULL AND event_at IS NOT NULL AND list_contains({{ steps }}, name)
 ), reached AS (
   SELECT 1 AS step, person, event_at AS began, n

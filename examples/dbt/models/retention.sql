@@ -1,10 +1,7 @@
-WITH event AS (
-  SELECT {{ event_column('df_unified_id', 'VARCHAR') }} AS person, {{ event_column('df_event_log_id', 'VARCHAR') }} AS log_id,
-    {{ event_column('df_event_name', 'VARCHAR') }} AS name, coalesce({{ event_column('df_correction_datetime', 'TIMESTAMP') }}, {{ event_column('df_server_datetime', 'TIMESTAMP') }}) AS event_at
-  FROM {{ source('dfinery', 'event_logs') }}
-), active AS (
-  SELECT DISTINCT person, CAST(date_trunc('week', CAST({{ wall_clock_begin() }}event_at{{ wall_clock_end() }} AS DATE)) AS DATE) AS week
-  FROM event
+-- People by the week of their first event, and how many of them had an event in each later week.
+WITH active AS (
+  SELECT DISTINCT person, CAST(date_trunc('week', day) AS DATE) AS week
+  FROM {{ events() }}
   WHERE person IS NOT NULL AND event_at IS NOT NULL
 ), placed AS (
   SELECT person, week, min(week) OVER (PARTITION BY person) AS cohort_week

@@ -1,10 +1,7 @@
-WITH event AS (
-  SELECT {{ event_column('df_unified_id', 'VARCHAR') }} AS person, {{ event_column('df_event_log_id', 'VARCHAR') }} AS log_id,
-    {{ event_column('df_event_name', 'VARCHAR') }} AS name, coalesce({{ event_column('df_correction_datetime', 'TIMESTAMP') }}, {{ event_column('df_server_datetime', 'TIMESTAMP') }}) AS event_at
-  FROM {{ source('dfinery', 'event_logs') }}
-), placed AS (
-  SELECT *, CAST(date_trunc('week', CAST({{ wall_clock_begin() }}event_at{{ wall_clock_end() }} AS DATE)) AS DATE) AS period, min(CAST(date_trunc('week', CAST({{ wall_clock_begin() }}event_at{{ wall_clock_end() }} AS DATE)) AS DATE)) OVER (PARTITION BY person) AS first_period
-  FROM event
+-- People and events of each week that has an event.
+WITH placed AS (
+  SELECT *, min(period) OVER (PARTITION BY person) AS first_period
+  FROM (SELECT person, name, CAST(date_trunc('week', day) AS DATE) AS period FROM {{ events() }})
 )
 SELECT period AS week, count(DISTINCT person) AS people,
   count(DISTINCT person) FILTER (WHERE period = first_period) AS new_people, count(*) AS events,

@@ -1,5 +1,5 @@
 import { EXIT } from '../../base/errors.ts';
-import { MODELS } from '../../sinks/duckdb/models/index.ts';
+import { MODELS } from '../../sinks/duckdb/models/models.ts';
 import { writeModels } from '../../sinks/duckdb/models/store.ts';
 import { type Command, lockWait, maintenanceOptions, printResult, text } from '../command.ts';
 import { tableLines } from '../table.ts';

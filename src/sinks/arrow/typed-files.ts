@@ -7,14 +7,14 @@ import { type PlannedColumn, planColumns, type Rules } from '../../table/plan.ts
 import { literal } from '../../types/sql.ts';
 import { Zone } from '../../types/zone.ts';
 import { readFiles } from '../files/parquet-file.ts';
-import { castTo, typedNull } from '../sql/columns/typed.ts';
+import { castTo, typedNull } from '../sql/columns.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure, isOutOfMemory } from '../sql/engine/faults.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { fileQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
-import { baseId, dateSql } from '../sql/rows/read-again.ts';
-import { rescuedCounts } from '../sql/rows/rescued.ts';
+import { rescuedOfBatch } from '../sql/rows/rescued.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
+import { baseId, dateSql } from '../sql/rows/superseded.ts';
 import type { TargetOptions } from '../target.ts';
 
 /** The rows of a window as a Parquet file that has the columns of the stream. */
@@ -82,7 +82,7 @@ export class TypedFiles {
       const all = await this.#writeRows(load);
       const path = this.#hasSent ? await this.#withoutSent(all) : all;
       await this.#remember(all, isOpen(window));
-      return { path, rescued: await rescuedCounts(this.#engine, readFiles([path]), plan) };
+      return { path, rescued: await rescuedOfBatch(this.#engine, readFiles([path]), plan) };
     });
     this.#hasSent = isOpen(window);
     return file;

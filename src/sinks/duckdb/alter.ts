@@ -3,7 +3,7 @@ import { isTyped, type StoredColumn, type Typed } from '../../table/columns.ts';
 import { isRetyped, isWidening, type PlannedColumn, type Retyped } from '../../table/plan.ts';
 import { TYPES } from '../../types/index.ts';
 import type { Zone } from '../../types/zone.ts';
-import { rescuedAfter, valueAfter } from '../sql/columns/retype.ts';
+import { rescuedAfter, valueAfter } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 
@@ -31,15 +31,11 @@ export async function alterEvents(
   if (rows > 0 && !isNarrowed && added.length * ADD_COST <= rows) {
     return alterEach(engine, added.filter(isTyped), changed, zone);
   }
-  await refuseIndexes(engine);
+  // A table that is recreated would lose its indexes, and no message would say so.
+  const indexes = await indexNames(engine);
+  if (indexes.length > 0) throw indexFailure(engine, indexes);
   if (rows === 0) await engine.run(createEvents('events', plan, zone !== undefined));
-  else await rebuild(engine, plan.filter(isTyped), changed, zone);
-}
-
-/** A table that is recreated would lose its indexes, and no message would say so. */
-async function refuseIndexes(engine: Engine): Promise<void> {
-  const names = await indexNames(engine);
-  if (names.length > 0) throw indexFailure(engine, names);
+  else await rebuild(engine, plan, zone);
 }
 
 /** Indexes that somebody made on `events`. */
@@ -90,21 +86,12 @@ async function zoneOf(engine: Engine, { name, before }: Retyped, zone: Zone): Pr
  * Rewrites the whole table: for many columns at once, since each ALTER costs as much as there are columns, and for
  * narrowing, whose SQL `ALTER … USING` does not take.
  */
-async function rebuild(
-  engine: Engine,
-  typed: readonly Typed[],
-  changed: readonly Retyped[],
-  zone: Zone | undefined,
-): Promise<void> {
-  const changes = new Map(changed.map((column) => [column.name, column]));
-  const old = typed.filter((column) => !('before' in column) || column.before !== null);
-  const into = ['_key', '_dfinery_window', '_rescued', ...old.map((c) => identifier(c.name))].join(', ');
-  const values = old.map((column) => {
-    const change = changes.get(column.name);
-    return change === undefined ? identifier(column.name) : valueAfter(change, zone);
-  });
-  await engine.run(createEvents(REBUILT, typed, zone !== undefined));
-  const select = ['_key', '_dfinery_window', rescuedAfter(changed, zone), ...values].join(', ');
+async function rebuild(engine: Engine, plan: readonly PlannedColumn[], zone: Zone | undefined): Promise<void> {
+  const stored = plan.filter(({ before }) => before !== null);
+  const into = ['_key', '_dfinery_window', '_rescued', ...stored.map(({ name }) => identifier(name))].join(', ');
+  const values = stored.map((column) => valueAfter(column, zone));
+  const select = ['_key', '_dfinery_window', rescuedAfter(stored, zone), ...values].join(', ');
+  await engine.run(createEvents(REBUILT, plan, zone !== undefined));
   await engine.run(`INSERT INTO ${REBUILT} (${into}) SELECT ${select} FROM events`);
   await engine.run('DROP TABLE events');
   await engine.run(`ALTER TABLE ${REBUILT} RENAME TO events`);

@@ -18,7 +18,7 @@ import { engineFailure, isOutOfMemory, isRefusedByIndex, MisreadFile } from '../
 import { isWide } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { filesByHeader, filesQuery, hasRowsWithoutId, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
-import { rescuedCounts } from '../sql/rows/rescued.ts';
+import { rescuedOfBatch } from '../sql/rows/rescued.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 import { nameOf } from '../sql/views.ts';
 import type { TargetOptions } from '../target.ts';
@@ -166,7 +166,7 @@ export class DuckDbSink implements Sink {
     );
     await alterEvents(engine, columns, zone);
     await loadRows(engine, loads);
-    const rescued = await rescuedCounts(engine, `(SELECT * FROM events WHERE _dfinery_window >= ${first})`, columns);
+    const rescued = await rescuedOfBatch(engine, `(SELECT * FROM events WHERE _dfinery_window >= ${first})`, columns);
     const { removed, idRepeats } = await supersede(engine, {
       columns,
       zone,

@@ -2,8 +2,7 @@ import { EVENT_NAME, SERVER_DATETIME } from '../../schema/groups.ts';
 import { isTyped, type StoredColumn, type TableName, typedColumns } from '../../table/columns.ts';
 import { isRetyped, type PlannedColumn } from '../../table/plan.ts';
 import type { Zone } from '../../types/zone.ts';
-import { rescuedAfter, valueAfter } from '../sql/columns/retype.ts';
-import { castTo, typedNull } from '../sql/columns/typed.ts';
+import { castTo, rescuedAfter, typedNull, valueAfter } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
@@ -77,15 +76,13 @@ export function selectAfter(
   names: ReadonlySet<string>,
   zone: Zone | undefined,
 ): string {
-  const changed = columns.filter(isRetyped).filter(({ name }) => names.has(name));
-  const changes = new Map(changed.map((column) => [column.name, column]));
   const values = columns.filter(isTyped).map((column) => {
     const name = identifier(column.name);
     if (!names.has(column.name)) return `${typedNull(column.type, zone)} AS ${name}`;
-    const change = changes.get(column.name);
-    return change === undefined ? name : `${castTo(valueAfter(change, zone), column.type, zone)} AS ${name}`;
+    return isRetyped(column) ? `${castTo(valueAfter(column, zone), column.type, zone)} AS ${name}` : name;
   });
-  const rescued = rescuedAfter(changed, zone);
+  const stored = columns.filter(({ name }) => names.has(name));
+  const rescued = rescuedAfter(stored, zone);
   return ['_key', '_dfinery_window', `CAST(${rescued} AS VARCHAR) AS _rescued`, ...values].join(', ');
 }
 

@@ -2,7 +2,7 @@ import pLimit from 'p-limit';
 import { daysBetween } from '../../base/days.ts';
 import { typedColumns } from '../../table/columns.ts';
 import type { PlannedColumn } from '../../table/plan.ts';
-import { castTo, typedNull } from '../sql/columns/typed.ts';
+import { castTo, typedNull } from '../sql/columns.ts';
 import { MisreadFile } from '../sql/engine/faults.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { fileQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';

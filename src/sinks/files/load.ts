@@ -18,7 +18,7 @@ import {
 import { Zone } from '../../types/zone.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { hasRowsWithoutId, type WindowLoad } from '../sql/rows/file-query.ts';
-import { rescuedCounts } from '../sql/rows/rescued.ts';
+import { rescuedOfBatch } from '../sql/rows/rescued.ts';
 import { nameOf } from '../sql/views.ts';
 import type { TargetOptions } from '../target.ts';
 import { columnsIn, columnsOfBatch, isChangedBy, namesOf, selectAfter } from './columns.ts';
@@ -219,7 +219,7 @@ class FilesSink implements Sink {
       missed: missedIn(state.changes),
     });
     const files = superseded.files.map(({ local }) => local);
-    const rescued = await rescuedCounts(table.engine, files.length === 0 ? undefined : readFiles(files), plan);
+    const rescued = await rescuedOfBatch(table.engine, files.length === 0 ? undefined : readFiles(files), plan);
     const after = applyBatch(state, {
       columns: plan,
       receipts,

@@ -1,6 +1,7 @@
 import type { StoredColumn } from '../../table/columns.ts';
 import { REPORTED_RECORDS, reportedWindow, type TargetReport } from '../report.ts';
-import { countColumns, countEvents, NO_EVENTS, reportedColumns, rescuedCells } from '../sql/report.ts';
+import { countColumns, countEvents, NO_EVENTS, reportedColumns } from '../sql/report.ts';
+import { rescuedCells } from '../sql/rows/rescued.ts';
 import type { DataFile } from './log.ts';
 import { type FilesFormat, type FileTable, type OpenFilesOptions, readingTable } from './open.ts';
 import { eventRows } from './relation.ts';

@@ -2,7 +2,7 @@ import { CORRECTION_DATETIME, DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME } from '../
 import type { StoredColumn } from '../../table/columns.ts';
 import type { Overlap } from '../../table/receipts.ts';
 import type { Zone } from '../../types/zone.ts';
-import { baseId, findReadAgain, RENUMBERED, type Rereading, renumber } from '../sql/rows/read-again.ts';
+import { baseId, findSupersededRows, RENUMBERED, type Reread, renumber } from '../sql/rows/superseded.ts';
 import type { IncomingFile } from './incoming-files.ts';
 import type { FileTable } from './open.ts';
 import { FILE, readFiles, writeFile } from './parquet-file.ts';
@@ -59,8 +59,8 @@ export async function findSuperseded(
   if (stored.length === 0 || files.length === 0)
     return { ...nothing, idRepeats: await numbered(table, files, columns) };
   const incoming = readFiles(files.map(({ local }) => local));
-  const rereading: Rereading = { stored: readFiles(stored), incoming, columns, hasRowsWithoutId, overlap, zone };
-  const found = await findReadAgain(engine, rereading);
+  const reread: Reread = { stored: readFiles(stored), incoming, columns, hasRowsWithoutId, overlap, zone };
+  const found = await findSupersededRows(engine, reread);
   const isKept = found.conditions.map((condition) => `NOT coalesce(${condition}, false)`).join(' AND ') || 'true';
   const counts = new Map<string, number>();
   for (const condition of found.conditions) {
@@ -70,7 +70,7 @@ export async function findSuperseded(
     for (const { path, n } of rows) counts.set(String(path), (counts.get(String(path)) ?? 0) + Number(n));
   }
   const kept = `(SELECT _key FROM ${readFiles(stored)} WHERE ${isKept})`;
-  const changed = await renumber(engine, rereading, found, kept);
+  const changed = await renumber(engine, reread, found, kept);
   const renumbered = changed === 0 ? files : await withNewKeys(table, files);
   return { counts, isKept, files: renumbered, idRepeats: await numbered(table, renumbered, columns) };
 }

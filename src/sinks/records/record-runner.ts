@@ -6,9 +6,58 @@ import { isNull } from '../../types/json-text.ts';
 import { hashBytes, WORDS } from './hash-table.ts';
 import { RecordEncoder } from './record-encoder.ts';
 import { RecordMemory } from './record-memory.ts';
+import type { RecordPlan } from './record-plan.ts';
 import { RowKey } from './row-key.ts';
-import type { EncodedBlock, EncodeTask, FileJob, HashedBlock, HashTask, Task, TaskResult } from './tasks.ts';
-import { KEY_AT, keyNumber, LAST_RANK, NO_POSITION, OWN_EVENT, RANK_AT, ROW_WORDS } from './window-keys.ts';
+import {
+  type BlockKeys,
+  type HashedRows,
+  KEY_AT,
+  keyNumber,
+  LAST_RANK,
+  NO_POSITION,
+  OWN_EVENT,
+  RANK_AT,
+  ROW_WORDS,
+} from './window-keys.ts';
+
+/** All that the rows of one file need to become records; plain data, so that it may go to a worker. */
+export interface FileJob {
+  readonly path: string;
+  readonly header: readonly string[];
+  readonly streams: readonly RecordPlan[];
+  readonly timezone: string | undefined;
+  /** ms since 1970. */
+  readonly emittedAt: number;
+}
+
+/** Whole rows of a file: bytes [from, to) of it. The first block begins with the header. */
+export interface RowBlock {
+  /** Index of the file among those of the window. */
+  readonly fileIndex: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** What is to be done with the rows of a block: hash the event and the key of each, or write each as the RECORD lines of all streams. */
+export type Task = RowBlock & ({ readonly kind: 'hash' } | ({ readonly kind: 'encode' } & BlockKeys));
+
+interface HashedBlock extends HashedRows {
+  readonly kind: 'hash';
+}
+
+export interface EncodedBlock {
+  readonly kind: 'encode';
+  readonly fileIndex: number;
+  /** The lines, from byte 0 on. */
+  readonly buffer: ArrayBuffer;
+  readonly length: number;
+  /** Per stream of the job. */
+  readonly records: readonly number[];
+  /** Cells that did not fit: pairs of column and count, per stream of the job. */
+  readonly rescued: readonly (readonly (readonly [column: number, cells: number])[])[];
+}
+
+export type TaskResult = HashedBlock | EncodedBlock;
 
 const FIRST_WORDS_BYTES = 1 << 16;
 /** What is written in the memory of SIMD before it is collected. */
@@ -18,14 +67,14 @@ const LINES_ROWS = 4;
 
 /** Runs the tasks of a window one by one, in the main thread or in a worker; keeps the file of the latest open, as tasks come file by file. */
 export class RecordRunner {
-  #jobs: readonly FileJob[] = [];
+  #files: readonly FileJob[] = [];
   #fileIndex = -1;
   #file: RecordFile | undefined;
 
   /** The files of all tasks from now on. */
-  open(jobs: readonly FileJob[]): void {
+  open(files: readonly FileJob[]): void {
     this.close();
-    this.#jobs = jobs;
+    this.#files = files;
   }
 
   /** `buffer`: memory for the result that nobody needs. */
@@ -33,7 +82,7 @@ export class RecordRunner {
     if (this.#file === undefined || this.#fileIndex !== task.fileIndex) {
       this.close();
       this.#fileIndex = task.fileIndex;
-      this.#file = new RecordFile(this.#jobs[task.fileIndex]);
+      this.#file = new RecordFile(this.#files[task.fileIndex]);
     }
     return task.kind === 'hash' ? this.#file.hash(task, buffer) : this.#file.encode(task, buffer);
   }
@@ -71,7 +120,7 @@ class RecordFile {
     this.#file = openSync(path, 'r');
   }
 
-  hash(task: HashTask, buffer: ArrayBuffer | undefined): HashedBlock {
+  hash(task: RowBlock, buffer: ArrayBuffer | undefined): HashedBlock {
     const key = this.#key;
     let words = new Uint32Array(buffer ?? new ArrayBuffer(FIRST_WORDS_BYTES));
     const numbered: string[] = [];
@@ -90,7 +139,7 @@ class RecordFile {
     return { kind: 'hash', rows, buffer: words.buffer, numbered };
   }
 
-  encode(task: EncodeTask, buffer: ArrayBuffer | undefined): EncodedBlock {
+  encode(task: RowBlock & BlockKeys, buffer: ArrayBuffer | undefined): EncodedBlock {
     const { fileIndex, events, ordinals, reserved } = task;
     for (const encoder of this.#encoders) encoder.reset();
     this.#memory.read(this.#file, task.from, task.to);
@@ -115,14 +164,14 @@ class RecordFile {
     this.#memory.release();
   }
 
-  /** Calls `each` after the tokenizer has read a row of the block in memory; returns how many it has. */
-  #eachRow({ from }: Task, each: (bytes: Uint8Array<ArrayBuffer>, row: number) => void): number {
+  /** Calls `each` after the tokenizer has read a row of the block in memory, the header left out; returns how many it has. */
+  #eachRow({ from }: RowBlock, each: (bytes: Uint8Array<ArrayBuffer>, row: number) => void): number {
     const memory = this.#memory;
-    let rows = 0;
+    let rows = from === 0 ? -1 : 0;
     for (let at = memory.start; at < memory.end; rows++) {
       const next = this.#tokenizer.next(memory.bytes, at, memory.end, true);
       if (next < 0) throw internalError(`Row ${rows + 1} behind byte ${from} of a verified export cannot be read.`);
-      each(memory.bytes, rows);
+      if (rows >= 0) each(memory.bytes, rows);
       at = next;
     }
     return rows;

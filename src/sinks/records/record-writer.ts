@@ -1,14 +1,14 @@
 // This folder: Airbyte records. The bytes of CSV become the bytes of JSON without an object or a string for each cell, a
 // block of whole rows at a time, on threads where there is enough to do.
 
+import { statSync } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';
 import type { SpoolFile, Window } from '../../extract/window.ts';
 import type { StreamName } from './property-names.ts';
 import { planRecords, type RecordStream } from './record-plan.ts';
-import { fileBlocks } from './row-blocks.ts';
-import type { EncodedBlock, FileJob, Task } from './tasks.ts';
-import { hasDuplicateOrMissingIds, type WindowKeys, WindowKeysBuilder } from './window-keys.ts';
-import { type JobTasks, type WorkerOptions, WorkerPool } from './worker-pool.ts';
+import type { EncodedBlock, FileJob, RowBlock, Task } from './record-runner.ts';
+import { hasDuplicateOrMissingIds, WindowKeys } from './window-keys.ts';
+import { type WorkerOptions, WorkerPool } from './worker-pool.ts';
 
 export interface RecordWriterOptions {
   readonly timezone: string | undefined;
@@ -57,21 +57,40 @@ export class RecordWriter {
     const jobs = window.files.map((file) => jobOf(file, streams, this.#options.timezone, emittedAt));
     const totals = new WindowTotals(jobs, streams);
     if (streams.length === 0) return totals.result();
-    const tasks = this.#pool.open(jobs, window.receipt.bytes);
-    try {
-      const keys = await readWindowKeys(tasks, window.files, streams, signal);
-      for await (const result of tasks.run(encodeTasks(window.files, keys, signal))) {
-        if (result.kind !== 'encode') continue;
+    const blocks = window.files.flatMap(blocksOf);
+    const run = (tasks: readonly Task[]) => this.#pool.run(jobs, window.receipt.bytes, tasks);
+    const keys = keysFor(window.files, streams);
+    if (keys !== undefined) {
+      for await (const result of run(blocks.map((block) => ({ kind: 'hash', ...block })))) {
         signal.throwIfAborted();
-        // A block whole: a piece at a time waits for whatever the main thread does meanwhile, once a piece.
-        await write(new Uint8Array(result.buffer, 0, result.length));
-        totals.add(result);
+        if (result.kind === 'hash') keys.add(result);
       }
-    } finally {
-      tasks.close();
+      keys.finish();
+    }
+    for await (const result of run(blocks.map((block, i) => ({ kind: 'encode', ...block, ...keys?.of(i) })))) {
+      signal.throwIfAborted();
+      if (result.kind !== 'encode') continue;
+      // A block whole: a piece at a time waits for whatever the main thread does meanwhile, once a piece.
+      await write(new Uint8Array(result.buffer, 0, result.length));
+      totals.add(result);
     }
     return totals.result();
   }
+}
+
+/** The rows of a file, cut where the scan saw rows end. */
+export function blocksOf({ path, rowEnds }: Pick<SpoolFile, 'path' | 'rowEnds'>, fileIndex: number): RowBlock[] {
+  const ends = [...rowEnds, statSync(path).size];
+  const blocks = ends.map((to, i) => ({ fileIndex, from: i === 0 ? 0 : ends[i - 1], to }));
+  return blocks.filter(({ from, to }) => from < to);
+}
+
+/** Undefined where each row by itself tells its key and whether it stands for its event; else one more pass over the files tells. */
+function keysFor(files: readonly SpoolFile[], streams: readonly RecordStream[]): WindowKeys | undefined {
+  const events = streams.some((stream) => stream.name === 'event_logs');
+  const keys = hasDuplicateOrMissingIds(files);
+  const rows = files.reduce((sum, file) => sum + file.rows, 0);
+  return events || keys ? new WindowKeys(rows, { events, keys }) : undefined;
 }
 
 function jobOf(
@@ -82,44 +101,6 @@ function jobOf(
 ): FileJob {
   const plans = streams.map((stream) => planRecords(stream, file, timezone !== undefined));
   return { path: file.path, header: file.header, streams: plans, timezone, emittedAt };
-}
-
-/** Reads the keys of all rows, where a stream needs more than each row by itself tells: one more pass over the files. */
-async function readWindowKeys(
-  tasks: JobTasks,
-  files: readonly SpoolFile[],
-  streams: readonly RecordStream[],
-  signal: AbortSignal,
-): Promise<WindowKeys> {
-  const events = streams.some((stream) => stream.name === 'event_logs');
-  const keys = hasDuplicateOrMissingIds(files);
-  const rows = files.reduce((sum, file) => sum + file.rows, 0);
-  const builder = new WindowKeysBuilder(events || keys ? rows : 0, { events, keys });
-  if (!events && !keys) return builder;
-  for await (const result of tasks.run(hashTasks(files, signal))) {
-    if (result.kind === 'hash') builder.add(result);
-  }
-  return builder.finish();
-}
-
-async function* hashTasks(files: readonly SpoolFile[], signal: AbortSignal): AsyncGenerator<Task> {
-  for await (const { fileIndex, from, to } of fileBlocks(files, signal)) yield { kind: 'hash', fileIndex, from, to };
-}
-
-async function* encodeTasks(files: readonly SpoolFile[], keys: WindowKeys, signal: AbortSignal): AsyncGenerator<Task> {
-  let number = 0;
-  for await (const { fileIndex, from, to } of fileBlocks(files, signal)) {
-    yield {
-      kind: 'encode',
-      fileIndex,
-      from,
-      to,
-      events: keys.eventsOf(number),
-      ordinals: keys.ordinals.get(number),
-      reserved: keys.reserved.size > 0 && keys.ordinals.has(number) ? keys.reserved : undefined,
-    };
-    number++;
-  }
 }
 
 /** Adds up the results of the blocks of a window. */

@@ -20,14 +20,14 @@ export const LAST_RANK = 0xfffe;
 /** In place of a rank: the row has no event id and is an event by itself. */
 export const OWN_EVENT = 0xffff;
 
-/** What only the whole window tells about the keys of its rows; blocks are numbered from 0 in the order of the window. */
-export interface WindowKeys {
-  /** Per row of the block: 1 where `event_logs` has the row for its event; undefined when no stream needs it. */
-  eventsOf(block: number): Uint8Array | undefined;
-  /** Only blocks in which a key repeats an earlier one. Per row: how many rows so far, it included, have its key. */
-  readonly ordinals: ReadonlyMap<number, Uint32Array>;
-  /** Ids of the form `base#n` that the window itself holds: base → every n, rising. */
-  readonly reserved: ReadonlyMap<string, readonly number[]>;
+/** What only the whole window tells about the keys of a block. */
+export interface BlockKeys {
+  /** Per row: 1 where `event_logs` has the row for its event. Absent: it has none of them. */
+  readonly events?: Uint8Array | undefined;
+  /** Per row: how many rows of the window, it included, have its key. Absent: 1 everywhere. */
+  readonly ordinals?: Uint32Array | undefined;
+  /** Ids of the form `base#n` that the window itself holds: base → every n, rising. No generated key may use them. */
+  readonly reserved?: ReadonlyMap<string, readonly number[]> | undefined;
 }
 
 const NUMBERED = /^(.*)#([1-9][0-9]{0,17})$/s;
@@ -80,14 +80,13 @@ class EventRows {
   }
 }
 
-/** Collects the hashes of a window, block by block in order. */
-export class WindowKeysBuilder implements WindowKeys {
-  readonly ordinals = new Map<number, Uint32Array>();
-  readonly reserved = new Map<string, number[]>();
-  #events: EventRows | undefined;
+/** Collects the hashes of a window, block by block in order, and tells the keys of each. */
+export class WindowKeys {
+  readonly #ordinals = new Map<number, Uint32Array>();
+  readonly #reserved = new Map<string, number[]>();
+  readonly #events: EventRows | undefined;
   /** By key how many rows have it. */
-  #keys: HashTable | undefined;
-  #chosen: Uint8Array | undefined;
+  readonly #keys: HashTable | undefined;
   readonly #starts: number[] = [];
   #row = 0;
 
@@ -96,18 +95,19 @@ export class WindowKeysBuilder implements WindowKeys {
     this.#keys = needs.keys ? new HashTable(rows) : undefined;
   }
 
-  eventsOf(block: number): Uint8Array | undefined {
-    return this.#chosen?.slice(this.#starts[block], this.#starts[block + 1]);
-  }
-
   /** Ends collecting and frees the hash tables. */
-  finish(): WindowKeys {
-    this.#chosen = this.#events?.chosen;
+  finish(): void {
     this.#events?.free();
     this.#keys?.free();
-    this.#events = undefined;
-    this.#keys = undefined;
-    return this;
+  }
+
+  of(block: number): BlockKeys {
+    const ordinals = this.#ordinals.get(block);
+    return {
+      events: this.#events?.chosen.slice(this.#starts[block], this.#starts[block + 1]),
+      ordinals,
+      reserved: ordinals !== undefined && this.#reserved.size > 0 ? this.#reserved : undefined,
+    };
   }
 
   add({ rows, buffer, numbered }: HashedRows): void {
@@ -127,9 +127,9 @@ export class WindowKeysBuilder implements WindowKeys {
     const [, base, digits] = NUMBERED.exec(id) ?? [];
     const number = Number(digits);
     if (base === undefined || number < 2) return;
-    const numbers = this.reserved.get(base) ?? [];
+    const numbers = this.#reserved.get(base) ?? [];
     if (!numbers.includes(number))
-      this.reserved.set(
+      this.#reserved.set(
         base,
         [...numbers, number].sort((a, b) => a - b),
       );
@@ -138,10 +138,10 @@ export class WindowKeysBuilder implements WindowKeys {
   #setOrdinal(ordinal: number, row: number, rows: number): void {
     if (ordinal === 1) return;
     const block = this.#starts.length - 1;
-    let ordinals = this.ordinals.get(block);
+    let ordinals = this.#ordinals.get(block);
     if (ordinals === undefined) {
       ordinals = new Uint32Array(rows).fill(1);
-      this.ordinals.set(block, ordinals);
+      this.#ordinals.set(block, ordinals);
     }
     ordinals[row] = ordinal;
   }

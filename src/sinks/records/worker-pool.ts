@@ -1,14 +1,14 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { messageOf } from '../../base/errors.ts';
-import { RecordRunner } from './record-runner.ts';
-import type { FileJob, Task, TaskResult, WorkerAnswer, WorkerRequest } from './tasks.ts';
+import { type FileJob, RecordRunner, type Task, type TaskResult } from './record-runner.ts';
+import type { WorkerAnswer, WorkerRequest } from './worker.ts';
 
 /** Tasks given to a worker at a time: one at work and one waiting, so that it is never idle. */
 const AHEAD = 2;
 /** Each takes some 20 MB, and a container may be allowed less than the machine shows. */
 const MAX_WORKERS = 2;
-/** A worker takes 30 ms to start and some 100 ms until its code is compiled: jobs over less CSV are done in this thread. */
+/** A worker takes 30 ms to start and some 100 ms until its code is compiled: less CSV is worked on in this thread. */
 const MIN_BYTES = 8 * 1024 * 1024;
 /** A worker makes next to no objects: rows are bytes, and those are outside the heap. */
 const HEAP = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 64 };
@@ -20,100 +20,60 @@ export interface WorkerOptions {
   readonly workers?: number | undefined;
 }
 
-/** The tasks of one job: the files of a window. */
-export interface JobTasks {
-  /** Runs tasks; results come in their order. May be called again once the last generator has ended. */
-  run(tasks: AsyncIterable<Task>): AsyncGenerator<TaskResult>;
-  /** Lets go of what the job has open. */
-  close(): void;
-}
-
-/** Runs the tasks of one job after another. Threads are started by the first job that is large enough and live until `close`, so that their code is compiled once. */
+/** Runs tasks in threads where there is enough to do, else in this one. Threads live until `close`, so that their code is compiled once. */
 export class WorkerPool {
   readonly #entry: URL | undefined;
   readonly #count: number;
-  readonly #inline = new RecordRunner();
+  readonly #local = new RecordRunner();
   #workers: PooledWorker[] = [];
+  /** Buffers of results that were used up; tasks take them along again. */
+  readonly #free: ArrayBuffer[] = [];
 
   constructor({ entry, workers }: WorkerOptions) {
     this.#count = Math.min(workers ?? availableParallelism(), MAX_WORKERS);
     this.#entry = this.#count < 2 ? undefined : entry;
   }
 
-  /** Opens a job over `bytes` of CSV: that of all tasks until its `close`. */
-  open(jobs: readonly FileJob[], bytes: number): JobTasks {
-    const entry = this.#entry;
-    if (entry === undefined || bytes < MIN_BYTES) return new InlineTasks(this.#inline, jobs);
-    const alive = this.#workers.filter((worker) => !worker.hasFailed);
-    this.#workers = Array.from({ length: this.#count }, (_, i) => alive[i] ?? new PooledWorker(entry));
-    return new ThreadTasks(this.#workers, jobs);
+  /**
+   * Runs tasks over files that have `bytes` of CSV; results come in the order of the tasks, and their buffers may be used again
+   * after the caller asks for the next. One run at a time.
+   */
+  async *run(files: readonly FileJob[], bytes: number, tasks: Iterable<Task>): AsyncGenerator<TaskResult> {
+    const runners = this.#runnersFor(bytes);
+    for (const runner of runners) runner.open(files);
+    const waiting: (TaskResult | Promise<TaskResult>)[] = [];
+    let turn = 0;
+    try {
+      for (const task of tasks) {
+        waiting.push(runners[turn++ % runners.length].run(task, this.#free.pop()));
+        if (waiting.length === runners.length * AHEAD) yield* this.#oldest(waiting);
+      }
+      while (waiting.length > 0) yield* this.#oldest(waiting);
+    } finally {
+      // What a caller that stopped early did not take must not be taken for a result of the next run.
+      await Promise.allSettled(waiting);
+      for (const runner of runners) runner.close();
+    }
   }
 
   /** Ends the threads; safe at any time. */
   async close(): Promise<void> {
-    this.#inline.close();
-    await Promise.all(this.#workers.splice(0).map((worker) => worker.close()));
-  }
-}
-
-/** Runs every task in the calling thread. */
-class InlineTasks implements JobTasks {
-  readonly #runner: RecordRunner;
-
-  constructor(runner: RecordRunner, jobs: readonly FileJob[]) {
-    this.#runner = runner;
-    runner.open(jobs);
+    await Promise.all(this.#workers.splice(0).map((worker) => worker.end()));
   }
 
-  async *run(tasks: AsyncIterable<Task>): AsyncGenerator<TaskResult> {
-    let buffer: ArrayBuffer | undefined;
-    for await (const task of tasks) {
-      const result = this.#runner.run(task, buffer);
-      yield result;
-      buffer = result.buffer;
-    }
+  async *#oldest(waiting: (TaskResult | Promise<TaskResult>)[]): AsyncGenerator<TaskResult> {
+    const [result] = waiting.splice(0, 1);
+    const done = await result;
+    yield done;
+    this.#free.push(done.buffer);
   }
 
-  close(): void {
-    this.#runner.close();
-  }
-}
-
-class ThreadTasks implements JobTasks {
-  readonly #workers: readonly PooledWorker[];
-
-  constructor(workers: readonly PooledWorker[], jobs: readonly FileJob[]) {
-    this.#workers = workers;
-    for (const worker of workers) worker.open(jobs);
-  }
-
-  async *run(tasks: AsyncIterable<Task>): AsyncGenerator<TaskResult> {
-    const waiting: { readonly worker: PooledWorker; readonly result: Promise<TaskResult> }[] = [];
-    const most = this.#workers.length * AHEAD;
-    let turn = 0;
-    try {
-      for await (const task of tasks) {
-        const worker = this.#workers[turn++ % this.#workers.length];
-        waiting.push({ worker, result: worker.run(task) });
-        if (waiting.length >= most) yield* next();
-      }
-      while (waiting.length > 0) yield* next();
-    } finally {
-      // What a caller that stopped early did not take must not be taken for a result of the next job.
-      await Promise.allSettled(waiting.map(({ result }) => result));
-    }
-
-    /** Yields the oldest result; its buffer may be reused after the caller asks for the next. */
-    async function* next(): AsyncGenerator<TaskResult> {
-      const [{ worker, result }] = waiting.splice(0, 1);
-      const done = await result;
-      yield done;
-      worker.free.push(done.buffer);
-    }
-  }
-
-  close(): void {
-    for (const worker of this.#workers) worker.finish();
+  #runnersFor(bytes: number): readonly (RecordRunner | PooledWorker)[] {
+    const entry = this.#entry;
+    if (entry === undefined || bytes < MIN_BYTES) return [this.#local];
+    const alive = this.#workers.filter((worker) => !worker.hasFailed);
+    this.#workers = Array.from({ length: this.#count }, (_, i) => alive[i] ?? new PooledWorker(entry));
+    return this.#workers;
   }
 }
 
@@ -122,10 +82,8 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-/** One thread and the tasks it has not answered yet. */
+/** A `RecordRunner` in a thread of its own, and the tasks it has not answered yet. */
 class PooledWorker {
-  /** Buffers of results that were used up; tasks take them along again. */
-  readonly free: ArrayBuffer[] = [];
   readonly #worker: Worker;
   readonly #pending: Pending[] = [];
   #failure: Error | undefined;
@@ -144,28 +102,25 @@ class PooledWorker {
     return this.#failure !== undefined;
   }
 
-  /** The files of all tasks from now on. */
-  open(jobs: readonly FileJob[]): void {
-    this.#post({ kind: 'open', jobs });
+  open(files: readonly FileJob[]): void {
+    this.#post({ kind: 'open', files });
   }
 
-  /** There are no more tasks of these files. */
-  finish(): void {
-    this.#post({ kind: 'close' });
-  }
-
-  run(task: Task): Promise<TaskResult> {
+  run(task: Task, buffer: ArrayBuffer | undefined): Promise<TaskResult> {
     const result = new Promise<TaskResult>((resolve, reject) => {
       if (this.#failure !== undefined) reject(this.#failure);
       else this.#pending.push({ resolve, reject });
     });
     result.catch(() => undefined);
-    const buffer = this.free.pop();
     this.#post({ kind: 'run', task, buffer }, buffer === undefined ? [] : [buffer]);
     return result;
   }
 
-  async close(): Promise<void> {
+  close(): void {
+    this.#post({ kind: 'close' });
+  }
+
+  async end(): Promise<void> {
     await this.#worker.terminate();
   }
 

@@ -6,6 +6,7 @@ import { sqlWall } from '../../types/zone-sql.ts';
 import { REPORTED_NAMES, type ReportedColumn, type ReportedEvents, type TargetReport } from '../report.ts';
 import type { Engine, Row } from './engine/engine.ts';
 import { identifier } from './engine/quote.ts';
+import { rescuedCells } from './rows/rescued.ts';
 import { eventLogs, nameOf } from './views.ts';
 
 /** The rows of a target and what is known of their columns. */
@@ -106,13 +107,4 @@ export function reportedColumns(
     filled: filled.get(name) ?? 0,
     rescued: rescued.get(source) ?? 0,
   }));
-}
-
-/** Cells in `_rescued` by source column. */
-export async function rescuedCells(engine: Engine, events: string): Promise<Map<string, number>> {
-  const found = await engine.rows(
-    `SELECT name, count(*) AS n FROM (SELECT unnest(json_keys(CAST(_rescued AS JSON))) AS name FROM ${events}
-    WHERE _rescued IS NOT NULL) GROUP BY name`,
-  );
-  return new Map(found.map(({ name, n }) => [String(name), Number(n)]));
 }

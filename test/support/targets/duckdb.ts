@@ -54,8 +54,8 @@ export class DuckBench {
     const { result, written } = scanIn(new Scanner({ timezone, requireSystem: false }), Buffer.from(csv));
     const path = join(this.dir, `spool-${++this.#files}.csv`);
     writeFileSync(path, written);
-    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames } = result;
-    return { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames };
+    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames } = result;
+    return { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames };
   }
 
   open(options: Partial<DuckDbSinkOptions> = {}): Promise<Sink> {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { MODELS } from '../../../src/sinks/duckdb/models/index.ts';
+import { MODELS } from '../../../src/sinks/duckdb/models/models.ts';
 import { writeModels } from '../../../src/sinks/duckdb/models/store.ts';
 import { purgeDuckDb, rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';

@@ -1,5 +1,13 @@
 import { configFailure } from '../../../base/errors.ts';
-import { isItem, isTyped, type StoredColumn, type Typed } from '../../../table/columns.ts';
+import {
+  CORRECTION_DATETIME,
+  DETAIL_LOG_ID,
+  EVENT_NAME,
+  LOG_ID,
+  SERVER_DATETIME,
+  UNIFIED_ID,
+} from '../../../schema/groups.ts';
+import { isItem, isTyped, type StoredColumn } from '../../../table/columns.ts';
 import type { TableState } from '../../../table/state.ts';
 import { TYPES } from '../../../types/index.ts';
 import { literal } from '../../../types/sql.ts';
@@ -8,8 +16,7 @@ import { fileExists } from '../../sql/engine/database-file.ts';
 import type { Engine, EngineOptions } from '../../sql/engine/engine.ts';
 import { identifier } from '../../sql/engine/quote.ts';
 import { checkStore, readState, withFile } from '../store.ts';
-import { MODELS } from './index.ts';
-import type { Model, ModelSource } from './model.ts';
+import { MODELS, type Model } from './models.ts';
 
 /** What the models are made for: the columns of the file and the zone of its datetimes. */
 type Loaded = Pick<TableState, 'columns' | 'timezone'>;
@@ -41,8 +48,8 @@ async function createModels(engine: Engine, { columns, timezone }: Loaded): Prom
       `${engine.file} has ${foreign.map((name) => `${ANALYTICS}.${name}`).join(', ')}, made by somebody else: rename it, or drop it, and run models again.`,
     );
   }
-  const source = sourceOf(columns, timezone);
-  for (const model of MODELS) for (const statement of statementsOf(model, source)) await engine.run(statement);
+  const relations = relationsOf(columns, timezone);
+  for (const model of MODELS) for (const statement of statementsOf(model, relations)) await engine.run(statement);
 }
 
 /** Recreates the models where a file has them: after a change of the columns they read. */
@@ -69,19 +76,19 @@ async function foreignNames(engine: Engine): Promise<string[]> {
   return MODELS.map(({ name }) => name).filter((name) => found.has(name));
 }
 
-const itself = (parameter: string): string => parameter;
-
-function statementsOf(model: Model, source: ModelSource): string[] {
+function statementsOf(model: Model, relations: ReadonlyMap<string, string>): string[] {
   const name = `${ANALYTICS}.${model.name}`;
   const comment = literal(`${model.grain} ${MARK}`);
+  // Anything else in braces is a parameter, which a macro names as it stands.
+  const sql = model.sql.replaceAll(/\{\{ (.+?) \}\}/g, (_, term: string) => relations.get(term) ?? term);
   if (model.parameters !== undefined) {
     return [
-      `CREATE OR REPLACE MACRO ${name}(${model.parameters.join(', ')}) AS TABLE ${model.sql(source, itself)}`,
+      `CREATE OR REPLACE MACRO ${name}(${model.parameters.join(', ')}) AS TABLE ${sql}`,
       `COMMENT ON MACRO TABLE ${name} IS ${comment}`,
     ];
   }
   return [
-    `CREATE OR REPLACE VIEW ${name} AS ${model.sql(source, itself)}`,
+    `CREATE OR REPLACE VIEW ${name} AS ${sql}`,
     `COMMENT ON VIEW ${name} IS ${comment}`,
     ...Object.entries(model.columns).map(
       ([column, text]) => `COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(text)}`,
@@ -89,28 +96,63 @@ function statementsOf(model: Model, source: ModelSource): string[] {
   ];
 }
 
-/** The models' view of a file. Its views are named with their schema, so that they are found from every database. */
-function sourceOf(columns: readonly StoredColumn[], timezone: string | null): ModelSource {
+/** What the values of an event and of an item are called, by the columns of the export that hold them. */
+const COMMON: readonly Value[] = [
+  ['person', UNIFIED_ID, 'string'],
+  ['log_id', LOG_ID, 'string'],
+  ['name', EVENT_NAME, 'string'],
+];
+const OF_EVENTS: readonly Value[] = [
+  ['order_id', 'df_order_id', 'string'],
+  ['total_purchase_amount', 'df_total_purchase_amount', 'double'],
+  ['discount', 'df_discount', 'double'],
+  ['delivery_charge', 'df_delivery_charge', 'double'],
+  ['payment_method', 'df_payment_method', 'string'],
+];
+const OF_ITEMS: readonly Value[] = [
+  ['detail_log_id', DETAIL_LOG_ID, 'string'],
+  ['item_id', 'df_items_df_item_id', 'string'],
+  ['item_name', 'df_items_df_item_name', 'string'],
+  ...[1, 2, 3, 4, 5].map((level): Value => [`category${level}`, `df_items_df_category${level}`, 'string']),
+  ['price', 'df_items_df_price', 'double'],
+  ['quantity', 'df_items_df_quantity', 'long'],
+  ['discount', 'df_items_df_discount', 'double'],
+];
+
+type Value = readonly [name: string, source: string, type: ColumnType];
+
+/**
+ * The relations that the models read, with values that every file has: NULL where the export lacks the column. The views below them
+ * are named with their schema, so that they are found from every database.
+ */
+function relationsOf(columns: readonly StoredColumn[], timezone: string | null): ReadonlyMap<string, string> {
   const typed = columns.filter(isTyped);
-  const find = (source: string) => typed.find((column) => column.source === source && column.occurrence === 1);
-  const typedValue = (column: Typed | undefined, name: 'name' | 'itemName', type: ColumnType) => {
+  const value = (source: string, type: ColumnType, name: 'name' | 'itemName') => {
     const sqlType = TYPES[type].duckdb(timezone !== null);
+    const column = typed.find((one) => one.source === source && one.occurrence === 1);
     if (column === undefined) return `CAST(NULL AS ${sqlType})`;
-    const value = identifier(column[name] ?? column.name);
-    return column.type === type ? value : `TRY_CAST(${value} AS ${sqlType})`;
+    const stored = identifier(column[name] ?? column.name);
+    return column.type === type ? stored : `TRY_CAST(${stored} AS ${sqlType})`;
   };
-  return {
-    logs: 'main.event_logs',
-    items: 'main.event_items',
-    log: (source, type) => typedValue(find(source), 'name', type),
-    item: (source, type) => typedValue(find(source), 'itemName', type),
-    wallClock: (instant) => (timezone === null ? instant : `timezone(${literal(timezone)}, ${instant})`),
-    filledProperties: () => filledNames(typed.filter(isProperty).map(({ name }) => name)),
+  const relation = (view: string, values: readonly Value[], name: 'name' | 'itemName', more: string) => {
+    const [occurred, arrived] = [CORRECTION_DATETIME, SERVER_DATETIME].map((at) => value(at, 'datetime', name));
+    const at = `coalesce(${occurred}, ${arrived})`;
+    const wall = timezone === null ? at : `timezone(${literal(timezone)}, ${at})`;
+    const select = [...COMMON, ...values].map(([as, source, type]) => `${value(source, type, name)} AS ${as}`);
+    return `(SELECT ${select.join(', ')}, ${at} AS event_at, CAST(${wall} AS DATE) AS day${more} FROM ${view})`;
   };
+  const properties = filledNames(typed.filter(isProperty).map(({ name }) => name));
+  const eventName = value(EVENT_NAME, 'string', 'name');
+  return new Map([
+    ['events()', relation('main.event_logs', OF_EVENTS, 'name', '')],
+    ['items()', relation('main.event_items', OF_ITEMS, 'itemName', ', item_position')],
+    ['properties()', `(SELECT ${eventName} AS name, ${properties} AS properties FROM main.event_logs GROUP BY 1)`],
+  ]);
 }
 
 const isProperty = ({ group }: StoredColumn): boolean => !isItem(group) && group !== 'unified_id' && group !== 'system';
 
+/** A VARCHAR[] aggregate: which of these columns hold a value. */
 function filledNames(names: readonly string[]): string {
   if (names.length === 0) return 'CAST([] AS VARCHAR[])';
   const filled = names.map((name) => `CASE WHEN count(${identifier(name)}) > 0 THEN ${literal(name)} END`);

@@ -8,7 +8,7 @@ import type { Engine } from '../engine/engine.ts';
 import { nameOf } from '../views.ts';
 import { HASH_KEY_LENGTH, HASH_PREFIX, sqlNumbersIn } from './keys.ts';
 
-// Which stored rows a window reads again (S13), whatever their ids mean. A row is identified by its base id: the id, or
+// Which stored rows a window supersedes (S13), whatever their ids mean. A row is identified by its base id: the id, or
 // the hash that the key of a row without an id starts with. A stored row with a base id of the window is the same row
 //
 // - when all days that its own window asked for are asked for again, or
@@ -17,8 +17,8 @@ import { HASH_KEY_LENGTH, HASH_PREFIX, sqlNumbersIn } from './keys.ts';
 //
 // Any other row with that base id is another row: both stay, and the new one gets a number of its own.
 
-/** A window that meets the stored rows. Both sources have the columns of `events`. */
-export interface Rereading {
+/** A window that may re-read stored rows. Both sources have the columns of `events`. */
+export interface Reread {
   /** What follows FROM for the rows of older windows. */
   readonly stored: string;
   /** The same for the rows of the window. */
@@ -30,33 +30,33 @@ export interface Rereading {
   readonly zone: Zone | undefined;
 }
 
-/** Stored rows with a base id of the window, but those of windows that are read again whole. */
+/** Stored rows with a base id of the window, but those of windows that are re-read whole. */
 const CANDIDATES = '_dfinery_candidates';
 /** Rows of the window that have a base id of one of these. */
 const ARRIVED = '_dfinery_arrived';
-/** Keys of candidates that are read again. */
-const AGAIN = '_dfinery_again';
+/** Keys of candidates that are superseded. */
+const SUPERSEDED = '_dfinery_superseded';
 /** Base ids of which several rows stay. */
 const BASES = '_dfinery_bases';
 /** Keys of the window that must change: `key`, `next`. */
 export const RENUMBERED = '_dfinery_renumbered';
 
-/** What `findReadAgain` found. */
-export interface ReadAgain {
-  /** Conditions of a stored row, each with rows of its own: those that meet one are read again. */
+/** What `findSupersededRows` found. */
+export interface SupersededRows {
+  /** Conditions of a stored row, each with rows of its own: those that meet one are superseded. */
   readonly conditions: readonly string[];
-  /** Stored rows that share a base id with a row of the window and are not of a window that is read again whole. */
+  /** Stored rows that share a base id with a row of the window and are not of a window that is re-read whole. */
   readonly candidates: number;
 }
 
-/** Looks for the rows that are read again. Makes temporary tables; inside a transaction. */
-export async function findReadAgain(engine: Engine, rereading: Rereading): Promise<ReadAgain> {
-  const { stored, columns, overlap } = rereading;
+/** Looks for the rows that are superseded. Makes temporary tables; inside a transaction. */
+export async function findSupersededRows(engine: Engine, reread: Reread): Promise<SupersededRows> {
+  const { stored, columns, overlap } = reread;
   const { base, server } = rowSql(columns);
-  const date = dateSql(rereading);
+  const date = dateSql(reread);
   const within = `_dfinery_window IN (${overlap.within.join(', ')})`;
   const hasWhole = overlap.within.length > 0;
-  const same = sameBase(rereading);
+  const same = sameBase(reread);
   await engine.run(
     `CREATE OR REPLACE TEMP TABLE ${CANDIDATES} (key VARCHAR, base VARCHAR, server VARCHAR, date VARCHAR, number BIGINT)`,
   );
@@ -69,21 +69,21 @@ export async function findReadAgain(engine: Engine, rereading: Rereading): Promi
   }
   const conditions = hasWhole ? same.map((condition) => `(${within} AND ${condition})`) : [];
   if (candidates === 0) return { conditions, candidates };
-  await compare(engine, rereading);
-  return { conditions: [...conditions, `_key IN (SELECT key FROM ${AGAIN})`], candidates };
+  await compare(engine, reread);
+  return { conditions: [...conditions, `_key IN (SELECT key FROM ${SUPERSEDED})`], candidates };
 }
 
-async function compare(engine: Engine, rereading: Rereading): Promise<void> {
-  const { incoming, columns, overlap } = rereading;
+async function compare(engine: Engine, reread: Reread): Promise<void> {
+  const { incoming, columns, overlap } = reread;
   const { base, server } = rowSql(columns);
-  const date = dateSql(rereading);
+  const date = dateSql(reread);
   const isSharing = overlap.sharing.length === 0 ? 'false' : `c.number IN (${overlap.sharing.join(', ')})`;
   await engine.run(
     `CREATE OR REPLACE TEMP TABLE ${ARRIVED} AS SELECT ${base} AS base, ${server} AS server, ${date} AS date
     FROM ${incoming} WHERE ${base} IN (SELECT base FROM ${CANDIDATES})`,
   );
   await engine.run(
-    `CREATE OR REPLACE TEMP TABLE ${AGAIN} AS
+    `CREATE OR REPLACE TEMP TABLE ${SUPERSEDED} AS
     SELECT c.key FROM ${CANDIDATES} c SEMI JOIN ${ARRIVED} a ON a.base = c.base AND a.server = c.server
     UNION SELECT c.key FROM ${CANDIDATES} c SEMI JOIN ${ARRIVED} a ON a.base = c.base AND a.date = c.date WHERE ${isSharing}
     UNION SELECT c.key FROM ${CANDIDATES} c WHERE c.server IS NULL AND starts_with(c.base, ${literal(HASH_PREFIX)})`,
@@ -91,7 +91,7 @@ async function compare(engine: Engine, rereading: Rereading): Promise<void> {
 }
 
 /** Two conditions instead of one on the base id, so that an id is compared as a column. */
-function sameBase({ incoming, columns, hasRowsWithoutId }: Rereading): string[] {
+function sameBase({ incoming, columns, hasRowsWithoutId }: Reread): string[] {
   const { id, hash } = rowSql(columns);
   const byId = `${id} IN (SELECT ${id} FROM ${incoming} WHERE ${id} IS NOT NULL)`;
   if (!hasRowsWithoutId) return [byId];
@@ -111,7 +111,7 @@ const asText = (expr: string): string => `CAST(${expr} AS VARCHAR)`;
 const COMPARED_TIMES = ['1970-01-01T00:00:00', '2100-01-01T00:00:00'] as const;
 
 /** The date of a row as SQL, a text: as the export has it, not in UTC nor in the zone of this machine. */
-export function dateSql({ columns, zone }: Pick<Rereading, 'columns' | 'zone'>): string {
+export function dateSql({ columns, zone }: Pick<Reread, 'columns' | 'zone'>): string {
   const wall = (source: string) => {
     const name = nameOf(columns, source);
     if (zone === undefined) return asText(name);
@@ -127,16 +127,16 @@ export function dateSql({ columns, zone }: Pick<Rereading, 'columns' | 'zone'>):
  */
 export async function renumber(
   engine: Engine,
-  rereading: Rereading,
-  { candidates }: ReadAgain,
+  reread: Reread,
+  { candidates }: SupersededRows,
   kept: string,
 ): Promise<number> {
-  const { incoming, columns } = rereading;
+  const { incoming, columns } = reread;
   const { base } = rowSql(columns);
   const withNumber = `(SELECT _key, ${base} AS base FROM ${incoming} WHERE contains(_key, '#'))`;
   const hasNumbers = (await countOf(engine, withNumber)) > 0;
   const bases = [
-    ...(candidates > 0 ? [`SELECT base FROM ${CANDIDATES} WHERE key NOT IN (SELECT key FROM ${AGAIN})`] : []),
+    ...(candidates > 0 ? [`SELECT base FROM ${CANDIDATES} WHERE key NOT IN (SELECT key FROM ${SUPERSEDED})`] : []),
     ...(hasNumbers
       ? [`SELECT base FROM ${withNumber} WHERE _key IN (SELECT _key FROM ${kept} WHERE contains(_key, '#'))`]
       : []),

@@ -1,0 +1,5 @@
+/** A file of SQL as text. */
+declare module '*.sql' {
+  const sql: string;
+  export default sql;
+}
