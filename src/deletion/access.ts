@@ -3,7 +3,7 @@ import type { DestinationConfig } from '../config/destination.ts';
 import type { HashKey } from '../schema/hash-key.ts';
 import type { PlaceOptions } from '../sinks/target.ts';
 import { DeletionList } from './input/deletion-list.ts';
-import { openLedgerStore } from './ledger/open-store.ts';
+import { LedgerStore } from './ledger/store.ts';
 import { type PurgePlace, placeName, readMapping } from './purge.ts';
 
 const DEFAULT_MAX_ID_LENGTH = 1_024;
@@ -52,15 +52,18 @@ async function record(
   config: DestinationConfig,
   { clock }: PlaceOptions,
 ): Promise<void> {
-  const ledgers = await openLedgerStore({ config, isReal: true, clock, lines: undefined });
+  const ledgers = await LedgerStore.open({ config, isReal: true, clock, lines: undefined });
   try {
     const name = createHash('sha256')
       .update(JSON.stringify(['dfinery-elt person v1', list.digest]))
       .digest('hex');
     const ledger = await ledgers.start({ list: ledgers.key.listHash(name), ids: 0 });
     try {
-      for (const { id } of list.ids()) ledger.access(ledgers.key.idHash(id).toString('hex'), places.map(placeName));
-      await ledger.finish({ ids: list.ids().length });
+      for (const { id } of list.ids()) {
+        const person = ledgers.key.idHash(id).toString('hex');
+        ledger.add({ kind: 'access', id: person, places: places.map(placeName) });
+      }
+      await ledger.write({ kind: 'close', counts: { ids: list.ids().length } });
     } finally {
       await ledger.close();
     }

@@ -3,20 +3,19 @@
 
 import { createHash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
-import { configFailure, EXIT, type Failure, transientFailure } from '../base/errors.ts';
+import { configFailure, EXIT, Failure, transientFailure } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import type { DeletionService } from '../service/delete/answer.ts';
 import { guardProblem } from './guard.ts';
 import { DeletionList, type EmitState, type ListCounts } from './input/deletion-list.ts';
-import { Chain } from './ledger/chain.ts';
-import { Ledger } from './ledger/ledger.ts';
-import { openLedgerStore } from './ledger/open-store.ts';
-import type { LedgerOutput } from './ledger/output.ts';
-import { type LedgerStore, NO_UNFINISHED_RUNS, type ServiceName, type UnfinishedRuns } from './ledger/store.ts';
+import { Ledger, type LedgerOutput } from './ledger/ledger.ts';
+import { Chain } from './ledger/line.ts';
+import { LedgerStore, type OpenContent } from './ledger/store.ts';
+import { NO_UNFINISHED_RUNS, type ServiceName, type UnfinishedRuns } from './ledger/unfinished.ts';
 import { Purge, type PurgeRequest } from './purge.ts';
-import { type DeletionReport, failureOf, nothingAccepted, reportOf } from './report.ts';
+import { type DeletionReport, failureOf, nothingAccepted, reportOf, worstOf } from './report.ts';
 import { type DeletionCounts, newCounts, sendRequests } from './send-requests.ts';
 
 export interface RunContext {
@@ -54,8 +53,9 @@ export interface CaseResult {
 }
 
 /**
- * Deletes the people of a list: plans, tries, deletes, purges and proves, in this order. Rejects for what makes a plan
- * impossible and for defects; any other failure is part of the result, beside what was done before it.
+ * Deletes the people of a list: plans, tries, deletes, purges and proves, in this order. Rejects for what makes a plan or
+ * the trial impossible, for a stop by the signal, and for defects; any other failure is part of the result, beside what was
+ * done before it.
  */
 export async function runDeletionCase(options: CaseOptions): Promise<CaseResult> {
   const current = await Case.open(options);
@@ -64,9 +64,9 @@ export async function runDeletionCase(options: CaseOptions): Promise<CaseResult>
     if (options.consent === undefined || refusal !== undefined) return { report, hash, failure: refusal };
     await current.try();
     options.onBegin?.(report);
-    const sent = await current.delete();
-    const open = await current.purge(sent);
-    return { hash, ...(await current.prove(sent, open)) };
+    await current.delete();
+    await current.purge();
+    return { hash, ...(await current.prove()) };
   } catch (error) {
     await current.sayHead();
     throw error;
@@ -85,9 +85,14 @@ class Case {
   #unfinished: UnfinishedRuns = NO_UNFINISHED_RUNS;
   /** As they were before the first request. */
   #counts: ListCounts | undefined;
-  /** Hash of the list and its service. */
-  #names = '';
+  /** What the ledger calls this list: a keyed hash. */
+  #listName = '';
   #ledger: Ledger | undefined;
+  readonly #sent = newCounts();
+  /** What ended the deletion or the ledger early. */
+  #broken: Failure | undefined;
+  /** Why the purge is not done. */
+  #open: Failure | undefined;
 
   private constructor(options: CaseOptions, ledgers: LedgerStore) {
     this.#options = options;
@@ -103,29 +108,32 @@ class Case {
   /** Opens, and with a consent locks, the ledger. */
   static async open(options: CaseOptions): Promise<Case> {
     const { config, io, consent } = options;
-    if (consent !== undefined) requireLedger(config);
     const { clock, lines } = io;
-    return new Case(options, await openLedgerStore({ config, isReal: consent !== undefined, clock, lines }));
+    return new Case(options, await LedgerStore.open({ config, isReal: consent !== undefined, clock, lines }));
   }
 
   /** Reads the list, finds out what an unfinished run has done of it and whom the places hold, and asks the guards. */
   async plan(): Promise<{ report: DeletionReport; hash: string; refusal: Failure | undefined }> {
     const { config, io, read, purge, consent } = this.#options;
     await read(this.#list);
-    this.#names = listHash(this.#list.digest, config);
+    const names = listHash(this.#list.digest, config);
     const { key } = this.#ledgers;
-    this.#unfinished = await this.#ledgers.findUnfinished(key.listHash(this.#names));
-    const { notice, decisions } = this.#unfinished;
+    // A purge without requests decides nobody: neither kind of run goes on with one of the other kind.
+    this.#listName = key.listHash(this.#isPurgeOnly ? sha256(['dfinery-elt purge v1', names]) : names);
+    this.#unfinished = await this.#ledgers.findUnfinished(this.#listName);
+    const { notice, decisions, purging } = this.#unfinished;
     if (notice !== undefined) io.logger.warn('ledger.unfinished', notice);
     for (const { id } of decisions.size > 0 ? this.#list.ids() : []) {
-      const decision = decisions.get(key.idHash(id).toString('hex'));
+      const decision = decisions.get(this.#hashOf(id));
       if (decision !== undefined) this.#list.decide(id, decision);
     }
     this.#counts = this.#list.counts;
     if (purge !== undefined) this.#purge = await Purge.open(purge, this.#list.ids());
     await this.#purge?.forecast();
-    const hash = this.#purge === undefined ? this.#names : consentHash(this.#names, this.#purge.consent);
-    const report = this.#report(undefined);
+    const left = [...purging.keys()].filter((place) => !this.#purge?.names.includes(place));
+    if (left.length > 0) io.logger.warn('purge.left', leftSentence(left));
+    const hash = this.#purge === undefined ? names : sha256(['dfinery-elt forget v3', names, this.#purge.consent]);
+    const report = this.#report('dry_run');
     return { report, hash, refusal: consent && refusalOf(report, hash, consent) };
   }
 
@@ -134,43 +142,55 @@ class Case {
     await this.#purge?.try();
   }
 
-  /** Asks the service for every id that is open. Rejects only for what makes going on impossible. */
-  async delete(): Promise<DeletionCounts> {
+  /** Asks the service for every id that is open. */
+  async delete(): Promise<void> {
     const { resumes } = this.#unfinished;
-    const list = this.#ledgers.key.listHash(this.#names);
     const ids = this.#wanted;
-    this.#ledger = await this.#start({ list, ...(resumes !== undefined && { resumes }), ids: ids.length });
+    this.#ledger = await this.#start({
+      list: this.#listName,
+      ...(resumes !== undefined && { resumes }),
+      ids: ids.length,
+    });
     if (this.#isPurgeOnly) {
-      for (const { id } of this.#list.ids()) this.#ledger.purgeOnly(this.#ledgers.key.idHash(id).toString('hex'));
+      for (const { id } of this.#list.ids()) this.#ledger.add({ kind: 'purge_only', id: this.#hashOf(id) });
     }
     const { received, done } = this.#list.counts;
     if (received === 0 || done > 0) this.#list.start();
-    try {
-      return ids.length === 0 ? newCounts() : await this.#send(ids, this.#ledger);
-    } finally {
-      await this.#list.emitted();
-      // What follows may take long: the last answers are proof before it begins.
-      await this.#ledger.sync();
-    }
+    const ledger = this.#ledger;
+    await this.#keepFailure(async () => {
+      if (ids.length > 0) await this.#send(ids, ledger);
+    });
+    await this.#keepFailure(() => this.#list.emitted());
+    // What follows may take long: the last answers are proof before it begins.
+    await this.#keepFailure(() => ledger.sync());
   }
 
-  /** Purges those whom the service has deleted. Returns why it is not done, if it is not. */
-  async purge(sent: DeletionCounts): Promise<Failure | undefined> {
-    if (this.#isStopped(sent)) return unclosed();
+  /** Purges those whom the service has deleted. */
+  async purge(): Promise<void> {
+    const { config, io } = this.#options;
     const ids = this.#isPurgeOnly ? this.#list.ids().map(({ id }) => id) : this.#list.idsWith('done');
-    if (this.#purge === undefined || this.#ledger === undefined || ids.length === 0) return undefined;
-    const open = await this.#purge.run(ids, this.#ledger, this.#unfinished.purging);
-    if (open !== undefined) sayOpen(open, this.#isPurgeOnly, this.#options);
-    return open;
+    if (this.#isStopped || this.#purge === undefined || this.#ledger === undefined || ids.length === 0) return;
+    const [purge, ledger] = [this.#purge, this.#ledger];
+    await this.#keepFailure(async () => {
+      this.#open = worstOf(await purge.run(ids, ledger, this.#unfinished.purging));
+    });
+    if (this.#open !== undefined) io.logger.warn('purge.open', openSentence(this.#open, this.#isPurgeOnly, config));
   }
 
   /** Ends the ledger; without its closing line the next run goes on with this one. */
-  async prove(sent: DeletionCounts, open: Failure | undefined): Promise<Omit<CaseResult, 'hash'>> {
-    if (open === undefined) await this.#ledger?.finish(closingCounts(sent));
-    await this.#ledger?.sync();
-    const report = this.#report(sent);
-    const failure = failureOf(report, this.#options.config, sent.stoppedBy?.message);
-    return { report, failure: this.#isStopped(sent) ? (failure ?? open) : (open ?? failure) };
+  async prove(): Promise<Omit<CaseResult, 'hash'>> {
+    const { done, rejected, undecided, requests } = this.#sent;
+    const counts = { done, rejected, undecided, requests };
+    const isClosed = !this.#isStopped && this.#open === undefined;
+    await this.#keepFailure(async () => {
+      if (isClosed) await this.#ledger?.write({ kind: 'close', counts });
+      else await this.#ledger?.sync();
+    });
+    const { config } = this.#options;
+    const report = this.#report('executed');
+    const ending = failureOf(report, config, this.#broken ?? stopOf(this.#sent));
+    if (ending === undefined && this.#isStopped) return { report, failure: unclosed(config) };
+    return { report, failure: worstOf([this.#open, ending]) };
   }
 
   /** Without a report this is the only message that has the head. */
@@ -182,32 +202,46 @@ class Case {
   }
 
   async close(): Promise<void> {
-    try {
-      await this.#ledger?.close();
-    } finally {
-      this.#ledgers.close();
-    }
+    // What could not be written is in the result already.
+    await this.#ledger?.close().catch(() => {});
+    this.#ledgers.close();
   }
 
   get #wanted(): string[] {
     return this.#isPurgeOnly ? [] : this.#list.idsWith(undefined);
   }
 
-  /** True when the list was not worked through: stopped by a signal, by an answer, or since the service is down. */
-  #isStopped({ stoppedBy }: DeletionCounts): boolean {
-    return this.#options.io.signal.aborted || stoppedBy !== undefined || this.#wanted.length > 0;
+  /** True when the list was not worked through: stopped by a signal, an answer or a failure, or since the service is down. */
+  get #isStopped(): boolean {
+    const isBroken = this.#broken !== undefined || this.#sent.stoppedBy !== undefined;
+    return isBroken || this.#options.io.signal.aborted || this.#wanted.length > 0;
   }
 
-  #report(sent: DeletionCounts | undefined): DeletionReport {
+  /** A failure is part of the result; anything else is not expected. */
+  async #keepFailure(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      this.#broken ??= error;
+    }
+  }
+
+  #hashOf(id: string): string {
+    return this.#ledgers.key.idHash(id).toString('hex');
+  }
+
+  #report(mode: DeletionReport['mode']): DeletionReport {
     const { config, io } = this.#options;
+    const isPlan = mode === 'dry_run';
     return reportOf({
       counts: this.#counts ?? this.#list.counts,
-      sent,
+      sent: isPlan ? undefined : this.#sent,
       isPurgeOnly: this.#isPurgeOnly,
       places: this.#purge?.reports ?? [],
       sums: this.#purge?.sums,
       unreached: this.#purge?.unreached ?? [],
-      guard: sent === undefined ? (guardProblem(this.#wanted.length, config) ?? this.#purge?.problem) : undefined,
+      guard: isPlan ? (guardProblem(this.#wanted.length, config) ?? this.#purge?.problem) : undefined,
       run: this.#ledger?.run || undefined,
       head: this.#ledger?.run ? this.#ledger.head : undefined,
       seconds: (io.clock.now() - this.#began) / 1_000,
@@ -215,7 +249,7 @@ class Case {
   }
 
   /** An input without ids leaves no run behind. */
-  async #start(opening: Opening): Promise<Ledger> {
+  async #start(opening: OpenContent): Promise<Ledger> {
     const { config, io } = this.#options;
     const { requestedBy, reason } = config;
     if (this.#list.ids().length === 0) {
@@ -228,37 +262,27 @@ class Case {
     });
   }
 
-  #send(ids: readonly string[], ledger: Ledger): Promise<DeletionCounts> {
+  #send(ids: readonly string[], ledger: Ledger): Promise<void> {
     const { config, io, deleter } = this.#options;
     return sendRequests({
       ids,
+      counts: this.#sent,
       onDecided: (id, decision) => {
         this.#list.decide(id, decision);
         if (decision === 'done') this.#list.start();
       },
       deleter,
       ledger,
-      idHash: this.#ledgers.key.idHash,
+      hashOf: (id) => this.#hashOf(id),
       limits: { requestsPerMinute: config.requestsPerMinute, maxConcurrent: config.maxConcurrentRequests },
       ...io,
     });
   }
 }
 
-/** Where a real run leaves its proof must be known before anything is read. */
-export function requireLedger(config: DestinationConfig): void {
-  if (config.ledgerDir !== undefined || config.ledgerKey !== undefined) return;
-  throw configFailure(
-    'A run that deletes needs a ledger: set ledger_dir, or set ledger_key (or DFINERY_LEDGER_KEY) to have its lines in the log.',
-  );
-}
-
 /** A hash (64 hex digits) of exactly these ids (`digest`) and of the service that is to delete them. */
 const listHash = (digest: string, { baseUrl, serviceId }: ServiceName): string =>
   sha256(['dfinery-elt forget v2', baseUrl, serviceId, digest]);
-
-const consentHash = (names: string, purge: readonly unknown[]): string =>
-  sha256(['dfinery-elt forget v3', names, purge]);
 
 const sha256 = (parts: readonly unknown[]): string => createHash('sha256').update(JSON.stringify(parts)).digest('hex');
 
@@ -279,28 +303,27 @@ function refusalOf(
 const guardFailure = ({ guard }: DeletionReport): Failure | undefined =>
   guard === null ? undefined : configFailure(`Nothing was deleted: ${guard}`, { exitCode: EXIT.guard });
 
-type Opening = Pick<Parameters<LedgerStore['start']>[0], 'list' | 'resumes' | 'ids'>;
-
-const closingCounts = ({ done, rejected, undecided, requests }: DeletionCounts) => ({
-  done,
-  rejected,
-  undecided,
-  requests,
-});
+const stopOf = ({ stoppedBy }: DeletionCounts): Failure | undefined => stoppedBy && configFailure(stoppedBy.message);
 
 /** Not every id is decided, or what follows the last one did not take place. */
-const unclosed = (): Failure =>
+const unclosed = ({ ledgerDir }: DestinationConfig): Failure =>
   transientFailure(
-    'The run was stopped after its last request: what was to follow, such as a purge, was not done. Run again with the ' +
-      'same list: nobody is asked for twice.',
+    `The run was stopped after its last request: what was to follow, such as a purge, was not done. Run again with the same list: ${
+      ledgerDir === undefined
+        ? 'all of it is asked for again, since the ledger is in the log'
+        : 'nobody is asked for twice'
+    }.`,
   );
 
 /** Who reads that a purge failed must know what was done before it and cannot be taken back. */
-function sayOpen({ message }: Failure, isPurgeOnly: boolean, { config, io }: CaseOptions): void {
+function openSentence({ message }: Failure, isPurgeOnly: boolean, { ledgerDir }: DestinationConfig): string {
   const before = isPurgeOnly ? '' : 'These people are deleted at the service; ';
   const again =
-    config.ledgerDir === undefined && !isPurgeOnly
+    ledgerDir === undefined && !isPurgeOnly
       ? 'run again with --purge-only to do it without a further request'
       : 'run again with the same list to do it; who is deleted at the service is not asked for again';
-  io.logger.warn('purge.open', `${before}the purge is not done: ${message} To finish it, ${again}.`);
+  return `${before}the purge is not done: ${message} To finish it, ${again}.`;
 }
+
+const leftSentence = (places: readonly string[]): string =>
+  `The unfinished run that this one goes on with was about to remove people from ${places.join(', ')}, which this one does not purge: they may still be there. Give --purge for it, too.`;

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { configFailure, EXIT, Failure, messageOf, transientFailure } from '../base/errors.ts';
+import { configFailure, EXIT, Failure, transientFailure } from '../base/errors.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
 import { count } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
@@ -7,8 +7,8 @@ import { liveSpoolFolders, purgeSpools, sweepRunFolders } from '../extract/spool
 import { foreignSpoolFolders, spoolFolders } from '../extract/spool/spool.ts';
 import { UNIFIED_ID } from '../schema/groups.ts';
 import type { HashKey } from '../schema/hash-key.ts';
-import type { PeopleFound, PeopleQuery, PlaceOptions, PurgeTarget } from '../sinks/target.ts';
-import { suppress } from '../suppression/append.ts';
+import type { PeopleFound, PeopleQuery, PlaceOptions, Purged, PurgeTarget } from '../sinks/target.ts';
+import { suppress } from '../suppression/list.ts';
 import type { ListedId } from './input/deletion-list.ts';
 import { rowsFromFile } from './input/id-list.ts';
 import type { Ledger } from './ledger/ledger.ts';
@@ -48,7 +48,7 @@ export interface PlaceReport {
   readonly ids_without_rows: number;
   /** The first rows of the list whose ids have no row in the place, from 1. */
   readonly row_numbers: readonly number[];
-  /** Null: nothing was removed yet. */
+  /** Null: nothing was removed yet, or a failure leaves open how many were. */
   readonly rows_removed: number | null;
   readonly files_rewritten: number;
   readonly bytes_before: number;
@@ -89,21 +89,30 @@ export async function readMapping(path: string, ids: readonly ListedId[]): Promi
   return mapping;
 }
 
+/** A place, what was found there last, and what became of it. */
+interface PlaceState {
+  readonly place: PurgePlace;
+  readonly found: PeopleFound;
+  readonly done?: Purged;
+  readonly failure?: Failure;
+}
+
 /** One purge, from its forecast to its last place. */
 export class Purge {
   readonly #request: PurgeRequest;
   readonly #listed: readonly ListedId[];
   readonly #mapping: Mapping | undefined;
   readonly #warned = new Set<string>();
-  #reports: PlaceReport[] = [];
-  /** Ids that no place has a row of, so far. */
-  #unmatched = new Set<string>();
+  /** Who is looked for: first the whole list, then those who are deleted. */
+  #ids: readonly string[];
+  #states: PlaceState[] = [];
   #unreached: string[] = [];
 
   private constructor(request: PurgeRequest, listed: readonly ListedId[], mapping: Mapping | undefined) {
     this.#request = request;
     this.#listed = listed;
     this.#mapping = mapping;
+    this.#ids = listed.map(({ id }) => id);
   }
 
   static async open(request: PurgeRequest, listed: readonly ListedId[]): Promise<Purge> {
@@ -111,20 +120,27 @@ export class Purge {
     return new Purge(request, listed, mapping);
   }
 
+  /** The places, as the ledger names them. */
+  get names(): readonly string[] {
+    return this.#request.places.map(placeName);
+  }
+
   get reports(): readonly PlaceReport[] {
-    return this.#reports;
+    return this.#states.map((state) => this.#reportOf(state));
   }
 
   /** What all places together hold, and what was removed from them. */
   get sums(): PurgeSums {
-    const sum = (of: (report: PlaceReport) => number) => this.#reports.reduce((all, report) => all + of(report), 0);
-    const isDone = this.#reports.some((report) => report.rows_removed !== null && report.error === null);
+    const reports = this.reports;
+    const sum = (of: (report: PlaceReport) => number) => reports.reduce((all, report) => all + of(report), 0);
+    const found = new Set(this.#states.flatMap((state) => state.found.ids));
+    const isDone = this.#states.some(({ done, failure }) => done !== undefined && failure === undefined);
     return {
       people_to_purge: sum((report) => report.people),
-      ids_without_match: this.#unmatched.size,
+      ids_without_match: this.#ids.filter((id) => !found.has(id)).length,
       ...(isDone && {
         purged: {
-          people: sum((report) => report.people),
+          people: sum((report) => (report.rows_removed === null ? 0 : report.people)),
           rows: sum((report) => report.rows_removed ?? 0),
           files_rewritten: sum((report) => report.files_rewritten),
           bytes_before: sum((report) => report.bytes_before),
@@ -140,22 +156,19 @@ export class Purge {
 
   /** What a consent covers beside the list (S38). */
   get consent(): readonly unknown[] {
-    const { places, column, isOnly } = this.#request;
+    const { column, isOnly } = this.#request;
     const pairs = [...(this.#mapping ?? [])].flatMap(([id, people]) => people.map((person) => [id, person]));
-    return [isOnly, places.map(placeName).sort(), column ?? null, pairs.map((pair) => JSON.stringify(pair)).sort()];
+    return [isOnly, [...this.names].sort(), column ?? null, pairs.map((pair) => JSON.stringify(pair)).sort()];
   }
 
   /** Counts what each place holds now. Throws Failure for a place that cannot be looked into. */
   async forecast(): Promise<void> {
-    const ids = this.#listed.map(({ id }) => id);
-    this.#unmatched = new Set(ids);
     for (const place of this.#request.places) {
-      const found = await place.target.people(place.path, this.#query(ids), this.#request.options);
+      const found = await place.target.people(place.path, this.#query, this.#request.options);
       this.#say(found);
-      for (const id of found.ids) this.#unmatched.delete(id);
-      this.#reports.push(this.#reportOf(place, found, ids));
+      this.#states.push({ place, found });
     }
-    if (ids.length > 0 && this.#reports.every(({ rows }) => rows === 0)) {
+    if (this.#ids.length > 0 && this.#states.every(({ found }) => found.rows === 0)) {
       const how = this.#mapping === undefined ? '--purge-column' : '--mapping';
       this.#warn('purge.nobody', `None of these IDs was found by ${how}: no rows would be removed.`);
     }
@@ -163,15 +176,14 @@ export class Purge {
 
   /** The limit that a place exceeds, as a sentence; undefined if none does (S55). */
   get problem(): string | undefined {
-    return this.#reports.map((report) => this.#problemOf(report)).find((problem) => problem !== undefined);
+    return this.#states.map((state) => this.#problemOf(state)).find((problem) => problem !== undefined);
   }
 
-  /** Tries in each place all that a purge does, and names what it will not reach. Throws Failure before anything is changed. */
+  /** Tries in each place all that a purge does, and names what it will not reach. Throws Failure before anybody is deleted. */
   async try(): Promise<void> {
-    const { options, spoolDirs } = this.#request;
-    const ids = this.#listed.map(({ id }) => id);
-    for (const { target, path } of this.#request.places) {
-      const { foreignTables } = await target.checkPurge(path, this.#query(ids), options);
+    const { options, places, spoolDirs, suppression } = this.#request;
+    for (const { target, path } of places) {
+      const { foreignTables } = await target.checkPurge(path, this.#query, options);
       if (foreignTables.length === 0) continue;
       this.#outOfReach(
         `${path} also has tables that are not ours (${foreignTables.join(', ')}): they stay as they are, and may name the people.`,
@@ -181,83 +193,69 @@ export class Purge {
     if (foreign.length > 0) {
       this.#outOfReach(`Spool folders of other users are out of reach and may name the people: ${foreign.join(', ')}.`);
     }
+    if (suppression !== undefined) await suppress(suppression.file, [], suppression.key, options);
   }
 
   /**
    * Removes the people of these ids from every place, one after the other; a place that fails does not keep the others from
-   * it. `unfinished`: what a run that broke off was about to remove. Returns the failure that the purge ends with.
+   * it. `unfinished`: what a run that broke off was about to remove. Returns why people are still somewhere. Throws Failure
+   * when the ledger cannot be written.
    */
-  async run(ids: readonly string[], ledger: Ledger, unfinished: Unfinished): Promise<Failure | undefined> {
-    const { places, options } = this.#request;
+  async run(ids: readonly string[], ledger: Ledger, unfinished: Unfinished): Promise<readonly Failure[]> {
+    this.#ids = ids;
     await this.#purgeSpools();
-    const failures: Failure[] = [];
-    this.#reports = [];
-    this.#unmatched = new Set(ids);
-    for (const place of places) {
-      options.signal?.throwIfAborted();
-      try {
-        const unreached = await this.#purgePlace(place, ids, ledger, unfinished.get(placeName(place)));
-        if (unreached.length > 0) failures.push(transientFailure(unreached.join(' ')));
-      } catch (error) {
-        options.signal?.throwIfAborted();
-        if (!(error instanceof Failure)) throw error;
-        failures.push(error);
-        await this.#failed(place, error, ledger);
-      }
+    for (const [at, { place }] of this.#states.entries()) {
+      this.#request.options.signal?.throwIfAborted();
+      await this.#purgePlace(at, ledger, unfinished.get(placeName(place)));
     }
-    if (failures.length === 0) return undefined;
-    const [worst] = failures.sort((a, b) => severityOf(b) - severityOf(a));
-    return failures.length === 1 ? worst : severalFailed(failures, worst);
+    return this.#states.flatMap(({ failure }) => failure ?? []);
   }
 
-  async #purgePlace(
-    place: PurgePlace,
-    ids: readonly string[],
-    ledger: Ledger,
-    before: Readonly<Record<string, number>> | undefined,
-  ): Promise<readonly string[]> {
+  /** Removes the people from one place, and records what became of it. */
+  async #purgePlace(at: number, ledger: Ledger, before: Readonly<Record<string, number>> | undefined): Promise<void> {
     const { options, forgetCopies } = this.#request;
-    const name = placeName(place);
-    const done = await place.target.purge(place.path, this.#query(ids), {
-      ...options,
-      forgetCopies,
-      onFound: async (found) => {
-        const problem = this.#problemOf(this.#reportOf(place, found, ids));
-        if (problem !== undefined)
-          throw configFailure(`${problem} Nothing was removed there.`, { exitCode: EXIT.guard });
-        await ledger.purging(name, { people: found.people, rows: found.rows });
-        await this.#suppress(found, ids);
-      },
-    });
-    this.#say(done.found);
-    for (const id of done.found.ids) this.#unmatched.delete(id);
-    const counts = {
-      people: done.found.people,
-      rows: done.rowsRemoved,
-      files_rewritten: done.files.length,
-      bytes_before: done.bytesBefore,
-      bytes_after: done.bytesAfter,
-      // A run that was killed right after its commit had removed them.
-      ...(before !== undefined && done.found.rows < before.rows && { rows_removed_before: before.rows }),
-    };
-    const unreached = [...done.unreached, ...this.#unreached];
-    const outcome = done.unreached.length === 0 ? 'done' : 'open';
-    await ledger.purge(name, { outcome, counts, unreached: unreached.slice(0, MAX_NAMED) });
-    this.#reports.push({
-      ...this.#reportOf(place, done.found, ids),
-      rows_removed: done.rowsRemoved,
-      files_rewritten: counts.files_rewritten,
-      bytes_before: counts.bytes_before,
-      bytes_after: counts.bytes_after,
-      error: done.unreached.length === 0 ? null : done.unreached.join(' '),
-    });
-    return done.unreached;
-  }
-
-  async #failed(place: PurgePlace, { message }: Failure, ledger: Ledger): Promise<void> {
-    const nothing = { unifiedIds: [], people: 0, ids: [], idsWithoutUnifiedId: [], rows: 0, shared: 0, warnings: [] };
-    this.#reports.push({ ...this.#reportOf(place, nothing, []), rows_removed: 0, error: message });
-    await ledger.purge(placeName(place), { outcome: 'open', counts: { rows: 0 }, unreached: [message] });
+    const { place } = this.#states[at];
+    const target = placeName(place);
+    let counts: Record<string, number> = { rows: 0 };
+    try {
+      const done = await place.target.purge(place.path, this.#query, {
+        ...options,
+        forgetCopies,
+        onFound: async (found) => {
+          this.#states[at] = { place, found };
+          const problem = this.#problemOf(this.#states[at]);
+          if (problem !== undefined) {
+            throw configFailure(`${problem} Nothing was removed there.`, { exitCode: EXIT.guard });
+          }
+          await ledger.write({ kind: 'purging', target, counts: { people: found.people, rows: found.rows } });
+          await this.#suppress(found);
+          // If it fails from here on, nobody knows what was removed before.
+          counts = {};
+        },
+      });
+      const { found, unreached } = done;
+      const failure = unreached.length > 0 ? transientFailure(unreached.join(' ')) : undefined;
+      this.#states[at] = { place, found, done, ...(failure && { failure }) };
+      this.#say(found);
+      counts = {
+        people: found.people,
+        rows: done.rowsRemoved,
+        files_rewritten: done.files.length,
+        bytes_before: done.bytesBefore,
+        bytes_after: done.bytesAfter,
+        // A run that was killed right after its commit had removed them.
+        ...(before !== undefined && found.rows < before.rows && { rows_removed_before: before.rows }),
+      };
+    } catch (error) {
+      options.signal?.throwIfAborted();
+      if (!(error instanceof Failure)) throw error;
+      this.#states[at] = { place, found: this.#states[at].found, failure: error };
+    }
+    const { done, failure } = this.#states[at];
+    const outcome = failure === undefined ? 'done' : 'open';
+    const sentences = done?.unreached ?? (failure === undefined ? [] : [failure.message]);
+    const unreached = [...sentences, ...this.#unreached].slice(0, MAX_NAMED);
+    await ledger.write({ kind: 'purge', target, outcome, counts, ...(unreached.length > 0 && { unreached }) });
   }
 
   /** Downloads of dead runs hold rows of anybody; those of a run that is under way are its own. */
@@ -276,46 +274,48 @@ export class Purge {
   }
 
   /** Who is known by a hash alone is on the list by the hash, with the key that it is under. */
-  async #suppress({ unifiedIds }: PeopleFound, ids: readonly string[]): Promise<void> {
+  async #suppress({ unifiedIds }: PeopleFound): Promise<void> {
     const { suppression, options } = this.#request;
     if (suppression === undefined) return;
-    const mapped = ids.flatMap((id) => this.#mapping?.get(id) ?? []).map((text) => ({ text, hashKey: undefined }));
+    const mapped = this.#ids
+      .flatMap((id) => this.#mapping?.get(id) ?? [])
+      .map((text) => ({ text, hashKey: undefined }));
     await suppress(suppression.file, [...unifiedIds, ...mapped], suppression.key, options);
   }
 
-  #query(ids: readonly string[]): PeopleQuery {
+  get #query(): PeopleQuery {
     const { column, hashKey } = this.#request;
-    return { ids, column, mapping: this.#mapping, hashKey };
+    return { ids: this.#ids, column, mapping: this.#mapping, hashKey };
   }
 
-  #reportOf({ target, path }: PurgePlace, found: PeopleFound, ids: readonly string[]): PlaceReport {
+  #reportOf({ place, found, done, failure }: PlaceState): PlaceReport {
     const has = new Set(found.ids);
-    const asked = new Set(ids);
+    const asked = new Set(this.#ids);
     const lacking = this.#listed.filter(({ id }) => asked.has(id) && !has.has(id));
     return {
-      target: target.name,
-      place: path,
+      target: place.target.name,
+      place: place.path,
       people: found.people,
       rows: found.rows,
       shared: found.shared,
       ids_without_rows: lacking.length,
       row_numbers: lacking.slice(0, MAX_NAMED).map(({ row }) => row),
-      rows_removed: null,
-      files_rewritten: 0,
-      bytes_before: 0,
-      bytes_after: 0,
-      error: null,
+      rows_removed: done?.rowsRemoved ?? null,
+      files_rewritten: done?.files.length ?? 0,
+      bytes_before: done?.bytesBefore ?? 0,
+      bytes_after: done?.bytesAfter ?? 0,
+      error: failure?.message ?? null,
     };
   }
 
-  #problemOf({ target, place, people, shared }: PlaceReport): string | undefined {
+  #problemOf({ place: { target, path }, found: { people, shared } }: PlaceState): string | undefined {
     const { maxPeople, allowsShared } = this.#request;
     const max = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * this.#listed.length);
     if (people > max) {
-      return `${target} ${place} holds ${count(people, 'person', 'people')} of these ids, more than --max-people allows (${max}). If that is meant, give --max-people ${people}.`;
+      return `${target.name} ${path} holds ${count(people, 'person', 'people')} of these ids, more than --max-people allows (${max}). If that is meant, give --max-people ${people}.`;
     }
     if (shared === 0 || allowsShared) return undefined;
-    return `${count(shared, 'person', 'people')} in ${target} ${place} also have other ids in the column, whose rows would go with theirs. If that is meant, give --allow-shared.`;
+    return `${count(shared, 'person', 'people')} in ${target.name} ${path} also have other ids in the column, whose rows would go with theirs. If that is meant, give --allow-shared.`;
   }
 
   #say({ warnings, idsWithoutUnifiedId }: PeopleFound): void {
@@ -341,10 +341,3 @@ export class Purge {
 }
 
 type Unfinished = ReadonlyMap<string, Readonly<Record<string, number>>>;
-
-/** In the order 3, 5, 4, 2, 1: what can be tried again is the least. */
-const SEVERITIES: readonly number[] = [EXIT.later, EXIT.guard, EXIT.lost, EXIT.usage, EXIT.failed];
-const severityOf = ({ exitCode }: Failure): number => SEVERITIES.indexOf(exitCode);
-
-const severalFailed = (failures: readonly Failure[], { exitCode }: Failure): Failure =>
-  configFailure(failures.map(messageOf).join(' '), { exitCode });

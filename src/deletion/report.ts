@@ -1,4 +1,4 @@
-import { configFailure, EXIT, type Failure, transientFailure } from '../base/errors.ts';
+import { configFailure, EXIT, Failure, transientFailure } from '../base/errors.ts';
 import { count } from '../base/quantities.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import type { ListCounts } from './input/deletion-list.ts';
@@ -146,15 +146,19 @@ export function refusedSentence({ refused, received }: DeletionReport): string |
   return `${total} of ${received} rows are refused and never sent (${reasons.join('; ')})`;
 }
 
-/** The failure that a run ends with, if any; the most severe one. */
+/** The failure that a run ends with beside its purge, if any. `stopped`: why it ended early. */
 export function failureOf(
   report: DeletionReport,
   { onRejected, ledgerDir }: Pick<DestinationConfig, 'onRejected' | 'ledgerDir'>,
-  stoppedMessage: string | undefined,
+  stopped: Failure | undefined,
 ): Failure | undefined {
   const { done, undecided, rejected, done_before } = report;
+  if (stopped !== undefined && report.purge_only) return stopped;
   const decided = `${done} of ${wantedOf(report)} ids were deleted, ${undecided} are undecided`;
-  if (stoppedMessage !== undefined) return configFailure(`${stoppedMessage} ${decided}.`);
+  if (stopped !== undefined) {
+    const { kind, exitCode, message } = stopped;
+    return new Failure(kind, `${message} ${decided}.`, { exitCode, cause: stopped });
+  }
   if (undecided > 0) {
     const codes = codesOf(report.undecided_codes);
     const again =
@@ -179,6 +183,19 @@ export function failureOf(
   return configFailure(`on_rejected is "fail": ${why.filter((one) => one !== undefined).join('; ')}.`, {
     exitCode: EXIT.guard,
   });
+}
+
+/** In the order 3, 5, 4, 2, 1: what can be tried again is the least. */
+const SEVERITIES: readonly number[] = [EXIT.later, EXIT.guard, EXIT.lost, EXIT.usage, EXIT.failed];
+
+/** All these failures as one, which ends the run as the worst of them does; undefined if there are none. */
+export function worstOf(failures: readonly (Failure | undefined)[]): Failure | undefined {
+  const severityOf = ({ exitCode }: Failure) => SEVERITIES.indexOf(exitCode);
+  const all = failures.filter((failure) => failure !== undefined).sort((a, b) => severityOf(b) - severityOf(a));
+  const [worst] = all;
+  if (all.length < 2) return worst;
+  const { kind, exitCode } = worst;
+  return new Failure(kind, all.map(({ message }) => message).join(' '), { exitCode });
 }
 
 const codesOf = (codes: Readonly<Record<string, number>>): string =>

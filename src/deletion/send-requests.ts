@@ -15,9 +15,9 @@ const RETRY: RetryPolicy = { attempts: 6, baseMs: 500, capMs: 30_000 };
 const UNCLEAR_ATTEMPTS = 2;
 
 /** Consecutive undecided ids after which the service counts as down and the run stops. */
-const MOST_UNDECIDED_IN_A_ROW = 10;
+const MAX_UNDECIDED_IN_A_ROW = 10;
 /** Consecutive waits for the limit after which the run stops: two hours where it does not say how long. */
-const MOST_WAITS_IN_A_ROW = 120;
+const MAX_WAITS_IN_A_ROW = 120;
 /** Time that requests in progress have to finish after the run is stopped (ms). */
 const CLOSING_MS = 3_000;
 const REPORT_MS = 60_000;
@@ -49,11 +49,14 @@ export const newCounts = (): DeletionCounts => ({
 });
 
 export interface SendOptions {
+  /** Filled while the requests are sent. */
+  readonly counts: DeletionCounts;
   readonly ids: readonly string[];
   readonly onDecided: (id: string, decision: Decision) => void;
   readonly deleter: Pick<DeletionService, 'deleteProfile'>;
   readonly ledger: Ledger;
-  readonly idHash: (id: string) => Buffer;
+  /** Hex of the id's keyed hash, for the ledger. */
+  readonly hashOf: (id: string) => string;
   readonly limits: RateLimits;
   readonly clock: Clock;
   readonly random: Random;
@@ -62,11 +65,11 @@ export interface SendOptions {
 }
 
 /**
- * Requests every id and returns the outcomes: one at a time until one succeeds, then at the configured rate.
+ * Requests every id and counts the outcomes: one at a time until one succeeds, then at the configured rate.
  * Each request has a line in the ledger before and after it. Returns early when the service refuses token or service, or
  * is down; rejects when the ledger cannot be written. A stop by the signal ends with what was decided by then.
  */
-export async function sendRequests(options: SendOptions): Promise<DeletionCounts> {
+export async function sendRequests(options: SendOptions): Promise<void> {
   const sender = new Sender(options);
   const stopReporting = sender.report();
   try {
@@ -74,7 +77,6 @@ export async function sendRequests(options: SendOptions): Promise<DeletionCounts
   } finally {
     stopReporting();
   }
-  return sender.counts;
 }
 
 function countCode(codes: Map<string, number>, { code }: DeletionAnswer): void {
@@ -82,7 +84,7 @@ function countCode(codes: Map<string, number>, { code }: DeletionAnswer): void {
 }
 
 class Sender {
-  readonly counts = newCounts();
+  readonly #counts: DeletionCounts;
   readonly #options: SendOptions;
   readonly #ids: Iterator<string>;
   readonly #limiter: RateLimiter;
@@ -95,6 +97,7 @@ class Sender {
 
   constructor(options: SendOptions) {
     this.#options = options;
+    this.#counts = options.counts;
     this.#ids = options.ids[Symbol.iterator]();
     this.#limiter = new RateLimiter(options.clock, options.limits);
     this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
@@ -107,7 +110,7 @@ class Sender {
     const cutLater = () => clock.after(CLOSING_MS, () => this.#cut.abort(signal.reason));
     signal.addEventListener('abort', cutLater);
     try {
-      while (this.counts.done === 0) if (!(await this.#step())) return;
+      while (this.#counts.done === 0) if (!(await this.#step())) return;
       const workers = Array.from({ length: 2 * limits.maxConcurrent }, () => this.#worker());
       const ends = await Promise.allSettled(workers);
       for (const end of ends) if (end.status === 'rejected') throw end.reason;
@@ -121,7 +124,7 @@ class Sender {
     const { clock, logger, ids } = this.#options;
     const total = ids.length;
     const report = () => {
-      const { done, rejected, undecided } = this.counts;
+      const { done, rejected, undecided } = this.#counts;
       const left = this.#limiter.pausedMs;
       const waiting = left > 0 ? `; waiting ${Math.ceil(left / 1_000)} s for the service's limit to reset` : '';
       const text = `Deleting: ${done + rejected + undecided} of ${total} decided (${done} done)${waiting}.`;
@@ -153,7 +156,7 @@ class Sender {
   }
 
   async #decide(externalId: string): Promise<Decision> {
-    const id = this.#options.idHash(externalId).toString('hex');
+    const id = this.#options.hashOf(externalId);
     for (let attempt = 1; attempt <= RETRY.attempts; attempt++) {
       const answer = await this.#request(externalId, { id, attempt });
       if (answer === undefined) return 'undecided';
@@ -161,7 +164,7 @@ class Sender {
       if (answer.kind === 'stop') return this.#stopAll(answer);
       if (answer.kind === 'wait') {
         attempt--;
-        if (this.#limiter.waits - this.#waitsBefore >= MOST_WAITS_IN_A_ROW) return this.#giveUp(answer);
+        if (this.#limiter.waits - this.#waitsBefore >= MAX_WAITS_IN_A_ROW) return this.#giveUp(answer);
         continue;
       }
       if (answer.kind === 'undecided' && attempt >= UNCLEAR_ATTEMPTS) return this.#decided('undecided', answer);
@@ -175,18 +178,19 @@ class Sender {
   async #request(externalId: string, what: { id: string; attempt: number }): Promise<DeletionAnswer | undefined> {
     const { ledger, deleter } = this.#options;
     if (!(await this.#unlessStopped(() => this.#limiter.waitForTurn(this.#signal)))) return undefined;
-    await ledger.before(what);
+    await ledger.write({ kind: 'before', ...what });
     if (!(await this.#unlessStopped(() => this.#limiter.acquire(this.#signal)))) {
-      ledger.after(what, 'not_sent', 'stopped', undefined);
+      ledger.add({ kind: 'after', ...what, outcome: 'not_sent', code: 'stopped', status: null });
       return undefined;
     }
     let answer: DeletionAnswer | undefined;
     try {
-      this.counts.requests++;
+      this.#counts.requests++;
       answer = await deleter.deleteProfile(externalId, this.#cut.signal);
-      ledger.after(what, answer.kind, answer.code, answer.status);
+      const { kind: outcome, code, status = null } = answer;
+      ledger.add({ kind: 'after', ...what, outcome, code, status });
     } catch (error) {
-      ledger.after(what, 'undecided', 'failed', undefined);
+      ledger.add({ kind: 'after', ...what, outcome: 'undecided', code: 'failed', status: null });
       if (!this.#signal.aborted) throw error;
     } finally {
       this.#limiter.release(answer);
@@ -215,13 +219,13 @@ class Sender {
   #decided(decision: Decision, answer: DeletionAnswer): Decision {
     this.#undecidedInARow = 0;
     this.#waitsBefore = this.#limiter.waits;
-    if (decision === 'rejected') countCode(this.counts.codes, answer);
-    if (decision === 'undecided') countCode(this.counts.unclear, answer);
+    if (decision === 'rejected') countCode(this.#counts.codes, answer);
+    if (decision === 'undecided') countCode(this.#counts.unclear, answer);
     return decision;
   }
 
   #stopAll(answer: DeletionAnswer): Decision {
-    this.counts.stoppedBy ??= answer;
+    this.#counts.stoppedBy ??= answer;
     this.#stop.abort(transientFailure(answer.message));
     return 'undecided';
   }
@@ -234,12 +238,12 @@ class Sender {
   }
 
   #undecided(answer: DeletionAnswer): Decision {
-    countCode(this.counts.unclear, answer);
-    if (++this.#undecidedInARow < MOST_UNDECIDED_IN_A_ROW) return 'undecided';
+    countCode(this.#counts.unclear, answer);
+    if (++this.#undecidedInARow < MAX_UNDECIDED_IN_A_ROW) return 'undecided';
     return this.#signal.aborted ? 'undecided' : this.#giveUp(answer);
   }
 
   #count(decision: Decision): void {
-    this.counts[decision]++;
+    this.#counts[decision]++;
   }
 }

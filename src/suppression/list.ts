@@ -1,10 +1,17 @@
 // This folder: the list of people who stay forgotten. Deletions write it, extractions read it.
 
 import { createHash, createHmac } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, realpathSync, statSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import type { Clock } from '../base/clock.ts';
 import { configFailure, messageOf } from '../base/errors.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
 import type { Secret } from '../base/secrets.ts';
+import { syncFolder } from '../fs/atomic-file.ts';
+import { diskFailure } from '../fs/disk-failure.ts';
+import { withLockFile } from '../fs/lock.ts';
+import { makeFolders } from '../fs/private-folder.ts';
 import type { HashKey } from '../schema/hash-key.ts';
 
 /** The people on the suppression list, whose rows are never written to a spool file. */
@@ -18,7 +25,11 @@ export interface Suppression {
 const HEADER = { v: 1, kind: 'suppression' } as const;
 const CHECK_LENGTH = 16;
 /** Minimum length of the key (characters): with a key that can be guessed, it can be tested who is on the list. */
-const SHORTEST_KEY = 32;
+const MIN_KEY_LENGTH = 32;
+
+/** Another purge reads and writes the list in seconds. */
+const LOCK_WAIT_MS = 60_000;
+const NEWLINE = 0x0a;
 
 /** First line of a suppression file, which tells a wrong key; every other one is `{"hmac":"<64 hex>"}`. */
 export const suppressionHeader = (key: Secret) => ({ ...HEADER, key_check: checkOf(key) });
@@ -30,15 +41,15 @@ const checkOf = (key: Secret): string =>
     .slice(0, CHECK_LENGTH);
 
 /** Throws a configuration failure for a key that is too short. */
-export function checkSuppressionKey(key: Secret): void {
-  if (key.reveal().length >= SHORTEST_KEY) return;
+function checkKey(key: Secret): void {
+  if (key.reveal().length >= MIN_KEY_LENGTH) return;
   throw configFailure(
-    `suppression_key (DFINERY_SUPPRESSION_KEY) is shorter than ${SHORTEST_KEY} characters: make a longer one, for instance with "openssl rand -hex 32", and begin a new suppression file.`,
+    `suppression_key (DFINERY_SUPPRESSION_KEY) is shorter than ${MIN_KEY_LENGTH} characters: make a longer one, for instance with "openssl rand -hex 32", and begin a new suppression file.`,
   );
 }
 
 /** Whether a line is a suppression file's first one; throws a configuration failure for one of another key. */
-export function isSuppressionHeader(line: string, path: string, key: Secret): boolean {
+function isHeader(line: string, path: string, key: Secret): boolean {
   const found = parsed(line);
   if (found?.kind !== HEADER.kind || found.v !== HEADER.v) return false;
   if (found.key_check === undefined || found.key_check === checkOf(key)) return true;
@@ -49,7 +60,7 @@ export function isSuppressionHeader(line: string, path: string, key: Secret): bo
 }
 
 /** Maximum number of cached answers; then the cache is cleared. */
-const REMEMBERED = 100_000;
+const MAX_ANSWERS = 100_000;
 const HMAC = /^[0-9a-f]{64}$/;
 
 /** HMAC-SHA256 (hex) of a `df_unified_id` under the suppression key. */
@@ -62,12 +73,11 @@ export const suppressionHmac = (key: Secret, unifiedId: Uint8Array): string =>
  * a configuration hashes it; a person may be on the list by the id or, from a purge, by its hash.
  */
 export function loadSuppression(path: string, key: Secret, hashKey?: HashKey): Suppression {
-  checkSuppressionKey(key);
+  checkKey(key);
   const listed = new Set<string>();
   const lines = textOf(path).split(/\r?\n/);
   for (let i = 0; i < lines.length; i++)
-    if (lines[i].trim() !== '' && !isSuppressionHeader(lines[i], path, key))
-      take(lines[i], i + 1, path, listed, hashKey);
+    if (lines[i].trim() !== '' && !isHeader(lines[i], path, key)) take(lines[i], i + 1, path, listed, hashKey);
   const digest = createHash('sha256').update(suppressionHmac(key, Buffer.from('digest')));
   for (const hmac of [...listed].sort()) digest.update(hmac);
   return { isSuppressed: lookup(listed, key, hashKey), digest: digest.digest('hex') };
@@ -99,8 +109,6 @@ function take(line: string, number: number, path: string, listed: Set<string>, h
 }
 
 /** The person whom a line names; undefined for a line that names nobody, such as a header or a part of a line. */
-export const suppressedIn = (line: string): string | undefined => hmacIn(parsed(line));
-
 const hmacIn = (line: Line | undefined): string | undefined =>
   typeof line?.hmac === 'string' && HMAC.test(line.hmac) ? line.hmac : undefined;
 
@@ -139,11 +147,104 @@ function lookup(listed: ReadonlySet<string>, key: Secret, hashKey: HashKey | und
     const text = id.toString('latin1');
     const known = answers.get(text);
     if (known !== undefined) return known;
-    if (answers.size >= REMEMBERED) answers.clear();
+    if (answers.size >= MAX_ANSWERS) answers.clear();
     // A list of an earlier version may hold "null", which stands for everybody without an id.
     const answer =
       !isPlaceholder(id.toString()) && (has(id) || (hashKey !== undefined && has(Buffer.from(hashKey.hashOf(id)))));
     answers.set(text, answer);
     return answer;
   };
+}
+
+/** A `df_unified_id`, or its hash as a target holds it, with the check value of the hash key (S47). */
+interface Person {
+  readonly text: string;
+  readonly hashKey: string | undefined;
+}
+
+interface SuppressOptions {
+  readonly clock: Clock;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Adds people to the list of those who stay forgotten: JSON Lines, a header and `{"hmac": …}` each (0600). Who is on it
+ * already is not added again, a placeholder is nobody. Returns how many were added; on disk by then. Two runs at once write one
+ * after the other; throws a transient failure when the other takes too long.
+ */
+export async function suppress(
+  path: string,
+  people: readonly Person[],
+  key: Secret,
+  { clock, signal }: SuppressOptions,
+): Promise<number> {
+  const what = `the suppression file ${path}`;
+  const entries = new Map<string, string | undefined>();
+  for (const { text, hashKey } of people) {
+    if (!isPlaceholder(text)) entries.set(suppressionHmac(key, Buffer.from(text)), hashKey);
+  }
+  try {
+    makeFolders(dirname(path), 0o700);
+    const lock = { what, clock, waitMs: LOCK_WAIT_MS, signal };
+    return await withLockFile(lockOf(path), lock, () => append(path, entries, key));
+  } catch (error) {
+    throw diskFailure(error, { what, path });
+  }
+}
+
+/** One lock a file, by whichever link it is reached. */
+function lockOf(path: string): string {
+  const found = statSync(path, { throwIfNoEntry: false }) === undefined ? undefined : realpathSync(path);
+  return `${found ?? join(realpathSync(dirname(path)), basename(path))}.lock`;
+}
+
+/** Throws a configuration failure for a key that is too short, a path where no list can be, and a file that is something else. */
+export function checkSuppression(path: string, key: Secret): void {
+  checkKey(key);
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined || (found.isFile() && isList(readFileSync(path, 'utf8'), path, key))) return;
+  throw configFailure(`${path} is no suppression file: give another path, or one where there is nothing yet.`);
+}
+
+function isList(text: string, path: string, key: Secret): boolean {
+  // An empty file, or what a cut of the power leaves of a list that was just begun.
+  if (headerLine(key).startsWith(text)) return true;
+  const [first] = text.split('\n', 1);
+  return isHeader(first, path, key) || hmacIn(parsed(first)) !== undefined;
+}
+
+const headerLine = (key: Secret): string => JSON.stringify(suppressionHeader(key));
+
+/** The lock is held. Takes out of `people` those who are on the list already. */
+async function append(path: string, people: Map<string, string | undefined>, key: Secret): Promise<number> {
+  checkSuppression(path, key);
+  const file = await open(path, 'a+', 0o600);
+  try {
+    const bytes = await file.readFile();
+    const lines = bytes.toString().split('\n');
+    for (const line of lines) people.delete(hmacIn(parsed(line)) ?? '');
+    // A last line without an end is whole, as an editor may leave it, or a crash cut it.
+    const isEnded = hmacIn(parsed(lines[lines.length - 1])) === undefined;
+    const whole = isEnded ? bytes.lastIndexOf(NEWLINE) + 1 : bytes.length;
+    if (people.size === 0 && whole > 0) return 0;
+    if (whole < bytes.length) await file.truncate(whole);
+    const entries = [...people].map(([hmac, hashKey]) => JSON.stringify({ hmac, hash_key: hashKey }));
+    const added = [...(whole === 0 ? [headerLine(key)] : []), ...entries];
+    await addText(file, `${isEnded ? '' : '\n'}${added.join('\n')}\n`, whole);
+    if (whole === 0) await syncFolder(dirname(realpathSync(path)));
+    return people.size;
+  } finally {
+    await file.close();
+  }
+}
+
+async function addText(file: FileHandle, text: string, end: number): Promise<void> {
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } catch (error) {
+    // Readers refuse a list with half a line, and rightly so.
+    await file.truncate(end);
+    throw error;
+  }
 }

@@ -5,7 +5,7 @@ import { configFailure, EXIT, type ExitCode, type Failure } from '../../base/err
 import { count } from '../../base/quantities.ts';
 import { runDeletionCase } from '../../deletion/case.ts';
 import { idsFrom, idsFromFile, type ListOptions } from '../../deletion/input/id-list.ts';
-import type { LedgerOutput } from '../../deletion/ledger/output.ts';
+import type { LedgerOutput } from '../../deletion/ledger/ledger.ts';
 import { type Proof, proveErasure } from '../../deletion/ledger/proof.ts';
 import { verifyLedger } from '../../deletion/ledger/verify.ts';
 import type { PurgePlace, PurgeRequest } from '../../deletion/purge.ts';
@@ -14,7 +14,7 @@ import { HashKey } from '../../schema/hash-key.ts';
 import { createDeletionService } from '../../service/delete/client.ts';
 import { queryDuckDb } from '../../sinks/duckdb/query.ts';
 import { isPurgeTarget, TARGETS } from '../../sinks/targets.ts';
-import { checkSuppression } from '../../suppression/append.ts';
+import { checkSuppression } from '../../suppression/list.ts';
 import {
   type Command,
   flag,
@@ -381,7 +381,10 @@ async function printProof(id: string, options: Options, context: Context): Promi
       context.terminal.result(`${at}  ${outcome}  code ${code}  HTTP ${status ?? '-'}  ${file}`);
     }
     for (const { at, target, outcome, counts, unreached, file } of proof.purges) {
-      const removed = `${count(counts.rows ?? 0, 'row')} of ${count(counts.people ?? 0, 'person', 'people')} removed`;
+      const removed =
+        counts.rows === undefined
+          ? 'broke off'
+          : `${count(counts.rows, 'row')} of ${count(counts.people ?? 0, 'person', 'people')} removed`;
       context.terminal.result(`${at}  purge ${outcome}  ${target}: ${removed}  ${file}`);
       for (const sentence of unreached) context.terminal.result(`  not reached: ${sentence}`);
     }

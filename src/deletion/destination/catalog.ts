@@ -1,11 +1,32 @@
+import type { DiscoverVerb } from '../../airbyte/connector.ts';
 import { type ConfiguredCatalog, type ConfiguredStream, isObject, keyOf } from '../../airbyte/input.ts';
-import type { StreamDescriptor } from '../../airbyte/messages.ts';
+import { destinationCatalog, type StreamDescriptor } from '../../airbyte/messages.ts';
 import { configFailure } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
+import { configured } from './configured.ts';
 
 /** The one object and key that `discover` offers for data activation. */
-export const PROFILES = 'profiles';
-export const MATCHING_KEY = 'external_id';
+const PROFILES = 'profiles';
+const MATCHING_KEY = 'external_id';
+
+/** The one operation there is, for data activation. */
+export const discover: DiscoverVerb = async (value, context) => {
+  configured(value, context);
+  return destinationCatalog([
+    {
+      object_name: PROFILES,
+      sync_mode: 'soft_delete',
+      json_schema: {
+        $schema: 'http://json-schema.org/draft-07/schema#',
+        type: 'object',
+        properties: { [MATCHING_KEY]: { type: 'string' } },
+        required: [MATCHING_KEY],
+        additionalProperties: false,
+      },
+      matching_keys: [[MATCHING_KEY]],
+    },
+  ]);
+};
 
 /** How the records of a stream are read. */
 export interface StreamPlan {

@@ -2,12 +2,17 @@ import { existsSync, mkdtempSync, rmdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { CheckVerb, VerbContext } from '../../airbyte/connector.ts';
 import { succeeded } from '../../airbyte/messages.ts';
-import { configFailure, messageOf } from '../../base/errors.ts';
+import { systemClock } from '../../base/clock.ts';
+import type { Env } from '../../base/env.ts';
+import { configFailure, Failure, messageOf, transientFailure } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
-import { requireLedger } from '../case.ts';
-import { openLedgerStore } from '../ledger/open-store.ts';
+import { withinTime } from '../../service/http/abort.ts';
+import { networkProblem } from '../../service/http/network.ts';
+import { Transport } from '../../service/http/transport.ts';
+import { LedgerStore, requireLedger } from '../ledger/store.ts';
 import { configured } from './configured.ts';
-import { checkHost } from './host-check.ts';
+
+const TIMEOUT_MS = 20_000;
 
 /**
  * Checks the configuration, the ledger's folder and the connection to the host. Sends no request to the deletion endpoint,
@@ -31,5 +36,26 @@ async function checkLedger(folder: string, config: DestinationConfig, context: V
   } catch (error) {
     throw configFailure(`ledger_dir ${folder} cannot be written: ${messageOf(error)}.`, { cause: error });
   }
-  (await openLedgerStore({ config, isReal: false, clock: context.clock, lines: undefined })).close();
+  (await LedgerStore.open({ config, isReal: false, clock: context.clock, lines: undefined })).close();
+}
+
+/** Sends a HEAD request without a token to the root of `baseUrl`; resolves on any answer, rejects without one. */
+export async function checkHost(baseUrl: string, env: Env, signal: AbortSignal): Promise<void> {
+  const { origin } = new URL(baseUrl);
+  const transport = new Transport({ baseUrl: origin, env, clock: systemClock, keptConnections: 0 });
+  try {
+    const request = { method: 'HEAD', path: '/', headers: {}, body: '' } as const;
+    const answer = await withinTime(TIMEOUT_MS, { clock: systemClock, signal }, (limited) =>
+      transport.send(request, limited),
+    );
+    answer.disconnect();
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof Failure) throw error;
+    const { config, message } = networkProblem(error, transport.host);
+    const text = config ? message : `${transport.host} was not reached: ${message}; check base_url.`;
+    throw config ? configFailure(text, { cause: error }) : transientFailure(text, { cause: error });
+  } finally {
+    await transport.close();
+  }
 }

@@ -7,6 +7,6 @@ export const destination: Connector = {
   name: 'destination-dfinery',
   spec: async () => (await import('./spec.ts')).spec,
   check: async () => (await import('./check.ts')).check,
-  discover: async () => (await import('./discover.ts')).discover,
+  discover: async () => (await import('./catalog.ts')).discover,
   write: async () => (await import('./write.ts')).write,
 };

@@ -1,23 +1,24 @@
 import type { VerbContext, WriteVerb } from '../../airbyte/connector.ts';
 import type { JsonObject } from '../../airbyte/input.ts';
-import type { StreamDescriptor } from '../../airbyte/messages.ts';
+import { log, type StateStats, type StreamDescriptor } from '../../airbyte/messages.ts';
+import type { MessageWriter } from '../../airbyte/writer.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { configFailure, type Failure } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { createDeletionService } from '../../service/delete/client.ts';
 import { runDeletionCase } from '../case.ts';
 import type { DeletionList } from '../input/deletion-list.ts';
+import { withMember } from '../input/json-member.ts';
 import { type InputMessage, readMessages } from '../input/messages.ts';
-import { LogOutput } from '../ledger/output.ts';
+import type { LedgerOutput } from '../ledger/ledger.ts';
 import { type DeletionReport, nothingAccepted, refusedSentence, reportTable, wantedOf } from '../report.ts';
 import { planStreams, type StreamPlan, type StreamPlans } from './catalog.ts';
 import { parsed, warnOfUnknown } from './configured.ts';
-import { stateLine } from './state-line.ts';
 
 /** A CDC source sets this column on a row that was deleted there, which withdraws the deletion request. */
 const WITHDRAWN = '_ab_cdc_deleted_at';
 
-/** The verb `write` of the Airbyte destination: stages the whole input, checks the guard, deletes, and returns each state once its rows are decided. */
+/** The verb `write` of the Airbyte destination: runs the case of a deletion, and returns each state once its rows are decided. */
 export const write: WriteVerb = async (value, catalog, input, context) => {
   const { clock, env, logger, random, signal, writer } = context;
   const { config, unknown } = parsed(value, context);
@@ -28,7 +29,7 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
   try {
     const { report, failure } = await runDeletionCase({
       config,
-      io: { clock, random, logger, signal, lines: new LogOutput(writer) },
+      io: { clock, random, logger, signal, lines: logOutput(writer) },
       consent: config.dryRun ? undefined : 'configured',
       deleter,
       read: (list) => readInput(list, plans, input, context, config),
@@ -40,6 +41,19 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
     await deleter.close();
   }
 };
+
+/** LOG messages, for a container without persistent files: written to the platform's pipe when `write` resolves. */
+const logOutput = (writer: MessageWriter): LedgerOutput => ({
+  async write(lines) {
+    for (const line of lines) await writer.write(log('INFO', line, { event: 'ledger.line' }));
+    await writer.drain();
+  },
+  async close() {},
+});
+
+/** The STATE message that returns a state: its text unchanged, plus the counts of its rows. */
+const stateLine = (state: string, stats: Required<StateStats>): string =>
+  `{"type":"STATE","state":${withMember(state, 'destinationStats', JSON.stringify(stats))}}`;
 
 async function readInput(
   list: DeletionList,

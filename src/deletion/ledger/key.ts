@@ -11,8 +11,8 @@ const KEY_FILE = 'ledger.key';
 const OTHERS = 0o077;
 /** Version of the derivation below. Ledgers without one derived the chain's key as the hash of a possible id. */
 export const KEY_VERSION = 2;
-/** Characters of the shortest key that is accepted. */
-const SHORTEST_KEY = 32;
+/** Of a key (characters). */
+const MIN_LENGTH = 32;
 
 /** The keys of a ledger, each derived from the configured one under a label of its own: no line can ever hold a key. */
 export class LedgerKey {
@@ -25,7 +25,7 @@ export class LedgerKey {
   /** Throws a configuration failure for a key that is too short. */
   constructor(key: Secret) {
     const secret = key.reveal();
-    if (secret.length < SHORTEST_KEY) throw tooShort();
+    if (secret.length < MIN_LENGTH) throw tooShort();
     this.#id = derived(secret, 'id');
     this.#chain = derived(secret, 'chain');
     this.#list = derived(secret, 'list');
@@ -53,7 +53,7 @@ const derived = (secret: string, purpose: string): Buffer =>
 
 const tooShort = (): Failure =>
   configFailure(
-    `The ledger's key is shorter than ${SHORTEST_KEY} characters: give a longer ledger_key (DFINERY_LEDGER_KEY), for instance of "openssl rand -hex 32".`,
+    `The ledger's key is shorter than ${MIN_LENGTH} characters: give a longer ledger_key (DFINERY_LEDGER_KEY), for instance of "openssl rand -hex 32".`,
   );
 
 /** A random key for a dry run without a key, which writes nothing. */
@@ -90,17 +90,17 @@ export function keyInFolder(folder: string): Secret {
   const found = storedKey(folder);
   if (found) return found;
   const path = join(folder, KEY_FILE);
-  const draft = temporaryPathOf(path);
+  const temporary = temporaryPathOf(path);
   try {
-    writeDraft(draft, `${randomBytes(32).toString('hex')}\n`);
-    nameTemporary(draft, path);
+    writeNew(temporary, `${randomBytes(32).toString('hex')}\n`);
+    nameTemporary(temporary, path);
   } finally {
-    rmSync(draft, { force: true });
+    rmSync(temporary, { force: true });
   }
   return storedKey(folder) ?? keyInFolder(folder);
 }
 
-function writeDraft(path: string, text: string): void {
+function writeNew(path: string, text: string): void {
   const fd = openSync(path, 'wx', 0o600);
   try {
     writeWhole(fd, Buffer.from(text));

@@ -1,5 +1,9 @@
-/** The lines of the ledger. Keys as in schemas/ledger-line.json; ids are keyed hashes, instants ISO 8601 in UTC. */
+// The lines of the ledger: keys as in schemas/ledger-line.json; ids are keyed hashes, instants ISO 8601 in UTC.
 
+import { internalError } from '../../base/errors.ts';
+import type { LedgerKey } from './key.ts';
+
+/** What the first line of a ledger follows. */
 export const GENESIS = '0'.repeat(64);
 
 interface Common {
@@ -32,14 +36,11 @@ interface BeforeLine extends Common {
   readonly attempt: number;
 }
 
-const OUTCOMES = ['done', 'rejected', 'retry', 'wait', 'stop', 'undecided', 'not_sent'] as const;
-export type Outcome = (typeof OUTCOMES)[number];
-
 export interface AfterLine extends Common {
   readonly kind: 'after';
   readonly id: string;
   readonly attempt: number;
-  readonly outcome: Outcome;
+  readonly outcome: 'done' | 'rejected' | 'retry' | 'wait' | 'stop' | 'undecided' | 'not_sent';
   readonly code: string;
   readonly status: number | null;
 }
@@ -91,3 +92,43 @@ export type LedgerLine =
   | AccessLine
   | CloseLine;
 export type Chained<L extends LedgerLine = LedgerLine> = L & { readonly prev: string; readonly mac: string };
+
+/** Appends to the chain: every line carries the code of the line before and its own, which covers both. */
+export class Chain {
+  readonly #key: LedgerKey;
+  #head: string;
+
+  constructor(key: LedgerKey, head: string = GENESIS) {
+    this.#key = key;
+    this.#head = head;
+  }
+
+  /** Code of the last line. */
+  get head(): string {
+    return this.#head;
+  }
+
+  /** The text of one line, without its end. */
+  sign(line: LedgerLine): string {
+    const text = JSON.stringify({ ...line, prev: this.#head });
+    this.#head = this.#key.mac(text.slice(0, -1));
+    return `${text.slice(0, -1)},"mac":"${this.#head}"}`;
+  }
+}
+
+const SIGNED = /^(\{.*),"mac":"([0-9a-f]{64})"\}$/s;
+const KINDS = new Set<unknown>(['open', 'before', 'after', 'purge_only', 'purging', 'purge', 'access', 'close']);
+
+/** The line, by its own code but not its place in the chain; or the reason why it is not what was written. */
+export function verifyLine(text: string, key: LedgerKey): { readonly line: Chained } | { readonly problem: string } {
+  const [, covered, mac] = SIGNED.exec(text) ?? [];
+  if (covered === undefined || mac === undefined) return { problem: 'is not a line of a ledger' };
+  if (key.mac(covered) !== mac) return { problem: 'was changed, or was written under another key' };
+  const line: unknown = JSON.parse(text);
+  return isLine(line) ? { line } : { problem: 'was written by a later version' };
+}
+
+function isLine(value: unknown): value is Chained {
+  if (typeof value !== 'object' || value === null) throw internalError('A signed line of the ledger holds no object.');
+  return 'v' in value && value.v === 1 && 'kind' in value && KINDS.has(value.kind);
+}

@@ -2,38 +2,28 @@ import { existsSync, statSync } from 'node:fs';
 import { configFailure, type Failure } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import type { AfterLine, OpenLine, PurgeLine } from './line.ts';
-import type { ServiceName } from './store.ts';
+import type { ServiceName } from './unfinished.ts';
 import { keyOfLedger, verifyLedger } from './verify.ts';
 
-/** One answer that the service gave for an id. */
-interface ProvedAnswer {
-  readonly at: string;
-  readonly outcome: AfterLine['outcome'];
-  readonly code: string;
-  readonly status: number | null;
-  readonly run: string;
+/** Where a line of the ledger stands. */
+interface LinePlace {
   readonly file: string;
   /** From 1. */
   readonly line: number;
+}
+
+/** One answer that the service gave for an id. */
+interface ProvedAnswer extends LinePlace, Pick<AfterLine, 'at' | 'outcome' | 'code' | 'status' | 'run'> {
   readonly base_url: string;
   readonly service_id: string;
   readonly requested_by: string | null;
   readonly reason: string | null;
 }
 
-/** What a purge that covered the id removed from one place, and what it did not reach. */
-interface ProvedPurge {
-  readonly at: string;
-  readonly target: string;
-  /** `open`: the people were still there. */
-  readonly outcome: 'done' | 'open';
-  /** Of all people of that purge. */
-  readonly counts: Readonly<Record<string, number>>;
-  readonly unreached: readonly string[];
-  readonly run: string;
-  readonly file: string;
-  readonly line: number;
-}
+/** What a purge that covered the id removed from one place, of all its people, and what it did not reach. */
+interface ProvedPurge
+  extends LinePlace,
+    Required<Pick<PurgeLine, 'at' | 'target' | 'outcome' | 'counts' | 'unreached' | 'run'>> {}
 
 export interface Proof {
   readonly v: 1;
@@ -80,6 +70,7 @@ export async function proveErasure(id: string, query: ProofQuery): Promise<Proof
   const { problems } = await verifyLedger(folder, query.key, {
     head: query.head,
     see: (line, file, number) => {
+      const place = { file, line: number };
       if (line.kind === 'open') {
         open = line;
         service ??= { baseUrl: line.base_url, serviceId: line.service_id };
@@ -88,10 +79,10 @@ export async function proveErasure(id: string, query: ProofQuery): Promise<Proof
       if (!open || !service || !isOf(service, open)) return;
       // A run that goes on with another one purges those whom that one has deleted.
       if (line.kind === 'open' && line.resumes !== undefined && runs.has(line.resumes)) runs.add(line.run);
-      if (line.kind === 'purge' && runs.has(line.run)) purges.push(purgeOf(line, file, number));
+      if (line.kind === 'purge' && runs.has(line.run)) purges.push(purgeOf(line, place));
       if (line.kind === 'purge_only' && line.id === hash) runs.add(line.run);
       if (line.kind !== 'after' || line.id !== hash) return;
-      found.push(answerOf(line, open, file, number));
+      found.push(answerOf(line, open, place));
       if (line.outcome === 'done') runs.add(line.run);
     },
   });
@@ -108,12 +99,12 @@ const severalServices = (folder: string): Failure =>
 const isOf = ({ baseUrl, serviceId }: ServiceName, open: OpenLine): boolean =>
   open.base_url === baseUrl && open.service_id === serviceId;
 
-function purgeOf({ at, target, outcome = 'done', counts, unreached = [], run }: PurgeLine, file: string, line: number) {
-  return { at, target, outcome, counts, unreached, run, file, line };
+function purgeOf(purge: PurgeLine, place: LinePlace): ProvedPurge {
+  const { at, target, outcome = 'done', counts, unreached = [], run } = purge;
+  return { at, target, outcome, counts, unreached, run, ...place };
 }
 
-function answerOf(line: AfterLine, open: OpenLine, file: string, number: number): ProvedAnswer {
-  const { at, outcome, code, status, run } = line;
+function answerOf({ at, outcome, code, status, run }: AfterLine, open: OpenLine, place: LinePlace): ProvedAnswer {
   const { base_url, service_id, requested_by = null, reason = null } = open;
-  return { at, outcome, code, status, run, file, line: number, base_url, service_id, requested_by, reason };
+  return { at, outcome, code, status, run, ...place, base_url, service_id, requested_by, reason };
 }

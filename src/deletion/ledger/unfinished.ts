@@ -1,15 +1,36 @@
-import { type LedgerFile, ledgerFiles } from './files.ts';
+import type { DestinationConfig } from '../../config/destination.ts';
+import { endsClosed, type LedgerFile, ledgerFiles, openLineOf, readSoundFile } from './file.ts';
 import type { LedgerKey } from './key.ts';
 import type { OpenLine } from './line.ts';
-import { endsClosed, openLineOf, readSoundFile } from './read.ts';
-import type { ServiceName, UnfinishedRuns } from './store.ts';
+
+/** The service whose profiles a run deletes: only its own unfinished run is ever resumed. */
+export type ServiceName = Pick<DestinationConfig, 'baseUrl' | 'serviceId'>;
+
+/** The unfinished runs of a service, for a run with a given list. */
+export interface UnfinishedRuns {
+  /** The run to resume: of the same list, begun less than 24 hours ago, and without its end or with undecided ids. */
+  readonly resumes: string | undefined;
+  /** By hex of the keyed hash: what this run, and the runs it resumed, have verifiably decided and need not be asked again. */
+  readonly decisions: ReadonlyMap<string, 'done' | 'rejected'>;
+  /** By place: what they found there and were about to remove, without a line that says that they had. */
+  readonly purging: ReadonlyMap<string, Readonly<Record<string, number>>>;
+  /** A sentence that names the runs that are not resumed, with their dates. */
+  readonly notice: string | undefined;
+}
+
+export const NO_UNFINISHED_RUNS: UnfinishedRuns = {
+  resumes: undefined,
+  decisions: new Map(),
+  purging: new Map(),
+  notice: undefined,
+};
 
 /** Maximum age of an unfinished run that is resumed: later, its deleted profiles may have been created again. */
 const RESUMABLE_MS = 24 * 60 * 60_000;
 /** Runs that are named individually in a message. */
-const MOST_NAMED = 3;
+const MAX_NAMED = 3;
 
-export interface UnfinishedQuery {
+interface UnfinishedQuery {
   readonly folder: string;
   readonly key: LedgerKey;
   readonly service: ServiceName;
@@ -93,7 +114,7 @@ async function outcomesOf(runs: readonly Run[], query: UnfinishedQuery) {
 }
 
 function noticeOf(left: readonly Run[]): string {
-  const named = left.slice(-MOST_NAMED).map(({ run, open }) => `${run} of ${dateOf(open)}`);
+  const named = left.slice(-MAX_NAMED).map(({ run, open }) => `${run} of ${dateOf(open)}`);
   const more = left.length > named.length ? `, and ${left.length - named.length} before them` : '';
   return `Runs that never ended are not resumed, because they had another list or began more than 24 hours ago: ${named.join(', ')}${more}. What they left open is deleted only where this list names it.`;
 }

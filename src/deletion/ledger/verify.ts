@@ -2,10 +2,9 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { configFailure } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
-import { fileOf, type LedgerFile, ledgerFiles } from './files.ts';
+import { fileOf, isOldFormat, type LedgerFile, ledgerFiles, OLD_FORMAT, openLineOf, readLedgerFile } from './file.ts';
 import { LedgerKey, storedKey } from './key.ts';
-import { type Chained, GENESIS } from './line.ts';
-import { isOldFormat, OLD_FORMAT, openLineOf, readLedgerFile } from './read.ts';
+import { type AfterLine, type Chained, GENESIS, type OpenLine } from './line.ts';
 
 /** One file's part in a verification. */
 interface VerifiedFile {
@@ -67,9 +66,50 @@ function filesToVerify(path: string): { folder: string; files: readonly LedgerFi
   if (!existsSync(path)) throw configFailure(`There is no ledger at ${path}.`);
   if (statSync(path).isDirectory()) return { folder: path, files: ledgerFiles(path) };
   const folder = dirname(path);
-  const [wanted] = fileOf(folder, basename(path));
+  const wanted = fileOf(folder, basename(path));
   if (wanted === undefined) return { folder, files: [{ path, name: basename(path), number: 1, run: '' }] };
   return { folder, files: ledgerFiles(folder).filter((file) => file.number <= wanted.number) };
+}
+
+/** The counts of one file of a ledger, which is one run: ids by their last outcome. Contains no ids. */
+export interface LedgerCounts {
+  readonly run: string;
+  readonly began: string;
+  readonly done: number;
+  readonly rejected: number;
+  readonly undecided: number;
+  /** Whether the run wrote its closing line. */
+  readonly isClosed: boolean;
+}
+
+/**
+ * The runs of a ledger, oldest first, and its problems: the counts of a ledger with a problem prove nothing. Throws
+ * a configuration failure for a folder without a ledger. Memory: a hash an id of the largest run.
+ */
+export async function countLedger(
+  folder: string,
+  key: Secret | undefined,
+): Promise<{ readonly runs: readonly LedgerCounts[]; readonly problems: readonly string[] }> {
+  const runs: LedgerCounts[] = [];
+  let run: { open: OpenLine; outcomes: Map<string, AfterLine['outcome']>; isClosed: boolean } | undefined;
+  const countRun = () => {
+    if (run === undefined) return;
+    const outcomes = [...run.outcomes.values()];
+    const done = outcomes.filter((outcome) => outcome === 'done').length;
+    const rejected = outcomes.filter((outcome) => outcome === 'rejected').length;
+    const undecided = outcomes.length - done - rejected;
+    runs.push({ run: run.open.run, began: run.open.at, done, rejected, undecided, isClosed: run.isClosed });
+  };
+  const see = (line: Chained) => {
+    if (line.kind === 'open') {
+      countRun();
+      run = { open: line, outcomes: new Map(), isClosed: false };
+    } else if (line.kind === 'after') run?.outcomes.set(line.id, line.outcome);
+    else if (line.kind === 'close' && run) run.isClosed = true;
+  };
+  const { problems } = await verifyLedger(folder, key, { see });
+  countRun();
+  return { runs, problems };
 }
 
 class Verification {

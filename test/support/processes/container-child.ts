@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
-import { LedgerLock } from '../../../src/deletion/ledger/lock.ts';
 import { isLeased, Lease, LockFile } from '../../../src/fs/lock.ts';
 import { createExportQuota } from '../../../src/service/quota.ts';
 
@@ -28,7 +27,7 @@ const isTaken = (work: Promise<unknown>) =>
   );
 
 if (mode === 'hold') {
-  await LedgerLock.take(folder, systemClock);
+  await LockFile.take(join(folder, 'ledger.lock'), { what: 'the ledger', clock: systemClock, waitMs: 0 });
   await LockFile.take(join(folder, 'list.lock'), shared);
   const place = await quota.enter(new AbortController().signal);
   await place.answered({
@@ -44,7 +43,9 @@ if (mode === 'hold') {
   process.kill(process.pid, 'SIGKILL');
 }
 const found = {
-  ledger: await isTaken(LedgerLock.take(folder, systemClock)),
+  ledger: await isTaken(
+    LockFile.take(join(folder, 'ledger.lock'), { what: 'the ledger', clock: systemClock, waitMs: 0 }),
+  ),
   list: await isTaken(LockFile.take(join(folder, 'list.lock'), shared)),
   lease: isLeased(folder, run),
   quota: quota.forecast(1).startableNow === 0,

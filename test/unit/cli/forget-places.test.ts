@@ -204,6 +204,32 @@ describe('a purge', () => {
     expect(proof).toMatchObject({ erased: false, purges: [{ counts: { rows: 1 } }] });
   });
 
+  it('without any request is no part of a deletion: what that left open is still asked for alone [R614][R620]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
+    const words = [...placeWords('a.duckdb'), ...BY_MEMBER];
+    answerTo = (id) => (id === 'm1' ? SUCCESS : UNCLEAR);
+    expect((await forget(['m1', 'm2'], ...words)).code).toBe(3);
+    expect((await forget(['m1', 'm2'], ...words, '--purge-only')).report).toMatchObject({
+      done_before: 0,
+      requests: 0,
+    });
+    answerTo = () => SUCCESS;
+    const { report, code } = await forget(['m1', 'm2'], ...words);
+    expect(report).toMatchObject({ done_before: 1, done: 1, requests: 1 });
+    expect([code, server.ids()]).toEqual([0, ['m1', 'm2', 'm2', 'm2']]);
+  });
+
+  it('is not begun, nor anybody deleted, where the suppression list cannot be written [R620]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1')]);
+    mkdirSync(at('suppressed.jsonl.lock'));
+    const words = [...placeWords('a.duckdb'), ...BY_MEMBER, '--suppression-file', at('suppressed.jsonl')];
+    const all = ['--id', 'm1', ...words];
+    const { hash } = JSON.parse((await run(all)).stdout);
+    const { code, stderr } = await run([...all, '--execute', '--confirm', hash]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('suppressed.jsonl.lock')]);
+    expect([server.ids(), await keysIn('a.duckdb')]).toEqual([[], ['e1']]);
+  });
+
   it('is stopped before any request by more people than are meant, and by people who are shared [R610]', async () => {
     await load('a.duckdb', [
       ...Array.from({ length: 11 }, (_, n) => person(`e${n}`, `u${n}`, 'm1')),

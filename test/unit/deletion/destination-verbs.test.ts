@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { checkHost } from '../../../src/deletion/destination/host-check.ts';
+import { checkHost } from '../../../src/deletion/destination/check.ts';
 import { code, json, people, record, run, SUCCESS, setUpDeletions, state } from '../../support/deletion/deletions.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
 

@@ -4,14 +4,14 @@ import { Ajv } from 'ajv';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import reportSchema from '../../../schemas/deletion.json' with { type: 'json' };
 import { systemClock } from '../../../src/base/clock.ts';
+import { transientFailure } from '../../../src/base/errors.ts';
 import { createLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { parseDestinationConfig } from '../../../src/config/destination.ts';
 import type { ProfileDeleter } from '../../../src/deletion/case.ts';
 import { verifyLedger } from '../../../src/deletion/ledger/verify.ts';
 import { reportTable } from '../../../src/deletion/report.ts';
-import { suppress } from '../../../src/suppression/append.ts';
-import { loadSuppression, suppressionHmac } from '../../../src/suppression/list.ts';
+import { loadSuppression, suppress, suppressionHmac } from '../../../src/suppression/list.ts';
 import type { Json } from '../../support/airbyte/connector.ts';
 import { Folders, quickClock } from '../../support/deletion/deletions.ts';
 import { type ForgetPlan, planForget } from '../../support/deletion/plans.ts';
@@ -163,6 +163,28 @@ describe('a confirmed deletion', () => {
     const lines = folders.ledgerLines();
     expect(lines.map(({ kind }) => kind)).toEqual(['open', 'before', 'after', 'purging']);
     expect(logged).toContain(`Head of the ledger: ${String(lines[3].mac)}`);
+  });
+
+  it('whose purge fails half-way claims no number of removed rows, and the next run names the place it leaves out', async () => {
+    const real = await plan(['a']);
+    const { report, failure } = await real.execute(real.hash, deleter, async () => {
+      throw transientFailure('The disk is full.');
+    });
+    expect(failure).toMatchObject({ exitCode: 3, message: 'The disk is full.' });
+    expect(report.places).toMatchObject([{ people: 1, rows: 1, rows_removed: null, error: 'The disk is full.' }]);
+    expect(report.purged).toBeUndefined();
+    const [found, open] = folders.ledgerLines().slice(-2);
+    expect([found.kind, open.outcome, open.counts, open.unreached]).toEqual([
+      'purging',
+      'open',
+      {},
+      ['The disk is full.'],
+    ]);
+    expect(logged.find((line) => line.includes('deleted at the service'))).toContain('run again with the same list');
+    await plan(['a']);
+    expect(logged.at(-1)).toMatch(
+      /about to remove people from duckdb \/somewhere\/events.duckdb, which this one does not/,
+    );
   });
 
   it('begins its purge with every answer in the ledger on disk [R452]', async () => {

@@ -2,7 +2,8 @@ import { utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { LedgerLock } from '../../../src/deletion/ledger/lock.ts';
+import { parseDestinationConfig } from '../../../src/config/destination.ts';
+import { LedgerStore } from '../../../src/deletion/ledger/store.ts';
 import { LedgerRuns } from '../../support/deletion/ledger-runs.ts';
 import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
 
@@ -12,14 +13,21 @@ beforeEach(async () => {
 });
 afterEach(() => runs.close());
 
+/** Takes the lock as a real run does. */
+function take(): Promise<LedgerStore> {
+  const given = { base_url: runs.server.url, service_id: 's', import_token: 'tok', ledger_dir: runs.folders.ledger };
+  const { config } = parseDestinationConfig(given, () => undefined);
+  return LedgerStore.open({ config, isReal: true, clock: systemClock, lines: undefined });
+}
+
 describe('the lock', () => {
   it('lets one run in, and names the other', async () => {
     await runs.go(['a']);
-    const lock = await LedgerLock.take(runs.folders.ledger, systemClock);
+    const store = await take();
     const output = await runs.go(['b']);
     expect(output.errors()[0]).toMatchObject({ failure_type: 'transient_error' });
     expect(output.errors()[0].message).toContain(String(process.pid));
-    lock.release();
+    store.close();
     expect((await runs.go(['b'])).code).toBe(0);
   });
 
@@ -33,25 +41,27 @@ describe('the lock', () => {
     await runs.go(['a']);
     const path = join(runs.folders.ledger, 'ledger.lock');
     writeFileSync(path, holderText({ pid: 1, host: 'elsewhere' }));
-    await expect(LedgerLock.take(runs.folders.ledger, systemClock)).rejects.toThrow(/elsewhere/);
+    await expect(take()).rejects.toThrow(/elsewhere/);
     const then = systemClock.now() / 1_000 - 600;
     utimesSync(path, then, then);
-    (await LedgerLock.take(runs.folders.ledger, systemClock)).release();
+    (await take()).close();
   });
 
   it('that another run has taken over stops the one that was silent for long, before its next request [R181]', async () => {
     await runs.go(['a']);
-    const lock = await LedgerLock.take(runs.folders.ledger, systemClock);
-    const lines: string[] = [];
-    const output = lock.guarded({
-      async write(given) {
-        lines.push(...given);
-      },
-      async close() {},
-    });
-    await output.write(['first']);
+    const ledger = await (await take()).start({ list: 'l', ids: 1 });
+    await ledger.write({ kind: 'purge_only', id: 'a' });
     writeFileSync(join(runs.folders.ledger, 'ledger.lock'), holderText());
-    await expect(output.write(['second'])).rejects.toMatchObject({ kind: 'transient' });
-    expect(lines).toEqual(['first']);
+    await expect(ledger.write({ kind: 'purge_only', id: 'b' })).rejects.toMatchObject({
+      kind: 'transient',
+      message: expect.stringContaining('Another run has taken over the ledger'),
+    });
+    await expect(ledger.close()).rejects.toThrow('Another run');
+    expect(
+      runs.folders
+        .ledgerLines()
+        .slice(-2)
+        .map(({ kind }) => kind),
+    ).toEqual(['open', 'purge_only']);
   });
 });

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
-import { fileName } from '../../../src/deletion/ledger/files.ts';
+import { fileName } from '../../../src/deletion/ledger/file.ts';
 import { verifyLedger } from '../../../src/deletion/ledger/verify.ts';
 import { code, json, record, SUCCESS, setUpDeletions, state } from '../../support/deletion/deletions.ts';
 

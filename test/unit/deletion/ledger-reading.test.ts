@@ -11,12 +11,10 @@ import {
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
-import { Chain } from '../../../src/deletion/ledger/chain.ts';
-import { countLedger } from '../../../src/deletion/ledger/counts.ts';
-import { fileName, ledgerFiles } from '../../../src/deletion/ledger/files.ts';
+import { fileName, ledgerFiles } from '../../../src/deletion/ledger/file.ts';
 import { LedgerKey } from '../../../src/deletion/ledger/key.ts';
-import type { LedgerLine } from '../../../src/deletion/ledger/line.ts';
-import { type VerifyOptions, verifyLedger } from '../../../src/deletion/ledger/verify.ts';
+import { Chain, type LedgerLine } from '../../../src/deletion/ledger/line.ts';
+import { countLedger, type VerifyOptions, verifyLedger } from '../../../src/deletion/ledger/verify.ts';
 import { answerOf, done, names, setUpPlans } from '../../support/deletion/plans.ts';
 
 const setup = setUpPlans();
@@ -37,12 +35,12 @@ const open = { ...common, kind: 'open', base_url: 'u', service_id: 's', key_vers
 const before = { ...common, kind: 'before', id: 'a'.repeat(64), attempt: 1 } as const;
 const close = { ...common, kind: 'close', counts: {} } as const;
 
-/** A file whose every line has a valid seal and follows the one before it. */
-async function sealed(...lines: object[]) {
+/** A file whose every line has a valid code and follows the one before it. */
+async function signed(...lines: object[]) {
   const key = new LedgerKey(SECRET);
   const chain = new Chain(key);
   mkdirSync(folder(), { recursive: true });
-  const text = lines.map((line) => `${chain.seal({ ...line, key_check: key.check } as LedgerLine)}\n`);
+  const text = lines.map((line) => `${chain.sign({ ...line, key_check: key.check } as LedgerLine)}\n`);
   writeFileSync(join(folder(), fileName(1, 'r1')), text.join(''));
   return verifyLedger(folder(), SECRET);
 }
@@ -182,8 +180,8 @@ describe('the verification of a ledger', () => {
     ['a kind that is unknown', [open, { ...before, kind: 'pause' }], 'line 2: was written by a later version'],
     ['a version that is unknown', [open, { ...before, v: 2 }, close], 'line 2: was written by a later version'],
     ['no version', [open, { ...before, v: undefined }], 'line 2: was written by a later version'],
-  ])('of lines with valid seals finds %s', async (_name, lines, problem) => {
-    const verdict = await sealed(...lines);
+  ])('of lines with valid codes finds %s', async (_name, lines, problem) => {
+    const verdict = await signed(...lines);
     expect(verdict.ok).toBe(problem === undefined);
     if (problem !== undefined) expect(verdict.problems[0]).toContain(problem);
   });

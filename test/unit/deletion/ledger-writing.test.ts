@@ -4,16 +4,18 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
-import { Chain, unseal } from '../../../src/deletion/ledger/chain.ts';
+import { createLedgerFile } from '../../../src/deletion/ledger/file.ts';
 import { keyInFolder, LedgerKey, storedKey } from '../../../src/deletion/ledger/key.ts';
-import { Ledger } from '../../../src/deletion/ledger/ledger.ts';
-import { GENESIS } from '../../../src/deletion/ledger/line.ts';
-import { FileOutput, type LedgerOutput } from '../../../src/deletion/ledger/output.ts';
+import { Ledger, type LedgerOutput } from '../../../src/deletion/ledger/ledger.ts';
+import { Chain, GENESIS, verifyLine } from '../../../src/deletion/ledger/line.ts';
 import { Folders, quickClock } from '../../support/deletion/deletions.ts';
 import { openBelow, systemError, withCall } from '../../support/system-calls.ts';
 
 const KEY = new LedgerKey(new Secret('k'.repeat(32)));
 const ID = 'a'.repeat(64);
+const asking = (attempt: number) => ({ kind: 'before', id: ID, attempt }) as const;
+const answered = (outcome: 'done' | 'retry', code: string, status: number | null) =>
+  ({ kind: 'after', id: ID, attempt: 1, outcome, code, status }) as const;
 
 /** An output whose writes end when the test says so. */
 class SlowOutput implements LedgerOutput {
@@ -59,9 +61,9 @@ async function hasEnded(promise: Promise<unknown>): Promise<boolean> {
 
 describe('the ledger of a run', () => {
   it.each<[string, () => Promise<void>]>([
-    ['before', () => ledger.before({ id: ID, attempt: 1 })],
-    ['purge', () => ledger.purge('duckdb x', { outcome: 'done', counts: { rows: 1 }, unreached: [] })],
-    ['close', () => ledger.finish({ done: 1 })],
+    ['before', () => ledger.write(asking(1))],
+    ['purge', () => ledger.write({ kind: 'purge', target: 'duckdb x', outcome: 'done', counts: { rows: 1 } })],
+    ['close', () => ledger.write({ kind: 'close', counts: { done: 1 } })],
   ])('lets nobody go on before the line is on disk: %s', async (kind, add) => {
     const added = add();
     expect(await hasEnded(added)).toBe(false);
@@ -72,25 +74,25 @@ describe('the ledger of a run', () => {
   });
 
   it('writes the lines that wait together at once, in the order of the calls, each after the one before it', async () => {
-    const first = ledger.before({ id: ID, attempt: 1 });
-    const second = ledger.before({ id: ID, attempt: 2 });
-    ledger.after({ id: ID, attempt: 1 }, 'retry', '50000', undefined);
-    const third = ledger.before({ id: ID, attempt: 3 });
+    const first = ledger.write(asking(1));
+    const second = ledger.write(asking(2));
+    ledger.add(answered('retry', '50000', null));
+    const third = ledger.write(asking(3));
     expect(output.kinds()).toEqual([['before']]);
     await output.end();
     expect([await hasEnded(first), await hasEnded(second)]).toEqual([true, false]);
     expect(output.kinds()).toEqual([['before'], ['before', 'after', 'before']]);
     await output.end();
     await Promise.all([second, third]);
-    const lines = output.writes.flat().map((text) => unseal(text, KEY));
-    const sealed = lines.map((line) => ('line' in line ? line.line : undefined));
-    expect(sealed.map((line) => line?.prev)).toEqual([GENESIS, ...sealed.slice(0, -1).map((line) => line?.mac)]);
-    expect(sealed[2]).toMatchObject({ v: 1, run: 'r1', status: null, at: new Date(quickClock().now()).toISOString() });
+    const lines = output.writes.flat().map((text) => verifyLine(text, KEY));
+    const signed = lines.map((line) => ('line' in line ? line.line : undefined));
+    expect(signed.map((line) => line?.prev)).toEqual([GENESIS, ...signed.slice(0, -1).map((line) => line?.mac)]);
+    expect(signed[2]).toMatchObject({ v: 1, run: 'r1', status: null, at: new Date(quickClock().now()).toISOString() });
   });
 
   it('waits for an answer that is not on disk yet, and for nothing where all is', async () => {
     await ledger.sync();
-    ledger.after({ id: ID, attempt: 1 }, 'done', '20000', 200);
+    ledger.add(answered('done', '20000', 200));
     expect(output.writes).toEqual([]);
     const synced = ledger.sync();
     expect(await hasEnded(synced)).toBe(false);
@@ -102,8 +104,8 @@ describe('the ledger of a run', () => {
 
   it('tells as its head the last line that is on disk', async () => {
     expect(ledger.head).toBe(GENESIS);
-    const first = ledger.before({ id: ID, attempt: 1 });
-    ledger.after({ id: ID, attempt: 1 }, 'done', '20000', 200);
+    const first = ledger.write(asking(1));
+    ledger.add(answered('done', '20000', 200));
     expect(ledger.head).toBe(GENESIS);
     await output.end();
     await first;
@@ -111,8 +113,8 @@ describe('the ledger of a run', () => {
   });
 
   it('that could not be written takes in nothing more, and is closed all the same', async () => {
-    const first = ledger.before({ id: ID, attempt: 1 });
-    const second = ledger.before({ id: ID, attempt: 2 });
+    const first = ledger.write(asking(1));
+    const second = ledger.write(asking(2));
     first.catch(() => {});
     second.catch(() => {});
     await output.end(new Error('no space'));
@@ -120,7 +122,7 @@ describe('the ledger of a run', () => {
     await expect(first).rejects.toMatchObject(failure);
     await expect(second).rejects.toMatchObject(failure);
     await expect(ledger.sync()).rejects.toMatchObject(failure);
-    expect(() => ledger.after({ id: ID, attempt: 1 }, 'done', '20000', 200)).toThrow('could not be written');
+    expect(() => ledger.add(answered('done', '20000', 200))).toThrow('could not be written');
     await expect(ledger.close()).rejects.toMatchObject(failure);
     expect(output.closed).toBe(1);
     expect(output.writes).toHaveLength(1);
@@ -128,7 +130,7 @@ describe('the ledger of a run', () => {
   });
 
   it('is closed when its last line is on disk', async () => {
-    ledger.after({ id: ID, attempt: 1 }, 'done', '20000', 200);
+    ledger.add(answered('done', '20000', 200));
     const closed = ledger.close();
     expect([await hasEnded(closed), output.closed]).toEqual([false, 0]);
     await output.end();
@@ -147,13 +149,13 @@ describe('the files of a ledger', () => {
 
   it('are new, only for their owner, and hold whole lines', async () => {
     const path = join(folders.ledger, 'x.jsonl');
-    const file = await FileOutput.create(path, folders.ledger);
+    const file = await createLedgerFile(path, folders.ledger);
     await file.write(['{"a":1}', '{"b":2}']);
     await file.write(['{"c":3}']);
     await file.close();
     expect(readFileSync(path, 'utf8')).toBe('{"a":1}\n{"b":2}\n{"c":3}\n');
     expect(statSync(path).mode & 0o777).toBe(0o600);
-    await expect(FileOutput.create(path, folders.ledger)).rejects.toMatchObject({ code: 'EEXIST' });
+    await expect(createLedgerFile(path, folders.ledger)).rejects.toMatchObject({ code: 'EEXIST' });
     await expect(file.write(['{}'])).rejects.toThrow();
   });
 
@@ -173,7 +175,7 @@ describe('the files of a ledger', () => {
       const both = (work: () => Promise<void>) =>
         withCall(handle, 'sync', sync, () => withCall(handle, 'datasync', sync, work));
       await both(async () => {
-        const file = await FileOutput.create(path, folders.ledger);
+        const file = await createLedgerFile(path, folders.ledger);
         await file.write(['{"a":1}', '{"b":2}']);
         await file.write(['{"c":3}']);
         await file.close();

@@ -63,7 +63,12 @@ describe('an answer', () => {
       if (id === 'b') throw configFailure('The proxy is no address.');
       return answerOf('done', '20000');
     };
-    await expect(setup.plans.execute(['a', 'b', 'c', 'd'], answer)).rejects.toThrow('The proxy is no address.');
+    const { report, failure } = await setup.plans.execute(['a', 'b', 'c', 'd'], answer);
+    expect(report).toMatchObject({ done: 1, undecided: 3 });
+    expect(failure).toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(/^The proxy is no address\. 1 of 4 ids/),
+    });
     const lines = setup.plans.folders.ledgerLines().filter(({ kind }) => kind === 'after');
     const [first, second, ...rest] = lines.map(({ outcome, code }) => `${outcome} ${code}`);
     expect([first, second]).toEqual(['done 20000', 'undecided failed']);

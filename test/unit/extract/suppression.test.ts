@@ -6,8 +6,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { columnEdits } from '../../../src/schema/column-edits.ts';
 import { HashKey } from '../../../src/schema/hash-key.ts';
-import { suppress } from '../../../src/suppression/append.ts';
-import { loadSuppression, suppressionHmac } from '../../../src/suppression/list.ts';
+import { loadSuppression, suppress, suppressionHmac } from '../../../src/suppression/list.ts';
 import { Bench, steadyRows } from '../../support/extract/extraction.ts';
 import { persons } from '../../support/suppressed.ts';
 

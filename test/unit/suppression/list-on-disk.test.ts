@@ -5,8 +5,7 @@ import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { checkSuppression, suppress } from '../../../src/suppression/append.ts';
-import { loadSuppression, suppressionHmac } from '../../../src/suppression/list.ts';
+import { checkSuppression, loadSuppression, suppress, suppressionHmac } from '../../../src/suppression/list.ts';
 import { persons } from '../../support/suppressed.ts';
 import { openBelow, withCall } from '../../support/system-calls.ts';
 

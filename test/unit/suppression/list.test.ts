@@ -6,8 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { HashKey } from '../../../src/schema/hash-key.ts';
-import { checkSuppression, suppress } from '../../../src/suppression/append.ts';
-import { loadSuppression, suppressionHmac } from '../../../src/suppression/list.ts';
+import { checkSuppression, loadSuppression, suppress, suppressionHmac } from '../../../src/suppression/list.ts';
 import { persons } from '../../support/suppressed.ts';
 
 const KEY = new Secret('k'.repeat(32));

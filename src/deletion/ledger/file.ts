@@ -1,0 +1,177 @@
+import { isUtf8 } from 'node:buffer';
+import { closeSync, createReadStream, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { configFailure, EXIT } from '../../base/errors.ts';
+import { linesOf } from '../../base/lines.ts';
+import { syncFolder } from '../../fs/atomic-file.ts';
+import { KEY_VERSION, type LedgerKey } from './key.ts';
+import type { LedgerOutput } from './ledger.ts';
+import { type Chained, type OpenLine, verifyLine } from './line.ts';
+
+const NAME = /^ledger-(\d{6,})-([0-9A-Za-z]+)\.jsonl$/;
+
+/** One run's file in a ledger's folder. */
+export interface LedgerFile {
+  readonly path: string;
+  readonly name: string;
+  /** Place in the chain, from 1. */
+  readonly number: number;
+  readonly run: string;
+}
+
+/** The files of a folder in the order of the chain. Throws a configuration failure for a link, or for anything else that is no file. */
+export function ledgerFiles(folder: string): LedgerFile[] {
+  const files = readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const found = fileOf(folder, entry.name);
+    if (found === undefined) return [];
+    if (entry.isFile()) return [found];
+    throw configFailure(`${found.path} has the name of a ledger and is no regular file: put the ledger itself there.`);
+  });
+  return files.sort((a, b) => a.number - b.number);
+}
+
+export const fileName = (number: number, run: string): string =>
+  `ledger-${String(number).padStart(6, '0')}-${run}.jsonl`;
+
+/** Undefined for a name that no file of a ledger has. */
+export function fileOf(folder: string, name: string): LedgerFile | undefined {
+  const [, number, run] = NAME.exec(name) ?? [];
+  return number && run ? { path: join(folder, name), name, number: Number(number), run } : undefined;
+}
+
+/** A new file of mode 0600, whose name is on disk when this returns; so is each line when its `write` returns. */
+export async function createLedgerFile(path: string, folder: string): Promise<LedgerOutput> {
+  const file = await open(path, 'ax', 0o600);
+  await syncFolder(folder);
+  return {
+    async write(lines) {
+      await file.writeFile(`${lines.join('\n')}\n`);
+      await file.datasync();
+    },
+    close: () => file.close(),
+  };
+}
+
+/** What is known of a file after reading it to its end or its first problem. */
+export interface FileFacts {
+  readonly lines: number;
+  /** `prev` of the first line; undefined for a file without any. */
+  readonly first: string | undefined;
+  /** Code of the last whole line. */
+  readonly head: string | undefined;
+  readonly isClosed: boolean;
+  /** Bytes after the last complete line, as a crash during a write leaves them. */
+  readonly tornBytes: number;
+  /** The first problem, at a line from 1. */
+  readonly broken: { readonly line: number; readonly problem: string } | undefined;
+}
+
+type See = (line: Chained, number: number) => void;
+
+/** Reads one file of a ledger, checks every line and its place, and shows each good line to `see`. Memory: one line. */
+export async function readLedgerFile(path: string, key: LedgerKey, see: See = () => {}): Promise<FileFacts> {
+  let lines = 0;
+  let [first, head]: (string | undefined)[] = [];
+  let isClosed = false;
+  // Only the last line of a file may be torn; whether a line is the last is known when the next one is read.
+  let bad: { readonly bytes: number; readonly problem: string } | undefined;
+  const facts = (problem?: string): FileFacts => {
+    const broken = problem === undefined ? undefined : { line: lines + 1, problem };
+    return { lines, first, head, isClosed, tornBytes: broken === undefined ? (bad?.bytes ?? 0) : 0, broken };
+  };
+  const input = new LastByte();
+  for await (const chunk of linesOf(input.watch(createReadStream(path)))) {
+    for (const bytes of chunk) {
+      if (bad) return facts(bad.problem);
+      // Bytes that are no text read like the replacement character, which a reason may hold.
+      const found = isUtf8(bytes) ? verifyLine(bytes.toString(), key) : { problem: 'is not valid UTF-8' };
+      if ('problem' in found) {
+        bad = { bytes: bytes.length, problem: found.problem };
+        continue;
+      }
+      const { line } = found;
+      if (head !== undefined && line.prev !== head) return facts('does not follow the line before it');
+      if (isClosed) return facts('comes after the closing line');
+      if ((lines === 0) !== (line.kind === 'open')) return facts('is not allowed at this place');
+      first ??= line.prev;
+      head = line.mac;
+      isClosed = line.kind === 'close';
+      lines++;
+      see(line, lines);
+    }
+  }
+  // A closed run writes nothing more. A line with a line end was written completely: if it is invalid, it was edited.
+  if (bad && isClosed) return facts('comes after the closing line');
+  return facts(input.isNewline ? bad?.problem : undefined);
+}
+
+/** Whether what was read ends with a line end. */
+class LastByte {
+  isNewline = true;
+
+  async *watch(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of input) {
+      this.isNewline = chunk[chunk.length - 1] === 0x0a;
+      yield chunk;
+    }
+  }
+}
+
+/** Reads a file whose contents the run relies on. Throws a config failure for a wrong key and for any other problem. */
+export async function readSoundFile(file: LedgerFile, key: LedgerKey, see?: See): Promise<FileFacts> {
+  const open = openLineOf(file.path);
+  if (open && isOldFormat(open)) {
+    throw configFailure(
+      `The ledger ${file.name} ${OLD_FORMAT}: keep its folder as it is, and set ledger_dir to a new one.`,
+    );
+  }
+  if (open?.key_check !== undefined && open.key_check !== key.check) {
+    throw configFailure(`The ledger ${file.name} was written under another key: give that one as ledger_key.`);
+  }
+  const facts = await readLedgerFile(file.path, key, see);
+  if (facts.broken === undefined) return facts;
+  const { line, problem } = facts.broken;
+  throw configFailure(
+    `The ledger ${file.name} is broken: line ${line} ${problem}. Put the file back as it was, or begin a new ledger_dir.`,
+    { exitCode: EXIT.failed },
+  );
+}
+
+/** Part of a message about a file with an older key derivation. */
+export const OLD_FORMAT = 'is of a former format, whose codes could be forged and are not believed';
+
+export const isOldFormat = (open: Partial<OpenLine>): boolean =>
+  open.kind === 'open' && open.key_version !== KEY_VERSION;
+
+const LONGEST_LINE = 64 * 1024;
+
+/** The first line of a file, not verified; undefined for a file without a complete line. */
+export const openLineOf = (path: string): Partial<OpenLine> | undefined =>
+  parsed(partOf(path, () => 0).split('\n', 1)[0]);
+
+/** Whether the last complete line of a file is a closing line; not verified. */
+export function endsClosed(path: string): boolean {
+  const lines = partOf(path, (size) => Math.max(0, size - LONGEST_LINE)).split('\n');
+  const line = parsed(lines[lines.length - 2] ?? '');
+  return line !== undefined && 'kind' in line && line.kind === 'close';
+}
+
+function partOf(path: string, from: (size: number) => number): string {
+  const fd = openSync(path, 'r');
+  try {
+    const buffer = Buffer.allocUnsafe(LONGEST_LINE);
+    return buffer.toString('utf8', 0, readSync(fd, buffer, 0, buffer.length, from(fstatSync(fd).size)));
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function parsed(text: string): object | undefined {
+  try {
+    const line: unknown = JSON.parse(text);
+    return typeof line === 'object' && line !== null ? line : undefined;
+  } catch {
+    return undefined;
+  }
+}
