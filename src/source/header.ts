@@ -7,6 +7,7 @@ import { MalformedCsv } from '../csv/malformed.ts';
 import { type RowHandler, RowSource } from '../csv/row-source.ts';
 import { readNames } from '../csv/tokenizer.ts';
 import { nameOf } from '../extract/download/fetch.ts';
+import { earlierReading, earliestToday } from '../extract/plan/days.ts';
 import type { ExportRequest, ExportService } from '../service/export/answer.ts';
 import { EXPORT_RETRY, ExportRetries, type Refusal } from '../service/export/retry.ts';
 
@@ -23,7 +24,8 @@ const MAX_MOVES = 2;
 
 /**
  * The column names of one export: its first line, after which the connection is closed. Undefined when the service cannot
- * export so many days at once. Throws a Failure when the user must act or the service is not available.
+ * export so many days at once. A last day that has perhaps not begun there is left out. Throws a Failure when the user must act
+ * or the service is not available.
  */
 export async function exportHeader(request: ExportRequest, deps: HeaderDeps): Promise<readonly string[] | undefined> {
   const retries = new ExportRetries({ ...deps, name: nameOf(request), policy: EXPORT_RETRY });
@@ -41,7 +43,13 @@ export async function exportHeader(request: ExportRequest, deps: HeaderDeps): Pr
     }
     const next = await retries.after(found);
     if (next === 'again') continue;
-    if (next === 'invalid') throw configFailure(found.message);
+    if (next === 'invalid') {
+      const now = deps.clock.now();
+      const to = earliestToday(earlierReading(now, found.serverTime));
+      if (to >= moved.to || to < moved.from) throw configFailure(found.message);
+      moved = { ...moved, to };
+      continue;
+    }
     if (next === 'too_big' || moves++ >= MAX_MOVES) return undefined;
     moved = { ...moved, from: addDays(moved.from, 1) };
   }
@@ -59,7 +67,10 @@ const UNCONFIRMED =
 const isSame = (before: readonly string[] | undefined, header: readonly string[]): boolean =>
   before !== undefined && before.join('\0') === header.join('\0');
 
-async function requestHeader(request: ExportRequest, deps: HeaderDeps): Promise<HeaderLine | Refusal> {
+/** `serverTime`: as in `ExportAnswer`. */
+type HeaderRefusal = Refusal & { readonly serverTime?: number | undefined };
+
+async function requestHeader(request: ExportRequest, deps: HeaderDeps): Promise<HeaderLine | HeaderRefusal> {
   const answer = await deps.service.exportEvents(request, deps.signal);
   if (answer.kind !== 'data') return answer;
   try {

@@ -137,7 +137,7 @@ export class EndRule {
     const { download } = single;
     if (download.kind === 'gone') return [noDownload(only(day), 'gone', download.message)];
     if (download.kind === 'invalid') {
-      if (day <= todayUtc(this.#run.deps.clock.now())) this.#refusesSingleDays = true;
+      if (day <= todayUtc(earlierClock(this.#run))) this.#refusesSingleDays = true;
       else if (!this.#refusesSingleDays) return [noDownload(only(day), 'invalid', download.message)];
     }
     if (download.kind === 'rows' && provesSingleDays(this.#run, download)) {
@@ -211,7 +211,7 @@ export class EndRule {
       await discard(this.#run, download);
       return [noDownload(only(day), 'gone', both.message)];
     }
-    if (day <= lastDayOver(this.#run.deps.clock.now())) throw refused(only(day), both.message);
+    if (day <= lastDayOver(earlierClock(this.#run))) throw refused(only(day), both.message);
     if (download.kind !== 'rows') return [noDownload(only(day), 'invalid', both.message)];
     return [{ ...download, days: only(day), contains: undefined }];
   }

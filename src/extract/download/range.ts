@@ -1,8 +1,8 @@
 import { addDays, type Day, daysBetween, daysOf, earlierOf } from '../../base/days.ts';
 import { configFailure } from '../../base/errors.ts';
 import { type DayRange, earliestToday, lastAsked, lengthOf, todayUtc } from '../plan/days.ts';
-import { type DaysRequest, type DaysResult, type Download, type NoDownload, noDownload } from './download.ts';
-import { isSurelyGone, type Run } from './run.ts';
+import { type DaysResult, type Download, type NoDownload, noDownload } from './download.ts';
+import { earlierClock, isSurelyGone, type Run } from './run.ts';
 import { fetchDays } from './split.ts';
 
 /**
@@ -18,18 +18,12 @@ export async function fetchRange(run: Run, days: DayRange, assumed?: true): Prom
   const wanted = lastAsked(days, inclusive);
   const to = run.known.askLimit === undefined ? wanted : earlierOf(wanted, run.known.askLimit);
   if (to < leastAsked(days, inclusive)) return [noDownload(days, 'invalid', 'it has not begun at the service')];
-  return new RangeFetch(run, days, inclusive, assumed).result(to, await fetchDays(run, requestFor(days, to)));
+  const range = new RangeFetch(run, days, inclusive, assumed);
+  return range.result(to, await range.fetch(to));
 }
 
 /** The smallest `to_date` with which the first day is still asked for. */
 const leastAsked = (days: DayRange, inclusive: boolean): Day => (inclusive ? days.first : addDays(days.first, 1));
-
-const requestFor = (days: DayRange, to: Day): DaysRequest => ({
-  from: days.first,
-  to,
-  through: days.last,
-  splitByNames: lengthOf(days) === 1,
-});
 
 class RangeFetch {
   readonly #run: Run;
@@ -44,10 +38,26 @@ class RangeFetch {
     this.#assumed = assumed;
   }
 
+  fetch(to: Day): Promise<Download | NoDownload<'gone' | 'invalid' | 'too_big'>> {
+    const { first, last } = this.#days;
+    return fetchDays(this.#run, { from: first, to, through: last, splitByNames: !this.#canBeHalved });
+  }
+
+  /**
+   * Fewer days are asked for where that is possible. A single day, while that is not proved to be whole, would share its end
+   * with the next window; two days that are known to contain their end share nothing.
+   */
+  get #canBeHalved(): boolean {
+    const { plan, known } = this.#run;
+    const sharesDays = plan.proveFirst && known.inclusive !== true && known.rangesInclusive === true;
+    return lengthOf(this.#days) >= (sharesDays ? 4 : 2);
+  }
+
   /** The results for the answer to a request that ended at `to`, after any further requests. */
   async result(to: Day, download: Download | NoDownload<'gone' | 'invalid' | 'too_big'>): Promise<DaysResult[]> {
     switch (download.kind) {
       case 'rows': {
+        if (download.split === 'names' && lengthOf(this.#days) > 1) this.#lowerWindowDays();
         const last = this.#inclusive ? to : addDays(to, -1);
         return [{ ...download, days: this.#days, contains: earlierOf(this.#days.last, last) }];
       }
@@ -70,20 +80,25 @@ class RangeFetch {
   }
 
   async #halves(): Promise<DaysResult[]> {
-    const { known } = this.#run;
     const { first, last } = this.#days;
-    const count = Math.ceil(lengthOf(this.#days) / 2);
-    known.maxWindowDays = Math.min(count, known.maxWindowDays ?? count);
-    const middle = addDays(first, count - 1);
+    const middle = addDays(first, this.#lowerWindowDays() - 1);
     return [
       ...(await fetchRange(this.#run, { first, last: middle }, this.#assumed)),
       ...(await fetchRange(this.#run, { first: addDays(middle, 1), last }, this.#assumed)),
     ];
   }
 
+  /** Later windows have half as many days as this one, or fewer. Returns how many that are. */
+  #lowerWindowDays(): number {
+    const { known } = this.#run;
+    const count = Math.ceil(lengthOf(this.#days) / 2);
+    known.maxWindowDays = Math.min(count, known.maxWindowDays ?? count);
+    return count;
+  }
+
   /** A 400 for a range that may end in the future: requested again through today in UTC, then in UTC-12 (S3). */
   async #lowered(to: Day, message: string): Promise<DaysResult[]> {
-    const now = this.#run.deps.clock.now();
+    const now = earlierClock(this.#run);
     const limit = nextLimit(now, to);
     if (limit === undefined) throw refused(this.#days, message);
     if (limit < leastAsked(this.#days, this.#inclusive)) {
@@ -91,7 +106,7 @@ class RangeFetch {
       if (daysBetween(this.#days.first, earliestToday(now)) > 0) throw refused(this.#days, message);
       return [noDownload(this.#days, 'invalid', message)];
     }
-    const download = await fetchDays(this.#run, requestFor(this.#days, limit));
+    const download = await this.fetch(limit);
     if (download.kind === 'rows') this.#run.known.askLimit = limit;
     return this.result(limit, download);
   }

@@ -112,6 +112,13 @@ describe('discover', () => {
     expect(output.catalog().streams[0].json_schema.properties).toHaveProperty('df_unified_id');
   });
 
+  it('leaves out a day that has not begun at the service', async () => {
+    bench = await SourceBench.start({ days: { zone_hours: -12, future: 'error' } });
+    const output = await discover();
+    expect(output.logs('discover.partial')).toEqual([]);
+    expect(output.catalog().streams[0].json_schema.properties).toHaveProperty('df_unified_id');
+  });
+
   it('goes on after a broken connection, and fails with a TRACE for a wrong token', async () => {
     bench = await SourceBench.start({ faults: [{ kind: 'reset', when: { nth: 1 }, at_byte: 10 }] });
     await discover();

@@ -71,6 +71,29 @@ describe('what is appended comes once, and nothing is missing', () => {
     expect([...bench.target.appended].sort()).toEqual(truth(settled));
   });
 
+  it.each([true, false])(
+    'with days too large for one export, before single days are proved; appends: %s',
+    async (appends) => {
+      const few = ['01T11', '02T20', '02T23'].map((hour) => at(`2026-03-${hour}:00:00Z`));
+      const rows = few.map((time): FakeRow => ({ id: `few ${time}`, event: 'own', occurred: time, arrived: time }));
+      const many = ['df_login', 'df_logout', 'own'].flatMap((name) => steadyRows('2026-03-03', '2026-03-08', 3, name));
+      bench = new Bench('2026-03-08T16:00:00Z', { rows: [...rows, ...many], most: 9 });
+      bench.options = { maxConcurrentExports: 2 };
+      for (let run = 0; run < 2; run++) {
+        await bench.run({ startDate: FIRST, windowDays: 2 }, { delivery: 'settled', appends });
+        bench.clock.time += 25 * HOUR;
+      }
+      expect(bench.target.state).toMatchObject({ from_date: '2026-03-09', max_window_days: 1 });
+      expect([...bench.target.appended].sort()).toEqual(truth('2026-03-09'));
+    },
+  );
+
+  it('with a machine that is ahead of a service that refuses days in the future', async () => {
+    await append({ clockAhead: -72 * HOUR, future: 'error' }, { windowDays: 2 });
+    expect([...bench.target.appended].sort()).toEqual(truth(bench.target.state?.from_date ?? ''));
+    expect(bench.target.appended.length).toBeGreaterThan(0);
+  });
+
   it.each([1, 4])('with few rows a day, in windows of %i', async (windowDays) => {
     for (const inclusive of [true, false]) {
       bench?.close();
