@@ -5,6 +5,7 @@ import { parseDuration } from '../base/durations.ts';
 import { configFailure, type ExitCode, internalError } from '../base/errors.ts';
 import type { PlaceOptions, Target } from '../sinks/target.ts';
 import type { Context, GlobalOptions } from './context.ts';
+import type { WantedDays } from './sync/sync.ts';
 
 /** Option values as yargs parsed them, under the names a command declared. */
 export type Options = Readonly<Record<string, unknown>> & GlobalOptions;
@@ -51,6 +52,23 @@ export function dayOption(name: string, value: unknown): Day | undefined {
   if (typeof value === 'string' && isDay(value)) return value;
   throw configFailure(`--${name} is ${JSON.stringify(value)}, wanted a day of the calendar as yyyy-MM-dd.`);
 }
+
+/** The options for the days of a run; the same for its plan. */
+export const dayOptions = (yargs: Argv): Argv =>
+  yargs
+    .option('from', { type: 'string', describe: 'First day, yyyy-MM-dd; with it exactly the days requested are read' })
+    .option('to', { type: 'string', describe: 'Last day, included' })
+    .option('full-refresh', {
+      type: 'boolean',
+      default: false,
+      describe: 'Read every day again and merge; nothing is emptied',
+    });
+
+export const wantedDays = (options: Options): WantedDays => ({
+  from: dayOption('from', options.from),
+  to: dayOption('to', options.to),
+  fullRefresh: flag(options, 'fullRefresh'),
+});
 
 /** A length of time given on the command line, in ms, or undefined. */
 export function durationOption(name: string, value: unknown): number | undefined {

@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs';
 import destinationSchema from '../../schemas/destination-config.json' with { type: 'json' };
 import sourceSchema from '../../schemas/source-config.json' with { type: 'json' };
+import type { Env } from '../base/env.ts';
 import { configFailure } from '../base/errors.ts';
+import type { Secret } from '../base/secrets.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../config/destination.ts';
 import {
   type ConfigSchema,
@@ -33,85 +35,89 @@ interface Layers {
   readonly environment: EnvironmentValues;
 }
 
+/** One of the two configurations: its schema, the file that is read by default, and what parses it. */
+interface Kind<C> {
+  readonly schema: ConfigSchema;
+  readonly usual: string;
+  parse(value: unknown, env: Env, names: ReadonlyMap<string, string>): Parsed<C>;
+  secrets(config: C): readonly (Secret | undefined)[];
+}
+
+const SOURCE: Kind<SourceConfig> = {
+  schema: sourceSchema,
+  usual: SOURCE_FILE,
+  parse: parseSourceConfig,
+  secrets: ({ exportToken, suppressionKey, hashKey }) => [exportToken, suppressionKey, hashKey],
+};
+
+const DESTINATION: Kind<DestinationConfig> = {
+  schema: destinationSchema,
+  usual: DESTINATION_FILE,
+  parse: parseDestinationConfig,
+  secrets: ({ importToken, ledgerKey }) => [importToken, ledgerKey],
+};
+
 /** The source configuration from the environment over `--config` (default: dfinery.json here); unknown keys are refused. */
 export function loadSourceConfig(path: string | undefined, context: Context): SourceConfig {
-  return parseSource(readLayers(sourceSchema, path, SOURCE_FILE, context), context);
+  return parse(SOURCE, readLayers(SOURCE, path, context), context);
 }
 
 /** The same, and for every key where its value came from. */
 export function explainSourceConfig(path: string | undefined, context: Context) {
-  const layers = readLayers(sourceSchema, path, SOURCE_FILE, context);
-  return { config: parseSource(layers, context), settings: settingsOf(sourceSchema, layers) };
+  const layers = readLayers(SOURCE, path, context);
+  return { config: parse(SOURCE, layers, context), settings: settingsOf(sourceSchema, layers) };
 }
 
 /** The destination's configuration, in the same way. */
 export function loadDestinationConfig(path: string | undefined, context: Context): DestinationConfig {
-  const layers = readLayers(destinationSchema, path, DESTINATION_FILE, context);
-  const config = known(parseDestinationConfig(merged(layers), () => undefined, layers.environment.names));
-  context.redactor.add(config.importToken);
-  context.redactor.add(config.ledgerKey);
-  return config;
+  return parse(DESTINATION, readLayers(DESTINATION, path, context), context);
 }
 
-/** The same for what only reads a ledger, which needs no token; undefined where no service is configured. */
+/** The same for what only reads a ledger, which needs no token; undefined if no service is configured. */
 export function findDestinationConfig(path: string | undefined, context: Context): DestinationConfig | undefined {
-  const environment = readEnvironment(destinationSchema, context.env);
-  if (path === undefined && !existsSync(DESTINATION_FILE) && !('service_id' in environment.values)) return undefined;
-  const { file } = readLayers({ ...destinationSchema, required: [] }, path, DESTINATION_FILE, context);
-  const config = known(
-    parseDestinationConfig(
-      { import_token: 'none', ...merged({ file, environment }) },
-      () => undefined,
-      environment.names,
-    ),
-  );
-  context.redactor.add(config.ledgerKey);
-  return config;
+  return find(DESTINATION, path, context, { import_token: '-' }, ['service_id']);
 }
-
-/** Keys that a command needs only if it calls the service. */
-const NO_SERVICE = { base_url: 'https://host', service_id: 'none', export_token: 'none' };
 
 /**
  * The source configuration as far as it concerns a local file, which needs no service. Undefined if there is
  * none: no `--config`, no dfinery.json here, no lists of columns in the environment.
  */
 export function findSourceConfig(path: string | undefined, context: Context): SourceConfig | undefined {
-  const { values } = readEnvironment(sourceSchema, context.env);
-  const hasLists = 'columns_drop' in values || 'columns_hash' in values;
-  if (path === undefined && !existsSync(SOURCE_FILE) && !hasLists) return undefined;
-  const { file, environment } = readLayers({ ...sourceSchema, required: [] }, path, SOURCE_FILE, context);
-  return parseSource({ file: { ...NO_SERVICE, ...file }, environment }, context);
+  const unused = { base_url: 'https://host', service_id: '-', export_token: '-' };
+  return find(SOURCE, path, context, unused, ['columns_drop', 'columns_hash']);
 }
 
-function parseSource(layers: Layers, { redactor }: Context): SourceConfig {
-  const parsed = parseSourceConfig(merged(layers), () => undefined, layers.environment.names);
-  redactor.add(parsed.config.exportToken);
-  redactor.add(parsed.config.suppressionKey);
-  redactor.add(parsed.config.hashKey);
-  return known(parsed);
+/** For a command that does not call the service: `unused` stands in for keys that it does not need. */
+function find<C>(
+  kind: Kind<C>,
+  path: string | undefined,
+  context: Context,
+  unused: Readonly<Record<string, string>>,
+  wanted: readonly string[],
+): C | undefined {
+  const { values } = readEnvironment(kind.schema, context.env);
+  const isWanted = path !== undefined || existsSync(kind.usual) || wanted.some((key) => key in values);
+  if (!isWanted) return undefined;
+  const { file, environment } = readLayers({ ...kind, schema: { ...kind.schema, required: [] } }, path, context);
+  return parse(kind, { file: { ...unused, ...file }, environment }, context);
 }
 
-function known<C>({ config, unknown }: Parsed<C>): C {
+/** The environment wins over the file. */
+function parse<C>(kind: Kind<C>, { file, environment }: Layers, { redactor }: Context): C {
+  const value = { ...file, ...environment.values };
+  const { config, unknown } = kind.parse(value, () => undefined, environment.names);
+  for (const secret of kind.secrets(config)) redactor.add(secret);
   if (unknown.length > 0) throw configFailure(`the configuration has unknown keys: ${unknown.join(', ')}.`);
   return config;
 }
 
-/** The environment wins over the file. */
-const merged = ({ file, environment }: Layers) => ({ ...file, ...environment.values });
-
-function readLayers(schema: ConfigSchema, path: string | undefined, usual: string, context: Context): Layers {
-  const environment = readEnvironment(schema, context.env);
-  if (path === undefined && !existsSync(usual)) {
-    refuseMissing(schema, usual, environment);
-    return { file: {}, environment };
+function readLayers<C>({ schema, usual }: Kind<C>, path: string | undefined, { env }: Context): Layers {
+  const environment = readEnvironment(schema, env);
+  if (path !== undefined || existsSync(usual)) {
+    return { file: objectOf(readJsonFile(path ?? usual, 'the configuration file')), environment };
   }
-  return { file: objectOf(readJsonFile(path ?? usual, 'the configuration file')), environment };
-}
-
-function refuseMissing({ required }: ConfigSchema, usual: string, { names }: EnvironmentValues): void {
-  const missing = required.filter((key) => !names.has(key)).map(variableOf);
-  if (missing.length === 0) return;
+  const missing = schema.required.filter((key) => !environment.names.has(key)).map(variableOf);
+  if (missing.length === 0) return { file: {}, environment };
   const made = usual === SOURCE_FILE ? 'make one with dfinery-elt init' : 'write one';
   throw configFailure(`there is no ${usual} here: ${made}, name another with --config, or set ${missing.join(', ')}.`);
 }

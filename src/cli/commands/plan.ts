@@ -7,16 +7,17 @@ import type { Plan } from '../../extract/plan/plan.ts';
 import { openQuota } from '../../extract/session.ts';
 import { exportsNeeded } from '../../extract/summary.ts';
 import { NO_PRIOR_LOADS, type PriorLoads } from '../../extract/window.ts';
+import type { ExportQuota } from '../../service/quota.ts';
 import { TARGETS } from '../../sinks/targets.ts';
 import {
   CONFIG_OPTION,
   type Command,
-  dayOption,
-  flag,
+  dayOptions,
   jsonOption,
   type Options,
   printResult,
   text,
+  wantedDays,
 } from '../command.ts';
 import { explainSourceConfig, type Setting } from '../configuration.ts';
 import type { Context } from '../context.ts';
@@ -27,19 +28,10 @@ const MAX_SHOWN = 40;
 
 export const plan: Command = {
   options: (yargs) =>
-    locationOptions(yargs)
-      .option('config', CONFIG_OPTION)
-      .option('from', { type: 'string', describe: 'First day, yyyy-MM-dd' })
-      .option('to', { type: 'string', describe: 'Last day, included' })
-      .option('full-refresh', { type: 'boolean', default: false, describe: 'Every day again' })
-      .option('json', jsonOption('The plan')),
+    dayOptions(locationOptions(yargs).option('config', CONFIG_OPTION)).option('json', jsonOption('The plan')),
   async run(options, context) {
     const { config, settings } = explainSourceConfig(text(options, 'config'), context);
-    const days = {
-      from: dayOption('from', options.from),
-      to: dayOption('to', options.to),
-      fullRefresh: flag(options, 'fullRefresh'),
-    };
+    const days = wantedDays(options);
     const prior = await readPriorLoads(options, config, context);
     const now = context.clock.now();
     const planned = planLocal(config, prior, days, now);
@@ -68,8 +60,8 @@ function locationOptions(yargs: Argv): Argv {
 
 interface PlanOutput {
   readonly planned: Plan;
-  readonly needed: { readonly least: number; readonly most: number };
-  readonly forecast: { readonly startableNow: number; readonly left: number; readonly earliestEnd: number };
+  readonly needed: ReturnType<typeof exportsNeeded>;
+  readonly forecast: ReturnType<ExportQuota['forecast']>;
   readonly now: number;
   readonly settings: Readonly<Record<string, Setting>>;
 }

@@ -6,7 +6,16 @@ import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import type { Target } from '../../sinks/target.ts';
 import { TARGETS } from '../../sinks/targets.ts';
 import { isTableName, TABLES, type TableName } from '../../table/columns.ts';
-import { CONFIG_OPTION, type Command, dayOption, durationOption, flag, placeOf, text } from '../command.ts';
+import {
+  CONFIG_OPTION,
+  type Command,
+  dayOptions,
+  durationOption,
+  flag,
+  placeOf,
+  text,
+  wantedDays,
+} from '../command.ts';
 import { loadSourceConfig, sourceEnvironmentHelp } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { pinnedTypes } from '../schema-file.ts';
@@ -35,11 +44,7 @@ export function syncInto(target: Target): Command {
           printer.notifyWith((summary) => notify(notification, { summary, target: named, historyDays }, context));
         }
         refuseUnknownNames(context.env);
-        const days = {
-          from: dayOption('from', options.from),
-          to: dayOption('to', options.to),
-          fullRefresh: flag(options, 'fullRefresh'),
-        };
+        const days = wantedDays(options);
         const tables = tablesOf(text(options, 'tables') ?? 'events');
         const maxWaitMs = durationOption('max-wait', options.maxWait);
         const publish = text(options, 'publish');
@@ -80,16 +85,10 @@ function syncOptions({ place, publishes, hasData }: Target, yargs: Argv): Argv {
             'Folder or s3://BUCKET/PREFIX of the data, fixed by the first run; by default the place with .files',
         })
       : yargs;
-  const all = own
+  const placed = own
     .positional(place.name, { type: 'string', demandOption: true, describe: place.describe })
-    .option('config', CONFIG_OPTION)
-    .option('from', { type: 'string', describe: 'First day, yyyy-MM-dd; with it exactly the days asked for are read' })
-    .option('to', { type: 'string', describe: 'Last day, included' })
-    .option('full-refresh', {
-      type: 'boolean',
-      default: false,
-      describe: 'Read every day again and merge; nothing is emptied',
-    })
+    .option('config', CONFIG_OPTION);
+  const all = dayOptions(placed)
     .option('also', {
       type: 'string',
       array: true,

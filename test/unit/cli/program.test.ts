@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
+import { dayOption, durationOption, text } from '../../../src/cli/command.ts';
+import { exitOf } from '../../../src/cli/commands/check.ts';
 import { runCommandLine } from '../../../src/cli/program.ts';
 
 afterEach(() => vi.unstubAllEnvs());
@@ -39,5 +41,33 @@ describe('the command line', () => {
     [['forget', '--file', '-', '--config', '/none'], '/none cannot be read'],
   ])('leaves out nothing that was meant: %j', async (argv, sentence) => {
     expect(await run(...argv)).toEqual({ code: 2, text: expect.stringContaining(sentence) });
+  });
+});
+
+describe('days and lengths of time on the command line', () => {
+  it('may be left out, but are not empty: an empty one is a variable that was never set [R205]', () => {
+    expect([dayOption('from', undefined), durationOption('max-wait', undefined)]).toEqual([undefined, undefined]);
+    expect([dayOption('from', '2026-01-02'), durationOption('max-wait', '20m')]).toEqual(['2026-01-02', 1_200_000]);
+    const options = { logLevel: 'info', logFormat: 'text', config: 'a.json', purgeColumn: '' } as const;
+    expect([text(options, 'config'), text(options, 'file')]).toEqual(['a.json', undefined]);
+    expect(() => text(options, 'purgeColumn')).toThrow('The value of purge-column is empty');
+    const empty = () => text(options, 'purgeColumn');
+    for (const wrong of [() => dayOption('from', ''), () => durationOption('max-wait', ''), empty]) {
+      expect(wrong).toThrow(expect.objectContaining({ exitCode: 2 }));
+    }
+  });
+});
+
+describe('the exit code of check', () => {
+  it.each([
+    ['ok', true, 'ok', 0],
+    ['quota_spent', true, 'too_many_api_requests', 0],
+    ['inconclusive', true, 'invalid_parameter', 0],
+    ['inconclusive', false, 'client_connection_closed', 3],
+    ['wrong_token', false, 'unauthorized_token', 2],
+    ['unreachable', false, 'refused', 3],
+    ['unreachable', false, 'certificate', 2],
+  ] as const)('%s, usable %s, %s: %i', (kind, usable, code, exit) => {
+    expect(exitOf({ kind, usable, code })).toBe(exit);
   });
 });

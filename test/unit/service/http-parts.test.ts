@@ -291,3 +291,12 @@ it('a token is sent as it is, or not at all; a path names its service in full', 
   expect(scopedPath('/x', 'a&b=c d')).toBe('/x?service_id=a%26b%3Dc%20d');
   expect(scopedPath('/x', '\ud800')).toBe('/x?service_id=%EF%BF%BD');
 });
+
+it('ends a wait for what never comes and heeds no signal, by the time and by the caller [R430]', async () => {
+  const { signal } = new AbortController();
+  await expect(new IdleTimeout(systemClock, 5, signal).waitFor(never)).rejects.toThrow(Stalled);
+  const caller = new AbortController();
+  const stopped = new IdleTimeout(systemClock, 60_000, caller.signal).waitFor(never);
+  caller.abort(new Error('stopped'));
+  await expect(stopped).rejects.toThrow('stopped');
+}, 5_000);

@@ -1,10 +1,22 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import fs, {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { QuotaStateFile } from '../../../src/service/quota.ts';
+import { OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
+import { EMPTY_STATE, type QuotaState, QuotaStateFile, type Slot } from '../../../src/service/quota.ts';
 import { holderText } from '../../support/processes/holder.ts';
 import { ManualClock, recorder, settle } from '../../support/service/service.ts';
+import { systemError, withCall } from '../../support/system-calls.ts';
 
 let root = '';
 let heard = recorder();
@@ -17,8 +29,14 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 const folder = () => join(root, `dfinery-elt-quota-${process.getuid?.()}`);
-const stateFile = () =>
-  new QuotaStateFile({ root, baseUrl: 'https://api.example', serviceId: 'svc-1', clock, logger: heard.logger });
+const stateFile = (at: string | null = root) =>
+  new QuotaStateFile({
+    root: at ?? undefined,
+    baseUrl: 'https://api.example',
+    serviceId: 'svc-1',
+    clock,
+    logger: heard.logger,
+  });
 const count = (file = stateFile(), signal?: AbortSignal) =>
   file.update((state) => ({ state: { ...state, next: state.next + 1 }, result: state.next }), signal);
 
@@ -60,5 +78,155 @@ describe('the state of the quota', () => {
     await settle();
     controller.abort(new Error('stopped'));
     await expect(stopped).rejects.toThrow('stopped');
+  });
+});
+
+const path = () => join(folder(), readdirSync(folder())[0] ?? 'none');
+const written = () => JSON.parse(readFileSync(path(), 'utf8')) as QuotaState;
+const take = (file: QuotaStateFile, n: number) =>
+  file.update((state) => ({ state: { ...state, slots: [...state.slots, file.newSlot(n)] }, result: undefined }));
+const warnings = () => heard.events.map(({ event, level }) => `${level} ${event}`);
+
+describe('a process that keeps no shared state', () => {
+  it('counts for itself and writes nothing', async () => {
+    const file = stateFile(null);
+    expect([await count(file), await count(file), file.peek().next]).toEqual([1, 2, 3]);
+    expect(await count(stateFile(null))).toBe(1);
+    expect([readdirSync(root), warnings()]).toEqual([[], []]);
+  });
+});
+
+describe('a shared state that fails', () => {
+  it('as it is written counts what was done once, and from there on alone', async () => {
+    const [file, other] = [stateFile(), stateFile()];
+    await count(file);
+    const full = () => {
+      throw systemError('ENOSPC');
+    };
+    expect(await withCall(fs, 'renameSync', full, () => count(file))).toBe(2);
+    expect(await count(other)).toBe(2);
+    expect([await count(file), file.peek().next]).toEqual([3, 4]);
+    expect(written().next).toBe(3);
+    expect(warnings()).toEqual(['warn quota.state']);
+    expect(heard.events[0].message).toContain('ENOSPC');
+  });
+
+  it('as it is read counts alone from what was known, and warns once', async () => {
+    const file = stateFile();
+    expect([await count(file), await count(file)]).toEqual([1, 2]);
+    const denied = (real: (...all: unknown[]) => unknown, of: unknown, ...rest: unknown[]) => {
+      if (String(of).endsWith('.json')) throw systemError('EACCES');
+      return real(of, ...rest);
+    };
+    await withCall(fs, 'readFileSync', denied, () => expect(file.peek().next).toBe(3));
+    expect([await count(file), written().next]).toEqual([3, 3]);
+    expect(warnings()).toEqual(['warn quota.state']);
+  });
+
+  it('as its lock is made does what was asked all the same, after what is there', async () => {
+    await count(stateFile());
+    const denied = (real: (...all: unknown[]) => unknown, of: unknown, ...rest: unknown[]) => {
+      if (String(of).includes('.owner-')) throw systemError('EROFS');
+      return real(of, ...rest);
+    };
+    const file = stateFile();
+    expect(await withCall(fs, 'openSync', denied, () => count(file))).toBe(2);
+    expect([await count(file), written().next]).toEqual([3, 2]);
+    expect(warnings()).toEqual(['warn quota.state']);
+  });
+
+  it('by a defect of ours is no matter of the disk: nothing is written, and it is thrown', async () => {
+    const file = stateFile();
+    await count(file);
+    const work = file.update(() => {
+      throw new TypeError('a defect');
+    });
+    await expect(work).rejects.toThrow('a defect');
+    expect([await count(file), warnings()]).toEqual([2, []]);
+  });
+
+  it.each([
+    ['no state at all', 'x'],
+    ['more than any state is', ' '.repeat((1 << 20) + 1)],
+  ])('as it is %s starts anew, shared', async (_what, text) => {
+    await count(stateFile());
+    writeFileSync(path(), text === 'x' ? text : `${JSON.stringify(EMPTY_STATE)}${text}`);
+    expect(await count(stateFile())).toBe(1);
+    expect(warnings()).toEqual(['warn quota.state']);
+    expect(written().next).toBe(2);
+  });
+
+  it('as it is just as large as a state may be is read', async () => {
+    await count(stateFile());
+    const text = JSON.stringify(written());
+    writeFileSync(path(), text.padEnd(1 << 20));
+    expect(await count(stateFile())).toBe(2);
+    expect(warnings()).toEqual([]);
+  });
+
+  it('as a folder stands in its place is said to be, and the run goes on', async () => {
+    await count(stateFile());
+    const place = path();
+    rmSync(place);
+    mkdirSync(place);
+    const file = stateFile();
+    expect([await count(file), await count(file)]).toEqual([1, 2]);
+    expect(warnings()).toEqual(['warn quota.state']);
+  });
+});
+
+describe('the places of a process', () => {
+  it('are kept up while one is taken, and no longer', async () => {
+    const file = stateFile();
+    await take(file, 1);
+    await take(file, 2);
+    expect(clock.pending).toBe(1);
+    file.releaseSlot(1);
+    clock.pass(30_000);
+    await settle();
+    const [, second] = written().slots.length === 1 ? [undefined, written().slots[0]] : written().slots;
+    expect([second?.n, second?.lease]).toEqual([2, clock.now() + 120_000]);
+    file.releaseSlot(2);
+    expect(clock.pending).toBe(0);
+    const before = readFileSync(path(), 'utf8');
+    clock.pass(60_000);
+    await settle();
+    expect(readFileSync(path(), 'utf8')).toBe(before);
+    await take(file, 3);
+    expect(clock.pending).toBe(1);
+    file.releaseSlot(3);
+  });
+
+  it('are renewed by it alone, those of others stay as they are', async () => {
+    const [one, other] = [stateFile(), stateFile()];
+    await take(one, 1);
+    await take(other, 2);
+    const lease = () => new Map(written().slots.map((slot) => [slot.n, slot.lease]));
+    const before = lease().get(2);
+    other.releaseSlot(2);
+    clock.pass(30_000);
+    await settle();
+    expect([lease().get(1), lease().get(2)]).toEqual([clock.now() + 120_000, before]);
+    one.releaseSlot(1);
+  });
+
+  it('that it has given back are free for it at once, and those of others while their lease may be real', async () => {
+    const file = stateFile();
+    await take(file, 1);
+    await take(file, 2);
+    file.releaseSlot(1);
+    expect(file.peek().slots.map(({ n }) => n)).toEqual([2]);
+    const elsewhere = { ...OWN_IDENTITY, host: 'elsewhere' };
+    const place = (n: number, leftMs: number): Slot => ({
+      n,
+      holder: elsewhere,
+      run: 'x',
+      lease: clock.now() + leftMs,
+      answered: false,
+    });
+    const slots = [place(1, 0), place(2, 1), place(3, 240_000), place(4, 240_001)];
+    writeFileSync(path(), JSON.stringify({ ...EMPTY_STATE, slots }));
+    expect(file.peek().slots.map(({ n }) => n)).toEqual([2, 3]);
+    file.releaseSlot(2);
   });
 });

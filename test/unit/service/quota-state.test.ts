@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { decide, EMPTY_STATE, forecastOf, HOUR_MS, parseState, pruned } from '../../../src/service/quota.ts';
+import {
+  decide,
+  EMPTY_STATE,
+  forecastOf,
+  HOUR_MS,
+  parseState,
+  pruned,
+  type QuotaState,
+} from '../../../src/service/quota.ts';
 import { LIMITS, MINUTE, NOW, report, sent, slot, state } from '../../support/service/quota.ts';
 
 describe('the forecast', () => {
@@ -97,5 +105,118 @@ describe('the state', () => {
     ]) {
       expect(parseState(text), text).toBeUndefined();
     }
+  });
+});
+
+const WHOLE = state({
+  sent: sent(2),
+  slots: [slot(1, { freeAt: NOW + 10 }), slot(2)],
+  report: report(3, NOW + MINUTE),
+  lowered: { to: 1, at: NOW, times: 1 },
+  blocked: { at: NOW, until: NOW + MINUTE },
+});
+const COUNTS = ['next', 'refusals', 'exclusiveRefusals', 'sent.1.n', 'slots.1.n', 'report.remaining', 'report.by'];
+COUNTS.push('report.upTo', 'report.unanswered', 'lowered.to', 'lowered.times');
+const INSTANTS = ['sent.1.at', 'slots.1.lease', 'report.at', 'report.resetAt', 'unreportedAt', 'lowered.at'];
+INSTANTS.push('blocked.at', 'blocked.until');
+
+/** The state with another value at a path; undefined takes it out. */
+function withValue(path: string, value: unknown): QuotaState | undefined {
+  const root: Record<string, unknown> = { ...structuredClone(WHOLE) };
+  const keys = path.split('.');
+  const last = keys.pop() ?? '';
+  const holder = keys.reduce((at, key) => at[key] as Record<string, unknown>, root);
+  holder[last] = value;
+  return parseState(JSON.stringify(root));
+}
+
+describe('a state file', () => {
+  it('is read as it was written', () => {
+    expect(parseState(JSON.stringify(WHOLE))).toEqual(WHOLE);
+  });
+
+  it.each(COUNTS)('is none where %s is no count', (path) => {
+    for (const wrong of [null, '1', true, [], -1, 0.5, 2 ** 48])
+      expect(withValue(path, wrong), `${wrong}`).toBeUndefined();
+    for (const right of [0, 2 ** 48 - 1]) expect(withValue(path, right), `${right}`).toBeDefined();
+  });
+
+  it.each(INSTANTS)('is none where %s is no instant', (path) => {
+    for (const wrong of [null, '1', true, [], -1]) expect(withValue(path, wrong), `${wrong}`).toBeUndefined();
+    for (const right of [0, 0.5, 2 ** 60]) expect(withValue(path, right), `${right}`).toBeDefined();
+  });
+
+  it.each(['next', 'refusals', 'exclusiveRefusals', 'sent', 'slots', 'v', ...COUNTS.slice(3)])(
+    'is none without %s',
+    (path) => {
+      expect(withValue(path, undefined)).toBeUndefined();
+    },
+  );
+
+  it.each(['report', 'report.resetAt', 'lowered', 'blocked', 'unreportedAt'])('needs no %s', (path) => {
+    expect(withValue(path, undefined)).toBeDefined();
+  });
+
+  it.each([
+    ['v', 2],
+    ['sent', {}],
+    ['sent.0', null],
+    ['sent.0', []],
+    ['slots', 'none'],
+    ['slots.0', 7],
+    ['slots.0.holder', undefined],
+    ['slots.0.holder', { pid: 1 }],
+    ['slots.0.run', 5],
+    ['report', []],
+    ['report', 'text'],
+    ['lowered', []],
+    ['blocked', []],
+  ])('is none where %s is %o', (path, value) => {
+    expect(withValue(path, value)).toBeUndefined();
+  });
+});
+
+describe('what still matters of a state', () => {
+  const kept = (more: Partial<QuotaState>) => pruned(state(more), NOW, () => true);
+
+  it('is a place that is about to be free, for the moment until it is, and for no longer than one ever takes', () => {
+    const slots = [0, 1, 50, 51].map((ms, i) => slot(i, { freeAt: NOW + ms }));
+    expect(kept({ slots }).slots.map(({ n }) => n)).toEqual([1, 2]);
+  });
+
+  it('is what was said by now, and nothing that was said later', () => {
+    expect(kept({ report: report(3, NOW + MINUTE, { at: NOW }) }).report).toMatchObject({ resetAt: NOW + MINUTE });
+    expect(kept({ report: report(3, undefined, { at: NOW }) }).report).not.toHaveProperty('resetAt');
+    expect(kept({ report: report(3, NOW + MINUTE, { at: NOW + 1 }) })).not.toHaveProperty('report');
+    expect(kept({ unreportedAt: NOW }).unreportedAt).toBe(NOW);
+    expect(kept({ unreportedAt: NOW + 1 })).not.toHaveProperty('unreportedAt');
+  });
+
+  it('is a reset within an hour of when it was said', () => {
+    const { report: told } = kept({ report: report(0, NOW + 5 * HOUR_MS, { at: NOW - MINUTE }) });
+    expect(told?.resetAt).toBe(NOW - MINUTE + HOUR_MS);
+  });
+
+  it('is a stop until its end, an hour and a second from when it was said at most', () => {
+    expect(kept({ blocked: { at: NOW - 5, until: NOW } })).not.toHaveProperty('blocked');
+    expect(kept({ blocked: { at: NOW - 5, until: NOW + 1 } }).blocked).toEqual({ at: NOW - 5, until: NOW + 1 });
+    const longest = { at: NOW, until: NOW + HOUR_MS + 1_000 };
+    expect(kept({ blocked: longest }).blocked).toEqual(longest);
+    expect(kept({ blocked: { at: NOW, until: NOW + 9 * HOUR_MS } }).blocked).toEqual(longest);
+  });
+
+  it('is how many may run at once: one at least, since then or now', () => {
+    expect(kept({ lowered: { to: 3, at: NOW - 5, times: 2 } }).lowered).toEqual({ to: 3, at: NOW - 5, times: 2 });
+    expect(kept({ lowered: { to: 0, at: NOW + 5, times: 2 } }).lowered).toEqual({ to: 1, at: NOW, times: 2 });
+    expect(kept({})).not.toHaveProperty('lowered');
+  });
+
+  it('is every export of the hour, none of them sent later than now', () => {
+    const before = [NOW - HOUR_MS, NOW - HOUR_MS + 1, NOW, NOW + 5].map((at, n) => ({ n, at }));
+    expect(kept({ sent: before }).sent).toEqual([
+      { n: 1, at: NOW - HOUR_MS + 1 },
+      { n: 2, at: NOW },
+      { n: 3, at: NOW },
+    ]);
   });
 });

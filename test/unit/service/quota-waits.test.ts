@@ -2,6 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { silentLogger } from '../../../src/base/log.ts';
 import type { AnswerHead, ExportQuota, ExportQuotaOptions, Permit, QuotaState } from '../../../src/service/quota.ts';
 import { openTestQuota } from '../../support/service/quota.ts';
 import { ManualClock, recorder, settle } from '../../support/service/service.ts';
@@ -182,5 +183,22 @@ describe('a refusal beside others', () => {
     await second.answered(head(429, 40, clock.now() + HOUR));
     await third.answered(head(200, 39, clock.now() + HOUR));
     expect(events('quota.concurrency')).toMatchObject([{ level: 'warn', fields: { at_once: 2 } }]);
+  });
+});
+
+describe('the quota', () => {
+  it('an abort at the very moment of the permit gives its place back [R489]', async () => {
+    const controller = new AbortController();
+    const clock = new ManualClock();
+    const quota = openTestQuota({ clock, logger: silentLogger, stateRoot: undefined });
+    const time = clock.now();
+    clock.now = () => {
+      controller.abort(new Error('enough'));
+      return time;
+    };
+    await expect(quota.enter(controller.signal)).rejects.toThrow('enough');
+    await settle(40);
+    clock.now = () => time + 60_000;
+    expect(quota.forecast(9)).toMatchObject({ startableNow: 5, left: 99 });
   });
 });
