@@ -2,7 +2,6 @@ import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE, Unquoter } from '../c
 import type { CsvMemory } from '../csv/wasm/csv-memory.ts';
 import { classify } from '../types/classify.ts';
 import {
-  acceptedBy,
   DATE,
   DATETIME_DASH,
   DATETIME_DOT,
@@ -10,8 +9,8 @@ import {
   DATETIME_ZONED,
   NULL_TEXT,
   STRING,
-  typeOf,
 } from '../types/evidence.ts';
+import { acceptedBy, typeOf } from '../types/index.ts';
 import type { ColumnType, Evidence } from '../types/type.ts';
 import type { Zone } from '../types/zone.ts';
 import { DETAIL_LOG_ID, eventNameIndex, type HeaderColumn, hashed } from './groups.ts';

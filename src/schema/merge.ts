@@ -1,4 +1,4 @@
-import { typeOf } from '../types/evidence.ts';
+import { typeOf } from '../types/index.ts';
 import { headerColumns } from './groups.ts';
 import type { ColumnScan } from './scan.ts';
 

@@ -1,8 +1,8 @@
 import { configFailure } from '../base/errors.ts';
 import type { SchemaMode } from '../config/source.ts';
 import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, groupOf, ITEM_PREFIX } from '../schema/groups.ts';
-import { acceptedBy, fitsWholly, NULL_TEXT, typeOf } from '../types/evidence.ts';
-import { widenings } from '../types/index.ts';
+import { NULL_TEXT } from '../types/evidence.ts';
+import { acceptedBy, fitsWholly, typeOf, widenings } from '../types/index.ts';
 import type { ColumnType, Evidence } from '../types/type.ts';
 import { columnKey, FIRST_COLUMNS, isItem, type StoredColumn } from './columns.ts';
 import type { IncomingColumn, IncomingColumns } from './incoming.ts';

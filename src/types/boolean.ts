@@ -1,24 +1,49 @@
-import { codecOf, nativelyAll } from './codec.ts';
+import { codecOf } from './codec.ts';
+import { BOOL_LOWER, BOOL_UPPER } from './evidence.ts';
 import { writeBytes } from './json-text.ts';
+import type { Evidence } from './type.ts';
 
 const TRUE = Buffer.from('true');
 const FALSE = Buffer.from('false');
 const LOWER_CASE = 32;
+const UPPER_E = 69;
+const LOWER_E = 101;
+
+/** The first four bytes of the words as a number. */
+const TRUE_UPPER = Buffer.from('TRUE').readInt32BE();
+const TRUE_LOWER = TRUE.readInt32BE();
+const FALS_UPPER = Buffer.from('FALS').readInt32BE();
+const FALS_LOWER = FALSE.readInt32BE();
+
+/** BOOL_UPPER or BOOL_LOWER, or 0 for any other text. */
+export function booleanClass(b: Uint8Array, start: number, end: number): Evidence {
+  const length = end - start;
+  if (length !== 4 && length !== 5) return 0;
+  const word = (b[start] << 24) | (b[start + 1] << 16) | (b[start + 2] << 8) | b[start + 3];
+  if (length === 4) return word === TRUE_UPPER ? BOOL_UPPER : word === TRUE_LOWER ? BOOL_LOWER : 0;
+  if (word === FALS_UPPER) return b[start + 4] === UPPER_E ? BOOL_UPPER : 0;
+  return word === FALS_LOWER && b[start + 4] === LOWER_E ? BOOL_LOWER : 0;
+}
 
 const sql = (expr: string) =>
   `CASE WHEN ${expr} IN ('TRUE', 'true') THEN true WHEN ${expr} IN ('FALSE', 'false') THEN false END`;
 const sqlText = (expr: string) => `CASE WHEN ${expr} THEN 'TRUE' WHEN NOT ${expr} THEN 'FALSE' END`;
+const cells = () => BOOL_UPPER | BOOL_LOWER;
 
 /** `TRUE`, `FALSE`, `true`, `false`. */
 export const BOOLEAN = codecOf({
   type: 'boolean',
+  cells,
+  mixesForms: false,
   duckdb: () => 'BOOLEAN',
   writeValue: (b, start, _end, out, at) => writeBytes((b[start] | LOWER_CASE) === TRUE[0] ? TRUE : FALSE, out, at),
+  plainJson: () => 'boolean',
   sql,
   sqlValue: sql,
-  native: nativelyAll('boolean'),
+  nativeCells: cells,
   sqlText,
-  widenings: { string: sqlText },
+  widenings: {},
+  widenedText: sqlText,
   keepsSpelling: false,
   isOrdered: true,
   isScale: false,

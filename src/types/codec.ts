@@ -1,5 +1,4 @@
-import { classify } from './classify.ts';
-import { fitsWholly, NULL_TEXT } from './evidence.ts';
+import { NULL_TEXT } from './evidence.ts';
 import { isNull, writeNull } from './json-text.ts';
 import { absentOr, withoutNullText } from './sql.ts';
 import type { ColumnType, Evidence } from './type.ts';
@@ -19,22 +18,37 @@ export type ArrowType =
   | { readonly kind: 'timestamp'; readonly unit: 'microsecond'; readonly timezone: 'UTC' | null }
   | { readonly kind: 'list'; readonly item: ArrowType };
 
+/** DuckDB's names of the types that are no lists. A table format that has a name of its own for each is asked for all of them. */
+export type DuckDbScalar = 'BOOLEAN' | 'BIGINT' | 'DOUBLE' | 'DATE' | 'TIMESTAMP' | 'TIMESTAMPTZ' | 'VARCHAR';
+export type DuckDbType = DuckDbScalar | `${DuckDbScalar}[]`;
+
+/**
+ * How the JSON of a cell that fits and is not `null` follows from its bytes: `text`, as a JSON string; `copy`, as they stand;
+ * `boolean` and `datetime`, as assembly/csv.ts writes them; `other`, only as `writeJson` does.
+ */
+export type PlainJson = 'text' | 'copy' | 'boolean' | 'datetime' | 'other';
+
 /** SQL that turns a typed expression into one of another type. */
-export type Conversion = (expr: string, zone: Zone | undefined) => string;
+type Conversion = (expr: string, zone: Zone | undefined) => string;
 
 /** The facts of a type that cannot be derived from others. */
 interface Facts {
   readonly type: ColumnType;
-  /** DuckDB's name of the type. */
-  duckdb(zoned: boolean): string;
+  /** The evidence that its cells may have beside NULL_TEXT. */
+  cells(zoned: boolean): Evidence;
+  /** False if a column is inferred to be of this type only while all its cells have one form. */
+  readonly mixesForms: boolean;
+  duckdb(zoned: boolean): DuckDbType;
+  plainJson(zoned: boolean): PlainJson;
   /** The canonical text of a typed expression. */
   sqlText(expr: string, zone?: Zone): string;
+  /** The types other than string that a stored column may become, the nearest first, and how. No lambdas: `ALTER … USING` fails on them (DuckDB 1.5.6). */
+  readonly widenings: Readonly<Partial<Record<Exclude<ColumnType, 'string'>, Conversion>>>;
   /**
-   * The types that a stored column may become, the nearest first, and how. Text does not tell what the column was in between: a
-   * double or datetime that a long or date could have been is written as those are (S21). No lambdas: `ALTER … USING` fails on
-   * them (DuckDB 1.5.6).
+   * A typed expression of a stored column that becomes string, without lambdas. Text does not tell what the column was in
+   * between: a double or datetime that a long or date could have been is written as those are (S21).
    */
-  readonly widenings: Readonly<Partial<Record<ColumnType, Conversion>>>;
+  readonly widenedText: Conversion;
   /** True when the text that DuckDB casts a value to is that of the cell, so that it finds the cell again. */
   readonly keepsSpelling: boolean;
   /** True when values have an order in which the least and the greatest say something. */
@@ -51,8 +65,6 @@ interface Facts {
  * empty cell and is repeated, so give a column name. A zone makes the datetimes instants.
  */
 export interface ColumnCodec extends Facts {
-  /** True when the cell fits (or is absent). */
-  accepts(bytes: Uint8Array, start: number, end: number, zone?: Zone): boolean;
   /**
    * Writes the value of a cell that fits as JSON into `out` from byte `at` on, `null` when it is absent, and returns
    * where it ends. `out` must have room for `jsonBound(end - start)` bytes there.
@@ -76,17 +88,14 @@ interface Definition extends Facts {
   /** As `sqlClean`, of cells that are not `null`. */
   sqlValue(expr: string, evidence: Evidence, zone?: Zone): string;
   /** Evidence of the cells that `read_csv` reads as we do. */
-  native(evidence: Evidence, zoned: boolean): boolean;
+  nativeCells(zoned: boolean): Evidence;
 }
 
 /** The codec of a type in which the text `null` is absent. */
-export function codecOf({ writeValue, sqlValue, ...definition }: Definition): ColumnCodec {
-  const { type, sql, native } = definition;
+export function codecOf({ writeValue, sqlValue, nativeCells, ...definition }: Definition): ColumnCodec {
+  const { sql } = definition;
   return {
     ...definition,
-    accepts(b, start, end, zone) {
-      return start === end || fitsWholly(classify(b, start, end, zone), type, zone !== undefined);
-    },
     writeJson(b, start, end, out, at, zone) {
       if (start === end || isNull(b, start, end)) return writeNull(out, at);
       return writeValue(b, start, end, out, at, zone);
@@ -95,15 +104,9 @@ export function codecOf({ writeValue, sqlValue, ...definition }: Definition): Co
       return sqlValue((evidence & NULL_TEXT) === 0 ? expr : withoutNullText(expr), evidence, zone);
     },
     sqlFits: (expr, zone) => absentOr(expr, sql(expr, zone)),
-    native: (evidence, zoned) => (evidence & NULL_TEXT) === 0 && native(evidence, zoned),
+    native: (evidence, zoned) => (evidence & ~nativeCells(zoned)) === 0,
   };
 }
-
-/** True when every cell behind the evidence fits into `type`: then `read_csv` reads it. */
-export const nativelyAll =
-  (type: ColumnType) =>
-  (evidence: Evidence): boolean =>
-    fitsWholly(evidence, type, false);
 
 /** The most bytes that `writeJson` writes for a cell of so many bytes. */
 export function jsonBound(length: number): number {

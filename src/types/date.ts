@@ -1,27 +1,34 @@
-import { codecOf, nativelyAll } from './codec.ts';
+import { codecOf } from './codec.ts';
+import { DATE, DATETIME_GAP, DATETIME_OVERLAP } from './evidence.ts';
 import { writeString } from './json-text.ts';
 import { asText, castTo, matches } from './sql.ts';
 import { sqlInstant } from './zone-sql.ts';
 
+/** A day is one even where the zone skips its midnight. */
+const cells = () => DATE | DATETIME_GAP | DATETIME_OVERLAP;
+
 /** `yyyy-MM-dd`, a day of the years 1 to 9999. */
 export const DATE_CODEC = codecOf({
   type: 'date',
+  cells,
+  mixesForms: true,
   duckdb: () => 'DATE',
   writeValue: writeString,
+  plainJson: () => 'text',
   // Year 0000 is none; `TRY_CAST` refuses the other days that do not exist.
   sql: (expr) =>
     `CASE WHEN ${matches(expr, '[0-9]{4}-[0-9]{2}-[0-9]{2}')} AND NOT starts_with(${expr}, '0000') ` +
     `THEN TRY_CAST(${expr} AS DATE) END`,
   sqlValue: castTo('DATE'),
-  native: nativelyAll('date'),
+  nativeCells: cells,
   sqlText: asText,
   widenings: {
     datetime: (expr, zone) => {
       const wall = `CAST(${expr} AS TIMESTAMP)`;
       return zone === undefined ? wall : sqlInstant(wall, zone);
     },
-    string: asText,
   },
+  widenedText: asText,
   keepsSpelling: true,
   isOrdered: true,
   isScale: true,

@@ -13,7 +13,7 @@ import {
   YEAR,
 } from './calendar.ts';
 import { codecOf } from './codec.ts';
-import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_ZONED } from './evidence.ts';
+import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OVERLAP, DATETIME_ZONED } from './evidence.ts';
 import { matches } from './sql.ts';
 import type { Evidence } from './type.ts';
 import type { Zone } from './zone.ts';
@@ -27,8 +27,7 @@ const UPPER_T = 0x54;
 const UPPER_Z = 0x5a;
 const MILLI = 1000;
 
-/** Forms that DuckDB's CSV reader reads as we do. */
-const NATIVE = DATE | DATETIME_DASH;
+const LOCAL = DATE | DATETIME_DOT | DATETIME_DASH;
 
 const CLOCK = '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?';
 const DATE_PATTERN = '[0-9]{4}-[0-9]{2}-[0-9]{2}';
@@ -83,7 +82,7 @@ function sqlClean(expr: string, evidence: Evidence, zone: Zone | undefined): str
   const instant = sqlInstant(wall, zone);
   if ((evidence & DATETIME_ZONED) === 0) return instant;
   const own = `CAST(${expr} AS TIMESTAMPTZ)`;
-  if ((evidence & (DATE | DATETIME_DASH | DATETIME_DOT)) === 0) return own;
+  if ((evidence & LOCAL) === 0) return own;
   return `CASE WHEN regexp_matches(${expr}, '[^-.]${OFFSET_PATTERN}$') THEN ${own} ELSE ${instant} END`;
 }
 
@@ -138,6 +137,8 @@ function writeThree(out: Uint8Array, at: number, value: number): number {
  */
 export const DATETIME = codecOf({
   type: 'datetime',
+  cells: (zoned) => LOCAL | DATETIME_OVERLAP | (zoned ? DATETIME_ZONED : 0),
+  mixesForms: true,
   duckdb: (zoned) => (zoned ? 'TIMESTAMPTZ' : 'TIMESTAMP'),
   writeValue(b, start, end, out, at, zone) {
     const form = parseTime(b, start, end);
@@ -147,11 +148,13 @@ export const DATETIME = codecOf({
     }
     return writeFields(out, at, zone !== undefined);
   },
+  plainJson: (zoned) => (zoned ? 'other' : 'datetime'),
   sql: sqlChecked,
   sqlValue: sqlClean,
-  native: (evidence, zoned) => !zoned && (evidence & ~NATIVE) === 0,
+  nativeCells: (zoned) => (zoned ? 0 : DATE | DATETIME_DASH),
   sqlText,
-  widenings: { string: (expr, zone) => `regexp_replace(${sqlText(expr, zone)}, ' 00:00:00\\.000$', '')` },
+  widenings: {},
+  widenedText: (expr, zone) => `regexp_replace(${sqlText(expr, zone)}, ' 00:00:00\\.000$', '')`,
   keepsSpelling: false,
   isOrdered: true,
   isScale: true,

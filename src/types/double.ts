@@ -1,4 +1,5 @@
-import { codecOf, nativelyAll } from './codec.ts';
+import { codecOf } from './codec.ts';
+import { DOUBLE, LONG } from './evidence.ts';
 import { copyBytes } from './json-text.ts';
 import { LONG_PATTERN } from './long.ts';
 import { digitsOf } from './numbers.ts';
@@ -57,19 +58,25 @@ function asLong(expr: string): string {
   return `CASE WHEN ${isLong} AND ${text} <> '-0.0' THEN CAST(CAST(${expr} AS BIGINT) AS VARCHAR) ELSE ${text} END`;
 }
 
+const cells = () => LONG | DOUBLE;
+
 /**
  * A decimal (`1.50`, `1.0E7`) whose digits are those of the shortest text of its value, or an integer that a double
  * holds exactly. JSON gets the cell's own text.
  */
 export const DOUBLE_CODEC = codecOf({
   type: 'double',
+  cells,
+  mixesForms: true,
   duckdb: () => 'DOUBLE',
   writeValue: copyBytes,
+  plainJson: () => 'copy',
   sql: sqlDouble,
   sqlValue: castTo('DOUBLE'),
-  native: nativelyAll('double'),
+  nativeCells: cells,
   sqlText: asText,
-  widenings: { string: asLong },
+  widenings: {},
+  widenedText: asLong,
   keepsSpelling: false,
   isOrdered: true,
   isScale: true,

@@ -1,4 +1,4 @@
-import type { ColumnType, Evidence } from './type.ts';
+import type { Evidence } from './type.ts';
 
 // The bits are stored, in receipts, manifests and `_dfinery_columns`: a new one is added at the end, none is renumbered.
 
@@ -63,66 +63,4 @@ export type EvidenceName = keyof typeof EVIDENCE_BITS;
 export function evidenceNames(evidence: Evidence): EvidenceName[] {
   const names = Object.keys(EVIDENCE_BITS) as EvidenceName[];
   return names.filter((name) => (evidence & EVIDENCE_BITS[name]) !== 0);
-}
-
-const BOOLEANS = BOOL_UPPER | BOOL_LOWER;
-const LONGS = LONG | LONG_WIDE;
-const NUMBERS = LONGS | DOUBLE;
-const DATETIMES = DATETIME_DOT | DATETIME_DASH | DATETIME_ZONED;
-const ODD_TIMES = DATETIME_GAP | DATETIME_OVERLAP;
-const TIMES = DATE | DATETIMES;
-const LIST_NUMBERS = LIST_LONG | LIST_LONG_WIDE | LIST_DOUBLE;
-const LISTS = LIST_EMPTY | LIST_NUMBERS | LIST_STRING;
-
-/**
- * The least type that holds every cell seen, undefined while all were empty or `null`. `zoned`: a `timezone` is
- * configured, so datetimes that carry a zone of their own are datetimes too.
- */
-export function typeOf(evidence: Evidence, zoned: boolean): ColumnType | undefined {
-  const seen = evidence & ~NULL_TEXT & ~ODD_TIMES;
-  if (seen === 0) return (evidence & ODD_TIMES) === 0 ? undefined : 'datetime';
-  if ((seen & STRING) !== 0) return 'string';
-  if ((seen & ~NUMBERS) === 0) return typeOfNumbers(seen);
-  if ((seen & ~TIMES) === 0) return typeOfTimes(seen, zoned);
-  if ((seen & ~LISTS) === 0) return typeOfLists(seen);
-  return seen === BOOL_UPPER || seen === BOOL_LOWER ? 'boolean' : 'string';
-}
-
-function typeOfNumbers(seen: Evidence): ColumnType {
-  if ((seen & DOUBLE) === 0) return 'long';
-  return (seen & LONG_WIDE) === 0 ? 'double' : 'string';
-}
-
-function typeOfTimes(seen: Evidence, zoned: boolean): ColumnType {
-  if ((seen & DATETIME_ZONED) !== 0 && !zoned) return 'string';
-  return (seen & DATETIMES) === 0 ? 'date' : 'datetime';
-}
-
-function typeOfLists(seen: Evidence): ColumnType {
-  if ((seen & LIST_STRING) !== 0) return 'string[]';
-  if ((seen & LIST_DOUBLE) === 0) return 'long[]';
-  return (seen & LIST_LONG_WIDE) === 0 ? 'double[]' : 'string[]';
-}
-
-/** For each type the bits that its cells may have. A gap is fine for a date and not for a datetime. */
-const ACCEPTED = {
-  boolean: NULL_TEXT | BOOLEANS,
-  long: NULL_TEXT | LONGS,
-  double: NULL_TEXT | LONG | DOUBLE,
-  date: NULL_TEXT | DATE | ODD_TIMES,
-  datetime: NULL_TEXT | DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_OVERLAP,
-  string: -1,
-  'string[]': NULL_TEXT | LISTS,
-  'long[]': NULL_TEXT | LIST_EMPTY | LIST_LONG | LIST_LONG_WIDE,
-  'double[]': NULL_TEXT | LIST_EMPTY | LIST_LONG | LIST_DOUBLE,
-} as const satisfies Record<ColumnType, Evidence>;
-
-/** The bits a cell (or a whole column) may have to fit into `type`; the text `null` is absent and so fits. */
-export function acceptedBy(type: ColumnType, zoned: boolean): Evidence {
-  return type === 'datetime' && zoned ? ACCEPTED.datetime | DATETIME_ZONED : ACCEPTED[type];
-}
-
-/** True when every cell behind `evidence` fits into `type`. */
-export function fitsWholly(evidence: Evidence, type: ColumnType, zoned: boolean): boolean {
-  return (evidence & ~acceptedBy(type, zoned)) === 0;
 }

@@ -2,14 +2,16 @@
 
 import { internalError } from '../base/errors.ts';
 import { BOOLEAN } from './boolean.ts';
-import type { ColumnCodec, Conversion } from './codec.ts';
+import { classify } from './classify.ts';
+import type { ColumnCodec } from './codec.ts';
 import { DATE_CODEC } from './date.ts';
 import { DATETIME } from './datetime.ts';
 import { DOUBLE_CODEC } from './double.ts';
+import { DATETIME_GAP, DATETIME_OVERLAP, NULL_TEXT } from './evidence.ts';
 import { DOUBLE_LIST, LONG_LIST, STRING_LIST } from './list.ts';
 import { LONG_CODEC } from './long.ts';
 import { STRING_CODEC } from './string.ts';
-import type { ColumnType } from './type.ts';
+import { COLUMN_TYPES, type ColumnType, type Evidence } from './type.ts';
 import type { Zone } from './zone.ts';
 
 /** Every type with its codec. */
@@ -27,13 +29,42 @@ export const TYPES: Readonly<Record<ColumnType, ColumnCodec>> = {
 
 /** The types that `from` can widen to, the nearest first. */
 export function widenings(from: ColumnType): ColumnType[] {
-  return Object.keys(TYPES[from].widenings) as ColumnType[];
+  const types = Object.keys(TYPES[from].widenings) as ColumnType[];
+  return from === 'string' ? types : [...types, 'string'];
 }
 
 /** A typed expression of type `from` as the wider type `to`: what `ALTER … SET DATA TYPE … USING` needs. */
 export function sqlWiden(expr: string, from: ColumnType, to: ColumnType, zone?: Zone): string {
   if (from === to) return expr;
-  const convert: Conversion | undefined = TYPES[from].widenings[to];
+  const convert = to === 'string' ? TYPES[from].widenedText : TYPES[from].widenings[to];
   if (convert === undefined) throw internalError(`A column of type ${from} cannot become ${to}.`);
   return convert(expr, zone);
+}
+
+/** The bits a cell (or a whole column) may have to fit into `type`; the text `null` is absent and so fits. */
+export function acceptedBy(type: ColumnType, zoned: boolean): Evidence {
+  return TYPES[type].cells(zoned) | NULL_TEXT;
+}
+
+/** True when every cell behind `evidence` fits into `type`. */
+export function fitsWholly(evidence: Evidence, type: ColumnType, zoned: boolean): boolean {
+  return (evidence & ~acceptedBy(type, zoned)) === 0;
+}
+
+/** True when the cell [start, end) of `bytes` fits into `type` (or is absent). */
+export function cellFits(type: ColumnType, bytes: Uint8Array, start: number, end: number, zone?: Zone): boolean {
+  return start === end || fitsWholly(classify(bytes, start, end, zone), type, zone !== undefined);
+}
+
+/**
+ * The least type that holds every cell seen, undefined while all were empty or `null`. `zoned`: a `timezone` is
+ * configured, so datetimes that carry a zone of their own are datetimes too. Local times that the zone skips do not change
+ * the type of a column.
+ */
+export function typeOf(evidence: Evidence, zoned: boolean): ColumnType | undefined {
+  const seen = evidence & ~NULL_TEXT & ~DATETIME_GAP & ~DATETIME_OVERLAP;
+  if (seen === 0) return undefined;
+  const hasOneForm = (seen & (seen - 1)) === 0;
+  const able = COLUMN_TYPES.filter((type) => fitsWholly(seen, type, zoned) && (hasOneForm || TYPES[type].mixesForms));
+  return able.find((type) => able.every((other) => other === type || widenings(type).includes(other)));
 }

@@ -10,6 +10,11 @@ SHORT[10] = 0x6e;
 SHORT[12] = 0x66;
 SHORT[13] = 0x72;
 
+/** JSON white space. */
+export function isSpace(c: number): boolean {
+  return c === 32 || c === 10 || c === 13 || c === 9;
+}
+
 /** True when the bytes are exactly the text `null`. */
 export function isNull(b: Uint8Array, start: number, end: number): boolean {
   return (

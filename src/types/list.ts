@@ -1,21 +1,135 @@
-import { type ColumnCodec, type Conversion, codecOf } from './codec.ts';
+import { type ColumnCodec, codecOf, type DuckDbScalar } from './codec.ts';
 import { canonicalDouble, DOUBLE_CODEC, sqlDouble } from './double.ts';
-import { LIST_DOUBLE, LIST_LONG, LIST_LONG_WIDE } from './evidence.ts';
-import { copyBytes, writeQuoted } from './json-text.ts';
-import { elementEnd, skipSpace } from './list-text.ts';
+import {
+  DOUBLE,
+  LIST_DOUBLE,
+  LIST_EMPTY,
+  LIST_LONG,
+  LIST_LONG_WIDE,
+  LIST_STRING,
+  LONG,
+  LONG_WIDE,
+} from './evidence.ts';
+import { copyBytes, isNull, isSpace, writeQuoted } from './json-text.ts';
 import { LONG_CODEC, sqlLong } from './long.ts';
-import { latin1 } from './numbers.ts';
+import { latin1, numberClass } from './numbers.ts';
 import { castTo, literal, matches } from './sql.ts';
 import { STRING_CODEC } from './string.ts';
-import type { ColumnType, Evidence } from './type.ts';
+import type { Evidence } from './type.ts';
 
 const QUOTE = 34;
 const COMMA = 44;
 const DOT = 46;
 const OPEN = 91;
+const BACKSLASH = 92;
 const CLOSE = 93;
 const LOWER_N = 110;
+const LOWER_U = 117;
 const NUMBERS = LIST_LONG | LIST_LONG_WIDE | LIST_DOUBLE;
+
+function skipSpace(b: Uint8Array, start: number, end: number): number {
+  let i = start;
+  while (i < end && isSpace(b[i])) i++;
+  return i;
+}
+
+/**
+ * The LIST_ bits of a cell that is a JSON array of strings and nulls, or of numbers and nulls (longs and doubles by
+ * their own rules); 0 for anything else: nested, mixed, broken, or a string that is no text (U+0000, half a surrogate).
+ */
+export function listClass(b: Uint8Array, start: number, end: number): Evidence {
+  let i = skipSpace(b, start, end);
+  if (i >= end || b[i] !== OPEN) return 0;
+  i = skipSpace(b, i + 1, end);
+  if (i < end && b[i] === CLOSE) return skipSpace(b, i + 1, end) === end ? LIST_EMPTY : 0;
+  let seen = 0;
+  for (;;) {
+    const stop = elementEnd(b, i, end);
+    if (stop < 0) return 0;
+    seen |= elementClass(b, i, stop);
+    i = skipSpace(b, stop, end);
+    if (i >= end) return 0;
+    if (b[i] === CLOSE) break;
+    if (b[i] !== COMMA) return 0;
+    i = skipSpace(b, i + 1, end);
+  }
+  return skipSpace(b, i + 1, end) === end ? listEvidence(seen) : 0;
+}
+
+const BAD_ELEMENT = 1 << 30;
+
+function listEvidence(seen: Evidence): Evidence {
+  if ((seen & BAD_ELEMENT) !== 0) return 0;
+  const real = seen & ~LIST_EMPTY;
+  if (real === 0) return LIST_EMPTY;
+  return (real & LIST_STRING) !== 0 && (real & NUMBERS) !== 0 ? 0 : real;
+}
+
+function elementClass(b: Uint8Array, start: number, end: number): Evidence {
+  if (b[start] === QUOTE) return LIST_STRING;
+  if (b[start] === LOWER_N) return LIST_EMPTY;
+  const number = numberClass(b, start, end);
+  if (number === LONG) return LIST_LONG;
+  if (number === LONG_WIDE) return LIST_LONG_WIDE;
+  return number === DOUBLE ? LIST_DOUBLE : BAD_ELEMENT;
+}
+
+/** Where the string, the `null` or the number-like text at `start` ends; -1 when none is there. */
+function elementEnd(b: Uint8Array, start: number, end: number): number {
+  if (start >= end) return -1;
+  const c = b[start];
+  if (c === QUOTE) return stringEnd(b, start + 1, end);
+  if (c === LOWER_N) return start + 4 <= end && isNull(b, start, start + 4) ? start + 4 : -1;
+  let i = start;
+  while (i < end && b[i] !== COMMA && b[i] !== CLOSE && !isSpace(b[i])) i++;
+  return i === start ? -1 : i;
+}
+
+function stringEnd(b: Uint8Array, start: number, end: number): number {
+  let i = start;
+  while (i < end) {
+    const c = b[i];
+    if (c === QUOTE) return i + 1;
+    if (c < 32) return -1;
+    if (c === BACKSLASH) {
+      i = escapeEnd(b, i + 1, end);
+      if (i < 0) return -1;
+    } else i++;
+  }
+  return -1;
+}
+
+/** `"`, `\`, `/`, b, f, n, r, t. */
+const PLAIN_ESCAPES = new Set([QUOTE, BACKSLASH, 47, 98, 102, 110, 114, 116]);
+
+function escapeEnd(b: Uint8Array, at: number, end: number): number {
+  if (at >= end) return -1;
+  if (PLAIN_ESCAPES.has(b[at])) return at + 1;
+  if (b[at] !== LOWER_U) return -1;
+  const unit = hex4(b, at + 1, end);
+  if (unit <= 0 || (unit >= 0xdc00 && unit <= 0xdfff)) return -1;
+  if (unit < 0xd800 || unit > 0xdbff) return at + 5;
+  if (at + 6 >= end || b[at + 5] !== BACKSLASH || b[at + 6] !== LOWER_U) return -1;
+  const low = hex4(b, at + 7, end);
+  return low >= 0xdc00 && low <= 0xdfff ? at + 11 : -1;
+}
+
+function hex4(b: Uint8Array, at: number, end: number): number {
+  if (at + 4 > end) return -1;
+  let unit = 0;
+  for (let i = at; i < at + 4; i++) {
+    const digit = hexDigit(b[i]);
+    if (digit < 0) return -1;
+    unit = unit * 16 + digit;
+  }
+  return unit;
+}
+
+function hexDigit(c: number): number {
+  if (c >= 48 && c <= 57) return c - 48;
+  const lower = c | 32;
+  return lower >= 97 && lower <= 102 ? lower - 87 : -1;
+}
 
 /** Writes one element of a list, [start, end) of its text; returns where it ends in `out`. */
 type WriteElement = (b: Uint8Array, start: number, end: number, out: Uint8Array, at: number) => number;
@@ -117,26 +231,28 @@ function withNumbers(list: string): string {
   return `CASE WHEN ${isNumbers} THEN ${numbers} ELSE ${list} END`;
 }
 
-/** What the list types differ in. */
-interface ListDefinition {
-  readonly type: ColumnType;
-  readonly item: ColumnCodec;
-  readonly write: WriteElement;
-  sql(expr: string): string;
-  sqlValue(expr: string, evidence: Evidence): string;
-  readonly widenings: Readonly<Partial<Record<ColumnType, Conversion>>>;
-}
-
 const jsonText = (expr: string): string => `CAST(to_json(${expr}) AS VARCHAR)`;
 
-const listOfItems = (item: string) => (expr: string) => `from_json(${expr}, '["${item}"]')`;
+const listOfItems = (item: DuckDbScalar) => (expr: string) => `from_json(${expr}, '["${item}"]')`;
 
-function listCodec({ item, write, ...definition }: ListDefinition): ColumnCodec {
+/** What the list types differ in. */
+interface ListDefinition extends Pick<ColumnCodec, 'type' | 'sql' | 'widenings' | 'widenedText'> {
+  readonly cells: Evidence;
+  readonly item: ColumnCodec;
+  readonly sqlItem: DuckDbScalar;
+  readonly write: WriteElement;
+  sqlValue(expr: string, evidence: Evidence): string;
+}
+
+function listCodec({ cells, item, sqlItem, write, ...definition }: ListDefinition): ColumnCodec {
   return codecOf({
     ...definition,
-    duckdb: (zoned) => `${item.duckdb(zoned)}[]`,
+    cells: () => cells,
+    mixesForms: true,
+    duckdb: () => `${sqlItem}[]`,
+    plainJson: () => 'other',
     writeValue: (b, start, end, out, at) => writeList(b, start, end, out, at, write),
-    native: () => false,
+    nativeCells: () => 0,
     sqlText: jsonText,
     keepsSpelling: false,
     isOrdered: false,
@@ -149,11 +265,14 @@ function listCodec({ item, write, ...definition }: ListDefinition): ColumnCodec 
 /** A JSON list of integers of 64 bits and nulls. */
 export const LONG_LIST: ColumnCodec = listCodec({
   type: 'long[]',
+  cells: LIST_EMPTY | LIST_LONG | LIST_LONG_WIDE,
   item: LONG_CODEC,
+  sqlItem: 'BIGINT',
   write: copyBytes,
   sql: (expr) => sqlNumberList(expr, 'BIGINT', sqlLong),
   sqlValue: listOfItems('BIGINT'),
-  widenings: { 'double[]': castTo('DOUBLE[]'), 'string[]': castTo('VARCHAR[]'), string: jsonText },
+  widenings: { 'double[]': castTo('DOUBLE[]'), 'string[]': castTo('VARCHAR[]') },
+  widenedText: jsonText,
 });
 
 const longsWherePossible = (expr: string): string => withLongs(jsonText(expr));
@@ -161,11 +280,14 @@ const longsWherePossible = (expr: string): string => withLongs(jsonText(expr));
 /** A JSON list of doubles, integers that a double holds exactly, and nulls. */
 export const DOUBLE_LIST: ColumnCodec = listCodec({
   type: 'double[]',
+  cells: LIST_EMPTY | LIST_LONG | LIST_DOUBLE,
   item: DOUBLE_CODEC,
+  sqlItem: 'DOUBLE',
   write: copyBytes,
   sql: (expr) => sqlNumberList(expr, 'DOUBLE', sqlDouble),
   sqlValue: listOfItems('DOUBLE'),
-  widenings: { 'string[]': (expr) => listOfItems('VARCHAR')(longsWherePossible(expr)), string: longsWherePossible },
+  widenings: { 'string[]': (expr) => listOfItems('VARCHAR')(longsWherePossible(expr)) },
+  widenedText: longsWherePossible,
 });
 
 const sqlStrings = (expr: string): string =>
@@ -174,9 +296,12 @@ const sqlStrings = (expr: string): string =>
 /** A JSON list of strings and nulls, or of numbers that become text. */
 export const STRING_LIST: ColumnCodec = listCodec({
   type: 'string[]',
+  cells: LIST_EMPTY | NUMBERS | LIST_STRING,
   item: STRING_CODEC,
+  sqlItem: 'VARCHAR',
   write: writeAsString,
   sql: sqlStrings,
   sqlValue: (expr, evidence) => ((evidence & NUMBERS) === 0 ? listOfItems('VARCHAR') : sqlStrings)(expr),
-  widenings: { string: (expr) => withNumbers(jsonText(expr)) },
+  widenings: {},
+  widenedText: (expr) => withNumbers(jsonText(expr)),
 });

@@ -4,8 +4,10 @@ import { writeNull, writeString } from './json-text.ts';
 /** Any text, the text `null` too; only an empty cell is absent. */
 export const STRING_CODEC: ColumnCodec = {
   type: 'string',
+  cells: () => ~0,
+  mixesForms: true,
   duckdb: () => 'VARCHAR',
-  accepts: () => true,
+  plainJson: () => 'text',
   writeJson(b, start, end, out, at) {
     return start === end ? writeNull(out, at) : writeString(b, start, end, out, at);
   },
@@ -15,6 +17,7 @@ export const STRING_CODEC: ColumnCodec = {
   native: () => true,
   sqlText: (expr) => expr,
   widenings: {},
+  widenedText: (expr) => expr,
   keepsSpelling: true,
   isOrdered: true,
   isScale: false,

@@ -1,8 +1,9 @@
-import { internalError } from '../../base/errors.ts';
 import { proved } from '../../config/validate.ts';
 import type { StoredColumn, TableName } from '../../table/columns.ts';
+import type { DuckDbScalar, DuckDbType } from '../../types/codec.ts';
 import type { Zone } from '../../types/zone.ts';
 import { describeTable } from '../files/columns.ts';
+import { scalarOf } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { PARTITION } from './names.ts';
 import { parseJson } from './protocol/parse.ts';
@@ -15,16 +16,15 @@ export interface Field {
   readonly type: DeltaType;
 }
 
-/** DuckDB's types, as its queries describe themselves, in Delta's words. */
-const DELTA: Readonly<Record<string, string>> = {
+/** DuckDB's types in Delta's words. */
+const DELTA: Readonly<Record<DuckDbScalar, string>> = {
   VARCHAR: 'string',
-  JSON: 'string',
   BIGINT: 'long',
   DOUBLE: 'double',
   BOOLEAN: 'boolean',
   DATE: 'date',
   TIMESTAMP: 'timestamp_ntz',
-  'TIMESTAMP WITH TIME ZONE': 'timestamp',
+  TIMESTAMPTZ: 'timestamp',
 };
 
 /** The columns that a table's files can have, in order; the partition's column is not among them. */
@@ -38,10 +38,9 @@ export async function fieldsOf(
   return described.map(({ name, type }) => ({ name, type: deltaType(type) }));
 }
 
-function deltaType(duckDb: string): DeltaType {
-  const base = DELTA[duckDb.replace(/\[\]$/, '')];
-  if (base === undefined) throw internalError(`A column of type ${duckDb} has no type in Delta: please report it.`);
-  return duckDb.endsWith('[]') ? { type: 'array', elementType: base, containsNull: true } : base;
+function deltaType(type: DuckDbType): DeltaType {
+  const { scalar, isList } = scalarOf(type);
+  return isList ? { type: 'array', elementType: DELTA[scalar], containsNull: true } : DELTA[scalar];
 }
 
 /** The schema as `metaData` holds it. */

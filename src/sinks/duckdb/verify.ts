@@ -2,6 +2,7 @@ import { checkDays, checkKeys, checkLiveRows, type Difference, difference } from
 import { coveredDays } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { TYPES } from '../../types/index.ts';
+import { shortName } from '../sql/columns.ts';
 import type { Engine, EngineOptions } from '../sql/engine/engine.ts';
 import { countRows, readingStore, readState } from './store.ts';
 
@@ -29,7 +30,7 @@ async function checkColumns(engine: Engine, { columns, timezone }: TableState): 
     `SELECT column_name AS name, data_type AS type FROM duckdb_columns()
     WHERE database_name = current_database() AND schema_name = 'main' AND table_name = 'events'`,
   );
-  const actual = new Map(rows.map(({ name, type }) => [String(name), duckDbName(String(type))]));
+  const actual = new Map(rows.map(({ name, type }) => [String(name), shortName(String(type))]));
   const typed = columns.flatMap(({ name, type }) => (type === null ? [] : [{ name, type }]));
   const expected = new Map(typed.map(({ name, type }) => [name, TYPES[type].duckdb(timezone !== null)]));
   for (const own of ['_key', '_dfinery_window', '_rescued']) actual.delete(own);
@@ -40,5 +41,3 @@ async function checkColumns(engine: Engine, { columns, timezone }: TableState): 
       : [difference('columns', `column ${name} should be ${should ?? 'absent'} and is ${is ?? 'absent'}`)];
   });
 }
-
-const duckDbName = (type: string): string => (type === 'TIMESTAMP WITH TIME ZONE' ? 'TIMESTAMPTZ' : type);

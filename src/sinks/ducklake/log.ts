@@ -11,6 +11,7 @@ import { TABLES, type TableName } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
+import type { DuckDbScalar } from '../../types/codec.ts';
 import { literal } from '../../types/sql.ts';
 import { Zone } from '../../types/zone.ts';
 import { columnsIn, describeTable, namesOf, selectOf } from '../files/columns.ts';
@@ -28,6 +29,7 @@ import { type FilesFormat, FileTable, type OpenFilesOptions, type OpenPlace } fr
 import { NO_DATE, readFiles } from '../files/parquet-file.ts';
 import { changeOf } from '../files/rewrite.ts';
 import { removeExpiredRuns } from '../files/runs.ts';
+import { type Described, scalarOf } from '../sql/columns.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
 import { openStorage } from '../storage/open.ts';
@@ -66,23 +68,20 @@ interface GivenIds {
   readonly ids: Map<string, ColumnIds>;
 }
 
-/** DuckDB's types, as its queries describe themselves, in DuckLake's words. */
-const TYPES: Readonly<Record<string, string>> = {
+/** DuckDB's types in DuckLake's words. */
+const DUCKLAKE_TYPES: Readonly<Record<DuckDbScalar, string>> = {
   VARCHAR: 'varchar',
-  JSON: 'varchar',
   BIGINT: 'int64',
   DOUBLE: 'float64',
   BOOLEAN: 'boolean',
   DATE: 'date',
   TIMESTAMP: 'timestamp',
-  'TIMESTAMP WITH TIME ZONE': 'timestamptz',
+  TIMESTAMPTZ: 'timestamptz',
 };
 
-function fieldOf({ name, type }: { readonly name: string; readonly type: string }): Field {
-  const isList = type.endsWith('[]');
-  const base = TYPES[isList ? type.slice(0, -2) : type];
-  if (base === undefined) throw new RangeError(`a column of type ${type} has no type in DuckLake`);
-  return isList ? { name, type: 'list', element: base } : { name, type: base };
+function fieldOf({ name, type }: Described): Field {
+  const { scalar, isList } = scalarOf(type);
+  return isList ? { name, type: 'list', element: DUCKLAKE_TYPES[scalar] } : { name, type: DUCKLAKE_TYPES[scalar] };
 }
 
 /** The columns whose least and greatest values the catalog may hold: system datetimes and our own numbers (S44). */

@@ -2,7 +2,7 @@ import { EVENT_NAME, SERVER_DATETIME } from '../../schema/groups.ts';
 import { isTyped, type StoredColumn, type TableName, typedColumns } from '../../table/columns.ts';
 import { isRetyped, type PlannedColumn } from '../../table/plan.ts';
 import type { Zone } from '../../types/zone.ts';
-import { castTo, rescuedAfter, typedNull, valueAfter } from '../sql/columns.ts';
+import { castTo, type Described, describe, rescuedAfter, typedNull, valueAfter } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
@@ -18,7 +18,7 @@ export async function describeTable(
   table: TableName,
   columns: readonly StoredColumn[],
   zone: Zone | undefined,
-): Promise<{ readonly name: string; readonly type: string }[]> {
+): Promise<Described[]> {
   const typed = typedColumns(columns);
   const nulls = typed.map(({ name, type }) => `${typedNull(type, zone)} AS ${identifier(name)}`);
   const own = [
@@ -32,8 +32,7 @@ export async function describeTable(
     event_items: eventItems(typed, events),
     event_logs: eventLogs(typed, events),
   } as const satisfies Record<TableName, string>;
-  const rows = await engine.rows(`DESCRIBE ${queries[table]}`);
-  return rows.map((row) => ({ name: String(row.column_name), type: String(row.column_type) }));
+  return describe(engine, queries[table]);
 }
 
 /** The names of the columns of a file of `events`. */

@@ -6,6 +6,7 @@ import { Failure } from '../../base/errors.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { Difference } from '../../table/differences.ts';
 import type { TableState } from '../../table/state.ts';
+import type { Described } from '../sql/columns.ts';
 
 /** A Parquet file of a table. */
 export interface DataFile {
@@ -66,8 +67,8 @@ export interface Layout {
   columnName?(source: string): string;
   /** True if files hold the date of their rows as a column, too. */
   readonly hasDateColumn?: boolean;
-  /** The option of COPY that gives the columns of a file their field ids. Types as DuckDB describes them. */
-  fieldIds?(table: TableName, columns: readonly { readonly name: string; readonly type: string }[]): string;
+  /** The option of COPY that gives the columns of a file their field ids. */
+  fieldIds?(table: TableName, columns: readonly Described[]): string;
 }
 
 /** Another writer was first: nothing of the change is left. */

@@ -8,6 +8,7 @@ import { configFailure, transientFailure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { TableName } from '../../table/columns.ts';
 import { Zone } from '../../types/zone.ts';
+import { describe } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { isOutOfMemory } from '../sql/engine/faults.ts';
 import { copyColumns } from '../storage/partial-copy.ts';
@@ -173,9 +174,7 @@ export class FileTable {
   async copyOptions({ query, table = 'events' }: SizedQuery): Promise<string[]> {
     const { layout } = this.log;
     if (layout.fieldIds === undefined) return [];
-    const rows = await this.engine.rows(`DESCRIBE ${query}`);
-    const columns = rows.map((row) => ({ name: String(row.column_name), type: String(row.column_type) }));
-    return [layout.fieldIds(table, columns)];
+    return [layout.fieldIds(table, await describe(this.engine, query))];
   }
 
   /** Describes a file that is written. */

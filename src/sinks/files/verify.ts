@@ -5,6 +5,7 @@ import { TABLES, type TableName, typedColumns } from '../../table/columns.ts';
 import { checkDays, checkKeys, checkLiveRows, type Difference, difference } from '../../table/differences.ts';
 import { coveredDays } from '../../table/receipts.ts';
 import { TYPES } from '../../types/index.ts';
+import { shortName } from '../sql/columns.ts';
 import { eventItems, nameOf } from '../sql/views.ts';
 import { columnsIn } from './columns.ts';
 import { liveRows } from './load.ts';
@@ -130,9 +131,7 @@ function columnDifference(actual: readonly string[], expected: readonly string[]
 
 async function columnsOf(table: FileTable, local: string): Promise<string[]> {
   const rows = await table.engine.rows(`DESCRIBE SELECT * FROM ${readFiles([local])}`);
-  return rows.map(({ column_name: name, column_type: type }) => {
-    return `${name} ${String(type) === 'TIMESTAMP WITH TIME ZONE' ? 'TIMESTAMPTZ' : type}`;
-  });
+  return rows.map(({ column_name: name, column_type: type }) => `${name} ${shortName(String(type))}`);
 }
 
 const eventsIn = (table: FileTable, locals: Locals): string =>

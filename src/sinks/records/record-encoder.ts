@@ -3,7 +3,7 @@ import type { CsvMemory } from '../../csv/wasm/csv-memory.ts';
 import { classify } from '../../types/classify.ts';
 import type { ColumnCodec } from '../../types/codec.ts';
 import { DATETIME_GAP, DATETIME_ZONED } from '../../types/evidence.ts';
-import { TYPES } from '../../types/index.ts';
+import { cellFits, TYPES } from '../../types/index.ts';
 import { copyBytes, isNull, writeString } from '../../types/json-text.ts';
 import { Zone } from '../../types/zone.ts';
 import type { StreamName } from './property-names.ts';
@@ -191,7 +191,7 @@ export class RecordEncoder {
     if (codec === undefined) return MISMATCH;
     const zone = this.#zones[column];
     const encoding = this.#plan.encodings[column];
-    if (encoding === CHECKED && !codec.accepts(b, start, end, zone)) return MISMATCH;
+    if (encoding === CHECKED && !cellFits(codec.type, b, start, end, zone)) return MISMATCH;
     if (encoding === ZONED_ONLY) {
       const form = classify(b, start, end, zone);
       if ((form & DATETIME_ZONED) === 0 || (form & DATETIME_GAP) !== 0) return MISMATCH;

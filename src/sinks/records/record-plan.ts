@@ -1,7 +1,9 @@
 import type { SpoolFile } from '../../extract/window.ts';
 import { headerColumns } from '../../schema/groups.ts';
-import { fitsWholly, NULL_TEXT } from '../../types/evidence.ts';
-import type { ColumnType, Evidence } from '../../types/type.ts';
+import type { PlainJson } from '../../types/codec.ts';
+import { NULL_TEXT } from '../../types/evidence.ts';
+import { fitsWholly, TYPES } from '../../types/index.ts';
+import { COLUMN_TYPES, type ColumnType, type Evidence } from '../../types/type.ts';
 import { ITEM_POSITION, KEY, propertyNames, RESCUED, type StreamName } from './property-names.ts';
 
 /** One stream of the configured catalog, as far as its records depend on it. */
@@ -83,13 +85,14 @@ export function planRecords(
   };
 }
 
-/** Of columns without `null` in which every cell fits. */
-const FILLED_ENCODINGS: ReadonlyMap<ColumnType, number> = new Map([
-  ['long', COPY],
-  ['double', COPY],
-  ['date', TEXT],
-  ['boolean', BOOLEAN],
-]);
+/** The encoding of cells that all fit, without `null` among them. */
+const PLAIN_ENCODINGS: Readonly<Record<PlainJson, number>> = {
+  text: TEXT,
+  copy: COPY,
+  datetime: DATETIME,
+  boolean: BOOLEAN,
+  other: CLEAN,
+};
 
 function encodingOf({ type, zoned }: PropertyType, evidence: Evidence, hasZone: boolean): number {
   if (type === undefined) return CHECKED;
@@ -97,9 +100,7 @@ function encodingOf({ type, zoned }: PropertyType, evidence: Evidence, hasZone: 
   // Only a datetime is zoned.
   if (zoned && !hasZone) return ZONED_ONLY;
   if (!fitsWholly(evidence, type, zoned)) return CHECKED;
-  if ((evidence & NULL_TEXT) !== 0) return CLEAN;
-  if (type === 'datetime') return zoned ? CLEAN : DATETIME;
-  return FILLED_ENCODINGS.get(type) ?? CLEAN;
+  return (evidence & NULL_TEXT) === 0 ? PLAIN_ENCODINGS[TYPES[type].plainJson(zoned)] : CLEAN;
 }
 
 function isWanted(stream: RecordStream, name: string): boolean {
@@ -135,32 +136,24 @@ function propertyType(schema: unknown): PropertyType {
   return { type, zoned: type === 'datetime' && property.airbyte_type !== 'timestamp_without_timezone' };
 }
 
-function typeOfProperty(property: PropertySchema): ColumnType | undefined {
-  const types = typesOf(property);
-  if (types.includes('string')) return typeOfText(property.format);
-  if (types.includes('boolean')) return 'boolean';
-  if (types.includes('number')) return property.airbyte_type === 'integer' ? 'long' : 'double';
-  if (types.includes('integer')) return 'long';
-  if (types.includes('array')) return listType(property.items);
-  return property.type === undefined ? 'string' : undefined;
-}
+/** The column type of a property; undefined for what no type has. */
+const typeOfProperty = (property: PropertySchema): ColumnType | undefined => TYPE_OF_KIND.get(kindOf(property));
 
-function typeOfText(format: unknown): ColumnType | undefined {
-  if (format === 'date') return 'date';
-  if (format === 'time') return undefined;
-  return format === 'date-time' ? 'datetime' : 'string';
-}
+const JSON_TYPES = ['string', 'boolean', 'number', 'integer', 'array'];
+/** Formats that say what a text is; a text of any other format is just that. No type has times of a day. */
+const FORMATS = new Set<unknown>(['time', ...COLUMN_TYPES.map((type) => TYPES[type].jsonSchema(false).format)]);
 
-function listType(items: unknown): ColumnType | undefined {
-  if (!isObject(items) || items.type === undefined) return 'string[]';
-  const types = typesOf(items);
-  if (types.includes('string')) return 'string[]';
-  if (types.includes('number')) return 'double[]';
-  return types.includes('integer') ? 'long[]' : undefined;
-}
+const TYPE_OF_KIND: ReadonlyMap<string, ColumnType> = new Map(
+  COLUMN_TYPES.map((type) => [kindOf(TYPES[type].jsonSchema(false)), type]),
+);
 
-function typesOf(schema: PropertySchema): readonly unknown[] {
-  return Array.isArray(schema.type) ? schema.type : [schema.type];
+/** A JSON type with what tells column types of it apart: `integer`, `string date`, `array of number`. */
+function kindOf({ type, format, airbyte_type, items }: PropertySchema): string {
+  const types: readonly unknown[] = Array.isArray(type) ? type : [type ?? 'string'];
+  const kind = JSON_TYPES.find((name) => types.includes(name)) ?? 'other';
+  if (kind === 'string') return format !== undefined && FORMATS.has(format) ? `string ${format}` : kind;
+  if (kind === 'number') return airbyte_type === 'integer' ? 'integer' : kind;
+  return kind === 'array' ? `array of ${isObject(items) ? kindOf({ ...items, format: undefined }) : 'string'}` : kind;
 }
 
 function isObject(value: unknown): value is PropertySchema {

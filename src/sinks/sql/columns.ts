@@ -1,7 +1,9 @@
 import { isRetyped, isWidening, type PlannedColumn, type Retyped } from '../../table/plan.ts';
+import type { DuckDbScalar, DuckDbType } from '../../types/codec.ts';
 import { sqlWiden, TYPES } from '../../types/index.ts';
 import type { ColumnType } from '../../types/type.ts';
 import type { Zone } from '../../types/zone.ts';
+import type { Engine } from './engine/engine.ts';
 import { anyOf, identifier, jsonMember } from './engine/quote.ts';
 import { rescueKey } from './rows/cells.ts';
 
@@ -37,4 +39,29 @@ export function rescuedAfter(columns: readonly PlannedColumn[], zone: Zone | und
   const members = [`nullif(substr(${stored}, 2, length(${stored}) - 2), '')`, ...losses.map(({ member }) => member)];
   const isLoss = anyOf(losses.map(({ condition }) => condition));
   return `CASE WHEN ${isLoss} THEN '{' || concat_ws(',', ${members.join(', ')}) || '}' ELSE _rescued END`;
+}
+
+/** A type as DuckDB's queries describe it, by its name in `src/types`. */
+export function shortName(described: string): string {
+  return described.replace(/^TIMESTAMP WITH TIME ZONE/, 'TIMESTAMPTZ');
+}
+
+/** A column of a query whose every value has a type of `src/types`, or is JSON text. */
+export interface Described {
+  readonly name: string;
+  readonly type: DuckDbType;
+}
+
+/** The columns of such a query. */
+export async function describe(engine: Engine, query: string): Promise<Described[]> {
+  const rows = await engine.rows(`DESCRIBE ${query}`);
+  return rows.map(({ column_name: name, column_type: described }) => {
+    const type = described === 'JSON' ? 'VARCHAR' : (shortName(String(described)) as DuckDbType);
+    return { name: String(name), type };
+  });
+}
+
+/** The scalar type of a column or of its elements. */
+export function scalarOf(type: DuckDbType): { readonly scalar: DuckDbScalar; readonly isList: boolean } {
+  return { scalar: type.replace(/\[\]$/, '') as DuckDbScalar, isList: type.endsWith('[]') };
 }

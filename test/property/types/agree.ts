@@ -1,5 +1,5 @@
 import { jsonBound } from '../../../src/types/codec.ts';
-import { TYPES } from '../../../src/types/index.ts';
+import { cellFits, TYPES } from '../../../src/types/index.ts';
 import type { ColumnType } from '../../../src/types/type.ts';
 import type { Zone } from '../../../src/types/zone.ts';
 
@@ -8,7 +8,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 export const fitsBytes = (type: ColumnType, cell: string, zone: Zone | undefined): boolean => {
   const bytes = encoder.encode(`#${cell}#`);
-  return TYPES[type].accepts(bytes, 1, bytes.length - 1, zone);
+  return cellFits(type, bytes, 1, bytes.length - 1, zone);
 };
 
 export const jsonOf = (type: ColumnType, cell: string, zone: Zone | undefined): string => {

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { classify } from '../../../src/types/classify.ts';
 import { jsonBound } from '../../../src/types/codec.ts';
-import { EVIDENCE_BITS, type EvidenceName, evidenceNames, typeOf } from '../../../src/types/evidence.ts';
-import { TYPES } from '../../../src/types/index.ts';
+import { EVIDENCE_BITS, type EvidenceName, evidenceNames } from '../../../src/types/evidence.ts';
+import { cellFits, TYPES, typeOf } from '../../../src/types/index.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';
 import { Zone } from '../../../src/types/zone.ts';
 
@@ -49,7 +49,7 @@ describe('a cell', () => {
       const out = new Uint8Array(jsonBound(bytes.length));
       const json: Partial<Record<ColumnType, string>> = {};
       for (const type of COLUMN_TYPES) {
-        if (!TYPES[type].accepts(bytes, START, bytes.length - AFTER, zone)) continue;
+        if (!cellFits(type, bytes, START, bytes.length - AFTER, zone)) continue;
         const end = TYPES[type].writeJson(bytes, START, bytes.length - AFTER, out, 0, zone);
         json[type] = new TextDecoder('utf-8', { ignoreBOM: true }).decode(out.subarray(0, end));
       }
@@ -62,7 +62,7 @@ describe('a cell', () => {
   it('that is empty is absent in every type [R29]', () => {
     for (const type of COLUMN_TYPES) {
       const out = new Uint8Array(8);
-      expect(TYPES[type].accepts(out, 3, 3)).toBe(true);
+      expect(cellFits(type, out, 3, 3)).toBe(true);
       const end = TYPES[type].writeJson(out, 3, 3, out, 0);
       expect(new TextDecoder().decode(out.subarray(0, end))).toBe('null');
     }

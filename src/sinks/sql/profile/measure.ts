@@ -1,7 +1,6 @@
 import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, eventNameIndex } from '../../../schema/groups.ts';
 import type { ColumnScan } from '../../../schema/scan.ts';
-import { fitsWholly } from '../../../types/evidence.ts';
-import { TYPES } from '../../../types/index.ts';
+import { fitsWholly, TYPES } from '../../../types/index.ts';
 import { literal } from '../../../types/sql.ts';
 import type { ColumnType, Evidence } from '../../../types/type.ts';
 import type { Zone } from '../../../types/zone.ts';
