@@ -1,5 +1,5 @@
 import { addDays, type Day, daysOf } from '../base/days.ts';
-import type { Receipt } from '../extract/window.ts';
+import type { Receipt, Window } from '../extract/window.ts';
 
 /**
  * A receipt as a target stores it, with the number of its window (`_dfinery_window` of its rows, from 1). Without the
@@ -67,27 +67,36 @@ export function liveWindows(receipts: readonly StoredReceipt[]): StoredWindow[] 
   return receipts.flatMap(({ window, rows_live, from, to }) => (rows_live > 0 ? [{ number: window, from, to }] : []));
 }
 
-/** Numbers of stored windows by what they have in common with a new one. */
-export interface Overlap {
-  /** All of their days are asked for again. */
-  readonly within: readonly number[];
-  /** Some of their days are. */
-  readonly sharing: readonly number[];
+/** A window of a batch. */
+export interface IncomingWindow extends StoredWindow {
+  /** True if the service is known to leave `to` out. */
+  readonly isExclusive: boolean;
 }
 
-/** `isExclusive`: the service is known to leave `to_date` out. */
-export function overlapOf(
-  stored: Iterable<StoredWindow>,
-  asked: { readonly from: Day; readonly to: Day },
-  isExclusive: boolean,
-): Overlap {
-  const lastOf = ({ from, to }: { readonly from: Day; readonly to: Day }) =>
-    isExclusive && to > from ? addDays(to, -1) : to;
-  const last = lastOf(asked);
-  const shared = [...stored].filter((window) => window.from <= last && asked.from <= lastOf(window));
-  const isWithin = (window: StoredWindow) => asked.from <= window.from && lastOf(window) <= last;
-  return {
-    within: shared.filter(isWithin).map(({ number }) => number),
-    sharing: shared.filter((window) => !isWithin(window)).map(({ number }) => number),
-  };
+export const incomingWindow = ({ receipt: { from, to }, state }: Window, number: number): IncomingWindow => ({
+  number,
+  from,
+  to,
+  isExclusive: state.ranges_inclusive === false,
+});
+
+/** The numbers of a stored window and of a window of a batch that asks for some of its days. */
+export interface SharedDays {
+  readonly stored: number;
+  readonly incoming: number;
+  /** True if all days of the stored window are asked for. */
+  readonly isWhole: boolean;
+}
+
+export function sharedDays(stored: readonly StoredWindow[], incoming: readonly IncomingWindow[]): SharedDays[] {
+  return incoming.flatMap(({ number, from, to, isExclusive }) => {
+    const lastOf = (window: Pick<StoredWindow, 'from' | 'to'>) =>
+      isExclusive && window.to > window.from ? addDays(window.to, -1) : window.to;
+    const last = lastOf({ from, to });
+    const shared = stored.filter((window) => window.from <= last && from <= lastOf(window));
+    return shared.map((window) => {
+      const isWhole = from <= window.from && lastOf(window) <= last;
+      return { stored: window.number, incoming: number, isWhole };
+    });
+  });
 }

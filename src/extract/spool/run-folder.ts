@@ -5,7 +5,7 @@ import { isLeased, isLockTemporary, Lease, leaseOf } from '../../fs/lock.ts';
 import { isPrivateFolder, makeFolders } from '../../fs/private-folder.ts';
 import { spoolFailure } from './spool-writer.ts';
 
-const RUN_FOLDER = /^dfinery-(arrow|verify|delta|ducklake)-[0-9A-Za-z]{6}$/;
+const RUN_FOLDER = /^dfinery-(arrow|files)-[0-9A-Za-z]{6}$/;
 /** Age up to which a folder without a lease is left alone: its run may be about to write the lease. */
 const GRACE_MS = 60_000;
 
@@ -20,7 +20,7 @@ export class RunFolder {
   }
 
   /** Makes one under `root`, which is made if missing, and removes those of dead runs. Throws a Failure that names `root`. */
-  static async open(root: string, clock: Clock, what: 'arrow' | 'verify' | 'delta' | 'ducklake'): Promise<RunFolder> {
+  static async open(root: string, clock: Clock, what: 'arrow' | 'files'): Promise<RunFolder> {
     try {
       makeFolders(root, 0o700);
       await sweepRunFolders(root, clock.now());

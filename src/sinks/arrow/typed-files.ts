@@ -75,9 +75,9 @@ export class TypedFiles {
   }
 
   async #write(window: Window): Promise<TypedFile> {
-    const arrivals = incomingColumns(window.files);
-    const plan = this.#planOf(arrivals);
-    const load = { window, number: 0, arrivals, plan: new Map(plan.map((c) => [c.key, c])), zone: this.#zone };
+    const incoming = incomingColumns(window.files);
+    const plan = this.#planOf(incoming);
+    const load = { window, number: 0, incoming, plan: new Map(plan.map((c) => [c.key, c])), zone: this.#zone };
     const file = await this.#prepare(async () => {
       const all = await this.#writeRows(load);
       const path = this.#hasSent ? await this.#withoutSent(all) : all;

@@ -1,11 +1,9 @@
 // This folder: the target `delta`: Delta Lake tables on a disk or in a bucket. `protocol/` is the protocol's log.
 
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import pLimit from 'p-limit';
-import { configFailure, messageOf } from '../../base/errors.ts';
+import { messageOf } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
-import { RunFolder } from '../../extract/spool/run-folder.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
@@ -22,9 +20,9 @@ import {
   type Snapshot,
   type TableLog,
 } from '../files/log.ts';
-import type { FilesFormat, OpenFilesOptions, OpenPlace } from '../files/open.ts';
+import { type FilesFormat, type OpenFilesOptions, openWithoutLock } from '../files/open.ts';
 import { removeExpiredRuns } from '../files/runs.ts';
-import { type Engine, openEngine } from '../sql/engine/engine.ts';
+import type { Engine } from '../sql/engine/engine.ts';
 import { openStorage } from '../storage/open.ts';
 import { checkConditionalWrites } from '../storage/probe.ts';
 import type { Storage, Stored } from '../storage/storage.ts';
@@ -47,48 +45,18 @@ const OPERATIONS = { load: 'WRITE', rewrite: 'OPTIMIZE', purge: 'DELETE' } as co
 >;
 
 export const DELTA: FilesFormat = {
-  name: 'delta',
   noun: 'place',
   hasOneWriter: false,
   async open(options, mode) {
-    const { clock, env, place, signal } = options;
-    const storage = options.storage ?? (await openStorage(place, env, signal));
-    let run: RunFolder | undefined;
-    let engine: Engine | undefined;
-    try {
+    const storage = options.storage ?? (await openStorage(options.place, options.env, options.signal));
+    return openWithoutLock(storage, options, mode, async (engine, folder) => {
       if (mode !== 'read') await checkConditionalWrites(storage);
-      const root = mode === 'read' ? options.spoolDir : (storage.workFolder ?? options.spoolDir);
-      run = await RunFolder.open(root, clock, 'delta');
-      engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
-      await engine.run('SET enable_external_file_cache = false');
-      const log = new DeltaLog(storage, engine, run.path, options);
+      const log = new DeltaLog(storage, engine, folder, options);
       await log.refresh();
-      if (mode === 'rewrite' && log.snapshot === undefined) {
-        throw configFailure(
-          `${place} holds no Delta table of this program (no events/_delta_log): give another place.`,
-        );
-      }
-      return openPlace(storage, log, engine, run);
-    } catch (error) {
-      await engine?.close();
-      await run?.remove();
-      storage.close();
-      throw error;
-    }
+      return log;
+    });
   },
 };
-
-function openPlace(storage: Storage, log: DeltaLog, engine: Engine, run: RunFolder): OpenPlace {
-  const close = async () => {
-    try {
-      await engine.close();
-    } finally {
-      storage.close();
-      await run.remove();
-    }
-  };
-  return { storage, log, engine, folder: run.path, close };
-}
 
 class DeltaLog implements TableLog {
   readonly layout: Layout = { isUniform: false, columnName: readableName };

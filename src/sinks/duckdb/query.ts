@@ -1,7 +1,6 @@
 import { configFailure, messageOf } from '../../base/errors.ts';
 import { fileExists } from '../sql/engine/database-file.ts';
-import type { EngineOptions } from '../sql/engine/engine.ts';
-import { withFile } from './store.ts';
+import { type EngineOptions, withFile } from '../sql/engine/engine.ts';
 
 /** A small result as texts: what a person reads. */
 export interface QueryResult {

@@ -1,9 +1,10 @@
-import { chmodSync, chownSync, existsSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { configFailure, internalError, messageOf, transientFailure } from '../../base/errors.ts';
 import { moveFile } from '../../fs/atomic-file.ts';
 import { literal } from '../../types/sql.ts';
 import { secondNameFailure } from '../files/failures.ts';
-import { fileExists, sweep } from '../sql/engine/database-file.ts';
+import { identityOf, moveIdentity, refuseCopy } from '../sql/copies.ts';
+import { copyOwner, fileExists, sweep } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine, REWRITING } from '../sql/engine/engine.ts';
 import { engineFailure } from '../sql/engine/faults.ts';
 import { newFile } from '../sql/engine/new-file.ts';
@@ -11,8 +12,7 @@ import { identifier } from '../sql/engine/quote.ts';
 import { findPeople, type Lookup } from '../sql/people.ts';
 import type { PeopleFound, PeopleQuery, PurgeTrial, Rewritten } from '../target.ts';
 import { eventRowsOf } from './people.ts';
-import { refuseCopy } from './publish.ts';
-import { checkStore, identityOf, moveIdentity, OWN_TABLES } from './store.ts';
+import { COPIED, checkStore, OWN_TABLES } from './store.ts';
 
 export type RewriteOptions = Omit<EngineOptions, 'readOnly'>;
 
@@ -27,7 +27,6 @@ interface Table {
   readonly name: string;
 }
 
-const PERMISSIONS = 0o777;
 const MOST_TRIES = 3;
 
 /**
@@ -76,7 +75,7 @@ async function withCopy<T>(
   try {
     await checkStore(engine);
     refuseSecondName(engine.file);
-    if (removal !== undefined) await refuseCopy(engine);
+    if (removal !== undefined) await refuseCopy(COPIED, engine);
     const copy = `${engine.file}${REWRITING}`;
     const lookup = removal && (await findPeople(await eventRowsOf(engine), removal.query));
     if (lookup !== undefined) await removal?.onFound?.(lookup.found);
@@ -121,7 +120,7 @@ async function copyInto(
   try {
     signal?.throwIfAborted();
     const rowsRemoved = await copyTables(engine, lookup);
-    await moveIdentity(engine, identityOf(engine.file), identityOf(copy), 'rewritten');
+    await moveIdentity(COPIED, engine, { from: identityOf(engine.file), to: identityOf(copy), schema: 'rewritten' });
     await checkCounts(engine, rowsRemoved);
     const rows = await countOf(engine, 'rewritten', { schema: 'main', name: 'events' });
     await engine.run('DETACH rewritten');
@@ -152,23 +151,6 @@ function refuseSecondName(file: string): void {
   const { nlink } = statSync(file);
   if (nlink === 1) return;
   throw secondNameFailure(file, nlink);
-}
-
-/** Gives a copy the mode and the owner of the file that it is to replace. */
-function copyOwner(file: string, copy: string): void {
-  const { mode, uid, gid } = statSync(file);
-  const made = statSync(copy);
-  if (made.uid !== uid || made.gid !== gid) {
-    try {
-      chownSync(copy, uid, gid);
-    } catch (error) {
-      throw configFailure(
-        `${file} belongs to another user or group, which a copy of it cannot be given: run as its owner. Nothing was changed.`,
-        { cause: error },
-      );
-    }
-  }
-  chmodSync(copy, mode & PERMISSIONS);
 }
 
 /** Tables that we did not make, by their schema where it is not the first. */

@@ -4,28 +4,27 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { PriorLoads, Window } from '../../extract/window.ts';
-import { EVENT_NAME } from '../../schema/groups.ts';
 import { changeRecords, columnChanges, logChanges, missedIn } from '../../table/changes.ts';
 import { incomingColumns } from '../../table/incoming.ts';
 import { type PlannedColumn, planColumns, plannedTogether, type Rules } from '../../table/plan.ts';
-import { lastWindow, liveWindows, storedReceipt } from '../../table/receipts.ts';
+import { incomingWindow, lastWindow, liveWindows, storedReceipt } from '../../table/receipts.ts';
 import type { RunHistory } from '../../table/runs.ts';
-import { applyBatch, MAX_EVENT_NAMES, priorLoadsOf, scannedEventNames, type TableState } from '../../table/state.ts';
+import { applyBatch, priorLoadsOf, type TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
 import type { Commit, Sink } from '../sink.ts';
+import { identityOf, moveIdentity, publish } from '../sql/copies.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { engineFailure, isOutOfMemory, isRefusedByIndex, MisreadFile } from '../sql/engine/faults.ts';
 import { isWide } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
+import { eventNamesOf } from '../sql/rows/event-names.ts';
 import { filesByHeader, filesQuery, hasRowsWithoutId, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
 import { rescuedOfBatch } from '../sql/rows/rescued.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
-import { nameOf } from '../sql/views.ts';
 import type { TargetOptions } from '../target.ts';
 import { alterEvents, indexFailure, indexNames } from './alter.ts';
 import { refreshModels } from './models/store.ts';
-import { publish } from './publish.ts';
-import { countRows, createViews, identityOf, moveIdentity, prepareStore, RunTable, writeState } from './store.ts';
+import { COPIED, countRows, createViews, prepareStore, RunTable, writeState } from './store.ts';
 import { supersede } from './superseded.ts';
 
 /** Removed rows after which their blocks are given back to the file, so that a full re-read does not double it. */
@@ -96,7 +95,7 @@ export class DuckDbSink implements Sink {
 
   /** Publishes a checked copy of the file for readers (S52). */
   publish(copy: string): Promise<void> {
-    return this.#guard(() => publish(this.#engine, copy, this.#options));
+    return this.#guard(() => publish(COPIED, this.#engine, copy, this.#options));
   }
 
   async close(): Promise<void> {
@@ -131,7 +130,7 @@ export class DuckDbSink implements Sink {
     if (!isWide(columns.size)) return;
     const before = identityOf(this.#engine.file);
     await this.#engine.remakeForWideTables();
-    await moveIdentity(this.#engine, before, identityOf(this.#engine.file));
+    await moveIdentity(COPIED, this.#engine, { from: before, to: identityOf(this.#engine.file) });
   }
 
   /** Before a batch and not after one: what a commit has stored is stored, whatever happens here. */
@@ -162,19 +161,18 @@ export class DuckDbSink implements Sink {
     const plan = new Map(columns.map((column) => [column.key, column]));
     const zone = this.#zone;
     const loads = windows.map(
-      (window, i): WindowLoad => ({ window, number: first + i, arrivals: incoming[i], plan, zone }),
+      (window, i): WindowLoad => ({ window, number: first + i, incoming: incoming[i], plan, zone }),
     );
     await alterEvents(engine, columns, zone);
     await loadRows(engine, loads);
-    const rescued = await rescuedOfBatch(engine, `(SELECT * FROM events WHERE _dfinery_window >= ${first})`, columns);
+    const rows = `(SELECT * FROM events WHERE _dfinery_window >= ${first})`;
+    const rescued = await rescuedOfBatch(engine, rows, columns);
     const { removed, idRepeats } = await supersede(engine, {
       columns,
       zone,
       live: liveWindows(before.receipts),
       windows: loads.map(({ window, number }, i) => ({
-        number,
-        receipt: window.receipt,
-        isExclusive: window.state.ranges_inclusive === false,
+        ...incomingWindow(window, number),
         hasRowsWithoutId: hasRowsWithoutId(loads[i]),
         idsAreKeys: idsAreKeys(window),
       })),
@@ -198,7 +196,7 @@ export class DuckDbSink implements Sink {
     const state = applyBatch(before, {
       columns,
       receipts,
-      eventNames: await eventNames(engine, windows, first, columns),
+      eventNames: await eventNamesOf(engine, windows, rows, columns),
       cursor: windows[windows.length - 1].state,
       changes,
       live: new Map(live),
@@ -208,9 +206,13 @@ export class DuckDbSink implements Sink {
       await createViews(engine, columns);
       await refreshModels(engine, state);
     }
-    const rows = receipts.reduce((sum, receipt) => sum + receipt.rows, 0);
-    const repeats = [...idRepeats.values()].reduce((sum, n) => sum + n, 0);
-    const commit = { windows: windows.length, rows, ...columnChanges(columns, isFirst), rescued, idRepeats: repeats };
+    const commit = {
+      windows: windows.length,
+      rows: receipts.reduce((sum, receipt) => sum + receipt.rows, 0),
+      ...columnChanges(columns, isFirst),
+      rescued,
+      idRepeats: [...idRepeats.values()].reduce((sum, n) => sum + n, 0),
+    };
     return { commit, state, counted: after, removed, columns };
   }
 
@@ -266,20 +268,3 @@ async function loadStaged(engine: Engine, load: WindowLoad): Promise<void> {
 
 const namesOf = (columns: readonly PlannedColumn[]): string =>
   ['_key', '_dfinery_window', '_rescued', ...columns.map(({ name }) => name)].map(identifier).join(', ');
-
-/** Names of events of the batch; from the rows if a scan did not collect them all. */
-async function eventNames(
-  engine: Engine,
-  windows: readonly Window[],
-  first: number,
-  columns: readonly PlannedColumn[],
-): Promise<readonly string[]> {
-  const scanned = scannedEventNames(windows.flatMap(({ files }) => files));
-  if (scanned !== undefined) return scanned;
-  const name = `CAST(${nameOf(columns, EVENT_NAME)} AS VARCHAR)`;
-  const rows = await engine.rows(
-    `SELECT DISTINCT ${name} AS name FROM events WHERE _dfinery_window >= ${first} AND ${name} IS NOT NULL ORDER BY 1
-    LIMIT ${MAX_EVENT_NAMES}`,
-  );
-  return rows.map((row) => String(row.name));
-}

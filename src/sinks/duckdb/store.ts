@@ -1,5 +1,4 @@
-import { statSync } from 'node:fs';
-import { configFailure } from '../../base/errors.ts';
+import { configFailure, internalError } from '../../base/errors.ts';
 import { proved } from '../../config/validate.ts';
 
 import { NO_PRIOR_LOADS, type PriorLoads, type State } from '../../extract/window.ts';
@@ -9,9 +8,9 @@ import type { StoredReceipt } from '../../table/receipts.ts';
 import { begunRun, MAX_RUNS, type RunHistory, type RunOutcome, type RunRecord, unended } from '../../table/runs.ts';
 import { newState, priorLoadsOf, type TableState } from '../../table/state.ts';
 import { otherTimezone } from '../files/failures.ts';
+import { COPIES_TABLE, type CopiedFormat, identityOf } from '../sql/copies.ts';
 import { fileExists } from '../sql/engine/database-file.ts';
-import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
-import { engineFailure } from '../sql/engine/faults.ts';
+import { type Engine, type EngineOptions, withFile } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
 import { createEvents } from './alter.ts';
@@ -117,7 +116,7 @@ const RUNS: RecordTable = {
 
 /** The copies for readers. */
 const COPIES: RecordTable = {
-  name: '_dfinery_copies',
+  name: COPIES_TABLE,
   key: 'path',
   columns: { path: ['path', 'text'], published_at: ['publishedAt', 'instant'] },
 };
@@ -134,19 +133,6 @@ const CREATE_STATE = `CREATE TABLE ${STATE} (
 /** The tables of this program, without its views. */
 export const OWN_TABLES: ReadonlySet<string> = new Set(['events', STATE, ...RECORDS.map(({ name }) => name)]);
 const OWN_NAMES = [...OWN_TABLES, 'event_logs', 'event_items'];
-
-/** Opens a file, works on it and closes it; an abort ends the statement at work. Throws Failure. */
-export async function withFile<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
-  const engine = await openEngine(options);
-  try {
-    return await engine.heeding(options.signal, () => work(engine));
-  } catch (error) {
-    options.signal?.throwIfAborted();
-    throw engineFailure(error, engine.file);
-  } finally {
-    await engine.close();
-  }
-}
 
 /** Opens a file that was loaded by this program, for reading alone. Throws Failure for any other. */
 export async function readingStore<T>(
@@ -184,28 +170,21 @@ export async function prepareStore(engine: Engine, timezone: string | null): Pro
   return { ...state, timezone };
 }
 
-/** What the file system says of a file, and of no plain copy of it; the same wherever it is moved on one file system. */
-export function identityOf(path: string): string {
-  const { ino, birthtimeNs } = statSync(path, { bigint: true });
-  return `${ino}-${birthtimeNs}`;
-}
-
-/** Which database a file is, or is a copy of for readers. */
-export interface Mark {
-  readonly database: string;
-  readonly file: string;
-  readonly copyOf: string | null;
-}
-
-export async function readMark(engine: Engine): Promise<Mark> {
-  const { database, file, copy_of } = await engine.row(`SELECT database, file, copy_of FROM ${STATE}`);
-  return { database: String(database), file: String(file), copyOf: copy_of === null ? null : String(copy_of) };
-}
-
-/** Stores that a new file takes the place of another: `from` is what that one says it is. `schema`: the new file, as attached. */
-export async function moveIdentity(engine: Engine, from: string, to: string, schema = 'target'): Promise<void> {
-  await engine.run(`UPDATE ${schema}.main.${STATE} SET file = $2 WHERE file = $1`, [from, to]);
-}
+/** How a database is known, and checked before it is published. */
+export const COPIED: CopiedFormat = {
+  noun: 'database',
+  marks: STATE,
+  withFile,
+  check: checkStore,
+  async checkWhole(engine) {
+    await checkStore(engine);
+    const { found, wanted } = await engine.row(
+      'SELECT (SELECT count(*) FROM events) AS found, (SELECT coalesce(sum(rows_live), 0) FROM _dfinery_windows) AS wanted',
+    );
+    if (Number(found) === Number(wanted)) return;
+    throw internalError(`${engine.file} has ${found} rows, its receipts ${wanted}: the copy was not published.`);
+  },
+};
 
 /** True for a file with our tables; false for one that may get them. Throws Failure for any other, changes nothing. */
 export async function isPrepared(engine: Engine): Promise<boolean> {

@@ -1,4 +1,3 @@
-import { Failure } from '../../base/errors.ts';
 import { loaderOf } from '../load.ts';
 import type { Target } from '../target.ts';
 
@@ -14,8 +13,11 @@ export const duckdb: Target = {
   },
   publishes: true,
   async open(file, options) {
-    const [{ openDuckDbSink }, { checkCopy }] = await Promise.all([import('./sink.ts'), import('./publish.ts')]);
-    if (options.publish !== undefined) await checkCopy(options.publish, file, options);
+    const { openDuckDbSink } = await import('./sink.ts');
+    if (options.publish !== undefined) {
+      const [{ COPIED }, { checkCopy }] = await Promise.all([import('./store.ts'), import('../sql/copies.ts')]);
+      await checkCopy(COPIED, options.publish, file, options);
+    }
     const sink = await openDuckDbSink({ ...options, file });
     return { ...loaderOf(sink), publish: (copy) => sink.publish(copy) };
   },
@@ -27,22 +29,12 @@ export const duckdb: Target = {
   checkPurge: async (file, query, options) =>
     (await import('./rewrite.ts')).checkPurgeDuckDb({ ...options, file }, query),
   async purge(file, query, options) {
-    const [{ purgeDuckDb }, { republish }] = await Promise.all([import('./rewrite.ts'), import('./publish.ts')]);
+    const { purgeDuckDb } = await import('./rewrite.ts');
     const done = await purgeDuckDb({ ...options, file }, query, options.onFound);
-    return { ...done, unreached: await unreachedCopies(() => republish({ ...options, file })) };
+    const [{ COPIED }, { unreachedCopies }] = await Promise.all([import('./store.ts'), import('../sql/copies.ts')]);
+    return { ...done, unreached: await unreachedCopies(COPIED, { ...options, file }) };
   },
   async *rowsOfPeople(file, query, options) {
     yield* (await import('./people.ts')).rowsInDuckDb({ ...options, file }, query);
   },
 };
-
-/** The file itself is purged by then: what a copy for readers still holds is said beside that. */
-async function unreachedCopies(republish: () => Promise<unknown>): Promise<string[]> {
-  try {
-    await republish();
-    return [];
-  } catch (error) {
-    if (error instanceof Failure) return [error.message];
-    throw error;
-  }
-}

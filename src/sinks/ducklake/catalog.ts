@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { constants, existsSync, statSync } from 'node:fs';
-import { access, chmod, chown } from 'node:fs/promises';
+import { access } from 'node:fs/promises';
 import { dirname, isAbsolute } from 'node:path';
 import pLimit, { type LimitFunction } from 'p-limit';
 import { configFailure } from '../../base/errors.ts';
@@ -10,9 +10,9 @@ import { makeFolders } from '../../fs/private-folder.ts';
 import { isTableName, type TableName } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
 import { secondNameFailure } from '../files/failures.ts';
-import { realFile, sweep } from '../sql/engine/database-file.ts';
-import { type Engine, type EngineOptions, openEngine, REWRITING, type Row } from '../sql/engine/engine.ts';
-import { engineFailure } from '../sql/engine/faults.ts';
+import { COPIES_TABLE, type CopiedFormat, identityOf, moveIdentity } from '../sql/copies.ts';
+import { copyOwner, realFile, sweep } from '../sql/engine/database-file.ts';
+import { type Engine, type EngineOptions, REWRITING, type Row, withFile } from '../sql/engine/engine.ts';
 import { SMALL_BLOCKS } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
 
@@ -22,7 +22,6 @@ const FORMAT = '1.0';
 const INSERT_ROWS = 1_000;
 /** The column by which our tables are partitioned. */
 export const PARTITION = 'event_date';
-export const PERMISSIONS = 0o777;
 const OWNER_FOLDER = 0o700;
 
 /** The tables of a catalog in format 1.0, as the reference extension makes them. */
@@ -56,10 +55,14 @@ const TABLES: readonly string[] = [
   'ducklake_tag(object_id BIGINT, begin_snapshot BIGINT, end_snapshot BIGINT, "key" VARCHAR, "value" VARCHAR)',
   'ducklake_view(view_id BIGINT, view_uuid UUID, begin_snapshot BIGINT, end_snapshot BIGINT, schema_id BIGINT, view_name VARCHAR, dialect VARCHAR, "sql" VARCHAR, column_aliases VARCHAR)',
 ];
+/** The table that says which file this catalog is, or which catalog it is a copy of. */
+const MARKS = '_dfinery_mark';
 /** Tables of our own beside them: the state of the export, and what the catalog has no place for of a file. */
 const OWN_TABLES = [
   '_dfinery_state(v INTEGER, "name" VARCHAR, "value" VARCHAR)',
   '_dfinery_files(v INTEGER, data_file_id BIGINT, "value" VARCHAR)',
+  `${MARKS}(database VARCHAR, file VARCHAR, copy_of VARCHAR)`,
+  `${COPIES_TABLE}(path VARCHAR, published_at TIMESTAMPTZ)`,
 ];
 
 /** A column as the catalog has it; of a list `element` is the id and type of its child. */
@@ -115,6 +118,8 @@ export interface Lake {
   readonly inlinedRows: ReadonlyMap<TableName, number>;
   /** The state of the export, by name. */
   readonly state: ReadonlyMap<string, string>;
+  /** Of a copy for readers: the id of its catalog; null for a catalog itself; undefined if this program never loaded it. */
+  readonly copyOf: string | null | undefined;
 }
 
 export type Value = string | number | boolean | null;
@@ -144,23 +149,10 @@ export class Catalog {
     return this.exists ? this.#open(true, (engine) => readLake(engine)) : undefined;
   }
 
-  /** The rows of `_dfinery_state`; none if there is no such table. Throws Failure. */
-  readState(): Promise<ReadonlyMap<string, string>> {
-    return this.#open(true, readState);
-  }
-
   /** Runs work in one transaction of the catalog, which is made if missing. Throws what the work throws, or Failure. */
   write<T>(work: (engine: Engine) => Promise<T>): Promise<T> {
     makeFolders(dirname(this.file), OWNER_FOLDER);
     return this.#open(false, (engine) => engine.transaction(() => work(engine), this.#options.signal));
-  }
-
-  /** Runs work on the open file, outside of a transaction, with everything of its write-ahead log in it. */
-  settled<T>(work: (engine: Engine) => Promise<T>): Promise<T> {
-    return this.#open(false, async (engine) => {
-      await engine.run('CHECKPOINT target');
-      return work(engine);
-    });
   }
 
   /** Throws a configuration failure unless `rewrite` can put another file in place of this one. */
@@ -178,14 +170,15 @@ export class Catalog {
   /** Writes the catalog anew, so that no byte of what was removed from it remains. Throws Failure. */
   async rewrite(): Promise<void> {
     const copy = `${this.file}${REWRITING}`;
-    await this.settled(async (engine) => {
+    await this.#open(false, async (engine) => {
+      await engine.run('CHECKPOINT target');
       sweep(copy);
       await engine.run('SET preserve_insertion_order = true');
       await engine.run(`ATTACH ${literal(copy)} AS rewritten (${SMALL_BLOCKS})`);
       try {
-        await likeOriginal(this.file, copy);
+        copyOwner(this.file, copy);
         await engine.run('COPY FROM DATABASE target TO rewritten');
-        await renew(engine, copy);
+        await moveIdentity(COPIED, engine, { from: identityOf(this.file), to: identityOf(copy), schema: 'rewritten' });
         await engine.run('DETACH rewritten');
         await moveFile(copy, this.file);
       } finally {
@@ -194,68 +187,30 @@ export class Catalog {
     });
   }
 
-  async #open<T>(readOnly: boolean, work: (engine: Engine) => Promise<T>): Promise<T> {
-    const queue = queues.get(this.file) ?? pLimit(1);
-    queues.set(this.file, queue);
-    return queue(async () => {
-      let engine: Engine | undefined;
-      try {
-        engine = await openEngine({ ...this.#options, file: this.file, readOnly, smallBlocks: true });
-        return await work(engine);
-      } catch (error) {
-        this.#options.signal?.throwIfAborted();
-        throw engineFailure(error, this.file);
-      } finally {
-        await engine?.close();
-      }
-    });
+  #open<T>(readOnly: boolean, work: (engine: Engine) => Promise<T>): Promise<T> {
+    return openCatalog({ ...this.#options, file: this.file, readOnly }, work);
   }
 }
 
-/** The row of `_dfinery_state` by which a catalog is known. */
-export const IDENTITY = 'identity';
-
-/** Which file this is: what is stored in a file travels with a plain copy of it, so the file system is asked too. */
-function placeOf(file: string): string {
-  const { dev, ino } = statSync(file);
-  return `${dev}:${ino}`;
+function openCatalog<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
+  const file = realFile(options.file);
+  const queue = queues.get(file) ?? pLimit(1);
+  queues.set(file, queue);
+  return queue(() => withFile({ ...options, file, smallBlocks: true }, work));
 }
 
-/** The row that makes a file the one of this identity. */
-export const identityRow = (identity: string, file: string): [number, string, string] => [
-  1,
-  IDENTITY,
-  JSON.stringify({ id: identity, place: placeOf(file) }),
-];
+/** How a catalog is known, and checked before it is published. */
+export const COPIED: CopiedFormat = {
+  noun: 'catalog',
+  marks: MARKS,
+  withFile: openCatalog,
+  check: checkOurs,
+  checkWhole: checkOurs,
+};
 
-/** The identity of a catalog; undefined if it has none, or is a plain copy of the one that had it. */
-export function identityOf(state: ReadonlyMap<string, string>, file: string): string | undefined {
-  const found = JSON.parse(state.get(IDENTITY) ?? '{}');
-  return found.place === placeOf(file) && typeof found.id === 'string' ? found.id : undefined;
-}
-
-/** The file that takes the place of another takes over its identity. */
-async function renew(engine: Engine, copy: string): Promise<void> {
-  const identity = identityOf(await readState(engine), engine.file);
-  await engine.run('DELETE FROM rewritten._dfinery_state WHERE name = $1', [IDENTITY]);
-  if (identity === undefined) return;
-  const [v, name, value] = identityRow(identity, copy);
-  await engine.run(`INSERT INTO rewritten._dfinery_state VALUES (${v}, ${literal(name)}, ${literal(value)})`);
-}
-
-/** Gives a copy the mode and the owner of the file that it is to replace. */
-async function likeOriginal(file: string, copy: string): Promise<void> {
-  const { mode, uid, gid } = statSync(file);
-  const made = statSync(copy);
-  if (made.uid !== uid || made.gid !== gid) {
-    await chown(copy, uid, gid).catch((error) => {
-      throw configFailure(
-        `${file} belongs to another user or group, which a copy of it cannot be given: run as its owner.`,
-        { cause: error },
-      );
-    });
-  }
-  await chmod(copy, mode & PERMISSIONS);
+async function checkOurs(engine: Engine): Promise<void> {
+  if ((await readLake(engine))?.copyOf !== undefined) return;
+  throw configFailure(`${engine.file} holds no tables loaded by this program: nothing was done.`);
 }
 
 /** Makes an empty lake in a file without tables. */
@@ -274,6 +229,9 @@ export async function createLake(engine: Engine, dataPath: string, at: string): 
 
 export async function createOwnTables(engine: Engine): Promise<void> {
   for (const table of OWN_TABLES) await engine.run(`CREATE TABLE IF NOT EXISTS ${table}`);
+  await engine.run(`INSERT INTO ${MARKS} SELECT CAST(uuid() AS VARCHAR), $1, NULL WHERE NOT EXISTS (FROM ${MARKS})`, [
+    identityOf(engine.file),
+  ]);
 }
 
 export async function insertRows(engine: Engine, table: string, rows: readonly (readonly Value[])[]): Promise<void> {
@@ -326,20 +284,22 @@ export async function readLake(engine: Engine): Promise<Lake | undefined> {
     files: await readFiles(engine, byId, at, names),
     keptPaths: await readKept(engine, byId, at, String(schema.path)),
     inlinedRows: await readInlined(engine, byId, names),
-    state: await readState(engine),
+    state: names.has('_dfinery_state') ? await readState(engine) : new Map(),
+    copyOf: names.has(MARKS) ? await readCopyOf(engine) : undefined,
   };
 }
 
-/** The rows of `_dfinery_state`; none if there is no such table. Throws Failure. */
-export async function readState(engine: Engine): Promise<ReadonlyMap<string, string>> {
-  const [table] = await engine.rows(
-    "SELECT 1 FROM duckdb_tables() WHERE database_name = 'target' AND table_name = '_dfinery_state'",
-  );
-  const rows = table === undefined ? [] : await engine.rows('SELECT v, name, value FROM _dfinery_state');
+async function readState(engine: Engine): Promise<ReadonlyMap<string, string>> {
+  const rows = await engine.rows('SELECT v, name, value FROM _dfinery_state ORDER BY name');
   if (rows.some(({ v }) => Number(v) !== 1)) {
     throw configFailure(`${engine.file} was written by a later version of this program: update it.`);
   }
   return new Map(rows.map(({ name, value }) => [String(name), String(value)]));
+}
+
+async function readCopyOf(engine: Engine): Promise<string | null> {
+  const { copy_of: copyOf } = await engine.row(`SELECT copy_of FROM ${MARKS}`);
+  return typeof copyOf === 'string' ? copyOf : null;
 }
 
 /** Checks the format; the path of the data, with `/` at its end. */
@@ -372,7 +332,7 @@ async function readTables(engine: Engine, schemaId: number, at: number): Promise
       (SELECT string_agg(c.column_name || ':' || k.transform, ',') FROM ducklake_partition_column k JOIN ducklake_column c
         ON c.table_id = k.table_id AND c.column_id = k.column_id AND ${live('c', at)} WHERE k.partition_id = p.partition_id) AS keys
     FROM ducklake_table t LEFT JOIN ducklake_partition_info p ON p.table_id = t.table_id AND ${live('p', at)}
-    WHERE t.schema_id = ${schemaId} AND ${live('t', at)}`,
+    WHERE t.schema_id = ${schemaId} AND ${live('t', at)} ORDER BY t.table_id`,
   );
   const tables = new Map<TableName, LakeTable>();
   for (const { id, name, path, relative, partition, last, next_row, keys } of rows) {
@@ -426,7 +386,7 @@ async function readFiles(
   );
   const files = await engine.rows(
     `SELECT data_file_id AS id, table_id AS tid, path, path_is_relative AS relative, format FROM ducklake_delete_file d
-    WHERE table_id IN (${ids}) AND ${live('d', at)}`,
+    WHERE table_id IN (${ids}) AND ${live('d', at)} ORDER BY path`,
   );
   const positions: Row[] = [];
   for (const id of tables.keys()) {
@@ -508,7 +468,9 @@ async function inlinedTables(
   tables: ReadonlyMap<number, TableName>,
   names: ReadonlySet<string>,
 ): Promise<{ readonly table: TableName; readonly inlined: string }[]> {
-  const rows = await engine.rows('SELECT table_id AS tid, table_name AS name FROM ducklake_inlined_data_tables');
+  const rows = await engine.rows(
+    'SELECT table_id AS tid, table_name AS name FROM ducklake_inlined_data_tables ORDER BY ALL',
+  );
   return rows.flatMap(({ tid, name }) => {
     const table = tables.get(Number(tid));
     return table === undefined || !names.has(String(name)) ? [] : [{ table, inlined: String(name) }];

@@ -2,11 +2,10 @@
 // needed to write them: a commit is INSERTs in one transaction.
 
 import { randomUUID } from 'node:crypto';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import pLimit from 'p-limit';
 import { configFailure, messageOf } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
-import { RunFolder } from '../../extract/spool/run-folder.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
@@ -25,17 +24,19 @@ import {
   type Snapshot,
   type TableLog,
 } from '../files/log.ts';
-import { type FilesFormat, FileTable, type OpenFilesOptions, type OpenPlace } from '../files/open.ts';
+import { type FilesFormat, FileTable, type OpenFilesOptions, openWithoutLock } from '../files/open.ts';
 import { NO_DATE, readFiles } from '../files/parquet-file.ts';
 import { changeOf } from '../files/rewrite.ts';
 import { removeExpiredRuns } from '../files/runs.ts';
 import { type Described, scalarOf } from '../sql/columns.ts';
-import { type Engine, openEngine } from '../sql/engine/engine.ts';
+import { copyFailure } from '../sql/copies.ts';
+import type { Engine } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
 import { openStorage } from '../storage/open.ts';
 import type { Storage, Stored } from '../storage/storage.ts';
 import {
   Catalog,
+  COPIED,
   createLake,
   createOwnTables,
   expireSnapshots,
@@ -46,7 +47,6 @@ import {
   PARTITION,
   readLake,
 } from './catalog.ts';
-import { isOfFile, refuseCopy } from './publish.ts';
 import { type ColumnIds, type Field, SnapshotWriter, sameType } from './snapshot-writer.ts';
 import { changedFile, insertedFailure, snapshotOf, stateEntries } from './state.ts';
 import { type FileStatistics, statisticsOf } from './statistics.ts';
@@ -91,54 +91,32 @@ function rangedColumns({ columns }: TableState): ReadonlySet<string> {
 }
 
 export const DUCKLAKE: FilesFormat = {
-  name: 'ducklake',
   noun: 'catalog',
   hasOneWriter: false,
   async open(options, mode) {
-    const { clock, env, place, signal } = options;
+    const { env, place, signal } = options;
     const catalog = new Catalog(place, options);
     const lake = await catalog.read();
     if (lake === undefined && mode === 'rewrite') {
       throw configFailure(`${place} holds no catalog of DuckLake: give another file.`);
     }
-    if (mode !== 'read') refuseCopy(lake?.state ?? new Map(), catalog.file);
+    if (mode !== 'read' && typeof lake?.copyOf === 'string') throw copyFailure(COPIED, catalog.file);
     const data = dataOf(catalog, lake, options.data);
     const storage = options.storage ?? (await openStorage(data.schema, env, signal));
-    let run: RunFolder | undefined;
-    let engine: Engine | undefined;
-    try {
-      const root = mode === 'read' ? options.spoolDir : (storage.workFolder ?? options.spoolDir);
-      run = await RunFolder.open(root, clock, 'ducklake');
-      engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
-      await engine.run('SET enable_external_file_cache = false');
+    const open = await openWithoutLock(storage, options, mode, async (engine) => {
       const log = new LakeLog({ catalog, storage, engine, dataPath: data.path, isReader: mode === 'read' }, options);
       await log.take(lake);
-      if (mode === 'rewrite' && log.snapshot === undefined) {
-        throw configFailure(`${place} holds no table of this program: give another catalog.`);
-      }
-      const open = openPlace(storage, log, engine, run);
-      if (mode !== 'read') await log.takeIn(new FileTable(place, open));
+      return log;
+    });
+    try {
+      if (mode !== 'read') await open.log.takeIn(new FileTable(place, open));
       return open;
     } catch (error) {
-      await engine?.close();
-      await run?.remove();
-      storage.close();
+      await open.close();
       throw error;
     }
   },
 };
-
-function openPlace(storage: Storage, log: LakeLog, engine: Engine, run: RunFolder): OpenPlace {
-  const close = async () => {
-    try {
-      await engine.close();
-    } finally {
-      storage.close();
-      await run.remove();
-    }
-  };
-  return { storage, log, engine, folder: run.path, close };
-}
 
 /** Where the data lie: the path that the catalog names, and the folder of the schema in it. */
 function dataOf(catalog: Catalog, lake: Lake | undefined, given: string | undefined): { path: string; schema: string } {
@@ -351,7 +329,7 @@ class LakeLog implements TableLog {
       ['change', randomUUID()],
     ]);
     const changed = [...wanted].filter(([name, value]) => before.get(name) !== value);
-    const gone = [...before.keys()].filter((name) => !isOfFile(name) && before.get(name) !== wanted.get(name));
+    const gone = [...before.keys()].filter((name) => before.get(name) !== wanted.get(name));
     for (const name of gone) await open.run('DELETE FROM _dfinery_state WHERE name = $1', [name]);
     await insertRows(
       open,

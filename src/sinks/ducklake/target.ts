@@ -24,17 +24,23 @@ const files = filesTarget(
 export const ducklake: Target = {
   ...files,
   async open(place, options) {
-    const [{ Catalog }, { checkCopy, publish }] = await Promise.all([import('./catalog.ts'), import('./publish.ts')]);
-    const catalog = new Catalog(place, options);
-    if (options.publish !== undefined) await checkCopy(options.publish, catalog, options);
+    const [{ COPIED }, { checkCopy, publish }] = await Promise.all([
+      import('./catalog.ts'),
+      import('../sql/copies.ts'),
+    ]);
+    if (options.publish !== undefined) await checkCopy(COPIED, options.publish, place, options);
     const { openFilesSink } = await import('../files/load.ts');
     const loader = loaderOf(await openFilesSink(await format(), { ...options, place }));
-    return { ...loader, publish: (copy) => publish(copy, catalog, options) };
+    const file = { ...options, file: place };
+    return {
+      ...loader,
+      publish: (copy) => COPIED.withFile(file, (engine) => publish(COPIED, engine, copy, options)),
+    };
   },
   async purge(place, query, options) {
-    const [{ Catalog }, { republish }] = await Promise.all([import('./catalog.ts'), import('./publish.ts')]);
     const { purgeFiles } = await import('../files/purge.ts');
     const done = await purgeFiles(await format(), { ...options, place }, query, options.onFound);
-    return { ...done, unreached: await republish(new Catalog(place, options), options, options.forgetCopies ?? []) };
+    const [{ COPIED }, { unreachedCopies }] = await Promise.all([import('./catalog.ts'), import('../sql/copies.ts')]);
+    return { ...done, unreached: await unreachedCopies(COPIED, { ...options, file: place }) };
   },
 };

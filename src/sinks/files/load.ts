@@ -1,25 +1,17 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import { NO_PRIOR_LOADS, type PriorLoads, type Window } from '../../extract/window.ts';
-import { EVENT_NAME } from '../../schema/groups.ts';
 import { changeRecords, columnChanges, logChanges, missedIn } from '../../table/changes.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { incomingColumns } from '../../table/incoming.ts';
 import { type PlannedColumn, planColumns, plannedTogether, type Rules } from '../../table/plan.ts';
-import { lastWindow, liveWindows, overlapOf, storedReceipt } from '../../table/receipts.ts';
-import {
-  applyBatch,
-  MAX_EVENT_NAMES,
-  newState,
-  priorLoadsOf,
-  scannedEventNames,
-  type TableState,
-} from '../../table/state.ts';
+import { incomingWindow, lastWindow, liveWindows, storedReceipt } from '../../table/receipts.ts';
+import { applyBatch, newState, priorLoadsOf, type TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
 import type { Commit, Sink } from '../sink.ts';
+import { eventNamesOf } from '../sql/rows/event-names.ts';
 import { hasRowsWithoutId, type WindowLoad } from '../sql/rows/file-query.ts';
 import { rescuedOfBatch } from '../sql/rows/rescued.ts';
-import { nameOf } from '../sql/views.ts';
 import type { TargetOptions } from '../target.ts';
 import { columnsIn, columnsOfBatch, isChangedBy, namesOf, selectAfter } from './columns.ts';
 import { derive } from './derive.ts';
@@ -29,7 +21,7 @@ import type { DataFile, FileChange, NewFile } from './log.ts';
 import { type FilesFormat, FileTable, type OpenFilesOptions, pathIn, readingTable } from './open.ts';
 import { NO_DATE, readFiles } from './parquet-file.ts';
 import { RunObjects } from './runs.ts';
-import { findSuperseded, hasSharedKeys, keyColumns, type Superseded } from './superseded.ts';
+import { findSuperseded, keyColumns, type Superseded } from './superseded.ts';
 
 export interface FilesSinkOptions extends TargetOptions, Omit<OpenFilesOptions, keyof TargetOptions> {
   /** Tables wanted beside `events`, which is always kept: the others follow from it. */
@@ -142,23 +134,10 @@ class FilesSink implements Sink {
     return { ...(this.#table.log.snapshot?.state ?? this.#initial), timezone, tables };
   }
 
-  /**
-   * How many windows, from the first, are stored as one: those that one plan of columns serves. A window whose days were
-   * loaded before is stored alone, since it supersedes rows of its own days only.
-   */
+  /** How many windows, from the first, one plan of columns serves. */
   #together(windows: readonly Window[]): number {
-    const { columns, receipts } = this.#state;
-    const live = liveWindows(receipts);
-    const isReread = windows.findIndex(({ receipt, state }) => {
-      const { within, sharing } = overlapOf(live, receipt, state.ranges_inclusive === false);
-      return within.length + sharing.length > 0;
-    });
-    const fresh = isReread < 0 ? windows : windows.slice(0, Math.max(1, isReread));
-    return plannedTogether(
-      columns,
-      fresh.map(({ files }) => incomingColumns(files)),
-      this.#rules,
-    );
+    const incoming = windows.map(({ files }) => incomingColumns(files));
+    return plannedTogether(this.#state.columns, incoming, this.#rules);
   }
 
   async #store(windows: readonly Window[], signal: AbortSignal): Promise<Commit> {
@@ -186,24 +165,21 @@ class FilesSink implements Sink {
     const plan = planColumns(state.columns, all.columns, this.#rules, first === 1);
     const columns = columnsOfBatch(plan, layout);
     const loads = windows.map(
-      (window, i): WindowLoad => ({ window, number: first + i, arrivals: own[i], plan: columns, zone: this.#zone }),
+      (window, i): WindowLoad => ({ window, number: first + i, incoming: own[i], plan: columns, zone: this.#zone }),
     );
     const incoming = await writeIncoming(table, loads);
-    if (windows.length > 1 && (await hasSharedKeys(table, incoming))) return undefined;
     const stored = table.filesOf('events');
     const locals = await table.fetchColumns(stored, keyColumns(plan));
-    const [window] = windows;
-    const superseded = await findSuperseded(
-      table,
-      stored.map((file) => pathIn(locals, file)),
-      {
-        files: incoming,
-        columns: plan,
-        hasRowsWithoutId: loads.some(hasRowsWithoutId),
-        overlap: overlapOf(liveWindows(state.receipts), window.receipt, window.state.ranges_inclusive === false),
-        zone: this.#zone,
-      },
-    );
+    const paths = stored.map((file) => pathIn(locals, file));
+    const superseded = await findSuperseded(table, paths, {
+      files: incoming,
+      columns: plan,
+      hasRowsWithoutId: loads.some(hasRowsWithoutId),
+      windows: loads.map(({ window, number }) => incomingWindow(window, number)),
+      live: liveWindows(state.receipts),
+      zone: this.#zone,
+    });
+    if (superseded === undefined) return undefined;
     const events = await this.#eventsAfter({ plan, columns: [...columns.values()], locals, superseded });
     const derived = await derive(table, { ...events, columns: plan, tables: state.tables });
     const removed = [...events.removed, ...derived.removed];
@@ -219,11 +195,12 @@ class FilesSink implements Sink {
       missed: missedIn(state.changes),
     });
     const files = superseded.files.map(({ local }) => local);
-    const rescued = await rescuedOfBatch(table.engine, files.length === 0 ? undefined : readFiles(files), plan);
+    const rows = files.length === 0 ? undefined : readFiles(files);
+    const rescued = await rescuedOfBatch(table.engine, rows, plan);
     const after = applyBatch(state, {
       columns: plan,
       receipts,
-      eventNames: await this.#eventNames(windows, files, plan),
+      eventNames: await eventNamesOf(table.engine, windows, rows, plan),
       cursor: windows[windows.length - 1].state,
       changes,
       live: liveRows(filesAfter(table.log.snapshot?.files ?? [], { removed, added })),
@@ -293,21 +270,6 @@ class FilesSink implements Sink {
       }
     }
     return { removed, added };
-  }
-
-  /** Names of events of the batch; from the rows if a scan did not collect them all. */
-  async #eventNames(
-    windows: readonly Window[],
-    files: readonly string[],
-    plan: readonly PlannedColumn[],
-  ): Promise<readonly string[]> {
-    const scanned = scannedEventNames(windows.flatMap(({ files: own }) => own));
-    if (scanned !== undefined || files.length === 0) return scanned ?? [];
-    const name = `CAST(${nameOf(plan, EVENT_NAME)} AS VARCHAR)`;
-    const rows = await this.#table.engine.rows(
-      `SELECT DISTINCT ${name} AS name FROM ${readFiles(files)} WHERE ${name} IS NOT NULL ORDER BY 1 LIMIT ${MAX_EVENT_NAMES}`,
-    );
-    return rows.map((row) => String(row.name));
   }
 }
 

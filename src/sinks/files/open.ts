@@ -6,10 +6,11 @@ import type { Clock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
 import { configFailure, transientFailure } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
+import { RunFolder } from '../../extract/spool/run-folder.ts';
 import type { TableName } from '../../table/columns.ts';
 import { Zone } from '../../types/zone.ts';
 import { describe } from '../sql/columns.ts';
-import type { Engine } from '../sql/engine/engine.ts';
+import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { isOutOfMemory } from '../sql/engine/faults.ts';
 import { copyColumns } from '../storage/partial-copy.ts';
 import type { Storage } from '../storage/storage.ts';
@@ -51,8 +52,6 @@ export interface OpenPlace {
 
 /** A kind of place: one for each target that keeps Parquet files. */
 export interface FilesFormat {
-  /** As in the command line. */
-  readonly name: 'parquet' | 'delta' | 'ducklake';
   /** What it is called in messages. */
   readonly noun: 'folder' | 'place' | 'catalog';
   /** True if a lock keeps other writers out while a place is open for writing. */
@@ -229,6 +228,41 @@ export function pathIn(locals: ReadonlyMap<string, string>, file: DataFile): str
   if (local === undefined) throw new RangeError(`${file.path} was not fetched`);
   return local;
 }
+
+/**
+ * Opens a place with an engine and a folder of this run alone: for reading, and for writing where not a lock but the commit
+ * decides between two writers. Closes the storage, too, then and after any failure. Throws what `logOf` throws, or Failure.
+ */
+export async function openWithoutLock<L extends TableLog>(
+  storage: Storage,
+  options: OpenFilesOptions,
+  mode: 'read' | 'rewrite' | 'load',
+  logOf: (engine: Engine, folder: string) => Promise<L>,
+): Promise<OpenPlace & { readonly log: L }> {
+  let run: RunFolder | undefined;
+  let engine: Engine | undefined;
+  const close = async () => {
+    try {
+      await engine?.close();
+    } finally {
+      storage.close();
+      await run?.remove();
+    }
+  };
+  try {
+    const root = mode === 'read' ? options.spoolDir : (storage.workFolder ?? options.spoolDir);
+    run = await RunFolder.open(root, options.clock, 'files');
+    engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
+    await forgetReadFiles(engine);
+    return { storage, log: await logOf(engine, run.path), engine, folder: run.path, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Files are replaced under their names: what the engine read of one says nothing about the next. */
+export const forgetReadFiles = (engine: Engine) => engine.run('SET enable_external_file_cache = false');
 
 /** Opens a place that exists for writing, runs work and closes it. Throws Failure. */
 export async function withTable<T>(

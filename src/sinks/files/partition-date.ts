@@ -65,7 +65,7 @@ function onlyDateOf(load: WindowLoad, index: number): string | undefined {
 }
 
 function datedColumns(load: WindowLoad, index: number): FileColumn[] {
-  const columns = load.arrivals.files[index];
+  const columns = load.incoming.files[index];
   return DATED.flatMap((key) => columns.find((column) => column.key === key && column.filled > 0) ?? []);
 }
 

@@ -1,19 +1,24 @@
+import { createReadStream, createWriteStream } from 'node:fs';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { internalError } from '../../base/errors.ts';
+import { linesOf } from '../../base/lines.ts';
+import { RunFolder } from '../../extract/spool/run-folder.ts';
 import { hashedIn } from '../../extract/state.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
-import type { TableState } from '../../table/state.ts';
 import { type EventRows, findPeople, jsonOfRows, type Lookup, peopleColumns } from '../sql/people.ts';
-import { nameOf } from '../sql/views.ts';
+import { eventNamesIn } from '../sql/rows/event-names.ts';
 import type { PeopleFound, PeopleQuery, PersonRow, Purged, PurgeTrial } from '../target.ts';
 import { columnsIn, namesOf, selectOf, valuesOf } from './columns.ts';
 import { type DataFile, type FileChange, LostRace, type NewFile } from './log.ts';
-import { type FilesFormat, type FileTable, type OpenFilesOptions, readingTable, withTable } from './open.ts';
+import { type FilesFormat, type FileTable, type OpenFilesOptions, pathIn, readingTable, withTable } from './open.ts';
 import { FILE, readFiles } from './parquet-file.ts';
 import { eventRows } from './relation.ts';
 import { changeOf, rewritten, sizeOf } from './rewrite.ts';
 
 /** Tries of a purge whose commit another writer was quicker than. */
 const MAX_TRIES = 5;
+const OWNER_FILE = 0o600;
 
 /** The people of a place as they are now. Read-only. Throws Failure. */
 export function peopleInFiles(
@@ -30,13 +35,25 @@ export async function* rowsOfPeopleInFiles(
   options: OpenFilesOptions,
   query: PeopleQuery,
 ): AsyncGenerator<PersonRow> {
-  const rows = await readingTable(format, options, async (table) => {
-    const { lookup, from } = await lookUp(table, query, true);
-    const found: string[] = [];
-    for await (const row of jsonOfRows({ engine: table.engine, from }, lookup.condition)) found.push(row);
-    return found;
-  });
-  for (const row of rows) yield { table: 'events', row };
+  const run = await RunFolder.open(options.spoolDir, options.clock, 'files');
+  try {
+    // Rows are shown once the files they were read from are known to belong together; until then they wait on the disk.
+    const path = join(run.path, 'rows');
+    await readingTable(format, options, async (table) => {
+      const { lookup, from } = await lookUp(table, query, true);
+      const lines = linesFrom(jsonOfRows({ engine: table.engine, from }, lookup.condition));
+      await pipeline(lines, createWriteStream(path, { mode: OWNER_FILE }));
+    });
+    for await (const lines of linesOf(createReadStream(path))) {
+      for (const line of lines) yield { table: 'events', row: line.toString('utf8') };
+    }
+  } finally {
+    await run.remove();
+  }
+}
+
+async function* linesFrom(rows: AsyncIterable<string>): AsyncGenerator<string> {
+  for await (const row of rows) yield `${row}\n`;
 }
 
 /**
@@ -165,18 +182,17 @@ async function countsByFile(
 
 /** Of the stored event names those that rows still have: a name that one person alone had goes with the rows. */
 async function remainingNames(table: FileTable, { removed, added }: FileChange): Promise<readonly string[]> {
-  const { eventNames, columns }: TableState = table.snapshot.state;
+  const { eventNames, columns } = table.snapshot.state;
   if (eventNames.length === 0) return eventNames;
-  const name = nameOf(columns, EVENT_NAME);
+  const own = columns.filter(({ source }) => source === EVENT_NAME);
   const leaving = new Set(removed.map(({ id }) => id));
   const kept = table.filesOf('events').filter(({ id }) => !leaving.has(id));
-  const locals = await table.fetchColumns(kept, new Set([EVENT_NAME, name.slice(1, -1)]));
+  const locals = await table.fetchColumns(kept, new Set(own.map(({ name }) => name)));
   const paths = [
-    ...kept.map(({ id }) => locals.get(id) ?? ''),
+    ...kept.map((file) => pathIn(locals, file)),
     ...added.filter((file) => file.table === 'events').map(({ local }) => local),
   ];
   if (paths.length === 0) return [];
-  const rows = await table.engine.rows(`SELECT DISTINCT CAST(${name} AS VARCHAR) AS name FROM ${readFiles(paths)}`);
-  const there = new Set(rows.map((row) => String(row.name)));
-  return eventNames.filter((one) => there.has(one));
+  const there = new Set(await eventNamesIn(table.engine, readFiles(paths), columns));
+  return eventNames.filter((name) => there.has(name));
 }

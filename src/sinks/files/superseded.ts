@@ -1,20 +1,20 @@
 import { CORRECTION_DATETIME, DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME } from '../../schema/groups.ts';
 import type { StoredColumn } from '../../table/columns.ts';
-import type { Overlap } from '../../table/receipts.ts';
-import type { Zone } from '../../types/zone.ts';
-import { baseId, findSupersededRows, RENUMBERED, type Reread, renumber } from '../sql/rows/superseded.ts';
+import {
+  countNumbered,
+  findSupersededRows,
+  haveSharedIds,
+  RENUMBERED,
+  type Reread,
+  renumber,
+} from '../sql/rows/superseded.ts';
 import type { IncomingFile } from './incoming-files.ts';
 import type { FileTable } from './open.ts';
 import { FILE, readFiles, writeFile } from './parquet-file.ts';
 
-/** The rows of a batch, in files, and what its days have in common with those of stored windows. */
-export interface Incoming {
+/** The rows of a batch, in files, and the windows that they are of. */
+export interface Incoming extends Pick<Reread, 'columns' | 'hasRowsWithoutId' | 'windows' | 'live' | 'zone'> {
   readonly files: readonly IncomingFile[];
-  readonly columns: readonly StoredColumn[];
-  /** True if some rows have no id. */
-  readonly hasRowsWithoutId: boolean;
-  readonly overlap: Overlap;
-  readonly zone: Zone | undefined;
 }
 
 /** What a batch does to the rows of stored files. */
@@ -37,29 +37,24 @@ export function keyColumns(columns: readonly StoredColumn[]): Set<string> {
   return new Set(['_key', '_dfinery_window', ...ids.map(({ name }) => name)]);
 }
 
-/** Rows of several windows that share an id: the later one would supersede or renumber rows of the earlier. */
-export async function hasSharedKeys(table: FileTable, files: readonly IncomingFile[]): Promise<boolean> {
-  if (files.length < 2) return false;
-  const from = readFiles(files.map(({ local }) => local));
-  const { repeated } = await table.engine.row(`SELECT count(*) - count(DISTINCT _key) AS repeated FROM ${from}`);
-  return Number(repeated) > 0;
-}
-
 /**
- * Finds the rows of stored files that a batch supersedes (S13). Makes temporary tables; inside a transaction. `stored`: local
- * paths.
+ * Finds the rows of stored files that a batch supersedes (S13); undefined if its windows share ids and are to be stored one by
+ * one. Makes temporary tables; inside a transaction. `stored`: local paths.
  */
 export async function findSuperseded(
   table: FileTable,
   stored: readonly string[],
-  { files, columns, hasRowsWithoutId, overlap, zone }: Incoming,
-): Promise<Superseded> {
+  { files, ...batch }: Incoming,
+): Promise<Superseded | undefined> {
   const { engine } = table;
-  const nothing = { counts: new Map<string, number>(), isKept: 'true', files };
-  if (stored.length === 0 || files.length === 0)
-    return { ...nothing, idRepeats: await numbered(table, files, columns) };
-  const incoming = readFiles(files.map(({ local }) => local));
-  const reread: Reread = { stored: readFiles(stored), incoming, columns, hasRowsWithoutId, overlap, zone };
+  const { columns, windows } = batch;
+  if (files.length === 0) return { counts: new Map(), isKept: 'true', files, idRepeats: new Map() };
+  const incoming = relationOf(files);
+  if (windows.length > 1 && (await haveSharedIds(engine, incoming))) return undefined;
+  if (stored.length === 0) {
+    return { counts: new Map(), isKept: 'true', files, idRepeats: await countNumbered(engine, incoming, columns) };
+  }
+  const reread: Reread = { ...batch, stored: readFiles(stored), incoming };
   const found = await findSupersededRows(engine, reread);
   const isKept = found.conditions.map((condition) => `NOT coalesce(${condition}, false)`).join(' AND ') || 'true';
   const counts = new Map<string, number>();
@@ -72,7 +67,7 @@ export async function findSuperseded(
   const kept = `(SELECT _key FROM ${readFiles(stored)} WHERE ${isKept})`;
   const changed = await renumber(engine, reread, found, kept);
   const renumbered = changed === 0 ? files : await withNewKeys(table, files);
-  return { counts, isKept, files: renumbered, idRepeats: await numbered(table, renumbered, columns) };
+  return { counts, isKept, files: renumbered, idRepeats: await countNumbered(engine, relationOf(renumbered), columns) };
 }
 
 /** The files of a batch with the keys of RENUMBERED. */
@@ -89,16 +84,4 @@ async function withNewKeys(table: FileTable, files: readonly IncomingFile[]): Pr
   return out;
 }
 
-/** Rows that have a number in their key, because another row has their id, by window. */
-async function numbered(
-  { engine }: FileTable,
-  files: readonly IncomingFile[],
-  columns: readonly StoredColumn[],
-): Promise<Map<number, number>> {
-  if (files.length === 0) return new Map();
-  const rows = await engine.rows(
-    `SELECT _dfinery_window AS w, count(*) AS n FROM ${readFiles(files.map(({ local }) => local))}
-    WHERE _key <> ${baseId(columns)} GROUP BY 1`,
-  );
-  return new Map(rows.map(({ w, n }) => [Number(w), Number(n)]));
-}
+const relationOf = (files: readonly IncomingFile[]): string => readFiles(files.map(({ local }) => local));

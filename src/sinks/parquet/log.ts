@@ -5,7 +5,6 @@ import { constants } from 'node:fs';
 import { access, chmod, lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { codeOf, configFailure, type Failure, messageOf, transientFailure } from '../../base/errors.ts';
-import { RunFolder } from '../../extract/spool/run-folder.ts';
 import { removeTemporaries, syncFile } from '../../fs/atomic-file.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
 import { LOG_ID } from '../../schema/groups.ts';
@@ -14,7 +13,13 @@ import { type Difference, difference } from '../../table/differences.ts';
 import { folderFailure, linkFailure, secondNameFailure } from '../files/failures.ts';
 import { filesAfter } from '../files/load.ts';
 import type { DataFile, FileChange, Layout, NewFile, Snapshot, TableLog } from '../files/log.ts';
-import type { FilesFormat, OpenFilesOptions, OpenPlace } from '../files/open.ts';
+import {
+  type FilesFormat,
+  forgetReadFiles,
+  type OpenFilesOptions,
+  type OpenPlace,
+  openWithoutLock,
+} from '../files/open.ts';
 import { FILE, readFiles, writeFile } from '../files/parquet-file.ts';
 import { removeExpiredRuns } from '../files/runs.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
@@ -43,46 +48,28 @@ const LEFT_OVER = { recursive: true, force: true } as const;
 const held = new Set<string>();
 
 export const PARQUET: FilesFormat = {
-  name: 'parquet',
   noun: 'folder',
   hasOneWriter: true,
   async open(options, mode) {
     const paths = pathsIn(options.place);
     try {
-      if (mode === 'read') return await openForReading(paths, options);
+      if (mode === 'read') {
+        const storage = new DiskStorage(paths.root);
+        return await openWithoutLock(storage, options, mode, async (engine) => {
+          const log = new FolderLog(paths, engine, storage, options);
+          await log.refresh();
+          return log;
+        });
+      }
       if (mode === 'rewrite' && !(await hasOwnFiles(paths))) throw notOurs(paths);
       await refuseForeign(paths);
       makeFolders(paths.own, OWNER_FOLDER);
-      const open = await openForWriting(paths, options);
-      if (mode === 'load' || open.log.snapshot !== undefined) return open;
-      await open.close();
-      throw notOurs(paths);
+      return await openForWriting(paths, options);
     } catch (error) {
       throw folderFailure(error, paths.root);
     }
   },
 };
-
-async function openForReading(paths: FolderPaths, options: OpenFilesOptions): Promise<OpenPlace> {
-  const run = await RunFolder.open(options.spoolDir, options.clock, 'verify');
-  let engine: Engine | undefined;
-  try {
-    engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
-    await forgetReadFiles(engine);
-    const storage = new DiskStorage(paths.root);
-    const log = new FolderLog(paths, engine, storage, options);
-    await log.refresh();
-    const close = async () => {
-      await engine?.close();
-      await run.remove();
-    };
-    return { storage, log, engine, folder: run.path, close };
-  } catch (error) {
-    await engine?.close();
-    await run.remove();
-    throw error;
-  }
-}
 
 async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Promise<OpenPlace> {
   const key = await realpath(paths.own);
@@ -110,9 +97,6 @@ async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Pr
     throw error;
   }
 }
-
-/** Files are replaced under their names: what the engine read of one says nothing about the next. */
-const forgetReadFiles = (engine: Engine) => engine.run('SET enable_external_file_cache = false');
 
 class FolderLog implements TableLog {
   readonly layout: Layout = { isUniform: true };

@@ -14,10 +14,11 @@ import {
 } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { checkCopy, republish } from '../../../src/sinks/duckdb/publish.ts';
 import { purgeDuckDb, rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { type DuckDbSink, openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
+import { COPIED } from '../../../src/sinks/duckdb/store.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
+import { checkCopy, republish } from '../../../src/sinks/sql/copies.ts';
 import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
@@ -30,7 +31,7 @@ beforeEach(() => {
 afterEach(() => bench.close());
 
 const open = () => openDuckDbSink({ ...bench.targetOptions, file: bench.file });
-const check = (path: string) => checkCopy(path, bench.file, bench.targetOptions);
+const check = (path: string) => checkCopy(COPIED, path, bench.file, bench.targetOptions);
 const refused = (message: RegExp) => ({ exitCode: 2, message: expect.stringMatching(message) });
 const keysIn = async (file: string) =>
   (await query(file, 'SELECT _key FROM events ORDER BY 1')).map(({ _key }) => _key);
@@ -96,7 +97,7 @@ describe('the place of a copy for readers', () => {
   it('is told nothing about by a run that is stopped', async () => {
     writeFileSync(copy, 'mine');
     const signal = AbortSignal.abort(new Error('stop'));
-    await expect(checkCopy(copy, bench.file, { ...bench.targetOptions, signal })).rejects.toThrow(/^stop$/);
+    await expect(checkCopy(COPIED, copy, bench.file, { ...bench.targetOptions, signal })).rejects.toThrow(/^stop$/);
   });
 
   it('has no other database of this program, no copy of one, and no plain copy of the file itself [R714]', async () => {
@@ -220,7 +221,7 @@ describe('publishing', () => {
 });
 
 describe('publishing again after a purge', () => {
-  const again = () => republish({ ...bench.targetOptions, file: bench.file });
+  const again = () => republish(COPIED, { ...bench.targetOptions, file: bench.file });
 
   it('replaces every copy, and none where the file has none', async () => {
     await with1('a', async () => {});
@@ -240,14 +241,14 @@ describe('publishing again after a purge', () => {
     copyFileSync(bench.file, backup);
     await with1('b', (sink) => sink.publish(copy));
     const options = { ...bench.targetOptions, file: backup };
-    expect(await republish(options)).toBe(0);
+    expect(await republish(COPIED, options)).toBe(0);
     expect(await keysIn(copy)).toEqual(['a', 'b']);
     const sink = await openDuckDbSink(options);
     await expect(sink.publish(copy)).rejects.toMatchObject(refused(/it is a copy of another database/));
     const own = join(bench.dir, 'own.duckdb');
     await sink.publish(own);
     await sink.close();
-    expect(await republish(options)).toBe(1);
+    expect(await republish(COPIED, options)).toBe(1);
     expect([await keysIn(copy), await keysIn(own)]).toEqual([['a', 'b'], ['a']]);
     expect(await again()).toBe(1);
   });
@@ -258,7 +259,7 @@ describe('publishing again after a purge', () => {
     await with1('b', (sink) => sink.publish(copy));
     const moved = join(bench.dir, 'moved.duckdb');
     renameSync(bench.file, moved);
-    expect(await republish({ ...bench.targetOptions, file: moved })).toBe(1);
+    expect(await republish(COPIED, { ...bench.targetOptions, file: moved })).toBe(1);
     expect(await keysIn(copy)).toEqual(['a', 'b']);
   });
 
@@ -266,7 +267,7 @@ describe('publishing again after a purge', () => {
     await with1('a', (sink) => sink.publish(copy));
     const query = { columns: [], ids: [] };
     await expect(purgeDuckDb({ ...bench.targetOptions, file: copy }, query as never)).rejects.toMatchObject(
-      refused(/is a copy for readers: purge the database/),
+      refused(/is a copy for readers: give the database/),
     );
     expect(await keysIn(copy)).toEqual(['a']);
   });

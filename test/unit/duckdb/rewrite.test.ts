@@ -16,10 +16,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { temporaryPathOf } from '../../../src/fs/atomic-file.ts';
-import { republish } from '../../../src/sinks/duckdb/publish.ts';
 import { purgeDuckDb, rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
+import { COPIED } from '../../../src/sinks/duckdb/store.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
+import { republish } from '../../../src/sinks/sql/copies.ts';
 import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
 import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
@@ -220,7 +221,8 @@ describe('a copy for readers', () => {
     // What a run that was killed while it published has left.
     const left = join(bench.dir, '.moved.duckdb.publishing');
     copyFileSync(copy, left);
-    const again = (...forgetCopies: string[]) => republish({ ...bench.targetOptions, file: bench.file, forgetCopies });
+    const again = (...forgetCopies: string[]) =>
+      republish(COPIED, { ...bench.targetOptions, file: bench.file, forgetCopies });
     for (let i = 0; i < 2; i++) {
       await expect(again()).rejects.toMatchObject({
         exitCode: 3,

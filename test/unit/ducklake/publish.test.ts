@@ -10,9 +10,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Catalog } from '../../../src/sinks/ducklake/catalog.ts';
-import { publish } from '../../../src/sinks/ducklake/publish.ts';
+import { COPIED } from '../../../src/sinks/ducklake/catalog.ts';
 import { ducklake } from '../../../src/sinks/ducklake/target.ts';
+import { publish } from '../../../src/sinks/sql/copies.ts';
 import { LakeBench } from '../../support/targets/ducklake.ts';
 import { query } from '../../support/targets/query.ts';
 
@@ -26,7 +26,8 @@ beforeEach(async () => {
 afterEach(() => bench.close());
 
 const refused = (text: string) => ({ exitCode: 2, message: expect.stringContaining(text) });
-const publishFrom = (place: string, to = copy) => publish(to, new Catalog(place, bench.lakeOptions), bench.lakeOptions);
+const publishFrom = (file: string, to = copy) =>
+  COPIED.withFile({ ...bench.lakeOptions, file }, (engine) => publish(COPIED, engine, to, bench.lakeOptions));
 const purge = (forgetCopies: readonly string[] = []) =>
   ducklake.purge?.(
     bench.place,
@@ -55,11 +56,13 @@ describe('a copy of a catalog for readers [R865]', () => {
     await expect(loaded).rejects.toMatchObject(refused('is a copy for readers'));
     const other = join(bench.dir, 'other');
     writeFileSync(other, 'mine');
-    await expect(publishFrom(bench.place, other)).rejects.toMatchObject(refused('is not a copy of'));
+    await expect(publishFrom(bench.place, other)).rejects.toMatchObject(
+      refused('is not a copy that this program made of this catalog'),
+    );
     expect(readFileSync(other, 'utf8')).toBe('mine');
-    await expect(publishFrom(bench.place, bench.place)).rejects.toMatchObject(refused('is the catalog that is loaded'));
+    await expect(publishFrom(bench.place, bench.place)).rejects.toMatchObject(refused('is the file that is loaded'));
     linkSync(copy, join(bench.dir, 'second'));
-    await expect(publishFrom(bench.place)).rejects.toMatchObject(refused('hard links'));
+    await expect(publishFrom(bench.place)).rejects.toMatchObject(refused('hard link'));
   });
 
   it('is followed where a link leads to it', async () => {
@@ -75,7 +78,9 @@ describe('a copy of a catalog for readers [R865]', () => {
     await publishFrom(bench.place);
     const backup = join(bench.dir, 'backup.ducklake');
     copyFileSync(bench.place, backup);
-    await expect(publishFrom(backup)).rejects.toMatchObject(refused('is not a copy of'));
+    await expect(publishFrom(backup)).rejects.toMatchObject(
+      refused('is not a copy that this program made of this catalog'),
+    );
     await publishFrom(backup, join(bench.dir, 'own.ducklake'));
     await publishFrom(bench.place);
   });

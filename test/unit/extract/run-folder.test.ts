@@ -42,7 +42,7 @@ describe('the folder of a run', () => {
   it('is made below one that is made with it, for its user alone, held until it is removed whole', async () => {
     const clock = new ManualClock(NOW);
     const below = join(root, 'not', 'there');
-    for (const what of ['arrow', 'verify', 'delta'] as const) {
+    for (const what of ['arrow', 'files'] as const) {
       const folder = await RunFolder.open(below, clock, what);
       expect(basename(folder.path)).toMatch(new RegExp(`^dfinery-${what}-[0-9A-Za-z]{6}$`));
       expect([below, folder.path].map((path) => statSync(path).mode & 0o777)).toEqual([0o700, 0o700]);
@@ -67,8 +67,8 @@ describe('the folder of a run', () => {
   it('of a run that died is removed by the next, and that of one that may live is not', async () => {
     const gone = [
       leave('dfinery-arrow-000001', holderText({ pid: DEAD_PID })),
-      leave('dfinery-verify-000002', undefined, 61),
-      leave('dfinery-delta-00000z', undefined, 60),
+      leave('dfinery-files-000002', undefined, 61),
+      leave('dfinery-files-00000z', undefined, 60),
     ];
     const kept = [
       leave('dfinery-arrow-00000a', holderText()),
@@ -81,10 +81,10 @@ describe('the folder of a run', () => {
     const both = leave('dfinery-arrow-000003', holderText({ pid: DEAD_PID }));
     writeFileSync(join(both, 'rfedcba9876543210.lease'), holderText());
     utimesSync(both, 1, 1);
-    symlinkSync(kept[0], join(root, 'dfinery-delta-00link'));
+    symlinkSync(kept[0], join(root, 'dfinery-files-00link'));
     await sweepRunFolders(root, NOW);
     expect(gone.filter(existsSync)).toEqual([]);
-    expect([...kept, both, join(root, 'dfinery-delta-00link')].every(existsSync)).toBe(true);
+    expect([...kept, both, join(root, 'dfinery-files-00link')].every(existsSync)).toBe(true);
     expect(readdirSync(kept[0])).toContain('below');
     await expect(sweepRunFolders(join(root, 'none'), NOW)).resolves.toBeUndefined();
   });
@@ -97,7 +97,7 @@ describe('a run that opens its spool, or a temporary folder', () => {
       const clock = new ManualClock(NOW);
       const dead = leave('dfinery-arrow-000001', holderText({ pid: DEAD_PID }));
       if (what === 'spool') await (await Spool.open(root, 'q', 'print', clock)).close();
-      else await (await RunFolder.open(root, clock, 'verify')).remove();
+      else await (await RunFolder.open(root, clock, 'files')).remove();
       expect(existsSync(dead)).toBe(false);
       expect([readdirSync(root), clock.pending]).toEqual([[], 0]);
     },

@@ -101,7 +101,7 @@ describe('opening a folder', () => {
     const options = bench.folderOptions;
     await expect(compactParquet(options)).rejects.toMatchObject({
       kind: 'config',
-      message: expect.stringContaining('holds no dataset of this program'),
+      message: expect.stringContaining('holds no table of this program'),
     });
     rmSync(manifest());
     await bench.store([bench.window('2026-01-01', CSV)]);

@@ -13,9 +13,9 @@ import { TYPES } from '../../../types/index.ts';
 import { literal } from '../../../types/sql.ts';
 import type { ColumnType } from '../../../types/type.ts';
 import { fileExists } from '../../sql/engine/database-file.ts';
-import type { Engine, EngineOptions } from '../../sql/engine/engine.ts';
+import { type Engine, type EngineOptions, withFile } from '../../sql/engine/engine.ts';
 import { identifier } from '../../sql/engine/quote.ts';
-import { checkStore, readState, withFile } from '../store.ts';
+import { checkStore, readState } from '../store.ts';
 import { MODELS, type Model } from './models.ts';
 
 /** What the models are made for: the columns of the file and the zone of its datetimes. */

@@ -1,5 +1,18 @@
-import { existsSync, lstatSync, readdirSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  readdirSync,
+  realpathSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { join, resolve } from 'node:path';
+import { configFailure } from '../../../base/errors.ts';
+
+const PERMISSIONS = 0o777;
 
 /**
  * The file that a path leads to: through a link, what is written beside a file (its log) and what replaces it would else
@@ -26,3 +39,23 @@ export function sweepSpilled(folder: string): void {
   for (const name of spilled) rmSync(join(folder, name), { force: true });
   if (spilled.length === names.length) rmdirSync(folder);
 }
+
+/** Gives a copy the mode and the owner of the file that it is to replace. Throws Failure. */
+export function copyOwner(file: string, copy: string): void {
+  const { mode, uid, gid } = statSync(file);
+  const made = statSync(copy);
+  if (made.uid !== uid || made.gid !== gid) {
+    try {
+      chownSync(copy, uid, gid);
+    } catch (error) {
+      throw configFailure(
+        `${file} belongs to another user or group, which a copy of it cannot be given: run as its owner. Nothing was changed.`,
+        { cause: error },
+      );
+    }
+  }
+  chmodSync(copy, mode & PERMISSIONS);
+}
+
+/** Gives a copy the mode of a file, but not its owner: a copy is its maker's. */
+export const copyMode = (file: string, copy: string): void => chmodSync(copy, statSync(file).mode & PERMISSIONS);

@@ -245,6 +245,19 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   }
 }
 
+/** Opens a file, works on it and closes it; an abort ends the statement at work. Throws Failure. */
+export async function withFile<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
+  const engine = await openEngine(options);
+  try {
+    return await engine.heeding(options.signal, () => work(engine));
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    throw engineFailure(error, engine.file);
+  } finally {
+    await engine.close();
+  }
+}
+
 async function openedEngine(options: EngineOptions, onClose: () => void): Promise<Engine> {
   const file = realFile(options.file);
   const existed = existsSync(file);

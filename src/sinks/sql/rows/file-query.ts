@@ -16,7 +16,7 @@ export interface WindowLoad {
   readonly window: Window;
   /** Its number, as `_dfinery_window` holds it. */
   readonly number: number;
-  readonly arrivals: IncomingColumns;
+  readonly incoming: IncomingColumns;
   readonly plan: ReadonlyMap<string, PlannedColumn>;
   readonly zone: Zone | undefined;
 }
@@ -52,7 +52,7 @@ export function filesQuery(
 ): FileQuery & { readonly number: string } {
   const [{ load }] = parts;
   const columns = columnsOf(parts);
-  const hasId = parts.every((part) => everyRowHasId(fileOf(part), part.load.arrivals.files[part.index]));
+  const hasId = parts.every((part) => everyRowHasId(fileOf(part), part.load.incoming.files[part.index]));
   const cells = columns.map((c) => cellOf(parts, c, !hasId || c.key === ID || texts.has(c.key)));
   const stored = cells.filter((c): c is CellSql & { value: string } => c?.value !== undefined);
   const id = columns.find((column) => column.key === ID);
@@ -76,9 +76,9 @@ const fileOf = ({ load, index }: WindowFilePart): SpoolFile => load.window.files
 /** The columns of files of one header, with the cells of all that are not empty. */
 function columnsOf(parts: readonly WindowFilePart[]): FileColumn[] {
   const [{ load, index }] = parts;
-  return load.arrivals.files[index].map((column, i) => ({
+  return load.incoming.files[index].map((column, i) => ({
     ...column,
-    filled: parts.reduce((sum, part) => sum + part.load.arrivals.files[part.index][i].filled, 0),
+    filled: parts.reduce((sum, part) => sum + part.load.incoming.files[part.index][i].filled, 0),
   }));
 }
 
@@ -100,7 +100,7 @@ export function idsAreKeys(window: Window): boolean {
 /** True when a row of the window has no id, so that its key is a hash. */
 export function hasRowsWithoutId(load: WindowLoad): boolean {
   return load.window.files.some(
-    (file, i) => file.hasDuplicateOrMissingIds && !everyRowHasId(file, load.arrivals.files[i]),
+    (file, i) => file.hasDuplicateOrMissingIds && !everyRowHasId(file, load.incoming.files[i]),
   );
 }
 

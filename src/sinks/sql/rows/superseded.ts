@@ -1,15 +1,17 @@
 import { CORRECTION_DATETIME, DETAIL_LOG_ID, SERVER_DATETIME } from '../../../schema/groups.ts';
 import type { StoredColumn } from '../../../table/columns.ts';
-import type { Overlap } from '../../../table/receipts.ts';
+import { type IncomingWindow, type SharedDays, type StoredWindow, sharedDays } from '../../../table/receipts.ts';
 import { literal } from '../../../types/sql.ts';
 import type { Zone } from '../../../types/zone.ts';
 import { sqlWall } from '../../../types/zone-sql.ts';
 import type { Engine } from '../engine/engine.ts';
+import { anyOf } from '../engine/quote.ts';
 import { nameOf } from '../views.ts';
 import { HASH_KEY_LENGTH, HASH_PREFIX, sqlNumbersIn } from './keys.ts';
 
-// Which stored rows a window supersedes (S13), whatever their ids mean. A row is identified by its base id: the id, or
-// the hash that the key of a row without an id starts with. A stored row with a base id of the window is the same row
+// Which stored rows a batch of windows supersedes (S13), whatever their ids mean. A row is identified by its base id: the id,
+// or the hash that the key of a row without an id starts with. No base id is in two windows of the batch. A stored row with a
+// base id of a window is the same row
 //
 // - when all days that its own window asked for are asked for again, or
 // - when a row of the window with that base id has the same server time, or
@@ -17,85 +19,119 @@ import { HASH_KEY_LENGTH, HASH_PREFIX, sqlNumbersIn } from './keys.ts';
 //
 // Any other row with that base id is another row: both stay, and the new one gets a number of its own.
 
-/** A window that may re-read stored rows. Both sources have the columns of `events`. */
+/** Windows that meet the stored rows. Both relations have the columns of `events`. */
 export interface Reread {
-  /** What follows FROM for the rows of older windows. */
+  /** The rows of older windows. */
   readonly stored: string;
-  /** The same for the rows of the window. */
+  /** The rows of the windows. */
   readonly incoming: string;
   readonly columns: readonly StoredColumn[];
   readonly hasRowsWithoutId: boolean;
-  readonly overlap: Overlap;
+  /** The windows, and the older ones that have rows. */
+  readonly windows: readonly IncomingWindow[];
+  readonly live: readonly StoredWindow[];
   /** The zone of the datetimes, where they are instants: their date is that of its clock, as in the export. */
   readonly zone: Zone | undefined;
 }
 
-/** Stored rows with a base id of the window, but those of windows that are re-read whole. */
+/** Stored rows with a base id of the batch, but those of windows that are re-read whole. */
 const CANDIDATES = '_dfinery_candidates';
-/** Rows of the window that have a base id of one of these. */
+/** Rows of the batch that have a base id of one of these. */
 const ARRIVED = '_dfinery_arrived';
 /** Keys of candidates that are superseded. */
 const SUPERSEDED = '_dfinery_superseded';
 /** Base ids of which several rows stay. */
 const BASES = '_dfinery_bases';
-/** Keys of the window that must change: `key`, `next`. */
+/** Keys of the batch that must change: `key`, `next`. */
 export const RENUMBERED = '_dfinery_renumbered';
 
 /** What `findSupersededRows` found. */
 export interface SupersededRows {
   /** Conditions of a stored row, each with rows of its own: those that meet one are superseded. */
   readonly conditions: readonly string[];
-  /** Stored rows that share a base id with a row of the window and are not of a window that is re-read whole. */
+  /** Stored rows that share a base id with a row of the batch and are not of a window that is re-read whole. */
   readonly candidates: number;
+}
+
+/** True if windows of a batch share an id: the later one supersedes or renumbers rows of the earlier. */
+export async function haveSharedIds(engine: Engine, incoming: string): Promise<boolean> {
+  const { repeated } = await engine.row(`SELECT count(*) - count(DISTINCT _key) AS repeated FROM ${incoming}`);
+  return Number(repeated) > 0;
 }
 
 /** Looks for the rows that are superseded. Makes temporary tables; inside a transaction. */
 export async function findSupersededRows(engine: Engine, reread: Reread): Promise<SupersededRows> {
-  const { stored, columns, overlap } = reread;
+  const { stored, columns, windows, live } = reread;
   const { base, server } = rowSql(columns);
   const date = dateSql(reread);
-  const within = `_dfinery_window IN (${overlap.within.join(', ')})`;
-  const hasWhole = overlap.within.length > 0;
+  const shared = sharedDays(live, windows);
+  const whole = shared.filter(({ isWhole }) => isWhole);
   const same = sameBase(reread);
   await engine.run(
     `CREATE OR REPLACE TEMP TABLE ${CANDIDATES} (key VARCHAR, base VARCHAR, server VARCHAR, date VARCHAR, number BIGINT)`,
   );
   let candidates = 0;
+  const conditions: string[] = [];
   for (const condition of same) {
+    const again = whole.length === 0 ? 'false' : isReadWhole(whole, windows.length === 1, condition);
     candidates += await engine.run(
       `INSERT INTO ${CANDIDATES} SELECT _key, ${base}, ${server}, ${date}, _dfinery_window FROM ${stored}
-      WHERE ${hasWhole ? `NOT ${within} AND ` : ''}${condition}`,
+      WHERE NOT coalesce(${again}, false) AND ${isAmong(condition)}`,
     );
+    if (whole.length > 0) conditions.push(again);
   }
-  const conditions = hasWhole ? same.map((condition) => `(${within} AND ${condition})`) : [];
   if (candidates === 0) return { conditions, candidates };
-  await compare(engine, reread);
+  const partly = shared.filter(({ isWhole }) => !isWhole);
+  await compare(engine, reread, partly);
   return { conditions: [...conditions, `_key IN (SELECT key FROM ${SUPERSEDED})`], candidates };
 }
 
-async function compare(engine: Engine, reread: Reread): Promise<void> {
-  const { incoming, columns, overlap } = reread;
+/** Keeps the candidates that are superseded. `partly`: windows some of whose days are asked for again. */
+async function compare(engine: Engine, reread: Reread, partly: readonly SharedDays[]): Promise<void> {
+  const { incoming, columns } = reread;
   const { base, server } = rowSql(columns);
   const date = dateSql(reread);
-  const isSharing = overlap.sharing.length === 0 ? 'false' : `c.number IN (${overlap.sharing.join(', ')})`;
+  const isSharing = anyOf(partly.map((pair) => `(c.number = ${pair.stored} AND a.number = ${pair.incoming})`));
   await engine.run(
-    `CREATE OR REPLACE TEMP TABLE ${ARRIVED} AS SELECT ${base} AS base, ${server} AS server, ${date} AS date
+    `CREATE OR REPLACE TEMP TABLE ${ARRIVED} AS
+    SELECT ${base} AS base, ${server} AS server, ${date} AS date, _dfinery_window AS number
     FROM ${incoming} WHERE ${base} IN (SELECT base FROM ${CANDIDATES})`,
   );
   await engine.run(
     `CREATE OR REPLACE TEMP TABLE ${SUPERSEDED} AS
     SELECT c.key FROM ${CANDIDATES} c SEMI JOIN ${ARRIVED} a ON a.base = c.base AND a.server = c.server
-    UNION SELECT c.key FROM ${CANDIDATES} c SEMI JOIN ${ARRIVED} a ON a.base = c.base AND a.date = c.date WHERE ${isSharing}
+    UNION SELECT c.key FROM ${CANDIDATES} c JOIN ${ARRIVED} a ON a.base = c.base AND a.date = c.date WHERE ${isSharing}
     UNION SELECT c.key FROM ${CANDIDATES} c WHERE c.server IS NULL AND starts_with(c.base, ${literal(HASH_PREFIX)})`,
   );
 }
 
-/** Two conditions instead of one on the base id, so that an id is compared as a column. */
-function sameBase({ incoming, columns, hasRowsWithoutId }: Reread): string[] {
+/** A form of the base id, and where it is found in the batch. */
+interface SameBase {
+  readonly expr: string;
+  /** Rows of the batch that have it, after FROM. */
+  readonly rows: string;
+  /** What a stored row must meet to have it. */
+  readonly where: string;
+}
+
+/** Two forms instead of one base id, so that an id is compared as a column. */
+function sameBase({ incoming, columns, hasRowsWithoutId }: Reread): SameBase[] {
   const { id, hash } = rowSql(columns);
-  const byId = `${id} IN (SELECT ${id} FROM ${incoming} WHERE ${id} IS NOT NULL)`;
+  const byId = { expr: id, rows: `${incoming} WHERE ${id} IS NOT NULL`, where: 'true' };
   if (!hasRowsWithoutId) return [byId];
-  return [byId, `${id} IS NULL AND ${hash} IN (SELECT ${hash} FROM ${incoming} WHERE ${id} IS NULL)`];
+  return [byId, { expr: hash, rows: `${incoming} WHERE ${id} IS NULL`, where: `${id} IS NULL` }];
+}
+
+/** The condition of a stored row that has the base id of a row of the batch. */
+const isAmong = ({ expr, rows, where }: SameBase): string => `(${where} AND ${expr} IN (SELECT ${expr} FROM ${rows}))`;
+
+/** The condition of a stored row that has the base id of a row of the window that asks for all of its window's days. */
+function isReadWhole(whole: readonly SharedDays[], isOneWindow: boolean, same: SameBase): string {
+  const isOfWhole = `_dfinery_window IN (${whole.map(({ stored }) => stored).join(', ')})`;
+  if (isOneWindow) return `(${isOfWhole} AND ${isAmong(same)})`;
+  const next = whole.map(({ stored, incoming }) => `WHEN ${stored} THEN ${incoming}`).join(' ');
+  const pair = `(${same.expr}, CASE _dfinery_window ${next} END)`;
+  return `(${isOfWhole} AND ${same.where} AND ${pair} IN (SELECT ${same.expr}, _dfinery_window FROM ${same.rows}))`;
 }
 
 /** What tells rows apart, as SQL: texts, since a column may be of another type in older files. */
@@ -122,7 +158,7 @@ export function dateSql({ columns, zone }: Pick<Reread, 'columns' | 'zone'>): st
 }
 
 /**
- * Gives rows of the window whose key a row that stays has the next free number (S12), in the table RENUMBERED. `kept`:
+ * Gives rows of the batch whose key a row that stays has the next free number (S12), in the table RENUMBERED. `kept`:
  * what follows FROM for the stored rows that stay. Gives how many keys change.
  */
 export async function renumber(
@@ -172,9 +208,16 @@ function renumbered(incoming: string, base: string, kept: string): string {
 /** The base id of a row of `events`, as SQL. */
 export const baseId = (columns: readonly StoredColumn[]): string => rowSql(columns).base;
 
-/** Rows that have a number in their key, because another row has their id. */
-export function countNumbered(engine: Engine, from: string, columns: readonly StoredColumn[]): Promise<number> {
-  return countOf(engine, `(SELECT 1 FROM ${from} WHERE _key <> ${rowSql(columns).base})`);
+/** Rows that have a number in their key, because another row has their id, by window. `from`: the relation of the rows. */
+export async function countNumbered(
+  engine: Engine,
+  from: string,
+  columns: readonly StoredColumn[],
+): Promise<Map<number, number>> {
+  const rows = await engine.rows(
+    `SELECT _dfinery_window AS w, count(*) AS n FROM ${from} WHERE _key <> ${rowSql(columns).base} GROUP BY 1`,
+  );
+  return new Map(rows.map(({ w, n }) => [Number(w), Number(n)]));
 }
 
 const countOf = async (engine: Engine, from: string): Promise<number> =>
