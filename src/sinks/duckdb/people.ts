@@ -1,10 +1,9 @@
 import { hashedIn } from '../../extract/state.ts';
 import { Zone } from '../../types/zone.ts';
 import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
-import { engineFailure } from '../sql/engine/faults.ts';
 import { type EventRows, findPeople, jsonOfRows } from '../sql/people.ts';
 import type { PeopleFound, PeopleQuery, PersonRow } from '../target.ts';
-import { checkStore, readingStore, readState } from './store.ts';
+import { checkStore, readState, withStore } from './store.ts';
 
 type Options = Omit<EngineOptions, 'readOnly'>;
 
@@ -17,23 +16,22 @@ export async function eventRowsOf(engine: Engine): Promise<EventRows> {
 
 /** Who is found in a file. Opens it for reading alone. */
 export function peopleInDuckDb(options: Options, query: PeopleQuery): Promise<PeopleFound> {
-  return readingStore(options, async (engine) => (await findPeople(await eventRowsOf(engine), query)).found);
+  return withStore(
+    { ...options, readOnly: true },
+    async (engine) => (await findPeople(await eventRowsOf(engine), query)).found,
+  );
 }
 
 /** The rows of the people found, of `events`: the views hold nothing else. */
 export async function* rowsInDuckDb(options: Options, query: PeopleQuery): AsyncGenerator<PersonRow> {
   const engine = await openEngine({ ...options, readOnly: true });
   try {
-    await checkStore(engine);
-    const rows = await eventRowsOf(engine);
-    const { condition } = await findPeople(rows, query);
-    for await (const row of jsonOfRows(rows, condition)) {
-      options.signal?.throwIfAborted();
-      yield { table: 'events', row };
-    }
-  } catch (error) {
-    options.signal?.throwIfAborted();
-    throw engineFailure(error, engine.file);
+    const { rows, condition } = await engine.guarded(async () => {
+      await checkStore(engine);
+      const source = await eventRowsOf(engine);
+      return { rows: source, condition: (await findPeople(source, query)).condition };
+    });
+    for await (const row of jsonOfRows(rows, condition)) yield { table: 'events', row };
   } finally {
     await engine.close();
   }

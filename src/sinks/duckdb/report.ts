@@ -2,11 +2,11 @@ import { statSync } from 'node:fs';
 import { REPORTED_RECORDS, reportedWindow, type TargetReport } from '../report.ts';
 import type { EngineOptions } from '../sql/engine/engine.ts';
 import { countColumns, countEvents } from '../sql/report.ts';
-import { readingStore, readRuns, readState } from './store.ts';
+import { readRuns, readState, withStore } from './store.ts';
 
 /** All that a report says of a DuckDB file, which is opened for reading alone. Throws Failure. */
 export function reportDuckDb(options: Omit<EngineOptions, 'readOnly'>): Promise<TargetReport> {
-  return readingStore(options, async (engine) => {
+  return withStore({ ...options, readOnly: true }, async (engine) => {
     const { columns, timezone, cursor, receipts, changes } = await readState(engine);
     const source = { events: 'events', columns, timezone };
     return {

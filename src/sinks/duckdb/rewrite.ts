@@ -6,7 +6,6 @@ import { secondNameFailure } from '../files/failures.ts';
 import { identityOf, moveIdentity, refuseCopy } from '../sql/copies.ts';
 import { copyOwner, fileExists, sweep } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine, REWRITING } from '../sql/engine/engine.ts';
-import { engineFailure } from '../sql/engine/faults.ts';
 import { newFile } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { findPeople, type Lookup } from '../sql/people.ts';
@@ -16,25 +15,19 @@ import { COPIED, checkStore, OWN_TABLES } from './store.ts';
 
 export type RewriteOptions = Omit<EngineOptions, 'readOnly'>;
 
-/** Whose rows are left out of the new file, and what is called once they are found and the file is locked. */
-interface Removal {
-  readonly query: PeopleQuery;
-  readonly onFound?: ((found: PeopleFound) => Promise<void>) | undefined;
-}
-
 interface Table {
   readonly schema: string;
   readonly name: string;
 }
 
-const MOST_TRIES = 3;
+const MAX_TRIES = 3;
 
 /**
  * Copies a file's live rows into a new file beside it, verifies and syncs it, and renames it into place, so that there is
  * a complete file at any time. The old file is locked meanwhile. Throws Failure.
  */
 export async function rewriteDuckDb(options: RewriteOptions): Promise<Rewritten> {
-  return withCopy(options, undefined, replaceFile);
+  return withCopy(options, async () => undefined, replaceFile);
 }
 
 /** Does the same without the rows of the people that are found in the locked file. */
@@ -43,56 +36,66 @@ export async function purgeDuckDb(
   query: PeopleQuery,
   onFound?: (found: PeopleFound) => Promise<void>,
 ): Promise<Rewritten & { readonly found: PeopleFound }> {
-  return withCopy(options, { query, onFound }, async (engine, copied, copy) => {
-    if (copied.found === undefined) throw internalError('A purge looked for nobody.');
-    return { ...(await replaceFile(engine, copied, copy)), found: copied.found };
-  });
+  const find = async (engine: Engine) => {
+    const lookup = await findInDatabase(engine, query);
+    await onFound?.(lookup.found);
+    return lookup;
+  };
+  return withCopy(options, find, async (engine, copied, { found }) => ({
+    ...(await replaceFile(engine, copied)),
+    found,
+  }));
 }
 
 /** Does all of a purge but the last step. */
 export function checkPurgeDuckDb(options: RewriteOptions, query: PeopleQuery): Promise<PurgeTrial> {
-  return withCopy(options, { query }, async (engine, { found }) => {
-    if (found === undefined) throw internalError('A purge looked for nobody.');
+  const find = (engine: Engine) => findInDatabase(engine, query);
+  return withCopy(options, find, async (engine, _copied, { found }) => {
     return { found, foreignTables: await foreignTables(engine) };
   });
 }
 
-async function replaceFile(engine: Engine, { rows, rowsRemoved }: Copied, copy: string): Promise<Rewritten> {
+async function findInDatabase(engine: Engine, query: PeopleQuery): Promise<Lookup> {
+  await refuseCopy(COPIED, engine);
+  return findPeople(await eventRowsOf(engine), query);
+}
+
+async function replaceFile(engine: Engine, { rows, rowsRemoved }: Copied): Promise<Rewritten> {
   const bytesBefore = statSync(engine.file).size;
-  await moveFile(copy, engine.file);
+  await moveFile(copyOf(engine), engine.file);
   return { rows, rowsRemoved, files: [engine.file], bytesBefore, bytesAfter: statSync(engine.file).size };
 }
 
-type Copied = Pick<Rewritten, 'rows' | 'rowsRemoved'> & { readonly found?: PeopleFound | undefined };
+type Copied = Pick<Rewritten, 'rows' | 'rowsRemoved'>;
 
-async function withCopy<T>(
+const copyOf = ({ file }: Engine): string => `${file}${REWRITING}`;
+
+/** Locks a file, finds the people whose rows are to be left out, if any, and copies the rest. */
+async function withCopy<L extends Lookup | undefined, T>(
   options: RewriteOptions,
-  removal: Removal | undefined,
-  then: (engine: Engine, copied: Copied, copy: string) => Promise<T>,
+  find: (engine: Engine) => Promise<L>,
+  then: (engine: Engine, copied: Copied, lookup: L) => Promise<T>,
 ): Promise<T> {
   if (!fileExists(options.file)) throw configFailure(`${options.file} does not exist: nothing was done.`);
   const engine = await openSettled(options);
   try {
-    await checkStore(engine);
-    refuseSecondName(engine.file);
-    if (removal !== undefined) await refuseCopy(COPIED, engine);
-    const copy = `${engine.file}${REWRITING}`;
-    const lookup = removal && (await findPeople(await eventRowsOf(engine), removal.query));
-    if (lookup !== undefined) await removal?.onFound?.(lookup.found);
-    const copied = await copyInto(engine, copy, lookup, options.signal);
-    return await then(engine, { ...copied, found: lookup?.found }, copy);
-  } catch (error) {
-    options.signal?.throwIfAborted();
-    throw engineFailure(error, engine.file);
+    return await engine.guarded(async () => {
+      await checkStore(engine);
+      refuseSecondName(engine.file);
+      const lookup = await find(engine);
+      const copied = await copyInto(engine, copyOf(engine), lookup);
+      options.signal?.throwIfAborted();
+      return then(engine, copied, lookup);
+    });
   } finally {
     await engine.close();
-    sweep(`${engine.file}${REWRITING}`);
+    sweep(copyOf(engine));
   }
 }
 
 /** Opens the file for reading, which keeps writers away, once nothing is left in its write-ahead log. */
 async function openSettled(options: RewriteOptions): Promise<Engine> {
-  for (let tries = 0; tries < MOST_TRIES; tries++) {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
     const writer = await openEngine(options);
     await writer.close();
     const reader = await openEngine({ ...options, readOnly: true });
@@ -102,12 +105,7 @@ async function openSettled(options: RewriteOptions): Promise<Engine> {
   throw transientFailure(`${options.file} is being written to all the time: run again when it is not.`);
 }
 
-async function copyInto(
-  engine: Engine,
-  copy: string,
-  lookup: Lookup | undefined,
-  signal: AbortSignal | undefined,
-): Promise<Copied> {
+async function copyInto(engine: Engine, copy: string, lookup: Lookup | undefined): Promise<Copied> {
   sweep(copy);
   await engine.run('SET preserve_insertion_order = true');
   const { n } = await engine.row(
@@ -115,26 +113,20 @@ async function copyInto(
   );
   await engine.run(`ATTACH ${literal(copy)} AS rewritten (${newFile(Number(n))})`);
   copyOwner(engine.file, copy);
-  const stop = () => engine.interrupt();
-  signal?.addEventListener('abort', stop);
-  try {
-    signal?.throwIfAborted();
-    const rowsRemoved = await copyTables(engine, lookup);
-    await moveIdentity(COPIED, engine, { from: identityOf(engine.file), to: identityOf(copy), schema: 'rewritten' });
-    await checkCounts(engine, rowsRemoved);
-    const rows = await countOf(engine, 'rewritten', { schema: 'main', name: 'events' });
-    await engine.run('DETACH rewritten');
-    signal?.throwIfAborted();
-    return { rows, rowsRemoved };
-  } finally {
-    signal?.removeEventListener('abort', stop);
-  }
+  const rowsRemoved = await copyTables(engine, lookup);
+  await moveIdentity(COPIED, engine, { from: identityOf(engine.file), to: identityOf(copy), schema: 'rewritten' });
+  await checkCounts(engine, rowsRemoved);
+  const rows = await countOf(engine, 'rewritten', { schema: 'main', name: 'events' });
+  await engine.run('DETACH rewritten');
+  return { rows, rowsRemoved };
 }
 
 /** What cannot be copied is named: a generated column or a foreign key makes DuckDB refuse the copy of a table. */
 async function copyTables(engine: Engine, lookup: Lookup | undefined): Promise<number> {
   try {
-    return lookup === undefined ? await copyAll(engine) : await copyWithout(engine, lookup);
+    if (lookup !== undefined) return await copyWithout(engine, lookup);
+    await engine.run('COPY FROM DATABASE target TO rewritten');
+    return 0;
   } catch (error) {
     if (!/^(Binder|Catalog|Constraint|Dependency|Not implemented) Error/.test(messageOf(error))) throw error;
     const names = await foreignTables(engine);
@@ -158,11 +150,6 @@ async function foreignTables(engine: Engine): Promise<string[]> {
   const tables = await tablesOf(engine);
   const others = tables.filter(({ schema, name }) => schema !== 'main' || !OWN_TABLES.has(name));
   return others.map(({ schema, name }) => (schema === 'main' ? name : `${schema}.${name}`)).sort();
-}
-
-async function copyAll(engine: Engine): Promise<number> {
-  await engine.run('COPY FROM DATABASE target TO rewritten');
-  return 0;
 }
 
 /** The tables first, then their rows, so that what is left out is never written. */

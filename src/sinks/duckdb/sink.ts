@@ -14,7 +14,7 @@ import { Zone } from '../../types/zone.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { identityOf, moveIdentity, publish } from '../sql/copies.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
-import { engineFailure, isOutOfMemory, isRefusedByIndex, MisreadFile } from '../sql/engine/faults.ts';
+import { isOutOfMemory, isRefusedByIndex, MisreadFile } from '../sql/engine/faults.ts';
 import { isWide } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { eventNamesOf } from '../sql/rows/event-names.ts';
@@ -39,11 +39,11 @@ export interface DuckDbSinkOptions extends TargetOptions {
 export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<DuckDbSink> {
   const engine = await openEngine(options);
   try {
-    return new DuckDbSink(engine, await prepareStore(engine, options.timezone ?? null), options);
+    const state = await engine.guarded(() => prepareStore(engine, options.timezone ?? null));
+    return new DuckDbSink(engine, state, options);
   } catch (error) {
     await engine.close();
-    options.signal?.throwIfAborted();
-    throw engineFailure(error, engine.file);
+    throw error;
   }
 }
 
@@ -86,7 +86,7 @@ export class DuckDbSink implements Sink {
   }
 
   async commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit> {
-    return this.#guard(async () => {
+    return this.#engine.guarded(async () => {
       const incoming = batch.map(({ files }) => incomingColumns(files));
       const together = plannedTogether(this.#state.columns, incoming, this.#rules);
       return await this.#commit(batch.slice(0, together), signal);
@@ -95,7 +95,7 @@ export class DuckDbSink implements Sink {
 
   /** Publishes a checked copy of the file for readers (S52). */
   publish(copy: string): Promise<void> {
-    return this.#guard(() => publish(COPIED, this.#engine, copy, this.#options));
+    return this.#engine.guarded(() => publish(COPIED, this.#engine, copy, this.#options));
   }
 
   async close(): Promise<void> {
@@ -214,15 +214,6 @@ export class DuckDbSink implements Sink {
       idRepeats: [...idRepeats.values()].reduce((sum, n) => sum + n, 0),
     };
     return { commit, state, counted: after, removed, columns };
-  }
-
-  async #guard<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      signal?.throwIfAborted();
-      throw engineFailure(error, this.#engine.file);
-    }
   }
 }
 

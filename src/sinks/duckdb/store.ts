@@ -134,13 +134,11 @@ const CREATE_STATE = `CREATE TABLE ${STATE} (
 export const OWN_TABLES: ReadonlySet<string> = new Set(['events', STATE, ...RECORDS.map(({ name }) => name)]);
 const OWN_NAMES = [...OWN_TABLES, 'event_logs', 'event_items'];
 
-/** Opens a file that was loaded by this program, for reading alone. Throws Failure for any other. */
-export async function readingStore<T>(
-  options: Omit<EngineOptions, 'readOnly'>,
-  work: (engine: Engine) => Promise<T>,
-): Promise<T> {
-  if (!fileExists(options.file)) throw configFailure(`${options.file} does not exist: load it with sync duckdb first.`);
-  return withFile({ ...options, readOnly: true }, async (engine) => {
+/** Opens a file that was loaded by this program, works on it and closes it. Throws Failure for any other. */
+export async function withStore<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
+  const { file } = options;
+  if (!fileExists(file)) throw configFailure(`${file} does not exist: load it with sync duckdb first.`);
+  return withFile(options, async (engine) => {
     await checkStore(engine);
     return work(engine);
   });

@@ -4,11 +4,11 @@ import type { TableState } from '../../table/state.ts';
 import { TYPES } from '../../types/index.ts';
 import { shortName } from '../sql/columns.ts';
 import type { Engine, EngineOptions } from '../sql/engine/engine.ts';
-import { countRows, readingStore, readState } from './store.ts';
+import { countRows, readState, withStore } from './store.ts';
 
 /** Compares the rows of a file with its receipts; opens it for reading alone. Throws Failure when it cannot. */
 export function verifyDuckDb(options: Omit<EngineOptions, 'readOnly'>): Promise<Difference[]> {
-  return readingStore(options, async (engine) => {
+  return withStore({ ...options, readOnly: true }, async (engine) => {
     const state = await readState(engine);
     const keys = await engine.row(
       `SELECT count(*) FILTER (_key IS NULL) AS absent,

@@ -12,10 +12,9 @@ import type { TableState } from '../../../table/state.ts';
 import { TYPES } from '../../../types/index.ts';
 import { literal } from '../../../types/sql.ts';
 import type { ColumnType } from '../../../types/type.ts';
-import { fileExists } from '../../sql/engine/database-file.ts';
-import { type Engine, type EngineOptions, withFile } from '../../sql/engine/engine.ts';
+import type { Engine, EngineOptions } from '../../sql/engine/engine.ts';
 import { identifier } from '../../sql/engine/quote.ts';
-import { checkStore, readState } from '../store.ts';
+import { readState, withStore } from '../store.ts';
 import { MODELS, type Model } from './models.ts';
 
 /** What the models are made for: the columns of the file and the zone of its datetimes. */
@@ -31,9 +30,7 @@ const MARK = '(dfinery-elt models)';
  * file without events of ours, and where something else has one of the names; then nothing is changed.
  */
 export async function writeModels(options: Omit<EngineOptions, 'readOnly'>): Promise<string[]> {
-  if (!fileExists(options.file)) throw configFailure(`${options.file} does not exist: load it with sync duckdb first.`);
-  await withFile(options, async (engine) => {
-    await checkStore(engine);
+  await withStore(options, async (engine) => {
     const { columns, timezone } = await readState(engine);
     await engine.transaction(() => createModels(engine, { columns, timezone }));
   });

@@ -98,10 +98,20 @@ export class Engine {
     return reader.getRowObjectsJS();
   }
 
-  /** The rows of a result of any size, as they come. */
+  /** The rows of a result of any size, as they come. Throws Failure. */
   async *stream(sql: string): AsyncGenerator<Row> {
-    const result = await this.#connection.stream(sql);
-    for await (const rows of result.yieldRowObjectJs()) yield* rows;
+    const { signal } = this.#options;
+    try {
+      signal?.throwIfAborted();
+      const result = await this.#connection.stream(sql);
+      for await (const rows of result.yieldRowObjectJs()) {
+        signal?.throwIfAborted();
+        yield* rows;
+      }
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw engineFailure(error, this.file);
+    }
   }
 
   /**
@@ -148,6 +158,16 @@ export class Engine {
   interrupt(): void {
     this.#connection.interrupt();
     for (const connection of this.#aside) connection.interrupt();
+  }
+
+  /** Runs the work, heeding the signal, that of the engine unless another is given. Throws Failure. */
+  async guarded<T>(work: () => Promise<T>, signal = this.#options.signal): Promise<T> {
+    try {
+      return await this.heeding(signal, work);
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw engineFailure(error, this.file);
+    }
   }
 
   /** Runs the work; an abort interrupts the statement under way, and none is begun after it. */
@@ -249,10 +269,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
 export async function withFile<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
   const engine = await openEngine(options);
   try {
-    return await engine.heeding(options.signal, () => work(engine));
-  } catch (error) {
-    options.signal?.throwIfAborted();
-    throw engineFailure(error, engine.file);
+    return await engine.guarded(() => work(engine));
   } finally {
     await engine.close();
   }
