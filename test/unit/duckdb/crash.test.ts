@@ -33,6 +33,7 @@ beforeAll(async () => {
     platform: 'node',
     format: 'cjs',
     external: ['@duckdb/*'],
+    loader: { '.sql': 'text' },
   });
   windows = Array.from({ length: WINDOWS }, (_, w) => bench.window(addDays('2026-01-01', w), dayOf(w)));
   writeFileSync(list, JSON.stringify(windows));
