@@ -1,9 +1,12 @@
 import { proved } from '../../config/validate.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { DataFile, NewFile } from '../files/log.ts';
-import { idOf, PARTITION } from './names.ts';
+import { PARTITION } from '../files/stored-files.ts';
 import type { Action, Add } from './protocol/actions.ts';
 import { damaged } from './protocol/parse.ts';
+
+/** The id of a data file: that in its name, or the path of one that somebody else named. */
+const idOf = (path: string): string => /\/part-([0-9a-f-]{36})\.parquet$/.exec(path)?.[1] ?? path;
 
 /** Tags of our own on the files of the log. */
 const WINDOWS = 'dfinery.windows';

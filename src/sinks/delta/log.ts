@@ -1,15 +1,12 @@
 // This folder: the target `delta`: Delta Lake tables on a disk or in a bucket. `protocol/` is the protocol's log.
 
 import { randomUUID } from 'node:crypto';
-import pLimit from 'p-limit';
 import { messageOf } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
-import type { TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
-import { linkFailure, secondNameFailure } from '../files/failures.ts';
 import { liveRows } from '../files/load.ts';
 import {
   type DataFile,
@@ -22,23 +19,20 @@ import {
 } from '../files/log.ts';
 import { type FilesFormat, type OpenFilesOptions, openWithoutLock } from '../files/open.ts';
 import { removeExpiredRuns } from '../files/runs.ts';
+import { rangedColumns, statisticsOf } from '../files/statistics.ts';
+import { checkErasable, isDraft, isOwnFile, newFilePath, storeFiles, UNCOMMITTED_MS } from '../files/stored-files.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { openStorage } from '../storage/open.ts';
 import { checkConditionalWrites } from '../storage/probe.ts';
 import type { Storage, Stored } from '../storage/storage.ts';
 import { addOf, removeOf } from './data-file.ts';
-import { isDraft, isOwnFile, newFilePath, readableName } from './names.ts';
 import type { Action } from './protocol/actions.ts';
-import { fieldsOf } from './schema.ts';
+import { fieldsOf, readableName } from './schema.ts';
 import { derivedAction, stateActions, stateOf } from './state.ts';
-import { statisticsOf } from './statistics.ts';
+import { statsText } from './statistics.ts';
 import { DeltaTable } from './table.ts';
 
-/** Files uploaded at the same time. */
-const CONCURRENCY = 4;
 const PROBE = /^_dfinery\/probe\/[0-9a-f-]{36}(\/trial)?$/;
-/** A younger file that no commit names may belong to another run that is about to commit it. */
-const UNCOMMITTED_MS = 3_600_000;
 const OPERATIONS = { load: 'WRITE', rewrite: 'OPTIMIZE', purge: 'DELETE' } as const satisfies Record<
   FileChange['kind'],
   string
@@ -79,7 +73,7 @@ class DeltaLog implements TableLog {
   }
 
   pathOf(table: TableName, date: string | null, id: string): string {
-    return `${table}/${newFilePath(date, id)}`;
+    return newFilePath(table, date, id);
   }
 
   async refresh(): Promise<void> {
@@ -105,7 +99,7 @@ class DeltaLog implements TableLog {
     const names = TABLES.filter((name) => change.state.tables.includes(name));
     const entries = new Map<TableName, readonly Action[]>();
     for (const name of names) entries.set(name, await this.#actions(name, change, changeId));
-    await this.#store(change.added);
+    await storeFiles(this.#storage, change.added);
     for (const name of [...names.filter((one) => one !== 'events'), 'events' as const]) {
       const table = this.#table(name);
       const added = change.added.filter((file) => file.table === name);
@@ -162,17 +156,9 @@ class DeltaLog implements TableLog {
     }
   }
 
-  /** A file to remove must be the only name of its bytes; the store must let earlier versions be removed. */
   async checkErase(removed: readonly DataFile[]): Promise<void> {
-    const leaving = new Set(removed.map(({ path }) => path));
-    for (const table of this.#tables.values()) {
-      for await (const { path, names } of this.#storage.list(table.name)) {
-        const goes = leaving.delete(path) || !table.owns(path);
-        if (goes && names > 1) throw secondNameFailure(`${this.#storage.address}/${path}`, names);
-      }
-    }
-    for (const path of leaving) throw linkFailure(`${this.#storage.address}/${path}`);
-    await this.#storage.tryErase(removed.map(({ path }) => path));
+    const tables = [...this.#tables.values()];
+    await checkErasable(this.#storage, removed, (path) => tables.some((table) => table.owns(path)));
   }
 
   /**
@@ -223,27 +209,19 @@ class DeltaLog implements TableLog {
     const noted = { now, isDataChange: kind !== 'rewrite' };
     const added = change.added.filter((file) => file.table === name);
     const removed = change.removed.filter((file) => file.table === name);
-    const locals = added.map(({ local }) => local);
-    const statistics = await statisticsOf(this.#engine, locals, fields, rangedColumns(state));
+    const statistics = await statisticsOf(this.#engine, added, rangedColumns(state));
+    const statsOf = (file: NewFile) => {
+      const own = statistics.get(file.local);
+      return own === undefined ? undefined : statsText(file, own, fields);
+    };
     return [
       ...table.shapeActions({ fields, zoned: zone !== undefined, retentionMs: this.retentionMs }, now),
       ...(name === 'events'
         ? stateActions(table.domains, state, changeId)
         : [derivedAction(name, this.#table('events').version + 1, changeId)]),
       ...removed.map(({ path }) => removeOf(table.addOf(path), noted)),
-      ...added.map((file) => addOf(file, statistics.get(file.local), noted)),
+      ...added.map((file) => addOf(file, statsOf(file), noted)),
     ];
-  }
-
-  /** Puts files into the store; none of them is part of a table before a commit says so. */
-  async #store(files: readonly NewFile[]): Promise<void> {
-    const limit = pLimit(CONCURRENCY);
-    try {
-      await Promise.all(files.map(({ local, path }) => limit(() => this.#storage.putFile(local, path))));
-    } catch (error) {
-      limit.clearQueue();
-      throw error;
-    }
   }
 
   /** After a lost race: nothing that was stored stays, in whatever table; a table that was committed loses it again. */
@@ -271,10 +249,4 @@ class DeltaLog implements TableLog {
     }
     return found;
   }
-}
-
-/** The columns whose least and greatest values a log may hold: system datetimes and our own numbers (S44). */
-function rangedColumns({ columns }: TableState): ReadonlySet<string> {
-  const times = columns.filter(({ group, type }) => group === 'system' && type === 'datetime');
-  return new Set(['_dfinery_window', 'item_position', ...times.map(({ name }) => name)]);
 }

@@ -3,9 +3,9 @@ import type { StoredColumn, TableName } from '../../table/columns.ts';
 import type { DuckDbScalar, DuckDbType } from '../../types/codec.ts';
 import type { Zone } from '../../types/zone.ts';
 import { describeTable } from '../files/columns.ts';
+import { PARTITION } from '../files/stored-files.ts';
 import { scalarOf } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
-import { PARTITION } from './names.ts';
 import { parseJson } from './protocol/parse.ts';
 
 type DeltaType = string | { readonly type: 'array'; readonly elementType: string; readonly containsNull: true };
@@ -15,6 +15,12 @@ export interface Field {
   readonly name: string;
   readonly type: DeltaType;
 }
+
+/** Characters that readers refuse in a column's name. */
+const REFUSED = /[ ,;{}()\n\t=]/g;
+
+/** A column's name as every reader of Delta takes it, before it is told apart from others (S43). */
+export const readableName = (source: string): string => source.replaceAll(REFUSED, '_');
 
 /** DuckDB's types in Delta's words. */
 const DELTA: Readonly<Record<DuckDbScalar, string>> = {

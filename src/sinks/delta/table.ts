@@ -4,9 +4,9 @@ import type { Logger } from '../../base/log.ts';
 import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { DataFile } from '../files/log.ts';
+import { DEFAULT_RETENTION_MS, isDraft, isOwnFile, PARTITION } from '../files/stored-files.ts';
 import type { Stored } from '../storage/storage.ts';
 import { dataFileOf } from './data-file.ts';
-import { isDraft, isOwnFile, PARTITION } from './names.ts';
 import type { Action, Add, MetaData } from './protocol/actions.ts';
 import { type LogPlace, writeCheckpoint } from './protocol/checkpoint.ts';
 import { checkProtocol, protocolOf, supports } from './protocol/features.ts';
@@ -20,7 +20,6 @@ import { type Domains, isReceiptDomain, type TableInfo, tableInfoOf } from './st
 const APP_ID = 'dfinery-elt';
 /** Commits from one checkpoint to the next (S45). */
 const CHECKPOINT_EVERY = 100;
-const DAY_MS = 86_400_000;
 const RETENTION = 'delta.deletedFileRetentionDuration';
 const SECONDS = /^interval (\d{1,9}) seconds$/;
 
@@ -92,7 +91,7 @@ export class DeltaTable {
   /** How long files that left it stay, as its last load said; ms. */
   get retentionMs(): number {
     const seconds = SECONDS.exec(this.#snapshot.metaData?.configuration[RETENTION] ?? '')?.[1];
-    return seconds === undefined ? DAY_MS : Number(seconds) * 1_000;
+    return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
   }
 
   /** Its columns, as the log says. */

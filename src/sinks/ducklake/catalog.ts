@@ -10,6 +10,7 @@ import { makeFolders } from '../../fs/private-folder.ts';
 import { isTableName, type TableName } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
 import { secondNameFailure } from '../files/failures.ts';
+import { PARTITION } from '../files/stored-files.ts';
 import { COPIES_TABLE, type CopiedFormat, identityOf, moveIdentity } from '../sql/copies.ts';
 import { copyOwner, realFile, sweep } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, REWRITING, type Row, withFile } from '../sql/engine/engine.ts';
@@ -20,8 +21,6 @@ import { identifier } from '../sql/engine/quote.ts';
 const FORMAT = '1.0';
 /** Rows of one INSERT. */
 const INSERT_ROWS = 1_000;
-/** The column by which our tables are partitioned. */
-export const PARTITION = 'event_date';
 const OWNER_FOLDER = 0o700;
 
 /** The tables of a catalog in format 1.0, as the reference extension makes them. */

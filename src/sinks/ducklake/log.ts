@@ -3,7 +3,6 @@
 
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
-import pLimit from 'p-limit';
 import { configFailure, messageOf } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
@@ -14,7 +13,6 @@ import type { DuckDbScalar } from '../../types/codec.ts';
 import { literal } from '../../types/sql.ts';
 import { Zone } from '../../types/zone.ts';
 import { columnsIn, describeTable, namesOf, selectOf } from '../files/columns.ts';
-import { linkFailure, secondNameFailure } from '../files/failures.ts';
 import {
   type DataFile,
   type FileChange,
@@ -28,6 +26,17 @@ import { type FilesFormat, FileTable, type OpenFilesOptions, openWithoutLock } f
 import { NO_DATE, readFiles } from '../files/parquet-file.ts';
 import { changeOf } from '../files/rewrite.ts';
 import { removeExpiredRuns } from '../files/runs.ts';
+import { type FileStatistics, rangedColumns, statisticsOf } from '../files/statistics.ts';
+import {
+  checkErasable,
+  DEFAULT_RETENTION_MS,
+  isDraft,
+  isOwnFile,
+  newFilePath,
+  PARTITION,
+  storeFiles,
+  UNCOMMITTED_MS,
+} from '../files/stored-files.ts';
 import { type Described, scalarOf } from '../sql/columns.ts';
 import { copyFailure } from '../sql/copies.ts';
 import type { Engine } from '../sql/engine/engine.ts';
@@ -44,20 +53,10 @@ import {
   type Lake,
   type LakeColumn,
   type LakeFile,
-  PARTITION,
   readLake,
 } from './catalog.ts';
 import { type ColumnIds, type Field, SnapshotWriter, sameType } from './snapshot-writer.ts';
-import { changedFile, insertedFailure, snapshotOf, stateEntries } from './state.ts';
-import { type FileStatistics, statisticsOf } from './statistics.ts';
-
-const DAY_MS = 86_400_000;
-/** Files stored at the same time. */
-const CONCURRENCY = 4;
-/** A younger file that no snapshot has may belong to another run that is about to commit it. */
-const UNCOMMITTED_MS = 3_600_000;
-const OWN_FILE = /^event_date=(\d{4,}-\d{2}-\d{2}|__HIVE_DEFAULT_PARTITION__)\/part-[0-9a-f-]{36}\.parquet$/;
-const DRAFT = /(^|\/)\.[^/]+\.tmp$/;
+import { changedFile, insertedFailure, snapshotOf, stateRows } from './state.ts';
 
 /** The ids of a table's columns, and the greatest of them. */
 interface GivenIds {
@@ -82,12 +81,6 @@ const DUCKLAKE_TYPES: Readonly<Record<DuckDbScalar, string>> = {
 function fieldOf({ name, type }: Described): Field {
   const { scalar, isList } = scalarOf(type);
   return isList ? { name, type: 'list', element: DUCKLAKE_TYPES[scalar] } : { name, type: DUCKLAKE_TYPES[scalar] };
-}
-
-/** The columns whose least and greatest values the catalog may hold: system datetimes and our own numbers (S44). */
-function rangedColumns({ columns }: TableState): ReadonlySet<string> {
-  const times = columns.filter(({ group, type }) => group === 'system' && type === 'datetime');
-  return new Set([PARTITION, '_dfinery_window', 'item_position', ...times.map(({ name }) => name)]);
 }
 
 export const DUCKLAKE: FilesFormat = {
@@ -161,11 +154,11 @@ class LakeLog implements TableLog {
 
   get retentionMs(): number {
     const stored = Number(this.#lake?.state.get('retention_ms') ?? Number.NaN);
-    return this.#options.retentionMs ?? (Number.isFinite(stored) ? stored : DAY_MS);
+    return this.#options.retentionMs ?? (Number.isFinite(stored) ? stored : DEFAULT_RETENTION_MS);
   }
 
   pathOf(table: TableName, date: string | null, id: string): string {
-    return `${table}/${PARTITION}=${date ?? NO_DATE}/part-${id}.parquet`;
+    return newFilePath(table, date, id);
   }
 
   async refresh(): Promise<void> {
@@ -266,7 +259,7 @@ class LakeLog implements TableLog {
     let isDecided = false;
     let lake: Lake | undefined;
     try {
-      await this.#store(change.added);
+      await storeFiles(storage, change.added);
       lake = await catalog.write(async (open) => {
         const made = await this.#write(open, change, statistics);
         this.#erased = { paths: new Set(made.paths), since };
@@ -279,13 +272,6 @@ class LakeLog implements TableLog {
       throw error;
     }
     await this.take(lake);
-  }
-
-  async #store(files: readonly NewFile[]): Promise<void> {
-    const limit = pLimit(CONCURRENCY);
-    const stored = files.map(({ local, path }) => limit(() => this.#parts.storage.putFile(local, path)));
-    const results = await Promise.allSettled(stored);
-    for (const result of results) if (result.status === 'rejected') throw result.reason;
   }
 
   async #write(
@@ -323,11 +309,7 @@ class LakeLog implements TableLog {
   }
 
   async #writeState(open: Engine, state: TableState, { state: before }: Lake): Promise<void> {
-    const wanted = new Map([
-      ...stateEntries(state),
-      ['retention_ms', String(this.retentionMs)],
-      ['change', randomUUID()],
-    ]);
+    const wanted = stateRows(state).set('retention_ms', String(this.retentionMs)).set('change', randomUUID());
     const changed = [...wanted].filter(([name, value]) => before.get(name) !== value);
     const gone = [...before.keys()].filter((name) => before.get(name) !== wanted.get(name));
     for (const name of gone) await open.run('DELETE FROM _dfinery_state WHERE name = $1', [name]);
@@ -373,7 +355,7 @@ class LakeLog implements TableLog {
       for (const name of TABLES) {
         for await (const { path, modified } of storage.list(name)) {
           if (known.has(path) || modified >= until || paths.includes(path)) continue;
-          if (OWN_FILE.test(path.slice(name.length + 1)) || DRAFT.test(path)) paths.push(path);
+          if (isOwnFile(path.slice(name.length + 1)) || isDraft(path)) paths.push(path);
         }
       }
       if (paths.length === 0) return;
@@ -405,20 +387,11 @@ class LakeLog implements TableLog {
     return paths;
   }
 
-  /** A file to remove must be the only name of its bytes; the store must let earlier versions be removed. */
   async checkErase(removed: readonly DataFile[]): Promise<void> {
     const { storage, catalog } = this.#parts;
     await catalog.checkRewrite();
-    const leaving = new Set(removed.map(({ path }) => path));
     const live = new Set(this.#lake?.files.map(({ path }) => path));
-    for (const table of TABLES) {
-      for await (const { path, names } of storage.list(table)) {
-        const goes = leaving.delete(path) || !live.has(path);
-        if (goes && names > 1) throw secondNameFailure(`${storage.address}/${path}`, names);
-      }
-    }
-    for (const path of leaving) throw linkFailure(`${storage.address}/${path}`);
-    await storage.tryErase(removed.map(({ path }) => path));
+    await checkErasable(storage, removed, (path) => live.has(path));
   }
 
   /**

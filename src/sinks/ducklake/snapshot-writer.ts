@@ -4,10 +4,11 @@ import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { foldName } from '../../table/names.ts';
 import type { FileChange } from '../files/log.ts';
+import type { FileStatistics } from '../files/statistics.ts';
+import { PARTITION } from '../files/stored-files.ts';
 import type { Engine } from '../sql/engine/engine.ts';
-import { insertRows, type Lake, type LakeColumn, PARTITION, type Value } from './catalog.ts';
+import { insertRows, type Lake, type LakeColumn, type Value } from './catalog.ts';
 import { noteOf } from './state.ts';
-import type { FileStatistics } from './statistics.ts';
 
 /** A column that a table should have. */
 export interface Field {

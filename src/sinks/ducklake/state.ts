@@ -1,18 +1,13 @@
-import schema from '../../../schemas/delta-table.json' with { type: 'json' };
 import { configFailure } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
-import { compileSchema, proved } from '../../config/validate.ts';
-import type { State } from '../../extract/window.ts';
-import type { ColumnChange } from '../../table/changes.ts';
-import type { StoredColumn, TableName } from '../../table/columns.ts';
-import { receiptsWith, type StoredReceipt } from '../../table/receipts.ts';
+import { proved } from '../../config/validate.ts';
+import type { TableName } from '../../table/columns.ts';
+import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { liveRows } from '../files/load.ts';
 import type { DataFile, NewFile, Snapshot } from '../files/log.ts';
+import { jsonOf, stateEntries, stateFrom } from '../files/state-entries.ts';
 import type { Lake, LakeFile } from './catalog.ts';
-
-const WINDOW = 'window.';
-const CHANGES = 'changes.';
 
 /** What a state says of itself beside columns, receipts and cursor. */
 interface TableInfo {
@@ -34,12 +29,6 @@ interface FileNote {
   readonly nulls: Readonly<Record<string, number>>;
 }
 
-const VALID = {
-  columns: compileSchema(schema.definitions.columns),
-  window: compileSchema(schema.definitions.window),
-  changes: compileSchema(schema.definitions.changes),
-};
-
 export function noteOf(file: NewFile, nulls: ReadonlyMap<string, number>): string {
   const { id, sha256 = '', windows, source, isSorted, table, columns } = file;
   const note: FileNote = {
@@ -54,21 +43,10 @@ export function noteOf(file: NewFile, nulls: ReadonlyMap<string, number>): strin
 }
 
 /** The rows of `_dfinery_state` that hold a state. */
-export function stateEntries(state: TableState): [string, string][] {
-  const { timezone, tables, columns, cursor, eventNames } = state;
+export function stateRows(state: TableState): Map<string, string> {
+  const { timezone, tables, eventNames } = state;
   const info: TableInfo = { writer: VERSION, timezone, tables };
-  const changes = new Map<string, ColumnChange[]>();
-  for (const change of state.changes) changes.set(change.window, [...(changes.get(change.window) ?? []), change]);
-  const entries: [string, unknown][] = [
-    ['table', info],
-    ['columns', columns],
-    ['cursor', cursor],
-    ['event_names', eventNames],
-    // The rows that a window still has are counted in the notes of the files.
-    ...state.receipts.map(({ rows_live: _live, ...receipt }): [string, unknown] => [WINDOW + receipt.window, receipt]),
-    ...[...changes].map(([window, own]): [string, unknown] => [CHANGES + window, { changes: own }]),
-  ];
-  return entries.map(([name, value]) => [name, JSON.stringify(value)]);
+  return stateEntries(state).set('table', JSON.stringify(info)).set('event_names', JSON.stringify(eventNames));
 }
 
 /**
@@ -84,23 +62,16 @@ export function snapshotOf(
     if (foreign === undefined) return { snapshot: undefined, changed: [] };
     throw configFailure(`${file} has a table ${foreign} that this program did not make: give another catalog.`);
   }
-  const read = <T>(name: string, valid?: (value: unknown) => boolean): T => {
-    const value = jsonOf(lake.state.get(name) ?? 'null', file);
-    if (valid !== undefined && !valid(value)) throw damaged(file, `its ${name} is not what this program writes`);
-    return proved<T>(value);
-  };
-  const below = <T>(prefix: string, valid: (value: unknown) => boolean): T[] =>
-    [...lake.state.keys()].filter((name) => name.startsWith(prefix)).map((name) => read<T>(name, valid));
+  const failed = (name: string, why: string) => damaged(file, `its ${name} is not what this program writes: ${why}`);
+  const read = <T>(name: string): T =>
+    proved<T>(jsonOf(lake.state.get(name) ?? 'null', () => failed(name, 'it is not JSON')));
   const info = read<TableInfo>('table');
+  const { receipts, ...stored } = stateFrom(lake.state, failed);
   const changed = lake.files.filter(
     ({ note, deleted }) => note === undefined || deleted.positions.length > 0 || deleted.files.length > 0,
   );
   const foreign = new Set(changed);
   const files = lake.files.map((one) => (foreign.has(one) ? changedFile(one) : dataFileOf(one, file)));
-  const receipts = below<StoredReceipt>(WINDOW, VALID.window).sort((a, b) => a.window - b.window);
-  const changes = below<{ readonly changes: readonly ColumnChange[] }>(CHANGES, VALID.changes).flatMap(
-    (own) => own.changes,
-  );
   for (const [table, rows] of lake.inlinedRows) throw insertedFailure(file, table, rows);
   const isStale = (name: TableName) => !lake.tables.has(name) || changed.some(({ table }) => table === name);
   return {
@@ -109,14 +80,12 @@ export function snapshotOf(
       files: files.sort((a, b) => (a.path < b.path ? -1 : 1)),
       stale: new Set(info.tables.filter((name) => name !== 'events' && isStale(name))),
       state: {
+        ...stored,
         timezone: info.timezone,
         tables: info.tables,
-        columns: read<StoredColumn[]>('columns', VALID.columns),
         // What another program changed is taken in before a receipt is dropped for having no rows.
         receipts: changed.length > 0 ? receipts : receiptsWith(receipts, liveRows(files)),
         eventNames: read<string[]>('event_names'),
-        cursor: read<State | null>('cursor'),
-        changes: changes.sort((a, b) => (a.changedAt < b.changedAt ? -1 : a.changedAt > b.changedAt ? 1 : 0)),
       },
     },
   };
@@ -133,17 +102,11 @@ const damaged = (file: string, why: string) =>
     where: { file },
   });
 
-function jsonOf(text: string, file: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw damaged(file, 'what this program stored in it is not JSON');
-  }
-}
-
 function dataFileOf(file: LakeFile, catalog: string): DataFile {
   const { table, path, rows, bytes, date = null } = file;
-  const note = proved<FileNote>(jsonOf(file.note ?? '', catalog));
+  const note = proved<FileNote>(
+    jsonOf(file.note ?? '', () => damaged(catalog, 'what this program stored in it is not JSON')),
+  );
   const nulls = Object.entries(note.nulls);
   return {
     table,

@@ -1,0 +1,68 @@
+import schema from '../../../schemas/delta-table.json' with { type: 'json' };
+import type { Failure } from '../../base/errors.ts';
+import { compileSchema, proved } from '../../config/validate.ts';
+import type { State } from '../../extract/window.ts';
+import type { ColumnChange } from '../../table/changes.ts';
+import { FIRST_COLUMNS, type StoredColumn } from '../../table/columns.ts';
+import type { StoredReceipt } from '../../table/receipts.ts';
+import type { TableState } from '../../table/state.ts';
+
+// A state as texts by name, for a log that keeps it in parts: what a commit does not change is not written again.
+
+const WINDOW = 'window.';
+const CHANGES = 'changes.';
+
+const VALID = {
+  columns: compileSchema(schema.definitions.columns),
+  window: compileSchema(schema.definitions.window),
+  changes: compileSchema(schema.definitions.changes),
+};
+
+export const isReceiptEntry = (name: string): boolean => name.startsWith(WINDOW);
+
+/** Columns, receipts, cursor and changes of a state; JSON by name. Without the rows that a window still has: files tell them. */
+export function stateEntries({ columns, receipts, cursor, changes }: TableState): Map<string, string> {
+  const byWindow = new Map<string, ColumnChange[]>();
+  for (const change of changes) byWindow.set(change.window, [...(byWindow.get(change.window) ?? []), change]);
+  const entries: [string, unknown][] = [
+    ['columns', columns],
+    ['cursor', cursor],
+    ...receipts.map(({ rows_live: _live, ...receipt }): [string, unknown] => [WINDOW + receipt.window, receipt]),
+    ...[...byWindow].map(([window, own]): [string, unknown] => [CHANGES + window, { changes: own }]),
+  ];
+  return new Map(entries.map(([name, value]) => [name, JSON.stringify(value)]));
+}
+
+/** The same, read. `failed`: the failure for an entry, by name, that is not what this program writes. Throws it. */
+export function stateFrom(
+  entries: ReadonlyMap<string, string>,
+  failed: (name: string, why: string) => Failure,
+): Pick<TableState, 'columns' | 'receipts' | 'cursor' | 'changes'> {
+  const read = <T>(name: string, valid?: (typeof VALID)[keyof typeof VALID]): T | undefined => {
+    const text = entries.get(name);
+    const value = text === undefined ? undefined : jsonOf(text, () => failed(name, 'it is not JSON'));
+    if (value === undefined || valid === undefined || valid(value)) return proved<T | undefined>(value);
+    const [first] = valid.errors ?? [];
+    throw failed(name, `its ${first?.instancePath.slice(1) ?? ''} ${first?.message ?? 'is wrong'}`);
+  };
+  const below = <T>(prefix: string, valid: (typeof VALID)[keyof typeof VALID]): T[] =>
+    [...entries.keys()].filter((name) => name.startsWith(prefix)).flatMap((name) => read<T>(name, valid) ?? []);
+  const changes = below<{ readonly changes: readonly ColumnChange[] }>(CHANGES, VALID.changes);
+  return {
+    columns: read<StoredColumn[]>('columns', VALID.columns) ?? FIRST_COLUMNS,
+    receipts: below<StoredReceipt>(WINDOW, VALID.window).sort((a, b) => a.window - b.window),
+    cursor: read<State | null>('cursor') ?? null,
+    changes: changes
+      .flatMap((own) => own.changes)
+      .sort((a, b) => (a.changedAt < b.changedAt ? -1 : a.changedAt > b.changedAt ? 1 : 0)),
+  };
+}
+
+/** The value of a text. Throws what `failed` gives for one that is not JSON. */
+export function jsonOf(text: string, failed: () => Failure): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw failed();
+  }
+}
