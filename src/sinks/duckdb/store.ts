@@ -78,8 +78,10 @@ const COLUMNS: RecordTable = {
   },
 };
 
+export const EVENT_NAMES_TABLE = '_dfinery_event_names';
+
 const EVENT_NAMES: RecordTable = {
-  name: '_dfinery_event_names',
+  name: EVENT_NAMES_TABLE,
   key: 'name',
   columns: { name: ['name', 'text'] },
 };

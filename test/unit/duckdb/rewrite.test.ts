@@ -89,6 +89,17 @@ describe('rewrite', () => {
     }
   });
 
+  it('leaves out the names of events that the people alone had [R53]', async () => {
+    const rows = [
+      { id: 'a', df_unified_id: 'erna', df_event_name: 'erna_was_here' },
+      { id: 'b', df_unified_id: 'hans', df_event_name: 'login' },
+    ];
+    await bench.load([bench.window('2026-01-01', csvOf(rows))]);
+    await purgeDuckDb(options(), { column: 'df_unified_id', ids: ['erna'] });
+    expect(await bench.query('SELECT name FROM _dfinery_event_names')).toEqual([{ name: 'login' }]);
+    expect(readFileSync(bench.file).includes('erna')).toBe(false);
+  });
+
   it('leaves people out whom a killed writer left in the write-ahead log, and the log with them [R499]', async () => {
     await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     const sink = await bench.open();

@@ -1,0 +1,116 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { filesAfter } from '../../../src/sinks/files/load.ts';
+import { type FileChange, LostRace, type Snapshot, type TableLog } from '../../../src/sinks/files/log.ts';
+import { type FilesFormat, openWithoutLock } from '../../../src/sinks/files/open.ts';
+import { newFilePath, storeFiles } from '../../../src/sinks/files/stored-files.ts';
+import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
+import type { Storage } from '../../../src/sinks/storage/storage.ts';
+import { TABLES } from '../../../src/table/columns.ts';
+import { csvOf, DuckBench, on } from '../../support/targets/duckdb.ts';
+import { placeOf } from '../../support/targets/files.ts';
+
+// What docs/targets.md asks of a target that keeps Parquet files, and nothing else: a log that is a variable.
+
+class MemoryLog implements TableLog {
+  readonly layout = { isUniform: false };
+  readonly retentionMs = undefined;
+  readonly pathOf = newFilePath;
+  snapshot: Snapshot | undefined;
+  readonly #storage: Storage;
+  readonly #latest: { snapshot?: Snapshot };
+
+  constructor(storage: Storage, latest: { snapshot?: Snapshot }) {
+    this.#storage = storage;
+    this.#latest = latest;
+    this.snapshot = latest.snapshot;
+  }
+
+  async commit({ removed, added, state }: FileChange): Promise<void> {
+    await storeFiles(this.#storage, added);
+    if (this.#latest.snapshot !== this.snapshot) {
+      await this.#storage.erase(added.map(({ path }) => path));
+      throw new LostRace(this.#storage.address);
+    }
+    const files = filesAfter(this.snapshot?.files ?? [], { removed, added });
+    this.snapshot = { state, files, stale: new Set() };
+    this.#latest.snapshot = this.snapshot;
+  }
+
+  async refresh(): Promise<void> {
+    this.snapshot = this.#latest.snapshot;
+  }
+
+  isUnchanged = async () => true;
+  check = async () => [];
+  clean = async () => {};
+  checkErase = async () => {};
+
+  async erase(): Promise<void> {
+    const live = new Set(this.snapshot?.files.map(({ path }) => path));
+    for (const table of TABLES) await this.#storage.eraseAllBut(table, ({ path }) => live.has(path), 0);
+  }
+}
+
+function memoryFormat(dir: string): FilesFormat {
+  const latest: { snapshot?: Snapshot } = {};
+  return {
+    noun: 'place',
+    hasOneWriter: false,
+    open(options, mode) {
+      const storage = new DiskStorage(dir);
+      return openWithoutLock(storage, options, mode, async () => new MemoryLog(storage, latest));
+    },
+  };
+}
+
+let bench: DuckBench;
+let place: ReturnType<typeof placeOf>;
+const root = () => join(bench.dir, 'memory');
+beforeEach(() => {
+  bench = new DuckBench();
+  place = placeOf(memoryFormat(root()));
+});
+afterEach(() => bench.close());
+
+const [first, second] = ['2026-01-01', '2026-01-02'] as const;
+const options = () => ({
+  ...bench.targetOptions,
+  place: root(),
+  spoolDir: join(bench.dir, 'spool'),
+  env: () => undefined,
+  tables: TABLES,
+});
+const rows = (day: typeof first | typeof second, ...ids: string[]) =>
+  bench.window(day, csvOf(ids.map((id) => ({ id, df_unified_id: `person-${id}`, df_items_k: '1', ...on(day) }))));
+
+describe('a target of files that adds a log in memory', () => {
+  it('loads, reads its days again, verifies, compacts, reports and purges', async () => {
+    const sink = await place.open(options());
+    await sink.commit([rows(first, 'a', 'b'), rows(second, 'c')], bench.signal);
+    await sink.commit([rows(first, 'a'), rows(second, 'c', 'd')], bench.signal);
+    await sink.close();
+    expect(await place.verify(options())).toEqual([]);
+    expect(await place.compact(options())).toMatchObject({ rows: 4, rowsRemoved: 0 });
+    expect(await place.report(options())).toMatchObject({ rows: 4 });
+    const query = { column: 'df_unified_id', ids: ['person-a'] };
+    expect(await place.purge(options(), query)).toMatchObject({ rows: 3, rowsRemoved: 1 });
+    expect(await place.verify(options())).toEqual([]);
+    const stored = readdirSync(root(), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    for (const { parentPath, name } of stored) {
+      expect(readFileSync(join(parentPath, name)).includes('person-a'), name).toBe(false);
+    }
+    expect((await place.priorLoads(options())).covered).toEqual(new Set([first, second]));
+  });
+
+  it('leaves nothing of a commit that another writer was quicker than', async () => {
+    const [quick, late] = [await place.open(options()), await place.open(options())];
+    await quick.commit([rows(first, 'a')], bench.signal);
+    await expect(late.commit([rows(first, 'b')], bench.signal)).rejects.toBeInstanceOf(LostRace);
+    await Promise.all([quick.close(), late.close()]);
+    expect(await place.verify(options())).toEqual([]);
+    const files = readdirSync(root(), { recursive: true }).filter((path) => String(path).endsWith('.parquet'));
+    expect(files).toHaveLength(TABLES.length);
+  });
+});
