@@ -65,10 +65,17 @@ function cursorProblems({ cursor }: Held, world: World): string[] {
   return [`the cursor is at ${cursor}, and ${openDay(world)} is not over yet`];
 }
 
-/** What the exports have shown of `to_date` is how it is. */
-function ruleProblems({ inclusive }: Held, { story }: World): string[] {
-  const { to_date_inclusive: isInclusive } = parseScenario(story.scenario).days;
-  return inclusive === undefined || inclusive === isInclusive ? [] : [`to_date_inclusive: ${inclusive} was believed`];
+/** What the exports have shown of `to_date` is how it is: of single days, and of ranges (S62). */
+function ruleProblems({ inclusive, rangesInclusive }: Held, { story }: World): string[] {
+  const { to_date_inclusive: isInclusive, single_days: form } = parseScenario(story.scenario).days;
+  // Ranges that are proved to leave their end out serve for single days as well.
+  const isShown = inclusive === (form === 'as_ranges' ? isInclusive : form === 'whole') || (!isInclusive && !inclusive);
+  return [
+    ...(inclusive === undefined || isShown ? [] : [`to_date_inclusive: ${inclusive} was believed`]),
+    ...(rangesInclusive === undefined || rangesInclusive === isInclusive
+      ? []
+      : [`ranges_inclusive: ${rangesInclusive} was believed`]),
+  ];
 }
 
 /** State and data are stored in one step: each names the same window as the last one. */

@@ -16,8 +16,9 @@ import type { TargetName } from './story.ts';
 export interface Held extends Stored {
   readonly keys: readonly string[];
   readonly cursor: string | undefined;
-  /** Whether `to_date` is included, as far as the state says so. */
+  /** Whether `to_date` is included in an export of a single day, and of several, as far as the state says so. */
   readonly inclusive: boolean | undefined;
+  readonly rangesInclusive: boolean | undefined;
   /** Ids of the last receipt: what the state says, and what is there. */
   readonly lastReceipts: readonly [string | undefined, string | undefined];
   /** Of each row of a table beside `events`, where it is kept as files: its `df_event_log_id`, and whose it is. */
@@ -37,6 +38,7 @@ export const NOTHING: Held = {
   keys: [],
   cursor: undefined,
   inclusive: undefined,
+  rangesInclusive: undefined,
   lastReceipts: [undefined, undefined],
 };
 
@@ -100,17 +102,19 @@ type Typed = Pick<StoredColumn, 'source' | 'name'> & { readonly type: ColumnType
 interface StoredState {
   readonly from_date?: string;
   readonly to_date_inclusive?: boolean;
+  readonly ranges_inclusive?: boolean;
   readonly last_receipt?: string;
 }
 
-type Told = Pick<Held, 'cursor' | 'inclusive' | 'lastReceipts'>;
+type Told = Pick<Held, 'cursor' | 'inclusive' | 'rangesInclusive' | 'lastReceipts'>;
 
 /** What a place says of itself: its state, and the id of its last receipt. */
 function toldOf(state: unknown, receipt: unknown): Told {
-  const { from_date, to_date_inclusive: inclusive, last_receipt } = (state ?? {}) as StoredState;
+  const { from_date, to_date_inclusive, ranges_inclusive, last_receipt } = (state ?? {}) as StoredState;
   return {
     cursor: from_date,
-    inclusive,
+    inclusive: to_date_inclusive,
+    rangesInclusive: ranges_inclusive,
     lastReceipts: [last_receipt, typeof receipt === 'string' ? receipt : undefined],
   };
 }

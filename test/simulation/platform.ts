@@ -39,6 +39,7 @@ export class Platform {
   state: readonly unknown[] | undefined;
   #cursor: string | undefined;
   #inclusive: boolean | undefined;
+  #rangesInclusive: boolean | undefined;
   #sinceState = 0;
   #failure: string | undefined;
 
@@ -55,7 +56,8 @@ export class Platform {
 
   get held(): Held {
     const rows = [...this.#rows.values()];
-    return { ...NOTHING, rows, keys: [...this.#rows.keys()], cursor: this.#cursor, inclusive: this.#inclusive };
+    const [inclusive, rangesInclusive] = [this.#inclusive, this.#rangesInclusive];
+    return { ...NOTHING, rows, keys: [...this.#rows.keys()], cursor: this.#cursor, inclusive, rangesInclusive };
   }
 
   #take({ record, state, trace }: Heard): void {
@@ -74,13 +76,14 @@ export class Platform {
   }
 
   #save({ type, stream, sourceStats }: State): void {
-    const { from_date, to_date_inclusive } = stream.stream_state;
+    const { from_date, to_date_inclusive, ranges_inclusive } = stream.stream_state;
     if (sourceStats.recordCount !== this.#sinceState)
       this.problems.push(`a state counts ${sourceStats.recordCount} records, and ${this.#sinceState} came`);
     if (this.#cursor !== undefined && String(from_date) < this.#cursor)
       this.problems.push(`the cursor goes back from ${this.#cursor} to ${String(from_date)}`);
     this.#cursor = String(from_date);
     this.#inclusive = to_date_inclusive as boolean | undefined;
+    this.#rangesInclusive = ranges_inclusive as boolean | undefined;
     this.#sinceState = 0;
     this.state = [{ type, stream }];
   }

@@ -12,6 +12,7 @@ const someDays = fc.uniqueArray(fc.integer({ min: 0, max: 9 }), { maxLength: 3 }
 
 const days = fc.record({
   to_date_inclusive: pick(true, false),
+  single_days: pick('as_ranges', 'as_ranges', 'as_ranges', 'whole', 'empty', 'error'),
   selects_on: pick('server', 'correction', 'event'),
   zone_hours: pick(0, 9, -12, -5, 14),
   cell_zone_hours: pick(0, 9),
@@ -42,9 +43,13 @@ const tooBig = pick('nothing', 'nothing', 'nothing', 'nothing', 'day', 'days', '
   return what === 'span' ? { longest_days: 1, status: 504 } : {};
 });
 
-/** Columns of the customer's: one that comes later, one whose type changes with the day. */
+/** Lines as somebody pastes them from a spreadsheet: cells of one row that look like rows. */
+const PASTED = ['u1,v1,df_login,,\n'.repeat(40), 'a\tb\r\n"1"\t2\r\n'.repeat(40), '\n\n,,,\n'];
+
+/** Columns of the customer's: one that comes later, one whose type changes with the day, one of pasted rows. */
 const own = once(2, fc.integer({ min: 1, max: 6 })).map((first) => [
   { name: 'plan code', values: ['7', '8.5', 'x'], per: 'day', share: 0.5 },
+  { name: 'pasted', values: PASTED, share: 0.2 },
   ...(first === undefined
     ? []
     : [{ name: 'later', values: ['1', '2'], days: Array.from({ length: 8 }, (_, i) => addDays(START, first + i)) }]),
@@ -130,7 +135,8 @@ export function configOf(t: Traits, { knowsEnd, knowsQuota, isZoned, events, hid
   return {
     ...plain,
     delivery: t.isSettled ? 'settled' : 'auto',
-    to_date_inclusive: knowsEnd ? String(t.days.to_date_inclusive) : 'auto',
+    // One word cannot say what holds for ranges and not for single days.
+    to_date_inclusive: knowsEnd && t.days.single_days === 'as_ranges' ? String(t.days.to_date_inclusive) : 'auto',
     exports_per_hour: isTold && !knowsQuota ? 100 : quota,
     ...(isZoned && { timezone: 'Asia/Seoul' }),
     ...(events !== 'all' && { events: NAMES[events], events_condition_type: events }),
