@@ -139,25 +139,8 @@ export function receiptOf(download: Download, covers: CoveredDays, zoned: boolea
   };
 }
 
-export function filesOf(download: Download): SpoolFile[] {
-  return download.files.flatMap(({ path, scan }) => {
-    if (path === undefined) return [];
-    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames, idSample } = scan;
-    return [
-      {
-        path,
-        header,
-        columns,
-        rows,
-        longestRow,
-        hasDuplicateOrMissingIds,
-        rowEnds,
-        eventNames,
-        ...(idSample && { idSample }),
-      },
-    ];
-  });
-}
+export const filesOf = (download: Download): SpoolFile[] =>
+  download.files.flatMap(({ path, scan }) => (path === undefined ? [] : [{ path, ...scan }]));
 
 const sum = (parts: readonly ExportFile[], of: (part: ExportFile) => number): number =>
   parts.reduce((total, part) => total + of(part), 0);

@@ -43,7 +43,7 @@ function columnsOf(source: RequestSettings): unknown {
   return dropped.length === 0 && columns.length === 0 ? undefined : ['columns', dropped, columns, key_check];
 }
 
-/** Two spellings of the same filter are one question: order, repetitions and names without effect do not count. */
+/** Two spellings of the same filter are one request: order, repetitions and names without effect do not count. */
 function canonical(filters: Filters): unknown[] {
   return [side(filters.events, filters.eventsCondition), side(filters.properties, filters.propertiesCondition)];
 }
@@ -61,8 +61,8 @@ export function filtersOf(source: Filters): Filters {
 export const exportRequest = (filters: Filters, from: Day, to: Day): ExportRequest => ({ ...filters, from, to });
 
 /** A hash of the request: equal for requests with equal answers, apart from when they are sent. */
-export function keyOf(question: ExportRequest): string {
-  return sha256([question.from, question.to, ...canonical(question)]);
+export function keyOf(request: ExportRequest): string {
+  return sha256([request.from, request.to, ...canonical(request)]);
 }
 
 export const sha256 = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex');

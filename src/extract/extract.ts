@@ -19,7 +19,7 @@ import { WindowBuilder } from './window-builder.ts';
 const SPOOL_VERSION = 3;
 
 /**
- * Executes a plan: verified windows, in order of days, one at a time. Asking for the next one says that the last one
+ * Executes a plan: verified windows, in order of days, one at a time. Requesting the next one means that the last one
  * is committed: its files are removed then.
  */
 export async function* extractWindows(plan: Plan, deps: ExtractDeps): AsyncGenerator<Window, void, undefined> {
@@ -27,10 +27,10 @@ export async function* extractWindows(plan: Plan, deps: ExtractDeps): AsyncGener
 }
 
 /**
- * Executes a plan: batches of verified windows, in order of days. Asking for the next batch says that the last one is
+ * Executes a plan: batches of verified windows, in order of days. Requesting the next batch means that the last one is
  * committed: its files are removed then. At most `maxConcurrentExports` windows are downloaded, waiting or handed out
  * at any time, beside those of a batch. Whichever way it ends, nothing stays on disk but verified files that the next run
- * of the same question can use (S11), or a broken body whose path was reported. Throws the first Failure when its
+ * with the same filters can use (S11), or a broken body whose path was reported. Throws the first Failure when its
  * window's turn comes, after the windows before it were handed on.
  */
 export async function* extractBatches(
@@ -101,12 +101,12 @@ async function* inOrder(run: Run, scheduler: Scheduler, batch: Batch): AsyncGene
   }
 }
 
-/** What the folder of a question's downloads depends on. */
+/** What the folder of downloads depends on. */
 type SpoolDeps = Pick<ExtractDeps, 'options' | 'spoolDir' | 'clock'>;
 
 /**
  * Removes the downloads that a command kept for targets that have all committed them; all reusable ones of the
- * question if no command is given.
+ * same filters if no command is given.
  */
 export async function discardShared(
   plan: Pick<Plan, 'hashes'>,
@@ -156,7 +156,7 @@ const cacheOf = (plan: Plan): ServiceCache => ({
   maxWindowDays: plan.state.max_window_days,
   nameGroups: plan.state.name_groups,
   askLimit: undefined,
-  // What this question has brought before shows that it is a valid one.
+  // What these filters have brought before shows that they are valid.
   answered: plan.state.last_receipt !== undefined && !plan.fullRefresh,
   names: new Set(),
   serviceAheadMs: undefined,

@@ -42,7 +42,7 @@ export interface ExtractDeps {
   readonly random: Random;
   readonly logger: Logger;
   readonly signal: AbortSignal;
-  /** Folder under which the spool folder of this question is made. */
+  /** Folder under which the spool folder of these filters is made. */
   readonly spoolDir: string;
   readonly options: ExtractOptions;
   readonly scannerFactory?: (() => WindowScanner) | undefined;

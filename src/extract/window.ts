@@ -1,6 +1,6 @@
 import type { Day } from '../base/days.ts';
-import type { IdSample } from '../schema/id-set.ts';
 import type { ColumnScan } from '../schema/scan.ts';
+import type { ScanResult } from '../schema/scanner.ts';
 
 /** What is known of one verified export. Written beside the data it describes, in every sink. */
 export interface Receipt {
@@ -36,22 +36,16 @@ export interface Receipt {
   readonly invalid_utf8: number;
 }
 
+/** What the scan of a file found that its readers need; which events there are may be undetermined. */
+type FileScan = Pick<
+  ScanResult,
+  'header' | 'columns' | 'rows' | 'longestRow' | 'hasDuplicateOrMissingIds' | 'rowEnds' | 'idSample'
+> &
+  Partial<Pick<ScanResult, 'eventNames'>>;
+
 /** One file of a window: a complete, verified CSV, normalised for readers (LF, valid UTF-8, no BOM). */
-export interface SpoolFile {
+export interface SpoolFile extends FileScan {
   readonly path: string;
-  readonly header: readonly string[];
-  readonly columns: readonly ColumnScan[];
-  readonly rows: number;
-  /** Bytes of the longest row in the file, its line end included: what a reader's line buffer must hold. */
-  readonly longestRow: number;
-  /** True when a `df_event_detail_log_id` may occur twice or is missing: only then do keys have to be numbered or hashed. */
-  readonly hasDuplicateOrMissingIds: boolean;
-  /** Byte offsets at which rows end, about every 256 KiB, ascending. */
-  readonly rowEnds: readonly number[];
-  /** Distinct event names, at most 1,000, sorted; absent if not determined. */
-  readonly eventNames?: readonly string[];
-  /** Some of its detail log ids; absent if not determined. */
-  readonly idSample?: IdSample;
 }
 
 /** Consecutive days, downloaded, verified and not yet committed. Handed on in the order of days. */

@@ -48,7 +48,7 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
 /** The columns of some days, each with the type of all its cells. */
 async function sample(config: SourceConfig, deps: ExtractDeps, from: Day, to: Day): Promise<readonly ColumnScan[]> {
   const days = config.toDateInclusive === 'false' ? config.discoverDays + 1 : config.discoverDays;
-  // One question, whichever way its last day is meant: nothing is proved here.
+  // One request, whichever way its last day is meant: nothing is proved here.
   const settings = { ...config, windowDays: days, toDateInclusive: 'true', onGap: 'warn' } as const;
   const plan = planRun({
     settings: { ...settings, endDate: undefined, startDate: undefined },

@@ -7,7 +7,7 @@ import { MalformedCsv } from '../csv/malformed.ts';
 import { type RowHandler, RowSource } from '../csv/row-source.ts';
 import { readNames } from '../csv/tokenizer.ts';
 import { nameOf } from '../extract/download/fetch.ts';
-import { earlierReading, earliestToday } from '../extract/plan/days.ts';
+import { earliestToday } from '../extract/plan/days.ts';
 import type { ExportRequest, ExportService } from '../service/export/answer.ts';
 import { EXPORT_RETRY, ExportRetries, type Refusal } from '../service/export/retry.ts';
 
@@ -44,10 +44,11 @@ export async function exportHeader(request: ExportRequest, deps: HeaderDeps): Pr
     const next = await retries.after(found);
     if (next === 'again') continue;
     if (next === 'invalid') {
+      const { from, to } = moved;
       const now = deps.clock.now();
-      const to = earliestToday(earlierReading(now, found.serverTime));
-      if (to >= moved.to || to < moved.from) throw configFailure(found.message);
-      moved = { ...moved, to };
+      const earlier = [now, found.serverTime ?? now].map(earliestToday).find((day) => from <= day && day < to);
+      if (earlier === undefined) throw configFailure(found.message);
+      moved = { ...moved, to: earlier };
       continue;
     }
     if (next === 'too_big' || moves++ >= MAX_MOVES) return undefined;

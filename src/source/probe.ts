@@ -57,7 +57,7 @@ const NO_LIMITS: Limits = { remaining: undefined, resetAt: undefined };
 
 /**
  * Requests one day of an event that does not exist, reads the header line and disconnects. If that is refused as
- * invalid, a second question without any filter decides (S39). Waits for no quota, never retries. Rejects only when
+ * invalid, a second request without any filter decides (S39). Waits for no quota, never retries. Rejects only when
  * aborted, with the signal's reason.
  */
 export async function probeExport(options: ProbeOptions, signal: AbortSignal): Promise<ProbeVerdict> {
@@ -111,8 +111,8 @@ function smallest(now: number): ExportRequest {
  * one day, nor a day that has not begun.
  */
 function unfiltered(now: number): ExportRequest {
-  const { to, ...question } = smallest(now);
-  return { ...question, from: addDays(to, -1), to, events: [], eventsCondition: 'all' };
+  const { to, ...request } = smallest(now);
+  return { ...request, from: addDays(to, -1), to, events: [], eventsCondition: 'all' };
 }
 
 async function verdictOf(answer: ExportAnswer, options: ProbeOptions): Promise<ProbeVerdict> {

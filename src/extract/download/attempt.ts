@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Failure } from '../../base/errors.ts';
 import { MalformedCsv } from '../../csv/malformed.ts';
-import type { ScanResult } from '../../schema/scanner.ts';
 import type { ExportAnswer, ExportBody, ExportRequest } from '../../service/export/answer.ts';
 import type { Refusal } from '../../service/export/retry.ts';
 import { keyOf } from '../export-request.ts';
@@ -15,17 +14,42 @@ export type Attempt = ExportFile | Refusal;
 
 /** Sends one request and reads its answer into a verified file. Of broken bodies only the inspected one is kept. */
 export async function attemptExport(run: Run, request: ExportRequest, inspection: Inspection): Promise<Attempt> {
-  const machine = run.deps.clock.now();
+  const { clock, options } = run.deps;
+  const machine = clock.now();
   const answer = await send(run, request);
-  compareClocks(run, run.deps.clock.now(), answer.serverTime);
+  compareClocks(run, clock.now(), answer.serverTime);
   if (answer.kind !== 'data') return answer;
-  const sentAt = earlierReading(machine, answer.serverTime);
-  const writer = await openWriter(run, answer);
+  const id = run.spool.nextId();
+  const fileOf = (read: ReadBody): ExportFile => ({
+    kind: 'file',
+    id,
+    key: keyOf(request),
+    sentAt: earlierReading(machine, answer.serverTime),
+    verifiedAt: new Date(clock.now()).toISOString(),
+    exports: 1,
+    endDeclared: answer.endDeclared,
+    ...read,
+  });
+  let file: SpoolWriter | undefined;
+  // Receives the bytes unchanged, if this may be the body that is kept for inspection.
+  let raw: SpoolWriter | undefined;
   try {
-    return await receive(run, answer, { request, sentAt, writer, inspection });
+    file = await run.spool.create(id);
+    if (inspection.isNext) raw = await run.spool.create(run.spool.nextId());
+    const body = await scanBody(run, answer, file, raw);
+    const spoolCrc = await file.finish();
+    return fileOf({ ...body, spoolCrc, path: await run.spool.complete(file, id) });
+  } catch (error) {
+    run.signal.throwIfAborted();
+    const broken = brokenBody(error);
+    if (broken === undefined) throw error;
+    if (broken.code === 'empty_body' && options.emptyBody === 'no_rows') return fileOf(NO_ROWS);
+    if (broken.how !== undefined) await inspect(run, inspection, broken.how, raw);
+    return { kind: broken.code === 'stall' ? 'retry_or_split' : 'retry', code: broken.code, message: broken.message };
   } finally {
     await answer.close();
-    await writer.file.drop();
+    await file?.drop();
+    await raw?.drop();
   }
 }
 
@@ -40,73 +64,35 @@ async function send(run: Run, request: ExportRequest): Promise<ExportAnswer> {
   }
 }
 
-interface Opened {
-  readonly id: string;
-  readonly file: SpoolWriter;
-}
-
-async function openWriter(run: Run, answer: ExportBody): Promise<Opened> {
-  const id = run.spool.nextId();
-  try {
-    return { id, file: await run.spool.create(id) };
-  } catch (error) {
-    await answer.close();
-    throw error;
-  }
-}
-
-interface Receiving {
-  readonly request: ExportRequest;
-  readonly sentAt: number;
-  readonly writer: Opened;
-  readonly inspection: Inspection;
-}
-
-async function receive(run: Run, answer: ExportBody, at: Receiving): Promise<Attempt> {
-  const raw = at.inspection.isNext ? await run.spool.create(run.spool.nextId()) : undefined;
-  const body: Body = { bytes: 0, raw, hash: createHash('sha256') };
-  try {
-    const scan = await scanBody(run, answer, at.writer.file, body);
-    return await stored(run, answer, at, scan, body);
-  } catch (error) {
-    run.signal.throwIfAborted();
-    const broken = brokenBody(error);
-    if (broken === undefined) throw error;
-    if (broken.code === 'empty_body' && run.deps.options.emptyBody === 'no_rows') return noRows(run, at, body);
-    if (broken.how !== undefined) await inspect(run, at.inspection, broken.how, raw);
-    return { kind: broken.code === 'stall' ? 'retry_or_split' : 'retry', code: broken.code, message: broken.message };
-  } finally {
-    await raw?.drop();
-  }
-}
-
 async function inspect(run: Run, inspection: Inspection, how: string, raw: SpoolWriter | undefined): Promise<void> {
   if (!inspection.isEnough(how) || raw === undefined) return;
   await raw.finish();
   inspection.keptAs = await run.spool.keepForInspection(raw);
 }
 
-interface Body {
-  bytes: number;
-  /** Receives the bytes unchanged, if this may be the body that is kept for inspection. */
-  readonly raw: SpoolWriter | undefined;
-  readonly hash: ReturnType<typeof createHash>;
-}
+type ReadBody = Pick<ExportFile, 'bytes' | 'sha256' | 'scan' | 'spoolCrc' | 'path'>;
 
-async function scanBody(run: Run, answer: ExportBody, file: SpoolWriter, body: Body): Promise<ScanResult> {
+async function scanBody(
+  run: Run,
+  answer: ExportBody,
+  file: SpoolWriter,
+  raw: SpoolWriter | undefined,
+): Promise<Pick<ReadBody, 'bytes' | 'sha256' | 'scan'>> {
   const scanner = run.scanner();
+  const hash = createHash('sha256');
+  let bytes = 0;
   for await (const chunk of answer.bytes) {
     run.signal.throwIfAborted();
-    body.bytes += chunk.length;
+    bytes += chunk.length;
     run.tally.bytes += chunk.length;
-    body.hash.update(chunk);
-    if (body.raw !== undefined) await writeAll(body.raw, [chunk]);
+    hash.update(chunk);
+    if (raw !== undefined) await writeAll(raw, [chunk]);
     await writeAll(file, scanner.push(chunk));
   }
-  if (body.bytes === 0) throw new EmptyBody();
-  const scan = scanner.finish();
-  await writeAll(file, scan.tail);
-  return scan;
+  if (bytes === 0) throw new EmptyBody();
+  const { tail, ...scan } = scanner.finish();
+  await writeAll(file, tail);
+  return { bytes, sha256: hash.digest('hex'), scan };
 }
 
 async function writeAll(file: SpoolWriter, chunks: readonly Uint8Array[]): Promise<void> {
@@ -116,27 +102,13 @@ async function writeAll(file: SpoolWriter, chunks: readonly Uint8Array[]): Promi
   }
 }
 
-async function stored(run: Run, answer: ExportBody, at: Receiving, scan: ScanResult, body: Body): Promise<ExportFile> {
-  const spoolCrc = await at.writer.file.finish();
-  const path = await run.spool.complete(at.writer.file, at.writer.id);
-  const { tail: _tail, ...found } = scan;
-  return fileOf(run, at, body, { path, spoolCrc, scan: found, endDeclared: answer.endDeclared });
-}
-
-function fileOf(
-  run: Run,
-  { request, sentAt, writer }: Receiving,
-  { bytes, hash }: Body,
-  more: Pick<ExportFile, 'path' | 'scan' | 'spoolCrc' | 'endDeclared'>,
-): ExportFile {
-  const verifiedAt = new Date(run.deps.clock.now()).toISOString();
-  const origin = { id: writer.id, key: keyOf(request), sentAt, verifiedAt, exports: 1 };
-  return { kind: 'file', ...origin, bytes, sha256: hash.digest('hex'), ...more };
-}
-
 /** Zero bytes, where the configuration says that they mean no rows. */
-function noRows(run: Run, at: Receiving, body: Body): ExportFile {
-  const scan = {
+const NO_ROWS: ReadBody = {
+  bytes: 0,
+  sha256: createHash('sha256').digest('hex'),
+  spoolCrc: 0,
+  path: undefined,
+  scan: {
     header: [],
     columns: [],
     rows: 0,
@@ -148,9 +120,8 @@ function noRows(run: Run, at: Receiving, body: Body): ExportFile {
     outLength: 0,
     rowEnds: [],
     eventNames: [],
-  };
-  return fileOf(run, at, body, { path: undefined, spoolCrc: 0, scan, endDeclared: false });
-}
+  },
+};
 
 class EmptyBody extends Error {}
 

@@ -96,10 +96,11 @@ class RangeFetch {
     return count;
   }
 
-  /** A 400 for a range that may end in the future: requested again through today in UTC, then in UTC-12 (S3). */
+  /** A 400 for a range that may end in the future: requested again with an earlier end (S3). */
   async #lowered(to: Day, message: string): Promise<DaysResult[]> {
-    const now = earlierClock(this.#run);
-    const limit = nextLimit(now, to);
+    const run = this.#run;
+    const now = earlierClock(run);
+    const limit = earlierEnds(run.deps.clock.now(), now).find((day) => day < to);
     if (limit === undefined) throw refused(this.#days, message);
     if (limit < leastAsked(this.#days, this.#inclusive)) {
       // All days of the range are not over in every time zone: a later run reads them.
@@ -107,19 +108,17 @@ class RangeFetch {
       return [noDownload(this.#days, 'invalid', message)];
     }
     const download = await this.fetch(limit);
-    if (download.kind === 'rows') this.#run.known.askLimit = limit;
+    if (download.kind === 'rows') run.known.askLimit = limit;
     return this.result(limit, download);
   }
 }
 
 /**
- * The next earlier day to try as `to_date`; undefined when `to` is not in the future in any time zone. If `to_date` is not
- * included, a request through today in UTC has tomorrow as `to_date`.
+ * Ends to request one after the other while the service takes them for days in the future, by either clock: through today in
+ * UTC, which has tomorrow as `to_date` where that is not included, then in UTC-12.
  */
-function nextLimit(now: number, to: Day): Day | undefined {
-  const today = todayUtc(now);
-  return [addDays(today, 1), today, earliestToday(now)].find((limit) => limit < to);
-}
+const earlierEnds = (machine: number, earlier: number): Day[] =>
+  [machine, earlier].flatMap((now) => [addDays(todayUtc(now), 1), todayUtc(now), earliestToday(now)]);
 
 export const refused = (days: DayRange, message: string) =>
   configFailure(`The service refuses the export of ${days.first}: ${message}`, { where: { window: days.first } });

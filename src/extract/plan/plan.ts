@@ -13,7 +13,7 @@ import { clampWarning, gapWarning, type PlanWarning, retentionLimitWarnings } fr
 export interface Plan {
   readonly delivery: Delivery;
   readonly fullRefresh: boolean;
-  /** The caller named the days: others may be wanted by other runs of the same question. */
+  /** The caller named the days: others may be wanted by other runs with the same filters. */
   readonly isPartial: boolean;
   /** The end-day rule is proved before the first window is handed on, so that windows do not overlap (S7). */
   readonly proveFirst: boolean;
@@ -56,7 +56,7 @@ export interface Plan {
   readonly coverage: Coverage;
   readonly eventNames: readonly string[];
   readonly rowsOf: PriorLoads['rowsOf'];
-  /** The state before the first window: gaps recorded, question set. */
+  /** The state before the first window: gaps recorded, hashes set. */
   readonly state: KnownState;
   readonly warnings: readonly PlanWarning[];
 }
@@ -193,13 +193,13 @@ interface InitialState {
 
 function initialState(before: KnownState | undefined, initial: InitialState): KnownState {
   const { startsOver, hashes, bounds, cursor, settings } = initial;
-  const { columns: _columns, hashed: _hashed, gaps = [], ...rest } = before ?? {};
+  const { columns: _columns, hashed: _hashed, gaps = [], ...kept } = before ?? {};
   const hashed = hashedAfter(before, settings);
   const from = before === undefined || startsOver ? cursor : laterOf(before.from_date, cursor);
   // Days that were lost to other filters say nothing of these.
   const lost = startsOver ? [] : gaps;
   return {
-    ...rest,
+    ...kept,
     version: 1,
     from_date: from,
     start_date: bounds.start,
@@ -267,7 +267,7 @@ export interface PlanInput {
 }
 
 /**
- * The stored state, checked against the question of this run (S6). `startsOver`: other filters, or a cursor in the
+ * The stored state, checked against what this run requests (S6). `startsOver`: other filters, or a cursor in the
  * future, under a full refresh, so that the target's contents do not count. Throws a StateFailure when the state must not be
  * used.
  */

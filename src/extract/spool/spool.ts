@@ -16,7 +16,7 @@ import { SpoolWriter, spoolFailure } from './spool-writer.ts';
 const CLAIM_ATTEMPTS = 100;
 const FOLDER_NAME = /^dfinery-elt-[0-9a-f]{16}$/;
 
-/** Paths of the spool folders (one per question) under a spool directory. */
+/** Paths of the spool folders (one for each service with its filters) under a spool directory. */
 export async function spoolFolders(root: string): Promise<string[]> {
   const names = await readdir(root).catch(() => []);
   const folders: string[] = [];
@@ -60,7 +60,7 @@ export class Spool {
   }
 
   /**
-   * Opens the folder of a question under `root` and removes the unusable files that dead runs left there. `fingerprint` is
+   * Opens the folder of `question`, as the state has it, under `root` and removes the unusable files that dead runs left there. `fingerprint` is
    * a hash of everything that makes two spool files of the same days differ. Throws a Failure that names the folder.
    */
   static async open(root: string, question: string, fingerprint: string, clock: Clock): Promise<Spool> {

@@ -47,7 +47,7 @@ export const WAITING_UNTIL = 'waiting_until';
 export type StreamPlan =
   | { readonly kind: 'read'; readonly name: StreamName; readonly plan: Plan; readonly warning?: string }
   /** Nothing to read: the state is returned unchanged. */
-  | { readonly kind: 'rest'; readonly name: StreamName; readonly state: JsonObject; readonly warning: string }
+  | { readonly kind: 'skip'; readonly name: StreamName; readonly state: JsonObject; readonly warning: string }
   | { readonly kind: 'refused'; readonly failure: Failure };
 
 /** Plans one configured stream from its saved state (S6, S7, S25, S26). Never throws a Failure. */
@@ -105,7 +105,7 @@ function incremental(
     }
     if (error.problem !== 'future' || saved === undefined) throw advised(error);
     const warning = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
-    return { kind: 'rest', name, state: saved, warning };
+    return { kind: 'skip', name, state: saved, warning };
   }
 }
 

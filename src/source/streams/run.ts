@@ -179,7 +179,7 @@ export class StreamSet {
     for (const stream of catalog.streams) {
       const planned = planStream(stream, stateOf(saved, stream.descriptor), config, now);
       if (planned.kind === 'refused') await this.#refuse(stream, planned.failure);
-      else if (planned.kind === 'rest') await this.#rest(stream, planned.state, planned.warning);
+      else if (planned.kind === 'skip') await this.#skip(stream, planned.state, planned.warning);
       else {
         if (planned.warning !== undefined) this.#deps.logger.warn('state.fresh_start', planned.warning);
         for (const { event, message } of planned.plan.warnings) {
@@ -219,7 +219,7 @@ export class StreamSet {
     await messages.status('INCOMPLETE');
   }
 
-  async #rest(stream: ConfiguredStream, state: object, warning: string): Promise<void> {
+  async #skip(stream: ConfiguredStream, state: object, warning: string): Promise<void> {
     const messages = new StreamMessages(stream, this.#deps);
     this.#deps.logger.warn('state.future', warning);
     await messages.status('STARTED');
