@@ -11,21 +11,18 @@ export interface ConfiguredStream {
   readonly syncMode: SyncMode | (string & {});
   readonly destinationSyncMode: DestinationSyncMode | (string & {});
   /** Paths; empty when none is configured. */
-  readonly cursorField: readonly string[];
   readonly primaryKey: readonly (readonly string[])[];
   readonly destinationObjectName: string | undefined;
   readonly generationId: number | undefined;
   readonly minimumGenerationId: number | undefined;
   readonly syncId: number | undefined;
-  /** The configured stream as it came, unknown keys and all. */
-  readonly raw: JsonObject;
 }
 
 export interface ConfiguredCatalog {
   readonly streams: readonly ConfiguredStream[];
 }
 
-/** Parses a configured catalog: explicit nulls count as absent, unknown keys are kept in `raw`. */
+/** Parses a configured catalog: explicit nulls count as absent, unknown keys are ignored. */
 export function parseConfiguredCatalog(value: unknown): ConfiguredCatalog {
   if (!isObject(value) || !Array.isArray(value.streams)) throw unusable('it has no list "streams"');
   const streams = value.streams.map((one: unknown, i) => parseStream(one, i));
@@ -53,13 +50,11 @@ function parseStream(value: unknown, index: number): ConfiguredStream {
     jsonSchema: isObject(value.stream.json_schema) ? value.stream.json_schema : {},
     syncMode: textOf(value.sync_mode) ?? 'full_refresh',
     destinationSyncMode: textOf(value.destination_sync_mode) ?? 'append',
-    cursorField: texts(value.cursor_field),
     primaryKey: Array.isArray(value.primary_key) ? value.primary_key.map(texts) : [],
     destinationObjectName: textOf(value.destination_object_name) || undefined,
     generationId: numberOf(value.generation_id),
     minimumGenerationId: numberOf(value.minimum_generation_id),
     syncId: numberOf(value.sync_id),
-    raw: value,
   };
 }
 
@@ -76,11 +71,9 @@ export interface StateInput {
   readonly streams: ReadonlyMap<string, JsonObject>;
   /** The state of a LEGACY message, or a bare object that is none of the other forms. */
   readonly legacy: JsonObject | undefined;
-  /** The shared part of a GLOBAL state. */
-  readonly shared: JsonObject | undefined;
 }
 
-const NO_STATE: StateInput = { streams: new Map(), legacy: undefined, shared: undefined };
+const NO_STATE: StateInput = { streams: new Map(), legacy: undefined };
 
 /** The saved state of one stream, if any; a legacy object is that of every stream, or a map of them by name. */
 export const stateOf = (input: StateInput, stream: StreamDescriptor): JsonObject | undefined =>
@@ -104,7 +97,6 @@ export function parseStateInput(value: unknown): StateInput {
 class ParsedStates implements StateInput {
   readonly streams = new Map<string, JsonObject>();
   legacy: JsonObject | undefined;
-  shared: JsonObject | undefined;
 
   add(value: unknown, index: number): void {
     const state = unwrapped(value);
@@ -129,7 +121,6 @@ class ParsedStates implements StateInput {
   }
 
   #addGlobal(value: JsonObject, index: number): void {
-    if (isObject(value.shared_state)) this.shared = value.shared_state;
     if (!Array.isArray(value.stream_states)) return;
     for (const one of value.stream_states) if (isObject(one)) this.#addStream(one, index);
   }

@@ -38,7 +38,6 @@ describe('a saved state', () => {
       global: { shared_state: { s: 1 }, stream_states: [stream('a', { n: 1 }).stream] },
     };
     expect(stateOf(parseStateInput([global]), { name: 'a' })).toEqual({ n: 1 });
-    expect(parseStateInput([global]).shared).toEqual({ s: 1 });
     expect(parseStateInput({ type: 'LEGACY', data: { n: 1 } }).legacy).toEqual({ n: 1 });
     expect(parseStateInput({ version: 1 }).legacy).toEqual({ version: 1 });
     expect(stateOf(parseStateInput(stream('a', { n: 1 })), { name: 'a' })).toEqual({ n: 1 });
@@ -72,7 +71,7 @@ describe('a saved state', () => {
 });
 
 describe('a configured catalog', () => {
-  it('takes nulls for absent and keeps what it does not know', () => {
+  it('takes nulls for absent and ignores what it does not know', () => {
     const value = {
       streams: [
         {
@@ -90,10 +89,8 @@ describe('a configured catalog', () => {
       descriptor: { name: 'a' },
       namespace: undefined,
       jsonSchema: {},
-      cursorField: [],
       primaryKey: [],
       generationId: undefined,
-      raw: { later: 1 },
     });
   });
 

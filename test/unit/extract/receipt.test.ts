@@ -82,7 +82,7 @@ describe('a receipt', () => {
     const files = filesOf(download(part('x'), part('y', { path: undefined })));
     const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames } = part('x').scan;
     const known = { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames };
-    expect(files).toEqual([{ path: '/spool/x.csv', ...known }]);
+    expect(files).toMatchObject([{ path: '/spool/x.csv', ...known }]);
   });
 });
 
