@@ -31,7 +31,7 @@ export interface ExtractOptions {
 export interface Sharing {
   /** Identifies the command: what it has downloaded is used again, whatever its days. */
   readonly command: string;
-  /** True if further targets follow: the downloads stay for them. */
+  /** True if further targets follow, or one before has failed: the downloads stay for them. */
   readonly keep: boolean;
 }
 

@@ -84,7 +84,9 @@ export async function syncAll(run: SyncRun, targets: readonly SyncTarget[], cont
   const failures = new Map<number, SyncFailure>();
   const report = () => run.onSummary(joined(targets, summaries, failures, redactor));
   for (const [i, { target, place, open }] of targets.entries()) {
-    const keep = i < targets.length - 1;
+    logger.info('sync.loading', `Loading ${target} ${place}.`, { target, place });
+    // What a target that failed still lacks stays for the next command.
+    const keep = i < targets.length - 1 || failures.size > 0;
     const own: SyncRun = {
       ...run,
       publish: i === 0 ? run.publish : undefined,

@@ -37,11 +37,13 @@ async function reuse(run: Run, request: ExportRequest, options: FetchOptions): P
   if (part === undefined) return undefined;
   const { lookbackDays } = run.plan;
   const isTooOld = missesLateRows(request.from, options.through, part.sentAt, run.deps.clock.now(), lookbackDays);
-  if (!isShared(run, part) && (isTooOld || !isReusable(run, part, options))) {
+  const isOwn = isShared(run, part);
+  if (!isOwn && (isTooOld || !isReusable(run, part, options))) {
     await run.spool.discard(part);
     return undefined;
   }
-  run.deps.logger.info('window.reused', `${nameOf(request)}: a verified download of an earlier run is used.`, {
+  const whose = isOwn ? 'the download for another target' : 'a verified download of an earlier run';
+  run.deps.logger.info('window.reused', `${nameOf(request)}: ${whose} is used.`, {
     window: nameOf(request),
     rows: part.scan.rows,
   });

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
@@ -90,6 +90,21 @@ describe('one export for several targets', () => {
     expect(ended.code, ended.stderr).toBe(2);
     expect(summaryIn(ended)).toMatchObject({ rows: 0, windows: 0, exit: 2, also: [{ rows: expected(), exit: 0 }] });
     expect(await rowsIn(at('lake'))).toBe(expected());
+  });
+
+  it.each(['cursor', 'days'])('keeps for the next command what a target that failed lacks, by %s', async (by) => {
+    writeFileSync(at('lake'), 'no folder');
+    const days = by === 'days' ? ['--from', daysBack(7), '--to', daysBack(2)] : [];
+    const more = ['--also', 'parquet', at('lake'), '--also', 'delta', at('delta'), ...days];
+    expect((await bench.sync({ lookback_days: 0 }, more)).code).toBe(2);
+    rmSync(at('lake'));
+    const ended = await bench.sync({ lookback_days: 0 }, more);
+    expect(ended.code, ended.stderr).toBe(0);
+    // Named days are asked for again by those that have them, of the last of them anew.
+    expect(exports()).toBe(by === 'days' ? 7 : 6);
+    expect(await rowsIn(at('lake'))).toBe(expected());
+    expect(ended.stderr).toContain(`Loading parquet ${at('lake')}.`);
+    expect(bench.spooled()).toEqual([]);
   });
 
   it('is repaired by the same command after a kill between two targets', async () => {
