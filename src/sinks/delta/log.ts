@@ -1,8 +1,6 @@
 // This folder: the target `delta`: Delta Lake tables on a disk or in a bucket. `protocol/` is the protocol's log.
 
 import { randomUUID } from 'node:crypto';
-import { messageOf } from '../../base/errors.ts';
-import { plainCount } from '../../base/quantities.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
@@ -18,9 +16,16 @@ import {
   type TableLog,
 } from '../files/log.ts';
 import { type FilesFormat, type OpenFilesOptions, openWithoutLock } from '../files/open.ts';
-import { removeExpiredRuns } from '../files/runs.ts';
 import { rangedColumns, statisticsOf } from '../files/statistics.ts';
-import { checkErasable, isDraft, isOwnFile, newFilePath, storeFiles, UNCOMMITTED_MS } from '../files/stored-files.ts';
+import {
+  checkErasable,
+  cleanFiles,
+  isDraft,
+  isOwnFile,
+  newFilePath,
+  storeFiles,
+  UNCOMMITTED_MS,
+} from '../files/stored-files.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { openStorage } from '../storage/open.ts';
 import { checkConditionalWrites } from '../storage/probe.ts';
@@ -136,24 +141,17 @@ class DeltaLog implements TableLog {
 
   async clean(): Promise<void> {
     const { clock, logger } = this.#options;
+    const storage = this.#storage;
     const now = clock.now();
     const until = { left: now - this.retentionMs, uncommitted: now - Math.max(this.retentionMs, UNCOMMITTED_MS) };
-    try {
-      await removeExpiredRuns(this.#storage);
+    await cleanFiles({ name: 'delta', place: storage.address, storage, logger }, async () => {
       const paths: string[] = [];
       for (const table of this.#tables.values()) paths.push(...(await this.#expired(table, until)));
-      for await (const { path, modified } of this.#storage.list('_dfinery')) {
+      for await (const { path, modified } of storage.list('_dfinery')) {
         if ((PROBE.test(path) || isDraft(path)) && modified < until.uncommitted) paths.push(path);
       }
-      if (paths.length === 0) return;
-      await this.#storage.remove(paths);
-      logger.info('delta.removed', `Removed ${plainCount(paths.length, 'file')} that no reader needs any more.`, {
-        files: paths.length,
-      });
-    } catch (error) {
-      const message = `${this.#storage.address}: files that are no longer needed could not be removed; the next run tries again.`;
-      logger.warn('delta.rubbish', message, { error: messageOf(error) });
-    }
+      return paths;
+    });
   }
 
   async checkErase(removed: readonly DataFile[]): Promise<void> {

@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
-import { configFailure, messageOf } from '../../base/errors.ts';
+import { configFailure } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
@@ -25,10 +25,10 @@ import {
 import { type FilesFormat, FileTable, type OpenFilesOptions, openWithoutLock } from '../files/open.ts';
 import { NO_DATE, readFiles } from '../files/parquet-file.ts';
 import { changeOf } from '../files/rewrite.ts';
-import { removeExpiredRuns } from '../files/runs.ts';
 import { type FileStatistics, rangedColumns, statisticsOf } from '../files/statistics.ts';
 import {
   checkErasable,
+  cleanFiles,
   DEFAULT_RETENTION_MS,
   isDraft,
   isOwnFile,
@@ -346,27 +346,19 @@ class LakeLog implements TableLog {
     const { storage, catalog } = this.#parts;
     const { clock, logger } = this.#options;
     const now = clock.now();
-    try {
-      await removeExpiredRuns(storage);
+    await cleanFiles({ name: 'ducklake', place: catalog.file, storage, logger }, async () => {
       const paths = await this.#expire(now - this.retentionMs);
       const lake = this.#lake;
       const until = now - Math.max(this.retentionMs, UNCOMMITTED_MS);
-      const known = new Set([...(lake?.keptPaths ?? []), ...(lake?.files ?? []).map(({ path }) => path)]);
+      const known = new Set([...paths, ...(lake?.keptPaths ?? []), ...(lake?.files ?? []).map(({ path }) => path)]);
       for (const name of TABLES) {
         for await (const { path, modified } of storage.list(name)) {
-          if (known.has(path) || modified >= until || paths.includes(path)) continue;
+          if (known.has(path) || modified >= until) continue;
           if (isOwnFile(path.slice(name.length + 1)) || isDraft(path)) paths.push(path);
         }
       }
-      if (paths.length === 0) return;
-      await storage.remove(paths);
-      logger.info('ducklake.removed', `Removed ${plainCount(paths.length, 'file')} that no reader needs any more.`, {
-        files: paths.length,
-      });
-    } catch (error) {
-      const message = `${catalog.file}: files that are no longer needed could not be removed; the next run tries again.`;
-      logger.warn('ducklake.rubbish', message, { error: messageOf(error) });
-    }
+      return paths;
+    });
   }
 
   /** Removes the snapshots that others followed before an instant; gives the paths of files that only they had. */

@@ -4,7 +4,7 @@
 import { constants } from 'node:fs';
 import { access, chmod, lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
-import { codeOf, configFailure, type Failure, messageOf, transientFailure } from '../../base/errors.ts';
+import { codeOf, configFailure, type Failure, transientFailure } from '../../base/errors.ts';
 import { removeTemporaries, syncFile } from '../../fs/atomic-file.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
 import { LOG_ID } from '../../schema/groups.ts';
@@ -21,7 +21,7 @@ import {
   openWithoutLock,
 } from '../files/open.ts';
 import { FILE, readFiles, writeFile } from '../files/parquet-file.ts';
-import { removeExpiredRuns } from '../files/runs.ts';
+import { cleanFiles } from '../files/stored-files.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { nameOf } from '../sql/views.ts';
 import { DiskStorage } from '../storage/disk.ts';
@@ -175,10 +175,8 @@ class FolderLog implements TableLog {
   }
 
   async clean(): Promise<void> {
-    await removeExpiredRuns(this.#storage).catch((error) => {
-      const message = `${this.#paths.root}: old records of runs could not be removed; the next run tries again.`;
-      this.#options.logger.warn('parquet.runs', message, { error: messageOf(error) });
-    });
+    const { logger } = this.#options;
+    await cleanFiles({ name: 'parquet', place: this.#paths.root, storage: this.#storage, logger }, async () => []);
   }
 
   /** A file that is replaced or removed must be the only name of its bytes, in a folder that can be written to. */

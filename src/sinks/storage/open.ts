@@ -1,8 +1,31 @@
 import type { Env } from '../../base/env.ts';
-import { parseAddress } from './address.ts';
+import { configFailure } from '../../base/errors.ts';
 import { DiskStorage } from './disk.ts';
 import { openS3Storage } from './s3.ts';
 import type { Storage } from './storage.ts';
+
+type Address =
+  | { readonly kind: 'disk'; readonly dir: string }
+  | { readonly kind: 's3'; readonly bucket: string; readonly prefix: string };
+
+const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//;
+const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
+
+/** Where a target lies: `s3://BUCKET/PREFIX`, or a folder. Throws Failure for any other scheme. */
+function parseAddress(text: string): Address {
+  const scheme = SCHEME.exec(text)?.[1]?.toLowerCase();
+  if (scheme === undefined) return { kind: 'disk', dir: text };
+  if (scheme !== 's3') {
+    throw configFailure(`${scheme}:// is not a place that sync can write to: give a folder or s3://BUCKET/PREFIX.`);
+  }
+  const [bucket = '', ...rest] = text.slice('s3://'.length).split('/');
+  const segments = rest.filter((segment, i) => segment !== '' || i < rest.length - 1);
+  if (!BUCKET.test(bucket)) throw configFailure(`${text} names no bucket: wanted s3://BUCKET/PREFIX.`);
+  if (segments.some((segment) => segment === '' || segment === '.' || segment === '..')) {
+    throw configFailure(`${text} has an empty or dotted part in its prefix: wanted s3://BUCKET/PREFIX.`);
+  }
+  return { kind: 's3', bucket, prefix: segments.map((segment) => `${segment}/`).join('') };
+}
 
 /** The place behind an address. Nothing is asked of it yet. Throws Failure for an address of another kind. */
 export async function openStorage(text: string, env: Env, signal: AbortSignal | undefined): Promise<Storage> {

@@ -54,3 +54,15 @@ function certificates(path: string): string {
     throw configFailure(`the file that AWS_CA_BUNDLE names cannot be read: ${messageOf(error)}.`, { cause: error });
   }
 }
+
+/** What a request to a bucket needs. */
+export interface BucketAccess {
+  readonly s3: S3;
+  readonly client: S3Client;
+  readonly bucket: string;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Options of a request. */
+export const optionsOf = ({ signal }: Pick<BucketAccess, 'signal'>) =>
+  signal === undefined ? {} : { abortSignal: signal };

@@ -5,11 +5,30 @@ import type {
   ObjectIdentifier,
 } from '@aws-sdk/client-s3';
 import { configFailure, type Failure, transientFailure } from '../../base/errors.ts';
-import { type BucketAccess, deleteObjects, optionsOf } from './s3-delete.ts';
+import { type BucketAccess, optionsOf } from './s3-client.ts';
 import { nameOfFault, statusOf } from './s3-faults.ts';
 
+/** Keys of one request, by the protocol. */
+const MAX_DELETED = 1_000;
 const NOT_KNOWN = 501;
 const FORBIDDEN = 403;
+
+/**
+ * Deletes objects, or versions of them. The service reports objects that it does not delete inside a successful answer:
+ * the first of these goes to `refuse`, which throws. Throws errors of the SDK.
+ */
+export async function deleteObjects(
+  of: BucketAccess,
+  objects: readonly ObjectIdentifier[],
+  refuse: (error: { readonly Code?: string | undefined }) => never,
+): Promise<void> {
+  for (let at = 0; at < objects.length; at += MAX_DELETED) {
+    const Delete = { Objects: objects.slice(at, at + MAX_DELETED), Quiet: true };
+    const command = new of.s3.DeleteObjectsCommand({ Bucket: of.bucket, Delete });
+    const { Errors: [first] = [] } = await of.client.send(command, optionsOf(of));
+    if (first !== undefined) refuse(first);
+  }
+}
 
 /**
  * Removes all versions and delete markers below a prefix, except the latest versions of the keys to keep. Throws

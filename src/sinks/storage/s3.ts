@@ -5,10 +5,16 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Env } from '../../base/env.ts';
 import { configFailure, transientFailure } from '../../base/errors.ts';
-import { loadS3, s3ClientOf } from './s3-client.ts';
-import { type BucketAccess, deleteObjects, optionsOf } from './s3-delete.ts';
+import { type BucketAccess, loadS3, optionsOf, s3ClientOf } from './s3-client.ts';
 import { isPassing, nameOfFault, s3Failure, statusOf } from './s3-faults.ts';
-import { abortUploads, bytesStay, cannotErase, eraseVersions, MissingPermission } from './s3-versions.ts';
+import {
+  abortUploads,
+  bytesStay,
+  cannotErase,
+  deleteObjects,
+  eraseVersions,
+  MissingPermission,
+} from './s3-versions.ts';
 import { MAX_READ_BYTES, type Storage, type Stored } from './storage.ts';
 import { upload } from './upload.ts';
 
@@ -33,7 +39,7 @@ export async function openS3Storage(place: S3Place, env: Env, signal: AbortSigna
   const s3 = await loadS3();
   const client = s3ClientOf(s3, env);
   try {
-    await client.send(new s3.HeadBucketCommand({ Bucket: place.bucket }), signal ? { abortSignal: signal } : {});
+    await client.send(new s3.HeadBucketCommand({ Bucket: place.bucket }), optionsOf({ signal }));
   } catch (error) {
     client.destroy();
     if (statusOf(error) === 404) throw configFailure(`${place.address}: there is no such bucket.`, { cause: error });
@@ -111,7 +117,7 @@ class S3Storage implements Storage {
 
   putFile(file: string, path: string): Promise<void> {
     const to = { ...this.#access, key: this.#key(path) };
-    return this.#guard(() => upload(to, file, this.#access.signal));
+    return this.#guard(() => upload(to, file));
   }
 
   localFile(path: string, copy: string): Promise<string> {
@@ -140,10 +146,8 @@ class S3Storage implements Storage {
   async erase(paths: readonly string[]): Promise<void> {
     await this.remove(paths);
     const keys = paths.map((path) => this.#key(path));
-    await this.#guard(async () => {
+    await this.#erasing(async () => {
       for (const key of keys) await eraseVersions(this.#access, key, (other) => other !== key);
-    }).catch((error) => {
-      throw error instanceof MissingPermission ? bytesStay(this.address, error) : error;
     });
   }
 
@@ -154,11 +158,9 @@ class S3Storage implements Storage {
     await this.remove(gone);
     const of = this.#access;
     const below = this.#key(`${folder}/`);
-    await this.#guard(async () => {
+    await this.#erasing(async () => {
       await abortUploads(of, below, until);
       await eraseVersions(of, below, (key, modified) => isKept({ path: key.slice(prefix.length), modified }));
-    }).catch((error) => {
-      throw error instanceof MissingPermission ? bytesStay(this.address, error) : error;
     });
   }
 
@@ -235,6 +237,12 @@ class S3Storage implements Storage {
   #piping() {
     const { signal } = this.#access;
     return signal === undefined ? {} : { signal };
+  }
+
+  async #erasing(work: () => Promise<void>): Promise<void> {
+    await this.#guard(work).catch((error) => {
+      throw error instanceof MissingPermission ? bytesStay(this.address, error) : error;
+    });
   }
 
   async #guard<T>(work: () => Promise<T>): Promise<T> {

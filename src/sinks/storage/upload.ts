@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
-import type { CompletedPart, S3Client } from '@aws-sdk/client-s3';
+import type { CompletedPart } from '@aws-sdk/client-s3';
 import pLimit from 'p-limit';
-import type { S3 } from './s3-client.ts';
+import { type BucketAccess, optionsOf } from './s3-client.ts';
 import { nameOfFault } from './s3-faults.ts';
 
 /** Bytes. A larger file goes up in parts of this size: what is held in memory of one is at most `CONCURRENCY` times that. */
@@ -10,43 +10,36 @@ const CONCURRENCY = 2;
 /** By the protocol of S3. */
 const MAX_PARTS = 10_000;
 
-export interface UploadTo {
-  readonly s3: S3;
-  readonly client: S3Client;
-  readonly bucket: string;
+interface UploadTo extends BucketAccess {
   readonly key: string;
 }
 
 /** Uploads a file atomically: of an incomplete upload nothing is visible. */
-export async function upload(to: UploadTo, path: string, signal: AbortSignal | undefined): Promise<void> {
+export async function upload(to: UploadTo, path: string): Promise<void> {
   const file = await open(path, 'r');
   try {
     const { size } = await file.stat();
-    if (size <= PART_BYTES) await uploadWhole(to, await readAt(file, 0, size), signal);
-    else await uploadParts(to, file, size, signal);
+    if (size <= PART_BYTES) await uploadWhole(to, await readAt(file, 0, size));
+    else await uploadParts(to, file, size);
   } finally {
     await file.close();
   }
 }
 
-async function uploadWhole({ s3, client, bucket, key }: UploadTo, bytes: Buffer, signal: AbortSignal | undefined) {
-  await client.send(new s3.PutObjectCommand({ Bucket: bucket, Key: key, Body: bytes }), optionsOf(signal));
+async function uploadWhole(to: UploadTo, bytes: Buffer): Promise<void> {
+  const object = { Bucket: to.bucket, Key: to.key, Body: bytes };
+  await to.client.send(new to.s3.PutObjectCommand(object), optionsOf(to));
 }
 
-async function uploadParts(
-  to: UploadTo,
-  file: FileHandle,
-  size: number,
-  signal: AbortSignal | undefined,
-): Promise<void> {
+async function uploadParts(to: UploadTo, file: FileHandle, size: number): Promise<void> {
   const { s3, client, bucket, key } = to;
   const object = { Bucket: bucket, Key: key };
   const begin = new s3.CreateMultipartUploadCommand({ ...object, ChecksumAlgorithm: 'CRC32' });
-  const { UploadId } = await client.send(begin, optionsOf(signal));
+  const { UploadId } = await client.send(begin, optionsOf(to));
   try {
-    const Parts = await sendParts(to, UploadId, file, size, signal);
+    const Parts = await sendParts(to, UploadId, file, size);
     const end = new s3.CompleteMultipartUploadCommand({ ...object, UploadId, MultipartUpload: { Parts } });
-    await client.send(end, optionsOf(signal)).catch((error) => unlessStored(error, to, size, signal));
+    await client.send(end, optionsOf(to)).catch((error) => unlessStored(error, to, size));
   } catch (error) {
     // Without the signal: the parts already sent must be removed, since they cost money, also when the run is stopped.
     await client.send(new s3.AbortMultipartUploadCommand({ ...object, UploadId })).catch(() => {});
@@ -55,20 +48,20 @@ async function uploadParts(
 }
 
 /** An unknown upload after a retry of its completion was completed before: the answer of the first request was lost. */
-async function unlessStored(error: unknown, to: UploadTo, size: number, signal: AbortSignal | undefined) {
+async function unlessStored(error: unknown, to: UploadTo, size: number): Promise<void> {
   if (nameOfFault(error) !== 'NoSuchUpload') throw error;
   const head = new to.s3.HeadObjectCommand({ Bucket: to.bucket, Key: to.key });
-  const found = await to.client.send(head, optionsOf(signal)).catch(() => undefined);
+  const found = await to.client.send(head, optionsOf(to)).catch(() => undefined);
   if (found?.ContentLength !== size) throw error;
 }
 
 async function sendParts(
-  { s3, client, bucket, key }: UploadTo,
+  to: UploadTo,
   UploadId: string | undefined,
   file: FileHandle,
   size: number,
-  signal: AbortSignal | undefined,
 ): Promise<CompletedPart[]> {
+  const { s3, client, bucket, key } = to;
   const partBytes = Math.max(PART_BYTES, Math.ceil(size / MAX_PARTS));
   const limit = pLimit(CONCURRENCY);
   const numbers = Array.from({ length: Math.ceil(size / partBytes) }, (_, i) => i);
@@ -83,7 +76,7 @@ async function sendParts(
       Body,
       ChecksumAlgorithm: 'CRC32' as const,
     };
-    const { ETag, ChecksumCRC32 } = await client.send(new s3.UploadPartCommand(part), optionsOf(signal));
+    const { ETag, ChecksumCRC32 } = await client.send(new s3.UploadPartCommand(part), optionsOf(to));
     return { ETag, PartNumber: index + 1, ...(ChecksumCRC32 !== undefined && { ChecksumCRC32 }) };
   };
   try {
@@ -93,8 +86,6 @@ async function sendParts(
     throw error;
   }
 }
-
-const optionsOf = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { abortSignal: signal });
 
 async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
   const buffer = Buffer.allocUnsafe(length);
