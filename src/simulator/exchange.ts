@@ -4,7 +4,7 @@ import { limitHeaders } from './limit.ts';
 import type { SeenRequest } from './request-log.ts';
 import type { Service } from './service.ts';
 
-const MOST_BODY_BYTES = 32 * 1024 * 1024;
+const MAX_BODY_BYTES = 32 * 1024 * 1024;
 
 /** One request and its answer, with what the answer's headers are made of. */
 export interface Exchange {
@@ -54,7 +54,7 @@ export async function readBody(req: IncomingMessage): Promise<string | undefined
   let length = 0;
   for await (const chunk of req as AsyncIterable<Buffer>) {
     length += chunk.length;
-    if (length > MOST_BODY_BYTES) return undefined;
+    if (length > MAX_BODY_BYTES) return undefined;
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

@@ -24,11 +24,7 @@ interface Cut {
 
 /** What each kind of fault is told; keys as in schemas/scenario.json. */
 interface Kinds {
-  readonly status: {
-    readonly status: number;
-    readonly body?: string;
-    readonly content_type?: string;
-  };
+  readonly status: { readonly status: number; readonly body?: string; readonly content_type?: string };
   readonly rate_limit: {
     readonly remaining: number;
     readonly reset: 'given' | 'absent';
@@ -40,43 +36,20 @@ interface Kinds {
   readonly cut: Cut & { readonly by: 'connection' | 'generator' };
   readonly drop: Cut;
   readonly stall: Cut & { readonly for_s?: number };
-  readonly slow: {
-    readonly bytes_per_s: number;
-  };
-  readonly json_200: {
-    readonly message: string;
-    readonly content_type: string;
-  };
-  readonly json_tail: {
-    readonly message: string;
-    readonly after_rows?: number;
-  };
+  readonly slow: { readonly bytes_per_s: number };
+  readonly json_200: { readonly message: string; readonly content_type: string };
+  readonly json_tail: { readonly message: string; readonly after_rows?: number };
   readonly empty_body: object;
   readonly header_only: object;
-  readonly gzip: {
-    readonly variant: 'good' | 'cut' | 'corrupt_trailer' | 'not_gzip';
-  };
-  readonly wrong_length: {
-    readonly by: number;
-  };
+  readonly gzip: { readonly variant: 'good' | 'cut' | 'corrupt_trailer' | 'not_gzip' };
+  readonly wrong_length: { readonly by: number };
   readonly endless: object;
   readonly bom: object;
   readonly crlf: object;
-  readonly row_short: {
-    readonly row: number;
-  };
-  readonly row_long: {
-    readonly row: number;
-  };
-  readonly redirect: {
-    readonly status: 301 | 302 | 303 | 307 | 308;
-    readonly location?: string;
-  };
-  readonly code: {
-    readonly code: string;
-    readonly status?: number;
-    readonly message?: string;
-  };
+  readonly row_short: { readonly row: number };
+  readonly row_long: { readonly row: number };
+  readonly redirect: { readonly status: 301 | 302 | 303 | 307 | 308; readonly location?: string };
+  readonly code: { readonly code: string; readonly status?: number; readonly message?: string };
   readonly cut_after: object;
 }
 

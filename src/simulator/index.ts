@@ -6,7 +6,7 @@ import type { Day } from '../base/days.ts';
 import { countRows, type TrueRow, truthOf } from './data/csv.ts';
 import { EVERYTHING, type NameFilter, type RowQuery } from './data/row-query.ts';
 import type { ServedFiles } from './export/serve-file.ts';
-import { RequestLog, type SeenDeletion, type SeenRequest } from './request-log.ts';
+import type { SeenDeletion, SeenRequest } from './request-log.ts';
 import { parseScenario, patchScenario, type Scenario, type ScenarioPatch } from './scenario.ts';
 import { listen } from './server.ts';
 import { Service, type Tokens } from './service.ts';
@@ -16,8 +16,6 @@ export { parseScenario } from './scenario.ts';
 export interface SimulatorOptions {
   /** 0, the default: a free one. */
   readonly port?: number;
-  /** `127.0.0.1` (default) or `::1`; anything else is refused. */
-  readonly host?: string;
   readonly seed: number | string;
   readonly scenario?: Scenario;
   readonly clock: Clock;
@@ -28,8 +26,6 @@ export interface SimulatorOptions {
   readonly latencyMs?: number;
   /** Prepared exports, sent as they are in place of generated rows. */
   readonly files?: ServedFiles;
-  /** How many of the last requests `requests()` keeps; 20,000 by default. */
-  readonly mostRequests?: number;
 }
 
 /** Days of a truth, both included whatever the scenario's end-day rule, and what is left of it. */
@@ -48,7 +44,7 @@ export interface Simulator {
   readonly url: string;
   readonly port: number;
   close(): Promise<void>;
-  /** Every request seen, oldest first. */
+  /** The last 20,000 requests seen, oldest first. */
   requests(): readonly SeenRequest[];
   /** Every external id received. */
   deletions(): readonly SeenDeletion[];
@@ -65,7 +61,7 @@ export interface Simulator {
 /** Starts the embedded service on loopback. */
 export async function startSimulator(options: SimulatorOptions): Promise<Simulator> {
   const service = createService(options);
-  const { url, port, close } = await listen(service, options.port ?? 0, options.host);
+  const { url, port, close } = await listen(service, options.port ?? 0);
   const query = (days: Day | TruthRange, filter: TruthFilter = {}): RowQuery => ({
     from: typeof days === 'string' ? days : days.from,
     last: typeof days === 'string' ? days : days.to,
@@ -96,6 +92,5 @@ function createService(options: SimulatorOptions): Service {
   const scenario =
     options.rowsPerDay === undefined ? given : patchScenario(given, { rows: { per_day: options.rowsPerDay } });
   const { clock, serviceId, seed, tokens, files } = options;
-  const log = new RequestLog(options.mostRequests ?? 20_000);
-  return new Service({ clock, serviceId, seed, tokens, scenario, log, files, latencyMs: options.latencyMs ?? 0 });
+  return new Service({ clock, serviceId, seed, tokens, scenario, files, latencyMs: options.latencyMs ?? 0 });
 }

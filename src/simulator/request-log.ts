@@ -34,18 +34,15 @@ export interface SeenDeletion {
   readonly answers: readonly string[];
 }
 
-const MOST_ANSWERS = 20;
+const MAX_ANSWERS = 20;
 
-/** What the service has seen. Keeps the last `mostRequests` requests and every external id. */
+const MAX_REQUESTS = 20_000;
+
+/** What the service has seen. Keeps the last requests and every external id. */
 export class RequestLog {
   readonly #requests: SeenRequest[] = [];
   readonly #deletions = new Map<string, { count: number; deleted: number; answers: string[] }>();
-  readonly #most: number;
   #number = 0;
-
-  constructor(mostRequests: number) {
-    this.#most = mostRequests;
-  }
 
   nextNumber(): number {
     return ++this.#number;
@@ -53,11 +50,11 @@ export class RequestLog {
 
   add(request: SeenRequest): void {
     this.#requests.push(request);
-    if (this.#requests.length > this.#most * 2) this.#requests.splice(0, this.#requests.length - this.#most);
+    if (this.#requests.length > MAX_REQUESTS * 2) this.#requests.splice(0, this.#requests.length - MAX_REQUESTS);
   }
 
   requests(): readonly SeenRequest[] {
-    return this.#requests.slice(-this.#most);
+    return this.#requests.slice(-MAX_REQUESTS);
   }
 
   sawDeletion(id: string): void {
@@ -75,7 +72,7 @@ export class RequestLog {
     const known = this.#deletions.get(id);
     if (known === undefined) return;
     known.answers.push(answer);
-    if (known.answers.length > MOST_ANSWERS) known.answers.shift();
+    if (known.answers.length > MAX_ANSWERS) known.answers.shift();
   }
 
   deletions(): readonly SeenDeletion[] {

@@ -4,6 +4,12 @@ import { isDay } from '../base/days.ts';
 import { configFailure } from '../base/errors.ts';
 import type { Fault } from './fault.ts';
 
+/** Which share of the rows, and how many hours after their arrival. */
+interface LaterRows {
+  readonly share: number;
+  readonly hours: number;
+}
+
 /** Everything the service may do one way or another, fully populated. Keys, defaults and bounds: schemas/scenario.json; meanings: docs/simulator.md. */
 export interface Scenario {
   readonly days: {
@@ -34,18 +40,9 @@ export interface Scenario {
     readonly variation: number;
     readonly by_day: Readonly<Record<string, number>>;
     readonly order: 'time' | 'reverse' | 'shuffled' | 'items_apart';
-    readonly late: {
-      readonly share: number;
-      readonly hours: number;
-    };
-    readonly corrected: {
-      readonly share: number;
-      readonly hours: number;
-    };
-    readonly withdrawn: {
-      readonly share: number;
-      readonly hours: number;
-    };
+    readonly late: LaterRows;
+    readonly corrected: LaterRows;
+    readonly withdrawn: LaterRows;
     readonly longest_delay_hours: number;
     readonly at_day_end: boolean;
     readonly users: number;

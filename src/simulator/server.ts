@@ -8,7 +8,7 @@ import type { Operation } from './fault.ts';
 import type { SeenRequest } from './request-log.ts';
 import type { Service } from './service.ts';
 
-const LOOPBACK = ['127.0.0.1', '::1'];
+const LOOPBACK = '127.0.0.1';
 const PATHS: Readonly<Record<string, Operation>> = {
   '/api/v1/export/event': 'export',
   '/api/v1/identities/delete': 'delete',
@@ -21,20 +21,16 @@ export interface Listening {
 }
 
 /** Serves on loopback, and on nothing else. Port 0 takes a free one. */
-export async function listen(service: Service, port: number, host = '127.0.0.1'): Promise<Listening> {
-  if (!LOOPBACK.includes(host)) {
-    throw configFailure(`The simulator serves on loopback only (127.0.0.1 or ::1), not on "${host}".`);
-  }
+export async function listen(service: Service, port: number): Promise<Listening> {
   const server = createServer({ keepAliveTimeout: 5_000 }, (req, res) => void serve(service, req, res));
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) =>
       reject(configFailure(`The simulator cannot listen on port ${port}: ${messageOf(cause)}.`, { cause })),
     );
-    server.listen(port, host, resolve);
+    server.listen(port, LOOPBACK, resolve);
   });
   const taken = (server.address() as AddressInfo).port;
-  const name = host.includes(':') ? `[${host}]` : host;
-  return { url: `http://${name}:${taken}`, port: taken, close: () => stop(server) };
+  return { url: `http://${LOOPBACK}:${taken}`, port: taken, close: () => stop(server) };
 }
 
 function stop(server: Server): Promise<void> {

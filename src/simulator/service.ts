@@ -3,7 +3,7 @@ import { createDataset, type Dataset } from './data/dataset.ts';
 import type { ServedFiles } from './export/serve-file.ts';
 import { FaultRules } from './fault.ts';
 import { RequestWindow } from './limit.ts';
-import type { RequestLog } from './request-log.ts';
+import { RequestLog } from './request-log.ts';
 import type { Scenario } from './scenario.ts';
 
 export interface Tokens {
@@ -15,7 +15,7 @@ export interface Tokens {
 export class Service {
   readonly clock: Clock;
   readonly serviceId: string;
-  readonly log: RequestLog;
+  readonly log = new RequestLog();
   readonly latencyMs: number;
   readonly files: ServedFiles | undefined;
   readonly seed: number | string;
@@ -28,12 +28,9 @@ export class Service {
   dataset: Dataset;
   rules: FaultRules;
 
-  constructor(
-    parts: Pick<Service, 'clock' | 'serviceId' | 'log' | 'latencyMs' | 'files' | 'seed' | 'tokens' | 'scenario'>,
-  ) {
+  constructor(parts: Pick<Service, 'clock' | 'serviceId' | 'latencyMs' | 'files' | 'seed' | 'tokens' | 'scenario'>) {
     this.clock = parts.clock;
     this.serviceId = parts.serviceId;
-    this.log = parts.log;
     this.latencyMs = parts.latencyMs;
     this.files = parts.files;
     this.seed = parts.seed;

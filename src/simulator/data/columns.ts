@@ -1,24 +1,19 @@
 import { addDays } from '../../base/days.ts';
 import type { Scenario } from '../scenario.ts';
 import { type DatasetParameters, EVENT_KINDS, ITEM_EVENTS, maskOf, type Row, UNNAMED } from './event.ts';
-import { hex8, mix, within } from './hash.ts';
-import {
-  CATEGORIES,
-  CHANNELS,
-  COLORS,
-  ITEM_NAMES,
-  KEYWORDS,
-  LISTS,
-  MEMOS,
-  PAYMENTS,
-  PLANS,
-  ROUTES,
-  SOURCES,
-} from './text.ts';
+import { hashText, hex8, mix, within } from './hash.ts';
+
+/** The text for a row, drawn from `h`; an empty text is an absent value. */
+type Generator = (row: Row, h: number, parameters: DatasetParameters) => string;
 
 /** One column of the export: where it may have a value, and the text of that value. */
-export interface ColumnSpec {
+export interface Column {
   readonly name: string;
+  /** Of the name: cells of one row are drawn from different hashes. */
+  readonly salt: number;
+  readonly text: Generator;
+  /** Whether the text may need CSV quotes. */
+  readonly needsQuotes: boolean;
   /** System columns are in every export, whatever `properties` says. */
   readonly isSystem: boolean;
   /** In the header even where no row has a value. */
@@ -31,60 +26,67 @@ export interface ColumnSpec {
   readonly fill: number;
   /** Of 256 days, how many know the column at all. */
   readonly days: number;
-  /** Whether the text may need CSV quotes. */
-  readonly free: boolean;
-  /** The text for a row, drawn from `h`; an empty text is an absent value. */
-  readonly text: (row: Row, h: number, parameters: DatasetParameters) => string;
   /** Overrides `days` where the days are named. */
   readonly onDay?: (day: string) => boolean;
 }
 
-export interface Column extends ColumnSpec {
-  readonly salt: number;
+/** A name; what its texts are, a list of which one is drawn or a function; and what is not as usual. */
+type Definition = readonly [string, readonly string[] | Generator, Partial<Column>?];
+
+const USUAL = { isSystem: false, isListed: false, grain: 'event', events: -1, fill: 256, days: 256 } as const;
+
+function columnOf([name, values, part]: Definition): Column {
+  const isList = typeof values !== 'function';
+  const text: Generator = isList ? (_row, h) => pick(values, h) : values;
+  const needsQuotes = isList && values.some(hasSpecial);
+  return { ...USUAL, name, salt: hashText(name), text, needsQuotes, ...part };
 }
 
-const EVERY = 256;
-const ALL_EVENTS = -1;
+export const hasSpecial = (text: string): boolean => /[",\r\n]/.test(text);
 
-/** A column with what is usual, but for the parts given. */
-const column = (name: string, part: Partial<ColumnSpec> & Pick<ColumnSpec, 'text'>): ColumnSpec => ({
-  name,
-  isSystem: false,
-  isListed: false,
-  grain: 'event',
-  events: ALL_EVENTS,
-  fill: EVERY,
-  days: EVERY,
-  free: false,
-  ...part,
-});
+const pick = (values: readonly string[], h: number): string => values[(h >>> 8) % values.length];
 
-const pick = (from: readonly string[], h: number): string => from[(h >>> 8) % from.length];
+/** A number from `least` on, of `count` ones, with leading zeros up to a width. */
+const number =
+  (least: number, count: number, width = 1): Generator =>
+  (_row, h) =>
+    String(least + ((h >>> 8) % count)).padStart(width, '0');
 
-const stamp = (ms: number, h: number, parameters: DatasetParameters): string =>
-  (h & 0x700) === 0 ? parameters.stamps.short(ms) : parameters.stamps.full(ms);
+const bool: Generator = (_row, h) => (h & 0x100 ? 'TRUE' : 'FALSE');
 
-export function systemColumns(scenario: Scenario): ColumnSpec[] {
-  const always = { isSystem: true } as const;
-  return [
-    column('df_unified_id', { ...always, text: (row, _h, parameters) => unifiedId(row, parameters) }),
-    column('df_api_version', { ...always, text: (_row, h) => (h % 7 === 0 ? 'v2' : 'v1') }),
-    column(scenario.columns.event_name, {
-      ...always,
-      free: true,
-      text: (row) => (row.kind === UNNAMED ? '' : EVENT_KINDS[row.kind].name),
-    }),
-    column('df_server_datetime', { ...always, text: (row, h, parameters) => stamp(row.server, h, parameters) }),
-    column('df_correction_datetime', { ...always, text: (row, h, parameters) => stamp(row.correction, h, parameters) }),
-    column('df_event_detail_log_id', { ...always, text: detailId }),
-    column('df_event_log_id', {
-      ...always,
-      text: (row, _h, parameters) => carriedId(row, parameters) ?? logId(row, parameters),
-    }),
-  ];
-}
+/** Lists as JSON text; an absent list is, as often as not, the text `null`. */
+const orNull =
+  (...values: readonly string[]): Generator =>
+  (_row, h) =>
+    h & 0x300 ? pick(values, h) : 'null';
 
-function unifiedId({ hash, user }: Row, { seed, scenario }: DatasetParameters): string {
+/** The datetime of a row in one of the two forms. */
+const stamp =
+  (time: 'server' | 'correction' | 'occurred'): Generator =>
+  (row, h, { stamps }) =>
+    (h & 0x700) === 0 ? stamps.short(row[time]) : stamps.full(row[time]);
+
+/** Won or euro, as the provider's doubles come: whole, with a fraction, or with an exponent when large. */
+const amount: Generator = (_row, h) => {
+  const whole = 100 + ((h >>> 8) % 90_000);
+  if ((h & 0xf0) === 0) return `${1 + (h >>> 29)}.${1 + ((h >>> 9) % 9)}E7`;
+  return (h & 0x30) === 0x10 ? `${whole}.5` : `${whole}00`;
+};
+
+const twoDigits = (n: number) => String(n).padStart(2, '0');
+const birthday: Generator = (_row, h) =>
+  `${1940 + ((h >>> 8) % 75)}-${twoDigits(1 + ((h >>> 15) % 12))}-${twoDigits(1 + ((h >>> 20) % 28))}`;
+
+/** Whole on one day, with a fraction on the next, text on the third. */
+const level: Generator = (row, h) => {
+  const turn = ((row.plan.number % 3) + 3) % 3;
+  return turn === 0 ? String(h % 10) : turn === 1 ? `${h % 10}.25` : pick(['silver', 'gold', '7', '다이아'], h);
+};
+
+/** The number by which the customer knows a user: the external id, with leading zeros. */
+export const memberNumber = (user: number): string => String(user).padStart(8, '0');
+
+function unifiedId({ hash, user }: Row, _h: number, { seed, scenario }: DatasetParameters): string {
   return within(mix(hash, 41), scenario.rows.anonymous_share) ? '' : `u${hex8(mix(seed, user))}`;
 }
 
@@ -116,118 +118,134 @@ function detailId(row: Row, _h: number, parameters: DatasetParameters): string {
   return isNumbered ? `${logId(row, parameters)}:${row.item + ids.first_item}` : logId(row, parameters);
 }
 
-/** Won or euro, as the provider's doubles come: whole, with a fraction, or with an exponent when large. */
-function amount(_row: Row, h: number): string {
-  const whole = 100 + ((h >>> 8) % 90_000);
-  if ((h & 0xf0) === 0) return `${1 + (h >>> 29)}.${1 + ((h >>> 9) % 9)}E7`;
-  return (h & 0x30) === 0x10 ? `${whole}.5` : `${whole}00`;
-}
+// Texts as people type them: what a CSV has to quote, and what looks like something it is not.
 
-const purchase = maskOf('df_purchase', 'df_refund', 'df_add_payment_info');
-
-export const standardColumns: readonly ColumnSpec[] = [
-  column('df_delivery_charge', {
-    events: maskOf('df_purchase'),
-    fill: 180,
-    text: (_r, h) => pick(['0', '2500', '3000', '2999.5'], h),
-  }),
-  column('df_discount', { events: purchase, fill: 120, text: amount }),
-  column('df_event_datetime', { text: (row, h, parameters) => stamp(row.occurred, h, parameters) }),
-  column('df_keyword', { events: maskOf('df_view_search_result'), free: true, text: (_r, h) => pick(KEYWORDS, h) }),
-  column('df_order_id', {
-    events: purchase,
-    text: (row) => `${row.plan.compact}${String(row.index).padStart(7, '0')}`,
-  }),
-  column('df_payment_method', { events: purchase, fill: 240, text: (_r, h) => pick(PAYMENTS, h) }),
-  column('df_service_id', { free: true, text: (_r, _h, parameters) => parameters.serviceId }),
-  column('df_sharing_channel', { events: maskOf('df_share_product'), text: (_r, h) => pick(CHANNELS, h) }),
-  column('df_sign_channel', { events: maskOf('df_sign_up', 'df_login'), text: (_r, h) => pick(CHANNELS, h) }),
-  column('df_source_type', { fill: 250, text: (_r, h) => pick(SOURCES, h) }),
-  column('df_total_purchase_amount', { events: maskOf('df_purchase'), text: amount }),
-  column('df_total_refund_amount', { events: maskOf('df_refund'), text: amount }),
-  column('sum', { events: maskOf('df_purchase', 'df_refund', 'df_view_cart'), text: (_r, h) => String(h % 1_000_000) }),
+const KEYWORDS = [
+  '여름 원피스',
+  'running shoes',
+  '노트북 15"',
+  'red, blue & green',
+  "O'Neill",
+  '선물 🎁 추천',
+  'null',
+  '007',
+  'TRUE',
+  ' 앞뒤 공백 ',
+  'C:\\temp\\new',
+  'e\u0301te\u0301',
+  'a;b\tc',
+  '=1+1',
 ];
 
-const item = { grain: 'item', events: ITEM_EVENTS } as const;
-const category = (n: number, fill: number) =>
-  column(`df_items_df_category${n}`, { ...item, fill, free: true, text: (_r, h) => pick(CATEGORIES, h) });
-
-export const itemColumns: readonly ColumnSpec[] = [
-  category(1, 256),
-  category(2, 160),
-  category(3, 60),
-  category(4, 16),
-  category(5, 4),
-  column('df_items_df_discount', { ...item, fill: 90, text: (_r, h) => pick(['0', '500', '1000.5', '10'], h) }),
-  column('df_items_df_item_id', { ...item, text: (_r, h) => String((h >>> 8) % 100_000).padStart(6, '0') }),
-  column('df_items_df_item_name', { ...item, free: true, text: (_r, h) => pick(ITEM_NAMES, h) }),
-  column('df_items_df_price', { ...item, text: amount }),
-  column('df_items_df_quantity', { ...item, text: (_r, h) => String(1 + ((h >>> 8) % 9)) }),
+const MEMOS = [
+  '문 앞에 놓아 주세요',
+  '첫째 줄\n둘째 줄',
+  'line one\r\nline two\r\n',
+  'He said "no", then left',
+  '"',
+  '""',
+  ',',
+  '배송 전 연락,\n"부재 시" 경비실',
+  '👩‍👩‍👧 가족',
+  'plain',
+  'trailing backslash\\',
+  '\n',
+  '2026-01-01',
+  '널\u00a0문자 없음',
 ];
 
-const truth = (_row: unknown, h: number) => (h & 0x100 ? 'TRUE' : 'FALSE');
-const two = (n: number) => String(n).padStart(2, '0');
-const survey = maskOf('설문 응답', 'survey, "second" page', 'df_sign_up');
-const ofItem = { grain: 'item', events: ITEM_EVENTS } as const;
-
-/** Lists as JSON text; an absent list is, as often as not, the text `null`. */
-const list = (values: readonly string[]) => (_row: unknown, h: number) => (h & 0x300 ? pick(values, h) : 'null');
-
-const birthday = (_row: unknown, h: number) =>
-  `${1940 + ((h >>> 8) % 75)}-${two(1 + ((h >>> 15) % 12))}-${two(1 + ((h >>> 20) % 28))}`;
-
-/** Whole on one day, with a fraction on the next, text on the third. */
-const level: ColumnSpec['text'] = (row, h) => {
-  const turn = ((row.plan.number % 3) + 3) % 3;
-  return turn === 0 ? String(h % 10) : turn === 1 ? `${h % 10}.25` : pick(['silver', 'gold', '7', '다이아'], h);
-};
-
-const BASE: readonly ColumnSpec[] = [
-  column('member_no', { fill: 200, text: (row) => memberNumber(row.user) }),
-  column('is_member', { fill: 220, text: truth }),
-  column('plan', { fill: 90, text: (_r, h) => pick(PLANS, h) }),
-  column('age', {
-    events: maskOf('df_sign_up', 'df_login'),
-    fill: 180,
-    text: (_r, h) => String(14 + ((h >>> 8) % 70)),
-  }),
-  column('score', { fill: 30, text: (_r, h) => pick(['0.1', '12.5', '-3', '99.99', '1.0E10', '0'], h) }),
-  column('big_id', { fill: 25, text: (_r, h) => `900719925474${String(h % 10_000_000).padStart(7, '0')}` }),
-  column('birthday', { events: maskOf('df_sign_up'), fill: 200, text: birthday }),
-  column('first_seen_at', { fill: 20, text: (row) => new Date(row.occurred).toISOString() }),
-  column('tags', { fill: 50, free: true, text: list(LISTS) }),
-  column('sizes', { fill: 20, free: true, text: list(['[1,2,3]', '[240]', '[]', '[9007199254740993]']) }),
-  column('ratings', { fill: 14, free: true, days: 170, text: list(['[1.5,2]', '[0.1]', '[]', '[4,4.5,5]']) }),
-  column('memo', {
-    events: maskOf('df_purchase', 'df_refund'),
-    fill: 160,
-    free: true,
-    text: (_r, h) => pick(MEMOS, h),
-  }),
-  column('가입 경로', { events: maskOf('df_sign_up'), free: true, text: (_r, h) => pick(ROUTES, h) }),
-  column('utm.source', { events: maskOf('df_start_session'), fill: 100, text: (_r, h) => pick(PLANS, h) }),
-  column('answer "free"', { events: survey, fill: 200, days: 150, free: true, text: (_r, h) => pick(MEMOS, h) }),
-  column('q1, q2', { events: survey, fill: 200, days: 120, text: truth }),
-  column('Grade', { fill: 40, days: 200, text: (_r, h) => pick(['A', 'B', 'C'], h) }),
-  column('grade', { fill: 40, days: 140, text: (_r, h) => String(1 + ((h >>> 8) % 5)) }),
-  column('select', { fill: 12, days: 90, text: truth }),
-  column('event 🎉', { fill: 16, days: 60, free: true, text: (_r, h) => pick(ROUTES, h) }),
-  column('campaign_id', { fill: 30, days: 40, text: (_r, h) => `00${(h >>> 8) % 1_000}` }),
-  column('df_items_color', { ...ofItem, fill: 120, text: (_r, h) => pick(COLORS, h) }),
-  column('df_items_옵션', { ...ofItem, fill: 60, days: 180, free: true, text: (_r, h) => pick(MEMOS, h) }),
-  column('df_items_is_gift', { ...ofItem, fill: 100, text: truth }),
-  column('df_items_labels', { ...ofItem, fill: 40, free: true, text: list(LISTS) }),
+const ITEM_NAMES = [
+  '린넨 셔츠',
+  '운동화 270mm',
+  'Wool coat, long',
+  '27" 모니터',
+  'USB-C 케이블 (2m)',
+  '커피 원두 1kg',
+  '캠핑 의자 "라이트"',
+  'Notebook A5',
 ];
 
-/** The number by which the customer knows a user: the external id, with leading zeros. */
-export const memberNumber = (user: number): string => String(user).padStart(8, '0');
+const CATEGORIES = ['패션', '가전', '식품', '스포츠', 'Home & Living', '도서/문구', 'Kids, baby'];
 
-export function customColumns(scenario: Scenario): ColumnSpec[] {
-  return scenario.columns.type_drift ? [...BASE, column('level', { fill: 60, text: level })] : [...BASE];
-}
+const CHANNELS = ['kakao', 'facebook', 'email', 'apple', 'link'];
+
+const PLANS = ['free', 'basic', 'pro', '기업'];
+
+const ROUTES = ['검색', '지인 추천', '광고, 배너', 'instagram'];
+
+const LISTS = ['["a","b"]', '["신상품"]', '[]', '["x, y","say \\"hi\\""]', '["줄\\n바꿈"]', '[null,"a"]', '["1","2"]'];
+
+const SIGN_UP = { events: maskOf('df_sign_up') };
+const PURCHASE = { events: maskOf('df_purchase') };
+const PAYMENT = { events: maskOf('df_purchase', 'df_refund', 'df_add_payment_info') };
+const SURVEY = { events: maskOf('설문 응답', 'survey, "second" page', 'df_sign_up'), fill: 200 };
+const ITEM = { grain: 'item', events: ITEM_EVENTS } as const;
+
+const SYSTEM: readonly Definition[] = [
+  ['df_unified_id', unifiedId],
+  ['df_api_version', (_row, h) => (h % 7 === 0 ? 'v2' : 'v1')],
+  ['df_server_datetime', stamp('server')],
+  ['df_correction_datetime', stamp('correction')],
+  ['df_event_detail_log_id', detailId],
+  ['df_event_log_id', (row, _h, parameters) => carriedId(row, parameters) ?? logId(row, parameters)],
+];
+
+const STANDARD: readonly Definition[] = [
+  ['df_delivery_charge', ['0', '2500', '3000', '2999.5'], { ...PURCHASE, fill: 180 }],
+  ['df_discount', amount, { ...PAYMENT, fill: 120 }],
+  ['df_event_datetime', stamp('occurred')],
+  ['df_keyword', KEYWORDS, { events: maskOf('df_view_search_result') }],
+  ['df_order_id', (row) => `${row.plan.compact}${String(row.index).padStart(7, '0')}`, PAYMENT],
+  ['df_payment_method', ['card', 'bank_transfer', '네이버페이', 'kakao_pay', 'point'], { ...PAYMENT, fill: 240 }],
+  ['df_service_id', (_row, _h, { serviceId }) => serviceId, { needsQuotes: true }],
+  ['df_sharing_channel', CHANNELS, { events: maskOf('df_share_product') }],
+  ['df_sign_channel', CHANNELS, { events: maskOf('df_sign_up', 'df_login') }],
+  ['df_source_type', ['ANDROID', 'IOS', 'WEB', 'SERVER'], { fill: 250 }],
+  ['df_total_purchase_amount', amount, PURCHASE],
+  ['df_total_refund_amount', amount, { events: maskOf('df_refund') }],
+  ['sum', (_row, h) => String(h % 1_000_000), { events: maskOf('df_purchase', 'df_refund', 'df_view_cart') }],
+  ['df_items_df_category1', CATEGORIES, ITEM],
+  ['df_items_df_category2', CATEGORIES, { ...ITEM, fill: 160 }],
+  ['df_items_df_category3', CATEGORIES, { ...ITEM, fill: 60 }],
+  ['df_items_df_category4', CATEGORIES, { ...ITEM, fill: 16 }],
+  ['df_items_df_category5', CATEGORIES, { ...ITEM, fill: 4 }],
+  ['df_items_df_discount', ['0', '500', '1000.5', '10'], { ...ITEM, fill: 90 }],
+  ['df_items_df_item_id', number(0, 100_000, 6), ITEM],
+  ['df_items_df_item_name', ITEM_NAMES, ITEM],
+  ['df_items_df_price', amount, ITEM],
+  ['df_items_df_quantity', number(1, 9), ITEM],
+];
+
+const CUSTOM: readonly Definition[] = [
+  ['member_no', (row) => memberNumber(row.user), { fill: 200 }],
+  ['is_member', bool, { fill: 220 }],
+  ['plan', PLANS, { fill: 90 }],
+  ['age', number(14, 70), { events: maskOf('df_sign_up', 'df_login'), fill: 180 }],
+  ['score', ['0.1', '12.5', '-3', '99.99', '1.0E10', '0'], { fill: 30 }],
+  ['big_id', (_row, h) => `900719925474${String(h % 10_000_000).padStart(7, '0')}`, { fill: 25 }],
+  ['birthday', birthday, { ...SIGN_UP, fill: 200 }],
+  ['first_seen_at', (row) => new Date(row.occurred).toISOString(), { fill: 20 }],
+  ['tags', orNull(...LISTS), { fill: 50, needsQuotes: true }],
+  ['sizes', orNull('[1,2,3]', '[240]', '[]', '[9007199254740993]'), { fill: 20, needsQuotes: true }],
+  ['ratings', orNull('[1.5,2]', '[0.1]', '[]', '[4,4.5,5]'), { fill: 14, days: 170, needsQuotes: true }],
+  ['memo', MEMOS, { events: maskOf('df_purchase', 'df_refund'), fill: 160 }],
+  ['가입 경로', ROUTES, SIGN_UP],
+  ['utm.source', PLANS, { events: maskOf('df_start_session'), fill: 100 }],
+  ['answer "free"', MEMOS, { ...SURVEY, days: 150 }],
+  ['q1, q2', bool, { ...SURVEY, days: 120 }],
+  ['Grade', ['A', 'B', 'C'], { fill: 40, days: 200 }],
+  ['grade', number(1, 5), { fill: 40, days: 140 }],
+  ['select', bool, { fill: 12, days: 90 }],
+  ['event 🎉', ROUTES, { fill: 16, days: 60 }],
+  ['campaign_id', (_row, h) => `00${(h >>> 8) % 1_000}`, { fill: 30, days: 40 }],
+  ['df_items_color', ['빨강', 'navy', '#00ff00', '검정/흰색', 'off-white'], { ...ITEM, fill: 120 }],
+  ['df_items_옵션', MEMOS, { ...ITEM, fill: 60, days: 180 }],
+  ['df_items_is_gift', bool, { ...ITEM, fill: 100 }],
+  ['df_items_labels', orNull(...LISTS), { ...ITEM, fill: 40, needsQuotes: true }],
+];
 
 /** Names that are keys of every object, ours, an empty key's, or need quoting everywhere. */
-export const hostileColumns: readonly ColumnSpec[] = [
+const HOSTILE_NAMES = [
   '__proto__',
   'constructor',
   '_key',
@@ -247,22 +265,33 @@ export const hostileColumns: readonly ColumnSpec[] = [
   'ORDER',
   'İ',
   'i̇',
-].map((name) => column(name, { fill: 40, free: true, text: (_r, h) => pick(PLANS, h) }));
+];
 
-/** Any number of columns, in every header, each with a value in one row of 256. */
-export function extraColumns(count: number): ColumnSpec[] {
-  return Array.from({ length: count }, (_, i) =>
-    column(`x_${String(i).padStart(5, '0')}`, { isListed: true, fill: 1, text: (_r, h) => String(h) }),
-  );
+/** Every column there can be, in the order of the header: by UTF-16 code units. A column of the scenario's own replaces its namesake. */
+export function columnsOf(scenario: Scenario): readonly Column[] {
+  const { event_name, type_drift, hostile_names, extra, own } = scenario.columns;
+  const eventName: Generator = (row) => (row.kind === UNNAMED ? '' : EVENT_KINDS[row.kind].name);
+  const definitions: Definition[] = [
+    ...SYSTEM.map(([name, text]): Definition => [name, text, { isSystem: true }]),
+    [event_name, eventName, { isSystem: true, needsQuotes: true }],
+    ...STANDARD,
+    ...CUSTOM,
+    ...(type_drift ? [['level', level, { fill: 60 }] as const] : []),
+    ...(hostile_names ? HOSTILE_NAMES : []).map((name): Definition => [name, PLANS, { fill: 40 }]),
+    ...Array.from({ length: extra }, (_, i): Definition => {
+      return [`x_${String(i).padStart(5, '0')}`, (_row, h) => String(h), { isListed: true, fill: 1 }];
+    }),
+  ];
+  const replaced = new Set(own.map(({ name }) => name));
+  const others = definitions.filter(([name]) => !replaced.has(name));
+  return [...others, ...own.map(ownColumn)]
+    .map(columnOf)
+    .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }
 
-export function ownColumns(scenario: Scenario): ColumnSpec[] {
-  return scenario.columns.own.map((own) =>
-    column(own.name, {
-      fill: Math.round(own.share * 256),
-      free: true,
-      text: (row) => own.values[(own.per === 'day' ? row.plan.number : row.index) % own.values.length] ?? '',
-      ...(own.days && { onDay: (day: string) => own.days?.includes(day) === true }),
-    }),
-  );
+/** The values come in turn. */
+function ownColumn({ name, values, per, share, days }: Scenario['columns']['own'][number]): Definition {
+  const text: Generator = (row) => values[(per === 'day' ? row.plan.number : row.index) % values.length] ?? '';
+  const onDay = days && { onDay: (day: string) => days.includes(day) };
+  return [name, text, { fill: Math.round(share * 256), needsQuotes: true, ...onDay }];
 }

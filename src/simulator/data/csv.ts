@@ -1,4 +1,4 @@
-import type { Column } from './columns.ts';
+import { type Column, hasSpecial } from './columns.ts';
 import type { Dataset } from './dataset.ts';
 import type { DayPlan, Row } from './event.ts';
 import { cellOf, drawn, headerOf, isCarriedBy, isKnownOn, type RowQuery, rowsOf } from './row-query.ts';
@@ -14,9 +14,8 @@ export interface CsvForm {
 }
 
 const CHUNK_CHARS = 48 * 1024;
-const NEEDS_QUOTES = /[",\r\n]/;
 
-const quoted = (text: string): string => (NEEDS_QUOTES.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+const quoted = (text: string): string => (hasSpecial(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
 /** The bytes of an export, generated as they are taken: never more than one chunk (about 64 KiB) at a time. */
 export function* csvOf(dataset: Dataset, query: RowQuery, form: CsvForm): Generator<Buffer, void, undefined> {
@@ -77,7 +76,7 @@ function line(dataset: Dataset, layout: Layout, row: Row): string {
   for (const { commas, column } of layout.cells) {
     const text = drawn(column, row, dataset);
     out += commas;
-    if (text !== '') out += column.free ? quoted(text) : text;
+    if (text !== '') out += column.needsQuotes ? quoted(text) : text;
   }
   return out + layout.tail;
 }

@@ -95,7 +95,7 @@ export function daysTouching(scenario: Scenario, from: Day, to: Day): readonly [
   return [from, addDays(to, Math.ceil((scenario.rows.longest_delay_hours + 1) / 24))];
 }
 
-const MOST_ITEMS = 5;
+const MAX_ITEMS = 5;
 const LAST_MS = 500;
 
 /** One event, and which of its items. One object is reused for all rows of an export: read it before asking for the next. */
@@ -165,7 +165,7 @@ function kindOf(parameters: DatasetParameters, hash: number): number {
 
 function itemsOf(parameters: DatasetParameters, kind: number, hash: number): number {
   const items = kind === UNNAMED ? 'none' : EVENT_KINDS[kind].items;
-  if (items === 'many') return 1 + (mix(hash, 9) % MOST_ITEMS);
+  if (items === 'many') return 1 + (mix(hash, 9) % MAX_ITEMS);
   if (items === 'refund' && parameters.scenario.ids.other_item_events !== 'single') return 1 + (mix(hash, 9) % 3);
   return 1;
 }

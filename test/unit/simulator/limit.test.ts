@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import schema from '../../../schemas/scenario.json' with { type: 'json' };
@@ -111,8 +111,13 @@ describe('the server', () => {
     expect(sim.requests().map((one) => one.outcome)).toEqual(['not_found', 'method_not_allowed']);
   });
 
-  it('refuses to serve anywhere but on loopback [R59]', async () => {
-    await expect(startTestSimulator({}, { host: '0.0.0.0' })).rejects.toThrow('loopback only');
+  it('serves on 127.0.0.1 and on no other address of the machine [R59]', async () => {
+    sim = await startTestSimulator();
+    expect(new URL(sim.url).hostname).toBe('127.0.0.1');
+    const others = Object.values(networkInterfaces()).flatMap((one) => one ?? []);
+    for (const host of ['127.0.0.2', ...others.filter((one) => one.family === 'IPv4').map((one) => one.address)]) {
+      if (host !== '127.0.0.1') await expect(fetch(`http://${host}:${sim.port}/`)).rejects.toThrow();
+    }
   });
 
   it('answers an unknown service by scenario, and no reissued token', async () => {
