@@ -87,7 +87,7 @@ function erase(exchange: Exchange, id: string, fault: Fault | undefined): void {
   const { known_ids, unmatched, codes } = service.scenario.deletions;
   const isKnown = known_ids === undefined || known_ids.includes(id);
   const code = (Object.hasOwn(codes, id) ? codes[id] : undefined) ?? (isKnown ? '20000' : unmatched);
-  if (isKnown && code === '20000') forget(exchange, id);
+  if (isKnown && code === '20000') removeProfile(exchange, id);
   if (fault?.kind === 'cut_after') {
     exchange.seen.outcome = 'cut';
     exchange.res.socket?.resetAndDestroy();
@@ -96,11 +96,11 @@ function erase(exchange: Exchange, id: string, fault: Fault | undefined): void {
   answerCode(exchange, code);
 }
 
-function forget({ service }: Exchange, id: string): void {
+function removeProfile({ service }: Exchange, id: string): void {
   service.log.deleted(id);
   if (service.scenario.rows.of_deleted_profiles === 'kept') return;
   const user = Number(id);
-  if (memberNumber(user) === id) service.forgotten.add(user);
+  if (memberNumber(user) === id) service.deletedUsers.add(user);
 }
 
 function answerCode(exchange: Exchange, code: string, status?: number, message?: string): void {

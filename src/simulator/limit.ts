@@ -20,7 +20,7 @@ export class RequestWindow {
   }
 
   allowance(kind: WindowKind, limit: number, now: number): Allowance {
-    this.#forget(kind, now);
+    this.#removeOld(kind, now);
     const remaining = Math.max(0, limit - this.#times.length);
     const since = kind === 'fixed' ? this.#start : (this.#times[0] ?? now);
     return {
@@ -39,7 +39,7 @@ export class RequestWindow {
     this.#times.pop();
   }
 
-  #forget(kind: WindowKind, now: number): void {
+  #removeOld(kind: WindowKind, now: number): void {
     if (kind === 'fixed') {
       if (now >= this.#start + this.#length) this.#times = [];
       return;

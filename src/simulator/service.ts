@@ -19,7 +19,7 @@ export class Service {
   readonly latencyMs: number;
   readonly files: ServedFiles | undefined;
   readonly seed: number | string;
-  readonly forgotten = new Set<number>();
+  readonly deletedUsers = new Set<number>();
   readonly exportWindow = new RequestWindow(3_600_000);
   readonly deleteWindow = new RequestWindow(60_000);
   runningExports = 0;

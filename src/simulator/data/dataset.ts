@@ -16,10 +16,10 @@ export interface DatasetOptions {
   readonly seed: number | string;
   readonly serviceId: string;
   readonly scenario: Scenario;
-  readonly forgotten: ReadonlySet<number>;
+  readonly deletedUsers: ReadonlySet<number>;
 }
 
-export function createDataset({ seed, serviceId, scenario, forgotten }: DatasetOptions): Dataset {
+export function createDataset({ seed, serviceId, scenario, deletedUsers }: DatasetOptions): Dataset {
   const stamps = createStamps(scenario.days.cell_zone_hours * MS_PER_HOUR);
-  return { seed: hashText(String(seed)), serviceId, scenario, stamps, forgotten, columns: columnsOf(scenario) };
+  return { seed: hashText(String(seed)), serviceId, scenario, stamps, deletedUsers, columns: columnsOf(scenario) };
 }

@@ -9,7 +9,7 @@ export interface DatasetParameters {
   readonly scenario: Scenario;
   readonly stamps: Stamps;
   /** Users (by number) whose events are no longer exported. */
-  readonly forgotten: ReadonlySet<number>;
+  readonly deletedUsers: ReadonlySet<number>;
 }
 
 /** How many rows an event gives: `many` one to five, `refund` one or, by scenario, up to three. */
@@ -133,7 +133,7 @@ export function loadEvent(row: Row, parameters: DatasetParameters, plan: DayPlan
   const isCorrected = corrected.share > 0 && within(mix(hash, 5), corrected.share);
   row.cells = isCorrected && now - row.server >= corrected.hours * MS_PER_HOUR ? mix(hash, 6) : hash;
   row.user = userOf(mix(hash, 7), users);
-  if (parameters.forgotten.size > 0 && parameters.forgotten.has(row.user)) return false;
+  if (parameters.deletedUsers.size > 0 && parameters.deletedUsers.has(row.user)) return false;
   row.kind = kindOf(parameters, hash);
   row.items = itemsOf(parameters, row.kind, hash);
   row.item = 0;
