@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { rowsOfPeopleInFiles } from '../../../src/sinks/files/purge.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { FILE_TARGETS, FilesBench } from '../../support/targets/files-bench.ts';
 import { ParquetBench } from '../../support/targets/parquet.ts';
@@ -42,5 +43,28 @@ describe.each(FILE_TARGETS)('a purge of %s', (target) => {
     expect(snapshot).toMatchObject({ files: [], state: { eventNames: [], receipts: [{ rows: 4, rows_live: 0 }] } });
     expect(bench.bench.files().filter((path) => path.endsWith('.parquet') && path.includes('event_date='))).toEqual([]);
     expect(await bench.verify()).toEqual([]);
+  });
+});
+
+describe.each(FILE_TARGETS)('the rows of people in %s', (target) => {
+  it('are shown one by one, whatever is in them, and wait nowhere afterwards [S58]', async () => {
+    bench = new FilesBench(target);
+    const memo = 'a line\n\u2028another';
+    await bench.store([
+      [bench.bench.window(day, csvOf([...ROWS, { id: 'e', df_unified_id: 'erna', memo, ...on(day) }]))],
+    ]);
+    const query = { column: 'df_unified_id', ids: ['erna'] };
+    const rows: { readonly _key: string; readonly memo?: string }[] = [];
+    for await (const { table, row } of rowsOfPeopleInFiles(bench.format, bench.options, query)) {
+      expect(table).toBe('events');
+      rows.push(JSON.parse(row));
+    }
+    expect(rows.map(({ _key }) => _key).sort()).toEqual(['a', 'b', 'e']);
+    expect(rows.find(({ _key }) => _key === 'e')?.memo).toBe(memo);
+    for await (const { row } of rowsOfPeopleInFiles(bench.format, bench.options, query)) {
+      expect(row).not.toBe('');
+      break;
+    }
+    expect(readdirSync(bench.options.spoolDir).filter((name) => name.startsWith('dfinery-files-'))).toEqual([]);
   });
 });
