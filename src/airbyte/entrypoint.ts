@@ -1,11 +1,10 @@
 import { type Clock, systemClock } from '../base/clock.ts';
 import { type Env, requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../base/env.ts';
 import { configFailure, EXIT, Failure } from '../base/errors.ts';
-import { endNow } from '../base/exit.ts';
 import { createLogger } from '../base/log.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { Redactor, Secret } from '../base/secrets.ts';
-import { runUntilStopped, Stopped } from '../base/signals.ts';
+import { endNow, runUntilStopped, Stopped } from '../base/signals.ts';
 import { type Connector, type Verb, type VerbContext, verbsOf } from './connector.ts';
 import { isObject, parseConfiguredCatalog, parseStateInput, readJsonInput } from './input.ts';
 import { failed, type Message, traceOf } from './messages.ts';

@@ -1,5 +1,5 @@
+import { constants } from 'node:os';
 import type { Clock } from './clock.ts';
-import { dieBySignal } from './exit.ts';
 
 const STOPPING: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT'];
 const GRACE_MS = 4_500;
@@ -35,4 +35,17 @@ export async function runUntilStopped(work: (signal: AbortSignal) => Promise<voi
     for (const name of STOPPING) process.off(name, stop);
     if (stoppedBy !== undefined) dieBySignal(stoppedBy);
   }
+}
+
+/** Ends the process by the default action of a signal, so that its parent sees the signal. */
+function dieBySignal(signal: NodeJS.Signals): void {
+  process.removeAllListeners(signal);
+  // The first process of a container is spared by signals that it does not handle: it ends with the shell's code for them.
+  if (process.pid === 1) process.exit(128 + constants.signals[signal]);
+  process.kill(process.pid, signal);
+}
+
+/** Ends the process at once; call it only after all output is flushed. */
+export function endNow(code: number): void {
+  process.exit(code);
 }

@@ -2,8 +2,7 @@
 import { systemClock } from '../base/clock.ts';
 import { requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../base/env.ts';
 import { EXIT, Failure, messageOf } from '../base/errors.ts';
-import { endNow } from '../base/exit.ts';
-import { runUntilStopped } from '../base/signals.ts';
+import { endNow, runUntilStopped } from '../base/signals.ts';
 import { VERSION } from '../base/version.ts';
 import type { Io } from './context.ts';
 import { systemPrompts } from './prompts.ts';

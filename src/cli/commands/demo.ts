@@ -82,7 +82,7 @@ export const demo: Command = {
 async function loadDemo(file: string, context: Context): Promise<Summary> {
   const spoolDir = mkdtempSync(join(tmpdir(), 'dfinery-demo-'));
   const simulator = await startSimulator({ ...SIMULATED, clock: context.clock, rowsPerDay: ROWS_PER_DAY });
-  let summary = EMPTY_SUMMARY;
+  const report = { summary: EMPTY_SUMMARY };
   try {
     // A fixed start in the past would leave a gap when the demo is run again after a month.
     const start = addDays(dayAt(context.clock.now()), 1 - DAYS);
@@ -97,16 +97,13 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
       },
       () => undefined,
     );
-    const onSummary = (found: Summary) => {
-      summary = found;
-    };
     const { clock, logger, signal } = context;
     const run = {
       config,
       days: { from: undefined, to: undefined, fullRefresh: false },
       maxWaitMs: undefined,
       storedBaseUrl: STORED_BASE_URL,
-      onSummary,
+      report,
     };
     const open = async () => loaderOf(await openDuckDbSink({ ...config, file, clock, logger, signal }));
     await sync(run, open, context);
@@ -114,7 +111,7 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
     await simulator.close();
     rmSync(spoolDir, { recursive: true, force: true });
   }
-  return summary;
+  return report.summary;
 }
 
 function chartLines({ rows }: QueryResult): string[] {

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { Argv } from 'yargs';
-import { configFailure, EXIT } from '../../base/errors.ts';
+import { configFailure } from '../../base/errors.ts';
 import { refuseUnknownNames } from '../../config/environment.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import type { Target } from '../../sinks/target.ts';
@@ -19,8 +19,8 @@ import {
 import { loadSourceConfig, sourceEnvironmentHelp } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { pinnedTypes } from '../schema-file.ts';
-import { notificationOf, notify } from '../sync/notify.ts';
-import { summaryPrinter } from '../sync/summary.ts';
+import { type Notification, notificationOf, notify } from '../sync/notify.ts';
+import { type Summary, withSummary } from '../sync/summary.ts';
 import { sync, syncAll } from '../sync/sync.ts';
 
 /** `sync TARGET PLACE`. */
@@ -32,17 +32,18 @@ export function syncInto(target: Target): Command {
       const place = placeOf(target, options);
       const isStdout = target.isStdout?.(place) === true;
       const context = isStdout ? withResultsOnStderr(outer) : outer;
-      const output = { json: flag(options, 'json'), xcom: text(options, 'xcom') };
-      const printer = summaryPrinter(output, context, isStdout ? 'the stream' : place);
-      return printer.run(async () => {
-        const notification = notificationOf(text(options, 'notify'), flag(options, 'notifyAlways'), context.env);
+      const name = isStdout ? 'the stream' : place;
+      let notification: Notification | undefined;
+      // Used in the notification if the configuration cannot be read.
+      let historyDays = DEFAULT_HISTORY_DAYS;
+      const send = async (summary: Summary) => {
+        const run = { summary, target: `sync ${target.name} ${place}`, historyDays };
+        if (notification !== undefined) await notify(notification, run, context);
+      };
+      const output = { target: name, json: flag(options, 'json'), xcom: text(options, 'xcom'), send };
+      return withSummary(output, context, async (report) => {
+        notification = notificationOf(text(options, 'notify'), flag(options, 'notifyAlways'), context.env);
         context.redactor.add(notification?.url);
-        // Used in the notification if the configuration cannot be read.
-        let historyDays = DEFAULT_HISTORY_DAYS;
-        if (notification !== undefined) {
-          const named = `sync ${target.name} ${place}`;
-          printer.notifyWith((summary) => notify(notification, { summary, target: named, historyDays }, context));
-        }
         refuseUnknownNames(context.env);
         const days = wantedDays(options);
         const tables = tablesOf(text(options, 'tables') ?? 'events');
@@ -55,7 +56,7 @@ export function syncInto(target: Target): Command {
         const stdout = terminal.stdout ?? process.stdout;
         const data = text(options, 'data');
         const open = { ...config, publish, data, tables, stdout, pinned, env, clock, logger, signal };
-        const run = { config, days, maxWaitMs, publish, onSummary: printer.update };
+        const run = { config, days, maxWaitMs, publish, report };
         const further = alsoOf(options.also, { target, place });
         const targets = [{ target, place }, ...further].map((one, i) => ({
           target: one.target.name,
@@ -64,7 +65,6 @@ export function syncInto(target: Target): Command {
         }));
         if (further.length > 0) await syncAll(run, targets, context);
         else await sync(run, targets[0].open, context);
-        return EXIT.done;
       });
     },
   };

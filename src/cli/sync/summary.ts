@@ -132,74 +132,59 @@ function describeTarget(summary: Summary, target: string): string {
   return `${parts.join(' ')}${extras.length > 0 ? `; ${extras.join('; ')}` : ''}.`;
 }
 
-interface SummaryPrinter {
-  /** Sets the summary so far. */
-  update(summary: Summary): void;
-  /** Sets a function that sends the final summary elsewhere before it is printed; it must not throw. */
-  notifyWith(send: (summary: Summary) => Promise<void>): void;
-  /** Does the work, then prints its summary whether it succeeded or failed; returns the exit code. */
-  run(work: () => Promise<ExitCode>): Promise<ExitCode>;
+/** What a run did so far; the run replaces it. */
+export interface RunReport {
+  summary: Summary;
 }
 
-interface SummaryPrinterOptions {
+interface SummaryOutput {
+  /** What was loaded, for people. */
+  readonly target: string;
   readonly json: boolean;
   readonly xcom: string | undefined;
+  /** Sends the final summary elsewhere before it is printed; must not throw. */
+  send(summary: Summary): Promise<void>;
 }
 
 /**
- * Prints the summary of a run: a sentence for people, JSON for scripts; for a failed run too. Nothing is
+ * Does the work, then prints its summary, whether it succeeded or failed: a sentence for people, JSON for scripts. Nothing is
  * written after the JSON: an orchestrator takes the last line of both streams as the result (S50).
  */
-export function summaryPrinter(
-  { json, xcom }: SummaryPrinterOptions,
-  context: Context,
-  target: string,
-): SummaryPrinter {
-  const { terminal, logger, redactor, signal } = context;
-  let summary = EMPTY_SUMMARY;
-  let send: (summary: Summary) => Promise<void> = async () => {};
-  const summaryOf = (code: ExitCode, failed: Outcome | undefined): Summary => ({
-    ...summary,
-    exit: failed?.exit ?? code,
+export async function withSummary(
+  { target, json, xcom, send }: SummaryOutput,
+  { terminal, logger, redactor, signal }: Context,
+  work: (report: RunReport) => Promise<void>,
+): Promise<ExitCode> {
+  const report: RunReport = { summary: EMPTY_SUMMARY };
+  let failed: Outcome | undefined;
+  const summaryNow = (): Summary => ({
+    ...report.summary,
+    exit: failed?.exit ?? EXIT.done,
     error: failed === undefined ? null : redactor.mask(failed.message),
   });
-  return {
-    update(found) {
-      summary = found;
-    },
-    notifyWith(sender) {
-      send = sender;
-    },
-    async run(work) {
-      let code: ExitCode = 0;
-      let failed: Outcome | undefined;
-      try {
-        code = await work();
-      } catch (error) {
-        failed = outcomeOf(error, signal);
-      }
-      if (xcom !== undefined) {
-        try {
-          writeXcom(xcom, summaryOf(code, failed));
-        } catch (error) {
-          // The first failure is the one to report.
-          if (failed === undefined) failed = outcomeOf(error, signal);
-          else logger.warn('run.xcom', messageOf(error));
-        }
-      }
-      const last = summaryOf(code, failed);
-      const isShown = failed === undefined || summary.windows > 0 || summary.also.length > 0;
-      if (isShown) logger.info('run.summary', describeSummary(summary, target));
-      failed?.log(logger);
-      await send(last);
-      if (json) terminal.result(JSON.stringify(last));
-      return last.exit;
-    },
-  };
+  try {
+    await work(report);
+  } catch (error) {
+    failed = outcomeOf(error, signal);
+  }
+  try {
+    if (xcom !== undefined) writeXcom(xcom, summaryNow());
+  } catch (error) {
+    // The first failure is the one to report.
+    if (failed === undefined) failed = outcomeOf(error, signal);
+    else logger.warn('run.xcom', messageOf(error));
+  }
+  const summary = summaryNow();
+  const isShown = failed === undefined || summary.windows > 0 || summary.also.length > 0;
+  if (isShown) logger.info('run.summary', describeSummary(summary, target));
+  failed?.log(logger);
+  await send(summary);
+  if (json) terminal.result(JSON.stringify(summary));
+  return summary.exit;
 }
 
 /**
- * Tells why a command line was refused before its command could run. A `sync` that was to give its summary to a script
+ * Prints why a command line was refused before its command could run. A `sync` that is to give its summary to a script
  * (`--json`, `--xcom`) gives it one of this refusal: read from the words themselves, since they could not be parsed.
  */
 export async function printRefusal(argv: readonly string[], reason: string, io: Io): Promise<void> {

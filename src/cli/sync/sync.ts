@@ -17,7 +17,7 @@ import type { RunHistory, RunOutcome } from '../../table/runs.ts';
 import type { Context } from '../context.ts';
 import { type Outcome, outcomeOf } from '../outcome.ts';
 import { createProgress } from './progress.ts';
-import { type AlsoSummary, EMPTY_SUMMARY, type Summary } from './summary.ts';
+import { type AlsoSummary, EMPTY_SUMMARY, type RunReport, type Summary } from './summary.ts';
 
 const TICK_MS = 500;
 
@@ -32,31 +32,26 @@ export interface SyncRun {
   readonly sharing?: Sharing | undefined;
   /** Path of the copy for readers that is published after a run that committed something; if the target supports it. */
   readonly publish?: string | undefined;
-  /** Called with the summary when the run ends, successfully or not. */
-  onSummary(summary: Summary): void;
+  readonly report: RunReport;
 }
 
-/** Plans, exports and commits; closes the target in any case. */
+/** Plans, exports and commits; closes the target in any case. The report is complete when it ends, successfully or not. */
 export async function sync(run: SyncRun, open: () => Promise<Loader>, context: Context): Promise<void> {
   const began = context.clock.now();
   const loader = await open();
-  let summary = EMPTY_SUMMARY;
-  const onSummary = (found: Summary) => {
-    summary = found;
-    run.onSummary(found);
-  };
+  const { report } = run;
   const settings = settingsOf(run);
   const work = async () => {
     const plan = planLocal(settings, await loader.readPriorLoads(), run.days, began);
-    await execute({ ...run, onSummary }, plan, context, loader);
+    await execute(run, plan, context, loader);
   };
   const publish = async () => {
-    if (run.publish === undefined || summary.windows === 0) return;
+    if (run.publish === undefined || report.summary.windows === 0) return;
     await loader.publish?.(run.publish);
     context.logger.info('run.published', `A copy for readers is in ${run.publish}.`);
   };
   try {
-    await withRunRecord(loader.runs, context, () => summary, work, publish);
+    await withRunRecord(loader.runs, context, () => report.summary, work, publish);
   } finally {
     await loader.close();
   }
@@ -80,34 +75,23 @@ const BY_WEIGHT: readonly ExitCode[] = [EXIT.done, EXIT.later, EXIT.lost, EXIT.u
 export async function syncAll(run: SyncRun, targets: readonly SyncTarget[], context: Context): Promise<void> {
   const { logger, signal, redactor } = context;
   const command = randomUUID();
-  const summaries = targets.map(() => EMPTY_SUMMARY);
+  const reports = targets.map((): RunReport => ({ summary: EMPTY_SUMMARY }));
   const failures = new Map<number, SyncFailure>();
-  const report = () => run.onSummary(joined(targets, summaries, failures, redactor));
   for (const [i, { target, place, open }] of targets.entries()) {
     logger.info('sync.loading', `Loading ${target} ${place}.`, { target, place });
     // What a target that failed still lacks stays for the next command.
     const keep = i < targets.length - 1 || failures.size > 0;
-    const own: SyncRun = {
-      ...run,
-      publish: i === 0 ? run.publish : undefined,
-      sharing: { command, keep },
-      onSummary(summary) {
-        summaries[i] = summary;
-        report();
-      },
-    };
+    const publish = i === 0 ? run.publish : undefined;
     try {
-      await sync(own, open, context);
+      await sync({ ...run, publish, sharing: { command, keep }, report: reports[i] }, open, context);
     } catch (error) {
       if (signal.aborted) throw error;
       const outcome = outcomeOf(error, signal);
       failures.set(i, { outcome, error, name: `${target} ${place}` });
-      report();
-      logger.error('sync.target', `${target} ${place} failed: ${outcome.message}`, {
-        target,
-        place,
-        exit: outcome.exit,
-      });
+      const fields = { target, place, exit: outcome.exit };
+      logger.error('sync.target', `${target} ${place} failed: ${outcome.message}`, fields);
+    } finally {
+      run.report.summary = joined(targets, reports, failures, redactor);
     }
   }
   const weight = ({ outcome }: SyncFailure) => BY_WEIGHT.indexOf(outcome.exit);
@@ -145,11 +129,12 @@ const settingsOf = ({ config, storedBaseUrl }: SyncRun): SourceConfig => ({
 
 function joined(
   targets: readonly SyncTarget[],
-  [first = EMPTY_SUMMARY, ...others]: readonly Summary[],
+  reports: readonly RunReport[],
   failures: ReadonlyMap<number, SyncFailure>,
   redactor: Context['redactor'],
 ): Summary {
-  const all = [first, ...others];
+  const all = reports.map(({ summary }) => summary);
+  const [first = EMPTY_SUMMARY, ...others] = all;
   const also = others.map((summary, i): AlsoSummary => {
     const { target, place } = targets[i + 1];
     const outcome = failures.get(i + 1)?.outcome;
@@ -161,7 +146,7 @@ function joined(
   return { ...first, exports: sum('exports'), bytes: sum('bytes'), seconds: sum('seconds'), also };
 }
 
-/** Executes a plan with a progress display; passes the summary on whether it succeeds or fails. */
+/** Executes a plan with a progress display; reports what was done whether it succeeds or fails. */
 async function execute(run: SyncRun, plan: Plan, outer: Context, loader: Loader): Promise<void> {
   const began = outer.clock.now();
   const progress = createProgress(outer);
@@ -189,7 +174,7 @@ async function execute(run: SyncRun, plan: Plan, outer: Context, loader: Loader)
     clearInterval(ticker);
     progress.stop();
     await session.close();
-    run.onSummary(summarize(plan, deps.tally, loaded, (context.clock.now() - began) / 1_000));
+    run.report.summary = summarize(plan, deps.tally, loaded, (context.clock.now() - began) / 1_000);
   }
 }
 
