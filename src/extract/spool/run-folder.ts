@@ -31,8 +31,12 @@ export class RunFolder {
     }
   }
 
-  /** Removes the folder and everything in it. */
+  /** Removes the folder and everything in it; the lease last, by which the next run knows that this one is dead. */
   async remove(): Promise<void> {
+    const names = await readdir(this.path).catch(() => []);
+    for (const name of names.filter((one) => leaseOf(one) === undefined)) {
+      await rm(join(this.path, name), { recursive: true, force: true });
+    }
     this.#lease.release();
     await rm(this.path, { recursive: true, force: true });
   }

@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { configFailure, internalError, messageOf, transientFailure } from '../../base/errors.ts';
-import { moveFile } from '../../fs/atomic-file.ts';
+import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import { literal } from '../../types/sql.ts';
 import { secondNameFailure } from '../files/failures.ts';
@@ -80,18 +80,22 @@ async function withCopy<L extends Lookup | undefined, T>(
 ): Promise<T> {
   if (!fileExists(options.file)) throw configFailure(`${options.file} does not exist: nothing was done.`);
   const engine = await openSettled(options);
+  const locked = identityOf(engine.file);
   try {
     return await engine.guarded(async () => {
       await checkStore(engine);
       refuseSecondName(engine.file);
+      // Whoever was to name one of them had this file's lock, and died.
+      await removeTemporaries(engine.file, 0, 0);
       const lookup = await find(engine);
       const copied = await copyInto(engine, copyOf(engine), lookup);
       options.signal?.throwIfAborted();
       return then(engine, copied, lookup);
     });
   } finally {
+    // Once the copy has taken the place of the file, a file of its name is that of the next process, which has the new file's lock.
+    if (identityOf(engine.file) === locked) sweep(copyOf(engine));
     await engine.close();
-    sweep(copyOf(engine));
   }
 }
 

@@ -5,7 +5,7 @@ import { dirname, isAbsolute } from 'node:path';
 import pLimit, { type LimitFunction } from 'p-limit';
 import { configFailure } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
-import { moveFile } from '../../fs/atomic-file.ts';
+import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
 import { isTableName, type TableName } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
@@ -115,6 +115,8 @@ export interface Lake {
   readonly keptPaths: ReadonlySet<string>;
   /** By table: rows in the catalog itself, which another program inserted. */
   readonly inlinedRows: ReadonlyMap<TableName, number>;
+  /** Names of tables, in the file or in the lake, that are none of ours. */
+  readonly foreignTables: readonly string[];
   /** The state of the export, by name. */
   readonly state: ReadonlyMap<string, string>;
   /** Of a copy for readers: the id of its catalog; null for a catalog itself; undefined if this program never loaded it. */
@@ -172,6 +174,8 @@ export class Catalog {
     await this.#open(false, async (engine) => {
       await engine.run('CHECKPOINT target');
       sweep(copy);
+      // Whoever was to name one of them had this file's lock, and died.
+      await removeTemporaries(this.file, 0, 0);
       await engine.run('SET preserve_insertion_order = true');
       await engine.run(`ATTACH ${literal(copy)} AS rewritten (${SMALL_BLOCKS})`);
       try {
@@ -180,8 +184,10 @@ export class Catalog {
         await moveIdentity(COPIED, engine, { from: identityOf(this.file), to: identityOf(copy), schema: 'rewritten' });
         await engine.run('DETACH rewritten');
         await moveFile(copy, this.file);
-      } finally {
+      } catch (error) {
+        // Not once it has taken the file's place: what has its name then is that of the next process.
         sweep(copy);
+        throw error;
       }
     });
   }
@@ -283,6 +289,10 @@ export async function readLake(engine: Engine): Promise<Lake | undefined> {
     files: await readFiles(engine, byId, at, names),
     keptPaths: await readKept(engine, byId, at, String(schema.path)),
     inlinedRows: await readInlined(engine, byId, names),
+    foreignTables: [...names]
+      .filter((name) => !isKnown(name))
+      .concat(await readForeign(engine, at))
+      .sort(),
     state: names.has('_dfinery_state') ? await readState(engine) : new Map(),
     copyOf: names.has(MARKS) ? await readCopyOf(engine) : undefined,
   };
@@ -346,6 +356,21 @@ async function readTables(engine: Engine, schemaId: number, at: number): Promise
     tables.set(name, { ...numbers, columns, nextRowId: Number(next_row ?? 0) });
   }
   return tables;
+}
+
+const KNOWN_TABLES: ReadonlySet<string> = new Set([...TABLES, ...OWN_TABLES].map((table) => table.split('(')[0]));
+
+/** A table of the format or of this program; rows of any table of the lake may be in one that begins like the others here. */
+const isKnown = (name: string): boolean => KNOWN_TABLES.has(name) || /^ducklake_(inlined|temp)_/.test(name);
+
+/** The tables of the lake that are not ours. */
+async function readForeign(engine: Engine, at: number): Promise<string[]> {
+  const rows = await engine.rows(
+    `SELECT schema_name AS schema, table_name AS name FROM ducklake_table t JOIN ducklake_schema s USING (schema_id)
+    WHERE ${live('t', at)} AND ${live('s', at)}`,
+  );
+  const others = rows.filter(({ schema, name }) => schema !== 'main' || !isTableName(name));
+  return others.map(({ schema, name }) => `${schema}.${name}`);
 }
 
 async function readColumns(engine: Engine, table: number, at: number): Promise<LakeColumn[]> {

@@ -38,7 +38,7 @@ import {
   UNCOMMITTED_MS,
 } from '../files/stored-files.ts';
 import { type Described, scalarOf } from '../sql/columns.ts';
-import { copyFailure } from '../sql/copies.ts';
+import { copyFailure, isPlainCopy } from '../sql/copies.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
 import { openStorage } from '../storage/open.ts';
@@ -57,6 +57,9 @@ import {
 } from './catalog.ts';
 import { type ColumnIds, type Field, SnapshotWriter, sameType } from './snapshot-writer.ts';
 import { changedFile, insertedFailure, snapshotOf, stateRows } from './state.ts';
+
+/** The row of the state that says where the catalog is. */
+const PATH = 'catalog';
 
 /** The ids of a table's columns, and the greatest of them. */
 interface GivenIds {
@@ -93,7 +96,7 @@ export const DUCKLAKE: FilesFormat = {
     if (lake === undefined && mode === 'rewrite') {
       throw configFailure(`${place} holds no catalog of DuckLake: give another file.`);
     }
-    if (mode !== 'read' && typeof lake?.copyOf === 'string') throw copyFailure(COPIED, catalog.file);
+    if (mode !== 'read') await refuseCopies(catalog, lake, options);
     const data = dataOf(catalog, lake, options.data);
     const storage = options.storage ?? (await openStorage(data.schema, env, signal));
     const open = await openWithoutLock(storage, options, mode, async (engine) => {
@@ -110,6 +113,19 @@ export const DUCKLAKE: FilesFormat = {
     }
   },
 };
+
+/**
+ * Throws a configuration failure for a copy for readers, and for a plain copy of a catalog that is still there: they have the
+ * same data, and each would remove what the other alone names.
+ */
+async function refuseCopies(catalog: Catalog, lake: Lake | undefined, options: OpenFilesOptions): Promise<void> {
+  if (typeof lake?.copyOf === 'string') throw copyFailure(COPIED, catalog.file);
+  const original = lake?.state.get(PATH);
+  if (original === undefined || !(await isPlainCopy(COPIED, { file: catalog.file, original }, options))) return;
+  throw configFailure(
+    `${catalog.file} is a plain copy of ${original}, which has the same data: give that catalog, or put this one in its place. Nothing was done.`,
+  );
+}
 
 /** Where the data lie: the path that the catalog names, and the folder of the schema in it. */
 function dataOf(catalog: Catalog, lake: Lake | undefined, given: string | undefined): { path: string; schema: string } {
@@ -309,7 +325,10 @@ class LakeLog implements TableLog {
   }
 
   async #writeState(open: Engine, state: TableState, { state: before }: Lake): Promise<void> {
-    const wanted = stateRows(state).set('retention_ms', String(this.retentionMs)).set('change', randomUUID());
+    const wanted = stateRows(state)
+      .set('retention_ms', String(this.retentionMs))
+      .set('change', randomUUID())
+      .set(PATH, this.#parts.catalog.file);
     const changed = [...wanted].filter(([name, value]) => before.get(name) !== value);
     const gone = [...before.keys()].filter((name) => before.get(name) !== wanted.get(name));
     for (const name of gone) await open.run('DELETE FROM _dfinery_state WHERE name = $1', [name]);
@@ -318,6 +337,10 @@ class LakeLog implements TableLog {
       '_dfinery_state',
       changed.map(([name, value]) => [1, name, value]),
     );
+  }
+
+  async foreign(): Promise<readonly string[]> {
+    return this.#lake?.foreignTables ?? [];
   }
 
   /** The catalog's columns and numbers are those of the state and of the files. */
@@ -397,9 +420,8 @@ class LakeLog implements TableLog {
     const live = new Set(this.#lake?.files.map(({ path }) => path));
     const isKept = ({ path, modified }: Pick<Stored, 'path' | 'modified'>) =>
       live.has(path) || (modified >= since && !paths.has(path));
-    for (const table of TABLES) {
-      if (this.#lake?.tables.has(table)) await storage.eraseAllBut(table, isKept, since);
-    }
+    // Also of a table that another program has dropped.
+    for (const table of TABLES) await storage.eraseAllBut(table, isKept, since);
   }
 
   #fieldIds(table: TableName, fields: readonly Field[]): string {

@@ -100,6 +100,8 @@ export interface TableLog {
   isUnchanged(): Promise<boolean>;
   /** What the log itself says that does not fit the state or the files, for `verify`. Read-only. */
   check(): Promise<Difference[]>;
+  /** What lies among the tables and is none of theirs, so that a purge leaves it: names or paths. */
+  foreign?(): Promise<readonly string[]>;
   /** Removes what no reader needs any more and what dead runs left (S45, S46). A failure is only logged. */
   clean(): Promise<void>;
   /** Throws unless `erase` can do its work on these files of the snapshot. */

@@ -34,6 +34,8 @@ export interface OpenFilesOptions {
   readonly data?: string | undefined;
   /** How long files that left the table stay for its readers, ms; undefined: as its last load said. */
   readonly retentionMs?: number | undefined;
+  /** True: a change that a dead writer left half-way is finished before the place is read. */
+  readonly finishesChange?: boolean | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly signal?: AbortSignal | undefined;

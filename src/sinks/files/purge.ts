@@ -20,13 +20,17 @@ import { changeOf, rewritten, sizeOf } from './rewrite.ts';
 const MAX_TRIES = 5;
 const OWNER_FILE = 0o600;
 
-/** The people of a place as they are now. Read-only. Throws Failure. */
+/**
+ * The people of a place as they are now. Read-only, but that a change which a dead writer left half-way is finished: it may be
+ * a purge, and the same purge again begins here. Throws Failure.
+ */
 export function peopleInFiles(
   format: FilesFormat,
   options: OpenFilesOptions,
   query: PeopleQuery,
 ): Promise<PeopleFound> {
-  return readingTable(format, options, async (table) => (await lookUp(table, query)).lookup.found);
+  const finishing = { ...options, finishesChange: true };
+  return readingTable(format, finishing, async (table) => (await lookUp(table, query)).lookup.found);
 }
 
 /** The rows of people, of `events` alone: the other tables hold nothing that these lack. Read-only. Throws Failure. */
@@ -96,7 +100,7 @@ export function checkPurgeFiles(
   return withTable(format, options, async (table) => {
     const { lookup, change } = await prepared(table, query, options.signal);
     await table.log.checkErase(change.removed);
-    return { found: lookup.found, foreignTables: [] };
+    return { found: lookup.found, foreignTables: (await table.log.foreign?.()) ?? [] };
   });
 }
 

@@ -4,7 +4,7 @@
 import { constants } from 'node:fs';
 import { access, chmod, lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
-import { codeOf, configFailure, type Failure, transientFailure } from '../../base/errors.ts';
+import { codeOf, configFailure, EXIT, Failure, transientFailure } from '../../base/errors.ts';
 import { removeTemporaries, syncFile } from '../../fs/atomic-file.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
 import { LOG_ID } from '../../schema/groups.ts';
@@ -54,6 +54,7 @@ export const PARQUET: FilesFormat = {
     const paths = pathsIn(options.place);
     try {
       if (mode === 'read') {
+        if (options.finishesChange === true) await finishChange(paths, options);
         const storage = new DiskStorage(paths.root);
         return await openWithoutLock(storage, options, mode, async (engine) => {
           const log = new FolderLog(paths, engine, storage, options);
@@ -70,6 +71,16 @@ export const PARQUET: FilesFormat = {
     }
   },
 };
+
+/** Finishes a change that is under way, unless its writer holds the lock, and so lives and does it. */
+async function finishChange(paths: FolderPaths, options: OpenFilesOptions): Promise<void> {
+  if ((await readIfThere(paths.journal)) === undefined) return;
+  try {
+    await (await openForWriting(paths, { ...options, lockWaitMs: 0 })).close();
+  } catch (error) {
+    if (!(error instanceof Failure) || error.exitCode !== EXIT.later) throw error;
+  }
+}
 
 async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Promise<OpenPlace> {
   const key = await realpath(paths.own);
@@ -158,8 +169,13 @@ class FolderLog implements TableLog {
 
   /** Readers see every file that their pattern finds, behind a link, too. */
   async check(): Promise<Difference[]> {
+    const found = await this.foreign();
+    return found.map((path) => difference('files', `${path} is not in the manifest, and readers see it`));
+  }
+
+  async foreign(): Promise<readonly string[]> {
     const known = new Set(this.snapshot?.files.map(({ path }) => path));
-    const found: Difference[] = [];
+    const found: string[] = [];
     for (const name of TABLES) {
       const folder = join(this.#paths.root, name);
       const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch((error) => {
@@ -168,7 +184,7 @@ class FolderLog implements TableLog {
       });
       for (const entry of entries.filter((one) => !one.isDirectory() && one.name.endsWith('.parquet'))) {
         const path = relative(this.#paths.root, join(entry.parentPath, entry.name)).split(sep).join('/');
-        if (!known.has(path)) found.push(difference('files', `${path} is not in the manifest, and readers see it`));
+        if (!known.has(path)) found.push(path);
       }
     }
     return found;

@@ -64,6 +64,27 @@ export async function moveIdentity(
 const databaseOf = ({ database, file, copyOf }: Mark, path: string): string | undefined =>
   copyOf === null && file === identityOf(realFile(path)) ? database : undefined;
 
+/** True for a file that was copied from a database which is still where it was. Throws Failure. */
+export async function isPlainCopy(
+  format: CopiedFormat,
+  { file, original }: { readonly file: string; readonly original: string },
+  options: Options,
+): Promise<boolean> {
+  if (!fileExists(original) || identityOf(realFile(original)) === identityOf(realFile(file))) return false;
+  const markOf = (path: string) =>
+    format.withFile({ ...options, file: path, readOnly: true }, async (engine) => {
+      await format.check(engine);
+      return readMark(format, engine);
+    });
+  const { database } = await markOf(file);
+  const mark = await markOf(original).catch((error) => {
+    // What is there now is no database of ours.
+    if (error instanceof Failure && error.kind === 'config') return undefined;
+    throw error;
+  });
+  return mark !== undefined && databaseOf(mark, original) === database;
+}
+
 /** Throws a configuration failure for a copy for readers: what is to be changed is its database. */
 export async function refuseCopy(format: CopiedFormat, engine: Engine): Promise<void> {
   if ((await readMark(format, engine)).copyOf !== null) throw copyFailure(format, engine.file);

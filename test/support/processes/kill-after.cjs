@@ -1,14 +1,21 @@
 // Preloaded into a process (node -r): KILL_AFTER=commit:3 ends it by SIGKILL right after its third COMMIT in DuckDB,
-// KILL_AFTER=rename:3 right after the third rename or link of a file, before the code that waits for it goes on.
+// KILL_AFTER=rename:3 right after the third rename or link of a file, before the code that waits for it goes on;
+// KILL_AFTER=any:3 right after the third of these or of the removals of a file. STEPS_FILE is told how many of these there were.
 const fs = require('node:fs');
 const { syncBuiltinESMExports } = require('node:module');
 const { DuckDBConnection } = require('@duckdb/node-api');
 
 const [what, count] = (process.env.KILL_AFTER ?? 'nothing:0').split(':');
 let left = Number(count);
+let steps = 0;
 
 function happened(step) {
-  if (step === what && --left === 0) process.kill(process.pid, 'SIGKILL');
+  steps++;
+  if ((step === what || what === 'any') && --left === 0) process.kill(process.pid, 'SIGKILL');
+}
+
+if (process.env.STEPS_FILE !== undefined) {
+  process.on('exit', () => fs.writeFileSync(process.env.STEPS_FILE, String(steps)));
 }
 
 const run = DuckDBConnection.prototype.run;
@@ -18,18 +25,16 @@ DuckDBConnection.prototype.run = async function (sql, ...rest) {
   return result;
 };
 
-for (const name of ['renameSync', 'linkSync']) {
-  const original = fs[name];
-  fs[name] = (...parameters) => {
-    original(...parameters);
-    happened('rename');
+const STEPS = { rename: 'rename', link: 'rename', rm: 'remove', unlink: 'remove' };
+for (const [name, step] of Object.entries(STEPS)) {
+  const [atOnce, original] = [fs[`${name}Sync`], fs.promises[name]];
+  fs[`${name}Sync`] = (...parameters) => {
+    atOnce(...parameters);
+    happened(step);
   };
-}
-for (const name of ['rename', 'link']) {
-  const original = fs.promises[name];
   fs.promises[name] = async (...parameters) => {
     await original(...parameters);
-    happened('rename');
+    happened(step);
   };
 }
 syncBuiltinESMExports();

@@ -12,7 +12,13 @@ import { placeOf } from './files.ts';
 import { inDatabase, query } from './query.ts';
 
 const { open: openLakeSink } = placeOf(DUCKLAKE);
-export const { verify: verifyLake, compact: compactLake, purge: purgeLake, people: peopleInLake } = placeOf(DUCKLAKE);
+export const {
+  verify: verifyLake,
+  compact: compactLake,
+  checkPurge: checkPurgeLake,
+  purge: purgeLake,
+  people: peopleInLake,
+} = placeOf(DUCKLAKE);
 
 /** DuckDB's types by those of the catalog. */
 const DUCKDB: Readonly<Record<string, string>> = {

@@ -126,6 +126,13 @@ describe('rewrite', () => {
     expect(readdirSync(bench.dir).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });
 
+  it('removes the whole copy of the file that a run left which died moments ago while it gave the file another block size [R564]', async () => {
+    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'person-7' }]))]);
+    copyFileSync(bench.file, temporaryPathOf(bench.file));
+    await purgeDuckDb(options(), { column: 'df_unified_id', ids: ['person-7'] });
+    expect(readdirSync(bench.dir).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+  });
+
   it('finds a rescued cell too, and refuses a column that is not there', async () => {
     await bench.load(
       [

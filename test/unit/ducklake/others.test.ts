@@ -1,7 +1,14 @@
-import { existsSync, linkSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { compactLake, LakeBench, peopleInLake, purgeLake, verifyLake } from '../../support/targets/ducklake.ts';
+import {
+  checkPurgeLake,
+  compactLake,
+  LakeBench,
+  peopleInLake,
+  purgeLake,
+  verifyLake,
+} from '../../support/targets/ducklake.ts';
 import { inDatabase } from '../../support/targets/query.ts';
 
 let bench: LakeBench;
@@ -232,5 +239,42 @@ describe('a purge of a catalog [R864]', () => {
     linkSync(bench.place, join(bench.dir, 'second'));
     await expect(purgeLake(bench.lakeOptions, ERNA)).rejects.toMatchObject(refused('hard links'));
     expect(await keys()).toEqual(['a']);
+  });
+
+  it('of a plain copy is refused while the catalog is there, whose newer files it would remove; not once it is gone', async () => {
+    await bench.store([bench.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' })]);
+    const backup = { ...bench.lakeOptions, place: join(bench.dir, 'backup.ducklake') };
+    copyFileSync(bench.place, backup.place);
+    await bench.store([bench.windowOf('2026-01-02', { id: 'b' })]);
+    const before = bench.dataFiles();
+    await expect(purgeLake(backup, ERNA)).rejects.toMatchObject(refused('is a plain copy of'));
+    await expect(compactLake(backup)).rejects.toMatchObject(refused('is a plain copy of'));
+    expect(bench.dataFiles()).toEqual(before);
+    expect(await peopleInLake(backup, ERNA)).toMatchObject({ rows: 1 });
+    expect(await keys()).toEqual(['a', 'b']);
+    rmSync(bench.place);
+    expect(await purgeLake(backup, ERNA)).toMatchObject({ rowsRemoved: 1 });
+  });
+
+  it('names tables that are not ours, and removes the files of one of ours that another program dropped', async () => {
+    const rows = [
+      { id: 'a', df_unified_id: 'erna', df_items_x: 'erna' },
+      { id: 'b', df_unified_id: 'hans', df_items_x: 'hans' },
+    ];
+    await bench.store([bench.windowOf('2026-01-01', ...rows)], { tables: TABLES });
+    const items = "table_id = (SELECT table_id FROM ducklake_table WHERE table_name = 'event_items')";
+    const last = '(SELECT max(snapshot_id) FROM ducklake_snapshot)';
+    await bench.change(
+      "CREATE TABLE notes AS SELECT 'erna' AS x",
+      `INSERT INTO ducklake_snapshot SELECT * REPLACE (snapshot_id + 1 AS snapshot_id) FROM ducklake_snapshot WHERE snapshot_id = ${last}`,
+      ...['ducklake_table', 'ducklake_data_file', 'ducklake_column'].map(
+        (table) => `UPDATE ${table} SET end_snapshot = ${last} WHERE ${items}`,
+      ),
+    );
+    expect(await checkPurgeLake(bench.lakeOptions, ERNA)).toMatchObject({ foreignTables: ['notes'] });
+    await purgeLake(bench.lakeOptions, ERNA);
+    for (const path of bench.dataFiles()) {
+      expect(readFileSync(join(bench.data, 'main', path)).includes('erna'), path).toBe(false);
+    }
   });
 });

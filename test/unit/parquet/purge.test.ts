@@ -1,4 +1,4 @@
-import { linkSync, readFileSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { copyFileSync, linkSync, readFileSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
@@ -128,6 +128,13 @@ describe('a purge of Parquet files', () => {
     await bench.store([bench.window(ONE, csvOf([]))]);
     expect(await purge()).toMatchObject({ rows: 0, rowsRemoved: 0, files: [], bytesBefore: 0, bytesAfter: 0 });
   });
+});
+
+it('a purge of Parquet files names those that readers see and that are not its own [R385]', async () => {
+  await store();
+  copyFileSync(at(pathOf('events', ONE)), at(`events/event_date=${ONE}/mine.parquet`));
+  const found = await checkPurgeParquet(bench.folderOptions, removal);
+  expect(found.foreignTables).toEqual([`events/event_date=${ONE}/mine.parquet`]);
 });
 
 describe('compact of Parquet files', () => {
