@@ -1,22 +1,23 @@
 // This folder: the target `arrow`. DuckDB writes the typed rows of windows as temporary Parquet files, as for the other
 // targets; these are decoded into the record batches of one stream.
 
-import { rm } from 'node:fs/promises';
+import { copyFile, link, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import manifest from '../../../package.json' with { type: 'json' };
 import { codeOf, Failure } from '../../base/errors.ts';
-import type { Window } from '../../extract/window.ts';
+import { RunFolder } from '../../extract/spool/run-folder.ts';
+import type { SpoolFile, Window } from '../../extract/window.ts';
 import { diskFailure } from '../../fs/disk-failure.ts';
 import { logChanges } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { incomingColumns } from '../../table/incoming.ts';
 import { planColumns, type Rules } from '../../table/plan.ts';
 import type { TargetOptions } from '../target.ts';
-import { fileOutput, IpcStream, isReaderGone, type Output, streamOutput } from './output.ts';
+import { fileOutput, IpcStream, isReaderGone, streamOutput } from './output.ts';
 import { batchRows, recordBatches } from './record-batches.ts';
 import { streamSchema } from './stream-schema.ts';
-import { type TypedFile, TypedFiles } from './typed-files.ts';
-import { openWindowStore, type WindowStore } from './window-store.ts';
+import { TypedFiles } from './typed-files.ts';
 
 export interface ArrowOptions extends TargetOptions {
   /** A file's path, or a stream that stays open. */
@@ -28,7 +29,6 @@ export interface ArrowOptions extends TargetOptions {
 
 export interface ArrowResult {
   readonly rows: number;
-  readonly windows: number;
   /** Names in the stream, our own left out. */
   readonly columns: readonly string[];
   /** Cells in `_rescued`, by source column name. */
@@ -40,25 +40,40 @@ export interface ArrowResult {
 /** CSV bytes of a row, where no window was seen yet. */
 const USUAL_ROW_BYTES = 400;
 
+/** What is sent, and how: the columns are known by now and do not change any more. */
+interface Stream {
+  readonly windows: AsyncIterable<Window>;
+  readonly columns: readonly StoredColumn[];
+  /** CSV of a row, about. */
+  readonly rowBytes: number;
+}
+
 /**
  * Writes windows as one Arrow IPC stream. Its schema is the pinned one, else that of all windows, which are then held
  * on disk until the last has come (S31). Throws Failure; a file that was begun is then not there.
  */
 export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowOptions): Promise<ArrowResult> {
-  const store = await openWindowStore(options.spoolDir, options.clock);
-  const output =
-    typeof options.out === 'string' ? fileOutput(options.out, options.clock.now()) : streamOutput(options.out);
+  const { out, columnTypes, pinned, schemaMode, timezone } = options;
+  // A stream that has begun cannot change: what a pinned schema does not know is rescued, unless it is to fail.
+  const mode = pinned !== undefined && schemaMode === 'evolve' ? 'freeze' : schemaMode;
+  const rules: Rules = { zoned: timezone !== undefined, columnTypes, pinned, mode };
+  const folder = await RunFolder.open(options.spoolDir, options.clock, 'arrow');
+  const output = typeof out === 'string' ? fileOutput(out, options.clock.now()) : streamOutput(out);
   try {
     await output.ready();
-    const result = await new ArrowRun(store, output, options).run(windows);
+    const stream =
+      pinned === undefined
+        ? await keepAll(windows, folder.path, rules, options)
+        : { windows, columns: planColumns(FIRST_COLUMNS, new Map(), rules, true), rowBytes: USUAL_ROW_BYTES };
+    const result = await send(stream, output.stream, folder.path, rules, options);
     await output.end();
     return result;
   } catch (error) {
     await output.drop();
     options.signal.throwIfAborted();
-    throw failureOf(error, options.out);
+    throw failureOf(error, out);
   } finally {
-    await store.release();
+    await folder.remove();
   }
 }
 
@@ -68,106 +83,81 @@ function failureOf(error: unknown, out: string | Writable): unknown {
   return diskFailure(error, { what: name, path: name });
 }
 
-/** The state of one run. */
-class ArrowRun {
-  readonly #store: WindowStore;
-  readonly #output: Output;
-  readonly #options: ArrowOptions;
-  readonly #rules: Rules;
-  readonly #rescued = new Map<string, number>();
-  #rows = 0;
-  #windows = 0;
-
-  constructor(store: WindowStore, output: Output, options: ArrowOptions) {
-    this.#store = store;
-    this.#output = output;
-    this.#options = options;
-    const { columnTypes, pinned, schemaMode, timezone } = options;
-    // A stream that has begun cannot change: what a pinned schema does not know is rescued, unless it is to fail.
-    const mode = pinned !== undefined && schemaMode === 'evolve' ? 'freeze' : schemaMode;
-    this.#rules = { zoned: timezone !== undefined, columnTypes, pinned, mode };
-  }
-
-  async run(windows: AsyncIterable<Window>): Promise<ArrowResult> {
-    if (this.#options.pinned !== undefined) {
-      const columns = planColumns(FIRST_COLUMNS, new Map(), this.#rules, true);
-      return this.#send(windows, columns, USUAL_ROW_BYTES);
+/** Keeps the files of all windows, which the extraction removes, until the columns of all are known. */
+async function keepAll(
+  windows: AsyncIterable<Window>,
+  folder: string,
+  rules: Rules,
+  { logger }: ArrowOptions,
+): Promise<Stream> {
+  const kept: Window[] = [];
+  let columns: readonly StoredColumn[] = FIRST_COLUMNS;
+  for await (const window of windows) {
+    const plan = planColumns(columns, incomingColumns(window.files).columns, rules, kept.length === 0);
+    logChanges(logger, kept.length === 0 ? [] : plan, new Map());
+    columns = plan;
+    const files: SpoolFile[] = [];
+    for (const [i, file] of window.files.entries()) {
+      const path = join(folder, `${kept.length}-${i}.csv`);
+      await linkOrCopy(file.path, path);
+      files.push({ ...file, path });
     }
-    const { kept, columns } = await this.#keepAll(windows);
-    const [bytes, rows] = kept.reduce(([b, r], { receipt }) => [b + receipt.bytes, r + receipt.rows], [0, 0]);
-    return this.#send(this.#released(kept), columns, bytes / Math.max(1, rows));
+    kept.push({ ...window, files });
   }
+  const [bytes, rows] = kept.reduce(([b, r], { receipt }) => [b + receipt.bytes, r + receipt.rows], [0, 0]);
+  return { windows: released(kept), columns, rowBytes: bytes / Math.max(1, rows) };
+}
 
-  /** Holds all windows on disk until their columns are known. */
-  async #keepAll(windows: AsyncIterable<Window>) {
-    const kept: Window[] = [];
-    let columns: readonly StoredColumn[] = FIRST_COLUMNS;
-    for await (const window of windows) {
-      const plan = planColumns(columns, incomingColumns(window.files).columns, this.#rules, kept.length === 0);
-      logChanges(this.#options.logger, kept.length === 0 ? [] : plan, new Map());
-      columns = plan;
-      kept.push(await this.#store.keep(window));
-    }
-    return { kept, columns };
+async function linkOrCopy(from: string, to: string): Promise<void> {
+  try {
+    await link(from, to);
+  } catch (error) {
+    if (!['EXDEV', 'EPERM', 'ENOTSUP', 'EMLINK'].includes(codeOf(error) ?? '')) throw error;
+    await copyFile(from, to);
   }
+}
 
-  async *#released(kept: readonly Window[]): AsyncGenerator<Window> {
-    for (const window of kept) {
-      yield window;
-      await this.#store.drop(window);
-    }
+async function* released(kept: readonly Window[]): AsyncGenerator<Window> {
+  for (const window of kept) {
+    yield window;
+    for (const { path } of window.files) await rm(path, { force: true });
   }
+}
 
-  /** Sends all windows in columns that are known by now; `rowBytes`: CSV of a row, about. */
-  async #send(
-    windows: AsyncIterable<Window>,
-    columns: readonly StoredColumn[],
-    rowBytes: number,
-  ): Promise<ArrowResult> {
-    const typed = typedColumns(columns);
-    const schema = streamSchema(typed, this.#options.timezone !== undefined, manifest.version);
-    const groupRows = batchRows(schema.fields.length, rowBytes);
-    const stream = new IpcStream(this.#output.stream, schema);
-    const { folder } = this.#store;
-    const files = await TypedFiles.open({ ...this.#options, folder, columns, rules: this.#rules, groupRows });
-    let readerLeft = false;
-    try {
-      for await (const file of ahead(files.of(this.#counted(windows)))) {
-        for await (const batch of recordBatches(file.path, schema, groupRows)) {
-          this.#options.signal.throwIfAborted();
-          await stream.write(batch);
-          this.#rows += batch.numRows;
-        }
-        await this.#finish(file);
+async function send(
+  { windows, columns, rowBytes }: Stream,
+  out: Writable,
+  folder: string,
+  rules: Rules,
+  options: ArrowOptions,
+): Promise<ArrowResult> {
+  const typed = typedColumns(columns);
+  const schema = streamSchema(typed, rules.zoned, manifest.version);
+  const groupRows = batchRows(schema.fields.length, rowBytes);
+  const stream = new IpcStream(out, schema);
+  const files = await TypedFiles.open({ ...options, folder, columns, rules, groupRows });
+  const rescued = new Map<string, number>();
+  let rows = 0;
+  let readerLeft = false;
+  try {
+    for await (const file of ahead(files.of(windows))) {
+      for await (const batch of recordBatches(file.path, schema, groupRows)) {
+        options.signal.throwIfAborted();
+        await stream.write(batch);
+        rows += batch.numRows;
       }
-      await stream.end();
-    } catch (error) {
-      if (!isReaderGone(error)) throw error;
-      readerLeft = true;
-    } finally {
-      stream.release();
-      await files.close();
+      for (const [name, cells] of file.rescued) rescued.set(name, (rescued.get(name) ?? 0) + cells);
+      await rm(file.path);
     }
-    return {
-      rows: this.#rows,
-      windows: this.#windows,
-      columns: typed.map(({ name }) => name),
-      rescued: this.#rescued,
-      readerLeft,
-    };
+    await stream.end();
+  } catch (error) {
+    if (!isReaderGone(error)) throw error;
+    readerLeft = true;
+  } finally {
+    stream.release();
+    await files.close();
   }
-
-  async *#counted(windows: AsyncIterable<Window>): AsyncGenerator<Window> {
-    for await (const window of windows) {
-      this.#windows++;
-      yield window;
-    }
-  }
-
-  async #finish({ path, rescued }: TypedFile): Promise<void> {
-    for (const [name, cells] of rescued) this.#rescued.set(name, (this.#rescued.get(name) ?? 0) + cells);
-    await rm(path);
-  }
+  return { rows, columns: typed.map(({ name }) => name), rescued, readerLeft };
 }
 
 /** Asks for the next item while the last one is in use. */
