@@ -91,7 +91,9 @@ class Case {
   readonly #sent = newCounts();
   /** What ended the deletion or the ledger early. */
   #broken: Failure | undefined;
-  /** Why the purge is not done. */
+  /** True as long as people are to be purged. */
+  #isPurgeOpen = false;
+  /** Why they could not be. */
   #open: Failure | undefined;
 
   private constructor(options: CaseOptions, ledgers: LedgerStore) {
@@ -168,20 +170,27 @@ class Case {
   /** Purges those whom the service has deleted. */
   async purge(): Promise<void> {
     const { config, io } = this.#options;
-    const ids = this.#isPurgeOnly ? this.#list.ids().map(({ id }) => id) : this.#list.idsWith('done');
-    if (this.#isStopped || this.#purge === undefined || this.#ledger === undefined || ids.length === 0) return;
     const [purge, ledger] = [this.#purge, this.#ledger];
-    await this.#keepFailure(async () => {
-      this.#open = worstOf(await purge.run(ids, ledger, this.#unfinished.purging));
-    });
-    if (this.#open !== undefined) io.logger.warn('purge.open', openSentence(this.#open, this.#isPurgeOnly, config));
+    const ids = this.#isPurgeOnly ? this.#list.ids().map(({ id }) => id) : this.#list.idsWith('done');
+    if (purge === undefined || ledger === undefined || ids.length === 0) return;
+    this.#isPurgeOpen = true;
+    try {
+      if (this.#isCutShort || io.signal.aborted) return;
+      await this.#keepFailure(async () => {
+        this.#open = worstOf(await purge.run(ids, ledger, this.#unfinished.purging));
+      });
+      this.#isPurgeOpen = this.#broken !== undefined || this.#open !== undefined;
+    } finally {
+      const why = (this.#broken ?? this.#open)?.message ?? 'the run ended before.';
+      if (this.#isPurgeOpen) io.logger.warn('purge.open', openSentence(why, this.#isPurgeOnly, config));
+    }
   }
 
   /** Ends the ledger; without its closing line the next run goes on with this one. */
   async prove(): Promise<Omit<CaseResult, 'hash'>> {
     const { done, rejected, undecided, requests } = this.#sent;
     const counts = { done, rejected, undecided, requests };
-    const isClosed = !this.#isStopped && this.#open === undefined;
+    const isClosed = !this.#isCutShort && !this.#isPurgeOpen;
     await this.#keepFailure(async () => {
       if (isClosed) await this.#ledger?.write({ kind: 'close', counts });
       else await this.#ledger?.sync();
@@ -189,8 +198,8 @@ class Case {
     const { config } = this.#options;
     const report = this.#report('executed');
     const ending = failureOf(report, config, this.#broken ?? stopOf(this.#sent));
-    if (ending === undefined && this.#isStopped) return { report, failure: unclosed(config) };
-    return { report, failure: worstOf([this.#open, ending]) };
+    const failure = worstOf([this.#open, ending]);
+    return { report, failure: failure ?? (isClosed ? undefined : unclosed(config)) };
   }
 
   /** Without a report this is the only message that has the head. */
@@ -211,10 +220,9 @@ class Case {
     return this.#isPurgeOnly ? [] : this.#list.idsWith(undefined);
   }
 
-  /** True when the list was not worked through: stopped by a signal, an answer or a failure, or since the service is down. */
-  get #isStopped(): boolean {
-    const isBroken = this.#broken !== undefined || this.#sent.stoppedBy !== undefined;
-    return isBroken || this.#options.io.signal.aborted || this.#wanted.length > 0;
+  /** True when the list was not worked through: by a signal, an answer or a failure, or since the service is down. */
+  get #isCutShort(): boolean {
+    return this.#broken !== undefined || this.#sent.stoppedBy !== undefined || this.#wanted.length > 0;
   }
 
   /** A failure is part of the result; anything else is not expected. */
@@ -305,10 +313,10 @@ const guardFailure = ({ guard }: DeletionReport): Failure | undefined =>
 
 const stopOf = ({ stoppedBy }: DeletionCounts): Failure | undefined => stoppedBy && configFailure(stoppedBy.message);
 
-/** Not every id is decided, or what follows the last one did not take place. */
+/** Every id is decided, and the purge did not take place. */
 const unclosed = ({ ledgerDir }: DestinationConfig): Failure =>
   transientFailure(
-    `The run was stopped after its last request: what was to follow, such as a purge, was not done. Run again with the same list: ${
+    `The run was stopped after its last request: the purge that was to follow it was not done. Run again with the same list: ${
       ledgerDir === undefined
         ? 'all of it is asked for again, since the ledger is in the log'
         : 'nobody is asked for twice'
@@ -316,13 +324,13 @@ const unclosed = ({ ledgerDir }: DestinationConfig): Failure =>
   );
 
 /** Who reads that a purge failed must know what was done before it and cannot be taken back. */
-function openSentence({ message }: Failure, isPurgeOnly: boolean, { ledgerDir }: DestinationConfig): string {
+function openSentence(why: string, isPurgeOnly: boolean, { ledgerDir }: DestinationConfig): string {
   const before = isPurgeOnly ? '' : 'These people are deleted at the service; ';
   const again =
     ledgerDir === undefined && !isPurgeOnly
       ? 'run again with --purge-only to do it without a further request'
       : 'run again with the same list to do it; who is deleted at the service is not asked for again';
-  return `${before}the purge is not done: ${message} To finish it, ${again}.`;
+  return `${before}the purge is not done: ${why} To finish it, ${again}.`;
 }
 
 const leftSentence = (places: readonly string[]): string =>

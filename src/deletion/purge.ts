@@ -268,7 +268,7 @@ export class Purge {
       const live = await liveSpoolFolders(await spoolFolders(root));
       if (live.length === 0) continue;
       this.#outOfReach(
-        `Runs that are under way have downloads in ${live.join(', ')}, which may name the people until those runs end.`,
+        `Runs that are under way have downloads in ${live.join(', ')}, which may name the people until those runs end; what a run leaves there that fails goes with a purge after it, or after seven days.`,
       );
     }
   }

@@ -11,7 +11,7 @@ const RESERVE = 0.2;
 /** Pause if the service does not say when its limit resets. */
 const UNKNOWN_RESET_MS = MINUTE_MS;
 /** A reset further in the future than this is ignored. */
-const LONGEST_RESET_MS = 400 * 24 * 60 * MINUTE_MS;
+const MAX_RESET_MS = 400 * 24 * 60 * MINUTE_MS;
 
 export interface RateLimits {
   readonly requestsPerMinute: number;
@@ -157,7 +157,7 @@ export class RateLimiter {
   }
 
   #pause(resetAt: number | undefined, now: number): void {
-    const isKnown = resetAt !== undefined && resetAt > now && resetAt - now < LONGEST_RESET_MS;
+    const isKnown = resetAt !== undefined && resetAt > now && resetAt - now < MAX_RESET_MS;
     this.#pausedUntil = Math.max(this.#pausedUntil, isKnown ? resetAt : now + UNKNOWN_RESET_MS);
     this.#remaining = undefined;
   }

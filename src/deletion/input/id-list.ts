@@ -22,8 +22,8 @@ const MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 /** Space, tab and line ends. */
 const BLANKS = new Set([0x20, 0x09, 0x0a, 0x0d]);
 /** Bytes of blank lines that are read before a list counts as one of plain lines. */
-const MOST_BLANK = 64 * 1024;
-const LONGEST_RECORD = 64 * 1024 * 1024;
+const MAX_BLANK = 64 * 1024;
+const MAX_RECORD = 64 * 1024 * 1024;
 
 /** The id of each row of a file, unchanged. Throws config failures that name the line. */
 export async function* idsFromFile(path: string, options: ListOptions = {}): AsyncGenerator<unknown> {
@@ -81,7 +81,7 @@ interface Begun {
 async function peeked(input: AsyncIterable<Uint8Array>): Promise<Begun> {
   const iterator = input[Symbol.asyncIterator]();
   let begin: Buffer = Buffer.alloc(0);
-  while (begin.length < MARK.length || (firstIn(withoutMark(begin)) === undefined && begin.length < MOST_BLANK)) {
+  while (begin.length < MARK.length || (firstIn(withoutMark(begin)) === undefined && begin.length < MAX_BLANK)) {
     const { value, done } = await iterator.next();
     if (done) break;
     begin = Buffer.concat([begin, value]);
@@ -142,7 +142,7 @@ async function* csvColumns(
   name: string,
   columns: readonly string[],
 ): AsyncGenerator<string[]> {
-  const parser = parse({ max_record_size: LONGEST_RECORD, skip_empty_lines: true });
+  const parser = parse({ max_record_size: MAX_RECORD, skip_empty_lines: true });
   const source = Readable.from(decoded(input, name));
   source.on('error', (error) => parser.destroy(error));
   source.pipe(parser);

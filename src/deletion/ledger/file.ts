@@ -144,7 +144,8 @@ export const OLD_FORMAT = 'is of a former format, whose codes could be forged an
 export const isOldFormat = (open: Partial<OpenLine>): boolean =>
   open.kind === 'open' && open.key_version !== KEY_VERSION;
 
-const LONGEST_LINE = 64 * 1024;
+/** Bytes. */
+const MAX_LINE = 64 * 1024;
 
 /** The first line of a file, not verified; undefined for a file without a complete line. */
 export const openLineOf = (path: string): Partial<OpenLine> | undefined =>
@@ -152,7 +153,7 @@ export const openLineOf = (path: string): Partial<OpenLine> | undefined =>
 
 /** Whether the last complete line of a file is a closing line; not verified. */
 export function endsClosed(path: string): boolean {
-  const lines = partOf(path, (size) => Math.max(0, size - LONGEST_LINE)).split('\n');
+  const lines = partOf(path, (size) => Math.max(0, size - MAX_LINE)).split('\n');
   const line = parsed(lines[lines.length - 2] ?? '');
   return line !== undefined && 'kind' in line && line.kind === 'close';
 }
@@ -160,7 +161,7 @@ export function endsClosed(path: string): boolean {
 function partOf(path: string, from: (size: number) => number): string {
   const fd = openSync(path, 'r');
   try {
-    const buffer = Buffer.allocUnsafe(LONGEST_LINE);
+    const buffer = Buffer.allocUnsafe(MAX_LINE);
     return buffer.toString('utf8', 0, readSync(fd, buffer, 0, buffer.length, from(fstatSync(fd).size)));
   } finally {
     closeSync(fd);

@@ -90,8 +90,9 @@ describe('a confirmed deletion', () => {
     const first = await plan(['a', 'b'], {}, stop.signal);
     const { report, failure } = await first.execute(hash, last, purge);
     expect(report).toMatchObject({ done: 2, undecided: 0 });
-    expect(failure?.message).toMatch(/stopped after its last request: .* such as a purge, was not done/);
+    expect(failure?.message).toMatch(/stopped after its last request: the purge .* was not done/);
     expect(purges).toBe(0);
+    expect(logged.some((line) => line.includes('deleted at the service; the purge is not done'))).toBe(true);
     const second = await plan(['a', 'b']);
     expect((await second.execute(hash, deleter, purge)).failure).toBeUndefined();
     expect(purges).toBe(1);
@@ -165,6 +166,14 @@ describe('a confirmed deletion', () => {
     expect(logged).toContain(`Head of the ledger: ${String(lines[3].mac)}`);
   });
 
+  it('that is stopped when all is done is closed as any other', async () => {
+    const stop = new AbortController();
+    const real = await plan(['a'], {}, stop.signal);
+    const { failure, report } = await real.execute(real.hash, deleter, async () => stop.abort(new Error('SIGTERM')));
+    expect([failure, report.places]).toMatchObject([undefined, [{ rows_removed: 1 }]]);
+    expect(folders.ledgerLines().at(-1)?.kind).toBe('close');
+  });
+
   it('whose purge fails half-way claims no number of removed rows, and the next run names the place it leaves out', async () => {
     const real = await plan(['a']);
     const { report, failure } = await real.execute(real.hash, deleter, async () => {
@@ -184,6 +193,23 @@ describe('a confirmed deletion', () => {
     await plan(['a']);
     expect(logged.at(-1)).toMatch(
       /about to remove people from duckdb \/somewhere\/events.duckdb, which this one does not/,
+    );
+  });
+
+  it('that the service ends early says that the purge of those whom it has deleted is not done', async () => {
+    const limits = { remaining: undefined, resetAt: undefined };
+    const real = await plan(['a', 'b']);
+    const refusing: ProfileDeleter = {
+      async deleteProfile(id, signal) {
+        if (id === 'a') return deleter.deleteProfile(id, signal);
+        return { kind: 'stop', code: '40201', status: 200, message: 'No such token.', limits };
+      },
+    };
+    let purges = 0;
+    const { report, failure } = await real.execute(real.hash, refusing, async () => void purges++);
+    expect([purges, report.done, failure?.exitCode]).toEqual([0, 1, 2]);
+    expect(logged.at(-1)).toMatch(
+      /^These people are deleted at the service; the purge is not done: the run ended before\./,
     );
   });
 
