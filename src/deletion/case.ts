@@ -222,7 +222,9 @@ class Case {
 
   /** True when the list was not worked through: by a signal, an answer or a failure, or since the service is down. */
   get #isCutShort(): boolean {
-    return this.#broken !== undefined || this.#sent.stoppedBy !== undefined || this.#wanted.length > 0;
+    const { stoppedBy, undecided } = this.#sent;
+    const isCut = this.#options.io.signal.aborted && undecided > 0;
+    return isCut || this.#broken !== undefined || stoppedBy !== undefined || this.#wanted.length > 0;
   }
 
   /** A failure is part of the result; anything else is not expected. */
