@@ -50,7 +50,10 @@ export interface Target {
   compact?(place: string, options: PlaceOptions): Promise<Rewritten>;
   /** What the page of `report` shows of a place; read-only. */
   report?(place: string, options: PlaceOptions): Promise<TargetReport>;
-  /** The people of a place as they are now: a forecast, since they are looked up anew when they are removed; read-only. */
+  /**
+   * The people of a place as they are now: a forecast, since they are looked up anew when they are removed. Read-only, but that
+   * a change which a dead writer left half-way may be finished first.
+   */
   people?(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PeopleFound>;
   /**
    * Does everything that a purge of these people does except putting the result in place, so that a purge that cannot
