@@ -60,8 +60,3 @@ export function unknownKeys(schema: Schema, value: Readonly<Record<string, unkno
       return near === undefined ? key : `${key} (did you mean ${near}?)`;
     });
 }
-
-/** The same value under the type that a schema has just proved it to have. */
-export function proved<T>(value: unknown): T {
-  return value as T;
-}

@@ -2,7 +2,7 @@ import type { ErrorObject } from 'ajv';
 import schema from '../../schemas/state.json' with { type: 'json' };
 import type { Day } from '../base/days.ts';
 import { Failure, type FailureDetails } from '../base/errors.ts';
-import { compileSchema, proved } from '../config/validate.ts';
+import { compileSchema } from '../config/validate.ts';
 import type { HashedColumns } from './export-request.ts';
 import type { State } from './window.ts';
 
@@ -54,7 +54,7 @@ export function parseState(value: unknown): KnownState | undefined {
     );
   }
   if (!valid(given)) throw malformed((valid.errors ?? []).map(problemText).join('; '));
-  return proved<KnownState>(Object.freeze({ ...given }));
+  return Object.freeze({ ...given }) as KnownState;
 }
 
 /** The hashed columns of a target, by its stored state; empty if none was ever hashed. */

@@ -1,4 +1,3 @@
-import { proved } from '../../config/validate.ts';
 import type { StoredColumn, TableName } from '../../table/columns.ts';
 import type { DuckDbScalar, DuckDbType } from '../../types/codec.ts';
 import type { Zone } from '../../types/zone.ts';
@@ -60,6 +59,6 @@ export function schemaString(fields: readonly Field[]): string {
 
 /** The columns of a schema that a log holds; empty if it has none. Throws Failure for a text that is no schema. */
 export function fieldsIn(text: string | undefined, place: string): readonly Field[] {
-  const value = proved<{ readonly fields?: readonly Field[] } | null>(parseJson(text ?? '{}', place));
+  const value = parseJson(text ?? '{}', place) as { readonly fields?: readonly Field[] } | null;
   return value?.fields ?? [];
 }

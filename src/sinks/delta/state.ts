@@ -1,7 +1,7 @@
 import schema from '../../../schemas/delta-table.json' with { type: 'json' };
 import { configFailure } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
-import { compileSchema, proved } from '../../config/validate.ts';
+import { compileSchema } from '../../config/validate.ts';
 import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
@@ -42,7 +42,7 @@ export function tableInfoOf(domains: Domains, place: string): TableInfo | undefi
   const text = domains.get(TABLE);
   if (text === undefined) return undefined;
   const value = parseJson(text, place);
-  const version = proved<{ v?: unknown } | null>(value)?.v;
+  const version = (value as { v?: unknown } | null)?.v;
   if (typeof version === 'number' && version > 2) {
     throw configFailure(`${place} was written by a later version (${version}) of this program: update it.`);
   }
@@ -51,7 +51,7 @@ export function tableInfoOf(domains: Domains, place: string): TableInfo | undefi
       `${place} was written by an older version of this program, whose format is not read any more: load the days into another place.`,
     );
   }
-  if (valid(value)) return proved<TableInfo>(value);
+  if (valid(value)) return value as TableInfo;
   const [first] = valid.errors ?? [];
   throw damaged(place, `its table ${first?.instancePath.slice(1) ?? ''} ${first?.message ?? 'is wrong'}`);
 }

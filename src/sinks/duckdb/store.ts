@@ -1,5 +1,4 @@
 import { configFailure, internalError } from '../../base/errors.ts';
-import { proved } from '../../config/validate.ts';
 
 import { NO_PRIOR_LOADS, type PriorLoads, type State } from '../../extract/window.ts';
 import type { ColumnChange } from '../../table/changes.ts';
@@ -267,7 +266,7 @@ export async function readState(engine: Engine): Promise<TableState> {
     columns: await read<StoredColumn>(engine, COLUMNS),
     receipts: await read<StoredReceipt>(engine, WINDOWS),
     eventNames: names.map(({ name }) => name),
-    cursor: typeof state === 'string' ? proved<State>(JSON.parse(state)) : null,
+    cursor: typeof state === 'string' ? (JSON.parse(state) as State) : null,
     changes: await read<ColumnChange>(engine, CHANGES),
   };
 }
@@ -309,7 +308,7 @@ async function read<T extends object>(engine: Engine, { name, key, columns }: Re
   );
   const rows = await engine.rows(`SELECT ${select.join(', ')} FROM ${name} ORDER BY ${key ?? 'rowid'}`);
   const plain = (value: unknown) => (typeof value === 'bigint' ? Number(value) : value);
-  return rows.map((row) => proved<T>(Object.fromEntries(Object.entries(row).map(([k, value]) => [k, plain(value)]))));
+  return rows.map((row) => Object.fromEntries(Object.entries(row).map(([k, value]) => [k, plain(value)])) as T);
 }
 
 async function insert(engine: Engine, { name, columns }: RecordTable, records: readonly object[]): Promise<void> {

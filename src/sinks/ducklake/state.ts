@@ -1,6 +1,5 @@
 import { configFailure } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
-import { proved } from '../../config/validate.ts';
 import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
@@ -64,7 +63,7 @@ export function snapshotOf(
   }
   const failed = (name: string, why: string) => damaged(file, `its ${name} is not what this program writes: ${why}`);
   const read = <T>(name: string): T =>
-    proved<T>(jsonOf(lake.state.get(name) ?? 'null', () => failed(name, 'it is not JSON')));
+    jsonOf(lake.state.get(name) ?? 'null', () => failed(name, 'it is not JSON')) as T;
   const info = read<TableInfo>('table');
   const { receipts, ...stored } = stateFrom(lake.state, failed);
   const changed = lake.files.filter(
@@ -104,9 +103,8 @@ const damaged = (file: string, why: string) =>
 
 function dataFileOf(file: LakeFile, catalog: string): DataFile {
   const { table, path, rows, bytes, date = null } = file;
-  const note = proved<FileNote>(
-    jsonOf(file.note ?? '', () => damaged(catalog, 'what this program stored in it is not JSON')),
-  );
+  const damage = () => damaged(catalog, 'what this program stored in it is not JSON');
+  const note = jsonOf(file.note ?? '', damage) as FileNote;
   const nulls = Object.entries(note.nulls);
   return {
     table,

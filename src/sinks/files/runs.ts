@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
 import schema from '../../../schemas/run.json' with { type: 'json' };
 import { configFailure } from '../../base/errors.ts';
-import { compileSchema, proved } from '../../config/validate.ts';
+import { compileSchema } from '../../config/validate.ts';
 import { begunRun, MAX_RUNS, type RunHistory, type RunOutcome, type RunRecord, unended } from '../../table/runs.ts';
 import type { Storage } from '../storage/storage.ts';
 
@@ -63,11 +63,11 @@ export async function readRuns(storage: Storage, most: number): Promise<RunRecor
   return (await Promise.all(latest.map((run) => limit(() => read(run))))).flat();
 }
 
-const valid = compileSchema(schema);
+const valid = compileSchema<{ readonly run: RunRecord }>(schema);
 
 function parseRun(text: string, where: string): RunRecord {
   const found = jsonOf(text);
-  if (valid(found)) return proved<{ readonly run: RunRecord }>(found).run;
+  if (valid(found)) return found.run;
   throw configFailure(`${where} is no record of a run of this program: restore it from a copy, or remove it.`, {
     where: { file: where },
   });

@@ -1,6 +1,6 @@
 import schema from '../../../schemas/delta-table.json' with { type: 'json' };
 import type { Failure } from '../../base/errors.ts';
-import { compileSchema, proved } from '../../config/validate.ts';
+import { compileSchema } from '../../config/validate.ts';
 import type { State } from '../../extract/window.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn } from '../../table/columns.ts';
@@ -41,7 +41,7 @@ export function stateFrom(
   const read = <T>(name: string, valid?: (typeof VALID)[keyof typeof VALID]): T | undefined => {
     const text = entries.get(name);
     const value = text === undefined ? undefined : jsonOf(text, () => failed(name, 'it is not JSON'));
-    if (value === undefined || valid === undefined || valid(value)) return proved<T | undefined>(value);
+    if (value === undefined || valid === undefined || valid(value)) return value as T | undefined;
     const [first] = valid.errors ?? [];
     throw failed(name, `its ${first?.instancePath.slice(1) ?? ''} ${first?.message ?? 'is wrong'}`);
   };

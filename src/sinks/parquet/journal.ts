@@ -1,7 +1,6 @@
 import { lstat, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { codeOf, configFailure } from '../../base/errors.ts';
-import { proved } from '../../config/validate.ts';
 import { replaceFile, syncFolder } from '../../fs/atomic-file.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
 import {
@@ -55,7 +54,7 @@ export async function recover(paths: FolderPaths): Promise<boolean> {
 
 /** Throws unless every path of a journal lies where its own step of a change is allowed to be. */
 function checkedJournal(value: unknown, paths: FolderPaths): Journal {
-  const { v, steps, manifest } = proved<Partial<Record<keyof Journal, unknown>>>(value ?? {});
+  const { v, steps, manifest } = (value ?? {}) as Partial<Record<keyof Journal, unknown>>;
   const checked = checkedManifest(manifest, paths.journal);
   const isStep = (step: unknown) =>
     isRecord(step) && ('remove' in step ? isLivePath(step.remove) : isWaiting(paths, step.from) && isLivePath(step.to));

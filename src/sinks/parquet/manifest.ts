@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import schema from '../../../schemas/manifest.json' with { type: 'json' };
 import { codeOf, configFailure, internalError } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
-import { compileSchema, proved } from '../../config/validate.ts';
+import { compileSchema } from '../../config/validate.ts';
 import type { State } from '../../extract/window.ts';
 import { replaceFile } from '../../fs/atomic-file.ts';
 import type { ColumnChange } from '../../table/changes.ts';
@@ -142,7 +142,7 @@ export function parseJson(text: string, path: string): unknown {
 
 /** The value, if it is a manifest of this version whose files lie within its datasets. Throws Failure. */
 export function checkedManifest(value: unknown, path: string): Manifest {
-  const { v: version, state } = proved<{ readonly v?: unknown; readonly state?: unknown }>(value ?? {});
+  const { v: version, state } = (value ?? {}) as { readonly v?: unknown; readonly state?: unknown };
   if (typeof version === 'number' && version > 1) {
     throw configFailure(`${path} has version ${version}, this program knows version 1: use the newer program.`);
   }
@@ -155,7 +155,7 @@ export function checkedManifest(value: unknown, path: string): Manifest {
     const [first] = valid.errors ?? [];
     throw damaged(path, `${first?.instancePath.slice(1) || 'it'} ${first?.message ?? 'is wrong'}`);
   }
-  const manifest = proved<Manifest>(value);
+  const manifest = value as Manifest;
   if (!manifest.files.every((file) => isLivePath(file.path)))
     throw damaged(path, 'it names a file outside its datasets');
   return manifest;

@@ -1,6 +1,6 @@
 import schema from '../../../../schemas/delta-log.json' with { type: 'json' };
 import { configFailure, type Failure } from '../../../base/errors.ts';
-import { compileSchema, proved } from '../../../config/validate.ts';
+import { compileSchema } from '../../../config/validate.ts';
 import type { Action } from './actions.ts';
 import { filePathOf } from './paths.ts';
 
@@ -18,16 +18,14 @@ export function parseEntry(text: string, where: string): Action[] {
 /** An action that is known; none for one that a later protocol added, which readers pass over by that protocol's word. */
 export function parseAction(value: unknown, where: string): Action[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw damaged(where, 'a line is no object');
-  const known = KNOWN.find(
-    (name) => Object.hasOwn(value, name) && proved<Record<string, unknown>>(value)[name] !== null,
-  );
+  const known = KNOWN.find((name) => Object.hasOwn(value, name) && (value as Record<string, unknown>)[name] !== null);
   if (known === undefined) return [];
-  const one = { [known]: proved<Record<string, unknown>>(value)[known] };
+  const one = { [known]: (value as Record<string, unknown>)[known] };
   if (!valid(one)) {
     const [first] = valid.errors ?? [];
     throw damaged(where, `${first?.instancePath.slice(1) || known} ${first?.message ?? 'is wrong'}`);
   }
-  const action = proved<Action>(one);
+  const action = one as Action;
   if ('add' in action) checkPath(action.add.path, where);
   if ('remove' in action) checkPath(action.remove.path, where);
   return [action];

@@ -1,5 +1,5 @@
 import pLimit from 'p-limit';
-import { compileSchema, proved } from '../../../config/validate.ts';
+import { compileSchema } from '../../../config/validate.ts';
 import { type LogPlace, readCheckpoint } from './checkpoint.ts';
 import { damaged, parseEntry } from './parse.ts';
 import { beforeVersion, entryPath, LAST_CHECKPOINT, LOG_FOLDER, logFileOf } from './paths.ts';
@@ -10,7 +10,7 @@ const AT_ONCE = 16;
 /** Entries held at once while they are taken in, in order. */
 const BATCH = 256;
 
-const validPointer = compileSchema({
+const validPointer = compileSchema<{ readonly version: number }>({
   type: 'object',
   required: ['version'],
   properties: { version: { type: 'integer', minimum: 0 } },
@@ -38,7 +38,7 @@ async function lastCheckpoint({ storage, folder }: LogPlace): Promise<number | u
   if (bytes === undefined) return undefined;
   try {
     const value: unknown = JSON.parse(bytes.toString('utf8'));
-    return validPointer(value) ? proved<{ version: number }>(value).version : undefined;
+    return validPointer(value) ? value.version : undefined;
   } catch {
     return undefined;
   }
