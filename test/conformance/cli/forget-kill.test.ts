@@ -6,9 +6,9 @@ import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { DUCKLAKE } from '../../../src/sinks/ducklake/log.ts';
 import { literal } from '../../../src/types/sql.ts';
 import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
-import { Dice } from '../../support/dice.ts';
 import { CliChild, type Ended, PROGRAM } from '../../support/processes/cli-child.ts';
 import { runHere } from '../../support/processes/command-line.ts';
+import { SeededRandom } from '../../support/seeded-random.ts';
 import { csvOf, DuckBench, on } from '../../support/targets/duckdb.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 import { openDeltaSink, openParquetSink, placeOf } from '../../support/targets/files.ts';
@@ -156,13 +156,13 @@ it.each(Object.keys(PLACES) as Name[])(
       };
       return child.ended;
     };
-    const dice = new Dice(KILLS);
+    const random = new SeededRandom(KILLS);
     for (let kill = 0; kill < KILLS; kill++) {
       restore();
-      const share = (kill + dice.unit()) / KILLS;
-      await killed(share, dice.chance(0.5));
+      const share = (kill + random.unit()) / KILLS;
+      await killed(share, random.chance(0.5));
       // Every other one is killed once more where it goes on.
-      if (kill % 2 === 1) await killed(dice.unit(), dice.chance(0.5));
+      if (kill % 2 === 1) await killed(random.unit(), random.chance(0.5));
       s3.reset();
       const again = await start().ended;
       expect(again.code, `${share} of ${steps} steps: ${again.stderr}`).toBe(0);

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Dice } from '../../support/dice.ts';
 import { HASH_KEY, hmac } from '../../support/planted.ts';
 import { CliBench, daysBack } from '../../support/processes/cli-child.ts';
+import { SeededRandom } from '../../support/seeded-random.ts';
 import { query } from '../../support/targets/query.ts';
 
 /** For each target. */
@@ -42,10 +42,10 @@ describe('SIGKILL at any instant, with columns dropped and hashed', () => {
       const place = target === 'duckdb' ? bench.file : join(bench.dir, 'lake');
       const config = { ...LISTS, start_date: daysBack(14), exports_per_hour: 100_000 };
       const line = (more: readonly string[] = []) => bench.syncInto(target, place, config, more);
-      const dice = new Dice(KILLS);
+      const random = new SeededRandom(KILLS);
       for (let kill = 0; kill < KILLS; kill++) {
         const child = bench.start(line(['--full-refresh', '--log-level', 'debug']));
-        await Promise.race([child.ended, delay(dice.int(500, 2_000))]);
+        await Promise.race([child.ended, delay(random.int(500, 2_000))]);
         child.process.kill('SIGKILL');
         const ended = await child.ended;
         expect(ended.stderr + ended.stdout).not.toMatch(/planted|a hash key/);

@@ -2,8 +2,8 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Dice } from '../../support/dice.ts';
 import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
+import { SeededRandom } from '../../support/seeded-random.ts';
 import { compareRows, storedIn } from '../../support/targets/stored-rows.ts';
 
 const KILLS = Number(process.env.CLI_KILLS ?? 4);
@@ -19,12 +19,12 @@ describe('SIGKILL at any instant', () => {
 
   it('loses nothing, doubles nothing, and leaves a file that is whole [R19]', async () => {
     const config = { start_date: RANGE.from, end_date: RANGE.to, exports_per_hour: 100_000, max_concurrent_exports: 3 };
-    const dice = new Dice(KILLS);
+    const random = new SeededRandom(KILLS);
     let [killed, needed, runs] = [0, 1_500, 0];
     while (killed < KILLS && runs++ < 4 * KILLS) {
       // Every day again: the work never runs out.
       const child = bench.start(bench.syncArgs(config, killed % 2 === 1 ? ['--full-refresh'] : []));
-      const timer = delay(dice.int(Math.min(300, needed / 2), needed));
+      const timer = delay(random.int(Math.min(300, needed / 2), needed));
       await Promise.race([child.ended, timer]);
       child.process.kill('SIGKILL');
       const ended = await child.ended;

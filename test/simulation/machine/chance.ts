@@ -1,30 +1,30 @@
 import type * as Crypto from 'node:crypto';
 import { createRequire } from 'node:module';
 import type { Random } from '../../../src/base/random.ts';
-import { Dice } from '../../support/dice.ts';
+import { SeededRandom } from '../../support/seeded-random.ts';
 import { current } from './process.ts';
 
 /** Whatever is random in a world comes from its seed. */
 const real: typeof Crypto = createRequire(import.meta.url)('node:crypto');
 const realRandom = Math.random;
-let dice = new Dice(1);
+let random = new SeededRandom(1);
 
 export function seedChance(seed: number): void {
-  dice = new Dice(seed);
+  random = new SeededRandom(seed);
 }
 
 /** For the order of events; drawn apart, so that it does not depend on what the program draws. */
 export function randomOf(seed: number): Random {
-  const own = new Dice(seed);
+  const own = new SeededRandom(seed);
   return () => own.unit();
 }
 
-const bytes = (length: number): Buffer => Buffer.from(Array.from({ length }, () => dice.int(0, 255)));
+const bytes = (length: number): Buffer => Buffer.from(Array.from({ length }, () => random.int(0, 255)));
 
 export const randomText = (length: number): string => bytes(length).toString('hex').slice(0, length);
 
 /** What stands for `Math.random`. */
-export const simulatedRandom = (): number => (current() === undefined ? realRandom() : dice.unit());
+export const simulatedRandom = (): number => (current() === undefined ? realRandom() : random.unit());
 
 /** What stands for `node:crypto`. */
 export const simulatedCrypto = {

@@ -7,8 +7,8 @@ import { Stopped } from '../../../src/base/signals.ts';
 import { runCommandLine } from '../../../src/cli/program.ts';
 import { parseScenario, type Simulator, startSimulator } from '../../../src/simulator/index.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
-import { Dice } from '../dice.ts';
 import { DEAD_PID, holderText } from '../processes/holder.ts';
+import { SeededRandom } from '../seeded-random.ts';
 import { SERVICE_ID, TOKENS } from '../service/simulator.ts';
 import { query } from '../targets/query.ts';
 import { compareRows, type Differences, storedIn } from '../targets/stored-rows.ts';
@@ -49,7 +49,7 @@ export class Chaos {
   readonly dir = mkdtempSync(join(tmpdir(), 'dfinery-chaos-'));
   readonly file = join(this.dir, 'events.duckdb');
   readonly spool = join(this.dir, 'spool');
-  readonly dice: Dice;
+  readonly random: SeededRandom;
   readonly clock = new ChaosClock(Date.parse(`${START}T00:00:00Z`) + 7 * 24 * HOUR);
   readonly world: ChaosWorld;
   readonly runs: RunResult[] = [];
@@ -58,17 +58,17 @@ export class Chaos {
   #wasMisled = false;
   readonly counts: ChaosCounts = { exports: 0, faults: 0, ends: 0, refused429: 0, rows: 0, commits: 0 };
 
-  private constructor(dice: Dice, world: ChaosWorld, sim: Simulator, clock: ChaosClock) {
-    this.dice = dice;
+  private constructor(random: SeededRandom, world: ChaosWorld, sim: Simulator, clock: ChaosClock) {
+    this.random = random;
     this.world = world;
     this.sim = sim;
     this.clock = clock;
   }
 
   static async start(seed: number): Promise<Chaos> {
-    const dice = new Dice(seed);
-    const clock = new ChaosClock(Date.parse(`${START}T00:00:00Z`) + (dice.int(4, 9) * 24 + dice.int(0, 23)) * HOUR);
-    const world = drawWorld(dice);
+    const random = new SeededRandom(seed);
+    const clock = new ChaosClock(Date.parse(`${START}T00:00:00Z`) + (random.int(4, 9) * 24 + random.int(0, 23)) * HOUR);
+    const world = drawWorld(random);
     const sim = await startSimulator({
       seed,
       clock,
@@ -77,7 +77,7 @@ export class Chaos {
       rowsPerDay: world.rowsPerDay,
       scenario: parseScenario(world.scenario),
     });
-    return new Chaos(dice, world, sim, clock);
+    return new Chaos(random, world, sim, clock);
   }
 
   /** Runs under faults and ends for about three weeks, then in peace until all that was read is final. */
@@ -87,7 +87,7 @@ export class Chaos {
       JSON.stringify({ ...this.world.config, base_url: this.sim.url, spool_dir: this.spool }),
     );
     for (let i = 0; i < steps; i++)
-      await this.step(drawStep(this.dice, this.dice.int(1, Math.floor((17 * 24) / steps))));
+      await this.step(drawStep(this.random, this.random.int(1, Math.floor((17 * 24) / steps))));
     for (let i = 0; i < 3; i++) await this.peace();
   }
 

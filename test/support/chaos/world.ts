@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { addDays, type Day } from '../../../src/base/days.ts';
-import type { Dice } from '../dice.ts';
+import type { SeededRandom } from '../seeded-random.ts';
 import { SERVICE_ID, TOKENS } from '../service/simulator.ts';
 
 export const HOUR = 3_600_000;
@@ -104,60 +104,60 @@ export interface ChaosWorld {
   readonly rowsPerDay: number;
 }
 
-export function drawWorld(dice: Dice): ChaosWorld {
-  const settled = dice.chance(0.25);
-  const quota = dice.pick([100, 100, 12]);
-  const inclusive = dice.chance(0.5);
-  const selectsOn = dice.pick(['server', 'correction', 'event']);
-  const idsRepeat = selectsOn === 'server' && dice.chance(0.4);
+export function drawWorld(random: SeededRandom): ChaosWorld {
+  const settled = random.chance(0.25);
+  const quota = random.pick([100, 100, 12]);
+  const inclusive = random.chance(0.5);
+  const selectsOn = random.pick(['server', 'correction', 'event']);
+  const idsRepeat = selectsOn === 'server' && random.chance(0.4);
   const scenario: Json = {
     days: {
       to_date_inclusive: inclusive,
       selects_on: selectsOn,
-      zone_hours: dice.pick([-12, -5, 0, 9, 9, 14]),
-      cell_zone_hours: dice.pick([0, 9]),
-      future: dice.pick(['empty', 'error']),
+      zone_hours: random.pick([-12, -5, 0, 9, 9, 14]),
+      cell_zone_hours: random.pick([0, 9]),
+      future: random.pick(['empty', 'error']),
     },
     columns: {
-      event_name: dice.pick(['event_name', 'df_event_name']),
-      type_drift: dice.chance(0.7),
-      hostile_names: dice.chance(0.3),
+      event_name: random.pick(['event_name', 'df_event_name']),
+      type_drift: random.chance(0.7),
+      hostile_names: random.chance(0.3),
     },
     rows: {
       by_day: Object.fromEntries(
-        dice.some([1, 4, 5, 9, 16, 23], 4).map((n) => [addDays(START, n), dice.pick([0, 1, 2])]),
+        random.some([1, 4, 5, 9, 16, 23], 4).map((n) => [addDays(START, n), random.pick([0, 1, 2])]),
       ),
-      order: dice.pick(['time', 'reverse', 'shuffled', 'items_apart']),
-      late: { share: settled ? 0 : dice.pick([0, 0.2]), hours: 7 },
-      corrected: { share: settled ? 0 : dice.pick([0, 0.2]), hours: 8 },
+      order: random.pick(['time', 'reverse', 'shuffled', 'items_apart']),
+      late: { share: settled ? 0 : random.pick([0, 0.2]), hours: 7 },
+      corrected: { share: settled ? 0 : random.pick([0, 0.2]), hours: 8 },
       longest_delay_hours: settled ? 1 : 8,
     },
     ids: {
-      first_item: dice.pick([0, 1]),
+      first_item: random.pick([0, 1]),
       duplicate_share: idsRepeat ? 0.1 : 0,
-      other_item_events: dice.pick(['single', 'repeat_id', 'numbered']),
+      other_item_events: random.pick(['single', 'repeat_id', 'numbered']),
     },
     format: {
-      framing: dice.pick(['chunked', 'length']),
-      final_newline: dice.chance(0.7),
-      gzip: dice.pick(['never', 'accepted']),
-      bom: dice.chance(0.2),
-      crlf: dice.chance(0.2),
-      content_type: dice.pick(['text/csv;charset=UTF-8', 'application/octet-stream', 'text/plain']),
+      framing: random.pick(['chunked', 'length']),
+      final_newline: random.chance(0.7),
+      gzip: random.pick(['never', 'accepted']),
+      bom: random.chance(0.2),
+      crlf: random.chance(0.2),
+      content_type: random.pick(['text/csv;charset=UTF-8', 'application/octet-stream', 'text/plain']),
     },
     limits: {
       exports_per_hour: quota,
-      window: dice.pick(['fixed', 'sliding']),
-      failed_exports_count: dice.chance(0.5),
-      concurrent_remaining: dice.pick(['actual', 'zero']),
-      headers: dice.pick(['x-ratelimit', 'X-Rate-Limit', 'none']),
-      headers_on: dice.pick(['all', 'all', '429']),
-      reset: dice.pick(['ms', 's', 'absent', 'nonsense', 'past']),
+      window: random.pick(['fixed', 'sliding']),
+      failed_exports_count: random.chance(0.5),
+      concurrent_remaining: random.pick(['actual', 'zero']),
+      headers: random.pick(['x-ratelimit', 'X-Rate-Limit', 'none']),
+      headers_on: random.pick(['all', 'all', '429']),
+      reset: random.pick(['ms', 's', 'absent', 'nonsense', 'past']),
     },
-    too_big: dice.chance(0.25)
-      ? { days: [addDays(START, dice.int(2, 20))], status: dice.pick([500, 504]) }
-      : dice.chance(0.3)
-        ? { longest_days: dice.pick([1, 2]) }
+    too_big: random.chance(0.25)
+      ? { days: [addDays(START, random.int(2, 20))], status: random.pick([500, 504]) }
+      : random.chance(0.3)
+        ? { longest_days: random.pick([1, 2]) }
         : {},
   };
   // Where nothing is said in time, only the configuration can know.
@@ -167,16 +167,16 @@ export function drawWorld(dice: Dice): ChaosWorld {
     service_id: SERVICE_ID,
     export_token: TOKENS.export,
     start_date: START,
-    window_days: dice.pick([1, 1, 2, 5]),
+    window_days: random.pick([1, 1, 2, 5]),
     delivery: settled ? 'settled' : 'auto',
-    to_date_inclusive: dice.chance(0.2) ? String(inclusive) : 'auto',
-    exports_per_hour: told ? dice.pick([100, quota]) : quota,
-    max_concurrent_exports: dice.pick([1, 3, 5]),
+    to_date_inclusive: random.chance(0.2) ? String(inclusive) : 'auto',
+    exports_per_hour: told ? random.pick([100, quota]) : quota,
+    max_concurrent_exports: random.pick([1, 3, 5]),
     stall_minutes: STALL_MS / 60_000,
     memory_limit: '300MB',
-    ...(dice.chance(0.3) && { timezone: 'Asia/Seoul' }),
+    ...(random.chance(0.3) && { timezone: 'Asia/Seoul' }),
   };
-  return { scenario, config, settled, rowsPerDay: dice.int(6, 24) };
+  return { scenario, config, settled, rowsPerDay: random.int(6, 24) };
 }
 
 export interface Step {
@@ -191,19 +191,19 @@ export interface Step {
   readonly after: { readonly what: 'requests' | 'answers' | 'commits' | 'turns'; readonly count: number };
 }
 
-export function drawStep(dice: Dice, hours: number): Step {
-  const what = dice.pick(['requests', 'answers', 'commits', 'turns'] as const);
-  const isSkewed = dice.chance(0.15);
+export function drawStep(random: SeededRandom, hours: number): Step {
+  const what = random.pick(['requests', 'answers', 'commits', 'turns'] as const);
+  const isSkewed = random.chance(0.15);
   return {
     hours,
-    skewHours: isSkewed ? dice.pick([-30, -1.5, 0, 1.5, 30]) : 0,
-    jumpHours: isSkewed ? dice.pick([-5, 0, 5]) : 0,
-    faults: dice.some(FAULTS, 4).map((fault) => ({
+    skewHours: isSkewed ? random.pick([-30, -1.5, 0, 1.5, 30]) : 0,
+    jumpHours: isSkewed ? random.pick([-5, 0, 5]) : 0,
+    faults: random.some(FAULTS, 4).map((fault) => ({
       ...fault,
-      when: { operation: 'export', probability: dice.pick([0.1, 0.3, 0.7]), times: dice.int(1, 6) },
+      when: { operation: 'export', probability: random.pick([0.1, 0.3, 0.7]), times: random.int(1, 6) },
     })),
-    end: dice.pick(['whole', 'whole', 'stop', 'kill', 'kill']),
-    after: { what, count: what === 'turns' ? dice.int(0, 4_000) : dice.int(0, 9) },
+    end: random.pick(['whole', 'whole', 'stop', 'kill', 'kill']),
+    after: { what, count: what === 'turns' ? random.int(0, 4_000) : random.int(0, 9) },
   };
 }
 

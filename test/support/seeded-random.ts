@@ -1,5 +1,5 @@
-/** Draws that a seed repeats. */
-export class Dice {
+/** Random values that a seed repeats. */
+export class SeededRandom {
   #state: number;
 
   constructor(seed: number) {
