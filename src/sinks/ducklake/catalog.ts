@@ -3,7 +3,7 @@ import { constants, existsSync, statSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname, isAbsolute } from 'node:path';
 import pLimit, { type LimitFunction } from 'p-limit';
-import { configFailure } from '../../base/errors.ts';
+import { configFailure, messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
@@ -147,7 +147,7 @@ export class Catalog {
 
   /** What the catalog says; undefined if there is no file, or nothing in it. Throws Failure. */
   async read(): Promise<Lake | undefined> {
-    return this.exists ? this.#open(true, (engine) => readLake(engine)) : undefined;
+    return this.exists ? this.#open(true, (engine) => readLake(engine).catch(damaged(this.file))) : undefined;
   }
 
   /** Runs work in one transaction of the catalog, which is made if missing. Throws what the work throws, or Failure. */
@@ -250,6 +250,16 @@ const sqlOf = (value: Value): string => (typeof value === 'string' ? literal(val
 
 const live = (table: string, at: number): string =>
   `${table}.begin_snapshot <= ${at} AND (${table}.end_snapshot IS NULL OR ${table}.end_snapshot > ${at})`;
+
+/** Our queries fit every catalog of this format: one that DuckDB refuses lacks a table or a column. */
+const damaged = (file: string) => (thrown: unknown) => {
+  const text = messageOf(thrown);
+  if (!/^(Catalog|Binder|Conversion) Error/.test(text)) throw thrown;
+  throw configFailure(
+    `${file} is no whole catalog of DuckLake ${FORMAT}, since a table or a column of it is missing or of another type: restore it, or load the days again into another file.`,
+    { internal: text.split('\n')[0], where: { file } },
+  );
+};
 
 /** What the open catalog says at its latest snapshot; undefined if the file has no table. Throws Failure. */
 export async function readLake(engine: Engine): Promise<Lake | undefined> {

@@ -139,6 +139,13 @@ describe('a file that is no catalog of ours', () => {
     }
   });
 
+  it('is refused where a table of the format is missing, or is another one', async () => {
+    await bench.store([bench.windowOf('2026-01-01', { id: 'a' })]);
+    await bench.change('DROP TABLE ducklake_partition_column');
+    await expect(next()).rejects.toMatchObject(refused('is no whole catalog of DuckLake 1.0'));
+    await expect(verifyLake(bench.lakeOptions)).rejects.toMatchObject(refused('is missing or of another type'));
+  });
+
   it('holds nothing where there is none', async () => {
     await expect(compactLake(bench.lakeOptions)).rejects.toMatchObject(refused('no catalog of DuckLake'));
     expect(existsSync(bench.root)).toBe(false);
@@ -152,6 +159,26 @@ describe('a file that is no catalog of ours', () => {
     expect(await verifyLake(bench.lakeOptions)).toEqual([]);
     const moved = bench.store([bench.windowOf('2026-01-03', { id: 'c' })], { data: join(bench.dir, 'third') });
     await expect(moved).rejects.toMatchObject(refused('has its data in'));
+  });
+});
+
+describe('a damaged data file', () => {
+  it.each<[string, (bytes: Buffer) => Buffer]>([
+    ['is empty', () => Buffer.alloc(0)],
+    ['is cut', (bytes) => bytes.subarray(0, bytes.length / 2)],
+    ['has no end', (bytes) => Buffer.concat([bytes, Buffer.from('more')])],
+  ])('is named with who can mend it where it %s', async (_how, damage) => {
+    await bench.store([bench.windowOf('2026-01-01', { id: 'a' })]);
+    const [name = ''] = bench.dataFiles();
+    const path = join(bench.root, 'catalog.ducklake.files/main', name);
+    writeFileSync(path, damage(readFileSync(path)));
+    expect(await verifyLake(bench.lakeOptions)).toMatchObject([
+      { message: expect.stringContaining('is not the file') },
+    ]);
+    const asked = peopleInLake(bench.lakeOptions, { column: 'df_unified_id', ids: ['x'] });
+    await expect(asked).rejects.toMatchObject(refused('is damaged and cannot be read'));
+    await expect(bench.store([bench.windowOf('2026-01-01', { id: 'b' })])).rejects.toMatchObject(refused('is damaged'));
+    expect(bench.dataFiles()).toEqual([name]);
   });
 });
 

@@ -10,6 +10,9 @@ import {
 import { diskFailure, diskFull } from '../../../fs/disk-failure.ts';
 
 const OUT_OF_MEMORY = /^Out of Memory|(could not|failed to) (allocate|pin)/;
+/** What DuckDB says of Parquet files with other bytes than were written. */
+const DAMAGED_PARQUET =
+  /^Invalid Input Error: (Failed to read file ".*\.parquet"|Invalid string encoding found in Parquet file|.*too small to be a Parquet file|No magic bytes found|Invalid footer length)|Could not read enough bytes from file ".*\.parquet"|^(TProtocolException|Out of buffer$|don't know what type)/;
 
 /** How DuckDB's errors are to be taken; the first that matches counts. Its texts may hold cells, so few are repeated. */
 const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, first: string) => Failure }[] = [
@@ -35,6 +38,13 @@ const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, f
     make: (file) =>
       transientFailure(
         `A file of ${file} is gone that was to be read: another run removed it. Run again; if it stays so, verify it.`,
+      ),
+  },
+  {
+    match: DAMAGED_PARQUET,
+    make: (file, first) =>
+      configFailure(
+        `${/["']([^"']+\.parquet)["']/.exec(first)?.[1] ?? `A Parquet file of ${file}`} is damaged and cannot be read: restore it, or load its days again into another place. verify names every such file.`,
       ),
   },
   {
