@@ -99,6 +99,16 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (target) => {
     expect(await differences()).toEqual([]);
   });
 
+  it('keep a row of the same date whose day at the service is not read again [R260]', async () => {
+    await store([windowOf(FIRST, 3, inZone(FIRST, [10, 20]))]);
+    await store([windowOf(addDays(FIRST, 1), 3, inZone(FIRST, [20]))]);
+    expect((await memos()).sort()).toEqual([`${FIRST}/10`, `${FIRST}/20`]);
+    expect(await differences()).toEqual([]);
+    await store([windowOf(addDays(FIRST, 2), 3, inZone(FIRST, [21]))]);
+    expect(await memos()).toContain(`${FIRST}/21`);
+    expect(await memos()).not.toContain(`${FIRST}/20`);
+  });
+
   it('keep every row of windows whose last day is known to be left out', async () => {
     const exclusive = (n: number) =>
       windowOf(addDays(FIRST, n), 2, restarted(addDays(FIRST, n)), { ranges_inclusive: false });

@@ -15,7 +15,8 @@ import { HASH_KEY_LENGTH, HASH_PREFIX, sqlNumbersIn } from './keys.ts';
 //
 // - when all days that its own window asked for are asked for again, or
 // - when a row of the window with that base id has the same server time, or
-// - when its window shares a day with this one and a row with that base id has the same date, by the clock of `timezone`.
+// - when its window shares a day with this one and a row with that base id has the same date, by the clock of `timezone`, and
+//   another server time than every stored row with that id: a corrected one.
 //
 // Any other row with that base id is another row: both stay, and the new one gets a number of its own.
 
@@ -100,7 +101,9 @@ async function compare(engine: Engine, reread: Reread, partly: readonly SharedDa
   await engine.run(
     `CREATE OR REPLACE TEMP TABLE ${SUPERSEDED} AS
     SELECT c.key FROM ${CANDIDATES} c SEMI JOIN ${ARRIVED} a ON a.base = c.base AND a.server = c.server
-    UNION SELECT c.key FROM ${CANDIDATES} c JOIN ${ARRIVED} a ON a.base = c.base AND a.date = c.date WHERE ${isSharing}
+    UNION SELECT c.key FROM ${CANDIDATES} c
+      JOIN (FROM ${ARRIVED} n ANTI JOIN ${CANDIDATES} s ON s.base = n.base AND s.server = n.server) a
+      ON a.base = c.base AND a.date = c.date WHERE ${isSharing}
     UNION SELECT c.key FROM ${CANDIDATES} c WHERE c.server IS NULL AND starts_with(c.base, ${literal(HASH_PREFIX)})`,
   );
 }
