@@ -235,7 +235,7 @@ describe('an error of DuckDB', () => {
 
   it.each([
     [
-      'IO Error: Could not set lock on file "x": Conflicting lock is held in /bin/a (PID 7). See also https://x',
+      'IO Error: Could not set lock on file "x": Conflicting lock is held in /bin/a (PID 7). However, you would be able to open this database read-only. See also https://x',
       'transient',
       /is in use: its lock is held by \/bin\/a \(PID 7\)\. Close/,
     ],

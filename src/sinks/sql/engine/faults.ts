@@ -140,6 +140,6 @@ function classOf(text: string): string {
 }
 
 function holderOf(text: string): string {
-  const held = /Conflicting lock is held in (.*?)\. See also/.exec(text)?.[1];
+  const held = /Conflicting lock is held in (.*?\(PID \d+\))/.exec(text)?.[1];
   return held === undefined ? 'another process holds its lock' : `its lock is held by ${held}`;
 }
