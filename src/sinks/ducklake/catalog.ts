@@ -113,6 +113,8 @@ export interface Lake {
   readonly files: readonly LakeFile[];
   /** From the folder of the schema: paths of files that left the tables and are kept for older snapshots. */
   readonly keptPaths: ReadonlySet<string>;
+  /** What this program noted of files that stand nowhere else in the catalog: no program removes them like that. */
+  readonly lostNotes: readonly string[];
   /** By table: rows in the catalog itself, which another program inserted. */
   readonly inlinedRows: ReadonlyMap<TableName, number>;
   /** Names of tables, in the file or in the lake, that are none of ours. */
@@ -298,6 +300,7 @@ export async function readLake(engine: Engine): Promise<Lake | undefined> {
     tables: own,
     files: await readFiles(engine, byId, at, names),
     keptPaths: await readKept(engine, byId, at, String(schema.path)),
+    lostNotes: names.has('_dfinery_files') ? await readLostNotes(engine) : [],
     inlinedRows: await readInlined(engine, byId, names),
     foreignTables: [...names]
       .filter((name) => !isKnown(name))
@@ -482,6 +485,14 @@ async function readKept(
       tid === null ? String(path).slice(schemaPath.length) : `${tables.get(Number(tid))}/${String(path)}`,
     ),
   );
+}
+
+async function readLostNotes(engine: Engine): Promise<string[]> {
+  const listed = ['ducklake_data_file', 'ducklake_files_scheduled_for_deletion']
+    .map((table) => `data_file_id NOT IN (SELECT data_file_id FROM ${table} WHERE data_file_id IS NOT NULL)`)
+    .join(' AND ');
+  const rows = await engine.rows(`SELECT value FROM _dfinery_files WHERE ${listed} ORDER BY data_file_id`);
+  return rows.map(({ value }) => String(value));
 }
 
 async function readInlined(

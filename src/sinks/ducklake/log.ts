@@ -2,7 +2,7 @@
 // needed to write them: a commit is INSERTs in one transaction.
 
 import { randomUUID } from 'node:crypto';
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { configFailure } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
@@ -56,7 +56,7 @@ import {
   readLake,
 } from './catalog.ts';
 import { type ColumnIds, type Field, SnapshotWriter, sameType } from './snapshot-writer.ts';
-import { changedFile, insertedFailure, snapshotOf, stateRows } from './state.ts';
+import { changedFile, insertedFailure, notedNames, snapshotOf, stateRows } from './state.ts';
 
 /** The row of the state that says where the catalog is. */
 const PATH = 'catalog';
@@ -105,7 +105,10 @@ export const DUCKLAKE: FilesFormat = {
       return log;
     });
     try {
-      if (mode !== 'read') await open.log.takeIn(new FileTable(place, open));
+      if (mode !== 'read') {
+        await open.log.refuseLost();
+        await open.log.takeIn(new FileTable(place, open));
+      }
       return open;
     } catch (error) {
       await open.close();
@@ -348,7 +351,9 @@ class LakeLog implements TableLog {
     const { snapshot } = this;
     const lake = this.#lake;
     if (lake === undefined || snapshot === undefined) return [];
-    const found: Difference[] = [];
+    const found = (await this.#lostFiles()).map((path) =>
+      difference('files', `${path} was loaded, and the catalog does not list it any more`),
+    );
     const notes = new Map(snapshot.files.map((file) => [file.path, file]));
     for (const { path, rows, date } of lake.files) {
       const note = notes.get(path);
@@ -363,6 +368,26 @@ class LakeLog implements TableLog {
       }
     }
     return found;
+  }
+
+  /** Throws a configuration failure for a catalog without the rows of files that are there: they would be removed as unused. */
+  async refuseLost(): Promise<void> {
+    const [path, ...others] = await this.#lostFiles();
+    if (path === undefined) return;
+    throw configFailure(
+      `${this.#parts.catalog.file} is damaged: its ducklake_data_file does not list ${path}${others.length > 0 ? ` and ${plainCount(others.length, 'other file')}` : ''} any more, which was loaded and is there. Restore the catalog, or load the days again into another one.`,
+    );
+  }
+
+  /** Files of the tables that the catalog does not list, though another program neither deleted nor expired them. */
+  async #lostFiles(): Promise<string[]> {
+    const { storage, catalog } = this.#parts;
+    const names = new Set(notedNames(this.#lake?.lostNotes ?? [], catalog.file));
+    const found: string[] = [];
+    for (const table of names.size > 0 ? TABLES : []) {
+      for await (const { path } of storage.list(table)) if (names.has(basename(path))) found.push(path);
+    }
+    return found.sort();
   }
 
   async clean(): Promise<void> {

@@ -96,6 +96,13 @@ export const insertedFailure = (file: string, table: TableName, rows: number) =>
     `${file}: another program inserted ${rows} row${rows === 1 ? '' : 's'} into ${table}, which this one cannot keep: they belong to no export. Delete them there, or move them into another table, and run again.`,
   );
 
+/** The name at the end of the path of each file that a note is of. Throws Failure. */
+export const notedNames = (notes: readonly string[], catalog: string): string[] =>
+  notes.map((note) => `part-${readNote(note, catalog).id}.parquet`);
+
+const readNote = (note: string | undefined, catalog: string): FileNote =>
+  jsonOf(note ?? '', () => damaged(catalog, 'what this program stored in it is not JSON')) as FileNote;
+
 const damaged = (file: string, why: string) =>
   configFailure(`${file} cannot be used: ${why}. Restore it, or load the days again into another catalog.`, {
     where: { file },
@@ -103,8 +110,7 @@ const damaged = (file: string, why: string) =>
 
 function dataFileOf(file: LakeFile, catalog: string): DataFile {
   const { table, path, rows, bytes, date = null } = file;
-  const damage = () => damaged(catalog, 'what this program stored in it is not JSON');
-  const note = jsonOf(file.note ?? '', damage) as FileNote;
+  const note = readNote(file.note, catalog);
   const nulls = Object.entries(note.nulls);
   return {
     table,

@@ -162,6 +162,38 @@ describe('a file that is no catalog of ours', () => {
   });
 });
 
+describe('a catalog that lost the rows of data files', () => {
+  it.each([
+    ['one', " WHERE path LIKE '%2026-01-01%'"],
+    ['every one', ''],
+  ])('is refused before anything is removed, and verify names %s', async (_which, where) => {
+    await bench.store([bench.windowOf('2026-01-01', { id: 'a' }), bench.windowOf('2026-01-02', { id: 'b' })]);
+    const files = bench.dataFiles();
+    await bench.change(`DELETE FROM ducklake_data_file${where}`);
+    const found = await verifyLake(bench.lakeOptions);
+    expect(found.map(({ message }) => message)).toContainEqual(
+      expect.stringMatching(
+        /^events\/event_date=2026-01-01\/part-.* was loaded, and the catalog does not list it any more/,
+      ),
+    );
+    await expect(bench.store([bench.windowOf('2026-01-03', { id: 'c' })])).rejects.toMatchObject(refused('is damaged'));
+    await expect(compactLake(bench.lakeOptions)).rejects.toMatchObject(refused('or load the days again into another'));
+    expect(bench.dataFiles()).toEqual(files);
+  });
+
+  it('is another one than a catalog whose snapshots another program expired', async () => {
+    await bench.store([bench.windowOf('2026-01-01', { id: 'a' }), bench.windowOf('2026-01-02', { id: 'b' })]);
+    const [file] = await bench.catalog('SELECT data_file_id AS id, path FROM ducklake_data_file ORDER BY path LIMIT 1');
+    await bench.change(
+      `INSERT INTO ducklake_files_scheduled_for_deletion VALUES (${file?.id}, 'main/events/${file?.path}', true, now())`,
+      `DELETE FROM ducklake_data_file WHERE data_file_id = ${file?.id}`,
+    );
+    expect(await verifyLake(bench.lakeOptions)).toEqual([]);
+    await next();
+    expect(await keys()).toHaveLength(2);
+  });
+});
+
 describe('a damaged data file', () => {
   it.each<[string, (bytes: Buffer) => Buffer]>([
     ['is empty', () => Buffer.alloc(0)],
