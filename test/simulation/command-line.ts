@@ -25,7 +25,7 @@ export async function loadCommands(): Promise<void> {
   for (const { usage, load } of COMMANDS) {
     if (USED.test(usage)) handlers.set(usage.replace(/ <.*/, ''), (await load()).run);
   }
-  for (const target of ['duckdb', 'parquet', 'delta', 'arrow']) {
+  for (const target of ['duckdb', 'files', 'parquet', 'delta', 'arrow']) {
     const folder = join(import.meta.dirname, '../../src/sinks', target);
     for (const name of readdirSync(folder).filter((one) => one.endsWith('.ts'))) await import(join(folder, name));
   }
