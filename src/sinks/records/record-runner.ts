@@ -122,7 +122,9 @@ class RecordFile {
 
   hash(task: RowBlock, buffer: ArrayBuffer | undefined): HashedBlock {
     const key = this.#key;
-    let words = new Uint32Array(buffer ?? new ArrayBuffer(FIRST_WORDS_BYTES));
+    const memory = buffer ?? new ArrayBuffer(FIRST_WORDS_BYTES);
+    // Memory that held encoded lines may end within a word.
+    let words = new Uint32Array(memory, 0, Math.floor(memory.byteLength / Uint32Array.BYTES_PER_ELEMENT));
     const numbered: string[] = [];
     this.#memory.read(this.#file, task.from, task.to);
     const rows = this.#eachRow(task, (bytes, row) => {

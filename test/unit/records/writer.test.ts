@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
+import { RecordWriter } from '../../../src/sinks/records/record-writer.ts';
 import { EMITTED_AT, RecordBench, streamOf } from '../../support/targets/records.ts';
 
 const bench = new RecordBench();
@@ -19,6 +20,20 @@ describe('a record', () => {
     );
     expect(records).toEqual(new Map([['events', 1]]));
     expect(unsent.get('events')).toEqual(['df_event_detail_log_id', 'df_event_log_id', 'b']);
+  });
+
+  it.each([0, 1, 2, 3])('is the same after records of any length, whose memory is used again (%i)', async (more) => {
+    const clock = { now: () => EMITTED_AT, sleep: async () => {}, after: () => () => {} };
+    const writer = new RecordWriter({ timezone: undefined, clock, threads: { entry: undefined } });
+    const streams = [streamOf('events', { _key: 'string', a: 'string' }), streamOf('event_logs', { a: 'string' })];
+    try {
+      await bench.write(`${KEYS},a\nx:1,x,${'a'.repeat(1_000_000 + more)}\n`, streams, { writer });
+      const { data } = await bench.write(`${KEYS},a\nx:1,x,1\nx:1,x,2\ny:1,y,3\n`, streams, { writer });
+      expect(data('events')).toMatchObject([{ _key: 'x:1' }, { _key: 'x:1#2' }, { _key: 'y:1' }]);
+      expect(data('event_logs')).toHaveLength(2);
+    } finally {
+      await writer.close();
+    }
   });
 
   it('writes each type as the protocol wants it', async () => {
