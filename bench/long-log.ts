@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { addDays, type Day } from '../src/base/days.ts';
 import { DELTA } from '../src/sinks/delta/log.ts';
-import { DeltaBench } from '../test/support/targets/delta.ts';
+import { DeltaFixture } from '../test/support/targets/delta.ts';
 import { csvOf } from '../test/support/targets/duckdb.ts';
 import { median, printGoal } from './measure.ts';
 
@@ -15,10 +15,10 @@ const FIRST: Day = '1990-01-01';
 
 /** Opens a Delta table of very many commits, a file and a receipt each: at the last entry before its next checkpoint. */
 export async function benchLongLog(): Promise<void> {
-  const bench = new DeltaBench();
+  const bench = new DeltaFixture();
   try {
     await bench.store([bench.window(FIRST, csvOf([{ id: 'a', df_server_datetime: `${FIRST} 10:00:00.000` }]))]);
-    const isRepeated = ({ protocol, metaData, domainMetadata }: ReturnType<DeltaBench['entry']>[number]) =>
+    const isRepeated = ({ protocol, metaData, domainMetadata }: ReturnType<DeltaFixture['entry']>[number]) =>
       !protocol && !metaData && !String(domainMetadata?.domain).startsWith('dfinery.changes.');
     const entry = JSON.stringify(bench.entry('events', 0).filter(isRepeated));
     const write = (version: number) => writeEntry(bench, version, entry);
@@ -36,7 +36,7 @@ export async function benchLongLog(): Promise<void> {
 }
 
 /** The first window's entry as if it were one of a later day. */
-function writeEntry(bench: DeltaBench, version: number, entry: string): void {
+function writeEntry(bench: DeltaFixture, version: number, entry: string): void {
   const text = entry
     .replaceAll(FIRST, addDays(FIRST, version))
     .replaceAll('dfinery.window.1', `dfinery.window.${version + 1}`)
@@ -46,7 +46,7 @@ function writeEntry(bench: DeltaBench, version: number, entry: string): void {
   writeFileSync(join(bench.root, 'events', '_delta_log', name), lines.join(''));
 }
 
-async function opened(bench: DeltaBench): Promise<number> {
+async function opened(bench: DeltaFixture): Promise<number> {
   const began = performance.now();
   const { log, close } = await DELTA.open(bench.lakeOptions, 'read');
   try {

@@ -1,6 +1,6 @@
 // The library: what the commands and connectors are made of. examples/library shows it.
 export { type Clock, systemClock } from './base/clock.ts';
-export { Failure, type FailureKind } from './base/errors.ts';
+export { type ErrorKind, UserError } from './base/errors.ts';
 export { createLogger, type LogEvent, type Logger, silentLogger } from './base/log.ts';
 export { Secret } from './base/secrets.ts';
 export { type DestinationConfig, parseDestinationConfig } from './config/destination.ts';

@@ -27,7 +27,7 @@ export interface VerbContext {
 }
 
 export type SpecVerb = (context: VerbContext) => Promise<Message>;
-/** A user's problem is a config or transient Failure (FAILED, exit 0); any other error is a defect (TRACE, exit 1). */
+/** A user's problem is a config or transient UserError (FAILED, exit 0); any other error is a defect (TRACE, exit 1). */
 export type CheckVerb = (config: unknown, context: VerbContext) => Promise<Message>;
 export type DiscoverVerb = (config: unknown, context: VerbContext) => Promise<Message>;
 export type ReadVerb = (

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../base/clock.ts';
 import { type Env, requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../base/env.ts';
-import { configFailure, EXIT, Failure } from '../base/errors.ts';
+import { configError, EXIT, UserError } from '../base/errors.ts';
 import { createLogger } from '../base/log.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { Redactor, Secret } from '../base/secrets.ts';
@@ -75,7 +75,7 @@ async function checked(connector: Connector, given: Arguments, context: VerbCont
   try {
     return await (await connector.check())(configOf(given, context.redactor), context);
   } catch (error) {
-    if (context.signal.aborted || !(error instanceof Failure) || error.kind === 'system') throw error;
+    if (context.signal.aborted || !(error instanceof UserError) || error.kind === 'system') throw error;
     return failed(context.redactor.mask(error.message));
   }
 }
@@ -150,7 +150,7 @@ export function parseArguments(words: readonly string[], verbs: readonly Verb[])
   const verb = verbs.find((one) => one === words[0]);
   if (verb === undefined) {
     const given = words[0] === undefined ? 'No command was given' : 'The first word is no command of this connector';
-    throw configFailure(`${given}: wanted one of ${verbs.join(', ')}.`);
+    throw configError(`${given}: wanted one of ${verbs.join(', ')}.`);
   }
   const found = { config: undefined, catalog: undefined, state: undefined } as Record<string, string | undefined>;
   let isDebug = false;
@@ -158,9 +158,9 @@ export function parseArguments(words: readonly string[], verbs: readonly Verb[])
     const [, name, inline] = /^--([a-z-]+)(?:=(.*))?$/s.exec(words[i] ?? '') ?? [];
     if (name === 'debug') isDebug = true;
     else if (FILES.some((file) => file === name)) found[name] = inline ?? valueAfter(words, i++);
-    else throw configFailure(`${shown(name, i)} is not understood: wanted --config, --catalog or --state.`);
+    else throw configError(`${shown(name, i)} is not understood: wanted --config, --catalog or --state.`);
   }
-  for (const name of NEEDED[verb]) if (!found[name]) throw configFailure(`${verb} needs --${name} FILE.`);
+  for (const name of NEEDED[verb]) if (!found[name]) throw configError(`${verb} needs --${name} FILE.`);
   return { verb, config: found.config, catalog: found.catalog, state: found.state, isDebug };
 }
 
@@ -170,7 +170,7 @@ const shown = (option: string | undefined, index: number): string =>
 
 function valueAfter(words: readonly string[], index: number): string {
   const value = words[index + 1];
-  if (value === undefined) throw configFailure(`${words[index]} needs the path of a file after it.`);
+  if (value === undefined) throw configError(`${words[index]} needs the path of a file after it.`);
   return value;
 }
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { configFailure, messageOf } from '../base/errors.ts';
+import { configError, messageOf } from '../base/errors.ts';
 import type { DestinationSyncMode, JsonSchema, StreamDescriptor, SyncMode } from './messages.ts';
 
 /** One stream as the user configured it. Modes are text: a mode nobody knows must be named, not lost. */
@@ -63,7 +63,7 @@ const texts = (value: unknown): string[] =>
 
 const numberOf = (value: unknown): number | undefined => present(typeof value === 'number' ? value : undefined);
 
-const unusable = (why: string) => configFailure(`The configured catalog is not usable: ${why}.`);
+const unusable = (why: string) => configError(`The configured catalog is not usable: ${why}.`);
 
 /** What was saved by earlier runs, whichever of the protocol's forms it came in. */
 export interface StateInput {
@@ -133,9 +133,7 @@ const unwrapped = (value: unknown): unknown =>
 const notEmpty = (value: JsonObject): JsonObject | undefined => (Object.keys(value).length > 0 ? value : undefined);
 
 const unusableState = (index: number, why: string) =>
-  configFailure(
-    `The saved state is not usable: item ${index + 1}: ${why}. Reset the connection's state to start anew.`,
-  );
+  configError(`The saved state is not usable: item ${index + 1}: ${why}. Reset the connection's state to start anew.`);
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -153,13 +151,13 @@ export function readJsonInput(path: string, what: string): unknown {
   try {
     text = readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
   } catch (error) {
-    throw configFailure(`The ${what} file ${path} cannot be read: ${messageOf(error)}.`, { cause: error });
+    throw configError(`The ${what} file ${path} cannot be read: ${messageOf(error)}.`, { cause: error });
   }
   if (text.trim() === '') return undefined;
   try {
     return JSON.parse(text);
   } catch {
     // The parser's own message quotes the text around the fault, which may be a token.
-    throw configFailure(`The ${what} file ${path} is not valid JSON.`);
+    throw configError(`The ${what} file ${path} is not valid JSON.`);
   }
 }

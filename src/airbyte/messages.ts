@@ -1,4 +1,4 @@
-import { Failure, type FailureKind, messageOf } from '../base/errors.ts';
+import { type ErrorKind, messageOf, UserError } from '../base/errors.ts';
 
 /** The messages of the Airbyte protocol v0 that are written here. Key names are the protocol's own. */
 
@@ -179,13 +179,13 @@ const FAILURE_TYPES = {
   config: 'config_error',
   transient: 'transient_error',
   system: 'system_error',
-} as const satisfies Record<FailureKind, FailureType>;
+} as const satisfies Record<ErrorKind, FailureType>;
 
 const UNEXPECTED = 'The connector failed in a way that was not foreseen; the log has the details for its makers.';
 
 /** Anything that was thrown as a TRACE ERROR, secrets masked. */
 export function traceOf(thrown: unknown, emittedAt: number, mask: (text: string) => string): Message {
-  const isExpected = thrown instanceof Failure;
+  const isExpected = thrown instanceof UserError;
   const stack = stackOf(thrown);
   const stream = isExpected ? thrown.where.stream : undefined;
   return traceError(
@@ -200,7 +200,7 @@ export function traceOf(thrown: unknown, emittedAt: number, mask: (text: string)
   );
 }
 
-function internalOf({ internal, where }: Failure): string {
+function internalOf({ internal, where }: UserError): string {
   const places = Object.entries(where).map(([key, value]) => `${key} ${value}`);
   return places.length === 0 ? internal : `${internal} (${places.join(', ')})`;
 }

@@ -2,7 +2,7 @@ import { close, constants, fstatSync, open } from 'node:fs';
 import { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import type { Clock } from '../base/clock.ts';
-import { codeOf, Failure } from '../base/errors.ts';
+import { codeOf, UserError } from '../base/errors.ts';
 import type { LogEvent, LogSink } from '../base/log.ts';
 import { OutputQueue } from '../base/output-queue.ts';
 import { openOutputStream } from '../fs/output-stream.ts';
@@ -16,7 +16,7 @@ const READER_MS = 2_000;
 const LEVELS = { debug: 'DEBUG', info: 'INFO', warn: 'WARN', error: 'ERROR' } as const satisfies Record<string, Level>;
 
 /** The reader closed the pipe: the run ends. */
-export class ClosedPipe extends Failure {
+export class ClosedPipe extends UserError {
   override readonly name = 'ClosedPipe';
 
   constructor(cause: unknown) {

@@ -2,7 +2,7 @@
 // secrets. No file system, no network.
 
 /** Who must act on a failure: the user (`config`), nobody but time (`transient`), or us (`system`). */
-export type FailureKind = 'config' | 'transient' | 'system';
+export type ErrorKind = 'config' | 'transient' | 'system';
 
 /** The command line's exit codes (0 is success). Connectors use them only to tell a success from a failure. */
 export const EXIT = { done: 0, failed: 1, usage: 2, later: 3, lost: 4, guard: 5 } as const;
@@ -19,7 +19,7 @@ export interface Coordinates {
   readonly file?: string;
 }
 
-export interface FailureDetails {
+export interface ErrorDetails {
   /** For our own eyes; may hold technical detail, never a secret or a cell's text. */
   readonly internal?: string;
   readonly where?: Coordinates;
@@ -28,14 +28,14 @@ export interface FailureDetails {
 }
 
 /** Every expected failure: `message` is one sentence for the user that says what is wrong, where, and what to do. */
-export class Failure extends Error {
-  override readonly name: string = 'Failure';
-  readonly kind: FailureKind;
+export class UserError extends Error {
+  override readonly name: string = 'UserError';
+  readonly kind: ErrorKind;
   readonly internal: string;
   readonly where: Coordinates;
   readonly exitCode: ExitCode;
 
-  constructor(kind: FailureKind, message: string, details: FailureDetails = {}) {
+  constructor(kind: ErrorKind, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.kind = kind;
     this.internal = details.internal ?? message;
@@ -45,14 +45,13 @@ export class Failure extends Error {
 }
 
 const DEFAULT_EXIT = { config: EXIT.usage, transient: EXIT.later, system: EXIT.failed } as const satisfies Record<
-  FailureKind,
+  ErrorKind,
   ExitCode
 >;
 
-export const configFailure = (message: string, details?: FailureDetails) => new Failure('config', message, details);
-export const transientFailure = (message: string, details?: FailureDetails) =>
-  new Failure('transient', message, details);
-export const internalError = (message: string, details?: FailureDetails) => new Failure('system', message, details);
+export const configError = (message: string, details?: ErrorDetails) => new UserError('config', message, details);
+export const transientError = (message: string, details?: ErrorDetails) => new UserError('transient', message, details);
+export const internalError = (message: string, details?: ErrorDetails) => new UserError('system', message, details);
 
 /** The text of anything that was thrown. */
 export function messageOf(thrown: unknown): string {

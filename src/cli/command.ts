@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os';
 import type { Argv } from 'yargs';
 import { type Day, isDay } from '../base/days.ts';
 import { parseDuration } from '../base/durations.ts';
-import { configFailure, type ExitCode, internalError } from '../base/errors.ts';
+import { configError, type ExitCode, internalError } from '../base/errors.ts';
 import type { PlaceOptions, Target } from '../sinks/target.ts';
 import type { Context, GlobalOptions } from './context.ts';
 import type { WantedDays } from './sync/sync.ts';
@@ -10,7 +10,7 @@ import type { WantedDays } from './sync/sync.ts';
 /** Option values as yargs parsed them, under the names a command declared. */
 export type Options = Readonly<Record<string, unknown>> & GlobalOptions;
 
-/** What a command does. Throws Failure. */
+/** What a command does. Throws UserError. */
 export type Handler = (options: Options, context: Context) => Promise<ExitCode>;
 
 /** One command, in a file of its own: its options, and what it does with them. */
@@ -30,13 +30,13 @@ export interface CommandEntry {
 }
 
 /**
- * An option that was given once, as text; given twice is refused by the parser. Throws a Failure for an empty one: a
+ * An option that was given once, as text; given twice is refused by the parser. Throws a UserError for an empty one: a
  * variable of a script that was never set would otherwise mean the default.
  */
 export const text = (options: Options, name: string): string | undefined => {
   const value = options[name];
   if (value === '')
-    throw configFailure(`The value of ${shownOption(name).slice(2)} is empty: give one, or leave it out.`);
+    throw configError(`The value of ${shownOption(name).slice(2)} is empty: give one, or leave it out.`);
   return typeof value === 'string' ? value : undefined;
 };
 
@@ -50,7 +50,7 @@ export const flag = (options: Options, name: string): boolean => options[name] =
 export function dayOption(name: string, value: unknown): Day | undefined {
   if (value === undefined) return undefined;
   if (typeof value === 'string' && isDay(value)) return value;
-  throw configFailure(`--${name} is ${JSON.stringify(value)}, wanted a day of the calendar as yyyy-MM-dd.`);
+  throw configError(`--${name} is ${JSON.stringify(value)}, wanted a day of the calendar as yyyy-MM-dd.`);
 }
 
 /** The options for the days of a run; the same for its plan. */
@@ -75,7 +75,7 @@ export function durationOption(name: string, value: unknown): number | undefined
   if (value === undefined) return undefined;
   const ms = typeof value === 'string' ? parseDuration(value) : undefined;
   if (ms !== undefined) return ms;
-  throw configFailure(`--${name} is ${JSON.stringify(value)}, wanted a time such as 30s, 20m or 1h.`);
+  throw configError(`--${name} is ${JSON.stringify(value)}, wanted a time such as 30s, 20m or 1h.`);
 }
 
 /** `--config` of the commands that read a source configuration. */

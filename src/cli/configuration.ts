@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import destinationSchema from '../../schemas/destination-config.json' with { type: 'json' };
 import sourceSchema from '../../schemas/source-config.json' with { type: 'json' };
 import type { Env } from '../base/env.ts';
-import { configFailure } from '../base/errors.ts';
+import { configError } from '../base/errors.ts';
 import type { Secret } from '../base/secrets.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../config/destination.ts';
 import {
@@ -107,7 +107,7 @@ function parse<C>(kind: Kind<C>, { file, environment }: Layers, { redactor }: Co
   const value = { ...file, ...environment.values };
   const { config, unknown } = kind.parse(value, () => undefined, environment.names);
   for (const secret of kind.secrets(config)) redactor.add(secret);
-  if (unknown.length > 0) throw configFailure(`the configuration has unknown keys: ${unknown.join(', ')}.`);
+  if (unknown.length > 0) throw configError(`the configuration has unknown keys: ${unknown.join(', ')}.`);
   return config;
 }
 
@@ -119,7 +119,7 @@ function readLayers<C>({ schema, usual }: Kind<C>, path: string | undefined, { e
   const missing = schema.required.filter((key) => !environment.names.has(key)).map(variableOf);
   if (missing.length === 0) return { file: {}, environment };
   const made = usual === SOURCE_FILE ? 'make one with dfinery-elt init' : 'write one';
-  throw configFailure(`there is no ${usual} here: ${made}, name another with --config, or set ${missing.join(', ')}.`);
+  throw configError(`there is no ${usual} here: ${made}, name another with --config, or set ${missing.join(', ')}.`);
 }
 
 function settingsOf({ properties }: ConfigSchema, { file, environment }: Layers): Record<string, Setting> {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
 import { type Env, secretFrom } from '../base/env.ts';
-import { configFailure, messageOf } from '../base/errors.ts';
+import { configError, messageOf } from '../base/errors.ts';
 import { createLogger, type Logger, type LogLevel, type LogSink } from '../base/log.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { Redactor, Secret } from '../base/secrets.ts';
@@ -53,7 +53,7 @@ export function readJsonFile(path: string, what: string): unknown {
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    throw configFailure(`${what} ${path} cannot be read: ${messageOf(error)}.`, {
+    throw configError(`${what} ${path} cannot be read: ${messageOf(error)}.`, {
       cause: error,
       where: { file: path },
     });
@@ -62,6 +62,6 @@ export function readJsonFile(path: string, what: string): unknown {
     return JSON.parse(text.replace(/^\uFEFF/, ''));
   } catch {
     // The parser's own message quotes the text around the fault, which may be a token.
-    throw configFailure(`${what} ${path} is not valid JSON.`, { where: { file: path } });
+    throw configError(`${what} ${path} is not valid JSON.`, { where: { file: path } });
   }
 }

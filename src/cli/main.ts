@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { systemClock } from '../base/clock.ts';
 import { requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../base/env.ts';
-import { EXIT, Failure, messageOf } from '../base/errors.ts';
+import { EXIT, messageOf, UserError } from '../base/errors.ts';
 import { endNow, runUntilStopped } from '../base/signals.ts';
 import { VERSION } from '../base/version.ts';
 import type { Io } from './context.ts';
@@ -19,7 +19,7 @@ await runUntilStopped(async (signal) => {
     await terminal.drain(signal);
   } catch (error) {
     terminal.note(messageOf(error));
-    code = error instanceof Failure ? error.exitCode : EXIT.failed;
+    code = error instanceof UserError ? error.exitCode : EXIT.failed;
     await terminal.drain(signal).catch(() => {});
   }
   if (!signal.aborted) endNow(code);

@@ -1,4 +1,4 @@
-import { EXIT, type ExitCode, Failure, messageOf } from '../base/errors.ts';
+import { EXIT, type ExitCode, messageOf, UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { Stopped } from '../base/signals.ts';
 
@@ -17,13 +17,13 @@ export function outcomeOf(error: unknown, signal: AbortSignal): Outcome {
     const message = `${messageOf(signal.reason ?? error)}; what was not committed is dropped.`;
     return { exit: EXIT.later, message, log: (logger) => logger.warn('run.stopped', message) };
   }
-  if (error instanceof Failure) return failed(error);
+  if (error instanceof UserError) return failed(error);
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   const message = `a defect of dfinery-elt, please report it: ${stack.split(/\s*\n\s*/).join(' | ')}`;
   return { exit: EXIT.failed, message, log: (logger) => logger.error('run.defect', message) };
 }
 
-function failed(failure: Failure): Outcome {
+function failed(failure: UserError): Outcome {
   const message = placed(failure);
   return {
     exit: failure.exitCode,
@@ -36,7 +36,7 @@ function failed(failure: Failure): Outcome {
 }
 
 /** The sentence, with the window and the attempt where it does not name them itself. */
-function placed({ message, where }: Failure): string {
+function placed({ message, where }: UserError): string {
   if (where.window === undefined || message.includes(where.window)) return message;
   return `${where.window}${where.attempt === undefined ? '' : `, attempt ${where.attempt}`}: ${message}`;
 }

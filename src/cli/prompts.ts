@@ -1,5 +1,5 @@
 import { isatty } from 'node:tty';
-import { configFailure } from '../base/errors.ts';
+import { configError } from '../base/errors.ts';
 
 /** The questions that a command may put to a person. */
 export interface Prompts {
@@ -46,7 +46,7 @@ export function terminalPrompts(streams: Streams): Prompts {
 /** Ctrl-C and Ctrl-D at a question. */
 function ended(error: unknown): never {
   if (error instanceof Error && error.name === 'ExitPromptError') {
-    throw configFailure('ended at a question; nothing was written.', { cause: error });
+    throw configError('ended at a question; nothing was written.', { cause: error });
   }
   throw error;
 }

@@ -1,4 +1,4 @@
-import { configFailure } from '../base/errors.ts';
+import { configError } from '../base/errors.ts';
 import { type ColumnType, isColumnType } from '../types/type.ts';
 import { readJsonFile } from './context.ts';
 
@@ -13,7 +13,7 @@ export function pinnedTypes(path: string | undefined): ReadonlyMap<string, Colum
   if (path === undefined) return undefined;
   const value = readJsonFile(path, 'the schema file');
   const problem = (what: string) =>
-    configFailure(`the schema file ${path} ${what}: make one with dfinery-elt discover.`, { where: { file: path } });
+    configError(`the schema file ${path} ${what}: make one with dfinery-elt discover.`, { where: { file: path } });
   if (typeof value !== 'object' || value === null || !('columns' in value) || !Array.isArray(value.columns)) {
     throw problem('has no list "columns"');
   }

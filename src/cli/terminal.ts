@@ -5,7 +5,7 @@ import { codeOf } from '../base/errors.ts';
 import type { LogEvent, LogSink } from '../base/log.ts';
 import { OutputQueue } from '../base/output-queue.ts';
 import { printable } from '../base/printable.ts';
-import { diskFailure } from '../fs/disk-failure.ts';
+import { diskError } from '../fs/disk-failure.ts';
 import { openOutputStream } from '../fs/output-stream.ts';
 
 /** The two streams of the command line: results on stdout, everything else on stderr. No call blocks the process. */
@@ -25,7 +25,7 @@ export interface Terminal {
 
 /** The terminal of a process, which flushes its output before the process ends. */
 export interface ProcessTerminal extends Terminal {
-  /** Throws a Failure when a result could not be written, but not when the reader has closed the pipe. */
+  /** Throws a UserError when a result could not be written, but not when the reader has closed the pipe. */
   drain(signal: AbortSignal): Promise<void>;
 }
 
@@ -76,7 +76,7 @@ export function openTerminal(clock: Clock): ProcessTerminal {
 const READER_GONE = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED']);
 
 function refuseLoss(error: unknown): void {
-  if (!READER_GONE.has(codeOf(error) ?? '')) throw diskFailure(error, { what: 'standard output', path: 'stdout' });
+  if (!READER_GONE.has(codeOf(error) ?? '')) throw diskError(error, { what: 'standard output', path: 'stdout' });
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -1,7 +1,7 @@
 import destination from '../../schemas/destination-config.json' with { type: 'json' };
 import source from '../../schemas/source-config.json' with { type: 'json' };
 import { type Env, secretInFile } from '../base/env.ts';
-import { configFailure, messageOf } from '../base/errors.ts';
+import { configError, messageOf } from '../base/errors.ts';
 import { nearest } from './nearest.ts';
 import { type Problem, refuse, shown } from './problems.ts';
 
@@ -61,7 +61,7 @@ export function refuseUnknownNames(env: Env): void {
   const named = strange
     .sort()
     .map((name) => `${name} (did you mean ${PREFIX}${nearest(name.slice(PREFIX.length), keys)}?)`);
-  throw configFailure(`the environment has unknown variables: ${named.join(', ')}. Correct or unset them.`);
+  throw configError(`the environment has unknown variables: ${named.join(', ')}. Correct or unset them.`);
 }
 
 /** The values that the environment has for the keys of one schema. */

@@ -2,7 +2,7 @@
 // fields. A key is declared in its schema under schemas/ and, with what its value becomes, in source.ts or destination.ts.
 
 import { type Env, secretFrom } from '../base/env.ts';
-import { configFailure, messageOf } from '../base/errors.ts';
+import { configError, messageOf } from '../base/errors.ts';
 import { Secret } from '../base/secrets.ts';
 import { baseUrlProblem } from './base-url.ts';
 import { type ConfigSchema, variablesOf } from './environment.ts';
@@ -97,7 +97,7 @@ export function parseConfig<K extends Keys>(
 
 export function objectOf(value: unknown): Record<string, unknown> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-  throw configFailure('the configuration is not a JSON object: wanted { "base_url": …, "service_id": …, … }.');
+  throw configError('the configuration is not a JSON object: wanted { "base_url": …, "service_id": …, … }.');
 }
 
 function secretOf(key: string, name: string, env: Env): Readonly<Record<string, string>> {
@@ -105,6 +105,6 @@ function secretOf(key: string, name: string, env: Env): Readonly<Record<string, 
     const secret = secretFrom(env, name);
     return secret === undefined ? {} : { [key]: secret };
   } catch (error) {
-    throw configFailure(`the file that ${name}_FILE names cannot be read: ${messageOf(error)}.`, { cause: error });
+    throw configError(`the file that ${name}_FILE names cannot be read: ${messageOf(error)}.`, { cause: error });
   }
 }

@@ -1,5 +1,5 @@
 import type { ErrorObject } from 'ajv';
-import { configFailure } from '../base/errors.ts';
+import { configError } from '../base/errors.ts';
 import { Redactor, Secret } from '../base/secrets.ts';
 import type { Validator } from './validate.ts';
 
@@ -83,5 +83,5 @@ export function refuse(what: string, { problems, further, unknown, secrets, name
     const name = names?.get(key.split('.')[0]);
     return name === undefined ? text : `${text} (from ${name})`;
   });
-  throw configFailure(redactor.mask(`${what}: ${[...placed, ...strange].join('; ')}.`));
+  throw configError(redactor.mask(`${what}: ${[...placed, ...strange].join('; ')}.`));
 }

@@ -1,4 +1,4 @@
-import { type Coordinates, Failure } from '../base/errors.ts';
+import { type Coordinates, UserError } from '../base/errors.ts';
 import { type BrokenReason, MAX_COLUMNS } from './tokenizer.ts';
 
 export type MalformedReason =
@@ -49,7 +49,7 @@ export const BROKEN_ROW = {
 } as const satisfies Record<BrokenReason, { readonly expected: string; readonly found: string }>;
 
 /** The body is no whole CSV export. Another download may be; nothing of this one is used. */
-export class MalformedCsv extends Failure {
+export class MalformedCsv extends UserError {
   override readonly name = 'MalformedCsv';
   readonly reason: MalformedReason;
   readonly expected: string;

@@ -23,7 +23,7 @@ export interface AccessOptions {
 
 /**
  * Shows everything that places hold about people, found as by a purge: one JSON object a row (S58). With a ledger's folder each
- * id is recorded there before anything is shown. Throws Failure.
+ * id is recorded there before anything is shown. Throws UserError.
  */
 export async function accessPeople(request: AccessOptions): Promise<{ readonly ids: number; readonly rows: number }> {
   const { places, column, hashKey, options, config, write } = request;

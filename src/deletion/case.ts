@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
-import { configFailure, EXIT, Failure, transientFailure } from '../base/errors.ts';
+import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import type { DestinationConfig } from '../config/destination.ts';
@@ -49,7 +49,7 @@ export interface CaseResult {
   /** Of exactly this list, this service and this purge: what a confirmation must repeat. */
   readonly hash: string;
   /** The failure that the case ends with; undefined on success. */
-  readonly failure: Failure | undefined;
+  readonly failure: UserError | undefined;
 }
 
 /**
@@ -90,11 +90,11 @@ class Case {
   #ledger: Ledger | undefined;
   readonly #sent = newCounts();
   /** What ended the deletion or the ledger early. */
-  #broken: Failure | undefined;
+  #broken: UserError | undefined;
   /** True as long as people are to be purged. */
   #isPurgeOpen = false;
   /** Why they could not be. */
-  #open: Failure | undefined;
+  #open: UserError | undefined;
 
   private constructor(options: CaseOptions, ledgers: LedgerStore) {
     this.#options = options;
@@ -115,7 +115,7 @@ class Case {
   }
 
   /** Reads the list, finds out what an unfinished run has done of it and whom the places hold, and asks the guards. */
-  async plan(): Promise<{ report: DeletionReport; hash: string; refusal: Failure | undefined }> {
+  async plan(): Promise<{ report: DeletionReport; hash: string; refusal: UserError | undefined }> {
     const { config, io, read, purge, consent } = this.#options;
     await read(this.#list);
     const names = listHash(this.#list.digest, config);
@@ -159,12 +159,12 @@ class Case {
     const { received, done } = this.#list.counts;
     if (received === 0 || done > 0) this.#list.start();
     const ledger = this.#ledger;
-    await this.#keepFailure(async () => {
+    await this.#keepError(async () => {
       if (ids.length > 0) await this.#send(ids, ledger);
     });
-    await this.#keepFailure(() => this.#list.emitted());
+    await this.#keepError(() => this.#list.emitted());
     // What follows may take long: the last answers are proof before it begins.
-    await this.#keepFailure(() => ledger.sync());
+    await this.#keepError(() => ledger.sync());
   }
 
   /** Purges those whom the service has deleted. */
@@ -176,7 +176,7 @@ class Case {
     this.#isPurgeOpen = true;
     try {
       if (this.#isCutShort || io.signal.aborted) return;
-      await this.#keepFailure(async () => {
+      await this.#keepError(async () => {
         this.#open = worstOf(await purge.run(ids, ledger, this.#unfinished.purging));
       });
       this.#isPurgeOpen = this.#broken !== undefined || this.#open !== undefined;
@@ -191,7 +191,7 @@ class Case {
     const { done, rejected, undecided, requests } = this.#sent;
     const counts = { done, rejected, undecided, requests };
     const isClosed = !this.#isCutShort && !this.#isPurgeOpen;
-    await this.#keepFailure(async () => {
+    await this.#keepError(async () => {
       if (isClosed) await this.#ledger?.write({ kind: 'close', counts });
       else await this.#ledger?.sync();
     });
@@ -228,11 +228,11 @@ class Case {
   }
 
   /** A failure is part of the result; anything else is not expected. */
-  async #keepFailure(work: () => Promise<void>): Promise<void> {
+  async #keepError(work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
-      if (!(error instanceof Failure)) throw error;
+      if (!(error instanceof UserError)) throw error;
       this.#broken ??= error;
     }
   }
@@ -301,23 +301,23 @@ function refusalOf(
   plan: DeletionReport,
   hash: string,
   consent: Exclude<CaseOptions['consent'], undefined>,
-): Failure | undefined {
+): UserError | undefined {
   if (consent !== 'configured' && consent.confirm.trim().toLowerCase() !== hash) {
-    return configFailure(
+    return configError(
       `Nothing was deleted: the list, the service or the purge is not what was confirmed. Its hash is ${hash}; look at the plan again.`,
     );
   }
-  return nothingAccepted(plan) ?? guardFailure(plan);
+  return nothingAccepted(plan) ?? guardError(plan);
 }
 
-const guardFailure = ({ guard }: DeletionReport): Failure | undefined =>
-  guard === null ? undefined : configFailure(`Nothing was deleted: ${guard}`, { exitCode: EXIT.guard });
+const guardError = ({ guard }: DeletionReport): UserError | undefined =>
+  guard === null ? undefined : configError(`Nothing was deleted: ${guard}`, { exitCode: EXIT.guard });
 
-const stopOf = ({ stoppedBy }: DeletionCounts): Failure | undefined => stoppedBy && configFailure(stoppedBy.message);
+const stopOf = ({ stoppedBy }: DeletionCounts): UserError | undefined => stoppedBy && configError(stoppedBy.message);
 
 /** Every id is decided, and the purge did not take place. */
-const unclosed = ({ ledgerDir }: DestinationConfig): Failure =>
-  transientFailure(
+const unclosed = ({ ledgerDir }: DestinationConfig): UserError =>
+  transientError(
     `The run was stopped after its last request: the purge that was to follow it was not done. Run again with the same list: ${
       ledgerDir === undefined
         ? 'all of it is asked for again, since the ledger is in the log'

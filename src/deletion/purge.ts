@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { configFailure, EXIT, Failure, transientFailure } from '../base/errors.ts';
+import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
 import { count } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
@@ -94,7 +94,7 @@ interface PlaceState {
   readonly place: PurgePlace;
   readonly found: PeopleFound;
   readonly done?: Purged;
-  readonly failure?: Failure;
+  readonly failure?: UserError;
 }
 
 /** One purge, from its forecast to its last place. */
@@ -161,7 +161,7 @@ export class Purge {
     return [isOnly, [...this.names].sort(), column ?? null, pairs.map((pair) => JSON.stringify(pair)).sort()];
   }
 
-  /** Counts what each place holds now. Throws Failure for a place that cannot be looked into. */
+  /** Counts what each place holds now. Throws UserError for a place that cannot be looked into. */
   async forecast(): Promise<void> {
     for (const place of this.#request.places) {
       const found = await place.target.people(place.path, this.#query, this.#request.options);
@@ -179,7 +179,7 @@ export class Purge {
     return this.#states.map((state) => this.#problemOf(state)).find((problem) => problem !== undefined);
   }
 
-  /** Tries in each place all that a purge does, and names what it will not reach. Throws Failure before anybody is deleted. */
+  /** Tries in each place all that a purge does, and names what it will not reach. Throws UserError before anybody is deleted. */
   async try(): Promise<void> {
     const { options, places, spoolDirs, suppression } = this.#request;
     for (const { target, path } of places) {
@@ -198,10 +198,10 @@ export class Purge {
 
   /**
    * Removes the people of these ids from every place, one after the other; a place that fails does not keep the others from
-   * it. `unfinished`: what a run that broke off was about to remove. Returns why people are still somewhere. Throws Failure
+   * it. `unfinished`: what a run that broke off was about to remove. Returns why people are still somewhere. Throws UserError
    * when the ledger cannot be written.
    */
-  async run(ids: readonly string[], ledger: Ledger, unfinished: Unfinished): Promise<readonly Failure[]> {
+  async run(ids: readonly string[], ledger: Ledger, unfinished: Unfinished): Promise<readonly UserError[]> {
     this.#ids = ids;
     await this.#purgeSpools();
     for (const [at, { place }] of this.#states.entries()) {
@@ -225,7 +225,7 @@ export class Purge {
           this.#states[at] = { place, found };
           const problem = this.#problemOf(this.#states[at]);
           if (problem !== undefined) {
-            throw configFailure(`${problem} Nothing was removed there.`, { exitCode: EXIT.guard });
+            throw configError(`${problem} Nothing was removed there.`, { exitCode: EXIT.guard });
           }
           await ledger.write({ kind: 'purging', target, counts: { people: found.people, rows: found.rows } });
           await this.#suppress(found);
@@ -234,7 +234,7 @@ export class Purge {
         },
       });
       const { found, unreached } = done;
-      const failure = unreached.length > 0 ? transientFailure(unreached.join(' ')) : undefined;
+      const failure = unreached.length > 0 ? transientError(unreached.join(' ')) : undefined;
       this.#states[at] = { place, found, done, ...(failure && { failure }) };
       this.#say(found);
       counts = {
@@ -248,7 +248,7 @@ export class Purge {
       };
     } catch (error) {
       options.signal?.throwIfAborted();
-      if (!(error instanceof Failure)) throw error;
+      if (!(error instanceof UserError)) throw error;
       this.#states[at] = { place, found: this.#states[at].found, failure: error };
     }
     const { done, failure } = this.#states[at];

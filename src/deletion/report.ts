@@ -1,4 +1,4 @@
-import { configFailure, EXIT, Failure, transientFailure } from '../base/errors.ts';
+import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
 import { count } from '../base/quantities.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import type { ListCounts } from './input/deletion-list.ts';
@@ -150,14 +150,14 @@ export function refusedSentence({ refused, received }: DeletionReport): string |
 export function failureOf(
   report: DeletionReport,
   { onRejected, ledgerDir }: Pick<DestinationConfig, 'onRejected' | 'ledgerDir'>,
-  stopped: Failure | undefined,
-): Failure | undefined {
+  stopped: UserError | undefined,
+): UserError | undefined {
   const { done, undecided, rejected, done_before } = report;
   if (stopped !== undefined && report.purge_only) return stopped;
   const decided = `${done} of ${wantedOf(report)} ids were deleted, ${undecided} are undecided`;
   if (stopped !== undefined) {
     const { kind, exitCode, message } = stopped;
-    return new Failure(kind, `${message} ${decided}.`, { exitCode, cause: stopped });
+    return new UserError(kind, `${message} ${decided}.`, { exitCode, cause: stopped });
   }
   if (undecided > 0) {
     const codes = codesOf(report.undecided_codes);
@@ -165,12 +165,12 @@ export function failureOf(
       ledgerDir === undefined
         ? 'Run again: the whole list is asked for again, since the ledger is in the log.'
         : 'Run again with the same list within 24 hours: what is open is asked for again, and nobody else.';
-    return transientFailure(
+    return transientError(
       `${decided}: the service was not reached or gave no clear answer${codes && ` (${codes})`}. ${again}`,
     );
   }
   if (rejected > 0 && done + done_before === 0) {
-    return configFailure(
+    return configError(
       `The service rejected every ID (${codesOf(report.rejected_codes)}): check that the ID field holds external IDs.`,
     );
   }
@@ -180,7 +180,7 @@ export function failureOf(
     refused,
     rejected > 0 ? `the service rejected ${rejected} (${codesOf(report.rejected_codes)})` : undefined,
   ];
-  return configFailure(`on_rejected is "fail": ${why.filter((one) => one !== undefined).join('; ')}.`, {
+  return configError(`on_rejected is "fail": ${why.filter((one) => one !== undefined).join('; ')}.`, {
     exitCode: EXIT.guard,
   });
 }
@@ -189,13 +189,13 @@ export function failureOf(
 const SEVERITIES: readonly number[] = [EXIT.later, EXIT.guard, EXIT.lost, EXIT.usage, EXIT.failed];
 
 /** All these failures as one, which ends the run as the worst of them does; undefined if there are none. */
-export function worstOf(failures: readonly (Failure | undefined)[]): Failure | undefined {
-  const severityOf = ({ exitCode }: Failure) => SEVERITIES.indexOf(exitCode);
+export function worstOf(failures: readonly (UserError | undefined)[]): UserError | undefined {
+  const severityOf = ({ exitCode }: UserError) => SEVERITIES.indexOf(exitCode);
   const all = failures.filter((failure) => failure !== undefined).sort((a, b) => severityOf(b) - severityOf(a));
   const [worst] = all;
   if (all.length < 2) return worst;
   const { kind, exitCode } = worst;
-  return new Failure(kind, all.map(({ message }) => message).join(' '), { exitCode });
+  return new UserError(kind, all.map(({ message }) => message).join(' '), { exitCode });
 }
 
 const codesOf = (codes: Readonly<Record<string, number>>): string =>
@@ -204,8 +204,8 @@ const codesOf = (codes: Readonly<Record<string, number>>): string =>
     .join(', ');
 
 /** A failure if all rows were refused, which is most likely a mistake. */
-export function nothingAccepted(report: DeletionReport): Failure | undefined {
+export function nothingAccepted(report: DeletionReport): UserError | undefined {
   if (report.received === 0 || report.ids > 0) return undefined;
   const refused = refusedSentence(report);
-  return configFailure(`Nothing was deleted: ${refused}. Check that the ID field is the right one.`);
+  return configError(`Nothing was deleted: ${refused}. Check that the ID field is the right one.`);
 }

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../base/clock.ts';
-import { transientFailure } from '../base/errors.ts';
+import { transientError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import { pauseAfter, type RetryPolicy } from '../base/retry.ts';
@@ -226,14 +226,14 @@ class Sender {
 
   #stopAll(answer: DeletionAnswer): Decision {
     this.#counts.stoppedBy ??= answer;
-    this.#stop.abort(transientFailure(answer.message));
+    this.#stop.abort(transientError(answer.message));
     return 'undecided';
   }
 
   #giveUp(answer: DeletionAnswer): Decision {
     const { logger } = this.#options;
     logger.error('erase.given_up', `Nothing more is sent: ${answer.message}`, { code: answer.code });
-    this.#stop.abort(transientFailure(answer.message));
+    this.#stop.abort(transientError(answer.message));
     return 'undecided';
   }
 

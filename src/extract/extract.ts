@@ -30,7 +30,7 @@ export async function* extractWindows(plan: Plan, deps: ExtractDeps): AsyncGener
  * Executes a plan: batches of verified windows, in order of days. Requesting the next batch means that the last one is
  * committed: its files are removed then. At most `maxConcurrentExports` windows are downloaded, waiting or handed out
  * at any time, beside those of a batch. Whichever way it ends, nothing stays on disk but verified files that the next run
- * with the same filters can use (S11), or a broken body whose path was reported. Throws the first Failure when its
+ * with the same filters can use (S11), or a broken body whose path was reported. Throws the first UserError when its
  * window's turn comes, after the windows before it were handed on.
  */
 export async function* extractBatches(

@@ -41,7 +41,7 @@ export function openExportSession(config: SourceConfig, runtime: Runtime, maxWai
   return { service, quota, close: () => service.close() };
 }
 
-/** The dependencies of an extraction, from a configuration. Reads the suppression file; throws a Failure if it cannot. */
+/** The dependencies of an extraction, from a configuration. Reads the suppression file; throws a UserError if it cannot. */
 export function extractDeps(
   config: SourceConfig,
   service: ExportService,
@@ -56,7 +56,7 @@ export function editsOf({ columnsDrop, columnsHash, hashKey }: SourceConfig): Co
   return columnEdits(columnsDrop, columnsHash, hashKey && new HashKey(hashKey));
 }
 
-/** How exports are read, from a configuration. Reads the suppression file; throws a Failure if it cannot. */
+/** How exports are read, from a configuration. Reads the suppression file; throws a UserError if it cannot. */
 export function extractOptions(config: SourceConfig): ExtractOptions {
   const { suppressionFile: file, suppressionKey: key } = config;
   const edits = editsOf(config);

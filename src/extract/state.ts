@@ -1,7 +1,7 @@
 import type { ErrorObject } from 'ajv';
 import schema from '../../schemas/state.json' with { type: 'json' };
 import type { Day } from '../base/days.ts';
-import { Failure, type FailureDetails } from '../base/errors.ts';
+import { type ErrorDetails, UserError } from '../base/errors.ts';
 import { compileSchema } from '../config/validate.ts';
 import type { HashedColumns } from './export-request.ts';
 import type { State } from './window.ts';
@@ -10,11 +10,11 @@ import type { State } from './window.ts';
 export type StateProblem = 'malformed' | 'version' | 'service' | 'filters' | 'columns' | 'future';
 
 /** A stored state that this run must not use: exit 2 on the command line. */
-export class StateFailure extends Failure {
-  override readonly name = 'StateFailure';
+export class StateError extends UserError {
+  override readonly name = 'StateError';
   readonly problem: StateProblem;
 
-  constructor(problem: StateProblem, message: string, details: FailureDetails = {}) {
+  constructor(problem: StateProblem, message: string, details: ErrorDetails = {}) {
     super('config', message, details);
     this.problem = problem;
   }
@@ -38,7 +38,7 @@ export interface KnownState extends State {
 const valid = compileSchema(schema);
 
 /**
- * A stored state, every key kept. `undefined`, `null` and an object without keys are no state. Throws a StateFailure
+ * A stored state, every key kept. `undefined`, `null` and an object without keys are no state. Throws a StateError
  * (`malformed`, `version`) for anything that is not one.
  */
 export function parseState(value: unknown): KnownState | undefined {
@@ -48,7 +48,7 @@ export function parseState(value: unknown): KnownState | undefined {
   if (Object.keys(given).length === 0) return undefined;
   const version = given.version;
   if (typeof version === 'number' && version > 1) {
-    throw new StateFailure(
+    throw new StateError(
       'version',
       `The stored state has version ${version}, this program knows version 1: use the newer program that wrote it.`,
     );
@@ -66,7 +66,7 @@ function problemText({ instancePath, message, params }: ErrorObject): string {
 }
 
 const malformed = (why: string) =>
-  new StateFailure(
+  new StateError(
     'malformed',
     `The stored state cannot be used: ${why}; wanted {"version":1,"from_date":"YYYY-MM-DD"}. Restore it from a copy, or start anew with another target (on a platform: reset the stream).`,
   );

@@ -1,11 +1,11 @@
 import { daysOf } from '../base/days.ts';
-import { configFailure } from '../base/errors.ts';
+import { configError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { unlisted } from '../schema/column-edits.ts';
 import { Cursor, coveredDays, filesOf, foundBy, receiptOf } from './cursor.ts';
 import type { DaysResult, Download } from './download/download.ts';
 import { earlierClock, type Run } from './download/run.ts';
-import { gapFailure, nameDays } from './plan/gaps.ts';
+import { gapError, nameDays } from './plan/gaps.ts';
 import type { Receipt, Window } from './window.ts';
 
 /** Makes windows of downloads in the order of days, and reports the days that are lost between them. */
@@ -52,7 +52,7 @@ export class WindowBuilder {
     this.#reportLosses();
     this.#warnOfUnseen();
     if (this.#refusal !== undefined && !this.#run.known.answered) {
-      throw configFailure(
+      throw configError(
         `The service refuses the export of ${this.#run.plan.firstDay}, which is not over everywhere yet: ${this.#refusal}`,
       );
     }
@@ -73,7 +73,7 @@ export class WindowBuilder {
       logger.warn('window.clamped', `The service no longer exports ${nameDays(clamped)}: reading goes on after that.`);
     }
     if (lost.length === 0) return;
-    if (this.#run.plan.onGap === 'fail') throw gapFailure(lost, this.#run.tally.windows > 0);
+    if (this.#run.plan.onGap === 'fail') throw gapError(lost, this.#run.tally.windows > 0);
     this.#run.tally.gaps.push(...lost);
     logger.warn('window.gap', `The service no longer exports ${nameDays(lost)}: recorded as a gap.`);
   }

@@ -1,4 +1,4 @@
-import { codeOf, configFailure, Failure, messageOf, transientFailure } from '../base/errors.ts';
+import { codeOf, configError, messageOf, transientError, UserError } from '../base/errors.ts';
 
 /** Codes of a disk, a quota or a file that takes no more bytes. */
 const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
@@ -30,24 +30,24 @@ export interface DiskPlace {
 export const isDiskFull = (error: unknown): boolean => FULL.has(codeOf(error) ?? '');
 
 /** What the system said about a place on disk, as a failure that names it; anything without a code unchanged. */
-export function diskFailure(error: unknown, place: DiskPlace): unknown {
+export function diskError(error: unknown, place: DiskPlace): unknown {
   const code = codeOf(error);
-  if (code === undefined || error instanceof Failure) return error;
+  if (code === undefined || error instanceof UserError) return error;
   const details = { cause: error, where: { file: place.path }, internal: messageOf(error) };
   if (FULL.has(code)) return diskFull(place, code, error);
   const after = place.consequence === undefined ? '' : `; ${place.consequence}`;
   if (REFUSED.has(code)) {
     const remedy = place.remedy ?? 'give another, or give this user the right to';
-    return configFailure(`${capital(place.what)} cannot be written (${code}): ${remedy}${after}.`, details);
+    return configError(`${capital(place.what)} cannot be written (${code}): ${remedy}${after}.`, details);
   }
-  return transientFailure(`${capital(place.what)} failed (${code}): try again later${after}.`, details);
+  return transientError(`${capital(place.what)} failed (${code}): try again later${after}.`, details);
 }
 
 /** The sentence about a full disk, for errors that carry no code. */
-export function diskFull({ what, path, consequence, remedy }: DiskPlace, code?: string, cause?: unknown): Failure {
+export function diskFull({ what, path, consequence, remedy }: DiskPlace, code?: string, cause?: unknown): UserError {
   const or = remedy === undefined ? 'and run again' : `or ${remedy}`;
   const after = consequence === undefined ? '' : `; ${consequence}`;
-  return transientFailure(
+  return transientError(
     `The disk of ${what} is full${code === undefined ? '' : ` (${code})`}: make room ${or}${after}.`,
     { where: { file: path }, ...(cause !== undefined && { cause, internal: messageOf(cause) }) },
   );

@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
-import { codeOf, configFailure, transientFailure } from '../base/errors.ts';
+import { codeOf, configError, transientError } from '../base/errors.ts';
 import { hasNoLinks, removeIfThere, writeWhole } from './atomic-file.ts';
 import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './process-identity.ts';
 
@@ -179,12 +179,9 @@ async function takeAfterWait(path: string, { clock, waitMs, signal, what }: Lock
   }
   const { pid, host } = ownerOf(path, what)?.identity ?? {};
   const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;
-  throw transientFailure(
-    `${what[0].toUpperCase()}${what.slice(1)} is in use${who}: try again when that run has ended.`,
-    {
-      where: { file: path },
-    },
-  );
+  throw transientError(`${what[0].toUpperCase()}${what.slice(1)} is in use${who}: try again when that run has ended.`, {
+    where: { file: path },
+  });
 }
 
 /** A lock that cannot be removed is a dead process's soon. */
@@ -217,7 +214,7 @@ function ownerOf(path: string, what: string): Owner | undefined {
   try {
     return readOwner(path);
   } catch (error) {
-    throw configFailure(
+    throw configError(
       `${path}, the lock of ${what}, is no lock of this user (${codeOf(error) ?? 'unknown error'}): remove it.`,
       { cause: error, where: { file: path } },
     );

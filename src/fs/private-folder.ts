@@ -1,6 +1,6 @@
 import { lstatSync, mkdirSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { codeOf, configFailure } from '../base/errors.ts';
+import { codeOf, configError } from '../base/errors.ts';
 import { syncFolderAtOnce } from './atomic-file.ts';
 
 const OWNER_FOLDER = 0o700;
@@ -37,7 +37,7 @@ export const isPrivateFolder = (path: string): boolean => ownerOf(path) === 'us'
 export function makePrivateFolder(path: string, what: string, remedy: string): void {
   makeFolders(path, OWNER_FOLDER);
   if (ownerOf(path) !== 'others') return;
-  throw configFailure(
+  throw configError(
     `${what} ${path} is a link, belongs to another user or is open to others: remove it or ${remedy}.`,
     { where: { file: path } },
   );

@@ -1,6 +1,6 @@
 // This folder: what an export contains: its header's groups of columns, and the evidence and types of all cells.
 
-import { configFailure } from '../base/errors.ts';
+import { configError } from '../base/errors.ts';
 import { DROP, type RowEditor } from '../csv/row-editor.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
 import { COLUMN_SHIFT, readNames, STRIDE } from '../csv/tokenizer.ts';
@@ -161,7 +161,7 @@ export class Scanner {
     this.#actions = actions;
     this.#listed = listed;
     this.#header = kept.map(({ name }) => name);
-    if (kept.length === 0) throw configFailure('columns_drop names every column there is: leave one.');
+    if (kept.length === 0) throw configError('columns_drop names every column there is: leave one.');
     return kept.map(({ isHashed }) => isHashed);
   }
 

@@ -11,7 +11,7 @@ import pLimit from 'p-limit';
 import stateSchema from '../../schemas/quota-state.json' with { type: 'json' };
 import type { Clock } from '../base/clock.ts';
 import { formatDuration } from '../base/durations.ts';
-import { codeOf, Failure, messageOf, transientFailure } from '../base/errors.ts';
+import { codeOf, messageOf, transientError, UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import type { SourceConfig } from '../config/source.ts';
@@ -389,7 +389,7 @@ export class QuotaStateFile {
       });
     } catch (error) {
       signal?.throwIfAborted();
-      const isOfDisk = error instanceof Failure ? error.kind === 'transient' : codeOf(error) !== undefined;
+      const isOfDisk = error instanceof UserError ? error.kind === 'transient' : codeOf(error) !== undefined;
       if (!isOfDisk) throw error;
       if (done === undefined) this.#state = this.#read();
       this.#countAlone(error);
@@ -542,7 +542,7 @@ export class ExportQuota {
 
   /**
    * Resolves when an export may be sent: one caller after the other, in the order of the calls. Rejects with the
-   * signal's reason, or with a transient Failure that names the wait when it is longer than allowed.
+   * signal's reason, or with a transient UserError that names the wait when it is longer than allowed.
    */
   async enter(signal: AbortSignal): Promise<Permit> {
     signal.throwIfAborted();
@@ -675,7 +675,7 @@ export class ExportQuota {
 }
 
 const tooLong = (at: number, wait: number, most: number) =>
-  transientFailure(
+  transientError(
     `The limit of exports is reached and the next may be sent at ${new Date(at).toISOString()}, in ${formatDuration(wait)}: ` +
       `longer than the ${formatDuration(most)} that --max-wait allows. What is done is kept; run again then.`,
     { internal: 'quota: the wait is longer than allowed' },

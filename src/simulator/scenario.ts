@@ -1,7 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import schema from '../../schemas/scenario.json' with { type: 'json' };
 import { isDay } from '../base/days.ts';
-import { configFailure } from '../base/errors.ts';
+import { configError } from '../base/errors.ts';
 import type { Fault } from './fault.ts';
 
 /** Which share of the rows, and how many hours after their arrival. */
@@ -130,11 +130,11 @@ function validator(): ValidateFunction<Scenario> {
 /** A scenario from its JSON text or from an object; what is absent has its default. Throws a config failure naming every problem. */
 export function parseScenario(source: unknown): Scenario {
   const value = typeof source === 'string' ? parseJson(source) : structuredClone(source ?? {});
-  if (!isObject(value)) throw configFailure('The scenario is not a JSON object; see docs/simulator.md.');
+  if (!isObject(value)) throw configError('The scenario is not a JSON object; see docs/simulator.md.');
   const validate = validator();
   if (validate(value)) return value;
   const problems = new Set((validate.errors ?? []).flatMap(problemOf));
-  throw configFailure(`The scenario cannot be used: ${[...problems].join(' ')} See docs/simulator.md.`);
+  throw configError(`The scenario cannot be used: ${[...problems].join(' ')} See docs/simulator.md.`);
 }
 
 /** The same scenario with some keys replaced, section by section; `faults` are replaced as a whole. */
@@ -151,7 +151,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text.replace(/^\uFEFF/, ''));
   } catch (cause) {
-    throw configFailure('The scenario is not valid JSON.', { cause });
+    throw configError('The scenario is not valid JSON.', { cause });
   }
 }
 

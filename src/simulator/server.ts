@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { configFailure, messageOf } from '../base/errors.ts';
+import { configError, messageOf } from '../base/errors.ts';
 import { serveDelete } from './delete.ts';
 import { type Exchange, fail, parseBody, readBody } from './exchange.ts';
 import { serveExport } from './export/serve-export.ts';
@@ -25,7 +25,7 @@ export async function listen(service: Service, port: number): Promise<Listening>
   const server = createServer({ keepAliveTimeout: 5_000 }, (req, res) => void serve(service, req, res));
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) =>
-      reject(configFailure(`The simulator cannot listen on port ${port}: ${messageOf(cause)}.`, { cause })),
+      reject(configError(`The simulator cannot listen on port ${port}: ${messageOf(cause)}.`, { cause })),
     );
     server.listen(port, LOOPBACK, resolve);
   });

@@ -1,4 +1,4 @@
-import { Failure } from '../base/errors.ts';
+import { UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import { BATCH_LIMITS } from '../extract/batch.ts';
@@ -98,7 +98,7 @@ async function storeBatch(
   try {
     while (remaining.length > 0) {
       remaining = await store(remaining).catch(async (error: unknown) => {
-        const isPassing = error instanceof Failure && error.kind === 'transient';
+        const isPassing = error instanceof UserError && error.kind === 'transient';
         if (remaining.length === 1 || isPassing || signal.aborted) throw error;
         logger.debug(
           'batch.split',

@@ -17,7 +17,7 @@ import type { TargetReport } from './report.ts';
 // A target is a kind of place that windows are loaded into. Each has one descriptor, listed in targets.ts: `sync`,
 // `verify`, `compact`, `plan` and `forget --purge` loop over that list and do not depend on single targets.
 
-/** The descriptor of a target. All methods throw Failure. */
+/** The descriptor of a target. All methods throw UserError. */
 export interface Target {
   /** The word after `sync`, `verify` and the others. */
   readonly name: string;

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { addDays } from '../base/days.ts';
-import { configFailure, Failure, transientFailure } from '../base/errors.ts';
+import { configError, transientError, UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import { MalformedCsv } from '../csv/malformed.ts';
@@ -24,7 +24,7 @@ const MAX_MOVES = 2;
 
 /**
  * The column names of one export: its first line, after which the connection is closed. Undefined when the service cannot
- * export so many days at once. A last day that has perhaps not begun there is left out. Throws a Failure when the user must act
+ * export so many days at once. A last day that has perhaps not begun there is left out. Throws a UserError when the user must act
  * or the service is not available.
  */
 export async function exportHeader(request: ExportRequest, deps: HeaderDeps): Promise<readonly string[] | undefined> {
@@ -38,7 +38,7 @@ export async function exportHeader(request: ExportRequest, deps: HeaderDeps): Pr
     if ('header' in found) {
       if (found.isWhole || isSame(unconfirmed, found.header)) return found.header;
       unconfirmed = found.header;
-      if (retries.isLast) throw transientFailure(UNCONFIRMED);
+      if (retries.isLast) throw transientError(UNCONFIRMED);
       continue;
     }
     const next = await retries.after(found);
@@ -47,7 +47,7 @@ export async function exportHeader(request: ExportRequest, deps: HeaderDeps): Pr
       const { from, to } = moved;
       const now = deps.clock.now();
       const earlier = [now, found.serverTime ?? now].map(earliestToday).find((day) => from <= day && day < to);
-      if (earlier === undefined) throw configFailure(found.message);
+      if (earlier === undefined) throw configError(found.message);
       moved = { ...moved, to: earlier };
       continue;
     }
@@ -78,14 +78,14 @@ async function requestHeader(request: ExportRequest, deps: HeaderDeps): Promise<
     return await readHeader(answer.bytes);
   } catch (error) {
     deps.signal.throwIfAborted();
-    if (!(error instanceof Failure) || error.kind !== 'transient') throw error;
+    if (!(error instanceof UserError) || error.kind !== 'transient') throw error;
     return { kind: 'retry', code: error instanceof MalformedCsv ? error.reason : 'broken', message: error.message };
   } finally {
     await answer.close();
   }
 }
 
-/** The first line of a body, which is read no further. Throws a Failure if there is none. */
+/** The first line of a body, which is read no further. Throws a UserError if there is none. */
 export async function readHeader(bytes: AsyncIterable<Uint8Array>): Promise<HeaderLine> {
   const taker = new HeaderTaker();
   const source = new RowSource(taker);
@@ -100,7 +100,7 @@ export async function readHeader(bytes: AsyncIterable<Uint8Array>): Promise<Head
   }
   source.finish();
   source.release();
-  if (taker.names === undefined) throw transientFailure('The export ended before its first line did.');
+  if (taker.names === undefined) throw transientError('The export ended before its first line did.');
   return { header: taker.names, isWhole: source.finalNewline };
 }
 

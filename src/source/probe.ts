@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import { addDays, dayAt } from '../base/days.ts';
 import { formatDuration } from '../base/durations.ts';
 import { type Env, systemEnv } from '../base/env.ts';
-import { Failure } from '../base/errors.ts';
+import { UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { MalformedCsv } from '../csv/malformed.ts';
@@ -224,7 +224,7 @@ function unanswered(
   const { host } = new URL(baseUrl);
   const rest = { limits: NO_LIMITS, serverTime: undefined };
   if (!(error instanceof TimeLimitReached)) {
-    if (!(error instanceof Failure)) throw error;
+    if (!(error instanceof UserError)) throw error;
     const kind = error.kind === 'config' ? 'wrong_token' : 'unreachable';
     return { ...found(kind, false, error.kind, error.message), ...rest };
   }

@@ -1,7 +1,7 @@
 import type { ReadVerb, VerbContext } from '../airbyte/connector.ts';
 import { estimate } from '../airbyte/messages.ts';
 import type { Clock } from '../base/clock.ts';
-import { configFailure } from '../base/errors.ts';
+import { configError } from '../base/errors.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { foundIn } from '../extract/cursor.ts';
 import { extractWindows } from '../extract/extract.ts';
@@ -224,7 +224,7 @@ export class Reader {
     if (cells === '') return;
     const { from } = window.receipt;
     if (this.#deps.config.schemaMode === 'fail') {
-      throw configFailure(
+      throw configError(
         `${from} has cells that do not fit the configured types, and schema_mode is fail: ${cells}. Refresh the source's schema, or set schema_mode to evolve to keep such cells as text in _rescued.`,
       );
     }

@@ -5,11 +5,11 @@ import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
-import { configFailure, messageOf } from '../base/errors.ts';
+import { configError, messageOf } from '../base/errors.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
 import type { Secret } from '../base/secrets.ts';
 import { syncFolder } from '../fs/atomic-file.ts';
-import { diskFailure } from '../fs/disk-failure.ts';
+import { diskError } from '../fs/disk-failure.ts';
 import { withLockFile } from '../fs/lock.ts';
 import { makeFolders } from '../fs/private-folder.ts';
 import type { HashKey } from '../schema/hash-key.ts';
@@ -43,7 +43,7 @@ const checkOf = (key: Secret): string =>
 /** Throws a configuration failure for a key that is too short. */
 function checkKey(key: Secret): void {
   if (key.reveal().length >= MIN_KEY_LENGTH) return;
-  throw configFailure(
+  throw configError(
     `suppression_key (DFINERY_SUPPRESSION_KEY) is shorter than ${MIN_KEY_LENGTH} characters: make a longer one, for instance with "openssl rand -hex 32", and begin a new suppression file.`,
   );
 }
@@ -53,7 +53,7 @@ function isHeader(line: string, path: string, key: Secret): boolean {
   const found = parsed(line);
   if (found?.kind !== HEADER.kind || found.v !== HEADER.v) return false;
   if (found.key_check === undefined || found.key_check === checkOf(key)) return true;
-  throw configFailure(
+  throw configError(
     `The suppression file ${path} was written under another key: give that one as suppression_key (or DFINERY_SUPPRESSION_KEY).`,
     { where: { file: path } },
   );
@@ -87,7 +87,7 @@ function textOf(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw configFailure(
+    throw configError(
       `The suppression file ${path} cannot be read (${messageOf(error)}): make an empty file if nobody is to be suppressed yet.`,
       { cause: error, where: { file: path } },
     );
@@ -102,7 +102,7 @@ function take(line: string, number: number, path: string, listed: Set<string>, h
     listed.add(hmac);
     return;
   }
-  throw configFailure(
+  throw configError(
     `Line ${number} of the suppression file ${path} is not {"hmac":"<64 hex digits>"}: if a purge was broken off, run it again, which mends a last line that was cut; else restore the file, or use the version that wrote it.`,
     { where: { file: path, row: number } },
   );
@@ -114,7 +114,7 @@ const hmacIn = (line: Line | undefined): string | undefined =>
 
 /** A person who is known by a hash alone is not found under another key. */
 const otherHashKey = (path: string, number: number) =>
-  configFailure(
+  configError(
     `Line ${number} of the suppression file ${path} names a person by df_unified_id as hashed under another hash_key, or while it was hashed: ` +
       'the rows would come back. Keep df_unified_id in columns_hash and that key, or begin a new suppression file once ' +
       'the service exports no row of these people any more.',
@@ -188,7 +188,7 @@ export async function suppress(
     const lock = { what, clock, waitMs: LOCK_WAIT_MS, signal };
     return await withLockFile(lockOf(path), lock, () => append(path, entries, key));
   } catch (error) {
-    throw diskFailure(error, { what, path });
+    throw diskError(error, { what, path });
   }
 }
 
@@ -203,7 +203,7 @@ export function checkSuppression(path: string, key: Secret): void {
   checkKey(key);
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined || (found.isFile() && isList(readFileSync(path, 'utf8'), path, key))) return;
-  throw configFailure(`${path} is no suppression file: give another path, or one where there is nothing yet.`);
+  throw configError(`${path} is no suppression file: give another path, or one where there is nothing yet.`);
 }
 
 function isList(text: string, path: string, key: Secret): boolean {

@@ -1,4 +1,4 @@
-import { configFailure } from '../base/errors.ts';
+import { configError } from '../base/errors.ts';
 import type { SchemaMode } from '../config/source.ts';
 import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, groupOf, ITEM_PREFIX } from '../schema/groups.ts';
 import { NULL_TEXT } from '../types/evidence.ts';
@@ -100,7 +100,7 @@ const stemOf = ({ source }: IncomingColumn, rules: Rules): string =>
 
 /**
  * What a batch of windows does to the columns of the table: names for new ones, types for all. `isFirst`: nothing was committed
- * yet, so `freeze` and `fail` have nothing to hold to but a pinned schema. Throws Failure under `fail`.
+ * yet, so `freeze` and `fail` have nothing to hold to but a pinned schema. Throws UserError under `fail`.
  */
 export function planColumns(
   stored: readonly StoredColumn[],
@@ -252,19 +252,19 @@ function refuseChange(
   const is = shape === undefined ? '' : ` (first such cell: ${shape})`;
   const where = { where: { column: column.source } };
   if (isNew) {
-    throw configFailure(
+    throw configError(
       `column ${column.source} is new${is} and schema_mode is fail: add it to the schema or use evolve.`,
       where,
     );
   }
   if (type !== column.type && column.type !== null && !isFixed) {
-    throw configFailure(
+    throw configError(
       `column ${column.source} of type ${column.type} would become ${type}${is} and schema_mode is fail.`,
       where,
     );
   }
   if (!isClean) {
-    throw configFailure(
+    throw configError(
       `column ${column.source} of type ${type} has a cell that does not fit${is} and schema_mode is fail.`,
       where,
     );

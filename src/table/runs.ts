@@ -20,7 +20,7 @@ export const MAX_RUNS = 1_000;
 
 /**
  * The run history of a target. `begin` is called once, before the first request; `end` whether the run succeeds or
- * fails. The record of a killed run has no end. Both throw a Failure if the record cannot be written.
+ * fails. The record of a killed run has no end. Both throw a UserError if the record cannot be written.
  */
 export interface RunHistory {
   /** True if other runs may be at work at the same time. */

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PAGES = ['README.md', 'CONTRIBUTING.md', 'docs/architecture.md', 'docs/commands.md'];
 /** The folders of the repository: text that begins with one of them is a path. */
-const PATH = /(?<![\w./{}$-])(?:src|test|docs|spec|schemas|bench|connectors|examples)\/[\w./-]*\w/g;
+const PATH = /(?<![\w./{}$-])(?:src|test|docs|spec|schemas|fixture|connectors|examples)\/[\w./-]*\w/g;
 
 describe.each(PAGES)('%s', (page) => {
   const text = readFileSync(join(ROOT, page), 'utf8').replaceAll(/src\/\S*NAME\S*/g, '');

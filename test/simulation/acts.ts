@@ -2,7 +2,7 @@ import type { Json } from './drawn.ts';
 import type { Kill } from './machine/process.ts';
 
 /*
- * What is done in a world: by one process, and in one step of its story.
+ * What is done in a simulation: by one process, and in one step of its testCase.
  */
 
 /** The most that one list may delete. */
@@ -18,7 +18,7 @@ export interface End extends Kill {
 export interface Act {
   /** `other`: somebody else's load of the same, into another place; `stream`: an Arrow stream of it. */
   readonly what: 'sync' | 'other' | 'stream' | 'refresh' | 'part' | 'compact' | 'forget' | 'purge' | 'write';
-  /** What a part loads: `--from` and `--to`, as days after the first of the world. */
+  /** What a part loads: `--from` and `--to`, as days after the first of the simulation. */
   readonly from: number | undefined;
   readonly to: number | undefined;
   /** People whom a list names, by number. */

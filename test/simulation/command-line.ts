@@ -6,7 +6,7 @@ import { contextOf, type Io } from '../../src/cli/context.ts';
 import { outcomeOf } from '../../src/cli/outcome.ts';
 import { loadConnectors } from './connectors.ts';
 
-/** A command line that is parsed already: the parser takes longer than most runs of a world. */
+/** A command line that is parsed already: the parser takes longer than most runs of a simulation. */
 export interface Line {
   /** `sync duckdb`. */
   readonly command: string;
@@ -19,7 +19,7 @@ const USED = /^(sync|verify|compact) (duckdb|parquet|delta|arrow) |^forget/;
 
 const handlers = new Map<string, Handler>();
 
-/** Loads what commands load when they are run: no world waits for files of the program. */
+/** Loads what commands load when they are run: no simulation waits for files of the program. */
 export async function loadCommands(): Promise<void> {
   await loadConnectors();
   for (const { usage, load } of COMMANDS) {

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import type { Day } from '../../src/base/days.ts';
 
-/** The first day of every world. */
+/** The first day of every simulation. */
 export const START: Day = '2026-03-02';
 
-/** What the worlds' secrets are. */
+/** What the simulations' secrets are. */
 export const KEYS = { suppression: 's'.repeat(40), ledger: 'l'.repeat(40), hash: 'h'.repeat(40) };
 
 export type Json = Readonly<Record<string, unknown>>;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { CAP, type End } from './acts.ts';
 import { pick } from './drawn.ts';
 import type { Effect } from './machine/process.ts';
-import { USERS } from './traits.ts';
+import { USERS } from './service-settings.ts';
 
 /** What is stored by it is stored at once or not at all: where a kill tells most comes most often. */
 const EFFECTS: readonly Effect[] = [

@@ -8,8 +8,8 @@ import type { People } from './people.ts';
 import { type Held, heldIn } from './places.ts';
 import { Reads } from './reads.ts';
 import { verifyLine } from './settings.ts';
+import type { Simulation } from './simulation.ts';
 import { rowsOf } from './truth.ts';
-import type { World } from './world.ts';
 
 /*
  * What must hold whenever nothing runs, whatever has happened: told by what the service knows, never by the program.
@@ -20,54 +20,54 @@ const MOST_SHOWN = 6;
 const personOf = (row: ReadonlyMap<string, string>): string => row.get('df_unified_id') ?? '';
 
 /** The first day that is not over in every zone. */
-export const openDay = (world: World): Day => dayAt(world.scheduler.now, -12);
+export const openDay = (simulation: Simulation): Day => dayAt(simulation.scheduler.now, -12);
 
 /** What is wrong with what a place holds now. `isBrokenOff`: the last run did not end well. */
 export async function problemsOf(
-  world: World,
+  simulation: Simulation,
   people: People,
   reads: Reads,
   isBrokenOff: boolean,
 ): Promise<{ readonly held: Held; readonly problems: string[] }> {
-  const held = await world.held();
+  const held = await simulation.held();
   const problems = [
-    ...world.platform.problems,
-    ...cursorProblems(held, world),
-    ...ruleProblems(held, world),
+    ...simulation.platform.problems,
+    ...cursorProblems(held, simulation),
+    ...ruleProblems(held, simulation),
     ...stateProblems(held),
     ...doubledKeys(held),
-    ...missingRows(held, world, people, reads),
-    ...strangeRows(held, world, people),
+    ...missingRows(held, simulation, people, reads),
+    ...strangeRows(held, simulation, people),
     ...(isBrokenOff ? [] : otherTables(held)),
-    ...(await publishedProblems(world, people)),
-    ...(await receiptProblems(world, isBrokenOff)),
+    ...(await publishedProblems(simulation, people)),
+    ...(await receiptProblems(simulation, isBrokenOff)),
     ...(await people.ledgerProblems()),
   ];
   return { held, problems: problems.slice(0, MOST_SHOWN) };
 }
 
 /** What is wrong with what somebody else has loaded: of people who were purged here, they keep what they have. */
-export async function otherProblems(world: World, people: People): Promise<string[]> {
-  const held = await heldIn(world.otherTarget, world.other);
+export async function otherProblems(simulation: Simulation, people: People): Promise<string[]> {
+  const held = await heldIn(simulation.otherTarget, simulation.other);
   const problems = [
-    ...cursorProblems(held, world),
-    ...ruleProblems(held, world),
+    ...cursorProblems(held, simulation),
+    ...ruleProblems(held, simulation),
     ...stateProblems(held),
     ...doubledKeys(held),
-    ...missingRows(held, world, people, new Reads(world.story)),
-    ...strangeRows(held, world),
+    ...missingRows(held, simulation, people, new Reads(simulation.testCase)),
+    ...strangeRows(held, simulation),
   ];
   return problems.slice(0, MOST_SHOWN).map((one) => `the other place: ${one}`);
 }
 
-function cursorProblems({ cursor }: Held, world: World): string[] {
-  if (cursor === undefined || cursor <= openDay(world)) return [];
-  return [`the cursor is at ${cursor}, and ${openDay(world)} is not over yet`];
+function cursorProblems({ cursor }: Held, simulation: Simulation): string[] {
+  if (cursor === undefined || cursor <= openDay(simulation)) return [];
+  return [`the cursor is at ${cursor}, and ${openDay(simulation)} is not over yet`];
 }
 
 /** What the exports have shown of `to_date` is how it is: of single days, and of ranges (S62). */
-function ruleProblems({ inclusive, rangesInclusive }: Held, { story }: World): string[] {
-  const { to_date_inclusive: isInclusive, single_days: form } = parseScenario(story.scenario).days;
+function ruleProblems({ inclusive, rangesInclusive }: Held, { testCase }: Simulation): string[] {
+  const { to_date_inclusive: isInclusive, single_days: form } = parseScenario(testCase.scenario).days;
   // Ranges that are proved to leave their end out serve for single days as well.
   const isShown = inclusive === (form === 'as_ranges' ? isInclusive : form === 'whole') || (!isInclusive && !inclusive);
   return [
@@ -92,23 +92,23 @@ export function doubledKeys({ keys }: Pick<Held, 'keys'>): string[] {
  * Each day before the cursor has the rows that were there when it was over; each day that was read has those that were
  * there by then, as they were or in a later version.
  */
-function missingRows(held: Held, world: World, people: People, reads: Reads): string[] {
+function missingRows(held: Held, simulation: Simulation, people: People, reads: Reads): string[] {
   const { rows, cursor } = held;
   const found = countOf(rows.map(({ id }) => id));
-  const open = openDay(world);
-  const later = rowsOf(world, world.corrected, { from: START, to: addDays(open, 1) });
+  const open = openDay(simulation);
+  const later = rowsOf(simulation, simulation.corrected, { from: START, to: addDays(open, 1) });
   const out: string[] = [];
   for (let day: Day = START; day < open; day = addDays(day, 1)) {
     const at = reads.of(day, cursor);
     if (at === undefined) continue;
-    const wanted = rowsOf(world, world.service, day, Math.min(at, world.scheduler.now));
+    const wanted = rowsOf(simulation, simulation.service, day, Math.min(at, simulation.scheduler.now));
     for (const [id, copies] of wanted) {
       const due = copies.filter((row) => !isGone(row, people));
       if ((found.get(id) ?? 0) < due.length) out.push(`${id} of ${day} is missing: the cursor is at ${cursor}`);
       const versions = later.get(id) ?? [];
       const there = rows.filter((row) => row.id === id);
       const old = due.find(
-        (row) => ![row, ...versions].some((one) => there.some((stored) => isSame(one, stored, world, held))),
+        (row) => ![row, ...versions].some((one) => there.some((stored) => isSame(one, stored, simulation, held))),
       );
       if (old !== undefined && there.length > 0) out.push(`${id} of ${day} is in an older version than was read`);
     }
@@ -116,10 +116,11 @@ function missingRows(held: Held, world: World, people: People, reads: Reads): st
   return out;
 }
 
-const isSame = (row: TrueRow, stored: Held['rows'][number], world: World, held: Held): boolean =>
-  problem(row, stored, held, zoneOf(world)) === undefined;
+const isSame = (row: TrueRow, stored: Held['rows'][number], simulation: Simulation, held: Held): boolean =>
+  problem(row, stored, held, zoneOf(simulation)) === undefined;
 
-const zoneOf = ({ story }: World): number | undefined => (story.config.timezone === undefined ? undefined : 9);
+const zoneOf = ({ testCase }: Simulation): number | undefined =>
+  testCase.config.timezone === undefined ? undefined : 9;
 
 /** It may be gone, as far as that depends on whom it names. */
 function isGone(row: TrueRow, { purged, inDoubt, nameless }: People): boolean {
@@ -128,17 +129,17 @@ function isGone(row: TrueRow, { purged, inDoubt, nameless }: People): boolean {
 }
 
 /** Every row is one that the service has or had, no more often than there, and nobody's who was purged. */
-function strangeRows(held: Held, world: World, people?: People): string[] {
-  const range = { from: START, to: addDays(openDay(world), 3) };
-  const original = rowsOf(world, world.original, range);
-  const now = rowsOf(world, world.corrected, range);
+function strangeRows(held: Held, simulation: Simulation, people?: People): string[] {
+  const range = { from: START, to: addDays(openDay(simulation), 3) };
+  const original = rowsOf(simulation, simulation.original, range);
+  const now = rowsOf(simulation, simulation.corrected, range);
   const found = countOf(held.rows.map(({ id }) => id));
   const out: string[] = [];
   for (const [id, count] of found) {
     const most = Math.max(original.get(id)?.length ?? 0, now.get(id)?.length ?? 0);
     if (count > most) out.push(most === 0 ? `${id} is invented` : `${id} is there ${count} times, wanted ${most}`);
   }
-  const zone = zoneOf(world);
+  const zone = zoneOf(simulation);
   for (const row of held.rows) {
     if (people?.purged.has(personOf(row.cells))) out.push(`${row.id} is of ${personOf(row.cells)}, who was purged`);
     const versions = [...(now.get(row.id) ?? []), ...(original.get(row.id) ?? [])];
@@ -166,10 +167,10 @@ function otherTables({ rows, logs, items }: Held): string[] {
 }
 
 /** A copy for readers is whole at any time, and names nobody who was purged. */
-async function publishedProblems(world: World, people: People): Promise<string[]> {
-  if (!world.story.publishes || !existsSync(world.published)) return [];
-  const copy = await heldIn('duckdb', world.published);
-  const problems = [...doubledKeys(copy), ...stateProblems(copy), ...strangeRows(copy, world, people)];
+async function publishedProblems(simulation: Simulation, people: People): Promise<string[]> {
+  if (!simulation.testCase.publishes || !existsSync(simulation.published)) return [];
+  const copy = await heldIn('duckdb', simulation.published);
+  const problems = [...doubledKeys(copy), ...stateProblems(copy), ...strangeRows(copy, simulation, people)];
   return problems.map((one) => `the copy for readers: ${one}`);
 }
 
@@ -180,9 +181,9 @@ function countOf(ids: readonly string[]): Map<string, number> {
 }
 
 /** The program's own check of data against receipts. */
-async function receiptProblems(world: World, isBrokenOff: boolean): Promise<string[]> {
-  if (!existsSync(world.place)) return [];
-  const { code, results, log } = await world.runOne(verifyLine(world));
+async function receiptProblems(simulation: Simulation, isBrokenOff: boolean): Promise<string[]> {
+  if (!existsSync(simulation.place)) return [];
+  const { code, results, log } = await simulation.runOne(verifyLine(simulation));
   // Tables beside `events` are committed first: one that a dead run left ahead of it is mended by the next window (S41).
   if (code === 1 && isBrokenOff && differences(results).every((one) => one.endsWith(': sync again'))) return [];
   return code === 0 || /holds no |never loaded|no .* of this program/.test(log.join(' '))
@@ -196,15 +197,15 @@ function differences(results: readonly string[]): string[] {
 }
 
 /** After days in peace: every final day is exactly what the service has, in its last version. */
-export function finalProblems(held: Held, world: World, people: People, began: number): string[] {
+export function finalProblems(held: Held, simulation: Simulation, people: People, began: number): string[] {
   // As of the beginning of the last run.
-  const cursor = dayAt(began - (world.story.isSettled ? world.story.settleHours * HOUR : 0), -12);
+  const cursor = dayAt(began - (simulation.testCase.isSettled ? simulation.testCase.settleHours * HOUR : 0), -12);
   const out =
     held.cursor !== undefined && held.cursor >= cursor ? [] : [`the cursor is at ${held.cursor}, wanted ${cursor}`];
-  if (!world.story.readsAgain) return out;
-  const last = addDays(cursor, world.story.isSettled ? -1 : -2);
-  const zone = zoneOf(world);
-  for (const [id, copies] of rowsOf(world, world.service, { from: START, to: last })) {
+  if (!simulation.testCase.readsAgain) return out;
+  const last = addDays(cursor, simulation.testCase.isSettled ? -1 : -2);
+  const zone = zoneOf(simulation);
+  for (const [id, copies] of rowsOf(simulation, simulation.service, { from: START, to: last })) {
     const left = held.rows.filter((row) => row.id === id);
     for (const row of copies.filter((one) => !isGone(one, people))) {
       const at = left.findIndex((one) => problem(row, one, held, zone) === undefined);

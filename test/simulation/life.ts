@@ -8,16 +8,16 @@ import { isCapped, People, type Planned } from './people.ts';
 import { type Held, NOTHING } from './places.ts';
 import { Reads } from './reads.ts';
 import { configure, lineOf, otherLine } from './settings.ts';
-import type { Story } from './story.ts';
+import { type Ended, Simulation, type SpawnOptions } from './simulation.ts';
+import type { TestCase } from './test-case.ts';
 import { tracesOf } from './traces.ts';
-import { type Ended, type SpawnOptions, World } from './world.ts';
 
-/** What a world came to. */
+/** What a simulation came to. */
 export interface Lived {
   readonly problems: readonly string[];
-  /** Each run and how it ended, oldest first, and where the story came to its end. */
+  /** Each run and how it ended, oldest first, and where the testCase came to its end. */
   readonly history: readonly string[];
-  /** Events of the world: the same for the same story. */
+  /** Events of the simulation: the same for the same testCase. */
   readonly events: number;
   readonly requests: number;
   readonly kills: number;
@@ -26,24 +26,30 @@ export interface Lived {
 const PEACE = actOf('sync');
 const DAYS_OF_PEACE = 2;
 
-/** Lives through a story and stops at the first step after which something does not hold. */
-export async function live(story: Story): Promise<Lived> {
-  const world = await World.start(story);
-  const life = new Life(world);
+/** Lives through a testCase and stops at the first step after which something does not hold. */
+export async function live(testCase: TestCase): Promise<Lived> {
+  const simulation = await Simulation.start(testCase);
+  const life = new Life(simulation);
   let problems: readonly string[] = [];
   try {
     problems = await life.live();
   } catch (error) {
     problems = [`broke off: ${error instanceof Error ? error.stack : String(error)}`];
   } finally {
-    await world.close();
+    await simulation.close();
   }
-  const { history, scheduler } = world;
-  return { problems, history, events: scheduler.events, requests: world.service.requests().length, kills: life.kills };
+  const { history, scheduler } = simulation;
+  return {
+    problems,
+    history,
+    events: scheduler.events,
+    requests: simulation.service.requests().length,
+    kills: life.kills,
+  };
 }
 
 class Life {
-  readonly #world: World;
+  readonly #simulation: Simulation;
   readonly #people: People;
   readonly #reads: Reads;
   #held: Held = NOTHING;
@@ -57,14 +63,14 @@ class Life {
   /** When the last run in peace began. */
   #began = 0;
 
-  constructor(world: World) {
-    this.#world = world;
-    this.#people = new People(world);
-    this.#reads = new Reads(world.story);
+  constructor(simulation: Simulation) {
+    this.#simulation = simulation;
+    this.#people = new People(simulation);
+    this.#reads = new Reads(simulation.testCase);
   }
 
   async live(): Promise<readonly string[]> {
-    for (const step of this.#world.story.steps) {
+    for (const step of this.#simulation.testCase.steps) {
       const problems = await this.#step(step);
       if (problems.length > 0) return problems;
     }
@@ -72,51 +78,54 @@ class Life {
       const problems = await this.#peace();
       if (problems.length > 0) return problems;
     }
-    return [...finalProblems(this.#held, this.#world, this.#people, this.#began), ...this.#leftovers()];
+    return [...finalProblems(this.#held, this.#simulation, this.#people, this.#began), ...this.#leftovers()];
   }
 
   async #step(step: Step): Promise<readonly string[]> {
-    const world = this.#world;
-    world.pass(step.hours, step.beforeNoonMs);
-    configure(world, Math.max(...step.acts.map(({ cap }) => cap)));
-    world.history.push(`-- ${new Date(world.scheduler.now).toISOString()}`);
+    const simulation = this.#simulation;
+    simulation.pass(step.hours, step.beforeNoonMs);
+    configure(simulation, Math.max(...step.acts.map(({ cap }) => cap)));
+    simulation.history.push(`-- ${new Date(simulation.scheduler.now).toISOString()}`);
     if (isMistimed(step)) this.#isMistimed = true;
     if (this.#isMistimed) this.#isMisled = true;
     if (step.faults.some((fault) => 'remaining' in fault)) this.#isMisled = true;
     if (step.acts.some(({ disk, end }) => disk !== undefined || end?.how === 'power')) this.#isMisled = true;
     const clock = this.#skewed(step);
-    world.service.setScenario({ faults: [] });
+    simulation.service.setScenario({ faults: [] });
     const planned: (Planned | undefined)[] = [];
     for (const act of step.acts)
       planned.push(isDeletion(act) ? await this.#people.plan(act, this.#held, {}) : undefined);
     this.#people.isConcurrent = step.acts.filter(isDeletion).length > 1;
     if (step.isReissued) this.#reissue();
-    world.service.setScenario({ faults: step.faults });
+    simulation.service.setScenario({ faults: step.faults });
     const before = this.#people.counts();
-    const requests = world.service.requests().length;
-    const lines = step.acts.map((act, i) => ({ line: planned[i]?.line ?? lineOf(world, act), how: { ...act, clock } }));
-    const began = world.scheduler.now;
-    const ended = await world.run(lines);
-    world.service.setScenario({ faults: [] });
-    configure(world);
+    const requests = simulation.service.requests().length;
+    const lines = step.acts.map((act, i) => ({
+      line: planned[i]?.line ?? lineOf(simulation, act),
+      how: { ...act, clock },
+    }));
+    const began = simulation.scheduler.now;
+    const ended = await simulation.run(lines);
+    simulation.service.setScenario({ faults: [] });
+    configure(simulation);
     if (!isMistimed(step)) for (const [i, act] of step.acts.entries()) this.#noteRead(act, ended[i], began);
     const problems = [
       ...step.acts.flatMap((act, i) => codeProblems(act, ended[i], step, planned[i])),
       ...step.acts.flatMap((_, i) => this.#deletionProblems(planned[i], ended[i], before)),
-      ...this.#quotaProblems(world.service.requests().slice(requests)),
+      ...this.#quotaProblems(simulation.service.requests().slice(requests)),
       ...this.#falseAlarms(ended),
     ];
     const alone = step.acts.length === 1 && ended[0].code === 0 ? planned[0] : undefined;
-    if (alone !== undefined) problems.push(...(await tracesOf(world, alone)));
+    if (alone !== undefined) problems.push(...(await tracesOf(simulation, alone)));
     return problems.length > 0 ? problems : this.#check(ended);
   }
 
   #isLoad({ what }: Ended): boolean {
-    return what.startsWith(`sync ${this.#world.story.target}`) || what === 'read';
+    return what.startsWith(`sync ${this.#simulation.testCase.target}`) || what === 'read';
   }
 
   #noteRead(act: Act, { code }: Ended, began: number): void {
-    const reads = this.#world.story.target === 'airbyte' && !isDeletion(act);
+    const reads = this.#simulation.testCase.target === 'airbyte' && !isDeletion(act);
     const loads = reads || act.what === 'sync' || act.what === 'refresh' || act.what === 'part';
     if (loads && code === 0) this.#reads.note(reads ? PEACE : act, this.#held.cursor as Day | undefined, began);
   }
@@ -126,42 +135,47 @@ class Life {
   }
 
   async #peace(): Promise<readonly string[]> {
-    const world = this.#world;
-    world.pass(25);
-    const requests = world.service.requests().length;
-    this.#began = world.scheduler.now;
-    const ended = await world.runOne(lineOf(world, PEACE));
+    const simulation = this.#simulation;
+    simulation.pass(25);
+    const requests = simulation.service.requests().length;
+    this.#began = simulation.scheduler.now;
+    const ended = await simulation.runOne(lineOf(simulation, PEACE));
     if (ended.code !== 0) return [`in peace a run ended with ${ended.code}: ${ended.log.slice(-4).join('\n')}`];
     this.#noteRead(PEACE, ended, this.#began);
-    const problems = [...this.#quotaProblems(world.service.requests().slice(requests)), ...this.#falseAlarms([ended])];
+    const problems = [
+      ...this.#quotaProblems(simulation.service.requests().slice(requests)),
+      ...this.#falseAlarms([ended]),
+    ];
     return problems.length > 0 ? problems : this.#check([ended]);
   }
 
   /** What the next writer finds half done it finishes first: readers see it whole again after that. */
   async #check(ended: readonly Ended[]): Promise<readonly string[]> {
-    const world = this.#world;
+    const simulation = this.#simulation;
     const killed = ended.filter(({ code }) => code === undefined).length;
     this.kills += killed;
     // Until a load has ended well again.
     this.#isBrokenOff =
       ended.some(({ code }) => code !== 0) || (this.#isBrokenOff && !ended.some((one) => this.#isLoad(one)));
-    if (this.#isBrokenOff && world.story.target !== 'duckdb' && existsSync(world.place)) {
-      const repair = await world.runOne(lineOf(world, { what: 'compact' }));
+    if (this.#isBrokenOff && simulation.testCase.target !== 'duckdb' && existsSync(simulation.place)) {
+      const repair = await simulation.runOne(lineOf(simulation, { what: 'compact' }));
       if (repair.code !== 0 && !isNothing(repair))
         return [`after a kill, compact ends with ${repair.code}: ${repair.log.slice(-3).join('\n')}`];
     }
-    const { held, problems } = await problemsOf(world, this.#people, this.#reads, this.#isBrokenOff);
+    const { held, problems } = await problemsOf(simulation, this.#people, this.#reads, this.#isBrokenOff);
     this.#held = held;
     return [...problems, ...(await this.#checkOther(killed > 0))];
   }
 
   /** The same for what somebody else has loaded. */
   async #checkOther(isKilled: boolean): Promise<readonly string[]> {
-    const world = this.#world;
-    if (!existsSync(world.other)) return [];
-    const repair = isKilled ? await world.runOne(otherLine(world, 'compact')) : undefined;
+    const simulation = this.#simulation;
+    if (!existsSync(simulation.other)) return [];
+    const repair = isKilled ? await simulation.runOne(otherLine(simulation, 'compact')) : undefined;
     const isRepaired = repair === undefined || repair.code === 0 || isNothing(repair);
-    return isRepaired ? otherProblems(world, this.#people) : [`compact of the other place ends with ${repair.code}`];
+    return isRepaired
+      ? otherProblems(simulation, this.#people)
+      : [`compact of the other place ends with ${repair.code}`];
   }
 
   #skewed({ skewHours, jumpHours }: Step): Required<SpawnOptions>['clock'] {
@@ -171,10 +185,10 @@ class Life {
   }
 
   #reissue(): void {
-    const world = this.#world;
-    const number = Number(world.tokens.export.split('-').at(-1)) + 1;
-    world.tokens = { export: `export-token-${number}`, import: `import-token-${number}` };
-    world.service.setTokens(world.tokens);
+    const simulation = this.#simulation;
+    const number = Number(simulation.tokens.export.split('-').at(-1)) + 1;
+    simulation.tokens = { export: `export-token-${number}`, import: `import-token-${number}` };
+    simulation.service.setTokens(simulation.tokens);
   }
 
   /** The service refuses nothing for its limits, and answers nothing well twice within a step of one process. */
@@ -186,7 +200,7 @@ class Life {
 
   /** Rows are said to be gone at the service, and there none ever goes. */
   #falseAlarms(ended: readonly Ended[]): string[] {
-    if (!this.#world.story.keepsRows) return [];
+    if (!this.#simulation.testCase.keepsRows) return [];
     const lines = ended.flatMap(({ log }) => log);
     return lines.filter((line) => /rows? now and had \d+ when it was read before/.test(line));
   }
@@ -196,10 +210,10 @@ class Life {
    * for any more, are removed by a load; a platform's read leaves them for seven days, since they may be another stream's (S40).
    */
   #leftovers(): string[] {
-    const { spool, story, history } = this.#world;
+    const { spool, testCase, history } = this.#simulation;
     // A cut of the power takes back removals, too.
-    const isCut = story.steps.some(({ acts }) => acts.some(({ end }) => end?.how === 'power'));
-    if (story.target === 'airbyte' && (isCut || history.some((line) => /^read: (?!0$)/.test(line)))) return [];
+    const isCut = testCase.steps.some(({ acts }) => acts.some(({ end }) => end?.how === 'power'));
+    if (testCase.target === 'airbyte' && (isCut || history.some((line) => /^read: (?!0$)/.test(line)))) return [];
     const names = existsSync(spool) ? readdirSync(spool, { recursive: true }).map(String) : [];
     const left = names.filter((name) => /\.(csv|json|part|tmp|lease)$/.test(name));
     return left

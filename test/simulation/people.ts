@@ -8,8 +8,8 @@ import { START } from './drawn.ts';
 import type { Held } from './places.ts';
 import { exitOf, outputTo } from './platform.ts';
 import { Runs } from './resumption.ts';
+import type { Ended, Simulation, SpawnOptions, Work } from './simulation.ts';
 import { hashOf } from './truth.ts';
-import type { Ended, SpawnOptions, Work, World } from './world.ts';
 
 const memberNo = (user: number): string => String(user).padStart(8, '0');
 
@@ -31,7 +31,7 @@ export const isCapped = ({ ids, done, cap }: Planned): boolean => ids.length - d
 
 /** Who was asked to be deleted, and who must never be seen again. */
 export class People {
-  readonly #world: World;
+  readonly #simulation: Simulation;
   /** External ids that some list named. */
   readonly asked = new Set<string>();
   /** `df_unified_id`s whose purge ended well. */
@@ -47,32 +47,32 @@ export class People {
   readonly #early: string[] = [];
   readonly #runs: Runs;
 
-  constructor(world: World) {
-    this.#world = world;
-    this.#runs = new Runs(world.ledger);
+  constructor(simulation: Simulation) {
+    this.#simulation = simulation;
+    this.#runs = new Runs(simulation.ledger);
   }
 
   /** Plans a deletion as a user does; undefined when the plan itself fails, which only faults may make it. */
   async plan({ what, users, cap }: Act, held: Held, how: SpawnOptions): Promise<Planned | undefined> {
-    const world = this.#world;
+    const simulation = this.#simulation;
     const ids = users.map(memberNo);
-    const file = join(world.dir, `list-${++this.#lists}.txt`);
+    const file = join(simulation.dir, `list-${++this.#lists}.txt`);
     writeFileSync(file, `${ids.join('\n')}\n`);
-    const rest = { ids, cap, done: this.#runs.doneOf(ids, world.scheduler.now) };
+    const rest = { ids, cap, done: this.#runs.doneOf(ids, simulation.scheduler.now) };
     if (what === 'write') return { ...rest, line: this.#written(ids), people: [], memberNumbers: [] };
-    const isThere = held.rows.length > 0 && existsSync(world.place);
+    const isThere = held.rows.length > 0 && existsSync(simulation.place);
     const purges = what === 'purge' && isThere;
     const options = {
       file,
-      config: join(world.dir, 'destination.json'),
-      ...(purges && { purge: [world.story.target, world.place], ...this.#foundBy() }),
-      ...(purges && { suppressionFile: world.suppression, spoolDir: world.spool }),
+      config: join(simulation.dir, 'destination.json'),
+      ...(purges && { purge: [simulation.testCase.target, simulation.place], ...this.#foundBy() }),
+      ...(purges && { suppressionFile: simulation.suppression, spoolDir: simulation.spool }),
     };
-    const planned = await world.runOne({ command: 'forget', options }, how);
+    const planned = await simulation.runOne({ command: 'forget', options }, how);
     if (planned.code !== 0) throw new Error(`a plan ended with ${planned.code}: ${planned.log.slice(-3).join('\n')}`);
     const { hash } = JSON.parse(planned.results.at(-1) ?? '{}') as { hash?: string };
     const wanted = new Set(ids);
-    const { hasMapping, hidden } = world.story;
+    const { hasMapping, hidden } = simulation.testCase;
     const texts = hidden.hashed.includes('member_no') ? new Set(ids.map(hashOf)) : wanted;
     const inRows = held.rows.flatMap(({ cells }) => {
       const id = cells.get('df_unified_id');
@@ -93,7 +93,7 @@ export class People {
 
   /** A stream of people whose requests a platform hands on, with a state behind each. */
   #written(ids: readonly string[]): Verb {
-    const { dir } = this.#world;
+    const { dir } = this.#simulation;
     for (const id of ids) this.asked.add(id);
     const descriptor = { name: 'people' };
     const input = ids.flatMap((id, i) => [
@@ -132,8 +132,8 @@ export class People {
   }
 
   #foundBy(): Readonly<Record<string, string>> {
-    const { story, dir } = this.#world;
-    if (!story.hasMapping) return { purgeColumn: 'member_no' };
+    const { testCase, dir } = this.#simulation;
+    if (!testCase.hasMapping) return { purgeColumn: 'member_no' };
     const file = join(dir, 'mapping.csv');
     const lines = this.#everybody().map(([external, unified]) => `${external},${unified}`);
     writeFileSync(file, `external_id,df_unified_id\n${[...new Set(lines)].join('\n')}\n`);
@@ -142,7 +142,7 @@ export class People {
 
   /** External ids with their `df_unified_id`s, as the service knows them. */
   #everybody(): [string, string][] {
-    const rows = [...this.#world.original.truth({ from: START, to: addDays(START, 30) })];
+    const rows = [...this.#simulation.original.truth({ from: START, to: addDays(START, 30) })];
     const both = rows.map((row): [string, string] => [row.get('member_no') ?? '', row.get('df_unified_id') ?? '']);
     return both.filter(([external, unified]) => external !== '' && unified !== '');
   }
@@ -183,20 +183,20 @@ export class People {
 
   /** How often the service was asked to delete each id. */
   counts(): Map<string, number> {
-    return new Map(this.#world.service.deletions().map(({ externalId, count }) => [externalId, count]));
+    return new Map(this.#simulation.service.deletions().map(({ externalId, count }) => [externalId, count]));
   }
 
   /** The ledger, by the program's own proof and by what the service knows. */
   async ledgerProblems(): Promise<string[]> {
-    const world = this.#world;
-    const files = existsSync(world.ledger) ? readdirSync(world.ledger) : [];
+    const simulation = this.#simulation;
+    const files = existsSync(simulation.ledger) ? readdirSync(simulation.ledger) : [];
     if (!files.some((name) => name.endsWith('.jsonl'))) return [];
-    const options = { verifyLedger: world.ledger, config: join(world.dir, 'destination.json') };
-    const { code, results } = await world.runOne({ command: 'forget', options });
+    const options = { verifyLedger: simulation.ledger, config: join(simulation.dir, 'destination.json') };
+    const { code, results } = await simulation.runOne({ command: 'forget', options });
     if (code !== 0) return [`the ledger is not whole: ${results.join(' ')}`];
     const text = files
       .filter((name) => name.endsWith('.jsonl'))
-      .map((name) => readFileSync(join(world.ledger, name), 'utf8'));
+      .map((name) => readFileSync(join(simulation.ledger, name), 'utf8'));
     const told = text.join('').split('"kind":"before"').length - 1;
     const sent = [...this.counts().values()].reduce((sum, count) => sum + count, 0);
     return sent <= told ? [] : [`${sent} deletions were sent, the ledger knows of ${told}`];

@@ -6,7 +6,7 @@ import type { StoredColumn } from '../../src/table/columns.ts';
 import { literal } from '../../src/types/sql.ts';
 import type { ColumnType } from '../../src/types/type.ts';
 import { type Stored, storedOf } from '../support/targets/stored-rows.ts';
-import type { TargetName } from './story.ts';
+import type { TargetName } from './test-case.ts';
 
 /*
  * What a place holds, read by nothing of the program: as any other reader of the format would.
@@ -64,7 +64,7 @@ export function heldIn(target: Exclude<TargetName, 'airbyte'>, place: string): P
   return target === 'parquet' ? inParquet(place) : inDelta(place);
 }
 
-/** One engine for all worlds: making one takes longer than what it is asked. */
+/** One engine for all simulations: making one takes longer than what it is asked. */
 let engine: Promise<DuckDBConnection> | undefined;
 
 export async function ask(sql: string): Promise<Record<string, unknown>[]> {

@@ -1,21 +1,21 @@
 import { addDays, type Day, dayAt, daysOf, earlierOf, laterOf } from '../../src/base/days.ts';
 import type { Act } from './acts.ts';
 import { HOUR, START } from './drawn.ts';
-import type { Story } from './story.ts';
+import type { TestCase } from './test-case.ts';
 import { overAt } from './truth.ts';
 
 /** When each day was last read by a load that ended well: what the service had by then must be there. */
 export class Reads {
-  readonly #story: Story;
+  readonly #testCase: TestCase;
   readonly #at = new Map<Day, number>();
 
-  constructor(story: Story) {
-    this.#story = story;
+  constructor(testCase: TestCase) {
+    this.#testCase = testCase;
   }
 
   /** A load that ended well. `cursor`: as it stood before; `began`: ms since 1970. */
   note(act: Act, cursor: Day | undefined, began: number): void {
-    const { isSettled, lookback, settleHours } = this.#story;
+    const { isSettled, lookback, settleHours } = this.#testCase;
     const first = this.#first(act, cursor);
     const settled = isSettled ? settleHours * HOUR : 0;
     const over = addDays(dayAt(began - settled, -12), -1);
@@ -23,7 +23,7 @@ export class Reads {
     // Who reads a day once does not read one again that a run before has stored, even if that run did not end well.
     // A platform's read goes on where one before was broken off, if late rows are not missed.
     const isOnce =
-      (isSettled || lookback === 0 || this.#story.target === 'airbyte') &&
+      (isSettled || lookback === 0 || this.#testCase.target === 'airbyte') &&
       act.what !== 'refresh' &&
       act.from === undefined;
     for (const day of daysOf(first, last)) {
@@ -35,7 +35,7 @@ export class Reads {
   #first(act: Act, cursor: Day | undefined): Day {
     if (act.from !== undefined) return addDays(START, act.from);
     if (act.what === 'refresh' || cursor === undefined) return START;
-    const { isSettled, lookback } = this.#story;
+    const { isSettled, lookback } = this.#testCase;
     return laterOf(START, addDays(cursor, isSettled ? 0 : -lookback));
   }
 

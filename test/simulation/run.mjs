@@ -1,4 +1,4 @@
-// npm run soak [-- SEED [PATH]] [-- --seeds N] [-- --first N]: lives through worlds, or through one of them again.
+// npm run soak [-- SEED [PATH]] [-- --seeds N] [-- --first N]: lives through simulations, or through one of them again.
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
 

@@ -6,7 +6,7 @@ import { START } from './drawn.ts';
 import { twoCuts } from './faults.ts';
 import type { Lived } from './life.ts';
 import type { Effect } from './machine/process.ts';
-import type { Story } from './story.ts';
+import type { TestCase } from './test-case.ts';
 
 vi.mock('node:fs', async () => (await import('./machine/disk.ts')).simulatedFs);
 vi.mock('node:fs/promises', async () => (await import('./machine/disk.ts')).simulatedFsPromises);
@@ -25,20 +25,20 @@ vi.mock('../../src/fs/process-identity.ts', async (original) => {
 
 const { installMachine } = await import('./machine/index.ts');
 const { live } = await import('./life.ts');
-const { story } = await import('./story.ts');
+const { testCase } = await import('./test-case.ts');
 const { actOf, stepOf } = await import('./acts.ts');
-const { storyOf } = await import('./small-stories.ts');
+const { caseOf } = await import('./small-cases.ts');
 installMachine();
 await (await import('./command-line.ts')).loadCommands();
 
-/** How many worlds; the first of them; where in the shrinking of that one, as a failure told. */
+/** How many simulations; the first of them; where in the shrinking of that one, as a failure told. */
 const SEEDS = Number(process.env.SOAK_SEEDS ?? 2);
 const FIRST = Number(process.env.SOAK_FIRST ?? 72);
 const IS_SOAK = process.env.SOAK_SEEDS !== undefined;
 const EARLY = Array.from({ length: 24 }, (_, i) => i + 1);
 const PATH = process.env.SOAK_PATH;
 const LOG = process.env.SOAK_LOG;
-/** How long a failing story is made smaller, in ms. */
+/** How long a failing testCase is made smaller, in ms. */
 const SHRINK_MS = Number(process.env.SOAK_SHRINK_MS ?? 120_000);
 
 interface Found {
@@ -46,12 +46,12 @@ interface Found {
   readonly failure: string | undefined;
 }
 
-/** Lives the story of a seed; one that fails is made as small as the time allows. */
+/** Lives the testCase of a seed; one that fails is made as small as the time allows. */
 async function lifeOf(seed: number): Promise<Found> {
   let first: Lived | undefined;
   let last: Lived | undefined;
   const until = Date.now() + SHRINK_MS;
-  const property = fc.asyncProperty(story, async (one) => {
+  const property = fc.asyncProperty(testCase, async (one) => {
     if (first !== undefined && Date.now() > until) return;
     const lived = await live(one);
     first ??= lived;
@@ -65,7 +65,7 @@ async function lifeOf(seed: number): Promise<Found> {
     unbiased: true,
     ...(PATH !== undefined && { path: PATH }),
   });
-  if (first === undefined) throw new Error('no story was lived');
+  if (first === undefined) throw new Error('no testCase was lived');
   if (last === undefined) return { first, failure: undefined };
   const smallest = JSON.stringify(result.counterexample?.[0]);
   const repeat = [seed, result.counterexamplePath].filter((one) => one !== undefined && one !== null).join(' ');
@@ -73,14 +73,14 @@ async function lifeOf(seed: number): Promise<Found> {
   return { first, failure: parts.join('\n\n') };
 }
 
-/** Lives through a story that is told; gives what was run. */
-async function keepsPromises(told: Story): Promise<readonly string[]> {
+/** Lives through a testCase that is told; gives what was run. */
+async function keepsPromises(told: TestCase): Promise<readonly string[]> {
   const { problems, history } = await live(told);
   expect(problems, history.join('\n')).toEqual([]);
   return history;
 }
 
-describe('a world of one seed', () => {
+describe('a simulation of one seed', () => {
   it.each(Array.from({ length: SEEDS }, (_, i) => FIRST + i))(
     'seed %i: every promise is kept [R400][R560][R561][R568][R562][R563][R564][R565]',
     async (seed) => {
@@ -96,7 +96,7 @@ describe('a world of one seed', () => {
 
   it('is the same for the same seed, event for event [R400]', async () => {
     const killed = actOf('sync', { end: { how: 'kill', side: 'before', effect: 'store', nth: 3 } });
-    const one = storyOf('delta', [stepOf([killed, actOf('sync')])], { order: 5 });
+    const one = caseOf('delta', [stepOf([killed, actOf('sync')])], { order: 5 });
     const first = await live(one);
     expect(first).toMatchObject({ problems: [], kills: 1 });
     expect(await live(one)).toEqual(first);
@@ -112,7 +112,7 @@ describe('a disk that is full', () => {
   it.each(['duckdb', 'parquet', 'delta'] as const)(
     'is told as such by sync %s and forget, at whichever write it shows, and nothing is lost [R401]',
     async (target) => {
-      const history = await keepsPromises(storyOf(target, runs));
+      const history = await keepsPromises(caseOf(target, runs));
       expect(history).toContain(`sync ${target}: 3`);
       expect(history).toContain('forget execute: 3');
     },
@@ -132,7 +132,7 @@ describe('a process that is killed', () => {
     async (target, effect) => {
       for (const nth of IS_SOAK ? EARLY : [3]) {
         await keepsPromises(
-          storyOf(target, [killedAfter('sync', effect, nth)], { tables: 'events,event_items,event_logs' }),
+          caseOf(target, [killedAfter('sync', effect, nth)], { tables: 'events,event_items,event_logs' }),
         );
       }
     },
@@ -147,7 +147,7 @@ describe('a process that is killed', () => {
     async (target, effect, usual) => {
       for (const nth of IS_SOAK ? EARLY : [usual]) {
         const cut = actOf('sync', { end: { how: 'power', side: 'after', effect, nth } });
-        await keepsPromises(storyOf(target, [stepOf([cut])]));
+        await keepsPromises(caseOf(target, [stepOf([cut])]));
       }
     },
   );
@@ -158,7 +158,7 @@ describe('a process that is killed', () => {
       killedAfter('forget', 'any', nth * 3),
       killedAfter('forget', 'sync', nth),
     ]);
-    await keepsPromises(storyOf('delta', steps));
+    await keepsPromises(caseOf('delta', steps));
   });
 
   it.each([
@@ -174,7 +174,7 @@ describe('a process that is killed', () => {
         stepOf([actOf('sync', { end })], { hours: 5 }),
         stepOf([actOf('purge', { users: [0, 1, 2] })], { hours: 1 }),
       ];
-      const { problems, history, kills } = await live(storyOf(target, steps));
+      const { problems, history, kills } = await live(caseOf(target, steps));
       expect(problems, history.join('\n')).toEqual([]);
       expect(kills).toBe(1);
     },
@@ -184,7 +184,7 @@ describe('a process that is killed', () => {
     const end = { how: 'kill', side: 'after', effect: 'send', nth: 6 } as const;
     const users = [0, 1, 2, 3];
     const steps = [stepOf([actOf('write', { users, cap: 6, end })]), stepOf([actOf('write', { users })], { hours: 1 })];
-    const history = await keepsPromises(storyOf('airbyte', steps));
+    const history = await keepsPromises(caseOf('airbyte', steps));
     expect(history.filter((line) => line.startsWith('write'))).toEqual(['write: killed', 'write: 0']);
   });
 });
@@ -195,10 +195,10 @@ describe('a load that crosses noon in UTC, when a day is over everywhere', () =>
   const days = { zone_hours: -12, to_date_inclusive: true };
   const atDayEnd = { users: 6, at_day_end: true };
   const allDays = Array.from({ length: 8 }, (_, n) => addDays(START, n));
-  const crossing = (more: Partial<Story>) => async (before: number) => {
+  const crossing = (more: Partial<TestCase>) => async (before: number) => {
     const beforeNoonMs = before * 1_000;
     const steps = [stepOf([actOf('sync')]), stepOf([actOf('sync')], { hours: 13, beforeNoonMs })];
-    await keepsPromises(storyOf('duckdb', steps, { latencyMs: 1_500, ...more }));
+    await keepsPromises(caseOf('duckdb', steps, { latencyMs: 1_500, ...more }));
   };
 
   it('takes a day that is asked for in parts for complete only if it was over before the first of them', async () => {
@@ -222,7 +222,7 @@ describe('days that are loaded in any order', () => {
   it.each(['parquet', 'delta'] as const)('have each event once in event_logs of %s', async (target) => {
     const part = (from: number, to: number) => stepOf([actOf('part', { from, to })]);
     await keepsPromises(
-      storyOf(target, [part(3, 3), part(2, 2), part(0, 0), part(1, 1)], {
+      caseOf(target, [part(3, 3), part(2, 2), part(0, 0), part(1, 1)], {
         hoursBefore: 130,
         rowsPerDay: 12,
         tables: 'events,event_items,event_logs',
@@ -244,7 +244,7 @@ describe('a read of all days, some of which share rows', () => {
     const by_day = Object.fromEntries(Array.from({ length: 8 }, (_, n) => [addDays(START, n), 1]));
     const scenario = { days: { to_date_inclusive }, rows: { users: 6, by_day } };
     for (const hoursBefore of IS_SOAK ? [50, 74, 98, 99, 108, 109, 110, 122] : [98]) {
-      const told = storyOf('duckdb', [], { hoursBefore, scenario, config: { window_days: 1 } });
+      const told = caseOf('duckdb', [], { hoursBefore, scenario, config: { window_days: 1 } });
       const problems = await (name === 'Arrow stream' ? streamProblems : refreshProblems)(told);
       expect(problems, `after ${hoursBefore} hours`).toEqual([]);
     }
@@ -258,7 +258,7 @@ describe('what one thing leaves for the next', () => {
       const end = { how: 'kill', side: 'before', effect: 'send', nth } as const;
       const list = { users: [0, 1, 2] };
       const steps = [stepOf([actOf('forget', { ...list, end })], { faults }), stepOf([actOf('forget', list)])];
-      await keepsPromises(storyOf('duckdb', steps));
+      await keepsPromises(caseOf('duckdb', steps));
     }
   });
 
@@ -271,7 +271,7 @@ describe('what one thing leaves for the next', () => {
         // A lock that is torn, too, is believed for a minute.
         stepOf([actOf('purge', { users: [1, 2] })], { hours: 1 }),
       ];
-      await keepsPromises(storyOf('duckdb', steps, { order: 3 }));
+      await keepsPromises(caseOf('duckdb', steps, { order: 3 }));
     }
   });
 
@@ -279,14 +279,14 @@ describe('what one thing leaves for the next', () => {
     for (const first of IS_SOAK ? [1, 2, 3] : [1]) {
       const steps = [stepOf([actOf('sync')], { faults: twoCuts([0, first, 0]) })];
       await keepsPromises(
-        storyOf('duckdb', steps, { rowsPerDay: 6, config: { window_days: 1, to_date_inclusive: 'true' } }),
+        caseOf('duckdb', steps, { rowsPerDay: 6, config: { window_days: 1, to_date_inclusive: 'true' } }),
       );
     }
   });
 
   it('people who were purged here, and are still at the service, are not told as rows that are gone', async () => {
     const steps = [stepOf([actOf('sync')]), stepOf([actOf('purge', { users: [0, 1] })]), stepOf([actOf('sync')])];
-    await keepsPromises(storyOf('duckdb', steps, { config: { window_days: 1, to_date_inclusive: 'true' } }));
+    await keepsPromises(caseOf('duckdb', steps, { config: { window_days: 1, to_date_inclusive: 'true' } }));
   });
 
   it('an Arrow stream that was killed leaves no rows of people who are purged', async () => {
@@ -297,7 +297,7 @@ describe('what one thing leaves for the next', () => {
         stepOf([actOf('stream', { end })]),
         stepOf([actOf('purge', { users: [0, 1, 2] })], { hours: 1 }),
       ];
-      await keepsPromises(storyOf('duckdb', steps));
+      await keepsPromises(caseOf('duckdb', steps));
     }
   });
 });

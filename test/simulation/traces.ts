@@ -3,19 +3,24 @@ import { basename, join } from 'node:path';
 import { literal } from '../../src/types/sql.ts';
 import type { Planned } from './people.ts';
 import { ask, parquet } from './places.ts';
-import type { World } from './world.ts';
+import type { Simulation } from './simulation.ts';
 
 type Purged = Pick<Planned, 'people' | 'memberNumbers'>;
 
 /** Where bytes still name people who were purged: target, copies, downloads and temporary files (S37). */
-export async function tracesOf(world: World, { people, memberNumbers }: Purged): Promise<string[]> {
+export async function tracesOf(simulation: Simulation, { people, memberNumbers }: Purged): Promise<string[]> {
   const texts = people.map((one) => Buffer.from(one));
-  const places = [...named(world, world.place), ...named(world, world.published), world.spool, join(world.dir, 'tmp')];
+  const places = [
+    ...named(simulation, simulation.place),
+    ...named(simulation, simulation.published),
+    simulation.spool,
+    join(simulation.dir, 'tmp'),
+  ];
   const out: string[] = [];
   const names = people.map((one) => literal(one)).join(', ');
-  const held = memberNumbers.length > 0 ? (await world.held()).rows : [];
+  const held = memberNumbers.length > 0 ? (await simulation.held()).rows : [];
   if (held.some(({ cells }) => memberNumbers.includes(cells.get('member_no') ?? '')))
-    out.push(`${world.place} still has rows with a member_no of people who were purged`);
+    out.push(`${simulation.place} still has rows with a member_no of people who were purged`);
   for (const path of places.flatMap(filesIn)) {
     // Texts in it may be compressed.
     if (path.endsWith('.parquet') && names !== '') {
@@ -33,7 +38,7 @@ export async function tracesOf(world: World, { people, memberNumbers }: Purged):
 }
 
 /** A place, and what is named after it beside it: logs, drafts, copies. */
-function named({ dir }: World, place: string): string[] {
+function named({ dir }: Simulation, place: string): string[] {
   const names = readdirSync(dir).filter((name) => name.includes(basename(place)));
   return names.map((name) => join(dir, name));
 }

@@ -5,7 +5,7 @@ import type { Simulator } from '../../src/simulator/index.ts';
 import { KEYS } from './drawn.ts';
 import { PROPERTIES, SYSTEM } from './properties.ts';
 import { wantedEvents } from './settings.ts';
-import type { World } from './world.ts';
+import type { Simulation } from './simulation.ts';
 
 /*
  * What the service has, as a target should hold it: the rows and cells that were asked for, hashed where that is configured.
@@ -17,20 +17,20 @@ export type Rows = Map<string, TrueRow[]>;
 type Days = Day | { readonly from: Day; readonly to: Day };
 
 /** The rows of some days by their ids, as that service has them at an instant; now by default. */
-export function rowsOf(world: World, service: Simulator, days: Days, at?: number): Rows {
+export function rowsOf(simulation: Simulation, service: Simulator, days: Days, at?: number): Rows {
   const out: Rows = new Map();
-  const { names, condition } = wantedEvents(world);
+  const { names, condition } = wantedEvents(simulation);
   const events = { names: new Set(names), condition };
   for (const row of service.truth(days, { events, ...(at !== undefined && { at }) })) {
     const id = row.get(ID) ?? '';
-    out.set(id, [...(out.get(id) ?? []), asked(row, world)]);
+    out.set(id, [...(out.get(id) ?? []), asked(row, simulation)]);
   }
   return out;
 }
 
 /** The cells of a row that were asked for, under the names that a target gives them. */
-function asked(row: TrueRow, { story }: World): TrueRow {
-  const { dropped, hashed } = story.hidden;
+function asked(row: TrueRow, { testCase }: Simulation): TrueRow {
+  const { dropped, hashed } = testCase.hidden;
   const out = new Map<string, string>();
   for (const [name, text] of row) {
     if (dropped.includes(name)) continue;

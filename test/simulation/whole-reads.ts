@@ -4,12 +4,12 @@ import { addDays } from '../../src/base/days.ts';
 import { START } from './drawn.ts';
 import { doubledKeys, openDay } from './invariants.ts';
 import { configure, refreshLine, streamLine } from './settings.ts';
-import type { Story } from './story.ts';
+import { Simulation, type Work } from './simulation.ts';
+import type { TestCase } from './test-case.ts';
 import { rowsOf } from './truth.ts';
-import { type Work, World } from './world.ts';
 
 /*
- * What reads all days of a world at once and keeps no cursor: compared with the service alone.
+ * What reads all days of a simulation at once and keeps no cursor: compared with the service alone.
  */
 
 /** The `_key` and the id of each row, in order. */
@@ -19,48 +19,48 @@ interface Read {
 }
 
 /** What is wrong with an Arrow stream. */
-export const streamProblems = (story: Story): Promise<string[]> =>
-  readProblems(story, async (world) => {
-    const line = streamLine(world);
-    await runWell(world, line);
+export const streamProblems = (testCase: TestCase): Promise<string[]> =>
+  readProblems(testCase, async (simulation) => {
+    const line = streamLine(simulation);
+    await runWell(simulation, line);
     const table = tableFromIPC(readFileSync(line.options.file));
     const column = (name: string): string[] => [...(table.getChild(name) ?? [])].map(String);
     return { keys: column('_key'), ids: column('df_event_detail_log_id') };
   });
 
 /** What is wrong with the records of a platform's full refresh, which replace all that it has. */
-export const refreshProblems = (story: Story): Promise<string[]> =>
-  readProblems(story, async (world) => {
+export const refreshProblems = (testCase: TestCase): Promise<string[]> =>
+  readProblems(testCase, async (simulation) => {
     const rows: Readonly<Record<string, unknown>>[] = [];
     await runWell(
-      world,
-      refreshLine(world, (row) => rows.push(row)),
+      simulation,
+      refreshLine(simulation, (row) => rows.push(row)),
     );
     const column = (name: string): string[] => rows.map((row) => String(row[name]));
     return { keys: column('_key'), ids: column('df_event_detail_log_id') };
   });
 
 /** Rows of days that are over and are missing, rows that are there too often, keys that are not unique. */
-async function readProblems(story: Story, read: (world: World) => Promise<Read>): Promise<string[]> {
-  const world = await World.start(story);
+async function readProblems(testCase: TestCase, read: (simulation: Simulation) => Promise<Read>): Promise<string[]> {
+  const simulation = await Simulation.start(testCase);
   try {
-    configure(world);
-    const found = await read(world);
-    return [...doubledKeys(found), ...miscounted(found.ids, world)];
+    configure(simulation);
+    const found = await read(simulation);
+    return [...doubledKeys(found), ...miscounted(found.ids, simulation)];
   } finally {
-    await world.close();
+    await simulation.close();
   }
 }
 
-async function runWell(world: World, work: Work): Promise<void> {
-  const { code, log } = await world.runOne(work);
+async function runWell(simulation: Simulation, work: Work): Promise<void> {
+  const { code, log } = await simulation.runOne(work);
   if (code !== 0) throw new Error(`it ended with ${code}: ${log.slice(-3).join('\n')}`);
 }
 
-function miscounted(ids: readonly string[], world: World): string[] {
-  const open = openDay(world);
-  const over = rowsOf(world, world.service, { from: START, to: addDays(open, -1) });
-  const all = rowsOf(world, world.service, { from: START, to: addDays(open, 2) });
+function miscounted(ids: readonly string[], simulation: Simulation): string[] {
+  const open = openDay(simulation);
+  const over = rowsOf(simulation, simulation.service, { from: START, to: addDays(open, -1) });
+  const all = rowsOf(simulation, simulation.service, { from: START, to: addDays(open, 2) });
   const countOf = (id: string) => ids.filter((one) => one === id).length;
   const missing = [...over].filter(([id, rows]) => countOf(id) < rows.length).map(([id]) => `${id} is missing`);
   const many = [...new Set(ids)].filter((id) => countOf(id) > (all.get(id)?.length ?? 0));

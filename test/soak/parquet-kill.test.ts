@@ -10,18 +10,18 @@ import { silentLogger } from '../../src/base/log.ts';
 import { literal } from '../../src/types/sql.ts';
 import { type Cells, csvOf } from '../support/targets/duckdb.ts';
 import { verifyParquet } from '../support/targets/files.ts';
-import { ParquetBench } from '../support/targets/parquet.ts';
+import { ParquetFixture } from '../support/targets/parquet.ts';
 import { until } from '../support/wait.ts';
 
 const KILLS = process.env.SOAK_SEEDS === undefined ? 6 : 100;
 const DAYS = 4;
 const ROWS = 300;
 
-let bench: ParquetBench;
+let fixture: ParquetFixture;
 beforeEach(() => {
-  bench = new ParquetBench();
+  fixture = new ParquetFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const dayOf = (n: number) => `2026-01-0${1 + n}`;
 
@@ -37,15 +37,15 @@ function windows(): unknown[] {
         const id = `${day}-${i}`;
         return { id, df_server_datetime: time, df_correction_datetime: time, n, df_items_k: `${i}`, ...more };
       });
-      out.push(bench.window(dayOf(day), csvOf(rows)));
+      out.push(fixture.window(dayOf(day), csvOf(rows)));
     }
   }
   return out;
 }
 
 async function bundle(): Promise<string> {
-  symlinkSync(join(import.meta.dirname, '../../node_modules'), join(bench.dir, 'node_modules'));
-  const outfile = join(bench.dir, 'writer.mjs');
+  symlinkSync(join(import.meta.dirname, '../../node_modules'), join(fixture.dir, 'node_modules'));
+  const outfile = join(fixture.dir, 'writer.mjs');
   const entry = join(import.meta.dirname, '../support/targets/parquet-writer.ts');
   await build({ entryPoints: [entry], outfile, bundle: true, format: 'esm', platform: 'node', packages: 'external' });
   return outfile;
@@ -55,7 +55,7 @@ async function bundle(): Promise<string> {
 async function readUntil(stop: AbortSignal, seen: { reads: number; doubled: number }): Promise<void> {
   const instance = await DuckDBInstance.create(':memory:');
   const connection = await instance.connect();
-  const keys = `SELECT _key FROM read_parquet(${literal(`${bench.root}/events/*/*.parquet`)}, union_by_name = true)`;
+  const keys = `SELECT _key FROM read_parquet(${literal(`${fixture.root}/events/*/*.parquet`)}, union_by_name = true)`;
   while (!stop.aborted) {
     try {
       const sql = `SELECT count(*) AS n FROM (${keys} GROUP BY _key HAVING count(*) > 1)`;
@@ -74,14 +74,14 @@ async function readUntil(stop: AbortSignal, seen: { reads: number; doubled: numb
 describe('a Parquet folder', () => {
   it('is whole whenever its writer is killed, and readers never see a row twice', async () => {
     const writer = await bundle();
-    const list = join(bench.dir, 'windows.json');
+    const list = join(fixture.dir, 'windows.json');
     writeFileSync(list, JSON.stringify(windows()));
     const stop = new AbortController();
     const seen = { reads: 0, doubled: 0 };
     const reading = readUntil(stop.signal, seen);
     try {
       for (let kill = 0; kill < KILLS; kill++) {
-        const child = spawn(process.execPath, [writer, bench.root, list], { stdio: ['ignore', 'pipe', 'inherit'] });
+        const child = spawn(process.execPath, [writer, fixture.root, list], { stdio: ['ignore', 'pipe', 'inherit'] });
         const exit = once(child, 'exit');
         await Promise.race([once(child.stdout, 'data'), exit]);
         await systemClock.sleep(20 + ((kill * 97) % 700));
@@ -97,17 +97,17 @@ describe('a Parquet folder', () => {
     expect(seen.doubled).toBe(0);
     expect(seen.reads).toBeGreaterThan(KILLS);
     const options = {
-      place: bench.root,
+      place: fixture.root,
       env: () => undefined,
-      spoolDir: bench.dir,
+      spoolDir: fixture.dir,
       lockWaitMs: 10_000,
       clock: systemClock,
       logger: silentLogger,
     };
     // What the last kill left is the next writer's to finish and to remove: verify writes nothing.
-    await (await bench.openFolder()).close();
+    await (await fixture.openFolder()).close();
     expect(await verifyParquet(options)).toEqual([]);
-    expect(bench.files().filter((file) => /journal|tmp|part$|next$/.test(file))).toEqual([]);
+    expect(fixture.files().filter((file) => /journal|tmp|part$|next$/.test(file))).toEqual([]);
     rmSync(list);
   });
 });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { silentLogger } from '../../src/base/log.ts';
-import { CliBench, type CliChild, daysBack, summaryIn } from '../support/processes/cli-child.ts';
+import { type CliChild, CliFixture, daysBack, summaryIn } from '../support/processes/cli-child.ts';
 import { verifyParquet } from '../support/targets/files.ts';
 
 /** What little data takes says nothing of memory: only a soak watches that. */
@@ -15,8 +15,8 @@ const LIMIT_MB = 100;
 const REST_MB = 600;
 const CHUNK_ROWS = 10_000;
 
-let bench: CliBench;
-afterEach(() => bench.close());
+let fixture: CliFixture;
+afterEach(() => fixture.close());
 
 /** Writes an export of about so many bytes; gives its rows and its events, every third of which has two items. */
 function writeExport(path: string, day: string, bytes: number): { readonly rows: number; readonly events: number } {
@@ -71,15 +71,15 @@ describe('a Parquet folder with little memory', () => {
   it(`takes a day of ${TIMES} times memory_limit, the same again, and what follows from it`, async () => {
     const day = daysBack(3);
     const files = new Map<string, string>();
-    bench = await CliBench.start({}, { files });
-    const path = join(bench.dir, `${day}.csv`);
+    fixture = await CliFixture.start({}, { files });
+    const path = join(fixture.dir, `${day}.csv`);
     const { rows, events } = writeExport(path, day, TIMES * LIMIT_MB * 1_000_000);
     files.set(day, path);
-    const dir = join(bench.dir, 'lake');
+    const dir = join(fixture.dir, 'lake');
     const config = { memory_limit: `${LIMIT_MB}MB`, to_date_inclusive: 'true', start_date: day, end_date: day };
     for (const tables of ['events', 'events', 'events,event_items,event_logs']) {
       const words = ['sync', 'parquet', dir, '--tables', tables, '--full-refresh', '--json'];
-      const { ended, peak } = await watched(bench.start([...words, '--config', bench.config(config)]));
+      const { ended, peak } = await watched(fixture.start([...words, '--config', fixture.config(config)]));
       expect(ended, ended.stderr).toMatchObject({ code: 0 });
       expect(summaryIn(ended)).toMatchObject({ rows, windows: 1 });
       if (IS_SOAK) expect(peak).toBeLessThan(LIMIT_MB + REST_MB);
@@ -90,7 +90,7 @@ describe('a Parquet folder with little memory', () => {
     const options = {
       place: dir,
       env: () => undefined,
-      spoolDir: bench.dir,
+      spoolDir: fixture.dir,
       lockWaitMs: 0,
       memoryLimit: '1GB',
       clock: systemClock,

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
-import { configFailure, EXIT, type ExitCode, type Failure } from '../../base/errors.ts';
+import { configError, EXIT, type ExitCode, type UserError } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import { runDeletionCase } from '../../deletion/case.ts';
 import { idsFrom, idsFromFile, type ListOptions } from '../../deletion/input/id-list.ts';
@@ -109,7 +109,7 @@ export const forget: Command = {
 function refuseEmpty(options: Options): void {
   for (const [name, value] of Object.entries(options)) {
     if (name.includes('-') || (Array.isArray(value) ? !value.includes('') : value !== '')) continue;
-    throw configFailure(`${shownOption(name)} is empty.`);
+    throw configError(`${shownOption(name)} is empty.`);
   }
 }
 
@@ -127,7 +127,7 @@ async function forgetPeople(options: Options, context: Context): Promise<ExitCod
   try {
     const confirm = text(options, 'confirm');
     if (flag(options, 'execute') && confirm === undefined) {
-      throw configFailure(
+      throw configError(
         '--execute needs --confirm HASH: run without --execute first, look at the plan, and repeat its hash.',
       );
     }
@@ -172,7 +172,7 @@ async function forgetPeople(options: Options, context: Context): Promise<ExitCod
 function printReport(
   report: DeletionReport,
   hash: string,
-  failure: Failure | undefined,
+  failure: UserError | undefined,
   options: Options,
   { terminal, logger, redactor }: Context,
 ): void {
@@ -194,8 +194,8 @@ export function idsOf(options: Options, list: ListOptions, context: Context): As
   const [id, file, query] = [options.id, text(options, 'file'), text(options, 'query')];
   const given = [id, file, query].filter((value) => value !== undefined).length;
   const ways = 'query' in options ? '--id, --file and --query' : '--id and --file';
-  if (given !== 1) throw configFailure(`It takes exactly one of ${ways}.`);
-  if (file === undefined && text(options, 'column') !== undefined) throw configFailure('--column needs --file.');
+  if (given !== 1) throw configError(`It takes exactly one of ${ways}.`);
+  if (file === undefined && text(options, 'column') !== undefined) throw configError('--column needs --file.');
   if (file !== undefined) {
     const of = { ...list, column: text(options, 'column') };
     return file === '-' ? idsFrom(process.stdin, 'standard input', of) : idsFromFile(file, of);
@@ -214,19 +214,19 @@ async function* fromQuery(
   options: Options,
   { clock, signal }: Context,
 ): AsyncGenerator<unknown> {
-  if (file === undefined) throw configFailure('--query needs --duckdb FILE, the file to run it on.');
+  if (file === undefined) throw configError('--query needs --duckdb FILE, the file to run it on.');
   const [result] = await queryDuckDb({ file, lockWaitMs: lockWait(options), clock, signal }, [query]);
   if (result.header.length > 1) {
-    throw configFailure(`The query gives ${result.header.length} columns, expected one with the external IDs.`);
+    throw configError(`The query gives ${result.header.length} columns, expected one with the external IDs.`);
   }
   if (result.types[0] === 'JSON') {
-    throw configFailure(
+    throw configError(
       'The query gives JSON, in which a text has quotes around it that are no part of the ID: say ->> instead of ->.',
     );
   }
   for (const [id] of result.values) {
     if (id !== null && typeof id !== 'string') {
-      throw configFailure(
+      throw configError(
         'The query gives values that are no text: an ID is a text, so say CAST(… AS VARCHAR) if it is meant.',
       );
     }
@@ -249,9 +249,9 @@ export function placesOf(name: string, value: unknown): PurgePlace[] {
   for (let at = 0; at < words.length; at += 2) {
     const target = TARGETS.filter(isPurgeTarget).find((one) => one.name === words[at]);
     const path = words[at + 1];
-    if (target === undefined || path === undefined) throw configFailure(`--${name} needs ${purgePlaces('"')}.`);
+    if (target === undefined || path === undefined) throw configError(`--${name} needs ${purgePlaces('"')}.`);
     if (places.some((place) => place.target === target && resolve(place.path) === resolve(path))) {
-      throw configFailure(`--${name} names ${target.name} ${path} twice.`);
+      throw configError(`--${name} names ${target.name} ${path} twice.`);
     }
     places.push({ target, path });
   }
@@ -264,12 +264,12 @@ function purgeRequest(options: Options, context: Context): PurgeRequest | undefi
   if (places.length === 0) return nothingToPurge(options);
   const [column, mapping] = [text(options, 'purgeColumn'), text(options, 'mapping')];
   if ((column === undefined) === (mapping === undefined)) {
-    throw configFailure('--purge needs exactly one of --purge-column and --mapping, to find the people there.');
+    throw configError('--purge needs exactly one of --purge-column and --mapping, to find the people there.');
   }
   const spoolDirs = spoolDirsOf(options, context);
   const forgetCopies = [options.forgetCopy ?? []].flat().map(String);
   if (forgetCopies.length > 0 && places.filter(({ target }) => target.publishes).length !== 1) {
-    throw configFailure('--forget-copy needs exactly one --purge duckdb FILE: the file that the copy is of.');
+    throw configError('--forget-copy needs exactly one --purge duckdb FILE: the file that the copy is of.');
   }
   return {
     places,
@@ -291,12 +291,12 @@ function nothingToPurge(options: Options): undefined {
   const flags = ['purgeOnly', 'allowShared'].filter((name) => flag(options, name));
   const [without] = [...texts, ...flags, ...(options.forgetCopy === undefined ? [] : ['forgetCopy'])];
   if (without === undefined) return undefined;
-  throw configFailure(`${shownOption(without)} needs --purge: people are looked up in what was loaded.`);
+  throw configError(`${shownOption(without)} needs --purge: people are looked up in what was loaded.`);
 }
 
 function maxPeopleOf(given: string | undefined): number | undefined {
   if (given === undefined || /^\d{1,9}$/.test(given)) return given === undefined ? undefined : Number(given);
-  throw configFailure(`--max-people is ${JSON.stringify(given)}, wanted a whole number.`);
+  throw configError(`--max-people is ${JSON.stringify(given)}, wanted a whole number.`);
 }
 
 function suppressionOf(options: Options, context: Context): PurgeRequest['suppression'] {
@@ -304,7 +304,7 @@ function suppressionOf(options: Options, context: Context): PurgeRequest['suppre
   if (file === undefined) return undefined;
   const key = secretOf('DFINERY_SUPPRESSION_KEY', context);
   if (key === undefined) {
-    throw configFailure(
+    throw configError(
       '--suppression-file needs the key in DFINERY_SUPPRESSION_KEY (or the file that DFINERY_SUPPRESSION_KEY_FILE names).',
     );
   }
@@ -367,7 +367,7 @@ async function printLedgerVerdict(path: string, options: Options, context: Conte
 async function printProof(id: string, options: Options, context: Context): Promise<ExitCode> {
   const service = findDestinationConfig(text(options, 'config'), context);
   const folder = text(options, 'ledgerDir') ?? service?.ledgerDir;
-  if (folder === undefined) throw configFailure('--proof needs --ledger-dir DIR.');
+  if (folder === undefined) throw configError('--proof needs --ledger-dir DIR.');
   const head = text(options, 'head');
   const proof = await proveErasure(id, {
     folder,

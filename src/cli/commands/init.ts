@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
-import { configFailure, EXIT, type ExitCode } from '../../base/errors.ts';
+import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
 import { readEnvironment, variableOf } from '../../config/environment.ts';
 import { parseSourceConfig } from '../../config/source.ts';
 import { createFile, replaceFile } from '../../fs/atomic-file.ts';
-import { diskFailure } from '../../fs/disk-failure.ts';
+import { diskError } from '../../fs/disk-failure.ts';
 import { type Command, flag, type Options, text } from '../command.ts';
 import { SOURCE_FILE } from '../configuration.ts';
 import type { Context } from '../context.ts';
@@ -39,7 +39,7 @@ export const init: Command = {
 
 function requirePrompts({ prompts }: Context): Prompts {
   if (prompts !== undefined) return prompts;
-  throw configFailure(
+  throw configError(
     'init asks questions, and there is no terminal here: give --yes with --base-url, --service-id and DFINERY_EXPORT_TOKEN.',
   );
 }
@@ -47,9 +47,7 @@ function requirePrompts({ prompts }: Context): Prompts {
 async function allowReplacing(path: string, isAllowed: boolean, prompts: Prompts | undefined): Promise<void> {
   const allowed = prompts ? await prompts.confirm(`${path} is there already. Replace the whole file?`) : isAllowed;
   if (allowed) return;
-  throw configFailure(
-    `${path} is there already and stays as it is: name another file, or replace it with --overwrite.`,
-  );
+  throw configError(`${path} is there already and stays as it is: name another file, or replace it with --overwrite.`);
 }
 
 interface Answers {
@@ -83,7 +81,7 @@ function refuseMissing(found: Readonly<Record<string, string | undefined>>): voi
       ? `${variableOf(key)} (or ${variableOf(key)}_FILE)`
       : `--${key.replaceAll('_', '-')} or ${variableOf(key)}`,
   );
-  throw configFailure(`init --yes asks nothing, and lacks ${named.join(', ')}.`);
+  throw configError(`init --yes asks nothing, and lacks ${named.join(', ')}.`);
 }
 
 /** The check that `dfinery-elt check` makes, with everything else that the environment says. */
@@ -102,9 +100,9 @@ async function write(path: string, { base_url, service_id }: Answers, exists: bo
     if (exists) return await replaceFile(path, json);
     if (await createFile(path, json)) return;
   } catch (error) {
-    throw diskFailure(error, { what: `the file ${path}`, path });
+    throw diskError(error, { what: `the file ${path}`, path });
   }
-  throw configFailure(`${path} was created by another process in the meantime, and was not changed.`);
+  throw configError(`${path} was created by another process in the meantime, and was not changed.`);
 }
 
 const nextSteps = (path: string): string[] => {

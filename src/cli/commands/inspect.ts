@@ -1,4 +1,4 @@
-import { configFailure, EXIT, messageOf } from '../../base/errors.ts';
+import { configError, EXIT, messageOf } from '../../base/errors.ts';
 import { count, megabytes } from '../../base/quantities.ts';
 import { editsOf } from '../../extract/session.ts';
 import { COLUMN_GROUPS, type ColumnGroup } from '../../schema/scan.ts';
@@ -54,7 +54,7 @@ function zoneOption(name: string | undefined): string | undefined {
   try {
     return new Zone(name).name;
   } catch (error) {
-    throw configFailure(`--timezone is ${JSON.stringify(name)}, wanted an IANA name such as Asia/Seoul.`, {
+    throw configError(`--timezone is ${JSON.stringify(name)}, wanted an IANA name such as Asia/Seoul.`, {
       cause: error,
       internal: messageOf(error),
     });

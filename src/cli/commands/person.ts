@@ -1,5 +1,5 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
-import { codeOf, configFailure, EXIT, messageOf } from '../../base/errors.ts';
+import { codeOf, configError, EXIT, messageOf } from '../../base/errors.ts';
 import { accessPeople } from '../../deletion/access.ts';
 import { type Command, flag, maintenanceOptions, type Options, placeOptions, text } from '../command.ts';
 import { findDestinationConfig } from '../configuration.ts';
@@ -23,10 +23,10 @@ export const person: Command = {
   async run(options, context) {
     try {
       const places = placesOf('in', options.in);
-      if (places.length === 0) throw configFailure('person needs --in TARGET PLACE: where to look.');
+      if (places.length === 0) throw configError('person needs --in TARGET PLACE: where to look.');
       const [column, mapping] = [text(options, 'byColumn'), text(options, 'mapping')];
       if ((column === undefined) === (mapping === undefined)) {
-        throw configFailure('person needs exactly one of --by-column and --mapping, to find the people there.');
+        throw configError('person needs exactly one of --by-column and --mapping, to find the people there.');
       }
       const config = findDestinationConfig(text(options, 'config'), context);
       const output = await openOutput(options, context);
@@ -97,6 +97,6 @@ async function newFile(path: string): Promise<FileHandle> {
     return await open(path, 'wx', 0o600);
   } catch (error) {
     const why = codeOf(error) === 'EEXIST' ? 'exists: give a new name' : `cannot be made: ${messageOf(error)}`;
-    throw configFailure(`The file ${path} ${why}.`, { cause: error, where: { file: path } });
+    throw configError(`The file ${path} ${why}.`, { cause: error, where: { file: path } });
   }
 }

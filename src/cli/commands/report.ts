@@ -1,9 +1,9 @@
-import { configFailure, EXIT } from '../../base/errors.ts';
+import { configError, EXIT } from '../../base/errors.ts';
 import { megabytes } from '../../base/quantities.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import { countLedger } from '../../deletion/ledger/verify.ts';
 import { replaceFile } from '../../fs/atomic-file.ts';
-import { diskFailure } from '../../fs/disk-failure.ts';
+import { diskError } from '../../fs/disk-failure.ts';
 import type { TargetReport } from '../../sinks/report.ts';
 import type { Target } from '../../sinks/target.ts';
 import {
@@ -50,7 +50,7 @@ export function reportOn(target: Target): Command {
 function daysOption(value: unknown): number {
   const days = Number(value);
   if (Number.isInteger(days) && days >= 1 && days <= MAX_HISTORY_DAYS) return days;
-  throw configFailure(`--history-days is ${String(value)}, wanted a number of days from 1 to ${MAX_HISTORY_DAYS}.`);
+  throw configError(`--history-days is ${String(value)}, wanted a number of days from 1 to ${MAX_HISTORY_DAYS}.`);
 }
 
 async function deletionsOf(options: Options, context: Context): Promise<ReportedDeletions | undefined> {
@@ -66,13 +66,13 @@ export interface ReportRequest extends Omit<PageOptions, 'now'> {
   readonly output: string;
 }
 
-/** Writes the page of a target; returns its bytes. Throws a Failure where it cannot be written. */
+/** Writes the page of a target; returns its bytes. Throws a UserError where it cannot be written. */
 export async function writeReport(found: TargetReport, request: ReportRequest, { clock }: Context): Promise<number> {
   const page = reportPage(found, { ...request, now: clock.now() });
   try {
     await replaceFile(request.output, page, PAGE_PERMISSIONS);
   } catch (error) {
-    throw diskFailure(error, { what: `the report ${request.output}`, path: request.output });
+    throw diskError(error, { what: `the report ${request.output}`, path: request.output });
   }
   return Buffer.byteLength(page);
 }

@@ -1,4 +1,4 @@
-import { configFailure, EXIT } from '../../base/errors.ts';
+import { configError, EXIT } from '../../base/errors.ts';
 import { startSimulator } from '../../simulator/index.ts';
 import { parseScenario } from '../../simulator/scenario.ts';
 import { type Command, text } from '../command.ts';
@@ -48,6 +48,6 @@ export const simulate: Command = {
 
 function numberOption(name: string, value: string | undefined): number | undefined {
   if (value === undefined) return undefined;
-  if (!/^\d{1,9}$/.test(value)) throw configFailure(`--${name} is ${JSON.stringify(value)}, wanted a whole number.`);
+  if (!/^\d{1,9}$/.test(value)) throw configError(`--${name} is ${JSON.stringify(value)}, wanted a whole number.`);
   return Number(value);
 }

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { Argv } from 'yargs';
-import { configFailure } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import { refuseUnknownNames } from '../../config/environment.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import type { Target } from '../../sinks/target.ts';
@@ -135,15 +135,15 @@ function alsoOf(given: unknown, first: Place): Place[] {
     const target = TARGETS.find((one) => one.name === name);
     if (target === undefined || place === undefined || place === '') {
       const names = TARGETS.map((one) => one.name).join(', ');
-      throw configFailure(
+      throw configError(
         `--also names ${JSON.stringify([name, place].join(' ').trim())}, wanted a target (${names}) and its place.`,
       );
     }
     if (target.isStdout?.(place) === true) {
-      throw configFailure(`--also ${name} ${place} would write to stdout, which is for results: give a file.`);
+      throw configError(`--also ${name} ${place} would write to stdout, which is for results: give a file.`);
     }
     if (places.some((one) => one.target === target && resolve(one.place) === resolve(place))) {
-      throw configFailure(`--also ${name} ${place} is given twice: each target needs a place of its own.`);
+      throw configError(`--also ${name} ${place} is given twice: each target needs a place of its own.`);
     }
     places.push({ target, place });
   }
@@ -155,6 +155,6 @@ function tablesOf(given: string): TableName[] {
   return given.split(',').map((name) => {
     const clean = name.trim();
     if (isTableName(clean)) return clean;
-    throw configFailure(`--tables names ${JSON.stringify(clean)}, wanted ${TABLES.join(', ')}.`);
+    throw configError(`--tables names ${JSON.stringify(clean)}, wanted ${TABLES.join(', ')}.`);
   });
 }

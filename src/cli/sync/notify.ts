@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { addDays, type Day, dayAt, daysBetween } from '../../base/days.ts';
 import { type Env, secretFrom } from '../../base/env.ts';
-import { configFailure } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { printable } from '../../base/printable.ts';
 import { count } from '../../base/quantities.ts';
@@ -38,10 +38,10 @@ export function notificationOf(option: string | undefined, always: boolean, env:
   const url = option ?? secretFrom(env, ENV_NAME);
   if (url === undefined) {
     if (!always) return undefined;
-    throw configFailure(`--notify-always needs an address: give it with --notify or in ${ENV_NAME}.`);
+    throw configError(`--notify-always needs an address: give it with --notify or in ${ENV_NAME}.`);
   }
   if (!isUsable(url)) {
-    throw configFailure(
+    throw configError(
       'the address of --notify is not usable: wanted https:// (http:// on loopback alone) without user name and password; it is not shown here, since it may hold a token.',
     );
   }

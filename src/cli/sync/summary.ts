@@ -4,7 +4,7 @@ import { formatDuration } from '../../base/durations.ts';
 import { EXIT, type ExitCode, messageOf } from '../../base/errors.ts';
 import { count, megabytes } from '../../base/quantities.ts';
 import { replaceSmallFile } from '../../fs/atomic-file.ts';
-import { diskFailure } from '../../fs/disk-failure.ts';
+import { diskError } from '../../fs/disk-failure.ts';
 import type { WidenedColumn } from '../../table/changes.ts';
 import type { Context, Io } from '../context.ts';
 import { type Outcome, outcomeOf } from '../outcome.ts';
@@ -82,7 +82,7 @@ export function writeXcom(path: string, summary: Summary): void {
   try {
     writeWhole(path, `${JSON.stringify(summary)}\n`);
   } catch (error) {
-    throw diskFailure(error, { what: `the file of --xcom, ${path},`, path });
+    throw diskError(error, { what: `the file of --xcom, ${path},`, path });
   }
 }
 

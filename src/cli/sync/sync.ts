@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Day } from '../../base/days.ts';
-import { EXIT, type ExitCode, Failure, messageOf } from '../../base/errors.ts';
+import { EXIT, type ExitCode, messageOf, UserError } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { hashesOf } from '../../extract/export-request.ts';
@@ -100,8 +100,8 @@ export async function syncAll(run: SyncRun, targets: readonly SyncTarget[], cont
   if (worst === undefined) return removeShared(run, command, context);
   const { name, outcome, error } = worst;
   if (worst === failures.get(0)) throw error;
-  const kind = error instanceof Failure ? error.kind : 'system';
-  throw new Failure(kind, `${name}: ${outcome.message}`, { exitCode: outcome.exit, cause: error });
+  const kind = error instanceof UserError ? error.kind : 'system';
+  throw new UserError(kind, `${name}: ${outcome.message}`, { exitCode: outcome.exit, cause: error });
 }
 
 /** How one of several targets failed. */

@@ -1,7 +1,7 @@
 import type { DiscoverVerb } from '../../airbyte/connector.ts';
 import { type ConfiguredCatalog, type ConfiguredStream, isObject, keyOf } from '../../airbyte/input.ts';
 import { destinationCatalog, type StreamDescriptor } from '../../airbyte/messages.ts';
-import { configFailure } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { configured } from './configured.ts';
 
@@ -50,7 +50,7 @@ export function planStreams(catalog: ConfiguredCatalog, scope: Scope): StreamPla
     plans.set(keyOf(stream.descriptor), { index, name: stream.name, idField });
   }
   if (problems.length > 0) {
-    throw configFailure(`Nothing was deleted: the connection's streams cannot be used: ${problems.join('; ')}.`);
+    throw configError(`Nothing was deleted: the connection's streams cannot be used: ${problems.join('; ')}.`);
   }
   return (stream) => plans.get(keyOf(stream));
 }

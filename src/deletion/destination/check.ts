@@ -4,7 +4,7 @@ import type { CheckVerb, VerbContext } from '../../airbyte/connector.ts';
 import { succeeded } from '../../airbyte/messages.ts';
 import { systemClock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
-import { configFailure, Failure, messageOf, transientFailure } from '../../base/errors.ts';
+import { configError, messageOf, transientError, UserError } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { withinTime } from '../../service/http/abort.ts';
 import { networkProblem } from '../../service/http/network.ts';
@@ -34,7 +34,7 @@ async function checkLedger(folder: string, config: DestinationConfig, context: V
   try {
     rmdirSync(mkdtempSync(join(at, '.dfinery-check-')));
   } catch (error) {
-    throw configFailure(`ledger_dir ${folder} cannot be written: ${messageOf(error)}.`, { cause: error });
+    throw configError(`ledger_dir ${folder} cannot be written: ${messageOf(error)}.`, { cause: error });
   }
   (await LedgerStore.open({ config, isReal: false, clock: context.clock, lines: undefined })).close();
 }
@@ -51,10 +51,10 @@ export async function checkHost(baseUrl: string, env: Env, signal: AbortSignal):
     answer.disconnect();
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof Failure) throw error;
+    if (error instanceof UserError) throw error;
     const { config, message } = networkProblem(error, transport.host);
     const text = config ? message : `${transport.host} was not reached: ${message}; check base_url.`;
-    throw config ? configFailure(text, { cause: error }) : transientFailure(text, { cause: error });
+    throw config ? configError(text, { cause: error }) : transientError(text, { cause: error });
   } finally {
     await transport.close();
   }

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../airbyte/input.ts';
 import { log, type StateStats, type StreamDescriptor } from '../../airbyte/messages.ts';
 import type { MessageWriter } from '../../airbyte/writer.ts';
 import { formatDuration } from '../../base/durations.ts';
-import { configFailure, type Failure } from '../../base/errors.ts';
+import { configError, type UserError } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { createDeletionService } from '../../service/delete/client.ts';
 import { runDeletionCase } from '../case.ts';
@@ -84,7 +84,7 @@ function take(list: DeletionList, plans: StreamPlans, message: InputMessage, max
 function planOf(plans: StreamPlans, stream: StreamDescriptor, line: number): StreamPlan {
   const plan = plans(stream);
   if (plan) return plan;
-  throw configFailure(
+  throw configError(
     `Nothing was deleted: line ${line} of the input is of the stream ${JSON.stringify(stream.name)}, which the connection does not have.`,
     { where: { row: line } },
   );
@@ -101,7 +101,7 @@ function logRefused(plan: DeletionReport, { logger }: Pick<VerbContext, 'logger'
 
 function logOutcome(
   report: DeletionReport,
-  failure: Failure | undefined,
+  failure: UserError | undefined,
   config: DestinationConfig,
   context: VerbContext,
 ): void {
@@ -128,7 +128,7 @@ function logDryRun(plan: DeletionReport, config: DestinationConfig, context: Ver
   if (plan.guard !== null) logger.warn('erase.guard', `A real run would stop before its first deletion: ${plan.guard}`);
   const refused = refusedSentence(plan);
   if (config.onRejected === 'fail' && refused !== undefined) {
-    throw configFailure(`on_rejected is "fail": ${refused}. Nothing was deleted (dry run).`);
+    throw configError(`on_rejected is "fail": ${refused}. Nothing was deleted (dry run).`);
   }
   logger.warn(
     'erase.dry_run',

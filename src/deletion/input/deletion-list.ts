@@ -1,6 +1,6 @@
 import { createHash, hash } from 'node:crypto';
 import type { StateStats } from '../../airbyte/messages.ts';
-import { configFailure, EXIT } from '../../base/errors.ts';
+import { configError, EXIT } from '../../base/errors.ts';
 import { REFUSALS, type Refusal, refusalOf } from './refusal.ts';
 
 /** The outcome of an id; undecided rows are in neither count, and no state follows them. */
@@ -188,7 +188,7 @@ export class DeletionList {
   #take(bytes: number): void {
     this.#bytes += bytes;
     if (this.#bytes <= MAX_BYTES) return;
-    throw configFailure(
+    throw configError(
       `Nothing was deleted: the list is larger than what one run can take (${this.#entries.length} ids in ${this.#received} rows so far). Split it into several.`,
       { exitCode: EXIT.guard },
     );

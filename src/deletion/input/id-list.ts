@@ -4,7 +4,7 @@ import { extname } from 'node:path';
 import { Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
 import { isObject } from '../../airbyte/input.ts';
-import { configFailure, messageOf } from '../../base/errors.ts';
+import { configError, messageOf } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 
 export interface ListOptions {
@@ -48,8 +48,8 @@ async function* readable<T>(path: string, values: AsyncIterable<T>): AsyncGenera
   try {
     yield* values;
   } catch (error) {
-    if (error instanceof Error && error.name === 'Failure') throw error;
-    throw configFailure(`The list ${path} cannot be read: ${messageOf(error)}.`, { cause: error });
+    if (error instanceof Error && error.name === 'UserError') throw error;
+    throw configError(`The list ${path} cannot be read: ${messageOf(error)}.`, { cause: error });
   }
 }
 
@@ -68,7 +68,7 @@ export async function* idsFrom(
 const columnsOf = ({ first, all }: Begun, name: string, columns: readonly string[]) =>
   first === BRACE ? jsonMembers(all, name, columns) : csvColumns(all, name, columns);
 
-const columnWanted = (name: string) => configFailure(`The list ${name} has named columns: say which with --column.`);
+const columnWanted = (name: string) => configError(`The list ${name} has named columns: say which with --column.`);
 
 interface Begun {
   /** First byte that is not blank, after a byte order mark; 0 where there is none. */
@@ -129,9 +129,9 @@ async function* jsonMembers(
     try {
       value = JSON.parse(text);
     } catch {
-      throw configFailure(`Line ${number} of the list ${name} is not JSON; nothing was deleted.`);
+      throw configError(`Line ${number} of the list ${name} is not JSON; nothing was deleted.`);
     }
-    if (!isObject(value)) throw configFailure(`Line ${number} of the list ${name} is no object; nothing was deleted.`);
+    if (!isObject(value)) throw configError(`Line ${number} of the list ${name} is no object; nothing was deleted.`);
     const members = value;
     yield keys.map((key) => (Object.hasOwn(members, key) ? members[key] : undefined));
   }
@@ -179,12 +179,12 @@ function placeOf(header: readonly string[], name: string, column: string): numbe
   const at = header.indexOf(column);
   if (at !== -1 && header.indexOf(column, at + 1) === -1) return at;
   const why = at === -1 ? 'has no column' : 'has more than one column';
-  throw configFailure(`The list ${name} ${why} ${JSON.stringify(column)}; nothing was deleted.`);
+  throw configError(`The list ${name} ${why} ${JSON.stringify(column)}; nothing was deleted.`);
 }
 
 /** The parser's own message may quote the text at fault. */
 const notCsv = (name: string, { code, lines }: CsvError) =>
-  configFailure(`The list ${name} is not sound CSV near line ${String(lines ?? '?')} (${code}); nothing was deleted.`);
+  configError(`The list ${name} is not sound CSV near line ${String(lines ?? '?')} (${code}); nothing was deleted.`);
 
 const notText = (name: string, line: number) =>
-  configFailure(`The list ${name} is not valid UTF-8 at or after line ${line}; nothing was deleted.`);
+  configError(`The list ${name} is not valid UTF-8 at or after line ${line}; nothing was deleted.`);

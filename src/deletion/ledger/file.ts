@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { closeSync, createReadStream, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { configFailure, EXIT } from '../../base/errors.ts';
+import { configError, EXIT } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { syncFolder } from '../../fs/atomic-file.ts';
 import { KEY_VERSION, type LedgerKey } from './key.ts';
@@ -26,7 +26,7 @@ export function ledgerFiles(folder: string): LedgerFile[] {
     const found = fileOf(folder, entry.name);
     if (found === undefined) return [];
     if (entry.isFile()) return [found];
-    throw configFailure(`${found.path} has the name of a ledger and is no regular file: put the ledger itself there.`);
+    throw configError(`${found.path} has the name of a ledger and is no regular file: put the ledger itself there.`);
   });
   return files.sort((a, b) => a.number - b.number);
 }
@@ -122,17 +122,17 @@ class LastByte {
 export async function readSoundFile(file: LedgerFile, key: LedgerKey, see?: See): Promise<FileFacts> {
   const open = openLineOf(file.path);
   if (open && isOldFormat(open)) {
-    throw configFailure(
+    throw configError(
       `The ledger ${file.name} ${OLD_FORMAT}: keep its folder as it is, and set ledger_dir to a new one.`,
     );
   }
   if (open?.key_check !== undefined && open.key_check !== key.check) {
-    throw configFailure(`The ledger ${file.name} was written under another key: give that one as ledger_key.`);
+    throw configError(`The ledger ${file.name} was written under another key: give that one as ledger_key.`);
   }
   const facts = await readLedgerFile(file.path, key, see);
   if (facts.broken === undefined) return facts;
   const { line, problem } = facts.broken;
-  throw configFailure(
+  throw configError(
     `The ledger ${file.name} is broken: line ${line} ${problem}. Put the file back as it was, or begin a new ledger_dir.`,
     { exitCode: EXIT.failed },
   );

@@ -1,7 +1,7 @@
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { closeSync, constants, fsyncSync, lstatSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { codeOf, configFailure, type Failure, messageOf } from '../../base/errors.ts';
+import { codeOf, configError, messageOf, type UserError } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
 import { nameTemporary, temporaryPathOf, writeWhole } from '../../fs/atomic-file.ts';
 import { isTrustedOwner } from '../../fs/private-folder.ts';
@@ -51,8 +51,8 @@ const hmac = (key: Buffer, data: string | Buffer): Buffer => createHmac('sha256'
 const derived = (secret: string, purpose: string): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, '', `dfinery-elt ledger ${purpose} v${KEY_VERSION}`, 32));
 
-const tooShort = (): Failure =>
-  configFailure(
+const tooShort = (): UserError =>
+  configError(
     `The ledger's key is shorter than ${MIN_LENGTH} characters: give a longer ledger_key (DFINERY_LEDGER_KEY), for instance of "openssl rand -hex 32".`,
   );
 
@@ -65,12 +65,12 @@ export function storedKey(folder: string): Secret | undefined {
     const path = join(folder, KEY_FILE);
     refuseForeign(path);
     const text = readFileSync(path, 'utf8').trim();
-    if (text === '') throw configFailure(`The ledger's key file in ${folder} is empty: put its key back.`);
+    if (text === '') throw configError(`The ledger's key file in ${folder} is empty: put its key back.`);
     return new Secret(text);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
-    if (error instanceof Error && error.name === 'Failure') throw error;
-    throw configFailure(`The ledger's key file in ${folder} cannot be read: ${messageOf(error)}.`, { cause: error });
+    if (error instanceof Error && error.name === 'UserError') throw error;
+    throw configError(`The ledger's key file in ${folder} cannot be read: ${messageOf(error)}.`, { cause: error });
   }
 }
 
@@ -79,7 +79,7 @@ function refuseForeign(path: string): void {
   const { uid, mode } = lstatSync(path);
   const isClosed = process.getuid === undefined || (mode & OTHERS) === 0;
   if (isTrustedOwner(uid) && isClosed && (mode & S_IFMT) === S_IFREG) return;
-  throw configFailure(
+  throw configError(
     `The ledger's key ${path} is a link, belongs to another user or is open to others: see that nobody else can read it and set its mode to 0600.`,
     { where: { file: path } },
   );

@@ -2,7 +2,7 @@
 // verification.
 
 import type { Clock } from '../../base/clock.ts';
-import { Failure, transientFailure } from '../../base/errors.ts';
+import { transientError, UserError } from '../../base/errors.ts';
 import type { Chain, LedgerLine } from './line.ts';
 
 type WithoutCommon<L> = L extends LedgerLine ? Omit<L, 'v' | 'run' | 'at'> : never;
@@ -30,7 +30,7 @@ export class Ledger {
   #added = 0;
   #written = 0;
   #writing: Promise<void> | undefined;
-  #failure: Failure | undefined;
+  #failure: UserError | undefined;
 
   constructor(run: string, chain: Chain, output: LedgerOutput, clock: Clock) {
     this.run = run;
@@ -89,7 +89,7 @@ export class Ledger {
     } catch (error) {
       const message =
         'The ledger could not be written, so nothing more was done: see that its disk has room, then run again.';
-      this.#failure = error instanceof Failure ? error : transientFailure(message, { cause: error });
+      this.#failure = error instanceof UserError ? error : transientError(message, { cause: error });
     } finally {
       this.#writing = undefined;
     }

@@ -1,5 +1,5 @@
 import { existsSync, statSync } from 'node:fs';
-import { configFailure, type Failure } from '../../base/errors.ts';
+import { configError, type UserError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import type { AfterLine, OpenLine, PurgeLine } from './line.ts';
 import type { ServiceName } from './unfinished.ts';
@@ -58,8 +58,8 @@ export interface ProofQuery {
  */
 export async function proveErasure(id: string, query: ProofQuery): Promise<Proof> {
   const { folder } = query;
-  if (!existsSync(folder)) throw configFailure(`There is no ledger at ${folder}.`);
-  if (!statSync(folder).isDirectory()) throw configFailure(`${folder} is no folder: wanted the ledger's folder.`);
+  if (!existsSync(folder)) throw configError(`There is no ledger at ${folder}.`);
+  if (!statSync(folder).isDirectory()) throw configError(`${folder} is no folder: wanted the ledger's folder.`);
   const key = keyOfLedger(folder, query.key);
   const hash = key.idHash(id).toString('hex');
   const found: ProvedAnswer[] = [];
@@ -93,8 +93,8 @@ export async function proveErasure(id: string, query: ProofQuery): Promise<Proof
   return { v: 1, kind: 'proof', id: hash, base_url, service_id, erased, answers, purges: proved, problems };
 }
 
-const severalServices = (folder: string): Failure =>
-  configFailure(`The ledger in ${folder} is of several services: say with --config which one is meant.`);
+const severalServices = (folder: string): UserError =>
+  configError(`The ledger in ${folder} is of several services: say with --config which one is meant.`);
 
 const isOf = ({ baseUrl, serviceId }: ServiceName, open: OpenLine): boolean =>
   open.base_url === baseUrl && open.service_id === serviceId;

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
-import { configFailure, internalError, messageOf, transientFailure } from '../../base/errors.ts';
+import { configError, internalError, messageOf, transientError } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
-import { diskFailure } from '../../fs/disk-failure.ts';
+import { diskError } from '../../fs/disk-failure.ts';
 import { LockFile } from '../../fs/lock.ts';
 import { isTrustedOwner, makeFolders } from '../../fs/private-folder.ts';
 import { createLedgerFile, fileName, ledgerFiles, readSoundFile } from './file.ts';
@@ -30,7 +30,7 @@ const OTHERS_MAY_WRITE = 0o022;
 /** Where a run leaves its proof must be known before anything is read. */
 export function requireLedger(config: DestinationConfig): void {
   if (config.ledgerDir !== undefined || config.ledgerKey !== undefined) return;
-  throw configFailure(
+  throw configError(
     'A run that deletes needs a ledger: set ledger_dir, or set ledger_key (or DFINERY_LEDGER_KEY) to have its lines in the log.',
   );
 }
@@ -76,7 +76,7 @@ export class LedgerStore {
       return new LedgerStore(options, key, { folder, ...(lock && { lock }), head: await headOf(folder, key) });
     } catch (error) {
       lock?.release();
-      throw ledgerFailure(error, folder);
+      throw ledgerError(error, folder);
     }
   }
 
@@ -126,12 +126,12 @@ export class LedgerStore {
 async function lockedFile(folder: string, run: string, lock: LockFile): Promise<LedgerOutput> {
   const path = join(folder, fileName((ledgerFiles(folder).at(-1)?.number ?? 0) + 1, run));
   const file = await createLedgerFile(path, folder).catch((error: unknown) => {
-    throw ledgerFailure(error, folder);
+    throw ledgerError(error, folder);
   });
   return {
     async write(lines) {
       if (!lock.isHeld()) {
-        throw transientFailure(`Another run has taken over the ledger in ${folder}: this one was silent for long.`);
+        throw transientError(`Another run has taken over the ledger in ${folder}: this one was silent for long.`);
       }
       await file.write(lines);
     },
@@ -139,15 +139,15 @@ async function lockedFile(folder: string, run: string, lock: LockFile): Promise<
   };
 }
 
-/** A system error of a ledger's folder as a Failure that names it; any other error unchanged. */
-const ledgerFailure = (error: unknown, folder: string): unknown =>
-  diskFailure(error, { what: `the ledger in ${folder}`, path: folder, consequence: 'nothing was sent' });
+/** A system error of a ledger's folder as a UserError that names it; any other error unchanged. */
+const ledgerError = (error: unknown, folder: string): unknown =>
+  diskError(error, { what: `the ledger in ${folder}`, path: folder, consequence: 'nothing was sent' });
 
 function makeFolder(folder: string): void {
   try {
     makeFolders(folder, 0o700);
   } catch (error) {
-    throw configFailure(`The ledger's folder ${folder} cannot be made: ${messageOf(error)}.`, { cause: error });
+    throw configError(`The ledger's folder ${folder} cannot be made: ${messageOf(error)}.`, { cause: error });
   }
 }
 
@@ -155,13 +155,13 @@ function makeFolder(folder: string): void {
 function refuseForeignFolder(folder: string): void {
   const { uid, mode } = statSync(folder);
   if (!isTrustedOwner(uid)) {
-    throw configFailure(
+    throw configError(
       `The ledger's folder ${folder} belongs to another user, who could exchange its files: set ledger_dir to a folder of this user, or run as its owner.`,
       { where: { file: folder } },
     );
   }
   if (process.getuid === undefined || (mode & OTHERS_MAY_WRITE) === 0) return;
-  throw configFailure(
+  throw configError(
     `Other users may write to the ledger's folder ${folder}, and so take away its files: set its mode to 0700.`,
     { where: { file: folder } },
   );
@@ -170,7 +170,7 @@ function refuseForeignFolder(folder: string): void {
 /** A key is made only for a new ledger: in an existing one it would hide that the old one is missing. */
 function refuseLostKey(folder: string): void {
   if (ledgerFiles(folder).length === 0) return;
-  throw configFailure(`The ledger in ${folder} has lost its key: put ledger.key back, or give it as ledger_key.`);
+  throw configError(`The ledger in ${folder} has lost its key: put ledger.key back, or give it as ledger_key.`);
 }
 
 /** Code of the ledger's last line; a file without any line, left by a crash, is skipped. */

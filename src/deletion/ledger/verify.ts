@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { configFailure } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { fileOf, isOldFormat, type LedgerFile, ledgerFiles, OLD_FORMAT, openLineOf, readLedgerFile } from './file.ts';
 import { LedgerKey, storedKey } from './key.ts';
@@ -35,7 +35,7 @@ export interface LedgerVerdict {
 export function keyOfLedger(folder: string, given: Secret | undefined): LedgerKey {
   const secret = given ?? storedKey(folder);
   if (secret) return new LedgerKey(secret);
-  throw configFailure(
+  throw configError(
     `The ledger in ${folder} has no key beside it: give it as ledger_key or in DFINERY_LEDGER_KEY (or the file that DFINERY_LEDGER_KEY_FILE names).`,
   );
 }
@@ -63,7 +63,7 @@ export async function verifyLedger(
 }
 
 function filesToVerify(path: string): { folder: string; files: readonly LedgerFile[] } {
-  if (!existsSync(path)) throw configFailure(`There is no ledger at ${path}.`);
+  if (!existsSync(path)) throw configError(`There is no ledger at ${path}.`);
   if (statSync(path).isDirectory()) return { folder: path, files: ledgerFiles(path) };
   const folder = dirname(path);
   const wanted = fileOf(folder, basename(path));

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { Failure } from '../../base/errors.ts';
+import { UserError } from '../../base/errors.ts';
 import { MalformedCsv } from '../../csv/malformed.ts';
 import type { ExportAnswer, ExportBody, ExportRequest } from '../../service/export/answer.ts';
 import type { Refusal } from '../../service/export/retry.ts';
@@ -142,7 +142,7 @@ function brokenBody(error: unknown): BrokenBody | undefined {
   if (error instanceof MalformedCsv) {
     return { code: error.reason, message: clauseOf(error), how: `${error.reason} ${error.where.row}` };
   }
-  if (error instanceof Failure && error.kind === 'transient' && error.where.file === undefined) {
+  if (error instanceof UserError && error.kind === 'transient' && error.where.file === undefined) {
     return { code: /^[a-z_]+/.exec(error.internal)?.[0] ?? 'reset', message: error.message };
   }
   return undefined;

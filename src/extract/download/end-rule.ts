@@ -1,5 +1,5 @@
 import { addDays, type Day } from '../../base/days.ts';
-import { configFailure } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import type { ColumnScan } from '../../schema/scan.ts';
 import { type DayRange, type DayRanges, lastDayOver, lastSettledDay, todayUtc } from '../plan/days.ts';
 import { type DaysResult, type Download, type NoDownload, noDownload, rowCount, sentAtOf } from './download.ts';
@@ -297,7 +297,7 @@ export class EndRule {
 const only = (day: Day): DayRange => ({ first: day, last: day });
 
 const endFailure = (day: Day) =>
-  configFailure(
+  configError(
     `Whether an export contains its to_date cannot be found out from the rows of ${day} and the days after it, and rows ` +
       'would come twice or be missing: set to_date_inclusive to true or false, as the provider says, or let the destination ' +
       'merge by key. Nothing of the day was handed on.',

@@ -1,5 +1,5 @@
 import type { Day } from '../../base/days.ts';
-import { transientFailure } from '../../base/errors.ts';
+import { transientError } from '../../base/errors.ts';
 import type { ExportRequest } from '../../service/export/answer.ts';
 import { ExportRetries, type Refusal } from '../../service/export/retry.ts';
 import { keyOf } from '../export-request.ts';
@@ -16,7 +16,7 @@ export interface FetchOptions {
 }
 
 /**
- * One export, verified, from an earlier run's spool or from the service. Throws a Failure when the policy's attempts
+ * One export, verified, from an earlier run's spool or from the service. Throws a UserError when the policy's attempts
  * are spent, when the user must act, or when the spool cannot be written.
  */
 export async function fetchExport(
@@ -179,7 +179,7 @@ class ExportFetch {
       path === undefined
         ? 'No body is kept for inspection, since columns_drop or columns_hash keeps values of it out.'
         : `The last body is kept for inspection, for seven days, as ${path}.`;
-    return transientFailure(
+    return transientError(
       `The export of ${this.#name} was broken in the same way ${this.#run.retry.malformedAfter} times: ${message}. ${kept}`,
       { where: { window: this.#name, ...(path !== undefined && { file: path }) } },
     );

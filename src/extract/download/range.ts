@@ -1,5 +1,5 @@
 import { addDays, type Day, daysBetween, daysOf, earlierOf } from '../../base/days.ts';
-import { configFailure } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import { type DayRange, earliestToday, lastAsked, lengthOf, todayUtc } from '../plan/days.ts';
 import { type DaysResult, type Download, type NoDownload, noDownload } from './download.ts';
 import { earlierClock, isSurelyGone, type Run } from './run.ts';
@@ -121,4 +121,4 @@ const earlierEnds = (machine: number, earlier: number): Day[] =>
   [machine, earlier].flatMap((now) => [addDays(todayUtc(now), 1), todayUtc(now), earliestToday(now)]);
 
 export const refused = (days: DayRange, message: string) =>
-  configFailure(`The service refuses the export of ${days.first}: ${message}`, { where: { window: days.first } });
+  configError(`The service refuses the export of ${days.first}: ${message}`, { where: { window: days.first } });

@@ -1,5 +1,5 @@
 import type { Day } from '../../base/days.ts';
-import { transientFailure } from '../../base/errors.ts';
+import { transientError } from '../../base/errors.ts';
 import { exportRequest, type Filters } from '../export-request.ts';
 import { type DaysRequest, type Download, type ExportFile, type NoDownload, noDownload } from './download.ts';
 import { fetchExport, nameOf } from './fetch.ts';
@@ -34,7 +34,7 @@ const PART_ATTEMPTS = 2;
 /** The request for one day of the plan that ends at `to`; if it is too large, it is split by event names. */
 export const dayRequest = (day: Day, to: Day): DaysRequest => ({ from: day, to, through: day, splitByNames: true });
 
-/** The export of some days under the user's own filter. Throws a Failure as `fetchExport` does. */
+/** The export of some days under the user's own filter. Throws a UserError as `fetchExport` does. */
 export async function fetchDays(
   run: Run,
   request: DaysRequest,
@@ -105,7 +105,7 @@ async function fetchGroup(
   if (group.length > 1) return 'smaller';
   // A service that checks the names of a filter has no event of that name.
   if (found.kind === 'invalid') return 'unknown';
-  throw transientFailure(
+  throw transientError(
     `The events named ${group[0]} of ${nameOf(request)} are too many for one export (${found.message}): nothing of the day ` +
       'was stored; ask the provider, or leave them out with the events filter.',
     { where: { window: nameOf(request) } },
@@ -120,7 +120,7 @@ async function fetchRest(run: Run, request: DaysRequest, excluded: readonly stri
   };
   const found = await fetchExport(run, exportRequest(filters, request.from, request.to), { through: request.through });
   if (found.kind === 'file') return found;
-  throw transientFailure(
+  throw transientError(
     `The events of ${nameOf(request)} other than the ${excluded.length} names known cannot be exported (${found.message}): ` +
       'nothing of the day was stored; run again later, or name the events wanted with the events filter.',
     { where: { window: nameOf(request) } },

@@ -1,5 +1,5 @@
 import { addDays, type Day, daysBetween } from '../../base/days.ts';
-import { configFailure, EXIT, type Failure } from '../../base/errors.ts';
+import { configError, EXIT, type UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 
 /** Something the user should know before anything is sent. */
@@ -25,8 +25,8 @@ export function nameDays(days: readonly Day[]): string {
 }
 
 /** Days that can no longer be exported, under `on_gap: fail`: exit 4. `stored`: windows before them are committed. */
-export function gapFailure(days: readonly Day[], stored = false): Failure {
-  return configFailure(
+export function gapError(days: readonly Day[], stored = false): UserError {
+  return configError(
     `${plainCount(days.length, 'day')} can no longer be exported and would be lost: ${nameDays(days)}. ` +
       `${stored ? 'What was stored before them is complete' : 'Nothing was changed'}; ` +
       'set on_gap to warn to record the gap and go on from the oldest day there is.',

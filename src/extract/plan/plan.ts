@@ -1,10 +1,10 @@
 // This folder: which days a run reads, and in which windows. Pure functions of state, configuration and time.
 
 import { addDays, type Day, daysOf, earlierOf, laterOf } from '../../base/days.ts';
-import { configFailure } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { type Filters, filtersOf, hashedAfter, hashesOf, type RequestHashes } from '../export-request.ts';
-import { type KnownState, parseState, StateFailure } from '../state.ts';
+import { type KnownState, parseState, StateError } from '../state.ts';
 import type { PriorLoads } from '../window.ts';
 import { Coverage, lastSettledDay, latestToday, oldestDays, planWindows, type WindowPlan } from './days.ts';
 import { clampWarning, gapWarning, type PlanWarning, retentionLimitWarnings } from './gaps.ts';
@@ -62,7 +62,7 @@ export interface Plan {
 }
 
 /**
- * Decides which days are read, and in which windows (S1-S7). Pure. Throws a StateFailure when the stored state must not
+ * Decides which days are read, and in which windows (S1-S7). Pure. Throws a StateError when the stored state must not
  * be used, and a configuration failure for impossible days.
  */
 export function planRun(input: PlanInput): Plan {
@@ -132,7 +132,7 @@ function boundsOf(input: PlanInput, state: KnownState | undefined, coverage: Cov
   const oldest = oldestDays(now, settings.historyDays);
   const last = lastDayOf(input, now);
   if (input.from !== undefined && input.to !== undefined && input.from > input.to) {
-    throw configFailure(`--from ${input.from} is after --to ${input.to}: nothing lies between them.`);
+    throw configError(`--from ${input.from} is after --to ${input.to}: nothing lies between them.`);
   }
   const remembered = settings.startDate ?? state?.start_date ?? state?.from_date;
   const unmoved = state === undefined || coverage.cursor(remembered ?? last, now) === state.start_date;
@@ -268,7 +268,7 @@ export interface PlanInput {
 
 /**
  * The stored state, checked against what this run requests (S6). `startsOver`: other filters, or a cursor in the
- * future, under a full refresh, so that the target's contents do not count. Throws a StateFailure when the state must not be
+ * future, under a full refresh, so that the target's contents do not count. Throws a StateError when the state must not be
  * used.
  */
 export function checkState(
@@ -279,15 +279,15 @@ export function checkState(
   const state = parseState(stored);
   if (state === undefined) return { state, startsOver: false };
   if (state.service !== undefined && state.service !== hashes.service) {
-    throw new StateFailure(
+    throw new StateError(
       'service',
       'The target holds the data of another service (base_url or service_id differ): use another target for this one.',
     );
   }
   const startsOver = state.question !== undefined && state.question !== hashes.question;
   if (startsOver && run.fullRefresh !== true) {
-    if (otherColumns(state, hashes)) throw new StateFailure('columns', OTHER_COLUMNS);
-    throw new StateFailure(
+    if (otherColumns(state, hashes)) throw new StateError('columns', OTHER_COLUMNS);
+    throw new StateError(
       'filters',
       'The target was filled with other filters (events, properties or their conditions differ): put them back, use ' +
         'another target, or read everything again with --full-refresh.',
@@ -297,7 +297,7 @@ export function checkState(
   const future = state.from_date > today;
   if (future && run.fullRefresh === true) return { state, startsOver: true };
   if (future && !startsOver) {
-    throw new StateFailure(
+    throw new StateError(
       'future',
       `The stored cursor ${state.from_date} lies in the future (today is at most ${today}): check the clock of this ` +
         'machine, or read everything again with --full-refresh.',

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { isLeased, isLockTemporary, Lease, leaseOf } from '../../fs/lock.ts';
 import { isPrivateFolder, makeFolders } from '../../fs/private-folder.ts';
-import { spoolFailure } from './spool-writer.ts';
+import { spoolError } from './spool-writer.ts';
 
 const RUN_FOLDER = /^dfinery-(arrow|files)-[0-9A-Za-z]{6}$/;
 /** Age up to which a folder without a lease is left alone: its run may be about to write the lease. */
@@ -19,7 +19,7 @@ export class RunFolder {
     this.#lease = lease;
   }
 
-  /** Makes one under `root`, which is made if missing, and removes those of dead runs. Throws a Failure that names `root`. */
+  /** Makes one under `root`, which is made if missing, and removes those of dead runs. Throws a UserError that names `root`. */
   static async open(root: string, clock: Clock, what: 'arrow' | 'files'): Promise<RunFolder> {
     try {
       makeFolders(root, 0o700);
@@ -27,7 +27,7 @@ export class RunFolder {
       const path = await mkdtemp(join(root, `dfinery-${what}-`));
       return new RunFolder(path, Lease.take(path, clock));
     } catch (error) {
-      throw spoolFailure(error, root);
+      throw spoolError(error, root);
     }
   }
 

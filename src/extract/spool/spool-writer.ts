@@ -1,8 +1,8 @@
 import { type FileHandle, open, statfs, unlink } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import { transientFailure } from '../../base/errors.ts';
+import { transientError } from '../../base/errors.ts';
 import { megabytes } from '../../base/quantities.ts';
-import { diskFailure } from '../../fs/disk-failure.ts';
+import { diskError } from '../../fs/disk-failure.ts';
 
 /** Bytes collected before a write; each file has two such buffers. */
 const BUFFER_BYTES = 1 << 20;
@@ -36,7 +36,7 @@ export class SpoolWriter {
     try {
       return new SpoolWriter(path, folder, await open(path, 'wx', 0o600));
     } catch (error) {
-      throw spoolFailure(error, folder);
+      throw spoolError(error, folder);
     }
   }
 
@@ -98,7 +98,7 @@ export class SpoolWriter {
     try {
       await this.#writing;
     } catch (error) {
-      throw spoolFailure(error, this.#folder);
+      throw spoolError(error, this.#folder);
     }
   }
 
@@ -107,12 +107,12 @@ export class SpoolWriter {
   }
 }
 
-/** Throws a Failure that names the folder when its disk has less space left than a spool leaves free. */
+/** Throws a UserError that names the folder when its disk has less space left than a spool leaves free. */
 async function leaveFree(folder: string): Promise<void> {
   const { bavail, blocks, bsize } = await statfs(folder);
   const [free, least] = [bavail * bsize, Math.max(blocks * bsize * FREE_SHARE, LEAST_FREE_BYTES)];
   if (free >= least) return;
-  throw transientFailure(
+  throw transientError(
     `The disk of the spool folder ${folder} has ${megabytes(free)} left, and ${megabytes(least)} of it are kept free: make room or set ` +
       'spool_dir to a folder on another disk. The download was given up and removed; what was stored before is complete, the ' +
       'next run goes on from there.',
@@ -120,9 +120,9 @@ async function leaveFree(folder: string): Promise<void> {
   );
 }
 
-/** A system error of the spool folder as a Failure that names the folder; any other error unchanged. */
-export const spoolFailure = (error: unknown, folder: string): unknown =>
-  diskFailure(error, {
+/** A system error of the spool folder as a UserError that names the folder; any other error unchanged. */
+export const spoolError = (error: unknown, folder: string): unknown =>
+  diskError(error, {
     what: `the spool folder ${folder}`,
     path: folder,
     remedy: 'set spool_dir to a folder on another disk that this user may write to',

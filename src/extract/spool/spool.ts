@@ -10,7 +10,7 @@ import type { ExportFile } from '../download/download.ts';
 import { sha256 } from '../export-request.ts';
 import { sweepAll, sweepRunFolders } from './run-folder.ts';
 import { adoptFile, discardReusable, findSidecars, sidecarPathOf, writeSidecar } from './sidecar.ts';
-import { SpoolWriter, spoolFailure } from './spool-writer.ts';
+import { SpoolWriter, spoolError } from './spool-writer.ts';
 
 /** Attempts at a folder that other runs may remove while it is empty. */
 const CLAIM_ATTEMPTS = 100;
@@ -61,7 +61,7 @@ export class Spool {
 
   /**
    * Opens the folder of `question`, as the state has it, under `root` and removes the unusable files that dead runs left there. `fingerprint` is
-   * a hash of everything that makes two spool files of the same days differ. Throws a Failure that names the folder.
+   * a hash of everything that makes two spool files of the same days differ. Throws a UserError that names the folder.
    */
   static async open(root: string, question: string, fingerprint: string, clock: Clock): Promise<Spool> {
     // The temporary folder is shared by all users of a machine: each gets a folder name of their own.
@@ -75,7 +75,7 @@ export class Spool {
       return new Spool(folder, lease, fingerprint, clock, await findSidecars(folder, fingerprint));
     } catch (error) {
       lease?.release();
-      throw spoolFailure(error, folder);
+      throw spoolError(error, folder);
     }
   }
 
@@ -100,7 +100,7 @@ export class Spool {
   async saveForReuse(part: ExportFile): Promise<void> {
     if (part.path === undefined) return;
     await writeSidecar(part, part.path, this.#fingerprint).catch((error: unknown) => {
-      throw spoolFailure(error, this.folder);
+      throw spoolError(error, this.folder);
     });
     const now = this.#clock.now() / 1_000;
     for (const path of [part.path, sidecarPathOf(part.path)]) await utimes(path, now, now);

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../base/clock.ts';
 import { type Env, systemEnv } from '../../base/env.ts';
-import { Failure } from '../../base/errors.ts';
+import { UserError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import type { Limits } from '../export/answer.ts';
@@ -56,7 +56,7 @@ async function deleteOne(
     return await withinTime(timeoutMs, { clock, signal }, (limited) => exchange(transport, post, clock, limited));
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof Failure) throw error;
+    if (error instanceof UserError) throw error;
     return networkAnswer(error, transport.host);
   }
 }

@@ -11,7 +11,7 @@ export type Limits = Pick<LimitHeaders, 'remaining' | 'resetAt'>;
 export interface ExportBody {
   readonly kind: 'data';
   /**
-   * The CSV after content decoding. Throws a transient Failure whose `internal` starts with a code:
+   * The CSV after content decoding. Throws a transient UserError whose `internal` starts with a code:
    * `reset`, `stall`, `gzip`, `length` (declared length not met or exceeded). A clean end that is too early shows in the rows alone.
    */
   readonly bytes: AsyncIterable<Uint8Array>;

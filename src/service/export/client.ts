@@ -2,11 +2,11 @@
 
 import type { Clock } from '../../base/clock.ts';
 import { type Env, systemEnv } from '../../base/env.ts';
-import { Failure } from '../../base/errors.ts';
+import { UserError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import {
-  bodyFailure,
+  bodyError,
   bodyProblem,
   bytesOf,
   codingOf,
@@ -91,7 +91,7 @@ class ExportClient implements ExportService {
     } catch (error) {
       await this.#release(exchange);
       signal.throwIfAborted();
-      if (error instanceof Failure) throw error;
+      if (error instanceof UserError) throw error;
       return { ...this.#refusalFor(error, undefined), limits: NO_LIMITS, serverTime: undefined };
     }
   }
@@ -170,7 +170,7 @@ class ExportClient implements ExportService {
   }
 }
 
-/** The same bytes; an error of the body becomes a Failure whose `internal` starts with its code. Releases everything at the end. */
+/** The same bytes; an error of the body becomes a UserError whose `internal` starts with its code. Releases everything at the end. */
 async function* withFailures(
   bytes: AsyncIterable<Uint8Array>,
   host: string,
@@ -181,7 +181,7 @@ async function* withFailures(
     yield* bytes;
   } catch (error) {
     if (isAborted(idleTimeout)) throw idleTimeout.signal.reason;
-    throw bodyFailure(error, host);
+    throw bodyError(error, host);
   } finally {
     await close();
   }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
 import { formatDuration } from '../../base/durations.ts';
-import { configFailure, transientFailure } from '../../base/errors.ts';
+import { configError, transientError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Random } from '../../base/random.ts';
 import { pauseAfter, type RetryPolicy } from '../../base/retry.ts';
@@ -78,7 +78,7 @@ export class ExportRetries {
   }
 
   /**
-   * Pauses if the export is to be requested again. Throws a Failure when the user must act, or when all attempts were made.
+   * Pauses if the export is to be requested again. Throws a UserError when the user must act, or when all attempts were made.
    * `splitAfter`: answers that may mean "too big" before it is `too_big`.
    */
   async after({ kind, code, message }: Refusal, splitAfter = this.#options.policy.splitAfter): Promise<AfterRefusal> {
@@ -87,7 +87,7 @@ export class ExportRetries {
       case 'invalid':
         return kind;
       case 'config':
-        throw configFailure(message, { where: this.where, internal: code });
+        throw configError(message, { where: this.where, internal: code });
       case 'wait':
         return this.#waitForQuota(message);
       case 'retry_or_split':
@@ -105,7 +105,7 @@ export class ExportRetries {
     this.#attempt--;
     this.#waits++;
     if (this.#waits >= policy.waits) {
-      throw transientFailure(`${name}: ${message} Asked ${this.#waits} times; run again later.`);
+      throw transientError(`${name}: ${message} Asked ${this.#waits} times; run again later.`);
     }
     const fields = { window: name, wait: this.#waits };
     logger.info('window.wait', `${name}: ${message} It is requested again as soon as that allows.`, fields);
@@ -116,7 +116,7 @@ export class ExportRetries {
     const { name, policy, clock, random, logger, signal } = this.#options;
     const why = withCode(message, code);
     if (this.isLast) {
-      throw transientFailure(
+      throw transientError(
         `The export of ${name} failed ${this.#attempt} times, at last because ${why}; nothing of it was stored, run again later.`,
         { where: this.where, internal: code },
       );

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createGunzip } from 'node:zlib';
 import type { Clock } from '../../base/clock.ts';
 import { formatDuration } from '../../base/durations.ts';
-import { type Failure, messageOf, transientFailure } from '../../base/errors.ts';
+import { messageOf, transientError, type UserError } from '../../base/errors.ts';
 import { abortable, onAbort, withinTime } from './abort.ts';
 import { oneOf } from './headers.ts';
 import { networkProblem } from './network.ts';
@@ -140,9 +140,9 @@ export function bodyProblem(error: unknown, host: string): BodyProblem {
   return { code: 'reset', message: networkProblem(error, host).message };
 }
 
-export function bodyFailure(error: unknown, host: string): Failure {
+export function bodyError(error: unknown, host: string): UserError {
   const { code, message } = bodyProblem(error, host);
-  return transientFailure(message, { internal: `${code}: ${message}`, cause: error });
+  return transientError(message, { internal: `${code}: ${message}`, cause: error });
 }
 
 /** A compressed body that is cut, corrupt, or followed by something else. */

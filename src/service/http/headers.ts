@@ -1,4 +1,4 @@
-import { configFailure } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { isHeaderText } from '../../config/parse.ts';
 import type { AnswerHeaders } from './transport.ts';
@@ -87,5 +87,5 @@ const laterThan = (now: number, at: number | undefined): number | undefined =>
 export function headerText(token: Secret, key: string): string {
   const text = token.reveal();
   if (isHeaderText(text)) return text;
-  throw configFailure(`${key} is empty, or holds a character that no HTTP header can carry: copy the token again.`);
+  throw configError(`${key} is empty, or holds a character that no HTTP header can carry: copy the token again.`);
 }

@@ -3,7 +3,7 @@ import { Agent, type AgentOptions, request as httpsRequest } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect as tlsConnect } from 'node:tls';
 import type { Env } from '../../base/env.ts';
-import { configFailure } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import { isLoopback } from '../../config/base-url.ts';
 
 /**
@@ -19,7 +19,7 @@ export function proxyFor(baseUrl: string, env: Env): URL | undefined {
   if (proxy === '' || isExempt(url, either('NO_PROXY'))) return undefined;
   const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(proxy) ? proxy : `http://${proxy}`;
   if (URL.canParse(text) && /^https?:\/\/[^/]/i.test(text)) return new URL(text);
-  throw configFailure('HTTPS_PROXY is not the address of a proxy that can be used here, wanted http://host:port.');
+  throw configError('HTTPS_PROXY is not the address of a proxy that can be used here, wanted http://host:port.');
 }
 
 /** Whether NO_PROXY names the host, a domain above it, or everything; an entry may end in a port. */

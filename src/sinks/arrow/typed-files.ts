@@ -9,7 +9,7 @@ import { Zone } from '../../types/zone.ts';
 import { readFiles } from '../files/parquet-file.ts';
 import { castTo, typedNull } from '../sql/columns.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
-import { engineFailure, isOutOfMemory } from '../sql/engine/faults.ts';
+import { engineError, isOutOfMemory } from '../sql/engine/faults.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { fileQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
 import { rescuedOfBatch } from '../sql/rows/rescued.ts';
@@ -62,7 +62,7 @@ export class TypedFiles {
     return new TypedFiles(engine, options);
   }
 
-  /** The file of each window that has rows, in order. Throws Failure. */
+  /** The file of each window that has rows, in order. Throws UserError. */
   async *of(windows: AsyncIterable<Window>): AsyncGenerator<TypedFile> {
     for await (const window of windows) {
       if (window.receipt.rows > 0) yield await this.#write(window);
@@ -174,7 +174,7 @@ export class TypedFiles {
       });
     } catch (error) {
       signal?.throwIfAborted();
-      throw engineFailure(error, 'the Arrow stream');
+      throw engineError(error, 'the Arrow stream');
     }
   }
 }

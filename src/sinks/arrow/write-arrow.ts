@@ -5,10 +5,10 @@ import { copyFile, link, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import manifest from '../../../package.json' with { type: 'json' };
-import { codeOf, Failure } from '../../base/errors.ts';
+import { codeOf, UserError } from '../../base/errors.ts';
 import { RunFolder } from '../../extract/spool/run-folder.ts';
 import type { SpoolFile, Window } from '../../extract/window.ts';
-import { diskFailure } from '../../fs/disk-failure.ts';
+import { diskError } from '../../fs/disk-failure.ts';
 import { logChanges } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { incomingColumns } from '../../table/incoming.ts';
@@ -50,7 +50,7 @@ interface Stream {
 
 /**
  * Writes windows as one Arrow IPC stream. Its schema is the pinned one, else that of all windows, which are then held
- * on disk until the last has come (S31). Throws Failure; a file that was begun is then not there.
+ * on disk until the last has come (S31). Throws UserError; a file that was begun is then not there.
  */
 export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowOptions): Promise<ArrowResult> {
   const { out, columnTypes, pinned, schemaMode, timezone } = options;
@@ -78,9 +78,9 @@ export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowO
 }
 
 function failureOf(error: unknown, out: string | Writable): unknown {
-  if (error instanceof Failure || codeOf(error) === undefined) return error;
+  if (error instanceof UserError || codeOf(error) === undefined) return error;
   const name = typeof out === 'string' ? out : 'the Arrow stream';
-  return diskFailure(error, { what: name, path: name });
+  return diskError(error, { what: name, path: name });
 }
 
 /** Keeps the files of all windows, which the extraction removes, until the columns of all are known. */

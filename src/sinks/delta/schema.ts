@@ -57,7 +57,7 @@ export function schemaString(fields: readonly Field[]): string {
   });
 }
 
-/** The columns of a schema that a log holds; empty if it has none. Throws Failure for a text that is no schema. */
+/** The columns of a schema that a log holds; empty if it has none. Throws UserError for a text that is no schema. */
 export function fieldsIn(text: string | undefined, place: string): readonly Field[] {
   const value = parseJson(text ?? '{}', place) as { readonly fields?: readonly Field[] } | null;
   return value?.fields ?? [];

@@ -1,5 +1,5 @@
 import schema from '../../../schemas/delta-table.json' with { type: 'json' };
-import { configFailure } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import { compileSchema } from '../../config/validate.ts';
 import type { TableName } from '../../table/columns.ts';
@@ -37,17 +37,17 @@ export const isReceiptDomain = (domain: string): boolean =>
 /** Configuration texts by domain. */
 export type Domains = ReadonlyMap<string, string>;
 
-/** Undefined for a table of another program. Throws Failure for one of another version of this program. */
+/** Undefined for a table of another program. Throws UserError for one of another version of this program. */
 export function tableInfoOf(domains: Domains, place: string): TableInfo | undefined {
   const text = domains.get(TABLE);
   if (text === undefined) return undefined;
   const value = parseJson(text, place);
   const version = (value as { v?: unknown } | null)?.v;
   if (typeof version === 'number' && version > 2) {
-    throw configFailure(`${place} was written by a later version (${version}) of this program: update it.`);
+    throw configError(`${place} was written by a later version (${version}) of this program: update it.`);
   }
   if (version === 1) {
-    throw configFailure(
+    throw configError(
       `${place} was written by an older version of this program, whose format is not read any more: load the days into another place.`,
     );
   }
@@ -60,7 +60,7 @@ export function tableInfoOf(domains: Domains, place: string): TableInfo | undefi
 const entriesOf = (domains: Domains): Map<string, string> =>
   new Map([...domains].flatMap(([domain, text]) => (domain.startsWith(OWN) ? [[domain.slice(OWN.length), text]] : [])));
 
-/** The state that the log of `events` holds; `live`: rows of each window in its files. Throws Failure. */
+/** The state that the log of `events` holds; `live`: rows of each window in its files. Throws UserError. */
 export function stateOf(domains: Domains, live: ReadonlyMap<number, number>, place: string): TableState {
   const info = tableInfoOf(domains, place);
   const { receipts, ...stored } = stateFrom(entriesOf(domains), (name, why) =>

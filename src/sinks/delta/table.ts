@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { configFailure } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
@@ -58,7 +58,7 @@ export class DeltaTable {
     this.#logger = logger;
   }
 
-  /** Reads a table's log. Throws Failure for one that is damaged, not ours, or changed in ways unknown here. */
+  /** Reads a table's log. Throws UserError for one that is damaged, not ours, or changed in ways unknown here. */
   static async open(name: TableName, place: LogPlace, logger: Logger): Promise<DeltaTable> {
     const snapshot = await readSnapshot(place);
     const table = new DeltaTable(name, place, snapshot, logger);
@@ -201,7 +201,7 @@ export class DeltaTable {
 
   /**
    * Writes a checkpoint and removes all earlier files of the log: their statistics name values of rows that a purge removed
-   * (S44). Throws Failure.
+   * (S44). Throws UserError.
    */
   async eraseHistory(now: number): Promise<void> {
     if (this.version < 1) return;
@@ -240,14 +240,14 @@ export class DeltaTable {
   #check(): void {
     const { protocol, metaData } = this.#snapshot;
     if (protocol === undefined || metaData === undefined) {
-      throw configFailure(`${this.address} has a log without protocol or metadata: restore it from a copy.`);
+      throw configError(`${this.address} has a log without protocol or metadata: restore it from a copy.`);
     }
     if (this.info?.table !== this.name) {
-      throw configFailure(`${this.address} is a Delta table that this program did not make: give another place.`);
+      throw configError(`${this.address} is a Delta table that this program did not make: give another place.`);
     }
     checkProtocol(protocol, this.address);
     if (metaData.partitionColumns.length === 1 && metaData.partitionColumns[0] === PARTITION) return;
-    throw configFailure(
+    throw configError(
       `${this.address} is no longer partitioned by ${PARTITION}: somebody else changed it. Nothing was done.`,
     );
   }
@@ -256,7 +256,7 @@ export class DeltaTable {
   async #refuseForeignFiles(): Promise<void> {
     for await (const { path } of this.#place.storage.list(this.name)) {
       if (isOwnFile(path.slice(this.name.length + 1)) || isDraft(path)) continue;
-      throw configFailure(
+      throw configError(
         `${this.address} holds files that this program did not write: give another place, or move them away.`,
       );
     }

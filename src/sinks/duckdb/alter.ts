@@ -1,4 +1,4 @@
-import { configFailure, type Failure } from '../../base/errors.ts';
+import { configError, type UserError } from '../../base/errors.ts';
 import { isTyped, type StoredColumn, type Typed } from '../../table/columns.ts';
 import { isRetyped, isWidening, type PlannedColumn, type Retyped } from '../../table/plan.ts';
 import { TYPES } from '../../types/index.ts';
@@ -33,7 +33,7 @@ export async function alterEvents(
   }
   // A table that is recreated would lose its indexes, and no message would say so.
   const indexes = await indexNames(engine);
-  if (indexes.length > 0) throw indexFailure(engine, indexes);
+  if (indexes.length > 0) throw indexError(engine, indexes);
   if (rows === 0) await engine.run(createEvents('events', plan, zone !== undefined));
   else await rebuild(engine, plan, zone);
 }
@@ -47,9 +47,9 @@ export async function indexNames(engine: Engine): Promise<string[]> {
   return rows.map((row) => String(row.name));
 }
 
-export function indexFailure(engine: Engine, names: readonly string[]): Failure {
+export function indexError(engine: Engine, names: readonly string[]): UserError {
   const what = names.length === 0 ? 'a constraint' : `the index ${names.join(', ')}`;
-  return configFailure(
+  return configError(
     `${what} on "events" in ${engine.file} does not let this window in: drop it and run again. Nothing was changed.`,
   );
 }

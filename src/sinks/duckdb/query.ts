@@ -1,4 +1,4 @@
-import { configFailure, messageOf } from '../../base/errors.ts';
+import { configError, messageOf } from '../../base/errors.ts';
 import { fileExists } from '../sql/engine/database-file.ts';
 import { type EngineOptions, withFile } from '../sql/engine/engine.ts';
 
@@ -21,15 +21,15 @@ export async function queryDuckDb(
   options: Omit<EngineOptions, 'readOnly'>,
   queries: readonly string[],
 ): Promise<QueryResult[]> {
-  if (!fileExists(options.file)) throw configFailure(`${options.file} does not exist.`);
+  if (!fileExists(options.file)) throw configError(`${options.file} does not exist.`);
   return withFile({ ...options, readOnly: true }, async (engine) => {
     await engine.run('SET enable_external_access = false');
     const results: QueryResult[] = [];
     for (const sql of queries) {
       const found = await engine.select(sql).catch((error: unknown) => {
-        throw configFailure(`The query is not usable: ${withoutCells(messageOf(error))}`, { cause: error });
+        throw configError(`The query is not usable: ${withoutCells(messageOf(error))}`, { cause: error });
       });
-      if (found === undefined) throw configFailure('The query is not one SELECT statement: nothing was run.');
+      if (found === undefined) throw configError('The query is not one SELECT statement: nothing was run.');
       const { names: header, types, rows: values } = found;
       results.push({ header, types, rows: values.map((row) => row.map(textOf)), values });
     }

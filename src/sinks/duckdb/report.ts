@@ -4,7 +4,7 @@ import type { EngineOptions } from '../sql/engine/engine.ts';
 import { countColumns, countEvents } from '../sql/report.ts';
 import { readRuns, readState, withStore } from './store.ts';
 
-/** All that a report says of a DuckDB file, which is opened for reading alone. Throws Failure. */
+/** All that a report says of a DuckDB file, which is opened for reading alone. Throws UserError. */
 export function reportDuckDb(options: Omit<EngineOptions, 'readOnly'>): Promise<TargetReport> {
   return withStore({ ...options, readOnly: true }, async (engine) => {
     const { columns, timezone, cursor, receipts, changes } = await readState(engine);

@@ -1,9 +1,9 @@
 import { existsSync, statSync } from 'node:fs';
-import { configFailure, internalError, messageOf, transientFailure } from '../../base/errors.ts';
+import { configError, internalError, messageOf, transientError } from '../../base/errors.ts';
 import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import { literal } from '../../types/sql.ts';
-import { secondNameFailure } from '../files/failures.ts';
+import { secondNameError } from '../files/failures.ts';
 import { identityOf, moveIdentity, refuseCopy } from '../sql/copies.ts';
 import { copyOwner, fileExists, sweep } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine, REWRITING } from '../sql/engine/engine.ts';
@@ -26,7 +26,7 @@ const MAX_TRIES = 3;
 
 /**
  * Copies a file's live rows into a new file beside it, verifies and syncs it, and renames it into place, so that there is
- * a complete file at any time. The old file is locked meanwhile. Throws Failure.
+ * a complete file at any time. The old file is locked meanwhile. Throws UserError.
  */
 export async function rewriteDuckDb(options: RewriteOptions): Promise<Rewritten> {
   return withCopy(options, async () => undefined, replaceFile);
@@ -78,7 +78,7 @@ async function withCopy<L extends Lookup | undefined, T>(
   find: (engine: Engine) => Promise<L>,
   then: (engine: Engine, copied: Copied, lookup: L) => Promise<T>,
 ): Promise<T> {
-  if (!fileExists(options.file)) throw configFailure(`${options.file} does not exist: nothing was done.`);
+  if (!fileExists(options.file)) throw configError(`${options.file} does not exist: nothing was done.`);
   const engine = await openSettled(options);
   const locked = identityOf(engine.file);
   try {
@@ -108,7 +108,7 @@ async function openSettled(options: RewriteOptions): Promise<Engine> {
     if (!existsSync(`${reader.file}.wal`)) return reader;
     await reader.close();
   }
-  throw transientFailure(`${options.file} is being written to all the time: run again when it is not.`);
+  throw transientError(`${options.file} is being written to all the time: run again when it is not.`);
 }
 
 async function copyInto(engine: Engine, copy: string, lookup: Lookup | undefined): Promise<Copied> {
@@ -136,7 +136,7 @@ async function copyTables(engine: Engine, lookup: Lookup | undefined): Promise<n
   } catch (error) {
     if (!/^(Binder|Catalog|Constraint|Dependency|Not implemented) Error/.test(messageOf(error))) throw error;
     const names = await foreignTables(engine);
-    throw configFailure(
+    throw configError(
       `${engine.file} cannot be written anew: DuckDB refuses to copy its tables (${names.join(', ') || 'events'}), perhaps for a ` +
         'generated column or a foreign key. Move such tables into another file. Nothing was changed.',
       { cause: error },
@@ -148,7 +148,7 @@ async function copyTables(engine: Engine, lookup: Lookup | undefined): Promise<n
 function refuseSecondName(file: string): void {
   const { nlink } = statSync(file);
   if (nlink === 1) return;
-  throw secondNameFailure(file, nlink);
+  throw secondNameError(file, nlink);
 }
 
 /** Tables that we did not make, by their schema where it is not the first. */

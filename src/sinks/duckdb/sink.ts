@@ -22,7 +22,7 @@ import { filesByHeader, filesQuery, hasRowsWithoutId, idsAreKeys, type WindowLoa
 import { rescuedOfBatch } from '../sql/rows/rescued.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 import type { TargetOptions } from '../target.ts';
-import { alterEvents, indexFailure, indexNames } from './alter.ts';
+import { alterEvents, indexError, indexNames } from './alter.ts';
 import { refreshModels } from './models/store.ts';
 import { COPIED, countRows, createViews, prepareStore, RunTable, writeState } from './store.ts';
 import { supersede } from './superseded.ts';
@@ -35,7 +35,7 @@ export interface DuckDbSinkOptions extends TargetOptions {
   readonly lockWaitMs: number;
 }
 
-/** Opens a DuckDB file for loading; creates it and its tables if missing. Throws Failure. */
+/** Opens a DuckDB file for loading; creates it and its tables if missing. Throws UserError. */
 export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<DuckDbSink> {
   const engine = await openEngine(options);
   try {
@@ -110,7 +110,7 @@ export class DuckDbSink implements Sink {
     try {
       return await this.#store(windows, signal);
     } catch (error) {
-      if (isRefusedByIndex(error)) throw indexFailure(this.#engine, await indexNames(this.#engine));
+      if (isRefusedByIndex(error)) throw indexError(this.#engine, await indexNames(this.#engine));
       if (!isOutOfMemory(error)) throw error;
     }
     // Each thread holds a block of every column: of very many columns one thread's worth may fit where two do not.
@@ -217,7 +217,7 @@ export class DuckDbSink implements Sink {
   }
 }
 
-/** Puts all rows of the windows into `events`. Throws Failure if the count of one differs. */
+/** Puts all rows of the windows into `events`. Throws UserError if the count of one differs. */
 async function loadRows(engine: Engine, loads: readonly WindowLoad[]): Promise<void> {
   const filled = loads.filter(({ window }) => window.receipt.rows > 0);
   if (filled.length === 0) return;

@@ -1,4 +1,4 @@
-import { configFailure, internalError } from '../../base/errors.ts';
+import { configError, internalError } from '../../base/errors.ts';
 
 import { NO_PRIOR_LOADS, type PriorLoads, type State } from '../../extract/window.ts';
 import type { ColumnChange } from '../../table/changes.ts';
@@ -135,10 +135,10 @@ const CREATE_STATE = `CREATE TABLE ${STATE} (
 export const OWN_TABLES: ReadonlySet<string> = new Set(['events', STATE, ...RECORDS.map(({ name }) => name)]);
 const OWN_NAMES = [...OWN_TABLES, 'event_logs', 'event_items'];
 
-/** Opens a file that was loaded by this program, works on it and closes it. Throws Failure for any other. */
+/** Opens a file that was loaded by this program, works on it and closes it. Throws UserError for any other. */
 export async function withStore<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
   const { file } = options;
-  if (!fileExists(file)) throw configFailure(`${file} does not exist: load it with sync duckdb first.`);
+  if (!fileExists(file)) throw configError(`${file} does not exist: load it with sync duckdb first.`);
   return withFile(options, async (engine) => {
     await checkStore(engine);
     return work(engine);
@@ -147,7 +147,7 @@ export async function withStore<T>(options: EngineOptions, work: (engine: Engine
 
 /**
  * Makes our tables in a file that has none, else checks that they are ours, of our version and of the same time zone; gives what they
- * hold. Throws Failure and changes nothing.
+ * hold. Throws UserError and changes nothing.
  */
 export async function prepareStore(engine: Engine, timezone: string | null): Promise<TableState> {
   if (!(await isPrepared(engine))) {
@@ -185,7 +185,7 @@ export const COPIED: CopiedFormat = {
   },
 };
 
-/** True for a file with our tables; false for one that may get them. Throws Failure for any other, changes nothing. */
+/** True for a file with our tables; false for one that may get them. Throws UserError for any other, changes nothing. */
 export async function isPrepared(engine: Engine): Promise<boolean> {
   const names = await tableNames(engine);
   if (names.has(STATE)) {
@@ -195,13 +195,13 @@ export async function isPrepared(engine: Engine): Promise<boolean> {
   }
   const foreign = OWN_NAMES.find((name) => names.has(name));
   if (foreign === undefined) return false;
-  throw configFailure(`${engine.file} has a table "${foreign}" that is not ours: give another file.`);
+  throw configError(`${engine.file} has a table "${foreign}" that is not ours: give another file.`);
 }
 
 /** Refuses a file without our tables, or with those of another version. */
 export async function checkStore(engine: Engine): Promise<void> {
   if (await isPrepared(engine)) return;
-  throw configFailure(`${engine.file} holds no events loaded by this program: nothing was done.`);
+  throw configError(`${engine.file} holds no events loaded by this program: nothing was done.`);
 }
 
 /** The failure for a file that lacks a part of the program's own tables: it is not repaired by guessing. */
@@ -211,14 +211,14 @@ function checkTables(engine: Engine, names: ReadonlySet<string>): void {
 }
 
 const damaged = (engine: Engine, how: string) =>
-  configFailure(`${engine.file} ${how} of ours: restore it from a copy, or load into another file.`);
+  configError(`${engine.file} ${how} of ours: restore it from a copy, or load into another file.`);
 
 async function checkVersion(engine: Engine): Promise<void> {
   const { v } = await engine.row(`SELECT max(v) AS v FROM ${STATE}`);
   if (v === null) throw damaged(engine, `lacks the row of ${STATE}, a table`);
   if (Number(v) === VERSION) return;
   const [which, advice] = Number(v) > VERSION ? ['a later', 'update it'] : ['an earlier', 'load into another file'];
-  throw configFailure(`${engine.file} was written by ${which} version (${v}) of this program: ${advice}.`);
+  throw configError(`${engine.file} was written by ${which} version (${v}) of this program: ${advice}.`);
 }
 
 async function tableNames(engine: Engine): Promise<Set<string>> {
@@ -271,7 +271,7 @@ export async function readState(engine: Engine): Promise<TableState> {
   };
 }
 
-/** What an open file has stored about earlier runs; read-only. `NO_PRIOR_LOADS` if nothing was loaded yet. Throws Failure. */
+/** What an open file has stored about earlier runs; read-only. `NO_PRIOR_LOADS` if nothing was loaded yet. Throws UserError. */
 export async function readDuckDbPriorLoads(options: Omit<EngineOptions, 'readOnly'>): Promise<PriorLoads> {
   // Before the first run there is no file, and none is created.
   if (!fileExists(options.file)) return NO_PRIOR_LOADS;

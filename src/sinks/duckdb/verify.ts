@@ -6,7 +6,7 @@ import { shortName } from '../sql/columns.ts';
 import type { Engine, EngineOptions } from '../sql/engine/engine.ts';
 import { countRows, readState, withStore } from './store.ts';
 
-/** Compares the rows of a file with its receipts; opens it for reading alone. Throws Failure when it cannot. */
+/** Compares the rows of a file with its receipts; opens it for reading alone. Throws UserError when it cannot. */
 export function verifyDuckDb(options: Omit<EngineOptions, 'readOnly'>): Promise<Difference[]> {
   return withStore({ ...options, readOnly: true }, async (engine) => {
     const state = await readState(engine);

@@ -3,13 +3,13 @@ import { constants, existsSync, statSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname, isAbsolute } from 'node:path';
 import pLimit, { type LimitFunction } from 'p-limit';
-import { configFailure, messageOf } from '../../base/errors.ts';
+import { configError, messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
 import { isTableName, type TableName } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
-import { secondNameFailure } from '../files/failures.ts';
+import { secondNameError } from '../files/failures.ts';
 import { PARTITION } from '../files/stored-files.ts';
 import { COPIES_TABLE, type CopiedFormat, identityOf, moveIdentity } from '../sql/copies.ts';
 import { copyOwner, realFile, sweep } from '../sql/engine/database-file.ts';
@@ -147,12 +147,12 @@ export class Catalog {
     return existsSync(this.file);
   }
 
-  /** What the catalog says; undefined if there is no file, or nothing in it. Throws Failure. */
+  /** What the catalog says; undefined if there is no file, or nothing in it. Throws UserError. */
   async read(): Promise<Lake | undefined> {
     return this.exists ? this.#open(true, (engine) => readLake(engine).catch(damaged(this.file))) : undefined;
   }
 
-  /** Runs work in one transaction of the catalog, which is made if missing. Throws what the work throws, or Failure. */
+  /** Runs work in one transaction of the catalog, which is made if missing. Throws what the work throws, or UserError. */
   write<T>(work: (engine: Engine) => Promise<T>): Promise<T> {
     makeFolders(dirname(this.file), OWNER_FOLDER);
     return this.#open(false, (engine) => engine.transaction(() => work(engine), this.#options.signal));
@@ -161,16 +161,16 @@ export class Catalog {
   /** Throws a configuration failure unless `rewrite` can put another file in place of this one. */
   async checkRewrite(): Promise<void> {
     const { nlink } = statSync(this.file);
-    if (nlink > 1) throw secondNameFailure(this.file, nlink);
+    if (nlink > 1) throw secondNameError(this.file, nlink);
     const folder = dirname(this.file);
     await access(folder, constants.W_OK | constants.X_OK).catch((error) => {
-      throw configFailure(`${folder} cannot be written to: give its owner the right to. Nothing was changed.`, {
+      throw configError(`${folder} cannot be written to: give its owner the right to. Nothing was changed.`, {
         cause: error,
       });
     });
   }
 
-  /** Writes the catalog anew, so that no byte of what was removed from it remains. Throws Failure. */
+  /** Writes the catalog anew, so that no byte of what was removed from it remains. Throws UserError. */
   async rewrite(): Promise<void> {
     const copy = `${this.file}${REWRITING}`;
     await this.#open(false, async (engine) => {
@@ -217,7 +217,7 @@ export const COPIED: CopiedFormat = {
 
 async function checkOurs(engine: Engine): Promise<void> {
   if ((await readLake(engine))?.copyOf !== undefined) return;
-  throw configFailure(`${engine.file} holds no tables loaded by this program: nothing was done.`);
+  throw configError(`${engine.file} holds no tables loaded by this program: nothing was done.`);
 }
 
 /** Makes an empty lake in a file without tables. */
@@ -257,20 +257,20 @@ const live = (table: string, at: number): string =>
 const damaged = (file: string) => (thrown: unknown) => {
   const text = messageOf(thrown);
   if (!/^(Catalog|Binder|Conversion) Error/.test(text)) throw thrown;
-  throw configFailure(
+  throw configError(
     `${file} is no whole catalog of DuckLake ${FORMAT}, since a table or a column of it is missing or of another type: restore it, or load the days again into another file.`,
     { internal: text.split('\n')[0], where: { file } },
   );
 };
 
-/** What the open catalog says at its latest snapshot; undefined if the file has no table. Throws Failure. */
+/** What the open catalog says at its latest snapshot; undefined if the file has no table. Throws UserError. */
 export async function readLake(engine: Engine): Promise<Lake | undefined> {
   const { file } = engine;
   const tables = await engine.rows("SELECT table_name AS name FROM duckdb_tables() WHERE database_name = 'target'");
   const names = new Set(tables.map(({ name }) => String(name)));
   if (names.size === 0) return undefined;
   if (!names.has('ducklake_metadata') || !names.has('ducklake_snapshot')) {
-    throw configFailure(`${file} is a DuckDB file without a catalog of DuckLake: give another file.`);
+    throw configError(`${file} is a DuckDB file without a catalog of DuckLake: give another file.`);
   }
   const dataPath = await readMetadata(engine);
   const snapshots = await engine.rows(
@@ -282,9 +282,7 @@ export async function readLake(engine: Engine): Promise<Lake | undefined> {
     `SELECT schema_id AS id, path, path_is_relative FROM ducklake_schema s WHERE schema_name = 'main' AND ${live('s', at)}`,
   );
   if (last === undefined || schema.path_is_relative !== true) {
-    throw configFailure(
-      `${file} has no snapshot, or no schema "main" among its data: restore it, or give another file.`,
-    );
+    throw configError(`${file} has no snapshot, or no schema "main" among its data: restore it, or give another file.`);
   }
   const own = await readTables(engine, Number(schema.id), at);
   const byId = new Map([...own].map(([name, { id }]) => [id, name]));
@@ -314,7 +312,7 @@ export async function readLake(engine: Engine): Promise<Lake | undefined> {
 async function readState(engine: Engine): Promise<ReadonlyMap<string, string>> {
   const rows = await engine.rows('SELECT v, name, value FROM _dfinery_state ORDER BY name');
   if (rows.some(({ v }) => Number(v) !== 1)) {
-    throw configFailure(`${engine.file} was written by a later version of this program: update it.`);
+    throw configError(`${engine.file} was written by a later version of this program: update it.`);
   }
   return new Map(rows.map(({ name, value }) => [String(name), String(value)]));
 }
@@ -330,18 +328,16 @@ async function readMetadata(engine: Engine): Promise<string> {
   const rows = await engine.rows("SELECT key, value FROM ducklake_metadata WHERE scope IS NULL OR scope = 'global'");
   const values = new Map(rows.map(({ key, value }) => [String(key), String(value)]));
   if (values.get('version') !== FORMAT) {
-    throw configFailure(
+    throw configError(
       `${file} is a catalog of DuckLake ${values.get('version') ?? 'without a version'}, this program knows ${FORMAT}: load into another file.`,
     );
   }
   if (values.get('encrypted') === 'true') {
-    throw configFailure(`${file} is a catalog of encrypted files, which this program cannot write: give another file.`);
+    throw configError(`${file} is a catalog of encrypted files, which this program cannot write: give another file.`);
   }
   const path = values.get('data_path') ?? '';
   if (!isAbsolute(path) && !path.startsWith('s3://')) {
-    throw configFailure(
-      `${file} says that its data are in ${JSON.stringify(path)}: wanted an absolute path or s3://….`,
-    );
+    throw configError(`${file} says that its data are in ${JSON.stringify(path)}: wanted an absolute path or s3://….`);
   }
   return path.endsWith('/') ? path : `${path}/`;
 }
@@ -360,7 +356,7 @@ async function readTables(engine: Engine, schemaId: number, at: number): Promise
   for (const { id, name, path, relative, partition, last, next_row, keys } of rows) {
     if (!isTableName(name)) continue;
     if (relative !== true || path !== `${name}/` || keys !== `${PARTITION}:identity`) {
-      throw configFailure(
+      throw configError(
         `${engine.file}: the table ${name} is not partitioned by ${PARTITION}, or not in a folder of its name: another program made or changed it. Nothing was done.`,
       );
     }
@@ -434,7 +430,7 @@ async function readFiles(
   const nameOf = (id: unknown) => tables.get(Number(id)) ?? 'events';
   const pathOf = (row: Row, isKnown: boolean) => {
     if (row.relative === true && isKnown) return `${nameOf(row.tid)}/${String(row.path)}`;
-    throw configFailure(
+    throw configError(
       `${engine.file}: another program added ${String(row.path)} to ${nameOf(row.tid)}, which this one cannot read: remove it there.`,
     );
   };

@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { basename, resolve } from 'node:path';
-import { configFailure } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
@@ -38,7 +38,7 @@ import {
   UNCOMMITTED_MS,
 } from '../files/stored-files.ts';
 import { type Described, scalarOf } from '../sql/columns.ts';
-import { copyFailure, isPlainCopy } from '../sql/copies.ts';
+import { copyError, isPlainCopy } from '../sql/copies.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
 import { openStorage } from '../storage/open.ts';
@@ -56,7 +56,7 @@ import {
   readLake,
 } from './catalog.ts';
 import { type ColumnIds, type Field, SnapshotWriter, sameType } from './snapshot-writer.ts';
-import { changedFile, insertedFailure, notedNames, snapshotOf, stateRows } from './state.ts';
+import { changedFile, insertedError, notedNames, snapshotOf, stateRows } from './state.ts';
 
 /** The row of the state that says where the catalog is. */
 const PATH = 'catalog';
@@ -94,7 +94,7 @@ export const DUCKLAKE: FilesFormat = {
     const catalog = new Catalog(place, options);
     const lake = await catalog.read();
     if (lake === undefined && mode === 'rewrite') {
-      throw configFailure(`${place} holds no catalog of DuckLake: give another file.`);
+      throw configError(`${place} holds no catalog of DuckLake: give another file.`);
     }
     if (mode !== 'read') await refuseCopies(catalog, lake, options);
     const data = dataOf(catalog, lake, options.data);
@@ -122,10 +122,10 @@ export const DUCKLAKE: FilesFormat = {
  * same data, and each would remove what the other alone names.
  */
 async function refuseCopies(catalog: Catalog, lake: Lake | undefined, options: OpenFilesOptions): Promise<void> {
-  if (typeof lake?.copyOf === 'string') throw copyFailure(COPIED, catalog.file);
+  if (typeof lake?.copyOf === 'string') throw copyError(COPIED, catalog.file);
   const original = lake?.state.get(PATH);
   if (original === undefined || !(await isPlainCopy(COPIED, { file: catalog.file, original }, options))) return;
-  throw configFailure(
+  throw configError(
     `${catalog.file} is a plain copy of ${original}, which has the same data: give that catalog, or put this one in its place. Nothing was done.`,
   );
 }
@@ -135,7 +135,7 @@ function dataOf(catalog: Catalog, lake: Lake | undefined, given: string | undefi
   const absolute = (path: string) => `${path.startsWith('s3://') ? path.replace(/\/+$/, '') : resolve(path)}/`;
   const wanted = given === undefined ? undefined : absolute(given);
   if (lake !== undefined && wanted !== undefined && wanted !== lake.dataPath) {
-    throw configFailure(`--data is ${given}, but ${catalog.file} has its data in ${lake.dataPath}: leave it out.`);
+    throw configError(`--data is ${given}, but ${catalog.file} has its data in ${lake.dataPath}: leave it out.`);
   }
   const path = lake?.dataPath ?? wanted ?? absolute(`${catalog.file}.files`);
   return { path, schema: `${path}${lake?.schemaPath ?? 'main/'}`.replace(/\/+$/, '') };
@@ -189,14 +189,14 @@ class LakeLog implements TableLog {
     return true;
   }
 
-  /** Takes what a catalog says for the latest version. Throws Failure for changes of others that cannot be followed. */
+  /** Takes what a catalog says for the latest version. Throws UserError for changes of others that cannot be followed. */
   async take(lake: Lake | undefined): Promise<void> {
     const { catalog, engine, isReader } = this.#parts;
     const { snapshot, changed } = snapshotOf(lake, catalog.file);
     if (lake !== undefined && snapshot !== undefined) {
       await checkShape(engine, lake, snapshot.state, catalog.file);
       if (isReader && changed.length > 0) {
-        throw configFailure(
+        throw configError(
           `${catalog.file}: another program has written or merged files of ${changed[0].table}, or deleted rows of it: run sync or compact once, which takes that in.`,
         );
       }
@@ -244,7 +244,7 @@ class LakeLog implements TableLog {
         )
       : [{ n: file.rows, strange: file.rows }];
     if (Number(row?.strange) > 0 || file.date === undefined) {
-      throw insertedFailure(this.#parts.catalog.file, file.table, Number(row?.strange));
+      throw insertedError(this.#parts.catalog.file, file.table, Number(row?.strange));
     }
     if (Number(row?.n) === 0) return [];
     const columns = columnsIn(state.columns, there);
@@ -374,7 +374,7 @@ class LakeLog implements TableLog {
   async refuseLost(): Promise<void> {
     const [path, ...others] = await this.#lostFiles();
     if (path === undefined) return;
-    throw configFailure(
+    throw configError(
       `${this.#parts.catalog.file} is damaged: its ducklake_data_file does not list ${path}${others.length > 0 ? ` and ${plainCount(others.length, 'other file')}` : ''} any more, which was loaded and is there. Restore the catalog, or load the days again into another one.`,
     );
   }
@@ -507,7 +507,7 @@ async function fieldsOf(engine: Engine, table: TableName, { columns, timezone }:
 /** The tables have the columns of the state, as they were left: what another program did to them cannot be followed. */
 async function checkShape(engine: Engine, lake: Lake, state: TableState, file: string): Promise<void> {
   if (!lake.tables.has('events')) {
-    throw configFailure(`${file} has no table events any more: another program dropped or renamed it. Rename it back.`);
+    throw configError(`${file} has no table events any more: another program dropped or renamed it. Rename it back.`);
   }
   for (const table of state.tables) {
     const columns = lake.tables.get(table)?.columns;
@@ -517,7 +517,7 @@ async function checkShape(engine: Engine, lake: Lake, state: TableState, file: s
       const column = byName.get(field.name);
       if (sameType(field, column)) continue;
       const how = column === undefined ? 'dropped or renamed' : 'changed the type of';
-      throw configFailure(
+      throw configError(
         `${file}: another program has ${how} the column ${field.name} of ${table}. Give it its name and its type (${field.type}) back, or load into another catalog.`,
       );
     }

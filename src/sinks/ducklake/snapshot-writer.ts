@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { configFailure } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { foldName } from '../../table/names.ts';
@@ -68,7 +68,7 @@ export class SnapshotWriter {
   async shape(name: TableName, fields: readonly Field[], isOurs: boolean): Promise<void> {
     const known = this.#lake.tables.get(name);
     if (known !== undefined && !isOurs) {
-      throw configFailure(
+      throw configError(
         `${this.#engine.file} has a table ${name} that this program did not make: rename it, or give another catalog.`,
       );
     }
@@ -100,7 +100,7 @@ export class SnapshotWriter {
   }
 
   #taken(table: TableName, column: LakeColumn) {
-    return configFailure(
+    return configError(
       `${this.#engine.file}: another program added a column ${column.name} to ${table}, whose name an export needs now: rename or drop it there.`,
     );
   }

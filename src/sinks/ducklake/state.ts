@@ -1,4 +1,4 @@
-import { configFailure } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
@@ -49,7 +49,7 @@ export function stateRows(state: TableState): Map<string, string> {
 }
 
 /**
- * The tables as a catalog has them, and those files of ours that another program wrote or deleted rows of. Undefined if the catalog has no state of ours. Throws Failure. `file`: the catalog, for messages.
+ * The tables as a catalog has them, and those files of ours that another program wrote or deleted rows of. Undefined if the catalog has no state of ours. Throws UserError. `file`: the catalog, for messages.
  */
 export function snapshotOf(
   lake: Lake | undefined,
@@ -59,7 +59,7 @@ export function snapshotOf(
   if (lake === undefined || text === undefined) {
     const [foreign] = lake?.tables.keys() ?? [];
     if (foreign === undefined) return { snapshot: undefined, changed: [] };
-    throw configFailure(`${file} has a table ${foreign} that this program did not make: give another catalog.`);
+    throw configError(`${file} has a table ${foreign} that this program did not make: give another catalog.`);
   }
   const failed = (name: string, why: string) => damaged(file, `its ${name} is not what this program writes: ${why}`);
   const read = <T>(name: string): T =>
@@ -71,7 +71,7 @@ export function snapshotOf(
   );
   const foreign = new Set(changed);
   const files = lake.files.map((one) => (foreign.has(one) ? changedFile(one) : dataFileOf(one, file)));
-  for (const [table, rows] of lake.inlinedRows) throw insertedFailure(file, table, rows);
+  for (const [table, rows] of lake.inlinedRows) throw insertedError(file, table, rows);
   const isStale = (name: TableName) => !lake.tables.has(name) || changed.some(({ table }) => table === name);
   return {
     changed,
@@ -91,12 +91,12 @@ export function snapshotOf(
 }
 
 /** Rows that belong to no window: this program cannot tell what would supersede or purge them. */
-export const insertedFailure = (file: string, table: TableName, rows: number) =>
-  configFailure(
+export const insertedError = (file: string, table: TableName, rows: number) =>
+  configError(
     `${file}: another program inserted ${rows} row${rows === 1 ? '' : 's'} into ${table}, which this one cannot keep: they belong to no export. Delete them there, or move them into another table, and run again.`,
   );
 
-/** The name at the end of the path of each file that a note is of. Throws Failure. */
+/** The name at the end of the path of each file that a note is of. Throws UserError. */
 export const notedNames = (notes: readonly string[], catalog: string): string[] =>
   notes.map((note) => `part-${readNote(note, catalog).id}.parquet`);
 
@@ -104,7 +104,7 @@ const readNote = (note: string | undefined, catalog: string): FileNote =>
   jsonOf(note ?? '', () => damaged(catalog, 'what this program stored in it is not JSON')) as FileNote;
 
 const damaged = (file: string, why: string) =>
-  configFailure(`${file} cannot be used: ${why}. Restore it, or load the days again into another catalog.`, {
+  configError(`${file} cannot be used: ${why}. Restore it, or load the days again into another catalog.`, {
     where: { file },
   });
 

@@ -25,7 +25,7 @@ const CONCURRENCY = 2;
 
 /**
  * Writes all rows of the windows, typed and keyed, one file a window and date. Inside a transaction. Windows whose ids are
- * their keys are written beside each other. Throws Failure if a count differs.
+ * their keys are written beside each other. Throws UserError if a count differs.
  */
 export async function writeIncoming(table: FileTable, loads: readonly WindowLoad[]): Promise<IncomingFile[]> {
   const filled = loads.filter(({ window }) => window.receipt.rows > 0);

@@ -28,7 +28,7 @@ export interface FilesSinkOptions extends TargetOptions, Omit<OpenFilesOptions, 
   readonly tables: readonly TableName[];
 }
 
-/** Opens a place for loading, makes it if missing, and removes what dead runs left. Throws Failure. */
+/** Opens a place for loading, makes it if missing, and removes what dead runs left. Throws UserError. */
 export async function openFilesSink(format: FilesFormat, options: FilesSinkOptions): Promise<Sink> {
   let table: FileTable | undefined;
   try {
@@ -53,7 +53,7 @@ export async function openFilesSink(format: FilesFormat, options: FilesSinkOptio
   }
 }
 
-/** What a place has stored about earlier runs; read-only. `NO_PRIOR_LOADS` if nothing was loaded yet. Throws Failure. */
+/** What a place has stored about earlier runs; read-only. `NO_PRIOR_LOADS` if nothing was loaded yet. Throws UserError. */
 export function readFilesPriorLoads(format: FilesFormat, options: OpenFilesOptions): Promise<PriorLoads> {
   return readingTable(format, options, async ({ log: { snapshot } }) =>
     snapshot === undefined ? NO_PRIOR_LOADS : priorLoadsOf(snapshot.state),

@@ -2,7 +2,7 @@
 // tables, compaction, verification, people, purge, report. A target adds a log (which files are live, and how a change
 // becomes visible) and a storage (where bytes are). docs/targets.md is the contract.
 
-import { Failure } from '../../base/errors.ts';
+import { UserError } from '../../base/errors.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { Difference } from '../../table/differences.ts';
 import type { TableState } from '../../table/state.ts';
@@ -72,7 +72,7 @@ export interface Layout {
 }
 
 /** Another writer was first: nothing of the change is left. */
-export class LostRace extends Failure {
+export class LostRace extends UserError {
   override readonly name = 'LostRace';
 
   constructor(place: string) {
@@ -80,7 +80,7 @@ export class LostRace extends Failure {
   }
 }
 
-/** Which files are live, and how a change becomes visible in one step. All methods throw Failure. */
+/** Which files are live, and how a change becomes visible in one step. All methods throw UserError. */
 export interface TableLog {
   readonly layout: Layout;
   /** The latest version that this process has read or committed; undefined before the first commit. */

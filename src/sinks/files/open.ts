@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import pLimit from 'p-limit';
 import type { Clock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
-import { configFailure, transientFailure } from '../../base/errors.ts';
+import { configError, transientError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { RunFolder } from '../../extract/spool/run-folder.ts';
 import type { TableName } from '../../table/columns.ts';
@@ -108,7 +108,7 @@ export class FileTable {
   get snapshot(): Snapshot {
     const { snapshot } = this.log;
     if (snapshot !== undefined) return snapshot;
-    throw configFailure(`${this.place} holds no table of this program: give another place.`);
+    throw configError(`${this.place} holds no table of this program: give another place.`);
   }
 
   /** The files of a table. */
@@ -233,7 +233,7 @@ export function pathIn(locals: ReadonlyMap<string, string>, file: DataFile): str
 
 /**
  * Opens a place with an engine and a folder of this run alone: for reading, and for writing where not a lock but the commit
- * decides between two writers. Closes the storage, too, then and after any failure. Throws what `logOf` throws, or Failure.
+ * decides between two writers. Closes the storage, too, then and after any failure. Throws what `logOf` throws, or UserError.
  */
 export async function openWithoutLock<L extends TableLog>(
   storage: Storage,
@@ -266,7 +266,7 @@ export async function openWithoutLock<L extends TableLog>(
 /** Files are replaced under their names: what the engine read of one says nothing about the next. */
 export const forgetReadFiles = (engine: Engine) => engine.run('SET enable_external_file_cache = false');
 
-/** Opens a place that exists for writing, runs work and closes it. Throws Failure. */
+/** Opens a place that exists for writing, runs work and closes it. Throws UserError. */
 export async function withTable<T>(
   format: FilesFormat,
   options: OpenFilesOptions,
@@ -287,7 +287,7 @@ export async function withTable<T>(
 
 /**
  * Opens a place for reading and runs work; again if the files changed meanwhile, unless the result is `certain`. An abort
- * interrupts the engine. Throws Failure.
+ * interrupts the engine. Throws UserError.
  */
 export async function readingTable<T>(
   format: FilesFormat,
@@ -319,7 +319,7 @@ export async function readingTable<T>(
     signal?.throwIfAborted();
     throw failureOf(error, place);
   }
-  throw transientFailure(`${place} is written all the time: try again once its writer is done.`);
+  throw transientError(`${place} is written all the time: try again once its writer is done.`);
 }
 
 async function outcomeOf<T>(work: () => Promise<T>): Promise<{ readonly value: T } | { readonly error: unknown }> {

@@ -22,7 +22,7 @@ const OWNER_FILE = 0o600;
 
 /**
  * The people of a place as they are now. Read-only, but that a change which a dead writer left half-way is finished: it may be
- * a purge, and the same purge again begins here. Throws Failure.
+ * a purge, and the same purge again begins here. Throws UserError.
  */
 export function peopleInFiles(
   format: FilesFormat,
@@ -33,7 +33,7 @@ export function peopleInFiles(
   return readingTable(format, finishing, async (table) => (await lookUp(table, query)).lookup.found);
 }
 
-/** The rows of people, of `events` alone: the other tables hold nothing that these lack. Read-only. Throws Failure. */
+/** The rows of people, of `events` alone: the other tables hold nothing that these lack. Read-only. Throws UserError. */
 export async function* rowsOfPeopleInFiles(
   format: FilesFormat,
   options: OpenFilesOptions,
@@ -63,7 +63,7 @@ async function* linesFrom(rows: AsyncIterable<string>): AsyncGenerator<string> {
 /**
  * Looks the people up in the latest version, calls `onFound`, removes all of their rows in one commit and then everything
  * that no longer belongs to the tables, so that no byte of the rows remains. It always commits, so that a writer that began
- * before cannot commit any more. If another writer was quicker, all of it is done again. Throws Failure.
+ * before cannot commit any more. If another writer was quicker, all of it is done again. Throws UserError.
  */
 export function purgeFiles(
   format: FilesFormat,

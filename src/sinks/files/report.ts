@@ -7,7 +7,7 @@ import { type FilesFormat, type FileTable, type OpenFilesOptions, readingTable }
 import { eventRows } from './relation.ts';
 import { readRuns } from './runs.ts';
 
-/** All that a report says of a place. Read-only. Throws Failure. */
+/** All that a report says of a place. Read-only. Throws UserError. */
 export function reportFiles(format: FilesFormat, options: OpenFilesOptions): Promise<TargetReport> {
   return readingTable(format, options, reportOf);
 }

@@ -12,7 +12,7 @@ const BATCH_BYTES = 1024 * 1024 * 1024;
 
 /**
  * Merges the files of each date into one sorted file and drops those without rows, in one change; in an object store in
- * changes of bounded size. Throws Failure.
+ * changes of bounded size. Throws UserError.
  */
 export function compactFiles(format: FilesFormat, options: OpenFilesOptions): Promise<Rewritten> {
   return withTable(format, options, async (table) => {

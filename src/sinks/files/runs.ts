@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
 import schema from '../../../schemas/run.json' with { type: 'json' };
-import { configFailure } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import { compileSchema } from '../../config/validate.ts';
 import { begunRun, MAX_RUNS, type RunHistory, type RunOutcome, type RunRecord, unended } from '../../table/runs.ts';
 import type { Storage } from '../storage/storage.ts';
@@ -50,7 +50,7 @@ export async function removeExpiredRuns(storage: Storage): Promise<void> {
   if (expired.length > 0) await storage.remove(expired);
 }
 
-/** The latest `most` runs of a place, oldest first. Throws Failure. */
+/** The latest `most` runs of a place, oldest first. Throws UserError. */
 export async function readRuns(storage: Storage, most: number): Promise<RunRecord[]> {
   const limit = pLimit(CONCURRENCY);
   const read = async ({ ended, paths }: NamedRun) => {
@@ -68,7 +68,7 @@ const valid = compileSchema<{ readonly run: RunRecord }>(schema);
 function parseRun(text: string, where: string): RunRecord {
   const found = jsonOf(text);
   if (valid(found)) return found.run;
-  throw configFailure(`${where} is no record of a run of this program: restore it from a copy, or remove it.`, {
+  throw configError(`${where} is no record of a run of this program: restore it from a copy, or remove it.`, {
     where: { file: where },
   });
 }

@@ -1,5 +1,5 @@
 import schema from '../../../schemas/delta-table.json' with { type: 'json' };
-import type { Failure } from '../../base/errors.ts';
+import type { UserError } from '../../base/errors.ts';
 import { compileSchema } from '../../config/validate.ts';
 import type { State } from '../../extract/window.ts';
 import type { ColumnChange } from '../../table/changes.ts';
@@ -36,7 +36,7 @@ export function stateEntries({ columns, receipts, cursor, changes }: TableState)
 /** The same, read. `failed`: the failure for an entry, by name, that is not what this program writes. Throws it. */
 export function stateFrom(
   entries: ReadonlyMap<string, string>,
-  failed: (name: string, why: string) => Failure,
+  failed: (name: string, why: string) => UserError,
 ): Pick<TableState, 'columns' | 'receipts' | 'cursor' | 'changes'> {
   const read = <T>(name: string, valid?: (typeof VALID)[keyof typeof VALID]): T | undefined => {
     const text = entries.get(name);
@@ -59,7 +59,7 @@ export function stateFrom(
 }
 
 /** The value of a text. Throws what `failed` gives for one that is not JSON. */
-export function jsonOf(text: string, failed: () => Failure): unknown {
+export function jsonOf(text: string, failed: () => UserError): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -4,7 +4,7 @@ import type { Logger } from '../../base/log.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import type { Storage } from '../storage/storage.ts';
-import { linkFailure, secondNameFailure } from './failures.ts';
+import { linkError, secondNameError } from './failures.ts';
 import type { DataFile, NewFile } from './log.ts';
 import { NO_DATE } from './parquet-file.ts';
 import { removeExpiredRuns } from './runs.ts';
@@ -57,10 +57,10 @@ export async function checkErasable(
   for (const table of TABLES) {
     for await (const { path, names } of storage.list(table)) {
       const goes = leaving.delete(path) || !isKept(path);
-      if (goes && names > 1) throw secondNameFailure(`${storage.address}/${path}`, names);
+      if (goes && names > 1) throw secondNameError(`${storage.address}/${path}`, names);
     }
   }
-  for (const path of leaving) throw linkFailure(`${storage.address}/${path}`);
+  for (const path of leaving) throw linkError(`${storage.address}/${path}`);
   await storage.tryErase(removed.map(({ path }) => path));
 }
 

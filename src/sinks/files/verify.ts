@@ -13,7 +13,7 @@ import type { DataFile } from './log.ts';
 import { type FilesFormat, type FileTable, fingerprint, type OpenFilesOptions, pathIn, readingTable } from './open.ts';
 import { countRows, readFiles } from './parquet-file.ts';
 
-/** Compares every file with the log, and all rows with the receipts. Read-only. Throws Failure. */
+/** Compares every file with the log, and all rows with the receipts. Read-only. Throws UserError. */
 export function verifyFiles(format: FilesFormat, options: OpenFilesOptions): Promise<Difference[]> {
   const isCertain = (found: readonly Difference[]) => found.length === 0;
   return readingTable(format, options, (table) => differencesIn(table, options.signal), isCertain);

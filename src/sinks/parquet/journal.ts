@@ -1,6 +1,6 @@
 import { lstat, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
-import { codeOf, configFailure } from '../../base/errors.ts';
+import { codeOf, configError } from '../../base/errors.ts';
 import { replaceFile, syncFolder } from '../../fs/atomic-file.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
 import {
@@ -42,7 +42,7 @@ export async function execute(paths: FolderPaths, journal: Journal): Promise<voi
   await finish(paths, journal);
 }
 
-/** Executes the journal of a dead run. True if there was one. Throws Failure. */
+/** Executes the journal of a dead run. True if there was one. Throws UserError. */
 export async function recover(paths: FolderPaths): Promise<boolean> {
   const text = await readIfThere(paths.journal);
   if (text === undefined) return false;
@@ -89,7 +89,7 @@ async function refuseLinks(paths: FolderPaths, { steps }: Journal): Promise<void
 }
 
 const damagedJournal = ({ journal }: FolderPaths, why: string) =>
-  configFailure(`${journal} cannot be used: ${why}. Nothing was changed; remove it, and load the days again.`, {
+  configError(`${journal} cannot be used: ${why}. Nothing was changed; remove it, and load the days again.`, {
     where: { file: journal },
   });
 
@@ -125,7 +125,7 @@ async function checkMoved(paths: FolderPaths, steps: readonly Step[], manifest: 
   for (const { path, bytes } of manifest.files.filter((file) => targets.has(file.path))) {
     const found = await stat(join(paths.root, path)).catch(() => undefined);
     if (found?.size === bytes) continue;
-    throw configFailure(
+    throw configError(
       `${join(paths.root, path)} is not the file that a change left waiting in ${paths.temporary}: somebody else took ` +
         'it away. Load the days again into an empty folder.',
       { where: { file: path } },

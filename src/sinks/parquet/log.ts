@@ -4,13 +4,13 @@
 import { constants } from 'node:fs';
 import { access, chmod, lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
-import { codeOf, configFailure, EXIT, Failure, transientFailure } from '../../base/errors.ts';
+import { codeOf, configError, EXIT, transientError, UserError } from '../../base/errors.ts';
 import { removeTemporaries, syncFile } from '../../fs/atomic-file.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
 import { LOG_ID } from '../../schema/groups.ts';
 import { type StoredColumn, TABLES, type TableName } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
-import { folderFailure, linkFailure, secondNameFailure } from '../files/failures.ts';
+import { folderError, linkError, secondNameError } from '../files/failures.ts';
 import { filesAfter } from '../files/load.ts';
 import type { DataFile, FileChange, Layout, NewFile, Snapshot, TableLog } from '../files/log.ts';
 import {
@@ -67,7 +67,7 @@ export const PARQUET: FilesFormat = {
       makeFolders(paths.own, OWNER_FOLDER);
       return await openForWriting(paths, options);
     } catch (error) {
-      throw folderFailure(error, paths.root);
+      throw folderError(error, paths.root);
     }
   },
 };
@@ -78,7 +78,7 @@ async function finishChange(paths: FolderPaths, options: OpenFilesOptions): Prom
   try {
     await (await openForWriting(paths, { ...options, lockWaitMs: 0 })).close();
   } catch (error) {
-    if (!(error instanceof Failure) || error.exitCode !== EXIT.later) throw error;
+    if (!(error instanceof UserError) || error.exitCode !== EXIT.later) throw error;
   }
 }
 
@@ -135,7 +135,7 @@ class FolderLog implements TableLog {
   async commit({ removed, added, state }: FileChange): Promise<void> {
     const { root } = this.#paths;
     if (this.#isPending) {
-      throw transientFailure(`${root} has a change that the disk stopped half-way: run again, which finishes it.`);
+      throw transientError(`${root} has a change that the disk stopped half-way: run again, which finishes it.`);
     }
     const snapshot = {
       state,
@@ -149,7 +149,7 @@ class FolderLog implements TableLog {
       this.#isPending = true;
       await execute(this.#paths, { v: 1, steps, manifest });
     } catch (error) {
-      throw folderFailure(error, root);
+      throw folderError(error, root);
     }
     this.#isPending = false;
     this.snapshot = snapshot;
@@ -202,20 +202,17 @@ class FolderLog implements TableLog {
     for (const { path } of removed) {
       const file = join(root, path);
       const found = await lstat(file);
-      if (!found.isFile()) throw linkFailure(file);
-      if (found.nlink !== 1) throw secondNameFailure(file, found.nlink);
+      if (!found.isFile()) throw linkError(file);
+      if (found.nlink !== 1) throw secondNameError(file, found.nlink);
       if ((await stat(dirname(file))).dev !== dev) {
-        throw configFailure(
+        throw configError(
           `${dirname(file)} lies on another disk than ${root}: a file there cannot be replaced in one step. Move the folder itself there. It was not changed.`,
         );
       }
       await access(dirname(file), constants.W_OK | constants.X_OK).catch((error) => {
-        throw configFailure(
-          `${dirname(file)} cannot be written to: give its owner the right to. Nothing was changed.`,
-          {
-            cause: error,
-          },
-        );
+        throw configError(`${dirname(file)} cannot be written to: give its owner the right to. Nothing was changed.`, {
+          cause: error,
+        });
       });
     }
   }
@@ -230,7 +227,7 @@ class FolderLog implements TableLog {
       await rm(`${this.#paths.lock}.tmp`, LEFT_OVER);
       if (!this.#isPending) await rm(this.#paths.temporary, LEFT_OVER);
     } catch (error) {
-      throw folderFailure(error, this.#paths.root);
+      throw folderError(error, this.#paths.root);
     } finally {
       held.delete(key);
     }
@@ -322,7 +319,7 @@ async function settledManifest(paths: FolderPaths, options: OpenFilesOptions): P
   while ((await readIfThere(paths.journal)) !== undefined) {
     const remaining = until - options.clock.now();
     if (remaining <= 0) {
-      throw transientFailure(
+      throw transientError(
         `${paths.root} has a change that is not finished: wait for its writer, or let one run that may write finish it.`,
       );
     }
@@ -331,8 +328,8 @@ async function settledManifest(paths: FolderPaths, options: OpenFilesOptions): P
   return readIfThere(paths.manifest);
 }
 
-const notOurs = ({ root }: FolderPaths): Failure =>
-  configFailure(`${root} holds no dataset of this program (no _dfinery/manifest.json): give another folder.`);
+const notOurs = ({ root }: FolderPaths): UserError =>
+  configError(`${root} holds no dataset of this program (no _dfinery/manifest.json): give another folder.`);
 
 async function hasOwnFiles({ own }: FolderPaths): Promise<boolean> {
   return (await entriesOf(own)).some((name) => name === 'manifest.json' || name === 'journal.json');
@@ -343,7 +340,7 @@ async function refuseForeign(paths: FolderPaths): Promise<void> {
   if (await hasOwnFiles(paths)) return;
   for (const name of TABLES) {
     if ((await entriesOf(join(paths.root, name))).length === 0) continue;
-    throw configFailure(
+    throw configError(
       `${join(paths.root, name)} holds files that this program did not write: give another folder, or move them away.`,
       { where: { file: paths.root } },
     );
@@ -355,7 +352,7 @@ async function entriesOf(folder: string): Promise<string[]> {
     return await readdir(folder);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return [];
-    throw folderFailure(error, folder);
+    throw folderError(error, folder);
   }
 }
 
@@ -368,7 +365,7 @@ async function waitForOwnProcess(
   while (held.has(key)) {
     const remaining = until - clock.now();
     if (remaining <= 0) {
-      throw transientFailure(`${paths.root} is in use by another run of this process: wait for it and run again.`);
+      throw transientError(`${paths.root} is in use by another run of this process: wait for it and run again.`);
     }
     await clock.sleep(Math.min(POLL_MS, remaining), signal);
   }

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import schema from '../../../schemas/manifest.json' with { type: 'json' };
-import { codeOf, configFailure, internalError } from '../../base/errors.ts';
+import { codeOf, configError, internalError } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import { compileSchema } from '../../config/validate.ts';
 import type { State } from '../../extract/window.ts';
@@ -114,20 +114,20 @@ function dataFileOf(file: ManifestFile, names: ReadonlySet<string>): DataFile {
 
 const valid = compileSchema(schema);
 
-/** The text of a file, or undefined if there is none. Throws Failure if it cannot be read. */
+/** The text of a file, or undefined if there is none. Throws UserError if it cannot be read. */
 export async function readIfThere(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
-    throw configFailure(`${path} cannot be read (${codeOf(error) ?? 'unknown error'}): give its owner the right to.`, {
+    throw configError(`${path} cannot be read (${codeOf(error) ?? 'unknown error'}): give its owner the right to.`, {
       cause: error,
       where: { file: path },
     });
   }
 }
 
-/** Throws Failure for a manifest that is damaged, or of another version. */
+/** Throws UserError for a manifest that is damaged, or of another version. */
 export function parseManifest(text: string, path: string): Manifest {
   return checkedManifest(parseJson(text, path), path);
 }
@@ -140,14 +140,14 @@ export function parseJson(text: string, path: string): unknown {
   }
 }
 
-/** The value, if it is a manifest of this version whose files lie within its datasets. Throws Failure. */
+/** The value, if it is a manifest of this version whose files lie within its datasets. Throws UserError. */
 export function checkedManifest(value: unknown, path: string): Manifest {
   const { v: version, state } = (value ?? {}) as { readonly v?: unknown; readonly state?: unknown };
   if (typeof version === 'number' && version > 1) {
-    throw configFailure(`${path} has version ${version}, this program knows version 1: use the newer program.`);
+    throw configError(`${path} has version ${version}, this program knows version 1: use the newer program.`);
   }
   if (state !== undefined) {
-    throw configFailure(
+    throw configError(
       `${path} was written by an older version of this program, whose format is not read any more: load the days into an empty folder.`,
     );
   }
@@ -162,7 +162,7 @@ export function checkedManifest(value: unknown, path: string): Manifest {
 }
 
 const damaged = (path: string, why: string) =>
-  configFailure(`${path} cannot be used: ${why}. Restore it, or load the days again into an empty folder.`, {
+  configError(`${path} cannot be used: ${why}. Restore it, or load the days again into an empty folder.`, {
     where: { file: path },
   });
 

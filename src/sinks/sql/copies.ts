@@ -1,9 +1,9 @@
 import { constants, existsSync, rmSync, statSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { configFailure, Failure, messageOf, transientFailure } from '../../base/errors.ts';
+import { configError, messageOf, transientError, UserError } from '../../base/errors.ts';
 import { moveFile } from '../../fs/atomic-file.ts';
-import { diskFailure } from '../../fs/disk-failure.ts';
+import { diskError } from '../../fs/disk-failure.ts';
 import { copyMode, fileExists, realFile } from './engine/database-file.ts';
 import type { Engine, EngineOptions } from './engine/engine.ts';
 
@@ -17,7 +17,7 @@ export interface CopiedFormat {
   readonly noun: 'database' | 'catalog';
   /** Its table with the mark: one row, in columns as in `Mark`. */
   readonly marks: string;
-  /** Opens a file, works on it and closes it. Throws Failure. */
+  /** Opens a file, works on it and closes it. Throws UserError. */
   withFile<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T>;
   /** Throws a configuration failure unless the open file is one of these, loaded by this program. */
   check(engine: Engine): Promise<void>;
@@ -64,7 +64,7 @@ export async function moveIdentity(
 const databaseOf = ({ database, file, copyOf }: Mark, path: string): string | undefined =>
   copyOf === null && file === identityOf(realFile(path)) ? database : undefined;
 
-/** True for a file that was copied from a database which is still where it was. Throws Failure. */
+/** True for a file that was copied from a database which is still where it was. Throws UserError. */
 export async function isPlainCopy(
   format: CopiedFormat,
   { file, original }: { readonly file: string; readonly original: string },
@@ -79,7 +79,7 @@ export async function isPlainCopy(
   const { database } = await markOf(file);
   const mark = await markOf(original).catch((error) => {
     // What is there now is no database of ours.
-    if (error instanceof Failure && error.kind === 'config') return undefined;
+    if (error instanceof UserError && error.kind === 'config') return undefined;
     throw error;
   });
   return mark !== undefined && databaseOf(mark, original) === database;
@@ -87,11 +87,11 @@ export async function isPlainCopy(
 
 /** Throws a configuration failure for a copy for readers: what is to be changed is its database. */
 export async function refuseCopy(format: CopiedFormat, engine: Engine): Promise<void> {
-  if ((await readMark(format, engine)).copyOf !== null) throw copyFailure(format, engine.file);
+  if ((await readMark(format, engine)).copyOf !== null) throw copyError(format, engine.file);
 }
 
-export const copyFailure = ({ noun }: CopiedFormat, file: string): Failure =>
-  configFailure(
+export const copyError = ({ noun }: CopiedFormat, file: string): UserError =>
+  configError(
     `${file} is a copy for readers: give the ${noun} that it was made from, which publishes its copies anew. Nothing was done.`,
   );
 
@@ -101,7 +101,7 @@ export const copyFailure = ({ noun }: CopiedFormat, file: string): Failure =>
  */
 export async function checkCopy(format: CopiedFormat, copy: string, file: string, options: Options): Promise<void> {
   const path = realFile(copy);
-  if (!existsSync(dirname(path))) throw configFailure(`The folder of --publish ${copy} does not exist.`);
+  if (!existsSync(dirname(path))) throw configError(`The folder of --publish ${copy} does not exist.`);
   if (!existsSync(path)) return;
   const database = fileExists(file)
     ? await format.withFile({ ...options, file, readOnly: true }, async (engine) => {
@@ -127,17 +127,17 @@ async function checkPlace(
   options: Options,
 ): Promise<void> {
   const found = statSync(path);
-  if (!found.isFile()) throw configFailure(`--publish ${copy} is no file.`);
+  if (!found.isFile()) throw configError(`--publish ${copy} is no file.`);
   if (fileExists(file) && identityOf(path) === identityOf(realFile(file)) && found.dev === statSync(file).dev) {
-    throw configFailure(`--publish ${copy} is the file that is loaded: give another path.`);
+    throw configError(`--publish ${copy} is the file that is loaded: give another path.`);
   }
   if (found.nlink > 1) {
-    throw configFailure(
+    throw configError(
       `--publish ${copy} has another name (a hard link), under which the old copy would stay: remove that first. It was not changed.`,
     );
   }
   const refused = (why: string, cause?: unknown) =>
-    configFailure(
+    configError(
       `--publish ${copy} exists and is not a copy that this program made of this ${format.noun}; it was not changed: ${why} Give another path, or remove it.`,
       { cause },
     );
@@ -145,7 +145,7 @@ async function checkPlace(
   try {
     mark = await checkWhole(format, path, options);
   } catch (error) {
-    if (!(error instanceof Failure)) throw error;
+    if (!(error instanceof UserError)) throw error;
     throw refused(error.message, error);
   }
   if (mark.copyOf === null) throw refused(`it is a ${format.noun} of its own.`);
@@ -162,7 +162,7 @@ function checkWhole(format: CopiedFormat, path: string, options: Options): Promi
 
 /**
  * Puts a whole, checked copy of an open file beside `copy` and renames it into place: who has the former copy open keeps
- * it. The file remembers the copy first, so that a purge knows of it whatever happens. Throws Failure.
+ * it. The file remembers the copy first, so that a purge knows of it whatever happens. Throws UserError.
  */
 export async function publish(format: CopiedFormat, engine: Engine, copy: string, options: Options): Promise<void> {
   const path = realFile(copy);
@@ -212,7 +212,7 @@ async function copyWhole(
     await checkWhole(format, draft, options);
     await moveFile(draft, path);
   } catch (error) {
-    throw diskFailure(error, { what: `the copy for readers ${path}`, path, consequence: 'the former copy stays' });
+    throw diskError(error, { what: `the copy for readers ${path}`, path, consequence: 'the former copy stays' });
   } finally {
     removeUnfinishedCopy(path);
   }
@@ -233,7 +233,7 @@ export interface RepublishOptions extends Omit<EngineOptions, 'readOnly'> {
 }
 
 /**
- * Publishes every copy of a file again: after a purge no copy may hold the removed rows. Throws a Failure that names every copy
+ * Publishes every copy of a file again: after a purge no copy may hold the removed rows. Throws a UserError that names every copy
  * that could not be replaced or is not there, and may still hold them; it stays on the list. A plain copy of a database has no copies.
  */
 export async function republish(format: CopiedFormat, options: RepublishOptions): Promise<number> {
@@ -247,7 +247,7 @@ export async function republish(format: CopiedFormat, options: RepublishOptions)
       try {
         if (!existsSync(copy)) {
           removeUnfinishedCopy(copy);
-          throw configFailure(
+          throw configError(
             'it is not there: if it was moved, or lies on a share that is not mounted now, it still holds them',
           );
         }
@@ -261,7 +261,7 @@ export async function republish(format: CopiedFormat, options: RepublishOptions)
     return count;
   });
   if (failed.length === 0) return published;
-  throw transientFailure(
+  throw transientError(
     `${options.file} is purged, but these copies for readers may still hold the people: ${failed.join('; ')}. Run the purge again when ` +
       'they can be replaced; for one that is gone for good, with --forget-copy FILE.',
   );
@@ -273,7 +273,7 @@ export async function unreachedCopies(format: CopiedFormat, options: RepublishOp
     await republish(format, options);
     return [];
   } catch (error) {
-    if (error instanceof Failure) return [error.message];
+    if (error instanceof UserError) return [error.message];
     throw error;
   }
 }
@@ -283,7 +283,7 @@ async function forgetCopies(engine: Engine, copies: readonly string[]): Promise<
   for (const copy of copies) {
     const path = resolve(copy);
     if (existsSync(path)) {
-      throw configFailure(
+      throw configError(
         `--forget-copy ${copy} is still there: remove it first, since it may hold people who were purged.`,
       );
     }

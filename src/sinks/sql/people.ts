@@ -1,4 +1,4 @@
-import { configFailure } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import { isPlaceholder } from '../../base/placeholder.ts';
 import type { HashedColumns } from '../../extract/export-request.ts';
 import { UNIFIED_ID } from '../../schema/groups.ts';
@@ -148,7 +148,7 @@ class Cells {
 
   constructor({ columns, hashed, zone, place }: EventRows, { hashKey }: PeopleQuery, source: string) {
     const own = columns.filter(isTyped).filter((column) => column.source === source);
-    if (own.length === 0) throw configFailure(`${place} has no column ${source}: nothing was done.`);
+    if (own.length === 0) throw configError(`${place} has no column ${source}: nothing was done.`);
     this.#source = source;
     this.#place = place;
     this.#key = hashKey;
@@ -190,12 +190,12 @@ class Cells {
     if (this.#forms.length === 0) return [];
     const what = `${this.#place} holds the column ${this.#source} hashed`;
     if (this.#key === undefined) {
-      throw configFailure(
+      throw configError(
         `${what}: give the hash_key that it was loaded with, in DFINERY_HASH_KEY or the file that DFINERY_HASH_KEY_FILE names. Nothing was done.`,
       );
     }
     if (!this.#hasOwnKey) {
-      throw configFailure(
+      throw configError(
         `${what} under another key than DFINERY_HASH_KEY gives: give the one that it was loaded with. Nothing was done.`,
       );
     }

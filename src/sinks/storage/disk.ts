@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, chmod, copyFile, lstat, open, readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { codeOf, configFailure } from '../../base/errors.ts';
+import { codeOf, configError } from '../../base/errors.ts';
 import { createFile, hasNoLinks, moveFile, replaceFile, syncFile, syncFolder } from '../../fs/atomic-file.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
 import { compareBytes } from '../../table/names.ts';
-import { folderFailure } from '../files/failures.ts';
+import { folderError } from '../files/failures.ts';
 import { MAX_READ_BYTES, type Storage, type Stored } from './storage.ts';
 
 const OWNER_FILE = 0o600;
@@ -27,7 +27,7 @@ export class DiskStorage implements Storage {
       const file = this.#place(path);
       const found = await lstat(file).catch(ifAbsent);
       if (found === undefined) return undefined;
-      if (!found.isFile() || found.size > MAX_READ_BYTES) throw configFailure(`${file} is no file of a table.`);
+      if (!found.isFile() || found.size > MAX_READ_BYTES) throw configError(`${file} is no file of a table.`);
       return await readFile(file);
     });
   }
@@ -60,7 +60,7 @@ export class DiskStorage implements Storage {
         return await createFile(this.#made(path), text);
       } catch (error) {
         if (!hasNoLinks(error)) throw error;
-        throw configFailure(
+        throw configError(
           `${this.address} is on a file system without hard links, which a commit needs: give a folder on another.`,
           { cause: error },
         );
@@ -113,7 +113,7 @@ export class DiskStorage implements Storage {
   async tryErase(paths: readonly string[]): Promise<void> {
     for (const folder of new Set(paths.map((path) => dirname(this.#place(path))))) {
       await access(folder, constants.W_OK | constants.X_OK).catch((error) => {
-        throw configFailure(`${folder} cannot be written to: give its owner the right to. Nothing was changed.`, {
+        throw configError(`${folder} cannot be written to: give its owner the right to. Nothing was changed.`, {
           cause: error,
         });
       });
@@ -136,7 +136,7 @@ export class DiskStorage implements Storage {
     try {
       return await work();
     } catch (error) {
-      throw folderFailure(error, this.address);
+      throw folderError(error, this.address);
     }
   }
 }

@@ -1,5 +1,5 @@
 import type { Env } from '../../base/env.ts';
-import { configFailure } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import { DiskStorage } from './disk.ts';
 import { openS3Storage } from './s3.ts';
 import type { Storage } from './storage.ts';
@@ -11,23 +11,23 @@ type Address =
 const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//;
 const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
 
-/** Where a target lies: `s3://BUCKET/PREFIX`, or a folder. Throws Failure for any other scheme. */
+/** Where a target lies: `s3://BUCKET/PREFIX`, or a folder. Throws UserError for any other scheme. */
 function parseAddress(text: string): Address {
   const scheme = SCHEME.exec(text)?.[1]?.toLowerCase();
   if (scheme === undefined) return { kind: 'disk', dir: text };
   if (scheme !== 's3') {
-    throw configFailure(`${scheme}:// is not a place that sync can write to: give a folder or s3://BUCKET/PREFIX.`);
+    throw configError(`${scheme}:// is not a place that sync can write to: give a folder or s3://BUCKET/PREFIX.`);
   }
   const [bucket = '', ...rest] = text.slice('s3://'.length).split('/');
   const segments = rest.filter((segment, i) => segment !== '' || i < rest.length - 1);
-  if (!BUCKET.test(bucket)) throw configFailure(`${text} names no bucket: wanted s3://BUCKET/PREFIX.`);
+  if (!BUCKET.test(bucket)) throw configError(`${text} names no bucket: wanted s3://BUCKET/PREFIX.`);
   if (segments.some((segment) => segment === '' || segment === '.' || segment === '..')) {
-    throw configFailure(`${text} has an empty or dotted part in its prefix: wanted s3://BUCKET/PREFIX.`);
+    throw configError(`${text} has an empty or dotted part in its prefix: wanted s3://BUCKET/PREFIX.`);
   }
   return { kind: 's3', bucket, prefix: segments.map((segment) => `${segment}/`).join('') };
 }
 
-/** The place behind an address. Nothing is asked of it yet. Throws Failure for an address of another kind. */
+/** The place behind an address. Nothing is asked of it yet. Throws UserError for an address of another kind. */
 export async function openStorage(text: string, env: Env, signal: AbortSignal | undefined): Promise<Storage> {
   const address = parseAddress(text);
   if (address.kind === 'disk') return new DiskStorage(address.dir);

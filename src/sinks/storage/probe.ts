@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { configFailure } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import type { Storage } from './storage.ts';
 
 const FIRST = 'first';
@@ -14,7 +14,7 @@ export async function checkConditionalWrites(storage: Storage): Promise<void> {
     // Refused, although nobody else knows the name: ours is there, and it was the answer that got lost.
     const first = (await storage.create(path, FIRST)) || (await storage.read(path))?.toString('utf8') === FIRST;
     if (first && !(await storage.create(path, 'second'))) return;
-    throw configFailure(
+    throw configError(
       `${storage.address} does not honour "create only if absent" (If-None-Match: *): commits of two writers would ` +
         'overwrite each other. Use a store that does, or a folder on a disk.',
     );

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Agent } from 'node:https';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { type Env, quietSdkVersionWarning } from '../../base/env.ts';
-import { configFailure, messageOf } from '../../base/errors.ts';
+import { configError, messageOf } from '../../base/errors.ts';
 import { endpointProblem } from '../../config/base-url.ts';
 
 /** Tries of one request, the first included; the SDK waits longer before each. */
@@ -19,7 +19,7 @@ export async function loadS3(): Promise<S3> {
   try {
     return await import('@aws-sdk/client-s3');
   } catch (error) {
-    throw configFailure(
+    throw configError(
       's3:// needs the package @aws-sdk/client-s3, which is not installed: install it beside dfinery-elt.',
       {
         cause: error,
@@ -33,7 +33,7 @@ export function s3ClientOf(s3: S3, env: Env): S3Client {
   const name = env('AWS_ENDPOINT_URL_S3') ? 'AWS_ENDPOINT_URL_S3' : 'AWS_ENDPOINT_URL';
   const endpoint = env(name) || undefined;
   const problem = endpoint && endpointProblem(name, endpoint);
-  if (problem !== undefined) throw configFailure(`${problem}.`);
+  if (problem !== undefined) throw configError(`${problem}.`);
   const bundle = env('AWS_CA_BUNDLE') || undefined;
   return new s3.S3Client({
     maxAttempts: MAX_TRIES,
@@ -51,7 +51,7 @@ function certificates(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw configFailure(`the file that AWS_CA_BUNDLE names cannot be read: ${messageOf(error)}.`, { cause: error });
+    throw configError(`the file that AWS_CA_BUNDLE names cannot be read: ${messageOf(error)}.`, { cause: error });
   }
 }
 

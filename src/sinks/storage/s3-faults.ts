@@ -1,11 +1,4 @@
-import {
-  codeOf,
-  configFailure,
-  Failure,
-  type FailureDetails,
-  internalError,
-  transientFailure,
-} from '../../base/errors.ts';
+import { codeOf, configError, type ErrorDetails, internalError, transientError, UserError } from '../../base/errors.ts';
 import { isDiskFull } from '../../fs/disk-failure.ts';
 
 /** What an S3 answer or the way to it was, as far as it matters here. */
@@ -51,34 +44,34 @@ function faultOf(thrown: unknown): Fault {
 }
 
 /** What went wrong with a store, as a failure that names the address and who must act. */
-export function s3Failure(thrown: unknown, address: string, signal: AbortSignal | undefined): Failure {
+export function s3Error(thrown: unknown, address: string, signal: AbortSignal | undefined): UserError {
   signal?.throwIfAborted();
-  if (thrown instanceof Failure) return thrown;
+  if (thrown instanceof UserError) return thrown;
   const { name, status } = faultOf(thrown);
-  const details: FailureDetails = { cause: thrown, internal: `${name} ${status ?? codeOf(thrown) ?? ''}`.trim() };
+  const details: ErrorDetails = { cause: thrown, internal: `${name} ${status ?? codeOf(thrown) ?? ''}`.trim() };
   if (isDiskFull(thrown)) {
-    return transientFailure('No space is left in spool_dir: make room, or set spool_dir to another disk.', details);
+    return transientError('No space is left in spool_dir: make room, or set spool_dir to another disk.', details);
   }
-  if (name === 'NoSuchBucket') return configFailure(`${address}: there is no such bucket.`, details);
+  if (name === 'NoSuchBucket') return configError(`${address}: there is no such bucket.`, details);
   if (name === 'AccessDenied' || status === 403 || status === 401 || CREDENTIALS.has(name)) {
-    return configFailure(
+    return configError(
       `${address}: the credentials were refused (${name}): give the SDK's credential chain a key that may use this ` +
         'bucket, and the right AWS_REGION.',
       details,
     );
   }
   if (/region (is missing|not accepted)/i.test(textOf(thrown))) {
-    return configFailure(`${address}: no region is known: set AWS_REGION.`, details);
+    return configError(`${address}: no region is known: set AWS_REGION.`, details);
   }
   if (isPassing(thrown, name, status)) {
-    return transientFailure(
+    return transientError(
       `${address} does not answer as it should (${reason(thrown, name, status)}): try again later.`,
       details,
     );
   }
   if (status === undefined)
     return internalError(`A request to ${address} could not be made (${name}): please report it.`, details);
-  return configFailure(
+  return configError(
     `${address} refused a request (${reason(thrown, name, status)}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`,
     details,
   );

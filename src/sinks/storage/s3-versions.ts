@@ -4,7 +4,7 @@ import type {
   MultipartUpload,
   ObjectIdentifier,
 } from '@aws-sdk/client-s3';
-import { configFailure, type Failure, transientFailure } from '../../base/errors.ts';
+import { configError, transientError, type UserError } from '../../base/errors.ts';
 import { type BucketAccess, optionsOf } from './s3-client.ts';
 import { nameOfFault, statusOf } from './s3-faults.ts';
 
@@ -118,16 +118,16 @@ export class MissingPermission extends Error {
 }
 
 /** The failure for a purge that removed the rows but not the earlier versions. */
-export const bytesStay = (address: string, cause: MissingPermission): Failure =>
-  transientFailure(
+export const bytesStay = (address: string, cause: MissingPermission): UserError =>
+  transientError(
     `${address}: the rows are out of the table, but their bytes may still be in the bucket as earlier versions or ` +
       `unfinished uploads: give the key the right ${cause.right} and run the purge again.`,
     { cause },
   );
 
 /** The failure for the check before a purge. */
-export const cannotErase = (address: string, cause: MissingPermission): Failure =>
-  configFailure(
+export const cannotErase = (address: string, cause: MissingPermission): UserError =>
+  configError(
     `${address}: earlier versions and unfinished uploads could not be removed by a purge: give the key the right ` +
       `${cause.right}. Nothing was changed.`,
     { cause },

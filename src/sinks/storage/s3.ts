@@ -4,9 +4,9 @@ import { rm } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Env } from '../../base/env.ts';
-import { configFailure, transientFailure } from '../../base/errors.ts';
+import { configError, transientError } from '../../base/errors.ts';
 import { type BucketAccess, loadS3, optionsOf, s3ClientOf } from './s3-client.ts';
-import { isPassing, nameOfFault, s3Failure, statusOf } from './s3-faults.ts';
+import { isPassing, nameOfFault, s3Error, statusOf } from './s3-faults.ts';
 import {
   abortUploads,
   bytesStay,
@@ -42,8 +42,8 @@ export async function openS3Storage(place: S3Place, env: Env, signal: AbortSigna
     await client.send(new s3.HeadBucketCommand({ Bucket: place.bucket }), optionsOf({ signal }));
   } catch (error) {
     client.destroy();
-    if (statusOf(error) === 404) throw configFailure(`${place.address}: there is no such bucket.`, { cause: error });
-    throw s3Failure(error, place.address, signal);
+    if (statusOf(error) === 404) throw configError(`${place.address}: there is no such bucket.`, { cause: error });
+    throw s3Error(error, place.address, signal);
   }
   return new S3Storage({ s3, client, bucket: place.bucket, signal }, place);
 }
@@ -72,7 +72,7 @@ class S3Storage implements Storage {
         if (body === undefined) throw this.#gone(path);
         const bytes = await bytesOf(body.stream);
         if (bytes.length === to - from) return bytes;
-        throw transientFailure(`${this.address}/${path} is not as long as the log says: try again, then verify.`);
+        throw transientError(`${this.address}/${path} is not as long as the log says: try again, then verify.`);
       }),
     );
   }
@@ -136,9 +136,7 @@ class S3Storage implements Storage {
     const keys = paths.map((path) => ({ Key: this.#key(path) }));
     return this.#guard(() =>
       deleteObjects(this.#access, keys, ({ Code }) => {
-        throw configFailure(
-          `${this.address}: an object could not be deleted (${Code}): the key needs s3:DeleteObject.`,
-        );
+        throw configError(`${this.address}: an object could not be deleted (${Code}): the key needs s3:DeleteObject.`);
       }),
     );
   }
@@ -195,7 +193,7 @@ class S3Storage implements Storage {
     if (body === undefined) return undefined;
     if (body.bytes > MAX_READ_BYTES) {
       body.stream.destroy();
-      throw configFailure(`${this.address}/${path} is no file of a table: ${body.bytes} bytes.`);
+      throw configError(`${this.address}/${path} is no file of a table: ${body.bytes} bytes.`);
     }
     return await bytesOf(body.stream);
   }
@@ -225,11 +223,11 @@ class S3Storage implements Storage {
   }
 
   #gone(path: string) {
-    return transientFailure(`${this.address}/${path} is gone: another run removed it. Try again.`);
+    return transientError(`${this.address}/${path} is gone: another run removed it. Try again.`);
   }
 
   #unconditional(cause: unknown) {
-    return configFailure(`${this.address} does not know conditional writes (If-None-Match): use a store that does.`, {
+    return configError(`${this.address} does not know conditional writes (If-None-Match): use a store that does.`, {
       cause,
     });
   }
@@ -249,7 +247,7 @@ class S3Storage implements Storage {
     try {
       return await work();
     } catch (error) {
-      throw error instanceof MissingPermission ? error : s3Failure(error, this.address, this.#access.signal);
+      throw error instanceof MissingPermission ? error : s3Error(error, this.address, this.#access.signal);
     }
   }
 }

@@ -12,7 +12,7 @@ export interface Stored {
 }
 
 /**
- * The storage operations that tables need. Paths are relative to the root and use `/`. Every method throws a Failure that
+ * The storage operations that tables need. Paths are relative to the root and use `/`. Every method throws a UserError that
  * names the address: `config` if the user must act, `transient` if a retry may succeed.
  */
 export interface Storage {

@@ -1,11 +1,11 @@
 import { type ConfiguredStream, type JsonObject, textOf } from '../../airbyte/input.ts';
 import { addDays, type Day, earlierOf, laterOf } from '../../base/days.ts';
-import { configFailure, Failure } from '../../base/errors.ts';
+import { configError, UserError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { hashesOf } from '../../extract/export-request.ts';
 import { missesLateRows, oldestDays, planWindows } from '../../extract/plan/days.ts';
 import { type Delivery, deliveryOf, type Plan, planRun } from '../../extract/plan/plan.ts';
-import { type KnownState, parseState, StateFailure } from '../../extract/state.ts';
+import { type KnownState, parseState, StateError } from '../../extract/state.ts';
 import { NO_PRIOR_LOADS } from '../../extract/window.ts';
 import { isStreamName, STREAM_NAMES, type StreamName } from '../../sinks/records/property-names.ts';
 
@@ -48,9 +48,9 @@ export type StreamPlan =
   | { readonly kind: 'read'; readonly name: StreamName; readonly plan: Plan; readonly warning?: string }
   /** Nothing to read: the state is returned unchanged. */
   | { readonly kind: 'skip'; readonly name: StreamName; readonly state: JsonObject; readonly warning: string }
-  | { readonly kind: 'refused'; readonly failure: Failure };
+  | { readonly kind: 'refused'; readonly failure: UserError };
 
-/** Plans one configured stream from its saved state (S6, S7, S25, S26). Never throws a Failure. */
+/** Plans one configured stream from its saved state (S6, S7, S25, S26). Never throws a UserError. */
 export function planStream(
   stream: ConfiguredStream,
   saved: JsonObject | undefined,
@@ -63,19 +63,19 @@ export function planStream(
       return { kind: 'read', name, plan: refreshPlan(stream, saved, config, now) };
     return incremental(stream, name, saved, config, now);
   } catch (error) {
-    if (!(error instanceof Failure)) throw error;
+    if (!(error instanceof UserError)) throw error;
     return { kind: 'refused', failure: inStream(error, stream.name) };
   }
 }
 
 function nameOf(stream: ConfiguredStream): StreamName {
   if (stream.namespace !== undefined || !isStreamName(stream.name)) {
-    throw configFailure(
+    throw configError(
       `The configured stream ${JSON.stringify(stream.name)} does not exist here; there are ${STREAM_NAMES.join(', ')}: refresh the source's schema.`,
     );
   }
   if (stream.syncMode !== 'full_refresh' && stream.syncMode !== 'incremental') {
-    throw configFailure(
+    throw configError(
       `The stream ${stream.name} is configured with the sync mode ${JSON.stringify(stream.syncMode)}; wanted full_refresh or incremental.`,
     );
   }
@@ -93,7 +93,7 @@ function incremental(
   try {
     return { kind: 'read', name, plan: incrementalPlan(stream, delivery, saved, config, now) };
   } catch (error) {
-    if (!(error instanceof StateFailure)) throw error;
+    if (!(error instanceof StateError)) throw error;
     if (error.problem === 'filters' || error.problem === 'columns') {
       const warning = `${name}: the saved state belongs to ${OTHERS[error.problem]}`;
       return {
@@ -162,7 +162,7 @@ function resumable(
     const state = parseState(usable(saved));
     return state?.question === hashesOf(config).question ? state : undefined;
   } catch (error) {
-    if (error instanceof StateFailure) return undefined;
+    if (error instanceof StateError) return undefined;
     throw error;
   }
 }
@@ -186,20 +186,20 @@ function isPlainAppend({ destinationSyncMode, generationId = 0, minimumGeneratio
   return destinationSyncMode === 'append' && !truncates;
 }
 
-const advised = (error: StateFailure): Failure =>
-  configFailure(`${withoutAdvice(error)} Clear the stream's data, or its state, in the platform to start anew.`, {
+const advised = (error: StateError): UserError =>
+  configError(`${withoutAdvice(error)} Clear the stream's data, or its state, in the platform to start anew.`, {
     internal: error.internal,
     cause: error,
   });
 
 /** The command line's advice names options that a platform does not have. */
 const ADVICE = /: use another target[^.]*\.$|; wanted \{.*$/;
-const withoutAdvice = (error: StateFailure): string => `${error.message.replace(ADVICE, '.')}`;
+const withoutAdvice = (error: StateError): string => `${error.message.replace(ADVICE, '.')}`;
 
 /** The same failure, with the stream in its message. */
-export function inStream(failure: Failure, stream: string): Failure {
+export function inStream(failure: UserError, stream: string): UserError {
   const { kind, message, internal, exitCode, where } = failure;
-  return new Failure(kind, message, { internal, exitCode, cause: failure, where: { ...where, stream } });
+  return new UserError(kind, message, { internal, exitCode, cause: failure, where: { ...where, stream } });
 }
 
 /** Consecutive days that the same streams need: one extraction serves them all. */

@@ -10,7 +10,7 @@ import { type StreamStatus, streamState, streamStatus, traceOf } from '../../air
 import type { MessageWriter } from '../../airbyte/writer.ts';
 import type { Clock } from '../../base/clock.ts';
 import { addDays, type Day, laterOf } from '../../base/days.ts';
-import { Failure } from '../../base/errors.ts';
+import { UserError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { Cursor, foundIn } from '../../extract/cursor.ts';
@@ -205,14 +205,14 @@ export class StreamSet {
   finish(): void {
     const [first] = this.#failures;
     if (first === undefined) return;
-    if (!(first.error instanceof Failure)) throw first.error;
+    if (!(first.error instanceof UserError)) throw first.error;
     const { kind, message, internal, exitCode } = first.error;
     const streams = this.#failures.map((failure) => failure.stream).join(', ');
     const text = `${this.#failures.length} of ${this.#count} streams could not be read to the end (${streams}): ${message}`;
-    throw new Failure(kind, text, { internal, exitCode, cause: first.error });
+    throw new UserError(kind, text, { internal, exitCode, cause: first.error });
   }
 
-  async #refuse(stream: ConfiguredStream, failure: Failure): Promise<void> {
+  async #refuse(stream: ConfiguredStream, failure: UserError): Promise<void> {
     const messages = new StreamMessages(stream, this.#deps);
     await messages.status('STARTED');
     await this.#trace(stream.name, failure);
@@ -231,7 +231,7 @@ export class StreamSet {
   async #trace(stream: string, error: unknown): Promise<void> {
     this.#failures.push({ stream, error });
     const { writer, clock, mask } = this.#deps;
-    const failure = error instanceof Failure ? inStream(error, stream) : error;
+    const failure = error instanceof UserError ? inStream(error, stream) : error;
     await writer.write(traceOf(failure, clock.now(), mask));
   }
 }

@@ -1,27 +1,27 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
+import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
 import { query } from '../../support/targets/query.ts';
 
-let bench: CliBench;
+let fixture: CliFixture;
 beforeEach(async () => {
-  bench = await CliBench.start();
+  fixture = await CliFixture.start();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
-const at = (name: string) => join(bench.dir, name);
-const exports = () => bench.sim.requests().filter(({ operation }) => operation === 'export').length;
+const at = (name: string) => join(fixture.dir, name);
+const exports = () => fixture.sim.requests().filter(({ operation }) => operation === 'export').length;
 const rowsIn = async (folder: string) => {
   const rows = await query(':memory:', `SELECT count(*) AS n FROM read_parquet('${folder}/events/*/*.parquet')`);
   return Number(rows[0]?.n);
 };
-const expected = () => bench.sim.countRows({ from: daysBack(7), to: daysBack(2) });
+const expected = () => fixture.sim.countRows({ from: daysBack(7), to: daysBack(2) });
 
 describe('one export for several targets', () => {
   it('is downloaded once, and each target has all rows and a cursor of its own [R780]', async () => {
     const also = ['--also', 'parquet', at('lake'), '--also', 'delta', at('delta')];
-    const ended = await bench.sync({}, also);
+    const ended = await fixture.sync({}, also);
     expect(ended.code, ended.stderr).toBe(0);
     expect(exports()).toBe(6);
     expect(summaryIn(ended)).toMatchObject({ rows: expected(), windows: 6, exports: 6, exit: 0, error: null });
@@ -30,19 +30,19 @@ describe('one export for several targets', () => {
       { target: 'parquet', place: at('lake'), ...own },
       { target: 'delta', place: at('delta'), ...own },
     ]);
-    expect(await bench.rows()).toBe(expected());
+    expect(await fixture.rows()).toBe(expected());
     expect(await rowsIn(at('lake'))).toBe(expected());
-    expect(await bench.run(['verify', 'delta', at('delta')])).toMatchObject({ code: 0 });
-    expect(bench.spooled()).toEqual([]);
+    expect(await fixture.run(['verify', 'delta', at('delta')])).toMatchObject({ code: 0 });
+    expect(fixture.spooled()).toEqual([]);
   });
 
   it('serves days that are not over, which a later command asks for again', async () => {
     const config = { start_date: daysBack(1), end_date: daysBack(-1) };
-    const first = await bench.sync(config, ['--also', 'parquet', at('lake')]);
+    const first = await fixture.sync(config, ['--also', 'parquet', at('lake')]);
     expect(first.code, first.stderr).toBe(0);
     const asked = exports();
-    expect(bench.spooled()).toEqual([]);
-    const alone = await CliBench.start();
+    expect(fixture.spooled()).toEqual([]);
+    const alone = await CliFixture.start();
     try {
       await alone.sync(config);
       const once = alone.sim.requests().filter(({ operation }) => operation === 'export').length;
@@ -50,25 +50,25 @@ describe('one export for several targets', () => {
     } finally {
       await alone.close();
     }
-    await bench.sync(config, ['--also', 'parquet', at('lake')]);
+    await fixture.sync(config, ['--also', 'parquet', at('lake')]);
     expect(exports()).toBeGreaterThan(asked);
   });
 
   it('gives a target that is behind the days that it lacks, and asks for no others', async () => {
-    expect((await bench.sync({ end_date: daysBack(4), lookback_days: 0 })).code).toBe(0);
+    expect((await fixture.sync({ end_date: daysBack(4), lookback_days: 0 })).code).toBe(0);
     expect(exports()).toBe(4);
-    const ended = await bench.sync({ lookback_days: 0 }, ['--also', 'parquet', at('lake')]);
+    const ended = await fixture.sync({ lookback_days: 0 }, ['--also', 'parquet', at('lake')]);
     expect(ended.code, ended.stderr).toBe(0);
     expect(exports()).toBe(10);
     expect(summaryIn(ended)).toMatchObject({ windows: 2, exports: 6, also: [{ windows: 6, rows: expected() }] });
-    expect(bench.spooled()).toEqual([]);
+    expect(fixture.spooled()).toEqual([]);
   });
 
   it('names a target that fails while the others go on, and exits with the worst code [R781]', async () => {
     mkdirSync(join(at('foreign'), 'events'), { recursive: true });
     writeFileSync(join(at('foreign'), 'events', 'x.parquet'), 'theirs');
     const also = ['--also', 'parquet', at('foreign'), '--also', 'parquet', at('lake')];
-    const ended = await bench.sync({}, also);
+    const ended = await fixture.sync({}, also);
     expect(ended.code, ended.stderr).toBe(2);
     expect(summaryIn(ended)).toMatchObject({
       rows: expected(),
@@ -85,8 +85,8 @@ describe('one export for several targets', () => {
   });
 
   it('goes on with the other targets when the first fails, and says its failure', async () => {
-    writeFileSync(bench.file, 'no database');
-    const ended = await bench.sync({}, ['--also', 'parquet', at('lake')]);
+    writeFileSync(fixture.file, 'no database');
+    const ended = await fixture.sync({}, ['--also', 'parquet', at('lake')]);
     expect(ended.code, ended.stderr).toBe(2);
     expect(summaryIn(ended)).toMatchObject({ rows: 0, windows: 0, exit: 2, also: [{ rows: expected(), exit: 0 }] });
     expect(await rowsIn(at('lake'))).toBe(expected());
@@ -96,41 +96,41 @@ describe('one export for several targets', () => {
     writeFileSync(at('lake'), 'no folder');
     const days = by === 'days' ? ['--from', daysBack(7), '--to', daysBack(2)] : [];
     const more = ['--also', 'parquet', at('lake'), '--also', 'delta', at('delta'), ...days];
-    expect((await bench.sync({ lookback_days: 0 }, more)).code).toBe(2);
+    expect((await fixture.sync({ lookback_days: 0 }, more)).code).toBe(2);
     rmSync(at('lake'));
-    const ended = await bench.sync({ lookback_days: 0 }, more);
+    const ended = await fixture.sync({ lookback_days: 0 }, more);
     expect(ended.code, ended.stderr).toBe(0);
     // Named days are asked for again by those that have them, of the last of them anew.
     expect(exports()).toBe(by === 'days' ? 7 : 6);
     expect(await rowsIn(at('lake'))).toBe(expected());
     expect(ended.stderr).toContain(`Loading parquet ${at('lake')}.`);
-    expect(bench.spooled()).toEqual([]);
+    expect(fixture.spooled()).toEqual([]);
   });
 
   it('is repaired by the same command after a kill between two targets', async () => {
     const also = ['--also', 'parquet', at('lake'), '--log-level', 'debug'];
-    const child = bench.start(bench.syncArgs({}, also));
+    const child = fixture.start(fixture.syncArgs({}, also));
     await child.says('Window .* is committed', 8);
     child.process.kill('SIGKILL');
     await child.ended;
-    const ended = await bench.sync({ lookback_days: 0 }, ['--also', 'parquet', at('lake')]);
+    const ended = await fixture.sync({ lookback_days: 0 }, ['--also', 'parquet', at('lake')]);
     expect(ended.code, ended.stderr).toBe(0);
-    expect(await bench.rows()).toBe(expected());
+    expect(await fixture.rows()).toBe(expected());
     expect(await rowsIn(at('lake'))).toBe(expected());
     expect(exports(), 'a crash spends no export twice').toBe(6);
-    expect(bench.spooled()).toEqual([]);
+    expect(fixture.spooled()).toEqual([]);
   });
 
   it.each([
     [['--also', 'nowhere', 'x'], /--also names "nowhere x"/],
     [['--also', 'arrow', '-'], /stdout/],
   ])('is refused for %j', async (more, what) => {
-    const ended = await bench.sync({}, more);
+    const ended = await fixture.sync({}, more);
     expect([ended.code, ended.stderr]).toEqual([2, expect.stringMatching(what)]);
   });
 
   it('is refused where two targets would share a place', async () => {
-    const ended = await bench.sync({}, ['--also', 'duckdb', bench.file]);
+    const ended = await fixture.sync({}, ['--also', 'duckdb', fixture.file]);
     expect([ended.code, ended.stderr]).toEqual([2, expect.stringContaining('is given twice')]);
     expect(exports()).toBe(0);
   });

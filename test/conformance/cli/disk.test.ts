@@ -2,22 +2,22 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
+import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
 import { query } from '../../support/targets/query.ts';
 
 const WANTED = { from: daysBack(7), to: daysBack(2) };
 const SMALL_KIB = 400;
 
-let bench: CliBench;
+let fixture: CliFixture;
 const mounts: string[] = [];
 afterEach(async () => {
   for (const at of mounts.splice(0)) spawnSync('umount', ['-l', at]);
-  await bench.close();
+  await fixture.close();
 });
 
 /** A file system of so many KiB; undefined where this user may not mount one. */
 function smallDisk(kib: number): string | undefined {
-  const at = join(bench.dir, `disk-${mounts.length}`);
+  const at = join(fixture.dir, `disk-${mounts.length}`);
   mkdirSync(at, { mode: 0o700 });
   if (spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${kib}k,mode=700`, 'none', at]).status !== 0) return undefined;
   mounts.push(at);
@@ -28,53 +28,55 @@ const remount = (at: string, kib: number) => spawnSync('mount', ['-o', `remount,
 
 describe('a full disk [R63]', () => {
   it('under the spool: exit 3, the sentence names the folder, the table stays whole, the next run goes on', async (context) => {
-    bench = await CliBench.start({}, { rowsPerDay: 1_500 });
+    fixture = await CliFixture.start({}, { rowsPerDay: 1_500 });
     const disk = smallDisk(SMALL_KIB);
     if (disk === undefined) return context.skip();
-    const ended = await bench.sync({ spool_dir: disk, max_concurrent_exports: 1 });
+    const ended = await fixture.sync({ spool_dir: disk, max_concurrent_exports: 1 });
     expect(ended.code, ended.stderr).toBe(3);
     expect(ended.stderr).toMatch(
       /The disk of the spool folder .+disk-0.* has 0\.\d MB left, and 256\.0 MB of it are kept free: make room/,
     );
-    expect(await bench.verify()).toEqual([]);
-    expect(bench.spooled(disk)).toEqual([]);
+    expect(await fixture.verify()).toEqual([]);
+    expect(fixture.spooled(disk)).toEqual([]);
     remount(disk, 524_288);
-    expect((await bench.sync({ spool_dir: disk })).code).toBe(0);
-    expect(await bench.rows()).toBe(bench.sim.countRows(WANTED));
+    expect((await fixture.sync({ spool_dir: disk })).code).toBe(0);
+    expect(await fixture.rows()).toBe(fixture.sim.countRows(WANTED));
   });
 
   it('under the database: exit 3, what was committed is whole, the next run goes on', async (context) => {
-    bench = await CliBench.start({}, { rowsPerDay: 1_500 });
+    fixture = await CliFixture.start({}, { rowsPerDay: 1_500 });
     const disk = smallDisk(5 * SMALL_KIB);
     if (disk === undefined) return context.skip();
     const file = join(disk, 'events.duckdb');
-    const argv = ['sync', 'duckdb', file, '--config', bench.config(), '--json'];
-    const ended = await bench.run(argv);
+    const argv = ['sync', 'duckdb', file, '--config', fixture.config(), '--json'];
+    const ended = await fixture.run(argv);
     expect(ended.code, ended.stderr).toBe(3);
     expect(ended.stderr).toContain(`The disk of ${file} is full`);
     const { windows } = summaryIn(ended);
     remount(disk, 262_144);
-    expect(await bench.verify(file)).toEqual([]);
-    expect(await bench.rows(file)).toBe(bench.sim.countRows({ from: WANTED.from, to: daysBack(8 - Number(windows)) }));
-    const next = await bench.run(argv);
+    expect(await fixture.verify(file)).toEqual([]);
+    expect(await fixture.rows(file)).toBe(
+      fixture.sim.countRows({ from: WANTED.from, to: daysBack(8 - Number(windows)) }),
+    );
+    const next = await fixture.run(argv);
     expect(next.code, next.stderr).toBe(0);
-    expect(await bench.rows(file)).toBe(bench.sim.countRows(WANTED));
+    expect(await fixture.rows(file)).toBe(fixture.sim.countRows(WANTED));
   });
 
   it('under the summary for scripts or a report: exit 3, the sentence names the file, the table is whole [R439]', async (context) => {
-    bench = await CliBench.start();
+    fixture = await CliFixture.start();
     const disk = smallDisk(4);
     if (disk === undefined) return context.skip();
     writeFileSync(join(disk, 'filled'), 'x'.repeat(4_096));
     const [xcom, page] = [join(disk, 'xcom.json'), join(disk, 'report.html')];
-    const ended = await bench.run([...bench.syncArgs(), '--xcom', xcom]);
+    const ended = await fixture.run([...fixture.syncArgs(), '--xcom', xcom]);
     expect([ended.code, ended.stderr]).toEqual([
       3,
       expect.stringContaining(`The disk of the file of --xcom, ${xcom},`),
     ]);
     expect(summaryIn(ended)).toMatchObject({ exit: 3 });
-    expect(await bench.rows()).toBe(bench.sim.countRows(WANTED));
-    const reported = await bench.run(['report', 'duckdb', bench.file, '-o', page]);
+    expect(await fixture.rows()).toBe(fixture.sim.countRows(WANTED));
+    const reported = await fixture.run(['report', 'duckdb', fixture.file, '-o', page]);
     expect([reported.code, reported.stderr]).toEqual([
       3,
       expect.stringContaining(`The disk of the report ${page} is full`),
@@ -83,49 +85,49 @@ describe('a full disk [R63]', () => {
   });
 
   it('as a limit of the size of files: exit 3, and the next run goes on', async () => {
-    bench = await CliBench.start({}, { rowsPerDay: 1_500 });
-    const ended = await bench.startLimited(SMALL_KIB, bench.syncArgs({ max_concurrent_exports: 1 })).ended;
+    fixture = await CliFixture.start({}, { rowsPerDay: 1_500 });
+    const ended = await fixture.startLimited(SMALL_KIB, fixture.syncArgs({ max_concurrent_exports: 1 })).ended;
     expect(ended.code, ended.stderr).toBe(3);
-    expect(await bench.verify()).toEqual([]);
-    expect((await bench.sync()).code).toBe(0);
-    expect(await bench.rows()).toBe(bench.sim.countRows(WANTED));
+    expect(await fixture.verify()).toEqual([]);
+    expect((await fixture.sync()).code).toBe(0);
+    expect(await fixture.rows()).toBe(fixture.sim.countRows(WANTED));
   });
 });
 
 describe('a place that cannot be written', () => {
   it('is named: the spool folder, the folder of the database, a file that is no database; exit 2 [R63]', async () => {
-    bench = await CliBench.start();
-    const plain = join(bench.dir, 'plain.txt');
+    fixture = await CliFixture.start();
+    const plain = join(fixture.dir, 'plain.txt');
     writeFileSync(plain, 'a text that is no database, and long enough to be read as one, perhaps. '.repeat(200));
-    const spool = await bench.sync({ spool_dir: join(plain, 'spool') });
+    const spool = await fixture.sync({ spool_dir: join(plain, 'spool') });
     expect([spool.code, spool.stderr]).toEqual([2, expect.stringContaining(join(plain, 'spool'))]);
-    const missing = join(bench.dir, 'no', 'such', 'folder', 'x.duckdb');
-    for (const file of [missing, join(plain, 'x.duckdb'), plain, bench.dir]) {
-      const ended = await bench.run(['sync', 'duckdb', file, '--config', bench.config(), '--json']);
+    const missing = join(fixture.dir, 'no', 'such', 'folder', 'x.duckdb');
+    for (const file of [missing, join(plain, 'x.duckdb'), plain, fixture.dir]) {
+      const ended = await fixture.run(['sync', 'duckdb', file, '--config', fixture.config(), '--json']);
       expect([ended.code, ended.stderr], ended.stderr).toEqual([2, expect.stringContaining(file)]);
       expect(summaryIn(ended)).toMatchObject({ windows: 0, exports: 0 });
     }
-    expect(bench.sim.requests()).toEqual([]);
+    expect(fixture.sim.requests()).toEqual([]);
     rmSync(plain);
   });
 });
 
 describe('a folder that is named as a partition is', () => {
   it('adds no column and changes no row, wherever it stands in a path [R187]', async () => {
-    bench = await CliBench.start();
-    const folder = join(bench.dir, 'c3=zz', 'df_event_name=no');
+    fixture = await CliFixture.start();
+    const folder = join(fixture.dir, 'c3=zz', 'df_event_name=no');
     mkdirSync(folder, { recursive: true });
-    const config = bench.config({ spool_dir: join(folder, 'spool') });
+    const config = fixture.config({ spool_dir: join(folder, 'spool') });
     const [file, dataset] = [join(folder, 'x.duckdb'), join(folder, 'dataset')];
     for (const target of [
       ['duckdb', file],
       ['parquet', dataset],
     ]) {
-      const ended = await bench.run(['sync', ...target, '--config', config]);
+      const ended = await fixture.run(['sync', ...target, '--config', config]);
       expect(ended.code, ended.stderr).toBe(0);
-      expect((await bench.run(['verify', ...target])).code).toBe(0);
+      expect((await fixture.run(['verify', ...target])).code).toBe(0);
     }
-    expect(await bench.rows(file)).toBe(bench.sim.countRows(WANTED));
+    expect(await fixture.rows(file)).toBe(fixture.sim.countRows(WANTED));
     const odd = "SELECT count(*)::INTEGER AS n FROM events WHERE df_event_name = 'no'";
     expect(await query(file, odd)).toEqual([{ n: 0 }]);
     const named = "SELECT count(*)::INTEGER AS n FROM duckdb_columns() WHERE column_name = 'c3'";

@@ -9,7 +9,7 @@ import { type DeletionServer, startDeletionServer } from '../../support/deletion
 import { CliChild, type Ended, PROGRAM } from '../../support/processes/cli-child.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { SeededRandom } from '../../support/seeded-random.ts';
-import { csvOf, DuckBench, on } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture, on } from '../../support/targets/duckdb.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 import { openDeltaSink, openParquetSink, placeOf } from '../../support/targets/files.ts';
 import { query } from '../../support/targets/query.ts';
@@ -21,13 +21,13 @@ const CHANGES = /^(Put|Delete|Create|Upload|Complete|Abort)/;
 const DAYS = ['2026-01-01', '2026-01-02', '2026-01-03'];
 const PEOPLE = ['erna', 'hans', 'olga'];
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 let server: DeletionServer;
 let s3: FakeS3;
-const at = (...names: string[]) => join(bench.dir, ...names);
+const at = (...names: string[]) => join(fixture.dir, ...names);
 
 beforeEach(async () => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
   server = await startDeletionServer();
   s3 = await FakeS3.start();
   s3.versions = [];
@@ -37,7 +37,7 @@ beforeEach(async () => {
 afterEach(async () => {
   vi.unstubAllEnvs();
   await Promise.all([server.close(), s3.close()]);
-  bench.close();
+  fixture.close();
 });
 
 /** What stands in rows of the person alone. */
@@ -74,13 +74,13 @@ async function load(name: Name): Promise<void> {
   const [target, place = ''] = placeWords(name);
   const tables = ['events', 'event_items', 'event_logs'] as const;
   const files = { spoolDir: at('live/spool'), env: envOf(s3.env), retentionMs: 86_400_000, tables, place };
-  const options = { ...bench.targetOptions, ...files };
+  const options = { ...fixture.targetOptions, ...files };
   const open = { parquet: openParquetSink, delta: openDeltaSink, ducklake: placeOf(DUCKLAKE).open };
   const sink =
     target === 'duckdb'
-      ? await openDuckDbSink({ ...bench.targetOptions, file: place })
+      ? await openDuckDbSink({ ...fixture.targetOptions, file: place })
       : await open[target as keyof typeof open](options);
-  for (const day of DAYS) await sink.commit([bench.window(day, rowsOf(day))], bench.signal);
+  for (const day of DAYS) await sink.commit([fixture.window(day, rowsOf(day))], fixture.signal);
   await sink.close();
 }
 
@@ -132,7 +132,11 @@ it.each(Object.keys(PLACES) as Name[])(
     const plan = await runHere(words, { env });
     const confirmed = [...words, '--execute', '--confirm', JSON.parse(plan.stdout).hash];
     const start = (more: Record<string, string> = {}) =>
-      new CliChild(process.execPath, ['-r', KILL_AFTER, PROGRAM, ...confirmed], { TMPDIR: bench.dir, ...env, ...more });
+      new CliChild(process.execPath, ['-r', KILL_AFTER, PROGRAM, ...confirmed], {
+        TMPDIR: fixture.dir,
+        ...env,
+        ...more,
+      });
 
     expect(await found(textsOf('erna'))).not.toEqual([]);
     let requests = 0;

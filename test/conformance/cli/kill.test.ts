@@ -2,7 +2,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
+import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
 import { SeededRandom } from '../../support/seeded-random.ts';
 import { compareRows, storedIn } from '../../support/targets/stored-rows.ts';
 
@@ -11,11 +11,11 @@ const ROWS = Number(process.env.CLI_ROWS ?? 250);
 const RANGE = { from: daysBack(14), to: daysBack(2) };
 
 describe('SIGKILL at any instant', () => {
-  let bench: CliBench;
+  let fixture: CliFixture;
   beforeAll(async () => {
-    bench = await CliBench.start({ limits: { exports_per_hour: 100_000 } }, { rowsPerDay: ROWS });
+    fixture = await CliFixture.start({ limits: { exports_per_hour: 100_000 } }, { rowsPerDay: ROWS });
   });
-  afterAll(() => bench.close());
+  afterAll(() => fixture.close());
 
   it('loses nothing, doubles nothing, and leaves a file that is whole [R19]', async () => {
     const config = { start_date: RANGE.from, end_date: RANGE.to, exports_per_hour: 100_000, max_concurrent_exports: 3 };
@@ -23,7 +23,7 @@ describe('SIGKILL at any instant', () => {
     let [killed, needed, runs] = [0, 1_500, 0];
     while (killed < KILLS && runs++ < 4 * KILLS) {
       // Every day again: the work never runs out.
-      const child = bench.start(bench.syncArgs(config, killed % 2 === 1 ? ['--full-refresh'] : []));
+      const child = fixture.start(fixture.syncArgs(config, killed % 2 === 1 ? ['--full-refresh'] : []));
       const timer = delay(random.int(Math.min(300, needed / 2), needed));
       await Promise.race([child.ended, timer]);
       child.process.kill('SIGKILL');
@@ -36,22 +36,22 @@ describe('SIGKILL at any instant', () => {
       }
       expect(ended.signal).toBe('SIGKILL');
       killed++;
-      const names = readdirSync(bench.dir).filter((name) => name.startsWith('events.duckdb'));
-      for (const name of names) expect(statSync(join(bench.dir, name)).mode & 0o077, name).toBe(0);
-      if (readdirSync(bench.dir).includes('events.duckdb')) {
-        const found = await bench.verify().catch((error: Error) => error.message);
-        if (found !== `${bench.file} holds no events loaded by this program: nothing was done.`)
+      const names = readdirSync(fixture.dir).filter((name) => name.startsWith('events.duckdb'));
+      for (const name of names) expect(statSync(join(fixture.dir, name)).mode & 0o077, name).toBe(0);
+      if (readdirSync(fixture.dir).includes('events.duckdb')) {
+        const found = await fixture.verify().catch((error: Error) => error.message);
+        if (found !== `${fixture.file} holds no events loaded by this program: nothing was done.`)
           expect(found).toEqual([]);
       }
     }
-    const last = await bench.sync(config);
+    const last = await fixture.sync(config);
     expect(last.code, last.stderr).toBe(0);
     expect(summaryIn(last)).toMatchObject({ next_from_date: daysBack(1), to_date_inclusive: true });
-    const found = compareRows(await storedIn(bench.file), bench.sim.truth(RANGE), []);
+    const found = compareRows(await storedIn(fixture.file), fixture.sim.truth(RANGE), []);
     expect(found).toEqual({ missing: 0, doubled: 0, wrong: 0, strange: 0, examples: [] });
-    expect(await bench.verify()).toEqual([]);
-    expect(bench.spooled()).toEqual([]);
-    expect(bench.refused()).toBe(0);
+    expect(await fixture.verify()).toEqual([]);
+    expect(fixture.spooled()).toEqual([]);
+    expect(fixture.refused()).toBe(0);
     expect(killed).toBeGreaterThan(0);
   });
 });

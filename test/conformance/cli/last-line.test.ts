@@ -2,20 +2,20 @@ import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CliBench, PROGRAM } from '../../support/processes/cli-child.ts';
+import { CliFixture, PROGRAM } from '../../support/processes/cli-child.ts';
 import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
 
 describe('with --json', () => {
-  let bench: CliBench;
+  let fixture: CliFixture;
   beforeAll(async () => {
-    bench = await CliBench.start();
+    fixture = await CliFixture.start();
   });
-  afterAll(() => bench.close());
+  afterAll(() => fixture.close());
 
   /** Both streams into one pipe, as a container's log has them. */
   async function bothStreams(...argv: string[]): Promise<{ code: number | null; lines: string[] }> {
     const words = ['-c', 'exec "$@" 2>&1', 'sh', process.execPath, PROGRAM, ...argv];
-    const child = spawn('sh', words, { env: { PATH: process.env.PATH, TMPDIR: bench.dir } });
+    const child = spawn('sh', words, { env: { PATH: process.env.PATH, TMPDIR: fixture.dir } });
     let text = '';
     child.stdout.setEncoding('utf8').on('data', (part: string) => {
       text += part;
@@ -25,25 +25,25 @@ describe('with --json', () => {
   }
 
   const forgetConfig = (): string => {
-    const path = join(bench.dir, 'forget.json');
-    const ledger = { ledger_dir: join(bench.dir, 'ledger') };
-    const value = { base_url: bench.sim.url, service_id: SERVICE_ID, import_token: TOKENS.import, ...ledger };
+    const path = join(fixture.dir, 'forget.json');
+    const ledger = { ledger_dir: join(fixture.dir, 'ledger') };
+    const value = { base_url: fixture.sim.url, service_id: SERVICE_ID, import_token: TOKENS.import, ...ledger };
     writeFileSync(path, JSON.stringify(value));
     return path;
   };
 
   const toAnother = (config: Record<string, unknown>): string[] => {
-    const file = join(bench.dir, 'another.duckdb');
-    return ['sync', 'duckdb', file, '--json', '--config', bench.config(config)];
+    const file = join(fixture.dir, 'another.duckdb');
+    return ['sync', 'duckdb', file, '--json', '--config', fixture.config(config)];
   };
 
   it.each([
-    ['a sync that commits', 0, () => bench.syncArgs()],
-    ['a wrong token', 2, () => bench.syncArgs({ export_token: 'wrong' })],
+    ['a sync that commits', 0, () => fixture.syncArgs()],
+    ['a wrong token', 2, () => fixture.syncArgs({ export_token: 'wrong' })],
     ['a service that is down', 3, () => toAnother({ base_url: 'http://127.0.0.1:9' })],
-    ['a plan with a warning', 0, () => ['plan', '--json', '--config', bench.config()]],
+    ['a plan with a warning', 0, () => ['plan', '--json', '--config', fixture.config()]],
     ['a plan to forget', 0, () => ['forget', '--id', 'x', '--json', '--config', forgetConfig()]],
-    ['an Arrow file', 0, () => ['sync', 'arrow', join(bench.dir, 'x.arrow'), '--json', '--config', bench.config()]],
+    ['an Arrow file', 0, () => ['sync', 'arrow', join(fixture.dir, 'x.arrow'), '--json', '--config', fixture.config()]],
   ])('the last line of both streams is the JSON, after %s [R262]', async (_name, wanted, argv) => {
     const { code, lines } = await bothStreams(...argv());
     expect([code, lines]).toEqual([wanted, expect.anything()]);

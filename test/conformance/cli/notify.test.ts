@@ -1,17 +1,17 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
+import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
 
 const TOKEN = 'T0KEN-in-the-path';
 
-let bench: CliBench;
+let fixture: CliFixture;
 let server: Server;
 let url = '';
 let answers: number[] = [];
 let posts: Record<string, unknown>[] = [];
 beforeEach(async () => {
-  bench = await CliBench.start();
+  fixture = await CliFixture.start();
   [answers, posts] = [[], []];
   server = createServer(
     (request, response) => void take(request).then(() => response.writeHead(answers.shift() ?? 200).end('no')),
@@ -22,7 +22,7 @@ beforeEach(async () => {
 afterEach(async () => {
   server.closeAllConnections();
   server.close();
-  await bench.close();
+  await fixture.close();
 });
 
 async function take(request: IncomingMessage): Promise<void> {
@@ -32,7 +32,7 @@ async function take(request: IncomingMessage): Promise<void> {
 }
 
 const sync = (config: Record<string, unknown> = {}, more: readonly string[] = []) =>
-  bench.sync(config, ['--notify', url, ...more]);
+  fixture.sync(config, ['--notify', url, ...more]);
 
 describe('a notification', () => {
   it('is one POST for what people want to know: new columns, a failure; and none for a day like every other [R125]', async () => {
@@ -88,10 +88,10 @@ describe('a notification', () => {
   });
 
   it('comes from the environment as well, and a bad address is refused without being shown [R125]', async () => {
-    const args = bench.syncArgs({ end_date: daysBack(4) });
-    expect((await bench.run(args, { DFINERY_NOTIFY_URL: url })).code).toBe(0);
+    const args = fixture.syncArgs({ end_date: daysBack(4) });
+    expect((await fixture.run(args, { DFINERY_NOTIFY_URL: url })).code).toBe(0);
     expect(posts).toHaveLength(1);
-    const bad = await bench.run(args, { DFINERY_NOTIFY_URL: `http://example.invalid/${TOKEN}` });
+    const bad = await fixture.run(args, { DFINERY_NOTIFY_URL: `http://example.invalid/${TOKEN}` });
     expect([bad.code, bad.stderr]).toEqual([2, expect.stringContaining('not usable')]);
     expect(bad.stderr).not.toContain(TOKEN);
   });

@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { CliBench } from '../../support/processes/cli-child.ts';
+import { CliFixture } from '../../support/processes/cli-child.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 
-let bench: CliBench;
+let fixture: CliFixture;
 let s3: FakeS3;
 beforeEach(async () => {
-  bench = await CliBench.start();
+  fixture = await CliFixture.start();
   s3 = await FakeS3.start();
 });
 afterEach(async () => {
-  await bench.close();
+  await fixture.close();
   await s3.close();
 });
 
@@ -18,12 +18,12 @@ const URL = 's3://bucket/lake';
 describe('a target in a bucket', () => {
   it('is loaded and verified with nothing of the SDK on stderr; refusals are one sentence with their code [R383]', async () => {
     // A process of its own: the SDK's chain reads its environment.
-    const run = (argv: readonly string[], env = {}) => bench.start(argv, { ...s3.env, ...env }).ended;
-    const sync = ['sync', 'delta', URL, '--config', bench.config(), '--json', '--log-level', 'warn'];
+    const run = (argv: readonly string[], env = {}) => fixture.start(argv, { ...s3.env, ...env }).ended;
+    const sync = ['sync', 'delta', URL, '--config', fixture.config(), '--json', '--log-level', 'warn'];
     const loaded = await run(sync);
     expect([loaded.code, loaded.stderr]).toEqual([0, '']);
     expect(JSON.parse(loaded.stdout)).toMatchObject({ windows: 6, exit: 0, error: null });
-    const verified = await run(['verify', 'delta', URL, '--spool-dir', bench.spool]);
+    const verified = await run(['verify', 'delta', URL, '--spool-dir', fixture.spool]);
     expect([verified.code, verified.stderr]).toEqual([0, '']);
     const keys = [...s3.objects.keys()];
     expect(keys.filter((key) => key.startsWith('lake/_dfinery/runs/'))).toHaveLength(1);

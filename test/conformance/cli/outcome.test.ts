@@ -1,7 +1,7 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
+import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
 import type { Done } from '../../support/processes/command-line.ts';
 
 const CANARY = 'canary-7d1f0c55e2-token';
@@ -33,16 +33,25 @@ function widened(): Json[] {
 }
 
 describe.concurrent('how a run ends', () => {
-  let bench: CliBench;
+  let fixture: CliFixture;
   beforeAll(async () => {
-    bench = await CliBench.start();
+    fixture = await CliFixture.start();
   });
-  afterAll(() => bench.close());
+  afterAll(() => fixture.close());
 
   async function fails(code: number, what: RegExp, config: Json, more: readonly string[] = [], name = 'x.duckdb') {
-    const xcom = join(bench.dir, `xcom-${code}-${what.source.length}.json`);
-    const argv = ['sync', 'duckdb', join(bench.dir, name), '--json', '--xcom', xcom, '--config', bench.config(config)];
-    const ended = await bench.run([...argv, ...more]);
+    const xcom = join(fixture.dir, `xcom-${code}-${what.source.length}.json`);
+    const argv = [
+      'sync',
+      'duckdb',
+      join(fixture.dir, name),
+      '--json',
+      '--xcom',
+      xcom,
+      '--config',
+      fixture.config(config),
+    ];
+    const ended = await fixture.run([...argv, ...more]);
     expect([ended.code, ended.stderr]).toEqual([code, expect.stringMatching(what)]);
     expect(ended.stderr, 'no stack').not.toMatch(/\n\s+at /);
     expect(Object.keys(summaryIn(ended))).toEqual(expect.arrayContaining(KEYS));
@@ -53,12 +62,12 @@ describe.concurrent('how a run ends', () => {
   }
 
   it('0, and the summary is the last line of stdout [R261][R62]', async () => {
-    const ended = await bench.start(bench.syncArgs()).ended;
+    const ended = await fixture.start(fixture.syncArgs()).ended;
     expect(ended.code, ended.stderr).toBe(0);
     expect(ended.stdout.trimEnd().split('\n')).toHaveLength(1);
     expect(summaryIn(ended)).toMatchObject({
       v: 1,
-      rows: bench.sim.countRows({ from: daysBack(7), to: daysBack(2) }),
+      rows: fixture.sim.countRows({ from: daysBack(7), to: daysBack(2) }),
       windows: 6,
       exports: 6,
       from_date: daysBack(7),
@@ -74,7 +83,7 @@ describe.concurrent('how a run ends', () => {
   });
 
   it('an Arrow stream goes to stdout for `-`, and nothing else does', async () => {
-    const ended = await bench.start(['sync', 'arrow', '-', '--config', bench.config(), '--json']).ended;
+    const ended = await fixture.start(['sync', 'arrow', '-', '--config', fixture.config(), '--json']).ended;
     expect(ended.code, ended.stderr).toBe(0);
     expect(ended.stdout.length).toBeGreaterThan(10_000);
     expect(ended.stdout.slice(8, 20_000)).toContain('df_event_name');
@@ -87,7 +96,7 @@ describe.concurrent('how a run ends', () => {
     await fails(2, /unknown keys: colour/, { colour: 'red' });
     await fails(2, /start_date.*2026-02-30/, { start_date: '2026-02-30' });
     await fails(2, /--from.*2026-13-01/, {}, ['--from', '2026-13-01']);
-    const ended = await bench.run(['sync', 'duckdb', bench.file, '--colour']);
+    const ended = await fixture.run(['sync', 'duckdb', fixture.file, '--colour']);
     expect([ended.code, ended.stderr]).toEqual([2, expect.stringMatching(/colour/)]);
   });
 
@@ -100,9 +109,9 @@ describe.concurrent('how a run ends', () => {
       'down.duckdb',
     );
     expect(summaryIn(down)).toMatchObject({ windows: 0 });
-    const file = join(bench.dir, 'gap.duckdb');
-    const argv = ['sync', 'duckdb', file, '--json', '--config', bench.config({ start_date: daysBack(40) })];
-    const lost = await bench.run(argv);
+    const file = join(fixture.dir, 'gap.duckdb');
+    const argv = ['sync', 'duckdb', file, '--json', '--config', fixture.config({ start_date: daysBack(40) })];
+    const lost = await fixture.run(argv);
     expect([lost.code, lost.stderr]).toEqual([4, expect.stringContaining(daysBack(40))]);
     expect(lost.stderr).toContain('on_gap');
   });
@@ -118,14 +127,14 @@ const echo = (when: Json) => ({
 });
 
 describe.concurrent('a token', () => {
-  let bench: CliBench;
+  let fixture: CliFixture;
   beforeAll(async () => {
-    bench = await CliBench.start(
+    fixture = await CliFixture.start(
       { faults: [echo({ day: daysBack(6) })] },
       { tokens: { export: CANARY, import: 'no' } },
     );
   });
-  afterAll(() => bench.close());
+  afterAll(() => fixture.close());
 
   const silent = (ended: Done, what: string) => {
     expect(`${ended.stdout}${ended.stderr}`, what).not.toContain(CANARY);
@@ -136,12 +145,12 @@ describe.concurrent('a token', () => {
   it('is in no output of any command, at any level, in either format, however it fails [R58]', async () => {
     const good = { export_token: CANARY, start_date: daysBack(5), end_date: daysBack(4) };
     const configs: Record<string, string> = {
-      good: bench.config(good),
-      echoed: bench.config({ ...good, start_date: daysBack(6) }),
-      unknown: bench.config({ ...good, [CANARY]: CANARY }),
-      typed: bench.config({ ...good, export_token: [CANARY], service_id: 7 }),
-      elsewhere: bench.config({ ...good, base_url: `http://user:${CANARY}@127.0.0.1:9/${CANARY}` }),
-      short: join(bench.dir, 'short.json'),
+      good: fixture.config(good),
+      echoed: fixture.config({ ...good, start_date: daysBack(6) }),
+      unknown: fixture.config({ ...good, [CANARY]: CANARY }),
+      typed: fixture.config({ ...good, export_token: [CANARY], service_id: 7 }),
+      elsewhere: fixture.config({ ...good, base_url: `http://user:${CANARY}@127.0.0.1:9/${CANARY}` }),
+      short: join(fixture.dir, 'short.json'),
     };
     writeFileSync(configs.short, `{"export_token": "${CANARY}", `);
     const levels = [
@@ -157,34 +166,34 @@ describe.concurrent('a token', () => {
       [['plan'], 'typed'],
     ];
     const tried = async ([words, name]: (typeof commands)[number], i: number) => {
-      const file = words === sync ? [`${bench.file}-${i}`] : [];
-      const ended = await bench.run([...words, ...file, '--config', configs[name], ...levels[i % 2]]);
+      const file = words === sync ? [`${fixture.file}-${i}`] : [];
+      const ended = await fixture.run([...words, ...file, '--config', configs[name], ...levels[i % 2]]);
       silent(ended, `${words.join(' ')} with ${name}`);
       if (name !== 'good') expect(ended.code, `${words[0]} with ${name}: ${ended.stderr}`).toBe(2);
     };
     await Promise.all(commands.map(tried));
     const { export_token: _, ...open } = good;
-    const file = join(bench.dir, 'token.txt');
+    const file = join(fixture.dir, 'token.txt');
     writeFileSync(file, `${CANARY}\n`);
-    const fromEnv = await bench.run(
-      [...sync, bench.file, '--config', bench.config({ ...open, export_token: undefined })],
+    const fromEnv = await fixture.run(
+      [...sync, fixture.file, '--config', fixture.config({ ...open, export_token: undefined })],
       {
         DFINERY_EXPORT_TOKEN: CANARY,
       },
     );
     silent(fromEnv, 'from the environment');
     expect(fromEnv.code, fromEnv.stderr).toBe(0);
-    const fromFile = await bench.run(
-      [...sync, bench.file, '--config', bench.config({ ...open, export_token: undefined })],
+    const fromFile = await fixture.run(
+      [...sync, fixture.file, '--config', fixture.config({ ...open, export_token: undefined })],
       {
         DFINERY_EXPORT_TOKEN_FILE: file,
       },
     );
     silent(fromFile, 'from a file');
     expect(fromFile.code, fromFile.stderr).toBe(0);
-    bench.sim.setScenario({ faults: [echo({})] });
+    fixture.sim.setScenario({ faults: [echo({})] });
     for (const word of ['check', 'discover']) {
-      const ended = await bench.run([word, '--config', configs.good, '--log-level', 'debug']);
+      const ended = await fixture.run([word, '--config', configs.good, '--log-level', 'debug']);
       silent(ended, `${word}, echoed`);
       expect(ended.code, ended.stderr).toBe(2);
     }

@@ -3,18 +3,18 @@ import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
-import { CliBench, daysBack } from '../../support/processes/cli-child.ts';
+import { CliFixture, daysBack } from '../../support/processes/cli-child.ts';
 import { query } from '../../support/targets/query.ts';
 
-let bench: CliBench;
+let fixture: CliFixture;
 let copy = '';
 beforeEach(async () => {
-  bench = await CliBench.start();
-  copy = join(bench.dir, 'copy.duckdb');
+  fixture = await CliFixture.start();
+  copy = join(fixture.dir, 'copy.duckdb');
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
-const publish = (config: Record<string, unknown> = {}, to = copy) => bench.sync(config, ['--publish', to]);
+const publish = (config: Record<string, unknown> = {}, to = copy) => fixture.sync(config, ['--publish', to]);
 const rowsIn = async (file: string) => Number((await query(file, 'SELECT count(*) AS n FROM events'))[0].n);
 
 describe('a copy for readers', () => {
@@ -30,10 +30,10 @@ describe('a copy for readers', () => {
     expect(Number(still.getRowObjectsJson()[0].n)).toBe(before);
     reader.closeSync();
     instance.closeSync();
-    expect(await rowsIn(copy)).toBe(await bench.rows());
+    expect(await rowsIn(copy)).toBe(await fixture.rows());
     expect(await rowsIn(copy)).toBeGreaterThan(before);
     expect(statSync(copy).mode & 0o777).toBe(0o644);
-    expect(await bench.verify(copy)).toEqual([]);
+    expect(await fixture.verify(copy)).toEqual([]);
     expect(existsSync(`${copy}.wal`)).toBe(false);
   });
 
@@ -49,17 +49,17 @@ describe('a copy for readers', () => {
     expect((await publish({ end_date: daysBack(4) })).code).toBe(0);
     const [before, { ino }] = [await rowsIn(copy), statSync(copy)];
     // Of the first day: no later run reads it again.
-    await query(bench.file, 'DELETE FROM events WHERE _key = (SELECT min_by(_key, df_server_datetime) FROM events)');
+    await query(fixture.file, 'DELETE FROM events WHERE _key = (SELECT min_by(_key, df_server_datetime) FROM events)');
     const again = await publish();
     expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('the copy was not published')]);
     expect([await rowsIn(copy), statSync(copy).ino]).toEqual([before, ino]);
   });
 
   it('is refused over the file itself and over what is no copy of ours, which stays [R124]', async () => {
-    const other = join(bench.dir, 'notes.txt');
+    const other = join(fixture.dir, 'notes.txt');
     writeFileSync(other, 'mine');
-    expect((await bench.sync()).code).toBe(0);
-    const itself = await publish({}, bench.file);
+    expect((await fixture.sync()).code).toBe(0);
+    const itself = await publish({}, fixture.file);
     expect([itself.code, itself.stderr]).toEqual([2, expect.stringContaining('is the file that is loaded')]);
     const foreign = await publish({}, other);
     expect([foreign.code, foreign.stderr]).toEqual([
@@ -78,14 +78,14 @@ describe('a purge', () => {
   afterEach(() => server.close());
 
   async function purge(id: string) {
-    const config = join(bench.dir, 'forget.json');
+    const config = join(fixture.dir, 'forget.json');
     writeFileSync(
       config,
       JSON.stringify({
         base_url: server.url,
         service_id: 's',
         import_token: 't',
-        ledger_dir: join(bench.dir, 'ledger'),
+        ledger_dir: join(fixture.dir, 'ledger'),
       }),
     );
     const asked = [
@@ -96,33 +96,33 @@ describe('a purge', () => {
       config,
       '--purge',
       'duckdb',
-      bench.file,
+      fixture.file,
       '--purge-column',
       'df_unified_id',
       '--spool-dir',
-      bench.spool,
+      fixture.spool,
     ];
-    const plan = await bench.run([...asked, '--json']);
+    const plan = await fixture.run([...asked, '--json']);
     const { hash } = JSON.parse(plan.stdout.trimEnd().split('\n').at(-1) ?? '{}');
-    return bench.run([...asked, '--execute', '--confirm', String(hash)]);
+    return fixture.run([...asked, '--execute', '--confirm', String(hash)]);
   }
 
   it('reaches every copy: no byte of the person is left in one [R124]', async () => {
     expect((await publish()).code).toBe(0);
-    const [{ person }] = await query(bench.file, 'SELECT df_unified_id AS person FROM events LIMIT 1');
+    const [{ person }] = await query(fixture.file, 'SELECT df_unified_id AS person FROM events LIMIT 1');
     expect(readFileSync(copy).includes(String(person))).toBe(true);
     const done = await purge(String(person));
     expect([done.code, done.stderr]).toEqual([0, expect.anything()]);
-    for (const file of [bench.file, copy]) expect(readFileSync(file).includes(String(person)), file).toBe(false);
-    expect(await bench.verify(copy)).toEqual([]);
+    for (const file of [fixture.file, copy]) expect(readFileSync(file).includes(String(person)), file).toBe(false);
+    expect(await fixture.verify(copy)).toEqual([]);
   });
 
   it('replaces nothing that the file calls a copy and that is none [R124]', async () => {
     expect((await publish()).code).toBe(0);
-    const [{ person }] = await query(bench.file, 'SELECT df_unified_id AS person FROM events LIMIT 1');
-    const other = join(bench.dir, 'notes.txt');
+    const [{ person }] = await query(fixture.file, 'SELECT df_unified_id AS person FROM events LIMIT 1');
+    const other = join(fixture.dir, 'notes.txt');
     writeFileSync(other, 'mine');
-    await query(bench.file, `INSERT INTO _dfinery_copies VALUES ('${other}', now())`);
+    await query(fixture.file, `INSERT INTO _dfinery_copies VALUES ('${other}', now())`);
     const done = await purge(String(person));
     expect([done.code, done.stderr]).toEqual([3, expect.stringContaining(other)]);
     expect(readFileSync(other, 'utf8')).toBe('mine');
@@ -131,7 +131,7 @@ describe('a purge', () => {
 
   it('fails and names a copy that it could not replace [R124]', async () => {
     expect((await publish()).code).toBe(0);
-    const [{ person }] = await query(bench.file, 'SELECT df_unified_id AS person FROM events LIMIT 1');
+    const [{ person }] = await query(fixture.file, 'SELECT df_unified_id AS person FROM events LIMIT 1');
     rmSync(copy);
     mkdirSync(copy);
     const done = await purge(String(person));

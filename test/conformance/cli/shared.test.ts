@@ -1,49 +1,49 @@
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
-import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
+import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
 
-let bench: CliBench;
-afterEach(() => bench.close());
+let fixture: CliFixture;
+afterEach(() => fixture.close());
 
 it('two runs at once on one file: the second waits, then names the lock and who holds it [R63]', async () => {
-  bench = await CliBench.start({ faults: [{ kind: 'stall', when: { nth: 2 } }] });
-  const first = bench.start(bench.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));
+  fixture = await CliFixture.start({ faults: [{ kind: 'stall', when: { nth: 2 } }] });
+  const first = fixture.start(fixture.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));
   await first.says('is committed');
-  const second = await bench.start(bench.syncArgs({ lock_wait: '1s' })).ended;
+  const second = await fixture.start(fixture.syncArgs({ lock_wait: '1s' })).ended;
   expect(second.code, second.stderr).toBe(3);
-  expect(second.stderr).toContain(`${bench.file} is in use`);
+  expect(second.stderr).toContain(`${fixture.file} is in use`);
   expect(second.stderr).toContain(String(first.process.pid));
   expect(summaryIn(second)).toMatchObject({ windows: 0, exports: 0 });
   expect(second.ms).toBeGreaterThanOrEqual(1_000);
   first.process.kill('SIGTERM');
   await first.ended;
-  expect((await bench.sync()).code).toBe(0);
+  expect((await fixture.sync()).code).toBe(0);
 });
 
 it('three processes on one quota, each with a file of its own: no 429, no export more than needed [R20]', async () => {
-  bench = await CliBench.start({ limits: { concurrent_exports: 5 } }, { latencyMs: 30, rowsPerDay: 40 });
-  const config = bench.config({ start_date: daysBack(13) });
-  const files = ['a', 'b', 'c'].map((name) => join(bench.dir, `${name}.duckdb`));
-  const children = files.map((file) => bench.start(['sync', 'duckdb', file, '--config', config, '--json']));
+  fixture = await CliFixture.start({ limits: { concurrent_exports: 5 } }, { latencyMs: 30, rowsPerDay: 40 });
+  const config = fixture.config({ start_date: daysBack(13) });
+  const files = ['a', 'b', 'c'].map((name) => join(fixture.dir, `${name}.duckdb`));
+  const children = files.map((file) => fixture.start(['sync', 'duckdb', file, '--config', config, '--json']));
   for (const child of children) {
     const ended = await child.ended;
     expect(ended.code, ended.stderr).toBe(0);
     expect(summaryIn(ended)).toMatchObject({ windows: 12, exports: 12 });
   }
-  expect(bench.refused()).toBe(0);
-  expect(bench.sim.requests()).toHaveLength(36);
-  const wanted = bench.sim.countRows({ from: daysBack(13), to: daysBack(2) });
-  for (const file of files) expect(await bench.rows(file)).toBe(wanted);
+  expect(fixture.refused()).toBe(0);
+  expect(fixture.sim.requests()).toHaveLength(36);
+  const wanted = fixture.sim.countRows({ from: daysBack(13), to: daysBack(2) });
+  for (const file of files) expect(await fixture.rows(file)).toBe(wanted);
 });
 
 it('--max-wait: what is done is committed, exit 3, and the next hour goes on [R20]', async () => {
-  bench = await CliBench.start({ limits: { exports_per_hour: 4 } });
-  const ended = await bench.sync({}, ['--max-wait', '30s']);
+  fixture = await CliFixture.start({ limits: { exports_per_hour: 4 } });
+  const ended = await fixture.sync({}, ['--max-wait', '30s']);
   expect(ended.code, ended.stderr).toBe(3);
   expect(ended.stderr).toMatch(/limit of exports is reached.*--max-wait/);
   expect(summaryIn(ended)).toMatchObject({ windows: 4, exports: 4, next_from_date: daysBack(3) });
-  expect(await bench.verify()).toEqual([]);
-  const again = await bench.sync({}, ['--max-wait', '30s']);
+  expect(await fixture.verify()).toEqual([]);
+  const again = await fixture.sync({}, ['--max-wait', '30s']);
   expect([again.code, summaryIn(again).exports]).toEqual([3, 0]);
-  expect(bench.refused()).toBe(0);
+  expect(fixture.refused()).toBe(0);
 });

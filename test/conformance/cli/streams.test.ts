@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { CliBench, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
+import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
 import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
 import { until } from '../../support/wait.ts';
 
@@ -10,18 +10,18 @@ const IDS = 60;
 const LEDGER_KEY = 'a ledger key of thirty-two letters or more';
 const SECRETS = { DFINERY_IMPORT_TOKEN: TOKENS.import, DFINERY_LEDGER_KEY: LEDGER_KEY };
 
-let bench: CliBench;
-afterEach(() => bench.close());
+let fixture: CliFixture;
+afterEach(() => fixture.close());
 
 const stall = { faults: [{ kind: 'stall', at: 'mid_row', after_rows: 20, when: { nth: 2 } }] };
-const isStalled = () => bench.sim.requests().some(({ fault, done }) => fault === 'stall' && !done);
+const isStalled = () => fixture.sim.requests().some(({ fault, done }) => fault === 'stall' && !done);
 
 /** A program whose stderr is a pipe that is full and that nobody reads. */
 function withFullStderr(argv: readonly string[]) {
-  const pipe = join(bench.dir, 'stderr');
+  const pipe = join(fixture.dir, 'stderr');
   spawnSync('mkfifo', [pipe]);
   const fill = 'exec 9<>"$0"; timeout 1 dd if=/dev/zero of="$0" bs=4096 oflag=nonblock status=none; exec "$@" 2>"$0"';
-  return bench.startWords(['bash', '-c', fill, pipe], argv);
+  return fixture.startWords(['bash', '-c', fill, pipe], argv);
 }
 
 /** Seconds of processor time that a process has used. */
@@ -34,8 +34,8 @@ function processorSeconds(pid: number | undefined): number {
 
 describe.runIf(process.platform === 'linux')('a reader of stderr that stands still', () => {
   it('costs nothing, and a stop is heard [R184]', async () => {
-    bench = await CliBench.start(stall);
-    const child = withFullStderr(bench.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));
+    fixture = await CliFixture.start(stall);
+    const child = withFullStderr(fixture.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));
     await until(isStalled);
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     const before = processorSeconds(child.process.pid);
@@ -48,8 +48,8 @@ describe.runIf(process.platform === 'linux')('a reader of stderr that stands sti
   });
 
   it('keeps no run from its end and its result [R184]', async () => {
-    bench = await CliBench.start();
-    const ended = await withFullStderr(bench.syncArgs({}, ['--log-level', 'debug'])).ended;
+    fixture = await CliFixture.start();
+    const ended = await withFullStderr(fixture.syncArgs({}, ['--log-level', 'debug'])).ended;
     expect(ended.code).toBe(0);
     expect(summaryIn(ended)).toMatchObject({ next_from_date: daysBack(1) });
   });
@@ -57,34 +57,34 @@ describe.runIf(process.platform === 'linux')('a reader of stderr that stands sti
 
 describe('a ledger that goes to stderr', () => {
   const forget = (...more: string[]): string[] => {
-    const config = join(bench.dir, 'destination.json');
-    writeFileSync(config, JSON.stringify({ base_url: bench.sim.url, service_id: SERVICE_ID, requested_by: 'us' }));
-    const ids = join(bench.dir, 'ids.txt');
+    const config = join(fixture.dir, 'destination.json');
+    writeFileSync(config, JSON.stringify({ base_url: fixture.sim.url, service_id: SERVICE_ID, requested_by: 'us' }));
+    const ids = join(fixture.dir, 'ids.txt');
     writeFileSync(ids, Array.from({ length: IDS }, (_, i) => `id-${i}\n`).join(''));
     return ['forget', '--file', ids, '--config', config, ...more];
   };
   const confirmed = async (): Promise<string[]> => {
-    const plan = await bench.run(forget('--json'), SECRETS);
+    const plan = await fixture.run(forget('--json'), SECRETS);
     expect(plan.code, plan.stderr).toBe(0);
     return forget('--execute', '--confirm', (JSON.parse(plan.stdout) as { hash: string }).hash);
   };
-  const deletions = () => bench.sim.requests().filter(({ path }) => !path.includes('export')).length;
+  const deletions = () => fixture.sim.requests().filter(({ path }) => !path.includes('export')).length;
 
   it('nobody reads stops the run before its first request [R185]', async () => {
-    bench = await CliBench.start();
-    const child = bench.start(await confirmed(), SECRETS);
+    fixture = await CliFixture.start();
+    const child = fixture.start(await confirmed(), SECRETS);
     child.process.stderr?.destroy();
     expect((await child.ended).code).toBe(3);
     expect(deletions()).toBe(0);
   });
 
   it('a full disk cuts short stops the run: no request without its whole line [R185]', async () => {
-    bench = await CliBench.start();
+    fixture = await CliFixture.start();
     const words = await confirmed();
-    mkdirSync(join(bench.dir, 'log'));
-    const file = join(bench.dir, 'log', 'stderr');
+    mkdirSync(join(fixture.dir, 'log'));
+    const file = join(fixture.dir, 'log', 'stderr');
     const limited = ['bash', '-c', 'ulimit -f 8; exec "$@" 2>"$0"', file];
-    expect((await bench.startWords(limited, words, SECRETS).ended).code).toBe(3);
+    expect((await fixture.startWords(limited, words, SECRETS).ended).code).toBe(3);
     const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
     expect(deletions()).toBeGreaterThan(0);
     expect(deletions()).toBeLessThanOrEqual(lines.filter((line) => line.includes('"kind":"before"')).length);

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { Failure } from '../../../src/base/errors.ts';
+import { UserError } from '../../../src/base/errors.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { createDeletionService } from '../../../src/service/delete/client.ts';
@@ -86,7 +86,7 @@ describe('the request for an export [R1]', () => {
     server = await startFaultyServer(() => whole(200, 'a\n'));
     const { service, quota } = exportService(server.url, { exportToken: new Secret(token) });
     const error = await service.exportEvents(QUESTION, new AbortController().signal).catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(Failure);
+    expect(error).toBeInstanceOf(UserError);
     expect(error).toMatchObject({ kind: 'config', message: expect.stringMatching(/^export_token/) });
     expect([server.requests.length, quota.entered]).toEqual([0, 0]);
   });

@@ -1,33 +1,33 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
 import type { Json } from '../../support/airbyte/connector.ts';
-import { SourceBench } from '../../support/airbyte/source.ts';
+import { SourceFixture } from '../../support/airbyte/source.ts';
 
 const HOUR = 3_600_000;
 const START = '2026-01-08';
-let bench: SourceBench;
-afterEach(() => bench.close());
+let fixture: SourceFixture;
+afterEach(() => fixture.close());
 
 /** Reads every few hours into a destination that appends; returns the ids of `events` in the order in which they came. */
 async function append(scenario: unknown, config: Json, reads: number): Promise<{ ids: string[]; state: Json }> {
-  bench = await SourceBench.start(scenario);
-  const catalog = await bench.catalog({ destination_sync_mode: 'append' }, ['events']);
+  fixture = await SourceFixture.start(scenario);
+  const catalog = await fixture.catalog({ destination_sync_mode: 'append' }, ['events']);
   const ids: string[] = [];
   let state: Json[] | undefined;
   let last: Json = {};
   for (let read = 0; read < reads; read++) {
-    const output = await bench.read(catalog, state, { start_date: START, ...config });
+    const output = await fixture.read(catalog, state, { start_date: START, ...config });
     expect(output.code).toBe(0);
     ids.push(...output.records('events').map((data) => String(data.df_event_detail_log_id)));
     state = output.lastStates();
     last = output.states('events').at(-1) ?? last;
-    bench.clock.advance(7 * HOUR);
+    fixture.clock.advance(7 * HOUR);
   }
   return { ids, state: last };
 }
 
 const truth = (through: string): string[] =>
-  [...bench.sim.truth({ from: START, to: through })].map((row) => row.get('df_event_detail_log_id') ?? '').sort();
+  [...fixture.sim.truth({ from: START, to: through })].map((row) => row.get('df_event_detail_log_id') ?? '').sort();
 
 describe('append', () => {
   it.each([6, 24, 72])('gets no row twice from a service whose clock is %i hours behind [R720]', async (hours) => {

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { SourceBench } from '../../support/airbyte/source.ts';
+import { SourceFixture } from '../../support/airbyte/source.ts';
 
-let bench: SourceBench;
-afterEach(() => bench.close());
+let fixture: SourceFixture;
+afterEach(() => fixture.close());
 
 const CONFIG = { start_date: '2026-01-15', to_date_inclusive: 'true', max_concurrent_exports: 1 };
 const DAYS = { from: '2026-01-15', to: '2026-01-20' };
@@ -16,36 +16,36 @@ describe('a body that its generator left unfinished', () => {
   ] as const;
 
   it.each(forms)('is not believed: %s, the last row without its line end [R722]', async (_title, format) => {
-    bench = await SourceBench.start({ format, faults: [cut([1, 4], { at: 'row_end', after_rows: 7 })] });
-    const catalog = await bench.catalog({}, ['events']);
-    bench.sim.setScenario({ faults: [cut([1, 4], { at: 'row_end', after_rows: 7 })] });
-    const output = await bench.read(catalog, undefined, CONFIG);
+    fixture = await SourceFixture.start({ format, faults: [cut([1, 4], { at: 'row_end', after_rows: 7 })] });
+    const catalog = await fixture.catalog({}, ['events']);
+    fixture.sim.setScenario({ faults: [cut([1, 4], { at: 'row_end', after_rows: 7 })] });
+    const output = await fixture.read(catalog, undefined, CONFIG);
     expect(output.code).toBe(0);
-    expect(output.records('events')).toHaveLength(bench.sim.countRows(DAYS));
+    expect(output.records('events')).toHaveLength(fixture.sim.countRows(DAYS));
   });
 
   it.each(forms)('is not believed of a service that ends no body with a line end: %s [R722]', async (title, format) => {
-    bench = await SourceBench.start({ format: { ...format, final_newline: false } });
-    const catalog = await bench.catalog({}, ['events']);
-    const first = await bench.read(catalog, undefined, { ...CONFIG, end_date: '2026-01-15' });
+    fixture = await SourceFixture.start({ format: { ...format, final_newline: false } });
+    const catalog = await fixture.catalog({}, ['events']);
+    const first = await fixture.read(catalog, undefined, { ...CONFIG, end_date: '2026-01-15' });
     expect(first.states('events').at(-1)).toMatchObject({ final_newline: false });
-    bench.sim.setScenario({ faults: [cut([2], { at: 'between_rows', after_rows: 7 })] });
-    const before = bench.sim.requests().length;
-    const output = await bench.read(catalog, first.lastStates(), { ...CONFIG, lookback_days: 0 });
-    expect(output.records('events')).toHaveLength(bench.sim.countRows({ from: '2026-01-16', to: '2026-01-20' }));
+    fixture.sim.setScenario({ faults: [cut([2], { at: 'between_rows', after_rows: 7 })] });
+    const before = fixture.sim.requests().length;
+    const output = await fixture.read(catalog, first.lastStates(), { ...CONFIG, lookback_days: 0 });
+    expect(output.records('events')).toHaveLength(fixture.sim.countRows({ from: '2026-01-16', to: '2026-01-20' }));
     // Where a length is declared each export is sent once, but for the cut one.
-    const sent = bench.sim.requests().length - before;
+    const sent = fixture.sim.requests().length - before;
     expect(sent).toBe(title === 'of a declared length' ? 6 : 12);
   });
 
   it('names no columns by its first line alone, where that may be cut in a name [R722]', async () => {
-    bench = await SourceBench.start({});
+    fixture = await SourceFixture.start({});
     const namesOf = async () => {
-      const [events] = (await bench.run('discover', bench.config())).catalog().streams;
+      const [events] = (await fixture.run('discover', fixture.config())).catalog().streams;
       return Object.keys(events.json_schema.properties);
     };
     const whole = await namesOf();
-    bench.sim.setScenario({ faults: [{ kind: 'cut', by: 'generator', at_byte: 40, when: { nth: 1 } }] });
+    fixture.sim.setScenario({ faults: [{ kind: 'cut', by: 'generator', at_byte: 40, when: { nth: 1 } }] });
     expect(await namesOf()).toEqual(whole);
   });
 });

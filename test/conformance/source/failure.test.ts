@@ -1,18 +1,18 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { readProblems } from '../../support/airbyte/message-rules.ts';
-import { SourceBench } from '../../support/airbyte/source.ts';
+import { SourceFixture } from '../../support/airbyte/source.ts';
 
 describe('a read that fails', () => {
-  let bench: SourceBench;
-  afterEach(() => bench.close());
+  let fixture: SourceFixture;
+  afterEach(() => fixture.close());
 
   it('leaves the state of the last good window, and a retry asks for none before it again [R40]', async () => {
-    bench = await SourceBench.start();
-    const catalog = await bench.catalog();
-    bench.sim.setScenario({
+    fixture = await SourceFixture.start();
+    const catalog = await fixture.catalog();
+    fixture.sim.setScenario({
       faults: [{ kind: 'status', when: { day: '2026-01-18' }, status: 500 }],
     });
-    const output = await bench.read(catalog);
+    const output = await fixture.read(catalog);
     expect(readProblems(output, catalog)).toEqual([]);
     for (const stream of ['events', 'event_logs', 'event_items']) {
       expect(output.statuses(stream)).toEqual(['STARTED', 'RUNNING', 'INCOMPLETE']);
@@ -22,30 +22,30 @@ describe('a read that fails', () => {
       failure_type: 'transient_error',
       stream_descriptor: { name: 'events' },
     });
-    bench.sim.setScenario({ faults: [] });
-    const before = bench.sim.requests().length;
-    const again = await bench.read(catalog, output.lastStates());
+    fixture.sim.setScenario({ faults: [] });
+    const before = fixture.sim.requests().length;
+    const again = await fixture.read(catalog, output.lastStates());
     expect(readProblems(again, catalog)).toEqual([]);
-    expect(bench.asked(before)).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
+    expect(fixture.asked(before)).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
     // The retry ended the read: the next one looks back.
     expect(again.states('events').at(-1)).not.toHaveProperty('reading_since');
-    const next = bench.sim.requests().length;
-    await bench.read(catalog, again.lastStates());
-    expect(bench.asked(next)).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
+    const next = fixture.sim.requests().length;
+    await fixture.read(catalog, again.lastStates());
+    expect(fixture.asked(next)).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
   });
 
   it('is no retry any more once rows may have come late to days it had read', async () => {
-    bench = await SourceBench.start();
-    const catalog = await bench.catalog({}, ['events']);
-    bench.sim.setScenario({ faults: [{ kind: 'status', when: { day: '2026-01-19' }, status: 500 }] });
-    const output = await bench.read(catalog, undefined, { lookback_days: 2 });
+    fixture = await SourceFixture.start();
+    const catalog = await fixture.catalog({}, ['events']);
+    fixture.sim.setScenario({ faults: [{ kind: 'status', when: { day: '2026-01-19' }, status: 500 }] });
+    const output = await fixture.read(catalog, undefined, { lookback_days: 2 });
     expect(output.states('events').at(-1)).toMatchObject({ from_date: '2026-01-19' });
-    bench.sim.setScenario({ faults: [] });
+    fixture.sim.setScenario({ faults: [] });
     const days = async (wait: number) => {
-      bench.clock.advance(wait);
-      const before = bench.sim.requests().length;
-      await bench.read(catalog, output.lastStates(), { lookback_days: 2, end_date: '2026-01-20' });
-      return bench.asked(before)[0];
+      fixture.clock.advance(wait);
+      const before = fixture.sim.requests().length;
+      await fixture.read(catalog, output.lastStates(), { lookback_days: 2, end_date: '2026-01-20' });
+      return fixture.asked(before)[0];
     };
     expect(await days(0)).toBe('2026-01-19');
     // The earlier of the two days would be looked back at no more.
@@ -54,33 +54,33 @@ describe('a read that fails', () => {
   });
 
   it('whose last days have not begun ends the read all the same: the next one looks back [R487]', async () => {
-    bench = await SourceBench.start({ days: { future: 'error' } });
-    const catalog = await bench.catalog({}, ['events']);
+    fixture = await SourceFixture.start({ days: { future: 'error' } });
+    const catalog = await fixture.catalog({}, ['events']);
     // 14:00 UTC: it is tomorrow in UTC+14, which the service does not take.
-    bench.clock.advance(11 * 3_600_000);
-    const output = await bench.read(catalog);
-    expect(bench.asked().at(-1)).toMatch(/2026-01-21/);
+    fixture.clock.advance(11 * 3_600_000);
+    const output = await fixture.read(catalog);
+    expect(fixture.asked().at(-1)).toMatch(/2026-01-21/);
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
     expect(output.states('events').at(-1)).not.toHaveProperty('reading_since');
   });
 
   it('of a full refresh that is resumed loses no day by a shorter history: it goes on from what there is [R488]', async () => {
-    bench = await SourceBench.start({ days: { history_days: 3 } });
+    fixture = await SourceFixture.start({ days: { history_days: 3 } });
     const mode = { sync_mode: 'full_refresh', destination_sync_mode: 'overwrite', sync_id: 41 };
-    const catalog = await bench.catalog(mode, ['events']);
-    const first = await bench.read(catalog, undefined, { start_date: '2026-01-18' });
+    const catalog = await fixture.catalog(mode, ['events']);
+    const first = await fixture.read(catalog, undefined, { start_date: '2026-01-18' });
     const state = { ...first.states('events')[0], from_date: '2026-01-15', start_date: '2026-01-15' };
     const saved = [{ type: 'STREAM', stream: { stream_descriptor: { name: 'events' }, stream_state: state } }];
-    const output = await bench.read(catalog, saved);
+    const output = await fixture.read(catalog, saved);
     expect(output.errors()).toEqual([]);
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
   });
 
   it('says whose fault a reissued token is, without showing it', async () => {
-    bench = await SourceBench.start();
-    const catalog = await bench.catalog();
-    bench.sim.setTokens({ export: 'another-token' });
-    const output = await bench.read(catalog);
+    fixture = await SourceFixture.start();
+    const catalog = await fixture.catalog();
+    fixture.sim.setTokens({ export: 'another-token' });
+    const output = await fixture.read(catalog);
     expect(readProblems(output, catalog)).toEqual([]);
     expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error', message: expect.stringMatching(/token/) });
     expect(output.text).not.toContain('export-token-7f3a');
@@ -88,23 +88,23 @@ describe('a read that fails', () => {
   });
 
   it('names days that are lost, as the user has to decide', async () => {
-    bench = await SourceBench.start({ days: { history_days: 3 } });
-    const catalog = await bench.catalog();
-    const output = await bench.read(catalog, undefined, { history_days: 3 });
+    fixture = await SourceFixture.start({ days: { history_days: 3 } });
+    const catalog = await fixture.catalog();
+    const output = await fixture.read(catalog, undefined, { history_days: 3 });
     expect(readProblems(output, catalog)).toEqual([]);
     expect(output.errors()[0]).toMatchObject({
       failure_type: 'config_error',
       message: expect.stringMatching(/on_gap/),
     });
-    const warned = await bench.read(catalog, undefined, { history_days: 3, on_gap: 'warn' });
+    const warned = await fixture.read(catalog, undefined, { history_days: 3, on_gap: 'warn' });
     expect(readProblems(warned, catalog)).toEqual([]);
     expect(warned.statuses('events').at(-1)).toBe('COMPLETE');
     expect(warned.states('events').at(-1)?.gaps).toContain('2026-01-15');
   });
 
   it('names a day that one of two streams has lost, whichever comes first in the catalog [R724]', async () => {
-    bench = await SourceBench.start({ days: { history_days: 4 } });
-    const catalog = await bench.catalog({}, ['events', 'event_logs']);
+    fixture = await SourceFixture.start({ days: { history_days: 4 } });
+    const catalog = await fixture.catalog({}, ['events', 'event_logs']);
     const stateFrom = (name: string, from_date: string) => ({
       type: 'STREAM',
       stream: { stream_descriptor: { name, namespace: null }, stream_state: { version: 1, from_date } },
@@ -114,9 +114,9 @@ describe('a read that fails', () => {
       ['2026-01-16', '2026-01-15', 'event_logs'],
       ['2026-01-15', '2026-01-16', 'events'],
     ] as const) {
-      const failed = await bench.read(catalog, states(first, second), { on_gap: 'fail' });
+      const failed = await fixture.read(catalog, states(first, second), { on_gap: 'fail' });
       expect(failed.errors()[0]).toMatchObject({ message: expect.stringContaining('2026-01-15') });
-      const warned = await bench.read(catalog, states(first, second), { on_gap: 'warn' });
+      const warned = await fixture.read(catalog, states(first, second), { on_gap: 'warn' });
       expect(warned.code).toBe(0);
       for (const name of ['events', 'event_logs']) {
         expect(warned.states(name).at(-1)?.gaps).toEqual(name === missing ? ['2026-01-15'] : undefined);
@@ -125,10 +125,10 @@ describe('a read that fails', () => {
   });
 
   it('waits for the quota aloud: RATE_LIMITED with its reset, and the last state again [R41]', async () => {
-    bench = await SourceBench.start({ limits: { exports_per_hour: 4 } });
-    const catalog = await bench.catalog();
+    fixture = await SourceFixture.start({ limits: { exports_per_hour: 4 } });
+    const catalog = await fixture.catalog();
     // One at a time: a wait that this clock passes while records of another window are written is not told.
-    const output = await bench.read(catalog, undefined, { max_concurrent_exports: 1 });
+    const output = await fixture.read(catalog, undefined, { max_concurrent_exports: 1 });
     expect(readProblems(output, catalog)).toEqual([]);
     const limited = output.messages.filter(({ trace }) => trace?.stream_status?.reasons !== undefined);
     expect(limited.length).toBeGreaterThanOrEqual(3);
@@ -146,8 +146,8 @@ describe('a read that fails', () => {
     ['no JSON', 'not json', /not valid JSON/],
     ['no streams', {}, /streams/],
   ])('says what is wrong with a catalog of %s', async (_, catalog, message) => {
-    bench = await SourceBench.start();
-    const output = await bench.run('read', bench.config(), { catalog: catalog as Record<string, unknown> });
+    fixture = await SourceFixture.start();
+    const output = await fixture.run('read', fixture.config(), { catalog: catalog as Record<string, unknown> });
     expect(output.code).not.toBe(0);
     expect(output.errors()).toMatchObject([{ failure_type: 'config_error', message: expect.stringMatching(message) }]);
   });

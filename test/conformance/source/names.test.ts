@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
 import { readProblems } from '../../support/airbyte/message-rules.ts';
-import { SourceBench } from '../../support/airbyte/source.ts';
+import { SourceFixture } from '../../support/airbyte/source.ts';
 
 const hash = (name: string): string => createHash('sha256').update(name).digest('hex').slice(0, 6);
 const withHash = (name: string): string => `${name}_${hash(name)}`;
 
-let bench: SourceBench;
-afterEach(() => bench.close());
+let fixture: SourceFixture;
+afterEach(() => fixture.close());
 
 describe('columns whose names fold alike', () => {
   const start = () =>
-    SourceBench.start({
+    SourceFixture.start({
       columns: {
         own: [
           { name: 'Color', values: ['upper'], days: ['2026-01-18', '2026-01-19'] },
@@ -25,8 +25,8 @@ describe('columns whose names fold alike', () => {
     });
 
   it('are told apart in the catalog by the hash of the raw name, which the description says [R204]', async () => {
-    bench = await start();
-    const [events] = (await bench.run('discover', bench.config())).catalog().streams;
+    fixture = await start();
+    const [events] = (await fixture.run('discover', fixture.config())).catalog().streams;
     const { properties } = events.json_schema;
     const names = Object.keys(properties);
     expect(names).toEqual(
@@ -39,9 +39,9 @@ describe('columns whose names fold alike', () => {
   });
 
   it('keep their cells apart in the records, on days that lack one of them too [R204]', async () => {
-    bench = await start();
-    const catalog = await bench.catalog();
-    const output = await bench.read(catalog);
+    fixture = await start();
+    const catalog = await fixture.catalog();
+    const output = await fixture.read(catalog);
     expect(readProblems(output, catalog)).toEqual([]);
     const values = (name: string) => new Set(output.records('events').map((data) => data[name] ?? null));
     expect(values('Color')).toEqual(new Set([null, 'upper']));
@@ -52,10 +52,10 @@ describe('columns whose names fold alike', () => {
   });
 
   it('stay as a catalog of before has them [R204]', async () => {
-    bench = await start();
-    const catalog = await bench.catalog();
+    fixture = await start();
+    const catalog = await fixture.catalog();
     const text = JSON.stringify(catalog).replaceAll(withHash('color'), 'color').replaceAll('"Color":', '"other":');
-    const output = await bench.read(JSON.parse(text));
+    const output = await fixture.read(JSON.parse(text));
     const values = (name: string) => new Set(output.records('events').map((data) => data[name] ?? null));
     expect(values('color')).toEqual(new Set(['lower']));
     expect(values('Color')).toEqual(new Set([null]));

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Json } from '../../support/airbyte/connector.ts';
 import { readProblems } from '../../support/airbyte/message-rules.ts';
-import { SourceBench } from '../../support/airbyte/source.ts';
+import { SourceFixture } from '../../support/airbyte/source.ts';
 
 const DAYS = ['2026-01-15', '2026-01-16', '2026-01-17', '2026-01-18', '2026-01-19', '2026-01-20'];
 const state = (name: string, value: Json) => ({
@@ -10,20 +10,20 @@ const state = (name: string, value: Json) => ({
 });
 
 describe('read', () => {
-  let bench: SourceBench;
+  let fixture: SourceFixture;
   let catalog: Json;
   beforeAll(async () => {
-    bench = await SourceBench.start();
-    catalog = await bench.catalog();
+    fixture = await SourceFixture.start();
+    catalog = await fixture.catalog();
   });
-  afterAll(() => bench.close());
+  afterAll(() => fixture.close());
 
   it('gives every row once, in three streams, from one export a day [R44]', async () => {
-    const before = bench.sim.requests().length;
-    const output = await bench.read(catalog);
+    const before = fixture.sim.requests().length;
+    const output = await fixture.read(catalog);
     expect(readProblems(output, catalog)).toEqual([]);
-    expect(bench.asked(before)).toEqual(DAYS);
-    const rows = bench.sim.countRows({ from: '2026-01-15', to: '2026-01-20' });
+    expect(fixture.asked(before)).toEqual(DAYS);
+    const rows = fixture.sim.countRows({ from: '2026-01-15', to: '2026-01-20' });
     expect(rows).toBeGreaterThan(100);
     const keys = output.records('events').map((data) => data._key);
     expect(keys).toHaveLength(rows);
@@ -35,7 +35,7 @@ describe('read', () => {
   });
 
   it('begins with STARTED, the first day wanted, RUNNING, and ends with the last state and COMPLETE [R41]', async () => {
-    const output = await bench.read(catalog, []);
+    const output = await fixture.read(catalog, []);
     const ofEvents = output.messages.filter(
       ({ state: one, trace }) =>
         one?.stream.stream_descriptor.name === 'events' || trace?.stream_status?.stream_descriptor.name === 'events',
@@ -58,23 +58,23 @@ describe('read', () => {
   });
 
   it('goes on from the state, a day earlier, and never moves it back', async () => {
-    const first = await bench.read(catalog);
-    const before = bench.sim.requests().length;
-    const second = await bench.read(catalog, first.lastStates());
+    const first = await fixture.read(catalog);
+    const before = fixture.sim.requests().length;
+    const second = await fixture.read(catalog, first.lastStates());
     expect(readProblems(second, catalog)).toEqual([]);
-    expect(bench.asked(before)).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
+    expect(fixture.asked(before)).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
     expect(second.states('events').map((one) => one.from_date)).toEqual(Array(4).fill('2026-01-19'));
     expect(second.records('events').length).toBeLessThan(first.records('events').length);
   });
 
   it('gives the rest from each checkpoint', async () => {
-    const whole = await bench.read(catalog);
+    const whole = await fixture.read(catalog);
     const checkpoints = whole.messages.flatMap(({ state: one }, i) =>
       one?.stream.stream_descriptor.name === 'events' ? [{ i, value: one.stream.stream_state }] : [],
     );
     for (const { i, value } of [checkpoints[2], checkpoints[4]]) {
       const after = whole.messages.slice(i).filter(({ record }) => record?.stream === 'events').length;
-      const rest = await bench.read(catalog, [
+      const rest = await fixture.read(catalog, [
         state('events', value),
         state('event_logs', value),
         state('event_items', value),
@@ -85,12 +85,12 @@ describe('read', () => {
   });
 
   it('sends a plain append each day once, when it is settled [R10]', async () => {
-    const appending = await bench.catalog({ destination_sync_mode: 'append' });
-    const first = await bench.read(appending);
+    const appending = await fixture.catalog({ destination_sync_mode: 'append' });
+    const first = await fixture.read(appending);
     expect(first.states('events').at(-1)?.from_date).toBe('2026-01-19');
-    const before = bench.sim.requests().length;
-    const second = await bench.read(appending, first.lastStates());
-    expect(bench.asked(before)).toEqual([]);
+    const before = fixture.sim.requests().length;
+    const second = await fixture.read(appending, first.lastStates());
+    expect(fixture.asked(before)).toEqual([]);
     expect(readProblems(second, appending)).toEqual([]);
     expect(second.of('RECORD')).toEqual([]);
     expect(second.states('events')).toHaveLength(1);
@@ -104,7 +104,7 @@ describe('read', () => {
       );
       stream.json_schema.properties = Object.fromEntries(kept);
     }
-    const output = await bench.read(half as Json);
+    const output = await fixture.read(half as Json);
     expect(readProblems(output, half as Json)).toEqual([]);
     const logs = output.logs('columns.unsent');
     expect(
@@ -118,7 +118,7 @@ describe('read', () => {
   it('tells of a stream that does not exist, reads the others, and fails [R40]', async () => {
     const [events] = (catalog as { streams: Json[] }).streams;
     const unknown = { ...events, stream: { ...(events.stream as Json), name: 'nobody' }, sync_mode: 'INVALID' };
-    const output = await bench.read({ streams: [unknown, events] });
+    const output = await fixture.read({ streams: [unknown, events] });
     expect(output.code).not.toBe(0);
     expect(output.statuses('nobody')).toEqual(['STARTED', 'INCOMPLETE']);
     expect(output.statuses('events')).toEqual(['STARTED', 'RUNNING', 'COMPLETE']);
@@ -127,14 +127,14 @@ describe('read', () => {
   });
 
   it('gives each stream its own days when their states differ [R40]', async () => {
-    const whole = await bench.read(catalog);
+    const whole = await fixture.read(catalog);
     const { reading_since: _none, ...later } = whole
       .states('events')
       .find((one) => one.from_date === '2026-01-18') as Json;
-    const before = bench.sim.requests().length;
-    const output = await bench.read(catalog, [state('event_logs', later)]);
+    const before = fixture.sim.requests().length;
+    const output = await fixture.read(catalog, [state('event_logs', later)]);
     expect(readProblems(output, catalog)).toEqual([]);
-    expect(bench.asked(before)).toEqual(DAYS);
+    expect(fixture.asked(before)).toEqual(DAYS);
     const days = (stream: string) =>
       [...new Set(output.records(stream).map((data) => String(data.df_server_datetime).slice(0, 10)))].sort();
     expect(days('events')[0]).toBe('2026-01-15');
@@ -149,16 +149,16 @@ describe('read', () => {
   });
 
   it('stops at end_date [R1]', async () => {
-    const output = await bench.read(catalog, undefined, { end_date: '2026-01-16' });
+    const output = await fixture.read(catalog, undefined, { end_date: '2026-01-16' });
     expect(readProblems(output, catalog)).toEqual([]);
     expect(output.states('events').at(-1)?.from_date).toBe('2026-01-17');
-    const again = await bench.read(catalog, output.lastStates(), { end_date: '2026-01-16', lookback_days: 0 });
+    const again = await fixture.read(catalog, output.lastStates(), { end_date: '2026-01-16', lookback_days: 0 });
     expect(again.of('RECORD')).toEqual([]);
     expect(again.statuses('events')).toEqual(['STARTED', 'RUNNING', 'COMPLETE']);
   });
 
   it('warns of keys that mean nothing [R42]', async () => {
-    const output = await bench.read(catalog, undefined, { end_date: '2026-01-15', page_size: 5 });
+    const output = await fixture.read(catalog, undefined, { end_date: '2026-01-15', page_size: 5 });
     expect(output.code).toBe(0);
     expect(output.logs('config.unknown')[0]).toContain('page_size');
   });
@@ -168,7 +168,7 @@ describe('read', () => {
       streams: { stream: { name: string; json_schema: { properties: Json } } }[];
     };
     narrowed.streams[0].stream.json_schema.properties.df_api_version = { type: ['boolean', 'null'] };
-    const output = await bench.read(narrowed as Json, undefined, { end_date: '2026-01-15' });
+    const output = await fixture.read(narrowed as Json, undefined, { end_date: '2026-01-15' });
     expect(readProblems(output, narrowed as Json)).toEqual([]);
     const [record] = output.of('RECORD').filter((message) => message.record?.stream === 'events');
     expect(record.record?.data).toMatchObject({
@@ -180,9 +180,9 @@ describe('read', () => {
     });
     expect(output.logs('cells.rescued')[0]).toMatch(/their text is in _rescued: df_api_version \(\d+\)/);
     delete narrowed.streams[0].stream.json_schema.properties._rescued;
-    const bare = await bench.read(narrowed as Json, undefined, { end_date: '2026-01-15' });
+    const bare = await fixture.read(narrowed as Json, undefined, { end_date: '2026-01-15' });
     expect(bare.logs('cells.rescued')[0]).toMatch(/not sent, as the catalog lacks _rescued of events: df_api_version/);
-    const strict = await bench.read(narrowed as Json, undefined, {
+    const strict = await fixture.read(narrowed as Json, undefined, {
       end_date: '2026-01-15',
       schema_mode: 'fail',
     });

@@ -1,15 +1,15 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { IdSet } from '../../../src/schema/id-set.ts';
 import { RepeatedIds, type WindowIds } from '../../../src/source/repeated-ids.ts';
-import { SourceBench } from '../../support/airbyte/source.ts';
+import { SourceFixture } from '../../support/airbyte/source.ts';
 
-let bench: SourceBench;
-afterEach(() => bench?.close());
+let fixture: SourceFixture;
+afterEach(() => fixture?.close());
 
 const warnings = async (scenario: unknown, config = {}) => {
-  await bench?.close();
-  bench = await SourceBench.start(scenario);
-  const output = await bench.read(await bench.catalog(), undefined, config);
+  await fixture?.close();
+  fixture = await SourceFixture.start(scenario);
+  const output = await fixture.read(await fixture.catalog(), undefined, config);
   expect(output.code).toBe(0);
   return output.of('LOG').filter(({ log }) => log?.message.includes('df_event_detail_log_id'));
 };

@@ -1,23 +1,23 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Json, Output } from '../../support/airbyte/connector.ts';
 import { readProblems } from '../../support/airbyte/message-rules.ts';
-import { SourceBench } from '../../support/airbyte/source.ts';
+import { SourceFixture } from '../../support/airbyte/source.ts';
 
 const saved = (value: Json, ...names: string[]) =>
   names.map((name) => ({ type: 'STREAM', stream: { stream_descriptor: { name }, stream_state: value } }));
 
 describe('a saved state', () => {
-  let bench: SourceBench;
+  let fixture: SourceFixture;
   let events: Json;
   let whole: Output;
   let last: Json;
   beforeAll(async () => {
-    bench = await SourceBench.start();
-    events = await bench.catalog({}, ['events']);
-    whole = await bench.read(events);
+    fixture = await SourceFixture.start();
+    events = await fixture.catalog({}, ['events']);
+    whole = await fixture.read(events);
     last = whole.states('events').at(-1) as Json;
   });
-  afterAll(() => bench.close());
+  afterAll(() => fixture.close());
 
   it.each([
     ['absent', undefined],
@@ -28,7 +28,7 @@ describe('a saved state', () => {
     ['a marker of another kit', saved({ __ab_full_refresh_state_message: true }, 'events')],
     ['a state of another stream', saved({ version: 1, from_date: '2026-01-18' }, 'event_logs')],
   ])('that is %s starts from the first day', async (_, value) => {
-    const output = await bench.read(events, value);
+    const output = await fixture.read(events, value);
     expect(readProblems(output, events)).toEqual([]);
     expect(output.records('events')).toEqual(whole.records('events'));
   });
@@ -58,21 +58,21 @@ describe('a saved state', () => {
       ],
     ],
   ])('in the form of %s is gone on from', async (_, value) => {
-    const before = bench.sim.requests().length;
-    const output = await bench.read(events, value);
+    const before = fixture.sim.requests().length;
+    const output = await fixture.read(events, value);
     expect(readProblems(output, events)).toEqual([]);
-    expect(bench.asked(before)[0]).toMatch(/^2026-01-18/);
+    expect(fixture.asked(before)[0]).toMatch(/^2026-01-18/);
     expect(output.states('events')[0]).not.toHaveProperty('waiting_until');
   });
 
   it('keeps keys that it does not know', async () => {
-    const output = await bench.read(events, saved({ ...last, new_key: { a: [1] } }, 'events'));
+    const output = await fixture.read(events, saved({ ...last, new_key: { a: [1] } }, 'events'));
     expect(output.states('events').at(-1)).toMatchObject({ new_key: { a: [1] }, from_date: '2026-01-19' });
   });
 
   it('of the future gives no record, and stays [R9]', async () => {
     const future = { ...last, from_date: '2099-01-01' };
-    const output = await bench.read(events, saved(future, 'events'));
+    const output = await fixture.read(events, saved(future, 'events'));
     expect(readProblems(output, events)).toEqual([]);
     expect(output.of('RECORD')).toEqual([]);
     expect(output.states('events')).toEqual([future]);
@@ -80,20 +80,20 @@ describe('a saved state', () => {
   });
 
   it('never goes back, also where the clock was set back [R487]', async () => {
-    const output = await bench.read(events, saved({ version: 1, from_date: '2026-01-20' }, 'events'));
+    const output = await fixture.read(events, saved({ version: 1, from_date: '2026-01-20' }, 'events'));
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
     expect(new Set(output.states('events').map((one) => one.from_date))).toEqual(new Set(['2026-01-20']));
   });
 
   it('of a read that a clock since set back began is no read to resume: it looks back [R487]', async () => {
-    const before = bench.sim.requests().length;
+    const before = fixture.sim.requests().length;
     const since = { version: 1, from_date: '2026-01-19', reading_since: '2026-02-01T00:00:00.000Z' };
-    await bench.read(events, saved(since, 'events'));
-    expect(bench.asked(before)[0]).toMatch(/^2026-01-18/);
+    await fixture.read(events, saved(since, 'events'));
+    expect(fixture.asked(before)[0]).toMatch(/^2026-01-18/);
   });
 
   it('of other filters is left behind with a warning [R9]', async () => {
-    const output = await bench.read(events, saved(last, 'events'), {
+    const output = await fixture.read(events, saved(last, 'events'), {
       events_condition_type: 'include',
       events: ['df_purchase'],
     });
@@ -109,27 +109,27 @@ describe('a saved state', () => {
     ['no form we know', () => ({ cursor: 'yesterday' })],
     ['an impossible day', () => ({ version: 1, from_date: '2026-02-30' })],
   ])('of %s is refused, and no export is sent', async (_, value) => {
-    const before = bench.sim.requests().length;
-    const output = await bench.read(events, saved(value(), 'events'));
+    const before = fixture.sim.requests().length;
+    const output = await fixture.read(events, saved(value(), 'events'));
     expect(readProblems(output, events)).toEqual([]);
     expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error', stream_descriptor: { name: 'events' } });
     expect(output.errors()[0].message).toMatch(/Clear the stream's data/);
     expect(output.errors()[0].message).not.toMatch(/--full-refresh|another target/);
-    expect(bench.asked(before)).toEqual([]);
+    expect(fixture.asked(before)).toEqual([]);
   });
 
   it('of a full refresh is resumed within its job alone, without a look back [R488][R41]', async () => {
     const refresh = async (syncId: number, state?: unknown, more: Json = {}) => {
-      const before = bench.sim.requests().length;
-      const catalog = await bench.catalog(
+      const before = fixture.sim.requests().length;
+      const catalog = await fixture.catalog(
         { sync_mode: 'full_refresh', destination_sync_mode: 'overwrite', sync_id: syncId },
         ['events'],
       );
-      const spent = bench.sim.requests().length;
-      const output = await bench.read(catalog, state, more);
+      const spent = fixture.sim.requests().length;
+      const output = await fixture.read(catalog, state, more);
       expect(readProblems(output, catalog)).toEqual([]);
       expect(spent - before).toBe(2);
-      return { output, asked: bench.asked(spent) };
+      return { output, asked: fixture.asked(spent) };
     };
     const first = await refresh(41);
     expect(first.output.states('events')[0]).toMatchObject({ from_date: '2026-01-15', sync_id: 41 });

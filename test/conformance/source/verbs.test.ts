@@ -1,17 +1,17 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { catalogProblems, formProblems } from '../../support/airbyte/message-rules.ts';
-import { SourceBench } from '../../support/airbyte/source.ts';
+import { SourceFixture } from '../../support/airbyte/source.ts';
 
 describe('check', () => {
-  let bench: SourceBench;
+  let fixture: SourceFixture;
   beforeAll(async () => {
-    bench = await SourceBench.start();
+    fixture = await SourceFixture.start();
   });
-  afterAll(() => bench.close());
-  afterEach(() => bench.sim.setScenario({ faults: [] }));
+  afterAll(() => fixture.close());
+  afterEach(() => fixture.sim.setScenario({ faults: [] }));
 
   const check = async (more: Record<string, unknown> = {}) => {
-    const output = await bench.run('check', bench.config(more));
+    const output = await fixture.run('check', fixture.config(more));
     expect(formProblems(output.messages)).toEqual([]);
     expect(output.of('CONNECTION_STATUS')).toHaveLength(1);
     expect(output.errors()).toEqual([]);
@@ -20,9 +20,9 @@ describe('check', () => {
   };
 
   it('spends one export and succeeds', async () => {
-    const before = bench.sim.requests().length;
+    const before = fixture.sim.requests().length;
     expect(await check()).toMatchObject({ status: 'SUCCEEDED' });
-    expect(bench.asked(before)).toHaveLength(1);
+    expect(fixture.asked(before)).toHaveLength(1);
   });
 
   it.each([
@@ -39,16 +39,16 @@ describe('check', () => {
   });
 
   it('succeeds while the limit is spent, and says so', async () => {
-    bench.sim.setScenario({ faults: [{ kind: 'rate_limit' }] });
+    fixture.sim.setScenario({ faults: [{ kind: 'rate_limit' }] });
     expect(await check()).toMatchObject({ status: 'SUCCEEDED', message: expect.stringMatching(/limit/) });
   });
 });
 
 describe('discover', () => {
-  let bench: SourceBench;
-  afterEach(() => bench.close());
+  let fixture: SourceFixture;
+  afterEach(() => fixture.close());
   const discover = async (more: Record<string, unknown> = {}) => {
-    const output = await bench.run('discover', bench.config(more));
+    const output = await fixture.run('discover', fixture.config(more));
     expect(formProblems(output.messages)).toEqual([]);
     expect(output.code).toBe(0);
     expect(catalogProblems(output.catalog())).toEqual([]);
@@ -56,17 +56,17 @@ describe('discover', () => {
   };
 
   it('costs two exports, says so, and gives the same answer twice [R37]', async () => {
-    bench = await SourceBench.start({}, { rowsPerDay: 2000 });
+    fixture = await SourceFixture.start({}, { rowsPerDay: 2000 });
     const first = await discover();
     expect(first.logs('discover.cost')[0]).toMatch(/two exports/);
-    expect(bench.asked()).toEqual(['2025-12-21..2026-01-20', '2026-01-16..2026-01-18']);
-    expect(bench.sim.requests()[0].outcome).toBe('closed');
+    expect(fixture.asked()).toEqual(['2025-12-21..2026-01-20', '2026-01-16..2026-01-18']);
+    expect(fixture.sim.requests()[0].outcome).toBe('closed');
     expect((await discover()).text.split('\n').at(-2)).toBe(first.text.split('\n').at(-2));
   });
 
   it('knows columns of the whole history, and standard ones that the sampled days lack', async () => {
     const old = { name: 'old "한글" column', values: ['1'], days: ['2025-12-25'] };
-    bench = await SourceBench.start({ columns: { own: [old, { name: 'mixed', values: ['1', 'x'] }] } });
+    fixture = await SourceFixture.start({ columns: { own: [old, { name: 'mixed', values: ['1', 'x'] }] } });
     const { streams } = (await discover()).catalog();
     expect(streams.map((stream) => stream.name)).toEqual(['events', 'event_logs', 'event_items']);
     const [events, logs, items] = streams.map((stream) => stream.json_schema.properties);
@@ -90,7 +90,7 @@ describe('discover', () => {
   });
 
   it('follows timezone, column_types and the filter of properties', async () => {
-    bench = await SourceBench.start({ columns: { own: [{ name: 'n', values: ['1'] }] } });
+    fixture = await SourceFixture.start({ columns: { own: [{ name: 'n', values: ['1'] }] } });
     const more = {
       timezone: 'Asia/Seoul',
       column_types: { n: 'double' },
@@ -106,23 +106,23 @@ describe('discover', () => {
   });
 
   it('does with the sampled days when the history is too long for one export', async () => {
-    bench = await SourceBench.start({ too_big: { longest_days: 5 } });
+    fixture = await SourceFixture.start({ too_big: { longest_days: 5 } });
     const output = await discover();
     expect(output.logs('discover.partial')).toHaveLength(1);
     expect(output.catalog().streams[0].json_schema.properties).toHaveProperty('df_unified_id');
   });
 
   it('leaves out a day that has not begun at the service', async () => {
-    bench = await SourceBench.start({ days: { zone_hours: -12, future: 'error' } });
+    fixture = await SourceFixture.start({ days: { zone_hours: -12, future: 'error' } });
     const output = await discover();
     expect(output.logs('discover.partial')).toEqual([]);
     expect(output.catalog().streams[0].json_schema.properties).toHaveProperty('df_unified_id');
   });
 
   it('goes on after a broken connection, and fails with a TRACE for a wrong token', async () => {
-    bench = await SourceBench.start({ faults: [{ kind: 'reset', when: { nth: 1 }, at_byte: 10 }] });
+    fixture = await SourceFixture.start({ faults: [{ kind: 'reset', when: { nth: 1 }, at_byte: 10 }] });
     await discover();
-    const output = await bench.run('discover', bench.config({ export_token: 'wrong-token' }));
+    const output = await fixture.run('discover', fixture.config({ export_token: 'wrong-token' }));
     expect(output.code).not.toBe(0);
     expect(output.errors()).toMatchObject([{ failure_type: 'config_error' }]);
     expect(output.text).not.toContain('wrong-token');

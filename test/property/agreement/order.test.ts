@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { Window } from '../../../src/extract/window.ts';
 import fc from '../../support/property.ts';
 import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
-import { ParquetBench } from '../../support/targets/parquet.ts';
+import { ParquetFixture } from '../../support/targets/parquet.ts';
 import * as forms from '../types/generated-cells.ts';
 
 const RUNS = 2;
@@ -19,30 +19,30 @@ const ORDERS = [
 /** The rows of three days, each under an id that names its day. */
 type ThreeDays = readonly (readonly Cells[])[];
 
-const windowsOf = (bench: ParquetBench, days: ThreeDays, order: readonly number[], timezone?: string): Window[] =>
-  order.map((d) => bench.window(DAYS[d], csvOf(days[d]), timezone));
+const windowsOf = (fixture: ParquetFixture, days: ThreeDays, order: readonly number[], timezone?: string): Window[] =>
+  order.map((d) => fixture.window(DAYS[d], csvOf(days[d]), timezone));
 
 async function inOrder(days: ThreeDays, order: readonly number[], timezone?: string) {
-  const bench = new ParquetBench();
+  const fixture = new ParquetFixture();
   try {
-    await bench.load(windowsOf(bench, days, order, timezone), { timezone });
-    const columns = await bench.query(
+    await fixture.load(windowsOf(fixture, days, order, timezone), { timezone });
+    const columns = await fixture.query(
       'SELECT source_name, table_name, type, evidence FROM _dfinery_columns ORDER BY 1, occurrence',
     );
     const names = columns.flatMap((c) => (c.type === null ? [] : [String(c.table_name)]));
-    return { columns, rows: orderless(await bench.query(selectOf(names, 'events'))) };
+    return { columns, rows: orderless(await fixture.query(selectOf(names, 'events'))) };
   } finally {
-    bench.close();
+    fixture.close();
   }
 }
 
 async function inParquet(days: ThreeDays, order: readonly number[], names: readonly string[], timezone?: string) {
-  const bench = new ParquetBench();
+  const fixture = new ParquetFixture();
   try {
-    await bench.store(windowsOf(bench, days, order, timezone), { timezone });
-    return orderless(await bench.read(selectOf(names, 'events')));
+    await fixture.store(windowsOf(fixture, days, order, timezone), { timezone });
+    return orderless(await fixture.read(selectOf(names, 'events')));
   } finally {
-    bench.close();
+    fixture.close();
   }
 }
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { ColumnType } from '../../../src/types/type.ts';
 import fc from '../../support/property.ts';
-import { AgreementBench, type Held } from '../../support/targets/agreement.ts';
+import { AgreementFixture, type Held } from '../../support/targets/agreement.ts';
 import { comparableJson } from '../types/agree.ts';
 import * as forms from '../types/generated-cells.ts';
 
@@ -98,20 +98,20 @@ function bodyOf({ ids: keys, columns, quotes, lineEnd, bom, finalLineEnd }: Tabl
 }
 
 async function agree(body: Buffer, cuts: readonly number[], timezone: string | undefined): Promise<Held> {
-  const bench = new AgreementBench();
+  const fixture = new AgreementFixture();
   try {
-    const window = bench.exported(body, cuts, timezone);
-    const records = await bench.inRecords(window, timezone);
-    const duckDb = await bench.inDuckDb([window], timezone);
-    const parquet = await bench.inParquet(window, timezone);
-    const arrow = await bench.inArrow([window], timezone);
+    const window = fixture.exported(body, cuts, timezone);
+    const records = await fixture.inRecords(window, timezone);
+    const duckDb = await fixture.inDuckDb([window], timezone);
+    const parquet = await fixture.inParquet(window, timezone);
+    const arrow = await fixture.inArrow([window], timezone);
     expect(sorted(arrow)).toEqual(sorted(records));
     expect(sorted(duckDb)).toEqual(sorted(records));
     expect(sorted(parquet)).toEqual(sorted(records));
     expect(records.size).toBe(window.receipt.rows);
     return records;
   } finally {
-    bench.close();
+    fixture.close();
   }
 }
 

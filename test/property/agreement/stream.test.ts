@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import fc from '../../support/property.ts';
-import { AgreementBench, type Held } from '../../support/targets/agreement.ts';
+import { AgreementFixture, type Held } from '../../support/targets/agreement.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
 import * as forms from '../types/generated-cells.ts';
 
@@ -27,21 +27,21 @@ describe('an Arrow stream over windows in which a column has different types', (
   it('holds what a DuckDB file holds after them [R420]', async () => {
     await fc.assert(
       fc.asyncProperty(days, async ({ columns, timezone }) => {
-        const bench = new AgreementBench();
+        const fixture = new AgreementFixture();
         try {
           const windows = DAYS.map((day, d) => {
             const rows = Array.from({ length: ROWS }, (_, i) => ({
               id: `${d}-${i}`,
               ...Object.fromEntries(columns.map((column, c) => [`x${c}`, column[d][i]])),
             }));
-            return bench.window(day, csvOf(rows), timezone);
+            return fixture.window(day, csvOf(rows), timezone);
           });
-          const stream = await bench.inArrow(windows, timezone);
-          const table = await bench.inDuckDb(windows, timezone);
+          const stream = await fixture.inArrow(windows, timezone);
+          const table = await fixture.inDuckDb(windows, timezone);
           expect(stream.size).toBe(DAYS.length * ROWS);
           expect(withoutNullTexts(stream)).toEqual(withoutNullTexts(table));
         } finally {
-          bench.close();
+          fixture.close();
         }
       }),
       { numRuns: RUNS },

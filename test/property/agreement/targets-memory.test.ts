@@ -3,10 +3,10 @@ import type { Window } from '../../../src/extract/window.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
 import type { TableName } from '../../../src/table/columns.ts';
-import { DeltaBench } from '../../support/targets/delta.ts';
-import { type Cells, csvOf, DuckBench, on } from '../../support/targets/duckdb.ts';
+import { DeltaFixture } from '../../support/targets/delta.ts';
+import { type Cells, csvOf, DuckDbFixture, on } from '../../support/targets/duckdb.ts';
 import { verifyDelta, verifyParquet } from '../../support/targets/files.ts';
-import { ParquetBench } from '../../support/targets/parquet.ts';
+import { ParquetFixture } from '../../support/targets/parquet.ts';
 
 const TABLES: readonly TableName[] = ['events', 'event_items', 'event_logs'];
 const DAY = '2026-01-01';
@@ -20,10 +20,10 @@ const item = (log: string, position: number, day: typeof DAY | typeof NEXT, more
   ...more,
 });
 /** Two days, of which the first is read again: a row changes, an event moves to the next day, a number becomes a text. */
-const windowsOf = (bench: DuckBench): Window[] => [
-  bench.window(DAY, csvOf([item('a', 0, DAY), item('a', 1, DAY), item('b', 0, DAY, { n: '1' }), item('b', 0, DAY)])),
-  bench.window(NEXT, csvOf([item('c', 1, NEXT), item('c', 0, NEXT), { id: '', n: '5', ...on(NEXT) }])),
-  bench.window(DAY, csvOf([item('a', 0, DAY, { n: 'text' }), item('a', 1, NEXT), item('d', 7, DAY)])),
+const windowsOf = (fixture: DuckDbFixture): Window[] => [
+  fixture.window(DAY, csvOf([item('a', 0, DAY), item('a', 1, DAY), item('b', 0, DAY, { n: '1' }), item('b', 0, DAY)])),
+  fixture.window(NEXT, csvOf([item('c', 1, NEXT), item('c', 0, NEXT), { id: '', n: '5', ...on(NEXT) }])),
+  fixture.window(DAY, csvOf([item('a', 0, DAY, { n: 'text' }), item('a', 1, NEXT), item('d', 7, DAY)])),
 ];
 
 /** From now on each engine says that memory is short, until it uses one thread; returns how often it said so. */
@@ -43,36 +43,36 @@ function runOutOfMemory(): () => number {
   return () => count;
 }
 
-const benches: DuckBench[] = [];
+const fixtures: DuckDbFixture[] = [];
 afterEach(() => {
   vi.restoreAllMocks();
-  for (const bench of benches.splice(0)) bench.close();
+  for (const fixture of fixtures.splice(0)) fixture.close();
 });
 
-function made<B extends DuckBench>(bench: B): B {
-  benches.push(bench);
-  return bench;
+function made<B extends DuckDbFixture>(fixture: B): B {
+  fixtures.push(fixture);
+  return fixture;
 }
 
 type Read = (sql: string) => Promise<Record<string, unknown>[]>;
 /** How each target stores the windows; what it returns reads its tables and says what is wrong with them. */
 const KINDS: Record<string, () => Promise<{ readonly read: Read; readonly problems: unknown[] }>> = {
   duckdb: async () => {
-    const bench = made(new DuckBench());
-    await bench.load(windowsOf(bench));
-    const problems = await verifyDuckDb({ ...bench.targetOptions, file: bench.file });
-    return { read: (sql) => bench.query(sql), problems };
+    const fixture = made(new DuckDbFixture());
+    await fixture.load(windowsOf(fixture));
+    const problems = await verifyDuckDb({ ...fixture.targetOptions, file: fixture.file });
+    return { read: (sql) => fixture.query(sql), problems };
   },
   parquet: async () => {
-    const bench = made(new ParquetBench());
-    await bench.store(windowsOf(bench), { tables: TABLES });
-    const problems = await verifyParquet(bench.folderOptions);
-    return { read: (sql) => bench.read(sql), problems };
+    const fixture = made(new ParquetFixture());
+    await fixture.store(windowsOf(fixture), { tables: TABLES });
+    const problems = await verifyParquet(fixture.folderOptions);
+    return { read: (sql) => fixture.read(sql), problems };
   },
   delta: async () => {
-    const bench = made(new DeltaBench());
-    await bench.store(windowsOf(bench), { tables: TABLES });
-    return { read: (sql) => bench.read(sql), problems: await verifyDelta(bench.lakeOptions) };
+    const fixture = made(new DeltaFixture());
+    await fixture.store(windowsOf(fixture), { tables: TABLES });
+    return { read: (sql) => fixture.read(sql), problems: await verifyDelta(fixture.lakeOptions) };
   },
 };
 

@@ -10,38 +10,43 @@ import { parquet } from '../../../src/sinks/parquet/target.ts';
 import type { TargetReport } from '../../../src/sinks/report.ts';
 import type { Sink } from '../../../src/sinks/sink.ts';
 import type { PlaceOptions, Target } from '../../../src/sinks/target.ts';
-import { DeltaBench } from '../../support/targets/delta.ts';
-import { type Cells, csvOf, DuckBench, on } from '../../support/targets/duckdb.ts';
-import { LakeBench } from '../../support/targets/ducklake.ts';
-import { ParquetBench } from '../../support/targets/parquet.ts';
+import { DeltaFixture } from '../../support/targets/delta.ts';
+import { type Cells, csvOf, DuckDbFixture, on } from '../../support/targets/duckdb.ts';
+import { DuckLakeFixture } from '../../support/targets/ducklake.ts';
+import { ParquetFixture } from '../../support/targets/parquet.ts';
 
 type Kept = Required<Pick<Target, 'report' | 'people' | 'verify' | 'purge' | 'checkPurge' | 'readPriorLoads'>>;
 
 /** A target, its place, and how a sink of it is opened. */
 interface Kind {
   readonly target: Target;
-  readonly bench: DuckBench;
+  readonly fixture: DuckDbFixture;
   readonly place: string;
   readonly open: (timezone?: string) => Promise<Sink>;
 }
 
 let kinds: Kind[];
 beforeEach(() => {
-  const [file, folder, lake, ducks] = [new DuckBench(), new ParquetBench(), new DeltaBench(), new LakeBench()];
+  const [file, folder, lake, ducks] = [
+    new DuckDbFixture(),
+    new ParquetFixture(),
+    new DeltaFixture(),
+    new DuckLakeFixture(),
+  ];
   kinds = [
-    { target: duckdb, bench: file, place: file.file, open: (timezone) => file.open({ timezone }) },
-    { target: parquet, bench: folder, place: folder.root, open: (timezone) => folder.openFolder({ timezone }) },
-    { target: delta, bench: lake, place: lake.root, open: (timezone) => lake.openLake({ timezone }) },
-    { target: ducklake, bench: ducks, place: ducks.place, open: (timezone) => ducks.openLake({ timezone }) },
+    { target: duckdb, fixture: file, place: file.file, open: (timezone) => file.open({ timezone }) },
+    { target: parquet, fixture: folder, place: folder.root, open: (timezone) => folder.openFolder({ timezone }) },
+    { target: delta, fixture: lake, place: lake.root, open: (timezone) => lake.openLake({ timezone }) },
+    { target: ducklake, fixture: ducks, place: ducks.place, open: (timezone) => ducks.openLake({ timezone }) },
   ];
 });
 afterEach(() => {
-  for (const { bench } of kinds) bench.close();
+  for (const { fixture } of kinds) fixture.close();
 });
 
-const options = (bench: DuckBench): PlaceOptions => ({
+const options = (fixture: DuckDbFixture): PlaceOptions => ({
   lockWaitMs: 0,
-  spoolDir: bench.dir,
+  spoolDir: fixture.dir,
   env: () => undefined,
   clock: systemClock,
   logger: silentLogger,
@@ -63,13 +68,13 @@ async function loadInRuns(open: Kind['open'], windows: readonly Window[], timezo
 
 /** What each target tells after the same windows; those of the others are compared with those of DuckDB. */
 async function inEach<T>(
-  windows: (bench: DuckBench) => Window[],
+  windows: (fixture: DuckDbFixture) => Window[],
   ask: (kind: Kind, kept: Kept) => Promise<T>,
   timezone?: string,
 ): Promise<T> {
   const told: T[] = [];
   for (const kind of kinds) {
-    await loadInRuns(kind.open, windows(kind.bench), timezone);
+    await loadInRuns(kind.open, windows(kind.fixture), timezone);
     told.push(await ask(kind, kind.target as Kept));
   }
   for (const other of told.slice(1)) expect(other).toEqual(told[0]);
@@ -79,7 +84,7 @@ async function inEach<T>(
 const event = (id: string, day: '2026-01-01' | '2026-01-02', more: Cells = {}): Cells => ({ id, ...on(day), ...more });
 
 describe('what every target tells of the same days', () => {
-  const days = (timezone?: string) => (bench: DuckBench) => {
+  const days = (timezone?: string) => (fixture: DuckDbFixture) => {
     const first = csvOf([
       event('a', '2026-01-01', { level: '1' }),
       event('b:0', '2026-01-01', { df_items_df_price: '1.5' }),
@@ -88,15 +93,15 @@ describe('what every target tells of the same days', () => {
       event('b:1', '2026-01-02', { df_items_df_price: 'free', level: '2.5' }),
       event('c', '2026-01-02', { df_event_name: '', df_unified_id: '' }),
     ]);
-    const last = bench.window('2026-01-02', second, timezone);
+    const last = fixture.window('2026-01-02', second, timezone);
     const windows = [
-      bench.window('2026-01-01', first, timezone),
+      fixture.window('2026-01-01', first, timezone),
       { ...last, receipt: { ...last.receipt, covers_to: null } },
     ];
     return windows.map((window, i) => ({ ...window, receipt: { ...window.receipt, id: `r-${i}` } }));
   };
-  const report = async ({ place, bench }: Kind, kept: Kept): Promise<Omit<TargetReport, 'sizeBytes'>> => {
-    const { sizeBytes, columns, changes, ...rest } = await kept.report(place, options(bench));
+  const report = async ({ place, fixture }: Kind, kept: Kept): Promise<Omit<TargetReport, 'sizeBytes'>> => {
+    const { sizeBytes, columns, changes, ...rest } = await kept.report(place, options(fixture));
     if (rest.rows > 0) expect(sizeBytes).toBeGreaterThan(1_000);
     const own = changes.filter(({ sourceName }) => !sourceName.startsWith('df_'));
     return {
@@ -162,15 +167,15 @@ describe('what every target tells of the same days', () => {
   });
 
   it('is nothing where no row was loaded', async () => {
-    const told = await inEach((bench) => [bench.window('2026-01-01', csvOf([]))], report);
+    const told = await inEach((fixture) => [fixture.window('2026-01-01', csvOf([]))], report);
     expect(told).toMatchObject({ rows: 0, lastEventAt: null, events: [], hours: Array(24).fill(0) });
     expect(told.columns.every(({ filled, rescued }) => filled === 0 && rescued === 0)).toBe(true);
   });
 
   it('is refused by a place that is not there', async () => {
-    for (const { target, bench, place } of kinds) {
+    for (const { target, fixture, place } of kinds) {
       rmSync(place, { recursive: true, force: true });
-      await expect((target as Kept).report(place, options(bench)), target.name).rejects.toMatchObject({
+      await expect((target as Kept).report(place, options(fixture)), target.name).rejects.toMatchObject({
         kind: 'config',
       });
     }
@@ -178,8 +183,8 @@ describe('what every target tells of the same days', () => {
 });
 
 describe('the people of a target', () => {
-  const rows = (bench: DuckBench) => [
-    bench.window(
+  const rows = (fixture: DuckDbFixture) => [
+    fixture.window(
       '2026-01-01',
       csvOf([
         event('a', '2026-01-01', { level: '1', df_unified_id: 'erna' }),
@@ -188,10 +193,13 @@ describe('the people of a target', () => {
       ]),
     ),
     // A file without the column.
-    bench.window('2026-01-02', csvOf([event('d', '2026-01-02', { df_unified_id: 'erna', df_items_df_price: 'free' })])),
+    fixture.window(
+      '2026-01-02',
+      csvOf([event('d', '2026-01-02', { df_unified_id: 'erna', df_items_df_price: 'free' })]),
+    ),
   ];
   const find = (source: string, texts: readonly string[]) => async (kind: Kind, kept: Kept) => {
-    const found = await kept.people(kind.place, { column: source, ids: texts }, options(kind.bench));
+    const found = await kept.people(kind.place, { column: source, ids: texts }, options(kind.fixture));
     const people = found.unifiedIds.map(({ text }) => text).sort();
     return { people, ids: [...found.ids].sort(), idsWithoutUnifiedId: found.idsWithoutUnifiedId };
   };
@@ -219,33 +227,33 @@ describe('the people of a target', () => {
 
   it('are none where no row was loaded', async () => {
     const none = { people: [], ids: [], idsWithoutUnifiedId: [] };
-    expect(await inEach((bench) => [bench.window('2026-01-01', csvOf([]))], find('df_unified_id', ['erna']))).toEqual(
-      none,
-    );
+    expect(
+      await inEach((fixture) => [fixture.window('2026-01-01', csvOf([]))], find('df_unified_id', ['erna'])),
+    ).toEqual(none);
   });
 
   it('are not looked for in a column that is not there', async () => {
-    const refused = async ({ place, bench }: Kind, kept: Kept) =>
+    const refused = async ({ place, fixture }: Kind, kept: Kept) =>
       String(
         await kept
-          .people(place, { column: 'absent', ids: ['1'] }, options(bench))
+          .people(place, { column: 'absent', ids: ['1'] }, options(fixture))
           .catch((error: Error) => error.message),
       ).replace(place, 'PLACE');
     expect(await inEach(rows, refused)).toContain('has no column absent: nothing was done.');
   });
 
   it('leave with their rows, and what stays is as its receipts say', async () => {
-    const purged = async ({ place, bench }: Kind, kept: Kept) => {
+    const purged = async ({ place, fixture }: Kind, kept: Kept) => {
       const removal = { column: 'df_unified_id', ids: ['erna', 'nobody'] };
-      expect((await kept.checkPurge(place, removal, options(bench))).found.rows).toBe(2);
+      expect((await kept.checkPurge(place, removal, options(fixture))).found.rows).toBe(2);
       const { rows: left, rowsRemoved } = await kept.purge(place, removal, {
-        ...options(bench),
+        ...options(fixture),
         onFound: async () => {},
       });
-      expect(await kept.verify(place, options(bench))).toEqual([]);
-      const prior = await kept.readPriorLoads(place, options(bench));
+      expect(await kept.verify(place, options(fixture))).toEqual([]);
+      const prior = await kept.readPriorLoads(place, options(fixture));
       const query = { column: 'df_unified_id', ids: ['erna', 'hans'] };
-      const people = (await kept.people(place, query, options(bench))).unifiedIds.map(({ text }) => text);
+      const people = (await kept.people(place, query, options(fixture))).unifiedIds.map(({ text }) => text);
       return {
         left,
         rowsRemoved,
@@ -265,20 +273,20 @@ describe('the people of a target', () => {
 });
 
 describe('days that were read before', () => {
-  const windows = (bench: DuckBench) => [
-    bench.window('2026-01-01', csvOf([event('a', '2026-01-01')])),
-    bench.window(
+  const windows = (fixture: DuckDbFixture) => [
+    fixture.window('2026-01-01', csvOf([event('a', '2026-01-01')])),
+    fixture.window(
       '2026-01-01',
       csvOf([event('a', '2026-01-01'), event('b', '2026-01-02'), event('c', '2026-01-02')]),
       undefined,
       2,
     ),
-    bench.window('2026-01-01', csvOf([event('a', '2026-01-01'), event('d', '2026-01-01')])),
+    fixture.window('2026-01-01', csvOf([event('a', '2026-01-01'), event('d', '2026-01-01')])),
   ];
 
   it('have the rows of the last window that was of exactly these days', async () => {
-    const rowsOf = async ({ place, bench }: Kind, kept: Kept) => {
-      const prior = await kept.readPriorLoads(place, options(bench));
+    const rowsOf = async ({ place, fixture }: Kind, kept: Kept) => {
+      const prior = await kept.readPriorLoads(place, options(fixture));
       return [
         prior.rowsOf?.('2026-01-01', '2026-01-01'),
         prior.rowsOf?.('2026-01-01', '2026-01-02'),

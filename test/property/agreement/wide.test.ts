@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AgreementBench } from '../../support/targets/agreement.ts';
+import { AgreementFixture } from '../../support/targets/agreement.ts';
 
 const COLUMNS = 5_000;
 const ROWS = 200;
@@ -25,23 +25,23 @@ const valueAt = (column: number, row: number): string =>
 
 describe('five thousand columns, mostly empty', () => {
   it('reach DuckDB and the records with the same values [R34]', async () => {
-    const bench = new AgreementBench();
+    const fixture = new AgreementFixture();
     try {
-      const window = bench.exported(Buffer.from(wideCsv()), [], undefined);
-      const records = await bench.inRecords(window, undefined);
-      const duckDb = await bench.inDuckDb([window], undefined);
+      const window = fixture.exported(Buffer.from(wideCsv()), [], undefined);
+      const records = await fixture.inRecords(window, undefined);
+      const duckDb = await fixture.inDuckDb([window], undefined);
       expect(duckDb.size).toBe(ROWS);
       for (const [key, row] of duckDb) expect(row).toEqual(records.get(key));
       for (let k = 0; k < FILLED; k++) {
         const text = valueAt(columnOf(3, k), 3);
         expect(duckDb.get('e3')?.values[1 + columnOf(3, k)]).toBe(text === 'null' ? null : text);
       }
-      const [{ n }] = await bench.query("SELECT count(*) AS n FROM duckdb_columns() WHERE table_name = 'events'");
+      const [{ n }] = await fixture.query("SELECT count(*) AS n FROM duckdb_columns() WHERE table_name = 'events'");
       expect(Number(n)).toBeLessThan(USED + 20);
-      const [{ known }] = await bench.query('SELECT count(*) AS known FROM _dfinery_columns');
+      const [{ known }] = await fixture.query('SELECT count(*) AS known FROM _dfinery_columns');
       expect(Number(known)).toBeGreaterThan(COLUMNS);
     } finally {
-      bench.close();
+      fixture.close();
     }
   });
 });

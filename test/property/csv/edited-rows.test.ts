@@ -4,7 +4,7 @@ import { Secret } from '../../../src/base/secrets.ts';
 import { columnEdits } from '../../../src/schema/column-edits.ts';
 import { HashKey } from '../../../src/schema/hash-key.ts';
 import { Scanner } from '../../../src/schema/scanner.ts';
-import { HASH_KEY, hmac } from '../../support/planted.ts';
+import { HASH_KEY, hmac } from '../../support/privacy.ts';
 import fc from '../../support/property.ts';
 import { readBack, scanIn } from '../../support/scan.ts';
 

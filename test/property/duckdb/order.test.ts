@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import fc from '../../support/property.ts';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 
 const BOOLEANS = ['TRUE', 'FALSE', 'true', 'false'];
 /** No -0.0: a checkpoint of DuckDB 1.5 may store it as 0.0, and 0.0 as -0.0 (measured: compressed by RLE or as a constant). */
@@ -40,13 +40,13 @@ const orders = fc.shuffledSubarray([0, 1, 2, 3], { minLength: DAYS, maxLength: D
 
 /** Type and values of every column after loading the days in this order. */
 async function loaded(cells: readonly string[][][], order: readonly number[]): Promise<Map<string, unknown>> {
-  const bench = new DuckBench();
+  const fixture = new DuckDbFixture();
   const name = (c: number) => `x${c}`;
   try {
     const windows = order.map((d) => {
       const row = (r: number) => Object.fromEntries(cells.map((days, c) => [name(c), days[d][r]]));
       const rows = Array.from({ length: ROWS }, (_, r) => ({ id: `${d}-${r}`, ...row(r) }));
-      return bench.window(
+      return fixture.window(
         `2026-01-0${d + 1}`,
         csvOf(
           rows,
@@ -54,15 +54,15 @@ async function loaded(cells: readonly string[][][], order: readonly number[]): P
         ),
       );
     });
-    await bench.load(windows);
-    const rows = await bench.query('SELECT * FROM events ORDER BY _key');
-    const types = await bench.query('SELECT source_name AS source, type FROM _dfinery_columns');
+    await fixture.load(windows);
+    const rows = await fixture.query('SELECT * FROM events ORDER BY _key');
+    const types = await fixture.query('SELECT source_name AS source, type FROM _dfinery_columns');
     const custom = types.filter(({ source }) => String(source).startsWith('x'));
     return new Map(
       custom.map(({ source, type }) => [String(source), [type, rows.map((row) => orderless(row[String(source)]))]]),
     );
   } finally {
-    bench.close();
+    fixture.close();
   }
 }
 

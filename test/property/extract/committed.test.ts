@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { addDays, dayAt, daysOf, startOf } from '../../../src/base/days.ts';
-import { Bench, type FakeRow, type Fault, HOUR } from '../../support/extract/extraction.ts';
+import { type FakeRow, type Fault, Fixture, HOUR } from '../../support/extract/extraction.ts';
 import fc from '../../support/property.ts';
 
 const START = '2026-03-03';
@@ -78,18 +78,18 @@ const FAULTS: readonly Fault[] = [
   { body: () => '' },
 ];
 
-async function drive(bench: Bench, given: Setup): Promise<void> {
+async function drive(fixture: Fixture, given: Setup): Promise<void> {
   const settings = { startDate: START, windowDays: given.windowDays, historyDays: 60 };
   const run = async (step: Step) => {
     const { hours, faultEvery, mapped } = step;
-    bench.clock.time += hours * HOUR;
-    bench.service.world = {
-      ...bench.service.world,
+    fixture.clock.time += hours * HOUR;
+    fixture.service.world = {
+      ...fixture.service.world,
       fault: (_, n) => (faultEvery > 0 && n % faultEvery === 1 ? FAULTS[n % FAULTS.length] : undefined),
     };
     const day = mapped === null || given.delivery === 'settled' ? undefined : addDays(START, mapped);
-    const isOver = day === undefined || day < dayAt(bench.clock.now(), -12);
-    await once(bench, given, settings, step, isOver ? day : undefined);
+    const isOver = day === undefined || day < dayAt(fixture.clock.now(), -12);
+    await once(fixture, given, settings, step, isOver ? day : undefined);
   };
   for (const step of given.steps) await run(step);
   // Four runs that are left in peace: each day is over, looked back at, and final.
@@ -106,40 +106,40 @@ const PEACE: Step = {
 };
 
 async function once(
-  bench: Bench,
+  fixture: Fixture,
   { delivery }: Setup,
   settings: object,
   { commits, kill, unnoticed }: Step,
   day: string | undefined,
 ): Promise<void> {
-  const windows = bench.windows(settings, { delivery, from: day, to: day });
+  const windows = fixture.windows(settings, { delivery, from: day, to: day });
   let left = commits;
   try {
     for (;;) {
       const { value: window } = await windows.next();
       if (window === undefined || (left === 0 && !unnoticed)) break;
-      const before = bench.target.state?.from_date ?? START;
-      await bench.target.commit(window);
-      check(bench, before);
+      const before = fixture.target.state?.from_date ?? START;
+      await fixture.target.commit(window);
+      check(fixture, before);
       if (left-- === 0) break;
     }
   } catch (error) {
     if ((error as { exitCode?: unknown }).exitCode !== 3) throw error;
   } finally {
-    if (kill) await bench.kill(windows);
+    if (kill) await fixture.kill(windows);
     else await windows.return();
   }
 }
 
 /** What must hold after every commit: the cursor only grows, stays behind the world, and every day before it is there. */
-function check(bench: Bench, before: string): void {
-  const cursor = bench.target.state?.from_date ?? '';
+function check(fixture: Fixture, before: string): void {
+  const cursor = fixture.target.state?.from_date ?? '';
   expect(cursor >= before, `cursor ${cursor} after ${before}`).toBe(true);
-  expect(cursor <= dayAt(bench.clock.now(), -12), `cursor ${cursor} in the future`).toBe(true);
-  for (const row of bench.service.world.rows) {
-    const day = bench.service.dayOf(row);
+  expect(cursor <= dayAt(fixture.clock.now(), -12), `cursor ${cursor} in the future`).toBe(true);
+  for (const row of fixture.service.world.rows) {
+    const day = fixture.service.dayOf(row);
     if (day < START || day >= cursor || row.arrived > startOf(addDays(day, 1)) + 12 * HOUR) continue;
-    expect(bench.target.rows.has(row.id), `row ${row.id} of ${day} missing before ${cursor}`).toBe(true);
+    expect(fixture.target.rows.has(row.id), `row ${row.id} of ${day} missing before ${cursor}`).toBe(true);
   }
 }
 
@@ -148,19 +148,21 @@ it('what is committed is the truth, whatever the service is and wherever a run s
     fc.asyncProperty(setup, async (given) => {
       // Where no row may come twice, few rows a day prove nothing of a service that gives no single days.
       const singleDays = given.delivery === 'settled' ? 'as_ranges' : given.world.singleDays;
-      const bench = new Bench(FIRST_RUN, { ...given.world, singleDays, rows: rowsOf(given) });
-      bench.options = { maxConcurrentExports: given.concurrent };
+      const fixture = new Fixture(FIRST_RUN, { ...given.world, singleDays, rows: rowsOf(given) });
+      fixture.options = { maxConcurrentExports: given.concurrent };
       try {
-        await drive(bench, given);
-        const cursor = bench.target.state?.from_date ?? START;
-        expect(cursor).toBe(addDays(dayAt(bench.clock.now() - (given.delivery === 'settled' ? 3 : 0) * HOUR, -12), 0));
+        await drive(fixture, given);
+        const cursor = fixture.target.state?.from_date ?? START;
+        expect(cursor).toBe(
+          addDays(dayAt(fixture.clock.now() - (given.delivery === 'settled' ? 3 : 0) * HOUR, -12), 0),
+        );
         const complete = new Set(daysOf(START, addDays(cursor, -2)).filter((day) => day <= LAST));
-        const wanted = bench.service.world.rows.filter((row) => complete.has(bench.service.dayOf(row)));
-        for (const row of wanted) expect(bench.target.rows.has(row.id), `row ${row.id}`).toBe(true);
+        const wanted = fixture.service.world.rows.filter((row) => complete.has(fixture.service.dayOf(row)));
+        for (const row of wanted) expect(fixture.target.rows.has(row.id), `row ${row.id}`).toBe(true);
         if (given.delivery === 'settled')
-          expect(new Set(bench.target.appended).size).toBe(bench.target.appended.length);
+          expect(new Set(fixture.target.appended).size).toBe(fixture.target.appended.length);
       } finally {
-        bench.close();
+        fixture.close();
       }
     }),
     { numRuns: RUNS },

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import fc from '../../support/property.ts';
 import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
 import { compactParquet, purgeParquet, verifyParquet } from '../../support/targets/files.ts';
-import { ParquetBench } from '../../support/targets/parquet.ts';
+import { ParquetFixture } from '../../support/targets/parquet.ts';
 
 const RUNS = 2;
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
@@ -62,37 +62,37 @@ class Model {
   }
 }
 
-async function seen(bench: ParquetBench) {
-  const rows = await bench.read(
+async function seen(fixture: ParquetFixture) {
+  const rows = await fixture.read(
     `SELECT coalesce(df_event_detail_log_id, '') || '|' || coalesce(event_date::VARCHAR, '') || '|' || df_unified_id AS r
     FROM events ORDER BY r`,
   );
-  const [logs] = await bench.read('SELECT count(*)::INT AS n FROM event_logs');
+  const [logs] = await fixture.read('SELECT count(*)::INT AS n FROM event_logs');
   return { rows: rows.map(({ r }) => String(r)).sort(), logs: logs.n };
 }
 
 describe('a day read again and again, with rows that move between dates', () => {
   it('leaves the rows that each id last had, in every dataset', async () => {
     const property = fc.asyncProperty(windows, async (list) => {
-      const bench = new ParquetBench();
+      const fixture = new ParquetFixture();
       try {
         const model = new Model();
         for (const rows of list) model.take(rows);
-        await bench.store(
-          list.map((rows) => bench.window('2026-02-01', csvOf(rows.map(cellsOf)))),
+        await fixture.store(
+          list.map((rows) => fixture.window('2026-02-01', csvOf(rows.map(cellsOf)))),
           { tables: TABLES },
         );
-        expect(await seen(bench)).toEqual({ rows: model.rows(), logs: model.logs() });
-        expect(await verifyParquet(bench.folderOptions)).toEqual([]);
-        await compactParquet(bench.folderOptions);
-        expect(await seen(bench)).toEqual({ rows: model.rows(), logs: model.logs() });
+        expect(await seen(fixture)).toEqual({ rows: model.rows(), logs: model.logs() });
+        expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
+        await compactParquet(fixture.folderOptions);
+        expect(await seen(fixture)).toEqual({ rows: model.rows(), logs: model.logs() });
         if (!model.rows().some((text) => text.endsWith('u-2'))) return;
-        await purgeParquet(bench.folderOptions, { column: 'df_unified_id', ids: ['u-1'] });
+        await purgeParquet(fixture.folderOptions, { column: 'df_unified_id', ids: ['u-1'] });
         model.drop('u-1');
-        expect(await seen(bench)).toEqual({ rows: model.rows(), logs: model.logs() });
-        expect(await verifyParquet(bench.folderOptions)).toEqual([]);
+        expect(await seen(fixture)).toEqual({ rows: model.rows(), logs: model.logs() });
+        expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
       } finally {
-        bench.close();
+        fixture.close();
       }
     });
     await fc.assert(property, { numRuns: RUNS, endOnFailure: true });

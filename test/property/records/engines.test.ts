@@ -1,12 +1,12 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import fc from '../../support/property.ts';
-import { DuckBench } from '../../support/targets/duckdb.ts';
-import { RecordBench, streamOf } from '../../support/targets/records.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
-const bench = new RecordBench();
-const ducks: DuckBench[] = [];
+const fixture = new RecordFixture();
+const ducks: DuckDbFixture[] = [];
 afterAll(() => {
-  bench.close();
+  fixture.close();
   for (const duck of ducks) duck.close();
 });
 
@@ -48,8 +48,8 @@ describe('records and tables', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(row, { minLength: 1, maxLength: 12 }), async (rows) => {
         const csv = csvOf(rows);
-        const written = await bench.write(csv, STREAMS);
-        const duck = new DuckBench();
+        const written = await fixture.write(csv, STREAMS);
+        const duck = new DuckDbFixture();
         ducks.push(duck);
         await duck.load([duck.window('2026-01-02', csv)]);
         const table = async (sql: string) => (await duck.query(sql)).map((one) => Object.values(one).map(value));

@@ -6,10 +6,10 @@ import { Scanner } from '../../../src/schema/scanner.ts';
 import { blocksOf, RecordWriter } from '../../../src/sinks/records/record-writer.ts';
 import fc from '../../support/property.ts';
 import { scanIn } from '../../support/scan.ts';
-import { EMITTED_AT, RecordBench, streamOf, workerEntry } from '../../support/targets/records.ts';
+import { EMITTED_AT, RecordFixture, streamOf, workerEntry } from '../../support/targets/records.ts';
 
-const bench = new RecordBench();
-afterAll(() => bench.close());
+const fixture = new RecordFixture();
+afterAll(() => fixture.close());
 
 const cell = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom('', 'null', 'TRUE', '1', '1.5', '007', '[1,2]', '2026-01-02', 'a"b', 'x,y') },
@@ -30,7 +30,7 @@ describe('records', () => {
       fc.asyncProperty(table, async (given) => {
         const csv = csvOf(given);
         const rows: string[][] = parse(csv, { from_line: 1 }).slice(1);
-        const { text, lines, records } = await bench.write(csv, streams);
+        const { text, lines, records } = await fixture.write(csv, streams);
         const found = lines.map(({ record: { data } }) => [data['t,1'] ?? '', data.t2 ?? '']);
         expect(found).toEqual(rows.map(([, a, b]) => [a, b]));
         const keys = lines.map(({ record: { data } }) => data._key);
@@ -54,9 +54,9 @@ describe('records', () => {
       streamOf('event_logs', { df_event_log_id: 'string', n: 'long' }),
       streamOf('event_items', { _key: 'string', x: 'string', item_position: 'long' }),
     ];
-    const alone = await bench.write(csv, streams);
-    const entry = await workerEntry(bench.dir);
-    const together = await bench.write(csv, streams, { entry, workers: 3, bytes: 1e9 });
+    const alone = await fixture.write(csv, streams);
+    const entry = await workerEntry(fixture.dir);
+    const together = await fixture.write(csv, streams, { entry, workers: 3, bytes: 1e9 });
     expect(together.text).toBe(alone.text);
     expect(together.records).toEqual(alone.records);
     expect(alone.data('event_logs')).toHaveLength(9000);
@@ -66,7 +66,7 @@ describe('records', () => {
 
 describe('workers that live as long as the run', () => {
   it('write one window after another, whatever header and streams each has', async () => {
-    const entry = await workerEntry(bench.dir);
+    const entry = await workerEntry(fixture.dir);
     const clock = { now: () => EMITTED_AT, sleep: async () => {}, after: () => () => {} };
     const writer = new RecordWriter({ timezone: undefined, clock, threads: { entry, workers: 2 } });
     try {
@@ -76,8 +76,8 @@ describe('workers that live as long as the run', () => {
         const csv = `df_event_detail_log_id,${columns}\n${rows.join('\n')}\n`;
         const texts = Object.fromEntries(columns.map((c) => [c, 'string' as const]));
         const streams = [streamOf('events', { _key: 'string', ...texts })];
-        const alone = await bench.write(csv, streams);
-        const pooled = await bench.write(csv, streams, { writer, bytes: 1e9 });
+        const alone = await fixture.write(csv, streams);
+        const pooled = await fixture.write(csv, streams, { writer, bytes: 1e9 });
         expect(pooled.text).toBe(alone.text);
         expect(pooled.lines).toHaveLength(3_000);
       }
@@ -96,7 +96,7 @@ describe('a file cut into parts', () => {
     const { result, written } = whole;
     expect(result.rowEnds.length).toBeGreaterThan(2);
     expect(cut.result.rowEnds).toEqual(result.rowEnds);
-    const path = join(bench.dir, 'ends.csv');
+    const path = join(fixture.dir, 'ends.csv');
     await writeFile(path, written);
     let at = 0;
     let found = 0;

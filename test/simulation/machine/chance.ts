@@ -4,7 +4,7 @@ import type { Random } from '../../../src/base/random.ts';
 import { SeededRandom } from '../../support/seeded-random.ts';
 import { current } from './process.ts';
 
-/** Whatever is random in a world comes from its seed. */
+/** Whatever is random in a simulation comes from its seed. */
 const real: typeof Crypto = createRequire(import.meta.url)('node:crypto');
 const realRandom = Math.random;
 let random = new SeededRandom(1);

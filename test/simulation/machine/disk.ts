@@ -1,14 +1,14 @@
 import type * as Fs from 'node:fs';
 import { promisify } from 'node:util';
 import { randomText } from './chance.ts';
-import { worldTime } from './instants.ts';
+import { simulatedTime } from './instants.ts';
 import { renaming } from './names.ts';
 import { forgetUnsynced, noteMade, noteUnsynced } from './power.ts';
 import { current, type Effect, type MachineProcess } from './process.ts';
 import { realFs } from './real-fs.ts';
 
 /*
- * The file system of the machine: real files, but each call of a process is an event of the world, before which it may be
+ * The file system of the machine: real files, but each call of a process is an event of the simulation, before which it may be
  * killed, and whose disk may be full. What stands for `node:fs` in the program under test.
  */
 
@@ -58,11 +58,11 @@ const LOOKING = [
   'utimes',
 ] as const;
 
-/** Stats whose instants are the world's: files that a process stamped itself keep what it said. */
-function inWorldTime<T>(found: T): T {
+/** Stats whose instants are the simulation's: files that a process stamped itself keep what it said. */
+function inSimulatedTime<T>(found: T): T {
   if (typeof found !== 'object' || found === null || !('mtimeMs' in found)) return found;
   const stats = found as { mtimeMs: number | bigint };
-  const time = worldTime(Number(stats.mtimeMs));
+  const time = simulatedTime(Number(stats.mtimeMs));
   stats.mtimeMs = typeof stats.mtimeMs === 'bigint' ? BigInt(Math.round(time)) : time;
   return found;
 }
@@ -90,7 +90,7 @@ function done(process: MachineProcess, name: string, sync: AnyCall, parameters: 
   if (name === 'copyFile') process.room(realFs.statSync(parameters[0] as string).size);
   const found = sync(...parameters);
   if (name === 'readdir' && Array.isArray(found)) return found.sort(byName);
-  return name.endsWith('stat') ? inWorldTime(found) : found;
+  return name.endsWith('stat') ? inSimulatedTime(found) : found;
 }
 
 /** The file whose bytes a call changes. */
@@ -259,7 +259,7 @@ export const simulatedFs = {
 export const simulatedFsPromises = {
   ...realFs.promises,
   ...named(onlyPromised, promised),
-  /** What a program remembers in its memory by this, each process of the world remembers for itself. */
+  /** What a program remembers in its memory by this, each process of the simulation remembers for itself. */
   async realpath(path: string): Promise<string> {
     const process = current();
     return process === undefined ? realFs.realpathSync(path) : `${realFs.realpathSync(path)}\0${process.pid}`;

@@ -6,7 +6,7 @@ import { realFs } from './real-fs.ts';
 import { running } from './scheduler.ts';
 
 /*
- * DuckDB in a simulated world: each statement is one event, the lock of a file tells processes of the world apart, as the
+ * DuckDB in a simulated simulation: each statement is one event, the lock of a file tells processes of the simulation apart, as the
  * system's would, and a dead process leaves the file and its log as they were.
  */
 
@@ -108,7 +108,7 @@ function wrapClose(prototype: object): void {
 
 let isInstalled = false;
 
-/** Puts DuckDB under the rule of the world, for all processes of worlds; for others nothing changes. */
+/** Puts DuckDB under the rule of the simulation, for all processes of simulations; for others nothing changes. */
 export function installEngine(): void {
   if (isInstalled) return;
   isInstalled = true;

@@ -4,7 +4,7 @@ import { current, type MachineProcess } from './process.ts';
 const SPACE = 'simulated';
 const known = new Map<number, MachineProcess>();
 
-/** What stands for the identity of the process: that of whichever process of the world asks. */
+/** What stands for the identity of the process: that of whichever process of the simulation asks. */
 export const simulatedIdentity = (real: ProcessIdentity): ProcessIdentity => ({
   get pid() {
     const process = current();
@@ -18,13 +18,13 @@ export const simulatedIdentity = (real: ProcessIdentity): ProcessIdentity => ({
   started: real.started,
 });
 
-/** Whether a process of the world lives; undefined for any other. */
+/** Whether a process of the simulation lives; undefined for any other. */
 export function simulatedLiveness({ pid, space }: ProcessIdentity): Liveness | undefined {
   if (space !== SPACE) return undefined;
   return known.get(pid)?.isDead === false ? 'alive' : 'dead';
 }
 
-/** No process of an earlier world lives. */
+/** No process of an earlier simulation lives. */
 export function forgetProcesses(): void {
   known.clear();
 }

@@ -18,7 +18,7 @@ let changes: Change[] = [];
 let aside = '';
 let count = 0;
 
-/** To be called for each world: `folder` takes what is kept aside. */
+/** To be called for each simulation: `folder` takes what is kept aside. */
 export function keepNamesIn(folder: string): void {
   aside = folder;
   realFs.mkdirSync(folder, { recursive: true });

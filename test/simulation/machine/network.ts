@@ -5,13 +5,13 @@ import { current, type MachineProcess } from './process.ts';
 import { type Channel, running, type Scheduler } from './scheduler.ts';
 
 /*
- * Node's own HTTP client and server over connections in memory: every packet is an event of the world. What stands for
+ * Node's own HTTP client and server over connections in memory: every packet is an event of the simulation. What stands for
  * `node:http` in the program under test.
  */
 
 const real: typeof Http = createRequire(import.meta.url)('node:http');
 
-/** Servers of the world by port. */
+/** Servers of the simulation by port. */
 const listening = new Map<number, { readonly server: Http.Server; readonly scheduler: Scheduler }>();
 const PORT = 20_001;
 
@@ -123,7 +123,7 @@ function connect(port: number): MemorySocket {
   const owner = current();
   const found = listening.get(port);
   const scheduler = found?.scheduler ?? owner?.scheduler;
-  if (scheduler === undefined) throw new Error('no world');
+  if (scheduler === undefined) throw new Error('no simulation');
   const client = new MemorySocket(scheduler, owner);
   client.connecting = true;
   if (found === undefined) {
@@ -151,20 +151,20 @@ class Agent extends real.Agent {
   }
 }
 
-/** Servers that are made while this stands listen in the world of this scheduler. */
+/** Servers that are made while this stands listen in the simulation of this scheduler. */
 let scheduler: Scheduler | undefined;
-export function serveIn(world: Scheduler): void {
-  scheduler = world;
+export function serveIn(simulation: Scheduler): void {
+  scheduler = simulation;
 }
 
 function createServer(options: Http.ServerOptions, listener: Http.RequestListener): Http.Server {
   const server = real.createServer(options, listener);
-  const world = scheduler;
-  if (world === undefined) return server;
+  const simulation = scheduler;
+  if (simulation === undefined) return server;
   const port = PORT;
   const own = {
     listen(_port: number, _host: string, done: () => void) {
-      listening.set(port, { server, scheduler: world });
+      listening.set(port, { server, scheduler: simulation });
       done();
       return server;
     },

@@ -1,6 +1,6 @@
 import { running, type Scheduler } from './scheduler.ts';
 
-/** Kinds of effects that a process has on the world outside it; `store`: a name changes where it stores its data. */
+/** Kinds of effects that a process has on the simulation outside it; `store`: a name changes where it stores its data. */
 export type Effect = 'write' | 'rename' | 'store' | 'remove' | 'sync' | 'create' | 'statement' | 'commit' | 'send';
 
 /** Around which effect a process is killed: the n-th of a kind, or of any. */

@@ -3,7 +3,7 @@ import type { Clock } from '../../../src/base/clock.ts';
 import type { Random } from '../../../src/base/random.ts';
 
 /*
- * The event loop of a simulated world. Whatever would come from outside (a file system call, a packet, a timer, the end of
+ * The event loop of a simulated simulation. Whatever would come from outside (a file system call, a packet, a timer, the end of
  * a statement) is an event here; events happen one at a time, in an order that the seed draws, and time passes only when
  * nothing else is left to happen. So one seed is one history, and an hour of waiting costs nothing.
  */
@@ -31,9 +31,9 @@ interface Timer {
 
 /** How far behind the oldest event one may be that overtakes it. */
 const MOST_OVERTAKEN = 4;
-/** Real turns without any event after which something outside the world is waited for, and then given up. */
+/** Real turns without any event after which something outside the simulation is waited for, and then given up. */
 const MOST_IDLE = 400;
-/** ms of the world: no command waits longer than for the next day of a quota. */
+/** ms of the simulation: no command waits longer than for the next day of a quota. */
 const LONGEST_WORK_MS = 4 * 24 * 3_600_000;
 
 export class Scheduler {
@@ -86,7 +86,7 @@ export class Scheduler {
     return done;
   }
 
-  /** Lets things happen until `isDone`; throws when nothing is left that could, or when days of the world have passed. */
+  /** Lets things happen until `isDone`; throws when nothing is left that could, or when days of the simulation have passed. */
   async until(isDone: () => boolean): Promise<void> {
     const latest = this.now + LONGEST_WORK_MS;
     for (let idle = 0; ; ) {
@@ -136,7 +136,7 @@ export class Scheduler {
   }
 }
 
-/** Time as a process of the world sees it: the world's, and by so much ahead as its machine's clock is. */
+/** Time as a process of the simulation sees it: the simulation's, and by so much ahead as its machine's clock is. */
 export function clockOf(scheduler: Scheduler, skew: () => number): Clock {
   const owner = () => running.getStore();
   return {

@@ -6,7 +6,7 @@ import { type HandClock, handClock, SERVICE_ID, TOKENS } from '../service/simula
 import { configured, InputFiles, type Json, type Output, runInProcess } from './connector.ts';
 
 /** The source and a simulator under one clock that only moves when something sleeps. */
-export class SourceBench {
+export class SourceFixture {
   readonly clock: HandClock = handClock();
   readonly files = new InputFiles();
   readonly sim: Simulator;
@@ -16,7 +16,7 @@ export class SourceBench {
     this.clock = clock;
   }
 
-  static async start(scenario: unknown = {}, more: Partial<SimulatorOptions> = {}): Promise<SourceBench> {
+  static async start(scenario: unknown = {}, more: Partial<SimulatorOptions> = {}): Promise<SourceFixture> {
     const clock = handClock();
     const sim = await startSimulator({
       seed: 7,
@@ -27,7 +27,7 @@ export class SourceBench {
       scenario: parseScenario(scenario),
       ...more,
     });
-    return new SourceBench(sim, clock);
+    return new SourceFixture(sim, clock);
   }
 
   config(more: Json = {}): Json {

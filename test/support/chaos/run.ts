@@ -16,9 +16,9 @@ import { until } from '../wait.ts';
 import { copyLiving } from './copy.ts';
 import {
   ChaosClock,
-  type ChaosWorld,
+  type ChaosService,
+  drawSettings,
   drawStep,
-  drawWorld,
   HARMLESS,
   HOUR,
   type Json,
@@ -26,7 +26,7 @@ import {
   SkewedClock,
   START,
   type Step,
-} from './world.ts';
+} from './service.ts';
 
 export interface RunResult {
   readonly code: number;
@@ -51,14 +51,14 @@ export class Chaos {
   readonly spool = join(this.dir, 'spool');
   readonly random: SeededRandom;
   readonly clock = new ChaosClock(Date.parse(`${START}T00:00:00Z`) + 7 * 24 * HOUR);
-  readonly world: ChaosWorld;
+  readonly world: ChaosService;
   readonly runs: RunResult[] = [];
   readonly sim: Simulator;
   /** Once the clock, or the service's word on what is left, was wrong, so is the quota's count: refusals are heard. */
   #wasMisled = false;
   readonly counts: ChaosCounts = { exports: 0, faults: 0, ends: 0, refused429: 0, rows: 0, commits: 0 };
 
-  private constructor(random: SeededRandom, world: ChaosWorld, sim: Simulator, clock: ChaosClock) {
+  private constructor(random: SeededRandom, world: ChaosService, sim: Simulator, clock: ChaosClock) {
     this.random = random;
     this.world = world;
     this.sim = sim;
@@ -68,7 +68,7 @@ export class Chaos {
   static async start(seed: number): Promise<Chaos> {
     const random = new SeededRandom(seed);
     const clock = new ChaosClock(Date.parse(`${START}T00:00:00Z`) + (random.int(4, 9) * 24 + random.int(0, 23)) * HOUR);
-    const world = drawWorld(random);
+    const world = drawSettings(random);
     const sim = await startSimulator({
       seed,
       clock,

@@ -112,7 +112,7 @@ export class Folders {
   }
 }
 
-export const TOKEN = 'planted-token-5b1f0c';
+export const TOKEN = 'marked-token-5b1f0c';
 
 /** What a test of deletions works with. */
 interface DeletionSetup {

@@ -12,7 +12,7 @@ import { newTally, type Tally } from '../../../src/extract/summary.ts';
 import type { PriorLoads, Receipt, State, Window } from '../../../src/extract/window.ts';
 import { copyLiving } from '../chaos/copy.ts';
 import { DEAD_PID, holderText } from '../processes/holder.ts';
-import { at, FakeClock, FakeService, type FakeWorld } from './fake-service.ts';
+import { at, FakeClock, FakeService, type FakeServiceSettings } from './fake-service.ts';
 
 export * from './fake-service.ts';
 
@@ -78,7 +78,7 @@ export const planFor = (
 ): Plan => planRun({ settings: { ...SETTINGS, ...settings }, delivery: 'fresh', prior, now: clock.now(), ...more });
 
 /** A spool folder of one test, a service, a clock, a target, and the runs between them. */
-export class Bench {
+export class Fixture {
   readonly spoolDir = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
   readonly clock: FakeClock;
   readonly service: FakeService;
@@ -88,7 +88,7 @@ export class Bench {
   options: Partial<ExtractOptions> = {};
   tally: Tally = newTally();
 
-  constructor(now: string, world: Partial<FakeWorld>) {
+  constructor(now: string, world: Partial<FakeServiceSettings>) {
     this.clock = new FakeClock(at(now));
     this.service = new FakeService(this.clock, world);
   }

@@ -33,7 +33,7 @@ export interface FakeRow {
   readonly arrived: number;
 }
 
-export interface FakeWorld {
+export interface FakeServiceSettings {
   readonly rows: readonly FakeRow[];
   readonly inclusive: boolean;
   /** What a single day, `from_date` = `to_date`, is answered with: as ranges are, with all its rows, with none, or with a 400. */
@@ -60,7 +60,7 @@ export type Fault =
   /** What the body throws behind its first bytes. */
   | { readonly breaks: unknown };
 
-export const WORLD: FakeWorld = {
+export const WORLD: FakeServiceSettings = {
   rows: [],
   inclusive: true,
   singleDays: 'as_ranges',
@@ -80,14 +80,14 @@ const HEADER =
   'df_api_version,df_correction_datetime,df_event_detail_log_id,df_event_log_id,df_server_datetime,df_unified_id,event_name';
 
 export class FakeService implements ExportService {
-  world: FakeWorld;
+  world: FakeServiceSettings;
   readonly asked: ExportRequest[] = [];
   readonly #clock: Clock;
   /** Exports under way now, and the most there ever were. */
   busy = 0;
   busiest = 0;
 
-  constructor(clock: Clock, world: Partial<FakeWorld>) {
+  constructor(clock: Clock, world: Partial<FakeServiceSettings>) {
     this.#clock = clock;
     this.world = { ...WORLD, ...world };
   }

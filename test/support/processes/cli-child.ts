@@ -67,7 +67,7 @@ export class CliChild {
 }
 
 /** A folder with a configuration, a database, a spool; and a simulator by the clock of the world. */
-export class CliBench {
+export class CliFixture {
   readonly dir = mkdtempSync(join(tmpdir(), 'dfinery-cli-'));
   readonly file = join(this.dir, 'events.duckdb');
   readonly spool = join(this.dir, 'spool');
@@ -79,7 +79,7 @@ export class CliBench {
     this.sim = sim;
   }
 
-  static async start(scenario: unknown = {}, more: Partial<SimulatorOptions> = {}): Promise<CliBench> {
+  static async start(scenario: unknown = {}, more: Partial<SimulatorOptions> = {}): Promise<CliFixture> {
     const sim = await startSimulator({
       seed: 11,
       clock: systemClock,
@@ -89,7 +89,7 @@ export class CliBench {
       scenario: parseScenario(scenario),
       ...more,
     });
-    return new CliBench(sim);
+    return new CliFixture(sim);
   }
 
   config(more: Json = {}): string {

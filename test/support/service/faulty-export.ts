@@ -1,4 +1,4 @@
-import { Failure } from '../../../src/base/errors.ts';
+import { UserError } from '../../../src/base/errors.ts';
 import type { ExportAnswer } from '../../../src/service/export/answer.ts';
 import {
   type FaultyServer,
@@ -43,8 +43,8 @@ export async function ask(script: Script | readonly Step[], options?: FaultyServ
 }
 
 /** What reading the body fails with. */
-export async function failureOf(answer: ExportAnswer): Promise<Failure> {
+export async function failureOf(answer: ExportAnswer): Promise<UserError> {
   const failure = await bodyOf(answer).catch((error: unknown) => error);
-  if (!(failure instanceof Failure)) throw new Error(`no failure but ${String(failure).slice(0, 60)}`);
+  if (!(failure instanceof UserError)) throw new Error(`no failure but ${String(failure).slice(0, 60)}`);
   return failure;
 }

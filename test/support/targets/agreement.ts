@@ -12,7 +12,7 @@ import type { ColumnType } from '../../../src/types/type.ts';
 import { sqlComparable } from '../../property/types/agree.ts';
 import { scanIn } from '../scan.ts';
 import { streamedColumns } from './arrow.ts';
-import { ParquetBench } from './parquet.ts';
+import { ParquetFixture } from './parquet.ts';
 import { inDatabase } from './query.ts';
 import { PROPERTY } from './records.ts';
 
@@ -31,7 +31,7 @@ interface Column {
 }
 
 /** One export, given to every sink. */
-export class AgreementBench extends ParquetBench {
+export class AgreementFixture extends ParquetFixture {
   #exports = 0;
 
   /** A window over one file with these bytes, cut into chunks at these offsets while it was scanned. */

@@ -6,10 +6,10 @@ import { createLogger } from '../../../src/base/log.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { type ArrowOptions, type ArrowResult, writeArrow } from '../../../src/sinks/arrow/write-arrow.ts';
 import { type ColumnType, isColumnType } from '../../../src/types/type.ts';
-import { DuckBench } from './duckdb.ts';
+import { DuckDbFixture } from './duckdb.ts';
 
 /** A file for a stream and the spool files of the windows made here. */
-export class ArrowBench extends DuckBench {
+export class ArrowFixture extends DuckDbFixture {
   readonly out = join(this.dir, 'events.arrows');
 
   write(windows: Iterable<Window> | AsyncIterable<Window>, options: Partial<ArrowOptions> = {}): Promise<ArrowResult> {

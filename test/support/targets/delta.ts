@@ -13,7 +13,7 @@ import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import type { Storage } from '../../../src/sinks/storage/storage.ts';
 import type { TableName } from '../../../src/table/columns.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { type Cells, csvOf, DuckBench, on } from './duckdb.ts';
+import { type Cells, csvOf, DuckDbFixture, on } from './duckdb.ts';
 import { openDeltaSink } from './files.ts';
 import { query } from './query.ts';
 
@@ -31,7 +31,7 @@ const DUCKDB: Readonly<Record<string, string>> = {
 };
 
 /** A folder of Delta tables and the spool files of the windows made here. */
-export class DeltaBench extends DuckBench {
+export class DeltaFixture extends DuckDbFixture {
   readonly root = join(this.dir, 'lake');
 
   get lakeOptions() {
@@ -180,7 +180,7 @@ export class DeltaBench extends DuckBench {
     return query(':memory:', `WITH ${views.join(', ')} ${sql}`);
   }
 
-  #select(table: string, { schema, files }: ReturnType<DeltaBench['replay']>): string {
+  #select(table: string, { schema, files }: ReturnType<DeltaFixture['replay']>): string {
     const types = schema.map(({ name, type }) => {
       const duckdb = typeof type === 'string' ? DUCKDB[type] : `${DUCKDB[type.elementType]}[]`;
       return { name, duckdb };

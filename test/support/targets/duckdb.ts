@@ -16,7 +16,7 @@ import { query } from './query.ts';
 export type Cells = Readonly<Record<string, string>>;
 
 /** A folder with one database file and the spool files of the windows made here. */
-export class DuckBench {
+export class DuckDbFixture {
   readonly dir = mkdtempSync(join(tmpdir(), 'dfinery-duckdb-'));
   readonly file = join(this.dir, 'events.duckdb');
   readonly log: LogEvent[] = [];

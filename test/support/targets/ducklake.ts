@@ -7,7 +7,7 @@ import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
 import { identifier } from '../../../src/sinks/sql/engine/quote.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { type Cells, csvOf, DuckBench, on } from './duckdb.ts';
+import { type Cells, csvOf, DuckDbFixture, on } from './duckdb.ts';
 import { placeOf } from './files.ts';
 import { inDatabase, query } from './query.ts';
 
@@ -32,7 +32,7 @@ const DUCKDB: Readonly<Record<string, string>> = {
 };
 
 /** A catalog of DuckLake and the spool files of the windows made here. */
-export class LakeBench extends DuckBench {
+export class DuckLakeFixture extends DuckDbFixture {
   readonly root = join(this.dir, 'lake');
   readonly place = join(this.root, 'catalog.ducklake');
   readonly data = `${this.place}.files`;

@@ -1,4 +1,4 @@
-import { transientFailure } from '../../../src/base/errors.ts';
+import { transientError } from '../../../src/base/errors.ts';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 
 /** What a request that changes something does in a test, by the count of such requests from 1. */
@@ -46,7 +46,7 @@ export class FaultyStorage extends DiskStorage {
     if (fate === 'dies before') this.#die();
     const done = await work();
     if (fate === 'dies after') this.#die();
-    if (fate === 'answer lost') throw transientFailure('the answer is lost');
+    if (fate === 'answer lost') throw transientError('the answer is lost');
     return fate === 'seems taken' ? taken : done;
   }
 
@@ -56,6 +56,6 @@ export class FaultyStorage extends DiskStorage {
   }
 
   #live(): void {
-    if (this.#isDead) throw transientFailure('dead');
+    if (this.#isDead) throw transientError('dead');
   }
 }

@@ -6,12 +6,12 @@ import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
 import type { Manifest } from '../../../src/sinks/parquet/manifest.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { DuckBench } from './duckdb.ts';
+import { DuckDbFixture } from './duckdb.ts';
 import { openParquetSink } from './files.ts';
 import { query } from './query.ts';
 
 /** A folder of datasets and the spool files of the windows made here. */
-export class ParquetBench extends DuckBench {
+export class ParquetFixture extends DuckDbFixture {
   readonly root = join(this.dir, 'lake');
 
   /** What verify, compact, purge and readers of the folder are told. */

@@ -46,7 +46,7 @@ export interface WriteOptions {
 }
 
 /** A folder for spool files, and the writer run over them. */
-export class RecordBench {
+export class RecordFixture {
   readonly dir = mkdtempSync(join(tmpdir(), 'dfinery-records-'));
   #files = 0;
 

@@ -9,7 +9,7 @@ import { succeeded } from '../../../src/airbyte/messages.ts';
 import { MessageWriter } from '../../../src/airbyte/writer.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import { envOf } from '../../../src/base/env.ts';
-import { configFailure, Failure } from '../../../src/base/errors.ts';
+import { configError, UserError } from '../../../src/base/errors.ts';
 import { systemRandom } from '../../../src/base/random.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'dfinery-entrypoint-'));
@@ -52,12 +52,12 @@ async function check(work: Check, uncaught: (tell: (error: unknown) => void) => 
 describe('the process of a connector', () => {
   it('answers a problem of the user or of the network, without its secrets, and fails for one of the machine [R557]', async () => {
     const user = await check(async () => {
-      throw configFailure('the token canary-token is wrong.');
+      throw configError('the token canary-token is wrong.');
     });
     expect(user).toMatchObject({ code: 0, messages: [{ connectionStatus: { status: 'FAILED' } }] });
     expect(user.text).not.toContain('canary');
     const machine = await check(async () => {
-      throw new Failure('system', 'the disk is full.');
+      throw new UserError('system', 'the disk is full.');
     });
     expect(machine).toMatchObject({ code: 1, messages: [{ trace: { error: { failure_type: 'system_error' } } }] });
   });

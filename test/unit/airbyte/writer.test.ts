@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { log, traceOf } from '../../../src/airbyte/messages.ts';
 import { ClosedPipe, MessageWriter } from '../../../src/airbyte/writer.ts';
-import { configFailure } from '../../../src/base/errors.ts';
+import { configError } from '../../../src/base/errors.ts';
 
 /** Takes a chunk only when told to. */
 function slowReader() {
@@ -91,7 +91,7 @@ describe('a trace', () => {
   it('tells a failure to its user and to its maker, masked', () => {
     const cause = new Error('not taken: hush');
     const where = { stream: 'events', row: 3 };
-    const error = configFailure('Wrong token hush.', { internal: 'got hush', where, cause });
+    const error = configError('Wrong token hush.', { internal: 'got hush', where, cause });
     const text = JSON.stringify(traceOf(error, 1_700_000_000_000, mask));
     expect(JSON.parse(text).trace).toMatchObject({
       type: 'ERROR',

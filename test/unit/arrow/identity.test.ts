@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ColumnType } from '../../../src/types/type.ts';
-import { ArrowBench, streamedColumns } from '../../support/targets/arrow.ts';
+import { ArrowFixture, streamedColumns } from '../../support/targets/arrow.ts';
 import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
 
-let bench: ArrowBench;
+let fixture: ArrowFixture;
 beforeEach(() => {
-  bench = new ArrowBench();
+  fixture = new ArrowFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 interface Kind {
   readonly timezone?: string;
@@ -18,12 +18,12 @@ interface Kind {
 async function sent(first: Cells, second: Cells, { timezone, type }: Kind = {}): Promise<number> {
   const other = (n: number): Cells => ({ id: `other-${n}`, df_server_datetime: '2025-06-01 00:00:00' });
   const [begun, next] = [first, second].map((cells, n) =>
-    bench.window('2026-01-01', csvOf([other(n), { id: 'same', ...cells }]), timezone),
+    fixture.window('2026-01-01', csvOf([other(n), { id: 'same', ...cells }]), timezone),
   );
   const open = { ...begun, receipt: { ...begun.receipt, covers_to: null } };
   const columnTypes = new Map(type === undefined ? [] : [['df_server_datetime', type]]);
-  await bench.write([open, next], { timezone, columnTypes });
-  const keys = streamedColumns(bench.out).find(({ name }) => name === '_key')?.values ?? [];
+  await fixture.write([open, next], { timezone, columnTypes });
+  const keys = streamedColumns(fixture.out).find(({ name }) => name === '_key')?.values ?? [];
   expect(keys).toEqual(expect.arrayContaining(['other-0', 'other-1', 'same']));
   return keys.length - 2;
 }

@@ -1,13 +1,13 @@
 import { Writable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ArrowBench, streamedColumns } from '../../support/targets/arrow.ts';
+import { ArrowFixture, streamedColumns } from '../../support/targets/arrow.ts';
 import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
 
-let bench: ArrowBench;
+let fixture: ArrowFixture;
 beforeEach(() => {
-  bench = new ArrowBench();
+  fixture = new ArrowFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const NEW_YORK = 'America/New_York';
 
@@ -20,19 +20,19 @@ function csvOfColumns(columns: Readonly<Record<string, readonly string[]>>, id =
   );
 }
 
-const streamed = () => Object.fromEntries(streamedColumns(bench.out).map(({ name, values }) => [name, values]));
-const typesOf = () => Object.fromEntries(streamedColumns(bench.out).map(({ name, type }) => [name, type]));
+const streamed = () => Object.fromEntries(streamedColumns(fixture.out).map(({ name, values }) => [name, values]));
+const typesOf = () => Object.fromEntries(streamedColumns(fixture.out).map(({ name, type }) => [name, type]));
 
 /** What an Arrow stream, and what a table of DuckDB holds of column `x` after a day of `cells` and one of texts. */
 async function widened(cells: readonly string[], timezone?: string): Promise<unknown[]> {
   const windows = [
-    bench.window('2026-01-01', csvOfColumns({ x: cells }, 'a'), timezone),
-    bench.window('2026-01-02', csvOfColumns({ x: ['text'] }, 'b'), timezone),
+    fixture.window('2026-01-01', csvOfColumns({ x: cells }, 'a'), timezone),
+    fixture.window('2026-01-02', csvOfColumns({ x: ['text'] }, 'b'), timezone),
   ];
-  await bench.write(windows, { timezone });
+  await fixture.write(windows, { timezone });
   const { x } = streamed();
-  await bench.load(windows, { timezone });
-  const table = await bench.query(`SELECT x FROM events ORDER BY _key`);
+  await fixture.load(windows, { timezone });
+  const table = await fixture.query(`SELECT x FROM events ORDER BY _key`);
   expect(x).toEqual(table.map((row) => row.x));
   return x.slice(0, -1);
 }
@@ -46,7 +46,7 @@ describe('a value of an Arrow stream', () => {
       '0001-01-01 00:00:00',
       '2400-01-01 00:00:00.000',
     ];
-    await bench.write([bench.window('2026-01-01', csvOfColumns({ t }))]);
+    await fixture.write([fixture.window('2026-01-01', csvOfColumns({ t }))]);
     expect(streamed().t).toEqual([
       '2026-01-02T03:04:00.000000',
       '2026-01-02T03:04:05.678901',
@@ -64,8 +64,8 @@ describe('a value of an Arrow stream', () => {
       '2026-07-02T03:04:05+09:00',
       '1960-01-01 00:00:00.000',
     ];
-    const windows = [bench.window('2026-01-01', csvOfColumns({ t, u: t.slice(1, 3) }), NEW_YORK)];
-    await bench.write(windows, { timezone: NEW_YORK });
+    const windows = [fixture.window('2026-01-01', csvOfColumns({ t, u: t.slice(1, 3) }), NEW_YORK)];
+    await fixture.write(windows, { timezone: NEW_YORK });
     const expected = [
       '2026-01-02T08:04:00.000000',
       '2026-07-02T07:04:05.678000',
@@ -79,7 +79,7 @@ describe('a value of an Arrow stream', () => {
 
   it('is an instant in the first hour of 1970, too, and right before it', async () => {
     const t = ['1970-01-01 00:30:00.000', '1970-01-01 00:45:00.000', '1969-12-31 23:30:00.000'];
-    await bench.write([bench.window('2026-01-01', csvOfColumns({ t }), NEW_YORK)], { timezone: NEW_YORK });
+    await fixture.write([fixture.window('2026-01-01', csvOfColumns({ t }), NEW_YORK)], { timezone: NEW_YORK });
     expect(streamed().t).toEqual([
       '1970-01-01T05:30:00.000000',
       '1970-01-01T05:45:00.000000',
@@ -97,7 +97,7 @@ describe('a value of an Arrow stream', () => {
       s: ['["a","say \\"no\\"","\\u00e9\\n안녕"]', '["",null]', '[]'],
       b: ['TRUE', 'FALSE', 'TRUE'],
     };
-    await bench.write([bench.window('2026-01-01', csvOfColumns(columns))]);
+    await fixture.write([fixture.window('2026-01-01', csvOfColumns(columns))]);
     expect(typesOf()).toMatchObject({
       d: 'date',
       x: 'double',
@@ -118,8 +118,8 @@ describe('a value of an Arrow stream', () => {
 
   it('that does not fit is rescued with escapes as DuckDB writes them', async () => {
     const pinned = new Map([['n', 'long' as const]]);
-    const window = bench.window('2026-01-01', csvOfColumns({ n: ['1', 'a"\\\u001f\n안녕'], other: ['', '2'] }));
-    const { rescued } = await bench.write([window], { pinned });
+    const window = fixture.window('2026-01-01', csvOfColumns({ n: ['1', 'a"\\\u001f\n안녕'], other: ['', '2'] }));
+    const { rescued } = await fixture.write([window], { pinned });
     expect(streamed()._rescued).toEqual([null, '{"n":"a\\"\\\\\\u001F\\n안녕","other":"2"}']);
     expect(rescued).toEqual(
       new Map([
@@ -186,14 +186,14 @@ describe('a list of numbers of which a later window makes more', () => {
     ],
   ])('%s', async (_, cells, later, values) => {
     const windows = [
-      bench.window('2026-01-01', csvOfColumns({ x: cells }, 'a')),
-      bench.window('2026-01-02', csvOfColumns({ x: [later] }, 'b')),
+      fixture.window('2026-01-01', csvOfColumns({ x: cells }, 'a')),
+      fixture.window('2026-01-02', csvOfColumns({ x: [later] }, 'b')),
     ];
-    await bench.write(windows);
+    await fixture.write(windows);
     const { x } = streamed();
     expect(x).toEqual([...values, JSON.parse(later)]);
-    await bench.load(windows);
-    const [{ texts }] = await bench.query('SELECT to_json(list(x ORDER BY _key)) AS texts FROM events');
+    await fixture.load(windows);
+    const [{ texts }] = await fixture.query('SELECT to_json(list(x ORDER BY _key)) AS texts FROM events');
     expect(x).toEqual(JSON.parse(String(texts), (_key, value) => value));
   });
 });
@@ -213,8 +213,8 @@ describe('a batch of an Arrow stream', () => {
           done();
         },
       });
-      const windows = ['2026-01-01', '2026-01-02'].map((day) => bench.window(day, csv));
-      const run = bench.write(windows, { out, signal: stop.signal });
+      const windows = ['2026-01-01', '2026-01-02'].map((day) => fixture.window(day, csv));
+      const run = fixture.write(windows, { out, signal: stop.signal });
       await (isStopped ? expect(run).rejects.toThrow('stopped') : run);
       return bytes;
     };

@@ -1,26 +1,26 @@
 import { appendFileSync, readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ArrowBench, streamedColumns } from '../../support/targets/arrow.ts';
+import { ArrowFixture, streamedColumns } from '../../support/targets/arrow.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
 
-let bench: ArrowBench;
+let fixture: ArrowFixture;
 beforeEach(() => {
-  bench = new ArrowBench();
+  fixture = new ArrowFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
-const valuesOf = (wanted: string) => streamedColumns(bench.out).find(({ name }) => name === wanted)?.values;
+const valuesOf = (wanted: string) => streamedColumns(fixture.out).find(({ name }) => name === wanted)?.values;
 
 describe('the windows of an Arrow stream', () => {
   it('keep their own rows and keys, whatever the one before them held [R556]', async () => {
     const first = csvOf(['x', 'x', 'y'].map((id) => ({ id, b: 'TRUE', n: '4711' })));
     const second = csvOf(['p', 'q', 'r'].map((id) => ({ id, b: 'FALSE', n: '' })));
-    await bench.write([bench.window('2026-01-01', first), bench.window('2026-01-02', second)]);
+    await fixture.write([fixture.window('2026-01-01', first), fixture.window('2026-01-02', second)]);
     expect(valuesOf('_key')).toEqual(['x', 'x#2', 'y', 'p', 'q', 'r']);
     expect(valuesOf('b')).toEqual([true, true, true, false, false, false]);
     expect(valuesOf('n')).toEqual(['4711', '4711', '4711', null, null, null]);
     // Nor does a value of an earlier row stand where a later one has none.
-    const { batches, schema } = bench.table();
+    const { batches, schema } = fixture.table();
     const n = schema.fields.findIndex(({ name }) => name === 'n');
     expect([...(batches.at(-1)?.data.children[n].values.slice(-3) ?? [])]).toEqual([0n, 0n, 0n]);
   });
@@ -28,19 +28,19 @@ describe('the windows of an Arrow stream', () => {
   it('count a cell that does not fit once, however long their files go on behind it [R556]', async () => {
     const rows = Array.from({ length: 700 }, (_, i) => ({ id: `k${i}`, memo: 'x'.repeat(1_000) }));
     const csv = csvOf([{ id: 'first', df_server_datetime: 'no time' }, ...rows]);
-    const { rescued } = await bench.write([bench.window('2026-01-01', csv)]);
+    const { rescued } = await fixture.write([fixture.window('2026-01-01', csv)]);
     expect(rescued).toEqual(new Map([['df_server_datetime', 1]]));
   });
 
   it('are not sent where a row more stands behind the last row of one', async () => {
-    const window = bench.window('2026-01-01', csvOf([{ id: 'a' }, { id: 'b' }]));
+    const window = fixture.window('2026-01-01', csvOf([{ id: 'a' }, { id: 'b' }]));
     appendFileSync(window.files[0].path, 'a,b"c\n');
-    await expect(bench.write([window])).rejects.toThrow(
+    await expect(fixture.write([window])).rejects.toThrow(
       /^DuckDB refused a statement on the Arrow stream \([A-Z][A-Za-z ]+ Error, line \d+\)/,
     );
-    const more = bench.window('2026-01-01', csvOf([{ id: 'a' }]));
+    const more = fixture.window('2026-01-01', csvOf([{ id: 'a' }]));
     const [, row] = readFileSync(more.files[0].path, 'utf8').split('\n');
     appendFileSync(more.files[0].path, `${row}\n`);
-    await expect(bench.write([more])).rejects.toThrow('has 2 rows instead of 1 when it is read');
+    await expect(fixture.write([more])).rejects.toThrow('has 2 rows instead of 1 when it is read');
   });
 });

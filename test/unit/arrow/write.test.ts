@@ -4,20 +4,21 @@ import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
 import { RecordBatchReader, tableFromIPC } from 'apache-arrow';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Failure } from '../../../src/base/errors.ts';
+import { UserError } from '../../../src/base/errors.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import type { ColumnType } from '../../../src/types/type.ts';
 import { holderText } from '../../support/processes/holder.ts';
-import { ArrowBench, plainRows, streamedColumns } from '../../support/targets/arrow.ts';
+import { ArrowFixture, plainRows, streamedColumns } from '../../support/targets/arrow.ts';
 import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
 
-let bench: ArrowBench;
+let fixture: ArrowFixture;
 beforeEach(() => {
-  bench = new ArrowBench();
+  fixture = new ArrowFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
-const typesOf = () => Object.fromEntries(bench.table().schema.fields.map((field) => [field.name, String(field.type)]));
+const typesOf = () =>
+  Object.fromEntries(fixture.table().schema.fields.map((field) => [field.name, String(field.type)]));
 
 describe('an Arrow stream', () => {
   it('has typed columns, event names as plain texts, and every value', async () => {
@@ -34,7 +35,7 @@ describe('an Arrow stream', () => {
       { id: 'b', memo: 'a text of more than twelve bytes, "안녕"', l: 'null', df_event_name: '회원가입' },
       { id: 'c', b: 'FALSE', n: '-1', memo: 'short', df_event_name: '' },
     ]);
-    const result = await bench.write([bench.window('2026-01-01', csv)]);
+    const result = await fixture.write([fixture.window('2026-01-01', csv)]);
     expect(result).toMatchObject({ rows: 3, readerLeft: false });
     expect(typesOf()).toMatchObject({
       _key: 'Utf8',
@@ -48,7 +49,7 @@ describe('an Arrow stream', () => {
       q: 'List<Int64>',
       _rescued: 'Utf8',
     });
-    const rows = plainRows(bench.table());
+    const rows = plainRows(fixture.table());
     expect(rows.map(({ _key, n, x, b, l, q, memo, df_event_name: e }) => ({ _key, n, x, b, l, q, memo, e }))).toEqual([
       {
         _key: 'a',
@@ -72,12 +73,12 @@ describe('an Arrow stream', () => {
       },
       { _key: 'c', n: '-1', x: null, b: false, l: null, q: null, memo: 'short', e: null },
     ]);
-    const field = bench.table().schema.fields.find(({ name }) => name === 'n');
+    const field = fixture.table().schema.fields.find(({ name }) => name === 'n');
     expect(Object.fromEntries(field?.metadata ?? [])).toEqual({ source: 'n', group: 'custom', type: 'long' });
   });
 
   it('has one schema over all windows, found before the first row is sent [R47]', async () => {
-    const day = (n: number, more: Cells) => bench.window(`2026-01-0${n}`, csvOf([{ id: `r${n}`, ...more }]));
+    const day = (n: number, more: Cells) => fixture.window(`2026-01-0${n}`, csvOf([{ id: `r${n}`, ...more }]));
     async function* windows(): AsyncGenerator<Window> {
       for (const window of [day(1, { n: '1.50' }), day(2, { n: 'x', late: 'TRUE' }), day(3, { n: '7' })]) {
         yield window;
@@ -85,15 +86,15 @@ describe('an Arrow stream', () => {
         for (const { path } of window.files) rmSync(path);
       }
     }
-    await bench.write(windows());
+    await fixture.write(windows());
     expect(typesOf()).toMatchObject({ n: 'Utf8', late: 'Bool' });
-    const rows = plainRows(bench.table()).map(({ _key, n, late }) => ({ _key, n, late }));
+    const rows = plainRows(fixture.table()).map(({ _key, n, late }) => ({ _key, n, late }));
     expect(rows).toEqual([
       { _key: 'r1', n: '1.5', late: null },
       { _key: 'r2', n: 'x', late: true },
       { _key: 'r3', n: '7', late: null },
     ]);
-    expect(readdirSync(bench.dir).filter((name) => name.startsWith('dfinery-arrow-'))).toEqual([]);
+    expect(readdirSync(fixture.dir).filter((name) => name.startsWith('dfinery-arrow-'))).toEqual([]);
   });
 
   it('has the pinned schema, and rescues what does not fit it [R47]', async () => {
@@ -102,13 +103,13 @@ describe('an Arrow stream', () => {
       ['never', 'date' as const],
     ]);
     const windows = [
-      bench.window('2026-01-01', csvOf([{ id: 'a', n: '1', other: 'x' }])),
-      bench.window('2026-01-02', csvOf([{ id: 'b', n: '1.5' }])),
+      fixture.window('2026-01-01', csvOf([{ id: 'a', n: '1', other: 'x' }])),
+      fixture.window('2026-01-02', csvOf([{ id: 'b', n: '1.5' }])),
     ];
-    const result = await bench.write(windows, { pinned });
+    const result = await fixture.write(windows, { pinned });
     expect(typesOf()).toMatchObject({ n: 'Int64', never: 'Date32<DAY>' });
     expect(typesOf()).not.toHaveProperty('other');
-    expect(plainRows(bench.table()).map(({ _key, n, _rescued }) => ({ _key, n, _rescued }))).toEqual([
+    expect(plainRows(fixture.table()).map(({ _key, n, _rescued }) => ({ _key, n, _rescued }))).toEqual([
       { _key: 'a', n: '1', _rescued: '{"other":"x"}' },
       { _key: 'b', n: null, _rescued: '{"n":"1.5"}' },
     ]);
@@ -120,38 +121,38 @@ describe('an Arrow stream', () => {
       id: `r${i}`,
       df_event_name: i < 69_000 ? 'early' : 'late',
     }));
-    await bench.write([bench.window('2026-01-01', csvOf(rows))]);
-    const sizes = [...RecordBatchReader.from(readFileSync(bench.out))].map((batch) => batch.numRows);
+    await fixture.write([fixture.window('2026-01-01', csvOf(rows))]);
+    const sizes = [...RecordBatchReader.from(readFileSync(fixture.out))].map((batch) => batch.numRows);
     expect(sizes.length).toBeGreaterThan(1);
     expect(Math.max(...sizes)).toBeLessThan(70_000);
-    const names = bench.table().getChild('df_event_name');
+    const names = fixture.table().getChild('df_event_name');
     expect([names?.get(0), names?.get(69_999), names?.length]).toEqual(['early', 'late', 70_000]);
-    expect(bench.table().getChild('_key')?.get(69_999)).toBe('r69999');
+    expect(fixture.table().getChild('_key')?.get(69_999)).toBe('r69999');
   });
 
   it('tells its schema even without a row', async () => {
-    expect(await bench.write([])).toMatchObject({ rows: 0 });
-    expect(bench.table().schema.fields.map(({ name }) => name)).toContain('df_event_name');
+    expect(await fixture.write([])).toMatchObject({ rows: 0 });
+    expect(fixture.table().schema.fields.map(({ name }) => name)).toContain('df_event_name');
   });
 
   it('sends a row once where two windows share a day', async () => {
     const shared = (id: string, n: string) => ({ id, n });
-    const first = bench.window('2026-01-01', csvOf([shared('a', '1'), shared('b', '1')]));
+    const first = fixture.window('2026-01-01', csvOf([shared('a', '1'), shared('b', '1')]));
     const open = { ...first, receipt: { ...first.receipt, to: '2026-01-02' } };
-    await bench.write([open, bench.window('2026-01-02', csvOf([shared('b', '2'), shared('c', '2')]))]);
-    expect(plainRows(bench.table()).map(({ _key, n }) => `${_key}${n}`)).toEqual(['a1', 'b1', 'c2']);
+    await fixture.write([open, fixture.window('2026-01-02', csvOf([shared('b', '2'), shared('c', '2')]))]);
+    expect(plainRows(fixture.table()).map(({ _key, n }) => `${_key}${n}`)).toEqual(['a1', 'b1', 'c2']);
   });
 
   it('sends a row once where a window covers no day yet, and the next one begins within it', async () => {
-    const first = bench.window('2026-01-01', csvOf([{ id: 'a' }, { id: 'b' }]));
+    const first = fixture.window('2026-01-01', csvOf([{ id: 'a' }, { id: 'b' }]));
     const open = { ...first, receipt: { ...first.receipt, covers_to: null } };
-    await bench.write([open, bench.window('2026-01-01', csvOf([{ id: 'b' }, { id: 'c' }]))]);
-    expect(plainRows(bench.table()).map(({ _key }) => _key)).toEqual(['a', 'b', 'c']);
+    await fixture.write([open, fixture.window('2026-01-01', csvOf([{ id: 'b' }, { id: 'c' }]))]);
+    expect(plainRows(fixture.table()).map(({ _key }) => _key)).toEqual(['a', 'b', 'c']);
   });
 
   it('numbers keys that repeat and makes those that are missing', async () => {
-    await bench.write([bench.window('2026-01-01', csvOf([{ id: 'a' }, { id: 'a' }, { n: '1' }]))]);
-    const keys = plainRows(bench.table()).map(({ _key }) => String(_key));
+    await fixture.write([fixture.window('2026-01-01', csvOf([{ id: 'a' }, { id: 'a' }, { n: '1' }]))]);
+    const keys = plainRows(fixture.table()).map(({ _key }) => String(_key));
     expect(keys.slice(0, 2)).toEqual(['a', 'a#2']);
     expect(keys[2]).toMatch(/^hash:[0-9a-f]{64}$/);
   });
@@ -159,12 +160,12 @@ describe('an Arrow stream', () => {
 
 describe('the reader of a stream', () => {
   const many = () =>
-    bench.window('2026-01-01', csvOf(Array.from({ length: 100_000 }, (_, i) => ({ id: `a-rather-long-id-${i}` }))));
+    fixture.window('2026-01-01', csvOf(Array.from({ length: 100_000 }, (_, i) => ({ id: `a-rather-long-id-${i}` }))));
 
   it('sets the pace', async () => {
     const out = new PassThrough({ highWaterMark: 1024 });
     let isOver = false;
-    const writing = bench.write([many()], { out }).finally(() => {
+    const writing = fixture.write([many()], { out }).finally(() => {
       isOver = true;
     });
     const parts: Buffer[] = [];
@@ -187,45 +188,45 @@ describe('the reader of a stream', () => {
         done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
       },
     });
-    expect(await bench.write([many()], { out })).toMatchObject({ readerLeft: true });
+    expect(await fixture.write([many()], { out })).toMatchObject({ readerLeft: true });
   });
 
   it('never finds half a file', async () => {
     async function* broken(): AsyncGenerator<Window> {
-      yield bench.window('2026-01-01', csvOf([{ id: 'a' }]));
-      throw new Failure('transient', 'the service is down.');
+      yield fixture.window('2026-01-01', csvOf([{ id: 'a' }]));
+      throw new UserError('transient', 'the service is down.');
     }
     const pinned = new Map([['n', 'long' as const]]);
-    await expect(bench.write(broken(), { pinned })).rejects.toThrow('the service is down.');
-    expect(existsSync(bench.out)).toBe(false);
-    expect(readdirSync(bench.dir).filter((name) => name.endsWith('.part') || name.startsWith('dfinery-arrow'))).toEqual(
-      [],
-    );
-    await expect(bench.write([], { out: `${bench.dir}/none/x.arrows` })).rejects.toMatchObject({ kind: 'config' });
+    await expect(fixture.write(broken(), { pinned })).rejects.toThrow('the service is down.');
+    expect(existsSync(fixture.out)).toBe(false);
+    expect(
+      readdirSync(fixture.dir).filter((name) => name.endsWith('.part') || name.startsWith('dfinery-arrow')),
+    ).toEqual([]);
+    await expect(fixture.write([], { out: `${fixture.dir}/none/x.arrows` })).rejects.toMatchObject({ kind: 'config' });
   });
 
   it('removes what a killed run left of the file, once it is a day old [R472]', async () => {
-    const drafts = ['0123456789ab', 'ba9876543210'].map((id) => join(bench.dir, `.events.arrows.${id}.tmp`));
+    const drafts = ['0123456789ab', 'ba9876543210'].map((id) => join(fixture.dir, `.events.arrows.${id}.tmp`));
     for (const draft of drafts) writeFileSync(draft, 'rows of somebody');
     const yesterday = Date.now() / 1_000 - 90_000;
     utimesSync(drafts[0], yesterday, yesterday);
-    await bench.write([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    await fixture.write([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     expect(drafts.map((draft) => existsSync(draft))).toEqual([false, true]);
   });
 
   it('clears away what a dead run held, and nothing of a living one', async () => {
     const { pid } = spawnSync(process.execPath, ['-e', '0']);
     const holder = (folder: string, lease: string | undefined) => {
-      mkdirSync(join(bench.dir, folder), { mode: 0o700 });
-      writeFileSync(join(bench.dir, folder, '1.csv'), 'somebody');
-      if (lease) writeFileSync(join(bench.dir, folder, 'r0123456789abcdef.lease'), lease);
+      mkdirSync(join(fixture.dir, folder), { mode: 0o700 });
+      writeFileSync(join(fixture.dir, folder, '1.csv'), 'somebody');
+      if (lease) writeFileSync(join(fixture.dir, folder, 'r0123456789abcdef.lease'), lease);
     };
     holder('dfinery-arrow-dead01', holderText({ pid }));
     holder('dfinery-arrow-other1', holderText({ pid, host: 'elsewhere' }));
     holder('dfinery-arrow-young1', undefined);
     holder('dfinery-arrow-notours', undefined);
-    await bench.write([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
-    expect(readdirSync(bench.dir).filter((name) => name.startsWith('dfinery-arrow'))).toEqual([
+    await fixture.write([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    expect(readdirSync(fixture.dir).filter((name) => name.startsWith('dfinery-arrow'))).toEqual([
       'dfinery-arrow-notours',
       'dfinery-arrow-other1',
       'dfinery-arrow-young1',
@@ -233,9 +234,9 @@ describe('the reader of a stream', () => {
   });
 
   it('makes a spool directory that is not there, and names one that cannot be used', async () => {
-    const windows = [bench.window('2026-01-01', csvOf([{ id: 'a' }]))];
-    expect(await bench.write(windows, { spoolDir: join(bench.dir, 'none', 'yet') })).toMatchObject({ rows: 1 });
-    await expect(bench.write(windows, { spoolDir: join(bench.out, 'x') })).rejects.toMatchObject({
+    const windows = [fixture.window('2026-01-01', csvOf([{ id: 'a' }]))];
+    expect(await fixture.write(windows, { spoolDir: join(fixture.dir, 'none', 'yet') })).toMatchObject({ rows: 1 });
+    await expect(fixture.write(windows, { spoolDir: join(fixture.out, 'x') })).rejects.toMatchObject({
       kind: 'config',
       message: expect.stringContaining('set spool_dir'),
     });
@@ -245,13 +246,13 @@ describe('the reader of a stream', () => {
     let asked = 0;
     async function* windows(): AsyncGenerator<Window> {
       asked++;
-      yield bench.window('2026-01-01', csvOf([{ id: 'a' }]));
+      yield fixture.window('2026-01-01', csvOf([{ id: 'a' }]));
     }
-    for (const out of [bench.dir, `${bench.dir}/none/x.arrows`]) {
-      await expect(bench.write(windows(), { out })).rejects.toMatchObject({ kind: 'config' });
+    for (const out of [fixture.dir, `${fixture.dir}/none/x.arrows`]) {
+      await expect(fixture.write(windows(), { out })).rejects.toMatchObject({ kind: 'config' });
     }
     expect(asked).toBe(0);
-    expect(existsSync(`${bench.dir}.part`)).toBe(false);
+    expect(existsSync(`${fixture.dir}.part`)).toBe(false);
   });
 });
 
@@ -261,8 +262,8 @@ describe('a record batch', () => {
     const pinned = new Map(Array.from({ length: columns }, (_, i) => [`n${i}`, 'long'] as [string, ColumnType]));
     const rows = 4_000;
     const csv = csvOf(Array.from({ length: rows }, (_, i) => ({ id: `r${i}`, [`n${i % 3}`]: `${i}` })));
-    expect(await bench.write([bench.window('2026-01-01', csv)], { pinned })).toMatchObject({ rows });
-    const sizes = [...RecordBatchReader.from(readFileSync(bench.out))].map((batch) => batch.numRows);
+    expect(await fixture.write([fixture.window('2026-01-01', csv)], { pinned })).toMatchObject({ rows });
+    const sizes = [...RecordBatchReader.from(readFileSync(fixture.out))].map((batch) => batch.numRows);
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(rows);
     expect(Math.max(...sizes) * columns * 8).toBeLessThan(16 * 1024 * 1024);
   });
@@ -276,9 +277,9 @@ describe('a column that a stream has no place for', () => {
       { id: 'a', n: '1', x: 'TRUE' },
       { id: 'b', x: '' },
     ]);
-    const result = await bench.write([bench.window('2026-01-01', csv)], { pinned, columnTypes });
+    const result = await fixture.write([fixture.window('2026-01-01', csv)], { pinned, columnTypes });
     expect(Object.fromEntries(result.rescued)).toEqual({ x: 1 });
-    const held = streamedColumns(bench.out);
+    const held = streamedColumns(fixture.out);
     expect(held.find(({ name }) => name === 'n')?.values).toEqual(['1', null]);
     expect(held.find(({ name }) => name === '_rescued')?.values).toEqual(['{"x":"TRUE"}', null]);
   });

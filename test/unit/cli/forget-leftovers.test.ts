@@ -5,22 +5,22 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { runCommandLine } from '../../../src/cli/program.ts';
 import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 
 let dir = '';
 let server: DeletionServer;
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 const at = (...names: string[]) => join(dir, ...names);
 
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), 'dfinery-forget-'));
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
   server = await startDeletionServer();
   const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: at('ledger') };
   writeFileSync(at('config.json'), JSON.stringify(config));
 });
 afterEach(async () => {
-  bench.close();
+  fixture.close();
   await server.close();
   rmSync(dir, { recursive: true, force: true });
 });
@@ -55,7 +55,7 @@ const bytesUnder = (folder: string): string =>
     .join('\n');
 
 it('a purge leaves nothing of the person in the spools of earlier runs, nor in the folders of dead ones [R53]', async () => {
-  await bench.load([bench.window('2026-01-01', csvOf([{ id: 'e1', df_unified_id: 'the-person', member: 'm-1' }]))]);
+  await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'e1', df_unified_id: 'the-person', member: 'm-1' }]))]);
   const spool = at('spool', 'dfinery-elt-0123456789abcdef');
   const dead = at('spool', 'dfinery-arrow-abc123');
   for (const folder of [at('spool'), spool, dead]) mkdirSync(folder, { mode: 0o700 });
@@ -67,7 +67,7 @@ it('a purge leaves nothing of the person in the spools of earlier runs, nor in t
   const long = systemClock.now() / 1_000 - 3_600;
   utimesSync(dead, long, long);
   expect(bytesUnder(at('spool'))).toContain('the-person');
-  const purge = ['--purge', 'duckdb', bench.file, '--purge-column', 'member', '--spool-dir', at('spool')];
+  const purge = ['--purge', 'duckdb', fixture.file, '--purge-column', 'member', '--spool-dir', at('spool')];
   const { code } = await forgetConfirmed('--id', 'm-1', ...purge);
   expect(code).toBe(0);
   expect(server.ids()).toEqual(['m-1']);
@@ -81,19 +81,19 @@ it('a purge removes the rows that name the person by the external ID alone [R53]
     { id: 'e3', df_unified_id: '', member: 'm-1' },
     { id: 'e4', df_unified_id: 'somebody', member: 'm-2' },
   ];
-  await bench.load([bench.window('2026-01-01', csvOf(rows))]);
+  await fixture.load([fixture.window('2026-01-01', csvOf(rows))]);
   const { code, result } = await forgetConfirmed(
     '--id',
     'm-1',
     '--purge',
     'duckdb',
-    bench.file,
+    fixture.file,
     '--purge-column',
     'member',
   );
   expect(code).toBe(0);
   expect(result).toMatchObject({ done: 1, purged: { rows: 3 } });
-  expect(await bench.query('SELECT df_unified_id AS u, member AS m FROM events')).toEqual([
+  expect(await fixture.query('SELECT df_unified_id AS u, member AS m FROM events')).toEqual([
     { u: 'somebody', m: 'm-2' },
   ]);
 });

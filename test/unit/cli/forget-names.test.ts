@@ -14,14 +14,14 @@ import type { Sink } from '../../../src/sinks/sink.ts';
 import { TABLES } from '../../../src/table/columns.ts';
 import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { openDeltaSink, openParquetSink } from '../../support/targets/files.ts';
 
 let server: DeletionServer;
-let bench: DuckBench;
-const at = (name: string) => join(bench.dir, name);
+let fixture: DuckDbFixture;
+const at = (name: string) => join(fixture.dir, name);
 beforeEach(async () => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
   server = await startDeletionServer();
   const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: at('ledger') };
   writeFileSync(at('config.json'), JSON.stringify(config));
@@ -30,14 +30,14 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await server.close();
-  bench.close();
+  fixture.close();
 });
 
 const forget = (...argv: string[]) => runHere(['forget', '--config', at('config.json'), ...argv]);
 
 function openPlace(name: string): Promise<Sink> {
   const options = {
-    ...bench.targetOptions,
+    ...fixture.targetOptions,
     tables: TABLES,
     lockWaitMs: 0,
     spoolDir: at('spool'),
@@ -60,7 +60,7 @@ describe('forget, where bytes would outlive a purge', () => {
     async (name) => {
       const sink = await openPlace(name);
       const rows = [{ id: 'e1', df_unified_id: 'u-4711' }, { id: 'e2' }];
-      await sink.commit([bench.window('2026-01-01', csvOf(rows))], bench.signal);
+      await sink.commit([fixture.window('2026-01-01', csvOf(rows))], fixture.signal);
       await sink.close();
       const [data] = files().filter((file) => file.includes('events/') && file.endsWith('.parquet'));
       const words = ['--id', 'a', '--json', '--purge', name, at('place'), '--mapping', at('mapping.csv')];

@@ -8,15 +8,15 @@ import type { Sink } from '../../../src/sinks/sink.ts';
 import { loadSuppression } from '../../../src/suppression/list.ts';
 import { type DeletionServer, json, SUCCESS, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import { type Cells, csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { type Cells, csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { openDeltaSink, openParquetSink } from '../../support/targets/files.ts';
 
 let server: DeletionServer;
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 let onDeletion: () => void;
-const at = (name: string) => join(bench.dir, name);
+const at = (name: string) => join(fixture.dir, name);
 beforeEach(async () => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
   onDeletion = () => {};
   server = await startDeletionServer((_deletion, response) => {
     onDeletion();
@@ -29,7 +29,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await server.close();
-  bench.close();
+  fixture.close();
 });
 
 const TARGETS = ['duckdb', 'parquet', 'delta'];
@@ -39,13 +39,13 @@ const placeOf = (target: string) => at(`target/${target === 'duckdb' ? 'events.d
 async function load(target: string, day: string, rows: readonly Cells[], schemaMode: 'evolve' | 'freeze' = 'evolve') {
   const sink = await openPlace(target, schemaMode);
   const dated = rows.map((row) => ({ df_server_datetime: `${day} 10:00:00.000`, ...row }));
-  await sink.commit([bench.window(day, csvOf(dated))], bench.signal);
+  await sink.commit([fixture.window(day, csvOf(dated))], fixture.signal);
   await sink.close();
 }
 
 function openPlace(target: string, schemaMode: 'evolve' | 'freeze'): Promise<Sink> {
   const options = {
-    ...bench.targetOptions,
+    ...fixture.targetOptions,
     schemaMode,
     tables: [],
     lockWaitMs: 0,
@@ -76,7 +76,7 @@ const holding = (text: string) =>
     .map(({ name }) => name);
 
 it('a purge that fails after the deletion says that the deletion is done; the next run purges alone [R454][R490]', async () => {
-  await load('delta', '2026-01-01', [{ id: 'e1', df_unified_id: 'planted-person', member: 'm-1' }, { id: 'e2' }]);
+  await load('delta', '2026-01-01', [{ id: 'e1', df_unified_id: 'marked-person', member: 'm-1' }, { id: 'e2' }]);
   const log = join(placeOf('delta'), 'events/_delta_log');
   const last = readdirSync(log).sort().at(-1) ?? '';
   const words = ['--purge', 'delta', placeOf('delta'), '--purge-column', 'member', '--spool-dir', at('spool')];
@@ -99,9 +99,9 @@ it('a purge that fails after the deletion says that the deletion is done; the ne
   writeFileSync(join(log, last), kept);
   expect((await runHere([...forgetting, '--execute', '--confirm', hash], { env })).code).toBe(0);
   expect(server.ids()).toEqual(['m-1']);
-  expect(holding('planted-person')).toEqual([]);
+  expect(holding('marked-person')).toEqual([]);
   const { isSuppressed } = loadSuppression(at('suppressed.jsonl'), new Secret(env.DFINERY_SUPPRESSION_KEY));
-  expect(isSuppressed(Buffer.from('planted-person'), 0, 'planted-person'.length)).toBe(true);
+  expect(isSuppressed(Buffer.from('marked-person'), 0, 'marked-person'.length)).toBe(true);
 });
 
 describe('a person whom a purge looks up', () => {
@@ -109,7 +109,7 @@ describe('a person whom a purge looks up', () => {
     'is found in %s by a cell that did not fit its column, and leaves whole; the files are counted [R450]',
     async (target) => {
       await load(target, '2026-01-01', [{ id: 'e1', df_unified_id: 'somebody', member: '1' }]);
-      const person = 'planted-person';
+      const person = 'marked-person';
       const rows = [
         { id: 'e2', df_unified_id: person, member: 'A-77' },
         { id: 'e3', df_unified_id: person, member: '' },
@@ -128,7 +128,7 @@ describe('a person whom a purge looks up', () => {
 
   it('is found by a cell that was refused under freeze before the column was let in, and leaves whole [R499]', async () => {
     const target = 'delta';
-    const person = 'planted-person';
+    const person = 'marked-person';
     await load(target, '2026-01-01', [{ id: 'e1', df_unified_id: 'somebody' }]);
     const rows = [
       { id: 'e2', df_unified_id: person, member: 'A-77' },
@@ -146,14 +146,14 @@ describe('a person whom a purge looks up', () => {
     'is found in %s by an id that the column holds as a number or as true and false [R520]',
     async (target) => {
       const rows = [
-        { id: 'e1', df_unified_id: 'planted-person', member: '12', letter: 'FALSE' },
+        { id: 'e1', df_unified_id: 'marked-person', member: '12', letter: 'FALSE' },
         { id: 'e2', df_unified_id: 'somebody', member: '1.5', letter: 'TRUE' },
         { id: 'e3', df_unified_id: '', member: '12', letter: '' },
       ];
       await load(target, '2026-01-01', rows);
       const { result } = await forget(target, '12');
       expect(result).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 2 } });
-      expect(holding('planted-person')).toEqual([]);
+      expect(holding('marked-person')).toEqual([]);
       const { result: second } = await forget(target, 'TRUE', 'letter');
       expect(second).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 1 } });
     },
@@ -176,15 +176,15 @@ describe('a person whom a purge looks up', () => {
     'is found in %s though no row has a unified id, and it is said who may come back [R451]',
     async (target) => {
       const rows = [
-        { id: 'e1', df_unified_id: '', member: 'planted-member' },
+        { id: 'e1', df_unified_id: '', member: 'marked-member' },
         { id: 'e2', df_unified_id: 'somebody', member: 'm-2' },
       ];
       await load(target, '2026-01-01', rows);
-      const { plan, result } = await forget(target, 'planted-member');
+      const { plan, result } = await forget(target, 'marked-member');
       expect(plan.stderr).not.toContain('None of these IDs');
       expect(plan.stderr).toMatch(/1 ID of these stand in rows without a df_unified_id/);
       expect(result).toMatchObject({ ids_without_match: 0, purged: { people: 0, rows: 1 } });
-      expect(holding('planted-member')).toEqual([]);
+      expect(holding('marked-member')).toEqual([]);
     },
   );
 });

@@ -4,22 +4,22 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { type DeletionServer, json, SUCCESS, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import { type Cells, csvOf, DuckBench, on } from '../../support/targets/duckdb.ts';
+import { type Cells, csvOf, DuckDbFixture, on } from '../../support/targets/duckdb.ts';
 import { openParquetSink } from '../../support/targets/files.ts';
 import { query } from '../../support/targets/query.ts';
 
 let server: DeletionServer;
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 let answerTo: (id: string) => object;
 let onDeletion: () => Promise<void>;
 const REJECTED = { status: false, code: '40001', message: 'VALIDATION_FAILURE', data: null };
 const UNCLEAR = { status: false, code: '40402', message: 'what is this', data: null };
 const ENV = { DFINERY_SUPPRESSION_KEY: 'a suppression key of 32 characters' };
 const DAY = '2026-01-01';
-const at = (name: string) => join(bench.dir, name);
+const at = (name: string) => join(fixture.dir, name);
 
 beforeEach(async () => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
   answerTo = () => SUCCESS;
   onDeletion = async () => {};
   server = await startDeletionServer(({ id }, response) => {
@@ -30,7 +30,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await server.close();
-  bench.close();
+  fixture.close();
 });
 
 function configure(more: object = {}): void {
@@ -39,11 +39,11 @@ function configure(more: object = {}): void {
 }
 
 async function load(name: string, rows: readonly Cells[], day = DAY): Promise<void> {
-  const options = { ...bench.targetOptions, tables: [], lockWaitMs: 0, spoolDir: at('spool'), env: () => undefined };
+  const options = { ...fixture.targetOptions, tables: [], lockWaitMs: 0, spoolDir: at('spool'), env: () => undefined };
   const sink = name.endsWith('.duckdb')
     ? await openDuckDbSink({ ...options, file: at(name) })
     : await openParquetSink({ ...options, place: at(name) });
-  await sink.commit([bench.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))))], bench.signal);
+  await sink.commit([fixture.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))))], fixture.signal);
   await sink.close();
 }
 

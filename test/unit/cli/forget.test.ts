@@ -14,7 +14,7 @@ import { DuckDBInstance } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 
 let dir = '';
 let server: DeletionServer;
@@ -173,15 +173,15 @@ describe('forget, stopped by a guard', () => {
 });
 
 describe('forget, with a purge', () => {
-  let bench: DuckBench;
+  let fixture: DuckDbFixture;
   beforeEach(() => {
-    bench = new DuckBench();
+    fixture = new DuckDbFixture();
   });
-  afterEach(() => bench.close());
+  afterEach(() => fixture.close());
 
   const target = async () => {
-    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'e1', df_unified_id: 'u1' }]))]);
-    return bench.file;
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'e1', df_unified_id: 'u1' }]))]);
+    return fixture.file;
   };
   const mapping = (text: string) => {
     writeFileSync(at('mapping.csv'), text);
@@ -225,7 +225,7 @@ describe('forget, with a purge', () => {
     expect(ended.code, ended.said).toBe(0);
     expect(JSON.parse(ended.result)).toMatchObject({ done: 1, purged: { people: 1, rows: 1 } });
     expect(server.ids()).toEqual(['a']);
-    expect(await bench.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '0' }]);
+    expect(await fixture.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '0' }]);
     expect(readFileSync(at('list.jsonl'), 'utf8').trimEnd().split('\n')).toHaveLength(2);
   });
 
@@ -248,7 +248,7 @@ describe('forget, with a purge', () => {
     ],
   ])('deletes nobody where %s keeps the file from being written anew [R267]', async (_what, sql) => {
     const file = await target();
-    await bench.query(sql);
+    await fixture.query(sql);
     const words = [
       '--id',
       'a',
@@ -266,12 +266,12 @@ describe('forget, with a purge', () => {
       said: expect.stringMatching(/cannot be written anew.*mine.*Nothing was changed/),
     });
     expect(server.ids()).toEqual([]);
-    expect(await bench.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '1' }]);
+    expect(await fixture.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '1' }]);
   });
 
   it('names what it does not reach, and counts the IDs without a match [R267]', async () => {
     const file = await target();
-    await bench.query("CREATE TABLE notes AS SELECT 'a' AS who");
+    await fixture.query("CREATE TABLE notes AS SELECT 'a' AS who");
     mkdirSync(at('spool'));
     mkdirSync(join(at('spool'), 'dfinery-elt-0123456789abcdef'));
     chmodSync(join(at('spool'), 'dfinery-elt-0123456789abcdef'), 0o755);

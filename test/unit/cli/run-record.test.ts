@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { envOf } from '../../../src/base/env.ts';
-import { configFailure, transientFailure } from '../../../src/base/errors.ts';
+import { configError, transientError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY, writeXcom } from '../../../src/cli/sync/summary.ts';
@@ -30,7 +30,7 @@ async function recorded(work: () => Promise<void>, afterwards = nothing) {
 
 it('the record of a run holds why it failed, without its secrets [R545]', async () => {
   const { ends, error } = await recorded(async () => {
-    throw configFailure('canary-token is no token.');
+    throw configError('canary-token is no token.');
   });
   expect(ends).toEqual([{ exitCode: 2, cause: '****** is no token.' }]);
   expect(error).toBeInstanceOf(Error);
@@ -38,7 +38,7 @@ it('the record of a run holds why it failed, without its secrets [R545]', async 
 
 it('the record of a run is closed before its copy is published, and says so where that fails', async () => {
   const { ends } = await recorded(nothing, async () => {
-    throw transientFailure('the disk is full.');
+    throw transientError('the disk is full.');
   });
   expect(ends).toEqual([
     { exitCode: 0, cause: null },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { configFailure } from '../../../src/base/errors.ts';
+import { configError } from '../../../src/base/errors.ts';
 import { endpointProblem } from '../../../src/config/base-url.ts';
 import { openStorage } from '../../../src/sinks/storage/open.ts';
 
@@ -25,7 +25,7 @@ describe('the endpoint of an object store', () => {
     async (name) => {
       const env = (asked: string) => (asked === name ? 'http://store.example:9000' : undefined);
       await expect(openStorage('s3://bucket', env, undefined)).rejects.toMatchObject({
-        exitCode: configFailure('').exitCode,
+        exitCode: configError('').exitCode,
         message: expect.stringContaining(`${name} is http://store.example:9000`),
       });
     },

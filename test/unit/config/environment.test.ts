@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import destination from '../../../schemas/destination-config.json' with { type: 'json' };
 import source from '../../../schemas/source-config.json' with { type: 'json' };
 import { envOf } from '../../../src/base/env.ts';
-import { Failure } from '../../../src/base/errors.ts';
+import { UserError } from '../../../src/base/errors.ts';
 import { parseDestinationConfig } from '../../../src/config/destination.ts';
 import { readEnvironment, refuseUnknownNames, variableOf, variablesOf } from '../../../src/config/environment.ts';
 import { parseSourceConfig } from '../../../src/config/source.ts';
@@ -24,9 +24,9 @@ function refusal(act: () => unknown): string {
   try {
     act();
   } catch (error) {
-    expect(error).toBeInstanceOf(Failure);
-    expect((error as Failure).exitCode).toBe(2);
-    return (error as Failure).message;
+    expect(error).toBeInstanceOf(UserError);
+    expect((error as UserError).exitCode).toBe(2);
+    return (error as UserError).message;
   }
   throw new Error('was accepted');
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
-import { Failure } from '../../../src/base/errors.ts';
+import { UserError } from '../../../src/base/errors.ts';
 import { parseSourceConfig } from '../../../src/config/source.ts';
 
 const NONE = () => undefined;
@@ -14,10 +14,10 @@ function refusal(value: unknown, env: (name: string) => string | undefined = NON
   try {
     parseSourceConfig(value, env);
   } catch (error) {
-    expect(error).toBeInstanceOf(Failure);
-    expect((error as Failure).kind).toBe('config');
-    expect((error as Failure).exitCode).toBe(2);
-    return (error as Failure).message;
+    expect(error).toBeInstanceOf(UserError);
+    expect((error as UserError).kind).toBe('config');
+    expect((error as UserError).exitCode).toBe(2);
+    return (error as UserError).message;
   }
   throw new Error('was accepted');
 }

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CsvMemory } from '../../../src/csv/wasm/csv-memory.ts';
-import { RecordBench, streamOf } from '../../support/targets/records.ts';
+import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
-let records: RecordBench;
+let records: RecordFixture;
 beforeEach(() => {
-  records = new RecordBench();
+  records = new RecordFixture();
 });
 afterEach(() => {
   vi.restoreAllMocks();

@@ -4,7 +4,7 @@ import { Ajv } from 'ajv';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import reportSchema from '../../../schemas/deletion.json' with { type: 'json' };
 import { systemClock } from '../../../src/base/clock.ts';
-import { transientFailure } from '../../../src/base/errors.ts';
+import { transientError } from '../../../src/base/errors.ts';
 import { createLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { parseDestinationConfig } from '../../../src/config/destination.ts';
@@ -177,7 +177,7 @@ describe('a confirmed deletion', () => {
   it('whose purge fails half-way claims no number of removed rows, and the next run names the place it leaves out', async () => {
     const real = await plan(['a']);
     const { report, failure } = await real.execute(real.hash, deleter, async () => {
-      throw transientFailure('The disk is full.');
+      throw transientError('The disk is full.');
     });
     expect(failure).toMatchObject({ exitCode: 3, message: 'The disk is full.' });
     expect(report.places).toMatchObject([{ people: 1, rows: 1, rows_removed: null, error: 'The disk is full.' }]);

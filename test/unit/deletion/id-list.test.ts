@@ -77,7 +77,7 @@ describe('a list of ids', () => {
       () => undefined,
       (thrown) => thrown,
     );
-    expect(error).toMatchObject({ name: 'Failure', kind: 'config' });
+    expect(error).toMatchObject({ name: 'UserError', kind: 'config' });
     expect(error.message).not.toContain('secret');
   });
 

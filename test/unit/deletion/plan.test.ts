@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { configFailure } from '../../../src/base/errors.ts';
+import { configError } from '../../../src/base/errors.ts';
 import { answerOf, done, names, setUpPlans } from '../../support/deletion/plans.ts';
 
 const setup = setUpPlans();
@@ -87,7 +87,7 @@ describe('a deletion', () => {
   it('whose purge fails reports what it deleted, and leaves its ledger open for the purge', async () => {
     const { plans } = setup;
     const purge = async () => {
-      throw configFailure('The table is locked.');
+      throw configError('The table is locked.');
     };
     const { report, failure } = await plans.execute(['a'], done, {}, purge);
     expect(failure?.message).toBe('The table is locked.');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { configFailure, type Failure } from '../../../src/base/errors.ts';
+import { configError, type UserError } from '../../../src/base/errors.ts';
 import type { ListCounts } from '../../../src/deletion/input/deletion-list.ts';
 import type { Refusal } from '../../../src/deletion/input/refusal.ts';
 import { failureOf, nothingAccepted, reportOf, reportTable } from '../../../src/deletion/report.ts';
@@ -151,7 +151,7 @@ describe('the failure of a run', () => {
     counts: Partial<ListCounts>,
     more: Partial<DeletionCounts>,
     onRejected: 'fail' | 'continue' = 'continue',
-    stopped?: Failure,
+    stopped?: UserError,
   ) => failureOf(executed(counts, more), { onRejected, ledgerDir: '/ledger' }, stopped);
 
   it('is none where everybody was deleted', () => {
@@ -160,7 +160,7 @@ describe('the failure of a run', () => {
   });
 
   it('is the answer that stopped it, before anything else', () => {
-    expect(failure({}, {}, 'fail', configFailure('The token is refused.'))).toMatchObject({
+    expect(failure({}, {}, 'fail', configError('The token is refused.'))).toMatchObject({
       kind: 'config',
       message: 'The token is refused. 2 of 5 ids were deleted, 2 are undecided.',
     });

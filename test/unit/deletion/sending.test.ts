@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { configFailure } from '../../../src/base/errors.ts';
+import { configError } from '../../../src/base/errors.ts';
 import { parseDestinationConfig } from '../../../src/config/destination.ts';
 import { runDeletionCase } from '../../../src/deletion/case.ts';
 import { RateLimiter } from '../../../src/deletion/rate-limiter.ts';
@@ -60,7 +60,7 @@ describe('an answer', () => {
 
   it('that cannot be asked for at all ends the run, and stands in the ledger as unknown [R456]', async () => {
     const answer = (id: string) => {
-      if (id === 'b') throw configFailure('The proxy is no address.');
+      if (id === 'b') throw configError('The proxy is no address.');
       return answerOf('done', '20000');
     };
     const { report, failure } = await setup.plans.execute(['a', 'b', 'c', 'd'], answer);

@@ -2,15 +2,15 @@ import { rmSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
-import { DeltaBench } from '../../support/targets/delta.ts';
+import { DeltaFixture } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { compactDelta, purgeDelta, verifyDelta } from '../../support/targets/files.ts';
 
-let bench: DeltaBench;
+let fixture: DeltaFixture;
 beforeEach(() => {
-  bench = new DeltaBench();
+  fixture = new DeltaFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 /** A promise and what resolves it. */
 function signalled(): { readonly done: Promise<void>; readonly tell: () => void } {
@@ -23,8 +23,8 @@ function signalled(): { readonly done: Promise<void>; readonly tell: () => void 
 
 describe('a purge of Delta tables', () => {
   it('leaves the files of a run that began after its commit, and commits them only when it has ended [R548]', async () => {
-    await bench.store([
-      bench.window(
+    await fixture.store([
+      fixture.window(
         '2026-01-01',
         csvOf([
           { id: 'b', ...on('2026-01-01') },
@@ -33,7 +33,7 @@ describe('a purge of Delta tables', () => {
       ),
     ]);
     const [stored, erased] = [signalled(), signalled()];
-    const late = new DiskStorage(bench.root);
+    const late = new DiskStorage(fixture.root);
     late.create = async (path, text) => {
       if (path.startsWith('events/_delta_log/')) {
         stored.tell();
@@ -41,49 +41,49 @@ describe('a purge of Delta tables', () => {
       }
       return DiskStorage.prototype.create.call(late, path, text);
     };
-    const window = bench.window('2026-01-02', csvOf([{ id: 'z', ...on('2026-01-02') }]));
+    const window = fixture.window('2026-01-02', csvOf([{ id: 'z', ...on('2026-01-02') }]));
     let loaded: Promise<unknown> | undefined;
-    const storage = new DiskStorage(bench.root);
+    const storage = new DiskStorage(fixture.root);
     storage.eraseAllBut = async (folder, isKept) => {
       if (folder === 'events') {
-        loaded = bench.store([window], { storage: late });
+        loaded = fixture.store([window], { storage: late });
         await stored.done;
       }
       await DiskStorage.prototype.eraseAllBut.call(storage, folder, isKept);
     };
     const removal = { column: 'df_unified_id', ids: ['erna-4711'] };
-    await purgeDelta({ ...bench.lakeOptions, storage }, removal);
+    await purgeDelta({ ...fixture.lakeOptions, storage }, removal);
     erased.tell();
     await loaded;
-    expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
-    expect(await bench.read('SELECT _key FROM events ORDER BY 1')).toEqual(['b', 'z'].map((_key) => ({ _key })));
+    expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
+    expect(await fixture.read('SELECT _key FROM events ORDER BY 1')).toEqual(['b', 'z'].map((_key) => ({ _key })));
   });
 });
 
 describe('a checkpoint of Delta tables', () => {
   it('keeps for older readers what left the table within the retention, and is not missed where only its pointer is left [R552]', async () => {
     const days = 86_400_000;
-    const again = () => bench.window('2026-01-02', csvOf([{ id: 'c', ...on('2026-01-02') }]));
-    await bench.store([again()], { retentionMs: 2 * days });
-    const [left] = bench.replay('events').files.keys();
-    const other = bench.window('2026-01-02', csvOf([{ id: 'q', ...on('2026-01-02') }]));
-    await bench.store([again(), other], { retentionMs: 2 * days });
-    await compactDelta(bench.lakeOptions);
-    const configured = Array.from({ length: bench.versions() }, (_, version) =>
-      bench.actions('events', version, 'metaData'),
+    const again = () => fixture.window('2026-01-02', csvOf([{ id: 'c', ...on('2026-01-02') }]));
+    await fixture.store([again()], { retentionMs: 2 * days });
+    const [left] = fixture.replay('events').files.keys();
+    const other = fixture.window('2026-01-02', csvOf([{ id: 'q', ...on('2026-01-02') }]));
+    await fixture.store([again(), other], { retentionMs: 2 * days });
+    await compactDelta(fixture.lakeOptions);
+    const configured = Array.from({ length: fixture.versions() }, (_, version) =>
+      fixture.actions('events', version, 'metaData'),
     );
     for (const { configuration } of configured.flat())
       expect(configuration).toMatchObject({ 'delta.deletedFileRetentionDuration': 'interval 172800 seconds' });
-    const { version, retentionMs } = await bench.withTable((events) => events);
-    await bench.checkpoint(Date.now() - retentionMs);
+    const { version, retentionMs } = await fixture.withTable((events) => events);
+    await fixture.checkpoint(Date.now() - retentionMs);
     // As if all files were old: of those that left only the log can say that it was just now.
-    for (const path of bench.files('events')) utimesSync(join(bench.root, 'events', path), 1, 1);
-    const reopen = async () => (await bench.openLake({ retentionMs: 2 * days })).close();
+    for (const path of fixture.files('events')) utimesSync(join(fixture.root, 'events', path), 1, 1);
+    const reopen = async () => (await fixture.openLake({ retentionMs: 2 * days })).close();
     await reopen();
-    expect(bench.files('events')).toContain(left);
-    rmSync(join(bench.root, 'events', '_delta_log', `${String(version).padStart(20, '0')}.checkpoint.parquet`));
+    expect(fixture.files('events')).toContain(left);
+    rmSync(join(fixture.root, 'events', '_delta_log', `${String(version).padStart(20, '0')}.checkpoint.parquet`));
     await reopen();
-    expect(bench.files('events')).toContain(left);
-    expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
+    expect(fixture.files('events')).toContain(left);
+    expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 });

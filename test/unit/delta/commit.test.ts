@@ -1,25 +1,25 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DeltaBench } from '../../support/targets/delta.ts';
+import { DeltaFixture } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { verifyDelta } from '../../support/targets/files.ts';
 
-let bench: DeltaBench;
+let fixture: DeltaFixture;
 beforeEach(() => {
-  bench = new DeltaBench();
+  fixture = new DeltaFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const first = '2026-01-01';
 const second = '2026-01-02';
-const verify = () => verifyDelta(bench.lakeOptions);
+const verify = () => verifyDelta(fixture.lakeOptions);
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
 
 describe('a window', () => {
   it('is one commit: protocol and schema with the first, files, receipt, cursor and transaction in each [R300]', async () => {
-    await bench.store([bench.window(first, csvOf([{ id: 'a', n: '1', ...on(first) }]))]);
-    const of = (name: string) => bench.actions('events', 0, name);
+    await fixture.store([fixture.window(first, csvOf([{ id: 'a', n: '1', ...on(first) }]))]);
+    const of = (name: string) => fixture.actions('events', 0, name);
     expect(of('protocol')).toEqual([
       {
         minReaderVersion: 3,
@@ -33,9 +33,9 @@ describe('a window', () => {
     const domains = new Map(of('domainMetadata').map((line) => [line.domain, JSON.parse(String(line.configuration))]));
     expect(domains.get('dfinery.cursor')).toMatchObject({ from_date: second });
     expect(domains.get('dfinery.window.1')).toMatchObject({ from: first, rows: 1, window: 1 });
-    await bench.store([bench.window(second, csvOf([{ id: 'b', n: '2', ...on(second) }]))]);
-    expect([...bench.actions('events', 1, 'protocol'), ...bench.actions('events', 1, 'metaData')]).toEqual([]);
-    expect(await bench.read('SELECT _key, n, event_date FROM events ORDER BY 1')).toEqual([
+    await fixture.store([fixture.window(second, csvOf([{ id: 'b', n: '2', ...on(second) }]))]);
+    expect([...fixture.actions('events', 1, 'protocol'), ...fixture.actions('events', 1, 'metaData')]).toEqual([]);
+    expect(await fixture.read('SELECT _key, n, event_date FROM events ORDER BY 1')).toEqual([
       { _key: 'a', n: '1', event_date: first },
       { _key: 'b', n: '2', event_date: second },
     ]);
@@ -44,12 +44,12 @@ describe('a window', () => {
 
   it('with a zone has instants, and asks no feature of readers [R300]', async () => {
     const csv = csvOf([{ id: 'a', ...on(first) }]);
-    await bench.store([bench.window(first, csv, 'Asia/Seoul')], { timezone: 'Asia/Seoul' });
-    const [protocol] = bench.actions('events', 0, 'protocol');
+    await fixture.store([fixture.window(first, csv, 'Asia/Seoul')], { timezone: 'Asia/Seoul' });
+    const [protocol] = fixture.actions('events', 0, 'protocol');
     expect(protocol).toMatchObject({ readerFeatures: [], writerFeatures: ['domainMetadata'] });
-    const { schema } = bench.replay('events');
+    const { schema } = fixture.replay('events');
     expect(schema.find(({ name }) => name === 'df_server_datetime')?.type).toBe('timestamp');
-    await expect(bench.openLake()).rejects.toMatchObject({
+    await expect(fixture.openLake()).rejects.toMatchObject({
       kind: 'config',
       message: expect.stringContaining('timezone'),
     });
@@ -57,45 +57,45 @@ describe('a window', () => {
 
   it('that is read again replaces its rows, and older versions stay readable', async () => {
     const window = (n: string) =>
-      bench.window(
+      fixture.window(
         first,
         csvOf([
           { id: 'a', n, ...on(first) },
           { id: 'b', n, ...on(first) },
         ]),
       );
-    await bench.store([window('1'), window('2')]);
-    expect(await bench.read('SELECT _key, n FROM events ORDER BY 1')).toEqual([
+    await fixture.store([window('1'), window('2')]);
+    expect(await fixture.read('SELECT _key, n FROM events ORDER BY 1')).toEqual([
       { _key: 'a', n: '2' },
       { _key: 'b', n: '2' },
     ]);
-    expect(await bench.read('SELECT sum(n)::INT AS n FROM events', 0)).toEqual([{ n: 2 }]);
-    expect(bench.replay('events').files.size).toBe(1);
+    expect(await fixture.read('SELECT sum(n)::INT AS n FROM events', 0)).toEqual([{ n: 2 }]);
+    expect(fixture.replay('events').files.size).toBe(1);
     expect(await verify()).toEqual([]);
   });
 
   it('without rows moves the cursor alone', async () => {
-    await bench.store([bench.window(first, csvOf([]))]);
-    expect(bench.replay('events').files.size).toBe(0);
-    const sink = await bench.openLake();
+    await fixture.store([fixture.window(first, csvOf([]))]);
+    expect(fixture.replay('events').files.size).toBe(0);
+    const sink = await fixture.openLake();
     expect((await sink.readPriorLoads()).state).toMatchObject({ from_date: second });
     await sink.close();
     expect(await verify()).toEqual([]);
   });
 
   it('leaves one receipt a day, however often the day is read again', async () => {
-    const window = () => bench.window(first, csvOf([{ id: 'a', ...on(first) }]));
-    await bench.store([window(), window(), window()]);
-    const last = bench.actions('events', 2, 'domainMetadata');
+    const window = () => fixture.window(first, csvOf([{ id: 'a', ...on(first) }]));
+    await fixture.store([window(), window(), window()]);
+    const last = fixture.actions('events', 2, 'domainMetadata');
     expect(last.filter(({ removed }) => removed === true).map(({ domain }) => domain)).toEqual(['dfinery.window.2']);
   });
 
   it('keeps the receipt by which a day is complete, when the day is read again before a clock says it is over [R493]', async () => {
-    const whole = bench.window(first, csvOf([{ id: 'a', ...on(first) }]));
-    const again = bench.window(first, csvOf([{ id: 'a', ...on(first) }]));
+    const whole = fixture.window(first, csvOf([{ id: 'a', ...on(first) }]));
+    const again = fixture.window(first, csvOf([{ id: 'a', ...on(first) }]));
     const open = { ...again, receipt: { ...again.receipt, covers_to: null } };
-    await bench.store([whole, open]);
-    const sink = await bench.openLake();
+    await fixture.store([whole, open]);
+    const sink = await fixture.openLake();
     expect([...(await sink.readPriorLoads()).covered]).toEqual([first]);
     await sink.close();
     expect(await verify()).toEqual([]);
@@ -104,15 +104,15 @@ describe('a window', () => {
 
 describe('columns', () => {
   it('that are new change metadata alone; a widened one rewrites the files that hold values of it [R302]', async () => {
-    await bench.store([
-      bench.window(first, csvOf([{ id: 'a', n: '1', ...on(first) }])),
-      bench.window(second, csvOf([{ id: 'b', m: '1', ...on(second) }])),
+    await fixture.store([
+      fixture.window(first, csvOf([{ id: 'a', n: '1', ...on(first) }])),
+      fixture.window(second, csvOf([{ id: 'b', m: '1', ...on(second) }])),
     ]);
-    expect(bench.actions('events', 1, 'remove')).toEqual([]);
-    await bench.store([bench.window('2026-01-03', csvOf([{ id: 'c', n: 'text', ...on('2026-01-03') }]))]);
-    const removed = bench.actions('events', 2, 'remove');
+    expect(fixture.actions('events', 1, 'remove')).toEqual([]);
+    await fixture.store([fixture.window('2026-01-03', csvOf([{ id: 'c', n: 'text', ...on('2026-01-03') }]))]);
+    const removed = fixture.actions('events', 2, 'remove');
     expect(removed.map(({ partitionValues }) => partitionValues)).toEqual([{ event_date: first }]);
-    expect(await bench.read('SELECT _key, n, m FROM events ORDER BY 1')).toEqual([
+    expect(await fixture.read('SELECT _key, n, m FROM events ORDER BY 1')).toEqual([
       { _key: 'a', n: '1', m: null },
       { _key: 'b', n: null, m: '1' },
       { _key: 'c', n: 'text', m: null },
@@ -122,23 +122,23 @@ describe('columns', () => {
 
   it('are found again by their whole name, also one that begins with a byte order mark [R433]', async () => {
     const name = '\ufeffn';
-    await bench.store([bench.window(first, csvOf([{ id: 'a', [name]: '1', ...on(first) }]))]);
-    await bench.store([bench.window(second, csvOf([{ id: 'b', [name]: 'text', ...on(second) }]))]);
-    expect(bench.actions('events', 1, 'remove').map(({ partitionValues }) => partitionValues)).toEqual([
+    await fixture.store([fixture.window(first, csvOf([{ id: 'a', [name]: '1', ...on(first) }]))]);
+    await fixture.store([fixture.window(second, csvOf([{ id: 'b', [name]: 'text', ...on(second) }]))]);
+    expect(fixture.actions('events', 1, 'remove').map(({ partitionValues }) => partitionValues)).toEqual([
       { event_date: first },
     ]);
     expect(await verify()).toEqual([]);
   });
 
   it('that freeze does not take are in _rescued, with every value [R436]', async () => {
-    await bench.store([bench.window(first, csvOf([{ id: 'a', n: '1', ...on(first) }]))]);
+    await fixture.store([fixture.window(first, csvOf([{ id: 'a', n: '1', ...on(first) }]))]);
     const rows = [
       { id: 'b', n: '2', new: 'v', df_items_x: '7', ...on(second) },
       { id: 'c', n: 'text', new: 'null', ...on(second) },
     ];
-    const [{ rescued }] = await bench.store([bench.window(second, csvOf(rows))], { schemaMode: 'freeze' });
+    const [{ rescued }] = await fixture.store([fixture.window(second, csvOf(rows))], { schemaMode: 'freeze' });
     expect(Object.fromEntries(rescued)).toEqual({ n: 1, new: 2, df_items_x: 1 });
-    const stored = await bench.read('SELECT _key, n, _rescued FROM events ORDER BY 1');
+    const stored = await fixture.read('SELECT _key, n, _rescued FROM events ORDER BY 1');
     expect(stored.map(({ _key, n, _rescued: r }) => [_key, n, r && JSON.parse(String(r))])).toEqual([
       ['a', '1', null],
       ['b', '2', { new: 'v', df_items_x: '7' }],
@@ -150,8 +150,8 @@ describe('columns', () => {
 
   it('have no name that a reader refuses, and no two that fold alike [R302]', async () => {
     const odd = { 'a b': '1', 'a,b': '2', 'A=B': '3', 'x{}()': '4', 'line\nend': '5', _KEY: '6' };
-    await bench.store([bench.window(first, csvOf([{ id: 'a', ...odd, ...on(first) }]))]);
-    const names = bench.replay('events').schema.map(({ name }) => name);
+    await fixture.store([fixture.window(first, csvOf([{ id: 'a', ...odd, ...on(first) }]))]);
+    const names = fixture.replay('events').schema.map(({ name }) => name);
     expect(names.filter((name) => /[ ,;{}()\n\t=]/.test(name))).toEqual([]);
     expect(new Set(names.map((name) => name.toLowerCase())).size).toBe(names.length);
     expect(names).toEqual(expect.arrayContaining(['A_B', 'a_b_2', 'a_b_3', 'x____', 'line_end', '_KEY_2']));
@@ -171,8 +171,8 @@ describe('statistics', () => {
       },
       { id: 'geheim-2', n: '-3', d: '', when: '', name: '', tags: '["erna-4711"]', ...on(first) },
     ];
-    await bench.store([bench.window(first, csvOf(rows))], { tables: TABLES });
-    const [add] = bench.actions('events', 0, 'add');
+    await fixture.store([fixture.window(first, csvOf(rows))], { tables: TABLES });
+    const [add] = fixture.actions('events', 0, 'add');
     const text = String(add.stats);
     const time = '2026-01-01T10:00:00.000';
     const range = { _dfinery_window: 1, df_correction_datetime: time, df_server_datetime: time };
@@ -183,7 +183,7 @@ describe('statistics', () => {
       nullCount: expect.objectContaining({ _key: 0, n: 0, d: 1, name: 1, tags: 1 }),
     });
     for (const table of TABLES) {
-      const log = JSON.stringify(bench.entry(table, 0));
+      const log = JSON.stringify(fixture.entry(table, 0));
       expect(log).not.toMatch(/erna-4711|geheim|9007199254740993/);
     }
   });
@@ -196,16 +196,18 @@ describe('the other tables', () => {
       { id: 'a:2', df_items_x: '2', ...on(first) },
       { id: 'b', df_items_x: '', ...on(first) },
     ];
-    await bench.store([bench.window(first, csvOf(rows('1')))]);
-    expect(bench.files('event_items')).toEqual([]);
-    await bench.store([bench.window(second, csvOf([{ id: 'c', df_items_x: '7', ...on(second) }]))], { tables: TABLES });
-    await bench.store([bench.window(first, csvOf(rows('9')))]);
-    expect(await bench.read('SELECT _key, x, item_position AS p FROM event_items ORDER BY 1')).toEqual([
+    await fixture.store([fixture.window(first, csvOf(rows('1')))]);
+    expect(fixture.files('event_items')).toEqual([]);
+    await fixture.store([fixture.window(second, csvOf([{ id: 'c', df_items_x: '7', ...on(second) }]))], {
+      tables: TABLES,
+    });
+    await fixture.store([fixture.window(first, csvOf(rows('9')))]);
+    expect(await fixture.read('SELECT _key, x, item_position AS p FROM event_items ORDER BY 1')).toEqual([
       { _key: 'a:1', x: '9', p: '1' },
       { _key: 'a:2', x: '2', p: '2' },
       { _key: 'c', x: '7', p: null },
     ]);
-    expect(await bench.read('SELECT df_event_log_id AS id FROM event_logs ORDER BY 1')).toEqual([
+    expect(await fixture.read('SELECT df_event_log_id AS id FROM event_logs ORDER BY 1')).toEqual([
       { id: 'a' },
       { id: 'b' },
       { id: 'c' },
@@ -214,17 +216,17 @@ describe('the other tables', () => {
   });
 
   it('have an event once, although its rows lie on two dates, whichever is read again [R300]', async () => {
-    const one = bench.window(
+    const one = fixture.window(
       first,
       csvOf([
         { id: 'a:1', ...on(first) },
         { id: 'x', ...on(first) },
       ]),
     );
-    const two = bench.window(second, csvOf([{ id: 'a:2', ...on(second) }]));
-    await bench.store([two, one, two, one], { tables: TABLES });
+    const two = fixture.window(second, csvOf([{ id: 'a:2', ...on(second) }]));
+    await fixture.store([two, one, two, one], { tables: TABLES });
     expect(
-      await bench.read('SELECT df_event_log_id AS id, event_date::VARCHAR AS d FROM event_logs ORDER BY 1'),
+      await fixture.read('SELECT df_event_log_id AS id, event_date::VARCHAR AS d FROM event_logs ORDER BY 1'),
     ).toEqual([
       { id: 'a', d: first },
       { id: 'x', d: first },
@@ -235,11 +237,14 @@ describe('the other tables', () => {
 
 describe('a target that is not ours, or not as it was', () => {
   it('is refused with a sentence and not touched [R307]', async () => {
-    await bench.store([bench.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
+    await fixture.store([fixture.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
     const refused = async (message: RegExp) => {
-      const before = bench.files();
-      await expect(bench.openLake()).rejects.toMatchObject({ kind: 'config', message: expect.stringMatching(message) });
-      expect(bench.files()).toEqual(before);
+      const before = fixture.files();
+      await expect(fixture.openLake()).rejects.toMatchObject({
+        kind: 'config',
+        message: expect.stringMatching(message),
+      });
+      expect(fixture.files()).toEqual(before);
     };
     const feature = {
       protocol: {
@@ -259,19 +264,19 @@ describe('a target that is not ours, or not as it was', () => {
       ['no object', /no object/],
     ];
     for (const [line, message] of broken) {
-      bench.append('events', 1, line);
+      fixture.append('events', 1, line);
       await refused(message);
-      rmSync(join(bench.root, 'events/_delta_log/00000000000000000001.json'));
+      rmSync(join(fixture.root, 'events/_delta_log/00000000000000000001.json'));
     }
-    bench.append('events', 2, { commitInfo: {} });
+    fixture.append('events', 2, { commitInfo: {} });
     await refused(/version 1 is missing/);
   });
 
   it('passes over actions that a later protocol added [R307]', async () => {
-    await bench.store([bench.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
-    bench.append('events', 1, { somethingNew: { x: 1 } });
-    await bench.store([bench.window(second, csvOf([{ id: 'b', ...on(second) }]))]);
-    expect(bench.versions()).toBe(3);
+    await fixture.store([fixture.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
+    fixture.append('events', 1, { somethingNew: { x: 1 } });
+    await fixture.store([fixture.window(second, csvOf([{ id: 'b', ...on(second) }]))]);
+    expect(fixture.versions()).toBe(3);
     expect(await verify()).toEqual([]);
   });
 });

@@ -4,32 +4,32 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import type { Storage } from '../../../src/sinks/storage/storage.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { DeltaBench } from '../../support/targets/delta.ts';
+import { DeltaFixture } from '../../support/targets/delta.ts';
 import { type Cells, csvOf, on } from '../../support/targets/duckdb.ts';
 import { compactDelta, purgeDelta, verifyDelta } from '../../support/targets/files.ts';
 import { query } from '../../support/targets/query.ts';
 
-let bench: DeltaBench;
+let fixture: DeltaFixture;
 beforeEach(() => {
-  bench = new DeltaBench();
+  fixture = new DeltaFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const first = '2026-01-01';
 const second = '2026-01-02';
 const ALL = ['events', 'event_items', 'event_logs'] as const;
 const MIB = 1024 * 1024;
-const compact = () => compactDelta(bench.lakeOptions);
-const verify = () => verifyDelta(bench.lakeOptions);
-const adds = (table = 'events') => [...bench.replay(table).files.values()];
+const compact = () => compactDelta(fixture.lakeOptions);
+const verify = () => verifyDelta(fixture.lakeOptions);
+const adds = (table = 'events') => [...fixture.replay(table).files.values()];
 const tagsOf = (add: Readonly<Record<string, unknown>>) => add.tags as Record<string, string>;
 
 /** As if the log had always said so of its files. */
 function told(more: (add: { stats: string; size: number }) => object): void {
-  const version = bench.versions();
+  const version = fixture.versions();
   const lines = adds().map((add) => ({ add: { ...add, ...more(add as never) } }));
   const name = `${String(version).padStart(20, '0')}.json`;
-  writeFileSync(join(bench.root, 'events/_delta_log', name), lines.map((line) => JSON.stringify(line)).join('\n'));
+  writeFileSync(join(fixture.root, 'events/_delta_log', name), lines.map((line) => JSON.stringify(line)).join('\n'));
 }
 /** A folder as if it were a bucket: what is read of it is copied into the spool folder. */
 function bucketAt(root: string): Storage {
@@ -46,22 +46,22 @@ const withRows = (rows: number) =>
 
 describe('compact', () => {
   it('joins files of different columns, dates apart, and tells what it did in all tables', async () => {
-    await bench.store(
+    await fixture.store(
       [
-        bench.windowOf(
+        fixture.windowOf(
           first,
           { id: 'a:1', n: '1', df_items_x: '1' },
           { id: 'z', df_server_datetime: '', df_correction_datetime: '' },
         ),
-        bench.windowOf(first, { id: 'b', m: '2' }),
-        bench.windowOf(first, { id: 'y', df_server_datetime: '', df_correction_datetime: '' }),
-        bench.windowOf(second, { id: 'c', n: '3' }),
+        fixture.windowOf(first, { id: 'b', m: '2' }),
+        fixture.windowOf(first, { id: 'y', df_server_datetime: '', df_correction_datetime: '' }),
+        fixture.windowOf(second, { id: 'c', n: '3' }),
       ],
       { tables: ALL },
     );
-    const before = await bench.read('SELECT * FROM events ORDER BY _key');
+    const before = await fixture.read('SELECT * FROM events ORDER BY _key');
     const [paths, bytes] = [
-      [...bench.replay('events').files.keys()],
+      [...fixture.replay('events').files.keys()],
       () => ALL.flatMap((table) => adds(table)).reduce((sum, { size }) => sum + Number(size), 0),
     ];
     const lone = paths.filter((path) => path.includes(second));
@@ -74,7 +74,7 @@ describe('compact', () => {
         .map((path) => `events/${path}`)
         .sort(),
     );
-    expect(await bench.read('SELECT * FROM events ORDER BY _key')).toEqual(before);
+    expect(await fixture.read('SELECT * FROM events ORDER BY _key')).toEqual(before);
     const dates = adds().map(({ partitionValues }) => (partitionValues as Cells).event_date);
     expect(dates.sort()).toEqual([first, second, null].sort());
     for (const add of adds().filter(({ path }) => !lone.includes(String(path)))) {
@@ -85,11 +85,11 @@ describe('compact', () => {
         .map((add) => tagsOf(add)['dfinery.windows'])
         .sort(),
     ).toEqual(['{"1":1,"2":1}', '{"1":1,"3":1}', '{"4":1}']);
-    const [{ operation }] = bench.actions('events', bench.versions() - 1, 'commitInfo');
+    const [{ operation }] = fixture.actions('events', fixture.versions() - 1, 'commitInfo');
     expect(operation).toBe('OPTIMIZE');
     for (const table of ALL) {
-      const last = bench.versions(table) - 1;
-      const kinds = ['add', 'remove'].flatMap((kind) => bench.actions(table, last, kind));
+      const last = fixture.versions(table) - 1;
+      const kinds = ['add', 'remove'].flatMap((kind) => fixture.actions(table, last, kind));
       expect(kinds.map(({ dataChange }) => dataChange)).toEqual(kinds.map(() => false));
       expect(adds(table)).toHaveLength(3);
     }
@@ -101,47 +101,49 @@ describe('compact', () => {
       [0, 1],
       [1, 2],
     ] as const) {
-      bench.close();
-      bench = new DeltaBench();
-      await bench.store([
-        bench.windowOf(first, { id: 'a' }),
-        bench.windowOf(first, { id: 'b' }),
-        bench.windowOf(second, { id: 'c' }),
-        bench.windowOf(second, { id: 'd' }),
+      fixture.close();
+      fixture = new DeltaFixture();
+      await fixture.store([
+        fixture.windowOf(first, { id: 'a' }),
+        fixture.windowOf(first, { id: 'b' }),
+        fixture.windowOf(second, { id: 'c' }),
+        fixture.windowOf(second, { id: 'd' }),
       ]);
       told(() => ({ size: 256 * MIB + extra }));
-      const version = bench.versions();
-      await compactDelta({ ...bench.lakeOptions, storage: bucketAt(bench.root) });
-      expect(bench.versions()).toBe(version + commits);
+      const version = fixture.versions();
+      await compactDelta({ ...fixture.lakeOptions, storage: bucketAt(fixture.root) });
+      expect(fixture.versions()).toBe(version + commits);
       expect(adds()).toHaveLength(2);
       expect(await verify()).toEqual([]);
     }
   });
 
   it('sorts a lone file of more than a row group once, and leaves a smaller one alone', async () => {
-    await bench.store([bench.windowOf(first, { id: 'a' })]);
+    await fixture.store([fixture.windowOf(first, { id: 'a' })]);
     withRows(61_440);
-    const version = bench.versions();
+    const version = fixture.versions();
     await compact();
-    expect(bench.versions()).toBe(version);
+    expect(fixture.versions()).toBe(version);
     withRows(61_441);
     expect((await compact()).files).toHaveLength(1);
-    expect(bench.versions()).toBe(version + 2);
+    expect(fixture.versions()).toBe(version + 2);
     withRows(61_441);
     await compact();
-    expect(bench.versions()).toBe(version + 3);
+    expect(fixture.versions()).toBe(version + 3);
   });
 
   it('drops a file without rows', async () => {
-    await bench.store([bench.windowOf(first, { id: 'a' }), bench.windowOf(second, { id: 'b' })]);
-    const [path] = bench.replay('events').files.keys();
-    const [file, copy] = [join(bench.root, 'events', path), join(bench.dir, 'copy')];
+    await fixture.store([fixture.windowOf(first, { id: 'a' }), fixture.windowOf(second, { id: 'b' })]);
+    const [path] = fixture.replay('events').files.keys();
+    const [file, copy] = [join(fixture.root, 'events', path), join(fixture.dir, 'copy')];
     const rows = `SELECT * FROM read_parquet(${literal(file)}, hive_partitioning = false) WHERE false`;
     await query(':memory:', `COPY (${rows}) TO ${literal(copy)} (FORMAT parquet)`);
     writeFileSync(file, readFileSync(copy));
     const [add] = adds();
     const stats = JSON.stringify({ ...JSON.parse(String(add.stats)), numRecords: 0 });
-    bench.append('events', 2, { add: { ...add, size: statSync(file).size, stats, tags: { 'dfinery.windows': '{}' } } });
+    fixture.append('events', 2, {
+      add: { ...add, size: statSync(file).size, stats, tags: { 'dfinery.windows': '{}' } },
+    });
     expect(await verify()).toEqual([]);
     expect((await compact()).files).toEqual([`events/${path}`]);
     expect(adds()).toHaveLength(1);
@@ -150,54 +152,57 @@ describe('compact', () => {
 
   it('keeps the zone and the tables of the last load', async () => {
     const timezone = 'Asia/Seoul';
-    const zoned = (row: Cells) => bench.window(first, csvOf([{ ...on(first), ...row }]), timezone);
-    await bench.store([zoned({ id: 'a', when: '2026-01-01 01:00:00' }), zoned({ id: 'b', n: '1', df_items_x: '1' })], {
-      timezone,
-      tables: ALL,
-    });
+    const zoned = (row: Cells) => fixture.window(first, csvOf([{ ...on(first), ...row }]), timezone);
+    await fixture.store(
+      [zoned({ id: 'a', when: '2026-01-01 01:00:00' }), zoned({ id: 'b', n: '1', df_items_x: '1' })],
+      {
+        timezone,
+        tables: ALL,
+      },
+    );
     await compact();
     expect(adds()).toHaveLength(1);
-    expect(bench.files(join('_dfinery', 'tmp'))).toEqual([]);
-    await bench.store([zoned({ id: 'c', df_items_x: '2', when: '2026-01-01 02:00:00' })], { timezone });
-    expect(await bench.read('SELECT x FROM event_items ORDER BY 1')).toEqual([{ x: '1' }, { x: '2' }]);
-    expect(await bench.read('SELECT count("when")::INT AS n FROM events')).toEqual([{ n: 2 }]);
+    expect(fixture.files(join('_dfinery', 'tmp'))).toEqual([]);
+    await fixture.store([zoned({ id: 'c', df_items_x: '2', when: '2026-01-01 02:00:00' })], { timezone });
+    expect(await fixture.read('SELECT x FROM event_items ORDER BY 1')).toEqual([{ x: '1' }, { x: '2' }]);
+    expect(await fixture.read('SELECT count("when")::INT AS n FROM events')).toEqual([{ n: 2 }]);
     expect(await verify()).toEqual([]);
   });
 
   it('is refused where there is no table, and does nothing after a stop', async () => {
     await expect(compact()).rejects.toMatchObject({ kind: 'config' });
-    expect(readdirSync(join(bench.root, '_dfinery/tmp'))).toEqual([]);
-    await bench.store([bench.windowOf(first, { id: 'a' }), bench.windowOf(first, { id: 'b' })]);
+    expect(readdirSync(join(fixture.root, '_dfinery/tmp'))).toEqual([]);
+    await fixture.store([fixture.windowOf(first, { id: 'a' }), fixture.windowOf(first, { id: 'b' })]);
     const signal = AbortSignal.abort(new Error('stopped'));
-    await expect(compactDelta({ ...bench.lakeOptions, signal })).rejects.toThrow('stopped');
+    await expect(compactDelta({ ...fixture.lakeOptions, signal })).rejects.toThrow('stopped');
     expect(adds()).toHaveLength(2);
   });
 });
 
 describe('purge', () => {
-  const purge = (column: string, ...ids: string[]) => purgeDelta(bench.lakeOptions, { column, ids });
+  const purge = (column: string, ...ids: string[]) => purgeDelta(fixture.lakeOptions, { column, ids });
 
   it('finds rescued cells, also in files without the column, and keeps sorted what is sorted', async () => {
-    await bench.store(
+    await fixture.store(
       [
-        bench.windowOf(first, { id: 'a', df_unified_id: 'a', m: '1' }),
-        bench.windowOf(first, { id: 'b', df_unified_id: 'b', m: '2', n: '5' }),
+        fixture.windowOf(first, { id: 'a', df_unified_id: 'a', m: '1' }),
+        fixture.windowOf(first, { id: 'b', df_unified_id: 'b', m: '2', n: '5' }),
       ],
       {
         timezone: undefined,
       },
     );
     await compact();
-    await bench.store(
+    await fixture.store(
       [
-        bench.windowOf(second, { id: 'c', df_unified_id: 'c', n: 'x' }, { id: 'd', df_unified_id: 'd', n: '6' }),
-        bench.windowOf('2026-01-03', { id: 'e', df_unified_id: 'e', n: 'x', when: '7' }, { id: 'f' }),
+        fixture.windowOf(second, { id: 'c', df_unified_id: 'c', n: 'x' }, { id: 'd', df_unified_id: 'd', n: '6' }),
+        fixture.windowOf('2026-01-03', { id: 'e', df_unified_id: 'e', n: 'x', when: '7' }, { id: 'f' }),
       ],
       { schemaMode: 'freeze' },
     );
     expect(await purge('n', 'x', '5')).toMatchObject({ rows: 3, rowsRemoved: 3 });
-    expect(await bench.read('SELECT _key FROM events ORDER BY 1')).toEqual(['a', 'd', 'f'].map((_key) => ({ _key })));
-    const current = async () => [...(await bench.current('events')).files.values()];
+    expect(await fixture.read('SELECT _key FROM events ORDER BY 1')).toEqual(['a', 'd', 'f'].map((_key) => ({ _key })));
+    const current = async () => [...(await fixture.current('events')).files.values()];
     const sorted = (await current()).map((add) => [
       (add.partitionValues as Cells).event_date,
       tagsOf(add)['dfinery.sorted'],

@@ -2,21 +2,21 @@ import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
-import { DeltaBench } from '../../support/targets/delta.ts';
+import { DeltaFixture } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { verifyDelta } from '../../support/targets/files.ts';
 
-let bench: DeltaBench;
+let fixture: DeltaFixture;
 beforeEach(() => {
-  bench = new DeltaBench();
+  fixture = new DeltaFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const first = '2026-01-01';
 
 async function statisticsOf(rows: readonly Record<string, string>[], timezone?: string) {
-  await bench.store([bench.window(first, csvOf(rows), timezone)], { timezone });
-  const [{ stats }] = bench.actions('events', 0, 'add');
+  await fixture.store([fixture.window(first, csvOf(rows), timezone)], { timezone });
+  const [{ stats }] = fixture.actions('events', 0, 'add');
   return JSON.parse(String(stats));
 }
 
@@ -44,7 +44,7 @@ describe('the statistics of a file', () => {
       df_server_datetime: `${first}T09:00:00.000`,
     });
     expect(nullCount).toMatchObject({ df_server_datetime: 0, early: count - 1, late: count - 1 });
-    expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
+    expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 
   it('have ranges of times as readers compare them, none of what they would cut, and none of what customers name', async () => {
@@ -83,10 +83,10 @@ describe('a file of the log', () => {
     ['readable tags', { tags: { 'dfinery.windows': '{' } }],
     ['a date', { partitionValues: {} }],
   ])('is refused that has no %s', async (_, more) => {
-    await bench.store([bench.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
-    const [add] = bench.actions('events', 0, 'add');
-    bench.append('events', 1, { add: { ...add, ...more } });
-    await expect(verifyDelta(bench.lakeOptions)).rejects.toMatchObject({
+    await fixture.store([fixture.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
+    const [add] = fixture.actions('events', 0, 'add');
+    fixture.append('events', 1, { add: { ...add, ...more } });
+    await expect(verifyDelta(fixture.lakeOptions)).rejects.toMatchObject({
       kind: 'config',
       message: expect.stringMatching(/part-.*\.parquet cannot be used: /),
     });
@@ -95,10 +95,10 @@ describe('a file of the log', () => {
 
 describe('a folder with Delta tables', () => {
   const put = (path: string, text = 'x') => {
-    mkdirSync(join(bench.root, path, '..'), { recursive: true });
-    writeFileSync(join(bench.root, path), text);
+    mkdirSync(join(fixture.root, path, '..'), { recursive: true });
+    writeFileSync(join(fixture.root, path), text);
   };
-  const storage = () => new DiskStorage(bench.root);
+  const storage = () => new DiskStorage(fixture.root);
   const listed = async (folder: string, after?: string) => {
     const found = [];
     for await (const { path, bytes, names } of storage().list(folder, after)) found.push([path, bytes, names]);
@@ -126,18 +126,18 @@ describe('a folder with Delta tables', () => {
     expect(await storage().read('t/y')).toBeUndefined();
     await expect(storage().read('t')).rejects.toMatchObject({
       kind: 'config',
-      message: `${join(bench.root, 't')} is no file of a table.`,
+      message: `${join(fixture.root, 't')} is no file of a table.`,
     });
   });
 
   it('takes files for their owner alone, and loses them one by one, however many are missing', async () => {
-    const file = join(bench.dir, 'new');
+    const file = join(fixture.dir, 'new');
     writeFileSync(file, 'content', { mode: 0o644 });
     await storage().putFile(file, 'a/b/x');
-    const target = join(bench.root, 'a/b/x');
+    const target = join(fixture.root, 'a/b/x');
     expect(readFileSync(target, 'utf8')).toBe('content');
     expect(statSync(target).mode & 0o777).toBe(0o600);
-    expect(statSync(join(bench.root, 'a')).mode & 0o777).toBe(0o700);
+    expect(statSync(join(fixture.root, 'a')).mode & 0o777).toBe(0o700);
     await storage().write('a/y', 'one');
     await storage().write('a/y', 'two');
     expect(await storage().create('a/y', 'three')).toBe(false);
@@ -152,10 +152,10 @@ describe('a folder with Delta tables', () => {
   it('is asked beforehand whether it can be written to', async () => {
     put('t/x');
     await storage().tryErase(['t/x', 't/y']);
-    rmSync(join(bench.root, 't'), { recursive: true });
+    rmSync(join(fixture.root, 't'), { recursive: true });
     await expect(storage().tryErase(['t/x'])).rejects.toMatchObject({
       kind: 'config',
-      message: `${join(bench.root, 't')} cannot be written to: give its owner the right to. Nothing was changed.`,
+      message: `${join(fixture.root, 't')} cannot be written to: give its owner the right to. Nothing was changed.`,
     });
   });
 });

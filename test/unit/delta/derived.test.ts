@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DeltaBench } from '../../support/targets/delta.ts';
+import { DeltaFixture } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { verifyDelta } from '../../support/targets/files.ts';
 
-let bench: DeltaBench;
+let fixture: DeltaFixture;
 beforeEach(() => {
-  bench = new DeltaBench();
+  fixture = new DeltaFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const first = '2026-01-01';
 const second = '2026-01-02';
@@ -19,14 +19,16 @@ describe('event_logs', () => {
       { id: 'e:1', ...on(second) },
       { id: 'f', ...on(second) },
     ]);
-    await bench.store([bench.window(second, late)], { tables: TABLES });
-    await bench.store([bench.window(first, csvOf([{ id: 'e:0', ...on(first) }]))]);
-    const logs = await bench.read('SELECT df_event_log_id AS id, event_date::VARCHAR AS d FROM event_logs ORDER BY 1');
+    await fixture.store([fixture.window(second, late)], { tables: TABLES });
+    await fixture.store([fixture.window(first, csvOf([{ id: 'e:0', ...on(first) }]))]);
+    const logs = await fixture.read(
+      'SELECT df_event_log_id AS id, event_date::VARCHAR AS d FROM event_logs ORDER BY 1',
+    );
     expect(logs).toEqual([
       { id: 'e', d: first },
       { id: 'f', d: second },
     ]);
-    expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
+    expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 });
 
@@ -37,15 +39,15 @@ describe('rows without a date', () => {
         { id: 'a', n, df_server_datetime: '', df_correction_datetime: '' },
         { id: 'b', n, ...on(first) },
       ]);
-    await bench.store([bench.window(first, undated('1')), bench.window(first, undated('2'))], { tables: TABLES });
-    const dates = [...bench.replay('events').files.values()].map(({ partitionValues }) => partitionValues);
+    await fixture.store([fixture.window(first, undated('1')), fixture.window(first, undated('2'))], { tables: TABLES });
+    const dates = [...fixture.replay('events').files.values()].map(({ partitionValues }) => partitionValues);
     expect(dates).toEqual(expect.arrayContaining([{ event_date: null }, { event_date: first }]));
     expect(dates).toHaveLength(2);
-    expect(await bench.read('SELECT _key, n, event_date::VARCHAR AS d FROM events ORDER BY 1')).toEqual([
+    expect(await fixture.read('SELECT _key, n, event_date::VARCHAR AS d FROM events ORDER BY 1')).toEqual([
       { _key: 'a', n: '2', d: null },
       { _key: 'b', n: '2', d: first },
     ]);
-    expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
+    expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 });
 
@@ -55,11 +57,11 @@ describe('every table', () => {
     ['instants', 'Asia/Seoul', []],
   ])('says whether its times are %s', async (_name, timezone, features) => {
     const rows = csvOf([{ id: 'a:0', df_items_x: '1', ...on(first) }]);
-    await bench.store([bench.window(first, rows, timezone)], { tables: TABLES, timezone });
+    await fixture.store([fixture.window(first, rows, timezone)], { tables: TABLES, timezone });
     for (const table of TABLES) {
-      const [protocol] = bench.actions(table, 0, 'protocol');
+      const [protocol] = fixture.actions(table, 0, 'protocol');
       expect(protocol.readerFeatures, table).toEqual(features);
-      const types = bench.replay(table).schema.map(({ type }) => type);
+      const types = fixture.replay(table).schema.map(({ type }) => type);
       expect(types.includes('timestamp_ntz'), table).toBe(timezone === undefined);
     }
   });
@@ -67,16 +69,16 @@ describe('every table', () => {
 
 describe('the entry of a window', () => {
   it('has its receipt in the state of events alone, and nothing of it in the commit', async () => {
-    const window = bench.window(first, csvOf([{ id: 'a', ...on(first) }]));
-    await bench.store([window], { tables: TABLES });
+    const window = fixture.window(first, csvOf([{ id: 'a', ...on(first) }]));
+    await fixture.store([window], { tables: TABLES });
     const receipts = (table: string) =>
-      bench
+      fixture
         .actions(table, 0, 'domainMetadata')
         .filter(({ domain }) => domain === 'dfinery.window.1')
         .map(({ configuration }) => JSON.parse(String(configuration)));
     const { id, sha256, rows } = window.receipt;
     expect(receipts('events')).toMatchObject([{ id, sha256, rows, from: first, window: 1 }]);
     expect(receipts('event_logs')).toEqual([]);
-    for (const table of TABLES) expect(JSON.stringify(bench.actions(table, 0, 'commitInfo'))).not.toContain(sha256);
+    for (const table of TABLES) expect(JSON.stringify(fixture.actions(table, 0, 'commitInfo'))).not.toContain(sha256);
   });
 });

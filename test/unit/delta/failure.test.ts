@@ -3,20 +3,20 @@ import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, utimesSync, writeF
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
-import { DeltaBench } from '../../support/targets/delta.ts';
+import { DeltaFixture } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { type Fate, FaultyStorage } from '../../support/targets/faulty-storage.ts';
 import { verifyDelta } from '../../support/targets/files.ts';
 
-let bench: DeltaBench;
+let fixture: DeltaFixture;
 beforeEach(() => {
-  bench = new DeltaBench();
+  fixture = new DeltaFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const day = '2026-01-01';
 const next = '2026-01-02';
-const verify = () => verifyDelta(bench.lakeOptions);
+const verify = () => verifyDelta(fixture.lakeOptions);
 const TABLES = ['events', 'event_items'] as const;
 const rowsOf = (n: string) =>
   csvOf([
@@ -24,9 +24,9 @@ const rowsOf = (n: string) =>
     { id: 'b', n: '2', ...on(day) },
   ]);
 /** The second reads the day again: it replaces rows and makes a number a text, in both tables. */
-const older = () => bench.window(day, rowsOf('1'));
-const newer = () => bench.window(day, csvOf([{ id: 'a', n: 'text', df_items_x: 'y', ...on(day) }]));
-const shown = () => bench.read('SELECT _key, n::VARCHAR AS n FROM events ORDER BY 1');
+const older = () => fixture.window(day, rowsOf('1'));
+const newer = () => fixture.window(day, csvOf([{ id: 'a', n: 'text', df_items_x: 'y', ...on(day) }]));
+const shown = () => fixture.read('SELECT _key, n::VARCHAR AS n FROM events ORDER BY 1');
 const ONE = [
   { _key: 'a', n: '1' },
   { _key: 'b', n: '2' },
@@ -37,9 +37,9 @@ const TWO = [
 ];
 
 async function run(fateOf: (change: string, count: number) => Fate): Promise<{ changes: string[]; error: unknown }> {
-  const storage = new FaultyStorage(bench.root, fateOf);
+  const storage = new FaultyStorage(fixture.root, fateOf);
   try {
-    await bench.store([newer()], { tables: TABLES, storage });
+    await fixture.store([newer()], { tables: TABLES, storage });
     return { changes: storage.changes, error: undefined };
   } catch (error) {
     return { changes: storage.changes, error };
@@ -72,22 +72,22 @@ class WaitingStorage extends DiskStorage {
 
 describe('a run that dies', () => {
   it('between any two requests leaves the old table or the new one, and the next run makes it whole [R305]', async () => {
-    await bench.store([older()], { tables: TABLES });
-    const good = join(bench.dir, 'good');
-    cpSync(bench.root, good, { recursive: true });
+    await fixture.store([older()], { tables: TABLES });
+    const good = join(fixture.dir, 'good');
+    cpSync(fixture.root, good, { recursive: true });
     const { changes } = await run(() => 'as it should');
     expect(changes.length).toBeGreaterThan(5);
     for (let at = 1; at <= changes.length; at++) {
       // Before one request is after the one before it.
       for (const fate of at === 1 ? (['dies before', 'dies after'] as const) : (['dies after'] as const)) {
-        rmSync(bench.root, { recursive: true });
-        cpSync(good, bench.root, { recursive: true });
+        rmSync(fixture.root, { recursive: true });
+        cpSync(good, fixture.root, { recursive: true });
         await run((_, count) => (count === at ? fate : 'as it should'));
         const seen = await shown();
         expect([ONE, TWO], `${fate} ${changes[at - 1]}`).toContainEqual(seen);
-        await bench.store([newer()], { tables: TABLES, retentionMs: 0 });
+        await fixture.store([newer()], { tables: TABLES, retentionMs: 0 });
         expect(await shown()).toEqual(TWO);
-        expect(await bench.read('SELECT _key, x FROM event_items ORDER BY 1')).toEqual([{ _key: 'a', x: 'y' }]);
+        expect(await fixture.read('SELECT _key, x FROM event_items ORDER BY 1')).toEqual([{ _key: 'a', x: 'y' }]);
         expect(await verify(), `${fate} ${changes[at - 1]}`).toEqual([]);
       }
     }
@@ -95,15 +95,15 @@ describe('a run that dies', () => {
 
   it('between the commits of two tables leaves nothing of its own in them, also when the next run loads another day [R305]', async () => {
     const tables = ['events', 'event_logs'] as const;
-    const of = (date: string, id: string) => bench.window(date, csvOf([{ id, ...on(date) }]));
-    await bench.store([of(next, 'a:2')], { tables });
+    const of = (date: string, id: string) => fixture.window(date, csvOf([{ id, ...on(date) }]));
+    await fixture.store([of(next, 'a:2')], { tables });
     // The event would now be told by its row of the other day.
-    const storage = new FaultyStorage(bench.root, (change) =>
+    const storage = new FaultyStorage(fixture.root, (change) =>
       /create events\/_delta_log/.test(change) ? 'dies before' : 'as it should',
     );
-    await expect(bench.store([of(day, 'a:1')], { tables, storage })).rejects.toThrow();
-    await bench.store([of('2026-01-03', 'z')], { tables });
-    expect(await bench.read('SELECT df_event_log_id AS id FROM event_logs ORDER BY 1')).toEqual([
+    await expect(fixture.store([of(day, 'a:1')], { tables, storage })).rejects.toThrow();
+    await fixture.store([of('2026-01-03', 'z')], { tables });
+    expect(await fixture.read('SELECT df_event_log_id AS id FROM event_logs ORDER BY 1')).toEqual([
       { id: 'a' },
       { id: 'z' },
     ]);
@@ -113,45 +113,45 @@ describe('a run that dies', () => {
   it('between the making and the naming of its very first commit leaves drafts, in spite of which the next run makes the table [R567]', async () => {
     const drafts = ['_delta_log/.00000000000000000000.json.0123456789ab.tmp', `event_date=${day}/.${randomUUID()}.tmp`];
     for (const path of drafts) {
-      mkdirSync(join(bench.root, 'events', path, '..'), { recursive: true });
-      writeFileSync(join(bench.root, 'events', path), 'x');
+      mkdirSync(join(fixture.root, 'events', path, '..'), { recursive: true });
+      writeFileSync(join(fixture.root, 'events', path), 'x');
     }
-    await bench.store([older()]);
+    await fixture.store([older()]);
     expect(await shown()).toEqual(ONE);
-    for (const path of drafts) utimesSync(join(bench.root, 'events', path), 1, 1);
-    await (await bench.openLake()).close();
-    expect(drafts.filter((path) => existsSync(join(bench.root, 'events', path)))).toEqual([]);
+    for (const path of drafts) utimesSync(join(fixture.root, 'events', path), 1, 1);
+    await (await fixture.openLake()).close();
+    expect(drafts.filter((path) => existsSync(join(fixture.root, 'events', path)))).toEqual([]);
   });
 
   it('leaves files that no commit names: they go once they are older than the retention, others stay [R305]', async () => {
-    await bench.store([older()], { tables: TABLES });
+    await fixture.store([older()], { tables: TABLES });
     await run((change) => (/create events\/_delta_log/.test(change) ? 'dies before' : 'as it should'));
-    const live = new Set([...bench.replay('events').files.keys()]);
-    const rubbish = () => bench.files('events').filter((path) => path.endsWith('.parquet') && !live.has(path));
+    const live = new Set([...fixture.replay('events').files.keys()]);
+    const rubbish = () => fixture.files('events').filter((path) => path.endsWith('.parquet') && !live.has(path));
     expect(rubbish().length).toBeGreaterThan(0);
     const foreign = 'event_date=2026-01-01/mine.parquet';
-    writeFileSync(join(bench.root, 'events', foreign), 'x');
-    const open = async () => (await bench.openLake({ tables: ['events'] })).close();
+    writeFileSync(join(fixture.root, 'events', foreign), 'x');
+    const open = async () => (await fixture.openLake({ tables: ['events'] })).close();
     await open();
     expect(rubbish().length).toBeGreaterThan(1);
     // However short the retention is: they may be those of another run that is about to commit them.
     const before = rubbish();
-    await (await bench.openLake({ tables: ['events'], retentionMs: 0 })).close();
+    await (await fixture.openLake({ tables: ['events'], retentionMs: 0 })).close();
     expect(rubbish()).toEqual(before);
-    for (const path of rubbish()) utimesSync(join(bench.root, 'events', path), 1, 1);
+    for (const path of rubbish()) utimesSync(join(fixture.root, 'events', path), 1, 1);
     await open();
     expect(rubbish()).toEqual([foreign]);
     expect(await shown()).toEqual(ONE);
     // The other table was ahead: the window comes again.
     expect((await verify()).map(({ message }) => message)).toEqual([expect.stringContaining('sync again')]);
-    await bench.store([newer()], { tables: TABLES });
+    await fixture.store([newer()], { tables: TABLES });
     expect(await verify()).toEqual([]);
   });
 });
 
 describe('a commit', () => {
   it('whose answer is lost is known for our own: by this run when it asks again, by the next when this one gave up [R301]', async () => {
-    await bench.store([older()]);
+    await fixture.store([older()]);
     const isCommit = (change: string) => /create events\/_delta_log/.test(change);
     const asked = await run((change) => (isCommit(change) ? 'seems taken' : 'as it should'));
     expect(asked.error).toBeUndefined();
@@ -160,47 +160,47 @@ describe('a commit', () => {
     expect(gaveUp.error).toMatchObject({ exitCode: 3 });
     expect(await shown()).toEqual(TWO);
     expect(await verify()).toEqual([]);
-    const sink = await bench.openLake();
+    const sink = await fixture.openLake();
     expect((await sink.readPriorLoads()).state).toMatchObject({ from_date: next });
     await sink.close();
   });
 
   it('that lost the race for events alone leaves other tables that are known not to follow from it; the next one mends them [R570]', async () => {
-    await bench.store([older()], { tables: TABLES });
-    const of = (id: string) => bench.window(next, csvOf([{ id, n: '3', df_items_x: '1', ...on(next) }]));
+    await fixture.store([older()], { tables: TABLES });
+    const of = (id: string) => fixture.window(next, csvOf([{ id, n: '3', df_items_x: '1', ...on(next) }]));
     const [ready, won] = [deferred(), deferred()];
     let late: Promise<unknown> | undefined;
     // Opened behind the first one's commit of the other table, it replaces that, and is too late for events.
-    const second = new WaitingStorage(bench.root, async () => {
+    const second = new WaitingStorage(fixture.root, async () => {
       ready.resolve();
       await won.promise;
     });
-    const first = new WaitingStorage(bench.root, () => {
-      late = bench.store([of('late')], { tables: TABLES, storage: second });
+    const first = new WaitingStorage(fixture.root, () => {
+      late = fixture.store([of('late')], { tables: TABLES, storage: second });
       return ready.promise;
     });
-    await bench.store([of('quick')], { tables: TABLES, storage: first });
+    await fixture.store([of('quick')], { tables: TABLES, storage: first });
     won.resolve();
     await expect(late).rejects.toMatchObject({ exitCode: 3 });
     expect((await verify()).map(({ message }) => message)).toEqual([
       expect.stringMatching(/event_items .*: sync again$/),
     ]);
-    await bench.store([bench.window('2026-01-03', csvOf([{ id: 'z', ...on('2026-01-03') }]))], { tables: TABLES });
+    await fixture.store([fixture.window('2026-01-03', csvOf([{ id: 'z', ...on('2026-01-03') }]))], { tables: TABLES });
     expect((await verify()).filter(({ check }) => check !== 'days')).toEqual([]);
-    expect(await bench.read('SELECT _key FROM event_items ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'quick' }]);
+    expect(await fixture.read('SELECT _key FROM event_items ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'quick' }]);
   });
 
   it('of the loser of a race changes nothing and ends with 3; the winner stays [R301]', async () => {
-    await bench.store([older()]);
-    const [one, two] = [await bench.openLake(), await bench.openLake()];
+    await fixture.store([older()]);
+    const [one, two] = [await fixture.openLake(), await fixture.openLake()];
     try {
-      await one.commit([bench.window(next, csvOf([{ id: 'c', n: '3', ...on(next) }]))], bench.signal);
-      const files = bench.files('events');
-      await expect(two.commit([newer()], bench.signal)).rejects.toMatchObject({
+      await one.commit([fixture.window(next, csvOf([{ id: 'c', n: '3', ...on(next) }]))], fixture.signal);
+      const files = fixture.files('events');
+      await expect(two.commit([newer()], fixture.signal)).rejects.toMatchObject({
         exitCode: 3,
         message: expect.stringContaining('another writer'),
       });
-      expect(bench.files('events')).toEqual(files);
+      expect(fixture.files('events')).toEqual(files);
     } finally {
       await one.close();
       await two.close();
@@ -210,29 +210,29 @@ describe('a commit', () => {
   });
 
   it('is never written to a place that lets two writers create the same object [R301]', async () => {
-    const storage = new FaultyStorage(bench.root);
+    const storage = new FaultyStorage(fixture.root);
     storage.create = async (path, text) => {
       await storage.write(path, text);
       return true;
     };
-    await expect(bench.openLake({ storage })).rejects.toMatchObject({
+    await expect(fixture.openLake({ storage })).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringContaining('If-None-Match'),
     });
-    expect(bench.files()).toEqual([]);
+    expect(fixture.files()).toEqual([]);
   });
 });
 
 describe('files that left the table', () => {
   it('stay as long as the retention says, then the next run removes them [R304]', async () => {
-    await bench.store([older(), newer()]);
-    const old = bench.actions('events', 1, 'remove').map(({ path }) => String(path));
+    await fixture.store([older(), newer()]);
+    const old = fixture.actions('events', 1, 'remove').map(({ path }) => String(path));
     expect(old.length).toBe(1);
-    await (await bench.openLake()).close();
-    expect(bench.files('events')).toEqual(expect.arrayContaining(old));
-    expect(await bench.read('SELECT count(*)::INT AS n FROM events', 0)).toEqual([{ n: 2 }]);
-    await (await bench.openLake({ retentionMs: 0 })).close();
-    expect(bench.files('events')).not.toContain(old[0]);
+    await (await fixture.openLake()).close();
+    expect(fixture.files('events')).toEqual(expect.arrayContaining(old));
+    expect(await fixture.read('SELECT count(*)::INT AS n FROM events', 0)).toEqual([{ n: 2 }]);
+    await (await fixture.openLake({ retentionMs: 0 })).close();
+    expect(fixture.files('events')).not.toContain(old[0]);
     expect(await shown()).toEqual(TWO);
     expect(await verify()).toEqual([]);
   });
@@ -240,9 +240,9 @@ describe('files that left the table', () => {
 
 describe('verify', () => {
   it('names a file that is gone or changed, and rows that the log does not know', async () => {
-    await bench.store([older()], { tables: TABLES });
-    const [path] = [...bench.replay('events').files.keys()];
-    const file = join(bench.root, 'events', path);
+    await fixture.store([older()], { tables: TABLES });
+    const [path] = [...fixture.replay('events').files.keys()];
+    const file = join(fixture.root, 'events', path);
     const bytes = readFileSync(file);
     const checks = async () => (await verify()).map(({ check }) => check);
     writeFileSync(file, Buffer.concat([bytes, Buffer.from('x')]));
@@ -260,12 +260,12 @@ describe('verify', () => {
 
 describe('a file that another run removes while it is needed', () => {
   it('ends the load with what to do, to be tried again, and nothing is changed [R431]', async () => {
-    await bench.store([older()], { tables: TABLES });
-    const sink = await bench.openLake({ tables: TABLES });
+    await fixture.store([older()], { tables: TABLES });
+    const sink = await fixture.openLake({ tables: TABLES });
     try {
       // As a purge does, between what a load read of the log and the files that it reads.
-      const [file] = bench.files('events').filter((name) => name.endsWith('.parquet'));
-      rmSync(join(bench.root, 'events', file));
+      const [file] = fixture.files('events').filter((name) => name.endsWith('.parquet'));
+      rmSync(join(fixture.root, 'events', file));
       await expect(sink.commit([newer()], new AbortController().signal)).rejects.toMatchObject({
         kind: 'transient',
         message: expect.stringMatching(/is gone that was to be read: another run removed it\. Run again/),
@@ -273,6 +273,6 @@ describe('a file that another run removes while it is needed', () => {
     } finally {
       await sink.close();
     }
-    expect(bench.versions()).toBe(1);
+    expect(fixture.versions()).toBe(1);
   });
 });

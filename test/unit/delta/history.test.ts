@@ -4,29 +4,29 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { delta } from '../../../src/sinks/delta/target.ts';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import type { ColumnChange } from '../../../src/table/changes.ts';
-import { DeltaBench } from '../../support/targets/delta.ts';
+import { DeltaFixture } from '../../support/targets/delta.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
 import { purgeDelta, reportDelta, verifyDelta } from '../../support/targets/files.ts';
 
-let bench: DeltaBench;
+let fixture: DeltaFixture;
 beforeEach(() => {
-  bench = new DeltaBench();
+  fixture = new DeltaFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
-const place = () => ({ ...bench.lakeOptions, lockWaitMs: 0 });
-const runFiles = () => bench.files('_dfinery/runs');
+const place = () => ({ ...fixture.lakeOptions, lockWaitMs: 0 });
+const runFiles = () => fixture.files('_dfinery/runs');
 const outcome = { exitCode: 0, cause: null, rows: 1, windows: 1, exports: 1, bytes: 10 };
 const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();
 const window = (day: number, cells: Record<string, string>) =>
-  bench.window(`2026-01-0${day}`, csvOf([{ id: `k${day}`, ...cells }]));
+  fixture.window(`2026-01-0${day}`, csvOf([{ id: `k${day}`, ...cells }]));
 
 /** A run that begins, commits, and ends unless it is killed. */
 async function run(second: number, windows: ReturnType<typeof window>[] = [], isKilled = false) {
-  const sink = await bench.openLake();
+  const sink = await fixture.openLake();
   try {
     const before = await sink.runs?.begin(at(second), '1.0.0');
-    for (const one of windows) await sink.commit([one], bench.signal);
+    for (const one of windows) await sink.commit([one], fixture.signal);
     if (!isKilled) await sink.runs?.end(at(second + 1), { ...outcome, windows: windows.length });
     return before;
   } finally {
@@ -35,7 +35,7 @@ async function run(second: number, windows: ReturnType<typeof window>[] = [], is
 }
 
 async function reported() {
-  const report = await delta.report?.(bench.root, place());
+  const report = await delta.report?.(fixture.root, place());
   if (report === undefined) throw new Error('no report');
   return report;
 }
@@ -63,14 +63,14 @@ describe('the runs of Delta tables', () => {
       [at(30), at(31)],
     ]);
     expect(runs[0]).toMatchObject({ version: '1.0.0', ...outcome });
-    await purgeDelta(bench.lakeOptions, { column: 'memo', ids: ['erna-4711'] });
-    for (const path of bench.files()) expect(readFileSync(join(bench.root, path)).includes('erna')).toBe(false);
-    expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
+    await purgeDelta(fixture.lakeOptions, { column: 'memo', ids: ['erna-4711'] });
+    for (const path of fixture.files()) expect(readFileSync(join(fixture.root, path)).includes('erna')).toBe(false);
+    expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 
   it('of writers at the same time lose nothing of each other [R380]', async () => {
     await run(0);
-    const [one, two] = [await bench.openLake(), await bench.openLake()];
+    const [one, two] = [await fixture.openLake(), await fixture.openLake()];
     expect(await one.runs?.begin(at(5), '1')).toEqual([]);
     expect(await two.runs?.begin(at(5), '1')).toEqual([at(5)]);
     await two.runs?.end(at(7), { ...outcome, exitCode: 3, cause: 'another writer' });
@@ -78,7 +78,7 @@ describe('the runs of Delta tables', () => {
     await one.close();
     await two.close();
     const { runs } = await (async () => {
-      await bench.store([window(1, {})]);
+      await fixture.store([window(1, {})]);
       return reported();
     })();
     expect(runs.map(({ exitCode }) => exitCode).sort()).toEqual([0, 0, 3]);
@@ -86,7 +86,7 @@ describe('the runs of Delta tables', () => {
 
   it('stay in bounds: the latest thousand, and of an ended one what it said at its end [R380]', async () => {
     await run(0, [window(1, {})]);
-    const folder = join(bench.root, '_dfinery/runs');
+    const folder = join(fixture.root, '_dfinery/runs');
     for (let n = 0; n < 1_005; n++) {
       writeFileSync(
         join(folder, `2025-01-01T00-00-00.${String(n % 1_000).padStart(3, '0')}Z-${String(n).padStart(8, '0')}.json`),
@@ -96,7 +96,7 @@ describe('the runs of Delta tables', () => {
     const [ended] = runFiles().filter((name) => name.startsWith('2026'));
     writeFileSync(join(folder, ended.replace('.json', '.begun.json')), '{}');
     writeFileSync(join(folder, 'somebody.txt'), 'theirs');
-    await (await bench.openLake()).close();
+    await (await fixture.openLake()).close();
     expect(runFiles()).toHaveLength(1_001);
     expect(runFiles()).toEqual(expect.arrayContaining([ended, 'somebody.txt']));
   });
@@ -104,32 +104,32 @@ describe('the runs of Delta tables', () => {
 
 describe('a run', () => {
   it('that never began has nothing to end, and one that goes while it is read of is passed over', async () => {
-    const sink = await bench.openLake();
+    const sink = await fixture.openLake();
     await sink.runs?.end(at(1), outcome);
     await sink.close();
     expect(runFiles()).toEqual([]);
     await run(0, [window(1, {})]);
     await run(10);
-    const storage = new DiskStorage(bench.root);
+    const storage = new DiskStorage(fixture.root);
     storage.read = async (path) =>
       path.startsWith('_dfinery/runs/2026-01-01T00-00-00') ? undefined : DiskStorage.prototype.read.call(storage, path);
-    const { runs } = await reportDelta({ ...bench.lakeOptions, storage });
+    const { runs } = await reportDelta({ ...fixture.lakeOptions, storage });
     expect(runs.map(({ began }) => began)).toEqual([at(10)]);
   });
 
   it('that fails after it was said to have ended is told of by its failure', async () => {
-    const sink = await bench.openLake();
+    const sink = await fixture.openLake();
     await sink.runs?.begin(at(0), '1');
     await sink.runs?.end(at(1), outcome);
     await sink.runs?.end(at(2), { ...outcome, exitCode: 3, cause: 'no space' });
     await sink.close();
-    await bench.store([window(1, {})]);
+    await fixture.store([window(1, {})]);
     expect((await reported()).runs).toMatchObject([{ began: at(0), ended: at(2), exitCode: 3, cause: 'no space' }]);
     const [ended] = runFiles();
     // As if its removal had failed.
-    writeFileSync(join(bench.root, '_dfinery/runs', ended.replace('.json', '.begun.json')), '{}');
+    writeFileSync(join(fixture.root, '_dfinery/runs', ended.replace('.json', '.begun.json')), '{}');
     expect((await reported()).runs.map(({ exitCode }) => exitCode)).toEqual([3]);
-    await (await bench.openLake()).close();
+    await (await fixture.openLake()).close();
     expect(runFiles()).toEqual([ended]);
   });
 });
@@ -157,9 +157,9 @@ describe('the changes of columns of Delta tables', () => {
     expect(ours.map(told)).toEqual(expect.arrayContaining(wanted));
     expect(ours.find(({ change }) => change === 'widened')?.window).toBe(made[1].receipt.id);
     const [first] = runFiles();
-    const written = JSON.parse(readFileSync(join(bench.root, '_dfinery/runs', first), 'utf8'));
+    const written = JSON.parse(readFileSync(join(fixture.root, '_dfinery/runs', first), 'utf8'));
     expect(Object.keys(written)).toEqual(['v', 'run']);
-    await bench.store([window(4, {})]);
+    await fixture.store([window(4, {})]);
     expect((await reported()).changes).toHaveLength(changes.length + 1);
   });
 });

@@ -1,7 +1,7 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { envOf } from '../../../src/base/env.ts';
-import { DeltaBench } from '../../support/targets/delta.ts';
+import { DeltaFixture } from '../../support/targets/delta.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 import { purgeDelta } from '../../support/targets/files.ts';
@@ -20,10 +20,10 @@ describe('a large file of a bucket', () => {
   afterEach(() => vi.unstubAllEnvs());
 
   it('is read for the dates of its rows too, however far from the ids these lie in it [R540]', async () => {
-    const bench = new DeltaBench();
+    const fixture = new DeltaFixture();
     const s3 = await FakeS3.start();
     for (const [name, value] of Object.entries(s3.env)) vi.stubEnv(name, value);
-    const place = { ...bench.lakeOptions, place: 's3://bucket/lake', env: envOf(s3.env) };
+    const place = { ...fixture.lakeOptions, place: 's3://bucket/lake', env: envOf(s3.env) };
     const on = (day: string, server: string) => ({
       df_server_datetime: server,
       df_correction_datetime: `${day} 10:00:00.000`,
@@ -41,27 +41,27 @@ describe('a large file of a bucket', () => {
         { id: 'same', n: '2', ...on('2026-01-02', '') },
         { id: 'moved', n: '2', ...on('2026-01-03', '') },
       ];
-      await bench.store([bench.window('2026-01-01', csvOf([...rows, ...others]), undefined, 2)], place);
+      await fixture.store([fixture.window('2026-01-01', csvOf([...rows, ...others]), undefined, 2)], place);
       const [stored] = [...s3.objects.values()].map(({ bytes }) => bytes).sort((a, b) => b.length - a.length);
       expect(stored.length).toBeGreaterThan(2 * 1024 * 1024);
-      await bench.store([bench.window('2026-01-02', csvOf(again), undefined, 2)], place);
-      s3.dump('lake/', bench.root);
-      expect(await bench.read('SELECT _key, n FROM events WHERE n IS NOT NULL ORDER BY 1')).toEqual([
+      await fixture.store([fixture.window('2026-01-02', csvOf(again), undefined, 2)], place);
+      s3.dump('lake/', fixture.root);
+      expect(await fixture.read('SELECT _key, n FROM events WHERE n IS NOT NULL ORDER BY 1')).toEqual([
         { _key: 'moved', n: '1' },
         { _key: 'moved#2', n: '2' },
         { _key: 'same', n: '2' },
       ]);
     } finally {
-      bench.close();
+      fixture.close();
       await s3.close();
     }
   });
 
   it('is read for the events of people, too, after it was read for the people', async () => {
-    const bench = new DeltaBench();
+    const fixture = new DeltaFixture();
     const s3 = await FakeS3.start();
     for (const [name, value] of Object.entries(s3.env)) vi.stubEnv(name, value);
-    const place = { ...bench.lakeOptions, place: 's3://bucket/lake', env: envOf(s3.env) };
+    const place = { ...fixture.lakeOptions, place: 's3://bucket/lake', env: envOf(s3.env) };
     const at = (df_server_datetime: string) => ({ df_server_datetime, df_correction_datetime: df_server_datetime });
     try {
       const others = Array.from({ length: ROWS }, (_, i) => ({
@@ -70,13 +70,15 @@ describe('a large file of a bucket', () => {
         ...at('2026-01-02 10:00:00.000'),
       }));
       const person = { id: 'x7:0', df_unified_id: 'erna-4711', ...at('2026-01-01 10:00:00.000') };
-      const windows = [bench.window('2026-01-02', csvOf(others)), bench.window('2026-01-01', csvOf([person]))];
-      await bench.store(windows, { ...place, tables: ['event_logs'] });
+      const windows = [fixture.window('2026-01-02', csvOf(others)), fixture.window('2026-01-01', csvOf([person]))];
+      await fixture.store(windows, { ...place, tables: ['event_logs'] });
       const sizes = [...s3.objects.values()].map(({ bytes }) => bytes.length);
       expect(Math.max(...sizes)).toBeGreaterThan(2 * 1024 * 1024);
       const logs = async () => {
-        s3.dump('lake/', bench.root);
-        return bench.read('SELECT event_date::VARCHAR AS d, count(*)::INT AS n FROM event_logs GROUP BY 1 ORDER BY 1');
+        s3.dump('lake/', fixture.root);
+        return fixture.read(
+          'SELECT event_date::VARCHAR AS d, count(*)::INT AS n FROM event_logs GROUP BY 1 ORDER BY 1',
+        );
       };
       expect(await logs()).toEqual([
         { d: '2026-01-01', n: 1 },
@@ -85,7 +87,7 @@ describe('a large file of a bucket', () => {
       await purgeDelta(place, { column: 'df_unified_id', ids: ['erna-4711'] });
       expect(await logs()).toEqual([{ d: '2026-01-02', n: ROWS }]);
     } finally {
-      bench.close();
+      fixture.close();
       await s3.close();
     }
   });

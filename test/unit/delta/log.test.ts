@@ -3,21 +3,21 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { DeltaBench } from '../../support/targets/delta.ts';
+import { DeltaFixture } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { verifyDelta } from '../../support/targets/files.ts';
 import { query } from '../../support/targets/query.ts';
 
-let bench: DeltaBench;
+let fixture: DeltaFixture;
 beforeEach(() => {
-  bench = new DeltaBench();
+  fixture = new DeltaFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const first = '2026-01-01';
 const second = '2026-01-02';
 const LOG = 'events/_delta_log';
-const inLog = (name: string) => join(bench.root, LOG, name);
+const inLog = (name: string) => join(fixture.root, LOG, name);
 const numbered = (version: number, kind = 'json') => inLog(`${String(version).padStart(20, '0')}.${kind}`);
 const put = (version: number, ...lines: unknown[]) =>
   writeFileSync(
@@ -25,12 +25,15 @@ const put = (version: number, ...lines: unknown[]) =>
     lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n'),
   );
 
-const load = (day = first, id = 'a') => bench.store([bench.window(day, csvOf([{ id, ...on(day) }]))]);
+const load = (day = first, id = 'a') => fixture.store([fixture.window(day, csvOf([{ id, ...on(day) }]))]);
 
 /** Paths of the live files, from the table's folder. */
-const paths = () => bench.withTable((events) => events.files().map(({ path }) => path.slice('events/'.length)));
+const paths = () => fixture.withTable((events) => events.files().map(({ path }) => path.slice('events/'.length)));
 const refused = (message: RegExp) =>
-  expect(bench.withTable(() => {})).rejects.toMatchObject({ kind: 'config', message: expect.stringMatching(message) });
+  expect(fixture.withTable(() => {})).rejects.toMatchObject({
+    kind: 'config',
+    message: expect.stringMatching(message),
+  });
 const domain = (name: string, configuration: string, removed = false) => ({
   domainMetadata: { domain: name, configuration, removed },
 });
@@ -95,10 +98,10 @@ describe('an entry of the log', () => {
     const [path] = await paths();
     put(1, { remove: { path: path.replace('=', '%3D') } });
     expect(await paths()).toEqual([]);
-    const [add] = bench.actions('events', 0, 'add');
+    const [add] = fixture.actions('events', 0, 'add');
     put(2, { add: { ...add, path: path.replace('=', '%3D') } });
     expect(await paths()).toEqual([path]);
-    expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
+    expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 
   function protocol(more: object) {
@@ -133,7 +136,7 @@ describe('a log', () => {
 
   it('is refused that tells neither columns nor protocol', async () => {
     await load();
-    const whole = bench.entry('events', 0);
+    const whole = fixture.entry('events', 0);
     for (const kind of ['protocol', 'metaData']) {
       put(0, ...whole.filter((line) => line[kind] === undefined));
       await refused(/a log without protocol or metadata/);
@@ -142,10 +145,10 @@ describe('a log', () => {
 
   it('is refused of which an entry goes while it is read', async () => {
     await load();
-    const storage = new DiskStorage(bench.root);
+    const storage = new DiskStorage(fixture.root);
     storage.read = async (path) =>
       path.endsWith('0.json') ? undefined : DiskStorage.prototype.read.call(storage, path);
-    await expect(bench.withTable(() => {}, storage)).rejects.toMatchObject({
+    await expect(fixture.withTable(() => {}, storage)).rejects.toMatchObject({
       message: expect.stringMatching(/0\.json .*it is gone/),
     });
   });
@@ -153,11 +156,11 @@ describe('a log', () => {
   it('is read to its end, in order, however long it is, past what does not belong to it', async () => {
     await load();
     const [path] = await paths();
-    const [add] = bench.actions('events', 0, 'add');
+    const [add] = fixture.actions('events', 0, 'add');
     for (let version = 1; version <= 600; version++) put(version, version % 2 === 1 ? { remove: { path } } : { add });
     for (const name of ['00000000000000000601.crc', '601.json', '.00000000000000000601.json.tmp'])
       writeFileSync(inLog(name), 'x');
-    expect(await bench.withTable(({ version }) => version)).toBe(600);
+    expect(await fixture.withTable(({ version }) => version)).toBe(600);
     expect(await paths()).toEqual([path]);
     put(601, { remove: { path } });
     expect(await paths()).toEqual([]);
@@ -165,7 +168,7 @@ describe('a log', () => {
 });
 
 describe('a checkpoint', () => {
-  const checkpoint = (since = 0) => bench.checkpoint(since);
+  const checkpoint = (since = 0) => fixture.checkpoint(since);
   const pointer = () => JSON.parse(readFileSync(inLog('_last_checkpoint'), 'utf8'));
 
   it('is found by what the pointer says, and also where that is wrong or nothing', async () => {
@@ -202,12 +205,12 @@ describe('a checkpoint', () => {
     const file = numbered(0, 'checkpoint.parquet');
     const own = `SELECT * EXCLUDE (txn, remove), NULL AS sidecar FROM read_parquet(${literal(file)})`;
     const other = `SELECT {'path': 'x', 'sizeInBytes': 1} AS sidecar`;
-    const copy = join(bench.dir, 'copy.parquet');
+    const copy = join(fixture.dir, 'copy.parquet');
     await query(':memory:', `COPY (${own} UNION ALL BY NAME ${other}) TO ${literal(copy)} (FORMAT parquet)`);
     writeFileSync(file, readFileSync(copy));
     rmSync(numbered(0));
     expect(await paths()).toEqual(before);
-    expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
+    expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 
   it('holds every action once, keeps what left the table at that instant or later, and says how many there are', async () => {
@@ -215,7 +218,7 @@ describe('a checkpoint', () => {
     const remove = (path: string, deletionTimestamp?: number) => ({ remove: { path, deletionTimestamp } });
     put(1, remove('before', 99), remove('just', 100), remove('later', 101), remove('nobody knows when'));
     await checkpoint(0);
-    expect(await bench.withTable((events) => events.leftAt('events/nobody knows when'))).toBe(0);
+    expect(await fixture.withTable((events) => events.leftAt('events/nobody knows when'))).toBe(0);
     await checkpoint(100);
     const file = literal(numbered(1, 'checkpoint.parquet'));
     const removed = await query(
@@ -243,7 +246,7 @@ describe('a checkpoint', () => {
     ] as const) {
       utimesSync(path, seconds, seconds);
     }
-    const committedAt = () => bench.withTable((events) => events.committedAt());
+    const committedAt = () => fixture.withTable((events) => events.committedAt());
     expect(await committedAt()).toBe(5_000);
     rmSync(numbered(1));
     expect(await committedAt()).toBe(0);

@@ -4,22 +4,22 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { envOf } from '../../../src/base/env.ts';
 import { openStorage } from '../../../src/sinks/storage/open.ts';
-import { DeltaBench } from '../../support/targets/delta.ts';
+import { DeltaFixture } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { FakeS3, type S3Request } from '../../support/targets/fake-s3.ts';
 import { checkPurgeDelta, compactDelta, purgeDelta, reportDelta, verifyDelta } from '../../support/targets/files.ts';
 
-let bench: DeltaBench;
+let fixture: DeltaFixture;
 let s3: FakeS3;
 beforeEach(async () => {
-  bench = new DeltaBench();
+  fixture = new DeltaFixture();
   s3 = await FakeS3.start();
   // The SDK's own chain reads the environment of the process.
   for (const [name, value] of Object.entries(s3.env)) vi.stubEnv(name, value);
 });
 afterEach(async () => {
   vi.unstubAllEnvs();
-  bench.close();
+  fixture.close();
   await s3.close();
 });
 
@@ -27,14 +27,14 @@ const URL = 's3://bucket/lake';
 const TABLES = ['events', 'event_items'] as const;
 const day = '2026-01-01';
 const older = () =>
-  bench.window(
+  fixture.window(
     day,
     csvOf([
       { id: 'a', n: '1', df_items_x: '1', ...on(day) },
       { id: 'b', n: '2', df_unified_id: 'u-2', ...on(day) },
     ]),
   );
-const newer = () => bench.window(day, csvOf([{ id: 'a', n: 'text', df_items_x: 'y', ...on(day) }]));
+const newer = () => fixture.window(day, csvOf([{ id: 'a', n: 'text', df_items_x: 'y', ...on(day) }]));
 const ONE = [
   { _key: 'a', n: '1' },
   { _key: 'b', n: '2' },
@@ -44,15 +44,15 @@ const TWO = [
   { _key: 'b', n: '2' },
 ];
 
-const place = () => ({ ...bench.lakeOptions, place: URL, env: envOf(s3.env) });
-const store = (windows = [older()], more = {}) => bench.store(windows, { ...place(), tables: TABLES, ...more });
+const place = () => ({ ...fixture.lakeOptions, place: URL, env: envOf(s3.env) });
+const store = (windows = [older()], more = {}) => fixture.store(windows, { ...place(), tables: TABLES, ...more });
 const verify = () => verifyDelta(place());
 const open = (signal?: AbortSignal) => openStorage(URL, envOf(s3.env), signal);
 
 /** What a reader of the protocol finds in the bucket at this moment. */
 function shown() {
-  s3.dump('lake/', bench.root);
-  return bench.read('SELECT _key, n::VARCHAR AS n FROM events ORDER BY 1');
+  s3.dump('lake/', fixture.root);
+  return fixture.read('SELECT _key, n::VARCHAR AS n FROM events ORDER BY 1');
 }
 
 const isChange = ({ what }: S3Request) => !/^(Head|Get|List)/.test(what);
@@ -87,7 +87,7 @@ describe('a bucket that answers badly for a while', () => {
     expect(s3.requests.filter(({ what, attempt }) => what === 'PutObject' && attempt > 1).length).toBeGreaterThan(4);
     s3.fateOf = () => 'as it should';
     expect(await shown()).toEqual(TWO);
-    expect(await bench.read('SELECT count(*)::INT AS n FROM event_items')).toEqual([{ n: 1 }]);
+    expect(await fixture.read('SELECT count(*)::INT AS n FROM event_items')).toEqual([{ n: 1 }]);
     expect(await verify()).toEqual([]);
   }, 60_000);
 
@@ -109,10 +109,10 @@ describe('two writers into one bucket', () => {
   it('race: one wins, the other changes nothing, takes back what it had stored, and ends with 3 [R382]', async () => {
     await store();
     const sinks = [
-      await bench.openLake({ ...place(), tables: TABLES }),
-      await bench.openLake({ ...place(), tables: TABLES }),
+      await fixture.openLake({ ...place(), tables: TABLES }),
+      await fixture.openLake({ ...place(), tables: TABLES }),
     ];
-    const done = await Promise.allSettled(sinks.map((sink) => sink.commit([newer()], bench.signal)));
+    const done = await Promise.allSettled(sinks.map((sink) => sink.commit([newer()], fixture.signal)));
     for (const sink of sinks) await sink.close();
     const lost = done.filter((one) => one.status === 'rejected').map(({ reason }) => reason);
     expect(lost).toEqual([
@@ -127,8 +127,8 @@ describe('two writers into one bucket', () => {
 describe('a large file', () => {
   const BYTES = 34 * 1024 * 1024;
   const file = () => {
-    mkdirSync(bench.dir, { recursive: true });
-    const path = join(bench.dir, 'large');
+    mkdirSync(fixture.dir, { recursive: true });
+    const path = join(fixture.dir, 'large');
     const bytes = randomBytes(BYTES);
     writeFileSync(path, bytes);
     return { path, bytes };
@@ -241,17 +241,17 @@ describe('the spool folder', () => {
   it('is all the disk that verify, report, compact and a purge of a bucket take [R384]', async () => {
     await store();
     await store([newer()]);
-    const empty = join(bench.dir, 'system');
+    const empty = join(fixture.dir, 'system');
     mkdirSync(empty);
     vi.stubEnv('TMPDIR', join(empty, 'none'));
-    const spoolDir = join(bench.dir, 'own');
+    const spoolDir = join(fixture.dir, 'own');
     expect(await verifyDelta({ ...place(), spoolDir })).toEqual([]);
     expect(await reportDelta({ ...place(), spoolDir })).toMatchObject({ rows: 2, lastEventAt: `${day} 10:00:00` });
     await compactDelta({ ...place(), spoolDir });
     await purgeDelta({ ...place(), spoolDir }, { column: 'n', ids: ['text'] });
     expect(readdirSync(spoolDir)).toEqual([]);
     expect(readdirSync(empty)).toEqual([]);
-    const file = join(bench.dir, 'a-file');
+    const file = join(fixture.dir, 'a-file');
     writeFileSync(file, '');
     await expect(verifyDelta({ ...place(), spoolDir: file })).rejects.toMatchObject({
       message: expect.stringContaining(file),

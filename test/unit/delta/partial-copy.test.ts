@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import { copyColumns } from '../../../src/sinks/storage/partial-copy.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { DuckBench } from '../../support/targets/duckdb.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
 const BLOCK = 512;
@@ -23,15 +23,15 @@ class Remote extends DiskStorage {
   }
 }
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(() => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 describe('a copy of some columns', () => {
   it('is read like the file itself, at a fraction of its bytes, in a few requests [R308]', async () => {
-    const root = join(bench.dir, 'store');
+    const root = join(fixture.dir, 'store');
     mkdirSync(root);
     const file = join(root, 'x.parquet');
     await query(
@@ -42,7 +42,7 @@ describe('a copy of some columns', () => {
     const { size } = statSync(file);
     expect(size).toBeGreaterThan(4_000_000);
     const remote = new Remote(root);
-    const copy = join(bench.dir, 'copy');
+    const copy = join(fixture.dir, 'copy');
     const wanted = { path: 'x.parquet', bytes: size, columns: new Set(['_key', 'n', 'not there']) };
     await copyColumns(remote, wanted, copy);
     const sql = (path: string) =>
@@ -59,7 +59,7 @@ describe('a copy of some columns', () => {
   });
 
   it('is made of requests that are neither needless nor too large', async () => {
-    const root = join(bench.dir, 'store');
+    const root = join(fixture.dir, 'store');
     mkdirSync(root);
     const file = join(root, 'x.parquet');
     await query(
@@ -69,7 +69,7 @@ describe('a copy of some columns', () => {
     );
     const { size } = statSync(file);
     const remote = new Remote(root);
-    const copy = join(bench.dir, 'copy');
+    const copy = join(fixture.dir, 'copy');
     await copyColumns(remote, { path: 'x.parquet', bytes: size, columns: new Set(['a']) }, copy);
     // The footer, then what lies together, in pieces.
     const [footer, ...pieces] = remote.ranges;
@@ -85,15 +85,15 @@ describe('a copy of some columns', () => {
   });
 
   it('of a small file is the file itself', async () => {
-    const root = join(bench.dir, 'store');
+    const root = join(fixture.dir, 'store');
     mkdirSync(root);
     const bytes = 2 * 1024 * 1024;
     for (const size of [bytes, bytes + 1]) writeFileSync(join(root, `${size}`), Buffer.alloc(size));
     const remote = new Remote(root);
     const wanted = (size: number) => ({ path: `${size}`, bytes: size, columns: new Set(['a']) });
-    expect(await copyColumns(remote, wanted(bytes), join(bench.dir, 'copy'))).toBe(join(root, `${bytes}`));
+    expect(await copyColumns(remote, wanted(bytes), join(fixture.dir, 'copy'))).toBe(join(root, `${bytes}`));
     expect(remote.requests).toBe(0);
-    await expect(copyColumns(remote, wanted(bytes + 1), join(bench.dir, 'copy'))).rejects.toThrow();
+    await expect(copyColumns(remote, wanted(bytes + 1), join(fixture.dir, 'copy'))).rejects.toThrow();
     expect(remote.requests).toBe(1);
   });
 });

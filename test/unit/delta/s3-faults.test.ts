@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { Failure, transientFailure } from '../../../src/base/errors.ts';
-import { s3Failure } from '../../../src/sinks/storage/s3-faults.ts';
+import { transientError, UserError } from '../../../src/base/errors.ts';
+import { s3Error } from '../../../src/sinks/storage/s3-faults.ts';
 
 const answer = (name: string, status?: number) =>
   Object.assign(new Error('said by the store'), { name, $metadata: { httpStatusCode: status } });
 const coded = (code: string, more: object = {}) => Object.assign(new Error('broken'), { code }, more);
 
 describe('what went wrong with a store', () => {
-  it.each<[string, unknown, Failure['kind'], string]>([
+  it.each<[string, unknown, UserError['kind'], string]>([
     ['no bucket', answer('NoSuchBucket', 404), 'config', 'there is no such bucket'],
     ['a refused key', answer('InvalidAccessKeyId', 400), 'config', 'the credentials were refused (InvalidAccessKeyId)'],
     ['status 403', answer('Whatever', 403), 'config', 'the credentials were refused'],
@@ -36,8 +36,8 @@ describe('what went wrong with a store', () => {
     ['a status that is none', answer('Whatever', 'x' as never), 'system', 'could not be made (Whatever)'],
     ['no error at all', undefined, 'system', 'could not be made (Error)'],
   ])('is told: %s', (_, thrown, kind, text) => {
-    const failure = s3Failure(thrown, 's3://bucket/lake', undefined);
-    expect(failure).toBeInstanceOf(Failure);
+    const failure = s3Error(thrown, 's3://bucket/lake', undefined);
+    expect(failure).toBeInstanceOf(UserError);
     expect(failure.kind).toBe(kind);
     expect(failure.message).toContain(text);
   });
@@ -47,13 +47,13 @@ describe('what went wrong with a store', () => {
     ['a name and a code', coded('ECONNRESET'), 'Error ECONNRESET'],
     ['a name alone', new TypeError('wrong'), 'TypeError'],
   ])('is kept for who looks into it: %s', (_, thrown, internal) => {
-    expect(s3Failure(thrown, 's3://bucket', undefined)).toMatchObject({ internal, cause: thrown });
+    expect(s3Error(thrown, 's3://bucket', undefined)).toMatchObject({ internal, cause: thrown });
   });
 
   it('is a failure that is one already, and the reason of a stop', () => {
-    const failure = transientFailure('known.');
-    expect(s3Failure(failure, 's3://bucket', undefined)).toBe(failure);
+    const failure = transientError('known.');
+    expect(s3Error(failure, 's3://bucket', undefined)).toBe(failure);
     const stop = AbortSignal.abort(new Error('stopped'));
-    expect(() => s3Failure(failure, 's3://bucket', stop)).toThrow('stopped');
+    expect(() => s3Error(failure, 's3://bucket', stop)).toThrow('stopped');
   });
 });

@@ -3,27 +3,27 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import type { Day } from '../../../src/base/days.ts';
-import { DeltaBench } from '../../support/targets/delta.ts';
+import { DeltaFixture } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { FaultyStorage } from '../../support/targets/faulty-storage.ts';
 import { checkPurgeDelta, compactDelta, purgeDelta, verifyDelta } from '../../support/targets/files.ts';
 
-let bench: DeltaBench;
+let fixture: DeltaFixture;
 beforeEach(() => {
-  bench = new DeltaBench();
+  fixture = new DeltaFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const first = '2026-01-01';
 const second = '2026-01-02';
 const HOUR = 3_600_000;
 const ID = '01234567-89ab-cdef-0123-456789abcdef';
 const OTHER = ID.replaceAll('0', '9');
-const at = (path: string) => join(bench.root, path);
+const at = (path: string) => join(fixture.root, path);
 const window = (day: Day, ...ids: string[]) =>
-  bench.window(day, csvOf(ids.map((id) => ({ id, df_unified_id: `u-${id}`, df_items_x: '1', ...on(day) }))));
-const logged = (name: string) => bench.log.filter(({ event }) => event === name);
-const open = async (retentionMs: number) => (await bench.openLake({ retentionMs })).close();
+  fixture.window(day, csvOf(ids.map((id) => ({ id, df_unified_id: `u-${id}`, df_items_x: '1', ...on(day) }))));
+const logged = (name: string) => fixture.log.filter(({ event }) => event === name);
+const open = async (retentionMs: number) => (await fixture.openLake({ retentionMs })).close();
 
 /** A file that was written so long ago. */
 function put(path: string, ageMs: number): void {
@@ -35,8 +35,8 @@ function put(path: string, ageMs: number): void {
 
 describe('what a dead run left', () => {
   it('goes when it is older than the retention and than an hour, and nothing else does', async () => {
-    await bench.store([window(first, 'a')]);
-    const live = bench.files();
+    await fixture.store([window(first, 'a')]);
+    const live = fixture.files();
     const mine = (day: string) => `events/event_date=${day}/part-${ID}.parquet`;
     const rubbish = [
       mine(first),
@@ -50,22 +50,22 @@ describe('what a dead run left', () => {
     const theirs = [`_dfinery/probe/${OTHER}/other`, '_dfinery/notes', 'events/notes', `elsewhere/.${ID}.tmp`];
     for (const path of [...rubbish, ...theirs]) put(path, 1.5 * HOUR);
     await open(2 * HOUR);
-    expect(bench.files()).toEqual([...live, ...rubbish, ...theirs].sort());
+    expect(fixture.files()).toEqual([...live, ...rubbish, ...theirs].sort());
     expect(logged('delta.removed')).toEqual([]);
     await open(0);
-    expect(bench.files()).toEqual([...live, ...theirs].sort());
+    expect(fixture.files()).toEqual([...live, ...theirs].sort());
     expect(logged('delta.removed')).toMatchObject([{ fields: { files: rubbish.length } }]);
     for (const path of rubbish) put(path, 0.5 * HOUR);
     await open(0);
-    expect(bench.files()).toEqual([...live, ...rubbish, ...theirs].sort());
+    expect(fixture.files()).toEqual([...live, ...rubbish, ...theirs].sort());
   });
 
   it('stays with a warning where it cannot be removed, and the run goes on', async () => {
-    await bench.store([window(first, 'a')]);
+    await fixture.store([window(first, 'a')]);
     const path = `events/event_date=${first}/part-${ID}.parquet`;
     put(path, 2 * HOUR);
-    const storage = new FaultyStorage(bench.root, (change) => (change.includes(ID) ? 'dies before' : 'as it should'));
-    await (await bench.openLake({ storage, retentionMs: HOUR })).close();
+    const storage = new FaultyStorage(fixture.root, (change) => (change.includes(ID) ? 'dies before' : 'as it should'));
+    await (await fixture.openLake({ storage, retentionMs: HOUR })).close();
     expect(logged('delta.rubbish')).toMatchObject([{ level: 'warn' }]);
     expect(existsSync(at(path))).toBe(true);
   });
@@ -73,7 +73,7 @@ describe('what a dead run left', () => {
 
 describe('a file that left a table', () => {
   it('goes by what the log says of the instant, whatever its name and its age', async () => {
-    await bench.store([window(first, 'a')]);
+    await fixture.store([window(first, 'a')]);
     const files = ['theirs.parquet', 'young.parquet', 'unknown.parquet'];
     for (const path of files) put(`events/${path}`, 0);
     const remove = (path: string, deletionTimestamp?: number) =>
@@ -96,26 +96,26 @@ describe('the folder of a table that is not there yet', () => {
     'is refused where somebody else has files in it: %s',
     async (path) => {
       put(path, 0);
-      await expect(bench.openLake()).rejects.toMatchObject({
+      await expect(fixture.openLake()).rejects.toMatchObject({
         kind: 'config',
         message: expect.stringMatching(/holds files that this program did not write/),
       });
       rmSync(at(path));
       put(`${path.split('/')[0]}/event_date=${first}/part-${ID}.parquet`, 0);
-      await bench.store([window(first, 'a')], { tables: ['events', 'event_items'] });
-      expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
+      await fixture.store([window(first, 'a')], { tables: ['events', 'event_items'] });
+      expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
     },
   );
 });
 
 describe('the commits of a table', () => {
-  const kinds = (version: number) => bench.entry('events', version).flatMap((line) => Object.keys(line));
+  const kinds = (version: number) => fixture.entry('events', version).flatMap((line) => Object.keys(line));
 
   it('say what they are and when, in whole milliseconds', async () => {
     const clock = { ...systemClock, now: () => 1_770_000_000_000.75 };
-    await bench.store([window(first, 'a'), window(first, 'a')], { clock });
+    await fixture.store([window(first, 'a'), window(first, 'a')], { clock });
     const now = 1_770_000_000_000;
-    expect(bench.actions('events', 1, 'commitInfo')).toMatchObject([
+    expect(fixture.actions('events', 1, 'commitInfo')).toMatchObject([
       {
         timestamp: now,
         operation: 'WRITE',
@@ -124,92 +124,95 @@ describe('the commits of a table', () => {
         isBlindAppend: false,
       },
     ]);
-    expect(bench.actions('events', 1, 'txn')).toEqual([{ appId: 'dfinery-elt', version: 2, lastUpdated: now }]);
-    expect(bench.actions('events', 1, 'add')).toMatchObject([{ modificationTime: now }]);
-    expect(bench.actions('events', 1, 'remove')).toMatchObject([{ deletionTimestamp: now, dataChange: true }]);
-    expect(bench.actions('events', 0, 'metaData')).toMatchObject([{ createdTime: now }]);
+    expect(fixture.actions('events', 1, 'txn')).toEqual([{ appId: 'dfinery-elt', version: 2, lastUpdated: now }]);
+    expect(fixture.actions('events', 1, 'add')).toMatchObject([{ modificationTime: now }]);
+    expect(fixture.actions('events', 1, 'remove')).toMatchObject([{ deletionTimestamp: now, dataChange: true }]);
+    expect(fixture.actions('events', 0, 'metaData')).toMatchObject([{ createdTime: now }]);
   });
 
   it('tell the properties of a table again only when they change, and keep what others have set', async () => {
-    const load = (retentionMs: number) => bench.store([window(first, 'a')], { retentionMs });
+    const load = (retentionMs: number) => fixture.store([window(first, 'a')], { retentionMs });
     await load(1_500);
-    const [before] = bench.actions('events', 0, 'metaData');
+    const [before] = fixture.actions('events', 0, 'metaData');
     const retention = { 'delta.deletedFileRetentionDuration': 'interval 2 seconds' };
     expect(before.configuration).toEqual(retention);
     await load(2_000);
     expect(kinds(1)).not.toContain('metaData');
     const configuration = { ...retention, theirs: 'x' };
-    bench.append('events', 2, { metaData: { ...before, configuration } });
+    fixture.append('events', 2, { metaData: { ...before, configuration } });
     await load(2_000);
     expect(kinds(3)).not.toContain('metaData');
     await load(3_000);
-    expect(bench.actions('events', 4, 'metaData')).toEqual([
+    expect(fixture.actions('events', 4, 'metaData')).toEqual([
       { ...before, configuration: { ...configuration, 'delta.deletedFileRetentionDuration': 'interval 3 seconds' } },
     ]);
-    bench.append('events', 5, { metaData: { ...before, configuration: {} } });
-    await bench.store([window(first, 'b'), bench.window(second, csvOf([{ id: 'c', ...on(first) }]))], {
+    fixture.append('events', 5, { metaData: { ...before, configuration: {} } });
+    await fixture.store([window(first, 'b'), fixture.window(second, csvOf([{ id: 'c', ...on(first) }]))], {
       retentionMs: 3_000,
     });
-    bench.append('events', 8, {
+    fixture.append('events', 8, {
       metaData: { ...before, configuration: { ...retention, [Object.keys(retention)[0]]: 'x' } },
     });
-    await compactDelta(bench.lakeOptions);
-    expect(bench.actions('events', 9, 'metaData')).toMatchObject([
+    await compactDelta(fixture.lakeOptions);
+    expect(fixture.actions('events', 9, 'metaData')).toMatchObject([
       { configuration: { 'delta.deletedFileRetentionDuration': 'interval 86400 seconds' } },
     ]);
   });
 
   it('stand although their checkpoint could not be written', async () => {
-    await bench.store([window(first, 'a')]);
-    for (let version = 1; version < 100; version++) bench.append('events', version, { commitInfo: {} });
-    const storage = new FaultyStorage(bench.root, (change) =>
+    await fixture.store([window(first, 'a')]);
+    for (let version = 1; version < 100; version++) fixture.append('events', version, { commitInfo: {} });
+    const storage = new FaultyStorage(fixture.root, (change) =>
       change.includes('.checkpoint.parquet') ? 'answer lost' : 'as it should',
     );
-    await bench.store([window(second, 'b')], { storage });
+    await fixture.store([window(second, 'b')], { storage });
     expect(logged('delta.checkpoint')).toMatchObject([{ level: 'warn', fields: { version: 100 } }]);
-    expect(await bench.read('SELECT _key FROM events ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'b' }]);
+    expect(await fixture.read('SELECT _key FROM events ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'b' }]);
   });
 });
 
 describe('a purge of a file that would outlive it', () => {
   const removal = { column: 'df_event_detail_log_id', ids: ['a'] };
-  const live = (table: string) => [...bench.replay(table).files.keys()].map((path) => `${table}/${path}`);
+  const live = (table: string) => [...fixture.replay(table).files.keys()].map((path) => `${table}/${path}`);
   const refused = async (message: RegExp) => {
-    const before = bench.files();
+    const before = fixture.files();
     const failure = { kind: 'config', message: expect.stringMatching(message) };
-    await expect(checkPurgeDelta(bench.lakeOptions, removal)).rejects.toMatchObject(failure);
-    await expect(purgeDelta(bench.lakeOptions, removal)).rejects.toMatchObject(failure);
-    expect(bench.files()).toEqual(before);
+    await expect(checkPurgeDelta(fixture.lakeOptions, removal)).rejects.toMatchObject(failure);
+    await expect(purgeDelta(fixture.lakeOptions, removal)).rejects.toMatchObject(failure);
+    expect(fixture.files()).toEqual(before);
   };
 
   it('is refused while a file that goes has another name, of any table and of any version', async () => {
-    await bench.store([window(first, 'a', 'b'), window(first, 'a', 'b', 'c')], { tables: ['events', 'event_items'] });
+    await fixture.store([window(first, 'a', 'b'), window(first, 'a', 'b', 'c')], { tables: ['events', 'event_items'] });
     const [current, items] = [live('events')[0], live('event_items')[0]];
-    const old = bench.files().find((path) => /^events\/event_date.*part-/.test(path) && path !== current);
-    const other = join(bench.dir, 'other');
+    const old = fixture.files().find((path) => /^events\/event_date.*part-/.test(path) && path !== current);
+    const other = join(fixture.dir, 'other');
     for (const path of [current, items, String(old)]) {
       linkSync(at(path), other);
       await refused(/has 1 more name \(hard links\)/);
       rmSync(other);
     }
     linkSync(at('events/_delta_log/00000000000000000000.json'), other);
-    expect(await checkPurgeDelta(bench.lakeOptions, removal)).toMatchObject({ found: { rows: 1 }, foreignTables: [] });
-    expect(await purgeDelta(bench.lakeOptions, removal)).toMatchObject({ rows: 2, rowsRemoved: 1 });
-    expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
+    expect(await checkPurgeDelta(fixture.lakeOptions, removal)).toMatchObject({
+      found: { rows: 1 },
+      foreignTables: [],
+    });
+    expect(await purgeDelta(fixture.lakeOptions, removal)).toMatchObject({ rows: 2, rowsRemoved: 1 });
+    expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 
   it('goes on where a file has another name that stays', async () => {
-    await bench.store([window(first, 'a'), window(second, 'b')]);
+    await fixture.store([window(first, 'a'), window(second, 'b')]);
     const [, stays] = live('events').sort();
-    linkSync(at(stays), join(bench.dir, 'other'));
-    expect(await purgeDelta(bench.lakeOptions, removal)).toMatchObject({ rows: 1, rowsRemoved: 1 });
+    linkSync(at(stays), join(fixture.dir, 'other'));
+    expect(await purgeDelta(fixture.lakeOptions, removal)).toMatchObject({ rows: 1, rowsRemoved: 1 });
   });
 
   it('is refused where a file lies elsewhere', async () => {
-    await bench.store([window(first, 'a', 'b')]);
+    await fixture.store([window(first, 'a', 'b')]);
     const [path] = live('events');
-    renameSync(at(path), join(bench.dir, 'elsewhere'));
-    symlinkSync(join(bench.dir, 'elsewhere'), at(path));
+    renameSync(at(path), join(fixture.dir, 'elsewhere'));
+    symlinkSync(join(fixture.dir, 'elsewhere'), at(path));
     await refused(/leads to one elsewhere/);
   });
 });

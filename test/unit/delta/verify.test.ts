@@ -3,16 +3,16 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Difference } from '../../../src/table/differences.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { DeltaBench } from '../../support/targets/delta.ts';
+import { DeltaFixture } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { purgeDelta, verifyDelta } from '../../support/targets/files.ts';
 import { query } from '../../support/targets/query.ts';
 
-let bench: DeltaBench;
+let fixture: DeltaFixture;
 beforeEach(() => {
-  bench = new DeltaBench();
+  fixture = new DeltaFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 type Fields = Readonly<Record<string, unknown>>;
 const first = '2026-01-01';
@@ -21,9 +21,9 @@ const ALL = ['events', 'event_items', 'event_logs'] as const;
 
 /** Two events of three rows: `a` has two items, `b` none. */
 const load = (tables: readonly (typeof ALL)[number][] = ['events']) =>
-  bench.store(
+  fixture.store(
     [
-      bench.window(
+      fixture.window(
         first,
         csvOf([
           { id: 'a:1', n: '1', df_items_x: '1', ...on(first) },
@@ -35,27 +35,27 @@ const load = (tables: readonly (typeof ALL)[number][] = ['events']) =>
     { tables },
   );
 
-const found = async () => (await verifyDelta(bench.lakeOptions)).map(({ check, message }) => [check, message]);
+const found = async () => (await verifyDelta(fixture.lakeOptions)).map(({ check, message }) => [check, message]);
 const rows = (message: string): [Difference['check'], string][] => [['rows', message]];
 
 /** As somebody else might, writes the log's last file of a table once more, changed. */
 function change(table: string, how: (add: { tags: Fields; stats: Fields } & Fields) => Fields): void {
-  const version = bench.versions(table);
-  const add = [...bench.replay(table).files.values()].at(-1);
+  const version = fixture.versions(table);
+  const add = [...fixture.replay(table).files.values()].at(-1);
   const changed = how({ ...add, tags: add?.tags as Fields, stats: JSON.parse(String(add?.stats)) });
-  bench.append(table, version, { add: { ...changed, stats: JSON.stringify(changed.stats) } });
+  fixture.append(table, version, { add: { ...changed, stats: JSON.stringify(changed.stats) } });
 }
 
 /** The last file of a table. */
 function lastFile(table: string) {
-  const path = String([...bench.replay(table).files.keys()].at(-1));
-  return { path, file: join(bench.root, table, path) };
+  const path = String([...fixture.replay(table).files.keys()].at(-1));
+  return { path, file: join(fixture.root, table, path) };
 }
 
 /** Writes what a query makes of the last file of a table in its place; the log knows its size, and nothing of its bytes. */
 async function rewrite(table: string, select: string): Promise<string> {
   const { path, file } = lastFile(table);
-  const copy = join(bench.dir, 'copy.parquet');
+  const copy = join(fixture.dir, 'copy.parquet');
   const from = `read_parquet(${literal(file)}, hive_partitioning = false)`;
   await query(':memory:', `COPY (SELECT ${select} FROM ${from}) TO ${literal(copy)} (FORMAT parquet)`);
   writeFileSync(file, readFileSync(copy));
@@ -83,11 +83,11 @@ describe('verify of Delta tables', () => {
 
   it('names rows of a window without a receipt, and more rows than its receipt has', async () => {
     await load();
-    const [receipt] = bench
+    const [receipt] = fixture
       .actions('events', 0, 'domainMetadata')
       .filter(({ domain }) => domain === 'dfinery.window.1');
     const domain = (configuration: unknown, removed: boolean) =>
-      bench.append('events', bench.versions(), { domainMetadata: { ...receipt, configuration, removed } });
+      fixture.append('events', fixture.versions(), { domainMetadata: { ...receipt, configuration, removed } });
     const kept = JSON.parse(String(receipt.configuration));
     domain(JSON.stringify({ ...kept, rows: 2 }), false);
     expect(await found()).toEqual(rows(`window 1 (${first} to ${first}) should have 3 rows of its 2, and has 3`));
@@ -101,8 +101,8 @@ describe('verify of Delta tables', () => {
 
   it('names rows whose window is not the one that the log says, window by window', async () => {
     await load();
-    await bench.store([bench.window(second, csvOf([{ id: 'b', ...on(first, '11:00:00.000') }]))]);
-    await bench.store([bench.window(first, csvOf([{ id: 'b', ...on(first) }]))]);
+    await fixture.store([fixture.window(second, csvOf([{ id: 'b', ...on(first, '11:00:00.000') }]))]);
+    await fixture.store([fixture.window(first, csvOf([{ id: 'b', ...on(first) }]))]);
     const told = (windows: string) =>
       change('events', (add) => ({ ...add, tags: { ...add.tags, 'dfinery.windows': windows } }));
     told('{"0":1}');
@@ -122,11 +122,11 @@ describe('verify of Delta tables', () => {
 
   it('names columns that the schema does not have so', async () => {
     await load();
-    const [metaData] = bench.actions('events', 0, 'metaData');
+    const [metaData] = fixture.actions('events', 0, 'metaData');
     const { fields } = JSON.parse(String(metaData.schemaString));
     const others = (change: (field: { name: string }) => object[]) => {
       const schemaString = JSON.stringify({ type: 'struct', fields: fields.flatMap(change) });
-      bench.append('events', bench.versions(), { metaData: { ...metaData, schemaString } });
+      fixture.append('events', fixture.versions(), { metaData: { ...metaData, schemaString } });
     };
     others((field) => (field.name === 'n' ? [{ ...field, type: 'double' }] : [field]));
     expect(await found()).toEqual([['columns', 'events: column n should be "long" in the log, and is "double"']]);
@@ -149,7 +149,7 @@ describe('verify of Delta tables', () => {
       ['event_items', lastFile('event_items')],
       ['event_logs', lastFile('event_logs')],
     ] as const) {
-      bench.append(name, 1, { remove: { path, dataChange: true } });
+      fixture.append(name, 1, { remove: { path, dataChange: true } });
     }
     expect(await found()).toEqual([
       ['rows', 'event_items should have 2 rows, and has 0'],
@@ -160,28 +160,31 @@ describe('verify of Delta tables', () => {
   it('counts an event once whose rows have different dates, and each row that belongs to none', async () => {
     const day = (date: string, ...ids: string[]) =>
       csvOf(ids.map((id) => ({ id, ...on(date), ...(id === '' && { df_event_log_id: '' }) })));
-    await bench.store([bench.window(first, day(first, 'a:1', '', 'b')), bench.window(second, day(second, 'a:2', ''))], {
-      tables: ALL,
-    });
-    expect(await bench.read('SELECT count(*)::INT AS n FROM event_logs')).toEqual([{ n: 4 }]);
+    await fixture.store(
+      [fixture.window(first, day(first, 'a:1', '', 'b')), fixture.window(second, day(second, 'a:2', ''))],
+      {
+        tables: ALL,
+      },
+    );
+    expect(await fixture.read('SELECT count(*)::INT AS n FROM event_logs')).toEqual([{ n: 4 }]);
     expect(await found()).toEqual([]);
   });
 
   it('finds nothing where all events were purged', async () => {
     await load(ALL);
-    await purgeDelta(bench.lakeOptions, { column: 'df_unified_id', ids: ['u-1'] });
-    expect((await bench.current('events')).files.size).toBe(0);
+    await purgeDelta(fixture.lakeOptions, { column: 'df_unified_id', ids: ['u-1'] });
+    expect((await fixture.current('events')).files.size).toBe(0);
     expect(await found()).toEqual([]);
   });
 
   it('names another table that follows from an older version, and one that lost a race', async () => {
     await load(ALL);
     const of = (table: string) =>
-      bench.actions(table, 0, 'domainMetadata').filter(({ domain }) => domain === 'dfinery.table')[0];
+      fixture.actions(table, 0, 'domainMetadata').filter(({ domain }) => domain === 'dfinery.table')[0];
     const told = (more: object) => {
       const domain = of('event_items');
       const configuration = JSON.stringify({ ...JSON.parse(String(domain.configuration)), ...more });
-      bench.append('event_items', bench.versions('event_items'), { domainMetadata: { ...domain, configuration } });
+      fixture.append('event_items', fixture.versions('event_items'), { domainMetadata: { ...domain, configuration } });
     };
     told({ source: 7 });
     const stale = rows('event_items does not follow from the events that are there: sync again');
@@ -193,12 +196,12 @@ describe('verify of Delta tables', () => {
   });
 
   it('is refused where there is no table, and when it is stopped', async () => {
-    await expect(verifyDelta(bench.lakeOptions)).rejects.toMatchObject({
+    await expect(verifyDelta(fixture.lakeOptions)).rejects.toMatchObject({
       kind: 'config',
-      message: `${bench.root} holds no table of this program: give another place.`,
+      message: `${fixture.root} holds no table of this program: give another place.`,
     });
     await load();
     const stopped = AbortSignal.abort(new Error('stopped'));
-    await expect(verifyDelta({ ...bench.lakeOptions, signal: stopped })).rejects.toThrow('stopped');
+    await expect(verifyDelta({ ...fixture.lakeOptions, signal: stopped })).rejects.toThrow('stopped');
   });
 });

@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { envOf } from '../../../src/base/env.ts';
-import { DeltaBench } from '../../support/targets/delta.ts';
+import { DeltaFixture } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 import { checkPurgeDelta, purgeDelta, verifyDelta } from '../../support/targets/files.ts';
 
-let bench: DeltaBench;
+let fixture: DeltaFixture;
 let s3: FakeS3;
 beforeEach(async () => {
-  bench = new DeltaBench();
+  fixture = new DeltaFixture();
   s3 = await FakeS3.start();
   s3.versions = [];
   // The SDK's own chain reads the environment of the process.
@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   vi.unstubAllEnvs();
-  bench.close();
+  fixture.close();
   await s3.close();
 });
 
@@ -24,10 +24,10 @@ const TABLES = ['events', 'event_items'] as const;
 const day = '2026-01-01';
 const erna = { id: 'p', df_unified_id: 'erna-4711', df_items_x: '1', ...on(day) };
 const removal = { column: 'df_unified_id', ids: ['erna-4711'] };
-const place = () => ({ ...bench.lakeOptions, place: 's3://bucket/lake', env: envOf(s3.env) });
+const place = () => ({ ...fixture.lakeOptions, place: 's3://bucket/lake', env: envOf(s3.env) });
 const store = () => {
-  const windows = [bench.window(day, csvOf([erna, { id: 'b', ...on(day) }])), bench.window(day, csvOf([erna]))];
-  return bench.store(windows, { ...place(), tables: TABLES });
+  const windows = [fixture.window(day, csvOf([erna, { id: 'b', ...on(day) }])), fixture.window(day, csvOf([erna]))];
+  return fixture.store(windows, { ...place(), tables: TABLES });
 };
 
 describe('a purge of a versioned bucket', () => {

@@ -4,17 +4,17 @@ import { addDays } from '../../../src/base/days.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import fc from '../../support/property.ts';
-import { type Cells, csvOf, DuckBench, on, pastedRows } from '../../support/targets/duckdb.ts';
+import { type Cells, csvOf, DuckDbFixture, on, pastedRows } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(() => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const dayOf = (n: number) => addDays('2026-01-01', n - 1);
-const file = (name: string) => join(bench.dir, `${name}.duckdb`);
+const file = (name: string) => join(fixture.dir, `${name}.duckdb`);
 
 /** All that a file holds of its rows, columns and receipts, apart from when a change was stored. */
 async function contents(path: string) {
@@ -34,16 +34,16 @@ async function isSame(batches: readonly (readonly Window[])[], options = {}) {
   const [together, alone] = [file('together'), file('alone')];
   const repeats = [0, 0];
   for (const [i, path] of [together, alone].entries()) {
-    const sink = await bench.open({ file: path, ...options });
+    const sink = await fixture.open({ file: path, ...options });
     for (const batch of i === 0 ? batches : batches.flat().map((window) => [window])) {
       for (let rest = batch; rest.length > 0; ) {
-        const commit = await sink.commit(rest, bench.signal);
+        const commit = await sink.commit(rest, fixture.signal);
         repeats[i] += commit.idRepeats;
         rest = rest.slice(commit.windows);
       }
     }
     await sink.close();
-    expect(await verifyDuckDb({ file: path, lockWaitMs: 0, clock: bench.targetOptions.clock })).toEqual([]);
+    expect(await verifyDuckDb({ file: path, lockWaitMs: 0, clock: fixture.targetOptions.clock })).toEqual([]);
   }
   const found = await contents(together);
   expect(found).toEqual(await contents(alone));
@@ -52,11 +52,14 @@ async function isSame(batches: readonly (readonly Window[])[], options = {}) {
 }
 
 const window = (n: number, rows: readonly Cells[]) =>
-  bench.window(dayOf(n), csvOf(rows.map((row) => ({ ...on(dayOf(n)), ...row }))));
+  fixture.window(dayOf(n), csvOf(rows.map((row) => ({ ...on(dayOf(n)), ...row }))));
 
 describe('a batch of windows in a DuckDB file is stored as its windows one by one [R712]', () => {
   it('with files of one header and of others, empty days, parts and rows without an id', async () => {
-    const parts = bench.window(dayOf(4), [csvOf([{ id: 'p', n: '1', ...on(dayOf(4)) }]), csvOf([{ id: 'q', m: '2' }])]);
+    const parts = fixture.window(dayOf(4), [
+      csvOf([{ id: 'p', n: '1', ...on(dayOf(4)) }]),
+      csvOf([{ id: 'q', m: '2' }]),
+    ]);
     const { events, windows } = await isSame([
       [
         window(1, [
@@ -64,7 +67,7 @@ describe('a batch of windows in a DuckDB file is stored as its windows one by on
           { id: 'b', n: '2' },
         ]),
         window(2, [{ id: 'c', n: '3' }]),
-        bench.window(dayOf(3), csvOf([], ['n'])),
+        fixture.window(dayOf(3), csvOf([], ['n'])),
         parts,
         window(5, [
           { id: 'd', other: 'x' },
@@ -160,8 +163,8 @@ describe('a batch of windows in a DuckDB file is stored as its windows one by on
     const day = fc.record({ rows: fc.array(row, { maxLength: 4 }), column: fc.constantFrom('y', 'Y', 'y_2', 'z') });
     await fc.assert(
       fc.asyncProperty(fc.array(day, { minLength: 2, maxLength: 5 }), fc.boolean(), async (days, rereads) => {
-        bench.close();
-        bench = new DuckBench();
+        fixture.close();
+        fixture = new DuckDbFixture();
         const windows = days.map(({ rows, column }, i) =>
           window(
             i + 1,
@@ -185,10 +188,10 @@ describe('a batch of windows in a DuckDB file is stored as its windows one by on
 
 describe('a file that DuckDB refuses to read in parallel [R713]', () => {
   it('is read with one reader, as all others are', async () => {
-    const [commit] = await bench.load([bench.window(dayOf(1), pastedRows())], { memoryLimit: '1GB' });
-    const [{ rows, longest }] = await bench.query('SELECT count(*) AS rows, max(length(c05)) AS longest FROM events');
+    const [commit] = await fixture.load([fixture.window(dayOf(1), pastedRows())], { memoryLimit: '1GB' });
+    const [{ rows, longest }] = await fixture.query('SELECT count(*) AS rows, max(length(c05)) AS longest FROM events');
     expect(Number(rows)).toBe(commit.rows);
     expect(Number(longest)).toBeGreaterThan(500_000);
-    expect(bench.log.filter(({ level }) => level === 'error')).toEqual([]);
+    expect(fixture.log.filter(({ level }) => level === 'error')).toEqual([]);
   });
 });

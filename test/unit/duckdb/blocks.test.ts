@@ -4,48 +4,48 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 
 const MANY = 600;
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(() => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const columns = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`c${i}`, `v${i}`]));
-const windowOf = (day: string, count: number) => bench.window(day, csvOf([{ id: day, ...columns(count) }]));
-const options = () => ({ file: bench.file, lockWaitMs: 0, clock: systemClock });
+const windowOf = (day: string, count: number) => fixture.window(day, csvOf([{ id: day, ...columns(count) }]));
+const options = () => ({ file: fixture.file, lockWaitMs: 0, clock: systemClock });
 
 async function blockSize(): Promise<number> {
-  const rows = await bench.query("SELECT block_size FROM pragma_database_size() WHERE database_name <> 'memory'");
+  const rows = await fixture.query("SELECT block_size FROM pragma_database_size() WHERE database_name <> 'memory'");
   return Number(rows[0].block_size);
 }
 
 describe('the blocks of a DuckDB file', () => {
   it('are those of DuckDB for a table as most are [R410]', async () => {
-    await bench.load([windowOf('2026-01-01', 20)]);
+    await fixture.load([windowOf('2026-01-01', 20)]);
     expect(await blockSize()).toBe(262_144);
   });
 
   it('are small where the first window has very many columns; the run that began is still told of [R410]', async () => {
-    const sink = await openDuckDbSink({ ...bench.targetOptions, file: bench.file });
+    const sink = await openDuckDbSink({ ...fixture.targetOptions, file: fixture.file });
     try {
       await sink.runs.begin('2026-01-02T00:00:00.000Z', '1');
-      for (const day of ['2026-01-01', '2026-01-02']) await sink.commit([windowOf(day, MANY)], bench.signal);
+      for (const day of ['2026-01-01', '2026-01-02']) await sink.commit([windowOf(day, MANY)], fixture.signal);
     } finally {
       await sink.close();
     }
     expect(await blockSize()).toBe(16_384);
     expect(await verifyDuckDb(options())).toEqual([]);
-    expect(await bench.query('SELECT count(*)::INTEGER AS n, max(c599) AS c FROM events')).toEqual([
+    expect(await fixture.query('SELECT count(*)::INTEGER AS n, max(c599) AS c FROM events')).toEqual([
       { n: 2, c: 'v599' },
     ]);
-    expect(await bench.query('SELECT count(*)::INTEGER AS n FROM _dfinery_runs')).toEqual([{ n: 1 }]);
+    expect(await fixture.query('SELECT count(*)::INTEGER AS n FROM _dfinery_runs')).toEqual([{ n: 1 }]);
   });
 
   it('become small by compact when the table has become wide [R410]', async () => {
-    await bench.load([windowOf('2026-01-01', 20), windowOf('2026-01-02', MANY)]);
+    await fixture.load([windowOf('2026-01-01', 20), windowOf('2026-01-02', MANY)]);
     expect(await blockSize()).toBe(262_144);
     await rewriteDuckDb(options());
     expect(await blockSize()).toBe(16_384);
@@ -57,10 +57,11 @@ describe('the write-ahead log of a DuckDB file', () => {
   /** Bytes of it after two windows of 20 MB: the second commit sees what the first has left. */
   async function waiting(memoryLimit: string): Promise<number> {
     const rows = Array.from({ length: 1_200 }, (_, i) => ({ id: `id-${i}`, note: `${i}`.repeat(5_000) }));
-    const sink = await openDuckDbSink({ ...bench.targetOptions, file: bench.file, memoryLimit });
+    const sink = await openDuckDbSink({ ...fixture.targetOptions, file: fixture.file, memoryLimit });
     try {
-      for (const day of ['2026-01-01', '2026-01-02']) await sink.commit([bench.window(day, csvOf(rows))], bench.signal);
-      const log = `${bench.file}.wal`;
+      for (const day of ['2026-01-01', '2026-01-02'])
+        await sink.commit([fixture.window(day, csvOf(rows))], fixture.signal);
+      const log = `${fixture.file}.wal`;
       return existsSync(log) ? statSync(log).size : 0;
     } finally {
       await sink.close();

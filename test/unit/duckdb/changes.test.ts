@@ -4,19 +4,19 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import type { Manifest } from '../../../src/sinks/parquet/manifest.ts';
 import { parquet } from '../../../src/sinks/parquet/target.ts';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { openParquetSink } from '../../support/targets/files.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(() => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const windows = () => [
-  bench.window('2026-01-01', csvOf([{ id: 'a', level: '1', color: 'red' }])),
-  bench.window('2026-01-02', csvOf([{ id: 'b', level: 'high', size: '7' }])),
-  bench.window('2026-01-03', csvOf([{ id: 'c', level: 'low' }])),
+  fixture.window('2026-01-01', csvOf([{ id: 'a', level: '1', color: 'red' }])),
+  fixture.window('2026-01-02', csvOf([{ id: 'b', level: 'high', size: '7' }])),
+  fixture.window('2026-01-03', csvOf([{ id: 'c', level: 'low' }])),
 ];
 
 const CHANGES = [
@@ -31,8 +31,8 @@ const CHANGES = [
 describe('the changes of columns', () => {
   it('are kept with the window that makes them: added, widened, missing for the first time [R123]', async () => {
     const made = windows();
-    await bench.load(made);
-    const found = await bench.query(
+    await fixture.load(made);
+    const found = await fixture.query(
       `SELECT source_name, change, from_type, to_type, shape, "window" AS w, changed_at IS NOT NULL AS is_dated FROM _dfinery_changes
       WHERE source_name IN ('level', 'color', 'size')`,
     );
@@ -50,31 +50,31 @@ describe('the changes of columns', () => {
   });
 
   it('tell once that a column is missing, also in later runs', async () => {
-    for (const window of windows()) await bench.load([window]);
-    await bench.load([bench.window('2026-01-04', csvOf([{ id: 'd', level: 'low' }]))]);
+    for (const window of windows()) await fixture.load([window]);
+    await fixture.load([fixture.window('2026-01-04', csvOf([{ id: 'd', level: 'low' }]))]);
     expect(
-      await bench.query(
+      await fixture.query(
         `SELECT source_name FROM _dfinery_changes WHERE change = 'missing' AND source_name IN ('color', 'size') ORDER BY 1`,
       ),
     ).toEqual([{ source_name: 'color' }, { source_name: 'size' }]);
   });
 
   it('are the same in the manifest of a Parquet dataset [R123]', async () => {
-    const dir = `${bench.dir}/set`;
+    const dir = `${fixture.dir}/set`;
     const sink = await openParquetSink({
-      ...bench.targetOptions,
+      ...fixture.targetOptions,
       env: () => undefined,
       place: dir,
-      spoolDir: bench.dir,
+      spoolDir: fixture.dir,
       tables: ['events'],
     });
-    for (const window of windows()) await sink.commit([window], bench.signal);
+    for (const window of windows()) await sink.commit([window], fixture.signal);
     await sink.close();
     const options = {
       lockWaitMs: 0,
       clock: systemClock,
       logger: silentLogger,
-      spoolDir: bench.dir,
+      spoolDir: fixture.dir,
       env: () => undefined,
     };
     const report = await parquet.report?.(dir, options);
@@ -86,24 +86,24 @@ describe('the changes of columns', () => {
   });
 
   it('of a window that a Parquet dataset never committed are not told [R123]', async () => {
-    const dir = `${bench.dir}/lake`;
+    const dir = `${fixture.dir}/lake`;
     const options = {
-      ...bench.targetOptions,
+      ...fixture.targetOptions,
       env: () => undefined,
       place: dir,
-      spoolDir: bench.dir,
+      spoolDir: fixture.dir,
       tables: ['events'] as const,
     };
     const day = (n: number, color: string) =>
-      bench.window(`2026-01-0${n}`, csvOf([{ id: `e${n}`, ...(color !== '' && { color }) }]));
-    await bench.commitAll(await openParquetSink(options), [day(1, '')]);
+      fixture.window(`2026-01-0${n}`, csvOf([{ id: `e${n}`, ...(color !== '' && { color }) }]));
+    await fixture.commitAll(await openParquetSink(options), [day(1, '')]);
     const journal = `${dir}/_dfinery/journal.json`;
     const sink = await openParquetSink(options);
     mkdirSync(`${journal}/refused`, { recursive: true });
-    await expect(bench.commitAll(sink, [day(2, 'red')])).rejects.toThrow();
+    await expect(fixture.commitAll(sink, [day(2, 'red')])).rejects.toThrow();
     rmSync(journal, { recursive: true });
-    const sizes = bench.window('2026-01-02', csvOf([{ id: 'e2', size: '7' }]));
-    await bench.commitAll(await openParquetSink(options), [sizes]);
+    const sizes = fixture.window('2026-01-02', csvOf([{ id: 'e2', size: '7' }]));
+    await fixture.commitAll(await openParquetSink(options), [sizes]);
     const { changes }: Manifest = JSON.parse(readFileSync(`${dir}/_dfinery/manifest.json`, 'utf8'));
     expect(changes.map(({ sourceName }) => sourceName).filter((name) => !name.startsWith('df_'))).toEqual(['size']);
   });

@@ -1,29 +1,29 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Cells, csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { type Cells, csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(() => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
-type Options = Parameters<DuckBench['load']>[1];
+type Options = Parameters<DuckDbFixture['load']>[1];
 const day = (n: number, rows: readonly Cells[] | string, zone?: string) =>
-  bench.window(`2026-01-0${n}`, typeof rows === 'string' ? rows : csvOf(rows), zone);
+  fixture.window(`2026-01-0${n}`, typeof rows === 'string' ? rows : csvOf(rows), zone);
 /** Each window in a run of its own. */
 const load = async (options: Options, ...windows: ReturnType<typeof day>[]) => {
   const commits = [];
-  for (const window of windows) commits.push(...(await bench.load([window], options)));
+  for (const window of windows) commits.push(...(await fixture.load([window], options)));
   return commits;
 };
 const types = (entries: Readonly<Record<string, 'long' | 'double' | 'string' | 'date'>>) =>
   new Map(Object.entries(entries));
 const columns = (...names: string[]) =>
-  bench.query(
+  fixture.query(
     `SELECT source_name AS s, occurrence AS o, table_name AS name, type, first_shape AS shape FROM _dfinery_columns
     WHERE source_name IN (${names.map((name) => `'${name}'`).join(', ')}) ORDER BY position`,
   );
-const rows = (select: string) => bench.query(`SELECT ${select} FROM events ORDER BY _key`);
+const rows = (select: string) => fixture.query(`SELECT ${select} FROM events ORDER BY _key`);
 
 describe('columns of one name in a header', () => {
   const TWICE = 'df_event_detail_log_id,x,x\n';
@@ -197,7 +197,7 @@ describe('the type of a column', () => {
     expect(first.columnsAdded).toEqual(expect.arrayContaining(['x', 'y', 'df_unified_id']));
     expect(second).toMatchObject({ columnsAdded: [], columnsWidened: [{ name: 'x', from: 'long', to: 'double' }] });
     expect(third).toMatchObject({ columnsAdded: [], columnsWidened: [] });
-    expect(bench.log.filter(({ event }) => event === 'schema.changed').map(({ message }) => message)).toEqual([
+    expect(fixture.log.filter(({ event }) => event === 'schema.changed').map(({ message }) => message)).toEqual([
       'column x changes from long to double: first such cell 9.99',
     ]);
   });
@@ -208,7 +208,7 @@ describe('a window without a file', () => {
     const none = day(2, []);
     await load({}, day(1, [{ id: 'a', x: '1' }]), { ...none, files: [] }, day(3, []));
     expect(
-      await bench.query(`SELECT "window" AS w FROM _dfinery_changes WHERE change = 'missing' AND source_name = 'x'`),
+      await fixture.query(`SELECT "window" AS w FROM _dfinery_changes WHERE change = 'missing' AND source_name = 'x'`),
     ).toEqual([{ w: expect.stringMatching(/^2026-01-03/) }]);
   });
 });
@@ -223,7 +223,7 @@ describe('cells that do not fit', () => {
       ]),
     );
     expect(
-      bench.log.filter(({ event }) => event === 'cells.rescued').map(({ message, fields }) => [message, fields]),
+      fixture.log.filter(({ event }) => event === 'cells.rescued').map(({ message, fields }) => [message, fields]),
     ).toEqual([
       [
         '1 cell of column df_delivery_charge does not fit its type; its text is in _rescued',

@@ -9,22 +9,22 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { addDays } from '../../../src/base/days.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const ROWS = 1_500;
 const WINDOWS = 8;
 const KILLS = 6;
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 let script: string;
 let list: string;
 let windows: Window[];
 
 beforeAll(async () => {
-  bench = new DuckBench();
-  script = join(bench.dir, 'child.cjs');
-  list = join(bench.dir, 'windows.json');
+  fixture = new DuckDbFixture();
+  script = join(fixture.dir, 'child.cjs');
+  list = join(fixture.dir, 'windows.json');
   const entry = join(ROOT, 'test/support/processes/duckdb-child.ts');
   await build({
     entryPoints: [entry],
@@ -35,10 +35,10 @@ beforeAll(async () => {
     external: ['@duckdb/*'],
     loader: { '.sql': 'text' },
   });
-  windows = Array.from({ length: WINDOWS }, (_, w) => bench.window(addDays('2026-01-01', w), dayOf(w)));
+  windows = Array.from({ length: WINDOWS }, (_, w) => fixture.window(addDays('2026-01-01', w), dayOf(w)));
   writeFileSync(list, JSON.stringify(windows));
 });
-afterAll(() => bench.close());
+afterAll(() => fixture.close());
 
 /** A day whose first third is the last third of the day before, with a column of its own. */
 function dayOf(w: number): string {
@@ -47,22 +47,28 @@ function dayOf(w: number): string {
 }
 
 const start = (windowList = list, killAfter?: string): ChildProcess =>
-  spawn(process.execPath, ['-r', join(ROOT, 'test/support/processes/kill-after.cjs'), script, bench.file, windowList], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, NODE_PATH: join(ROOT, 'node_modules'), KILL_AFTER: killAfter },
-  });
+  spawn(
+    process.execPath,
+    ['-r', join(ROOT, 'test/support/processes/kill-after.cjs'), script, fixture.file, windowList],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, NODE_PATH: join(ROOT, 'node_modules'), KILL_AFTER: killAfter },
+    },
+  );
 
 /** What the file must hold after its first `n` windows. */
 async function holds(n: number): Promise<void> {
-  expect(await verifyDuckDb({ file: bench.file, lockWaitMs: 0, clock: systemClock })).toEqual([]);
-  expect(await bench.query('SELECT count(*)::INTEGER AS n FROM events')).toEqual([{ n: n && (n - 1) * 1_000 + ROWS }]);
+  expect(await verifyDuckDb({ file: fixture.file, lockWaitMs: 0, clock: systemClock })).toEqual([]);
+  expect(await fixture.query('SELECT count(*)::INTEGER AS n FROM events')).toEqual([
+    { n: n && (n - 1) * 1_000 + ROWS },
+  ]);
   if (n === 0) return;
   const wanted = Array.from({ length: n }, (_, w) => ({ w: `${w}`, n: w === n - 1 ? ROWS : 1_000 }));
-  expect(await bench.query('SELECT w, count(*)::INTEGER AS n FROM events GROUP BY w ORDER BY w')).toEqual(wanted);
+  expect(await fixture.query('SELECT w, count(*)::INTEGER AS n FROM events GROUP BY w ORDER BY w')).toEqual(wanted);
 }
 
 async function committed(): Promise<number> {
-  const [{ day }] = await bench.query("SELECT state->>'from_date' AS day FROM _dfinery_state");
+  const [{ day }] = await fixture.query("SELECT state->>'from_date' AS day FROM _dfinery_state");
   return windows.findIndex((window) => window.state.from_date === day) + 1;
 }
 
@@ -90,19 +96,19 @@ describe('kill -9 at any instant', () => {
     const last = start();
     expect((await once(last, 'exit'))[0]).toBe(0);
     await holds(WINDOWS);
-    expect(existsSync(`${bench.file}.wal`)).toBe(false);
-    expect(readdirSync(bench.dir).filter((name) => name.startsWith('events.duckdb'))).toEqual(['events.duckdb']);
+    expect(existsSync(`${fixture.file}.wal`)).toBe(false);
+    expect(readdirSync(fixture.dir).filter((name) => name.startsWith('events.duckdb'))).toEqual(['events.duckdb']);
   });
 });
 
 describe('kill -9 right after a COMMIT', () => {
   it('finds rows and cursor together in the file, whichever COMMIT it was [R23]', async () => {
-    const few = join(bench.dir, 'two-windows.json');
+    const few = join(fixture.dir, 'two-windows.json');
     writeFileSync(few, JSON.stringify(windows.slice(0, 2)));
     const reached: number[] = [];
     for (let commits = 1, code: unknown = null; code !== 0; commits++) {
       expect(commits).toBeLessThan(10);
-      for (const name of [bench.file, `${bench.file}.wal`]) rmSync(name, { force: true });
+      for (const name of [fixture.file, `${fixture.file}.wal`]) rmSync(name, { force: true });
       [code] = await once(start(few, `commit:${commits}`), 'exit');
       const n = await committed();
       await holds(n);

@@ -6,17 +6,17 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { temporaryPathOf } from '../../../src/fs/atomic-file.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import { type Engine, type EngineOptions, openEngine } from '../../../src/sinks/sql/engine/engine.ts';
-import { engineFailure, isOutOfMemory, isRefusedByIndex } from '../../../src/sinks/sql/engine/faults.ts';
-import { DuckBench } from '../../support/targets/duckdb.ts';
+import { engineError, isOutOfMemory, isRefusedByIndex } from '../../../src/sinks/sql/engine/faults.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(() => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const open = (options: Partial<EngineOptions> = {}) =>
-  openEngine({ file: bench.file, lockWaitMs: 0, clock: bench.targetOptions.clock, ...options });
+  openEngine({ file: fixture.file, lockWaitMs: 0, clock: fixture.targetOptions.clock, ...options });
 
 async function using<T>(work: (engine: Engine) => Promise<T>, options: Partial<EngineOptions> = {}): Promise<T> {
   const engine = await open(options);
@@ -27,18 +27,18 @@ async function using<T>(work: (engine: Engine) => Promise<T>, options: Partial<E
   }
 }
 
-const others = () => readdirSync(bench.dir).filter((name) => name !== basename(bench.file));
+const others = () => readdirSync(fixture.dir).filter((name) => name !== basename(fixture.file));
 
 describe('what dead runs left beside a file', () => {
   it('goes when the file is opened for writing: blocks, a rewritten copy and its log; nothing else', async () => {
     await using(async () => {});
-    const spilled = `${bench.file}.tmp`;
+    const spilled = `${fixture.file}.tmp`;
     mkdirSync(spilled);
     for (const name of ['duckdb_temp_block-1.block', 'duckdb_temp_storage_DEFAULT-0.tmp', 'mine.txt'])
       writeFileSync(join(spilled, name), 'x');
-    for (const end of ['.rewriting', '.rewriting.wal', '.mine']) writeFileSync(`${bench.file}${end}`, 'x');
+    for (const end of ['.rewriting', '.rewriting.wal', '.mine']) writeFileSync(`${fixture.file}${end}`, 'x');
     const now = Date.now() / 1_000;
-    const [old, young] = [temporaryPathOf(bench.file), temporaryPathOf(bench.file)];
+    const [old, young] = [temporaryPathOf(fixture.file), temporaryPathOf(fixture.file)];
     for (const [path, hours] of [
       [old, 2],
       [young, 0.5],
@@ -56,7 +56,7 @@ describe('what dead runs left beside a file', () => {
 
   it('does not keep its folder of blocks, which is empty then', async () => {
     await using(async () => {});
-    mkdirSync(`${bench.file}.tmp`);
+    mkdirSync(`${fixture.file}.tmp`);
     await using(async () => {});
     expect(others()).toEqual([]);
   });
@@ -65,7 +65,7 @@ describe('what dead runs left beside a file', () => {
 describe('a file', () => {
   it('is not made for reading', async () => {
     await expect(open({ readOnly: true })).rejects.toMatchObject({ exitCode: 2 });
-    expect(existsSync(bench.file)).toBe(false);
+    expect(existsSync(fixture.file)).toBe(false);
     expect(others()).toEqual([]);
   });
 
@@ -75,16 +75,16 @@ describe('a file', () => {
   });
 
   it('is the one where a link leads: nothing is made beside the link', async () => {
-    mkdirSync(join(bench.dir, 'data'));
-    mkdirSync(join(bench.dir, 'links'));
-    const [file, link] = [join(bench.dir, 'data', 'x.duckdb'), join(bench.dir, 'links', 'x.duckdb')];
+    mkdirSync(join(fixture.dir, 'data'));
+    mkdirSync(join(fixture.dir, 'links'));
+    const [file, link] = [join(fixture.dir, 'data', 'x.duckdb'), join(fixture.dir, 'links', 'x.duckdb')];
     await using(async () => {}, { file });
     symlinkSync(file, link);
     await using(
       async (engine) => {
         expect(engine.file).toBe(file);
         await engine.run('CREATE TABLE t AS SELECT 1 AS x');
-        expect(readdirSync(join(bench.dir, 'links'))).toEqual(['x.duckdb']);
+        expect(readdirSync(join(fixture.dir, 'links'))).toEqual(['x.duckdb']);
       },
       { file: link },
     );
@@ -108,7 +108,7 @@ describe('a file', () => {
     try {
       await using(async () => expect(process.umask()).toBe(0o077));
       expect(process.umask()).toBe(0o022);
-      await expect(open({ file: join(bench.dir, 'no', 'x.duckdb') })).rejects.toMatchObject({ exitCode: 2 });
+      await expect(open({ file: join(fixture.dir, 'no', 'x.duckdb') })).rejects.toMatchObject({ exitCode: 2 });
       expect(process.umask()).toBe(0o022);
     } finally {
       process.umask(before);
@@ -231,7 +231,7 @@ describe('a transaction', () => {
 
 describe('an error of DuckDB', () => {
   const file = '/data/x.duckdb';
-  const told = (text: string) => engineFailure(new Error(text), file);
+  const told = (text: string) => engineError(new Error(text), file);
 
   it.each([
     [
@@ -282,7 +282,7 @@ describe('an error of DuckDB', () => {
 
   it('is left as it is where it has been told already', async () => {
     const failure = told('IO Error: x');
-    expect(engineFailure(failure, 'other')).toBe(failure);
-    await expect(verifyDuckDb({ ...bench.targetOptions, file: bench.file })).rejects.toThrow('does not exist');
+    expect(engineError(failure, 'other')).toBe(failure);
+    await expect(verifyDuckDb({ ...fixture.targetOptions, file: fixture.file })).rejects.toThrow('does not exist');
   });
 });

@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(() => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const typeOf = async (name: string) =>
   (
-    await bench.query(
+    await fixture.query(
       `SELECT data_type AS t FROM duckdb_columns() WHERE table_name = 'events' AND column_name = '${name}'`,
     )
   )[0]?.t;
@@ -17,7 +17,7 @@ const typeOf = async (name: string) =>
 /** Loads a column `x` day by day and returns its values by id. */
 async function values(days: readonly (readonly string[])[]): Promise<unknown[]> {
   const windows = days.map((cells, d) =>
-    bench.window(
+    fixture.window(
       `2026-01-0${d + 1}`,
       csvOf(
         cells.map((x, i) => ({ id: `${d}-${i}`, x })),
@@ -25,15 +25,15 @@ async function values(days: readonly (readonly string[])[]): Promise<unknown[]> 
       ),
     ),
   );
-  await bench.load(windows);
-  return (await bench.query('SELECT x FROM events ORDER BY _key')).map((row) => row.x);
+  await fixture.load(windows);
+  return (await fixture.query('SELECT x FROM events ORDER BY _key')).map((row) => row.x);
 }
 
 describe('types', () => {
   it('widen from long to double to string, with one log line each', async () => {
     expect(await values([['1', ''], ['1.5'], ['abc', '']])).toMatchObject({ length: 5 });
     expect(await typeOf('x')).toBe('VARCHAR');
-    const said = bench.log.filter((event) => event.event === 'schema.changed');
+    const said = fixture.log.filter((event) => event.event === 'schema.changed');
     expect(said.map(({ fields }) => fields)).toEqual([
       { column: 'x', from: 'long', to: 'double', shape: '9.9' },
       { column: 'x', from: 'double', to: 'string', shape: 'aaa' },
@@ -53,19 +53,19 @@ describe('types', () => {
     ];
     for (const days of orders) {
       expect((await values(days)).sort()).toEqual([...written, '5'].sort());
-      bench.close();
-      bench = new DuckBench();
+      fixture.close();
+      fixture = new DuckDbFixture();
     }
   });
 
   it('are none while every cell is empty or null [R29]', async () => {
     expect(await typeOf('x')).toBeUndefined();
-    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', x: 'null' }, { id: 'b' }]))]);
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', x: 'null' }, { id: 'b' }]))]);
     expect(await typeOf('x')).toBeUndefined();
-    expect(await bench.query("SELECT type, table_name AS name FROM _dfinery_columns WHERE source_name = 'x'")).toEqual([
-      { type: null, name: 'x' },
-    ]);
-    await bench.load([bench.window('2026-01-02', csvOf([{ id: 'c', x: '[1]' }]))]);
+    expect(
+      await fixture.query("SELECT type, table_name AS name FROM _dfinery_columns WHERE source_name = 'x'"),
+    ).toEqual([{ type: null, name: 'x' }]);
+    await fixture.load([fixture.window('2026-01-02', csvOf([{ id: 'c', x: '[1]' }]))]);
     expect(await typeOf('x')).toBe('BIGINT[]');
   });
 
@@ -75,19 +75,19 @@ describe('types', () => {
       { id: 'b', df_discount: '2' },
       { id: 'c', df_discount: 'null', df_server_datetime: 'never' },
     ]);
-    const [commit] = await bench.load([bench.window('2026-01-01', csv)]);
+    const [commit] = await fixture.load([fixture.window('2026-01-01', csv)]);
     expect(commit.rescued).toEqual(
       new Map([
         ['df_discount', 1],
         ['df_server_datetime', 1],
       ]),
     );
-    expect(await bench.query('SELECT _key, df_discount AS d, _rescued FROM events ORDER BY 1')).toEqual([
+    expect(await fixture.query('SELECT _key, df_discount AS d, _rescued FROM events ORDER BY 1')).toEqual([
       { _key: 'a', d: null, _rescued: '{"df_discount":"free"}' },
       { _key: 'b', d: 2, _rescued: null },
       { _key: 'c', d: null, _rescued: '{"df_server_datetime":"never"}' },
     ]);
-    expect(bench.log.filter((event) => event.event === 'cells.rescued')).toHaveLength(2);
+    expect(fixture.log.filter((event) => event.event === 'cells.rescued')).toHaveLength(2);
   });
 });
 
@@ -97,9 +97,9 @@ describe('column_types', () => {
       ['x', 'long' as const],
       ['y', 'string' as const],
     ]);
-    await bench.load(
+    await fixture.load(
       [
-        bench.window(
+        fixture.window(
           '2026-01-01',
           csvOf([
             { id: 'a', x: '1', y: '2' },
@@ -111,7 +111,7 @@ describe('column_types', () => {
         columnTypes,
       },
     );
-    expect(await bench.query('SELECT x, y, _rescued AS r FROM events ORDER BY _key')).toEqual([
+    expect(await fixture.query('SELECT x, y, _rescued AS r FROM events ORDER BY _key')).toEqual([
       { x: '1', y: '2', r: null },
       { x: null, y: 'null', r: '{"x":"q\\""}' },
     ]);
@@ -122,8 +122,8 @@ describe('column_types', () => {
     [['2026-01-02', '2026-01-02 03:04:05'], 'date', ['2026-01-02', null], { x: '2026-01-02 03:04:05.000' }],
     [['[1,2]', '[1.5]'], 'long[]', ['[1, 2]', null], { x: '[1.5]' }],
   ] as const)('narrows %j to %s: what would have fitted at first fits still', async (cells, type, kept, rescued) => {
-    await bench.load([
-      bench.window(
+    await fixture.load([
+      fixture.window(
         '2026-01-01',
         csvOf(
           cells.map((x, i) => ({ id: `${i}`, x })),
@@ -131,9 +131,9 @@ describe('column_types', () => {
         ),
       ),
     ]);
-    const again = bench.window('2026-01-02', csvOf([{ id: 'z', x: '' }], ['x']));
-    await bench.load([again], { columnTypes: new Map([['x', type]]) });
-    const rows = await bench.query(
+    const again = fixture.window('2026-01-02', csvOf([{ id: 'z', x: '' }], ['x']));
+    await fixture.load([again], { columnTypes: new Map([['x', type]]) });
+    const rows = await fixture.query(
       "SELECT CAST(x AS VARCHAR) AS t, _rescued FROM events WHERE _key <> 'z' ORDER BY _key",
     );
     expect(rows.map((row) => row.t)).toEqual(kept);
@@ -141,8 +141,8 @@ describe('column_types', () => {
   });
 
   it('narrows a stored column; what no longer fits moves to _rescued [R31]', async () => {
-    await bench.load([
-      bench.window(
+    await fixture.load([
+      fixture.window(
         '2026-01-01',
         csvOf([
           { id: 'a', x: '1', z: '7' },
@@ -150,14 +150,14 @@ describe('column_types', () => {
         ]),
       ),
     ]);
-    await bench.load([bench.window('2026-01-02', csvOf([{ id: 'c', x: '3' }]))], {
+    await fixture.load([fixture.window('2026-01-02', csvOf([{ id: 'c', x: '3' }]))], {
       columnTypes: new Map([
         ['x', 'long' as const],
         ['z', 'string' as const],
       ]),
     });
     expect(await typeOf('x')).toBe('BIGINT');
-    expect(await bench.query('SELECT x, z, _rescued AS r FROM events ORDER BY _key')).toEqual([
+    expect(await fixture.query('SELECT x, z, _rescued AS r FROM events ORDER BY _key')).toEqual([
       { x: '1', z: '7', r: null },
       { x: null, z: '8', r: '{"df_discount":"?","x":"q"}' },
       { x: '3', z: null, r: null },
@@ -166,7 +166,7 @@ describe('column_types', () => {
 });
 
 describe('schema_mode', () => {
-  const start = () => bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', x: '1' }]))]);
+  const start = () => fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', x: '1' }]))]);
 
   it('freeze rescues new columns and contradicting cells [R35]', async () => {
     await start();
@@ -174,9 +174,9 @@ describe('schema_mode', () => {
       { id: 'b', x: 'abc', 'new "one"': 'v', empty: 'null', df_keyword: 'k' },
       { id: 'c', x: '5' },
     ]);
-    const [commit] = await bench.load([bench.window('2026-01-02', csv)], { schemaMode: 'freeze' });
+    const [commit] = await fixture.load([fixture.window('2026-01-02', csv)], { schemaMode: 'freeze' });
     expect(commit.columnsAdded).toEqual([]);
-    const [row] = await bench.query("SELECT x, _rescued AS r FROM events WHERE _key = 'b'");
+    const [row] = await fixture.query("SELECT x, _rescued AS r FROM events WHERE _key = 'b'");
     expect(row.x).toBeNull();
     expect(JSON.parse(String(row.r))).toEqual({ x: 'abc', 'new "one"': 'v', df_keyword: 'k' });
     expect(commit.rescued).toEqual(
@@ -186,9 +186,9 @@ describe('schema_mode', () => {
         ['x', 1],
       ]),
     );
-    expect(await bench.query("SELECT x FROM events WHERE _key = 'c'")).toEqual([{ x: '5' }]);
-    const last = bench.window('2026-01-03', csvOf([{ id: 'd', late: '7' }]));
-    const [fitting] = await bench.load([last], { schemaMode: 'freeze' });
+    expect(await fixture.query("SELECT x FROM events WHERE _key = 'c'")).toEqual([{ x: '5' }]);
+    const last = fixture.window('2026-01-03', csvOf([{ id: 'd', late: '7' }]));
+    const [fitting] = await fixture.load([last], { schemaMode: 'freeze' });
     expect(fitting.rescued).toEqual(new Map([['late', 1]]));
   });
 
@@ -198,9 +198,9 @@ describe('schema_mode', () => {
     [{ id: 'b', df_server_datetime: 'x' }, /df_server_datetime of type datetime has a cell that does not fit/],
   ])('fail refuses %j [R35]', async (row, message) => {
     await start();
-    const loading = bench.load([bench.window('2026-01-02', csvOf([row as never]))], { schemaMode: 'fail' });
+    const loading = fixture.load([fixture.window('2026-01-02', csvOf([row as never]))], { schemaMode: 'fail' });
     await expect(loading).rejects.toMatchObject({ exitCode: 2, message: expect.stringMatching(message) });
-    expect(await bench.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '1' }]);
+    expect(await fixture.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '1' }]);
   });
 
   it('holds to a pinned schema from the first window on [R35]', async () => {
@@ -208,12 +208,12 @@ describe('schema_mode', () => {
       ['x', 'double' as const],
       ['later', 'string[]' as const],
     ]);
-    const [commit] = await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', x: '1', other: 'v' }]))], {
+    const [commit] = await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', x: '1', other: 'v' }]))], {
       schemaMode: 'freeze',
       pinned,
     });
     expect(commit.columnsAdded).toEqual(expect.arrayContaining(['x', 'later']));
-    expect(await bench.query('SELECT x, later, _rescued AS r FROM events')).toEqual([
+    expect(await fixture.query('SELECT x, later, _rescued AS r FROM events')).toEqual([
       { x: 1, later: null, r: '{"other":"v"}' },
     ]);
     expect([await typeOf('x'), await typeOf('later')]).toEqual(['DOUBLE', 'VARCHAR[]']);
@@ -228,9 +228,9 @@ describe('timezone', () => {
       { id: 'b', at: '2026.3.8 3:30' },
       { id: 'c', at: '2026-11-01 01:30:00' },
     ]);
-    const [commit] = await bench.load([bench.window('2026-01-01', csv, zone)], { timezone: zone });
+    const [commit] = await fixture.load([fixture.window('2026-01-01', csv, zone)], { timezone: zone });
     expect(commit.rescued).toEqual(new Map([['at', 1]]));
-    expect(await bench.query('SELECT epoch_ms("at") AS t, _rescued AS r FROM events ORDER BY _key')).toEqual([
+    expect(await fixture.query('SELECT epoch_ms("at") AS t, _rescued AS r FROM events ORDER BY _key')).toEqual([
       { t: null, r: '{"at":"2026-03-08 02:30:00"}' },
       { t: String(Date.parse('2026-03-08T07:30:00Z')), r: null },
       { t: String(Date.parse('2026-11-01T05:30:00Z')), r: null },
@@ -245,22 +245,22 @@ describe('timezone', () => {
       [date, time],
       [time, date],
     ]) {
-      await bench.load([bench.window('2026-01-01', first, zone), bench.window('2026-01-02', second, zone)], {
+      await fixture.load([fixture.window('2026-01-01', first, zone), fixture.window('2026-01-02', second, zone)], {
         timezone: zone,
       });
-      expect(await bench.query('SELECT epoch_ms("at") AS t, _rescued AS r FROM events ORDER BY _key')).toEqual([
+      expect(await fixture.query('SELECT epoch_ms("at") AS t, _rescued AS r FROM events ORDER BY _key')).toEqual([
         { t: null, r: '{"at":"2018-11-04"}' },
         { t: String(Date.parse('2018-11-05T12:00:00Z')), r: null },
       ]);
-      bench.close();
-      bench = new DuckBench();
+      fixture.close();
+      fixture = new DuckDbFixture();
     }
   });
 
   it('is fixed by the first load, not before [R30]', async () => {
-    await (await bench.open({ timezone: 'Asia/Seoul' })).close();
-    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
-    await expect(bench.open({ timezone: 'Asia/Seoul' })).rejects.toMatchObject({
+    await (await fixture.open({ timezone: 'Asia/Seoul' })).close();
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    await expect(fixture.open({ timezone: 'Asia/Seoul' })).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringMatching(/timezone is Asia\/Seoul, but .* was loaded with none/),
     });
@@ -268,13 +268,13 @@ describe('timezone', () => {
 });
 
 describe('the text null', () => {
-  const texts = () => bench.query('SELECT x FROM events ORDER BY _key');
+  const texts = () => fixture.query('SELECT x FROM events ORDER BY _key');
 
   it('is a value of a column that is a string already, also in a window that has no other text [R264]', async () => {
-    await bench.load([
-      bench.window('2026-01-01', csvOf([{ id: 'a', x: 'text' }])),
-      bench.window('2026-01-02', csvOf([{ id: 'b', x: 'null' }, { id: 'c' }])),
-      bench.window(
+    await fixture.load([
+      fixture.window('2026-01-01', csvOf([{ id: 'a', x: 'text' }])),
+      fixture.window('2026-01-02', csvOf([{ id: 'b', x: 'null' }, { id: 'c' }])),
+      fixture.window(
         '2026-01-03',
         csvOf([
           { id: 'd', x: 'null' },
@@ -287,8 +287,8 @@ describe('the text null', () => {
 
   it('is a value of a column that a pinned schema makes a string, and of no other [R264]', async () => {
     const pinned = new Map([['x', 'string' as const]]);
-    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', x: 'null', y: 'null' }]))], { pinned });
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', x: 'null', y: 'null' }]))], { pinned });
     expect(await texts()).toEqual([{ x: 'null' }]);
-    expect(await bench.query("SELECT type FROM _dfinery_columns WHERE source_name = 'y'")).toEqual([{ type: null }]);
+    expect(await fixture.query("SELECT type FROM _dfinery_columns WHERE source_name = 'y'")).toEqual([{ type: null }]);
   });
 });

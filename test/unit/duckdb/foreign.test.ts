@@ -2,20 +2,20 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { purgeDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(async () => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
   const rows = ['erna', 'hans'].map((person) => ({ id: person, df_unified_id: person }));
-  await bench.load([bench.window('2026-01-01', csvOf(rows))]);
+  await fixture.load([fixture.window('2026-01-01', csvOf(rows))]);
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
-const options = () => ({ file: bench.file, lockWaitMs: 0, clock: systemClock });
+const options = () => ({ file: fixture.file, lockWaitMs: 0, clock: systemClock });
 const removal = { column: 'df_unified_id', ids: ['erna'] };
-const run = (sql: string) => query(bench.file, sql);
+const run = (sql: string) => query(fixture.file, sql);
 
 describe('tables of somebody else in a DuckDB file', () => {
   it('stay as they are through a purge, those of another schema that have our names too', async () => {
@@ -23,9 +23,9 @@ describe('tables of somebody else in a DuckDB file', () => {
     await run(`CREATE TABLE theirs.events AS SELECT 'erna' AS df_unified_id, 1 AS x`);
     await run('CREATE TABLE mine AS SELECT 42 AS x');
     expect(await purgeDuckDb(options(), removal)).toMatchObject({ rows: 1, rowsRemoved: 1 });
-    expect(await bench.query('SELECT df_unified_id AS p FROM events')).toEqual([{ p: 'hans' }]);
-    expect(await bench.query('SELECT * FROM theirs.events')).toEqual([{ df_unified_id: 'erna', x: 1 }]);
-    expect(await bench.query('SELECT * FROM mine')).toEqual([{ x: 42 }]);
+    expect(await fixture.query('SELECT df_unified_id AS p FROM events')).toEqual([{ p: 'hans' }]);
+    expect(await fixture.query('SELECT * FROM theirs.events')).toEqual([{ df_unified_id: 'erna', x: 1 }]);
+    expect(await fixture.query('SELECT * FROM mine')).toEqual([{ x: 42 }]);
     expect(await verifyDuckDb(options())).toEqual([]);
   });
 
@@ -38,13 +38,13 @@ describe('tables of somebody else in a DuckDB file', () => {
       kind: 'config',
       message: expect.stringContaining('DuckDB refuses to copy its tables (mine, theirs.parts)'),
     });
-    expect(await bench.query('SELECT count(*)::INT AS n FROM events')).toEqual([{ n: 2 }]);
+    expect(await fixture.query('SELECT count(*)::INT AS n FROM events')).toEqual([{ n: 2 }]);
   });
 });
 
 describe('a table that gets many columns at once', () => {
   it('keeps its instants, and the new ones are instants, where a zone is configured', async () => {
-    const zoned = new DuckBench();
+    const zoned = new DuckDbFixture();
     try {
       const timezone = 'America/New_York';
       const row = (id: string, more: Record<string, string>) =>

@@ -1,17 +1,17 @@
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
-import { csvOf, DuckBench, quoted } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture, quoted } from '../../support/targets/duckdb.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(() => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const verify = () =>
   verifyDuckDb({
-    file: bench.file,
+    file: fixture.file,
     lockWaitMs: 0,
     clock: { now: () => 0, sleep: async () => {}, after: () => () => {} },
   });
@@ -70,14 +70,14 @@ describe('names of any kind', () => {
       ['a', 'a', ''],
     ]) {
       const csv = `${header.map(quoted).join(',')}\n${ids.map(line).join('\n')}\n`;
-      await bench.load([bench.window('2026-01-01', csv)]);
+      await fixture.load([fixture.window('2026-01-01', csv)]);
     }
-    const map = await bench.query(
+    const map = await fixture.query(
       'SELECT source_name AS source, table_name AS name FROM _dfinery_columns WHERE type IS NOT NULL ORDER BY position',
     );
     for (const { source, name } of map.filter((column) => row.has(String(column.source)))) {
       const quotedName = `"${String(name).replaceAll('"', '""')}"`;
-      const found = await bench.query(`SELECT ${quotedName} AS v FROM events WHERE _key = 'a#2'`);
+      const found = await fixture.query(`SELECT ${quotedName} AS v FROM events WHERE _key = 'a#2'`);
       expect(found, String(source)).toEqual([{ v: row.get(String(source)) }]);
     }
     const named = new Map(map.map(({ source, name }) => [source, name]));
@@ -88,21 +88,21 @@ describe('names of any kind', () => {
       'sum_2',
     ]);
     expect(named.get('DF_UNIFIED_ID')).toBe('DF_UNIFIED_ID_2');
-    expect(await bench.query('SELECT * FROM event_items')).toHaveLength(4);
+    expect(await fixture.query('SELECT * FROM event_items')).toHaveLength(4);
     expect(await verify()).toEqual([]);
   });
 
   it('may stand twice in one header', async () => {
     const csv = 'df_event_detail_log_id,x,x,sum\na,1,one,2\n';
-    await bench.load([bench.window('2026-01-01', csv)]);
-    expect(await bench.query('SELECT x, x_2, sum FROM events')).toEqual([{ x: '1', x_2: 'one', sum: '2' }]);
+    await fixture.load([fixture.window('2026-01-01', csv)]);
+    expect(await fixture.query('SELECT x, x_2, sum FROM events')).toEqual([{ x: '1', x_2: 'one', sum: '2' }]);
   });
 
   it('may be event_name, alone or beside df_event_name [R28]', async () => {
     const alone = csvOf([{ id: 'a' }]).replace('df_event_name', 'event_name');
-    await bench.load([bench.window('2026-01-01', alone)]);
-    await bench.load([bench.window('2026-01-02', csvOf([{ id: 'b', event_name: 'mine' }]))]);
-    expect(await bench.query('SELECT df_event_name AS d, event_name AS e FROM events ORDER BY _key')).toEqual([
+    await fixture.load([fixture.window('2026-01-01', alone)]);
+    await fixture.load([fixture.window('2026-01-02', csvOf([{ id: 'b', event_name: 'mine' }]))]);
+    expect(await fixture.query('SELECT df_event_name AS d, event_name AS e FROM events ORDER BY _key')).toEqual([
       { d: 'df_login', e: null },
       { d: 'df_login', e: 'mine' },
     ]);
@@ -111,14 +111,14 @@ describe('names of any kind', () => {
   it('may be thousands, at once and one day later', async () => {
     const wide = (prefix: string) =>
       Object.fromEntries(Array.from({ length: 1_250 }, (_, i) => [`${prefix} ${i}`, `${i}`]));
-    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', ...wide('x') }, { id: 'b' }]))]);
-    await bench.load([bench.window('2026-01-02', csvOf([{ id: 'c', ...wide('df_items_y') }, { id: 'a' }]))]);
-    expect(await bench.query('SELECT "x 1249" AS x, "df_items_y 7" AS y FROM events ORDER BY _key')).toEqual([
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', ...wide('x') }, { id: 'b' }]))]);
+    await fixture.load([fixture.window('2026-01-02', csvOf([{ id: 'c', ...wide('df_items_y') }, { id: 'a' }]))]);
+    expect(await fixture.query('SELECT "x 1249" AS x, "df_items_y 7" AS y FROM events ORDER BY _key')).toEqual([
       { x: null, y: null },
       { x: null, y: null },
       { x: null, y: '7' },
     ]);
-    expect(await bench.query('SELECT _key, "y 7" AS y FROM event_items')).toEqual([{ _key: 'c', y: '7' }]);
+    expect(await fixture.query('SELECT _key, "y 7" AS y FROM event_items')).toEqual([{ _key: 'c', y: '7' }]);
     expect(await verify()).toEqual([]);
   });
 });
@@ -142,8 +142,8 @@ describe('cells of any kind', () => {
       ',',
       'x\ufeff',
     ];
-    await bench.load([
-      bench.window(
+    await fixture.load([
+      fixture.window(
         '2026-01-01',
         csvOf(
           cells.map((x, i) => ({ id: `${100 + i}`, x, y: '' })),
@@ -151,7 +151,7 @@ describe('cells of any kind', () => {
         ),
       ),
     ]);
-    expect((await bench.query('SELECT x FROM events ORDER BY _key')).map((row) => row.x)).toEqual(cells);
+    expect((await fixture.query('SELECT x FROM events ORDER BY _key')).map((row) => row.x)).toEqual(cells);
   });
 
   it('may be longer than the reader’s usual buffer', async () => {
@@ -162,8 +162,8 @@ describe('cells of any kind', () => {
       { id: 'c', x: '' },
       { id: 'c', x: 'z' },
     ]);
-    await bench.load([bench.window('2026-01-01', csv)]);
-    expect(await bench.query('SELECT _key, length(x) AS n FROM events ORDER BY 1')).toEqual([
+    await fixture.load([fixture.window('2026-01-01', csv)]);
+    expect(await fixture.query('SELECT _key, length(x) AS n FROM events ORDER BY 1')).toEqual([
       { _key: 'a', n: '5' },
       { _key: 'b', n: '5000000' },
       { _key: 'c', n: null },
@@ -172,12 +172,12 @@ describe('cells of any kind', () => {
   });
 
   it('are read from a path of any kind', async () => {
-    const window = bench.window('2026-01-01', csvOf([{ id: 'a' }]));
+    const window = fixture.window('2026-01-01', csvOf([{ id: 'a' }]));
     const { readFileSync, mkdirSync } = await import('node:fs');
-    mkdirSync(`${bench.dir}/it's [1]*?`);
-    const path = `${bench.dir}/it's [1]*?/x.csv`;
+    mkdirSync(`${fixture.dir}/it's [1]*?`);
+    const path = `${fixture.dir}/it's [1]*?/x.csv`;
     writeFileSync(path, readFileSync(window.files[0].path));
-    const [commit] = await bench.load([{ ...window, files: [{ ...window.files[0], path }] }]);
+    const [commit] = await fixture.load([{ ...window, files: [{ ...window.files[0], path }] }]);
     expect(commit.rows).toBe(1);
   });
 });

@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(() => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
-const keys = () => bench.query('SELECT _key, memo FROM events ORDER BY memo');
+const keys = () => fixture.query('SELECT _key, memo FROM events ORDER BY memo');
 
 describe('keys', () => {
   it('number the rows of one export that share an id, in the order of the file [R22]', async () => {
     const rows = Array.from({ length: 5_000 }, (_, i) => ({ id: `e${i % 1_000}`, memo: String(i).padStart(5, '0') }));
-    await bench.load([bench.window('2026-01-01', csvOf(rows, ['memo', 'pad']).replace('\n', '\n'))]);
+    await fixture.load([fixture.window('2026-01-01', csvOf(rows, ['memo', 'pad']).replace('\n', '\n'))]);
     const found = await keys();
     const wanted = rows.map(({ id }, i) => (i < 1_000 ? id : `${id}#${Math.floor(i / 1_000) + 1}`));
     expect(found.map((row) => row._key)).toEqual(wanted);
@@ -21,7 +21,7 @@ describe('keys', () => {
 
   it('skip a number that is somebody else’s id [R22]', async () => {
     const rows = ['a', 'a', 'a#2', 'a', 'a#2', 'a#04', 'a#4'].map((id, i) => ({ id, memo: `m${i}` }));
-    await bench.load([bench.window('2026-01-01', csvOf(rows))]);
+    await fixture.load([fixture.window('2026-01-01', csvOf(rows))]);
     expect((await keys()).map((row) => row._key)).toEqual(['a', 'a#3', 'a#2', 'a#5', 'a#2#2', 'a#04', 'a#4']);
   });
 
@@ -35,7 +35,7 @@ describe('keys', () => {
       { id: 'a', memo: '4' },
       { id: 'c', memo: '5' },
     ]);
-    const [commit] = await bench.load([bench.window('2026-01-01', [first, second])]);
+    const [commit] = await fixture.load([fixture.window('2026-01-01', [first, second])]);
     expect(commit.rows).toBe(5);
     expect((await keys()).map((row) => row._key)).toEqual(['a', 'b', 'b#2', 'a#2', 'c']);
   });
@@ -49,8 +49,8 @@ describe('keys', () => {
     };
     const first = hash(['df_event_name', 'login'], ['df_unified_id', 'u'], ['memo', '1'], ['가', '나,']);
     const other = hash(['df_event_name', 'login'], ['df_unified_id', 'u'], ['memo', '2']);
-    await bench.load([bench.window('2026-01-01', csv)]);
-    expect((await bench.query('SELECT _key FROM events ORDER BY memo, _key')).map((row) => row._key)).toEqual([
+    await fixture.load([fixture.window('2026-01-01', csv)]);
+    expect((await fixture.query('SELECT _key FROM events ORDER BY memo, _key')).map((row) => row._key)).toEqual([
       first,
       `${first}#2`,
       other,
@@ -59,8 +59,8 @@ describe('keys', () => {
   });
 
   it('are hashes where the export has no column of ids', async () => {
-    await bench.load([bench.window('2026-01-01', 'df_unified_id,memo\nu,1\nu,2\nu,1\n')]);
-    const found = (await bench.query('SELECT _key FROM events ORDER BY memo, _key')).map(({ _key }) => String(_key));
+    await fixture.load([fixture.window('2026-01-01', 'df_unified_id,memo\nu,1\nu,2\nu,1\n')]);
+    const found = (await fixture.query('SELECT _key FROM events ORDER BY memo, _key')).map(({ _key }) => String(_key));
     expect(found).toEqual([found[0], `${found[0]}#2`, expect.stringMatching(/^hash:[0-9a-f]{64}$/)]);
     expect(found[2]).not.toBe(found[0]);
   });
@@ -68,12 +68,12 @@ describe('keys', () => {
   it('stay the same, and single, when a window with all of this is read again', async () => {
     const csv =
       'df_event_detail_log_id,df_unified_id,event_name,memo\n,u,login,1\n,u,login,1\nx,u,,3\nx,u,,3\n"",u,,4\n';
-    await bench.load([bench.window('2026-01-01', csv)]);
+    await fixture.load([fixture.window('2026-01-01', csv)]);
     const before = await keys();
-    await bench.load([bench.window('2026-01-01', csv)]);
+    await fixture.load([fixture.window('2026-01-01', csv)]);
     expect(await keys()).toEqual(before);
     expect(before).toHaveLength(5);
-    expect(await bench.query('SELECT number, rows_live FROM _dfinery_windows')).toEqual([
+    expect(await fixture.query('SELECT number, rows_live FROM _dfinery_windows')).toEqual([
       { number: '2', rows_live: '5' },
     ]);
   });

@@ -3,16 +3,16 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { MODELS } from '../../../src/sinks/duckdb/models/models.ts';
 import { writeModels } from '../../../src/sinks/duckdb/models/store.ts';
 import { purgeDuckDb, rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { END, randomEvents, readSessions, START, type Told } from '../../support/targets/session-events.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(() => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
-const models = () => writeModels({ file: bench.file, lockWaitMs: 0, clock: systemClock });
+const models = () => writeModels({ file: fixture.file, lockWaitMs: 0, clock: systemClock });
 
 /** An event as a row of an export; `at`: `HH:mm` on the day. */
 const row = ({ id, person = '', name, at, ...more }: Told, day = '2026-01-05') => ({
@@ -27,11 +27,11 @@ const of = (id: string, at: string, name = 'x', person = 'p'): Told => ({ id, at
 
 async function loadDay(events: readonly Told[], day = '2026-01-05', options: { timezone?: string } = {}) {
   const csv = csvOf(events.map((event) => row(event, day)));
-  await bench.load([bench.window(day, csv, options.timezone)], options);
+  await fixture.load([fixture.window(day, csv, options.timezone)], options);
 }
 
 const sessionsOf = () =>
-  bench.query(
+  fixture.query(
     `SELECT df_unified_id AS person, session_number AS n, strftime(started_at, '%H:%M') AS began, seconds, length, began_by,
     ended_by, events FROM analytics.sessions ORDER BY person NULLS LAST, started_at NULLS LAST, session_id`,
   );
@@ -89,7 +89,7 @@ describe('sessions', () => {
       { id: '5', name: 'x', person: 'p', df_server_datetime: '' },
     ]);
     await models();
-    const [{ n, events }] = await bench.query('SELECT count(*) AS n, sum(events) AS events FROM analytics.sessions');
+    const [{ n, events }] = await fixture.query('SELECT count(*) AS n, sum(events) AS events FROM analytics.sessions');
     expect([n, events]).toEqual(['5', '5']);
   });
 
@@ -97,7 +97,7 @@ describe('sessions', () => {
     const events = randomEvents(40, 60);
     await loadDay(events);
     await models();
-    const found = await bench.query(
+    const found = await fixture.query(
       'SELECT df_unified_id AS person, session_id, events, length FROM analytics.sessions ORDER BY person, session_number',
     );
     expect(found).toEqual(readSessions(events));
@@ -123,17 +123,17 @@ describe('purchases', () => {
       { ...of('c:0', '11:00', 'df_add_to_cart'), df_items_df_price: '99', df_items_df_quantity: '1' },
     ]);
     await models();
-    const purchases = await bench.query('SELECT df_event_log_id AS id, amount FROM analytics.purchases ORDER BY id');
+    const purchases = await fixture.query('SELECT df_event_log_id AS id, amount FROM analytics.purchases ORDER BY id');
     expect(purchases).toEqual([
       { id: 'a', amount: 30 },
       { id: 'b', amount: 7 },
     ]);
-    const items = await bench.query('SELECT item_position AS n, amount FROM analytics.purchase_items ORDER BY n');
+    const items = await fixture.query('SELECT item_position AS n, amount FROM analytics.purchase_items ORDER BY n');
     expect(items).toEqual([
       { n: '0', amount: 20 },
       { n: '1', amount: 10 },
     ]);
-    const [user] = await bench.query('SELECT events, purchases, purchase_amount FROM analytics.users');
+    const [user] = await fixture.query('SELECT events, purchases, purchase_amount FROM analytics.users');
     expect(user).toEqual({ events: '3', purchases: '2', purchase_amount: 37 });
   });
 });
@@ -150,7 +150,7 @@ describe('people over time', () => {
   });
 
   it('are counted a day, a week and a month', async () => {
-    const days = await bench.query(
+    const days = await fixture.query(
       'SELECT day, people, new_people, events, sessions FROM analytics.daily_active ORDER BY day',
     );
     expect(
@@ -160,12 +160,12 @@ describe('people over time', () => {
       ['2026-01-06', '1', '0', '2', '0'],
       ['2026-02-02', '2', '1', '2', '1'],
     ]);
-    const weeks = await bench.query('SELECT week, people FROM analytics.weekly_active ORDER BY week');
+    const weeks = await fixture.query('SELECT week, people FROM analytics.weekly_active ORDER BY week');
     expect(weeks).toEqual([
       { week: '2026-01-05', people: '2' },
       { week: '2026-02-02', people: '2' },
     ]);
-    const months = await bench.query('SELECT month, people, new_people FROM analytics.monthly_active ORDER BY month');
+    const months = await fixture.query('SELECT month, people, new_people FROM analytics.monthly_active ORDER BY month');
     expect(months.map(({ month, people, new_people }) => [month, people, new_people])).toEqual([
       ['2026-01-01', '2', '2'],
       ['2026-02-01', '2', '1'],
@@ -173,7 +173,7 @@ describe('people over time', () => {
   });
 
   it('come again, by the week of their first event', async () => {
-    const found = await bench.query('SELECT * FROM analytics.retention ORDER BY cohort_week, weeks_later');
+    const found = await fixture.query('SELECT * FROM analytics.retention ORDER BY cohort_week, weeks_later');
     expect(found).toEqual([
       { cohort_week: '2026-01-05', weeks_later: '0', people: '2', cohort_people: '2', share: 1 },
       { cohort_week: '2026-01-05', weeks_later: '4', people: '1', cohort_people: '2', share: 0.5 },
@@ -182,7 +182,7 @@ describe('people over time', () => {
   });
 
   it('go through a funnel in order and in time, from any first step of theirs [R120]', async () => {
-    const steps = await bench.query(
+    const steps = await fixture.query(
       `SELECT step, people, share_of_first FROM analytics.funnel(['x', 'x', '${START}'], 28)`,
     );
     expect(steps).toEqual([
@@ -191,17 +191,17 @@ describe('people over time', () => {
       { step: '3', people: '0', share_of_first: 0 },
     ]);
     // From the second event of 6 January on, not from the first, 27 days pass.
-    expect(await bench.query(`SELECT people FROM analytics.funnel(['${START}', 'x', 'x', 'x'], 27)`)).toEqual(
+    expect(await fixture.query(`SELECT people FROM analytics.funnel(['${START}', 'x', 'x', 'x'], 27)`)).toEqual(
       ['2', '1', '1', '0'].map((people) => ({ people })),
     );
-    expect(await bench.query(`SELECT people FROM analytics.funnel(['${START}', 'x', 'x', 'x'], 28)`)).toEqual(
+    expect(await fixture.query(`SELECT people FROM analytics.funnel(['${START}', 'x', 'x', 'x'], 28)`)).toEqual(
       ['2', '1', '1', '1'].map((people) => ({ people })),
     );
   });
 
   it('are in a dictionary of events with the properties that they have', async () => {
     await loadDay([{ ...of('8', '10:00', 'y', 'a'), color: 'red', 'q1, "q2"': '1' }], '2026-02-03');
-    const found = await bench.query(
+    const found = await fixture.query(
       'SELECT df_event_name AS name, events, people, properties FROM analytics.event_dictionary ORDER BY name',
     );
     expect(found).toEqual([
@@ -216,20 +216,20 @@ describe('the models of a file', () => {
   it('count the days of the zone of the file', async () => {
     await loadDay([of('1', '00:30'), of('2', '23:30')], '2026-01-05', { timezone: 'Asia/Seoul' });
     await models();
-    expect(await bench.query('SELECT DISTINCT day FROM analytics.sessions')).toEqual([{ day: '2026-01-05' }]);
-    expect(await bench.query('SELECT day FROM analytics.daily_active')).toEqual([{ day: '2026-01-05' }]);
+    expect(await fixture.query('SELECT DISTINCT day FROM analytics.sessions')).toEqual([{ day: '2026-01-05' }]);
+    expect(await fixture.query('SELECT day FROM analytics.daily_active')).toEqual([{ day: '2026-01-05' }]);
   });
 
   it('read of columns with one name the first, and of it alone, though it never had a value', async () => {
     const names = 'df_event_detail_log_id,df_event_log_id,df_event_name,df_discount,df_discount';
     const csv = (id: string, ...cells: string[]) =>
       `${names},df_items_df_price,df_items_df_price\n${[`${id}:0`, id, 'df_purchase', ...cells].join(',')}\n`;
-    await bench.load([bench.window('2026-01-05', csv('a', '', '7', '', '9'))]);
+    await fixture.load([fixture.window('2026-01-05', csv('a', '', '7', '', '9'))]);
     await models();
-    expect(await bench.query('SELECT discount FROM analytics.purchases')).toEqual([{ discount: null }]);
-    expect(await bench.query('SELECT price FROM analytics.purchase_items')).toEqual([{ price: null }]);
-    await bench.load([bench.window('2026-01-06', csv('b', '3', '8', '', '9'))]);
-    expect(await bench.query('SELECT discount FROM analytics.purchases ORDER BY 1 NULLS LAST')).toEqual([
+    expect(await fixture.query('SELECT discount FROM analytics.purchases')).toEqual([{ discount: null }]);
+    expect(await fixture.query('SELECT price FROM analytics.purchase_items')).toEqual([{ price: null }]);
+    await fixture.load([fixture.window('2026-01-06', csv('b', '3', '8', '', '9'))]);
+    expect(await fixture.query('SELECT discount FROM analytics.purchases ORDER BY 1 NULLS LAST')).toEqual([
       { discount: 3 },
       { discount: null },
     ]);
@@ -241,7 +241,7 @@ describe('the models of a file', () => {
     expect(names).toEqual(MODELS.map(({ name }) => `analytics.${name}`));
     for (const { name, columns, parameters } of MODELS.filter((model) => model.parameters === undefined)) {
       expect(parameters).toBeUndefined();
-      const found = await bench.query(
+      const found = await fixture.query(
         `SELECT column_name AS name, comment FROM duckdb_columns() WHERE schema_name = 'analytics' AND table_name = '${name}'
         ORDER BY column_index`,
       );
@@ -258,26 +258,26 @@ describe('the models of a file', () => {
       '2026-01-06',
     );
     const amounts = 'SELECT amount FROM analytics.purchases';
-    expect(await bench.query(amounts)).toEqual([{ amount: 3 }]);
-    await rewriteDuckDb({ file: bench.file, lockWaitMs: 0, clock: systemClock });
-    expect(await bench.query(amounts)).toEqual([{ amount: 3 }]);
+    expect(await fixture.query(amounts)).toEqual([{ amount: 3 }]);
+    await rewriteDuckDb({ file: fixture.file, lockWaitMs: 0, clock: systemClock });
+    expect(await fixture.query(amounts)).toEqual([{ amount: 3 }]);
     const removal = { column: 'df_unified_id', ids: ['b'] };
-    await purgeDuckDb({ file: bench.file, lockWaitMs: 0, clock: systemClock }, removal);
-    expect(await bench.query(amounts)).toEqual([]);
-    expect(await bench.query('SELECT sum(events) AS n FROM analytics.sessions')).toEqual([{ n: '1' }]);
+    await purgeDuckDb({ file: fixture.file, lockWaitMs: 0, clock: systemClock }, removal);
+    expect(await fixture.query(amounts)).toEqual([]);
+    expect(await fixture.query('SELECT sum(events) AS n FROM analytics.sessions')).toEqual([{ n: '1' }]);
     await loadDay([of('3', '10:00', 'x', 'c')], '2026-01-07');
-    expect(await bench.query('SELECT sum(events) AS n FROM analytics.sessions')).toEqual([{ n: '2' }]);
+    expect(await fixture.query('SELECT sum(events) AS n FROM analytics.sessions')).toEqual([{ n: '2' }]);
   });
 
   it('replace no view or table that somebody else made, and change nothing then [R120]', async () => {
     await loadDay([of('1', '10:00')]);
-    await bench.query('CREATE SCHEMA analytics');
-    await bench.query('CREATE VIEW analytics.users AS SELECT 1 AS mine');
-    await bench.query('CREATE MACRO analytics.funnel(steps, days) AS TABLE SELECT 2 AS mine');
+    await fixture.query('CREATE SCHEMA analytics');
+    await fixture.query('CREATE VIEW analytics.users AS SELECT 1 AS mine');
+    await fixture.query('CREATE MACRO analytics.funnel(steps, days) AS TABLE SELECT 2 AS mine');
     await expect(models()).rejects.toThrow(/analytics\.users, analytics\.funnel, made by somebody else/);
-    expect(await bench.query('FROM analytics.users')).toEqual([{ mine: 1 }]);
-    expect(await bench.query("FROM analytics.funnel(['x'], 1)")).toEqual([{ mine: 2 }]);
-    expect(await bench.query("SELECT count(*) AS n FROM duckdb_views() WHERE schema_name = 'analytics'")).toEqual([
+    expect(await fixture.query('FROM analytics.users')).toEqual([{ mine: 1 }]);
+    expect(await fixture.query("FROM analytics.funnel(['x'], 1)")).toEqual([{ mine: 2 }]);
+    expect(await fixture.query("SELECT count(*) AS n FROM duckdb_views() WHERE schema_name = 'analytics'")).toEqual([
       { n: '1' },
     ]);
   });

@@ -4,66 +4,66 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { NEWEST_STORAGE } from '../../../src/sinks/sql/engine/faults.ts';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(() => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const fails = (exitCode: number, message: RegExp) => ({ exitCode, message: expect.stringMatching(message) });
 
 describe('opening', () => {
   it('makes a file for its owner alone, in a pinned storage version, with no extension from anywhere [R27]', async () => {
-    await (await bench.open()).close();
-    expect(statSync(bench.file).mode & 0o777).toBe(0o600);
-    const [{ tags }] = await bench.query(
+    await (await fixture.open()).close();
+    expect(statSync(fixture.file).mode & 0o777).toBe(0o600);
+    const [{ tags }] = await fixture.query(
       "SELECT tags['storage_version'] AS tags FROM duckdb_databases() WHERE NOT internal",
     );
     expect(tags).toBe('v1.2.0+');
-    expect(existsSync(`${bench.file}.wal`)).toBe(false);
+    expect(existsSync(`${fixture.file}.wal`)).toBe(false);
   });
 
   it('refuses a file that is no database, and leaves it as it is', async () => {
-    writeFileSync(bench.file, 'hello '.repeat(10_000));
-    await expect(bench.open()).rejects.toMatchObject(fails(2, /is not a database/));
-    expect(readFileSync(bench.file, 'utf8')).toMatch(/^hello/);
+    writeFileSync(fixture.file, 'hello '.repeat(10_000));
+    await expect(fixture.open()).rejects.toMatchObject(fails(2, /is not a database/));
+    expect(readFileSync(fixture.file, 'utf8')).toMatch(/^hello/);
   });
 
   it('says that a file was made by a newer DuckDB, and how to write one that can be read [R266]', async () => {
-    await query(':memory:', `ATTACH '${bench.file}' AS newest (STORAGE_VERSION 'latest'); DETACH newest`);
-    const header = readFileSync(bench.file);
+    await query(':memory:', `ATTACH '${fixture.file}' AS newest (STORAGE_VERSION 'latest'); DETACH newest`);
+    const header = readFileSync(fixture.file);
     expect(header.readBigUInt64LE(12), 'the version that the engine knows').toBe(NEWEST_STORAGE);
     header.writeBigUInt64LE(NEWEST_STORAGE + 1n, 12);
-    writeFileSync(bench.file, header);
-    await expect(bench.open()).rejects.toMatchObject(fails(2, /newer version of DuckDB.*STORAGE_VERSION/));
-    expect(readFileSync(bench.file).equals(header)).toBe(true);
+    writeFileSync(fixture.file, header);
+    await expect(fixture.open()).rejects.toMatchObject(fails(2, /newer version of DuckDB.*STORAGE_VERSION/));
+    expect(readFileSync(fixture.file).equals(header)).toBe(true);
   });
 
   it.each(['TABLE events AS SELECT 1 AS x', 'VIEW event_items AS SELECT 1 AS x'])(
     'refuses somebody else’s %s',
     async (what) => {
-      await query(bench.file, `CREATE ${what}`);
-      const before = readFileSync(bench.file);
-      await expect(bench.open()).rejects.toMatchObject(fails(2, /that is not ours/));
-      expect(readFileSync(bench.file).equals(before)).toBe(true);
+      await query(fixture.file, `CREATE ${what}`);
+      const before = readFileSync(fixture.file);
+      await expect(fixture.open()).rejects.toMatchObject(fails(2, /that is not ours/));
+      expect(readFileSync(fixture.file).equals(before)).toBe(true);
     },
   );
 
   it('leaves other tables of a file alone [R27]', async () => {
-    await query(bench.file, 'CREATE TABLE mine AS SELECT 42 AS x');
-    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
-    expect(await bench.query('SELECT * FROM mine')).toEqual([{ x: 42 }]);
+    await query(fixture.file, 'CREATE TABLE mine AS SELECT 42 AS x');
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    expect(await fixture.query('SELECT * FROM mine')).toEqual([{ x: 42 }]);
   });
 
   it.each(['DROP TABLE _dfinery_windows', 'DROP TABLE _dfinery_columns', 'DELETE FROM _dfinery_state'])(
     'refuses a file after %s, and says what is gone',
     async (sql) => {
-      await (await bench.open()).close();
-      await query(bench.file, sql);
-      await expect(bench.open()).rejects.toMatchObject(fails(2, new RegExp(`lacks .*${sql.split(' ')[2]}`)));
+      await (await fixture.open()).close();
+      await query(fixture.file, sql);
+      await expect(fixture.open()).rejects.toMatchObject(fails(2, new RegExp(`lacks .*${sql.split(' ')[2]}`)));
     },
   );
 
@@ -71,31 +71,31 @@ describe('opening', () => {
     ['a later', 3],
     ['an earlier', 1],
   ])('refuses %s version', async (which, version) => {
-    await (await bench.open()).close();
-    await query(bench.file, `UPDATE _dfinery_state SET v = ${version}`);
-    await expect(bench.open()).rejects.toMatchObject(fails(2, new RegExp(`${which} version \\(${version}\\)`)));
+    await (await fixture.open()).close();
+    await query(fixture.file, `UPDATE _dfinery_state SET v = ${version}`);
+    await expect(fixture.open()).rejects.toMatchObject(fails(2, new RegExp(`${which} version \\(${version}\\)`)));
   });
 
   it('refuses a folder that is not there, and a folder in place of the file', async () => {
-    await expect(bench.open({ file: join(bench.dir, 'no', 'x.duckdb') })).rejects.toMatchObject(
+    await expect(fixture.open({ file: join(fixture.dir, 'no', 'x.duckdb') })).rejects.toMatchObject(
       fails(2, /cannot be opened/),
     );
-    mkdirSync(bench.file);
-    await expect(bench.open()).rejects.toMatchObject(fails(2, /cannot be/));
+    mkdirSync(fixture.file);
+    await expect(fixture.open()).rejects.toMatchObject(fails(2, /cannot be/));
   });
 
   it('refuses a memory limit that is none', async () => {
-    await expect(bench.open({ memoryLimit: 'lots' })).rejects.toMatchObject(fails(2, /memory_limit/));
+    await expect(fixture.open({ memoryLimit: 'lots' })).rejects.toMatchObject(fails(2, /memory_limit/));
   });
 
   it('sweeps away what dead runs left', async () => {
-    await (await bench.open()).close();
-    mkdirSync(`${bench.file}.tmp`);
-    writeFileSync(`${bench.file}.tmp/duckdb_temp_storage_DEFAULT-0.tmp`, 'secret');
-    writeFileSync(`${bench.file}.rewriting`, 'secret');
-    await (await bench.open()).close();
-    expect(existsSync(`${bench.file}.tmp`)).toBe(false);
-    expect(existsSync(`${bench.file}.rewriting`)).toBe(false);
+    await (await fixture.open()).close();
+    mkdirSync(`${fixture.file}.tmp`);
+    writeFileSync(`${fixture.file}.tmp/duckdb_temp_storage_DEFAULT-0.tmp`, 'secret');
+    writeFileSync(`${fixture.file}.rewriting`, 'secret');
+    await (await fixture.open()).close();
+    expect(existsSync(`${fixture.file}.tmp`)).toBe(false);
+    expect(existsSync(`${fixture.file}.rewriting`)).toBe(false);
   });
 });
 
@@ -116,8 +116,8 @@ describe('a locked file', () => {
   };
 
   it('is waited for, then named with its holder', async () => {
-    await (await bench.open()).close();
-    const holder = await hold(bench.file);
+    await (await fixture.open()).close();
+    const holder = await hold(fixture.file);
     let now = 0;
     const waited: number[] = [];
     const sleep = async (ms: number) => {
@@ -125,12 +125,12 @@ describe('a locked file', () => {
       waited.push(ms);
     };
     const clock = { now: () => now, sleep, after: () => () => {} };
-    await expect(bench.open({ clock, lockWaitMs: 30_000 })).rejects.toMatchObject(
+    await expect(fixture.open({ clock, lockWaitMs: 30_000 })).rejects.toMatchObject(
       fails(3, new RegExp(`PID ${holder.pid}`)),
     );
     expect(now).toBe(30_000);
     const freeing = { ...clock, sleep: async () => void (await holder.free()) };
-    await (await bench.open({ clock: freeing, lockWaitMs: 60_000 })).close();
+    await (await fixture.open({ clock: freeing, lockWaitMs: 60_000 })).close();
     expect(waited.slice(0, 7)).toEqual([50, 100, 200, 400, 800, 1_000, 1_000]);
     expect([Math.max(...waited), waited.at(-1)]).toEqual([1_000, 450]);
   });
@@ -138,11 +138,11 @@ describe('a locked file', () => {
 
 describe('a user’s index', () => {
   it('that stands in the way of a change is named [R23]', async () => {
-    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', x: '1' }]))]);
-    await query(bench.file, 'CREATE INDEX mine ON events (x)');
-    const widening = bench.load([bench.window('2026-01-02', csvOf([{ id: 'b', x: 'text' }]))]);
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', x: '1' }]))]);
+    await query(fixture.file, 'CREATE INDEX mine ON events (x)');
+    const widening = fixture.load([fixture.window('2026-01-02', csvOf([{ id: 'b', x: 'text' }]))]);
     await expect(widening).rejects.toMatchObject(fails(2, /index.*mine/));
-    await bench.load([bench.window('2026-01-02', csvOf([{ id: 'b', x: '2' }]))]);
-    expect(await bench.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '2' }]);
+    await fixture.load([fixture.window('2026-01-02', csvOf([{ id: 'b', x: '2' }]))]);
+    expect(await fixture.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '2' }]);
   });
 });

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
-import { type Cells, csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { type Cells, csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(() => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const dayOf = (n: number) => addDays('2026-01-01', n - 1);
 /** A row of the id `a` on a day, at an hour. */
@@ -20,14 +20,14 @@ interface Asked {
   readonly row: Cells;
 }
 const windowOf = ({ first, last, row: cells }: Asked, isExclusive: boolean) => {
-  const window = bench.window(dayOf(first), csvOf([cells]), undefined, last - first + 1);
+  const window = fixture.window(dayOf(first), csvOf([cells]), undefined, last - first + 1);
   return { ...window, state: { ...window.state, ...(isExclusive && { ranges_inclusive: false }) } };
 };
 
 /** How many rows of the id are there after one window and another. */
 async function rowsAfter(before: Asked, after: Asked, isExclusive: boolean): Promise<number> {
-  await bench.load([windowOf(before, isExclusive), windowOf(after, isExclusive)]);
-  return Number((await bench.query('SELECT count(*) AS n FROM events'))[0].n);
+  await fixture.load([windowOf(before, isExclusive), windowOf(after, isExclusive)]);
+  return Number((await fixture.query('SELECT count(*) AS n FROM events'))[0].n);
 }
 
 /** On another date and at another time: the same row only where all days of its window are asked for again. */

@@ -1,18 +1,20 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(() => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 describe('a column of an export in several parts', () => {
   const part = (id: string, x: string, more = {}) => csvOf([{ id, x, ...more }]);
-  const typeOf = async () => (await bench.query('SELECT typeof(any_value(x)) AS t FROM events'))[0].t;
+  const typeOf = async () => (await fixture.query('SELECT typeof(any_value(x)) AS t FROM events'))[0].t;
   const load = async (...parts: string[]) => {
-    await bench.load([bench.window('2026-01-01', parts)]);
-    return (await bench.query('SELECT x, CAST(_rescued AS VARCHAR) AS r FROM events ORDER BY _key')).map(Object.values);
+    await fixture.load([fixture.window('2026-01-01', parts)]);
+    return (await fixture.query('SELECT x, CAST(_rescued AS VARCHAR) AS r FROM events ORDER BY _key')).map(
+      Object.values,
+    );
   };
 
   it.each([

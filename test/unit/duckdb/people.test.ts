@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { configFailure } from '../../../src/base/errors.ts';
+import { configError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import type { HashedColumns } from '../../../src/extract/export-request.ts';
 import { HashKey } from '../../../src/schema/hash-key.ts';
@@ -8,13 +8,13 @@ import { parquet } from '../../../src/sinks/parquet/target.ts';
 import type { PeopleQuery, PurgeTarget } from '../../../src/sinks/target.ts';
 import type { ColumnType } from '../../../src/types/type.ts';
 import { type Cells, csvOf, on } from '../../support/targets/duckdb.ts';
-import { ParquetBench } from '../../support/targets/parquet.ts';
+import { ParquetFixture } from '../../support/targets/parquet.ts';
 
-let bench: ParquetBench;
+let fixture: ParquetFixture;
 beforeEach(() => {
-  bench = new ParquetBench();
+  fixture = new ParquetFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const TARGETS = [
   ['DuckDB', duckdb as PurgeTarget],
@@ -23,10 +23,10 @@ const TARGETS = [
 
 describe.each(TARGETS)('people in %s', (name, target) => {
   const isFile = name === 'DuckDB';
-  const place = () => (isFile ? bench.file : bench.root);
+  const place = () => (isFile ? fixture.file : fixture.root);
   const options = () => ({
-    ...bench.targetOptions,
-    spoolDir: bench.dir,
+    ...fixture.targetOptions,
+    spoolDir: fixture.dir,
     env: () => undefined,
     onFound: async () => {},
   });
@@ -36,10 +36,10 @@ describe.each(TARGETS)('people in %s', (name, target) => {
     day = '2026-01-01',
     hashed?: readonly HashedColumns[],
   ) => {
-    const plain = bench.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))));
+    const plain = fixture.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))));
     const window = hashed === undefined ? plain : { ...plain, state: { ...plain.state, hashed } };
     const columnTypes = new Map(Object.entries(types));
-    return isFile ? bench.load([window], { columnTypes }) : bench.store([window], { columnTypes });
+    return isFile ? fixture.load([window], { columnTypes }) : fixture.store([window], { columnTypes });
   };
   const lookUp = (query: PeopleQuery) => target.people(place(), query, options());
   const find = async (column: string, ...ids: string[]) => {
@@ -50,14 +50,16 @@ describe.each(TARGETS)('people in %s', (name, target) => {
   const purgeOf = async (query: PeopleQuery) => {
     const { rows, rowsRemoved, found } = await target.purge(place(), query, options());
     expect(found.rows).toBe(rowsRemoved);
-    const left = await (isFile ? bench.query('SELECT _key FROM events ORDER BY 1') : readKeys());
+    const left = await (isFile ? fixture.query('SELECT _key FROM events ORDER BY 1') : readKeys());
     expect(left).toHaveLength(rows);
     return { rowsRemoved, left: left.map(({ _key }) => _key) };
   };
   const purge = (column: string, ...ids: string[]) => purgeOf({ column, ids });
   /** Empty where no file is left to read. */
   const readKeys = () =>
-    bench.files().some((file) => file.startsWith('events/')) ? bench.read('SELECT _key FROM events ORDER BY 1') : [];
+    fixture.files().some((file) => file.startsWith('events/'))
+      ? fixture.read('SELECT _key FROM events ORDER BY 1')
+      : [];
   const NOBODY = { people: [], ids: [], idsWithoutUnifiedId: [] };
 
   it('are those of the rows with one of the texts, each once, and rows of nobody are told apart', async () => {
@@ -188,8 +190,8 @@ describe.each(TARGETS)('people in %s', (name, target) => {
     const header = 'df_unified_id,df_event_detail_log_id,df_server_datetime,member,member';
     const at = '2026-01-01 10:00:00.000';
     const csv = [header, `u1,e1,${at},a,`, `u2,e2,${at},,a`, `u3,e3,${at},b,c`, ''].join('\n');
-    const window = bench.window('2026-01-01', csv);
-    await (isFile ? bench.load([window]) : bench.store([window]));
+    const window = fixture.window('2026-01-01', csv);
+    await (isFile ? fixture.load([window]) : fixture.store([window]));
     expect(await find('member', 'a')).toMatchObject({ people: ['u1', 'u2'] });
     expect(await find('member', 'c')).toMatchObject({ people: ['u3'] });
     expect(await purge('member', 'a')).toEqual({ rowsRemoved: 2, left: ['e3'] });
@@ -284,7 +286,7 @@ describe.each(TARGETS)('people in %s', (name, target) => {
       {
         ...options(),
         async onFound({ rows }) {
-          throw configFailure(`${rows} row`);
+          throw configError(`${rows} row`);
         },
       },
     );

@@ -19,29 +19,29 @@ import { type DuckDbSink, openDuckDbSink } from '../../../src/sinks/duckdb/sink.
 import { COPIED } from '../../../src/sinks/duckdb/store.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
 import { checkCopy, republish } from '../../../src/sinks/sql/copies.ts';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 let copy: string;
 beforeEach(() => {
-  bench = new DuckBench();
-  copy = join(bench.dir, 'copy.duckdb');
+  fixture = new DuckDbFixture();
+  copy = join(fixture.dir, 'copy.duckdb');
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
-const open = () => openDuckDbSink({ ...bench.targetOptions, file: bench.file });
-const check = (path: string) => checkCopy(COPIED, path, bench.file, bench.targetOptions);
+const open = () => openDuckDbSink({ ...fixture.targetOptions, file: fixture.file });
+const check = (path: string) => checkCopy(COPIED, path, fixture.file, fixture.targetOptions);
 const refused = (message: RegExp) => ({ exitCode: 2, message: expect.stringMatching(message) });
 const keysIn = async (file: string) =>
   (await query(file, 'SELECT _key FROM events ORDER BY 1')).map(({ _key }) => _key);
-const copies = () => bench.query('SELECT path FROM _dfinery_copies ORDER BY path');
+const copies = () => fixture.query('SELECT path FROM _dfinery_copies ORDER BY path');
 
 /** Loads one row and does the work while the file is open. */
 async function with1(id: string, work: (sink: DuckDbSink) => Promise<unknown>): Promise<void> {
   const sink = await open();
   try {
-    await sink.commit([bench.window('2026-01-01', csvOf([{ id }]))], bench.signal);
+    await sink.commit([fixture.window('2026-01-01', csvOf([{ id }]))], fixture.signal);
     await work(sink);
   } finally {
     await sink.close();
@@ -56,10 +56,10 @@ describe('the place of a copy for readers', () => {
   });
 
   it('is in a folder that is there', async () => {
-    await expect(check(join(bench.dir, 'no', 'copy.duckdb'))).rejects.toMatchObject(
+    await expect(check(join(fixture.dir, 'no', 'copy.duckdb'))).rejects.toMatchObject(
       refused(/folder of .* does not exist/),
     );
-    expect(existsSync(join(bench.dir, 'no'))).toBe(false);
+    expect(existsSync(join(fixture.dir, 'no'))).toBe(false);
   });
 
   it('is no folder', async () => {
@@ -69,7 +69,7 @@ describe('the place of a copy for readers', () => {
 
   it('is not the file that is loaded, however it is written', async () => {
     await with1('a', async () => {});
-    for (const path of [bench.file, relative(process.cwd(), bench.file)]) {
+    for (const path of [fixture.file, relative(process.cwd(), fixture.file)]) {
       await expect(check(path), path).rejects.toMatchObject(refused(/is the file that is loaded/));
     }
   });
@@ -80,10 +80,10 @@ describe('the place of a copy for readers', () => {
       refused(/is not a copy that this program made of this database; it was not changed/),
     );
     expect(readFileSync(copy, 'utf8')).toBe('mine');
-    const other = join(bench.dir, 'other.duckdb');
+    const other = join(fixture.dir, 'other.duckdb');
     await query(other, 'CREATE TABLE t AS SELECT 1 AS x');
     await expect(check(other)).rejects.toMatchObject(refused(/is not a copy that this program made of this database/));
-    const short = join(bench.dir, 'short.duckdb');
+    const short = join(fixture.dir, 'short.duckdb');
     await with1('a', (sink) => sink.publish(short));
     await query(short, 'DELETE FROM events');
     await expect(check(short)).rejects.toMatchObject({
@@ -97,25 +97,25 @@ describe('the place of a copy for readers', () => {
   it('is told nothing about by a run that is stopped', async () => {
     writeFileSync(copy, 'mine');
     const signal = AbortSignal.abort(new Error('stop'));
-    await expect(checkCopy(COPIED, copy, bench.file, { ...bench.targetOptions, signal })).rejects.toThrow(/^stop$/);
+    await expect(checkCopy(COPIED, copy, fixture.file, { ...fixture.targetOptions, signal })).rejects.toThrow(/^stop$/);
   });
 
   it('has no other database of this program, no copy of one, and no plain copy of the file itself [R714]', async () => {
     await with1('a', (sink) => sink.publish(copy));
-    const other = new DuckBench();
+    const other = new DuckDbFixture();
     try {
-      const theirs = join(bench.dir, 'theirs.duckdb');
-      const sink = await openDuckDbSink({ ...bench.targetOptions, file: other.file });
+      const theirs = join(fixture.dir, 'theirs.duckdb');
+      const sink = await openDuckDbSink({ ...fixture.targetOptions, file: other.file });
       await sink.commit([other.window('2026-01-01', csvOf([{ id: 'b' }]))], other.signal);
       await sink.publish(theirs);
       await expect(sink.publish(copy)).rejects.toMatchObject(refused(/it is a copy of another database/));
       await sink.close();
       await expect(check(other.file)).rejects.toMatchObject(refused(/it is a database of its own/));
       await expect(check(theirs)).rejects.toMatchObject(refused(/it is a copy of another database/));
-      const backup = join(bench.dir, 'backup.duckdb');
-      copyFileSync(bench.file, backup);
+      const backup = join(fixture.dir, 'backup.duckdb');
+      copyFileSync(fixture.file, backup);
       await expect(check(backup)).rejects.toMatchObject(refused(/it is a database of its own/));
-      for (const file of [copy, bench.file]) expect(await keysIn(file), file).toEqual(['a']);
+      for (const file of [copy, fixture.file]) expect(await keysIn(file), file).toEqual(['a']);
       expect(await keysIn(theirs)).toEqual(['b']);
     } finally {
       other.close();
@@ -123,13 +123,13 @@ describe('the place of a copy for readers', () => {
   });
 
   it('may be a link to a copy, but has no second name [R714]', async () => {
-    const [elsewhere, link] = ['elsewhere', 'link'].map((name) => join(bench.dir, `${name}.duckdb`));
+    const [elsewhere, link] = ['elsewhere', 'link'].map((name) => join(fixture.dir, `${name}.duckdb`));
     await with1('a', (sink) => sink.publish(elsewhere));
     symlinkSync(elsewhere, link);
     await with1('b', (sink) => sink.publish(link));
     expect(lstatSync(link).isSymbolicLink()).toBe(true);
     expect(await keysIn(elsewhere)).toEqual(['a', 'b']);
-    linkSync(elsewhere, join(bench.dir, 'name.duckdb'));
+    linkSync(elsewhere, join(fixture.dir, 'name.duckdb'));
     await expect(check(link)).rejects.toMatchObject(refused(/has another name \(a hard link\)/));
   });
 
@@ -144,12 +144,12 @@ describe('the place of a copy for readers', () => {
 
 describe('publishing', () => {
   it('is refused before anything is loaded where the place is none, and possible where it is', async () => {
-    const more = { tables: [], spoolDir: bench.dir, retentionMs: 0, env: () => undefined, stdout: process.stdout };
+    const more = { tables: [], spoolDir: fixture.dir, retentionMs: 0, env: () => undefined, stdout: process.stdout };
     const openFor = (path: string) =>
-      duckdb.open(bench.file, { ...bench.targetOptions, ...more, publish: path, signal: bench.signal });
-    mkdirSync(join(bench.dir, 'folder'));
-    await expect(openFor(join(bench.dir, 'folder'))).rejects.toMatchObject(refused(/is no file/));
-    expect(existsSync(bench.file)).toBe(false);
+      duckdb.open(fixture.file, { ...fixture.targetOptions, ...more, publish: path, signal: fixture.signal });
+    mkdirSync(join(fixture.dir, 'folder'));
+    await expect(openFor(join(fixture.dir, 'folder'))).rejects.toMatchObject(refused(/is no file/));
+    expect(existsSync(fixture.file)).toBe(false);
     const loader = await openFor(copy);
     await loader.publish?.(copy);
     await loader.close();
@@ -157,22 +157,22 @@ describe('publishing', () => {
   });
 
   it('is remembered once a copy, and leaves nothing but the copies', async () => {
-    const second = join(bench.dir, 'second.duckdb');
+    const second = join(fixture.dir, 'second.duckdb');
     await with1('a', async (sink) => {
       for (const path of [second, copy, relative(process.cwd(), copy)]) await sink.publish(path);
     });
     expect(await copies()).toEqual([copy, second].map((path) => ({ path })));
     for (const file of [copy, second]) expect(await keysIn(file), file).toEqual(['a']);
     expect(
-      readdirSync(bench.dir)
+      readdirSync(fixture.dir)
         .filter((name) => !name.startsWith('spool'))
         .sort(),
-    ).toEqual([bench.file, copy, second].map((path) => basename(path)).sort());
+    ).toEqual([fixture.file, copy, second].map((path) => basename(path)).sort());
   });
 
   it('gives a first copy the mode of the file, and a later one that of the copy before it', async () => {
     await with1('a', async () => {});
-    chmodSync(bench.file, 0o640);
+    chmodSync(fixture.file, 0o640);
     await with1('b', (sink) => sink.publish(copy));
     expect(statSync(copy).mode & 0o777).toBe(0o640);
     chmodSync(copy, 0o604);
@@ -183,14 +183,14 @@ describe('publishing', () => {
   it('has the rows of all windows that are committed, those in the write-ahead log too', async () => {
     await with1('a', async (sink) => {
       await sink.publish(copy);
-      await sink.commit([bench.window('2026-01-02', csvOf([{ id: 'b' }]))], bench.signal);
+      await sink.commit([fixture.window('2026-01-02', csvOf([{ id: 'b' }]))], fixture.signal);
       await sink.publish(copy);
     });
     expect(await keysIn(copy)).toEqual(['a', 'b']);
   });
 
   it('takes no notice of what a killed run left', async () => {
-    const left = join(bench.dir, '.copy.duckdb.publishing');
+    const left = join(fixture.dir, '.copy.duckdb.publishing');
     for (const path of [left, `${left}.wal`]) writeFileSync(path, 'half');
     await with1('a', (sink) => sink.publish(copy));
     expect(await keysIn(copy)).toEqual(['a']);
@@ -199,18 +199,18 @@ describe('publishing', () => {
 
   it('does not take place where rows are missing: the former copy stays, and no draft', async () => {
     await with1('a', (sink) => sink.publish(copy));
-    await query(bench.file, 'UPDATE _dfinery_windows SET rows_live = 5');
+    await query(fixture.file, 'UPDATE _dfinery_windows SET rows_live = 5');
     const sink = await open();
     await expect(sink.publish(copy)).rejects.toMatchObject({
       message: expect.stringMatching(/has 1 rows, its receipts 5/),
     });
     await sink.close();
     expect(await keysIn(copy)).toEqual(['a']);
-    expect(readdirSync(bench.dir).filter((name) => name.includes('publishing'))).toEqual([]);
+    expect(readdirSync(fixture.dir).filter((name) => name.includes('publishing'))).toEqual([]);
   });
 
   it('is told as the disk’s where the disk refuses it', async () => {
-    const gone = join(bench.dir, 'gone');
+    const gone = join(fixture.dir, 'gone');
     await with1('a', async (sink) => {
       await expect(sink.publish(join(gone, 'copy.duckdb'))).rejects.toMatchObject({
         exitCode: 2,
@@ -221,12 +221,12 @@ describe('publishing', () => {
 });
 
 describe('publishing again after a purge', () => {
-  const again = () => republish(COPIED, { ...bench.targetOptions, file: bench.file });
+  const again = () => republish(COPIED, { ...fixture.targetOptions, file: fixture.file });
 
   it('replaces every copy, and none where the file has none', async () => {
     await with1('a', async () => {});
     expect(await again()).toBe(0);
-    const second = join(bench.dir, 'second.duckdb');
+    const second = join(fixture.dir, 'second.duckdb');
     await with1('a', async (sink) => {
       for (const path of [copy, second]) await sink.publish(path);
     });
@@ -237,15 +237,15 @@ describe('publishing again after a purge', () => {
 
   it('leaves the copies of its database alone where the file is a plain copy, until it has one of its own [R715]', async () => {
     await with1('a', (sink) => sink.publish(copy));
-    const backup = join(bench.dir, 'backup.duckdb');
-    copyFileSync(bench.file, backup);
+    const backup = join(fixture.dir, 'backup.duckdb');
+    copyFileSync(fixture.file, backup);
     await with1('b', (sink) => sink.publish(copy));
-    const options = { ...bench.targetOptions, file: backup };
+    const options = { ...fixture.targetOptions, file: backup };
     expect(await republish(COPIED, options)).toBe(0);
     expect(await keysIn(copy)).toEqual(['a', 'b']);
     const sink = await openDuckDbSink(options);
     await expect(sink.publish(copy)).rejects.toMatchObject(refused(/it is a copy of another database/));
-    const own = join(bench.dir, 'own.duckdb');
+    const own = join(fixture.dir, 'own.duckdb');
     await sink.publish(own);
     await sink.close();
     expect(await republish(COPIED, options)).toBe(1);
@@ -255,27 +255,28 @@ describe('publishing again after a purge', () => {
 
   it('goes on after the file was compacted and moved [R715]', async () => {
     await with1('a', (sink) => sink.publish(copy));
-    await rewriteDuckDb({ ...bench.targetOptions, file: bench.file });
+    await rewriteDuckDb({ ...fixture.targetOptions, file: fixture.file });
     await with1('b', (sink) => sink.publish(copy));
-    const moved = join(bench.dir, 'moved.duckdb');
-    renameSync(bench.file, moved);
-    expect(await republish(COPIED, { ...bench.targetOptions, file: moved })).toBe(1);
+    const moved = join(fixture.dir, 'moved.duckdb');
+    renameSync(fixture.file, moved);
+    expect(await republish(COPIED, { ...fixture.targetOptions, file: moved })).toBe(1);
     expect(await keysIn(copy)).toEqual(['a', 'b']);
   });
 
   it('is no work of a copy, whose people are purged from its database alone [R715]', async () => {
     await with1('a', (sink) => sink.publish(copy));
     const query = { columns: [], ids: [] };
-    await expect(purgeDuckDb({ ...bench.targetOptions, file: copy }, query as never)).rejects.toMatchObject(
+    await expect(purgeDuckDb({ ...fixture.targetOptions, file: copy }, query as never)).rejects.toMatchObject(
       refused(/is a copy for readers: give the database/),
     );
     expect(await keysIn(copy)).toEqual(['a']);
   });
 
   it('names every copy that could not be replaced, and replaces the others', async () => {
-    const [text, folder] = ['a.txt', 'b'].map((name) => join(bench.dir, name));
+    const [text, folder] = ['a.txt', 'b'].map((name) => join(fixture.dir, name));
     await with1('a', (sink) => sink.publish(copy));
-    for (const path of [text, folder]) await query(bench.file, `INSERT INTO _dfinery_copies VALUES ('${path}', now())`);
+    for (const path of [text, folder])
+      await query(fixture.file, `INSERT INTO _dfinery_copies VALUES ('${path}', now())`);
     writeFileSync(text, 'mine');
     mkdirSync(folder);
     await with1('b', async () => {});

@@ -3,16 +3,16 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { queryDuckDb } from '../../../src/sinks/duckdb/query.ts';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(async () => {
-  bench = new DuckBench();
-  await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', n: '1' }, { id: 'b' }]))]);
+  fixture = new DuckDbFixture();
+  await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', n: '1' }, { id: 'b' }]))]);
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
-const ask = (...queries: string[]) => queryDuckDb({ file: bench.file, lockWaitMs: 0, clock: systemClock }, queries);
+const ask = (...queries: string[]) => queryDuckDb({ file: fixture.file, lockWaitMs: 0, clock: systemClock }, queries);
 
 describe('a query of a DuckDB file', () => {
   it('gives names, types and rows, as texts and as values', async () => {
@@ -41,7 +41,7 @@ describe('a query of a DuckDB file', () => {
     for (const sql of ['-- mine\nSELECT 1', '/* mine */ (SELECT 1)', 'FROM range(1)', 'values (1)']) {
       expect(await ask(sql), sql).toHaveLength(1);
     }
-    expect(await bench.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '2' }]);
+    expect(await fixture.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '2' }]);
   });
 
   it('that is wrong is told in the words of DuckDB', async () => {
@@ -52,7 +52,7 @@ describe('a query of a DuckDB file', () => {
   });
 
   it('reaches no other file', async () => {
-    const other = join(bench.dir, 'other.csv');
+    const other = join(fixture.dir, 'other.csv');
     writeFileSync(other, 'x\n1\n');
     await expect(ask(`SELECT * FROM '${other}'`)).rejects.toMatchObject({
       exitCode: 2,
@@ -61,9 +61,9 @@ describe('a query of a DuckDB file', () => {
   });
 
   it('writes nothing, nor sweeps what a purge that is under way has beside the file', async () => {
-    writeFileSync(`${bench.file}.rewriting`, 'half');
+    writeFileSync(`${fixture.file}.rewriting`, 'half');
     await ask('SELECT 1');
-    expect(readFileSync(`${bench.file}.rewriting`, 'utf8')).toBe('half');
+    expect(readFileSync(`${fixture.file}.rewriting`, 'utf8')).toBe('half');
   });
 
   it('leaves the file to others who read it', async () => {
@@ -72,7 +72,7 @@ describe('a query of a DuckDB file', () => {
   });
 
   it('makes no file where there is none', async () => {
-    const file = join(bench.dir, 'none.duckdb');
+    const file = join(fixture.dir, 'none.duckdb');
     const asked = queryDuckDb({ file, lockWaitMs: 0, clock: systemClock }, ['SELECT 1']);
     await expect(asked).rejects.toMatchObject({ exitCode: 2, message: `${file} does not exist.` });
   });

@@ -6,14 +6,14 @@ import { parquet } from '../../../src/sinks/parquet/target.ts';
 import type { Sink } from '../../../src/sinks/sink.ts';
 import type { Target } from '../../../src/sinks/target.ts';
 import { type Cells, csvOf, on } from '../../support/targets/duckdb.ts';
-import { ParquetBench } from '../../support/targets/parquet.ts';
+import { ParquetFixture } from '../../support/targets/parquet.ts';
 import { query } from '../../support/targets/query.ts';
 
-let bench: ParquetBench;
+let fixture: ParquetFixture;
 beforeEach(() => {
-  bench = new ParquetBench();
+  fixture = new ParquetFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const TARGETS: readonly (readonly [string, Required<Pick<Target, 'report' | 'readPriorLoads' | 'verify'>>])[] = [
   ['DuckDB', duckdb as Required<Target>],
@@ -24,14 +24,15 @@ const instant = (minute: number) => `2026-01-01T00:0${minute}:00.125Z`;
 
 describe.each(TARGETS)('%s', (name, target) => {
   const isFile = name === 'DuckDB';
-  const place = () => (isFile ? bench.file : bench.root);
-  const options = () => ({ ...bench.targetOptions, spoolDir: bench.dir, env: () => undefined });
+  const place = () => (isFile ? fixture.file : fixture.root);
+  const options = () => ({ ...fixture.targetOptions, spoolDir: fixture.dir, env: () => undefined });
   const open = (timezone?: string): Promise<Sink> =>
-    isFile ? bench.open({ timezone }) : bench.openFolder({ timezone });
-  const load = async (windows: readonly Window[], timezone?: string) => bench.commitAll(await open(timezone), windows);
+    isFile ? fixture.open({ timezone }) : fixture.openFolder({ timezone });
+  const load = async (windows: readonly Window[], timezone?: string) =>
+    fixture.commitAll(await open(timezone), windows);
   const report = () => target.report(place(), options());
   const day = (n: number, rows: readonly Cells[], timezone?: string) =>
-    bench.window(`2026-01-0${n}`, csvOf(rows.map((row) => ({ ...on(`2026-01-0${n}`), ...row }))), timezone);
+    fixture.window(`2026-01-0${n}`, csvOf(rows.map((row) => ({ ...on(`2026-01-0${n}`), ...row }))), timezone);
 
   it('remembers its runs, and which of the latest never ended', async () => {
     const begin = async (minute: number, isEnding = false) => {
@@ -125,10 +126,10 @@ describe.each(TARGETS)('%s', (name, target) => {
     expect([prior.state, [...prior.covered], prior.eventNames]).toEqual([undefined, [], []]);
     await expect(report()).rejects.toMatchObject({ kind: 'config' });
     await expect(target.verify(place(), options())).rejects.toMatchObject({ kind: 'config' });
-    expect(bench.files()).toEqual([]);
+    expect(fixture.files()).toEqual([]);
     await (await open()).close();
     if (isFile) expect(await report()).toMatchObject({ rows: 0, windows: [], runs: [], changes: [], state: undefined });
-    await load([bench.window('2026-01-01', csvOf([]))]);
+    await load([fixture.window('2026-01-01', csvOf([]))]);
     const found = await report();
     expect(found).toMatchObject({ rows: 0, lastEventAt: null, events: [], windows: [{ rows: 0 }] });
     expect(found.hours).toEqual(Array(24).fill(0));
@@ -150,21 +151,21 @@ describe.each(TARGETS)('%s', (name, target) => {
 
 describe('a DuckDB file', () => {
   it('is only read by those who look into it: what a purge under way has beside it stays', async () => {
-    const all = { ...bench.targetOptions, spoolDir: bench.dir, env: () => undefined };
-    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
-    writeFileSync(`${bench.file}.rewriting`, 'half');
-    await duckdb.report?.(bench.file, all);
-    await duckdb.readPriorLoads?.(bench.file, all);
-    await duckdb.verify?.(bench.file, all);
-    await duckdb.people?.(bench.file, { column: 'df_unified_id', ids: ['u'] }, all);
-    expect(readFileSync(`${bench.file}.rewriting`, 'utf8')).toBe('half');
+    const all = { ...fixture.targetOptions, spoolDir: fixture.dir, env: () => undefined };
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    writeFileSync(`${fixture.file}.rewriting`, 'half');
+    await duckdb.report?.(fixture.file, all);
+    await duckdb.readPriorLoads?.(fixture.file, all);
+    await duckdb.verify?.(fixture.file, all);
+    await duckdb.people?.(fixture.file, { column: 'df_unified_id', ids: ['u'] }, all);
+    expect(readFileSync(`${fixture.file}.rewriting`, 'utf8')).toBe('half');
   });
 
   it('with tables of somebody else alone has loaded nothing, and one without our state is not read', async () => {
-    const options = { ...bench.targetOptions, spoolDir: bench.dir, env: () => undefined };
-    await query(bench.file, 'CREATE TABLE mine AS SELECT 1 AS x');
-    expect((await duckdb.readPriorLoads?.(bench.file, options))?.state).toBeUndefined();
-    await expect(duckdb.report?.(bench.file, options)).rejects.toMatchObject({
+    const options = { ...fixture.targetOptions, spoolDir: fixture.dir, env: () => undefined };
+    await query(fixture.file, 'CREATE TABLE mine AS SELECT 1 AS x');
+    expect((await duckdb.readPriorLoads?.(fixture.file, options))?.state).toBeUndefined();
+    await expect(duckdb.report?.(fixture.file, options)).rejects.toMatchObject({
       kind: 'config',
       message: expect.stringContaining('holds no events loaded by this program'),
     });
@@ -176,16 +177,16 @@ describe('a DuckDB file', () => {
       const rows = Array.from({ length: 400 }, (_, i) => ({ id: `a${i}`, n: `${i}`, day: '2026-01-05' }));
       const more = { id: 'b', n: '1.5', day: '2026-01-05 10:00:00', late: '2026-01-05 11:00:00', word: 'x' };
       const zoned = { timezone };
-      await bench.load([bench.window('2026-01-01', csvOf(rows), timezone)], zoned);
-      await bench.load([bench.window('2026-01-02', csvOf([more]), timezone)], zoned);
+      await fixture.load([fixture.window('2026-01-01', csvOf(rows), timezone)], zoned);
+      await fixture.load([fixture.window('2026-01-02', csvOf([more]), timezone)], zoned);
       const instant = timezone === undefined ? 'TIMESTAMP' : 'TIMESTAMP WITH TIME ZONE';
-      const [types] = await bench.query(
+      const [types] = await fixture.query(
         'SELECT typeof(n) AS n, typeof(day) AS day, typeof(late) AS late FROM events LIMIT 1',
       );
       expect(types).toEqual({ n: 'DOUBLE', day: instant, late: instant });
       const shown = timezone === undefined ? 'day' : `timezone('${timezone}', day)`;
       expect(
-        await bench.query(
+        await fixture.query(
           `SELECT n, CAST(${shown} AS VARCHAR) AS day, word FROM events WHERE _key IN ('a399', 'b') ORDER BY _key`,
         ),
       ).toEqual([
@@ -194,9 +195,12 @@ describe('a DuckDB file', () => {
       ]);
       // What no longer fits is kept, and the rest of the row.
       const columnTypes = new Map([['n', 'long' as const]]);
-      await bench.load([bench.window('2026-01-03', csvOf([{ id: 'c', n: '2' }]), timezone)], { ...zoned, columnTypes });
+      await fixture.load([fixture.window('2026-01-03', csvOf([{ id: 'c', n: '2' }]), timezone)], {
+        ...zoned,
+        columnTypes,
+      });
       expect(
-        await bench.query(`SELECT n, word, _rescued AS r FROM events WHERE _key IN ('a399', 'b', 'c') ORDER BY _key`),
+        await fixture.query(`SELECT n, word, _rescued AS r FROM events WHERE _key IN ('a399', 'b', 'c') ORDER BY _key`),
       ).toEqual([
         { n: '399', word: null, r: null },
         { n: null, word: 'x', r: '{"n":"1.5"}' },

@@ -5,20 +5,20 @@ import { silentLogger } from '../../../src/base/log.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import type { Commit } from '../../../src/sinks/sink.ts';
-import { ArrowBench, plainRows } from '../../support/targets/arrow.ts';
+import { ArrowFixture, plainRows } from '../../support/targets/arrow.ts';
 import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
 import { verifyParquet } from '../../support/targets/files.ts';
-import { ParquetBench } from '../../support/targets/parquet.ts';
+import { ParquetFixture } from '../../support/targets/parquet.ts';
 
 const TARGETS = ['DuckDB', 'Parquet'] as const;
 const FIRST = '2026-01-01';
 const IDS = 20;
 
-let bench: ParquetBench;
+let fixture: ParquetFixture;
 beforeEach(() => {
-  bench = new ParquetBench();
+  fixture = new ParquetFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const at = (time: string): Cells => ({ df_server_datetime: time, df_correction_datetime: time });
 const timeOf = (day: Day, i: number) => `${day} ${String(i % 24).padStart(2, '0')}:00:00.000`;
@@ -35,7 +35,7 @@ function windowOf(
   zone?: string,
 ): Window {
   const all = Array.from({ length: days }, (_, i) => restarted(addDays(day, i))).flat();
-  const window = bench.window(day, csvOf(rows ?? all), zone, days);
+  const window = fixture.window(day, csvOf(rows ?? all), zone, days);
   return { ...window, state: { ...window.state, ...more } };
 }
 
@@ -47,22 +47,22 @@ const ZONES = ['Asia/Seoul', 'America/New_York'] as const;
 describe.each(TARGETS)('ids that start again in %s [R260]', (target) => {
   const store = (windows: readonly Window[], timezone?: string): Promise<Commit[]> =>
     target === 'DuckDB'
-      ? bench.load(windows, { timezone })
-      : bench.store(windows, { tables: ['events', 'event_items', 'event_logs'], timezone });
-  const read = (sql: string) => (target === 'DuckDB' ? bench.query(sql) : bench.read(sql));
+      ? fixture.load(windows, { timezone })
+      : fixture.store(windows, { tables: ['events', 'event_items', 'event_logs'], timezone });
+  const read = (sql: string) => (target === 'DuckDB' ? fixture.query(sql) : fixture.read(sql));
   const rows = () => read('SELECT _key, memo FROM events ORDER BY memo, _key');
   const memos = async () => (await rows()).map(({ memo }) => String(memo));
   const differences = () => {
     const options = {
       env: () => undefined,
-      spoolDir: bench.dir,
+      spoolDir: fixture.dir,
       lockWaitMs: 0,
       clock: systemClock,
       logger: silentLogger,
     };
     return target === 'DuckDB'
-      ? verifyDuckDb({ ...options, file: bench.file })
-      : verifyParquet({ ...options, place: bench.root });
+      ? verifyDuckDb({ ...options, file: fixture.file })
+      : verifyParquet({ ...options, place: fixture.root });
   };
   const all = (days: readonly number[]) =>
     days.flatMap((n) => restarted(addDays(FIRST, n)).map(({ memo }) => memo)).sort();
@@ -210,7 +210,7 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (target) => {
 
 describe('ids that start again in an Arrow stream', () => {
   it('leave out only rows that were sent: the same id on another date is another row [R260]', async () => {
-    const arrow = new ArrowBench();
+    const arrow = new ArrowFixture();
     try {
       const shared = (n: number): Window => {
         const window = windowOf(addDays(FIRST, n), 2);
@@ -226,7 +226,7 @@ describe('ids that start again in an Arrow stream', () => {
   });
 
   it.each(ZONES)('leave out only rows that were sent also where dates are those of a zone: %s [R500]', async (zone) => {
-    const arrow = new ArrowBench();
+    const arrow = new ArrowFixture();
     try {
       const [one, two] = [inZone(FIRST, [1, 23]), inZone(addDays(FIRST, 1), [2, 11])];
       const late = inZone(addDays(FIRST, 2), [3, 22]);
@@ -241,7 +241,7 @@ describe('ids that start again in an Arrow stream', () => {
   });
 
   it('leave out a row that was sent also where the windows that follow share no day any more [R492]', async () => {
-    const arrow = new ArrowBench();
+    const arrow = new ArrowFixture();
     try {
       const shared = windowOf(FIRST, 2);
       const open = { ...shared, receipt: { ...shared.receipt, covers_to: FIRST } };

@@ -1,16 +1,16 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(() => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 describe('a day that is read again', () => {
   it('replaces its rows, keeps those it no longer has, and moves their receipts [R23]', async () => {
-    const one = bench.window(
+    const one = fixture.window(
       '2026-01-01',
       csvOf([
         { id: 'a', n: '1' },
@@ -18,29 +18,29 @@ describe('a day that is read again', () => {
         { id: 'c', n: '3' },
       ]),
     );
-    const two = bench.window(
+    const two = fixture.window(
       '2026-01-02',
       csvOf([
         { id: 'b', n: '20' },
         { id: 'd', n: '4' },
       ]),
     );
-    await bench.load([one, two]);
-    expect(await bench.query('SELECT _key, n, _dfinery_window AS w FROM events ORDER BY _key')).toEqual([
+    await fixture.load([one, two]);
+    expect(await fixture.query('SELECT _key, n, _dfinery_window AS w FROM events ORDER BY _key')).toEqual([
       { _key: 'a', n: '1', w: '1' },
       { _key: 'b', n: '20', w: '2' },
       { _key: 'c', n: '3', w: '1' },
       { _key: 'd', n: '4', w: '2' },
     ]);
-    expect(await bench.query('SELECT rows, rows_live FROM _dfinery_windows ORDER BY number')).toEqual([
+    expect(await fixture.query('SELECT rows, rows_live FROM _dfinery_windows ORDER BY number')).toEqual([
       { rows: '3', rows_live: '2' },
       { rows: '2', rows_live: '2' },
     ]);
   });
 
   it('takes away the second row of an id that now has one', async () => {
-    await bench.load([
-      bench.window(
+    await fixture.load([
+      fixture.window(
         '2026-01-01',
         csvOf([
           { id: 'a', n: '1' },
@@ -48,14 +48,14 @@ describe('a day that is read again', () => {
         ]),
       ),
     ]);
-    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', n: '3' }]))]);
-    expect(await bench.query('SELECT _key, n FROM events')).toEqual([{ _key: 'a', n: '3' }]);
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', n: '3' }]))]);
+    expect(await fixture.query('SELECT _key, n FROM events')).toEqual([{ _key: 'a', n: '3' }]);
   });
 
   it('is an empty day as well as any other [R11]', async () => {
-    const [, commit] = await bench.load([
-      bench.window('2026-01-01', csvOf([{ id: 'a' }])),
-      bench.window('2026-01-02', csvOf([])),
+    const [, commit] = await fixture.load([
+      fixture.window('2026-01-01', csvOf([{ id: 'a' }])),
+      fixture.window('2026-01-02', csvOf([])),
     ]);
     expect(commit).toEqual({
       windows: 1,
@@ -65,14 +65,14 @@ describe('a day that is read again', () => {
       rescued: new Map(),
       idRepeats: 0,
     });
-    expect(await bench.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '1' }]);
+    expect(await fixture.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '1' }]);
   });
 
   it('is remembered: state, days, event names, rows', async () => {
-    await bench.load([
-      bench.window('2026-01-01', csvOf([{ id: 'a', df_event_name: '구매' }, { id: 'b' }]), undefined, 2),
+    await fixture.load([
+      fixture.window('2026-01-01', csvOf([{ id: 'a', df_event_name: '구매' }, { id: 'b' }]), undefined, 2),
     ]);
-    const sink = await bench.open();
+    const sink = await fixture.open();
     const prior = await sink.readPriorLoads();
     await sink.close();
     expect(prior.state).toEqual({ version: 1, from_date: '2026-01-03' });
@@ -83,25 +83,25 @@ describe('a day that is read again', () => {
   });
 
   it('leaves nothing when it is stopped, or when its rows are not those of the receipt [R23]', async () => {
-    const good = bench.window('2026-01-01', csvOf([{ id: 'a' }]));
-    const bad = bench.window('2026-01-02', csvOf([{ id: 'b', extra: '1' }]));
-    const sink = await bench.open();
-    await sink.commit([good], bench.signal);
+    const good = fixture.window('2026-01-01', csvOf([{ id: 'a' }]));
+    const bad = fixture.window('2026-01-02', csvOf([{ id: 'b', extra: '1' }]));
+    const sink = await fixture.open();
+    await sink.commit([good], fixture.signal);
     const lie = { ...bad, receipt: { ...bad.receipt, rows: 2 } };
-    await expect(sink.commit([lie], bench.signal)).rejects.toMatchObject({ exitCode: 1, kind: 'system' });
+    await expect(sink.commit([lie], fixture.signal)).rejects.toMatchObject({ exitCode: 1, kind: 'system' });
     const stopped = AbortSignal.abort(new Error('stop'));
     await expect(sink.commit([bad], stopped)).rejects.toThrow('stop');
-    await sink.commit([bad], bench.signal);
+    await sink.commit([bad], fixture.signal);
     await sink.close();
-    expect(await bench.query('SELECT _key, extra FROM events ORDER BY 1')).toEqual([
+    expect(await fixture.query('SELECT _key, extra FROM events ORDER BY 1')).toEqual([
       { _key: 'a', extra: null },
       { _key: 'b', extra: '1' },
     ]);
   });
 
   it('leaves nothing when memory is short for it, and the second try with less fails at its end [R498]', async () => {
-    const sink = await bench.open();
-    await sink.commit([bench.window('2026-01-01', csvOf([{ id: 'a', n: '1' }]))], bench.signal);
+    const sink = await fixture.open();
+    await sink.commit([fixture.window('2026-01-01', csvOf([{ id: 'a', n: '1' }]))], fixture.signal);
     const run = Engine.prototype.run;
     let isShort = true;
     const failing = vi.spyOn(Engine.prototype, 'run').mockImplementation(function (this: Engine, sql, values) {
@@ -114,23 +114,25 @@ describe('a day that is read again', () => {
     });
     try {
       await expect(
-        sink.commit([bench.window('2026-01-01', csvOf([{ id: 'a', n: '2' }, { id: 'b' }]))], bench.signal),
+        sink.commit([fixture.window('2026-01-01', csvOf([{ id: 'a', n: '2' }, { id: 'b' }]))], fixture.signal),
       ).rejects.toThrow();
     } finally {
       failing.mockRestore();
     }
     expect(isShort).toBe(false);
     await sink.close();
-    expect(await bench.query('SELECT _key, n FROM events')).toEqual([{ _key: 'a', n: '1' }]);
-    expect(await bench.query('SELECT rows, rows_live FROM _dfinery_windows')).toEqual([{ rows: '1', rows_live: '1' }]);
+    expect(await fixture.query('SELECT _key, n FROM events')).toEqual([{ _key: 'a', n: '1' }]);
+    expect(await fixture.query('SELECT rows, rows_live FROM _dfinery_windows')).toEqual([
+      { rows: '1', rows_live: '1' },
+    ]);
   });
 
   it('never repeats a cell in a failure [R38]', async () => {
-    const window = bench.window('2026-01-01', csvOf([{ id: 'a', n: '5' }]));
+    const window = fixture.window('2026-01-01', csvOf([{ id: 'a', n: '5' }]));
     const [file] = window.files;
     const { writeFileSync } = await import('node:fs');
     writeFileSync(file.path, csvOf([{ id: 'a', n: 'canary-7' }]));
-    const failure = await bench.load([window]).catch((error: Error) => error);
+    const failure = await fixture.load([window]).catch((error: Error) => error);
     expect(failure).toMatchObject({ exitCode: 1 });
     expect(JSON.stringify(failure) + String((failure as Error).stack) + String((failure as Error).cause)).not.toContain(
       'canary',

@@ -8,14 +8,14 @@ import { reportDuckDb } from '../../../src/sinks/duckdb/report.ts';
 import { parquet } from '../../../src/sinks/parquet/target.ts';
 import type { TargetReport } from '../../../src/sinks/report.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { openDeltaSink, openParquetSink } from '../../support/targets/files.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(() => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const event = (id: string, name: string, at: string, more: Record<string, string> = {}) => ({
   id,
@@ -39,7 +39,7 @@ function windows() {
       level: '7',
     }),
   );
-  return [bench.window('2026-01-05', csvOf(rows)), bench.window('2026-01-06', csvOf(items))];
+  return [fixture.window('2026-01-05', csvOf(rows)), fixture.window('2026-01-06', csvOf(items))];
 }
 
 function check(report: TargetReport) {
@@ -74,14 +74,14 @@ describe('a report', () => {
   };
 
   it('counts what is in a DuckDB file [R121]', async () => {
-    await bench.load(windows());
-    check(await reportDuckDb({ ...options, file: bench.file }));
+    await fixture.load(windows());
+    check(await reportDuckDb({ ...options, file: fixture.file }));
   });
 
   it('counts the same in a Parquet dataset [R121]', async () => {
-    const dir = `${bench.dir}/set`;
-    const signal = bench.signal;
-    const sink = await openParquetSink({ ...bench.targetOptions, ...options, place: dir, tables: ['events'] });
+    const dir = `${fixture.dir}/set`;
+    const signal = fixture.signal;
+    const sink = await openParquetSink({ ...fixture.targetOptions, ...options, place: dir, tables: ['events'] });
     for (const window of windows()) await sink.commit([window], signal);
     await sink.close();
     const report = await parquet.report?.(dir, options);
@@ -90,22 +90,22 @@ describe('a report', () => {
   });
 
   it('counts the same in Delta tables, although later windows have other columns [R121]', async () => {
-    const url = `${bench.dir}/lake`;
+    const url = `${fixture.dir}/lake`;
     const more = { ...options, place: url, tables: ['events' as const], retentionMs: 86_400_000 };
-    const sink = await openDeltaSink({ ...bench.targetOptions, ...more });
-    for (const window of windows()) await sink.commit([window], bench.signal);
+    const sink = await openDeltaSink({ ...fixture.targetOptions, ...more });
+    for (const window of windows()) await sink.commit([window], fixture.signal);
     await sink.close();
     const report = await delta.report?.(url, options);
     if (report === undefined) throw new Error('no report');
     check(report);
-    await expect(delta.report?.(`${bench.dir}/none`, options)).rejects.toThrow(/holds no table of this program/);
+    await expect(delta.report?.(`${fixture.dir}/none`, options)).rejects.toThrow(/holds no table of this program/);
   });
 
   it('takes a day for lost when the service no longer has it, by the days that are given [R559]', async () => {
-    await bench.load([bench.window('2026-01-06', csvOf([]))]);
-    const page = `${bench.dir}/page.html`;
+    await fixture.load([fixture.window('2026-01-06', csvOf([]))]);
+    const page = `${fixture.dir}/page.html`;
     const lost = async (...more: string[]) => {
-      const done = await runHere(['report', 'duckdb', bench.file, '-o', page, ...more]);
+      const done = await runHere(['report', 'duckdb', fixture.file, '-o', page, ...more]);
       expect(done.code, done.stderr).toBe(0);
       return readFileSync(page, 'utf8').includes('class="lost-soon" title="2026-01-07: lost in 0 days"');
     };
@@ -113,6 +113,6 @@ describe('a report', () => {
   });
 
   it('is refused for a file that is not there', async () => {
-    await expect(reportDuckDb({ ...options, file: `${bench.dir}/none.duckdb` })).rejects.toThrow(/does not exist/);
+    await expect(reportDuckDb({ ...options, file: `${fixture.dir}/none.duckdb` })).rejects.toThrow(/does not exist/);
   });
 });

@@ -22,16 +22,16 @@ import { COPIED } from '../../../src/sinks/duckdb/store.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import { republish } from '../../../src/sinks/sql/copies.ts';
 import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(() => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
-const options = () => ({ file: bench.file, lockWaitMs: 0, clock: systemClock });
+const options = () => ({ file: fixture.file, lockWaitMs: 0, clock: systemClock });
 
 /** A text that does not compress. */
 const textOf = (i: number) => createHash('sha256').update(`${i}`).digest('hex');
@@ -39,31 +39,31 @@ const textOf = (i: number) => createHash('sha256').update(`${i}`).digest('hex');
 describe('compact', () => {
   it('gives back space and changes nothing', async () => {
     const rows = Array.from({ length: 20_000 }, (_, i) => ({ id: `e${i}`, memo: textOf(i) }));
-    for (const day of ['1', '2', '3']) await bench.load([bench.window(`2026-01-0${day}`, csvOf(rows))]);
-    await query(bench.file, 'CREATE TABLE mine AS SELECT 42 AS x');
+    for (const day of ['1', '2', '3']) await fixture.load([fixture.window(`2026-01-0${day}`, csvOf(rows))]);
+    await query(fixture.file, 'CREATE TABLE mine AS SELECT 42 AS x');
     // How much of the file the replaced rows leave unused differs from run to run.
-    await query(bench.file, 'CREATE TABLE dropped AS SELECT sha256(i::VARCHAR) AS x FROM range(100_000) AS r(i)');
-    await bench.load([bench.window('2026-01-04', csvOf(rows))]);
-    await query(bench.file, 'DROP TABLE dropped');
+    await query(fixture.file, 'CREATE TABLE dropped AS SELECT sha256(i::VARCHAR) AS x FROM range(100_000) AS r(i)');
+    await fixture.load([fixture.window('2026-01-04', csvOf(rows))]);
+    await query(fixture.file, 'DROP TABLE dropped');
     const sum =
       'SELECT count(*) AS n, sum(hash(_key, memo))::VARCHAR AS h, (SELECT count(*) FROM event_logs) AS l FROM events';
-    const before = await bench.query(sum);
+    const before = await fixture.query(sum);
     const done = await rewriteDuckDb(options());
     expect(done).toMatchObject({ rows: 20_000, rowsRemoved: 0 });
     expect(done.bytesAfter).toBeLessThan(done.bytesBefore);
-    expect(await bench.query(sum)).toEqual(before);
-    expect(await bench.query('SELECT x FROM mine')).toEqual([{ x: 42 }]);
+    expect(await fixture.query(sum)).toEqual(before);
+    expect(await fixture.query('SELECT x FROM mine')).toEqual([{ x: 42 }]);
     expect(await verifyDuckDb(options())).toEqual([]);
-    expect(statSync(bench.file).mode & 0o777).toBe(0o600);
-    expect(readdirSync(bench.dir).filter((name) => name.startsWith('events.duckdb'))).toEqual(['events.duckdb']);
-    const again = bench.window('2026-01-03', csvOf(rows.slice(0, 10)));
-    await bench.load([again]);
+    expect(statSync(fixture.file).mode & 0o777).toBe(0o600);
+    expect(readdirSync(fixture.dir).filter((name) => name.startsWith('events.duckdb'))).toEqual(['events.duckdb']);
+    const again = fixture.window('2026-01-03', csvOf(rows.slice(0, 10)));
+    await fixture.load([again]);
     expect(await verifyDuckDb(options())).toEqual([]);
   });
 
   it('refuses what is not there or not ours', async () => {
     await expect(rewriteDuckDb(options())).rejects.toMatchObject({ exitCode: 2 });
-    await query(bench.file, 'CREATE TABLE t AS SELECT 1 AS x');
+    await query(fixture.file, 'CREATE TABLE t AS SELECT 1 AS x');
     await expect(rewriteDuckDb(options())).rejects.toMatchObject({ exitCode: 2 });
   });
 });
@@ -75,17 +75,20 @@ describe('rewrite', () => {
       df_unified_id: `person-${i % 100}-unified`,
       memo: 'm',
     }));
-    await bench.load([bench.window('2026-01-01', csvOf(rows)), bench.window('2026-01-02', csvOf(rows.slice(0, 500)))]);
+    await fixture.load([
+      fixture.window('2026-01-01', csvOf(rows)),
+      fixture.window('2026-01-02', csvOf(rows.slice(0, 500))),
+    ]);
     const removal = { column: 'df_unified_id', ids: ['person-7-unified', "o'hara", 'person-8-unified'] };
     const done = await purgeDuckDb(options(), removal);
     expect(done).toMatchObject({ rows: 2_940, rowsRemoved: 60 });
     expect(await verifyDuckDb(options())).toEqual([]);
-    expect(await bench.query('SELECT rows_live FROM _dfinery_windows ORDER BY number')).toEqual([
+    expect(await fixture.query('SELECT rows_live FROM _dfinery_windows ORDER BY number')).toEqual([
       { rows_live: '2450' },
       { rows_live: '490' },
     ]);
-    for (const name of readdirSync(bench.dir).filter((file) => file.startsWith('events.duckdb'))) {
-      expect(readFileSync(join(bench.dir, name)).includes('person-7-unified'), name).toBe(false);
+    for (const name of readdirSync(fixture.dir).filter((file) => file.startsWith('events.duckdb'))) {
+      expect(readFileSync(join(fixture.dir, name)).includes('person-7-unified'), name).toBe(false);
     }
   });
 
@@ -94,49 +97,49 @@ describe('rewrite', () => {
       { id: 'a', df_unified_id: 'erna', df_event_name: 'erna_was_here' },
       { id: 'b', df_unified_id: 'hans', df_event_name: 'login' },
     ];
-    await bench.load([bench.window('2026-01-01', csvOf(rows))]);
+    await fixture.load([fixture.window('2026-01-01', csvOf(rows))]);
     await purgeDuckDb(options(), { column: 'df_unified_id', ids: ['erna'] });
-    expect(await bench.query('SELECT name FROM _dfinery_event_names')).toEqual([{ name: 'login' }]);
-    expect(readFileSync(bench.file).includes('erna')).toBe(false);
+    expect(await fixture.query('SELECT name FROM _dfinery_event_names')).toEqual([{ name: 'login' }]);
+    expect(readFileSync(fixture.file).includes('erna')).toBe(false);
   });
 
   it('leaves people out whom a killed writer left in the write-ahead log, and the log with them [R499]', async () => {
-    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
-    const sink = await bench.open();
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    const sink = await fixture.open();
     const rows = [{ id: 'b', df_unified_id: 'person-7-unified' }, { id: 'c' }];
-    await sink.commit([bench.window('2026-01-02', csvOf(rows))], bench.signal);
+    await sink.commit([fixture.window('2026-01-02', csvOf(rows))], fixture.signal);
     // What a kill at this moment would leave.
-    const file = join(bench.dir, 'left.duckdb');
-    for (const end of ['', '.wal']) copyFileSync(`${bench.file}${end}`, `${file}${end}`);
+    const file = join(fixture.dir, 'left.duckdb');
+    for (const end of ['', '.wal']) copyFileSync(`${fixture.file}${end}`, `${file}${end}`);
     await sink.close();
     expect(readFileSync(`${file}.wal`).includes('person-7-unified')).toBe(true);
     const removal = { column: 'df_unified_id', ids: ['person-7-unified'] };
     expect(await purgeDuckDb({ ...options(), file }, removal)).toMatchObject({ rows: 2, rowsRemoved: 1 });
-    expect(readdirSync(bench.dir).filter((name) => name.startsWith('left.duckdb'))).toEqual(['left.duckdb']);
+    expect(readdirSync(fixture.dir).filter((name) => name.startsWith('left.duckdb'))).toEqual(['left.duckdb']);
     expect(readFileSync(file).includes('person-7-unified')).toBe(false);
     expect(await query(file, 'SELECT _key FROM events ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'c' }]);
     expect(await verifyDuckDb({ ...options(), file })).toEqual([]);
   });
 
   it('leaves people out though a writer was killed right after it had named the new file [R572]', async () => {
-    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'person-7' }]))]);
-    linkSync(bench.file, temporaryPathOf(bench.file));
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'person-7' }]))]);
+    linkSync(fixture.file, temporaryPathOf(fixture.file));
     const removal = { column: 'df_unified_id', ids: ['person-7'] };
     expect(await purgeDuckDb(options(), removal)).toMatchObject({ rows: 0, rowsRemoved: 1 });
-    expect(readdirSync(bench.dir).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+    expect(readdirSync(fixture.dir).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });
 
   it('removes the whole copy of the file that a run left which died moments ago while it gave the file another block size [R564]', async () => {
-    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'person-7' }]))]);
-    copyFileSync(bench.file, temporaryPathOf(bench.file));
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'person-7' }]))]);
+    copyFileSync(fixture.file, temporaryPathOf(fixture.file));
     await purgeDuckDb(options(), { column: 'df_unified_id', ids: ['person-7'] });
-    expect(readdirSync(bench.dir).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+    expect(readdirSync(fixture.dir).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });
 
   it('finds a rescued cell too, and refuses a column that is not there', async () => {
-    await bench.load(
+    await fixture.load(
       [
-        bench.window(
+        fixture.window(
           '2026-01-01',
           csvOf([
             { id: 'a', 'x/~': 'me' },
@@ -152,65 +155,65 @@ describe('rewrite', () => {
       exitCode: 2,
     });
     await purgeDuckDb(options(), { column: 'x/~', ids: ['me'] });
-    expect(await bench.query('SELECT _key FROM events')).toEqual([{ _key: 'b' }]);
+    expect(await fixture.query('SELECT _key FROM events')).toEqual([{ _key: 'b' }]);
   });
 
   it('leaves the file whole when it is stopped', async () => {
-    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     await expect(rewriteDuckDb({ ...options(), signal: AbortSignal.abort(new Error('stop')) })).rejects.toThrow('stop');
     expect(await verifyDuckDb(options())).toEqual([]);
-    expect(readdirSync(bench.dir).filter((name) => name.startsWith('events.duckdb'))).toEqual(['events.duckdb']);
+    expect(readdirSync(fixture.dir).filter((name) => name.startsWith('events.duckdb'))).toEqual(['events.duckdb']);
   });
 });
 
 describe('a file under other names', () => {
-  const link = () => join(bench.dir, 'link.duckdb');
+  const link = () => join(fixture.dir, 'link.duckdb');
 
   it('is written anew where a link leads, and the link goes on leading there [R267]', async () => {
-    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'somebody-1' }, { id: 'b' }]))]);
-    chmodSync(bench.file, 0o640);
-    symlinkSync(bench.file, link());
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'somebody-1' }, { id: 'b' }]))]);
+    chmodSync(fixture.file, 0o640);
+    symlinkSync(fixture.file, link());
     const removal = { column: 'df_unified_id', ids: ['somebody-1'] };
     expect(await purgeDuckDb({ ...options(), file: link() }, removal)).toMatchObject({ rows: 1, rowsRemoved: 1 });
     expect(lstatSync(link()).isSymbolicLink()).toBe(true);
-    expect(readFileSync(bench.file).includes('somebody-1')).toBe(false);
-    expect(statSync(bench.file).mode & 0o777).toBe(0o640);
-    expect(readdirSync(bench.dir).filter((name) => name.startsWith('link'))).toEqual(['link.duckdb']);
-    await bench.load([bench.window('2026-01-02', csvOf([{ id: 'c' }]))], { file: link() });
-    expect(await bench.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '2' }]);
+    expect(readFileSync(fixture.file).includes('somebody-1')).toBe(false);
+    expect(statSync(fixture.file).mode & 0o777).toBe(0o640);
+    expect(readdirSync(fixture.dir).filter((name) => name.startsWith('link'))).toEqual(['link.duckdb']);
+    await fixture.load([fixture.window('2026-01-02', csvOf([{ id: 'c' }]))], { file: link() });
+    expect(await fixture.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '2' }]);
   });
 
   it('is refused while a second hard link would keep the old contents [R267]', async () => {
-    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
-    linkSync(bench.file, link());
-    const before = readFileSync(bench.file);
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    linkSync(fixture.file, link());
+    const before = readFileSync(fixture.file);
     await expect(rewriteDuckDb(options())).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringMatching(/hard link/),
     });
-    expect(readFileSync(bench.file).equals(before)).toBe(true);
+    expect(readFileSync(fixture.file).equals(before)).toBe(true);
   });
 
   it.runIf(process.getuid?.() === 0)('keeps its owner and its group [R267]', async () => {
-    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a' }]))]);
-    const { uid, gid } = statSync(bench.file);
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    const { uid, gid } = statSync(fixture.file);
     for (const owner of [
       [12_345, gid],
       [uid, 12_345],
       [12_345, 12_346],
     ]) {
-      chownSync(bench.file, owner[0], owner[1]);
+      chownSync(fixture.file, owner[0], owner[1]);
       await rewriteDuckDb(options());
-      expect([statSync(bench.file).uid, statSync(bench.file).gid]).toEqual(owner);
+      expect([statSync(fixture.file).uid, statSync(fixture.file).gid]).toEqual(owner);
     }
   });
 });
 
 describe('a copy for readers', () => {
   it('is not there before the file knows of it: a purge has to find it, whatever happens in between [R499]', async () => {
-    const copy = join(bench.dir, 'copy.duckdb');
-    const sink = await openDuckDbSink({ ...bench.targetOptions, file: bench.file });
-    await sink.commit([bench.window('2026-01-01', csvOf([{ id: 'a' }]))], bench.signal);
+    const copy = join(fixture.dir, 'copy.duckdb');
+    const sink = await openDuckDbSink({ ...fixture.targetOptions, file: fixture.file });
+    await sink.commit([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))], fixture.signal);
     const run = Engine.prototype.run;
     const failing = vi.spyOn(Engine.prototype, 'run').mockImplementation(function (this: Engine, sql, values) {
       if (sql.startsWith('INSERT INTO _dfinery_copies'))
@@ -225,35 +228,35 @@ describe('a copy for readers', () => {
     expect(existsSync(copy)).toBe(false);
     await sink.publish(copy);
     await sink.close();
-    expect(await bench.query('SELECT path FROM _dfinery_copies')).toEqual([{ path: copy }]);
+    expect(await fixture.query('SELECT path FROM _dfinery_copies')).toEqual([{ path: copy }]);
     expect(await query(copy, 'SELECT _key FROM events')).toEqual([{ _key: 'a' }]);
   });
 
   it('that is missing when people are purged is named: it may be out of reach and hold them [R474][R572]', async () => {
-    const [copy, moved] = ['copy', 'moved'].map((name) => join(bench.dir, `${name}.duckdb`));
-    const sink = await openDuckDbSink({ ...bench.targetOptions, file: bench.file });
-    await sink.commit([bench.window('2026-01-01', csvOf([{ id: 'a' }]))], bench.signal);
+    const [copy, moved] = ['copy', 'moved'].map((name) => join(fixture.dir, `${name}.duckdb`));
+    const sink = await openDuckDbSink({ ...fixture.targetOptions, file: fixture.file });
+    await sink.commit([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))], fixture.signal);
     for (const path of [copy, moved]) await sink.publish(path);
     await sink.close();
     rmSync(moved);
     // What a run that was killed while it published has left.
-    const left = join(bench.dir, '.moved.duckdb.publishing');
+    const left = join(fixture.dir, '.moved.duckdb.publishing');
     copyFileSync(copy, left);
     const again = (...forgetCopies: string[]) =>
-      republish(COPIED, { ...bench.targetOptions, file: bench.file, forgetCopies });
+      republish(COPIED, { ...fixture.targetOptions, file: fixture.file, forgetCopies });
     for (let i = 0; i < 2; i++) {
       await expect(again()).rejects.toMatchObject({
         exitCode: 3,
         message: expect.stringMatching(new RegExp(`${moved} \\(it is not there.*--forget-copy FILE`)),
       });
-      expect(await bench.query('SELECT path FROM _dfinery_copies ORDER BY 1')).toHaveLength(2);
+      expect(await fixture.query('SELECT path FROM _dfinery_copies ORDER BY 1')).toHaveLength(2);
     }
     await expect(again(copy)).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringContaining('is still there'),
     });
     expect(await again(moved)).toBe(1);
-    expect(await bench.query('SELECT path FROM _dfinery_copies')).toEqual([{ path: copy }]);
+    expect(await fixture.query('SELECT path FROM _dfinery_copies')).toEqual([{ path: copy }]);
     expect(existsSync(left)).toBe(false);
   });
 });

@@ -6,22 +6,22 @@ import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(() => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
-const options = () => ({ ...bench.targetOptions, file: bench.file });
+const options = () => ({ ...fixture.targetOptions, file: fixture.file });
 const day = (n: number, ...ids: string[]) =>
-  bench.window(`2026-01-0${n}`, csvOf(ids.map((id) => ({ id, df_unified_id: `u-${id}`, memo: `m ${id}` }))));
-const keys = async (file = bench.file) =>
+  fixture.window(`2026-01-0${n}`, csvOf(ids.map((id) => ({ id, df_unified_id: `u-${id}`, memo: `m ${id}` }))));
+const keys = async (file = fixture.file) =>
   (await query(file, 'SELECT _key FROM events ORDER BY 1')).map(({ _key }) => _key);
 const beside = () =>
-  readdirSync(bench.dir)
+  readdirSync(fixture.dir)
     .filter((name) => !name.startsWith('spool'))
     .sort();
 
@@ -47,22 +47,22 @@ describe('a window for which memory is short', () => {
   it('is stored once by the second try, and the next one has all threads again', async () => {
     const sink = await openDuckDbSink(options());
     try {
-      await sink.commit([day(1, 'a')], bench.signal);
+      await sink.commit([day(1, 'a')], fixture.signal);
       const statements: string[] = [];
       const commit = await instead('INSERT INTO events', OOM, async () => {
         const spy = vi.mocked(Engine.prototype.run);
-        const done = await sink.commit([day(2, 'b', 'c')], bench.signal);
+        const done = await sink.commit([day(2, 'b', 'c')], fixture.signal);
         statements.push(...spy.mock.calls.map(([sql]) => sql).filter((sql) => /threads/.test(sql)));
         return done;
       });
       expect(commit).toMatchObject({ rows: 2, idRepeats: 0 });
       expect(statements).toEqual(['SET threads = 1', 'RESET threads']);
-      await sink.commit([day(3, 'd')], bench.signal);
+      await sink.commit([day(3, 'd')], fixture.signal);
     } finally {
       await sink.close();
     }
     expect(await keys()).toEqual(['a', 'b', 'c', 'd']);
-    expect(await bench.query('SELECT number, rows_live FROM _dfinery_windows ORDER BY 1')).toEqual(
+    expect(await fixture.query('SELECT number, rows_live FROM _dfinery_windows ORDER BY 1')).toEqual(
       ['1', '2', '1'].map((rows_live, i) => ({ number: `${i + 1}`, rows_live })),
     );
     expect(await verifyDuckDb(options())).toEqual([]);
@@ -74,7 +74,7 @@ describe('a window that fails for another reason', () => {
     const sink = await openDuckDbSink(options());
     try {
       const failing = () => Promise.reject(new Error('IO Error: no answer of the disk'));
-      const commit = () => sink.commit([day(1, 'a')], bench.signal);
+      const commit = () => sink.commit([day(1, 'a')], fixture.signal);
       await expect(instead('INSERT INTO events', failing, commit)).rejects.toMatchObject({ exitCode: 2 });
     } finally {
       await sink.close();
@@ -88,10 +88,10 @@ describe('what somebody put on the table of events', () => {
     ['an index', 'CREATE UNIQUE INDEX mine ON events (memo)', /the index mine on "events".*drop it and run again/],
     ['a constraint', 'ALTER TABLE events ALTER memo SET NOT NULL', /a constraint on "events".*Nothing was changed/],
   ])('is named where it refuses a row: %s', async (_, sql, message) => {
-    await bench.load([day(1, 'a')]);
-    await query(bench.file, sql);
+    await fixture.load([day(1, 'a')]);
+    await query(fixture.file, sql);
     const rows = [{ id: 'b', memo: 'x' }, { id: 'c', memo: 'x' }, { id: 'd' }];
-    await expect(bench.load([bench.window('2026-01-02', csvOf(rows))])).rejects.toMatchObject({
+    await expect(fixture.load([fixture.window('2026-01-02', csvOf(rows))])).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringMatching(message),
     });
@@ -103,7 +103,7 @@ describe('a purge that is only tried', () => {
   const removal = { column: 'df_unified_id', ids: ['u-a'] };
 
   it('names the tables of others, in order, and leaves the file as it is', async () => {
-    await bench.load([day(1, 'a', 'b')]);
+    await fixture.load([day(1, 'a', 'b')]);
     expect(await checkPurgeDuckDb(options(), removal)).toMatchObject({ found: { rows: 1 }, foreignTables: [] });
     for (const sql of [
       'CREATE SCHEMA theirs',
@@ -111,26 +111,26 @@ describe('a purge that is only tried', () => {
       'CREATE TABLE zoo (x INT)',
       'CREATE TABLE ants (x INT)',
     ])
-      await query(bench.file, sql);
-    const before = readFileSync(bench.file);
+      await query(fixture.file, sql);
+    const before = readFileSync(fixture.file);
     const foreignTables = ['ants', 'theirs.events', 'zoo'];
     expect(await checkPurgeDuckDb(options(), removal)).toMatchObject({ foreignTables });
     expect(
-      await duckdb.checkPurge?.(bench.file, removal, { ...options(), spoolDir: bench.dir, env: () => undefined }),
+      await duckdb.checkPurge?.(fixture.file, removal, { ...options(), spoolDir: fixture.dir, env: () => undefined }),
     ).toMatchObject({ foreignTables });
-    expect(readFileSync(bench.file).equals(before)).toBe(true);
+    expect(readFileSync(fixture.file).equals(before)).toBe(true);
     expect(beside()).toEqual(['events.duckdb']);
   });
 
   it('fails where the purge would, and leaves nothing', async () => {
     await expect(checkPurgeDuckDb(options(), removal)).rejects.toThrow(/does not exist: nothing was done/);
-    await bench.load([day(1, 'a')]);
+    await fixture.load([day(1, 'a')]);
     await expect(checkPurgeDuckDb(options(), { column: 'no', ids: [] })).rejects.toMatchObject({
       message: expect.stringContaining('has no column no'),
     });
-    linkSync(bench.file, join(bench.dir, 'link'));
+    linkSync(fixture.file, join(fixture.dir, 'link'));
     await expect(checkPurgeDuckDb(options(), removal)).rejects.toThrow(/1 more name \(hard links\)/);
-    linkSync(bench.file, join(bench.dir, 'link2'));
+    linkSync(fixture.file, join(fixture.dir, 'link2'));
     await expect(checkPurgeDuckDb(options(), removal)).rejects.toThrow(/2 more names \(hard links\)/);
     expect(beside()).toEqual(['events.duckdb', 'link', 'link2']);
   });
@@ -138,42 +138,42 @@ describe('a purge that is only tried', () => {
   it.each(['COPY FROM DATABASE target TO rewritten', 'INSERT INTO rewritten', 'DETACH rewritten'])(
     'or in earnest leaves the file as it is when it is stopped at %s',
     async (begins) => {
-      await bench.load([day(1, 'a', 'b')]);
-      const { ino } = statSync(bench.file);
+      await fixture.load([day(1, 'a', 'b')]);
+      const { ino } = statSync(fixture.file);
       const stop = new AbortController();
       const stopping = async () => {
         stop.abort(new Error('stop'));
         return -1;
       };
       const work = () =>
-        duckdb.purge?.(bench.file, removal, {
+        duckdb.purge?.(fixture.file, removal, {
           ...options(),
-          spoolDir: bench.dir,
+          spoolDir: fixture.dir,
           env: () => undefined,
           signal: stop.signal,
           onFound: async () => {},
         });
       await expect(instead(begins, stopping, async () => work())).rejects.toThrow('stop');
-      expect([statSync(bench.file).ino, beside()]).toEqual([ino, ['events.duckdb']]);
+      expect([statSync(fixture.file).ino, beside()]).toEqual([ino, ['events.duckdb']]);
       expect(await keys()).toEqual(['a', 'b']);
     },
   );
 
   it('and then in earnest reaches the copies for readers as well', async () => {
-    const copy = join(bench.dir, 'copy.duckdb');
+    const copy = join(fixture.dir, 'copy.duckdb');
     const sink = await openDuckDbSink(options());
-    await sink.commit([day(1, 'a', 'b')], bench.signal);
+    await sink.commit([day(1, 'a', 'b')], fixture.signal);
     await sink.publish(copy);
     await sink.close();
-    const all = { ...options(), spoolDir: bench.dir, env: () => undefined, onFound: async () => {} };
-    expect(await duckdb.checkPurge?.(bench.file, removal, all)).toMatchObject({ foreignTables: [] });
+    const all = { ...options(), spoolDir: fixture.dir, env: () => undefined, onFound: async () => {} };
+    expect(await duckdb.checkPurge?.(fixture.file, removal, all)).toMatchObject({ foreignTables: [] });
     expect(await keys(copy)).toEqual(['a', 'b']);
-    expect(await duckdb.purge?.(bench.file, removal, all)).toMatchObject({
+    expect(await duckdb.purge?.(fixture.file, removal, all)).toMatchObject({
       rows: 1,
       rowsRemoved: 1,
-      files: [bench.file],
+      files: [fixture.file],
     });
-    for (const file of [bench.file, copy]) {
+    for (const file of [fixture.file, copy]) {
       expect(await keys(file), file).toEqual(['b']);
       expect(readFileSync(file).includes('u-a'), file).toBe(false);
     }

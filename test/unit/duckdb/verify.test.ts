@@ -1,20 +1,20 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(async () => {
-  bench = new DuckBench();
-  await bench.load([
-    bench.window('2026-01-01', csvOf([{ id: 'a', x: '1' }, { id: 'b' }])),
-    bench.window('2026-01-02', csvOf([{ id: 'b', x: '[1]' }, { id: 'c' }])),
+  fixture = new DuckDbFixture();
+  await fixture.load([
+    fixture.window('2026-01-01', csvOf([{ id: 'a', x: '1' }, { id: 'b' }])),
+    fixture.window('2026-01-02', csvOf([{ id: 'b', x: '[1]' }, { id: 'c' }])),
   ]);
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
-const verify = () => verifyDuckDb({ file: bench.file, lockWaitMs: 0, clock: systemClock });
+const verify = () => verifyDuckDb({ file: fixture.file, lockWaitMs: 0, clock: systemClock });
 
 describe('verify', () => {
   it('finds nothing in what was loaded [R24]', async () => {
@@ -49,30 +49,32 @@ describe('verify', () => {
       [{ check: 'columns', message: 'column y should be absent and is INTEGER' }],
     ],
   ])('sees %s', async (sql, differences) => {
-    await query(bench.file, sql);
+    await query(fixture.file, sql);
     expect(await verify()).toEqual(differences);
   });
 
   it('still sees a row that somebody took from a window of which a later window has others [R498]', async () => {
-    await query(bench.file, "DELETE FROM events WHERE _key = 'c'");
-    await bench.load([bench.window('2026-01-02', csvOf([{ id: 'b', x: '[2]' }]))]);
+    await query(fixture.file, "DELETE FROM events WHERE _key = 'c'");
+    await fixture.load([fixture.window('2026-01-02', csvOf([{ id: 'b', x: '[2]' }]))]);
     expect(await verify()).toEqual([
       { check: 'rows', message: 'window 2 (2026-01-02 to 2026-01-02) should have 1 row of its 2, and has 0' },
     ]);
   });
 
   it('knows a column whose name starts with U+FEFF', async () => {
-    await bench.load([bench.window('2026-01-03', csvOf([{ id: 'd', '\ufeff': '1', '\ufeffx': '2' }]))]);
+    await fixture.load([fixture.window('2026-01-03', csvOf([{ id: 'd', '\ufeff': '1', '\ufeffx': '2' }]))]);
     expect(await verify()).toEqual([]);
   });
 
   it('refuses a file that is not there, or not ours', async () => {
-    await expect(verifyDuckDb({ file: `${bench.file}.no`, lockWaitMs: 0, clock: systemClock })).rejects.toMatchObject({
-      exitCode: 2,
-    });
-    await query(`${bench.dir}/other`, 'CREATE TABLE events AS SELECT 1 AS x');
-    await expect(verifyDuckDb({ file: `${bench.dir}/other`, lockWaitMs: 0, clock: systemClock })).rejects.toMatchObject(
-      { exitCode: 2 },
+    await expect(verifyDuckDb({ file: `${fixture.file}.no`, lockWaitMs: 0, clock: systemClock })).rejects.toMatchObject(
+      {
+        exitCode: 2,
+      },
     );
+    await query(`${fixture.dir}/other`, 'CREATE TABLE events AS SELECT 1 AS x');
+    await expect(
+      verifyDuckDb({ file: `${fixture.dir}/other`, lockWaitMs: 0, clock: systemClock }),
+    ).rejects.toMatchObject({ exitCode: 2 });
   });
 });

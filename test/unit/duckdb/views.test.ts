@@ -1,18 +1,18 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 beforeEach(() => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
-const columnsOf = async (view: string) => (await bench.query(`DESCRIBE ${view}`)).map((row) => row.column_name);
+const columnsOf = async (view: string) => (await fixture.query(`DESCRIBE ${view}`)).map((row) => row.column_name);
 
 describe('event_logs and event_items', () => {
   it('are there before any window', async () => {
-    await (await bench.open()).close();
-    expect(await bench.query('SELECT count(*) AS n FROM event_logs')).toEqual([{ n: '0' }]);
+    await (await fixture.open()).close();
+    expect(await fixture.query('SELECT count(*) AS n FROM event_logs')).toEqual([{ n: '0' }]);
     expect(await columnsOf('event_items')).toContain('item_position');
   });
 
@@ -28,8 +28,8 @@ describe('event_logs and event_items', () => {
       { amount: '8' },
       { amount: '9' },
     ]);
-    await bench.load([bench.window('2026-01-01', csv)]);
-    const logs = await bench.query('SELECT df_event_log_id AS log, amount FROM event_logs ORDER BY log, amount');
+    await fixture.load([fixture.window('2026-01-01', csv)]);
+    const logs = await fixture.query('SELECT df_event_log_id AS log, amount FROM event_logs ORDER BY log, amount');
     expect(logs).toEqual([
       { log: 'p', amount: '20' },
       { log: 'q', amount: '5' },
@@ -41,7 +41,7 @@ describe('event_logs and event_items', () => {
     ]);
     expect(await columnsOf('event_logs')).not.toContain('df_items_color');
     expect(
-      await bench.query('SELECT _key, df_price, color, tags, item_position AS n FROM event_items ORDER BY _key'),
+      await fixture.query('SELECT _key, df_price, color, tags, item_position AS n FROM event_items ORDER BY _key'),
     ).toEqual([
       { _key: 'p:10', df_price: 1, color: 'null', tags: null, n: '10' },
       { _key: 'p:2', df_price: 2, color: null, tags: ['a'], n: '2' },
@@ -51,9 +51,9 @@ describe('event_logs and event_items', () => {
   });
 
   it('follow new columns and keep a prefix where dropping it collides', async () => {
-    await bench.load([bench.window('2026-01-01', csvOf([{ id: 'a', df_items_a: '1' }]))]);
-    await bench.load([
-      bench.window(
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', df_items_a: '1' }]))]);
+    await fixture.load([
+      fixture.window(
         '2026-01-02',
         csvOf([{ id: 'b', df_items_df_unified_id: 'x', df_items_item_position: '3', df_items_A: 'z', late: '1' }]),
       ),

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { envOf } from '../../../src/base/env.ts';
-import { compactLake, LakeBench, purgeLake, verifyLake } from '../../support/targets/ducklake.ts';
+import { compactLake, DuckLakeFixture, purgeLake, verifyLake } from '../../support/targets/ducklake.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 
-let bench: LakeBench;
+let fixture: DuckLakeFixture;
 let s3: FakeS3;
 beforeEach(async () => {
-  bench = new LakeBench();
+  fixture = new DuckLakeFixture();
   s3 = await FakeS3.start();
   s3.versions = [];
   for (const [name, value] of Object.entries(s3.env)) vi.stubEnv(name, value);
@@ -14,19 +14,19 @@ beforeEach(async () => {
 afterEach(async () => {
   vi.unstubAllEnvs();
   await s3.close();
-  bench.close();
+  fixture.close();
 });
 
 describe('a catalog whose data are in a bucket [R866]', () => {
   it('names them by their address, is compacted and verified, and a purge leaves no version of an object', async () => {
-    const place = { ...bench.lakeOptions, env: envOf(s3.env) };
+    const place = { ...fixture.lakeOptions, env: envOf(s3.env) };
     const data = 's3://bucket/lake';
-    await bench.store([bench.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' }, { id: 'b' })], {
+    await fixture.store([fixture.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' }, { id: 'b' })], {
       ...place,
       data,
     });
-    await bench.store([bench.windowOf('2026-01-01', { id: 'b' }, { id: 'c' })], place);
-    expect(await bench.catalog("SELECT value FROM ducklake_metadata WHERE key = 'data_path'")).toEqual([
+    await fixture.store([fixture.windowOf('2026-01-01', { id: 'b' }, { id: 'c' })], place);
+    expect(await fixture.catalog("SELECT value FROM ducklake_metadata WHERE key = 'data_path'")).toEqual([
       { value: `${data}/` },
     ]);
     await compactLake(place);
@@ -35,9 +35,9 @@ describe('a catalog whose data are in a bucket [R866]', () => {
     expect(before).toBeGreaterThan(3);
     await purgeLake(place, { column: 'df_unified_id', ids: ['erna'] });
     const left = (s3.versions ?? []).filter(({ key }) => key.endsWith('.parquet'));
-    const live = await bench.catalog('SELECT path FROM ducklake_data_file');
+    const live = await fixture.catalog('SELECT path FROM ducklake_data_file');
     expect(left.map(({ key }) => key)).toEqual(live.map(({ path }) => `lake/main/events/${path}`));
     expect(await verifyLake(place)).toEqual([]);
-    expect(bench.files()).toEqual(['catalog.ducklake']);
+    expect(fixture.files()).toEqual(['catalog.ducklake']);
   });
 });

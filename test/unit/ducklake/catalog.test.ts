@@ -2,14 +2,14 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { literal } from '../../../src/types/sql.ts';
-import { compactLake, LakeBench, verifyLake } from '../../support/targets/ducklake.ts';
+import { compactLake, DuckLakeFixture, verifyLake } from '../../support/targets/ducklake.ts';
 import { query } from '../../support/targets/query.ts';
 
-let bench: LakeBench;
+let fixture: DuckLakeFixture;
 beforeEach(() => {
-  bench = new LakeBench();
+  fixture = new DuckLakeFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
 const ROWS = [
@@ -19,39 +19,39 @@ const ROWS = [
 
 describe('a catalog after the first load [R860]', () => {
   it('has the 28 tables of format 1.0, in small blocks, and names its data by an absolute path', async () => {
-    await bench.store([bench.windowOf('2026-01-01', ...ROWS)]);
-    const tables = await bench.catalog(
+    await fixture.store([fixture.windowOf('2026-01-01', ...ROWS)]);
+    const tables = await fixture.catalog(
       "SELECT table_name AS name FROM duckdb_tables() WHERE table_name LIKE 'ducklake%'",
     );
     expect(tables).toHaveLength(28);
     expect(
-      await bench.catalog("SELECT key, value FROM ducklake_metadata WHERE key <> 'created_by' ORDER BY 1"),
+      await fixture.catalog("SELECT key, value FROM ducklake_metadata WHERE key <> 'created_by' ORDER BY 1"),
     ).toEqual([
-      { key: 'data_path', value: `${bench.data}/` },
+      { key: 'data_path', value: `${fixture.data}/` },
       { key: 'encrypted', value: 'false' },
       { key: 'version', value: '1.0' },
     ]);
-    expect(statSync(bench.place).size).toBeLessThan(3_000_000);
-    expect(bench.files()).not.toContain('catalog.ducklake.wal');
+    expect(statSync(fixture.place).size).toBeLessThan(3_000_000);
+    expect(fixture.files()).not.toContain('catalog.ducklake.wal');
   });
 
   it('has a snapshot a commit, with what it changed, and a version of the schema where that changed', async () => {
-    await bench.store([bench.windowOf('2026-01-01', ...ROWS)]);
-    await bench.store([bench.windowOf('2026-01-01', ...ROWS)]);
-    await bench.store([bench.windowOf('2026-01-02', { id: 'c', late: '1' })]);
+    await fixture.store([fixture.windowOf('2026-01-01', ...ROWS)]);
+    await fixture.store([fixture.windowOf('2026-01-01', ...ROWS)]);
+    await fixture.store([fixture.windowOf('2026-01-02', { id: 'c', late: '1' })]);
     expect(
-      await bench.catalog('SELECT snapshot_id AS id, changes_made AS made FROM ducklake_snapshot_changes'),
+      await fixture.catalog('SELECT snapshot_id AS id, changes_made AS made FROM ducklake_snapshot_changes'),
     ).toEqual([
       { id: '0', made: 'created_schema:"main"' },
       { id: '1', made: 'created_table:"main"."events",inserted_into_table:1' },
       { id: '2', made: 'inserted_into_table:1,deleted_from_table:1' },
       { id: '3', made: 'altered_table:1,inserted_into_table:1' },
     ]);
-    expect(await bench.catalog('FROM ducklake_schema_versions')).toEqual([
+    expect(await fixture.catalog('FROM ducklake_schema_versions')).toEqual([
       { begin_snapshot: '1', schema_version: '1', table_id: '1' },
       { begin_snapshot: '3', schema_version: '2', table_id: '1' },
     ]);
-    expect(await bench.catalog('SELECT next_catalog_id AS c, next_file_id AS f FROM ducklake_snapshot')).toEqual([
+    expect(await fixture.catalog('SELECT next_catalog_id AS c, next_file_id AS f FROM ducklake_snapshot')).toEqual([
       { c: '1', f: '0' },
       { c: '3', f: '1' },
       { c: '3', f: '2' },
@@ -60,39 +60,39 @@ describe('a catalog after the first load [R860]', () => {
   });
 
   it('gives each column of a file the id that the catalog has for it, and a list a column for its elements', async () => {
-    await bench.store(
-      [bench.windowOf('2026-01-01', ...ROWS), bench.windowOf('2026-01-02', { id: 'c', late: '["z"]' })],
+    await fixture.store(
+      [fixture.windowOf('2026-01-01', ...ROWS), fixture.windowOf('2026-01-02', { id: 'c', late: '["z"]' })],
       {
         tables: TABLES,
       },
     );
     for (const table of TABLES) {
-      const columns = await bench.catalog(
+      const columns = await fixture.catalog(
         `SELECT column_id AS id, column_name AS name FROM ducklake_column c JOIN ducklake_table t USING (table_id) WHERE table_name = '${table}'`,
       );
       const ids = new Set(columns.map(({ id, name }) => `${id} ${name}`));
-      for (const path of bench.dataFiles().filter((name) => name.startsWith(`${table}/`))) {
+      for (const path of fixture.dataFiles().filter((name) => name.startsWith(`${table}/`))) {
         const fields = await query(
           ':memory:',
-          `SELECT field_id AS id, name FROM parquet_schema(${literal(join(bench.data, 'main', path))}) WHERE name NOT IN ('duckdb_schema', 'list')`,
+          `SELECT field_id AS id, name FROM parquet_schema(${literal(join(fixture.data, 'main', path))}) WHERE name NOT IN ('duckdb_schema', 'list')`,
         );
         for (const { id, name } of fields) expect(ids, path).toContain(`${id} ${name}`);
         expect(fields.map(({ name }) => name)).toContain('event_date');
       }
     }
-    const [list] = await bench.catalog(
+    const [list] = await fixture.catalog(
       "SELECT column_id AS id FROM ducklake_column WHERE column_name = 'tags' AND table_id = 1",
     );
     expect(
-      await bench.catalog(
+      await fixture.catalog(
         `SELECT column_name AS name, column_type AS type FROM ducklake_column WHERE table_id = 1 AND parent_column = ${list?.id}`,
       ),
     ).toEqual([{ name: 'element', type: 'varchar' }]);
   });
 
   it('holds rows and nulls of every column, and least and greatest of dates, times and our own numbers alone', async () => {
-    await bench.store([bench.windowOf('2026-01-01', ...ROWS)]);
-    const statistics = await bench.catalog(
+    await fixture.store([fixture.windowOf('2026-01-01', ...ROWS)]);
+    const statistics = await fixture.catalog(
       `SELECT column_name AS name, value_count AS n, null_count AS absent, min_value AS least FROM ducklake_file_column_stats s
       JOIN ducklake_column c USING (table_id, column_id) ORDER BY column_order`,
     );
@@ -102,7 +102,7 @@ describe('a catalog after the first load [R860]', () => {
     expect(named.get('df_server_datetime')).toMatchObject({ least: '2026-01-01 10:00:00' });
     const ranged = statistics.flatMap(({ name, least }) => (least === null ? [] : [name]));
     expect(ranged.sort()).toEqual(['_dfinery_window', 'df_correction_datetime', 'df_server_datetime', 'event_date']);
-    const whole = await bench.catalog(
+    const whole = await fixture.catalog(
       'SELECT column_name AS name FROM ducklake_table_column_stats JOIN ducklake_column USING (table_id, column_id) ORDER BY 1',
     );
     expect(whole.map(({ name }) => name)).toEqual(ranged);
@@ -123,36 +123,36 @@ describe('the tables at a snapshot [R861]', () => {
         { k: 'c', n: 'x' },
       ],
     ];
-    await bench.store([bench.windowOf('2026-01-01', { id: 'a', n: '1' })]);
-    await bench.store([bench.windowOf('2026-01-01', { id: 'a', n: '2' }, { id: 'b', n: '3' })]);
-    await bench.store([bench.windowOf('2026-01-02', { id: 'c', n: 'x' })]);
-    await bench.store([bench.windowOf('2026-01-02', { id: 'c', n: 'x' }, { id: 'd', n: 'y' })]);
-    await compactLake(bench.lakeOptions);
+    await fixture.store([fixture.windowOf('2026-01-01', { id: 'a', n: '1' })]);
+    await fixture.store([fixture.windowOf('2026-01-01', { id: 'a', n: '2' }, { id: 'b', n: '3' })]);
+    await fixture.store([fixture.windowOf('2026-01-02', { id: 'c', n: 'x' })]);
+    await fixture.store([fixture.windowOf('2026-01-02', { id: 'c', n: 'x' }, { id: 'd', n: 'y' })]);
+    await compactLake(fixture.lakeOptions);
     for (const [i, rows] of states.entries()) {
-      const found = await bench.read('SELECT _key AS k, n FROM events ORDER BY 1', i + 1);
+      const found = await fixture.read('SELECT _key AS k, n FROM events ORDER BY 1', i + 1);
       expect(found, `snapshot ${i + 1}`).toEqual(rows);
     }
-    expect(await verifyLake(bench.lakeOptions)).toEqual([]);
+    expect(await verifyLake(fixture.lakeOptions)).toEqual([]);
   });
 
   it('go with their files once others have followed them for as long as files stay', async () => {
     let now = Date.UTC(2026, 0, 10);
-    const clock = { ...bench.targetOptions.clock, now: () => now };
-    const stored = (id: string) => bench.store([bench.windowOf('2026-01-01', { id: 'x', n: id })], { clock });
+    const clock = { ...fixture.targetOptions.clock, now: () => now };
+    const stored = (id: string) => fixture.store([fixture.windowOf('2026-01-01', { id: 'x', n: id })], { clock });
     await stored('1');
     now += 3_600_000;
     await stored('2');
     now += 3_600_000;
     await stored('3');
-    expect(bench.dataFiles()).toHaveLength(3);
+    expect(fixture.dataFiles()).toHaveLength(3);
     now += 23.5 * 3_600_000;
     await stored('4');
     // The first was followed more than a day ago by the second, which is kept.
-    const ids = () => bench.catalog('SELECT snapshot_id AS id FROM ducklake_snapshot ORDER BY 1');
+    const ids = () => fixture.catalog('SELECT snapshot_id AS id FROM ducklake_snapshot ORDER BY 1');
     expect((await ids()).map(({ id }) => id)).toEqual(['2', '3', '4']);
-    expect(bench.dataFiles()).toHaveLength(3);
-    expect(await bench.read('SELECT n FROM events', 2)).toEqual([{ n: '2' }]);
-    expect(await bench.read('SELECT n FROM events')).toEqual([{ n: '4' }]);
-    expect(await verifyLake(bench.lakeOptions)).toEqual([]);
+    expect(fixture.dataFiles()).toHaveLength(3);
+    expect(await fixture.read('SELECT n FROM events', 2)).toEqual([{ n: '2' }]);
+    expect(await fixture.read('SELECT n FROM events')).toEqual([{ n: '4' }]);
+    expect(await verifyLake(fixture.lakeOptions)).toEqual([]);
   });
 });

@@ -4,28 +4,28 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   checkPurgeLake,
   compactLake,
-  LakeBench,
+  DuckLakeFixture,
   peopleInLake,
   purgeLake,
   verifyLake,
 } from '../../support/targets/ducklake.ts';
 import { inDatabase } from '../../support/targets/query.ts';
 
-let bench: LakeBench;
+let fixture: DuckLakeFixture;
 beforeEach(() => {
-  bench = new LakeBench();
+  fixture = new DuckLakeFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
-const keys = async () => (await bench.read('SELECT _key AS k FROM events ORDER BY 1')).map(({ k }) => k);
-const next = () => bench.store([bench.windowOf('2026-01-02', { id: 'late' })]);
+const keys = async () => (await fixture.read('SELECT _key AS k FROM events ORDER BY 1')).map(({ k }) => k);
+const next = () => fixture.store([fixture.windowOf('2026-01-02', { id: 'late' })]);
 const refused = (text: string) => ({ exitCode: 2, message: expect.stringContaining(text) });
 
 describe('what another program did to a catalog [R862]', () => {
   beforeEach(() =>
-    bench.store(
-      [bench.windowOf('2026-01-01', { id: 'a', df_items_x: '1' }, { id: 'b', df_items_x: '2' }, { id: 'c' })],
+    fixture.store(
+      [fixture.windowOf('2026-01-01', { id: 'a', df_items_x: '1' }, { id: 'b', df_items_x: '2' }, { id: 'c' })],
       {
         tables: TABLES,
       },
@@ -33,41 +33,41 @@ describe('what another program did to a catalog [R862]', () => {
   );
 
   it('is taken in by the next sync where it deleted rows, in all tables', async () => {
-    const [file] = await bench.catalog(
+    const [file] = await fixture.catalog(
       "SELECT data_file_id AS id FROM ducklake_data_file JOIN ducklake_table USING (table_id) WHERE table_name = 'events'",
     );
     const table = "(SELECT table_id FROM ducklake_table WHERE table_name = 'events')";
-    const [{ id }] = await bench.catalog(`SELECT ${table} AS id`);
-    await bench.change(
+    const [{ id }] = await fixture.catalog(`SELECT ${table} AS id`);
+    await fixture.change(
       `CREATE TABLE ducklake_inlined_delete_${id}(file_id BIGINT, row_id BIGINT, begin_snapshot BIGINT)`,
       `INSERT INTO ducklake_inlined_delete_${id} VALUES (${file?.id}, 1, 2)`,
     );
-    await expect(verifyLake(bench.lakeOptions)).rejects.toMatchObject(refused('run sync or compact once'));
-    await expect(peopleInLake(bench.lakeOptions, { column: 'df_unified_id', ids: ['x'] })).rejects.toMatchObject(
+    await expect(verifyLake(fixture.lakeOptions)).rejects.toMatchObject(refused('run sync or compact once'));
+    await expect(peopleInLake(fixture.lakeOptions, { column: 'df_unified_id', ids: ['x'] })).rejects.toMatchObject(
       refused('run sync or compact once'),
     );
-    await compactLake(bench.lakeOptions);
+    await compactLake(fixture.lakeOptions);
     expect(await keys()).toHaveLength(2);
-    expect(await bench.read('SELECT count(*) AS n FROM event_logs')).toEqual([{ n: '2' }]);
-    expect(await verifyLake(bench.lakeOptions)).toEqual([]);
+    expect(await fixture.read('SELECT count(*) AS n FROM event_logs')).toEqual([{ n: '2' }]);
+    expect(await verifyLake(fixture.lakeOptions)).toEqual([]);
     await next();
     expect(await keys()).toContain('late');
-    expect(await verifyLake(bench.lakeOptions)).toEqual([]);
+    expect(await verifyLake(fixture.lakeOptions)).toEqual([]);
   });
 
   it('is gone on from where it removed whole files, added a column, a table or a snapshot', async () => {
-    await bench.change(
+    await fixture.change(
       'INSERT INTO ducklake_snapshot SELECT snapshot_id + 1, snapshot_time, schema_version + 1, next_catalog_id + 1, next_file_id FROM ducklake_snapshot ORDER BY 1 DESC LIMIT 1',
       "INSERT INTO ducklake_column SELECT 900, 2, NULL, table_id, 900, 'note', 'varchar', NULL, 'NULL', true, NULL, 'literal', 'duckdb' FROM ducklake_table",
       "INSERT INTO ducklake_table SELECT 77, uuid(), 2, NULL, schema_id, 'others', 'others/', true FROM ducklake_schema",
     );
     await next();
     expect(await keys()).toEqual(['a', 'b', 'c', 'late']);
-    expect(await verifyLake(bench.lakeOptions)).toEqual([]);
-    await bench.change('UPDATE ducklake_data_file SET end_snapshot = 3 WHERE begin_snapshot = 1');
-    await bench.store([bench.windowOf('2026-01-03', { id: 'last' })], { tables: TABLES });
+    expect(await verifyLake(fixture.lakeOptions)).toEqual([]);
+    await fixture.change('UPDATE ducklake_data_file SET end_snapshot = 3 WHERE begin_snapshot = 1');
+    await fixture.store([fixture.windowOf('2026-01-03', { id: 'last' })], { tables: TABLES });
     expect(await keys()).toEqual(['last', 'late']);
-    expect(await verifyLake(bench.lakeOptions)).toEqual([]);
+    expect(await verifyLake(fixture.lakeOptions)).toEqual([]);
   });
 
   it.each([
@@ -105,18 +105,18 @@ describe('what another program did to a catalog [R862]', () => {
     ['damaged our state', ["UPDATE _dfinery_state SET value = '{' WHERE name = 'columns'"], 'not JSON'],
     ['is a later version of this one', ['UPDATE _dfinery_state SET v = 2'], 'later version of this program'],
   ])('is refused with a sentence where it %s, and nothing changes', async (_what, statements, sentence) => {
-    await bench.change(...statements);
-    const before = bench.files().filter((path) => path.endsWith('.parquet'));
+    await fixture.change(...statements);
+    const before = fixture.files().filter((path) => path.endsWith('.parquet'));
     await expect(next()).rejects.toMatchObject(refused(sentence));
-    await expect(verifyLake(bench.lakeOptions)).rejects.toMatchObject(refused(sentence));
-    expect(bench.files().filter((path) => path.endsWith('.parquet'))).toEqual(before);
+    await expect(verifyLake(fixture.lakeOptions)).rejects.toMatchObject(refused(sentence));
+    expect(fixture.files().filter((path) => path.endsWith('.parquet'))).toEqual(before);
   });
 
   it('is refused where it took the name of a column that an export needs', async () => {
-    await bench.change(
+    await fixture.change(
       "INSERT INTO ducklake_column VALUES (900, 1, NULL, 1, 900, 'Fresh', 'varchar', NULL, 'NULL', true, NULL, 'literal', 'duckdb')",
     );
-    const fresh = bench.store([bench.windowOf('2026-01-02', { id: 'late', fresh: '1' })]);
+    const fresh = fixture.store([fixture.windowOf('2026-01-02', { id: 'late', fresh: '1' })]);
     await expect(fresh).rejects.toMatchObject(refused('added a column Fresh'));
     expect(await keys()).toEqual(['a', 'b', 'c']);
   });
@@ -124,10 +124,10 @@ describe('what another program did to a catalog [R862]', () => {
 
 describe('a file that is no catalog of ours', () => {
   it('is refused and stays as it is: a database, a lake with such a table', async () => {
-    mkdirSync(bench.root);
-    await inDatabase(bench.place, (connection) => connection.run('CREATE TABLE mine(i INTEGER)'));
+    mkdirSync(fixture.root);
+    await inDatabase(fixture.place, (connection) => connection.run('CREATE TABLE mine(i INTEGER)'));
     await expect(next()).rejects.toMatchObject(refused('without a catalog of DuckLake'));
-    const other = new LakeBench();
+    const other = new DuckLakeFixture();
     try {
       await other.store([other.windowOf('2026-01-01', { id: 'a' })]);
       await other.change('DELETE FROM _dfinery_state');
@@ -140,24 +140,24 @@ describe('a file that is no catalog of ours', () => {
   });
 
   it('is refused where a table of the format is missing, or is another one', async () => {
-    await bench.store([bench.windowOf('2026-01-01', { id: 'a' })]);
-    await bench.change('DROP TABLE ducklake_partition_column');
+    await fixture.store([fixture.windowOf('2026-01-01', { id: 'a' })]);
+    await fixture.change('DROP TABLE ducklake_partition_column');
     await expect(next()).rejects.toMatchObject(refused('is no whole catalog of DuckLake 1.0'));
-    await expect(verifyLake(bench.lakeOptions)).rejects.toMatchObject(refused('is missing or of another type'));
+    await expect(verifyLake(fixture.lakeOptions)).rejects.toMatchObject(refused('is missing or of another type'));
   });
 
   it('holds nothing where there is none', async () => {
-    await expect(compactLake(bench.lakeOptions)).rejects.toMatchObject(refused('no catalog of DuckLake'));
-    expect(existsSync(bench.root)).toBe(false);
+    await expect(compactLake(fixture.lakeOptions)).rejects.toMatchObject(refused('no catalog of DuckLake'));
+    expect(existsSync(fixture.root)).toBe(false);
   });
 
   it('keeps its data where the first load put them', async () => {
-    const data = join(bench.dir, 'elsewhere');
-    await bench.store([bench.windowOf('2026-01-01', { id: 'a' })], { data });
+    const data = join(fixture.dir, 'elsewhere');
+    await fixture.store([fixture.windowOf('2026-01-01', { id: 'a' })], { data });
     expect(existsSync(join(data, 'main', 'events'))).toBe(true);
-    await bench.store([bench.windowOf('2026-01-02', { id: 'b' })]);
-    expect(await verifyLake(bench.lakeOptions)).toEqual([]);
-    const moved = bench.store([bench.windowOf('2026-01-03', { id: 'c' })], { data: join(bench.dir, 'third') });
+    await fixture.store([fixture.windowOf('2026-01-02', { id: 'b' })]);
+    expect(await verifyLake(fixture.lakeOptions)).toEqual([]);
+    const moved = fixture.store([fixture.windowOf('2026-01-03', { id: 'c' })], { data: join(fixture.dir, 'third') });
     await expect(moved).rejects.toMatchObject(refused('has its data in'));
   });
 });
@@ -167,28 +167,34 @@ describe('a catalog that lost the rows of data files', () => {
     ['one', " WHERE path LIKE '%2026-01-01%'"],
     ['every one', ''],
   ])('is refused before anything is removed, and verify names %s', async (_which, where) => {
-    await bench.store([bench.windowOf('2026-01-01', { id: 'a' }), bench.windowOf('2026-01-02', { id: 'b' })]);
-    const files = bench.dataFiles();
-    await bench.change(`DELETE FROM ducklake_data_file${where}`);
-    const found = await verifyLake(bench.lakeOptions);
+    await fixture.store([fixture.windowOf('2026-01-01', { id: 'a' }), fixture.windowOf('2026-01-02', { id: 'b' })]);
+    const files = fixture.dataFiles();
+    await fixture.change(`DELETE FROM ducklake_data_file${where}`);
+    const found = await verifyLake(fixture.lakeOptions);
     expect(found.map(({ message }) => message)).toContainEqual(
       expect.stringMatching(
         /^events\/event_date=2026-01-01\/part-.* was loaded, and the catalog does not list it any more/,
       ),
     );
-    await expect(bench.store([bench.windowOf('2026-01-03', { id: 'c' })])).rejects.toMatchObject(refused('is damaged'));
-    await expect(compactLake(bench.lakeOptions)).rejects.toMatchObject(refused('or load the days again into another'));
-    expect(bench.dataFiles()).toEqual(files);
+    await expect(fixture.store([fixture.windowOf('2026-01-03', { id: 'c' })])).rejects.toMatchObject(
+      refused('is damaged'),
+    );
+    await expect(compactLake(fixture.lakeOptions)).rejects.toMatchObject(
+      refused('or load the days again into another'),
+    );
+    expect(fixture.dataFiles()).toEqual(files);
   });
 
   it('is another one than a catalog whose snapshots another program expired', async () => {
-    await bench.store([bench.windowOf('2026-01-01', { id: 'a' }), bench.windowOf('2026-01-02', { id: 'b' })]);
-    const [file] = await bench.catalog('SELECT data_file_id AS id, path FROM ducklake_data_file ORDER BY path LIMIT 1');
-    await bench.change(
+    await fixture.store([fixture.windowOf('2026-01-01', { id: 'a' }), fixture.windowOf('2026-01-02', { id: 'b' })]);
+    const [file] = await fixture.catalog(
+      'SELECT data_file_id AS id, path FROM ducklake_data_file ORDER BY path LIMIT 1',
+    );
+    await fixture.change(
       `INSERT INTO ducklake_files_scheduled_for_deletion VALUES (${file?.id}, 'main/events/${file?.path}', true, now())`,
       `DELETE FROM ducklake_data_file WHERE data_file_id = ${file?.id}`,
     );
-    expect(await verifyLake(bench.lakeOptions)).toEqual([]);
+    expect(await verifyLake(fixture.lakeOptions)).toEqual([]);
     await next();
     expect(await keys()).toHaveLength(2);
   });
@@ -200,50 +206,52 @@ describe('a damaged data file', () => {
     ['is cut', (bytes) => bytes.subarray(0, bytes.length / 2)],
     ['has no end', (bytes) => Buffer.concat([bytes, Buffer.from('more')])],
   ])('is named with who can mend it where it %s', async (_how, damage) => {
-    await bench.store([bench.windowOf('2026-01-01', { id: 'a' })]);
-    const [name = ''] = bench.dataFiles();
-    const path = join(bench.root, 'catalog.ducklake.files/main', name);
+    await fixture.store([fixture.windowOf('2026-01-01', { id: 'a' })]);
+    const [name = ''] = fixture.dataFiles();
+    const path = join(fixture.root, 'catalog.ducklake.files/main', name);
     writeFileSync(path, damage(readFileSync(path)));
-    expect(await verifyLake(bench.lakeOptions)).toMatchObject([
+    expect(await verifyLake(fixture.lakeOptions)).toMatchObject([
       { message: expect.stringContaining('is not the file') },
     ]);
-    const asked = peopleInLake(bench.lakeOptions, { column: 'df_unified_id', ids: ['x'] });
+    const asked = peopleInLake(fixture.lakeOptions, { column: 'df_unified_id', ids: ['x'] });
     await expect(asked).rejects.toMatchObject(refused('is damaged and cannot be read'));
-    await expect(bench.store([bench.windowOf('2026-01-01', { id: 'b' })])).rejects.toMatchObject(refused('is damaged'));
-    expect(bench.dataFiles()).toEqual([name]);
+    await expect(fixture.store([fixture.windowOf('2026-01-01', { id: 'b' })])).rejects.toMatchObject(
+      refused('is damaged'),
+    );
+    expect(fixture.dataFiles()).toEqual([name]);
   });
 });
 
 describe('two writers of one catalog [R863]', () => {
   it('commit one after the other: who is late leaves nothing, and goes on from what the others left', async () => {
-    await bench.store([bench.windowOf('2026-01-01', { id: 'a' })]);
-    const late = await bench.openLake();
+    await fixture.store([fixture.windowOf('2026-01-01', { id: 'a' })]);
+    const late = await fixture.openLake();
     try {
-      await bench.store([bench.windowOf('2026-01-02', { id: 'quick' })]);
-      const before = bench.dataFiles();
-      const commit = () => late.commit([bench.windowOf('2026-01-03', { id: 'late' })], bench.signal);
+      await fixture.store([fixture.windowOf('2026-01-02', { id: 'quick' })]);
+      const before = fixture.dataFiles();
+      const commit = () => late.commit([fixture.windowOf('2026-01-03', { id: 'late' })], fixture.signal);
       await expect(commit()).rejects.toMatchObject({
         exitCode: 3,
         message: expect.stringContaining('another writer was first'),
       });
-      expect(bench.dataFiles()).toEqual(before);
+      expect(fixture.dataFiles()).toEqual(before);
     } finally {
       await late.close();
     }
     expect(await keys()).toEqual(['a', 'quick']);
-    expect(await verifyLake(bench.lakeOptions)).toEqual([]);
+    expect(await verifyLake(fixture.lakeOptions)).toEqual([]);
   });
 
   it('that both make it: the second loses', async () => {
-    const [one, two] = [await bench.openLake(), await bench.openLake()];
-    await one.commit([bench.windowOf('2026-01-01', { id: 'a' })], bench.signal);
-    await expect(two.commit([bench.windowOf('2026-01-01', { id: 'b' })], bench.signal)).rejects.toMatchObject({
+    const [one, two] = [await fixture.openLake(), await fixture.openLake()];
+    await one.commit([fixture.windowOf('2026-01-01', { id: 'a' })], fixture.signal);
+    await expect(two.commit([fixture.windowOf('2026-01-01', { id: 'b' })], fixture.signal)).rejects.toMatchObject({
       exitCode: 3,
     });
     await one.close();
     await two.close();
     expect(await keys()).toEqual(['a']);
-    expect(bench.dataFiles()).toHaveLength(1);
+    expect(fixture.dataFiles()).toHaveLength(1);
   });
 });
 
@@ -252,7 +260,7 @@ describe('a purge of a catalog [R864]', () => {
 
   it('leaves one snapshot, and no byte of the person in catalog or data, of older snapshots either', async () => {
     const day = (time: string, secret: string) =>
-      bench.windowOf(
+      fixture.windowOf(
         '2026-01-01',
         {
           id: 'a',
@@ -263,55 +271,55 @@ describe('a purge of a catalog [R864]', () => {
         },
         { id: 'b', df_unified_id: 'hans' },
       );
-    await bench.store([day('03:04:05.678', 'older')], { tables: TABLES });
-    await bench.store([day('04:05:06.789', 'newer')], { tables: TABLES });
-    await purgeLake(bench.lakeOptions, ERNA);
-    expect(await bench.catalog('SELECT count(*) AS n FROM ducklake_snapshot')).toEqual([{ n: '1' }]);
-    for (const path of bench.files()) {
-      const bytes = readFileSync(join(bench.root, path));
+    await fixture.store([day('03:04:05.678', 'older')], { tables: TABLES });
+    await fixture.store([day('04:05:06.789', 'newer')], { tables: TABLES });
+    await purgeLake(fixture.lakeOptions, ERNA);
+    expect(await fixture.catalog('SELECT count(*) AS n FROM ducklake_snapshot')).toEqual([{ n: '1' }]);
+    for (const path of fixture.files()) {
+      const bytes = readFileSync(join(fixture.root, path));
       for (const text of ['erna', 'older', 'newer', '03:04:05', '04:05:06'])
         expect(bytes.includes(text), `${path}: ${text}`).toBe(false);
     }
     expect(await keys()).toEqual(['b']);
-    expect(await verifyLake(bench.lakeOptions)).toEqual([]);
+    expect(await verifyLake(fixture.lakeOptions)).toEqual([]);
     await next();
     expect(await keys()).toEqual(['b', 'late']);
   });
 
   it('removes what a run that died had stored, and keeps what a later one has stored', async () => {
-    await bench.store([bench.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' }, { id: 'b' })]);
+    await fixture.store([fixture.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' }, { id: 'b' })]);
     const dead = join(
-      bench.data,
+      fixture.data,
       'main',
       'events',
       'event_date=2026-01-01',
       'part-00000000-0000-4000-8000-000000000000.parquet',
     );
     writeFileSync(dead, 'erna');
-    await purgeLake(bench.lakeOptions, ERNA);
+    await purgeLake(fixture.lakeOptions, ERNA);
     expect(existsSync(dead)).toBe(false);
-    expect(bench.dataFiles()).toHaveLength(1);
+    expect(fixture.dataFiles()).toHaveLength(1);
   });
 
   it('is refused before anything changes where the catalog has a second name', async () => {
-    await bench.store([bench.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' })]);
-    linkSync(bench.place, join(bench.dir, 'second'));
-    await expect(purgeLake(bench.lakeOptions, ERNA)).rejects.toMatchObject(refused('hard links'));
+    await fixture.store([fixture.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' })]);
+    linkSync(fixture.place, join(fixture.dir, 'second'));
+    await expect(purgeLake(fixture.lakeOptions, ERNA)).rejects.toMatchObject(refused('hard links'));
     expect(await keys()).toEqual(['a']);
   });
 
   it('of a plain copy is refused while the catalog is there, whose newer files it would remove; not once it is gone', async () => {
-    await bench.store([bench.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' })]);
-    const backup = { ...bench.lakeOptions, place: join(bench.dir, 'backup.ducklake') };
-    copyFileSync(bench.place, backup.place);
-    await bench.store([bench.windowOf('2026-01-02', { id: 'b' })]);
-    const before = bench.dataFiles();
+    await fixture.store([fixture.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' })]);
+    const backup = { ...fixture.lakeOptions, place: join(fixture.dir, 'backup.ducklake') };
+    copyFileSync(fixture.place, backup.place);
+    await fixture.store([fixture.windowOf('2026-01-02', { id: 'b' })]);
+    const before = fixture.dataFiles();
     await expect(purgeLake(backup, ERNA)).rejects.toMatchObject(refused('is a plain copy of'));
     await expect(compactLake(backup)).rejects.toMatchObject(refused('is a plain copy of'));
-    expect(bench.dataFiles()).toEqual(before);
+    expect(fixture.dataFiles()).toEqual(before);
     expect(await peopleInLake(backup, ERNA)).toMatchObject({ rows: 1 });
     expect(await keys()).toEqual(['a', 'b']);
-    rmSync(bench.place);
+    rmSync(fixture.place);
     expect(await purgeLake(backup, ERNA)).toMatchObject({ rowsRemoved: 1 });
   });
 
@@ -320,20 +328,20 @@ describe('a purge of a catalog [R864]', () => {
       { id: 'a', df_unified_id: 'erna', df_items_x: 'erna' },
       { id: 'b', df_unified_id: 'hans', df_items_x: 'hans' },
     ];
-    await bench.store([bench.windowOf('2026-01-01', ...rows)], { tables: TABLES });
+    await fixture.store([fixture.windowOf('2026-01-01', ...rows)], { tables: TABLES });
     const items = "table_id = (SELECT table_id FROM ducklake_table WHERE table_name = 'event_items')";
     const last = '(SELECT max(snapshot_id) FROM ducklake_snapshot)';
-    await bench.change(
+    await fixture.change(
       "CREATE TABLE notes AS SELECT 'erna' AS x",
       `INSERT INTO ducklake_snapshot SELECT * REPLACE (snapshot_id + 1 AS snapshot_id) FROM ducklake_snapshot WHERE snapshot_id = ${last}`,
       ...['ducklake_table', 'ducklake_data_file', 'ducklake_column'].map(
         (table) => `UPDATE ${table} SET end_snapshot = ${last} WHERE ${items}`,
       ),
     );
-    expect(await checkPurgeLake(bench.lakeOptions, ERNA)).toMatchObject({ foreignTables: ['notes'] });
-    await purgeLake(bench.lakeOptions, ERNA);
-    for (const path of bench.dataFiles()) {
-      expect(readFileSync(join(bench.data, 'main', path)).includes('erna'), path).toBe(false);
+    expect(await checkPurgeLake(fixture.lakeOptions, ERNA)).toMatchObject({ foreignTables: ['notes'] });
+    await purgeLake(fixture.lakeOptions, ERNA);
+    for (const path of fixture.dataFiles()) {
+      expect(readFileSync(join(fixture.data, 'main', path)).includes('erna'), path).toBe(false);
     }
   });
 });

@@ -13,90 +13,92 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { COPIED } from '../../../src/sinks/ducklake/catalog.ts';
 import { ducklake } from '../../../src/sinks/ducklake/target.ts';
 import { publish } from '../../../src/sinks/sql/copies.ts';
-import { LakeBench } from '../../support/targets/ducklake.ts';
+import { DuckLakeFixture } from '../../support/targets/ducklake.ts';
 import { query } from '../../support/targets/query.ts';
 
-let bench: LakeBench;
+let fixture: DuckLakeFixture;
 let copy: string;
 beforeEach(async () => {
-  bench = new LakeBench();
-  copy = join(bench.dir, 'copy.ducklake');
-  await bench.store([bench.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' }, { id: 'b' })]);
+  fixture = new DuckLakeFixture();
+  copy = join(fixture.dir, 'copy.ducklake');
+  await fixture.store([fixture.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' }, { id: 'b' })]);
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const refused = (text: string) => ({ exitCode: 2, message: expect.stringContaining(text) });
 const publishFrom = (file: string, to = copy) =>
-  COPIED.withFile({ ...bench.lakeOptions, file }, (engine) => publish(COPIED, engine, to, bench.lakeOptions));
+  COPIED.withFile({ ...fixture.lakeOptions, file }, (engine) => publish(COPIED, engine, to, fixture.lakeOptions));
 const purge = (forgetCopies: readonly string[] = []) =>
   ducklake.purge?.(
-    bench.place,
+    fixture.place,
     { column: 'df_unified_id', ids: ['erna'] },
-    { ...bench.lakeOptions, onFound: async () => {}, forgetCopies },
+    { ...fixture.lakeOptions, onFound: async () => {}, forgetCopies },
   );
 
 describe('a copy of a catalog for readers [R865]', () => {
   it('is the catalog alone, names the data by absolute paths, and follows it', async () => {
-    await publishFrom(bench.place);
+    await publishFrom(fixture.place);
     expect(statSync(copy).size).toBeLessThan(3_000_000);
     const files = () => query(copy, 'SELECT path FROM ducklake_data_file WHERE end_snapshot IS NULL ORDER BY 1');
     expect(await files()).toHaveLength(1);
     expect(await query(copy, "SELECT value FROM ducklake_metadata WHERE key = 'data_path'")).toEqual([
-      { value: `${bench.data}/` },
+      { value: `${fixture.data}/` },
     ]);
-    await bench.store([bench.windowOf('2026-01-02', { id: 'c' })]);
-    await publishFrom(bench.place);
+    await fixture.store([fixture.windowOf('2026-01-02', { id: 'c' })]);
+    await publishFrom(fixture.place);
     expect(await files()).toHaveLength(2);
-    expect(existsSync(join(bench.dir, '.copy.ducklake.publishing'))).toBe(false);
+    expect(existsSync(join(fixture.dir, '.copy.ducklake.publishing'))).toBe(false);
   });
 
   it('is not loaded itself, and replaces nothing but a copy of this very catalog', async () => {
-    await publishFrom(bench.place);
-    const loaded = bench.store([bench.windowOf('2026-01-02', { id: 'c' })], { place: copy });
+    await publishFrom(fixture.place);
+    const loaded = fixture.store([fixture.windowOf('2026-01-02', { id: 'c' })], { place: copy });
     await expect(loaded).rejects.toMatchObject(refused('is a copy for readers'));
-    const other = join(bench.dir, 'other');
+    const other = join(fixture.dir, 'other');
     writeFileSync(other, 'mine');
-    await expect(publishFrom(bench.place, other)).rejects.toMatchObject(
+    await expect(publishFrom(fixture.place, other)).rejects.toMatchObject(
       refused('is not a copy that this program made of this catalog'),
     );
     expect(readFileSync(other, 'utf8')).toBe('mine');
-    await expect(publishFrom(bench.place, bench.place)).rejects.toMatchObject(refused('is the file that is loaded'));
-    linkSync(copy, join(bench.dir, 'second'));
-    await expect(publishFrom(bench.place)).rejects.toMatchObject(refused('hard link'));
+    await expect(publishFrom(fixture.place, fixture.place)).rejects.toMatchObject(
+      refused('is the file that is loaded'),
+    );
+    linkSync(copy, join(fixture.dir, 'second'));
+    await expect(publishFrom(fixture.place)).rejects.toMatchObject(refused('hard link'));
   });
 
   it('is followed where a link leads to it', async () => {
-    await publishFrom(bench.place);
-    const link = join(bench.dir, 'link');
+    await publishFrom(fixture.place);
+    const link = join(fixture.dir, 'link');
     symlinkSync(copy, link);
-    await bench.store([bench.windowOf('2026-01-02', { id: 'c' })]);
-    await publishFrom(bench.place, link);
+    await fixture.store([fixture.windowOf('2026-01-02', { id: 'c' })]);
+    await publishFrom(fixture.place, link);
     expect(await query(copy, 'SELECT count(*) AS n FROM ducklake_data_file')).toEqual([{ n: '2' }]);
   });
 
   it('of the original is not replaced by a plain copy of the catalog, which may have copies of its own', async () => {
-    await publishFrom(bench.place);
-    const backup = join(bench.dir, 'backup.ducklake');
-    copyFileSync(bench.place, backup);
+    await publishFrom(fixture.place);
+    const backup = join(fixture.dir, 'backup.ducklake');
+    copyFileSync(fixture.place, backup);
     await expect(publishFrom(backup)).rejects.toMatchObject(
       refused('is not a copy that this program made of this catalog'),
     );
-    await publishFrom(backup, join(bench.dir, 'own.ducklake'));
-    await publishFrom(bench.place);
+    await publishFrom(backup, join(fixture.dir, 'own.ducklake'));
+    await publishFrom(fixture.place);
   });
 
   it('is published anew by a purge, which also follows it after the catalog was written anew', async () => {
-    await publishFrom(bench.place);
+    await publishFrom(fixture.place);
     for (let times = 0; times < 2; times++) {
       expect(await purge()).toMatchObject({ unreached: [] });
       expect(await query(copy, 'SELECT count(*) AS n FROM ducklake_snapshot')).toEqual([{ n: '1' }]);
     }
     const [{ path }] = await query(copy, 'SELECT path FROM ducklake_data_file');
-    expect(existsSync(join(bench.data, 'main', 'events', String(path)))).toBe(true);
+    expect(existsSync(join(fixture.data, 'main', 'events', String(path)))).toBe(true);
   });
 
   it('that is not there any more is told by a purge until it is forgotten', async () => {
-    await publishFrom(bench.place);
+    await publishFrom(fixture.place);
     rmSync(copy);
     expect(await purge()).toMatchObject({ unreached: [expect.stringContaining('--forget-copy')] });
     expect(await purge()).toMatchObject({ unreached: [expect.stringContaining(copy)] });

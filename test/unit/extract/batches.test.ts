@@ -5,32 +5,32 @@ import { BATCH_LIMITS, type BatchLimits } from '../../../src/extract/batch.ts';
 import { extractBatches } from '../../../src/extract/extract.ts';
 import type { PlanSettings } from '../../../src/extract/plan/plan.ts';
 import type { Window } from '../../../src/extract/window.ts';
-import { Bench, type FakeWorld, planFor, steadyRows } from '../../support/extract/extraction.ts';
+import { type FakeServiceSettings, Fixture, planFor, steadyRows } from '../../support/extract/extraction.ts';
 
 const DAYS = { startDate: '2026-03-01', endDate: '2026-03-08', toDateInclusive: 'true' } as const;
-let bench: Bench;
+let fixture: Fixture;
 /** A time that nothing else waits. */
 const WAIT_MS = 9_876;
 /** Rings the timer of the latest batch. */
 let ring = () => {};
 let waits = 0;
 
-function open(world: Partial<FakeWorld> = {}): Bench {
-  bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6), ...world });
+function open(world: Partial<FakeServiceSettings> = {}): Fixture {
+  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6), ...world });
   waits = 0;
-  bench.clock.after = (ms?: number, callback?: () => void) => {
+  fixture.clock.after = (ms?: number, callback?: () => void) => {
     if (ms === WAIT_MS) {
       waits++;
       ring = callback ?? ring;
     }
     return () => {};
   };
-  return bench;
+  return fixture;
 }
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const batchesOf = (settings: Partial<PlanSettings> = DAYS, limits: Partial<BatchLimits> = {}) =>
-  extractBatches(planFor(bench.clock, bench.target.prior(), settings), bench.deps(), {
+  extractBatches(planFor(fixture.clock, fixture.target.prior(), settings), fixture.deps(), {
     ...BATCH_LIMITS,
     waitMs: WAIT_MS,
     ...limits,
@@ -40,7 +40,7 @@ async function daysOf(batches: AsyncIterable<readonly Window[]>): Promise<Day[][
   const days: Day[][] = [];
   for await (const batch of batches) {
     days.push(batch.map(({ receipt }) => receipt.from));
-    for (const window of batch) await bench.target.commit(window);
+    for (const window of batch) await fixture.target.commit(window);
   }
   return days;
 }
@@ -52,8 +52,8 @@ function hold(day: Day): () => void {
   const held = new Promise<void>((resolve) => {
     release = resolve;
   });
-  const answer = bench.service.exportEvents.bind(bench.service);
-  bench.service.exportEvents = async (question, signal) => {
+  const answer = fixture.service.exportEvents.bind(fixture.service);
+  fixture.service.exportEvents = async (question, signal) => {
     const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
     if (question.from === day) await Promise.race([held, aborted]);
     return answer(question, signal);
@@ -65,8 +65,8 @@ describe('windows that are ready one after the other [R710]', () => {
   it('are handed on together, in order, with the end of the run', async () => {
     open();
     expect(await daysOf(batchesOf())).toEqual([march(1, 2, 3, 4, 5, 6, 7, 8)]);
-    expect(bench.target.state?.from_date).toBe('2026-03-09');
-    expect(bench.tally).toMatchObject({ windows: 8, committed: 8, committedRows: 48, nextFromDate: '2026-03-09' });
+    expect(fixture.target.state?.from_date).toBe('2026-03-09');
+    expect(fixture.tally).toMatchObject({ windows: 8, committed: 8, committedRows: 48, nextFromDate: '2026-03-09' });
   });
 
   it('keep their files until the next batch is requested', async () => {
@@ -84,11 +84,11 @@ describe('windows that are ready one after the other [R710]', () => {
   it('end with the window that reaches the number of rows, of bytes or of windows', async () => {
     open();
     expect(await daysOf(batchesOf(DAYS, { rows: 13 }))).toEqual([march(1, 2, 3), march(4, 5, 6), march(7, 8)]);
-    bench.target.covered.clear();
-    bench.target.state = undefined;
+    fixture.target.covered.clear();
+    fixture.target.state = undefined;
     expect(await daysOf(batchesOf(DAYS, { windows: 5 }))).toEqual([march(1, 2, 3, 4, 5), march(6, 7, 8)]);
-    bench.target.covered.clear();
-    bench.target.state = undefined;
+    fixture.target.covered.clear();
+    fixture.target.state = undefined;
     expect((await daysOf(batchesOf(DAYS, { bytes: 1 }))).map((days) => days.length)).toEqual(Array(8).fill(1));
   });
 
@@ -99,7 +99,7 @@ describe('windows that are ready one after the other [R710]', () => {
     const batches = batchesOf();
     const next = batches.next();
     while (waits === 0) await new Promise((resolve) => setImmediate(resolve));
-    while (bench.tally.windows < 2) await new Promise((resolve) => setImmediate(resolve));
+    while (fixture.tally.windows < 2) await new Promise((resolve) => setImmediate(resolve));
     ring();
     expect(((await next).value ?? []).map(({ receipt }) => receipt.from)).toEqual(march(1, 2));
     release();
@@ -123,8 +123,8 @@ describe('windows that are ready one after the other [R710]', () => {
   it('are handed on before the failure of the one behind them is thrown', async () => {
     open({ fault: ({ from }) => (from === '2026-03-04' ? { refuse: 'config' } : undefined) });
     await expect(daysOf(batchesOf())).rejects.toMatchObject({ exitCode: 2 });
-    expect(bench.target.state?.from_date).toBe('2026-03-04');
-    expect(bench.tally).toMatchObject({ committed: 3, nextFromDate: '2026-03-04' });
+    expect(fixture.target.state?.from_date).toBe('2026-03-04');
+    expect(fixture.tally).toMatchObject({ committed: 3, nextFromDate: '2026-03-04' });
   });
 
   it('are dropped when the run is told to stop', async () => {
@@ -133,7 +133,7 @@ describe('windows that are ready one after the other [R710]', () => {
     const batches = batchesOf();
     const next = batches.next();
     while (waits === 0) await new Promise((resolve) => setImmediate(resolve));
-    bench.controller.abort(new Error('stop'));
+    fixture.controller.abort(new Error('stop'));
     await expect(next).rejects.toThrow('stop');
   });
 });

@@ -1,35 +1,35 @@
 import fs, { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
-import { configFailure, type Failure, transientFailure } from '../../../src/base/errors.ts';
+import { configError, transientError, type UserError } from '../../../src/base/errors.ts';
 import { columnEdits } from '../../../src/schema/column-edits.ts';
-import { Bench, type FakeWorld, type Fault, steadyRows } from '../../support/extract/extraction.ts';
+import { type FakeServiceSettings, type Fault, Fixture, steadyRows } from '../../support/extract/extraction.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
 const DAYS = { startDate: '2026-03-05', endDate: '2026-03-07', toDateInclusive: 'true' } as const;
-let bench: Bench;
-const open = (world: Partial<FakeWorld> = {}) => {
-  bench = new Bench('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
-  bench.options = { maxConcurrentExports: 1 };
-  return bench;
+let fixture: Fixture;
+const open = (world: Partial<FakeServiceSettings> = {}) => {
+  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
+  fixture.options = { maxConcurrentExports: 1 };
+  return fixture;
 };
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
-const failureOf = (work: Promise<unknown>): Promise<Failure> =>
+const failureOf = (work: Promise<unknown>): Promise<UserError> =>
   work.then(
     () => expect.unreachable('it passed'),
-    (error) => error as Failure,
+    (error) => error as UserError,
   );
 const files = () =>
-  readdirSync(bench.spoolDir, { recursive: true })
+  readdirSync(fixture.spoolDir, { recursive: true })
     .map(String)
     .filter((name) => /\.(part|csv|json)$/.test(name));
-const body = (internal: string) => transientFailure('the connection broke', { internal });
-const on = (count: number | readonly number[], fault: Fault): FakeWorld['fault'] => {
+const body = (internal: string) => transientError('the connection broke', { internal });
+const on = (count: number | readonly number[], fault: Fault): FakeServiceSettings['fault'] => {
   const counts = [count].flat();
   return (_q, n) => (counts.includes(n) ? fault : undefined);
 };
-const causes = () => bench.events('window.retry').map(({ fields }) => fields?.cause);
+const causes = () => fixture.events('window.retry').map(({ fields }) => fields?.cause);
 
 describe('a body that breaks off', () => {
   it.each([
@@ -39,9 +39,9 @@ describe('a body that breaks off', () => {
   ])('is asked for again, nothing of it is stored, and its connection is closed: %s', async (internal, cause) => {
     await open({ fault: on(1, { breaks: body(internal) }) }).run(DAYS);
     expect(causes()).toEqual([cause]);
-    expect(bench.target.ids()).toHaveLength(18);
-    expect(bench.target.receipts.map(({ exports }) => exports)).toEqual([2, 1, 1]);
-    expect([bench.service.busy, readdirSync(bench.spoolDir)]).toEqual([0, []]);
+    expect(fixture.target.ids()).toHaveLength(18);
+    expect(fixture.target.receipts.map(({ exports }) => exports)).toEqual([2, 1, 1]);
+    expect([fixture.service.busy, readdirSync(fixture.spoolDir)]).toEqual([0, []]);
   });
 
   it('leaves no file while the run goes on', async () => {
@@ -54,57 +54,58 @@ describe('a body that breaks off', () => {
 
   it('by silence, again and again, is asked for in fewer days; by a reset it never is', async () => {
     const long = { ...DAYS, windowDays: 3 };
-    const silent: FakeWorld['fault'] = ({ from, to }) => (from === to ? undefined : { breaks: body('stall: no byte') });
+    const silent: FakeServiceSettings['fault'] = ({ from, to }) =>
+      from === to ? undefined : { breaks: body('stall: no byte') };
     await open({ fault: silent }).run(long);
-    expect(bench.service.ranges.map((range) => range.replaceAll('2026-03-', ''))).toEqual([
+    expect(fixture.service.ranges.map((range) => range.replaceAll('2026-03-', ''))).toEqual([
       ...['05..07', '05..07', '05..07'],
       ...['05..06', '05..06', '05..06'],
       ...['05..05', '06..06', '07..07'],
     ]);
-    expect(bench.events('window.split').map(({ fields }) => fields)).toEqual([
+    expect(fixture.events('window.split').map(({ fields }) => fields)).toEqual([
       { window: '2026-03-05..2026-03-07', attempt: 3, cause: 'stall' },
       { window: '2026-03-05..2026-03-06', attempt: 3, cause: 'stall' },
     ]);
-    bench.close();
+    fixture.close();
     open({ fault: ({ from, to }) => (from === to ? undefined : { breaks: body('reset: x') }) });
-    const failure = await failureOf(bench.run(long));
-    expect([failure.exitCode, failure.internal, bench.service.sent]).toEqual([3, 'reset', 5]);
+    const failure = await failureOf(fixture.run(long));
+    expect([failure.exitCode, failure.internal, fixture.service.sent]).toEqual([3, 'reset', 5]);
     expect(failure.where).toEqual({ window: '2026-03-05..2026-03-07', attempt: 5 });
   });
 
   it.each([
-    ['of the disk', transientFailure('the disk is full', { where: { file: '/spool' }, internal: 'stall: x' })],
-    ['of the user', configFailure('wrong')],
+    ['of the disk', transientError('the disk is full', { where: { file: '/spool' }, internal: 'stall: x' })],
+    ['of the user', configError('wrong')],
     ['of ours', new TypeError('a defect')],
   ])('by an error %s is not asked for again', async (_whose, breaks) => {
     open({ fault: on(1, { breaks }) });
-    expect(await failureOf(bench.run(DAYS))).toBe(breaks);
-    expect([bench.service.sent, bench.service.busy]).toEqual([1, 0]);
+    expect(await failureOf(fixture.run(DAYS))).toBe(breaks);
+    expect([fixture.service.sent, fixture.service.busy]).toEqual([1, 0]);
   });
 
   it('by a stop is no fault: it ends with the reason, and is not told as one', async () => {
     open();
-    bench.service.world = {
-      ...bench.service.world,
+    fixture.service.world = {
+      ...fixture.service.world,
       fault: () => {
-        bench.controller.abort(new Error('stop'));
+        fixture.controller.abort(new Error('stop'));
         return { breaks: body('reset: x') };
       },
     };
-    await expect(bench.run(DAYS)).rejects.toThrow('stop');
-    expect([bench.events('window.retry'), bench.service.busy]).toEqual([[], 0]);
+    await expect(fixture.run(DAYS)).rejects.toThrow('stop');
+    expect([fixture.events('window.retry'), fixture.service.busy]).toEqual([[], 0]);
   });
 
   it('is read no further once the run is stopped', async () => {
     open();
     const all = (csv: string) => {
-      bench.controller.abort(new Error('stop'));
+      fixture.controller.abort(new Error('stop'));
       return csv + csv.slice(csv.indexOf('\n') + 1).repeat(5_000);
     };
-    bench.service.world = { ...bench.service.world, fault: () => ({ body: all }) };
-    await expect(bench.run(DAYS)).rejects.toThrow('stop');
-    expect(bench.tally.bytes).toBe(0);
-    expect(bench.service.sent).toBe(1);
+    fixture.service.world = { ...fixture.service.world, fault: () => ({ body: all }) };
+    await expect(fixture.run(DAYS)).rejects.toThrow('stop');
+    expect(fixture.tally.bytes).toBe(0);
+    expect(fixture.service.sent).toBe(1);
   });
 });
 
@@ -120,7 +121,7 @@ describe('a body larger than what is buffered', () => {
     const row = (i: number) => `1,2026-03-04 10:00:00.000,row-${i},row-${i},2026-03-04 10:00:00.000,u-${i},df_login\n`;
     const large = (csv: string) => csv + Array.from({ length: 30_000 }, (_, i) => row(i)).join('');
     open({ rows: [], fault: () => ({ body: large }) });
-    const windows = bench.windows({ ...DAYS, endDate: '2026-03-05' });
+    const windows = fixture.windows({ ...DAYS, endDate: '2026-03-05' });
     const { value } = await withCall(handle, 'write', slow, () => windows.next());
     const text = readFileSync(value?.files[0].path ?? '', 'utf8');
     expect(text.length).toBeGreaterThan(2 << 20);
@@ -141,10 +142,10 @@ describe('a body that would fill the disk', () => {
     ['256 MB of a small disk are left free', 0.4, 6e8],
   ])('is given up and removed: %s [R723]', async (_title, share, size) => {
     open();
-    const failure = await withCall(fs.promises, 'statfs', disk(share, size), () => failureOf(bench.run(DAYS)));
-    expect(failure).toMatchObject({ exitCode: 3, where: { file: expect.stringContaining(bench.spoolDir) } });
+    const failure = await withCall(fs.promises, 'statfs', disk(share, size), () => failureOf(fixture.run(DAYS)));
+    expect(failure).toMatchObject({ exitCode: 3, where: { file: expect.stringContaining(fixture.spoolDir) } });
     expect(failure.message).toContain('are kept free');
-    expect([bench.service.sent, bench.service.busy, readdirSync(bench.spoolDir)]).toEqual([1, 0, []]);
+    expect([fixture.service.sent, fixture.service.busy, readdirSync(fixture.spoolDir)]).toEqual([1, 0, []]);
   });
 
   it('is given up while it arrives, whenever the disk fills [R723]', async () => {
@@ -152,10 +153,10 @@ describe('a body that would fill the disk', () => {
     let looks = 0;
     const filling = async () => ({ bsize: 1, blocks: 1e10, bavail: looks++ === 0 ? 9e9 : 1e8 });
     const endless = (csv: string) => csv + csv.slice(csv.indexOf('\n') + 1).repeat(20_000);
-    bench.service.world = { ...bench.service.world, fault: () => ({ body: endless }) };
-    const failure = await withCall(fs.promises, 'statfs', filling, () => failureOf(bench.run(DAYS)));
+    fixture.service.world = { ...fixture.service.world, fault: () => ({ body: endless }) };
+    const failure = await withCall(fs.promises, 'statfs', filling, () => failureOf(fixture.run(DAYS)));
     expect([failure.exitCode, looks]).toEqual([3, 2]);
-    expect(readdirSync(bench.spoolDir)).toEqual([]);
+    expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 });
 
@@ -166,31 +167,31 @@ describe('a body that has no place on disk', () => {
       if (String(path).endsWith('.part')) throw systemError('ENOSPC');
       return real(path, ...rest);
     };
-    const failure = await withCall(fs.promises, 'open', full, () => failureOf(bench.run(DAYS)));
-    expect(failure).toMatchObject({ exitCode: 3, where: { file: expect.stringContaining(bench.spoolDir) } });
-    expect([bench.service.sent, bench.service.busy]).toEqual([1, 0]);
+    const failure = await withCall(fs.promises, 'open', full, () => failureOf(fixture.run(DAYS)));
+    expect(failure).toMatchObject({ exitCode: 3, where: { file: expect.stringContaining(fixture.spoolDir) } });
+    expect([fixture.service.sent, fixture.service.busy]).toEqual([1, 0]);
   });
 });
 
 describe('where a body without a byte means no rows', () => {
   it('one that is cut means none of that', async () => {
     open({ fault: on(1, { body: (csv) => csv.slice(0, -15) }) });
-    bench.options = { maxConcurrentExports: 1, emptyBody: 'no_rows' };
-    await bench.run(DAYS);
-    expect(bench.target.ids()).toHaveLength(18);
+    fixture.options = { maxConcurrentExports: 1, emptyBody: 'no_rows' };
+    await fixture.run(DAYS);
+    expect(fixture.target.ids()).toHaveLength(18);
     expect(causes()).toEqual(['cut_in_row']);
   });
 
   it('it is one export, and a day without anything', async () => {
     open({ fault: on(2, { body: () => '' }) });
-    bench.options = { maxConcurrentExports: 1, emptyBody: 'no_rows' };
+    fixture.options = { maxConcurrentExports: 1, emptyBody: 'no_rows' };
     const windows = [];
-    for await (const window of bench.windows(DAYS)) {
-      await bench.target.commit(window);
+    for await (const window of fixture.windows(DAYS)) {
+      await fixture.target.commit(window);
       windows.push(window);
     }
     expect(windows[1]).toMatchObject({ files: [], receipt: { exports: 1, rows: 0, invalid_utf8: 0, suppressed: 0 } });
-    expect(bench.tally).toMatchObject({ exports: 3, rows: 12, windows: 3, committed: 3, committedRows: 12 });
+    expect(fixture.tally).toMatchObject({ exports: 3, rows: 12, windows: 3, committed: 3, committedRows: 12 });
   });
 });
 
@@ -201,8 +202,8 @@ describe('the body that is kept for inspection', () => {
   it('is the third that is broken in one way, not one that is broken in another between them', async () => {
     const faults = [short, short, shortLater, (csv: string) => `${short(csv)}1,the fourth\n`];
     open({ fault: (_q, n) => (faults[n - 1] ? { body: faults[n - 1] } : undefined) });
-    const failure = await failureOf(bench.run(DAYS));
-    expect([failure.exitCode, bench.service.sent]).toEqual([3, 4]);
+    const failure = await failureOf(fixture.run(DAYS));
+    expect([failure.exitCode, fixture.service.sent]).toEqual([3, 4]);
     expect(readFileSync(failure.where.file ?? '', 'utf8')).toContain('the fourth');
     expect(failure.where.window).toBe('2026-03-05');
     expect(files()).toEqual([expect.stringContaining('malformed-')]);
@@ -217,17 +218,17 @@ describe('the body that is kept for inspection', () => {
 
   it('is none where columns are kept out of what is written, and that is said', async () => {
     open({ fault: () => ({ body: short }) });
-    bench.options = { maxConcurrentExports: 1, edits: columnEdits(['df_api_version'], [], undefined) };
-    const failure = await failureOf(bench.run(DAYS));
+    fixture.options = { maxConcurrentExports: 1, edits: columnEdits(['df_api_version'], [], undefined) };
+    const failure = await failureOf(fixture.run(DAYS));
     expect(failure.where).toEqual({ window: '2026-03-05' });
     expect(failure.message).toMatch(/broken in the same way 3 times: .* No body is kept for inspection/);
-    expect(readdirSync(bench.spoolDir)).toEqual([]);
+    expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 
   it('is none of an answer without any byte, which is only asked for again', async () => {
     open({ fault: () => ({ body: () => '' }) });
-    const failure = await failureOf(bench.run(DAYS));
-    expect([failure.internal, bench.service.sent, failure.where.file]).toEqual(['empty_body', 5, undefined]);
+    const failure = await failureOf(fixture.run(DAYS));
+    expect([failure.internal, fixture.service.sent, failure.where.file]).toEqual(['empty_body', 5, undefined]);
     expect(causes()).toEqual(Array(4).fill('empty_body'));
   });
 });
@@ -235,30 +236,30 @@ describe('the body that is kept for inspection', () => {
 describe('what a run tells', () => {
   it('of exports is its own alone, whatever was sent before it', async () => {
     await open().run(DAYS);
-    expect(bench.tally.exports).toBe(3);
-    await bench.run(DAYS);
-    expect(bench.tally.exports).toBe(1);
+    expect(fixture.tally.exports).toBe(3);
+    await fixture.run(DAYS);
+    expect(fixture.tally.exports).toBe(1);
   });
 
   it('of a failed attempt is which days, which attempt, why, and when it is tried again', async () => {
     await open({ fault: on(1, { refuse: 'retry' }) }).run(DAYS);
-    expect(bench.events('window.retry')).toMatchObject([
+    expect(fixture.events('window.retry')).toMatchObject([
       { level: 'warn', fields: { window: '2026-03-05', attempt: 1, cause: 'retry', pause_ms: 500 } },
     ]);
   });
 
   it('of a refusal that ends it is which days, and the code', async () => {
     open({ fault: on(2, { refuse: 'config' }) });
-    const failure = await failureOf(bench.run(DAYS));
+    const failure = await failureOf(fixture.run(DAYS));
     expect(failure).toMatchObject({ exitCode: 2, internal: 'config', where: { window: '2026-03-06', attempt: 1 } });
   });
 
   it('of waits for the quota is each, and after fifty of them it ends', async () => {
     open({ fault: (q) => (q.from === '2026-03-06' ? { refuse: 'wait' } : undefined) });
-    const failure = await failureOf(bench.run(DAYS));
-    expect([failure.exitCode, bench.service.sent]).toEqual([3, 51]);
+    const failure = await failureOf(fixture.run(DAYS));
+    expect([failure.exitCode, fixture.service.sent]).toEqual([3, 51]);
     expect(failure.message).toMatch(/^2026-03-06: .* Asked 50 times/);
-    const waits = bench.events('window.wait').map(({ fields }) => fields);
+    const waits = fixture.events('window.wait').map(({ fields }) => fields);
     expect(waits).toHaveLength(49);
     expect(waits[0]).toEqual({ window: '2026-03-06', wait: 1 });
   });

@@ -4,22 +4,29 @@ import { spans } from '../../../src/extract/download/end-rule.ts';
 import type { PlanInput } from '../../../src/extract/plan/plan.ts';
 import { columnEdits } from '../../../src/schema/column-edits.ts';
 import type { ColumnScan } from '../../../src/schema/scan.ts';
-import { at, Bench, type FakeRow, type FakeWorld, HOUR, steadyRows } from '../../support/extract/extraction.ts';
+import {
+  at,
+  type FakeRow,
+  type FakeServiceSettings,
+  Fixture,
+  HOUR,
+  steadyRows,
+} from '../../support/extract/extraction.ts';
 
 const NOW = '2026-03-10T16:00:00Z';
-let bench: Bench;
-const open = (world: Partial<FakeWorld>, now = NOW) => {
-  bench = new Bench(now, world);
-  return bench;
+let fixture: Fixture;
+const open = (world: Partial<FakeServiceSettings>, now = NOW) => {
+  fixture = new Fixture(now, world);
+  return fixture;
 };
-afterEach(() => bench?.close());
+afterEach(() => fixture?.close());
 
 const row = (id: string, time: string): FakeRow => ({ id, event: 'df_login', occurred: at(time), arrived: at(time) });
 const busy = (day: string) => steadyRows(day, day, 4);
 const sparse = (first: string, last: string) => steadyRows(first, last, 1);
-const ranges = () => bench.service.ranges.map((range) => range.replaceAll('2026-03-', ''));
+const ranges = () => fixture.service.ranges.map((range) => range.replaceAll('2026-03-', ''));
 const run = (first: string, last: string, more: Partial<PlanInput> = {}, settings = {}) =>
-  bench.run({ startDate: `2026-03-${first}`, endDate: `2026-03-${last}`, ...settings }, more);
+  fixture.run({ startDate: `2026-03-${first}`, endDate: `2026-03-${last}`, ...settings }, more);
 const SETTLED = { delivery: 'settled' } as const;
 
 it('a pair needs both of its ends', () => {
@@ -33,27 +40,28 @@ describe('a day that has not begun', () => {
   it('costs one question, and is left to a later run', async () => {
     await open({ future: 'error', rows: sparse('2026-03-09', '2026-03-10') }).run({ startDate: '2026-03-09' });
     expect(ranges()).toEqual(['09..09', '09..10', '10..10', '10..11', '11..11']);
-    expect(bench.events('window.dropped')).toMatchObject([{ message: expect.stringContaining('2026-03-11') }]);
-    expect(bench.target.ids()).toHaveLength(2);
-    expect(bench.target.state?.from_date).toBe('2026-03-10');
+    expect(fixture.events('window.dropped')).toMatchObject([{ message: expect.stringContaining('2026-03-11') }]);
+    expect(fixture.target.ids()).toHaveLength(2);
+    expect(fixture.target.state?.from_date).toBe('2026-03-10');
   });
 
   it('whose day before is not over is no part of that: it is handed on, and covers nothing', async () => {
     await open({ future: 'error', rows: sparse('2026-03-10', '2026-03-10') }).run({ startDate: '2026-03-10' });
-    expect(bench.target.receipts.map(({ from, to, covers_to }) => [from, to, covers_to])).toEqual([
+    expect(fixture.target.receipts.map(({ from, to, covers_to }) => [from, to, covers_to])).toEqual([
       ['2026-03-10', '2026-03-10', null],
     ]);
-    expect(bench.target.ids()).toHaveLength(1);
-    expect(readdirSync(bench.spoolDir)).toEqual([]);
+    expect(fixture.target.ids()).toHaveLength(1);
+    expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 
   it('is not told from others once a day that had begun was refused on its own: both questions are asked', async () => {
-    const refused: FakeWorld['fault'] = ({ from }) => (from === '2026-03-10' ? { refuse: 'invalid' } : undefined);
+    const refused: FakeServiceSettings['fault'] = ({ from }) =>
+      from === '2026-03-10' ? { refuse: 'invalid' } : undefined;
     const rows = sparse('2026-03-09', '2026-03-09');
     await open({ future: 'error', rows, fault: refused }).run({ startDate: '2026-03-09' });
     expect(ranges()).toEqual(['09..09', '09..10', '10..10', '10..11', '11..11', '11..12']);
-    expect(bench.target.state?.from_date).toBe('2026-03-10');
-    expect(bench.events('window.dropped').map(({ level }) => level)).toEqual(['debug', 'debug']);
+    expect(fixture.target.state?.from_date).toBe('2026-03-10');
+    expect(fixture.events('window.dropped').map(({ level }) => level)).toEqual(['debug', 'debug']);
   });
 });
 
@@ -62,16 +70,16 @@ describe('a day that is gone', () => {
     open({ historyDays: 4, rows: busy('2026-03-06') });
     await run('05', '06', {}, { onGap: 'warn' });
     expect(ranges()).toEqual(['05..05', '06..06']);
-    expect(bench.target.state?.gaps).toEqual(['2026-03-05']);
+    expect(fixture.target.state?.gaps).toEqual(['2026-03-05']);
   });
 
   it('between its two questions is a gap, and nothing of it stays', async () => {
-    const fault: FakeWorld['fault'] = (_q, count) => (count === 2 ? { refuse: 'gone' } : undefined);
+    const fault: FakeServiceSettings['fault'] = (_q, count) => (count === 2 ? { refuse: 'gone' } : undefined);
     open({ rows: [...sparse('2026-03-05', '2026-03-05'), ...busy('2026-03-06')], fault });
     await run('05', '06', {}, { onGap: 'warn' });
     expect(ranges()).toEqual(['05..05', '05..06', '06..06']);
-    expect(bench.target.state?.gaps).toEqual(['2026-03-05']);
-    expect([bench.target.ids().length, readdirSync(bench.spoolDir)]).toEqual([4, []]);
+    expect(fixture.target.state?.gaps).toEqual(['2026-03-05']);
+    expect([fixture.target.ids().length, readdirSync(fixture.spoolDir)]).toEqual([4, []]);
   });
 });
 
@@ -80,35 +88,35 @@ describe('what was asked for ahead', () => {
     open({ rows: [...sparse('2026-03-05', '2026-03-05'), ...busy('2026-03-06')] });
     await run('05', '05', SETTLED);
     expect(ranges()).toEqual(['05..05', '05..06', '06..06']);
-    expect(bench.target.state).toMatchObject({ to_date_inclusive: true, from_date: '2026-03-06' });
-    expect(bench.target.receipts).toMatchObject([{ from: '2026-03-05', to: '2026-03-05', rows: 1 }]);
-    expect(readdirSync(bench.spoolDir)).toEqual([]);
+    expect(fixture.target.state).toMatchObject({ to_date_inclusive: true, from_date: '2026-03-06' });
+    expect(fixture.target.receipts).toMatchObject([{ from: '2026-03-05', to: '2026-03-05', rows: 1 }]);
+    expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 
   it('and is not wanted after all is removed with the day that comes next', async () => {
     open({ rows: sparse('2026-03-05', '2026-03-09') });
-    bench.target.covered.add('2026-03-06').add('2026-03-07');
-    bench.target.state = { version: 1, from_date: '2026-03-05', start_date: '2026-03-05' };
+    fixture.target.covered.add('2026-03-06').add('2026-03-07');
+    fixture.target.state = { version: 1, from_date: '2026-03-05', start_date: '2026-03-05' };
     await run('05', '08', SETTLED, { lookbackDays: 0 });
     expect(ranges()).toEqual(['05..05', '05..06', '06..06', '08..08', '08..09', '09..09']);
-    expect([bench.target.ids().length, readdirSync(bench.spoolDir)]).toEqual([2, []]);
+    expect([fixture.target.ids().length, readdirSync(fixture.spoolDir)]).toEqual([2, []]);
   });
 
   it('by a service that refuses single days is no proof: the counts of ranges are', async () => {
-    const fault: FakeWorld['fault'] = ({ from, to }) => (from === to ? { refuse: 'invalid' } : undefined);
+    const fault: FakeServiceSettings['fault'] = ({ from, to }) => (from === to ? { refuse: 'invalid' } : undefined);
     open({ inclusive: false, rows: [...busy('2026-03-05'), ...busy('2026-03-06')], fault });
     await run('05', '06', SETTLED);
-    expect(bench.target.state).toMatchObject({ to_date_inclusive: false, ranges_inclusive: false });
-    expect(bench.target.appended).toHaveLength(8);
+    expect(fixture.target.state).toMatchObject({ to_date_inclusive: false, ranges_inclusive: false });
+    expect(fixture.target.appended).toHaveLength(8);
   });
 
   it('shows nothing of a day that was refused on its own', async () => {
-    const fault: FakeWorld['fault'] = ({ from, to }) =>
+    const fault: FakeServiceSettings['fault'] = ({ from, to }) =>
       from === to && to === '2026-03-05' ? { refuse: 'invalid' } : undefined;
     open({ rows: sparse('2026-03-06', '2026-03-06'), fault });
     await run('05', '05', SETTLED);
-    expect(bench.target.receipts).toMatchObject([{ from: '2026-03-05', to: '2026-03-06', covers_to: '2026-03-05' }]);
-    expect(bench.events('rule.open')).toHaveLength(1);
+    expect(fixture.target.receipts).toMatchObject([{ from: '2026-03-05', to: '2026-03-06', covers_to: '2026-03-05' }]);
+    expect(fixture.events('rule.open')).toHaveLength(1);
   });
 
   it('proves nothing where each day has more in the question of two: that is said', async () => {
@@ -116,9 +124,9 @@ describe('what was asked for ahead', () => {
     const rows = [...busy('2026-03-05'), midnight('05'), midnight('06')];
     open({ rows, daysAreInstants: true });
     await run('05', '05', SETTLED);
-    expect(bench.events('rule.open')).toMatchObject([{ level: 'warn', fields: { window: '2026-03-05' } }]);
-    expect(bench.target.ids()).toEqual(rows.map(({ id }) => id).sort());
-    expect(readdirSync(bench.spoolDir)).toEqual([]);
+    expect(fixture.events('rule.open')).toMatchObject([{ level: 'warn', fields: { window: '2026-03-05' } }]);
+    expect(fixture.target.ids()).toEqual(rows.map(({ id }) => id).sort());
+    expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 });
 
@@ -126,38 +134,40 @@ describe('an end that is not included', () => {
   it.each(['09', '08'])('is proved by the last day that is over everywhere, from the %s on', async (first) => {
     open({ inclusive: false, rows: busy('2026-03-09') });
     await run(first, '10');
-    expect(bench.target.state?.to_date_inclusive).toBe(false);
-    expect(bench.events('rule.proved')).toMatchObject([{ fields: { window: '2026-03-10', to_date_inclusive: false } }]);
+    expect(fixture.target.state?.to_date_inclusive).toBe(false);
+    expect(fixture.events('rule.proved')).toMatchObject([
+      { fields: { window: '2026-03-10', to_date_inclusive: false } },
+    ]);
   });
 
   it('is not proved by a day known to be empty that was still going on', async () => {
     const late = row('late', '2026-03-10T16:00:01Z');
-    const tick: FakeWorld['fault'] = (_q, count) => {
-      if (count === 3) bench.clock.time += 2_000;
+    const tick: FakeServiceSettings['fault'] = (_q, count) => {
+      if (count === 3) fixture.clock.time += 2_000;
       return undefined;
     };
     open({ rows: [late], fault: tick });
     await run('09', '11');
-    expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
-    expect(bench.target.ids()).toEqual(['late']);
+    expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
+    expect(fixture.target.ids()).toEqual(['late']);
   });
 
   it('is proved by no day without rows, in a settled delivery neither', async () => {
     open({ rows: [] });
     await run('05', '08', SETTLED);
-    expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
-    expect(bench.target.receipts.map(({ to }) => to.slice(8))).toEqual(['06', '07', '08', '09']);
+    expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
+    expect(fixture.target.receipts.map(({ to }) => to.slice(8))).toEqual(['06', '07', '08', '09']);
   });
 });
 
 describe('an end that is included', () => {
   it('is proved whichever columns are dropped, but for the one time that can be', async () => {
     const proved = async (...dropped: string[]) => {
-      bench?.close();
+      fixture?.close();
       open({ rows: [...busy('2026-03-05'), ...busy('2026-03-06')] });
-      bench.options = { edits: columnEdits(dropped, [], undefined) };
+      fixture.options = { edits: columnEdits(dropped, [], undefined) };
       await run('05', '06');
-      return bench.target.state?.to_date_inclusive;
+      return fixture.target.state?.to_date_inclusive;
     };
     expect([await proved('df_api_version'), await proved('df_event_datetime')]).toEqual([true, undefined]);
   });
@@ -165,10 +175,10 @@ describe('an end that is included', () => {
   it('is told once, and stays in the tally', async () => {
     open({ rows: steadyRows('2026-03-05', '2026-03-07', 4) });
     await run('05', '07');
-    expect(bench.events('rule.proved')).toMatchObject([
+    expect(fixture.events('rule.proved')).toMatchObject([
       { level: 'info', fields: { window: '2026-03-05', to_date_inclusive: true } },
     ]);
-    expect(bench.tally.inclusive).toBe(true);
+    expect(fixture.tally.inclusive).toBe(true);
   });
 });
 
@@ -178,23 +188,23 @@ describe('while nothing is proved', () => {
     await run('01', '08', {}, { windowDays: 3 });
     const singles = ['01..01', '01..02', '02..02', '02..03', '03..03', '03..04'];
     expect(ranges()).toEqual([...singles, '04..07', '07..09']);
-    expect(bench.target.state?.from_date).toBe('2026-03-09');
-    expect(bench.target.ids()).toHaveLength(9);
+    expect(fixture.target.state?.from_date).toBe('2026-03-09');
+    expect(fixture.target.ids()).toHaveLength(9);
   });
 
   it('no two days are asked for at once, whatever is allowed', async () => {
     open({ rows: sparse('2026-03-01', '2026-03-06') });
     await run('01', '05');
-    expect(bench.service.busiest).toBe(1);
-    bench.close();
+    expect(fixture.service.busiest).toBe(1);
+    fixture.close();
     open({ rows: sparse('2026-03-01', '2026-03-06') });
     await run('01', '05', {}, { toDateInclusive: 'true' });
-    expect(bench.service.busiest).toBe(3);
+    expect(fixture.service.busiest).toBe(3);
   });
 });
 
 it('the clock of the service decides which day is over, where it is behind', async () => {
   open({ inclusive: false, rows: busy('2026-03-09'), clockAhead: -24 * HOUR });
   await run('09', '10');
-  expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
+  expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
 });

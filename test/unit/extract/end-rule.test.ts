@@ -1,7 +1,14 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { spans } from '../../../src/extract/download/end-rule.ts';
 import type { ColumnScan } from '../../../src/schema/scan.ts';
-import { at, Bench, type FakeRow, type FakeWorld, HOUR, steadyRows } from '../../support/extract/extraction.ts';
+import {
+  at,
+  type FakeRow,
+  type FakeServiceSettings,
+  Fixture,
+  HOUR,
+  steadyRows,
+} from '../../support/extract/extraction.ts';
 
 const hasPair = (columns: readonly ColumnScan[]) => spans(columns, 1);
 
@@ -47,61 +54,65 @@ describe('the proof', () => {
 });
 
 describe('each case of the table', () => {
-  let bench: Bench;
-  afterEach(() => bench.close());
+  let fixture: Fixture;
+  afterEach(() => fixture.close());
   const row = (id: string, time: string): FakeRow => ({ id, event: 'df_login', occurred: at(time), arrived: at(time) });
   const busy = (day: string) => steadyRows(day, day, 4);
-  const run = async (world: Partial<FakeWorld>, delivery: 'fresh' | 'settled' = 'fresh', endDate = '2026-03-06') => {
-    bench = new Bench('2026-03-10T16:00:00Z', world);
-    await bench.run({ startDate: '2026-03-05', endDate }, { delivery });
-    return bench.service.ranges.map((r) => r.replaceAll('2026-03-', ''));
+  const run = async (
+    world: Partial<FakeServiceSettings>,
+    delivery: 'fresh' | 'settled' = 'fresh',
+    endDate = '2026-03-06',
+  ) => {
+    fixture = new Fixture('2026-03-10T16:00:00Z', world);
+    await fixture.run({ startDate: '2026-03-05', endDate }, { delivery });
+    return fixture.service.ranges.map((r) => r.replaceAll('2026-03-', ''));
   };
 
   it('a pair: inclusive, no export more than windows', async () => {
     expect(await run({ rows: [...busy('2026-03-05'), ...busy('2026-03-06')] })).toEqual(['05..05', '06..06']);
-    expect(bench.target.state?.to_date_inclusive).toBe(true);
+    expect(fixture.target.state?.to_date_inclusive).toBe(true);
   });
 
   it('an empty day first: the next one proves', async () => {
     expect(await run({ rows: busy('2026-03-06') })).toEqual(['05..05', '05..06', '06..06']);
-    expect(bench.target.state?.to_date_inclusive).toBe(true);
-    expect(bench.target.ids().length).toBe(4);
+    expect(fixture.target.state?.to_date_inclusive).toBe(true);
+    expect(fixture.target.ids().length).toBe(4);
   });
 
   it('empty days in a row: each but the first costs one export, and the proof is no other', async () => {
     const days = async (inclusive: boolean) => run({ inclusive, rows: busy('2026-03-08') }, 'fresh', '2026-03-09');
     const start = ['05..05', '05..06', '06..07'];
     expect(await days(true)).toEqual([...start, '07..08', '08..08', '09..09']);
-    expect(bench.target.ids().length).toBe(4);
-    await bench.close();
+    expect(fixture.target.ids().length).toBe(4);
+    await fixture.close();
     expect(await days(false)).toEqual([...start, '07..08', '08..09', '09..09', '09..10']);
-    expect(bench.target.state?.to_date_inclusive).toBe(false);
-    expect(bench.target.ids().length).toBe(4);
+    expect(fixture.target.state?.to_date_inclusive).toBe(false);
+    expect(fixture.target.ids().length).toBe(4);
   });
 
   it('the same, settled: no row twice', async () => {
     expect(await run({ rows: busy('2026-03-06') }, 'settled')).toEqual(['05..05', '05..06', '06..06']);
-    expect(bench.target.appended.length).toBe(4);
+    expect(fixture.target.appended.length).toBe(4);
   });
 
   it('rows in [D,D+1] and none in [D+1,D+1]: exclusive [R2]', async () => {
     expect(await run({ inclusive: false, rows: busy('2026-03-05') })).toEqual(['05..05', '05..06', '06..06', '06..07']);
-    expect(bench.target.state?.to_date_inclusive).toBe(false);
+    expect(fixture.target.state?.to_date_inclusive).toBe(false);
   });
 
   it('a service that refuses single days: unproved, since a refusal is no observation', async () => {
     const world = { inclusive: false, rows: busy('2026-03-05') };
-    const fault: FakeWorld['fault'] = (q) => (q.from === q.to ? { refuse: 'invalid' } : undefined);
+    const fault: FakeServiceSettings['fault'] = (q) => (q.from === q.to ? { refuse: 'invalid' } : undefined);
     expect(await run({ ...world, fault })).toEqual(['05..05', '05..06', '06..06', '06..07']);
-    expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
-    expect(bench.target.ids()).toHaveLength(4);
+    expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
+    expect(fixture.target.ids()).toHaveLength(4);
   });
 
   it('one row a day: never proved, boundary days shared, nothing lost [R2]', async () => {
     const rows = [row('a', '2026-03-05T23:00:00Z'), row('b', '2026-03-06T01:00:00Z')];
     expect(await run({ rows })).toEqual(['05..05', '05..06', '06..06', '06..07']);
-    expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
-    expect(bench.target.ids()).toEqual(['a', 'b']);
+    expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
+    expect(fixture.target.ids()).toEqual(['a', 'b']);
   });
 
   it('midnight alone, of a service that takes days for instants: nothing is proved, nothing lost [R2]', async () => {
@@ -118,27 +129,27 @@ describe('each case of the table', () => {
       night('n4', '2026-03-06', 7),
     ];
     await run({ rows, daysAreInstants: true });
-    expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
-    expect(bench.target.ids()).toEqual(rows.map((one) => one.id).sort());
+    expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
+    expect(fixture.target.ids()).toEqual(rows.map((one) => one.id).sort());
   });
 
   it('a row of the next day in [D,D+1] proves nothing [R2]', async () => {
     await run({ rows: [row('b', '2026-03-06T01:00:00Z'), row('c', '2026-03-06T01:30:00Z')] }, 'fresh', '2026-03-05');
-    expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
+    expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
   });
 
   it('a day that is still going on proves no exclusive end [R202]', async () => {
     const rows = [row('late', '2026-03-10T16:00:01Z')];
-    bench = new Bench('2026-03-10T16:00:00Z', { rows });
-    const tick: FakeWorld['fault'] = (_q, count) => {
+    fixture = new Fixture('2026-03-10T16:00:00Z', { rows });
+    const tick: FakeServiceSettings['fault'] = (_q, count) => {
       // The first row of the day arrives between the first and the second export.
-      if (count === 2) bench.clock.time += 2_000;
+      if (count === 2) fixture.clock.time += 2_000;
       return undefined;
     };
-    bench.service.world = { ...bench.service.world, fault: tick };
-    await bench.run({ startDate: '2026-03-10' });
-    expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
-    expect(bench.target.ids()).toEqual(['late']);
+    fixture.service.world = { ...fixture.service.world, fault: tick };
+    await fixture.run({ startDate: '2026-03-10' });
+    expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
+    expect(fixture.target.ids()).toEqual(['late']);
   });
 
   it.each([
@@ -147,36 +158,36 @@ describe('each case of the table', () => {
   ])('a day that is still going on proves none, nor in %s [R202]', async (_, hoursAhead) => {
     const rows = [row('late', '2026-03-10T16:00:01Z')];
     const clockAhead = -hoursAhead * HOUR;
-    bench = new Bench(new Date(at('2026-03-10T16:00:00Z') - clockAhead).toISOString(), { rows, clockAhead });
-    const fault: FakeWorld['fault'] = (_q, count) => {
-      if (count === 2) bench.clock.time += 2_000;
+    fixture = new Fixture(new Date(at('2026-03-10T16:00:00Z') - clockAhead).toISOString(), { rows, clockAhead });
+    const fault: FakeServiceSettings['fault'] = (_q, count) => {
+      if (count === 2) fixture.clock.time += 2_000;
       return undefined;
     };
-    bench.service.world = { ...bench.service.world, fault };
-    await bench.run({ startDate: '2026-03-10', endDate: '2026-03-11' }, { fullRefresh: true });
-    expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
-    expect(bench.target.ids()).toEqual(['late']);
+    fixture.service.world = { ...fixture.service.world, fault };
+    await fixture.run({ startDate: '2026-03-10', endDate: '2026-03-11' }, { fullRefresh: true });
+    expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
+    expect(fixture.target.ids()).toEqual(['late']);
   });
 
   it('the configuration’s word is taken, and not kept', async () => {
-    bench = new Bench('2026-03-10T16:00:00Z', { inclusive: false, rows: busy('2026-03-05') });
-    await bench.run({ startDate: '2026-03-05', endDate: '2026-03-06', toDateInclusive: 'false' });
-    expect(bench.service.ranges).toEqual(['2026-03-05..2026-03-06', '2026-03-06..2026-03-07']);
-    expect(bench.target.state).not.toHaveProperty('to_date_inclusive');
+    fixture = new Fixture('2026-03-10T16:00:00Z', { inclusive: false, rows: busy('2026-03-05') });
+    await fixture.run({ startDate: '2026-03-05', endDate: '2026-03-06', toDateInclusive: 'false' });
+    expect(fixture.service.ranges).toEqual(['2026-03-05..2026-03-06', '2026-03-06..2026-03-07']);
+    expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
   });
 });
 
 describe('clocks', () => {
-  let bench: Bench;
-  afterEach(() => bench.close());
+  let fixture: Fixture;
+  afterEach(() => fixture.close());
 
   it('far apart: one warning, and the earlier one moves the cursor [R5]', async () => {
-    bench = new Bench('2026-03-12T16:00:00Z', {
+    fixture = new Fixture('2026-03-12T16:00:00Z', {
       rows: steadyRows('2026-03-05', '2026-03-12', 4),
       clockAhead: -48 * HOUR,
     });
-    await bench.run({ startDate: '2026-03-05', toDateInclusive: 'true' });
-    expect(bench.target.state?.from_date).toBe('2026-03-10');
-    expect(bench.events('clock.apart').length).toBe(1);
+    await fixture.run({ startDate: '2026-03-05', toDateInclusive: 'true' });
+    expect(fixture.target.state?.from_date).toBe('2026-03-10');
+    expect(fixture.events('clock.apart').length).toBe(1);
   });
 });

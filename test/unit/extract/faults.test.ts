@@ -1,23 +1,23 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
-import { Failure } from '../../../src/base/errors.ts';
-import { Bench, type FakeWorld, type Fault, HOUR, steadyRows } from '../../support/extract/extraction.ts';
+import { UserError } from '../../../src/base/errors.ts';
+import { type FakeServiceSettings, type Fault, Fixture, HOUR, steadyRows } from '../../support/extract/extraction.ts';
 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
 const DAYS = { startDate: '2026-03-05', endDate: '2026-03-07' };
-let bench: Bench;
-const open = (world: Partial<FakeWorld> = {}) => {
-  bench = new Bench('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
-  return bench;
+let fixture: Fixture;
+const open = (world: Partial<FakeServiceSettings> = {}) => {
+  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
+  return fixture;
 };
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
-const failureOf = async (work: Promise<unknown>): Promise<Failure> => {
+const failureOf = async (work: Promise<unknown>): Promise<UserError> => {
   const error = await work.then(
     () => undefined,
     (e: unknown) => e,
   );
-  if (error instanceof Failure) return error;
+  if (error instanceof UserError) return error;
   throw error ?? new Error('nothing was thrown');
 };
 const truth = () =>
@@ -38,33 +38,33 @@ describe('what passes', () => {
   ];
   it.each(passing)('%s is asked for again and nothing of it is stored [R16]', async (_, fault) => {
     await open({ fault: (_q, count) => (count === 2 ? fault : undefined) }).run(DAYS);
-    expect(bench.target.ids()).toEqual(truth());
-    expect(bench.service.sent).toBe(4);
-    expect(bench.target.receipts.map((r) => r.exports).reduce((a, b) => a + b)).toBe(4);
-    expect(readdirSync(bench.spoolDir)).toEqual([]);
+    expect(fixture.target.ids()).toEqual(truth());
+    expect(fixture.service.sent).toBe(4);
+    expect(fixture.target.receipts.map((r) => r.exports).reduce((a, b) => a + b)).toBe(4);
+    expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 });
 
 describe('what does not pass', () => {
   it('ends after five attempts with exit 3, the windows before it committed', async () => {
     open({ fault: (q) => (q.from === '2026-03-06' ? { refuse: 'retry' } : undefined) });
-    const failure = await failureOf(bench.run(DAYS));
+    const failure = await failureOf(fixture.run(DAYS));
     expect([failure.exitCode, failure.where.window, failure.where.attempt]).toEqual([3, '2026-03-06', 5]);
-    expect(bench.target.state?.from_date).toBe('2026-03-06');
-    expect(bench.events('window.retry').length).toBe(4);
-    expect(bench.clock.slept).toBe(500 + 1000 + 2000 + 4000);
+    expect(fixture.target.state?.from_date).toBe('2026-03-06');
+    expect(fixture.events('window.retry').length).toBe(4);
+    expect(fixture.clock.slept).toBe(500 + 1000 + 2000 + 4000);
   });
 
   it('config ends at once', async () => {
     open({ fault: () => ({ refuse: 'config' }) });
-    const failure = await failureOf(bench.run(DAYS));
-    expect([failure.exitCode, bench.service.sent]).toEqual([2, 1]);
+    const failure = await failureOf(fixture.run(DAYS));
+    expect([failure.exitCode, fixture.service.sent]).toEqual([2, 1]);
   });
 
   it('keeps a body that is broken the same way three times, and names it', async () => {
     open({ fault: () => ({ body: shortRow }) });
-    const failure = await failureOf(bench.run(DAYS));
-    expect([failure.exitCode, bench.service.sent]).toEqual([3, 3]);
+    const failure = await failureOf(fixture.run(DAYS));
+    expect([failure.exitCode, fixture.service.sent]).toEqual([3, 3]);
     const path = failure.where.file ?? '';
     expect(failure.message).toContain(path);
     expect(readFileSync(path, 'utf8')).toContain('u-df_login-2026-03-05-0\n1,');
@@ -72,18 +72,22 @@ describe('what does not pass', () => {
 
   it('an empty body is exit 3, unless it means no rows [R11]', async () => {
     open({ fault: (q) => (q.from === '2026-03-06' ? { body: () => '' } : undefined) });
-    expect((await failureOf(bench.run(DAYS))).exitCode).toBe(3);
-    bench.options = { emptyBody: 'no_rows' };
-    await bench.run(DAYS);
-    expect(bench.target.state?.from_date).toBe('2026-03-08');
-    expect(bench.target.receipts.find((r) => r.from === '2026-03-06')).toMatchObject({ rows: 0, header: [], bytes: 0 });
+    expect((await failureOf(fixture.run(DAYS))).exitCode).toBe(3);
+    fixture.options = { emptyBody: 'no_rows' };
+    await fixture.run(DAYS);
+    expect(fixture.target.state?.from_date).toBe('2026-03-08');
+    expect(fixture.target.receipts.find((r) => r.from === '2026-03-06')).toMatchObject({
+      rows: 0,
+      header: [],
+      bytes: 0,
+    });
   });
 
   it('an abort ends it with the signal’s reason', async () => {
     open();
-    const windows = bench.windows(DAYS);
+    const windows = fixture.windows(DAYS);
     await windows.next();
-    bench.controller.abort(new Error('stop'));
+    fixture.controller.abort(new Error('stop'));
     await expect(windows.next()).rejects.toThrow('stop');
   });
 });
@@ -91,28 +95,28 @@ describe('what does not pass', () => {
 describe('a body without a final line end', () => {
   it('is confirmed once by a second download, and remembered [R203]', async () => {
     await open({ finalNewline: false, endDeclared: true }).run(DAYS);
-    expect(bench.service.sent).toBe(4);
-    expect(bench.target.state).toMatchObject({ final_newline: false });
-    bench.service.asked.length = 0;
-    await bench.run({ ...DAYS, endDate: '2026-03-08' });
-    expect(bench.service.sent).toBe(2);
-    expect(bench.target.ids().length).toBe(24);
+    expect(fixture.service.sent).toBe(4);
+    expect(fixture.target.state).toMatchObject({ final_newline: false });
+    fixture.service.asked.length = 0;
+    await fixture.run({ ...DAYS, endDate: '2026-03-08' });
+    expect(fixture.service.sent).toBe(2);
+    expect(fixture.target.ids().length).toBe(24);
   });
 
   it('is a cut when the second one is whole', async () => {
     await open({ fault: (_q, count) => (count === 1 ? { body: (csv) => csv.slice(0, -3) } : undefined) }).run(DAYS);
-    expect(bench.target.ids()).toEqual(truth());
-    expect([...bench.target.rows.values()].every((line) => line.endsWith('df_login'))).toBe(true);
-    expect(bench.target.state).not.toHaveProperty('final_newline');
+    expect(fixture.target.ids()).toEqual(truth());
+    expect([...fixture.target.rows.values()].every((line) => line.endsWith('df_login'))).toBe(true);
+    expect(fixture.target.state).not.toHaveProperty('final_newline');
   });
 
   const rowsOf = (csv: string, count: number) => csv.split('\n').slice(0, count).join('\n');
   it('is a cut when the second one is another cut: two different ends prove nothing [R203]', async () => {
     const cut = (rows: number): Fault => ({ body: (csv) => rowsOf(csv, rows) });
     await open({ fault: (_q, count) => (count === 1 ? cut(3) : count === 2 ? cut(5) : undefined) }).run(DAYS);
-    expect(bench.target.ids()).toEqual(truth());
-    expect(bench.service.sent).toBe(5);
-    expect(bench.target.state).not.toHaveProperty('final_newline');
+    expect(fixture.target.ids()).toEqual(truth());
+    expect(fixture.service.sent).toBe(5);
+    expect(fixture.target.state).not.toHaveProperty('final_newline');
   });
 
   it('is a cut when the second one is as long and holds other rows [R203]', async () => {
@@ -120,123 +124,123 @@ describe('a body without a final line end', () => {
       body: (csv) => [csv.split('\n')[0], ...csv.split('\n').slice(first, first + 3)].join('\n'),
     });
     await open({ fault: (_q, count) => (count === 1 ? cut(1) : count === 2 ? cut(2) : undefined) }).run(DAYS);
-    expect(bench.target.ids()).toEqual(truth());
-    expect(bench.target.state).not.toHaveProperty('final_newline');
+    expect(fixture.target.ids()).toEqual(truth());
+    expect(fixture.target.state).not.toHaveProperty('final_newline');
   });
 
   it('that is cut elsewhere each time is never stored: exit 3 [R203]', async () => {
     open({ fault: (_q, count) => ({ body: (csv) => rowsOf(csv, count) }) });
-    const failure = await failureOf(bench.run(DAYS));
+    const failure = await failureOf(fixture.run(DAYS));
     expect([failure.exitCode, failure.where.attempt]).toEqual([3, 5]);
-    expect([bench.target.ids(), readdirSync(bench.spoolDir)]).toEqual([[], []]);
+    expect([fixture.target.ids(), readdirSync(fixture.spoolDir)]).toEqual([[], []]);
   });
 
   it('is confirmed for each export where no length was declared [R722]', async () => {
     await open({ finalNewline: false }).run(DAYS);
-    expect(bench.service.sent).toBe(6);
-    expect(bench.events('window.retry')).toHaveLength(1);
+    expect(fixture.service.sent).toBe(6);
+    expect(fixture.events('window.retry')).toHaveLength(1);
   });
 
   it('that is cut by a service known to end its bodies so is not stored, whether a length is declared or not [R722]', async () => {
     for (const endDeclared of [true, false]) {
-      bench?.close();
+      fixture?.close();
       await open({ finalNewline: false, endDeclared }).run(DAYS);
       let asked = 0;
-      const cut: FakeWorld['fault'] = (q) =>
+      const cut: FakeServiceSettings['fault'] = (q) =>
         q.to === '2026-03-08' && asked++ % 2 === 0 ? { body: (csv) => csv.slice(0, -3) } : undefined;
-      bench.service.asked.length = 0;
-      bench.service.world = { ...bench.service.world, endDeclared: false, fault: cut };
-      await bench.run({ ...DAYS, endDate: '2026-03-08' }).catch(() => {});
-      expect([...bench.target.rows.values()].every((line) => line.endsWith('df_login'))).toBe(true);
+      fixture.service.asked.length = 0;
+      fixture.service.world = { ...fixture.service.world, endDeclared: false, fault: cut };
+      await fixture.run({ ...DAYS, endDate: '2026-03-08' }).catch(() => {});
+      expect([...fixture.target.rows.values()].every((line) => line.endsWith('df_login'))).toBe(true);
     }
   });
 
   it('of a service that never ends its bodies with a line end: one that does was cut between two rows [R722]', async () => {
     await open({ finalNewline: false, endDeclared: true }).run(DAYS);
-    const cut: FakeWorld['fault'] = (q, count) =>
+    const cut: FakeServiceSettings['fault'] = (q, count) =>
       q.to === '2026-03-08' && count === 2 ? { body: (csv) => `${rowsOf(csv, 3)}\n` } : undefined;
-    bench.service.asked.length = 0;
-    bench.service.world = { ...bench.service.world, fault: cut };
-    await bench.run({ ...DAYS, endDate: '2026-03-08' });
-    expect(bench.service.sent).toBe(3);
-    expect(bench.target.ids()).toHaveLength(24);
-    expect(bench.target.state).toMatchObject({ final_newline: false });
+    fixture.service.asked.length = 0;
+    fixture.service.world = { ...fixture.service.world, fault: cut };
+    await fixture.run({ ...DAYS, endDate: '2026-03-08' });
+    expect(fixture.service.sent).toBe(3);
+    expect(fixture.target.ids()).toHaveLength(24);
+    expect(fixture.target.state).toMatchObject({ final_newline: false });
   });
 
   it('makes nothing known of a service whose other bodies end with a line end [R722]', async () => {
     open({ fault: ({ from }) => (from === '2026-03-05' ? { body: (csv) => csv.slice(0, -1) } : undefined) });
-    await bench.run(DAYS);
-    expect(bench.target.state).not.toHaveProperty('final_newline', false);
-    expect(bench.target.ids()).toEqual(truth());
+    await fixture.run(DAYS);
+    expect(fixture.target.state).not.toHaveProperty('final_newline', false);
+    expect(fixture.target.ids()).toEqual(truth());
   });
 });
 
 describe('days in the future, and days gone', () => {
   it('asks again with today in UTC [R4]', async () => {
     await open({ future: 'error' }).run({ startDate: '2026-03-08' });
-    expect(bench.target.ids()).toContain('df_login-2026-03-10-0');
-    expect(bench.target.state?.from_date).toBe('2026-03-10');
+    expect(fixture.target.ids()).toContain('df_login-2026-03-10-0');
+    expect(fixture.target.state?.from_date).toBe('2026-03-10');
   });
 
   it('shortens a window that reaches into the future', async () => {
     await open({ future: 'error' }).run({ startDate: '2026-03-08', windowDays: 5, toDateInclusive: 'true' });
-    expect(bench.service.ranges).toEqual(['2026-03-08..2026-03-11', '2026-03-08..2026-03-10']);
-    expect(bench.target.receipts[0]).toMatchObject({ covers_from: '2026-03-08', covers_to: '2026-03-09' });
+    expect(fixture.service.ranges).toEqual(['2026-03-08..2026-03-11', '2026-03-08..2026-03-10']);
+    expect(fixture.target.receipts[0]).toMatchObject({ covers_from: '2026-03-08', covers_to: '2026-03-09' });
   });
 
   it('shortened so covers the days that it asked for, however long the answer was waited for [R483]', async () => {
-    const fault: FakeWorld['fault'] = (q, count) => {
+    const fault: FakeServiceSettings['fault'] = (q, count) => {
       if (q.to > '2026-03-10') return { refuse: 'invalid' };
-      if (count === 2) bench.clock.time += 72 * HOUR;
+      if (count === 2) fixture.clock.time += 72 * HOUR;
       return count === 2 ? { refuse: 'wait' } : undefined;
     };
     await open({ fault }).run({ startDate: '2026-03-08', windowDays: 5, toDateInclusive: 'true' });
-    expect(bench.service.ranges.at(-1)).toBe('2026-03-08..2026-03-10');
-    expect(bench.target.receipts[0]).toMatchObject({ covers_from: '2026-03-08', covers_to: '2026-03-10' });
-    expect(bench.target.state?.from_date).toBe('2026-03-11');
+    expect(fixture.service.ranges.at(-1)).toBe('2026-03-08..2026-03-10');
+    expect(fixture.target.receipts[0]).toMatchObject({ covers_from: '2026-03-08', covers_to: '2026-03-10' });
+    expect(fixture.target.state?.from_date).toBe('2026-03-11');
   });
 
   it('leaves today to a later run where it cannot be asked for', async () => {
     await open({ future: 'error', inclusive: false }).run({ startDate: '2026-03-05' });
-    expect(bench.target.state?.from_date).toBe('2026-03-10');
+    expect(fixture.target.state?.from_date).toBe('2026-03-10');
   });
 
   it('goes through today where only the day after tomorrow is too far for an end that is not included', async () => {
     // 16:00 UTC: it is tomorrow already in UTC+14, which the window reaches for.
-    const fault: FakeWorld['fault'] = (q) => (q.to > '2026-03-11' ? { refuse: 'invalid' } : undefined);
+    const fault: FakeServiceSettings['fault'] = (q) => (q.to > '2026-03-11' ? { refuse: 'invalid' } : undefined);
     open({ inclusive: false, fault });
-    await bench.run({ startDate: '2026-03-05', windowDays: 7, toDateInclusive: 'false' });
-    expect(bench.target.ids().filter((id) => id.includes('2026-03-10')).length).toBeGreaterThan(0);
+    await fixture.run({ startDate: '2026-03-05', windowDays: 7, toDateInclusive: 'false' });
+    expect(fixture.target.ids().filter((id) => id.includes('2026-03-10')).length).toBeGreaterThan(0);
   });
 
   it('asks for a day that has begun in the east alone where every single day is refused', async () => {
-    const fault: FakeWorld['fault'] = (q) => (q.from === q.to ? { refuse: 'invalid' } : undefined);
+    const fault: FakeServiceSettings['fault'] = (q) => (q.from === q.to ? { refuse: 'invalid' } : undefined);
     open({ inclusive: false, fault, rows: steadyRows('2026-03-10', '2026-03-10', 4), zoneHours: 14 });
-    await bench.run({ startDate: '2026-03-10' });
-    const rows = bench.service.selected({ from: '2026-03-11', to: '2026-03-12' });
+    await fixture.run({ startDate: '2026-03-10' });
+    const rows = fixture.service.selected({ from: '2026-03-11', to: '2026-03-12' });
     expect(rows.length).toBeGreaterThan(0);
-    expect(bench.target.ids()).toEqual(expect.arrayContaining(rows.map((row) => row.id)));
+    expect(fixture.target.ids()).toEqual(expect.arrayContaining(rows.map((row) => row.id)));
   });
 
   it('refuses nothing of today once the question has been answered before', async () => {
     const settings = { startDate: '2026-03-09', lookbackDays: 0 };
-    const fault: FakeWorld['fault'] = (q) => (q.to > '2026-03-10' ? { refuse: 'invalid' } : undefined);
+    const fault: FakeServiceSettings['fault'] = (q) => (q.to > '2026-03-10' ? { refuse: 'invalid' } : undefined);
     open({ inclusive: false, fault });
-    await bench.run({ ...settings, toDateInclusive: 'false' });
-    expect(bench.target.state?.from_date).toBe('2026-03-10');
-    await bench.run({ ...settings, toDateInclusive: 'false' });
-    expect(bench.events('window.dropped').length).toBeGreaterThan(1);
+    await fixture.run({ ...settings, toDateInclusive: 'false' });
+    expect(fixture.target.state?.from_date).toBe('2026-03-10');
+    await fixture.run({ ...settings, toDateInclusive: 'false' });
+    expect(fixture.events('window.dropped').length).toBeGreaterThan(1);
   });
 
   it('a question that is refused for every day is a configuration error', async () => {
     open({ fault: () => ({ refuse: 'invalid' }) });
-    expect((await failureOf(bench.run(DAYS))).exitCode).toBe(2);
+    expect((await failureOf(fixture.run(DAYS))).exitCode).toBe(2);
   });
 
   it('a day that is just over and cannot be completed, as two days are refused, is one too [R483]', async () => {
     const rows = steadyRows('2026-03-09', '2026-03-09', 1);
     open({ rows, fault: (q) => (q.from === q.to ? undefined : { refuse: 'invalid' }) });
-    const failure = await failureOf(bench.run({ startDate: '2026-03-09', endDate: '2026-03-09' }));
+    const failure = await failureOf(fixture.run({ startDate: '2026-03-09', endDate: '2026-03-09' }));
     expect([failure.exitCode, failure.where.window]).toEqual([2, '2026-03-09']);
   });
 
@@ -245,24 +249,24 @@ describe('days in the future, and days gone', () => {
     ['warn', 0],
   ] as const)('a shorter history is a gap: %s', async (onGap, exit) => {
     open({ historyDays: 4 });
-    const run = bench.run({ startDate: '2026-03-03', onGap });
+    const run = fixture.run({ startDate: '2026-03-03', onGap });
     if (exit === 4) {
       const failure = await failureOf(run);
-      expect([failure.exitCode, bench.target.receipts.length]).toEqual([4, 0]);
+      expect([failure.exitCode, fixture.target.receipts.length]).toEqual([4, 0]);
       expect(failure.message).toContain('2026-03-03 to 2026-03-05');
       return;
     }
     await run;
-    expect(bench.target.state).toMatchObject({
+    expect(fixture.target.state).toMatchObject({
       from_date: '2026-03-10',
       gaps: ['2026-03-03', '2026-03-04', '2026-03-05'],
     });
-    expect(bench.tally.gaps).toEqual(['2026-03-03', '2026-03-04', '2026-03-05']);
+    expect(fixture.tally.gaps).toEqual(['2026-03-03', '2026-03-04', '2026-03-05']);
   });
 
   it('the default start moves along with a warning', async () => {
     await open({ historyDays: 4 }).run({ historyDays: 7 });
-    expect(bench.target.state).toMatchObject({ from_date: '2026-03-10', start_date: '2026-03-06' });
-    expect(bench.events('window.clamped').length).toBe(1);
+    expect(fixture.target.state).toMatchObject({ from_date: '2026-03-10', start_date: '2026-03-06' });
+    expect(fixture.events('window.clamped').length).toBe(1);
   });
 });

@@ -1,22 +1,22 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
-import { Failure } from '../../../src/base/errors.ts';
+import { UserError } from '../../../src/base/errors.ts';
 import { summaryOf } from '../../../src/extract/summary.ts';
-import { at, Bench, type FakeWorld, HOUR, planFor, steadyRows } from '../../support/extract/extraction.ts';
+import { at, type FakeServiceSettings, Fixture, HOUR, planFor, steadyRows } from '../../support/extract/extraction.ts';
 
 const RIGHT = '2026-03-20T16:00:00Z';
 /** The oldest day that the service still exports at that instant, with thirty days of history. */
 const OLDEST = '2026-02-18';
 const ROWS = steadyRows('2026-01-25', '2026-03-20', 4);
 
-let bench: Bench;
+let fixture: Fixture;
 /** A service that is right about the time, and a machine whose clock is so many days ahead of it. */
-function open(daysAhead: number, world: Partial<FakeWorld> = {}): Bench {
+function open(daysAhead: number, world: Partial<FakeServiceSettings> = {}): Fixture {
   const clockAhead = -daysAhead * 24 * HOUR;
-  bench = new Bench(new Date(at(RIGHT) - clockAhead).toISOString(), { rows: ROWS, clockAhead, ...world });
-  return bench;
+  fixture = new Fixture(new Date(at(RIGHT) - clockAhead).toISOString(), { rows: ROWS, clockAhead, ...world });
+  return fixture;
 }
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 const idsOf = (first: string, last: string) =>
   daysOf(first, last)
     .flatMap((day) => ROWS.filter((row) => row.id.includes(day)).map((row) => row.id))
@@ -25,72 +25,72 @@ const idsOf = (first: string, last: string) =>
 describe('a gap', () => {
   it('is never what this machine’s clock alone says: days that the service has are read [R7]', async () => {
     open(20);
-    await bench.run({ startDate: '2026-03-01', endDate: '2026-03-05', onGap: 'warn' });
-    expect(bench.target.ids()).toEqual(idsOf('2026-03-01', '2026-03-05'));
-    expect(bench.target.state).not.toHaveProperty('gaps');
-    expect(bench.target.state?.from_date).toBe('2026-03-06');
-    expect(bench.tally.gaps).toEqual([]);
+    await fixture.run({ startDate: '2026-03-01', endDate: '2026-03-05', onGap: 'warn' });
+    expect(fixture.target.ids()).toEqual(idsOf('2026-03-01', '2026-03-05'));
+    expect(fixture.target.state).not.toHaveProperty('gaps');
+    expect(fixture.target.state?.from_date).toBe('2026-03-06');
+    expect(fixture.tally.gaps).toEqual([]);
   });
 
   it('nor does a clock ahead end a run under on_gap: fail', async () => {
     open(20);
-    await bench.run({ startDate: '2026-03-01', endDate: '2026-03-05', onGap: 'fail' });
-    expect(bench.target.ids()).toEqual(idsOf('2026-03-01', '2026-03-05'));
+    await fixture.run({ startDate: '2026-03-01', endDate: '2026-03-05', onGap: 'fail' });
+    expect(fixture.target.ids()).toEqual(idsOf('2026-03-01', '2026-03-05'));
   });
 
   it('is what the service refuses; by its clock the other days are as surely gone, and cost no export [R7]', async () => {
     open(0);
-    await bench.run({ startDate: '2026-02-01', endDate: '2026-02-20', onGap: 'warn', toDateInclusive: 'true' });
-    expect(bench.target.state?.gaps).toEqual(daysOf('2026-02-01', '2026-02-17'));
-    expect(bench.target.state?.from_date).toBe('2026-02-21');
-    expect(bench.service.asked.map((question) => question.from)).toEqual([
+    await fixture.run({ startDate: '2026-02-01', endDate: '2026-02-20', onGap: 'warn', toDateInclusive: 'true' });
+    expect(fixture.target.state?.gaps).toEqual(daysOf('2026-02-01', '2026-02-17'));
+    expect(fixture.target.state?.from_date).toBe('2026-02-21');
+    expect(fixture.service.asked.map((question) => question.from)).toEqual([
       '2026-02-01',
       ...daysOf(OLDEST, '2026-02-20'),
     ]);
-    const plan = planFor(bench.clock, bench.target.prior(), { startDate: '2026-02-01', onGap: 'warn' });
-    expect(summaryOf(plan, bench.tally).gaps).toEqual(daysOf('2026-02-01', '2026-02-17'));
+    const plan = planFor(fixture.clock, fixture.target.prior(), { startDate: '2026-02-01', onGap: 'warn' });
+    expect(summaryOf(plan, fixture.tally).gaps).toEqual(daysOf('2026-02-01', '2026-02-17'));
   });
 
   it('under on_gap: fail ends the run with 4 and names every day, nothing stored [R7]', async () => {
     open(0);
-    const failure = await bench.run({ startDate: '2026-02-10', endDate: '2026-02-20' }).catch((e: unknown) => e);
-    if (!(failure instanceof Failure)) throw failure;
-    expect([failure.exitCode, failure.kind, bench.target.receipts]).toEqual([4, 'config', []]);
+    const failure = await fixture.run({ startDate: '2026-02-10', endDate: '2026-02-20' }).catch((e: unknown) => e);
+    if (!(failure instanceof UserError)) throw failure;
+    expect([failure.exitCode, failure.kind, fixture.target.receipts]).toEqual([4, 'config', []]);
     expect(failure.message).toContain('2026-02-10 to 2026-02-17');
   });
 
   it('is no day that is complete already, also where the caller names it [R437]', async () => {
     open(0);
-    await bench.run({ startDate: '2026-02-20', endDate: '2026-02-22' });
-    bench.clock.time += 5 * 24 * HOUR;
+    await fixture.run({ startDate: '2026-02-20', endDate: '2026-02-22' });
+    fixture.clock.time += 5 * 24 * HOUR;
     const named = { from: '2026-02-20', to: '2026-02-24' };
-    await bench.run({ startDate: '2026-02-20' }, named);
-    expect(bench.target.state).not.toHaveProperty('gaps');
-    expect(bench.tally.gaps).toEqual([]);
-    expect(bench.target.state?.from_date).toBe('2026-02-25');
-    const again = bench.run({ startDate: '2026-02-20' }, { from: '2026-02-19', to: '2026-02-24' });
+    await fixture.run({ startDate: '2026-02-20' }, named);
+    expect(fixture.target.state).not.toHaveProperty('gaps');
+    expect(fixture.tally.gaps).toEqual([]);
+    expect(fixture.target.state?.from_date).toBe('2026-02-25');
+    const again = fixture.run({ startDate: '2026-02-20' }, { from: '2026-02-19', to: '2026-02-24' });
     await expect(again).rejects.toMatchObject({ exitCode: 4, message: expect.stringMatching(/^1 day .*2026-02-19\./) });
   });
 
   it('several windows wide is found with two exports, too', async () => {
     open(0);
     const settings = { startDate: '2026-02-01', endDate: '2026-02-20', windowDays: 7, onGap: 'warn' } as const;
-    await bench.run({ ...settings, toDateInclusive: 'true' });
-    expect(bench.target.state?.gaps).toEqual(daysOf('2026-02-01', '2026-02-17'));
-    expect(bench.target.ids()).toEqual(idsOf(OLDEST, '2026-02-20'));
+    await fixture.run({ ...settings, toDateInclusive: 'true' });
+    expect(fixture.target.state?.gaps).toEqual(daysOf('2026-02-01', '2026-02-17'));
+    expect(fixture.target.ids()).toEqual(idsOf(OLDEST, '2026-02-20'));
   });
 });
 
 describe('a default start', () => {
   it('that a clock ahead put too late goes back to the oldest day there is [R7]', async () => {
     open(10);
-    await bench.run();
-    expect(bench.target.state).toMatchObject({ start_date: OLDEST, from_date: OLDEST });
-    bench.clock.time = at(RIGHT);
-    bench.service.world = { ...bench.service.world, clockAhead: 0 };
-    await bench.run();
-    expect(bench.target.ids()).toEqual(idsOf(OLDEST, '2026-03-20').filter((id) => bench.target.rows.has(id)));
-    expect(bench.target.ids()).toEqual(expect.arrayContaining(idsOf(OLDEST, '2026-03-19')));
-    expect(bench.target.state?.from_date).toBe('2026-03-20');
+    await fixture.run();
+    expect(fixture.target.state).toMatchObject({ start_date: OLDEST, from_date: OLDEST });
+    fixture.clock.time = at(RIGHT);
+    fixture.service.world = { ...fixture.service.world, clockAhead: 0 };
+    await fixture.run();
+    expect(fixture.target.ids()).toEqual(idsOf(OLDEST, '2026-03-20').filter((id) => fixture.target.rows.has(id)));
+    expect(fixture.target.ids()).toEqual(expect.arrayContaining(idsOf(OLDEST, '2026-03-19')));
+    expect(fixture.target.state?.from_date).toBe('2026-03-20');
   });
 });

@@ -9,14 +9,14 @@ import { isDay } from '../../../src/base/days.ts';
 import { pauseAfter } from '../../../src/base/retry.ts';
 import { Coverage } from '../../../src/extract/plan/days.ts';
 import { nameDays } from '../../../src/extract/plan/gaps.ts';
-import { spoolFailure } from '../../../src/extract/spool/spool-writer.ts';
+import { spoolError } from '../../../src/extract/spool/spool-writer.ts';
 import { parseState } from '../../../src/extract/state.ts';
 import { summaryOf } from '../../../src/extract/summary.ts';
 import { mergeColumns } from '../../../src/schema/merge.ts';
 import type { ColumnScan } from '../../../src/schema/scan.ts';
 import { EXPORT_RETRY } from '../../../src/service/export/retry.ts';
 import { DOUBLE, LONG, NULL_TEXT } from '../../../src/types/evidence.ts';
-import { at, Bench, planFor, steadyRows } from '../../support/extract/extraction.ts';
+import { at, Fixture, planFor, steadyRows } from '../../support/extract/extraction.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
 afterAll(() => rmSync(dir, { recursive: true }));
@@ -63,7 +63,7 @@ describe('a disk', () => {
     ['EROFS', 2],
     ['EIO', 3],
   ])('that says %s: exit %i, the folder named', (code, exit) => {
-    const failure = spoolFailure(Object.assign(new Error(code), { code }), '/spool');
+    const failure = spoolError(Object.assign(new Error(code), { code }), '/spool');
     expect(failure).toMatchObject({ exitCode: exit });
     expect(String(failure)).toContain('/spool');
   });
@@ -101,21 +101,21 @@ describe('columns of parts', () => {
 });
 
 describe('what is written', () => {
-  let bench: Bench;
-  afterEach(() => bench.close());
+  let fixture: Fixture;
+  afterEach(() => fixture.close());
   const ajv = new Ajv({ strict: false, formats: { date: isDay, 'date-time': true } });
 
   it('fits its schemas, and the summary says what happened [R60]', async () => {
-    bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
-    const plan = planFor(bench.clock, bench.target.prior(), { startDate: '2026-03-08' });
-    await bench.run({ startDate: '2026-03-08' });
-    expect(ajv.validate(stateSchema, bench.target.state), ajv.errorsText()).toBe(true);
-    for (const receipt of bench.target.receipts)
+    fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
+    const plan = planFor(fixture.clock, fixture.target.prior(), { startDate: '2026-03-08' });
+    await fixture.run({ startDate: '2026-03-08' });
+    expect(ajv.validate(stateSchema, fixture.target.state), ajv.errorsText()).toBe(true);
+    for (const receipt of fixture.target.receipts)
       expect(ajv.validate(receiptSchema, receipt), ajv.errorsText()).toBe(true);
-    expect(new Set(bench.target.receipts.map((r) => r.id)).size).toBe(4);
-    expect(summaryOf(plan, bench.tally)).toEqual({
+    expect(new Set(fixture.target.receipts.map((r) => r.id)).size).toBe(4);
+    expect(summaryOf(plan, fixture.tally)).toEqual({
       exports: 4,
-      bytes: bench.target.receipts.reduce((sum, r) => sum + r.bytes, 0),
+      bytes: fixture.target.receipts.reduce((sum, r) => sum + r.bytes, 0),
       from_date: '2026-03-08',
       next_from_date: '2026-03-10',
       to_date_inclusive: true,
@@ -124,32 +124,33 @@ describe('what is written', () => {
   });
 
   it('is told as stored only once it is: a run that ends before that says the day before [R484]', async () => {
-    bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
-    const plan = planFor(bench.clock, bench.target.prior(), { startDate: '2026-03-05' });
-    await bench.run({ startDate: '2026-03-05' }, {}, 1);
-    expect(bench.tally).toMatchObject({ committed: 1, committedRows: 6 });
-    expect(summaryOf(plan, bench.tally).next_from_date).toBe('2026-03-06');
+    fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
+    const plan = planFor(fixture.clock, fixture.target.prior(), { startDate: '2026-03-05' });
+    await fixture.run({ startDate: '2026-03-05' }, {}, 1);
+    expect(fixture.tally).toMatchObject({ committed: 1, committedRows: 6 });
+    expect(summaryOf(plan, fixture.tally).next_from_date).toBe('2026-03-06');
   });
 
   it('warns of bytes that are no UTF-8, with the row and column of the first', async () => {
     const broken = (csv: string) => Buffer.from(csv.replaceAll('u-df_login', '\xff'), 'latin1');
     const rows = steadyRows('2026-03-08', '2026-03-08', 2);
-    bench = new Bench('2026-03-10T16:00:00Z', { rows, fault: () => ({ body: broken }) });
-    await bench.run({ startDate: '2026-03-08', endDate: '2026-03-08' });
+    fixture = new Fixture('2026-03-10T16:00:00Z', { rows, fault: () => ({ body: broken }) });
+    await fixture.run({ startDate: '2026-03-08', endDate: '2026-03-08' });
     const fields = { window: '2026-03-08', cells: 2, row: 2, column: 'df_unified_id' };
-    expect(bench.events('window.invalid_utf8')).toMatchObject([{ level: 'warn', fields }]);
+    expect(fixture.events('window.invalid_utf8')).toMatchObject([{ level: 'warn', fields }]);
   });
 
   it('warns of a re-read with fewer rows [R11]', async () => {
-    bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
+    fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
     const days = { startDate: '2026-03-08', endDate: '2026-03-08' };
-    await bench.run(days);
-    for await (const window of bench.windows(days, {}, { rowsOf: () => undefined })) await bench.target.commit(window);
-    expect(bench.events('window.fewer_rows')).toEqual([]);
-    for await (const window of bench.windows(days, {}, { rowsOf: () => 7 })) await bench.target.commit(window);
+    await fixture.run(days);
+    for await (const window of fixture.windows(days, {}, { rowsOf: () => undefined }))
+      await fixture.target.commit(window);
+    expect(fixture.events('window.fewer_rows')).toEqual([]);
+    for await (const window of fixture.windows(days, {}, { rowsOf: () => 7 })) await fixture.target.commit(window);
     const fields = { window: '2026-03-08', rows: 6, before: 7 };
-    expect(bench.events('window.fewer_rows')).toMatchObject([{ level: 'warn', fields }]);
-    for await (const window of bench.windows(days, {}, { rowsOf: () => 6 })) await bench.target.commit(window);
-    expect(bench.events('window.fewer_rows').length).toBe(1);
+    expect(fixture.events('window.fewer_rows')).toMatchObject([{ level: 'warn', fields }]);
+    for await (const window of fixture.windows(days, {}, { rowsOf: () => 6 })) await fixture.target.commit(window);
+    expect(fixture.events('window.fewer_rows').length).toBe(1);
   });
 });

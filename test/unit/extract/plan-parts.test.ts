@@ -19,13 +19,13 @@ import {
 } from '../../../src/extract/plan/days.ts';
 import {
   clampWarning,
-  gapFailure,
+  gapError,
   gapWarning,
   nameDays,
   retentionLimitWarnings,
 } from '../../../src/extract/plan/gaps.ts';
 import { checkState, deliveryOf, formWarnings } from '../../../src/extract/plan/plan.ts';
-import { hashedIn, parseState, StateFailure } from '../../../src/extract/state.ts';
+import { hashedIn, parseState, StateError } from '../../../src/extract/state.ts';
 import { at, SETTINGS } from '../../support/extract/extraction.ts';
 
 const KEY = 'a key that has at least 32 characters';
@@ -144,8 +144,8 @@ describe('what is said of days that are lost', () => {
 
   it('says how many, and what is stored', () => {
     const days = ['2026-03-01', '2026-03-02'];
-    expect(gapFailure(days)).toMatchObject({ exitCode: 4, message: expect.stringContaining('2 days can no longer') });
-    expect([gapFailure(days).message, gapFailure(days, true).message]).toEqual([
+    expect(gapError(days)).toMatchObject({ exitCode: 4, message: expect.stringContaining('2 days can no longer') });
+    expect([gapError(days).message, gapError(days, true).message]).toEqual([
       expect.stringContaining('Nothing was changed'),
       expect.stringContaining('What was stored before them is complete'),
     ]);
@@ -176,7 +176,7 @@ describe('a stored state', () => {
       of();
       return undefined;
     } catch (error) {
-      return error instanceof StateFailure ? error.problem : String(error);
+      return error instanceof StateError ? error.problem : String(error);
     }
   };
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { addDays, daysOf } from '../../../src/base/days.ts';
-import { Failure } from '../../../src/base/errors.ts';
+import { UserError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { hashesOf } from '../../../src/extract/export-request.ts';
 import { deliveryOf } from '../../../src/extract/plan/plan.ts';
-import { StateFailure } from '../../../src/extract/state.ts';
+import { StateError } from '../../../src/extract/state.ts';
 import { exportsNeeded } from '../../../src/extract/summary.ts';
 import { NO_PRIOR_LOADS, type PriorLoads } from '../../../src/extract/window.ts';
 import { at, FakeClock, planFor, SETTINGS } from '../../support/extract/extraction.ts';
@@ -15,11 +15,11 @@ const covered = (first: string, last: string, state: object = {}): PriorLoads =>
   covered: new Set(daysOf(first, last)),
   state: { version: 1, from_date: addDays(last, 1), start_date: first, ...hashesOf(SETTINGS), ...state },
 });
-const thrown = (work: () => unknown): Failure => {
+const thrown = (work: () => unknown): UserError => {
   try {
     work();
   } catch (error) {
-    if (error instanceof Failure) return error;
+    if (error instanceof UserError) return error;
     throw error;
   }
   throw new Error('nothing was thrown');
@@ -164,7 +164,7 @@ describe('gaps', () => {
 describe('a stored state', () => {
   const problem = (state: object, settings = {}, more = {}) => {
     const failure = thrown(() => planFor(clock, { ...NO_PRIOR_LOADS, state }, settings, more));
-    return failure instanceof StateFailure ? [failure.problem, failure.exitCode] : [];
+    return failure instanceof StateError ? [failure.problem, failure.exitCode] : [];
   };
   const state = { version: 1, from_date: '2026-03-20', ...hashesOf(SETTINGS) };
 

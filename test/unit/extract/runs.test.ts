@@ -3,18 +3,18 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
 import { columnEdits } from '../../../src/schema/column-edits.ts';
 import { HashKey } from '../../../src/schema/hash-key.ts';
-import { Bench, FakeTarget, type FakeWorld, HOUR, steadyRows } from '../../support/extract/extraction.ts';
+import { type FakeServiceSettings, FakeTarget, Fixture, HOUR, steadyRows } from '../../support/extract/extraction.ts';
 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 4);
 const DAYS = { startDate: '2026-03-04', endDate: '2026-03-07', toDateInclusive: 'true' } as const;
-let bench: Bench;
-const open = (world: Partial<FakeWorld> = {}) => {
-  bench = new Bench('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
-  return bench;
+let fixture: Fixture;
+const open = (world: Partial<FakeServiceSettings> = {}) => {
+  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
+  return fixture;
 };
-afterEach(() => bench.close());
-const ranges = () => bench.service.ranges.map((range) => range.replaceAll('2026-03-', ''));
-const events = () => bench.log.map(({ event }) => event);
+afterEach(() => fixture.close());
+const ranges = () => fixture.service.ranges.map((range) => range.replaceAll('2026-03-', ''));
+const events = () => fixture.log.map(({ event }) => event);
 
 describe('a run', () => {
   it('says first what its plan warns of', async () => {
@@ -24,42 +24,42 @@ describe('a run', () => {
 
   it('without a day to read opens nothing and asks for nothing', async () => {
     open();
-    await bench.run({ ...DAYS, endDate: '2026-03-03' });
-    expect([bench.service.sent, readdirSync(bench.spoolDir)]).toEqual([0, []]);
-    await bench.windows({ ...DAYS, endDate: '2026-03-03' }).next();
-    expect(readdirSync(bench.spoolDir)).toEqual([]);
+    await fixture.run({ ...DAYS, endDate: '2026-03-03' });
+    expect([fixture.service.sent, readdirSync(fixture.spoolDir)]).toEqual([0, []]);
+    await fixture.windows({ ...DAYS, endDate: '2026-03-03' }).next();
+    expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 
   it('asks for nothing more once it is left', async () => {
     open();
-    bench.options = { maxConcurrentExports: 2 };
-    const windows = bench.windows(DAYS);
+    fixture.options = { maxConcurrentExports: 2 };
+    const windows = fixture.windows(DAYS);
     await windows.next();
     await windows.return(undefined);
-    expect(bench.service.sent).toBeLessThanOrEqual(2);
-    expect(bench.service.busy).toBe(0);
+    expect(fixture.service.sent).toBeLessThanOrEqual(2);
+    expect(fixture.service.busy).toBe(0);
   });
 
   it('asks for nothing more once a window has failed', async () => {
     open({ fault: ({ from }) => (from === '2026-03-04' ? { refuse: 'config' } : undefined) });
-    bench.options = { maxConcurrentExports: 2 };
-    await expect(bench.run(DAYS)).rejects.toMatchObject({ exitCode: 2 });
-    expect(bench.service.sent).toBe(2);
+    fixture.options = { maxConcurrentExports: 2 };
+    await expect(fixture.run(DAYS)).rejects.toMatchObject({ exitCode: 2 });
+    expect(fixture.service.sent).toBe(2);
   });
 
   it('asks for nothing more once one behind those that are stored has failed', async () => {
     open({ fault: ({ from }) => (from === '2026-03-05' ? { refuse: 'config' } : undefined) });
-    bench.options = { maxConcurrentExports: 2 };
-    await expect(bench.run({ ...DAYS, startDate: '2026-03-04', endDate: '2026-03-09' })).rejects.toMatchObject({
+    fixture.options = { maxConcurrentExports: 2 };
+    await expect(fixture.run({ ...DAYS, startDate: '2026-03-04', endDate: '2026-03-09' })).rejects.toMatchObject({
       exitCode: 2,
     });
-    expect(bench.service.ranges).toEqual(['2026-03-04..2026-03-04', '2026-03-05..2026-03-05']);
-    expect(bench.target.state?.from_date).toBe('2026-03-05');
+    expect(fixture.service.ranges).toEqual(['2026-03-04..2026-03-04', '2026-03-05..2026-03-05']);
+    expect(fixture.target.state?.from_date).toBe('2026-03-05');
   });
 
   it('removes the files of a window when the next one is asked for', async () => {
     open();
-    const windows = bench.windows(DAYS);
+    const windows = fixture.windows(DAYS);
     const first = await windows.next();
     const paths = first.value?.files.map(({ path }) => path) ?? [];
     expect(paths.map(existsSync)).toEqual([true]);
@@ -70,37 +70,37 @@ describe('a run', () => {
 
   it('of all days removes what runs before it left unused; one of named days leaves it to them', async () => {
     open();
-    await bench.run(DAYS, {}, 0);
+    await fixture.run(DAYS, {}, 0);
     const left = () =>
-      readdirSync(bench.spoolDir, { recursive: true }).filter((name) => /\.csv$/.test(String(name))).length;
+      readdirSync(fixture.spoolDir, { recursive: true }).filter((name) => /\.csv$/.test(String(name))).length;
     expect(left()).toBe(3);
-    await bench.run(DAYS, { from: '2026-03-07', to: '2026-03-07' });
+    await fixture.run(DAYS, { from: '2026-03-07', to: '2026-03-07' });
     expect(left()).toBe(3);
-    await bench.run({ ...DAYS, startDate: '2026-03-07' });
+    await fixture.run({ ...DAYS, startDate: '2026-03-07' });
     expect(left()).toBe(0);
   });
 
   it('lets the system columns be missing only where that is said', async () => {
     const strange = (csv: string) => csv.replaceAll(/^[^,]*,/gm, '');
     open({ fault: () => ({ body: strange }) });
-    await expect(bench.run(DAYS)).rejects.toMatchObject({ exitCode: 3 });
-    bench.options = { requireSystem: false };
-    await bench.run(DAYS);
-    expect(bench.target.state?.from_date).toBe('2026-03-08');
+    await expect(fixture.run(DAYS)).rejects.toMatchObject({ exitCode: 3 });
+    fixture.options = { requireSystem: false };
+    await fixture.run(DAYS);
+    expect(fixture.target.state?.from_date).toBe('2026-03-08');
   });
 
   it('whose every question is refused is wrong, unless one was answered before', async () => {
-    const fault: FakeWorld['fault'] = () => ({ refuse: 'invalid' });
+    const fault: FakeServiceSettings['fault'] = () => ({ refuse: 'invalid' });
     const today = { startDate: '2026-03-11', toDateInclusive: 'true' } as const;
     open({ fault });
-    await expect(bench.run(today)).rejects.toMatchObject({
+    await expect(fixture.run(today)).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringContaining('2026-03-11, which is not over everywhere yet'),
     });
-    bench.target = new FakeTarget();
-    bench.target.state = { version: 1, from_date: '2026-03-11', start_date: '2026-03-11', last_receipt: 'r' };
-    await bench.run(today);
-    await expect(bench.run(today, { fullRefresh: true })).rejects.toMatchObject({ exitCode: 2 });
+    fixture.target = new FakeTarget();
+    fixture.target.state = { version: 1, from_date: '2026-03-11', start_date: '2026-03-11', last_receipt: 'r' };
+    await fixture.run(today);
+    await expect(fixture.run(today, { fullRefresh: true })).rejects.toMatchObject({ exitCode: 2 });
   });
 });
 
@@ -112,11 +112,11 @@ describe('the clocks of the service and of this machine', () => {
     [-HOUR - 1_000, 1],
   ])('%i ms apart: %i warnings', async (clockAhead, warnings) => {
     open({ clockAhead });
-    await bench.run(DAYS);
-    expect(bench.events('clock.apart')).toHaveLength(warnings);
+    await fixture.run(DAYS);
+    expect(fixture.events('clock.apart')).toHaveLength(warnings);
     if (warnings === 0) return;
-    const now = bench.clock.now();
-    expect(bench.events('clock.apart')).toMatchObject([
+    const now = fixture.clock.now();
+    expect(fixture.events('clock.apart')).toMatchObject([
       {
         message: expect.stringContaining('are 1 h apart'),
         fields: { machine: new Date(now).toISOString(), service: new Date(now + clockAhead).toISOString() },
@@ -127,57 +127,57 @@ describe('the clocks of the service and of this machine', () => {
 
 describe('a range that reaches into the future', () => {
   it('is asked for through tomorrow, today, and the last day that is over, in this order', async () => {
-    const fault: FakeWorld['fault'] = ({ to }) => (to > '2026-03-09' ? { refuse: 'invalid' } : undefined);
+    const fault: FakeServiceSettings['fault'] = ({ to }) => (to > '2026-03-09' ? { refuse: 'invalid' } : undefined);
     open({ fault });
     // It is the 11th in UTC+14, the 10th in UTC and in UTC-12, where the 9th is the last day that is over.
-    const work = bench.run({ startDate: '2026-03-08', windowDays: 9, toDateInclusive: 'true' });
+    const work = fixture.run({ startDate: '2026-03-08', windowDays: 9, toDateInclusive: 'true' });
     await expect(work).rejects.toMatchObject({ exitCode: 2, where: { window: '2026-03-08' } });
     expect(ranges()).toEqual(['08..11', '08..10']);
   });
 
   it('in a morning of UTC is asked for through yesterday too', async () => {
-    const fault: FakeWorld['fault'] = ({ to }) => (to > '2026-03-09' ? { refuse: 'invalid' } : undefined);
+    const fault: FakeServiceSettings['fault'] = ({ to }) => (to > '2026-03-09' ? { refuse: 'invalid' } : undefined);
     open({ fault });
-    bench.clock.time = Date.parse('2026-03-10T11:00:00Z');
-    await bench.run({ startDate: '2026-03-08', windowDays: 9, toDateInclusive: 'true' });
+    fixture.clock.time = Date.parse('2026-03-10T11:00:00Z');
+    await fixture.run({ startDate: '2026-03-08', windowDays: 9, toDateInclusive: 'true' });
     expect(ranges()).toEqual(['08..11', '08..10', '08..09']);
-    expect(bench.target.receipts).toMatchObject([{ covers_from: '2026-03-08', covers_to: '2026-03-08' }]);
-    expect(bench.target.state?.from_date).toBe('2026-03-09');
+    expect(fixture.target.receipts).toMatchObject([{ covers_from: '2026-03-08', covers_to: '2026-03-08' }]);
+    expect(fixture.target.state?.from_date).toBe('2026-03-09');
   });
 
   it('that is refused though it is over is the question’s fault', async () => {
     open({ fault: () => ({ refuse: 'invalid' }) });
-    const work = bench.run({ ...DAYS, endDate: '2026-03-04' });
+    const work = fixture.run({ ...DAYS, endDate: '2026-03-04' });
     await expect(work).rejects.toMatchObject({ exitCode: 2, where: { window: '2026-03-04' } });
     expect(ranges()).toEqual(['04..04']);
   });
 
   it('with an end that is not included covers what lies before it', async () => {
-    const fault: FakeWorld['fault'] = ({ to }) => (to > '2026-03-11' ? { refuse: 'invalid' } : undefined);
+    const fault: FakeServiceSettings['fault'] = ({ to }) => (to > '2026-03-11' ? { refuse: 'invalid' } : undefined);
     open({ inclusive: false, fault });
-    await bench.run({ startDate: '2026-03-08', windowDays: 9, toDateInclusive: 'false' });
+    await fixture.run({ startDate: '2026-03-08', windowDays: 9, toDateInclusive: 'false' });
     expect(ranges()).toEqual(['08..12', '08..11']);
-    expect(bench.target.receipts).toMatchObject([{ covers_from: '2026-03-08', covers_to: '2026-03-09' }]);
+    expect(fixture.target.receipts).toMatchObject([{ covers_from: '2026-03-08', covers_to: '2026-03-09' }]);
   });
 
   it('of today alone is left to a later run where today cannot be asked for', async () => {
-    const fault: FakeWorld['fault'] = ({ to }) => (to > '2026-03-10' ? { refuse: 'invalid' } : undefined);
+    const fault: FakeServiceSettings['fault'] = ({ to }) => (to > '2026-03-10' ? { refuse: 'invalid' } : undefined);
     open({ inclusive: false, fault });
-    await bench.run({ startDate: '2026-03-09', toDateInclusive: 'false' });
-    expect(ranges()).toEqual(['09..10', '10..11', '11..12', '11..11'].slice(0, bench.service.sent));
-    expect(bench.target.state?.from_date).toBe('2026-03-10');
-    expect(bench.events('window.dropped').length).toBeGreaterThan(0);
+    await fixture.run({ startDate: '2026-03-09', toDateInclusive: 'false' });
+    expect(ranges()).toEqual(['09..10', '10..11', '11..12', '11..11'].slice(0, fixture.service.sent));
+    expect(fixture.target.state?.from_date).toBe('2026-03-10');
+    expect(fixture.events('window.dropped').length).toBeGreaterThan(0);
   });
 });
 
 describe('days too many for one export', () => {
   it('are halved, the larger half first, down to where they fit, and the least is remembered', async () => {
     open({ most: 9, rows: steadyRows('2026-03-01', '2026-03-09', 4) });
-    bench.options = { maxConcurrentExports: 1 };
-    await bench.run({ startDate: '2026-03-02', endDate: '2026-03-08', windowDays: 5, toDateInclusive: 'true' });
+    fixture.options = { maxConcurrentExports: 1 };
+    await fixture.run({ startDate: '2026-03-02', endDate: '2026-03-08', windowDays: 5, toDateInclusive: 'true' });
     expect([...new Set(ranges())]).toEqual(['02..06', '02..04', '02..03', '04..04', '05..06', '07..08']);
-    expect(bench.target.state).toMatchObject({ max_window_days: 2, from_date: '2026-03-09' });
-    expect(bench.target.ids()).toHaveLength(28);
+    expect(fixture.target.state).toMatchObject({ max_window_days: 2, from_date: '2026-03-09' });
+    expect(fixture.target.ids()).toHaveLength(28);
   });
 });
 
@@ -186,19 +186,19 @@ describe('listed columns that no export had', () => {
 
   it('are named once, and those that some had are not', async () => {
     open();
-    bench.options = { edits: columnEdits(['phone', 'df_api_version'], ['df_unified_id', 'mail'], key) };
-    await bench.run(DAYS);
-    expect(bench.events('columns.unseen')).toMatchObject([{ level: 'warn', fields: { columns: 'phone, mail' } }]);
+    fixture.options = { edits: columnEdits(['phone', 'df_api_version'], ['df_unified_id', 'mail'], key) };
+    await fixture.run(DAYS);
+    expect(fixture.events('columns.unseen')).toMatchObject([{ level: 'warn', fields: { columns: 'phone, mail' } }]);
   });
 
   it('are nothing to tell where all were there, or no header came', async () => {
     open();
-    bench.options = { edits: columnEdits(['df_api_version'], [], undefined) };
-    await bench.run(DAYS);
-    bench.target = new FakeTarget();
-    bench.options = { edits: columnEdits(['phone'], [], undefined), emptyBody: 'no_rows' };
-    bench.service.world = { ...bench.service.world, fault: () => ({ body: () => '' }) };
-    await bench.run(DAYS);
-    expect(bench.events('columns.unseen')).toEqual([]);
+    fixture.options = { edits: columnEdits(['df_api_version'], [], undefined) };
+    await fixture.run(DAYS);
+    fixture.target = new FakeTarget();
+    fixture.options = { edits: columnEdits(['phone'], [], undefined), emptyBody: 'no_rows' };
+    fixture.service.world = { ...fixture.service.world, fault: () => ({ body: () => '' }) };
+    await fixture.run(DAYS);
+    expect(fixture.events('columns.unseen')).toEqual([]);
   });
 });

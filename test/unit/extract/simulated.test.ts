@@ -4,14 +4,14 @@ import { extractWindows } from '../../../src/extract/extract.ts';
 import { createExportService } from '../../../src/service/export/client.ts';
 import { createExportQuota } from '../../../src/service/quota.ts';
 import type { Simulator } from '../../../src/simulator/index.ts';
-import { Bench, planFor } from '../../support/extract/extraction.ts';
+import { Fixture, planFor } from '../../support/extract/extraction.ts';
 import { handClock, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 
 describe('against the embedded service', () => {
-  const open: { sim?: Simulator; bench?: Bench } = {};
+  const open: { sim?: Simulator; fixture?: Fixture } = {};
   afterEach(async () => {
     await open.sim?.close();
-    open.bench?.close();
+    open.fixture?.close();
   });
 
   it.each([
@@ -24,9 +24,9 @@ describe('against the embedded service', () => {
     async (to_date_inclusive, selects_on, future) => {
       const clock = handClock();
       const sim = await startTestSimulator({ days: { to_date_inclusive, selects_on, future } }, { clock });
-      const bench = new Bench(new Date(clock.now()).toISOString(), {});
-      Object.assign(open, { sim, bench });
-      const deps = { ...bench.deps(), clock };
+      const fixture = new Fixture(new Date(clock.now()).toISOString(), {});
+      Object.assign(open, { sim, fixture });
+      const deps = { ...fixture.deps(), clock };
       const quota = createExportQuota({
         maxConcurrentExports: 3,
         exportsPerHour: 100,
@@ -47,22 +47,22 @@ describe('against the embedded service', () => {
         env: () => undefined,
       });
       try {
-        const plan = planFor(clock, bench.target.prior(), {
+        const plan = planFor(clock, fixture.target.prior(), {
           startDate: '2026-01-12',
           baseUrl: sim.url,
           serviceId: SERVICE_ID,
         });
-        for await (const window of extractWindows(plan, { ...deps, service })) await bench.target.commit(window);
+        for await (const window of extractWindows(plan, { ...deps, service })) await fixture.target.commit(window);
       } finally {
         await service.close();
       }
-      expect(bench.target.state).toMatchObject({ from_date: '2026-01-19', to_date_inclusive });
+      expect(fixture.target.state).toMatchObject({ from_date: '2026-01-19', to_date_inclusive });
       const truth = [...sim.truth({ from: '2026-01-12', to: '2026-01-18' })].length;
       expect(truth).toBeGreaterThan(100);
-      const complete = bench.target.receipts.filter((r) => r.covers_to !== null);
+      const complete = fixture.target.receipts.filter((r) => r.covers_to !== null);
       expect(complete.length).toBe(7);
       if (to_date_inclusive) expect(complete.reduce((sum, r) => sum + r.rows, 0)).toBe(truth);
-      expect(sim.requests().length).toBe(bench.tally.exports);
+      expect(sim.requests().length).toBe(fixture.tally.exports);
     },
   );
 });

@@ -1,66 +1,66 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
-import type { Failure } from '../../../src/base/errors.ts';
+import type { UserError } from '../../../src/base/errors.ts';
 import type { ExportRequest } from '../../../src/service/export/answer.ts';
-import { Bench, type FakeWorld, steadyRows } from '../../support/extract/extraction.ts';
+import { type FakeServiceSettings, Fixture, steadyRows } from '../../support/extract/extraction.ts';
 
 const NAMES = ['df_login', 'df_purchase', 'own_a', 'own_b'];
 const ROWS = NAMES.flatMap((name) => steadyRows('2026-03-01', '2026-03-11', 2, name));
 const BIG = '2026-03-06';
 const DAYS = { startDate: '2026-03-05', endDate: '2026-03-07', toDateInclusive: 'true' } as const;
-let bench: Bench;
-const open = (world: Partial<FakeWorld> = {}) => {
-  bench = new Bench('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
-  bench.options = { maxConcurrentExports: 1 };
-  return bench;
+let fixture: Fixture;
+const open = (world: Partial<FakeServiceSettings> = {}) => {
+  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
+  fixture.options = { maxConcurrentExports: 1 };
+  return fixture;
 };
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
-const failureOf = (work: Promise<unknown>): Promise<Failure> =>
+const failureOf = (work: Promise<unknown>): Promise<UserError> =>
   work.then(
     () => expect.unreachable('it passed'),
-    (error) => error as Failure,
+    (error) => error as UserError,
   );
 /** Everything of a day, or so many of its names, are too many for one export. */
 const tooMany =
-  (days: readonly string[], most = 5): FakeWorld['fault'] =>
+  (days: readonly string[], most = 5): FakeServiceSettings['fault'] =>
   ({ from, eventsCondition, events }) => {
     const isTooMany = eventsCondition === 'all' || (eventsCondition === 'include' && events.length > most);
     return days.includes(from) && isTooMany ? { refuse: 'retry_or_split' } : undefined;
   };
 const asked = (condition: ExportRequest['eventsCondition'], day = BIG) =>
-  bench.service.asked.filter(({ from, eventsCondition }) => from === day && eventsCondition === condition);
+  fixture.service.asked.filter(({ from, eventsCondition }) => from === day && eventsCondition === condition);
 
 describe('a day that is asked for by event names', () => {
   it('begins with all names that were seen, on days before it and in runs before', async () => {
     open({ fault: tooMany([BIG]) });
-    for await (const window of bench.windows(DAYS, {}, { eventNames: ['seen_before'] }))
-      await bench.target.commit(window);
+    for await (const window of fixture.windows(DAYS, {}, { eventNames: ['seen_before'] }))
+      await fixture.target.commit(window);
     const included = new Set(asked('include').flatMap(({ events }) => events));
     expect([...NAMES, 'seen_before'].filter((name) => !included.has(name))).toEqual([]);
     expect(asked('exclude')).toHaveLength(1);
     expect([...asked('exclude')[0].events].sort()).toEqual([...included].sort());
-    expect(bench.target.ids()).toHaveLength(24);
-    expect(readdirSync(bench.spoolDir)).toEqual([]);
+    expect(fixture.target.ids()).toHaveLength(24);
+    expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 
   it('never asks for a hash of a name, which the service does not know', async () => {
     open({ fault: tooMany([BIG]) });
     const eventNames = ['a'.repeat(64), 'a'.repeat(63), `${'a'.repeat(64)}0`];
-    for await (const window of bench.windows(DAYS, {}, { eventNames })) await bench.target.commit(window);
+    for await (const window of fixture.windows(DAYS, {}, { eventNames })) await fixture.target.commit(window);
     const included = asked('include').flatMap(({ events }) => events);
     expect(eventNames.map((name) => included.includes(name))).toEqual([false, true, true]);
   });
 
   it.each(['true', 'auto'] as const)('is split whether or not the end day is known: %s', async (toDateInclusive) => {
     await open({ fault: tooMany(['2026-03-05']) }).run({ ...DAYS, toDateInclusive });
-    expect(bench.target.receipts.map(({ split, to }) => [split, to])).toEqual([
+    expect(fixture.target.receipts.map(({ split, to }) => [split, to])).toEqual([
       ['names', '2026-03-05'],
       ['none', '2026-03-06'],
       ['none', '2026-03-07'],
     ]);
-    expect(bench.target.ids()).toHaveLength(24);
+    expect(fixture.target.ids()).toHaveLength(24);
   });
 
   it('is tried three times whole, the next such day once, and in no more parts than were needed', async () => {
@@ -70,26 +70,26 @@ describe('a day that is asked for by event names', () => {
     const tooLarge = (day: string) => asked('include', day).filter(({ events }) => events.length > 4).length;
     const parts = (day: string) => asked('include', day).filter(({ events }) => events.length <= 4).length;
     expect([tooLarge('2026-03-05') > 0, tooLarge(BIG)]).toEqual([true, 0]);
-    expect(bench.target.state?.name_groups).toBe(parts(BIG));
+    expect(fixture.target.state?.name_groups).toBe(parts(BIG));
     // Two attempts at a group of names before it is halved.
     const first = asked('include', '2026-03-05')[0].events;
     expect(asked('include', '2026-03-05').filter(({ events }) => events.join() === first.join())).toHaveLength(2);
-    expect(bench.target.ids()).toHaveLength(24);
-    expect(readdirSync(bench.spoolDir)).toEqual([]);
+    expect(fixture.target.ids()).toHaveLength(24);
+    expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 
   it('asks for the user’s own names alone where these are named, and for no rest', async () => {
     const filter = { events: ['own_a', 'df_login', 'own_a'], eventsCondition: 'include' } as const;
-    const fault: FakeWorld['fault'] = ({ from, events }) =>
+    const fault: FakeServiceSettings['fault'] = ({ from, events }) =>
       from === BIG && events.length > 1 ? { refuse: 'retry_or_split' } : undefined;
     await open({ fault }).run({ ...DAYS, ...filter });
     expect(asked('exclude')).toEqual([]);
-    expect(bench.target.ids()).toHaveLength(12);
+    expect(fixture.target.ids()).toHaveLength(12);
   });
 
   it('never asks for what the user leaves out', async () => {
     const filter = { events: ['df_login'], eventsCondition: 'exclude' } as const;
-    const fault: FakeWorld['fault'] = ({ from, eventsCondition, events }) =>
+    const fault: FakeServiceSettings['fault'] = ({ from, eventsCondition, events }) =>
       from === BIG && ((eventsCondition === 'exclude' && events.length === 1) || events.length === 0)
         ? { refuse: 'retry_or_split' }
         : undefined;
@@ -98,20 +98,20 @@ describe('a day that is asked for by event names', () => {
     const rest = asked('exclude').at(-1)?.events ?? [];
     expect(rest.length).toBeGreaterThan(10);
     expect(rest.filter((name) => name === 'df_login')).toHaveLength(1);
-    expect(bench.target.ids()).toHaveLength(18);
+    expect(fixture.target.ids()).toHaveLength(18);
   });
 
   it('takes names without effect for none: everything is wanted', async () => {
     const filter = { events: ['df_login'], eventsCondition: 'all' } as const;
     await open({ fault: tooMany([BIG]) }).run({ ...DAYS, ...filter });
-    expect(bench.target.receipts.map(({ split }) => split)).toEqual(['none', 'names', 'none']);
+    expect(fixture.target.receipts.map(({ split }) => split)).toEqual(['none', 'names', 'none']);
     expect(asked('exclude')).toHaveLength(1);
-    expect(bench.target.ids()).toHaveLength(24);
+    expect(fixture.target.ids()).toHaveLength(24);
   });
 
   it('asks for everything where the service knows none of the names', async () => {
     let whole = 0;
-    const fault: FakeWorld['fault'] = ({ from, eventsCondition }) => {
+    const fault: FakeServiceSettings['fault'] = ({ from, eventsCondition }) => {
       if (from !== BIG) return undefined;
       if (eventsCondition === 'include') return { refuse: 'invalid' };
       return eventsCondition === 'all' && ++whole <= 3 ? { refuse: 'retry_or_split' } : undefined;
@@ -120,8 +120,8 @@ describe('a day that is asked for by event names', () => {
     expect(asked('exclude')).toEqual([]);
     expect(asked('all')).toHaveLength(4);
     expect(asked('all').at(-1)?.events).toEqual([]);
-    expect(bench.target.state?.name_groups).toBe(1);
-    expect(bench.target.ids()).toHaveLength(24);
+    expect(fixture.target.state?.name_groups).toBe(1);
+    expect(fixture.target.ids()).toHaveLength(24);
   });
 
   it.each([
@@ -129,32 +129,32 @@ describe('a day that is asked for by event names', () => {
     ['the rest', ({ eventsCondition }: ExportRequest) => eventsCondition === 'exclude', 3],
   ])('with %s still too large ends the run: which day, and what to do', async (what, isIt, attempts) => {
     const split = tooMany([BIG], 1);
-    const fault: FakeWorld['fault'] = (question, count) =>
+    const fault: FakeServiceSettings['fault'] = (question, count) =>
       question.from === BIG && isIt(question) ? { refuse: 'retry_or_split' } : split(question, count);
     const failure = await failureOf(open({ fault }).run(DAYS));
     expect(failure).toMatchObject({ exitCode: 3, where: { window: BIG } });
     expect(failure.message).toMatch(what === 'the rest' ? /other than the \d+ names known/ : /named df_purchase of/);
-    expect(bench.service.asked.filter((question) => question.from === BIG && isIt(question))).toHaveLength(attempts);
-    expect(bench.target.state?.from_date).toBe(BIG);
+    expect(fixture.service.asked.filter((question) => question.from === BIG && isIt(question))).toHaveLength(attempts);
+    expect(fixture.target.state?.from_date).toBe(BIG);
   });
 
   it('has a receipt of all its parts', async () => {
     await open({ fault: tooMany([BIG]) }).run(DAYS);
-    const [whole, split] = bench.target.receipts;
+    const [whole, split] = fixture.target.receipts;
     expect(split).toMatchObject({ split: 'names', rows: 8, from: BIG, to: BIG, covers_from: BIG, covers_to: BIG });
     expect(split.header).toEqual(whole.header);
     const parts = asked('include').filter(({ events }) => events.length <= 5).length + 1;
     expect([parts, split.exports]).toEqual([5, 5]);
     expect(split.bytes).toBeGreaterThan(whole.bytes);
     expect(split.sha256).toMatch(/^[0-9a-f]{64}$/);
-    expect(new Set(bench.target.receipts.map(({ sha256 }) => sha256)).size).toBe(3);
-    expect(bench.tally.exports).toBe(bench.service.sent);
+    expect(new Set(fixture.target.receipts.map(({ sha256 }) => sha256)).size).toBe(3);
+    expect(fixture.tally.exports).toBe(fixture.service.sent);
   });
 
   it('may have been too many days at first', async () => {
     await open({ fault: tooMany(daysOf('2026-03-05', '2026-03-08')) }).run({ ...DAYS, windowDays: 3 });
-    expect(bench.target.receipts.map(({ split }) => split)).toEqual(['names', 'names', 'names']);
-    expect(bench.target.state).toMatchObject({ max_window_days: 1 });
-    expect(bench.target.ids()).toHaveLength(24);
+    expect(fixture.target.receipts.map(({ split }) => split)).toEqual(['names', 'names', 'names']);
+    expect(fixture.target.state).toMatchObject({ max_window_days: 1 });
+    expect(fixture.target.ids()).toHaveLength(24);
   });
 });

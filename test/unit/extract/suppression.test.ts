@@ -7,7 +7,7 @@ import { Secret } from '../../../src/base/secrets.ts';
 import { columnEdits } from '../../../src/schema/column-edits.ts';
 import { HashKey } from '../../../src/schema/hash-key.ts';
 import { loadSuppression, suppress, suppressionHmac } from '../../../src/suppression/list.ts';
-import { Bench, steadyRows } from '../../support/extract/extraction.ts';
+import { Fixture, steadyRows } from '../../support/extract/extraction.ts';
 import { persons } from '../../support/suppressed.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
@@ -23,8 +23,8 @@ const asks = (path: string, id: string) =>
   loadSuppression(path, KEY).isSuppressed(Buffer.from(`x${id}x`), 1, 1 + Buffer.byteLength(id));
 
 describe('people who stay forgotten', () => {
-  let bench: Bench | undefined;
-  afterEach(() => bench?.close());
+  let fixture: Fixture | undefined;
+  afterEach(() => fixture?.close());
 
   it('are known by their HMAC', () => {
     const path = file('list', { v: 1, kind: 'suppression' }, hmac('누구'));
@@ -106,36 +106,37 @@ describe('people who stay forgotten', () => {
   });
 
   it('never reach a spool file [R53]', async () => {
-    bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-05', '2026-03-05', 6) });
-    bench.options = { suppression: loadSuppression(file('one', hmac('u-df_login-2026-03-05-3')), KEY) };
-    await bench.run({ startDate: '2026-03-05', endDate: '2026-03-05' });
-    expect(bench.target.rows.has('df_login-2026-03-05-3')).toBe(false);
-    expect(bench.target.receipts[0]).toMatchObject({ rows: 5, suppressed: 1 });
+    fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-05', '2026-03-05', 6) });
+    fixture.options = { suppression: loadSuppression(file('one', hmac('u-df_login-2026-03-05-3')), KEY) };
+    await fixture.run({ startDate: '2026-03-05', endDate: '2026-03-05' });
+    expect(fixture.target.rows.has('df_login-2026-03-05-3')).toBe(false);
+    expect(fixture.target.receipts[0]).toMatchObject({ rows: 5, suppressed: 1 });
   });
 
   it('never reach one where columns before their id are dropped, or their id is hashed [R486]', async () => {
     const key = new HashKey(new Secret('a hash key of at least 32 characters'));
     const people = file('both', hmac('u-df_login-2026-03-05-3'));
     for (const edits of [columnEdits(['df_api_version'], [], undefined), columnEdits([], ['df_unified_id'], key)]) {
-      bench?.close();
-      bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-05', '2026-03-05', 6) });
-      bench.options = { suppression: loadSuppression(people, KEY, key), edits };
-      await bench.run({ startDate: '2026-03-05', endDate: '2026-03-05' });
-      expect(bench.target.rows.has('df_login-2026-03-05-3')).toBe(false);
-      expect(bench.target.receipts[0]).toMatchObject({ rows: 5, suppressed: 1 });
+      fixture?.close();
+      fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-05', '2026-03-05', 6) });
+      fixture.options = { suppression: loadSuppression(people, KEY, key), edits };
+      await fixture.run({ startDate: '2026-03-05', endDate: '2026-03-05' });
+      expect(fixture.target.rows.has('df_login-2026-03-05-3')).toBe(false);
+      expect(fixture.target.receipts[0]).toMatchObject({ rows: 5, suppressed: 1 });
     }
   });
 
   it('are not missed by a re-read: a warning says only what the service has no more [R11]', async () => {
-    bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-05', '2026-03-05', 6) });
-    bench.options = { suppression: loadSuppression(file('one', hmac('u-df_login-2026-03-05-3')), KEY) };
+    fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-05', '2026-03-05', 6) });
+    fixture.options = { suppression: loadSuppression(file('one', hmac('u-df_login-2026-03-05-3')), KEY) };
     const day = { startDate: '2026-03-05', endDate: '2026-03-05' };
     for (const [before, warnings] of [
       [6, 0],
       [7, 1],
     ] as const) {
-      for await (const window of bench.windows(day, {}, { rowsOf: () => before })) await bench.target.commit(window);
-      expect(bench.events('window.fewer_rows')).toHaveLength(warnings);
+      for await (const window of fixture.windows(day, {}, { rowsOf: () => before }))
+        await fixture.target.commit(window);
+      expect(fixture.events('window.fewer_rows')).toHaveLength(warnings);
     }
   });
 });

@@ -1,69 +1,69 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
-import { Bench, type FakeWorld, HOUR, steadyRows } from '../../support/extract/extraction.ts';
+import { type FakeServiceSettings, Fixture, HOUR, steadyRows } from '../../support/extract/extraction.ts';
 
 const NOW = '2026-03-10T16:00:00Z';
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
-let bench: Bench;
-const open = (world: Partial<FakeWorld> = {}, now = NOW) => {
-  bench = new Bench(now, { rows: ROWS, ...world });
-  return bench;
+let fixture: Fixture;
+const open = (world: Partial<FakeServiceSettings> = {}, now = NOW) => {
+  fixture = new Fixture(now, { rows: ROWS, ...world });
+  return fixture;
 };
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 describe('an inclusive service', () => {
   it('is proved by the first export and costs one export a day [R3]', async () => {
     await open().run({ startDate: '2026-03-05' });
-    expect(bench.service.ranges).toEqual(
+    expect(fixture.service.ranges).toEqual(
       ['05', '06', '07', '08', '09', '10', '11'].map((d) => `2026-03-${d}..2026-03-${d}`),
     );
-    expect(bench.target.state).toMatchObject({ from_date: '2026-03-10', to_date_inclusive: true });
-    expect(bench.target.ids()).toEqual(
-      bench.service
+    expect(fixture.target.state).toMatchObject({ from_date: '2026-03-10', to_date_inclusive: true });
+    expect(fixture.target.ids()).toEqual(
+      fixture.service
         .selected({ from: '2026-03-05', to: '2026-03-11' })
         .map((r) => r.id)
         .sort(),
     );
-    expect(readdirSync(bench.spoolDir)).toEqual([]);
+    expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 
   it('re-reads the lookback and what was not over, and nothing else', async () => {
     await open().run({ startDate: '2026-03-01' });
-    bench.service.asked.length = 0;
-    bench.clock.time += 24 * HOUR;
-    await bench.run({ startDate: '2026-03-01' });
-    expect(bench.service.ranges.map((r) => r.slice(8, 10))).toEqual(['09', '10', '11', '12']);
-    expect(bench.target.state?.from_date).toBe('2026-03-11');
+    fixture.service.asked.length = 0;
+    fixture.clock.time += 24 * HOUR;
+    await fixture.run({ startDate: '2026-03-01' });
+    expect(fixture.service.ranges.map((r) => r.slice(8, 10))).toEqual(['09', '10', '11', '12']);
+    expect(fixture.target.state?.from_date).toBe('2026-03-11');
   });
 
   it('reads several days at once, the first alone', async () => {
     await open().run({ startDate: '2026-03-01', windowDays: 4 });
-    expect(bench.service.ranges.map((r) => r.replaceAll('2026-03-', ''))).toEqual([
+    expect(fixture.service.ranges.map((r) => r.replaceAll('2026-03-', ''))).toEqual([
       '01..01',
       '02..06',
       '06..09',
       '10..11',
     ]);
-    expect(bench.target.state?.from_date).toBe('2026-03-10');
+    expect(fixture.target.state?.from_date).toBe('2026-03-10');
   });
 
   it('never holds more than the allowed windows', async () => {
     open();
-    bench.options = { maxConcurrentExports: 2 };
-    for await (const window of bench.windows({ startDate: '2026-03-01' })) {
-      const files = readdirSync(bench.spoolDir, { recursive: true }).filter((n) => /\.(csv|part)$/.test(String(n)));
+    fixture.options = { maxConcurrentExports: 2 };
+    for await (const window of fixture.windows({ startDate: '2026-03-01' })) {
+      const files = readdirSync(fixture.spoolDir, { recursive: true }).filter((n) => /\.(csv|part)$/.test(String(n)));
       expect(files.length).toBeLessThanOrEqual(2);
-      await bench.target.commit(window);
+      await fixture.target.commit(window);
     }
-    expect(bench.service.busiest).toBeLessThanOrEqual(2);
-    expect(bench.target.receipts.map((r) => r.from)).toEqual([...bench.target.receipts.map((r) => r.from)].sort());
+    expect(fixture.service.busiest).toBeLessThanOrEqual(2);
+    expect(fixture.target.receipts.map((r) => r.from)).toEqual([...fixture.target.receipts.map((r) => r.from)].sort());
   });
 });
 
 describe('an exclusive service', () => {
   it('is proved with three exports more than days [R3]', async () => {
     await open({ inclusive: false }).run({ startDate: '2026-03-05', endDate: '2026-03-09' });
-    expect(bench.service.ranges.map((r) => r.replaceAll('2026-03-', ''))).toEqual([
+    expect(fixture.service.ranges.map((r) => r.replaceAll('2026-03-', ''))).toEqual([
       '05..05',
       '05..06',
       '06..06',
@@ -73,8 +73,8 @@ describe('an exclusive service', () => {
       '08..09',
       '09..10',
     ]);
-    expect(bench.target.state).toMatchObject({ from_date: '2026-03-10', to_date_inclusive: false });
-    expect(bench.target.ids()).toEqual(
+    expect(fixture.target.state).toMatchObject({ from_date: '2026-03-10', to_date_inclusive: false });
+    expect(fixture.target.ids()).toEqual(
       ROWS.filter((r) => r.id.slice(9, 19) >= '2026-03-05' && r.id.slice(9, 19) <= '2026-03-09')
         .map((r) => r.id)
         .sort(),
@@ -86,9 +86,9 @@ describe('an exclusive service', () => {
     ['fresh', { fullRefresh: true }],
   ] as const)('gives each row once: %s %o', async (delivery, more) => {
     await open({ inclusive: false }).run({ startDate: '2026-03-05', endDate: '2026-03-09' }, { delivery, ...more });
-    expect(new Set(bench.target.appended).size).toBe(bench.target.appended.length);
-    expect(bench.target.appended.length).toBe(5 * 6);
-    expect(bench.service.sent).toBe(9);
+    expect(new Set(fixture.target.appended).size).toBe(fixture.target.appended.length);
+    expect(fixture.target.appended.length).toBe(5 * 6);
+    expect(fixture.service.sent).toBe(9);
   });
 });
 
@@ -104,13 +104,13 @@ describe('a service that proves nothing', () => {
     const { inclusive, delivery, windowDays } = how;
     const days = { startDate: '2026-03-02', endDate: '2026-03-08', windowDays };
     await open({ inclusive, rows: sparse }).run(days, { delivery });
-    for (const day of ['02', '05', '08']) expect(bench.target.ids()).toContain(`df_login-2026-03-${day}-0`);
-    if (delivery === 'settled') expect(bench.target.appended.length).toBe(7);
-    expect(bench.target.state?.from_date).toBe('2026-03-09');
+    for (const day of ['02', '05', '08']) expect(fixture.target.ids()).toContain(`df_login-2026-03-${day}-0`);
+    if (delivery === 'settled') expect(fixture.target.appended.length).toBe(7);
+    expect(fixture.target.state?.from_date).toBe('2026-03-09');
   });
 
   it('covers days without any row', async () => {
     await open({ rows: [] }).run({ startDate: '2026-03-08' }, { delivery: 'settled' });
-    expect(bench.target.state?.from_date).toBe('2026-03-10');
+    expect(fixture.target.state?.from_date).toBe('2026-03-10');
   });
 });

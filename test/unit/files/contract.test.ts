@@ -8,7 +8,7 @@ import { newFilePath, storeFiles } from '../../../src/sinks/files/stored-files.t
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import type { Storage } from '../../../src/sinks/storage/storage.ts';
 import { TABLES } from '../../../src/table/columns.ts';
-import { csvOf, DuckBench, on } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture, on } from '../../support/targets/duckdb.ts';
 import { placeOf } from '../../support/targets/files.ts';
 
 // What docs/targets.md asks of a target that keeps Parquet files, and nothing else: a log that is a variable.
@@ -65,31 +65,31 @@ function memoryFormat(dir: string): FilesFormat {
   };
 }
 
-let bench: DuckBench;
+let fixture: DuckDbFixture;
 let place: ReturnType<typeof placeOf>;
-const root = () => join(bench.dir, 'memory');
+const root = () => join(fixture.dir, 'memory');
 beforeEach(() => {
-  bench = new DuckBench();
+  fixture = new DuckDbFixture();
   place = placeOf(memoryFormat(root()));
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const [first, second] = ['2026-01-01', '2026-01-02'] as const;
 const options = () => ({
-  ...bench.targetOptions,
+  ...fixture.targetOptions,
   place: root(),
-  spoolDir: join(bench.dir, 'spool'),
+  spoolDir: join(fixture.dir, 'spool'),
   env: () => undefined,
   tables: TABLES,
 });
 const rows = (day: typeof first | typeof second, ...ids: string[]) =>
-  bench.window(day, csvOf(ids.map((id) => ({ id, df_unified_id: `person-${id}`, df_items_k: '1', ...on(day) }))));
+  fixture.window(day, csvOf(ids.map((id) => ({ id, df_unified_id: `person-${id}`, df_items_k: '1', ...on(day) }))));
 
 describe('a target of files that adds a log in memory', () => {
   it('loads, reads its days again, verifies, compacts, reports and purges', async () => {
     const sink = await place.open(options());
-    await sink.commit([rows(first, 'a', 'b'), rows(second, 'c')], bench.signal);
-    await sink.commit([rows(first, 'a'), rows(second, 'c', 'd')], bench.signal);
+    await sink.commit([rows(first, 'a', 'b'), rows(second, 'c')], fixture.signal);
+    await sink.commit([rows(first, 'a'), rows(second, 'c', 'd')], fixture.signal);
     await sink.close();
     expect(await place.verify(options())).toEqual([]);
     expect(await place.compact(options())).toMatchObject({ rows: 4, rowsRemoved: 0 });
@@ -106,8 +106,8 @@ describe('a target of files that adds a log in memory', () => {
 
   it('leaves nothing of a commit that another writer was quicker than', async () => {
     const [quick, late] = [await place.open(options()), await place.open(options())];
-    await quick.commit([rows(first, 'a')], bench.signal);
-    await expect(late.commit([rows(first, 'b')], bench.signal)).rejects.toBeInstanceOf(LostRace);
+    await quick.commit([rows(first, 'a')], fixture.signal);
+    await expect(late.commit([rows(first, 'b')], fixture.signal)).rejects.toBeInstanceOf(LostRace);
     await Promise.all([quick.close(), late.close()]);
     expect(await place.verify(options())).toEqual([]);
     const files = readdirSync(root(), { recursive: true }).filter((path) => String(path).endsWith('.parquet'));

@@ -1,20 +1,20 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { envOf } from '../../../src/base/env.ts';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
-import { DeltaBench } from '../../support/targets/delta.ts';
+import { DeltaFixture } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 import { purgeDelta, verifyDelta } from '../../support/targets/files.ts';
 
-let bench: DeltaBench;
+let fixture: DeltaFixture;
 beforeEach(() => {
-  bench = new DeltaBench();
+  fixture = new DeltaFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
 const day = (n: number) => `2026-01-0${n}`;
-const window = (n: number, id: string) => bench.window(day(n), csvOf([{ id, df_items_x: '1', ...on(day(n)) }]));
+const window = (n: number, id: string) => fixture.window(day(n), csvOf([{ id, df_items_x: '1', ...on(day(n)) }]));
 const LOST = { exitCode: 3, message: expect.stringContaining('another writer was first') };
 
 describe('a commit that loses a race', () => {
@@ -24,17 +24,17 @@ describe('a commit that loses a race', () => {
       s3.versions = [];
       for (const [name, value] of Object.entries(s3.env)) vi.stubEnv(name, value);
       try {
-        const place = { ...bench.lakeOptions, place: 's3://bucket/lake', env: envOf(s3.env), tables: TABLES };
-        await bench.store([window(1, 'a')], place);
-        const late = await bench.openLake(place);
+        const place = { ...fixture.lakeOptions, place: 's3://bucket/lake', env: envOf(s3.env), tables: TABLES };
+        await fixture.store([window(1, 'a')], place);
+        const late = await fixture.openLake(place);
         try {
-          await bench.store([window(2, 'quick')], place);
+          await fixture.store([window(2, 'quick')], place);
           const dataKeys = () => (s3.versions ?? []).map(({ key }) => key).filter((key) => key.endsWith('.parquet'));
           const before = dataKeys().sort();
           // As if the winner's commits of the tables before this one were not there yet.
           const hidden = TABLES.filter((name) => commitOrder(name) < commitOrder(lostTable));
           for (const name of hidden) s3.objects.delete(`lake/${name}/_delta_log/00000000000000000001.json`);
-          await expect(late.commit([window(3, 'late')], bench.signal), lostTable).rejects.toMatchObject({
+          await expect(late.commit([window(3, 'late')], fixture.signal), lostTable).rejects.toMatchObject({
             ...LOST,
             message: expect.stringContaining(`/${lostTable}: another writer was first`),
           });
@@ -51,40 +51,40 @@ describe('a commit that loses a race', () => {
   });
 
   it('is found out also when a purge has removed the entry of the version that it wanted to make', async () => {
-    await bench.store([window(1, 'a')], { tables: TABLES });
-    const late = await bench.openLake({ tables: TABLES });
+    await fixture.store([window(1, 'a')], { tables: TABLES });
+    const late = await fixture.openLake({ tables: TABLES });
     try {
-      await bench.store([window(2, 'b')], { tables: TABLES });
-      await purgeDelta(bench.lakeOptions, { column: 'df_event_detail_log_id', ids: ['nobody'] });
-      const before = bench.files();
+      await fixture.store([window(2, 'b')], { tables: TABLES });
+      await purgeDelta(fixture.lakeOptions, { column: 'df_event_detail_log_id', ids: ['nobody'] });
+      const before = fixture.files();
       expect(before).not.toContain('events/_delta_log/00000000000000000001.json');
-      await expect(late.commit([window(3, 'late')], bench.signal)).rejects.toMatchObject(LOST);
-      expect(bench.files().filter((path) => !path.startsWith('_dfinery/'))).toEqual(
+      await expect(late.commit([window(3, 'late')], fixture.signal)).rejects.toMatchObject(LOST);
+      expect(fixture.files().filter((path) => !path.startsWith('_dfinery/'))).toEqual(
         before.filter((path) => !path.startsWith('_dfinery/')),
       );
       // It goes on from what the others left.
-      await late.commit([window(3, 'late')], bench.signal);
+      await late.commit([window(3, 'late')], fixture.signal);
     } finally {
       await late.close();
     }
-    expect(await bench.read('SELECT _key FROM events ORDER BY 1')).toEqual(
+    expect(await fixture.read('SELECT _key FROM events ORDER BY 1')).toEqual(
       ['a', 'b', 'late'].map((_key) => ({ _key })),
     );
-    expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
+    expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 
   it('is refused by a table whose next version was removed by a purge, and takes its entry back', async () => {
-    await bench.store([window(1, 'a')]);
-    const storage = new DiskStorage(bench.root);
-    await bench.withTable(async (stale) => {
-      await bench.store([window(2, 'b')]);
-      await purgeDelta(bench.lakeOptions, { column: 'df_event_detail_log_id', ids: ['nobody'] });
-      const before = bench.files('events/_delta_log');
+    await fixture.store([window(1, 'a')]);
+    const storage = new DiskStorage(fixture.root);
+    await fixture.withTable(async (stale) => {
+      await fixture.store([window(2, 'b')]);
+      await purgeDelta(fixture.lakeOptions, { column: 'df_event_detail_log_id', ids: ['nobody'] });
+      const before = fixture.files('events/_delta_log');
       const entry = { operation: 'WRITE', window: 9, actions: [], now: 0 } as const;
       expect(await stale.commit(entry)).toBe(false);
-      expect(bench.files('events/_delta_log')).toEqual(before);
+      expect(fixture.files('events/_delta_log')).toEqual(before);
     }, storage);
-    expect(await verifyDelta(bench.lakeOptions)).toEqual([]);
+    expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 });
 

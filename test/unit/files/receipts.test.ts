@@ -1,25 +1,25 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Window } from '../../../src/extract/window.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
-import { FILE_TARGETS, FilesBench } from '../../support/targets/files-bench.ts';
+import { FILE_TARGETS, FilesFixture } from '../../support/targets/files-fixture.ts';
 
-let bench: FilesBench;
-afterEach(() => bench.close());
+let fixture: FilesFixture;
+afterEach(() => fixture.close());
 
 const [ONE, TWO] = ['2026-01-01', '2026-01-02'] as const;
 
 /** The rows that the windows whose receipts are kept still have, once these were stored one by one. */
 async function kept(...windows: Window[]) {
-  await bench.store(windows.map((window) => [window]));
-  const snapshot = await bench.snapshot();
+  await fixture.store(windows.map((window) => [window]));
+  const snapshot = await fixture.snapshot();
   return snapshot?.state.receipts.map(({ window, rows_live: live }) => [window, live]);
 }
 
 describe.each(FILE_TARGETS)('the receipts of %s', (target) => {
   it('stay as long as rows of their window are left on some date; a number is never given again', async () => {
-    bench = new FilesBench(target);
+    fixture = new FilesFixture(target);
     const rows = (...ids: string[]) => csvOf(ids.map((id) => ({ id, ...on(id === 'b' ? TWO : ONE) })));
-    const days = (...ids: string[]) => bench.bench.window(ONE, rows(...ids), undefined, 2);
+    const days = (...ids: string[]) => fixture.fixture.window(ONE, rows(...ids), undefined, 2);
     expect(await kept(days('a', 'b'), days('b'))).toEqual([
       [1, 1],
       [2, 1],
@@ -30,17 +30,17 @@ describe.each(FILE_TARGETS)('the receipts of %s', (target) => {
       [3, 0],
     ]);
     expect(await kept(days('a'), days('a', 'b'))).toEqual([[5, 2]]);
-    expect(await bench.verify()).toEqual([]);
+    expect(await fixture.verify()).toEqual([]);
   });
 
   it('make days complete, also those without a row, and tell the rows of the last window of exactly these days', async () => {
-    bench = new FilesBench(target);
+    fixture = new FilesFixture(target);
     const rows = (...ids: string[]) => csvOf(ids.map((id) => ({ id, ...on(ONE) })));
     const window = (day: typeof ONE | typeof TWO, ids: string[], days = 1) =>
-      bench.bench.window(day, rows(...ids), undefined, days);
+      fixture.fixture.window(day, rows(...ids), undefined, days);
     const stored = [window(ONE, ['a', 'b']), window(TWO, []), window(ONE, ['a']), window(ONE, ['a', 'b', 'c'], 2)];
-    await bench.store(stored.map((one) => [one]));
-    const { covered, rowsOf } = await bench.place.priorLoads(bench.options);
+    await fixture.store(stored.map((one) => [one]));
+    const { covered, rowsOf } = await fixture.place.priorLoads(fixture.options);
     expect([...covered].sort()).toEqual([ONE, TWO]);
     expect([rowsOf?.(ONE, ONE), rowsOf?.(TWO, TWO), rowsOf?.(ONE, TWO)]).toEqual([1, 0, 3]);
     expect([rowsOf?.(TWO, '2026-01-03'), rowsOf?.('2025-12-31', ONE)]).toEqual([undefined, undefined]);

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { configFailure, type Failure } from '../../../src/base/errors.ts';
-import { diskFailure, diskFull, isDiskFull } from '../../../src/fs/disk-failure.ts';
+import { configError, type UserError } from '../../../src/base/errors.ts';
+import { diskError, diskFull, isDiskFull } from '../../../src/fs/disk-failure.ts';
 
 const errorOf = (code: string) => Object.assign(new Error(`${code}: it said`), { code });
 const place = { what: 'the ledger /l', path: '/l' };
-const failure = (code: string, more: object = {}) => diskFailure(errorOf(code), { ...place, ...more }) as Failure;
+const failure = (code: string, more: object = {}) => diskError(errorOf(code), { ...place, ...more }) as UserError;
 
 describe('what a disk says', () => {
   it.each(['ENOSPC', 'EDQUOT', 'EFBIG'])('%s: it is full, and the run is tried again when there is room', (code) => {
@@ -49,9 +49,9 @@ describe('what a disk says', () => {
 
   it('is nothing where the error has no code, or has been told already', () => {
     const other = new Error('other');
-    expect(diskFailure(other, place)).toBe(other);
+    expect(diskError(other, place)).toBe(other);
     expect(isDiskFull(other)).toBe(false);
-    const told = Object.assign(configFailure('told'), { code: 'ENOSPC' });
-    expect(diskFailure(told, place)).toBe(told);
+    const told = Object.assign(configError('told'), { code: 'ENOSPC' });
+    expect(diskError(told, place)).toBe(told);
   });
 });

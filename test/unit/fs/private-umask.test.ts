@@ -2,7 +2,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { holdPrivateUmask } from '../../../src/fs/private-umask.ts';
-import { csvOf, DuckBench } from '../../support/targets/duckdb.ts';
+import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 
 let before = 0;
 beforeEach(() => {
@@ -12,17 +12,17 @@ afterEach(() => void process.umask(before));
 
 describe('the modes of what the library makes', () => {
   it('are the owner’s alone, the write-ahead log’s too, under any umask; the caller gets its umask back [R190]', async () => {
-    const bench = new DuckBench();
+    const fixture = new DuckDbFixture();
     try {
-      const sink = await bench.open();
-      await sink.commit([bench.window('2026-01-01', csvOf([{ id: 'a' }]))], bench.signal);
-      const made = readdirSync(bench.dir).filter((name) => name.startsWith('events.duckdb'));
+      const sink = await fixture.open();
+      await sink.commit([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))], fixture.signal);
+      const made = readdirSync(fixture.dir).filter((name) => name.startsWith('events.duckdb'));
       expect(made).toContain('events.duckdb.wal');
-      for (const name of made) expect([name, statSync(join(bench.dir, name)).mode & 0o077]).toEqual([name, 0]);
+      for (const name of made) expect([name, statSync(join(fixture.dir, name)).mode & 0o077]).toEqual([name, 0]);
       await sink.close();
       expect(process.umask()).toBe(0o022);
     } finally {
-      bench.close();
+      fixture.close();
     }
   });
 

@@ -1,31 +1,31 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Json } from '../../support/airbyte/connector.ts';
-import { SourceBench } from '../../support/airbyte/source.ts';
-import { HASH_KEY, hmac } from '../../support/planted.ts';
+import { SourceFixture } from '../../support/airbyte/source.ts';
+import { HASH_KEY, hmac } from '../../support/privacy.ts';
 
-let bench: SourceBench;
+let fixture: SourceFixture;
 beforeEach(async () => {
-  bench = await SourceBench.start({
+  fixture = await SourceFixture.start({
     columns: {
       own: [
-        { name: 'mail', values: ['planted@example.com'] },
-        { name: 'fax', values: ['planted-fax'] },
+        { name: 'mail', values: ['marked@example.com'] },
+        { name: 'fax', values: ['marked-fax'] },
       ],
     },
   });
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const LISTS = { columns_drop: ['fax', 'df_keyword'], columns_hash: ['mail', 'df_unified_id'], hash_key: HASH_KEY };
 
 async function discovered(more: Json) {
-  const [events] = (await bench.run('discover', bench.config(more))).catalog().streams;
+  const [events] = (await fixture.run('discover', fixture.config(more))).catalog().streams;
   return (events.json_schema as { properties: Record<string, unknown> }).properties;
 }
 
 describe('the Airbyte source', () => {
   it('has the lists and the key in its specification, the key as a secret [R357]', async () => {
-    const [{ spec }] = (await bench.run('spec', {})).of('SPEC') as unknown[] as [
+    const [{ spec }] = (await fixture.run('spec', {})).of('SPEC') as unknown[] as [
       { spec: { connectionSpecification: { properties: Json } } },
     ];
     const { properties } = spec.connectionSpecification;
@@ -43,13 +43,13 @@ describe('the Airbyte source', () => {
   });
 
   it('reads hashes and never a dropped column; other lists begin anew and say so [R357]', async () => {
-    const catalog = await bench.catalog({}, ['events']);
-    const first = await bench.read(catalog, undefined, LISTS);
+    const catalog = await fixture.catalog({}, ['events']);
+    const first = await fixture.read(catalog, undefined, LISTS);
     expect(first.code).toBe(0);
-    expect(first.text).toContain(hmac('planted@example.com'));
-    expect(first.text).not.toMatch(/planted|a hash key/);
-    const changed = await bench.read(catalog, first.lastStates(), { ...LISTS, columns_drop: [] });
+    expect(first.text).toContain(hmac('marked@example.com'));
+    expect(first.text).not.toMatch(/marked|a hash key/);
+    const changed = await fixture.read(catalog, first.lastStates(), { ...LISTS, columns_drop: [] });
     expect(changed.text).toMatch(/other columns dropped or hashed.*reading starts anew/);
-    expect(changed.text).not.toContain('planted@example.com');
+    expect(changed.text).not.toContain('marked@example.com');
   });
 });

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseSourceConfig } from '../../../src/config/source.ts';
-import { HASH_KEY, LISTS, PlantedBench, person } from '../../support/planted.ts';
+import { HASH_KEY, LISTS, PrivacyFixture, person } from '../../support/privacy.ts';
 
 const BASE = { base_url: 'http://127.0.0.1:8080', service_id: 'svc', export_token: 'canary-token-1' };
 const parsed = (more: object) => parseSourceConfig({ ...BASE, ...more }, () => undefined).config;
@@ -29,27 +29,27 @@ describe('the lists of columns', () => {
 });
 
 describe('the hash key', () => {
-  let bench: PlantedBench;
+  let fixture: PrivacyFixture;
   beforeEach(async () => {
-    bench = await PlantedBench.start();
+    fixture = await PrivacyFixture.start();
   });
-  afterEach(() => bench.close());
+  afterEach(() => fixture.close());
 
   it('comes from a file that the environment names, and is never printed [R353]', async () => {
-    bench.serve([person(1)]);
-    writeFileSync(bench.at('key'), `${HASH_KEY}\n`);
+    fixture.serve([person(1)]);
+    writeFileSync(fixture.at('key'), `${HASH_KEY}\n`);
     const { hash_key: _, columns_hash, columns_drop } = LISTS;
-    const words = ['sync', 'duckdb', bench.at('events.duckdb'), '--config', bench.config({})];
+    const words = ['sync', 'duckdb', fixture.at('events.duckdb'), '--config', fixture.config({})];
     const env = {
-      DFINERY_HASH_KEY_FILE: bench.at('key'),
+      DFINERY_HASH_KEY_FILE: fixture.at('key'),
       DFINERY_COLUMNS_HASH: columns_hash.join(','),
       DFINERY_COLUMNS_DROP: columns_drop.join(','),
     };
-    const done = await bench.run([...words, '--log-level', 'debug'], env);
+    const done = await fixture.run([...words, '--log-level', 'debug'], env);
     expect(done.code, done.said).toBe(0);
     expect(done.said).not.toContain(HASH_KEY);
-    expect(bench.holding(HASH_KEY)).toEqual([bench.at('key')]);
-    const settings = await bench.run(['plan', '--config', bench.config(), '--json']);
+    expect(fixture.holding(HASH_KEY)).toEqual([fixture.at('key')]);
+    const settings = await fixture.run(['plan', '--config', fixture.config(), '--json']);
     expect(settings.result + settings.said).not.toContain(HASH_KEY);
   });
 });

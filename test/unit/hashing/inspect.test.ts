@@ -1,14 +1,14 @@
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { HASH_KEY, hmac, LISTS, PlantedBench, person } from '../../support/planted.ts';
+import { HASH_KEY, hmac, LISTS, PrivacyFixture, person } from '../../support/privacy.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
 
-let bench: PlantedBench;
+let fixture: PrivacyFixture;
 beforeEach(async () => {
-  bench = await PlantedBench.start();
-  writeFileSync(bench.at('export.csv'), csvOf([1, 2, 3].map((n) => person(n))));
+  fixture = await PrivacyFixture.start();
+  writeFileSync(fixture.at('export.csv'), csvOf([1, 2, 3].map((n) => person(n))));
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 interface Profile {
   readonly columns: readonly { readonly source: string; readonly type: string; readonly examples: readonly string[] }[];
@@ -17,24 +17,24 @@ interface Profile {
 describe('inspect with a configuration', () => {
   it('shows what would come in: no dropped column, hashes for values [R358]', async () => {
     // A configuration of lists alone is enough: no service is asked.
-    writeFileSync(bench.at('lists.json'), JSON.stringify(LISTS));
-    const words = ['inspect', bench.at('export.csv'), '--config', bench.at('lists.json')];
-    const done = await bench.run([...words, '--json']);
+    writeFileSync(fixture.at('lists.json'), JSON.stringify(LISTS));
+    const words = ['inspect', fixture.at('export.csv'), '--config', fixture.at('lists.json')];
+    const done = await fixture.run([...words, '--json']);
     expect(done.code, done.said).toBe(0);
     const { columns } = JSON.parse(done.result) as Profile;
     expect(columns.map(({ source }) => source)).not.toContain('phone');
     const email = columns.find(({ source }) => source === 'email');
     expect(email).toMatchObject({ type: 'string', distinct: 3 });
-    expect(email?.examples).toContain(hmac('planted-1@example.com'));
-    expect(done.result).not.toContain('planted');
-    expect((await bench.run(words)).result).not.toContain('planted');
+    expect(email?.examples).toContain(hmac('marked-1@example.com'));
+    expect(done.result).not.toContain('marked');
+    expect((await fixture.run(words)).result).not.toContain('marked');
   });
 
   it('takes the lists from the environment, and names what the file has not [R358]', async () => {
     const env = { DFINERY_COLUMNS_HASH: 'email,nothing', DFINERY_HASH_KEY: HASH_KEY };
-    const done = await bench.run(['inspect', bench.at('export.csv')], env);
+    const done = await fixture.run(['inspect', fixture.at('export.csv')], env);
     expect(done.result).not.toContain('@example.com');
     expect(done.said).toMatch(/does not have: nothing/);
-    expect((await bench.run(['inspect', bench.at('export.csv')])).result).toContain('@example.com');
+    expect((await fixture.run(['inspect', fixture.at('export.csv')])).result).toContain('@example.com');
   });
 });

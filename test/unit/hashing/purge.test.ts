@@ -1,17 +1,17 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
-import { HASH_KEY, hmac, LISTS, PlantedBench, person } from '../../support/planted.ts';
+import { HASH_KEY, hmac, LISTS, PrivacyFixture, person } from '../../support/privacy.ts';
 import { query } from '../../support/targets/query.ts';
 
-let bench: PlantedBench;
+let fixture: PrivacyFixture;
 let server: DeletionServer;
 beforeEach(async () => {
-  bench = await PlantedBench.start();
+  fixture = await PrivacyFixture.start();
   server = await startDeletionServer();
 });
 afterEach(async () => {
-  await bench.close();
+  await fixture.close();
   await server.close();
 });
 
@@ -30,14 +30,14 @@ async function forget(
   env: Readonly<Record<string, string>>,
   how: readonly string[] = ['--purge-column', 'email'],
 ) {
-  const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: bench.at('ledger') };
-  writeFileSync(bench.at('forget.json'), JSON.stringify(config));
-  const place = ['--purge', target[0], bench.at(target[1]), ...how, '--spool-dir', bench.at('spool')];
-  const list = ['--suppression-file', bench.at('suppressed.jsonl')];
-  const words = ['forget', '--config', bench.at('forget.json'), '--id', id, '--json', ...place, ...list];
-  const plan = await bench.run(words, env);
+  const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: fixture.at('ledger') };
+  writeFileSync(fixture.at('forget.json'), JSON.stringify(config));
+  const place = ['--purge', target[0], fixture.at(target[1]), ...how, '--spool-dir', fixture.at('spool')];
+  const list = ['--suppression-file', fixture.at('suppressed.jsonl')];
+  const words = ['forget', '--config', fixture.at('forget.json'), '--id', id, '--json', ...place, ...list];
+  const plan = await fixture.run(words, env);
   if (plan.code !== 0) return plan;
-  return bench.run([...words, '--execute', '--confirm', JSON.parse(plan.result).hash], env);
+  return fixture.run([...words, '--execute', '--confirm', JSON.parse(plan.result).hash], env);
 }
 
 const PEOPLE = [1, 2, 3].map((n) => person(n));
@@ -48,31 +48,31 @@ describe('a purge by a hashed column', () => {
     'finds its person in %s with the key, and the person does not come back [R355]',
     async (...target) => {
       // A row of the same person that has no mail address.
-      bench.serve([...PEOPLE, person(2, { id: 'planted-row-4', email: '' })]);
-      expect((await bench.sync(LISTS, [target[0], bench.at(target[1])])).code).toBe(0);
-      const done = await forget(target, 'planted-2@example.com', ENV);
+      fixture.serve([...PEOPLE, person(2, { id: 'marked-row-4', email: '' })]);
+      expect((await fixture.sync(LISTS, [target[0], fixture.at(target[1])])).code).toBe(0);
+      const done = await forget(target, 'marked-2@example.com', ENV);
       expect(done.code, done.said).toBe(0);
       expect(JSON.parse(done.result)).toMatchObject({ purged: { people: 1, rows: 2 }, ids_without_match: 0 });
-      expect(server.ids()).toEqual(['planted-2@example.com']);
-      expect(bench.holding(hmac('planted-person-2'))).toEqual([]);
-      expect(bench.holding('planted')).toEqual([]);
-      const lists = { ...withList, suppression_file: bench.at('suppressed.jsonl') };
-      const again = await bench.sync(lists, [target[0], bench.at(target[1])], '--json');
+      expect(server.ids()).toEqual(['marked-2@example.com']);
+      expect(fixture.holding(hmac('marked-person-2'))).toEqual([]);
+      expect(fixture.holding('marked')).toEqual([]);
+      const lists = { ...withList, suppression_file: fixture.at('suppressed.jsonl') };
+      const again = await fixture.sync(lists, [target[0], fixture.at(target[1])], '--json');
       expect(JSON.parse(again.result)).toMatchObject({ rows: 2, suppressed_rows: 2 });
-      expect(bench.holding(hmac('planted-person-2'))).toEqual([]);
+      expect(fixture.holding(hmac('marked-person-2'))).toEqual([]);
     },
   );
 
   it('is refused without the key, and under another one, before anything is deleted [R355]', async () => {
-    bench.serve(PEOPLE);
-    expect((await bench.sync()).code).toBe(0);
+    fixture.serve(PEOPLE);
+    expect((await fixture.sync()).code).toBe(0);
     const { DFINERY_HASH_KEY: _, ...without } = ENV;
-    expect(await forget(TARGETS[0], 'planted-2@example.com', without)).toMatchObject({
+    expect(await forget(TARGETS[0], 'marked-2@example.com', without)).toMatchObject({
       code: 2,
       said: expect.stringMatching(/holds the column email hashed: give the hash_key .* DFINERY_HASH_KEY/),
     });
     const other = { ...ENV, DFINERY_HASH_KEY: 'another key that has 32 characters, too' };
-    expect(await forget(TARGETS[0], 'planted-2@example.com', other)).toMatchObject({
+    expect(await forget(TARGETS[0], 'marked-2@example.com', other)).toMatchObject({
       code: 2,
       said: expect.stringContaining('under another key'),
     });
@@ -80,21 +80,21 @@ describe('a purge by a hashed column', () => {
   });
 
   it('by a mapping of real ids finds what is stored [R355]', async () => {
-    bench.serve(PEOPLE);
-    expect((await bench.sync()).code).toBe(0);
-    writeFileSync(bench.at('mapping.csv'), 'external_id,df_unified_id\nme,planted-person-3\n');
-    const done = await forget(TARGETS[0], 'me', ENV, ['--mapping', bench.at('mapping.csv')]);
+    fixture.serve(PEOPLE);
+    expect((await fixture.sync()).code).toBe(0);
+    writeFileSync(fixture.at('mapping.csv'), 'external_id,df_unified_id\nme,marked-person-3\n');
+    const done = await forget(TARGETS[0], 'me', ENV, ['--mapping', fixture.at('mapping.csv')]);
     expect(done.code, done.said).toBe(0);
     expect(JSON.parse(done.result)).toMatchObject({ purged: { people: 1, rows: 1 }, ids_without_match: 0 });
-    expect(bench.holding(hmac('planted-person-3'))).toEqual([]);
+    expect(fixture.holding(hmac('marked-person-3'))).toEqual([]);
   });
 
   it('reaches rows of both forms after the lists were changed [R355]', async () => {
-    bench.serve(PEOPLE, '2026-01-14');
-    bench.serve(PEOPLE.map((row) => ({ ...row, id: `${row.id}-next` })));
+    fixture.serve(PEOPLE, '2026-01-14');
+    fixture.serve(PEOPLE.map((row) => ({ ...row, id: `${row.id}-next` })));
     const early = { start_date: '2026-01-14', end_date: '2026-01-14', columns_drop: ['phone'] };
-    expect((await bench.sync(early)).code).toBe(0);
-    const late = await bench.sync(
+    expect((await fixture.sync(early)).code).toBe(0);
+    const late = await fixture.sync(
       { ...LISTS, columns_hash: ['df_unified_id', 'email'] },
       undefined,
       '--full-refresh',
@@ -102,49 +102,49 @@ describe('a purge by a hashed column', () => {
       '2026-01-15',
     );
     expect(late.code, late.said).toBe(0);
-    const done = await forget(TARGETS[0], 'planted-1@example.com', ENV);
+    const done = await forget(TARGETS[0], 'marked-1@example.com', ENV);
     expect(done.code, done.said).toBe(0);
     expect(JSON.parse(done.result)).toMatchObject({ purged: { rows: 2 }, ids_without_match: 0 });
-    expect(await query(bench.at('events.duckdb'), 'SELECT count(*) AS n FROM events')).toEqual([{ n: '4' }]);
+    expect(await query(fixture.at('events.duckdb'), 'SELECT count(*) AS n FROM events')).toEqual([{ n: '4' }]);
   });
 
   it('--query works on what is stored [R355]', async () => {
-    bench.serve(PEOPLE);
-    expect((await bench.sync()).code).toBe(0);
-    const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: bench.at('ledger') };
-    writeFileSync(bench.at('forget.json'), JSON.stringify(config));
-    const sql = `SELECT email FROM events WHERE df_unified_id = '${hmac('planted-person-1')}'`;
+    fixture.serve(PEOPLE);
+    expect((await fixture.sync()).code).toBe(0);
+    const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: fixture.at('ledger') };
+    writeFileSync(fixture.at('forget.json'), JSON.stringify(config));
+    const sql = `SELECT email FROM events WHERE df_unified_id = '${hmac('marked-person-1')}'`;
     const words = [
       'forget',
       '--config',
-      bench.at('forget.json'),
+      fixture.at('forget.json'),
       '--query',
       sql,
       '--duckdb',
-      bench.at('events.duckdb'),
+      fixture.at('events.duckdb'),
     ];
-    expect(JSON.parse((await bench.run([...words, '--json'])).result)).toMatchObject({ received: 1, ids: 1 });
+    expect(JSON.parse((await fixture.run([...words, '--json'])).result)).toMatchObject({ received: 1, ids: 1 });
   });
 });
 
 describe('the suppression list', () => {
   it('knows a person by the real id while it is hashed, and refuses to lose one known by another key’s hash [R356]', async () => {
-    bench.serve(PEOPLE);
-    expect((await bench.sync()).code).toBe(0);
-    expect((await forget(TARGETS[0], 'planted-2@example.com', ENV)).code).toBe(0);
-    const file = bench.at('suppressed.jsonl');
+    fixture.serve(PEOPLE);
+    expect((await fixture.sync()).code).toBe(0);
+    expect((await forget(TARGETS[0], 'marked-2@example.com', ENV)).code).toBe(0);
+    const file = fixture.at('suppressed.jsonl');
     const [, entry] = readFileSync(file, 'utf8').trim().split('\n');
     expect(JSON.parse(entry)).toEqual({
-      hmac: hmac(hmac('planted-person-2'), SUPPRESSION_KEY),
+      hmac: hmac(hmac('marked-person-2'), SUPPRESSION_KEY),
       hash_key: expect.any(String),
     });
-    const real = JSON.stringify({ hmac: hmac('planted-person-1', SUPPRESSION_KEY) });
+    const real = JSON.stringify({ hmac: hmac('marked-person-1', SUPPRESSION_KEY) });
     writeFileSync(file, `${readFileSync(file, 'utf8')}${real}\n`);
     const lists = { ...withList, suppression_file: file };
-    const both = await bench.sync(lists, ['arrow', bench.at('x.arrows')], '--json');
+    const both = await fixture.sync(lists, ['arrow', fixture.at('x.arrows')], '--json');
     expect(JSON.parse(both.result)).toMatchObject({ rows: 1, suppressed_rows: 2 });
     const rotated = { ...lists, hash_key: 'another key that has 32 characters, too' };
-    const lost = await bench.sync(rotated, ['arrow', bench.at('y.arrows')]);
+    const lost = await fixture.sync(rotated, ['arrow', fixture.at('y.arrows')]);
     expect([lost.code, lost.said]).toEqual([2, expect.stringMatching(/Line 2 .* the rows would come back/)]);
   });
 });

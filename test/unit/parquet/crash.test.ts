@@ -2,20 +2,20 @@ import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkS
 import { rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { transientFailure } from '../../../src/base/errors.ts';
+import { transientError } from '../../../src/base/errors.ts';
 import type { Journal, Step } from '../../../src/sinks/parquet/journal.ts';
 import { literal } from '../../../src/types/sql.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { compactParquet, purgeParquet, verifyParquet } from '../../support/targets/files.ts';
-import { ParquetBench } from '../../support/targets/parquet.ts';
+import { ParquetFixture } from '../../support/targets/parquet.ts';
 
-let bench: ParquetBench;
+let fixture: ParquetFixture;
 beforeEach(() => {
-  bench = new ParquetBench();
+  fixture = new ParquetFixture();
 });
 afterEach(() => {
   dying.at = undefined;
-  bench.close();
+  fixture.close();
 });
 
 const PARTITION = 'events/event_date=2026-01-01/data_0.parquet';
@@ -45,82 +45,82 @@ vi.mock(import('../../../src/sinks/parquet/journal.ts'), async (original) => {
     execute: async (paths, decided) => {
       if (dying.at === undefined) return journal.execute(paths, decided);
       dying.at(decided);
-      throw transientFailure('the writer died');
+      throw transientError('the writer died');
     },
   };
 });
 
 /** The journal of a writer that died before it wrote it; what waits for it stays where it is. */
 async function prepared(work: () => Promise<unknown> = loadSecond): Promise<Journal> {
-  const waiting = `${bench.root}-waiting`;
+  const waiting = `${fixture.root}-waiting`;
   let found: Journal | undefined;
   dying.at = (journal) => {
     found = journal;
-    cpSync(bench.root, waiting, { recursive: true });
+    cpSync(fixture.root, waiting, { recursive: true });
   };
   await expect(work()).rejects.toThrow('the writer died');
   dying.at = undefined;
   if (found === undefined) throw new Error('no journal');
-  rmSync(bench.root, { recursive: true });
-  await rename(waiting, bench.root);
+  rmSync(fixture.root, { recursive: true });
+  await rename(waiting, fixture.root);
   return found;
 }
-const loadSecond = () => bench.store([bench.window('2026-01-01', SECOND)], { tables: TABLES });
+const loadSecond = () => fixture.store([fixture.window('2026-01-01', SECOND)], { tables: TABLES });
 /** The first move of a journal. */
 const moveIn = ({ steps }: Journal) => steps.find((step) => 'from' in step);
-const reopen = async () => (await bench.openFolder()).close();
+const reopen = async () => (await fixture.openFolder()).close();
 
 async function take(step: Step): Promise<void> {
-  if ('remove' in step) return rmSync(join(bench.root, step.remove));
-  mkdirSync(dirname(join(bench.root, step.to)), { recursive: true });
-  await rename(join(bench.root, step.from), join(bench.root, step.to));
+  if ('remove' in step) return rmSync(join(fixture.root, step.remove));
+  mkdirSync(dirname(join(fixture.root, step.to)), { recursive: true });
+  await rename(join(fixture.root, step.from), join(fixture.root, step.to));
 }
 
 /** Lets a writer die after every step of its journal; each time the next run finishes it. */
 async function atEveryStep(journal: Journal, check: (steps: number) => Promise<void>, end: () => Promise<void>) {
-  const origin = `${bench.root}-origin`;
-  await rename(bench.root, origin);
+  const origin = `${fixture.root}-origin`;
+  await rename(fixture.root, origin);
   for (let steps = 0; steps <= journal.steps.length; steps++) {
-    rmSync(bench.root, { recursive: true, force: true });
-    cpSync(origin, bench.root, { recursive: true });
-    writeFileSync(join(bench.root, '_dfinery/journal.json'), JSON.stringify(journal));
+    rmSync(fixture.root, { recursive: true, force: true });
+    cpSync(origin, fixture.root, { recursive: true });
+    writeFileSync(join(fixture.root, '_dfinery/journal.json'), JSON.stringify(journal));
     for (const step of journal.steps.slice(0, steps)) await take(step);
     await check(steps);
     await reopen();
     await end();
-    expect(bench.files().filter((file) => /journal|tmp|part$|next$/.test(file))).toEqual([]);
+    expect(fixture.files().filter((file) => /journal|tmp|part$|next$/.test(file))).toEqual([]);
   }
-  expect(await verifyParquet(bench.folderOptions)).toEqual([]);
+  expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
   rmSync(origin, { recursive: true });
 }
 
 const seen = () =>
-  bench.read(
-    `SELECT split_part(_key, ':', 1) AS id, count(*)::INT AS times FROM read_parquet(${literal(`${bench.root}/events/*/*.parquet`)},
+  fixture.read(
+    `SELECT split_part(_key, ':', 1) AS id, count(*)::INT AS times FROM read_parquet(${literal(`${fixture.root}/events/*/*.parquet`)},
     union_by_name = true) GROUP BY id ORDER BY id`,
   );
 
 describe('a writer that dies', () => {
   it('before it has decided leaves everything as it was', async () => {
-    await bench.store([bench.window('2026-01-01', FIRST)], { tables: TABLES });
-    const before = bench.files();
+    await fixture.store([fixture.window('2026-01-01', FIRST)], { tables: TABLES });
+    const before = fixture.files();
     await prepared();
-    expect(bench.files().length).toBeGreaterThan(before.length);
-    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
+    expect(fixture.files().length).toBeGreaterThan(before.length);
+    expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
     await reopen();
-    expect(bench.files()).toEqual(before);
-    expect(bench.manifest.receipts).toHaveLength(1);
+    expect(fixture.files()).toEqual(before);
+    expect(fixture.manifest.receipts).toHaveLength(1);
   });
 
   it('at any step after it never shows a row twice, and the next run finishes its work [R45]', async () => {
-    await bench.store([bench.window('2026-01-01', FIRST)], { tables: TABLES });
+    await fixture.store([fixture.window('2026-01-01', FIRST)], { tables: TABLES });
     const journal = await prepared();
     expect(journal.steps.filter((step) => 'to' in step && step.to.startsWith('events/')).length).toBeGreaterThan(4);
     const check = async (steps: number) => {
       for (const { id, times } of await seen()) expect({ steps, id, times }).toEqual({ steps, id, times: 1 });
     };
     await atEveryStep(journal, check, async () => {
-      expect(await bench.read('SELECT _key, n, x, event_date AS d FROM events ORDER BY _key')).toEqual([
+      expect(await fixture.read('SELECT _key, n, x, event_date AS d FROM events ORDER BY _key')).toEqual([
         { _key: 'a:1', n: 2.5, x: 'y', d: '2026-01-02' },
         { _key: 'b', n: 2, x: null, d: '2026-01-01' },
         { _key: 'c', n: 2, x: null, d: '2026-01-02' },
@@ -137,9 +137,9 @@ describe('a writer that dies', () => {
       one(`e${i}:1`, day, 'erna'),
       ...(i < 2 ? [one(`h${i}:1`, day, 'hans')] : []),
     ]);
-    await bench.store([bench.window('2026-01-01', csvOf(rows), undefined, 3)], { tables: TABLES });
+    await fixture.store([fixture.window('2026-01-01', csvOf(rows), undefined, 3)], { tables: TABLES });
     const removal = { column: 'df_unified_id', ids: ['erna'] };
-    const journal = await prepared(() => purgeParquet(bench.folderOptions, removal));
+    const journal = await prepared(() => purgeParquet(fixture.folderOptions, removal));
     // Of each table two files are replaced and one is removed.
     expect(journal.steps.filter((step) => 'remove' in step)).toHaveLength(3);
     expect(journal.steps).toHaveLength(9);
@@ -148,11 +148,11 @@ describe('a writer that dies', () => {
     };
     await atEveryStep(journal, check, async () => {
       for (const table of TABLES) {
-        expect(await bench.read(`SELECT df_unified_id AS u, count(*)::INT AS n FROM ${table} GROUP BY 1`)).toEqual([
+        expect(await fixture.read(`SELECT df_unified_id AS u, count(*)::INT AS n FROM ${table} GROUP BY 1`)).toEqual([
           { u: 'hans', n: 2 },
         ]);
       }
-      const holding = bench.files().filter((file) => readFileSync(join(bench.root, file)).includes('erna'));
+      const holding = fixture.files().filter((file) => readFileSync(join(fixture.root, file)).includes('erna'));
       expect(holding).toEqual([]);
     });
   });
@@ -162,17 +162,17 @@ describe('a writer that dies', () => {
     const rows = ['2026-01-01', '2026-01-02'].flatMap((day) =>
       Array.from({ length: size }, (_, i) => ({ id: `${day}-${i}`, df_event_name: `n${i % 3}`, ...on(day) })),
     );
-    await bench.store([bench.window('2026-01-01', csvOf(rows), undefined, 2)], { tables: ['event_logs'] });
-    const journal = await prepared(() => compactParquet(bench.folderOptions));
+    await fixture.store([fixture.window('2026-01-01', csvOf(rows), undefined, 2)], { tables: ['event_logs'] });
+    const journal = await prepared(() => compactParquet(fixture.folderOptions));
     expect(journal.steps).toHaveLength(4);
     const counts = () =>
-      bench.read(
+      fixture.read(
         'SELECT (SELECT count(DISTINCT _key)::INT FROM events) AS e, (SELECT count(*)::INT FROM event_logs) AS l',
       );
     const check = async (steps: number) =>
       expect({ steps, ...(await counts())[0] }).toEqual({ steps, e: 2 * size, l: 2 * size });
     await atEveryStep(journal, check, async () => {
-      expect(bench.manifest.files.filter(({ path }) => path.startsWith('events/'))).toMatchObject([
+      expect(fixture.manifest.files.filter(({ path }) => path.startsWith('events/'))).toMatchObject([
         { rows: size, is_sorted: true },
         { rows: size, is_sorted: true },
       ]);
@@ -180,21 +180,21 @@ describe('a writer that dies', () => {
   });
 
   it.each(['manifest.json', 'journal.json'])('may also be a disk that refuses %s', async (name) => {
-    await bench.store([bench.window('2026-01-01', FIRST)], { tables: TABLES });
-    const refused = join(bench.root, '_dfinery', name);
+    await fixture.store([fixture.window('2026-01-01', FIRST)], { tables: TABLES });
+    const refused = join(fixture.root, '_dfinery', name);
     for (const isClosed of [false, true]) {
-      const sink = await bench.openFolder({ tables: TABLES });
+      const sink = await fixture.openFolder({ tables: TABLES });
       if (existsSync(refused)) await rename(refused, `${refused}.aside`);
       mkdirSync(join(refused, 'full'), { recursive: true });
-      await expect(sink.commit([bench.window('2026-01-01', SECOND)], bench.signal)).rejects.toThrow();
+      await expect(sink.commit([fixture.window('2026-01-01', SECOND)], fixture.signal)).rejects.toThrow();
       rmSync(refused, { recursive: true });
       if (existsSync(`${refused}.aside`)) await rename(`${refused}.aside`, refused);
       if (isClosed) await sink.close();
-      const next = isClosed ? await bench.openFolder({ tables: TABLES }) : sink;
-      await next.commit([bench.window('2026-01-01', SECOND)], bench.signal);
+      const next = isClosed ? await fixture.openFolder({ tables: TABLES }) : sink;
+      await next.commit([fixture.window('2026-01-01', SECOND)], fixture.signal);
       await next.close();
-      expect(await verifyParquet(bench.folderOptions)).toEqual([]);
-      expect(await bench.read('SELECT _key, n FROM events ORDER BY _key')).toEqual([
+      expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
+      expect(await fixture.read('SELECT _key, n FROM events ORDER BY _key')).toEqual([
         { _key: 'a:1', n: 2.5 },
         { _key: 'b', n: 2 },
         { _key: 'c', n: 2 },
@@ -211,32 +211,32 @@ describe('a writer that dies', () => {
     'may also be a disk that refuses a file between two others: the writer %s, and no row is lost [R494]',
     async (_, isClosed) => {
       const [one, two, three] = ['2026-01-01', '2026-01-02', '2026-01-03'];
-      await bench.store([bench.window(one, csvOf([{ id: 'a', n: '1', ...on(one) }]))]);
-      const sink = await bench.openFolder();
-      const refused = join(bench.root, `events/event_date=${two}`);
+      await fixture.store([fixture.window(one, csvOf([{ id: 'a', n: '1', ...on(one) }]))]);
+      const sink = await fixture.openFolder();
+      const refused = join(fixture.root, `events/event_date=${two}`);
       writeFileSync(refused, '');
       const both = [
         { id: 'a', n: '2', ...on(one) },
         { id: 'b', n: '2', ...on(two) },
       ];
-      await expect(sink.commit([bench.window(one, csvOf(both), undefined, 2)], bench.signal)).rejects.toThrow();
+      await expect(sink.commit([fixture.window(one, csvOf(both), undefined, 2)], fixture.signal)).rejects.toThrow();
       rmSync(refused);
       if (isClosed) await sink.close();
-      const next = isClosed ? await bench.openFolder() : sink;
-      await next.commit([bench.window(three, csvOf([{ id: 'c', n: '3', ...on(three) }]))], bench.signal);
+      const next = isClosed ? await fixture.openFolder() : sink;
+      await next.commit([fixture.window(three, csvOf([{ id: 'c', n: '3', ...on(three) }]))], fixture.signal);
       await next.close();
-      expect(await bench.read('SELECT _key, n::INT AS n FROM events ORDER BY 1')).toEqual([
+      expect(await fixture.read('SELECT _key, n::INT AS n FROM events ORDER BY 1')).toEqual([
         { _key: 'a', n: 2 },
         { _key: 'b', n: 2 },
         { _key: 'c', n: 3 },
       ]);
-      expect(await verifyParquet(bench.folderOptions)).toEqual([]);
+      expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
     },
   );
 
   it.each<[string, (journal: Journal) => object]>([
     ['removes a file outside', () => ({ steps: [{ remove: '../victim' }] })],
-    ['removes a file by its whole path', () => ({ steps: [{ remove: join(`${bench.root}-outside`, 'victim') }] })],
+    ['removes a file by its whole path', () => ({ steps: [{ remove: join(`${fixture.root}-outside`, 'victim') }] })],
     ['removes a file that is no partition', () => ({ steps: [{ remove: '_dfinery/lock' }] })],
     ['moves a file out', (journal) => ({ steps: [{ ...moveIn(journal), to: '../victim' }] })],
     ['moves a file in', () => ({ steps: [{ from: '_dfinery/tmp/../../../victim', to: PARTITION }] })],
@@ -261,28 +261,28 @@ describe('a writer that dies', () => {
     ['says nothing of the manifest', () => ({ manifest: undefined })],
     ['is of a later version', () => ({ v: 2 })],
   ])('of somebody who %s is refused, and nothing is touched [R186]', async (_name, forged) => {
-    await bench.store([bench.window('2026-01-01', FIRST)]);
+    await fixture.store([fixture.window('2026-01-01', FIRST)]);
     const journal = await prepared();
-    const outside = `${bench.root}-outside`;
+    const outside = `${fixture.root}-outside`;
     mkdirSync(outside);
     for (const path of [
       join(outside, 'victim'),
       join(outside, 'data_0.parquet'),
-      join(dirname(bench.root), 'victim'),
+      join(dirname(fixture.root), 'victim'),
     ]) {
       writeFileSync(path, 'theirs');
     }
-    symlinkSync(outside, join(bench.root, dirname(THROUGH_LINK)));
-    symlinkSync(join(outside, 'victim'), join(bench.root, '_dfinery/tmp/link'));
-    writeFileSync(join(bench.root, '_dfinery/journal.json'), JSON.stringify({ ...journal, ...forged(journal) }));
-    const before = bench.files();
+    symlinkSync(outside, join(fixture.root, dirname(THROUGH_LINK)));
+    symlinkSync(join(outside, 'victim'), join(fixture.root, '_dfinery/tmp/link'));
+    writeFileSync(join(fixture.root, '_dfinery/journal.json'), JSON.stringify({ ...journal, ...forged(journal) }));
+    const before = fixture.files();
     await expect(reopen()).rejects.toMatchObject({ kind: 'config' });
-    await expect(verifyParquet(bench.folderOptions)).rejects.toMatchObject({ kind: 'transient' });
-    expect(bench.files()).toEqual(before);
+    await expect(verifyParquet(fixture.folderOptions)).rejects.toMatchObject({ kind: 'transient' });
+    expect(fixture.files()).toEqual(before);
     for (const path of [
       join(outside, 'victim'),
       join(outside, 'data_0.parquet'),
-      join(dirname(bench.root), 'victim'),
+      join(dirname(fixture.root), 'victim'),
     ]) {
       expect(readFileSync(path, 'utf8')).toBe('theirs');
       rmSync(path);
@@ -291,24 +291,24 @@ describe('a writer that dies', () => {
   });
 
   it('is left as it is by verify, which writes nothing [R186]', async () => {
-    await bench.store([bench.window('2026-01-01', FIRST)]);
+    await fixture.store([fixture.window('2026-01-01', FIRST)]);
     const journal = await prepared();
-    writeFileSync(join(bench.root, '_dfinery/journal.json'), JSON.stringify(journal));
-    const times = () => bench.files().map((file) => [file, statSync(join(bench.root, file)).mtimeMs]);
+    writeFileSync(join(fixture.root, '_dfinery/journal.json'), JSON.stringify(journal));
+    const times = () => fixture.files().map((file) => [file, statSync(join(fixture.root, file)).mtimeMs]);
     const before = times();
-    await expect(verifyParquet(bench.folderOptions)).rejects.toMatchObject({ kind: 'transient' });
+    await expect(verifyParquet(fixture.folderOptions)).rejects.toMatchObject({ kind: 'transient' });
     expect(times()).toEqual(before);
-    rmSync(join(bench.root, '_dfinery/journal.json'));
+    rmSync(join(fixture.root, '_dfinery/journal.json'));
     const settled = times();
-    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
+    expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
     expect(times()).toEqual(settled);
   });
 
   it('whose waiting files somebody took is not believed', async () => {
-    await bench.store([bench.window('2026-01-01', FIRST)]);
+    await fixture.store([fixture.window('2026-01-01', FIRST)]);
     const journal = await prepared();
-    writeFileSync(join(bench.root, '_dfinery/journal.json'), JSON.stringify(journal));
-    rmSync(join(bench.root, '_dfinery/tmp'), { recursive: true });
+    writeFileSync(join(fixture.root, '_dfinery/journal.json'), JSON.stringify(journal));
+    rmSync(join(fixture.root, '_dfinery/tmp'), { recursive: true });
     await expect(reopen()).rejects.toThrow(/somebody else took it away/);
   });
 });

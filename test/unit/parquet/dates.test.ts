@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { csvOf } from '../../support/targets/duckdb.ts';
 import { verifyParquet } from '../../support/targets/files.ts';
-import { ParquetBench } from '../../support/targets/parquet.ts';
+import { ParquetFixture } from '../../support/targets/parquet.ts';
 
-let bench: ParquetBench;
+let fixture: ParquetFixture;
 beforeEach(() => {
-  bench = new ParquetBench();
+  fixture = new ParquetFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 /** The server's time, the other one, and the date that the row is filed under. */
 type Timed = readonly [server: string, correction: string, date: string | null];
@@ -144,10 +144,10 @@ describe('rows are filed under the date that their times have as they are writte
     }));
     const size = Math.ceil(cells.length / parts);
     const files = Array.from({ length: parts }, (_, p) => csvOf(cells.slice(p * size, (p + 1) * size), ['memo']));
-    await bench.store([bench.window('2026-01-01', files, timezone)], { timezone });
-    const found = await bench.read('SELECT event_date::VARCHAR AS d FROM events ORDER BY CAST(memo AS INTEGER)');
+    await fixture.store([fixture.window('2026-01-01', files, timezone)], { timezone });
+    const found = await fixture.read('SELECT event_date::VARCHAR AS d FROM events ORDER BY CAST(memo AS INTEGER)');
     expect(found.map(({ d }) => d)).toEqual(rows.map(([, , date]) => date));
-    expect((await verifyParquet(bench.folderOptions)).filter(({ check }) => check !== 'days')).toEqual([]);
+    expect((await verifyParquet(fixture.folderOptions)).filter(({ check }) => check !== 'days')).toEqual([]);
   };
 
   it.each(CASES)('%s', async (_, timezone, rows) => {

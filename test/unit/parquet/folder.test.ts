@@ -1,123 +1,123 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { EXIT, Failure } from '../../../src/base/errors.ts';
+import { EXIT, UserError } from '../../../src/base/errors.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
 import { verifyParquet } from '../../support/targets/files.ts';
-import { ParquetBench } from '../../support/targets/parquet.ts';
+import { ParquetFixture } from '../../support/targets/parquet.ts';
 
-let bench: ParquetBench;
+let fixture: ParquetFixture;
 beforeEach(() => {
-  bench = new ParquetBench();
+  fixture = new ParquetFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const at = (time: string, correction = time) => ({ df_server_datetime: time, df_correction_datetime: correction });
 const CSV = csvOf([{ id: 'a', ...at('2026-01-01 10:00:00.000') }]);
 
-async function failureOf(work: Promise<unknown>): Promise<Failure> {
+async function failureOf(work: Promise<unknown>): Promise<UserError> {
   const error = await work.then(
     () => undefined,
     (thrown: unknown) => thrown,
   );
-  if (!(error instanceof Failure)) throw new Error(`no Failure: ${String(error)}`);
+  if (!(error instanceof UserError)) throw new Error(`no UserError: ${String(error)}`);
   return error;
 }
 
 describe('a folder', () => {
   it('has one writer: the second waits, then is told to try later', async () => {
-    const first = await bench.openFolder();
-    const failure = await failureOf(bench.openFolder());
+    const first = await fixture.openFolder();
+    const failure = await failureOf(fixture.openFolder());
     expect(failure).toMatchObject({ kind: 'transient', exitCode: EXIT.later });
     expect(failure.message).toContain('is in use');
-    const second = bench.openFolder({ lockWaitMs: 10_000 });
+    const second = fixture.openFolder({ lockWaitMs: 10_000 });
     await first.close();
     await (await second).close();
   });
 
   it('is not ours when it holds files without a manifest', async () => {
-    mkdirSync(join(bench.root, 'events'), { recursive: true });
-    writeFileSync(join(bench.root, 'events/part-0.parquet'), 'x');
-    const failure = await failureOf(bench.openFolder());
+    mkdirSync(join(fixture.root, 'events'), { recursive: true });
+    writeFileSync(join(fixture.root, 'events/part-0.parquet'), 'x');
+    const failure = await failureOf(fixture.openFolder());
     expect(failure).toMatchObject({ kind: 'config', exitCode: EXIT.usage });
-    expect(bench.files()).toEqual(['events/part-0.parquet']);
+    expect(fixture.files()).toEqual(['events/part-0.parquet']);
   });
 
   it('holds no half-written file of a killed writer once the next has opened it [R472]', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)]);
-    const before = bench.files();
+    await fixture.store([fixture.window('2026-01-01', CSV)]);
+    const before = fixture.files();
     for (const name of ['manifest', 'journal']) {
-      writeFileSync(join(bench.root, `_dfinery/.${name}.json.0123456789ab.tmp`), '{"half');
+      writeFileSync(join(fixture.root, `_dfinery/.${name}.json.0123456789ab.tmp`), '{"half');
     }
-    expect(bench.files()).toHaveLength(before.length + 2);
-    await (await bench.openFolder()).close();
-    expect(bench.files()).toEqual(before);
+    expect(fixture.files()).toHaveLength(before.length + 2);
+    await (await fixture.openFolder()).close();
+    expect(fixture.files()).toEqual(before);
   });
 
   it('cannot be a file', async () => {
-    writeFileSync(bench.root, 'x');
-    expect(await failureOf(bench.openFolder())).toMatchObject({ kind: 'config' });
+    writeFileSync(fixture.root, 'x');
+    expect(await failureOf(fixture.openFolder())).toMatchObject({ kind: 'config' });
   });
 
   it('says what the disk refused where a folder has the name of a file, and goes on once that is gone', async () => {
-    const path = join(bench.root, 'events/event_date=2026-01-01/data_0.parquet');
-    const sink = await bench.openFolder();
+    const path = join(fixture.root, 'events/event_date=2026-01-01/data_0.parquet');
+    const sink = await fixture.openFolder();
     mkdirSync(join(path, 'theirs'), { recursive: true });
-    const failure = await failureOf(sink.commit([bench.window('2026-01-01', CSV)], bench.signal));
+    const failure = await failureOf(sink.commit([fixture.window('2026-01-01', CSV)], fixture.signal));
     expect(failure).toMatchObject({ kind: 'config', message: expect.stringMatching(/EISDIR|ENOTEMPTY/) });
     rmSync(path, { recursive: true });
     await sink.commit(
-      [bench.window('2026-01-02', csvOf([{ id: 'b', ...at('2026-01-02 10:00:00.000') }]))],
-      bench.signal,
+      [fixture.window('2026-01-02', csvOf([{ id: 'b', ...at('2026-01-02 10:00:00.000') }]))],
+      fixture.signal,
     );
     await sink.close();
-    expect(await bench.read('SELECT _key FROM events ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'b' }]);
+    expect(await fixture.read('SELECT _key FROM events ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'b' }]);
   });
 
   it('keeps nothing of a window whose rows are not those of its receipt', async () => {
-    const window = bench.window('2026-01-01', CSV);
-    const sink = await bench.openFolder();
+    const window = fixture.window('2026-01-01', CSV);
+    const sink = await fixture.openFolder();
     const failure = await failureOf(
-      sink.commit([{ ...window, receipt: { ...window.receipt, rows: 2 } }], bench.signal),
+      sink.commit([{ ...window, receipt: { ...window.receipt, rows: 2 } }], fixture.signal),
     );
     expect(failure).toMatchObject({
       kind: 'system',
       message: expect.stringContaining('a window of 2 rows came to 1 in Parquet'),
-      where: { window: '2026-01-01..2026-01-01', file: bench.root },
+      where: { window: '2026-01-01..2026-01-01', file: fixture.root },
     });
     await sink.close();
-    expect(bench.files().filter((file) => file.endsWith('.parquet'))).toEqual([]);
+    expect(fixture.files().filter((file) => file.endsWith('.parquet'))).toEqual([]);
   });
 
   it('keeps its time zone', async () => {
-    await bench.store([bench.window('2026-01-01', CSV, 'Asia/Seoul')], { timezone: 'Asia/Seoul' });
-    const failure = await failureOf(bench.openFolder({ timezone: 'UTC' }));
+    await fixture.store([fixture.window('2026-01-01', CSV, 'Asia/Seoul')], { timezone: 'Asia/Seoul' });
+    const failure = await failureOf(fixture.openFolder({ timezone: 'UTC' }));
     expect(failure.message).toMatch(/timezone is UTC, but .*lake was loaded with Asia\/Seoul/);
   });
 
   it('refuses a manifest that is damaged or newer', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)]);
-    const path = join(bench.root, '_dfinery/manifest.json');
+    await fixture.store([fixture.window('2026-01-01', CSV)]);
+    const path = join(fixture.root, '_dfinery/manifest.json');
     const good = readFileSync(path, 'utf8');
     writeFileSync(path, good.replace('"v":1', '"v":2'));
-    expect((await failureOf(bench.openFolder())).message).toMatch(/has version 2, this program knows version 1/);
+    expect((await failureOf(fixture.openFolder())).message).toMatch(/has version 2, this program knows version 1/);
     writeFileSync(path, good.slice(0, -10));
-    expect((await failureOf(bench.openFolder())).message).toMatch(/is not JSON/);
+    expect((await failureOf(fixture.openFolder())).message).toMatch(/is not JSON/);
     writeFileSync(path, good.replace('events/event_date=', '../event_date='));
-    expect((await failureOf(bench.openFolder())).kind).toBe('config');
+    expect((await failureOf(fixture.openFolder())).kind).toBe('config');
     writeFileSync(path, good);
-    await (await bench.openFolder()).close();
+    await (await fixture.openFolder()).close();
   });
 
   it('is the owner’s alone, file by file [R57]', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)]);
-    for (const file of bench.files()) expect(statSync(join(bench.root, file)).mode & 0o077, file).toBe(0);
-    expect(statSync(join(bench.root, 'events')).mode & 0o077).toBe(0);
+    await fixture.store([fixture.window('2026-01-01', CSV)]);
+    for (const file of fixture.files()) expect(statSync(join(fixture.root, file)).mode & 0o077, file).toBe(0);
+    expect(statSync(join(fixture.root, 'events')).mode & 0o077).toBe(0);
   });
 
   it('remembers state, days, event names and rows', async () => {
-    await bench.store([bench.window('2026-01-01', CSV), bench.window('2026-01-02', csvOf([]))]);
-    const sink = await bench.openFolder();
+    await fixture.store([fixture.window('2026-01-01', CSV), fixture.window('2026-01-02', csvOf([]))]);
+    const sink = await fixture.openFolder();
     const prior = await sink.readPriorLoads();
     await sink.close();
     expect(prior.state).toEqual({ version: 1, from_date: '2026-01-03' });
@@ -129,7 +129,7 @@ describe('a folder', () => {
   });
 
   it('may have any name', async () => {
-    const place = join(bench.dir, "la[k]e's *?{1} %20 안녕");
+    const place = join(fixture.dir, "la[k]e's *?{1} %20 안녕");
     const rows = (day: string, other: string) =>
       csvOf([
         { id: 'a', ...at(`2026-01-0${day} 10:00:00.000`) },
@@ -137,85 +137,88 @@ describe('a folder', () => {
         { id: 'c', ...at('2026-01-03 10:00:00.000') },
       ]);
     const tables = ['events', 'event_logs'] as const;
-    await bench.store([bench.window('2026-01-01', rows('1', '2')), bench.window('2026-01-01', rows('2', '1'))], {
+    await fixture.store([fixture.window('2026-01-01', rows('1', '2')), fixture.window('2026-01-01', rows('2', '1'))], {
       place,
       tables,
     });
-    expect(await verifyParquet({ ...bench.folderOptions, place })).toEqual([]);
+    expect(await verifyParquet({ ...fixture.folderOptions, place })).toEqual([]);
   });
 
   it('has one file and one receipt a day after a day of hourly runs', async () => {
     for (let hour = 0; hour < 6; hour++) {
       const rows = Array.from({ length: hour + 1 }, (_, i) => ({ id: `r${i}`, ...at(`2026-01-01 0${i}:00:00.000`) }));
-      await bench.store([bench.window('2026-01-01', csvOf(rows))]);
+      await fixture.store([fixture.window('2026-01-01', csvOf(rows))]);
     }
-    expect(bench.files().filter((file) => file.startsWith('events/'))).toHaveLength(1);
-    expect(bench.manifest.receipts).toMatchObject([{ window: 6, rows: 6, rows_live: 6 }]);
+    expect(fixture.files().filter((file) => file.startsWith('events/'))).toHaveLength(1);
+    expect(fixture.manifest.receipts).toMatchObject([{ window: 6, rows: 6, rows_live: 6 }]);
   });
 
   it('tells of the changes of its columns with the window that makes them: neither of one that failed, nor a window without [R553]', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)]);
+    await fixture.store([fixture.window('2026-01-01', CSV)]);
     const more = (id: string, name: string) =>
-      bench.window('2026-01-02', csvOf([{ id, [name]: '1', ...at('2026-01-02 10:00:00.000') }]));
+      fixture.window('2026-01-02', csvOf([{ id, [name]: '1', ...at('2026-01-02 10:00:00.000') }]));
     /** Commits a window while there is a folder where the file of this name is to be. */
     const whileBlocked = async (name: string, window: ReturnType<typeof more>) => {
-      const path = join(bench.root, '_dfinery', name);
-      const sink = await bench.openFolder();
+      const path = join(fixture.root, '_dfinery', name);
+      const sink = await fixture.openFolder();
       await sink.runs?.begin('2026-01-03T00:00:00.000Z', '1');
       const before = existsSync(path) ? readFileSync(path) : undefined;
       rmSync(path, { force: true });
       mkdirSync(path);
-      await expect(sink.commit([window], bench.signal)).rejects.toThrow();
+      await expect(sink.commit([window], fixture.signal)).rejects.toThrow();
       rmSync(path, { recursive: true });
       if (before !== undefined) writeFileSync(path, before);
       await sink.close();
     };
     await whileBlocked('journal.json', more('b', 'never'));
     const covered = async () => {
-      const sink = await bench.openFolder();
+      const sink = await fixture.openFolder();
       const prior = await sink.readPriorLoads();
       await sink.runs?.begin('2026-01-04T00:00:00.000Z', '1');
       await sink.close();
       return [...prior.covered];
     };
     expect(await covered()).toEqual(['2026-01-01']);
-    await bench.store([more('c', 'later')]);
+    await fixture.store([more('c', 'later')]);
     expect(await covered()).toEqual(['2026-01-01', '2026-01-02']);
-    const own = bench.manifest.changes.filter(({ sourceName }) => !sourceName.startsWith('df_'));
+    const own = fixture.manifest.changes.filter(({ sourceName }) => !sourceName.startsWith('df_'));
     expect(own.map(({ sourceName, change }) => [sourceName, change])).toEqual([['later', 'added']]);
   });
 
   it('keeps every table that it was once asked for [R554]', async () => {
     const tables = (...names: ('event_items' | 'event_logs')[]) => ({ tables: ['events', ...names] as const });
     const items = (n: string) => csvOf([{ id: `p:${n}`, df_items_x: n, ...at('2026-01-01 10:00:00.000') }]);
-    await bench.store([bench.window('2026-01-01', items('1'))], tables('event_items'));
-    await bench.store([bench.window('2026-01-01', items('2'))], tables('event_logs'));
-    await bench.store([bench.window('2026-01-01', items('3'))], tables());
-    expect(await bench.read('SELECT count(*)::INT AS n FROM event_items')).toEqual([{ n: 3 }]);
-    expect(await bench.read('SELECT count(*)::INT AS n FROM event_logs')).toEqual([{ n: 1 }]);
+    await fixture.store([fixture.window('2026-01-01', items('1'))], tables('event_items'));
+    await fixture.store([fixture.window('2026-01-01', items('2'))], tables('event_logs'));
+    await fixture.store([fixture.window('2026-01-01', items('3'))], tables());
+    expect(await fixture.read('SELECT count(*)::INT AS n FROM event_items')).toEqual([{ n: 3 }]);
+    expect(await fixture.read('SELECT count(*)::INT AS n FROM event_logs')).toEqual([{ n: 1 }]);
   });
 
   it('keeps the receipt by which a day is complete, when the day is read again before a clock says it is over [R493]', async () => {
-    const again = bench.window('2026-01-01', CSV);
-    await bench.store([bench.window('2026-01-01', CSV), { ...again, receipt: { ...again.receipt, covers_to: null } }]);
-    const sink = await bench.openFolder();
+    const again = fixture.window('2026-01-01', CSV);
+    await fixture.store([
+      fixture.window('2026-01-01', CSV),
+      { ...again, receipt: { ...again.receipt, covers_to: null } },
+    ]);
+    const sink = await fixture.openFolder();
     expect([...(await sink.readPriorLoads()).covered]).toEqual(['2026-01-01']);
     await sink.close();
   });
 
   it('keeps what it had when a window is stopped or fails', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)]);
-    const before = bench.files();
-    const sink = await bench.openFolder();
-    const window = bench.window('2026-01-01', csvOf([{ id: 'b', ...at('2026-01-02 10:00:00.000') }]));
+    await fixture.store([fixture.window('2026-01-01', CSV)]);
+    const before = fixture.files();
+    const sink = await fixture.openFolder();
+    const window = fixture.window('2026-01-01', csvOf([{ id: 'b', ...at('2026-01-02 10:00:00.000') }]));
     const stop = new AbortController();
     stop.abort(new Error('stopped'));
     await expect(sink.commit([window], stop.signal)).rejects.toThrow('stopped');
     const [header] = readFileSync(window.files[0].path, 'utf8').split('\n');
     writeFileSync(window.files[0].path, `${header}\n`);
-    expect((await failureOf(sink.commit([window], bench.signal))).message).toContain('came to 0 in Parquet');
+    expect((await failureOf(sink.commit([window], fixture.signal))).message).toContain('came to 0 in Parquet');
     await sink.close();
-    expect(bench.files()).toEqual(before);
-    expect(await bench.read('SELECT _key FROM events')).toEqual([{ _key: 'a' }]);
+    expect(fixture.files()).toEqual(before);
+    expect(await fixture.read('SELECT _key FROM events')).toEqual([{ _key: 'a' }]);
   });
 });

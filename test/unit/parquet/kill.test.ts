@@ -7,25 +7,25 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { State } from '../../../src/extract/window.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { verifyParquet } from '../../support/targets/files.ts';
-import { ParquetBench } from '../../support/targets/parquet.ts';
+import { ParquetFixture } from '../../support/targets/parquet.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const DAYS = ['2026-01-01', '2026-01-02'];
 
-let bench: ParquetBench;
+let fixture: ParquetFixture;
 let writer: string;
 let list: string;
 
 beforeAll(async () => {
-  bench = new ParquetBench();
-  symlinkSync(join(ROOT, 'node_modules'), join(bench.dir, 'node_modules'));
-  writer = join(bench.dir, 'writer.mjs');
-  list = join(bench.dir, 'windows.json');
+  fixture = new ParquetFixture();
+  symlinkSync(join(ROOT, 'node_modules'), join(fixture.dir, 'node_modules'));
+  writer = join(fixture.dir, 'writer.mjs');
+  list = join(fixture.dir, 'windows.json');
   const entryPoints = [join(ROOT, 'test/support/targets/parquet-writer.ts')];
   await build({ entryPoints, outfile: writer, bundle: true, format: 'esm', platform: 'node', packages: 'external' });
-  writeFileSync(list, JSON.stringify(DAYS.map((day) => bench.window(day, csvOf([rowOf(day)])))));
+  writeFileSync(list, JSON.stringify(DAYS.map((day) => fixture.window(day, csvOf([rowOf(day)])))));
 });
-afterAll(() => bench.close());
+afterAll(() => fixture.close());
 
 const rowOf = (day: string) => ({ id: `e-${day}`, ...on(day) });
 
@@ -33,7 +33,7 @@ const rowOf = (day: string) => ({ id: `e-${day}`, ...on(day) });
 async function writeUntil(renames: number): Promise<void> {
   const child = spawn(
     process.execPath,
-    ['-r', join(ROOT, 'test/support/processes/kill-after.cjs'), writer, bench.root, list],
+    ['-r', join(ROOT, 'test/support/processes/kill-after.cjs'), writer, fixture.root, list],
     {
       stdio: ['ignore', 'ignore', 'inherit'],
       env: { ...process.env, KILL_AFTER: `rename:${renames}` },
@@ -44,15 +44,15 @@ async function writeUntil(renames: number): Promise<void> {
 
 /** The first day of the cursor, and the days of the rows, as the next run and a reader find them. */
 async function found(): Promise<{ cursor: string | undefined; days: unknown[] }> {
-  const sink = await bench.openFolder({ tables: ['events', 'event_items', 'event_logs'] });
+  const sink = await fixture.openFolder({ tables: ['events', 'event_items', 'event_logs'] });
   const { state } = await sink.readPriorLoads();
   await sink.close();
   if (state === undefined) {
-    expect(bench.files().filter((file) => file.startsWith('events/'))).toEqual([]);
+    expect(fixture.files().filter((file) => file.startsWith('events/'))).toEqual([]);
     return { cursor: undefined, days: [] };
   }
-  expect(await verifyParquet(bench.folderOptions)).toEqual([]);
-  const rows = await bench.read('SELECT event_date AS day FROM events ORDER BY day');
+  expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
+  const rows = await fixture.read('SELECT event_date AS day FROM events ORDER BY day');
   return { cursor: (state as State).from_date, days: rows.map((row) => row.day) };
 }
 
@@ -61,7 +61,7 @@ describe('kill -9 right after a rename', () => {
     const cursors = new Set<string | undefined>();
     for (let renames = 1; !cursors.has('2026-01-03'); renames++) {
       expect(renames).toBeLessThan(30);
-      rmSync(bench.root, { recursive: true, force: true });
+      rmSync(fixture.root, { recursive: true, force: true });
       await writeUntil(renames);
       const { cursor, days } = await found();
       expect({ renames, days }).toEqual({ renames, days: DAYS.filter((day) => cursor !== undefined && day < cursor) });

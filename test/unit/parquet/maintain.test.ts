@@ -17,13 +17,13 @@ import { PARQUET } from '../../../src/sinks/parquet/log.ts';
 import { eventLogs, sortedEventLogs } from '../../../src/sinks/sql/views.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
 import { checkPurgeParquet, compactParquet, purgeParquet, verifyParquet } from '../../support/targets/files.ts';
-import { ParquetBench } from '../../support/targets/parquet.ts';
+import { ParquetFixture } from '../../support/targets/parquet.ts';
 
-let bench: ParquetBench;
+let fixture: ParquetFixture;
 beforeEach(() => {
-  bench = new ParquetBench();
+  fixture = new ParquetFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const at = (time: string) => ({ df_server_datetime: time, df_correction_datetime: time });
 const OTHER_DISK = '/dev/shm';
@@ -39,28 +39,28 @@ const CSV = csvOf([
 
 describe('verify', () => {
   it('finds nothing in what was just written, with every dataset', async () => {
-    await bench.store([bench.window('2026-01-01', CSV), bench.window('2026-01-01', CSV)], { tables: TABLES });
-    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
-    expect(await bench.read('SELECT count(*)::INT AS n FROM event_logs')).toEqual([{ n: 3 }]);
-    expect(await bench.read('SELECT _key, x, item_position AS p FROM event_items ORDER BY 1')).toEqual([
+    await fixture.store([fixture.window('2026-01-01', CSV), fixture.window('2026-01-01', CSV)], { tables: TABLES });
+    expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
+    expect(await fixture.read('SELECT count(*)::INT AS n FROM event_logs')).toEqual([{ n: 3 }]);
+    expect(await fixture.read('SELECT _key, x, item_position AS p FROM event_items ORDER BY 1')).toEqual([
       { _key: 'a:1', x: '1', p: '1' },
       { _key: 'a:2', x: '2', p: '2' },
     ]);
   });
 
   it('only reads while somebody else writes, and waits for a change to be finished', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)]);
-    const times = () => bench.files().map((file) => [file, statSync(join(bench.root, file)).mtimeMs]);
-    const journal = join(bench.root, '_dfinery/journal.json');
-    const sink = await bench.openFolder();
+    await fixture.store([fixture.window('2026-01-01', CSV)]);
+    const times = () => fixture.files().map((file) => [file, statSync(join(fixture.root, file)).mtimeMs]);
+    const journal = join(fixture.root, '_dfinery/journal.json');
+    const sink = await fixture.openFolder();
     try {
       const before = times();
-      expect(await verifyParquet(bench.folderOptions)).toEqual([]);
-      appendFileSync(join(bench.root, 'events/event_date=2026-01-01/data_0.parquet'), 'x');
-      expect((await verifyParquet(bench.folderOptions)).map(({ check }) => check)).toEqual(['files']);
+      expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
+      appendFileSync(join(fixture.root, 'events/event_date=2026-01-01/data_0.parquet'), 'x');
+      expect((await verifyParquet(fixture.folderOptions)).map(({ check }) => check)).toEqual(['files']);
       expect(times().map(([file]) => file)).toEqual(before.map(([file]) => file));
       writeFileSync(journal, '{}');
-      await expect(verifyParquet(bench.folderOptions)).rejects.toMatchObject({ kind: 'transient' });
+      await expect(verifyParquet(fixture.folderOptions)).rejects.toMatchObject({ kind: 'transient' });
       rmSync(journal);
     } finally {
       await sink.close();
@@ -68,23 +68,23 @@ describe('verify', () => {
   });
 
   it('looks again when what it doubts changed meanwhile, and no more often than is sensible', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)]);
-    const sink = await bench.openFolder();
+    await fixture.store([fixture.window('2026-01-01', CSV)]);
+    const sink = await fixture.openFolder();
     const windows: number[] = [];
     const look = async ({ snapshot }: FileTable) => {
       windows.push(snapshot.state.receipts[0].window);
-      if (windows.length < 3) await sink.commit([bench.window('2026-01-01', CSV)], bench.signal);
+      if (windows.length < 3) await sink.commit([fixture.window('2026-01-01', CSV)], fixture.signal);
       if (windows.length === 1) throw new Error('a file went away');
       return windows.length;
     };
     try {
-      expect(await readingTable(PARQUET, bench.folderOptions, look, () => false)).toBe(3);
+      expect(await readingTable(PARQUET, fixture.folderOptions, look, () => false)).toBe(3);
       expect(windows).toEqual([1, 2, 3]);
       const restless = async () => {
         windows.push(0);
-        await sink.commit([bench.window('2026-01-01', CSV)], bench.signal);
+        await sink.commit([fixture.window('2026-01-01', CSV)], fixture.signal);
       };
-      await expect(readingTable(PARQUET, bench.folderOptions, restless, () => false)).rejects.toMatchObject({
+      await expect(readingTable(PARQUET, fixture.folderOptions, restless, () => false)).rejects.toMatchObject({
         kind: 'transient',
       });
       expect(windows.length).toBeLessThan(20);
@@ -94,92 +94,92 @@ describe('verify', () => {
   });
 
   it('names a file that is gone, changed, unknown, and a receipt that lies [R24]', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)]);
-    const first = join(bench.root, 'events/event_date=2026-01-01/data_0.parquet');
-    const second = join(bench.root, 'events/event_date=2026-01-02/data_0.parquet');
+    await fixture.store([fixture.window('2026-01-01', CSV)]);
+    const first = join(fixture.root, 'events/event_date=2026-01-01/data_0.parquet');
+    const second = join(fixture.root, 'events/event_date=2026-01-02/data_0.parquet');
     const good = readFileSync(first);
     const changed = Buffer.from(good);
     changed[20] ^= 1;
     writeFileSync(first, changed);
-    expect(await verifyParquet(bench.folderOptions)).toMatchObject([{ check: 'files' }]);
+    expect(await verifyParquet(fixture.folderOptions)).toMatchObject([{ check: 'files' }]);
     writeFileSync(first, good);
-    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
-    writeFileSync(join(bench.root, 'events/event_date=2026-01-02/other.parquet'), good);
+    expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
+    writeFileSync(join(fixture.root, 'events/event_date=2026-01-02/other.parquet'), good);
     appendFileSync(first, 'x');
     rmSync(second);
-    const found = await verifyParquet(bench.folderOptions);
+    const found = await verifyParquet(fixture.folderOptions);
     expect(found.map(({ check }) => check)).toEqual(['files', 'files', 'files']);
     const messages = found.map(({ message }) => message).sort();
     expect(messages.join('\n')).toMatch(
       /2026-01-01.*is not the file.*\n.*2026-01-02.*is missing\n.*2026-01-02.*other\.parquet is not in the manifest/,
     );
-    const path = join(bench.root, '_dfinery/manifest.json');
+    const path = join(fixture.root, '_dfinery/manifest.json');
     writeFileSync(
       path,
-      JSON.stringify({ ...bench.manifest, files: [], receipts: [{ ...bench.manifest.receipts[0] }] }),
+      JSON.stringify({ ...fixture.manifest, files: [], receipts: [{ ...fixture.manifest.receipts[0] }] }),
     );
-    const again = await verifyParquet(bench.folderOptions);
+    const again = await verifyParquet(fixture.folderOptions);
     expect(again.map(({ check }) => check)).toContain('rows');
   });
 
   it('finds a key that two partitions have', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)]);
-    const { files, receipts } = bench.manifest;
+    await fixture.store([fixture.window('2026-01-01', CSV)]);
+    const { files, receipts } = fixture.manifest;
     const [one] = files;
-    const twice = join(bench.root, 'events/event_date=2026-01-03/data_0.parquet');
+    const twice = join(fixture.root, 'events/event_date=2026-01-03/data_0.parquet');
     const { mkdirSync } = await import('node:fs');
     mkdirSync(join(twice, '..'));
-    writeFileSync(twice, readFileSync(join(bench.root, one.path)));
+    writeFileSync(twice, readFileSync(join(fixture.root, one.path)));
     const copy = { ...one, path: 'events/event_date=2026-01-03/data_0.parquet' };
     writeFileSync(
-      join(bench.root, '_dfinery/manifest.json'),
+      join(fixture.root, '_dfinery/manifest.json'),
       JSON.stringify({
-        ...bench.manifest,
+        ...fixture.manifest,
         files: [...files, copy],
         receipts: [{ ...receipts[0], rows: 7, rows_live: 7 }],
       }),
     );
-    expect(await verifyParquet(bench.folderOptions)).toEqual([
+    expect(await verifyParquet(fixture.folderOptions)).toEqual([
       { check: 'keys', message: '3 keys occur more than once' },
     ]);
   });
 
   it('refuses a folder that holds no dataset', async () => {
-    await expect(verifyParquet(bench.folderOptions)).rejects.toThrow(/holds no table of this program/);
-    expect(bench.files()).toEqual([]);
+    await expect(verifyParquet(fixture.folderOptions)).rejects.toThrow(/holds no table of this program/);
+    expect(fixture.files()).toEqual([]);
   });
 });
 
 describe('purge', () => {
   it('leaves no byte of the person in any file, and the receipts agree [R53]', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)], { tables: TABLES });
-    const holding = () => bench.files().filter((file) => readFileSync(join(bench.root, file)).includes('4711'));
+    await fixture.store([fixture.window('2026-01-01', CSV)], { tables: TABLES });
+    const holding = () => fixture.files().filter((file) => readFileSync(join(fixture.root, file)).includes('4711'));
     expect(holding().length).toBeGreaterThan(2);
     const removal = { column: 'df_unified_id', ids: ['erna-4711'] };
-    const found = await purgeParquet(bench.folderOptions, removal);
+    const found = await purgeParquet(fixture.folderOptions, removal);
     expect(found).toMatchObject({ rows: 1, rowsRemoved: 3 });
     expect(holding()).toEqual([]);
-    expect(await bench.read('SELECT _key FROM events')).toEqual([{ _key: 'b' }]);
-    expect(await bench.read('SELECT df_unified_id AS u FROM event_logs')).toEqual([{ u: 'hans-0815' }]);
-    expect(bench.manifest.receipts[0]).toMatchObject({ rows: 4, rows_live: 1 });
-    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
-    expect(await purgeParquet(bench.folderOptions, removal)).toMatchObject({ rowsRemoved: 0 });
+    expect(await fixture.read('SELECT _key FROM events')).toEqual([{ _key: 'b' }]);
+    expect(await fixture.read('SELECT df_unified_id AS u FROM event_logs')).toEqual([{ u: 'hans-0815' }]);
+    expect(fixture.manifest.receipts[0]).toMatchObject({ rows: 4, rows_live: 1 });
+    expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
+    expect(await purgeParquet(fixture.folderOptions, removal)).toMatchObject({ rowsRemoved: 0 });
   });
 
   it.runIf(hasOtherDisk)('is refused beforehand where a partition lies on another disk [R385]', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)]);
-    const folder = join(bench.root, 'events', 'event_date=2026-01-02');
+    await fixture.store([fixture.window('2026-01-01', CSV)]);
+    const folder = join(fixture.root, 'events', 'event_date=2026-01-02');
     const other = mkdtempSync(join(OTHER_DISK, 'dfinery-'));
     try {
       cpSync(folder, other, { recursive: true });
       rmSync(folder, { recursive: true });
       symlinkSync(other, folder);
       const removal = { column: 'df_unified_id', ids: ['erna-4711'] };
-      await expect(checkPurgeParquet(bench.folderOptions, removal)).rejects.toMatchObject({
+      await expect(checkPurgeParquet(fixture.folderOptions, removal)).rejects.toMatchObject({
         exitCode: 2,
         message: expect.stringMatching(/event_date=2026-01-02 lies on another disk/),
       });
-      expect(await verifyParquet(bench.folderOptions)).toEqual([]);
+      expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
     } finally {
       rmSync(other, { recursive: true });
     }
@@ -189,12 +189,12 @@ describe('purge', () => {
 describe('compact', () => {
   it('finds no date without rows: a load takes away the file that it leaves without any', async () => {
     const moved = csvOf([{ id: 'c', df_unified_id: 'x', ...at('2026-01-01 11:00:00.000') }]);
-    await bench.store([bench.window('2026-01-01', CSV), bench.window('2026-01-01', moved)], { tables: TABLES });
-    expect(bench.files().filter((file) => file.includes('2026-01-02'))).toEqual([]);
-    const before = await bench.read('SELECT * FROM events ORDER BY _key');
-    expect(await compactParquet(bench.folderOptions)).toMatchObject({ rows: 4, files: [] });
-    expect(await bench.read('SELECT * FROM events ORDER BY _key')).toEqual(before);
-    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
+    await fixture.store([fixture.window('2026-01-01', CSV), fixture.window('2026-01-01', moved)], { tables: TABLES });
+    expect(fixture.files().filter((file) => file.includes('2026-01-02'))).toEqual([]);
+    const before = await fixture.read('SELECT * FROM events ORDER BY _key');
+    expect(await compactParquet(fixture.folderOptions)).toMatchObject({ rows: 4, files: [] });
+    expect(await fixture.read('SELECT * FROM events ORDER BY _key')).toEqual(before);
+    expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
   });
 });
 
@@ -207,9 +207,9 @@ describe('event_logs of a folder with little memory', () => {
       { id: 'q:10', ...at('2026-01-01 09:00:00.000') },
       { id: 'q:9', ...at('2026-01-02 09:00:00.000') },
     ]);
-    await bench.store([bench.window('2026-01-01', CSV), bench.window('2026-01-02', more)]);
-    const columns = bench.manifest.columns.filter(({ type }) => type !== null);
-    const rowsOf = (sql: string) => bench.read(`SELECT * FROM (${sql}) ORDER BY ALL`);
+    await fixture.store([fixture.window('2026-01-01', CSV), fixture.window('2026-01-02', more)]);
+    const columns = fixture.manifest.columns.filter(({ type }) => type !== null);
+    const rowsOf = (sql: string) => fixture.read(`SELECT * FROM (${sql}) ORDER BY ALL`);
     const usual = await rowsOf(eventLogs(columns));
     expect(usual).toHaveLength(5);
     expect(await rowsOf(sortedEventLogs(columns, 'events', 'true'))).toEqual(usual);

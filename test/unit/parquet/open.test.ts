@@ -3,83 +3,83 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { compactParquet } from '../../support/targets/files.ts';
-import { ParquetBench } from '../../support/targets/parquet.ts';
+import { ParquetFixture } from '../../support/targets/parquet.ts';
 
-let bench: ParquetBench;
+let fixture: ParquetFixture;
 beforeEach(() => {
-  bench = new ParquetBench();
+  fixture = new ParquetFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
-const manifest = () => join(bench.root, '_dfinery/manifest.json');
+const manifest = () => join(fixture.root, '_dfinery/manifest.json');
 const CSV = csvOf([{ id: 'a:0', df_items_x: '1', ...on('2026-01-01') }]);
 
 describe('opening a folder', () => {
   it('changes nothing where it has all tables that are wanted', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)], { tables: ['events', 'event_logs'] });
+    await fixture.store([fixture.window('2026-01-01', CSV)], { tables: ['events', 'event_logs'] });
     const older = readFileSync(manifest(), 'utf8').replace(/"writer":"[^"]*"/, '"writer":"0.0.1"');
     writeFileSync(manifest(), older);
-    await (await bench.openFolder({ tables: ['events', 'event_logs'] })).close();
-    await (await bench.openFolder({ tables: [] })).close();
+    await (await fixture.openFolder({ tables: ['events', 'event_logs'] })).close();
+    await (await fixture.openFolder({ tables: [] })).close();
     expect(readFileSync(manifest(), 'utf8')).toBe(older);
   });
 
   it('keeps the events whichever tables are wanted', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)], { tables: ['event_logs'] });
-    expect(bench.manifest.tables).toEqual(['events', 'event_logs']);
-    expect(await bench.read('SELECT _key FROM events')).toEqual([{ _key: 'a:0' }]);
-    expect(bench.files().some((file) => file.startsWith('event_items/'))).toBe(false);
+    await fixture.store([fixture.window('2026-01-01', CSV)], { tables: ['event_logs'] });
+    expect(fixture.manifest.tables).toEqual(['events', 'event_logs']);
+    expect(await fixture.read('SELECT _key FROM events')).toEqual([{ _key: 'a:0' }]);
+    expect(fixture.files().some((file) => file.startsWith('event_items/'))).toBe(false);
   });
 
   it('makes a table of the days that are there when it is first wanted, and says so in the manifest', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)]);
-    await (await bench.openFolder({ tables: ['event_items'] })).close();
-    expect(bench.manifest.tables).toEqual(['events', 'event_items']);
-    expect(bench.manifest.files.map(({ path, rows }) => [path, rows])).toEqual([
+    await fixture.store([fixture.window('2026-01-01', CSV)]);
+    await (await fixture.openFolder({ tables: ['event_items'] })).close();
+    expect(fixture.manifest.tables).toEqual(['events', 'event_items']);
+    expect(fixture.manifest.files.map(({ path, rows }) => [path, rows])).toEqual([
       ['event_items/event_date=2026-01-01/data_0.parquet', 1],
       ['events/event_date=2026-01-01/data_0.parquet', 1],
     ]);
-    expect(await bench.read('SELECT x FROM event_items')).toEqual([{ x: '1' }]);
+    expect(await fixture.read('SELECT x FROM event_items')).toEqual([{ x: '1' }]);
   });
 
   it('names the file that is damaged', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)]);
-    const good = bench.manifest;
+    await fixture.store([fixture.window('2026-01-01', CSV)]);
+    const good = fixture.manifest;
     writeFileSync(manifest(), '[]');
-    await expect(bench.openFolder()).rejects.toMatchObject({ kind: 'config', where: { file: manifest() } });
-    const journal = join(bench.root, '_dfinery/journal.json');
+    await expect(fixture.openFolder()).rejects.toMatchObject({ kind: 'config', where: { file: manifest() } });
+    const journal = join(fixture.root, '_dfinery/journal.json');
     writeFileSync(journal, JSON.stringify({ v: 1, steps: [{ from: 'x', to: 'y' }], manifest: good }));
-    await expect(bench.openFolder()).rejects.toMatchObject({ kind: 'config', where: { file: journal } });
+    await expect(fixture.openFolder()).rejects.toMatchObject({ kind: 'config', where: { file: journal } });
   });
 
   it('says that it finished the change of a dead run, and only then', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)]);
-    expect(bench.log.map(({ event }) => event)).not.toContain('parquet.recovered');
-    const journal = join(bench.root, '_dfinery/journal.json');
-    const left = { ...bench.manifest, cursor: { version: 1, from_date: '2026-01-09' } };
+    await fixture.store([fixture.window('2026-01-01', CSV)]);
+    expect(fixture.log.map(({ event }) => event)).not.toContain('parquet.recovered');
+    const journal = join(fixture.root, '_dfinery/journal.json');
+    const left = { ...fixture.manifest, cursor: { version: 1, from_date: '2026-01-09' } };
     writeFileSync(journal, JSON.stringify({ v: 1, steps: [], manifest: left }));
-    const sink = await bench.openFolder();
+    const sink = await fixture.openFolder();
     expect((await sink.readPriorLoads()).state).toMatchObject({ from_date: '2026-01-09' });
     await sink.close();
-    expect(bench.log.map(({ event }) => event)).toContain('parquet.recovered');
+    expect(fixture.log.map(({ event }) => event)).toContain('parquet.recovered');
     expect(existsSync(journal)).toBe(false);
   });
 
   it('finishes the first change of a dead run, of which there is a journal and no manifest', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)]);
-    const journal = join(bench.root, '_dfinery/journal.json');
-    writeFileSync(journal, JSON.stringify({ v: 1, steps: [], manifest: bench.manifest }));
+    await fixture.store([fixture.window('2026-01-01', CSV)]);
+    const journal = join(fixture.root, '_dfinery/journal.json');
+    writeFileSync(journal, JSON.stringify({ v: 1, steps: [], manifest: fixture.manifest }));
     rmSync(manifest());
-    await (await bench.openFolder()).close();
-    expect(bench.manifest.receipts).toHaveLength(1);
+    await (await fixture.openFolder()).close();
+    expect(fixture.manifest.receipts).toHaveLength(1);
   });
 
   it.each(['events', 'event_items', 'event_logs'])('refuses the %s of somebody else, and leaves it', async (table) => {
-    const folder = join(bench.root, table);
+    const folder = join(fixture.root, table);
     mkdirSync(folder, { recursive: true });
-    await (await bench.openFolder()).close();
+    await (await fixture.openFolder()).close();
     writeFileSync(join(folder, 'theirs.parquet'), 'x');
-    await expect(bench.openFolder()).rejects.toMatchObject({
+    await expect(fixture.openFolder()).rejects.toMatchObject({
       kind: 'config',
       message: expect.stringMatching(/holds files that this program did not write/),
     });
@@ -87,39 +87,39 @@ describe('opening a folder', () => {
   });
 
   it('says so where a file has the name of a table', async () => {
-    mkdirSync(bench.root);
-    writeFileSync(join(bench.root, 'events'), 'x');
-    await expect(bench.openFolder()).rejects.toMatchObject({
+    mkdirSync(fixture.root);
+    writeFileSync(join(fixture.root, 'events'), 'x');
+    await expect(fixture.openFolder()).rejects.toMatchObject({
       kind: 'config',
       message: expect.stringContaining('ENOTDIR'),
     });
   });
 
   it('takes a manifest that leads nowhere for none, and keeps nobody from the folder', async () => {
-    mkdirSync(join(bench.root, '_dfinery'), { recursive: true });
+    mkdirSync(join(fixture.root, '_dfinery'), { recursive: true });
     symlinkSync('nowhere', manifest());
-    const options = bench.folderOptions;
+    const options = fixture.folderOptions;
     await expect(compactParquet(options)).rejects.toMatchObject({
       kind: 'config',
       message: expect.stringContaining('holds no table of this program'),
     });
     rmSync(manifest());
-    await bench.store([bench.window('2026-01-01', CSV)]);
+    await fixture.store([fixture.window('2026-01-01', CSV)]);
     expect(await compactParquet(options)).toMatchObject({ rows: 1 });
   });
 
   it('empties the temporary folder of what a dead run left there', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)]);
-    const before = bench.files();
-    mkdirSync(join(bench.root, '_dfinery/tmp/deep'), { recursive: true });
-    writeFileSync(join(bench.root, '_dfinery/tmp/deep/x.part'), 'rows');
-    const sink = await bench.openFolder();
-    expect(bench.files()).toEqual(before);
+    await fixture.store([fixture.window('2026-01-01', CSV)]);
+    const before = fixture.files();
+    mkdirSync(join(fixture.root, '_dfinery/tmp/deep'), { recursive: true });
+    writeFileSync(join(fixture.root, '_dfinery/tmp/deep/x.part'), 'rows');
+    const sink = await fixture.openFolder();
+    expect(fixture.files()).toEqual(before);
     await sink.close();
   });
 
   it('waits for another run of this process for as long as it is told, or until it is stopped', async () => {
-    const first = await bench.openFolder();
+    const first = await fixture.openFolder();
     let now = 0;
     const waited: number[] = [];
     const sleep = async (ms: number, signal?: AbortSignal) => {
@@ -128,21 +128,21 @@ describe('opening a folder', () => {
       waited.push(ms);
     };
     const clock = { now: () => now, sleep, after: () => () => {} };
-    await expect(bench.openFolder({ clock, lockWaitMs: 250 })).rejects.toMatchObject({ kind: 'transient' });
+    await expect(fixture.openFolder({ clock, lockWaitMs: 250 })).rejects.toMatchObject({ kind: 'transient' });
     expect(waited).toEqual([100, 100, 50]);
     const signal = AbortSignal.abort(new Error('stop'));
-    await expect(bench.openFolder({ clock, lockWaitMs: 250, signal })).rejects.toThrow('stop');
+    await expect(fixture.openFolder({ clock, lockWaitMs: 250, signal })).rejects.toThrow('stop');
     const freeing = { ...clock, sleep: () => first.close() };
-    await (await bench.openFolder({ clock: freeing, lockWaitMs: 250 })).close();
+    await (await fixture.openFolder({ clock: freeing, lockWaitMs: 250 })).close();
   });
 
   it('lets others in again after it has failed', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)]);
+    await fixture.store([fixture.window('2026-01-01', CSV)]);
     const good = readFileSync(manifest());
     writeFileSync(manifest(), '{}');
-    await expect(bench.openFolder()).rejects.toMatchObject({ kind: 'config' });
+    await expect(fixture.openFolder()).rejects.toMatchObject({ kind: 'config' });
     writeFileSync(manifest(), good);
-    await expect(bench.openFolder({ timezone: 'Asia/Seoul' })).rejects.toMatchObject({ kind: 'config' });
-    await (await bench.openFolder()).close();
+    await expect(fixture.openFolder({ timezone: 'Asia/Seoul' })).rejects.toMatchObject({ kind: 'config' });
+    await (await fixture.openFolder()).close();
   });
 });

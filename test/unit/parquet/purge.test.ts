@@ -3,18 +3,18 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { checkPurgeParquet, compactParquet, purgeParquet, verifyParquet } from '../../support/targets/files.ts';
-import { ParquetBench } from '../../support/targets/parquet.ts';
+import { ParquetFixture } from '../../support/targets/parquet.ts';
 
-let bench: ParquetBench;
+let fixture: ParquetFixture;
 beforeEach(() => {
-  bench = new ParquetBench();
+  fixture = new ParquetFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
 const [ONE, TWO, THREE] = ['2026-01-01', '2026-01-02', '2026-01-03'];
 const pathOf = (table: string, date: string) => `${table}/event_date=${date}/data_0.parquet`;
-const at = (path: string) => join(bench.root, path);
+const at = (path: string) => join(fixture.root, path);
 
 /** Erna is on three dates, alone on the third; her event e begins with an item of hers and goes on with one of Hans. */
 const CSV = csvOf([
@@ -27,10 +27,11 @@ const CSV = csvOf([
   { id: 'g', df_unified_id: 'hans', ...on('2026-01-05') },
 ]);
 const removal = { column: 'df_unified_id', ids: ['erna'] };
-const store = () => bench.store([bench.window(ONE, CSV, undefined, 5)], { tables: TABLES });
-const purge = (more: object = {}) => purgeParquet({ ...bench.folderOptions, ...more }, removal);
-const contents = () => bench.files().map((file) => [file, file.endsWith('lock') ? '' : readFileSync(at(file), 'hex')]);
-const bytesOf = () => bench.manifest.files.reduce((sum, { bytes }) => sum + bytes, 0);
+const store = () => fixture.store([fixture.window(ONE, CSV, undefined, 5)], { tables: TABLES });
+const purge = (more: object = {}) => purgeParquet({ ...fixture.folderOptions, ...more }, removal);
+const contents = () =>
+  fixture.files().map((file) => [file, file.endsWith('lock') ? '' : readFileSync(at(file), 'hex')]);
+const bytesOf = () => fixture.manifest.files.reduce((sum, { bytes }) => sum + bytes, 0);
 
 describe('a purge of Parquet files', () => {
   it('rewrites the files that have rows to leave out, takes away those that are left without, and no other', async () => {
@@ -46,20 +47,20 @@ describe('a purge of Parquet files', () => {
       bytesAfter: bytesOf(),
     });
     expect(done.bytesAfter).toBeLessThan(before);
-    expect(bench.files().filter((file) => file.includes(THREE))).toEqual([]);
-    expect(bench.manifest.files.map(({ path }) => path).filter((path) => path.includes(THREE))).toEqual([]);
+    expect(fixture.files().filter((file) => file.includes(THREE))).toEqual([]);
+    expect(fixture.manifest.files.map(({ path }) => path).filter((path) => path.includes(THREE))).toEqual([]);
     expect(statSync(at(untouched)).ino).toBe(ino);
-    expect(await bench.read('SELECT _key FROM events ORDER BY 1')).toEqual(
+    expect(await fixture.read('SELECT _key FROM events ORDER BY 1')).toEqual(
       ['b', 'e:1', 'f', 'g'].map((_key) => ({ _key })),
     );
-    expect(await bench.read('SELECT x FROM event_items ORDER BY 1')).toEqual([{ x: '3' }]);
-    expect(bench.manifest.receipts).toMatchObject([{ rows: 7, rows_live: 4 }]);
-    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
+    expect(await fixture.read('SELECT x FROM event_items ORDER BY 1')).toEqual([{ x: '3' }]);
+    expect(fixture.manifest.receipts).toMatchObject([{ rows: 7, rows_live: 4 }]);
+    expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
   });
 
   it('tells an event by the row that is left of it, on whatever date', async () => {
     await store();
-    const logs = () => bench.read(`SELECT event_date AS d FROM event_logs WHERE df_event_log_id = 'e'`);
+    const logs = () => fixture.read(`SELECT event_date AS d FROM event_logs WHERE df_event_log_id = 'e'`);
     expect(await logs()).toEqual([{ d: TWO }]);
     await purge();
     expect(await logs()).toEqual([{ d: '2026-01-04' }]);
@@ -68,53 +69,53 @@ describe('a purge of Parquet files', () => {
   it('changes nothing when it is only tried, or stopped', async () => {
     await store();
     const before = contents();
-    expect(await checkPurgeParquet(bench.folderOptions, removal)).toMatchObject({
+    expect(await checkPurgeParquet(fixture.folderOptions, removal)).toMatchObject({
       found: { rows: 3 },
       foreignTables: [],
     });
     expect(contents()).toEqual(before);
-    await expect(checkPurgeParquet(bench.folderOptions, { column: 'no', ids: [] })).rejects.toMatchObject({
+    await expect(checkPurgeParquet(fixture.folderOptions, { column: 'no', ids: [] })).rejects.toMatchObject({
       kind: 'config',
       message: expect.stringContaining('has no column no'),
     });
     await expect(purge({ signal: AbortSignal.abort(new Error('stop')) })).rejects.toThrow('stop');
     expect(contents()).toEqual(before);
     // It does not keep the folder from others.
-    await (await bench.openFolder({ tables: TABLES })).close();
+    await (await fixture.openFolder({ tables: TABLES })).close();
   });
 
   it('is refused, also when it is only tried, where a file would outlive it under another name', async () => {
     await store();
     for (const table of ['events', 'event_logs']) {
-      const [file, other] = [at(pathOf(table, THREE)), join(bench.dir, 'other.parquet')];
+      const [file, other] = [at(pathOf(table, THREE)), join(fixture.dir, 'other.parquet')];
       const before = contents();
       linkSync(file, other);
       const linked = {
         kind: 'config',
         message: expect.stringMatching(/event_date=2026-01-03.* has 1 more name \(hard/),
       };
-      await expect(checkPurgeParquet(bench.folderOptions, removal), table).rejects.toMatchObject(linked);
+      await expect(checkPurgeParquet(fixture.folderOptions, removal), table).rejects.toMatchObject(linked);
       expect(contents()).toEqual(before);
       rmSync(other);
       renameSync(file, other);
       symlinkSync(other, file);
       const led = { kind: 'config', message: expect.stringMatching(/event_date=2026-01-03.*leads to one elsewhere/) };
-      await expect(checkPurgeParquet(bench.folderOptions, removal), table).rejects.toMatchObject(led);
+      await expect(checkPurgeParquet(fixture.folderOptions, removal), table).rejects.toMatchObject(led);
       rmSync(file);
       renameSync(other, file);
     }
-    linkSync(at(pathOf('events', ONE)), join(bench.dir, 'other.parquet'));
+    linkSync(at(pathOf('events', ONE)), join(fixture.dir, 'other.parquet'));
     await expect(purge()).rejects.toMatchObject({ message: expect.stringContaining('hard links') });
-    expect(await bench.read('SELECT count(*)::INT AS n FROM events')).toEqual([{ n: 7 }]);
-    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
+    expect(await fixture.read('SELECT count(*)::INT AS n FROM events')).toEqual([{ n: 7 }]);
+    expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
   });
 
   it('is kept away by a writer', async () => {
     await store();
-    const sink = await bench.openFolder({ tables: TABLES });
+    const sink = await fixture.openFolder({ tables: TABLES });
     try {
       await expect(purge()).rejects.toMatchObject({ kind: 'transient' });
-      await expect(compactParquet(bench.folderOptions)).rejects.toMatchObject({ kind: 'transient' });
+      await expect(compactParquet(fixture.folderOptions)).rejects.toMatchObject({ kind: 'transient' });
     } finally {
       await sink.close();
     }
@@ -123,9 +124,9 @@ describe('a purge of Parquet files', () => {
 
   it('is nothing in a folder without rows, and refused in one that is not ours', async () => {
     await expect(purge()).rejects.toMatchObject({ kind: 'config' });
-    await expect(checkPurgeParquet(bench.folderOptions, removal)).rejects.toMatchObject({ kind: 'config' });
-    expect(bench.files().filter((file) => file.endsWith('.json'))).toEqual([]);
-    await bench.store([bench.window(ONE, csvOf([]))]);
+    await expect(checkPurgeParquet(fixture.folderOptions, removal)).rejects.toMatchObject({ kind: 'config' });
+    expect(fixture.files().filter((file) => file.endsWith('.json'))).toEqual([]);
+    await fixture.store([fixture.window(ONE, csvOf([]))]);
     expect(await purge()).toMatchObject({ rows: 0, rowsRemoved: 0, files: [], bytesBefore: 0, bytesAfter: 0 });
   });
 });
@@ -133,7 +134,7 @@ describe('a purge of Parquet files', () => {
 it('a purge of Parquet files names those that readers see and that are not its own [R385]', async () => {
   await store();
   copyFileSync(at(pathOf('events', ONE)), at(`events/event_date=${ONE}/mine.parquet`));
-  const found = await checkPurgeParquet(bench.folderOptions, removal);
+  const found = await checkPurgeParquet(fixture.folderOptions, removal);
   expect(found.foreignTables).toEqual([`events/event_date=${ONE}/mine.parquet`]);
 });
 
@@ -141,8 +142,8 @@ describe('compact of Parquet files', () => {
   it('leaves alone what is one file a date and fits one row group', async () => {
     await store();
     const before = contents();
-    expect(await compactParquet(bench.folderOptions)).toMatchObject({ rows: 7, rowsRemoved: 0, files: [] });
+    expect(await compactParquet(fixture.folderOptions)).toMatchObject({ rows: 7, rowsRemoved: 0, files: [] });
     expect(contents()).toEqual(before);
-    expect(await verifyParquet(bench.folderOptions)).toEqual([]);
+    expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
   });
 });

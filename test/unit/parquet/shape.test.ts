@@ -8,18 +8,18 @@ import { VERSION } from '../../../src/base/version.ts';
 import { literal } from '../../../src/types/sql.ts';
 import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
 import { compactParquet } from '../../support/targets/files.ts';
-import { ParquetBench } from '../../support/targets/parquet.ts';
+import { ParquetFixture } from '../../support/targets/parquet.ts';
 import { query } from '../../support/targets/query.ts';
 
-let bench: ParquetBench;
+let fixture: ParquetFixture;
 beforeEach(() => {
-  bench = new ParquetBench();
+  fixture = new ParquetFixture();
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const at = (time: string, correction = time) => ({ df_server_datetime: time, df_correction_datetime: correction });
 const dates = async () => {
-  const rows = await bench.read('SELECT _key, event_date::VARCHAR AS d FROM events ORDER BY _key');
+  const rows = await fixture.read('SELECT _key, event_date::VARCHAR AS d FROM events ORDER BY _key');
   return Object.fromEntries(rows.map(({ _key, d }) => [_key, d]));
 };
 
@@ -35,7 +35,7 @@ describe('the date a row is filed under', () => {
       { id: 'none', ...at('yesterday', '') },
       { id: 'zoned', ...at('2026-02-06T23:00:00.000Z') },
     ];
-    await bench.store([bench.window('2026-01-31', csvOf(rows))]);
+    await fixture.store([fixture.window('2026-01-31', csvOf(rows))]);
     expect(await dates()).toEqual({
       dash: '2026-01-31',
       dot: '2026-02-01',
@@ -46,7 +46,7 @@ describe('the date a row is filed under', () => {
       none: null,
       zoned: '2026-02-06',
     });
-    expect(bench.files()).toContain('events/event_date=__HIVE_DEFAULT_PARTITION__/data_0.parquet');
+    expect(fixture.files()).toContain('events/event_date=__HIVE_DEFAULT_PARTITION__/data_0.parquet');
   });
 
   it('of a row without one is not that of the others, which all have the same [R45]', async () => {
@@ -55,8 +55,8 @@ describe('the date a row is filed under', () => {
       { id: 'b', df_server_datetime: '', df_correction_datetime: '2026-01-02 10:00:00.000' },
       { id: 'c', df_server_datetime: '', df_correction_datetime: '' },
     ];
-    await bench.store([bench.window('2026-01-01', csvOf(rows))]);
-    expect(await bench.read('SELECT _key, event_date::VARCHAR AS d FROM events ORDER BY 1')).toEqual([
+    await fixture.store([fixture.window('2026-01-01', csvOf(rows))]);
+    expect(await fixture.read('SELECT _key, event_date::VARCHAR AS d FROM events ORDER BY 1')).toEqual([
       { _key: 'a', d: '2026-01-01' },
       { _key: 'b', d: '2026-01-02' },
       { _key: 'c', d: null },
@@ -70,9 +70,9 @@ describe('the date a row is filed under', () => {
       { id: 'late', ...at('2026-03-07 23:59:00.000') },
     ];
     const timezone = 'America/New_York';
-    await bench.store([bench.window('2026-03-08', csvOf(rows), timezone)], { timezone });
+    await fixture.store([fixture.window('2026-03-08', csvOf(rows), timezone)], { timezone });
     expect(await dates()).toEqual({ local: '2026-03-08', own: '2026-03-08', late: '2026-03-07' });
-    const [row] = await bench.read(
+    const [row] = await fixture.read(
       "SELECT df_server_datetime AS s, typeof(df_server_datetime) AS t, _rescued AS r FROM events WHERE _key = 'local'",
     );
     expect(row.s).toBeNull();
@@ -86,7 +86,7 @@ describe('the date a row is filed under', () => {
       { id: 'after', ...at('2026-03-09T01:00:00Z') },
     ];
     const timezone = 'Asia/Seoul';
-    await bench.store([bench.window('2026-03-09', csvOf(rows), timezone)], { timezone });
+    await fixture.store([fixture.window('2026-03-09', csvOf(rows), timezone)], { timezone });
     expect(await dates()).toEqual({ before: '2026-03-08', after: '2026-03-09' });
   });
 });
@@ -94,30 +94,36 @@ describe('the date a row is filed under', () => {
 describe('every file', () => {
   it('has the same columns after one was added and another widened [R46]', async () => {
     const day = (n: number, more: Cells) =>
-      bench.window(`2026-01-0${n}`, csvOf([{ id: `r${n}`, ...at(`2026-01-0${n} 10:00:00.000`), ...more }]));
-    await bench.store([day(1, { n: '1', b: 'TRUE' }), day(2, { n: '2.5', b: 'TRUE' }), day(3, { n: 'x', late: '7' })]);
-    const files = bench.files().filter((file) => file.endsWith('.parquet'));
+      fixture.window(`2026-01-0${n}`, csvOf([{ id: `r${n}`, ...at(`2026-01-0${n} 10:00:00.000`), ...more }]));
+    await fixture.store([
+      day(1, { n: '1', b: 'TRUE' }),
+      day(2, { n: '2.5', b: 'TRUE' }),
+      day(3, { n: 'x', late: '7' }),
+    ]);
+    const files = fixture.files().filter((file) => file.endsWith('.parquet'));
     const shapes = new Set<string>();
     for (const file of files) {
-      shapes.add(JSON.stringify(await query(':memory:', `DESCRIBE SELECT * FROM ${literal(join(bench.root, file))}`)));
+      shapes.add(
+        JSON.stringify(await query(':memory:', `DESCRIBE SELECT * FROM ${literal(join(fixture.root, file))}`)),
+      );
     }
     expect([files.length, shapes.size]).toEqual([3, 1]);
-    expect(await bench.read('SELECT _key, n, b, late FROM events ORDER BY _key')).toEqual([
+    expect(await fixture.read('SELECT _key, n, b, late FROM events ORDER BY _key')).toEqual([
       { _key: 'r1', n: '1', b: true, late: null },
       { _key: 'r2', n: '2.5', b: true, late: null },
       { _key: 'r3', n: 'x', b: null, late: '7' },
     ]);
-    expect(bench.log.filter(({ event }) => event === 'schema.changed').map(({ message }) => message)).toEqual([
+    expect(fixture.log.filter(({ event }) => event === 'schema.changed').map(({ message }) => message)).toEqual([
       'column n changes from long to double: first such cell 9.9',
       'column n changes from double to string: first such cell a',
     ]);
   });
 
   it('says which version wrote it, and nothing of the data', async () => {
-    await bench.store([
-      bench.window('2026-01-01', csvOf([{ id: 'a', df_items_k: '1', ...at('2026-01-01 10:00:00.000') }])),
+    await fixture.store([
+      fixture.window('2026-01-01', csvOf([{ id: 'a', df_items_k: '1', ...at('2026-01-01 10:00:00.000') }])),
     ]);
-    const file = await asyncBufferFromFile(join(bench.root, 'events/event_date=2026-01-01/data_0.parquet'));
+    const file = await asyncBufferFromFile(join(fixture.root, 'events/event_date=2026-01-01/data_0.parquet'));
     const { key_value_metadata: pairs = [] } = await parquetMetadataAsync(file);
     expect(pairs).toEqual([{ key: 'dfinery.version', value: VERSION }]);
   });
@@ -127,12 +133,12 @@ describe('every file', () => {
       const time = `${String((i * 7) % 24).padStart(2, '0')}:${String(i % 60).padStart(2, '0')}:00.000`;
       return { id: `r${i}`, df_event_name: `e${(i * 11) % 10}`, ...at(`2026-01-01 ${time}`) };
     });
-    await bench.store([bench.window('2026-01-01', csvOf(rows))]);
-    await compactParquet(bench.folderOptions);
+    await fixture.store([fixture.window('2026-01-01', csvOf(rows))]);
+    await compactParquet(fixture.folderOptions);
     const groups = await query(
       ':memory:',
       `SELECT row_group_id AS g, path_in_schema AS c, stats_min_value AS lo, stats_max_value AS hi
-      FROM parquet_metadata(${literal(join(bench.root, 'events/event_date=2026-01-01/data_0.parquet'))})`,
+      FROM parquet_metadata(${literal(join(fixture.root, 'events/event_date=2026-01-01/data_0.parquet'))})`,
     );
     const readBy = (column: string, value: string) =>
       groups.filter(({ c, lo, hi }) => c === column && String(lo) <= value && value <= String(hi)).length;
@@ -157,10 +163,10 @@ describe('independent readers', () => {
     },
     { id: 'b', memo: 'two\nlines, "quoted"', l: 'null', ...at('2026-01-01 10:00:00.123') },
   ]);
-  const path = () => join(bench.root, 'events/event_date=2026-01-01/data_0.parquet');
+  const path = () => join(fixture.root, 'events/event_date=2026-01-01/data_0.parquet');
 
   it('hyparquet sees every value', async () => {
-    await bench.store([bench.window('2026-01-01', CSV)]);
+    await fixture.store([fixture.window('2026-01-01', CSV)]);
     const rows = await parquetReadObjects({ file: await asyncBufferFromFile(path()), compressors });
     expect(rows).toHaveLength(2);
     expect(rows[0]).toMatchObject({
@@ -178,7 +184,7 @@ describe('independent readers', () => {
   it('parquetjs-lite does too, given zstd, but for microseconds', async () => {
     const { PARQUET_COMPRESSION_METHODS: methods } = createRequire(import.meta.url)('parquetjs-lite/lib/compression');
     methods.ZSTD = { inflate: (bytes: Uint8Array) => Buffer.from(compressors.ZSTD?.(bytes, 0) ?? []) };
-    await bench.store([bench.window('2026-01-01', CSV)]);
+    await fixture.store([fixture.window('2026-01-01', CSV)]);
     const reader = await ParquetReader.openFile(path());
     const cursor = reader.getCursor([['_key'], ['x'], ['b'], ['memo']]);
     const rows = [await cursor.next(), await cursor.next(), await cursor.next()];

@@ -4,30 +4,30 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { verifyParquet } from '../../support/targets/files.ts';
-import { ParquetBench } from '../../support/targets/parquet.ts';
+import { ParquetFixture } from '../../support/targets/parquet.ts';
 import { query } from '../../support/targets/query.ts';
 
-let bench: ParquetBench;
+let fixture: ParquetFixture;
 beforeEach(async () => {
-  bench = new ParquetBench();
-  await bench.store([bench.window('2026-01-01', csvOf(ROWS), undefined, 2)], {
+  fixture = new ParquetFixture();
+  await fixture.store([fixture.window('2026-01-01', csvOf(ROWS), undefined, 2)], {
     tables: ['events', 'event_items', 'event_logs'],
   });
 });
-afterEach(() => bench.close());
+afterEach(() => fixture.close());
 
 const ROWS = [
   { id: 'a:0', n: '1', df_items_x: '1', ...on('2026-01-01') },
   { id: 'a:1', n: '2', df_items_x: '2', ...on('2026-01-01') },
   { id: 'b', n: '3', ...on('2026-01-02') },
 ];
-const verify = (more: object = {}) => verifyParquet({ ...bench.folderOptions, ...more });
-const own = (name: string) => join(bench.root, '_dfinery', name);
+const verify = (more: object = {}) => verifyParquet({ ...fixture.folderOptions, ...more });
+const own = (name: string) => join(fixture.root, '_dfinery', name);
 const pathOf = (table: string, date = '2026-01-01') => `${table}/event_date=${date}/data_0.parquet`;
 
 /** Writes a file anew, as somebody would who also knows what the manifest says of it. */
 async function rewrite(path: string, select: string): Promise<void> {
-  const file = join(bench.root, path);
+  const file = join(fixture.root, path);
   const self = `read_parquet('${file}', hive_partitioning = false)`;
   await query(':memory:', `COPY (SELECT ${select.replaceAll('THIS', self)}) TO '${file}.new' (FORMAT parquet)`);
   renameSync(`${file}.new`, file);
@@ -39,7 +39,7 @@ async function rewrite(path: string, select: string): Promise<void> {
       )
     : [{ w: undefined }];
   const bytes = readFileSync(file);
-  const { manifest } = bench;
+  const { manifest } = fixture;
   const files = manifest.files.map((one) =>
     one.path === path
       ? {
@@ -54,14 +54,14 @@ async function rewrite(path: string, select: string): Promise<void> {
   writeFileSync(own('manifest.json'), JSON.stringify({ ...manifest, files }));
 }
 
-const say = (change: object) => writeFileSync(own('manifest.json'), JSON.stringify({ ...bench.manifest, ...change }));
+const say = (change: object) => writeFileSync(own('manifest.json'), JSON.stringify({ ...fixture.manifest, ...change }));
 
 describe('verify of Parquet files', () => {
   it('finds nothing in what was loaded, with a zone or without', async () => {
     expect(await verify()).toEqual([]);
-    const place = join(bench.dir, 'zoned');
-    const window = bench.window('2026-01-01', csvOf([{ id: 'a', at: '2026-01-01 10:00:00.000' }]), 'Asia/Seoul');
-    await bench.store([window], { place, timezone: 'Asia/Seoul' });
+    const place = join(fixture.dir, 'zoned');
+    const window = fixture.window('2026-01-01', csvOf([{ id: 'a', at: '2026-01-01 10:00:00.000' }]), 'Asia/Seoul');
+    await fixture.store([window], { place, timezone: 'Asia/Seoul' });
     expect(await verify({ place })).toEqual([]);
   });
 
@@ -112,13 +112,13 @@ describe('verify of Parquet files', () => {
   });
 
   it('compares the rows in a file with what the manifest says of it', async () => {
-    const { files } = bench.manifest;
+    const { files } = fixture.manifest;
     say({ files: files.map((file) => (file.path === pathOf('event_items') ? { ...file, rows: 7 } : file)) });
     expect(await verify()).toEqual([{ check: 'files', message: `${pathOf('event_items')} has 2 rows instead of 7` }]);
   });
 
   it('names a receipt with more rows than it ever had, and days that no receipt covers', async () => {
-    const { receipts } = bench.manifest;
+    const { receipts } = fixture.manifest;
     say({
       receipts: receipts.map((receipt) => ({ ...receipt, rows: 2 })),
       cursor: { version: 1, from_date: '2026-01-05' },
@@ -130,7 +130,7 @@ describe('verify of Parquet files', () => {
   });
 
   it('finds what a reader finds with a pattern, also behind a link, and nothing else', async () => {
-    const root = bench.root;
+    const root = fixture.root;
     mkdirSync(join(root, 'events/event_date=2026-01-09/folder.parquet'), { recursive: true });
     writeFileSync(join(root, 'events/notes.txt'), 'x');
     writeFileSync(join(root, 'mine.parquet'), 'x');

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { RecordBench, streamOf } from '../../support/targets/records.ts';
+import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
-const bench = new RecordBench();
-afterAll(() => bench.close());
+const fixture = new RecordFixture();
+afterAll(() => fixture.close());
 
 const KEYS = 'df_event_detail_log_id,df_event_log_id';
 
@@ -16,19 +16,19 @@ describe('a column of records', () => {
     ['string[]', '"[""a""]"', ['a']],
   ] as const)('of type %s says nothing for the text null [R555]', async (kind, cell, value) => {
     const csv = `${KEYS},a\nx,x,${cell}\ny,y,null\nz,z,"null"\n`;
-    const { data } = await bench.write(csv, [streamOf('events', { _key: 'string', a: kind })]);
+    const { data } = await fixture.write(csv, [streamOf('events', { _key: 'string', a: kind })]);
     expect(data('events')).toEqual([{ _key: 'x', a: value }, { _key: 'y' }, { _key: 'z' }]);
   });
 
   it('that the catalog lacks is named, in whichever part of the export it is [R555]', async () => {
     const parts = [`${KEYS},a\nx,x,1\n`, `${KEYS},a,b\ny,y,1,2\n`, `c,${KEYS}\n3,z,z\n`];
     const wanted = streamOf('events', { df_event_detail_log_id: 'string', df_event_log_id: 'string' });
-    const { unsent } = await bench.write(parts, [wanted]);
+    const { unsent } = await fixture.write(parts, [wanted]);
     expect(unsent.get('events')).toEqual(['a', 'b', 'c']);
   });
 
   it('of items that would take the name of the position keeps its prefix [R555]', async () => {
-    const { data } = await bench.write(`${KEYS},df_items_item_position\nx:4,x,first\n`, [
+    const { data } = await fixture.write(`${KEYS},df_items_item_position\nx:4,x,first\n`, [
       streamOf('event_items', { item_position: 'long', df_items_item_position: 'string' }),
     ]);
     expect(data('event_items')).toEqual([{ item_position: 4, df_items_item_position: 'first' }]);
@@ -46,7 +46,7 @@ describe('a column of records', () => {
       any: { type: ['array', 'null'], items: null },
     };
     const csv = `${KEYS},n,m,plain,l,d,b,any\nx,x,1.5,1.5,[1],[1],[1.5],[true],[2]\ny,y,2,2,"[""a""]",[1.5],[2],[],[]\n`;
-    const { data } = await bench.write(csv, [{ name: 'events', keys: [], properties }]);
+    const { data } = await fixture.write(csv, [{ name: 'events', keys: [], properties }]);
     expect(data('events')).toEqual([
       { n: null, m: 1.5, plain: ['1'], l: [1], d: [1.5], b: null, any: ['2'] },
       { n: 2, m: 2, plain: ['a'], l: null, d: [2], b: null, any: [] },
@@ -55,19 +55,22 @@ describe('a column of records', () => {
 
   it('of instants rescues a time of its own zone that lies outside the years which texts can say', async () => {
     const csv = `${KEYS},t\nx,x,9999-12-31T23:00:00+00:00\ny,y,9999-12-31T23:00:00-05:00\n`;
-    const { data } = await bench.write(csv, [streamOf('events', { t: 'instant' })]);
+    const { data } = await fixture.write(csv, [streamOf('events', { t: 'instant' })]);
     expect(data('events')).toEqual([{ t: '9999-12-31T23:00:00.000Z' }, { t: null }]);
   });
 
   it('whose cells all fit in one part of the export is looked at cell by cell in the next, and the other way round', async () => {
     const [fits, misfits] = [`${KEYS},a\nx,x,1\ny,y,2\n`, `${KEYS},a\nv,v,5x\nw,w,3\n`];
-    const { data } = await bench.write([fits, misfits, fits.replace('1', 'null')], [streamOf('events', { a: 'long' })]);
+    const { data } = await fixture.write(
+      [fits, misfits, fits.replace('1', 'null')],
+      [streamOf('events', { a: 'long' })],
+    );
     expect(data('events')).toEqual([{ a: 1 }, { a: 2 }, { a: null }, { a: 3 }, { a: null }, { a: 2 }]);
   });
 
   it('is written as its type wants, whatever bytes the names of others have', async () => {
     for (const byte of ['\u0001', '\u0002', '\u0003']) {
-      const { data } = await bench.write(`${byte.repeat(300)},${KEYS},a,b\n1,x,x,2026-01-02,7\n`, [
+      const { data } = await fixture.write(`${byte.repeat(300)},${KEYS},a,b\n1,x,x,2026-01-02,7\n`, [
         streamOf('events', { a: 'date', b: 'long' }),
       ]);
       expect(data('events')).toEqual([{ a: '2026-01-02', b: 7 }]);
@@ -82,7 +85,7 @@ describe('a column of records', () => {
     'carries the whole of a text far longer than a block, which escapes make longer still: %s',
     async (_, character, length) => {
       const text = character.repeat(length);
-      const { data } = await bench.write(`${KEYS},a\nx,x,"${text}"\ny,y,short\n`, [
+      const { data } = await fixture.write(`${KEYS},a\nx,x,"${text}"\ny,y,short\n`, [
         streamOf('events', { a: 'string' }),
       ]);
       expect(data('events').map(({ a }) => a === text.replaceAll('""', '"') || a)).toEqual([true, 'short']);
@@ -92,7 +95,7 @@ describe('a column of records', () => {
   it('carries all rows whole, whatever their texts become, and however many follow one another', async () => {
     const texts = Array.from({ length: 60 }, (_, n) => '\u0001'.repeat(1 + ((n * 7_919) % 40_000)));
     const rows = texts.map((text, n) => `x${n},x${n},${text}\n`).join('');
-    const { data } = await bench.write(`${KEYS},a\n${rows}`, [streamOf('events', { a: 'string' })]);
+    const { data } = await fixture.write(`${KEYS},a\n${rows}`, [streamOf('events', { a: 'string' })]);
     expect(data('events').map(({ a }, n) => a === texts[n])).toEqual(texts.map(() => true));
   });
 });

@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
-import { RecordBench, streamOf } from '../../support/targets/records.ts';
+import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
-const bench = new RecordBench();
-afterAll(() => bench.close());
+const fixture = new RecordFixture();
+afterAll(() => fixture.close());
 
 const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
 const csvOf = (header: readonly string[], rows: readonly (readonly string[])[]) =>
   `${[header, ...rows].map((row) => row.map(quoted).join(',')).join('\n')}\n`;
 
 async function keysOf(header: readonly string[], rows: readonly (readonly string[])[]): Promise<unknown[]> {
-  const { data } = await bench.write(csvOf(header, rows), [streamOf('events', { _key: 'string' })]);
+  const { data } = await fixture.write(csvOf(header, rows), [streamOf('events', { _key: 'string' })]);
   return data('events').map(({ _key }) => _key);
 }
 
@@ -47,7 +47,7 @@ describe('the position of an item', () => {
 
   it.each(cases)('of id %s and event %s is %s', async (id, log, position) => {
     const stream = streamOf('event_items', { df_items_a: 'string', a: 'string', item_position: 'long' });
-    const { data } = await bench.write(csvOf([ID, LOG, 'df_items_a'], [[id, log, 'v']]), [stream]);
+    const { data } = await fixture.write(csvOf([ID, LOG, 'df_items_a'], [[id, log, 'v']]), [stream]);
     expect(data('event_items')).toEqual([position === undefined ? { a: 'v' } : { a: 'v', item_position: position }]);
   });
 });
@@ -55,7 +55,7 @@ describe('the position of an item', () => {
 describe('the row that stands for an event', () => {
   const chosen = async (...rows: [id: string, log: string][]) => {
     const lines = rows.map(([id, log], i) => [id, log, String(i)]);
-    const { data } = await bench.write(csvOf([ID, LOG, 'v'], lines), [streamOf('event_logs', { v: 'string' })]);
+    const { data } = await fixture.write(csvOf([ID, LOG, 'v'], lines), [streamOf('event_logs', { v: 'string' })]);
     return data('event_logs').map(({ v }) => Number(v));
   };
 

@@ -2,10 +2,10 @@ import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { CsvMemory } from '../../../src/csv/wasm/csv-memory.ts';
 import { RecordMemory } from '../../../src/sinks/records/record-memory.ts';
 import { quoted } from '../../support/targets/duckdb.ts';
-import { type PropertyKind, RecordBench, streamOf } from '../../support/targets/records.ts';
+import { type PropertyKind, RecordFixture, streamOf } from '../../support/targets/records.ts';
 
-const bench = new RecordBench();
-afterAll(() => bench.close());
+const fixture = new RecordFixture();
+afterAll(() => fixture.close());
 afterEach(() => {
   vi.restoreAllMocks();
 });
@@ -91,7 +91,7 @@ describe.each([
     const lines = watchRoom();
     const row = cells.map(quoted).join(',');
     const csv = `${header.map(quoted).join(',')}\n${row}\n${row}\n`;
-    const { text } = await bench.write(csv, [streamOf('events', properties)], { timezone: 'Asia/Seoul' });
+    const { text } = await fixture.write(csv, [streamOf('events', properties)], { timezone: 'Asia/Seoul' });
     expect(lines.length).toBe(2);
     for (const { reserved, taken } of lines) expect(taken).toBeLessThanOrEqual(reserved);
     expect(lines.reduce((sum, { taken }) => sum + taken, 0)).toBe(Buffer.byteLength(text));
@@ -107,7 +107,7 @@ describe('the text of records', () => {
       stop.abort(new Error('stopped'));
     };
     const csv = `${ID},df_event_log_id,note\n${`x,x,${'n'.repeat(1_000)}\n`.repeat(2_500)}`;
-    const stopped = bench.write(csv, [streamOf('events', { note: 'string' })], { signal: stop.signal, onBlock });
+    const stopped = fixture.write(csv, [streamOf('events', { note: 'string' })], { signal: stop.signal, onBlock });
     await expect(stopped).rejects.toThrow('stopped');
     expect(blocks).toBe(1);
   });

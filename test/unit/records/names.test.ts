@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
 import { streamsOf } from '../../../src/source/streams/streams.ts';
-import { RecordBench, streamOf } from '../../support/targets/records.ts';
+import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
-const bench = new RecordBench();
-afterAll(() => bench.close());
+const fixture = new RecordFixture();
+afterAll(() => fixture.close());
 
 const KEYS = ['df_event_detail_log_id', 'df_event_log_id'];
 const nameWithHash = (name: string, source: string): string =>
@@ -83,27 +83,29 @@ describe('a record', () => {
 
   it('names a column as its catalog does: with the hash where only that is configured', async () => {
     const configured = streamOf('events', { [withHash('color')]: 'string' });
-    expect((await bench.write(row('color'), [configured])).data('events')).toEqual([{ [withHash('color')]: 'value' }]);
+    expect((await fixture.write(row('color'), [configured])).data('events')).toEqual([
+      { [withHash('color')]: 'value' },
+    ]);
     const both = streamOf('events', { color: 'string', [withHash('color')]: 'string' });
-    expect((await bench.write(row('color'), [both])).data('events')).toEqual([{ color: 'value' }]);
-    const unsent = (await bench.write(row('color'), [streamOf('events', { other: 'string' })])).unsent.get('events');
+    expect((await fixture.write(row('color'), [both])).data('events')).toEqual([{ color: 'value' }]);
+    const unsent = (await fixture.write(row('color'), [streamOf('events', { other: 'string' })])).unsent.get('events');
     expect(unsent).toEqual([...KEYS, 'color']);
   });
 
   it('of an item has its person and a property of the same name apart', async () => {
-    const { data } = await bench.write(`${KEYS},df_unified_id,df_items_df_unified_id\nx:0,x,person,item\n`, [
+    const { data } = await fixture.write(`${KEYS},df_unified_id,df_items_df_unified_id\nx:0,x,person,item\n`, [
       streamOf('event_items', { df_unified_id: 'string', df_items_df_unified_id: 'string' }),
     ]);
     expect(data('event_items')).toEqual([{ df_unified_id: 'person', df_items_df_unified_id: 'item' }]);
   });
 
   it('of an event has a column that is called like the position of items', async () => {
-    const { data } = await bench.write(row('item_position'), [streamOf('events', { item_position: 'string' })]);
+    const { data } = await fixture.write(row('item_position'), [streamOf('events', { item_position: 'string' })]);
     expect(data('events')).toEqual([{ item_position: 'value' }]);
   });
 
   it('lacks no column but those that its stream would show', async () => {
-    const { unsent, records } = await bench.write(`${KEYS},one,two,df_items_a\nx:0,x,1,2,\n`, [
+    const { unsent, records } = await fixture.write(`${KEYS},one,two,df_items_a\nx:0,x,1,2,\n`, [
       streamOf('event_items', { df_event_log_id: 'string' }),
       streamOf('event_logs', { df_event_log_id: 'string', two: 'string' }),
     ]);
@@ -118,7 +120,7 @@ describe('a record', () => {
   });
 
   it('counts as none of a stream where the export holds none', async () => {
-    const { records } = await bench.write(`${KEYS}\n`, [
+    const { records } = await fixture.write(`${KEYS}\n`, [
       streamOf('events', { a: 'string' }),
       streamOf('event_logs', {}),
     ]);
@@ -129,7 +131,7 @@ describe('a record', () => {
   });
 
   it('of a stream for which nothing is configured says so by its key', async () => {
-    const { data } = await bench.write(row('a'), [streamOf('events', {}), streamOf('event_logs', {}, ['absent'])]);
+    const { data } = await fixture.write(row('a'), [streamOf('events', {}), streamOf('event_logs', {}, ['absent'])]);
     expect(data('events')).toEqual([{ _key: null }]);
     expect(data('event_logs')).toEqual([{ absent: null }]);
   });

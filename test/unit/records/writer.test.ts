@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
 import { RecordWriter } from '../../../src/sinks/records/record-writer.ts';
-import { EMITTED_AT, RecordBench, streamOf } from '../../support/targets/records.ts';
+import { EMITTED_AT, RecordFixture, streamOf } from '../../support/targets/records.ts';
 
-const bench = new RecordBench();
-afterAll(() => bench.close());
+const fixture = new RecordFixture();
+afterAll(() => fixture.close());
 
 const KEYS = 'df_event_detail_log_id,df_event_log_id';
 const events = (properties: Parameters<typeof streamOf>[1]) => [streamOf('events', properties)];
 
 describe('a record', () => {
   it('is one line with stream, time and the configured properties alone', async () => {
-    const { text, records, unsent } = await bench.write(
+    const { text, records, unsent } = await fixture.write(
       `${KEYS},a,b\nx:1,x,1,2\n`,
       events({ _key: 'string', a: 'long' }),
     );
@@ -27,8 +27,8 @@ describe('a record', () => {
     const writer = new RecordWriter({ timezone: undefined, clock, threads: { entry: undefined } });
     const streams = [streamOf('events', { _key: 'string', a: 'string' }), streamOf('event_logs', { a: 'string' })];
     try {
-      await bench.write(`${KEYS},a\nx:1,x,${'a'.repeat(1_000_000 + more)}\n`, streams, { writer });
-      const { data } = await bench.write(`${KEYS},a\nx:1,x,1\nx:1,x,2\ny:1,y,3\n`, streams, { writer });
+      await fixture.write(`${KEYS},a\nx:1,x,${'a'.repeat(1_000_000 + more)}\n`, streams, { writer });
+      const { data } = await fixture.write(`${KEYS},a\nx:1,x,1\nx:1,x,2\ny:1,y,3\n`, streams, { writer });
       expect(data('events')).toMatchObject([{ _key: 'x:1' }, { _key: 'x:1#2' }, { _key: 'y:1' }]);
       expect(data('event_logs')).toHaveLength(2);
     } finally {
@@ -42,7 +42,7 @@ describe('a record', () => {
       'x,x,TRUE,9007199254740993,1.50,2026-02-28,2026.1.2 3:04,007,"[""a"",null]","[1, 2]","[1.5,2]"',
       'y,y,false,-1,1.0E7,2026-03-01,2026-01-02 03:04:05.678901,null,[],"[null]",null',
     ].join('\n');
-    const { text } = await bench.write(
+    const { text } = await fixture.write(
       csv,
       events({
         b: 'boolean',
@@ -66,7 +66,7 @@ describe('a record', () => {
   });
 
   it('has a time as an instant where its schema does not say which kind of time it means, as the protocol has it [R541]', async () => {
-    const { data } = await bench.write(
+    const { data } = await fixture.write(
       `${KEYS},t\nx,x,2026-01-02 12:00:00.000\n`,
       [{ name: 'events', keys: [], properties: { t: { type: 'string', format: 'date-time' } } }],
       { timezone: 'Asia/Seoul' },
@@ -84,7 +84,7 @@ describe('a record', () => {
       _rescued: { type: 'object' },
     };
     const csv = `${KEYS},o,t,l,any,list\nx,x,"{""a"":1}",03:04,"[{}]",7,"[""a""]"\ny,y,null,,,,\n`;
-    const { text, rescued } = await bench.write(csv, [{ name: 'events', keys: [], properties }]);
+    const { text, rescued } = await fixture.write(csv, [{ name: 'events', keys: [], properties }]);
     const [first, second] = text.split('\n').map((line) => JSON.parse(line || '{}').record);
     expect(first.data).toEqual({
       o: null,
@@ -102,7 +102,7 @@ describe('a record', () => {
   it('carries any text: quotes, newlines, control characters, other scripts, names of objects [R26]', async () => {
     const text = 'two\nlines, "quoted" \\ \u0000\u001f 안녕 \u{1f600} __proto__';
     const csv = `df_event_detail_log_id,__proto__,"na""me, 한"\nx,"${text.replaceAll('"', '""')}",plain\n`;
-    const { data } = await bench.write(csv, [
+    const { data } = await fixture.write(csv, [
       {
         name: 'events',
         keys: [],
@@ -117,17 +117,17 @@ describe('a record', () => {
 
   it('carries a long text also where every character of it must be escaped [R541]', async () => {
     const text = '\u0001'.repeat(300_000);
-    const { data } = await bench.write(`${KEYS},a\nx,x,${text}\ny,y,short\n`, events({ a: 'string' }));
+    const { data } = await fixture.write(`${KEYS},a\nx,x,${text}\ny,y,short\n`, events({ a: 'string' }));
     expect(data('events').map(({ a }) => a === text || a)).toEqual([true, 'short']);
   });
 
   it('is never empty', async () => {
-    const { data } = await bench.write('df_event_detail_log_id,a\nx,\ny,null\n', events({ a: 'long' }));
+    const { data } = await fixture.write('df_event_detail_log_id,a\nx,\ny,null\n', events({ a: 'long' }));
     expect(data('events')).toEqual([{ a: null }, { a: null }]);
   });
 
   it('has its key even when only the configured key asks for it', async () => {
-    const { data } = await bench.write('df_event_detail_log_id,a\nx,1\n', [
+    const { data } = await fixture.write('df_event_detail_log_id,a\nx,1\n', [
       streamOf('events', { a: 'long' }, ['_key']),
     ]);
     expect(data('events')).toEqual([{ _key: 'x', a: 1 }]);
@@ -135,9 +135,9 @@ describe('a record', () => {
 
   it('calls the event name by one name', async () => {
     const schema = events({ df_event_name: 'string', event_name: 'string' });
-    const one = await bench.write('df_event_detail_log_id,event_name\nx,login\n', schema);
+    const one = await fixture.write('df_event_detail_log_id,event_name\nx,login\n', schema);
     expect(one.data('events')).toEqual([{ df_event_name: 'login' }]);
-    const both = await bench.write('df_event_detail_log_id,df_event_name,event_name\nx,login,mine\n', schema);
+    const both = await fixture.write('df_event_detail_log_id,df_event_name,event_name\nx,login,mine\n', schema);
     expect(both.data('events')).toEqual([{ df_event_name: 'login', event_name: 'mine' }]);
   });
 });
@@ -146,7 +146,7 @@ describe('a cell that does not fit', () => {
   const csv = `${KEYS},df_items_n,a,b\nx,x,5x,"say ""no""",2\ny,y,,3,\n`;
 
   it('is null, in _rescued by its column, and named in meta', async () => {
-    const { lines, rescued } = await bench.write(
+    const { lines, rescued } = await fixture.write(
       csv,
       events({ _key: 'string', df_items_n: 'long', a: 'long', b: 'long', _rescued: 'object' }),
     );
@@ -174,7 +174,7 @@ describe('a cell that does not fit', () => {
   });
 
   it('is not sent in _rescued unless that is configured, and counts once for all streams [R36]', async () => {
-    const { lines, rescued } = await bench.write(csv, [
+    const { lines, rescued } = await fixture.write(csv, [
       streamOf('events', { df_items_n: 'long' }),
       streamOf('event_items', { n: 'long', _rescued: 'object' }),
     ]);
@@ -191,7 +191,7 @@ describe('a cell that does not fit', () => {
     const filled = Array.from({ length: 700 }, (_, i) => `k${i},k${i},1,${'x'.repeat(1_000)}\n`);
     const text = `${KEYS},a,b\nfirst,first,5x,\n${filled.join('')}last,last,7x,\n`;
     expect(text.length).toBeGreaterThan(2.5 * 256 * 1024);
-    const { rescued } = await bench.write(text, events({ a: 'long' }));
+    const { rescued } = await fixture.write(text, events({ a: 'long' }));
     expect(rescued).toEqual(new Map([['a', 2]]));
   });
 });
@@ -199,7 +199,7 @@ describe('a cell that does not fit', () => {
 describe('datetimes', () => {
   const csv = 'df_event_detail_log_id,t\nx,2026.1.2 3:04\ny,2026-01-02T03:04:05+09:00\nz,2026-03-29 02:30:00\n';
   const told = async (kind: 'datetime' | 'instant', timezone?: string) =>
-    (await bench.write(csv, events({ _key: 'string', t: kind }), timezone === undefined ? {} : { timezone }))
+    (await fixture.write(csv, events({ _key: 'string', t: kind }), timezone === undefined ? {} : { timezone }))
       .data('events')
       .map((d) => d.t);
 
@@ -227,7 +227,7 @@ describe('datetimes', () => {
 
 describe('keys', () => {
   const keysOf = async (csv: string | readonly string[]) =>
-    (await bench.write(csv, events({ _key: 'string' }))).data('events').map((data) => data._key);
+    (await fixture.write(csv, events({ _key: 'string' }))).data('events').map((data) => data._key);
 
   it('number repeats within an export, over all of its parts, past numbers that are taken', async () => {
     expect(await keysOf('df_event_detail_log_id\na\nb\na\na#2\na\n')).toEqual(['a', 'b', 'a#3', 'a#2', 'a#4']);
@@ -250,7 +250,7 @@ describe('event_items', () => {
       'e:12,e,u,c,,,"[""t""]"',
       'f,f,u,c,,bare,null',
     ].join('\n');
-    const { data } = await bench.write(csv, [
+    const { data } = await fixture.write(csv, [
       streamOf('event_items', {
         _key: 'string',
         df_event_detail_log_id: 'string',
@@ -297,7 +297,7 @@ describe('event_logs', () => {
       ',,none,',
       ',,none,',
     ].join('\n');
-    const { data } = await bench.write(csv, [
+    const { data } = await fixture.write(csv, [
       streamOf('event_logs', { df_event_log_id: 'string', v: 'string', df_items_x: 'string' }),
     ]);
     const hash = expect.stringMatching(/^hash:[0-9a-f]{64}$/);

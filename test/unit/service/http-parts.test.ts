@@ -6,7 +6,7 @@ import { Secret } from '../../../src/base/secrets.ts';
 import { abortable, onAbort, TimeLimitReached, withinTime } from '../../../src/service/http/abort.ts';
 import {
   BadGzip,
-  bodyFailure,
+  bodyError,
   bodyProblem,
   bytesOf,
   codingOf,
@@ -147,7 +147,7 @@ describe('what broke a body off', () => {
     });
     expect(bodyProblem(new Truncated('x'), 'h')).toEqual({ code: 'reset', message: 'the connection to h broke' });
     const cause = new Stalled(1_000);
-    expect(bodyFailure(cause, 'h')).toMatchObject({
+    expect(bodyError(cause, 'h')).toMatchObject({
       kind: 'transient',
       cause,
       internal: 'stall: h sent no byte for 1 s',

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import stateSchema from '../../../schemas/quota-state.json' with { type: 'json' };
-import { Failure } from '../../../src/base/errors.ts';
+import { UserError } from '../../../src/base/errors.ts';
 import { OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
 import type { AnswerHead, ExportQuota, ExportQuotaOptions, Permit } from '../../../src/service/quota.ts';
 import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
@@ -126,7 +126,7 @@ describe('the quota', () => {
     await first.answered(refused(0, clock.now() + 20 * 60_000));
     await first.release();
     const error = await quota.enter(NEVER).catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(Failure);
+    expect(error).toBeInstanceOf(UserError);
     expect(error).toMatchObject({ kind: 'transient', exitCode: 3, message: expect.stringContaining('20 min 1 s') });
     clock.pass(15 * 60_000);
     const { inside } = await enterMany(quota, 1);

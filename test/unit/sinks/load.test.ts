@@ -1,13 +1,13 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { configFailure, transientFailure } from '../../../src/base/errors.ts';
+import { configError, transientError } from '../../../src/base/errors.ts';
 import { NO_PRIOR_LOADS, type Window } from '../../../src/extract/window.ts';
 import { load, nothingLoaded } from '../../../src/sinks/load.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
-import { Bench, planFor, steadyRows } from '../../support/extract/extraction.ts';
+import { Fixture, planFor, steadyRows } from '../../support/extract/extraction.ts';
 
 const DAYS = { startDate: '2026-03-01', endDate: '2026-03-04', toDateInclusive: 'true' } as const;
-let bench: Bench;
-afterEach(() => bench.close());
+let fixture: Fixture;
+afterEach(() => fixture.close());
 
 /** A sink that keeps the days of its commits, and takes only what `accepts` does. */
 class DaysSink implements Sink {
@@ -20,7 +20,7 @@ class DaysSink implements Sink {
 
   async commit(batch: readonly Window[]): Promise<Commit> {
     const days = batch.map(({ receipt }) => receipt.from.slice(-2));
-    if (!this.accepts(days)) throw configFailure(`not ${days}`);
+    if (!this.accepts(days)) throw configError(`not ${days}`);
     this.stored.push(days);
     return { ...CHANGED, windows: batch.length, rows: batch.reduce((sum, { receipt }) => sum + receipt.rows, 0) };
   }
@@ -38,13 +38,13 @@ const CHANGED: Commit = {
 };
 
 async function loadInto(sink: Sink) {
-  bench = new Bench('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
+  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
   const loaded = nothingLoaded();
-  const deps = bench.deps();
+  const deps = fixture.deps();
   const done = await load(
-    planFor(bench.clock, NO_PRIOR_LOADS, DAYS),
+    planFor(fixture.clock, NO_PRIOR_LOADS, DAYS),
     sink,
-    { ...deps, tally: bench.tally },
+    { ...deps, tally: fixture.tally },
     loaded,
     () => {},
   ).then(
@@ -61,7 +61,7 @@ describe('a load [R711]', () => {
     expect(done).toBeUndefined();
     expect(sink.stored).toEqual([['01', '02', '03', '04']]);
     expect(loaded).toMatchObject({ rows: 24, windows: 4 });
-    expect(bench.log.filter(({ event }) => event === 'window.committed')).toHaveLength(4);
+    expect(fixture.log.filter(({ event }) => event === 'window.committed')).toHaveLength(4);
   });
 
   it('keeps the windows before the one that cannot be stored', async () => {
@@ -70,7 +70,7 @@ describe('a load [R711]', () => {
     expect(done).toBe('not 03');
     expect(sink.stored).toEqual([['01'], ['02']]);
     expect(loaded).toMatchObject({ rows: 12, windows: 2 });
-    expect(bench.tally).toMatchObject({ committed: 2, nextFromDate: '2026-03-03' });
+    expect(fixture.tally).toMatchObject({ committed: 2, nextFromDate: '2026-03-03' });
   });
 
   it('stores windows one by one where they do not fit together', async () => {
@@ -79,7 +79,7 @@ describe('a load [R711]', () => {
     expect(done).toBeUndefined();
     expect(sink.stored).toEqual([['01'], ['02'], ['03'], ['04']]);
     expect(loaded).toMatchObject({ rows: 24, windows: 4 });
-    expect(bench.tally).toMatchObject({ committed: 4, committedRows: 24 });
+    expect(fixture.tally).toMatchObject({ committed: 4, committedRows: 24 });
   });
 });
 
@@ -99,14 +99,14 @@ describe('a batch that is stored in several steps', () => {
       ['03', '04'],
     ]);
     expect(loaded).toMatchObject({ rows: 24, windows: 4 });
-    await bench.close();
+    await fixture.close();
     const full = new PairsSink((days) => {
-      if (days.includes('03')) throw transientFailure('the disk is full');
+      if (days.includes('03')) throw transientError('the disk is full');
       return true;
     });
     const half = await loadInto(full);
     expect(half.done).toBe('the disk is full');
     expect(half.loaded).toMatchObject({ rows: 12, windows: 2 });
-    expect(bench.tally).toMatchObject({ committed: 2, nextFromDate: '2026-03-03' });
+    expect(fixture.tally).toMatchObject({ committed: 2, nextFromDate: '2026-03-03' });
   });
 });

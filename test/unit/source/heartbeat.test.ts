@@ -31,7 +31,7 @@ class Timers implements Clock {
   }
 }
 
-function bench() {
+function fixture() {
   const clock = new Timers();
   const said: string[] = [];
   const at = () => `${clock.now() / MINUTE}:`;
@@ -49,7 +49,7 @@ function bench() {
 
 describe('while a window is waited for', () => {
   it('silence is broken every ten minutes', async () => {
-    const { clock, said, heartbeat, work, end } = bench();
+    const { clock, said, heartbeat, work, end } = fixture();
     const waiting = heartbeat.during(work);
     clock.advance(25 * MINUTE);
     end('window');
@@ -59,7 +59,7 @@ describe('while a window is waited for', () => {
   });
 
   it('a spent limit is said at once, again at every beat, and when it is over', async () => {
-    const { clock, said, heartbeat, work, end } = bench();
+    const { clock, said, heartbeat, work, end } = fixture();
     const waiting = heartbeat.during(work);
     clock.advance(5 * MINUTE);
     heartbeat.waiting(40 * MINUTE);
@@ -71,7 +71,7 @@ describe('while a window is waited for', () => {
   });
 
   it('a wait that began while records were written is said afterwards, and none of it in between', async () => {
-    const { clock, said, heartbeat, work, end } = bench();
+    const { clock, said, heartbeat, work, end } = fixture();
     heartbeat.waiting(40 * MINUTE);
     clock.advance(30 * MINUTE);
     expect(said).toEqual([]);

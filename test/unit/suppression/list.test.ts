@@ -123,7 +123,7 @@ describe('adding to a list', () => {
       await before(this, given[0]);
       throw Object.assign(new Error('no space'), { code: 'ENOSPC' });
     });
-    await expect(suppress(path, persons('b'), KEY, io)).rejects.toMatchObject({ name: 'Failure' });
+    await expect(suppress(path, persons('b'), KEY, io)).rejects.toMatchObject({ name: 'UserError' });
     expect(linesOf()).toEqual([entry('a')]);
     expect(await suppress(path, persons('b'), KEY, io)).toBe(1);
     expect(['a', 'b'].map((id) => has(id))).toEqual([true, true]);

@@ -40,7 +40,7 @@ export interface LogPlace {
   readonly work: string;
 }
 
-/** The actions of a checkpoint. Throws Failure for one that is damaged. */
+/** The actions of a checkpoint. Throws UserError for one that is damaged. */
 export async function readCheckpoint(place: LogPlace, version: number): Promise<Action[]> {
   const { storage, folder, engine, work } = place;
   const path = `${folder}/${checkpointPath(version)}`;

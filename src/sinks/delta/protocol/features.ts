@@ -1,4 +1,4 @@
-import { configFailure } from '../../../base/errors.ts';
+import { configError } from '../../../base/errors.ts';
 import type { Protocol } from './actions.ts';
 
 const READER = 3;
@@ -31,13 +31,13 @@ export function checkProtocol(protocol: Protocol, table: string): void {
   const features = [...(protocol.readerFeatures ?? []), ...(protocol.writerFeatures ?? [])];
   const strange = [...new Set(features)].filter((name) => !KNOWN.has(name));
   if (strange.length > 0) {
-    throw configFailure(
+    throw configError(
       `${table} uses the Delta feature ${strange.map((name) => JSON.stringify(name)).join(', ')}, which this program does ` +
         'not know: somebody else changed the table. Nothing was done: take the feature away again, or load into another place.',
     );
   }
   if (minReaderVersion === READER && minWriterVersion === WRITER) return;
-  throw configFailure(
+  throw configError(
     `${table} has protocol ${minReaderVersion}/${minWriterVersion}, wanted ${READER}/${WRITER}: it is not a table of this ` +
       'program, or somebody else changed it. Nothing was done: load into another place.',
   );

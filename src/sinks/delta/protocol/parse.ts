@@ -1,5 +1,5 @@
 import schema from '../../../../schemas/delta-log.json' with { type: 'json' };
-import { configFailure, type Failure } from '../../../base/errors.ts';
+import { configError, type UserError } from '../../../base/errors.ts';
 import { compileSchema } from '../../../config/validate.ts';
 import type { Action } from './actions.ts';
 import { filePathOf } from './paths.ts';
@@ -43,8 +43,8 @@ function checkPath(path: string, where: string): void {
   if (filePathOf(path) === undefined) throw damaged(where, 'it names a file outside the table');
 }
 
-export const damaged = (where: string, why: string): Failure =>
-  configFailure(
+export const damaged = (where: string, why: string): UserError =>
+  configError(
     `${where} cannot be used: ${why}. Nothing was changed: restore it from a copy, or load into another place.`,
     {
       where: { file: where },

@@ -16,7 +16,7 @@ const validPointer = compileSchema<{ readonly version: number }>({
   properties: { version: { type: 'integer', minimum: 0 } },
 });
 
-/** The latest version of a table; version −1 when there is none. Throws Failure for a log that is damaged. */
+/** The latest version of a table; version −1 when there is none. Throws UserError for a log that is damaged. */
 export async function readSnapshot(place: LogPlace): Promise<Snapshot> {
   const pointer = await lastCheckpoint(place);
   const found = await listLog(place, pointer ?? 0);

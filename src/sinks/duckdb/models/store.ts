@@ -1,4 +1,4 @@
-import { configFailure } from '../../../base/errors.ts';
+import { configError } from '../../../base/errors.ts';
 import {
   CORRECTION_DATETIME,
   DETAIL_LOG_ID,
@@ -26,7 +26,7 @@ const ANALYTICS = 'analytics';
 const MARK = '(dfinery-elt models)';
 
 /**
- * Creates the models in a file that was loaded before, or replaces them. Returns their names. Throws a Failure for a
+ * Creates the models in a file that was loaded before, or replaces them. Returns their names. Throws a UserError for a
  * file without events of ours, and where something else has one of the names; then nothing is changed.
  */
 export async function writeModels(options: Omit<EngineOptions, 'readOnly'>): Promise<string[]> {
@@ -41,7 +41,7 @@ async function createModels(engine: Engine, { columns, timezone }: Loaded): Prom
   await engine.run(`CREATE SCHEMA IF NOT EXISTS ${ANALYTICS}`);
   const foreign = await foreignNames(engine);
   if (foreign.length > 0) {
-    throw configFailure(
+    throw configError(
       `${engine.file} has ${foreign.map((name) => `${ANALYTICS}.${name}`).join(', ')}, made by somebody else: rename it, or drop it, and run models again.`,
     );
   }

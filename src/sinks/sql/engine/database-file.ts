@@ -10,7 +10,7 @@ import {
   statSync,
 } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { configFailure } from '../../../base/errors.ts';
+import { configError } from '../../../base/errors.ts';
 
 const PERMISSIONS = 0o777;
 
@@ -40,7 +40,7 @@ export function sweepSpilled(folder: string): void {
   if (spilled.length === names.length) rmdirSync(folder);
 }
 
-/** Gives a copy the mode and the owner of the file that it is to replace. Throws Failure. */
+/** Gives a copy the mode and the owner of the file that it is to replace. Throws UserError. */
 export function copyOwner(file: string, copy: string): void {
   const { mode, uid, gid } = statSync(file);
   const made = statSync(copy);
@@ -48,7 +48,7 @@ export function copyOwner(file: string, copy: string): void {
     try {
       chownSync(copy, uid, gid);
     } catch (error) {
-      throw configFailure(
+      throw configError(
         `${file} belongs to another user or group, which a copy of it cannot be given: run as its owner. Nothing was changed.`,
         { cause: error },
       );

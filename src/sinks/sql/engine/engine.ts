@@ -4,12 +4,12 @@ import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance, type DuckDBValue, StatementType } from '@duckdb/node-api';
 import type { Clock } from '../../../base/clock.ts';
-import { configFailure } from '../../../base/errors.ts';
+import { configError } from '../../../base/errors.ts';
 import { holdPrivateUmask } from '../../../fs/private-umask.ts';
 import { literal } from '../../../types/sql.ts';
 import { keepByteOrderMarks } from './byte-order-mark.ts';
 import { realFile, sweep, sweepSpilled } from './database-file.ts';
-import { engineFailure, isLocked, isMisread } from './faults.ts';
+import { engineError, isLocked, isMisread } from './faults.ts';
 import { makeFile, remakeForWideTables, SMALL_BLOCKS, sweepNewFiles } from './new-file.ts';
 
 /** Suffix of the copy that replaces a file. */
@@ -98,7 +98,7 @@ export class Engine {
     return reader.getRowObjectsJS();
   }
 
-  /** The rows of a result of any size, as they come. Throws Failure. */
+  /** The rows of a result of any size, as they come. Throws UserError. */
   async *stream(sql: string): AsyncGenerator<Row> {
     const { signal } = this.#options;
     try {
@@ -110,7 +110,7 @@ export class Engine {
       }
     } catch (error) {
       signal?.throwIfAborted();
-      throw engineFailure(error, this.file);
+      throw engineError(error, this.file);
     }
   }
 
@@ -160,13 +160,13 @@ export class Engine {
     for (const connection of this.#aside) connection.interrupt();
   }
 
-  /** Runs the work, heeding the signal, that of the engine unless another is given. Throws Failure. */
+  /** Runs the work, heeding the signal, that of the engine unless another is given. Throws UserError. */
   async guarded<T>(work: () => Promise<T>, signal = this.#options.signal): Promise<T> {
     try {
       return await this.heeding(signal, work);
     } catch (error) {
       signal?.throwIfAborted();
-      throw engineFailure(error, this.file);
+      throw engineError(error, this.file);
     }
   }
 
@@ -252,7 +252,7 @@ export class Engine {
 }
 
 /**
- * Opens or makes a file; waits for its lock for a bounded time. Throws Failure. Until the engine is closed, whatever the
+ * Opens or makes a file; waits for its lock for a bounded time. Throws UserError. Until the engine is closed, whatever the
  * process makes is its owner's alone: a write-ahead log and spilled blocks hold rows too.
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
@@ -265,7 +265,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   }
 }
 
-/** Opens a file, works on it and closes it; an abort ends the statement at work. Throws Failure. */
+/** Opens a file, works on it and closes it; an abort ends the statement at work. Throws UserError. */
 export async function withFile<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
   const engine = await openEngine(options);
   try {
@@ -287,7 +287,7 @@ async function openedEngine(options: EngineOptions, onClose: () => void): Promis
     max_temp_directory_size: SPILL_LIMIT,
     preserve_insertion_order: 'false',
   }).catch(() => {
-    throw configFailure(`memory_limit is ${JSON.stringify(options.memoryLimit)}, wanted a size such as 2GB.`);
+    throw configError(`memory_limit is ${JSON.stringify(options.memoryLimit)}, wanted a size such as 2GB.`);
   });
   const connection = await instance.connect();
   try {
@@ -307,7 +307,7 @@ async function openedEngine(options: EngineOptions, onClose: () => void): Promis
     connection.closeSync();
     instance.closeSync();
     options.signal?.throwIfAborted();
-    throw engineFailure(error, file);
+    throw engineError(error, file);
   }
 }
 

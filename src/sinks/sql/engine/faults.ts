@@ -1,13 +1,13 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import {
-  configFailure,
-  Failure,
-  type FailureDetails,
+  configError,
+  type ErrorDetails,
   internalError,
   messageOf,
-  transientFailure,
+  transientError,
+  UserError,
 } from '../../../base/errors.ts';
-import { diskFailure, diskFull } from '../../../fs/disk-failure.ts';
+import { diskError, diskFull } from '../../../fs/disk-failure.ts';
 
 const OUT_OF_MEMORY = /^Out of Memory|(could not|failed to) (allocate|pin)/;
 /** What DuckDB says of Parquet files with other bytes than were written. */
@@ -15,11 +15,11 @@ const DAMAGED_PARQUET =
   /^Invalid Input Error: (Failed to read file ".*\.parquet"|Invalid string encoding found in Parquet file|.*too small to be a Parquet file|No magic bytes found|Invalid footer length)|Could not read enough bytes from file ".*\.parquet"|^(TProtocolException|Out of buffer$|don't know what type)/;
 
 /** How DuckDB's errors are to be taken; the first that matches counts. Its texts may hold cells, so few are repeated. */
-const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, first: string) => Failure }[] = [
+const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, first: string) => UserError }[] = [
   {
     match: /Could not set lock on file/,
     make: (file, first) =>
-      transientFailure(`${file} is in use: ${holderOf(first)}. Close it there, or wait, and run again.`),
+      transientError(`${file} is in use: ${holderOf(first)}. Close it there, or wait, and run again.`),
   },
   {
     match: /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
@@ -27,40 +27,40 @@ const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, f
   },
   {
     match: OUT_OF_MEMORY,
-    make: (file) => configFailure(`DuckDB needs more memory for ${file} than memory_limit allows: raise it.`),
+    make: (file) => configError(`DuckDB needs more memory for ${file} than memory_limit allows: raise it.`),
   },
   {
     match: /not a valid DuckDB database file|database file with version number|storage version|checksum/i,
-    make: (file) => configFailure(`${file} is not a database that this DuckDB can read: give another file.`),
+    make: (file) => configError(`${file} is not a database that this DuckDB can read: give another file.`),
   },
   {
     match: /No files found that match|Cannot open file ".*\.parquet": No such file/,
     make: (file) =>
-      transientFailure(
+      transientError(
         `A file of ${file} is gone that was to be read: another run removed it. Run again; if it stays so, verify it.`,
       ),
   },
   {
     match: DAMAGED_PARQUET,
     make: (file, first) =>
-      configFailure(
+      configError(
         `${/["']([^"']+\.parquet)["']/.exec(first)?.[1] ?? `A Parquet file of ${file}`} is damaged and cannot be read: restore it, or load its days again into another place. verify names every such file.`,
       ),
   },
   {
     match: /^(IO|Permission) Error/,
-    make: (file, first) => configFailure(`${file} cannot be opened or written: ${first}.`),
+    make: (file, first) => configError(`${file} cannot be opened or written: ${first}.`),
   },
 ];
 
 /** Errors about a statement, before any cell was read. */
 const OF_STATEMENTS = /^(Binder|Parser|Catalog|TransactionContext) Error/;
 
-/** An error of DuckDB as a Failure whose message contains no cell. */
-export function engineFailure(thrown: unknown, file: string): Failure {
-  if (thrown instanceof Failure) return thrown;
-  const disk = diskFailure(thrown, { what: file, path: file });
-  if (disk instanceof Failure) return disk;
+/** An error of DuckDB as a UserError whose message contains no cell. */
+export function engineError(thrown: unknown, file: string): UserError {
+  if (thrown instanceof UserError) return thrown;
+  const disk = diskError(thrown, { what: file, path: file });
+  if (disk instanceof UserError) return disk;
   const text = messageOf(thrown);
   const [first] = text.split('\n');
   if (isNewer(text, file)) return newer(file);
@@ -78,8 +78,8 @@ const MAGIC_AT = 8;
 const VERSION_AT = 12;
 const VERSION_END = 20;
 
-const newer = (file: string): Failure =>
-  configFailure(
+const newer = (file: string): UserError =>
+  configError(
     `${file} was made by a newer version of DuckDB than this program has. With that version, write one that can be read ` +
       `here: ATTACH '${file}' AS a (READ_ONLY); ATTACH 'copy.duckdb' AS b (STORAGE_VERSION 'v1.2.0'); COPY FROM DATABASE a TO b.`,
   );
@@ -116,8 +116,8 @@ export function isRefusedByIndex(thrown: unknown): boolean {
 }
 
 /** A file that was scanned gave other rows than the scan had seen. */
-export class MisreadFile extends Failure {
-  constructor(message: string, details: FailureDetails = {}) {
+export class MisreadFile extends UserError {
+  constructor(message: string, details: ErrorDetails = {}) {
     super('system', message, details);
   }
 }

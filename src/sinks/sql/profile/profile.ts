@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
-import { codeOf, configFailure, Failure, messageOf } from '../../../base/errors.ts';
+import { codeOf, configError, messageOf, UserError } from '../../../base/errors.ts';
 import { MalformedCsv } from '../../../csv/malformed.ts';
 import { SpoolWriter } from '../../../extract/spool/spool-writer.ts';
 import { type ColumnEdits, unlisted } from '../../../schema/column-edits.ts';
@@ -14,7 +14,7 @@ import type { ColumnGroup } from '../../../schema/scan.ts';
 import { type CellPosition, Scanner, type ScanResult } from '../../../schema/scanner.ts';
 import { Zone } from '../../../types/zone.ts';
 import { type Engine, openEngine } from '../engine/engine.ts';
-import { engineFailure } from '../engine/faults.ts';
+import { engineError } from '../engine/faults.ts';
 import { cell, readCsv } from '../rows/read-csv.ts';
 import { batchesOf, type Measured, measureSql, type PinnedTypes, wantedColumns } from './measure.ts';
 
@@ -68,7 +68,7 @@ export async function profileFile(options: ProfileOptions): Promise<FileProfile>
       return await profile(engine, scan, bytes, path, options);
     } catch (error) {
       options.signal.throwIfAborted();
-      throw engineFailure(error, options.file);
+      throw engineError(error, options.file);
     } finally {
       await engine.close();
     }
@@ -93,22 +93,22 @@ async function scanFile(options: ProfileOptions, path: string, folder: string) {
     return { scan, bytes };
   } catch (error) {
     options.signal.throwIfAborted();
-    throw fileFailure(error, options.file);
+    throw fileError(error, options.file);
   } finally {
     await writer.close();
   }
 }
 
-function fileFailure(error: unknown, file: string): unknown {
+function fileError(error: unknown, file: string): unknown {
   const where = { file };
   if (error instanceof MalformedCsv) {
-    return configFailure(`${file} is no whole CSV. ${error.sentence}.`, {
+    return configError(`${file} is no whole CSV. ${error.sentence}.`, {
       where: { ...error.where, ...where },
       cause: error,
     });
   }
-  if (error instanceof Failure || codeOf(error) === undefined) return error;
-  return configFailure(`${file} cannot be read: ${messageOf(error)}.`, { where, cause: error });
+  if (error instanceof UserError || codeOf(error) === undefined) return error;
+  return configError(`${file} cannot be read: ${messageOf(error)}.`, { where, cause: error });
 }
 
 async function profile(

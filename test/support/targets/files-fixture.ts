@@ -8,36 +8,36 @@ import type { FilesFormat } from '../../../src/sinks/files/open.ts';
 import { PARQUET } from '../../../src/sinks/parquet/log.ts';
 import type { Commit } from '../../../src/sinks/sink.ts';
 import { TABLES } from '../../../src/table/columns.ts';
-import { DeltaBench } from './delta.ts';
-import { LakeBench } from './ducklake.ts';
+import { DeltaFixture } from './delta.ts';
+import { DuckLakeFixture } from './ducklake.ts';
 import { placeOf } from './files.ts';
-import { ParquetBench } from './parquet.ts';
+import { ParquetFixture } from './parquet.ts';
 
 /** The targets that keep a table of files: what is promised of one is promised of all. */
 export const FILE_TARGETS = ['parquet', 'delta', 'ducklake'] as const;
 
 const MADE = {
-  parquet: () => ({ bench: new ParquetBench(), format: PARQUET }),
-  delta: () => ({ bench: new DeltaBench(), format: DELTA }),
-  ducklake: () => ({ bench: new LakeBench(), format: DUCKLAKE }),
+  parquet: () => ({ fixture: new ParquetFixture(), format: PARQUET }),
+  delta: () => ({ fixture: new DeltaFixture(), format: DELTA }),
+  ducklake: () => ({ fixture: new DuckLakeFixture(), format: DUCKLAKE }),
 } as const satisfies Record<(typeof FILE_TARGETS)[number], () => unknown>;
 
 /** A place of one of these targets, its log counted. */
-export class FilesBench {
-  readonly bench: ParquetBench | DeltaBench | LakeBench;
+export class FilesFixture {
+  readonly fixture: ParquetFixture | DeltaFixture | DuckLakeFixture;
   readonly format: FilesFormat;
   /** Changes that were committed. */
   commits = 0;
 
   constructor(target: (typeof FILE_TARGETS)[number]) {
-    const { bench, format } = MADE[target]();
-    this.bench = bench;
+    const { fixture, format } = MADE[target]();
+    this.fixture = fixture;
     this.format = this.#counting(format);
   }
 
   get options(): FilesSinkOptions {
-    const { targetOptions, root, dir } = this.bench;
-    const at = this.bench instanceof LakeBench ? this.bench.place : root;
+    const { targetOptions, root, dir } = this.fixture;
+    const at = this.fixture instanceof DuckLakeFixture ? this.fixture.place : root;
     const place = { place: at, spoolDir: join(dir, 'spool'), env: () => undefined, retentionMs: 86_400_000 };
     return { ...targetOptions, ...place, tables: TABLES };
   }
@@ -53,7 +53,7 @@ export class FilesBench {
       const done: Commit[] = [];
       for (const batch of batches) {
         for (let rest = batch; rest.length > 0; ) {
-          const commit = await sink.commit(rest, this.bench.signal);
+          const commit = await sink.commit(rest, this.fixture.signal);
           done.push(commit);
           rest = rest.slice(commit.windows);
         }
@@ -72,7 +72,7 @@ export class FilesBench {
   }
 
   read(sql: string): Promise<Record<string, unknown>[]> {
-    return this.bench.read(sql);
+    return this.fixture.read(sql);
   }
 
   verify() {
@@ -80,7 +80,7 @@ export class FilesBench {
   }
 
   close(): void {
-    this.bench.close();
+    this.fixture.close();
   }
 
   #counting(format: FilesFormat): FilesFormat {

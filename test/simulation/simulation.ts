@@ -20,7 +20,7 @@ import { MachineProcess } from './machine/process.ts';
 import { clockOf, running, Scheduler } from './machine/scheduler.ts';
 import { type Held, heldIn } from './places.ts';
 import { Platform } from './platform.ts';
-import type { Story } from './story.ts';
+import type { TestCase } from './test-case.ts';
 
 const HALF_DAY = 12 * HOUR;
 /** Where nothing but memory is written, if the machine has such a place. */
@@ -47,8 +47,8 @@ export interface SpawnOptions {
 }
 
 /** A service, a machine and a folder, at an instant of their own. */
-export class World {
-  readonly story: Story;
+export class Simulation {
+  readonly testCase: TestCase;
   readonly scheduler: Scheduler;
   readonly dir: string;
   readonly place: string;
@@ -74,56 +74,59 @@ export class World {
   readonly #powerChance: Random;
   tokens = { export: 'export-token-1', import: 'import-token-1' };
 
-  private constructor(story: Story, parts: Pick<World, 'scheduler' | 'dir' | 'service' | 'original' | 'corrected'>) {
-    this.story = story;
-    this.#powerChance = story.order === 0 ? () => 0 : randomOf(story.order + 2);
+  private constructor(
+    testCase: TestCase,
+    parts: Pick<Simulation, 'scheduler' | 'dir' | 'service' | 'original' | 'corrected'>,
+  ) {
+    this.testCase = testCase;
+    this.#powerChance = testCase.order === 0 ? () => 0 : randomOf(testCase.order + 2);
     this.scheduler = parts.scheduler;
     this.dir = parts.dir;
     this.service = parts.service;
     this.original = parts.original;
     this.corrected = parts.corrected;
-    this.place = join(this.dir, PLACES[story.target]);
+    this.place = join(this.dir, PLACES[testCase.target]);
     this.spool = join(this.dir, 'spool');
     this.ledger = join(this.dir, 'ledger');
     this.suppression = join(this.dir, 'suppression.jsonl');
     this.other = join(this.dir, 'other');
-    this.otherTarget = story.target === 'delta' ? 'parquet' : 'delta';
+    this.otherTarget = testCase.target === 'delta' ? 'parquet' : 'delta';
     this.published = join(this.dir, 'published.duckdb');
   }
 
-  static async start(story: Story): Promise<World> {
-    seedChance(story.order + 1);
+  static async start(testCase: TestCase): Promise<Simulation> {
+    seedChance(testCase.order + 1);
     forgetInstants();
     forgetProcesses();
     forgetAllUnsynced();
-    const begin = Date.parse(`${START}T00:00:00Z`) + story.hoursBefore * HOUR;
-    const scheduler = new Scheduler(begin, story.order === 0 ? undefined : randomOf(story.order));
+    const begin = Date.parse(`${START}T00:00:00Z`) + testCase.hoursBefore * HOUR;
+    const scheduler = new Scheduler(begin, testCase.order === 0 ? undefined : randomOf(testCase.order));
     noteInstant(begin);
     serveIn(scheduler);
-    const dir = mkdtempSync(join(ROOT, 'dfinery-world-'));
+    const dir = mkdtempSync(join(ROOT, 'dfinery-simulation-'));
     const common = {
       seed: 7,
       clock: clockOf(scheduler, () => 0),
       serviceId: SERVICE_ID,
       tokens: { export: 'export-token-1', import: 'import-token-1' },
-      rowsPerDay: story.rowsPerDay,
+      rowsPerDay: testCase.rowsPerDay,
     };
-    const { latencyMs } = story;
-    const rows = { ...(story.scenario.rows as object), ...WHOLE };
-    const corrected = parseScenario({ ...story.scenario, rows });
-    const original = parseScenario({ ...story.scenario, rows: { ...rows, corrected: { share: 0 } } });
-    const world = new World(story, {
+    const { latencyMs } = testCase;
+    const rows = { ...(testCase.scenario.rows as object), ...WHOLE };
+    const corrected = parseScenario({ ...testCase.scenario, rows });
+    const original = parseScenario({ ...testCase.scenario, rows: { ...rows, corrected: { share: 0 } } });
+    const simulation = new Simulation(testCase, {
       scheduler,
       dir,
       original: await startSimulator({ ...common, scenario: original }),
       corrected: await startSimulator({ ...common, scenario: corrected }),
-      service: await startSimulator({ ...common, latencyMs, scenario: parseScenario(story.scenario) }),
+      service: await startSimulator({ ...common, latencyMs, scenario: parseScenario(testCase.scenario) }),
     });
     mkdirSync(join(dir, 'tmp'), { mode: 0o700 });
     keepNamesIn(join(dir, 'aside'));
     process.env.TMPDIR = join(dir, 'tmp');
-    writeFileSync(world.suppression, '', { mode: 0o600 });
-    return world;
+    writeFileSync(simulation.suppression, '', { mode: 0o600 });
+    return simulation;
   }
 
   /** Lets time pass in which nothing runs; with `beforeNoonMs` until so long before the next noon in UTC. */
@@ -142,7 +145,7 @@ export class World {
 
   /** What its target holds now. */
   async held(): Promise<Held> {
-    const { target } = this.story;
+    const { target } = this.testCase;
     return target === 'airbyte' ? this.platform.held : heldIn(target, this.place);
   }
 
@@ -181,7 +184,7 @@ export class World {
     };
     const process = new MachineProcess(this.scheduler, end, end && before[end.how]);
     if (disk !== undefined) process.diskLeft = disk;
-    process.diskMs = this.story.diskMs;
+    process.diskMs = this.testCase.diskMs;
     process.place = 'command' in line && Object.values(line.options).includes(this.other) ? this.other : this.place;
     this.#processes.add(process);
     const log: string[] = [];
@@ -200,7 +203,7 @@ export class World {
       interactive: false,
       columns: 80,
     };
-    const hash = this.story.hidden.hashed.length > 0 ? KEYS.hash : undefined;
+    const hash = this.testCase.hidden.hashed.length > 0 ? KEYS.hash : undefined;
     const variables = new Map([
       ['DFINERY_SUPPRESSION_KEY', KEYS.suppression],
       ['DFINERY_HASH_KEY', hash],

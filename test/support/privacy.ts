@@ -21,13 +21,13 @@ export const LISTS = {
 
 const DAY = '2026-01-15';
 
-/** One planted row: every value of it that the lists keep out holds the word `planted`. */
+/** One marked row: every value of it that the lists keep out holds the word `marked`. */
 export const person = (n: number, more: Cells = {}): Cells => ({
-  id: `planted-row-${n}`,
+  id: `marked-row-${n}`,
   df_event_log_id: `log-${n}`,
-  df_unified_id: `planted-person-${n}`,
-  email: `planted-${n}@example.com`,
-  phone: `+82 planted ${n}`,
+  df_unified_id: `marked-person-${n}`,
+  email: `marked-${n}@example.com`,
+  phone: `+82 marked ${n}`,
   plan: n % 2 === 0 ? 'basic' : 'pro',
   df_server_datetime: `${DAY} ${String(n % 24).padStart(2, '0')}:00:00.000`,
   df_correction_datetime: `${DAY} ${String(n % 24).padStart(2, '0')}:00:00.000`,
@@ -41,7 +41,7 @@ export interface Said {
 }
 
 /** The commands, in this process, and a service that gives out prepared files. */
-export class PlantedBench {
+export class PrivacyFixture {
   readonly dir = mkdtempSync(join(tmpdir(), 'hashing-'));
   readonly clock = handClock();
   readonly #sim: Simulator;
@@ -50,14 +50,14 @@ export class PlantedBench {
     this.#sim = sim;
   }
 
-  static async start(scenario: unknown = {}): Promise<PlantedBench> {
+  static async start(scenario: unknown = {}): Promise<PrivacyFixture> {
     const clock = handClock();
     const files = mkdtempSync(join(tmpdir(), 'served-'));
     const sim = await startSimulator({
       ...{ seed: 7, clock, tokens: TOKENS, serviceId: SERVICE_ID, rowsPerDay: 10, files },
       scenario: parseScenario(scenario),
     });
-    return Object.assign(new PlantedBench(sim), { clock, served: files });
+    return Object.assign(new PrivacyFixture(sim), { clock, served: files });
   }
 
   /** Where the service has its files. */

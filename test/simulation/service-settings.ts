@@ -55,7 +55,7 @@ const own = once(2, fc.integer({ min: 1, max: 6 })).map((first) => [
     : [{ name: 'later', values: ['1', '2'], days: Array.from({ length: 8 }, (_, i) => addDays(START, first + i)) }]),
 ]);
 
-export const traits = fc.record({
+export const settings = fc.record({
   days,
   format,
   limits,
@@ -79,9 +79,9 @@ export const traits = fc.record({
   users: fc.constant(USERS),
 });
 
-export type Traits = typeof traits extends fc.Arbitrary<infer T> ? T : never;
+export type ServiceSettings = typeof settings extends fc.Arbitrary<infer T> ? T : never;
 
-export function scenarioOf(t: Traits, { max_concurrent_exports: concurrent_exports }: Habits): Json {
+export function scenarioOf(t: ServiceSettings, { max_concurrent_exports: concurrent_exports }: Habits): Json {
   const share = t.isSettled ? 0 : t.share;
   return {
     days: t.days,
@@ -128,7 +128,10 @@ export const habits = fc.record({
 
 export type Habits = typeof habits extends fc.Arbitrary<infer T> ? T : never;
 
-export function configOf(t: Traits, { knowsEnd, knowsQuota, isZoned, events, hidden: _, ...plain }: Habits): Json {
+export function configOf(
+  t: ServiceSettings,
+  { knowsEnd, knowsQuota, isZoned, events, hidden: _, ...plain }: Habits,
+): Json {
   const { headers, headers_on, reset, exports_per_hour: quota } = t.limits;
   // Where nothing is said in time, only the configuration can know.
   const isTold = headers !== 'none' && headers_on === 'all' && (reset === 'ms' || reset === 's');

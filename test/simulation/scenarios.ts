@@ -4,7 +4,7 @@ import { actOf, CAP, type End, type Step, stepOf } from './acts.ts';
 import { type Json, pick, START } from './drawn.ts';
 import { how, side, users } from './ends.ts';
 import { FAILING, LIMITED } from './faults.ts';
-import type { Habits, Traits } from './traits.ts';
+import type { Habits, ServiceSettings } from './service-settings.ts';
 
 /*
  * What comes together too rarely by chance, as steps.
@@ -17,7 +17,7 @@ interface Drawn {
   readonly n: readonly number[];
 }
 
-const SCENES: Readonly<Record<string, (drawn: Drawn) => Step[]>> = {
+const SCENARIOS: Readonly<Record<string, (drawn: Drawn) => Step[]>> = {
   /** Two loads in a row that are broken off early. */
   broken: ({ end, hours: [a, b], n: [nth] }) => [
     stepOf([actOf('sync', { end })], { hours: a }),
@@ -113,7 +113,7 @@ const LISTS = ['forget', 'purge', 'write'] as const;
 
 /** A service, a configuration and a target in which a scene tells most. */
 interface Suited {
-  readonly traits?: Partial<Traits>;
+  readonly settings?: Partial<ServiceSettings>;
   readonly habits?: Partial<Habits>;
   readonly target?: 'parquet' | 'delta';
   readonly tables?: string;
@@ -121,7 +121,7 @@ interface Suited {
 }
 
 /** Each day ends at noon in UTC, with a row in its last moment. */
-const endsAtNoon = (days: Traits['days']): Partial<Traits> => ({
+const endsAtNoon = (days: ServiceSettings['days']): Partial<ServiceSettings> => ({
   days: { ...days, zone_hours: -12 },
   hasLastMoment: true,
 });
@@ -129,20 +129,25 @@ const endsAtNoon = (days: Traits['days']): Partial<Traits> => ({
 /** No day can be exported whole: its events are asked for by their names. */
 const everyDay = (): Json => ({ days: Array.from({ length: 12 }, (_, n) => addDays(START, n)), status: 500 });
 
-const SUITED: Readonly<Record<string, (traits: Traits, n: readonly number[]) => Suited>> = {
+const SUITED: Readonly<Record<string, (settings: ServiceSettings, n: readonly number[]) => Suited>> = {
   /** Events that lie on days of both loads. */
   hole: (_, [n]) => ({
-    traits: { carried: 0.5, quiet: [] },
+    settings: { carried: 0.5, quiet: [] },
     target: n % 2 === 0 ? 'parquet' : 'delta',
     tables: 'events,event_items,event_logs',
   }),
   /** The day that ends is asked for in parts, before its last row and after it; or that row is the only one. */
-  noon: (traits, [, n]) => ({
+  noon: (settings, [, n]) => ({
     latencyMs: 2_500,
     ...(n % 4 < 2
-      ? { traits: { ...endsAtNoon(traits.days), tooBig: everyDay(), quiet: [] }, habits: { window_days: 1 } }
+      ? { settings: { ...endsAtNoon(settings.days), tooBig: everyDay(), quiet: [] }, habits: { window_days: 1 } }
       : {
-          traits: { ...endsAtNoon({ ...traits.days, to_date_inclusive: true }), oneRow: true, tooBig: {}, quiet: [] },
+          settings: {
+            ...endsAtNoon({ ...settings.days, to_date_inclusive: true }),
+            oneRow: true,
+            tooBig: {},
+            quiet: [],
+          },
           habits: { knowsEnd: false, events: 'all' },
         }),
   }),
@@ -167,12 +172,12 @@ const NAMES = [
 ];
 
 /** Steps, and what suits them, if that is to be so. */
-export interface Scene {
+export interface ScenarioName {
   readonly steps: readonly Step[];
-  readonly suited?: (traits: Traits) => Suited;
+  readonly suited?: (settings: ServiceSettings) => Suited;
 }
 
-export const scene: fc.Arbitrary<Scene> = fc
+export const scene: fc.Arbitrary<ScenarioName> = fc
   .record({
     name: pick(...NAMES),
     users,
@@ -185,6 +190,6 @@ export const scene: fc.Arbitrary<Scene> = fc
     isSuited: pick(true, true, false),
   })
   .map(({ name, how: by, side: at, effect, nth, isSuited, ...rest }) => ({
-    steps: SCENES[name]({ ...rest, end: { how: by, side: at, effect, nth } }),
-    ...(isSuited && { suited: (traits: Traits) => SUITED[name]?.(traits, rest.n) ?? {} }),
+    steps: SCENARIOS[name]({ ...rest, end: { how: by, side: at, effect, nth } }),
+    ...(isSuited && { suited: (settings: ServiceSettings) => SUITED[name]?.(settings, rest.n) ?? {} }),
   }));

@@ -1,11 +1,11 @@
 import type { Step } from './acts.ts';
 import { START } from './drawn.ts';
-import type { Story, TargetName } from './story.ts';
+import type { TargetName, TestCase } from './test-case.ts';
 
-/** Stories that are told, not drawn. */
+/** cases that are told, not drawn. */
 
 /** A service without peculiarities, three days old. */
-export const storyOf = (target: TargetName, steps: readonly Step[], more: Partial<Story> = {}): Story => ({
+export const caseOf = (target: TargetName, steps: readonly Step[], more: Partial<TestCase> = {}): TestCase => ({
   target,
   steps,
   tables: 'events',

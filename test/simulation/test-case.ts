@@ -4,17 +4,17 @@ import { type Json, once, pick } from './drawn.ts';
 import { end, users } from './ends.ts';
 import { DELETE_FAULTS, EXPORT_FAULTS, LIMITED, twoCuts } from './faults.ts';
 import type { Effect } from './machine/process.ts';
-import { type Scene, scene } from './scenes.ts';
-import { configOf, type Hidden, habits, hiddenOf, scenarioOf, traits, USERS } from './traits.ts';
+import { type ScenarioName, scene } from './scenarios.ts';
+import { configOf, type Hidden, habits, hiddenOf, scenarioOf, settings, USERS } from './service-settings.ts';
 
 /*
- * What happens in a world, as data: fast-check draws it from a seed, and makes it smaller when it fails. Each list begins
- * with its simplest member, so that what is left of a failing story is what matters.
+ * What happens in a simulation, as data: fast-check draws it from a seed, and makes it smaller when it fails. Each list begins
+ * with its simplest member, so that what is left of a failing testCase is what matters.
  */
 
 export type TargetName = 'duckdb' | 'parquet' | 'delta' | 'airbyte';
 
-export interface Story {
+export interface TestCase {
   readonly scenario: Json;
   readonly config: Json;
   readonly target: TargetName;
@@ -141,10 +141,13 @@ const byStore = (one: Step, target: TargetName): Step => ({
 const farewell = (users: readonly number[] | undefined): Step[] =>
   users === undefined ? [] : [stepOf([actOf('purge', { users })], { hours: 1 })];
 
-export const story: fc.Arbitrary<Story> = fc
+export const testCase: fc.Arbitrary<TestCase> = fc
   .record({
     scene: fc.oneof(
-      { weight: 1, arbitrary: fc.array(step, { minLength: 1, maxLength: 4 }).map((steps): Scene => ({ steps })) },
+      {
+        weight: 1,
+        arbitrary: fc.array(step, { minLength: 1, maxLength: 4 }).map((steps): ScenarioName => ({ steps })),
+      },
       { weight: 1, arbitrary: scene },
     ),
     target: pick<TargetName>('duckdb', 'parquet', 'delta', 'airbyte'),
@@ -157,14 +160,14 @@ export const story: fc.Arbitrary<Story> = fc
     latencyMs: pick(0, 0, 100, 2_500),
     lastPurge: once(2, fc.uniqueArray(fc.integer({ min: 0, max: USERS - 1 }), { minLength: 1, maxLength: CAP })),
     hasMapping: pick(false, false, true),
-    traits,
+    settings,
     habits,
   })
   .map(({ scene: { suited, steps }, ...drawn }) => {
-    const { traits: t, habits: h, ...more } = suited?.(drawn.traits) ?? {};
-    return { ...drawn, ...more, steps, traits: { ...drawn.traits, ...t }, habits: { ...drawn.habits, ...h } };
+    const { settings: t, habits: h, ...more } = suited?.(drawn.settings) ?? {};
+    return { ...drawn, ...more, steps, settings: { ...drawn.settings, ...t }, habits: { ...drawn.habits, ...h } };
   })
-  .map(({ traits: t, habits: h, steps, lastPurge, ...rest }) => ({
+  .map(({ settings: t, habits: h, steps, lastPurge, ...rest }) => ({
     ...rest,
     publishes: rest.publishes && rest.target === 'duckdb',
     hasLedgerKey: rest.order % 2 === 1,

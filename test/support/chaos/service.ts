@@ -97,14 +97,14 @@ export class SkewedClock implements Clock {
 export type Json = Record<string, unknown>;
 
 /** What the service is like and what it is asked, drawn from a seed. */
-export interface ChaosWorld {
+export interface ChaosService {
   readonly scenario: Json;
   readonly config: Json;
   readonly settled: boolean;
   readonly rowsPerDay: number;
 }
 
-export function drawWorld(random: SeededRandom): ChaosWorld {
+export function drawSettings(random: SeededRandom): ChaosService {
   const settled = random.chance(0.25);
   const quota = random.pick([100, 100, 12]);
   const inclusive = random.chance(0.5);
