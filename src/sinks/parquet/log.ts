@@ -264,12 +264,14 @@ async function orderedSteps(engine: Engine, { removed, added, columns }: Moves, 
     const followers = await movedKeys(engine, paths, olds, [...news.values()], key);
     const waiting = new Set(news.keys());
     while (waiting.size > 0) {
+      const givesToWaiting = (path: string) => [...(followers.get(path) ?? [])].some((other) => waiting.has(other));
       const free = [...waiting].find((path) => ![...waiting].some((other) => followers.get(other)?.has(path)));
-      const next = free ?? [...waiting][0];
-      const file = news.get(next);
-      if (file === undefined) break;
+      const next = free ?? [...waiting].find(givesToWaiting);
+      const file = next === undefined ? undefined : news.get(next);
+      if (next === undefined || file === undefined) throw new RangeError('a date waits for none that waits');
       if (free === undefined) {
-        // A circle: the rows that leave this date go first, and nothing waits for it any more.
+        // A circle: the rows that leave this date go first, and nothing waits for it any more. A date that only waits for
+        // the circle gives no rows, and may be new.
         const others = [...news.values()].filter(({ path }) => path !== next).map(({ local }) => local);
         const less = `${file.local}.less`;
         const query = `SELECT * FROM ${readFiles([join(paths.root, next)])} WHERE ${key} IS NULL OR ${key} NOT IN

@@ -76,6 +76,26 @@ describe('a window', () => {
     expect(fixture.manifest.receipts.map((r) => r.rows_live)).toEqual([1, 2]);
   });
 
+  it.each([
+    ['a date that is new', []],
+    ['a date that gives none', [{ id: 'z', ...at('2026-01-01 12:00:00.000') }]],
+  ])('moves rows between two dates, and from them to %s [R45]', async (_, more) => {
+    const first = csvOf([
+      { id: 'a', ...at('2026-01-02 10:00:00.000') },
+      { id: 'b', ...at('2026-01-03 10:00:00.000') },
+      { id: 'c', ...at('2026-01-02 11:00:00.000') },
+      ...more,
+    ]);
+    const second = csvOf([
+      { id: 'c', ...at('2026-01-01 11:00:00.000') },
+      { id: 'a', ...at('2026-01-03 10:00:00.000') },
+      { id: 'b', ...at('2026-01-02 10:00:00.000') },
+    ]);
+    await fixture.store([fixture.window('2026-01-01', first), fixture.window('2026-01-01', second)]);
+    const dates = await fixture.read("SELECT _key, event_date AS d FROM events WHERE _key <> 'z' ORDER BY _key");
+    expect(dates.map(({ d }) => d)).toEqual(['2026-01-03', '2026-01-02', '2026-01-01']);
+  });
+
   it('gives event_logs the row that now stands for an event, on a date that the window does not touch [R25]', async () => {
     const tables = ['events', 'event_logs'] as const;
     const first = csvOf([
