@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import type { UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import type { ColumnEdits } from '../schema/column-edits.ts';
@@ -33,6 +34,14 @@ export interface Sharing {
   readonly command: string;
   /** True if further targets follow, or one before has failed: the downloads stay for them. */
   readonly keep: boolean;
+  /** How the service refused exports to earlier targets, by request: those are not sent again. */
+  readonly refused: Map<string, NoFile | UserError>;
+}
+
+/** The service has no file for an export, for whichever days. */
+export interface NoFile {
+  readonly kind: 'gone' | 'invalid' | 'too_big';
+  readonly message: string;
 }
 
 /** What an extraction works with. */

@@ -37,7 +37,7 @@ export function syncInto(target: Target): Command {
       // Used in the notification if the configuration cannot be read.
       let historyDays = DEFAULT_HISTORY_DAYS;
       const send = async (summary: Summary) => {
-        const run = { summary, target: `sync ${target.name} ${place}`, historyDays };
+        const run = { summary, command: `sync ${target.name} ${place}`, target: name, historyDays };
         if (notification !== undefined) await notify(notification, run, context);
       };
       const output = { target: name, json: flag(options, 'json'), xcom: text(options, 'xcom'), send };

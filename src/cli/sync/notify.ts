@@ -20,6 +20,16 @@ export interface Notification {
   readonly always: boolean;
 }
 
+interface NotifiedRun {
+  readonly summary: Summary;
+  /** `sync duckdb events.duckdb`. */
+  readonly command: string;
+  /** What was loaded, as the summary names it. */
+  readonly target: string;
+  /** How many days back the service exports. */
+  readonly historyDays: number;
+}
+
 interface Sender {
   readonly clock: Clock;
   readonly env: Env;
@@ -66,10 +76,14 @@ function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] 
   for (const { name, from, to } of columns_widened) reasons.push(`Column ${name} changed from ${from} to ${to}.`);
   if (rescued_cells > 0)
     reasons.push(`${count(rescued_cells, 'cell')} did not fit their columns; their text is in _rescued.`);
-  const left = next_from_date === null ? undefined : daysBetween(addDays(today, 1 - historyDays), next_from_date);
-  if (left !== undefined && left <= SOON_DAYS) {
+  const cursors = [{ name: '', next: next_from_date }];
+  for (const { target, place, next_from_date: next } of also) cursors.push({ name: ` in ${target} ${place}`, next });
+  for (const { name, next } of cursors) {
+    if (next === null) continue;
+    const left = daysBetween(addDays(today, 1 - historyDays), next);
+    if (left > SOON_DAYS) continue;
     const when = left <= 0 ? 'today' : `in ${count(left, 'day')}`;
-    reasons.push(`${next_from_date}, the first day not yet complete, can no longer be exported ${when}.`);
+    reasons.push(`${next}, the first day not yet complete${name}, can no longer be exported ${when}.`);
   }
   return reasons;
 }
@@ -90,16 +104,12 @@ const some = (names: readonly string[]): string =>
   names.length <= SHOWN ? names.join(', ') : `${names.slice(0, SHOWN).join(', ')} and ${names.length - SHOWN} more`;
 
 /** Sends the notification of a run, if there is a reason or `always` is set. Never throws: a failure to send is a warning. */
-export async function notify(
-  { url, always }: Notification,
-  run: { readonly summary: Summary; readonly target: string; readonly historyDays: number },
-  sender: Sender,
-): Promise<void> {
-  const { summary, target, historyDays } = run;
+export async function notify({ url, always }: Notification, run: NotifiedRun, sender: Sender): Promise<void> {
+  const { summary, command, target, historyDays } = run;
   const reasons = reasonsOf(summary, dayAt(sender.clock.now()), historyDays).map(withoutMarkup);
   if ((reasons.length === 0 && !always) || sender.signal.aborted) return;
-  const text = [`dfinery-elt, ${target}:`, ...reasons, describeSummary(summary, target)].map(withoutMarkup).join('\n');
-  const body = JSON.stringify({ text, v: 1, target, reasons, summary });
+  const text = [`dfinery-elt, ${command}:`, ...reasons, describeSummary(summary, target)].map(withoutMarkup).join('\n');
+  const body = JSON.stringify({ text, v: 1, target: command, reasons, summary });
   let problem = '';
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const failed = await post(new URL(url.reveal()), body, sender);

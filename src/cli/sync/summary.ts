@@ -114,6 +114,7 @@ function describeAlso({ target, place, rows, windows, next_from_date: next, exit
 }
 
 function describeTarget(summary: Summary, target: string): string {
+  if (summary.windows === 0 && summary.exit !== EXIT.done) return `Nothing was committed to ${target}.`;
   if (summary.windows === 0)
     return `Nothing new for ${target}; the cursor stays at ${summary.next_from_date ?? 'the start'}.`;
   const parts = [

@@ -74,7 +74,7 @@ const BY_WEIGHT: readonly ExitCode[] = [EXIT.done, EXIT.later, EXIT.lost, EXIT.u
  */
 export async function syncAll(run: SyncRun, targets: readonly SyncTarget[], context: Context): Promise<void> {
   const { logger, signal, redactor } = context;
-  const command = randomUUID();
+  const shared = { command: randomUUID(), refused: new Map() };
   const reports = targets.map((): RunReport => ({ summary: EMPTY_SUMMARY }));
   const failures = new Map<number, SyncFailure>();
   for (const [i, { target, place, open }] of targets.entries()) {
@@ -83,7 +83,7 @@ export async function syncAll(run: SyncRun, targets: readonly SyncTarget[], cont
     const keep = i < targets.length - 1 || failures.size > 0;
     const publish = i === 0 ? run.publish : undefined;
     try {
-      await sync({ ...run, publish, sharing: { command, keep }, report: reports[i] }, open, context);
+      await sync({ ...run, publish, sharing: { ...shared, keep }, report: reports[i] }, open, context);
     } catch (error) {
       if (signal.aborted) throw error;
       const outcome = outcomeOf(error, signal);
@@ -97,11 +97,15 @@ export async function syncAll(run: SyncRun, targets: readonly SyncTarget[], cont
   const weight = ({ outcome }: SyncFailure) => BY_WEIGHT.indexOf(outcome.exit);
   // Of equal weight the earlier target counts.
   const [worst] = [...failures.values()].sort((a, b) => weight(b) - weight(a));
-  if (worst === undefined) return removeShared(run, command, context);
+  if (worst === undefined) return removeShared(run, shared.command, context);
   const { name, outcome, error } = worst;
-  if (worst === failures.get(0)) throw error;
+  const first = failures.get(0);
+  if (worst === first) throw error;
   const kind = error instanceof UserError ? error.kind : 'system';
-  throw new UserError(kind, `${name}: ${outcome.message}`, { exitCode: outcome.exit, cause: error });
+  // The first target has no entry in `also`.
+  const too =
+    first === undefined ? '' : ` ${first.name} failed too (exit ${first.outcome.exit}): ${first.outcome.message}`;
+  throw new UserError(kind, `${name}: ${outcome.message}${too}`, { exitCode: outcome.exit, cause: error });
 }
 
 /** How one of several targets failed. */

@@ -1,11 +1,12 @@
 import type { Day } from '../../base/days.ts';
-import { transientError } from '../../base/errors.ts';
+import { transientError, UserError } from '../../base/errors.ts';
 import type { ExportRequest } from '../../service/export/answer.ts';
 import { ExportRetries, type Refusal } from '../../service/export/retry.ts';
 import { keyOf } from '../export-request.ts';
 import { lastSettledDay, missesLateRows } from '../plan/days.ts';
+import type { NoFile } from '../ports.ts';
 import { type Attempt, attemptExport, Inspection } from './attempt.ts';
-import type { ExportFile, NoDownload } from './download.ts';
+import type { ExportFile } from './download.ts';
 import type { Run } from './run.ts';
 
 export interface FetchOptions {
@@ -26,11 +27,21 @@ export async function fetchExport(
 ): Promise<ExportFile | NoFile> {
   // Without a file to reuse, no await before the request: exports start in the order of days.
   const reused = run.spool.hasReusable(keyOf(request)) ? await reuse(run, request, options) : undefined;
-  return reused ?? new ExportFetch(run, request, options).fetch();
+  if (reused !== undefined) return reused;
+  const refused = run.deps.sharing?.refused;
+  const key = `${keyOf(request)} ${options.splitAfter}`;
+  const before = refused?.get(key);
+  if (before instanceof UserError) throw before;
+  if (before !== undefined) return before;
+  try {
+    const found = await new ExportFetch(run, request, options).fetch();
+    if (found.kind !== 'file') refused?.set(key, found);
+    return found;
+  } catch (error) {
+    if (error instanceof UserError) refused?.set(key, error);
+    throw error;
+  }
 }
-
-/** An export without a file: as `NoDownload`, for whichever days. */
-type NoFile = Pick<NoDownload<'gone' | 'invalid' | 'too_big'>, 'kind' | 'message'>;
 
 async function reuse(run: Run, request: ExportRequest, options: FetchOptions): Promise<ExportFile | undefined> {
   const part = await run.spool.reuse(keyOf(request), run.plan.state.last_receipt);
@@ -42,12 +53,18 @@ async function reuse(run: Run, request: ExportRequest, options: FetchOptions): P
     await run.spool.discard(part);
     return undefined;
   }
+  updateCache(run, part);
   const whose = isOwn ? 'the download for another target' : 'a verified download of an earlier run';
   run.deps.logger.info('window.reused', `${nameOf(request)}: ${whose} is used.`, {
     window: nameOf(request),
     rows: part.scan.rows,
   });
   return part;
+}
+
+function updateCache({ known }: Run, { scan }: ExportFile): void {
+  known.answered = true;
+  for (const event of scan.eventNames) known.names.add(event);
 }
 
 /** True when all days of the file were over, and settled if the plan requires it, when its request was sent (S11). */
@@ -113,8 +130,7 @@ class ExportFetch {
     const { sharing } = run.deps;
     const exports = this.#retries.requests;
     const file = { ...found, exports, ...(sharing !== undefined && { command: sharing.command }) };
-    run.known.answered = true;
-    for (const event of file.scan.eventNames) run.known.names.add(event);
+    updateCache(run, file);
     if (sharing?.keep === true || isReusable(run, file, this.#options)) await run.spool.saveForReuse(file);
     return file;
   }

@@ -84,6 +84,39 @@ describe('one export for several targets', () => {
     expect(await rowsIn(at('lake'))).toBe(expected());
   });
 
+  it.each([
+    ['a token that is not valid', { faults: [{ kind: 'status', status: 401 }] }, 2, 1],
+    ['days that are gone', { days: { history_days: 5 } }, 4, 4],
+    ['spans that are too large', { too_big: { longest_days: 1, status: 500 } }, 0, 6],
+  ])('is refused once for all targets: %s [R782]', async (_, scenario, code, least) => {
+    const also = ['--also', 'parquet', at('lake'), '--also', 'delta', at('delta')];
+    const config = { window_days: 2, to_date_inclusive: 'true' };
+    const asked: number[] = [];
+    for (const more of [[], also]) {
+      const own = await CliFixture.start(scenario);
+      try {
+        const ended = await own.sync(config, more);
+        expect(ended.code, ended.stderr).toBe(code);
+        asked.push(own.sim.requests().filter(({ operation }) => operation === 'export').length);
+      } finally {
+        await own.close();
+      }
+    }
+    expect(asked[0]).toBeGreaterThanOrEqual(least);
+    expect(asked[1]).toBe(asked[0]);
+  });
+
+  it('says the failure of the first target where that of another is worse [R781]', async () => {
+    fixture.sim.setScenario({ days: { history_days: 5 } });
+    mkdirSync(join(at('foreign'), 'events'), { recursive: true });
+    writeFileSync(join(at('foreign'), 'events', 'x.parquet'), 'not ours');
+    const ended = await fixture.sync({}, ['--also', 'parquet', at('foreign')]);
+    expect(ended.code, ended.stderr).toBe(2);
+    const error = /^parquet .* did not write.* duckdb .* failed too \(exit 4\): .* can no longer be exported/;
+    expect(summaryIn(ended).error).toMatch(error);
+    expect(ended.stderr).toContain(`Nothing was committed to ${fixture.file}.`);
+  });
+
   it('goes on with the other targets when the first fails, and says its failure', async () => {
     writeFileSync(fixture.file, 'no database');
     const ended = await fixture.sync({}, ['--also', 'parquet', at('lake')]);

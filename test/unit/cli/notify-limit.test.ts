@@ -39,7 +39,7 @@ it('a receiver that takes a notification and never answers holds a run for two t
     (text) => text,
   );
   const { signal } = new AbortController();
-  const run = { summary: EMPTY_SUMMARY, target: 'sync duckdb x', historyDays: 30 };
+  const run = { summary: EMPTY_SUMMARY, command: 'sync duckdb x', target: 'x', historyDays: 30 };
   try {
     if (notification !== undefined) await notify(notification, run, { clock, env, logger, signal });
   } finally {

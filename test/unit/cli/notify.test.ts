@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { envOf } from '../../../src/base/env.ts';
+import { EXIT } from '../../../src/base/errors.ts';
 import { createLogger } from '../../../src/base/log.ts';
 import { notificationOf, notify } from '../../../src/cli/sync/notify.ts';
 import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/sync/summary.ts';
@@ -31,7 +32,7 @@ async function told(more: Partial<Summary>, { historyDays = 30, answers = [200] 
   const env = envOf({ DFINERY_NOTIFY_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook` });
   const notification = notificationOf(undefined, false, env);
   if (notification === undefined) throw new Error('no notification');
-  const run = { summary: { ...EMPTY_SUMMARY, ...more }, target: 'sync duckdb x', historyDays };
+  const run = { summary: { ...EMPTY_SUMMARY, ...more }, command: 'sync duckdb x', target: 'x', historyDays };
   try {
     await notify(notification, run, { clock: systemClock, env, logger, signal: new AbortController().signal });
   } finally {
@@ -41,6 +42,7 @@ async function told(more: Partial<Summary>, { historyDays = 30, answers = [200] 
   return { posts, warnings, reasons: posts[0]?.reasons ?? [] };
 }
 
+const OTHER = { target: 'parquet', place: 'lake', rows: 0, windows: 0, exit: EXIT.done, error: null };
 const back = (days: number) => addDays(dayAt(systemClock.now()), -days);
 
 describe('a notification', () => {
@@ -68,6 +70,11 @@ describe('a notification', () => {
       'the last day on which it can be exported',
       { next_from_date: back(29) },
       [`${back(29)}, the first day not yet complete, can no longer be exported today.`],
+    ],
+    [
+      'a day of another target that leaves the service within seven',
+      { next_from_date: back(1), also: [{ ...OTHER, next_from_date: back(22) }] },
+      [`${back(22)}, the first day not yet complete in parquet lake, can no longer be exported in 7 days.`],
     ],
   ])('tells of %s [R549]', async (_what, summary, reasons) => {
     const found = await told(summary);
