@@ -62,12 +62,15 @@ export class DuckDbSink implements Sink {
   /** Rows in `events` by window, as counted in them; undefined until they are needed. */
   #counted: ReadonlyMap<number, number> | undefined;
   #isPrepared = false;
+  /** The last window of earlier runs. */
+  readonly #lastBefore: number;
   /** Rows removed since their blocks were given back. */
   #removed = 0;
 
   constructor(engine: Engine, state: TableState, options: DuckDbSinkOptions) {
     this.#engine = engine;
     this.#state = state;
+    this.#lastBefore = lastWindow(state.receipts);
     this.#zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
     this.#logger = options.logger;
     this.#clock = options.clock;
@@ -99,8 +102,13 @@ export class DuckDbSink implements Sink {
   }
 
   async close(): Promise<void> {
-    if (this.#removed > 0) await this.#engine.joinRowGroups().catch(() => {});
+    if (this.#removed > 0 && this.#hasOlderRows) await this.#engine.joinRowGroups().catch(() => {});
     await this.#engine.close();
+  }
+
+  /** Whether rows of earlier runs are there: what was removed may have left gaps between them. Row groups without a row just go. */
+  get #hasOlderRows(): boolean {
+    return this.#state.receipts.some(({ window, rows_live }) => window <= this.#lastBefore && rows_live > 0);
   }
 
   /** Commits windows that one plan of columns serves. */
