@@ -62,12 +62,34 @@ export class LockFile {
     this.#stopRewriting = keepAlive(path, token, clock);
   }
 
+  /** Takes the lock if it is free or its owner dead; undefined if not. */
+  static tryTake(path: string, { what, clock }: Pick<LockOptions, 'what' | 'clock'>): LockFile | undefined {
+    const token = createOwner(path) ?? steal(path, what);
+    return token === undefined ? undefined : new LockFile(path, token, clock);
+  }
+
   /**
    * Takes the lock. Throws a transient failure that names the owner when the wait is over, the signal's reason when it
    * aborts, the system's error when the file cannot be made.
    */
   static async take(path: string, options: LockOptions): Promise<LockFile> {
-    return new LockFile(path, tryTake(path, options.what) ?? (await takeAfterWait(path, options)), options.clock);
+    const { clock, waitMs, signal, what } = options;
+    let lock = LockFile.tryTake(path, options);
+    let pause = FIRST_PAUSE_MS;
+    // Pauses are counted, not clocks compared: those may jump.
+    for (let waited = 0; lock === undefined && waited < waitMs; waited += pause) {
+      pause = Math.min(pause * 2, MAX_PAUSE_MS, waitMs - waited);
+      await clock.sleep(pause, signal);
+      // A clock that never really sleeps must not keep others from their turn.
+      await new Promise((resolve) => setImmediate(resolve));
+      signal?.throwIfAborted();
+      lock = LockFile.tryTake(path, options);
+    }
+    if (lock !== undefined) return lock;
+    const { pid, host } = ownerOf(path, what)?.identity ?? {};
+    const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;
+    const message = `${what[0].toUpperCase()}${what.slice(1)} is in use${who}: try again when that run has ended.`;
+    throw transientError(message, { where: { file: path } });
   }
 
   /** False once another process stole the lock, as from a process that was suspended for long. */
@@ -75,29 +97,26 @@ export class LockFile {
     return readOwner(this.#path)?.token === this.#token;
   }
 
+  /** A file that cannot be removed counts as a dead owner's a minute after its last rewrite. */
   release(): void {
     this.#stopRewriting();
-    release(this.#path, this.#token);
+    try {
+      if (this.isHeld()) removeIfThere(this.#path);
+    } catch {}
   }
 }
 
-/** Runs `work` while no other process that uses the lock does. Throws what `work` throws, and what `take` throws. */
-export async function withLockFile<T>(path: string, options: LockOptions, work: () => Promise<T>): Promise<T> {
-  const lock = await LockFile.take(path, options);
+/**
+ * Runs `work` while no other process that uses the lock does. If the lock is free, work that waits for nothing is done before
+ * this returns its promise. Throws what `work` throws, and what `take` throws.
+ */
+export async function withLockFile<T>(path: string, options: LockOptions, work: () => T | Promise<T>): Promise<T> {
+  const lock = LockFile.tryTake(path, options) ?? (await LockFile.take(path, options));
   try {
-    return await work();
+    const done = work();
+    return done instanceof Promise ? await done : done;
   } finally {
     lock.release();
-  }
-}
-
-/** The same for work that waits for nothing: if the lock is free, it is done before this returns its promise. */
-export async function withBriefLock<T>(path: string, options: LockOptions, work: () => T): Promise<T> {
-  const token = tryTake(path, options.what) ?? (await takeAfterWait(path, options));
-  try {
-    return work();
-  } finally {
-    release(path, token);
   }
 }
 
@@ -105,31 +124,24 @@ export async function withBriefLock<T>(path: string, options: LockOptions, work:
 export class Lease {
   /** A name that no other run has. */
   readonly run: string;
-  readonly #path: string;
-  readonly #stopRewriting: () => void;
+  readonly #file: LockFile;
 
-  private constructor(run: string, path: string, token: string, clock: Clock) {
+  private constructor(run: string, file: LockFile) {
     this.run = run;
-    this.#path = path;
-    this.#stopRewriting = keepAlive(path, token, clock);
+    this.#file = file;
   }
 
   /** Throws the system's error, `EEXIST` too if the file was removed meanwhile. */
   static take(folder: string, clock: Clock): Lease {
     const run = `r${randomBytes(8).toString('hex')}`;
     const path = leasePath(folder, run);
-    const token = createOwner(path);
-    if (token === undefined) throw Object.assign(new Error(`${path} was taken away`), { code: 'EEXIST' });
-    return new Lease(run, path, token, clock);
+    const file = LockFile.tryTake(path, { what: 'a run', clock });
+    if (file === undefined) throw Object.assign(new Error(`${path} was taken away`), { code: 'EEXIST' });
+    return new Lease(run, file);
   }
 
   release(): void {
-    this.#stopRewriting();
-    try {
-      removeIfThere(this.#path);
-    } catch {
-      // It counts as nobody's a minute after its last rewrite.
-    }
+    this.#file.release();
   }
 }
 
@@ -156,48 +168,20 @@ export const isLockTemporary = (name: string): boolean => /^\.(time|owner)-[0-9a
 const temporaryIn = (folder: string, kind: 'time' | 'owner'): string =>
   join(folder, `.${kind}-${randomBytes(6).toString('hex')}.tmp`);
 
-/** Takes the lock if it is free or its owner dead; returns its token. */
-function tryTake(path: string, what: string): string | undefined {
-  const token = createOwner(path);
-  if (token !== undefined) return token;
+/** Takes the lock of a dead owner, as the one process that may; returns the new token. */
+function steal(path: string, what: string): string | undefined {
   const owner = ownerOf(path, what);
   if (owner !== undefined && !(isDead(owner, path) && removeDead(owner, path))) return undefined;
   return createOwner(path);
 }
 
-async function takeAfterWait(path: string, { clock, waitMs, signal, what }: LockOptions): Promise<string> {
-  let pause = FIRST_PAUSE_MS;
-  // Pauses are counted, not clocks compared: those may jump.
-  for (let waited = 0; waited < waitMs; waited += pause) {
-    pause = Math.min(pause * 2, MAX_PAUSE_MS, waitMs - waited);
-    await clock.sleep(pause, signal);
-    // A clock that never really sleeps must not keep others from their turn.
-    await new Promise((resolve) => setImmediate(resolve));
-    signal?.throwIfAborted();
-    const token = tryTake(path, what);
-    if (token !== undefined) return token;
-  }
-  const { pid, host } = ownerOf(path, what)?.identity ?? {};
-  const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;
-  throw transientError(`${what[0].toUpperCase()}${what.slice(1)} is in use${who}: try again when that run has ended.`, {
-    where: { file: path },
-  });
-}
-
-/** A lock that cannot be removed is a dead process's soon. */
-function release(path: string, token: string): void {
-  try {
-    if (readOwner(path)?.token === token) removeIfThere(path);
-  } catch {}
-}
-
-/** Removes the lock of a dead owner, as the one process that may; false if another process does, or did. */
+/** Removes the lock of a dead owner; false if another process does, or did. */
 function removeDead(dead: Owner, path: string): boolean {
-  const steal = `${path}.steal-${dead.token}`;
-  if (createOwner(steal) === undefined) {
-    const thief = readOwner(steal);
+  const own = `${path}.steal-${dead.token}`;
+  if (createOwner(own) === undefined) {
+    const thief = readOwner(own);
     // The thief was killed between the two calls: the next attempt is free to steal.
-    if (thief !== undefined && isDead(thief, steal)) removeIfThere(steal);
+    if (thief !== undefined && isDead(thief, own)) removeIfThere(own);
     return false;
   }
   try {
@@ -205,7 +189,7 @@ function removeDead(dead: Owner, path: string): boolean {
     if (isSame) removeIfThere(path);
     return isSame;
   } finally {
-    removeIfThere(steal);
+    removeIfThere(own);
   }
 }
 

@@ -17,7 +17,7 @@ import type { Random } from '../base/random.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { compileSchema } from '../config/validate.ts';
 import { replaceSmallFile } from '../fs/atomic-file.ts';
-import { withBriefLock } from '../fs/lock.ts';
+import { withLockFile } from '../fs/lock.ts';
 import { makePrivateFolder } from '../fs/private-folder.ts';
 import { livenessOf, OWN_IDENTITY, type ProcessIdentity } from '../fs/process-identity.ts';
 import { abortable, onAbort } from './http/abort.ts';
@@ -382,7 +382,7 @@ export class QuotaStateFile {
         waitMs: LOCK_WAIT_MS,
         signal,
       };
-      return await withBriefLock(`${this.#path}.lock`, lock, () => {
+      return await withLockFile(`${this.#path}.lock`, lock, () => {
         done = apply();
         replaceSmallFile(this.#path, JSON.stringify(this.#state));
         return done.result;

@@ -23,7 +23,6 @@ import {
   LockFile,
   type LockOptions,
   leaseOf,
-  withBriefLock,
   withLockFile,
 } from '../../../src/fs/lock.ts';
 import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
@@ -113,10 +112,10 @@ describe('a lock', () => {
 
   it('for work that waits for nothing is over before anybody else has a turn', async () => {
     const order: number[] = [];
-    const all = [1, 2, 3].map((n) => withBriefLock(path, options, () => order.push(n)));
+    const all = [1, 2, 3].map((n) => withLockFile(path, options, () => order.push(n)));
     expect(order).toEqual([1, 2, 3]);
     await Promise.all(all);
-    const failing = withBriefLock(path, options, () => {
+    const failing = withLockFile(path, options, () => {
       throw new Error('no');
     });
     await expect(failing).rejects.toThrow('no');
