@@ -64,21 +64,35 @@ interface Parsed {
 async function parse(argv: readonly string[]): Promise<Parsed> {
   let chosen: Chosen | undefined;
   let output = '';
-  let usage: string | undefined;
+  let usage = unknownCommand(argv);
+  if (usage !== undefined) return { usage, output };
   const parser = define(asksForHelp(argv), (command, options) => {
     chosen = { command, options };
   });
   try {
     await parser.parse(withDashes(argv), {}, (error: unknown, _argv: unknown, printed: string) => {
-      if (error) usage = messageOf(error);
+      if (error) usage = oneLine(messageOf(error));
       output = printed;
     });
   } catch (error) {
-    usage = messageOf(error);
+    usage = oneLine(messageOf(error));
   }
   usage ??= repeated(argv);
   if (usage === undefined && chosen === undefined && output === '') usage = 'which command?';
   return { output, ...(chosen && { chosen }), ...(usage !== undefined && { usage }) };
+}
+
+const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim();
+
+/** The sentence about a first word that is no command, or a second that is no target of it: the parser would name every word and option. */
+function unknownCommand([first = '', second = '']: readonly string[]): string | undefined {
+  const isWord = (text: string) => text !== 'help' && /^[^-]/.test(text);
+  const all = families();
+  const names = [...(all.get('') ?? []).map(({ usage }) => usage.split(' ')[0]), ...Object.keys(FAMILIES)];
+  if (isWord(first) && !names.includes(first)) return `there is no command "${first}": wanted ${names.join(', ')}.`;
+  const targets = all.get(first)?.map(({ usage }) => usage.split(' ')[1]);
+  if (targets === undefined || !isWord(second) || targets.includes(second)) return undefined;
+  return `${first} knows no "${second}": wanted ${targets.join(', ')}.`;
 }
 
 /** The parser lays out its help before it runs any command: only where it is shown is that worth the time. */

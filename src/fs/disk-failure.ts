@@ -38,9 +38,9 @@ export function diskError(error: unknown, place: DiskPlace): unknown {
   const after = place.consequence === undefined ? '' : `; ${place.consequence}`;
   if (REFUSED.has(code)) {
     const remedy = place.remedy ?? 'give another, or give this user the right to';
-    return configError(`${capital(place.what)} cannot be written (${code}): ${remedy}${after}.`, details);
+    return configError(`${subject(place)} cannot be written (${code}): ${remedy}${after}.`, details);
   }
-  return transientError(`${capital(place.what)} failed (${code}): try again later${after}.`, details);
+  return transientError(`${subject(place)} failed (${code}): try again later${after}.`, details);
 }
 
 /** The sentence about a full disk, for errors that carry no code. */
@@ -53,5 +53,6 @@ export function diskFull({ what, path, consequence, remedy }: DiskPlace, code?: 
   );
 }
 
-const capital = (text: string): string =>
-  text.startsWith('/') ? text : `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+/** `what` at the start of a sentence; a path alone is written as it is. */
+const subject = ({ what, path }: DiskPlace): string =>
+  what === path ? what : `${what.slice(0, 1).toUpperCase()}${what.slice(1)}`;

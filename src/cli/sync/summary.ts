@@ -190,9 +190,9 @@ export async function withSummary(
  */
 export async function printRefusal(argv: readonly string[], reason: string, io: Io): Promise<void> {
   const { terminal, release } = holdResults(io.terminal, io.clock);
-  for (const line of [...reason.split('\n'), 'See dfinery-elt --help.']) terminal.note(line);
+  for (const line of [reason, 'See dfinery-elt --help.']) terminal.note(line);
   if (argv[0] === 'sync') {
-    const summary = { ...EMPTY_SUMMARY, exit: EXIT.usage, error: reason.replaceAll(/\s*\n\s*/g, ' ') };
+    const summary = { ...EMPTY_SUMMARY, exit: EXIT.usage, error: reason };
     const xcom = optionValue(argv, '--xcom');
     try {
       if (xcom !== undefined) writeXcom(xcom, summary);

@@ -19,15 +19,18 @@ export class RunFolder {
     this.#lease = lease;
   }
 
-  /** Makes one under `root`, which is made if missing, and removes those of dead runs. Throws a UserError that names `root`. */
-  static async open(root: string, clock: Clock, what: 'arrow' | 'files'): Promise<RunFolder> {
+  /**
+   * Makes one under `root`, which is made if missing, and removes those of dead runs. Throws what `errorOf` makes of the
+   * system's error, by default a UserError that calls `root` the spool folder.
+   */
+  static async open(root: string, clock: Clock, what: 'arrow' | 'files', errorOf = spoolError): Promise<RunFolder> {
     try {
       makeFolders(root, 0o700);
       await sweepRunFolders(root, clock.now());
       const path = await mkdtemp(join(root, `dfinery-${what}-`));
       return new RunFolder(path, Lease.take(path, clock));
     } catch (error) {
-      throw spoolError(error, root);
+      throw errorOf(error, root);
     }
   }
 

@@ -5,6 +5,7 @@ import { TABLES, type TableName } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
 import { Zone } from '../../types/zone.ts';
+import { noTableError } from '../files/failures.ts';
 import { liveRows } from '../files/load.ts';
 import {
   type DataFile,
@@ -32,6 +33,7 @@ import { checkConditionalWrites } from '../storage/probe.ts';
 import type { Storage, Stored } from '../storage/storage.ts';
 import { addOf, removeOf } from './data-file.ts';
 import type { Action } from './protocol/actions.ts';
+import { LOG_FOLDER } from './protocol/paths.ts';
 import { fieldsOf, readableName } from './schema.ts';
 import { derivedAction, stateActions, stateOf } from './state.ts';
 import { statsText } from './statistics.ts';
@@ -48,6 +50,11 @@ export const DELTA: FilesFormat = {
   hasOneWriter: false,
   async open(options, mode) {
     const storage = options.storage ?? (await openStorage(options.place, options.env, options.signal));
+    // Before a folder for this run is made there.
+    if (mode === 'rewrite' && !(await hasFiles(storage, `events/${LOG_FOLDER}`))) {
+      storage.close();
+      throw noTableError(options.place);
+    }
     return openWithoutLock(storage, options, mode, async (engine, folder) => {
       if (mode !== 'read') await checkConditionalWrites(storage);
       const log = new DeltaLog(storage, engine, folder, options);
@@ -56,6 +63,11 @@ export const DELTA: FilesFormat = {
     });
   },
 };
+
+async function hasFiles(storage: Storage, folder: string): Promise<boolean> {
+  for await (const _ of storage.list(folder)) return true;
+  return false;
+}
 
 class DeltaLog implements TableLog {
   readonly layout: Layout = { isUniform: false, columnName: readableName };

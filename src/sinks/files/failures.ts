@@ -11,6 +11,10 @@ export function failureOf(error: unknown, folder: string): UserError {
   return engineError(folderError(error, folder), folder);
 }
 
+/** The failure for a place that a command needs and that was never loaded. */
+export const noTableError = (place: string): UserError =>
+  configError(`${place} holds no table of this program: give another place.`, { where: { file: place } });
+
 /** A purge would leave the old contents under these other names. `names`: all that the file has. */
 export function secondNameError(file: string, names: number): UserError {
   return configError(

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import pLimit from 'p-limit';
 import type { Clock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
-import { configError, transientError } from '../../base/errors.ts';
+import { transientError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { RunFolder } from '../../extract/spool/run-folder.ts';
 import type { TableName } from '../../table/columns.ts';
@@ -14,7 +14,7 @@ import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { isOutOfMemory } from '../sql/engine/faults.ts';
 import { copyColumns } from '../storage/partial-copy.ts';
 import type { Storage } from '../storage/storage.ts';
-import { failureOf } from './failures.ts';
+import { failureOf, folderError, noTableError } from './failures.ts';
 import type { DataFile, FileChange, NewFile, Snapshot, TableLog } from './log.ts';
 import { countRows, readFiles, type SizedQuery, withDate, writeFile } from './parquet-file.ts';
 
@@ -108,7 +108,7 @@ export class FileTable {
   get snapshot(): Snapshot {
     const { snapshot } = this.log;
     if (snapshot !== undefined) return snapshot;
-    throw configError(`${this.place} holds no table of this program: give another place.`);
+    throw noTableError(this.place);
   }
 
   /** The files of a table. */
@@ -253,7 +253,7 @@ export async function openWithoutLock<L extends TableLog>(
   };
   try {
     const root = mode === 'read' ? options.spoolDir : (storage.workFolder ?? options.spoolDir);
-    run = await RunFolder.open(root, options.clock, 'files');
+    run = await RunFolder.open(root, options.clock, 'files', root === storage.workFolder ? folderError : undefined);
     engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
     await forgetReadFiles(engine);
     return { storage, log: await logOf(engine, run.path), engine, folder: run.path, close };

@@ -42,6 +42,16 @@ describe('the command line', () => {
   ])('leaves out nothing that was meant: %j', async (argv, sentence) => {
     expect(await run(...argv)).toEqual({ code: 2, text: expect.stringContaining(sentence) });
   });
+
+  it.each([
+    [['nonsense', 'x', '--json'], 'there is no command "nonsense": wanted demo, init, plan, '],
+    [['sync', 'nonsense', 'x', '--json'], 'sync knows no "nonsense": wanted duckdb, parquet, delta, ducklake, arrow.'],
+    [['verify', 'arrow', 'x'], 'verify knows no "arrow": wanted duckdb, parquet, delta, ducklake.'],
+    [['plan', '--log-level', 'loud'], 'Invalid values: Argument: log-level, Given: "loud", Choices: "debug", '],
+  ])('says in one line which word is wrong, and which there are: %j [R890]', async (argv, sentence) => {
+    const { code, text: said } = await run(...argv);
+    expect([code, said.split('\n')[0].slice(0, sentence.length)]).toEqual([2, sentence]);
+  });
 });
 
 describe('days and lengths of time on the command line', () => {

@@ -41,6 +41,7 @@ describe('what a disk says', () => {
     );
     expect(failure('EACCES', more).message).toBe('The ledger /l cannot be written (EACCES): set x; nothing was kept.');
     expect(failure('EIO', { ...more, what: '/l' }).message).toBe('/l failed (EIO): try again later; nothing was kept.');
+    expect((diskError(errorOf('EIO'), { what: 'notes', path: 'notes' }) as UserError).message).toMatch(/^notes failed/);
     const unexplained = diskFull({ what: 'the folder /l/', path: '/l/' });
     expect(unexplained.message).toBe('The disk of the folder /l/ is full: make room and run again.');
     expect([unexplained.cause, unexplained.internal]).toEqual([undefined, unexplained.message]);

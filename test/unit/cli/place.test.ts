@@ -1,0 +1,47 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { runHere } from '../../support/processes/command-line.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'dfinery-place-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const env = {
+  DFINERY_BASE_URL: 'http://127.0.0.1:1',
+  DFINERY_SERVICE_ID: 's',
+  DFINERY_EXPORT_TOKEN: 't',
+  DFINERY_SPOOL_DIR: join(folder, 'spool'),
+};
+const none = join(folder, 'none');
+const page = join(folder, 'page.html');
+
+describe('a place that is not there, or is no such place', () => {
+  it.each(['duckdb', 'parquet', 'delta', 'ducklake'])(
+    '%s: is named, and nothing is made there [R891]',
+    async (target) => {
+      for (const argv of [
+        ['verify', target, none],
+        ['compact', target, none],
+        ['report', target, none, '-o', page],
+      ]) {
+        expect(await runHere(argv, { env })).toMatchObject({ code: 2, stderr: expect.stringContaining(none) });
+        expect([existsSync(none), existsSync(page)], argv.join(' ')).toEqual([false, false]);
+      }
+    },
+  );
+
+  it.each(['parquet', 'delta'])(
+    'sync %s: a file is called as it was given, and stays as it was [R891]',
+    async (target) => {
+      const file = join(folder, 'notes.txt');
+      writeFileSync(file, 'notes');
+      const given = relative(process.cwd(), file);
+      const { code, stderr } = await runHere(['sync', target, given], { env });
+      expect(code).toBe(2);
+      expect(stderr).toContain(` ${given}/_dfinery`);
+      expect(stderr).toContain('cannot be written (ENOTDIR): give another');
+      expect(readFileSync(file, 'utf8')).toBe('notes');
+    },
+  );
+});
