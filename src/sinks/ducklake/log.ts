@@ -105,10 +105,8 @@ export const DUCKLAKE: FilesFormat = {
       return log;
     });
     try {
-      if (mode !== 'read') {
-        await open.log.refuseLost();
-        await open.log.takeIn(new FileTable(place, open));
-      }
+      if (mode !== 'read') await open.log.refuseLost();
+      if (options.isStateEnough !== true) await open.log.takeIn(new FileTable(place, open));
       return open;
     } catch (error) {
       await open.close();
@@ -191,26 +189,23 @@ class LakeLog implements TableLog {
 
   /** Takes what a catalog says for the latest version. Throws UserError for changes of others that cannot be followed. */
   async take(lake: Lake | undefined): Promise<void> {
-    const { catalog, engine, isReader } = this.#parts;
+    const { catalog, engine } = this.#parts;
     const { snapshot, changed } = snapshotOf(lake, catalog.file);
-    if (lake !== undefined && snapshot !== undefined) {
-      await checkShape(engine, lake, snapshot.state, catalog.file);
-      if (isReader && changed.length > 0) {
-        throw configError(
-          `${catalog.file}: another program has written or merged files of ${changed[0].table}, or deleted rows of it: run sync or compact once, which takes that in.`,
-        );
-      }
-    }
+    if (lake !== undefined && snapshot !== undefined) await checkShape(engine, lake, snapshot.state, catalog.file);
     this.#lake = lake;
     this.#changed = changed;
     this.#given.clear();
     this.snapshot = snapshot;
   }
 
-  /** Writes the files that another program changed as files of ours: without deleted rows, each row of a known window. */
+  /**
+   * Writes the files that another program changed as files of ours: without deleted rows, each row of a known window. They are
+   * committed, or for a reader stay in the folder of its run.
+   */
   async takeIn(table: FileTable): Promise<void> {
     if (this.#changed.length === 0) return;
     const { logger, signal } = this.#options;
+    const { isReader } = this.#parts;
     const changed = this.#changed;
     const change = await table.prepare(async () => {
       const own = changed.filter((file) => file.table === 'events');
@@ -218,6 +213,12 @@ class LakeLog implements TableLog {
       for (const file of own) added.push(...(await this.#rewritten(table, file)));
       return await changeOf(table, 'rewrite', { removed: own.map(changedFile), added });
     }, signal);
+    if (isReader) {
+      const leaving = new Set(change.removed.map(({ id }) => id));
+      const files = [...table.snapshot.files.filter(({ id }) => !leaving.has(id)), ...change.added];
+      this.snapshot = { state: change.state, files, stale: new Set() };
+      return;
+    }
     await table.commit(change);
     logger.info(
       'ducklake.taken_in',
@@ -357,8 +358,10 @@ class LakeLog implements TableLog {
     const notes = new Map(snapshot.files.map((file) => [file.path, file]));
     for (const { path, rows, date } of lake.files) {
       const note = notes.get(path);
-      const noted = [...(note?.windows.values() ?? [])].reduce((sum, n) => sum + n, 0);
-      if (note?.table === 'events' && noted !== rows) {
+      // One that another program changed: what is read instead was just written.
+      if (note === undefined) continue;
+      const noted = [...note.windows.values()].reduce((sum, n) => sum + n, 0);
+      if (note.table === 'events' && noted !== rows) {
         found.push(
           difference('files', `the catalog says ${path} has ${plainCount(rows, 'row')}, its windows ${noted}`),
         );

@@ -55,7 +55,7 @@ export async function openFilesSink(format: FilesFormat, options: FilesSinkOptio
 
 /** What a place has stored about earlier runs; read-only. `NO_PRIOR_LOADS` if nothing was loaded yet. Throws UserError. */
 export function readFilesPriorLoads(format: FilesFormat, options: OpenFilesOptions): Promise<PriorLoads> {
-  return readingTable(format, options, async ({ log: { snapshot } }) =>
+  return readingTable(format, { ...options, isStateEnough: true }, async ({ log: { snapshot } }) =>
     snapshot === undefined ? NO_PRIOR_LOADS : priorLoadsOf(snapshot.state),
   );
 }

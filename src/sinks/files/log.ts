@@ -31,11 +31,12 @@ export interface DataFile {
   readonly source?: string;
   /** True if `compact` wrote it, in the order that lets filters skip. */
   readonly isSorted: boolean;
+  /** Where it lies in the folder of this run; undefined for one that the storage has. */
+  readonly local?: string;
 }
 
 /** A file that is written, whole, and not part of a table yet. */
 export interface NewFile extends DataFile {
-  /** Where it waits. */
   readonly local: string;
 }
 

@@ -36,6 +36,8 @@ export interface OpenFilesOptions {
   readonly retentionMs?: number | undefined;
   /** True: a change that a dead writer left half-way is finished before the place is read. */
   readonly finishesChange?: boolean | undefined;
+  /** True: no rows are to be read. */
+  readonly isStateEnough?: boolean | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly signal?: AbortSignal | undefined;
@@ -210,7 +212,8 @@ export class FileTable {
 
   async #each(files: readonly DataFile[], localOf: (file: DataFile) => Promise<string>): Promise<Map<string, string>> {
     const limit = pLimit(CONCURRENCY);
-    return new Map(await Promise.all(files.map((file) => limit(async () => [file.id, await localOf(file)] as const))));
+    const entryOf = async (file: DataFile) => [file.id, file.local ?? (await localOf(file))] as const;
+    return new Map(await Promise.all(files.map((file) => limit(() => entryOf(file)))));
   }
 
   async #copyOnce(key: string, make: (copy: string) => Promise<string>): Promise<string> {

@@ -55,6 +55,7 @@ async function checkFiles(table: FileTable, signal: AbortSignal | undefined): Pr
   const whole: DataFile[] = [];
   for (const file of table.snapshot.files) {
     signal?.throwIfAborted();
+    if (file.local !== undefined) continue;
     const bytes = stored.get(file.path) ?? (await bytesBehindLink(table, file));
     if (bytes === file.bytes) whole.push(file);
     else {

@@ -18,6 +18,7 @@ export const {
   checkPurge: checkPurgeLake,
   purge: purgeLake,
   people: peopleInLake,
+  report: reportLake,
 } = placeOf(DUCKLAKE);
 
 /** DuckDB's types by those of the catalog. */
