@@ -4,10 +4,8 @@ import yargs, { type Argv } from 'yargs';
 import { EXIT, type ExitCode, internalError, messageOf } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
 import { VERSION } from '../base/version.ts';
-import type { Target } from '../sinks/target.ts';
-import { TARGETS } from '../sinks/targets.ts';
 import { type Command, type CommandEntry, flag, type Options } from './command.ts';
-import { COMMANDS } from './commands/index.ts';
+import { COMMANDS, FAMILIES } from './commands/index.ts';
 import { contextOf, type Io } from './context.ts';
 import { outcomeOf } from './outcome.ts';
 import { holdResults, printableTerminal } from './terminal.ts';
@@ -164,21 +162,6 @@ function define(showsHelp: boolean, choose: Choose): Argv {
     else parser.command(family, FAMILIES[family] ?? '', (inner) => addFamily(inner, family, members, choose));
   }
   return parser;
-}
-
-/** What the commands that name a target do, before one is named. */
-const FAMILIES: Readonly<Record<string, string>> = {
-  sync: `The export into a local target: ${targetNames(() => true)}`,
-  verify: `A target against its receipts: ${targetNames((target) => target.verify !== undefined)}`,
-  compact: `A target written anew: ${targetNames((target) => target.compact !== undefined)}`,
-  report: `A page about a target: ${targetNames((target) => target.report !== undefined)}`,
-  models: 'Ready views over the events: duckdb',
-};
-
-/** `duckdb, parquet or arrow`. */
-function targetNames(has: (target: Target) => boolean): string {
-  const names = TARGETS.filter(has).map((target) => target.name);
-  return [names.slice(0, -1).join(', '), ...names.slice(-1)].join(' or ');
 }
 
 /** Commands by the word that they share, in their order; `` for those of one word. */

@@ -71,3 +71,18 @@ function ofTargets(verb: keyof Target['summaries'], load: (target: Target) => Pr
     return [{ usage: `${verb} ${target.name} <${target.place.name}>`, summary, load: () => load(target) }];
   });
 }
+
+/** What the commands that name a target do, before one is named. */
+export const FAMILIES: Readonly<Record<string, string>> = {
+  sync: `The export into a local target: ${targetNames(() => true)}`,
+  verify: `A target against its receipts: ${targetNames((target) => target.verify !== undefined)}`,
+  compact: `A target written anew: ${targetNames((target) => target.compact !== undefined)}`,
+  report: `A page about a target: ${targetNames((target) => target.report !== undefined)}`,
+  models: 'Ready views over the events: duckdb',
+};
+
+/** `duckdb, parquet or arrow`. */
+function targetNames(has: (target: Target) => boolean): string {
+  const names = TARGETS.filter(has).map((target) => target.name);
+  return [names.slice(0, -1).join(', '), ...names.slice(-1)].join(' or ');
+}
