@@ -40,6 +40,14 @@ export const text = (options: Options, name: string): string | undefined => {
   return typeof value === 'string' ? value : undefined;
 };
 
+/** An empty variable of a script must not quietly leave out a check, a list or a purge: throws a UserError. */
+export function refuseEmpty(options: Options): void {
+  for (const [name, value] of Object.entries(options)) {
+    if (name.includes('-') || (Array.isArray(value) ? !value.includes('') : value !== '')) continue;
+    throw configError(`${shownOption(name)} is empty.`);
+  }
+}
+
 /** An option as it is written on the command line; `name`: as the parser calls it. */
 export const shownOption = (name: string): string =>
   `--${name.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)}`;

@@ -22,6 +22,7 @@ import {
   maintenanceOptions,
   type Options,
   placeOptions,
+  refuseEmpty,
   shownOption,
   text,
 } from '../command.ts';
@@ -105,14 +106,6 @@ export const forget: Command = {
   },
 };
 
-/** An empty variable of a script must not quietly leave out a check, a list or a purge. */
-function refuseEmpty(options: Options): void {
-  for (const [name, value] of Object.entries(options)) {
-    if (name.includes('-') || (Array.isArray(value) ? !value.includes('') : value !== '')) continue;
-    throw configError(`${shownOption(name)} is empty.`);
-  }
-}
-
 /** Whoever asked for JSON gets it, also where there is no report. */
 export function printFailure(error: unknown, options: Options, { terminal, signal, redactor }: Context): void {
   if (!flag(options, 'json')) return;
@@ -189,11 +182,15 @@ function printReport(
   logger.warn('forget.plan', `Nothing was deleted. To delete exactly this list: --execute --confirm ${hash}`);
 }
 
-/** The ids that the command line names, in one of three ways; each exactly as it stands there. */
-export function idsOf(options: Options, list: ListOptions, context: Context): AsyncIterable<unknown> {
+/** The ids that the command line names in one of the `ways` that the command has; each exactly as it stands there. */
+export function idsOf(
+  options: Options,
+  list: ListOptions,
+  context: Context,
+  ways = '--id, --file and --query',
+): AsyncIterable<unknown> {
   const [id, file, query] = [options.id, text(options, 'file'), text(options, 'query')];
   const given = [id, file, query].filter((value) => value !== undefined).length;
-  const ways = 'query' in options ? '--id, --file and --query' : '--id and --file';
   if (given !== 1) throw configError(`It takes exactly one of ${ways}.`);
   if (file === undefined && text(options, 'column') !== undefined) throw configError('--column needs --file.');
   if (file !== undefined) {

@@ -32,7 +32,7 @@ export const person: Command = {
       const output = await openOutput(options, context);
       try {
         const { ids, rows } = await accessPeople({
-          ids: idsOf(options, { header: config?.externalIdField }, context),
+          ids: idsOf(options, { header: config?.externalIdField }, context, '--id and --file'),
           places,
           column,
           mapping,

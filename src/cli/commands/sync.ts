@@ -13,6 +13,7 @@ import {
   durationOption,
   flag,
   placeOf,
+  refuseEmpty,
   text,
   wantedDays,
 } from '../command.ts';
@@ -29,7 +30,9 @@ export function syncInto(target: Target): Command {
     refusesUnknownNames: true,
     options: (yargs) => syncOptions(target, yargs),
     async run(options, outer) {
-      const place = placeOf(target, options);
+      // An empty option is refused below, where the summary tells of it.
+      const given = (name: string) => (options[name] === '' ? undefined : text(options, name));
+      const place = given(target.place.name) ?? '';
       const isStdout = target.isStdout?.(place) === true;
       const context = isStdout ? withResultsOnStderr(outer) : outer;
       const name = isStdout ? 'the stream' : place;
@@ -40,8 +43,10 @@ export function syncInto(target: Target): Command {
         const run = { summary, command: `sync ${target.name} ${place}`, target: name, historyDays };
         if (notification !== undefined) await notify(notification, run, context);
       };
-      const output = { target: name, json: flag(options, 'json'), xcom: text(options, 'xcom'), send };
+      const output = { target: name, json: flag(options, 'json'), xcom: given('xcom'), send };
       return withSummary(output, context, async (report) => {
+        placeOf(target, options);
+        refuseEmpty(options);
         notification = notificationOf(text(options, 'notify'), flag(options, 'notifyAlways'), context.env);
         context.redactor.add(notification?.url);
         refuseUnknownNames(context.env);

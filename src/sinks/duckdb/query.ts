@@ -37,9 +37,9 @@ export async function queryDuckDb(
   });
 }
 
-/** Messages about the query itself quote the query; those about its data quote cells, which may name a person (S38). */
+/** Messages about the query itself name its words, in their first line; those about its data quote cells, which may name a person (S38). */
 function withoutCells(message: string): string {
-  if (/^(Parser|Binder|Catalog|Syntax|Permission) Error/.test(message)) return message;
+  if (/^(Parser|Binder|Catalog|Syntax|Permission) Error/.test(message)) return message.split('\n', 1)[0];
   const [, kind = 'an error'] = /^([A-Z][A-Za-z ]* Error)/.exec(message) ?? [];
   return `DuckDB ended it with ${kind}, perhaps for a cell that does not fit. No cell is shown here: run it in DuckDB to see more.`;
 }

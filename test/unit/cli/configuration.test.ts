@@ -88,10 +88,16 @@ describe('the configuration of the command line', () => {
     const xcom = join(folder, 'xcom.json');
     const argv = ['sync', 'duckdb', join(folder, 'x.duckdb'), '--json', '--xcom', xcom];
     const misspelt = await run({ ...REQUIRED, DFINERY_SERVICEID: 'x' }, ...argv);
+    const empty = await run(REQUIRED, ...argv, '--schema', '');
+    const nowhere = await run(REQUIRED, 'sync', 'duckdb', '', '--json', '--xcom', xcom);
+    const unwritten = await run(REQUIRED, 'sync', 'parquet', folder, '--json', '--xcom', '');
+    expect(JSON.parse(unwritten.stdout)).toMatchObject({ exit: 2, error: '--xcom is empty.' });
     const unknown = await run(REQUIRED, ...argv, '--colour');
     for (const [{ code, stdout }, reason] of [
       [misspelt, /DFINERY_SERVICEID/],
       [unknown, /^Unknown argument: colour$/],
+      [empty, /^--schema is empty\.$/],
+      [nowhere, /^The value of file is empty/],
     ] as const) {
       expect(code).toBe(2);
       expect(Object.keys(JSON.parse(stdout))).toEqual(summarySchema.required);

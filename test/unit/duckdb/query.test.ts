@@ -47,7 +47,7 @@ describe('a query of a DuckDB file', () => {
   it('that is wrong is told in the words of DuckDB', async () => {
     await expect(ask('SELECT nothing FROM events')).rejects.toMatchObject({
       exitCode: 2,
-      message: expect.stringMatching(/^The query is not usable: .*nothing/),
+      message: expect.stringMatching(/^The query is not usable: .*nothing.*$/),
     });
   });
 
