@@ -51,10 +51,10 @@ const SHOWN = ['from', 'to'];
 /** For people: what was run, and with what that matters. */
 export const shownLine = ({ command, options }: Line): string => {
   const names = Object.keys(options);
-  const told = names.filter((name) => TELLING.includes(name));
+  const reported = names.filter((name) => TELLING.includes(name));
   return [
     command,
-    ...told,
+    ...reported,
     ...names.filter((name) => SHOWN.includes(name)).map((name) => `${name} ${options[name]}`),
   ].join(' ');
 };

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
-import { CAP, type End } from './acts.ts';
-import { pick } from './drawn.ts';
+import { CAP, type End } from './actions.ts';
+import { pick } from './common.ts';
 import type { Effect } from './machine/process.ts';
 import { USERS } from './service-settings.ts';
 
-/** What is stored by it is stored at once or not at all: where a kill tells most comes most often. */
+/** The effects around which a process is ended; those around which a kill finds most occur most often. */
 const EFFECTS: readonly Effect[] = [
   ...(['commit', 'commit', 'commit', 'rename', 'rename'] as const),
   ...(['write', 'remove', 'statement', 'create', 'send', 'sync'] as const),

@@ -1,7 +1,7 @@
 import { addDays } from '../../src/base/days.ts';
-import { START } from './drawn.ts';
+import { START } from './common.ts';
 
-/** What the service may do to an export, as the simulator spells it; the mildest first. Every run has to live with it. */
+/** Faults of exports, as the simulator names them, the mildest first. Every run has to cope with them. */
 export const EXPORT_FAULTS: readonly Readonly<Record<string, unknown>>[] = [
   { kind: 'slow', bytes_per_s: 20_000 },
   { kind: 'bom' },
@@ -41,7 +41,7 @@ export const EXPORT_FAULTS: readonly Readonly<Record<string, unknown>>[] = [
   { kind: 'row_long', row: 2 },
 ];
 
-/** What it may do to a deletion. */
+/** Faults of deletions. */
 export const DELETE_FAULTS: readonly Readonly<Record<string, unknown>>[] = [
   { kind: 'status', status: 500 },
   { kind: 'status', status: 503 },
@@ -55,7 +55,7 @@ export const DELETE_FAULTS: readonly Readonly<Record<string, unknown>>[] = [
 ];
 
 /**
- * Two cuts of the same day, right before the line end of different rows: neither may be taken for a body that ends so.
+ * Two truncated bodies of one day, each cut right before the line end of another row: neither may be taken for a whole body.
  */
 export const twoCuts = ([day, first, more]: readonly [number, number, number]): Readonly<Record<string, unknown>>[] =>
   [first, first + 1 + more].map((rows) => ({
@@ -65,14 +65,14 @@ export const twoCuts = ([day, first, more]: readonly [number, number, number]): 
     when: { operation: 'export', day: addDays(START, day), times: 1 },
   }));
 
-/** A limit that lasts for longer than anything is tried again: a run waits for it. */
+/** A limit that lasts longer than all retries: a run waits for it. */
 export const LIMITED: Readonly<Record<string, unknown>> = {
   kind: 'rate_limit',
   reset: 'absent',
   when: { operation: 'delete', times: 8 },
 };
 
-/** Deletions behind the first one have to be tried again. */
+/** Deletions after the first one have to be retried. */
 export const FAILING: readonly Readonly<Record<string, unknown>>[] = [
   { kind: 'status', status: 503, when: { operation: 'delete', nth: [2, 3, 4] } },
 ];

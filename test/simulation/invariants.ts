@@ -3,7 +3,7 @@ import { addDays, type Day, dayAt } from '../../src/base/days.ts';
 import type { TrueRow } from '../../src/simulator/data/csv.ts';
 import { parseScenario } from '../../src/simulator/index.ts';
 import { problem } from '../support/targets/stored-rows.ts';
-import { HOUR, START } from './drawn.ts';
+import { HOUR, START } from './common.ts';
 import type { People } from './people.ts';
 import { type Held, heldIn } from './places.ts';
 import { Reads } from './reads.ts';
@@ -12,7 +12,7 @@ import type { Simulation } from './simulation.ts';
 import { rowsOf } from './truth.ts';
 
 /*
- * What must hold whenever nothing runs, whatever has happened: told by what the service knows, never by the program.
+ * What must hold whenever nothing runs, whatever has happened: checked against the service, never against the program.
  */
 
 const MOST_SHOWN = 6;
@@ -196,7 +196,7 @@ function differences(results: readonly string[]): string[] {
   return (found ?? []).map(({ message }) => message);
 }
 
-/** After days in peace: every final day is exactly what the service has, in its last version. */
+/** After undisturbed days: every final day is exactly what the service has, in its last version. */
 export function finalProblems(held: Held, simulation: Simulation, people: People, began: number): string[] {
   // As of the beginning of the last run.
   const cursor = dayAt(began - (simulation.testCase.isSettled ? simulation.testCase.settleHours * HOUR : 0), -12);

@@ -2,9 +2,9 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { addDays } from '../../src/base/days.ts';
 import type { Heard } from '../support/airbyte/connector.ts';
-import type { Act } from './acts.ts';
+import type { Action } from './actions.ts';
+import { START } from './common.ts';
 import type { Verb } from './connectors.ts';
-import { START } from './drawn.ts';
 import type { Held } from './places.ts';
 import { exitOf, outputTo } from './platform.ts';
 import { Runs } from './resumption.ts';
@@ -53,7 +53,7 @@ export class People {
   }
 
   /** Plans a deletion as a user does; undefined when the plan itself fails, which only faults may make it. */
-  async plan({ what, users, cap }: Act, held: Held, how: SpawnOptions): Promise<Planned | undefined> {
+  async plan({ what, users, cap }: Action, held: Held, how: SpawnOptions): Promise<Planned | undefined> {
     const simulation = this.#simulation;
     const ids = users.map(memberNo);
     const file = join(simulation.dir, `list-${++this.#lists}.txt`);
@@ -126,8 +126,8 @@ export class People {
   /** A state says that everybody before it was deleted: that must be on the disk by then. Gives what failed. */
   #heard({ type, state, trace }: Heard): string | undefined {
     const count = type === 'STATE' && !this.isConcurrent ? Number(state?.stream.stream_state.n) : 0;
-    const told = count === 0 ? 0 : this.#runs.decided;
-    if (told < count) this.#early.push(`a state confirms ${count} deletions, the ledger ${told}`);
+    const decided = count === 0 ? 0 : this.#runs.decided;
+    if (decided < count) this.#early.push(`a state confirms ${count} deletions, the ledger ${decided}`);
     return trace?.error?.failure_type;
   }
 
@@ -197,8 +197,8 @@ export class People {
     const text = files
       .filter((name) => name.endsWith('.jsonl'))
       .map((name) => readFileSync(join(simulation.ledger, name), 'utf8'));
-    const told = text.join('').split('"kind":"before"').length - 1;
+    const noted = text.join('').split('"kind":"before"').length - 1;
     const sent = [...this.counts().values()].reduce((sum, count) => sum + count, 0);
-    return sent <= told ? [] : [`${sent} deletions were sent, the ledger knows of ${told}`];
+    return sent <= noted ? [] : [`${sent} deletions were sent, the ledger has ${noted}`];
   }
 }

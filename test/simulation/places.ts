@@ -86,11 +86,11 @@ async function inDuckDb(file: string): Promise<Held> {
       'SELECT source_name AS source, table_name AS name, type FROM _dfinery_columns WHERE type IS NOT NULL ORDER BY position',
     );
     const [last] = await ask('SELECT id FROM _dfinery_windows ORDER BY number DESC LIMIT 1');
-    const told = toldOf(typeof state?.state === 'string' ? JSON.parse(state.state) : undefined, last?.id);
+    const claims = claimsOf(typeof state?.state === 'string' ? JSON.parse(state.state) : undefined, last?.id);
     const typed = columns.map(
       ({ source, name, type }): Typed => ({ source: `${source}`, name: `${name}`, type: type as ColumnType }),
     );
-    return await rowsFrom('events', typed, told);
+    return await rowsFrom('events', typed, claims);
   } finally {
     await ask('USE memory');
     await ask('DETACH held');
@@ -106,10 +106,10 @@ interface StoredState {
   readonly last_receipt?: string;
 }
 
-type Told = Pick<Held, 'cursor' | 'inclusive' | 'rangesInclusive' | 'lastReceipts'>;
+type Claims = Pick<Held, 'cursor' | 'inclusive' | 'rangesInclusive' | 'lastReceipts'>;
 
 /** What a place says of itself: its state, and the id of its last receipt. */
-function toldOf(state: unknown, receipt: unknown): Told {
+function claimsOf(state: unknown, receipt: unknown): Claims {
   const { from_date, to_date_inclusive, ranges_inclusive, last_receipt } = (state ?? {}) as StoredState;
   return {
     cursor: from_date,
@@ -134,8 +134,8 @@ async function inParquet(dir: string): Promise<Held> {
     const names = existsSync(folder) ? readdirSync(folder, { recursive: true }).map(String) : [];
     return names.filter((name) => name.endsWith('.parquet')).map((name) => join(folder, name));
   };
-  const told = toldOf(manifest.cursor, manifest.receipts.at(-1)?.id);
-  return { ...(await heldOf(filesOf('events'), manifest.columns, told)), ...(await othersIn(filesOf)) };
+  const claims = claimsOf(manifest.cursor, manifest.receipts.at(-1)?.id);
+  return { ...(await heldOf(filesOf('events'), manifest.columns, claims)), ...(await othersIn(filesOf)) };
 }
 
 interface Entry {
@@ -149,10 +149,10 @@ async function inDelta(dir: string): Promise<Held> {
   const { files, domains } = await inDeltaLog(dir, 'events');
   const value = (domain: string): unknown => JSON.parse(domains.get(domain) ?? 'null');
   const columns = (value('dfinery.columns') ?? []) as StoredColumn[];
-  const told = toldOf(value('dfinery.cursor'), lastWindow(domains));
+  const claims = claimsOf(value('dfinery.cursor'), lastWindow(domains));
   const others = new Map<string, readonly string[]>();
   for (const table of ['event_logs', 'event_items']) others.set(table, (await inDeltaLog(dir, table)).files);
-  return { ...(await heldOf(files, columns, told)), ...(await othersIn((table) => others.get(table) ?? [])) };
+  return { ...(await heldOf(files, columns, claims)), ...(await othersIn((table) => others.get(table) ?? [])) };
 }
 
 /** What a checkpoint of a table's log and the entries after it leave: its files, and what is kept beside them. */
@@ -196,17 +196,17 @@ function lastWindow(domains: ReadonlyMap<string, string>): unknown {
 
 const numberOf = (domain: string): number => Number(domain.split('.').at(-1));
 
-async function heldOf(files: readonly string[], columns: readonly StoredColumn[], told: Told): Promise<Held> {
-  if (files.length === 0) return { ...NOTHING, ...told };
+async function heldOf(files: readonly string[], columns: readonly StoredColumn[], claims: Claims): Promise<Held> {
+  if (files.length === 0) return { ...NOTHING, ...claims };
   const from = parquet(files);
   const there = new Set((await ask(`DESCRIBE SELECT * FROM ${from}`)).map((row) => String(row.column_name)));
   const typed = columns.filter(
     (column): column is StoredColumn & Typed => column.type !== null && there.has(column.name),
   );
-  return rowsFrom(from, typed, told);
+  return rowsFrom(from, typed, claims);
 }
 
-async function rowsFrom(from: string, columns: readonly Typed[], told: Told): Promise<Held> {
+async function rowsFrom(from: string, columns: readonly Typed[], claims: Claims): Promise<Held> {
   const fields = columns.map(({ name, type }, i) => {
     const column = identifier(name);
     return `${type === 'datetime' ? `epoch_ms(${column})` : column} AS c${i}`;
@@ -214,5 +214,5 @@ async function rowsFrom(from: string, columns: readonly Typed[], told: Told): Pr
   const rows = await ask(
     `SELECT ${['_key', 'CAST(_rescued AS VARCHAR) AS rescued', ...fields].join(', ')} FROM ${from}`,
   );
-  return { ...storedOf(rows, columns), keys: rows.map((row) => String(row._key)), ...told };
+  return { ...storedOf(rows, columns), keys: rows.map((row) => String(row._key)), ...claims };
 }

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DAY_MS } from './drawn.ts';
+import { DAY_MS } from './common.ts';
 
 interface Line {
   readonly kind: string;

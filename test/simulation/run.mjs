@@ -1,4 +1,4 @@
-// npm run soak [-- SEED [PATH]] [-- --seeds N] [-- --first N]: lives through simulations, or through one of them again.
+// npm run soak [-- SEED [PATH]] [-- --seeds N] [-- --first N]: runs simulations, or one of them again.
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
 
@@ -15,7 +15,7 @@ const env = {
   SOAK_SEEDS: seed === undefined ? (values.seeds ?? SEEDS) : '1',
   ...(path !== undefined && { SOAK_PATH: path }),
 };
-// One seed is for somebody who looks into it: of the other soaks nothing is wanted.
+// One seed is for looking into a failure: the other soaks do not run.
 const tests = seed === undefined && values.seeds === undefined ? ['test/simulation', 'test/soak'] : ['test/simulation'];
 const only = seed === undefined ? [] : ['-t', `seed ${seed}:`];
 const { status } = spawnSync('npx', ['vitest', 'run', ...tests, ...only], { stdio: 'inherit', env });

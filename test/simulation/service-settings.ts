@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { addDays } from '../../src/base/days.ts';
-import { type Json, once, pick, START } from './drawn.ts';
+import { type Json, once, pick, START } from './common.ts';
 
 /*
- * What a service leaves open and how its user has configured the program, as data that fast-check draws.
+ * The properties of a service and the configuration of its user, as data that fast-check generates.
  */
 
 export const USERS = 12;
@@ -43,10 +43,10 @@ const tooBig = pick('nothing', 'nothing', 'nothing', 'nothing', 'day', 'days', '
   return what === 'span' ? { longest_days: 1, status: 504 } : {};
 });
 
-/** Lines as somebody pastes them from a spreadsheet: cells of one row that look like rows. */
+/** Lines pasted from a spreadsheet: cells of one row that look like rows. */
 const PASTED = ['u1,v1,df_login,,\n'.repeat(40), 'a\tb\r\n"1"\t2\r\n'.repeat(40), '\n\n,,,\n'];
 
-/** Columns of the customer's: one that comes later, one whose type changes with the day, one of pasted rows. */
+/** Custom columns: one that is added later, one whose type changes with the day, one with pasted rows. */
 const own = once(2, fc.integer({ min: 1, max: 6 })).map((first) => [
   { name: 'plan code', values: ['7', '8.5', 'x'], per: 'day', share: 0.5 },
   { name: 'pasted', values: PASTED, share: 0.2 },
@@ -81,7 +81,7 @@ export const settings = fc.record({
 
 export type ServiceSettings = typeof settings extends fc.Arbitrary<infer T> ? T : never;
 
-export function scenarioOf(t: ServiceSettings, { max_concurrent_exports: concurrent_exports }: Habits): Json {
+export function scenarioOf(t: ServiceSettings, { max_concurrent_exports: concurrent_exports }: UserSettings): Json {
   const share = t.isSettled ? 0 : t.share;
   return {
     days: t.days,
@@ -114,7 +114,7 @@ export function scenarioOf(t: ServiceSettings, { max_concurrent_exports: concurr
   };
 }
 
-export const habits = fc.record({
+export const userSettings = fc.record({
   window_days: pick(3, 2, 1, 5),
   knowsEnd: pick(false, false, false, true),
   knowsQuota: fc.boolean(),
@@ -126,21 +126,21 @@ export const habits = fc.record({
   hidden: pick('nothing', 'nothing', 'nothing', 'hashed', 'dropped'),
 });
 
-export type Habits = typeof habits extends fc.Arbitrary<infer T> ? T : never;
+export type UserSettings = typeof userSettings extends fc.Arbitrary<infer T> ? T : never;
 
 export function configOf(
   t: ServiceSettings,
-  { knowsEnd, knowsQuota, isZoned, events, hidden: _, ...plain }: Habits,
+  { knowsEnd, knowsQuota, isZoned, events, hidden: _, ...plain }: UserSettings,
 ): Json {
   const { headers, headers_on, reset, exports_per_hour: quota } = t.limits;
-  // Where nothing is said in time, only the configuration can know.
-  const isTold = headers !== 'none' && headers_on === 'all' && (reset === 'ms' || reset === 's');
+  // If the service does not say its limit in time, the configuration has to.
+  const isKnown = headers !== 'none' && headers_on === 'all' && (reset === 'ms' || reset === 's');
   return {
     ...plain,
     delivery: t.isSettled ? 'settled' : 'auto',
-    // One word cannot say what holds for ranges and not for single days.
+    // One setting cannot say that ranges differ from single days.
     to_date_inclusive: knowsEnd && t.days.single_days === 'as_ranges' ? String(t.days.to_date_inclusive) : 'auto',
-    exports_per_hour: isTold && !knowsQuota ? 100 : quota,
+    exports_per_hour: isKnown && !knowsQuota ? 100 : quota,
     ...(isZoned && { timezone: 'Asia/Seoul' }),
     ...(events !== 'all' && { events: NAMES[events], events_condition_type: events }),
   };
@@ -151,12 +151,12 @@ const NAMES = {
   exclude: ['df_end_session', 'df_view_list'],
 } as const;
 
-/** Columns that never come in, and those that hold a hash (S47). */
+/** Columns that are dropped, and those that are hashed (S47). */
 export interface Hidden {
   readonly dropped: readonly string[];
   readonly hashed: readonly string[];
 }
 
-export function hiddenOf({ hidden }: Habits): Hidden {
+export function hiddenOf({ hidden }: UserSettings): Hidden {
   return { dropped: hidden === 'dropped' ? ['memo', 'Grade'] : [], hashed: hidden === 'hashed' ? ['member_no'] : [] };
 }

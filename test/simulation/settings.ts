@@ -2,10 +2,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { addDays } from '../../src/base/days.ts';
 import { SERVICE_ID } from '../support/service/simulator.ts';
-import { type Act, CAP } from './acts.ts';
+import { type Action, CAP } from './actions.ts';
 import type { Line } from './command-line.ts';
+import { KEYS, START } from './common.ts';
 import type { Verb } from './connectors.ts';
-import { KEYS, START } from './drawn.ts';
 import { outputTo, SOURCE_CATALOG } from './platform.ts';
 import { PROPERTIES } from './properties.ts';
 import type { Simulation, Work } from './simulation.ts';
@@ -44,8 +44,8 @@ export function configure(simulation: Simulation, cap = CAP): void {
   writeFileSync(join(simulation.dir, 'destination.json'), JSON.stringify(destination), { mode: 0o600 });
 }
 
-/** What a process of a testCase runs. */
-export function lineOf(simulation: Simulation, { what, from, to }: Pick<Act, 'what'> & Partial<Act>): Work {
+/** What a process of a test case runs. */
+export function lineOf(simulation: Simulation, { what, from, to }: Pick<Action, 'what'> & Partial<Action>): Work {
   const { target, tables, publishes } = simulation.testCase;
   if (target === 'airbyte') return readLine(simulation);
   if (what === 'other') return otherLine(simulation, 'sync');

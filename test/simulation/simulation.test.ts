@@ -2,9 +2,9 @@ import { appendFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { addDays } from '../../src/base/days.ts';
-import { START } from './drawn.ts';
+import { START } from './common.ts';
+import type { Outcome } from './execution.ts';
 import { twoCuts } from './faults.ts';
-import type { Lived } from './life.ts';
 import type { Effect } from './machine/process.ts';
 import type { TestCase } from './test-case.ts';
 
@@ -24,40 +24,40 @@ vi.mock('../../src/fs/process-identity.ts', async (original) => {
 });
 
 const { installMachine } = await import('./machine/index.ts');
-const { live } = await import('./life.ts');
+const { execute } = await import('./execution.ts');
 const { testCase } = await import('./test-case.ts');
-const { actOf, stepOf } = await import('./acts.ts');
-const { caseOf } = await import('./small-cases.ts');
+const { actionOf, stepOf } = await import('./actions.ts');
+const { caseOf } = await import('./fixed-cases.ts');
 installMachine();
 await (await import('./command-line.ts')).loadCommands();
 
-/** How many simulations; the first of them; where in the shrinking of that one, as a failure told. */
+/** How many seeds, the first of them, and the path of shrinking that a failure has printed. */
 const SEEDS = Number(process.env.SOAK_SEEDS ?? 2);
 const FIRST = Number(process.env.SOAK_FIRST ?? 72);
 const IS_SOAK = process.env.SOAK_SEEDS !== undefined;
 const EARLY = Array.from({ length: 24 }, (_, i) => i + 1);
 const PATH = process.env.SOAK_PATH;
 const LOG = process.env.SOAK_LOG;
-/** How long a failing testCase is made smaller, in ms. */
+/** How long a failing test case is shrunk, ms. */
 const SHRINK_MS = Number(process.env.SOAK_SHRINK_MS ?? 120_000);
 
 interface Found {
-  readonly first: Lived;
+  readonly first: Outcome;
   readonly failure: string | undefined;
 }
 
-/** Lives the testCase of a seed; one that fails is made as small as the time allows. */
-async function lifeOf(seed: number): Promise<Found> {
-  let first: Lived | undefined;
-  let last: Lived | undefined;
+/** Executes the test case of a seed; one that fails is shrunk as far as the time allows. */
+async function outcomeOf(seed: number): Promise<Found> {
+  let first: Outcome | undefined;
+  let last: Outcome | undefined;
   const until = Date.now() + SHRINK_MS;
   const property = fc.asyncProperty(testCase, async (one) => {
     if (first !== undefined && Date.now() > until) return;
-    const lived = await live(one);
-    first ??= lived;
-    if (lived.problems.length === 0) return;
-    last = lived;
-    throw new Error(lived.problems.join('\n'));
+    const outcome = await execute(one);
+    first ??= outcome;
+    if (outcome.problems.length === 0) return;
+    last = outcome;
+    throw new Error(outcome.problems.join('\n'));
   });
   const result = await fc.check(property, {
     seed,
@@ -65,7 +65,7 @@ async function lifeOf(seed: number): Promise<Found> {
     unbiased: true,
     ...(PATH !== undefined && { path: PATH }),
   });
-  if (first === undefined) throw new Error('no testCase was lived');
+  if (first === undefined) throw new Error('no test case was executed');
   if (last === undefined) return { first, failure: undefined };
   const smallest = JSON.stringify(result.counterexample?.[0]);
   const repeat = [seed, result.counterexamplePath].filter((one) => one !== undefined && one !== null).join(' ');
@@ -73,9 +73,9 @@ async function lifeOf(seed: number): Promise<Found> {
   return { first, failure: parts.join('\n\n') };
 }
 
-/** Lives through a testCase that is told; gives what was run. */
-async function keepsPromises(told: TestCase): Promise<readonly string[]> {
-  const { problems, history } = await live(told);
+/** Executes a fixed test case, in which everything must hold; returns what was run. */
+async function keepsPromises(one: TestCase): Promise<readonly string[]> {
+  const { problems, history } = await execute(one);
   expect(problems, history.join('\n')).toEqual([]);
   return history;
 }
@@ -85,7 +85,7 @@ describe('a simulation of one seed', () => {
     'seed %i: every promise is kept [R400][R560][R561][R568][R562][R563][R564][R565]',
     async (seed) => {
       const began = process.cpuUsage();
-      const { failure, first } = await lifeOf(seed);
+      const { failure, first } = await outcomeOf(seed);
       const { user, system } = process.cpuUsage(began);
       const { events, requests, kills } = first;
       const line = { seed, events, requests, kills, cpu_ms: Math.round((user + system) / 1_000), failure };
@@ -95,22 +95,22 @@ describe('a simulation of one seed', () => {
   );
 
   it('is the same for the same seed, event for event [R400]', async () => {
-    const killed = actOf('sync', { end: { how: 'kill', side: 'before', effect: 'store', nth: 3 } });
-    const one = caseOf('delta', [stepOf([killed, actOf('sync')])], { order: 5 });
-    const first = await live(one);
+    const killed = actionOf('sync', { end: { how: 'kill', side: 'before', effect: 'store', nth: 3 } });
+    const one = caseOf('delta', [stepOf([killed, actionOf('sync')])], { order: 5 });
+    const first = await execute(one);
     expect(first).toMatchObject({ problems: [], kills: 1 });
-    expect(await live(one)).toEqual(first);
+    expect(await execute(one)).toEqual(first);
   });
 });
 
-describe('a disk that is full', () => {
+describe('a full disk', () => {
   const runs = (IS_SOAK ? [0, 100, 600, 3_000] : [0, 600]).flatMap((disk) => [
-    stepOf([actOf('sync', { disk })]),
-    stepOf([actOf('forget', { disk, users: [2] })]),
+    stepOf([actionOf('sync', { disk })]),
+    stepOf([actionOf('forget', { disk, users: [2] })]),
   ]);
 
   it.each(['duckdb', 'parquet', 'delta'] as const)(
-    'is told as such by sync %s and forget, at whichever write it shows, and nothing is lost [R401]',
+    'ends sync %s and forget with exit code 3, whichever write fails, and nothing is lost [R401]',
     async (target) => {
       const history = await keepsPromises(caseOf(target, runs));
       expect(history).toContain(`sync ${target}: 3`);
@@ -121,7 +121,7 @@ describe('a disk that is full', () => {
 
 describe('a process that is killed', () => {
   const killedAfter = (what: 'sync' | 'forget', effect: Effect | 'any', nth: number) =>
-    stepOf([actOf(what, { end: { how: 'kill', side: 'after', effect, nth } })]);
+    stepOf([actionOf(what, { end: { how: 'kill', side: 'after', effect, nth } })]);
 
   it.each([
     ['duckdb', 'commit'],
@@ -143,16 +143,16 @@ describe('a process that is killed', () => {
     ['parquet', 'store', 2],
     ['delta', 'store', 5],
   ] as const)(
-    'while it loads into %s, by a cut of the power after any %s, has stored rows and state or nothing [R566]',
+    'while it loads into %s, by a power cut after any %s, has stored rows and state or nothing [R566]',
     async (target, effect, usual) => {
       for (const nth of IS_SOAK ? EARLY : [usual]) {
-        const cut = actOf('sync', { end: { how: 'power', side: 'after', effect, nth } });
+        const cut = actionOf('sync', { end: { how: 'power', side: 'after', effect, nth } });
         await keepsPromises(caseOf(target, [stepOf([cut])]));
       }
     },
   );
 
-  it('while it deletes has no deletion sent that the ledger does not know [R400]', async () => {
+  it('while it deletes has sent no deletion that is not in the ledger [R400]', async () => {
     const steps = (IS_SOAK ? EARLY : [9]).flatMap((nth) => [
       killedAfter('forget', 'send', nth),
       killedAfter('forget', 'any', nth * 3),
@@ -170,20 +170,23 @@ describe('a process that is killed', () => {
     async (target, nth) => {
       const end = { how: 'kill', side: 'before', effect: 'commit', nth } as const;
       const steps = [
-        stepOf([actOf('sync')]),
-        stepOf([actOf('sync', { end })], { hours: 5 }),
-        stepOf([actOf('purge', { users: [0, 1, 2] })], { hours: 1 }),
+        stepOf([actionOf('sync')]),
+        stepOf([actionOf('sync', { end })], { hours: 5 }),
+        stepOf([actionOf('purge', { users: [0, 1, 2] })], { hours: 1 }),
       ];
-      const { problems, history, kills } = await live(caseOf(target, steps));
+      const { problems, history, kills } = await execute(caseOf(target, steps));
       expect(problems, history.join('\n')).toEqual([]);
       expect(kills).toBe(1);
     },
   );
 
-  it('while it deletes has those who are done counted against no cap when the list is given again [R562]', async () => {
+  it('while it deletes does not count those who are deleted against the cap of the next run of the list [R562]', async () => {
     const end = { how: 'kill', side: 'after', effect: 'send', nth: 6 } as const;
     const users = [0, 1, 2, 3];
-    const steps = [stepOf([actOf('write', { users, cap: 6, end })]), stepOf([actOf('write', { users })], { hours: 1 })];
+    const steps = [
+      stepOf([actionOf('write', { users, cap: 6, end })]),
+      stepOf([actionOf('write', { users })], { hours: 1 }),
+    ];
     const history = await keepsPromises(caseOf('airbyte', steps));
     expect(history.filter((line) => line.startsWith('write'))).toEqual(['write: killed', 'write: 0']);
   });
@@ -197,11 +200,11 @@ describe('a load that crosses noon in UTC, when a day is over everywhere', () =>
   const allDays = Array.from({ length: 8 }, (_, n) => addDays(START, n));
   const crossing = (more: Partial<TestCase>) => async (before: number) => {
     const beforeNoonMs = before * 1_000;
-    const steps = [stepOf([actOf('sync')]), stepOf([actOf('sync')], { hours: 13, beforeNoonMs })];
+    const steps = [stepOf([actionOf('sync')]), stepOf([actionOf('sync')], { hours: 13, beforeNoonMs })];
     await keepsPromises(caseOf('duckdb', steps, { latencyMs: 1_500, ...more }));
   };
 
-  it('takes a day that is asked for in parts for complete only if it was over before the first of them', async () => {
+  it('completes a day that is exported in parts only if it was over before the first of them', async () => {
     const cross = crossing({
       scenario: { days, rows: atDayEnd, too_big: { days: allDays, status: 500 } },
       config: { window_days: 1, to_date_inclusive: 'true', max_concurrent_exports: 1 },
@@ -209,7 +212,7 @@ describe('a load that crosses noon in UTC, when a day is over everywhere', () =>
     for (const before of IS_SOAK ? SECONDS : [10]) await cross(before);
   });
 
-  it('believes no exclusive end of a day that was not over when it was asked for', async () => {
+  it('takes a day that was not over when it was requested for no proof of an exclusive end', async () => {
     const cross = crossing({
       scenario: { days, rows: { ...atDayEnd, by_day: Object.fromEntries(allDays.map((day) => [day, 1])) } },
       config: { window_days: 1, max_concurrent_exports: 1 },
@@ -219,8 +222,8 @@ describe('a load that crosses noon in UTC, when a day is over everywhere', () =>
 });
 
 describe('days that are loaded in any order', () => {
-  it.each(['parquet', 'delta'] as const)('have each event once in event_logs of %s', async (target) => {
-    const part = (from: number, to: number) => stepOf([actOf('part', { from, to })]);
+  it.each(['parquet', 'delta'] as const)('give each event one row in event_logs of %s', async (target) => {
+    const part = (from: number, to: number) => stepOf([actionOf('part', { from, to })]);
     await keepsPromises(
       caseOf(target, [part(3, 3), part(2, 2), part(0, 0), part(1, 1)], {
         hoursBefore: 130,
@@ -244,58 +247,62 @@ describe('a read of all days, some of which share rows', () => {
     const by_day = Object.fromEntries(Array.from({ length: 8 }, (_, n) => [addDays(START, n), 1]));
     const scenario = { days: { to_date_inclusive }, rows: { users: 6, by_day } };
     for (const hoursBefore of IS_SOAK ? [50, 74, 98, 99, 108, 109, 110, 122] : [98]) {
-      const told = caseOf('duckdb', [], { hoursBefore, scenario, config: { window_days: 1 } });
-      const problems = await (name === 'Arrow stream' ? streamProblems : refreshProblems)(told);
+      const one = caseOf('duckdb', [], { hoursBefore, scenario, config: { window_days: 1 } });
+      const problems = await (name === 'Arrow stream' ? streamProblems : refreshProblems)(one);
       expect(problems, `after ${hoursBefore} hours`).toEqual([]);
     }
   });
 });
 
-describe('what one thing leaves for the next', () => {
-  it('a deletion that failed before a kill is asked for again with the rest of the list', async () => {
+describe('a run after another one', () => {
+  it('requests a deletion that failed before a kill again, with the rest of the list', async () => {
     const faults = [{ kind: 'status', status: 503, when: { operation: 'delete', nth: [2] } }];
     for (const nth of IS_SOAK ? EARLY : [2]) {
       const end = { how: 'kill', side: 'before', effect: 'send', nth } as const;
       const list = { users: [0, 1, 2] };
-      const steps = [stepOf([actOf('forget', { ...list, end })], { faults }), stepOf([actOf('forget', list)])];
+      const steps = [stepOf([actionOf('forget', { ...list, end })], { faults }), stepOf([actionOf('forget', list)])];
       await keepsPromises(caseOf('duckdb', steps));
     }
   });
 
-  it('a list of people that a cut of the power has torn takes in the next ones', async () => {
+  it('adds people to a suppression list that a power cut has truncated', async () => {
     for (const nth of IS_SOAK ? EARLY : [1]) {
       const end = { how: 'power', side: 'after', effect: 'write', nth } as const;
       const steps = [
-        stepOf([actOf('sync')]),
-        stepOf([actOf('purge', { users: [0, 1], end })], { hours: 1 }),
-        // A lock that is torn, too, is believed for a minute.
-        stepOf([actOf('purge', { users: [1, 2] })], { hours: 1 }),
+        stepOf([actionOf('sync')]),
+        stepOf([actionOf('purge', { users: [0, 1], end })], { hours: 1 }),
+        // A lock file that is truncated as well is respected for a minute.
+        stepOf([actionOf('purge', { users: [1, 2] })], { hours: 1 }),
       ];
       await keepsPromises(caseOf('duckdb', steps, { order: 3 }));
     }
   });
 
-  it('two bodies that were cut at different rows are not taken for a day', async () => {
+  it('takes no two bodies that were cut at different rows for a whole day', async () => {
     for (const first of IS_SOAK ? [1, 2, 3] : [1]) {
-      const steps = [stepOf([actOf('sync')], { faults: twoCuts([0, first, 0]) })];
+      const steps = [stepOf([actionOf('sync')], { faults: twoCuts([0, first, 0]) })];
       await keepsPromises(
         caseOf('duckdb', steps, { rowsPerDay: 6, config: { window_days: 1, to_date_inclusive: 'true' } }),
       );
     }
   });
 
-  it('people who were purged here, and are still at the service, are not told as rows that are gone', async () => {
-    const steps = [stepOf([actOf('sync')]), stepOf([actOf('purge', { users: [0, 1] })]), stepOf([actOf('sync')])];
+  it('does not warn of missing rows of people who were purged here and are still at the service', async () => {
+    const steps = [
+      stepOf([actionOf('sync')]),
+      stepOf([actionOf('purge', { users: [0, 1] })]),
+      stepOf([actionOf('sync')]),
+    ];
     await keepsPromises(caseOf('duckdb', steps, { config: { window_days: 1, to_date_inclusive: 'true' } }));
   });
 
-  it('an Arrow stream that was killed leaves no rows of people who are purged', async () => {
+  it('purges people from what a killed Arrow stream has left', async () => {
     for (const nth of IS_SOAK ? EARLY : [9]) {
       const end = { how: 'kill', side: 'after', effect: 'write', nth } as const;
       const steps = [
-        stepOf([actOf('sync')]),
-        stepOf([actOf('stream', { end })]),
-        stepOf([actOf('purge', { users: [0, 1, 2] })], { hours: 1 }),
+        stepOf([actionOf('sync')]),
+        stepOf([actionOf('stream', { end })]),
+        stepOf([actionOf('purge', { users: [0, 1, 2] })], { hours: 1 }),
       ];
       await keepsPromises(caseOf('duckdb', steps));
     }

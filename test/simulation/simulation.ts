@@ -5,12 +5,12 @@ import type { Random } from '../../src/base/random.ts';
 import { Stopped } from '../../src/base/signals.ts';
 import { parseScenario, type Simulator, startSimulator } from '../../src/simulator/index.ts';
 import { SERVICE_ID } from '../support/service/simulator.ts';
-import type { End } from './acts.ts';
+import type { End } from './actions.ts';
 import { type Line, runLine, shownLine } from './command-line.ts';
+import { HOUR, KEYS, START } from './common.ts';
 import { runVerb, type Verb } from './connectors.ts';
-import { HOUR, KEYS, START } from './drawn.ts';
 import { randomOf, seedChance } from './machine/chance.ts';
-import { bury } from './machine/engine.ts';
+import { closeAfterDeath } from './machine/engine.ts';
 import { forgetProcesses } from './machine/identity.ts';
 import { forgetInstants, noteInstant } from './machine/instants.ts';
 import { forgetNames, keepNamesIn } from './machine/names.ts';
@@ -23,15 +23,15 @@ import { Platform } from './platform.ts';
 import type { TestCase } from './test-case.ts';
 
 const HALF_DAY = 12 * HOUR;
-/** Where nothing but memory is written, if the machine has such a place. */
+/** A folder in memory, if the machine has one. */
 const ROOT = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 const PLACES = { duckdb: 'events.duckdb', parquet: 'lake', delta: 'delta', airbyte: 'platform' } as const;
 
-/** What a process runs. */
+/** What a process runs: a command line, or a verb of a connector. */
 export type Work = Line | Verb;
 
-/** How a process ended; without a code it was killed. */
+/** How a process ended; `code` is undefined if it was killed. */
 export interface Ended {
   readonly what: string;
   readonly code: number | undefined;
@@ -46,7 +46,7 @@ export interface SpawnOptions {
   readonly clock?: { readonly skewMs: () => number };
 }
 
-/** A service, a machine and a folder, at an instant of their own. */
+/** A service, a machine and a folder, with a clock of their own. */
 export class Simulation {
   readonly testCase: TestCase;
   readonly scheduler: Scheduler;
@@ -55,22 +55,22 @@ export class Simulation {
   readonly spool: string;
   readonly ledger: string;
   readonly suppression: string;
-  /** Somebody else's copy of the same, of another kind. */
+  /** The place of another user, who loads the same days into another target. */
   readonly other: string;
   readonly otherTarget: 'delta' | 'parquet';
-  /** The copy for readers, where there is one. */
+  /** The path of the copy for readers. */
   readonly published: string;
   readonly service: Simulator;
-  /** The same service, had no row ever come late, been corrected or deleted. */
+  /** The same service if no row were ever late, corrected or deleted. */
   readonly original: Simulator;
-  /** The same with rows corrected as there. */
+  /** The same with corrected rows. */
   readonly corrected: Simulator;
   /** Every run so far, oldest first. */
   readonly history: string[] = [];
-  /** What the Airbyte source is read by. */
+  /** The platform that runs the Airbyte connectors. */
   readonly platform = new Platform();
   readonly #processes = new Set<MachineProcess>();
-  /** How much of what is not on the disk a cut of the power takes; without an order everything. */
+  /** Decides how much of what is not synced a power cut takes: everything if `order` is 0. */
   readonly #powerChance: Random;
   tokens = { export: 'export-token-1', import: 'import-token-1' };
 
@@ -129,10 +129,10 @@ export class Simulation {
     return simulation;
   }
 
-  /** Lets time pass in which nothing runs; with `beforeNoonMs` until so long before the next noon in UTC. */
+  /** Advances the clock while nothing runs; with `beforeNoonMs` to this long before the next noon in UTC. */
   pass(hours: number, beforeNoonMs?: number): void {
     this.scheduler.now += hours * HOUR;
-    // A machine writes names down on its own in less time than that.
+    // A machine syncs names on its own in less time than that.
     if (hours > 0) forgetNames();
     if (beforeNoonMs !== undefined) {
       const noon = Math.ceil((this.scheduler.now + beforeNoonMs - HALF_DAY) / (2 * HALF_DAY)) * 2 * HALF_DAY + HALF_DAY;
@@ -143,19 +143,19 @@ export class Simulation {
     noteInstant(this.scheduler.now);
   }
 
-  /** What its target holds now. */
+  /** The present content of the target. */
   async held(): Promise<Held> {
     const { target } = this.testCase;
     return target === 'airbyte' ? this.platform.held : heldIn(target, this.place);
   }
 
-  /** Runs command lines at the same time, each a process, until all of them have ended or were killed. */
+  /** Runs commands at the same time, each in a process, until all of them have ended or were killed. */
   async run(lines: readonly { readonly line: Work; readonly how: SpawnOptions }[]): Promise<Ended[]> {
     const all = lines.map(({ line, how }) => this.#spawn(line, how));
     await this.scheduler.until(() => all.every(({ ended, process }) => process.isDead || ended.code !== undefined));
     await this.scheduler.settle();
     for (const { process } of all) {
-      if (process.isDead) bury(process);
+      if (process.isDead) closeAfterDeath(process);
       if (process.isDead) this.platform.ended(undefined);
       process.isDead = true;
       this.#processes.delete(process);
@@ -169,7 +169,7 @@ export class Simulation {
     return (await this.run([{ line, how }]))[0];
   }
 
-  /** Every process dies, and with them what is not on the disk. */
+  /** Kills every process, and takes back what was not synced. */
   #cutPower(): void {
     for (const process of this.#processes) process.kill();
     loseUnsynced(this.dir, this.#powerChance);
@@ -213,7 +213,7 @@ export class Simulation {
     running.run(process, () => {
       const work = 'connector' in line ? runVerb(line, io) : runLine(line, io);
       void work.then((code) => {
-        // Nobody hears what a dead process says in its last breath.
+        // A killed process has no exit code.
         if (!process.isDead) ended.code = 'connector' in line ? line.ended(code) : code;
       });
     });
@@ -228,5 +228,5 @@ export class Simulation {
   }
 }
 
-/** Every row is there as soon as it can be, and stays. */
+/** Every row is exported from its day on, and stays. */
 const WHOLE = { late: { share: 0 }, of_deleted_profiles: 'kept' };

@@ -1,15 +1,15 @@
 import fc from 'fast-check';
-import { type Act, actOf, CAP, isDeletion, type Step, stepOf } from './acts.ts';
-import { type Json, once, pick } from './drawn.ts';
+import { type Action, actionOf, CAP, isDeletion, type Step, stepOf } from './actions.ts';
+import { type Json, once, pick } from './common.ts';
 import { end, users } from './ends.ts';
 import { DELETE_FAULTS, EXPORT_FAULTS, LIMITED, twoCuts } from './faults.ts';
 import type { Effect } from './machine/process.ts';
-import { type ScenarioName, scene } from './scenarios.ts';
-import { configOf, type Hidden, habits, hiddenOf, scenarioOf, settings, USERS } from './service-settings.ts';
+import { type Sequence, sequence } from './sequences.ts';
+import { configOf, type Hidden, hiddenOf, scenarioOf, settings, USERS, userSettings } from './service-settings.ts';
 
 /*
- * What happens in a simulation, as data: fast-check draws it from a seed, and makes it smaller when it fails. Each list begins
- * with its simplest member, so that what is left of a failing testCase is what matters.
+ * A test case says, as data, what happens in a simulation: fast-check generates it from a seed, and shrinks it when it fails.
+ * Each list begins with its simplest member, so that a shrunken test case has only what the failure needs.
  */
 
 export type TargetName = 'duckdb' | 'parquet' | 'delta' | 'airbyte';
@@ -18,35 +18,35 @@ export interface TestCase {
   readonly scenario: Json;
   readonly config: Json;
   readonly target: TargetName;
-  /** Tables that are kept. */
+  /** Tables that are loaded, as `--tables` takes them. */
   readonly tables: string;
   readonly isSettled: boolean;
   readonly settleHours: number;
   readonly lookback: number;
-  /** Every day is read again when no more late rows can come. */
+  /** True if every day is read again once no more late rows can come. */
   readonly readsAgain: boolean;
-  /** Nothing that the service has exported ever leaves it. */
+  /** True if the service keeps all that it has exported. */
   readonly keepsRows: boolean;
   readonly rowsPerDay: number;
   /** Days and hours of the service before the first step. */
   readonly hoursBefore: number;
-  /** Draws the order of events; 0: each in its turn. */
+  /** Seed for the order of events; 0: in the order in which they were scheduled. */
   readonly order: number;
-  /** Whether the ledger's key is configured, or its folder's own. */
+  /** True if the ledger's key is configured; else its folder has one. */
   readonly hasLedgerKey: boolean;
-  /** A purge finds people by a file that says who they are, or else by a column of the target. */
+  /** True if a purge finds people by a mapping; else by a column. */
   readonly hasMapping: boolean;
-  /** A copy for readers is published. */
+  /** True if a copy for readers is published. */
   readonly publishes: boolean;
   readonly hidden: Hidden;
-  /** How long the disk takes to store something, in ms. */
+  /** How long the disk takes to store something, ms. */
   readonly diskMs: number;
-  /** How long the service thinks before it answers. */
+  /** How long the service takes before it answers, ms. */
   readonly latencyMs: number;
   readonly steps: readonly Step[];
 }
 
-/** One to three days, or all from or up to one. */
+/** One to three days, or all days from or up to one. */
 const someDays = fc
   .record({ first: fc.integer({ min: 0, max: 7 }), more: fc.integer({ min: 0, max: 2 }), left: pick(0, 0, 0, 1, 2) })
   .map(({ first, more, left }) => ({
@@ -54,12 +54,12 @@ const someDays = fc
     to: left === 2 ? undefined : first + more,
   }));
 
-const drawnAct = (what: fc.Arbitrary<Act['what']>): fc.Arbitrary<Act> =>
+const actionOfKind = (what: fc.Arbitrary<Action['what']>): fc.Arbitrary<Action> =>
   fc
     .record({ what, users, days: someDays, end: once(2, end), disk: once(12, fc.integer({ min: 0, max: 40_000 })) })
-    .map(({ days, ...rest }) => actOf(rest.what, { ...rest, ...(rest.what === 'part' && days) }));
+    .map(({ days, ...rest }) => actionOf(rest.what, { ...rest, ...(rest.what === 'part' && days) }));
 
-const act = drawnAct(
+const action = actionOfKind(
   pick('sync', 'sync', 'sync', 'part', 'part', 'other', 'refresh', 'compact', 'forget', 'purge', 'purge', 'write'),
 );
 
@@ -93,35 +93,35 @@ const step: fc.Arbitrary<Step> = fc.record({
   jumpHours: pick(0, 0, 0, 0, 0, 0, 0, -5, 5),
   faults,
   isReissued: pick(false, false, false, false, false, false, false, true),
-  acts: fc.oneof(
-    { weight: 3, arbitrary: fc.tuple(act) },
-    { weight: 1, arbitrary: fc.tuple(drawnAct(pick('sync', 'refresh')), act) },
+  actions: fc.oneof(
+    { weight: 3, arbitrary: fc.tuple(action) },
+    { weight: 1, arbitrary: fc.tuple(actionOfKind(pick('sync', 'refresh')), action) },
   ),
 });
 
 /**
- * A clock that is wrong can only be found out where the service tells the date: without it, one that is ahead makes open days
- * look over, and one that is behind makes each limit last for as long as that.
+ * A wrong clock is noticed by the `Date` header of the service alone: without it, a clock that is ahead makes unfinished days
+ * look over, and one that is behind makes each limit last that much longer.
  */
-const honest = (one: Step, hasDate: boolean): Step =>
+const withKnownClock = (one: Step, hasDate: boolean): Step =>
   hasDate ? one : { ...one, skewHours: one.skewHours === -1.5 ? -1.5 : 0, jumpHours: 0 };
 
-/** Where bodies end without a line end, a body that was cut before one cannot be told from a whole one (S8). */
-const tellable = (one: Step, endsLines: boolean): Step =>
+/** If bodies end without a line end, a body that is cut before one cannot be told from a whole one (S8). */
+const withCertainEnds = (one: Step, endsLines: boolean): Step =>
   endsLines ? one : { ...one, faults: one.faults.filter(({ at }) => at !== 'row_end') };
 
-const isPart = ({ what }: Act): boolean => what === 'part';
+const isPart = ({ what }: Action): boolean => what === 'part';
 
-/** A platform reads one source once at a time, and hands on requests for deletion. */
-function byPlatform(one: Step, target: TargetName): Step {
+/** A platform runs one read at a time, and passes deletion requests on. */
+function forPlatform(one: Step, target: TargetName): Step {
   if (target !== 'airbyte') return one;
-  const acts = one.acts.map((act): Act => (isDeletion(act) ? { ...act, what: 'write' } : act));
-  return { ...one, acts: acts.some(isDeletion) ? acts : acts.slice(0, 1) };
+  const actions = one.actions.map((action): Action => (isDeletion(action) ? { ...action, what: 'write' } : action));
+  return { ...one, actions: actions.some(isDeletion) ? actions : actions.slice(0, 1) };
 }
 
 /**
- * By what a target stores a window: a commit is what DuckDB has, moves of files the others, and a platform is told. The first
- * two commits of a run stay what they are: every target has those.
+ * The effect by which a target stores a window: a commit in DuckDB, a move of a file in the others, a message to a platform.
+ * The first two commits of a run stay: every target has those.
  */
 const STORED: Readonly<Record<TargetName, Effect>> = {
   duckdb: 'commit',
@@ -130,25 +130,27 @@ const STORED: Readonly<Record<TargetName, Effect>> = {
   airbyte: 'send',
 };
 
-const byStore = (one: Step, target: TargetName): Step => ({
+const withStoreEffects = (one: Step, target: TargetName): Step => ({
   ...one,
-  acts: one.acts.map((act) =>
-    act.end?.effect === 'commit' && act.end.nth > 2 ? { ...act, end: { ...act.end, effect: STORED[target] } } : act,
+  actions: one.actions.map((action) =>
+    action.end?.effect === 'commit' && action.end.nth > 2
+      ? { ...action, end: { ...action.end, effect: STORED[target] } }
+      : action,
   ),
 });
 
-/** What dead runs left behind is still there when somebody is purged. */
-const farewell = (users: readonly number[] | undefined): Step[] =>
-  users === undefined ? [] : [stepOf([actOf('purge', { users })], { hours: 1 })];
+/** A purge at the end has to find what dead runs have left. */
+const finalPurge = (users: readonly number[] | undefined): Step[] =>
+  users === undefined ? [] : [stepOf([actionOf('purge', { users })], { hours: 1 })];
 
 export const testCase: fc.Arbitrary<TestCase> = fc
   .record({
-    scene: fc.oneof(
+    sequence: fc.oneof(
       {
         weight: 1,
-        arbitrary: fc.array(step, { minLength: 1, maxLength: 4 }).map((steps): ScenarioName => ({ steps })),
+        arbitrary: fc.array(step, { minLength: 1, maxLength: 4 }).map((steps): Sequence => ({ steps })),
       },
-      { weight: 1, arbitrary: scene },
+      { weight: 1, arbitrary: sequence },
     ),
     target: pick<TargetName>('duckdb', 'parquet', 'delta', 'airbyte'),
     tables: pick('events', 'events,event_items,event_logs'),
@@ -161,17 +163,23 @@ export const testCase: fc.Arbitrary<TestCase> = fc
     lastPurge: once(2, fc.uniqueArray(fc.integer({ min: 0, max: USERS - 1 }), { minLength: 1, maxLength: CAP })),
     hasMapping: pick(false, false, true),
     settings,
-    habits,
+    userSettings,
   })
-  .map(({ scene: { suited, steps }, ...drawn }) => {
-    const { settings: t, habits: h, ...more } = suited?.(drawn.settings) ?? {};
-    return { ...drawn, ...more, steps, settings: { ...drawn.settings, ...t }, habits: { ...drawn.habits, ...h } };
+  .map(({ sequence: { preferred, steps }, ...drawn }) => {
+    const { settings: t, userSettings: h, ...more } = preferred?.(drawn.settings) ?? {};
+    return {
+      ...drawn,
+      ...more,
+      steps,
+      settings: { ...drawn.settings, ...t },
+      userSettings: { ...drawn.userSettings, ...h },
+    };
   })
-  .map(({ settings: t, habits: h, steps, lastPurge, ...rest }) => ({
+  .map(({ settings: t, userSettings: h, steps, lastPurge, ...rest }) => ({
     ...rest,
     publishes: rest.publishes && rest.target === 'duckdb',
     hasLedgerKey: rest.order % 2 === 1,
-    // Records are merged by their key alone: whether an id that starts again is another row, only a target can tell (S13).
+    // A platform merges records by their key alone, so that an id may not start again for another row (S13).
     scenario: scenarioOf({ ...t, repeats: t.repeats && rest.target !== 'airbyte' }, h),
     config: configOf(t, h),
     hidden: hiddenOf(h),
@@ -179,9 +187,12 @@ export const testCase: fc.Arbitrary<TestCase> = fc
     keepsRows: t.ofDeleted === 'kept' && (t.isSettled || t.share === 0) && t.format.final_newline,
     settleHours: h.settle_hours,
     lookback: h.lookback_days,
-    // A part that is read early and then passed by the cursor is not.
-    readsAgain: t.isSettled || (h.lookback_days > 0 && !steps.some(({ acts }) => acts.some(isPart))),
-    steps: [...steps, ...farewell(lastPurge)].map((one) =>
-      tellable(honest(byStore(byPlatform(one, rest.target), rest.target), t.hasDate), t.format.final_newline),
+    // A day that was loaded by name and then passed by the cursor is not read again.
+    readsAgain: t.isSettled || (h.lookback_days > 0 && !steps.some(({ actions }) => actions.some(isPart))),
+    steps: [...steps, ...finalPurge(lastPurge)].map((one) =>
+      withCertainEnds(
+        withKnownClock(withStoreEffects(forPlatform(one, rest.target), rest.target), t.hasDate),
+        t.format.final_newline,
+      ),
     ),
   }));

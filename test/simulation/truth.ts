@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { addDays, type Day } from '../../src/base/days.ts';
 import type { TrueRow } from '../../src/simulator/data/csv.ts';
 import type { Simulator } from '../../src/simulator/index.ts';
-import { KEYS } from './drawn.ts';
+import { KEYS } from './common.ts';
 import { PROPERTIES, SYSTEM } from './properties.ts';
 import { wantedEvents } from './settings.ts';
 import type { Simulation } from './simulation.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { tableFromIPC } from 'apache-arrow';
 import { addDays } from '../../src/base/days.ts';
-import { START } from './drawn.ts';
+import { START } from './common.ts';
 import { doubledKeys, openDay } from './invariants.ts';
 import { configure, refreshLine, streamLine } from './settings.ts';
 import { Simulation, type Work } from './simulation.ts';
@@ -9,7 +9,7 @@ import type { TestCase } from './test-case.ts';
 import { rowsOf } from './truth.ts';
 
 /*
- * What reads all days of a simulation at once and keeps no cursor: compared with the service alone.
+ * Reads of all days that keep no cursor: an Arrow stream and a full refresh, compared with the service.
  */
 
 /** The `_key` and the id of each row, in order. */

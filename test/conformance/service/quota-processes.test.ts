@@ -57,8 +57,8 @@ describe('processes of one machine on one quota', () => {
     const sim = await startTestSimulator({ limits }, { clock: systemClock });
     const spool = mkdtempSync(join(folder, 'spool-'));
     const children = Array.from({ length: PROCESSES }, () => child(sim, spool, 10));
-    const told = (await Promise.all(children.map(({ ended }) => ended))).map((text) => JSON.parse(text));
-    const sum = (key: 'data' | 'later' | 'refused') => told.reduce((all, one) => all + one[key], 0);
+    const reported = (await Promise.all(children.map(({ ended }) => ended))).map((text) => JSON.parse(text));
+    const sum = (key: 'data' | 'later' | 'refused') => reported.reduce((all, one) => all + one[key], 0);
     // One or two may be left to the next hour: of an export under way nobody knows whether the last word counts it.
     expect(sum('data')).toBeGreaterThanOrEqual(23);
     expect(sum('data')).toBeLessThanOrEqual(25);
@@ -78,8 +78,8 @@ describe('processes of one machine on one quota', () => {
     await until(() => sim.requests().filter(({ bytes }) => bytes > 0).length === 5);
     hanging.process.kill('SIGKILL');
     await hanging.ended;
-    const told = JSON.parse(await child(sim, spool, 5).ended);
-    expect(told).toMatchObject({ data: 5 });
+    const reported = JSON.parse(await child(sim, spool, 5).ended);
+    expect(reported).toMatchObject({ data: 5 });
     expect(refusals(sim)).toBe(0);
     await sim.close();
   });
@@ -120,8 +120,8 @@ describe('a service that others use as well', () => {
     const other = open(sim);
     for (let i = 0; i < 7; i++) await ask(other);
     const service = open(sim);
-    const told = await Promise.allSettled(Array.from({ length: 9 }, () => ask(service)));
-    expect(told.filter(({ status }) => status === 'fulfilled')).toHaveLength(5);
+    const reported = await Promise.allSettled(Array.from({ length: 9 }, () => ask(service)));
+    expect(reported.filter(({ status }) => status === 'fulfilled')).toHaveLength(5);
     expect(refusals(sim)).toBe(0);
     await service.close();
     await other.close();

@@ -40,10 +40,10 @@ describe('read', () => {
       ({ state: one, trace }) =>
         one?.stream.stream_descriptor.name === 'events' || trace?.stream_status?.stream_descriptor.name === 'events',
     );
-    const told = ofEvents.map(
+    const reported = ofEvents.map(
       ({ state: one, trace }) => trace?.stream_status?.status ?? one?.stream.stream_state.from_date,
     );
-    expect(told).toEqual([
+    expect(reported).toEqual([
       'STARTED',
       '2026-01-15',
       'RUNNING',

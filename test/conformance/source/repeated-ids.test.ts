@@ -16,13 +16,13 @@ const warnings = async (scenario: unknown, config = {}) => {
 
 describe('an id that comes back on another day', () => {
   it('is warned about, once a read, without its text [R726]', async () => {
-    const told = await warnings({ ids: { reused_share: 0.2 } });
-    expect(told).toHaveLength(1);
-    expect(told[0].log).toMatchObject({
+    const reported = await warnings({ ids: { reused_share: 0.2 } });
+    expect(reported).toHaveLength(1);
+    expect(reported[0].log).toMatchObject({
       level: 'WARN',
       message: expect.stringMatching(/2026-01-1\d .* 2026-01-1\d or before/),
     });
-    expect(told[0].log?.message).not.toMatch(/202601\d\d-/);
+    expect(reported[0].log?.message).not.toMatch(/202601\d\d-/);
   });
 
   it('is not warned about where ids are told apart, or where windows share a day of which nothing is proved [R726]', async () => {

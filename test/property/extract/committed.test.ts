@@ -20,7 +20,7 @@ interface Step {
   readonly unnoticed: boolean;
 }
 
-const world = fc.record({
+const serviceSettings = fc.record({
   inclusive: fc.boolean(),
   selects: fc.constantFrom('occurred' as const, 'arrived' as const),
   zoneHours: fc.integer({ min: -12, max: 14 }),
@@ -38,7 +38,7 @@ const world = fc.record({
 });
 
 const setup = fc.record({
-  world,
+  serviceSettings,
   delivery: fc.constantFrom('fresh' as const, 'settled' as const),
   perDay: fc.array(fc.constantFrom(0, 0, 1, 2, 4, 8), { minLength: 22, maxLength: 22 }),
   late: fc.array(fc.integer({ min: 0, max: 12 }), { minLength: 5, maxLength: 5 }),
@@ -83,8 +83,8 @@ async function drive(fixture: Fixture, given: Setup): Promise<void> {
   const run = async (step: Step) => {
     const { hours, faultEvery, mapped } = step;
     fixture.clock.time += hours * HOUR;
-    fixture.service.world = {
-      ...fixture.service.world,
+    fixture.service.settings = {
+      ...fixture.service.settings,
       fault: (_, n) => (faultEvery > 0 && n % faultEvery === 1 ? FAULTS[n % FAULTS.length] : undefined),
     };
     const day = mapped === null || given.delivery === 'settled' ? undefined : addDays(START, mapped);
@@ -131,12 +131,12 @@ async function once(
   }
 }
 
-/** What must hold after every commit: the cursor only grows, stays behind the world, and every day before it is there. */
+/** What must hold after every commit: the cursor only grows, stays behind the days that are over, and every day before it is there. */
 function check(fixture: Fixture, before: string): void {
   const cursor = fixture.target.state?.from_date ?? '';
   expect(cursor >= before, `cursor ${cursor} after ${before}`).toBe(true);
   expect(cursor <= dayAt(fixture.clock.now(), -12), `cursor ${cursor} in the future`).toBe(true);
-  for (const row of fixture.service.world.rows) {
+  for (const row of fixture.service.settings.rows) {
     const day = fixture.service.dayOf(row);
     if (day < START || day >= cursor || row.arrived > startOf(addDays(day, 1)) + 12 * HOUR) continue;
     expect(fixture.target.rows.has(row.id), `row ${row.id} of ${day} missing before ${cursor}`).toBe(true);
@@ -147,8 +147,8 @@ it('what is committed is the truth, whatever the service is and wherever a run s
   await fc.assert(
     fc.asyncProperty(setup, async (given) => {
       // Where no row may come twice, few rows a day prove nothing of a service that gives no single days.
-      const singleDays = given.delivery === 'settled' ? 'as_ranges' : given.world.singleDays;
-      const fixture = new Fixture(FIRST_RUN, { ...given.world, singleDays, rows: rowsOf(given) });
+      const singleDays = given.delivery === 'settled' ? 'as_ranges' : given.serviceSettings.singleDays;
+      const fixture = new Fixture(FIRST_RUN, { ...given.serviceSettings, singleDays, rows: rowsOf(given) });
       fixture.options = { maxConcurrentExports: given.concurrent };
       try {
         await drive(fixture, given);
@@ -157,7 +157,7 @@ it('what is committed is the truth, whatever the service is and wherever a run s
           addDays(dayAt(fixture.clock.now() - (given.delivery === 'settled' ? 3 : 0) * HOUR, -12), 0),
         );
         const complete = new Set(daysOf(START, addDays(cursor, -2)).filter((day) => day <= LAST));
-        const wanted = fixture.service.world.rows.filter((row) => complete.has(fixture.service.dayOf(row)));
+        const wanted = fixture.service.settings.rows.filter((row) => complete.has(fixture.service.dayOf(row)));
         for (const row of wanted) expect(fixture.target.rows.has(row.id), `row ${row.id}`).toBe(true);
         if (given.delivery === 'settled')
           expect(new Set(fixture.target.appended).size).toBe(fixture.target.appended.length);

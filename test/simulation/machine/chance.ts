@@ -4,7 +4,7 @@ import type { Random } from '../../../src/base/random.ts';
 import { SeededRandom } from '../../support/seeded-random.ts';
 import { current } from './process.ts';
 
-/** Whatever is random in a simulation comes from its seed. */
+/** All random numbers of a simulation come from its seed. */
 const real: typeof Crypto = createRequire(import.meta.url)('node:crypto');
 const realRandom = Math.random;
 let random = new SeededRandom(1);
@@ -13,7 +13,7 @@ export function seedChance(seed: number): void {
   random = new SeededRandom(seed);
 }
 
-/** For the order of events; drawn apart, so that it does not depend on what the program draws. */
+/** For the order of events: its own generator, so that it does not depend on the program's random numbers. */
 export function randomOf(seed: number): Random {
   const own = new SeededRandom(seed);
   return () => own.unit();

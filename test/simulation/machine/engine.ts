@@ -6,11 +6,11 @@ import { realFs } from './real-fs.ts';
 import { running } from './scheduler.ts';
 
 /*
- * DuckDB in a simulated simulation: each statement is one event, the lock of a file tells processes of the simulation apart, as the
- * system's would, and a dead process leaves the file and its log as they were.
+ * DuckDB in a simulation: each statement is one event, the lock of a file keeps other simulated processes out, as the system's
+ * lock would, and a killed process leaves the file and its log as they were.
  */
 
-/** Who has a file open. */
+/** The processes that have a file open. */
 const holders = new Map<string, Set<{ readonly process: MachineProcess; readonly writes: boolean }>>();
 
 const ATTACH = /^ATTACH '((?:[^']|'')+)' AS (\w+)(.*)$/s;
@@ -98,7 +98,7 @@ function wrapClose(prototype: object): void {
   const original = methods.closeSync;
   methods.closeSync = function (this: object) {
     const process = current();
-    // The end of a process lets go of its files without a word to DuckDB: the test closes what it left, later.
+    // A killed process does not close its files: `closeAfterDeath` does that later.
     if (process?.isDead === true) return;
     process?.natives.delete(this as { closeSync(): void });
     for (const { release } of attached.get(this)?.values() ?? []) release();
@@ -108,7 +108,7 @@ function wrapClose(prototype: object): void {
 
 let isInstalled = false;
 
-/** Puts DuckDB under the rule of the simulation, for all processes of simulations; for others nothing changes. */
+/** Makes the calls of DuckDB events of the simulation, for simulated processes; for others nothing changes. */
 export function installEngine(): void {
   if (isInstalled) return;
   isInstalled = true;
@@ -139,10 +139,10 @@ export function installEngine(): void {
 }
 
 /**
- * Closes what a dead process had open in DuckDB and puts its files back to what they were at its death, its last bytes
- * included: closing writes to them.
+ * Closes what a killed process had open in DuckDB. Closing writes to its files, so that their content at the time of the kill
+ * is restored.
  */
-export function bury(process: MachineProcess): void {
+export function closeAfterDeath(process: MachineProcess): void {
   const before = [...process.databases].flatMap((file) => [file, `${file}.wal`]);
   const texts = before.map((path) => (realFs.existsSync(path) ? realFs.readFileSync(path) : undefined));
   for (const native of [...process.natives].reverse()) native.closeSync();

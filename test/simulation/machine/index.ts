@@ -4,7 +4,7 @@ import { current } from './process.ts';
 
 type Callback = (...parameters: unknown[]) => void;
 
-/** Puts what is global under the rule of the simulation, for its processes alone. */
+/** Replaces global functions for simulated processes. */
 export function installMachine(): void {
   installEngine();
   Math.random = simulatedRandom;
@@ -16,7 +16,7 @@ export function installMachine(): void {
     process.scheduler.pushInto(process.turns, process, () => callback(...parameters));
     return undefined;
   };
-  // A progress bar is nothing that a simulation needs.
+  // Only progress bars use intervals: a simulation needs none.
   const repeat = (callback: Callback, ms: number) => (current() === undefined ? interval(callback, ms) : undefined);
   Object.assign(globalThis, { setImmediate: turn, setInterval: repeat });
 }

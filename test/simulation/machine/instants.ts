@@ -1,7 +1,7 @@
-/** ms that the simulation's clock was at, by the real time from which on it was. */
+/** The time of the simulation, by the real time from which on it was that; ms. */
 const instants: { readonly real: number; readonly simulation: number }[] = [];
 
-/** Instants of files are those of the simulation: to be called whenever its time has passed. */
+/** Times of files are those of the simulation: to be called whenever its clock has changed. */
 export function noteInstant(simulation: number): void {
   instants.push({ real: Date.now(), simulation });
 }

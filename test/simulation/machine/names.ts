@@ -3,8 +3,8 @@ import type { Random } from '../../../src/base/random.ts';
 import { realFs } from './real-fs.ts';
 
 /*
- * Names that a cut of the power takes back: made, moved or removed in a folder that was not synced since. What was removed
- * or replaced is kept aside until then.
+ * Names that a power cut takes back: those that were made, moved or removed in a folder that was not synced since. What was
+ * removed or replaced is kept aside until then.
  */
 
 interface Change {
@@ -25,7 +25,7 @@ export function keepNamesIn(folder: string): void {
   forgetNames();
 }
 
-/** All names are on the disk. */
+/** All names are synced. */
 export function forgetNames(): void {
   changes = [];
 }
@@ -35,7 +35,7 @@ export function namesSynced(folder: number): void {
   changes = changes.filter((change) => change.folder !== folder);
 }
 
-/** Does a call that may change names, and takes note of how to take it back. */
+/** Makes a call that may change names, and notes how to undo it. */
 export function renaming(name: string, parameters: readonly unknown[], call: () => unknown): unknown {
   const kind = KINDS[name];
   const [first] = parameters;
@@ -48,7 +48,7 @@ export function noteMadeNames(path: string): void {
   changes.push({ folder: folderOf(path), undo: () => realFs.rmSync(path, { recursive: true, force: true }) });
 }
 
-/** Takes back the latest changes: all, or so many as `random` draws. Whatever was before the first of them stays. */
+/** Undoes the latest changes: all, or a random number of them. */
 export function loseNames(random: Random): void {
   const kept = random() < 0.5 ? 0 : Math.floor(random() * (changes.length + 1));
   for (const { undo } of changes.slice(kept).reverse()) undo();

@@ -4,7 +4,7 @@ import { forgetNames, loseNames, namesSynced } from './names.ts';
 import { realFs } from './real-fs.ts';
 
 /*
- * What a cut of the power takes: bytes that were written and not synced since, and names of folders that were not. What
+ * What a power cut takes: bytes that were written and not synced since, and names in folders that were not synced. What
  * DuckDB wrote to its own files stays: it syncs them itself.
  */
 
@@ -40,8 +40,8 @@ export function forgetUnsynced(descriptor: number): void {
 }
 
 /**
- * Takes back what was not synced below a folder: a file that never was keeps half of its bytes, and of the names the latest
- * ones go, as many as `random` draws.
+ * Undoes what was not synced below a folder: a file that never was synced keeps half of its bytes; of the names, a random number
+ * of the latest go.
  */
 export function loseUnsynced(folder: string, random: Random): void {
   loseNames(random);

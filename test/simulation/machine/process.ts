@@ -12,13 +12,13 @@ export interface Kill {
   readonly side: 'before' | 'after';
 }
 
-/** Thrown where a dead process would go on without waiting for anything. */
+/** Thrown in a killed process that would go on without waiting for anything. */
 class Killed extends Error {}
 
 /** No real process has such ids. */
 let lastPid = 2 ** 23;
 
-/** Something of a process that the test has to close when it was killed. */
+/** Something of a process that the test has to close after a kill. */
 export interface Native {
   closeSync(): void;
 }
@@ -31,10 +31,10 @@ export class MachineProcess {
   readonly natives = new Set<Native>();
   /** DuckDB files that it has open for writing. */
   readonly databases = new Set<string>();
-  /** Its own turns of the event loop. */
+  /** Its own callbacks in the event loop. */
   readonly turns: (() => void)[] = [];
   isDead = false;
-  /** Bytes that its disk still takes. */
+  /** Bytes that still fit on its disk. */
   diskLeft = Number.POSITIVE_INFINITY;
   /** How long its disk takes to store something, in ms. */
   diskMs = 0;
@@ -54,7 +54,7 @@ export class MachineProcess {
     this.#stop = stop;
   }
 
-  /** Called before each effect; throws for a process that is dead, or dies now. */
+  /** To be called before each effect; throws if the process is dead, or is killed now. */
   effect(kind: Effect): void {
     if (this.isDead) throw new Killed('this process is dead');
     for (const one of [kind, 'any'] as const) this.effects.set(one, (this.effects.get(one) ?? 0) + 1);
@@ -84,7 +84,7 @@ export class MachineProcess {
     for (const socket of this.sockets) socket.abandon();
   }
 
-  /** Does something when its turn comes, after `ms` at the earliest; never, where the process is dead by then. */
+  /** Runs work when its turn comes, after `ms` at the earliest; never if the process is dead by then. */
   turn<T>(work: () => T, ms = 0): Promise<T> {
     const called = new Error('called');
     const happens = (then: () => void) =>
@@ -95,7 +95,7 @@ export class MachineProcess {
           resolve(work());
         } catch (error) {
           if (this.isDead) return;
-          // Where the call was made, not where its turn came.
+          // The stack of the call, not of its turn.
           if (error instanceof Error)
             error.stack = `${error.message}\n${called.stack?.split('\n').slice(2).join('\n')}`;
           reject(error);

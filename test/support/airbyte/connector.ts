@@ -135,7 +135,11 @@ export interface InProcess {
 }
 
 /** Runs a verb in this process, under a clock of the test's. */
-export async function runInProcess(connector: Connector, words: readonly string[], world: InProcess): Promise<Output> {
+export async function runInProcess(
+  connector: Connector,
+  words: readonly string[],
+  options: InProcess,
+): Promise<Output> {
   const parts: Buffer[] = [];
   const out = new Writable({
     write(chunk: Buffer, _encoding, done) {
@@ -147,10 +151,10 @@ export async function runInProcess(connector: Connector, words: readonly string[
     words,
     writer: new MessageWriter(out),
     input: (async function* () {})(),
-    clock: world.clock,
+    clock: options.clock,
     env: () => undefined,
     random: () => 0.5,
-    signal: world.signal ?? new AbortController().signal,
+    signal: options.signal ?? new AbortController().signal,
     onUncaught: () => () => {},
   });
   return new Output(Buffer.concat(parts).toString(), code);

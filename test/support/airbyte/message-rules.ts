@@ -132,10 +132,10 @@ interface Told {
 export function readProblems(output: Output, catalog: Json): string[] {
   const out = formProblems(output.messages);
   const streams = new Map((catalog.streams as ConfiguredJson[]).map((one) => [one.stream.name, one]));
-  const told = new Map<string, Told>();
+  const reported = new Map<string, Told>();
   const of = (name: string): Told => {
-    const one = told.get(name) ?? { statuses: [], records: 0, since: 0, states: 0 };
-    told.set(name, one);
+    const one = reported.get(name) ?? { statuses: [], records: 0, since: 0, states: 0 };
+    reported.set(name, one);
     return one;
   };
   const schemas = new Map([...streams].map(([name, one]) => [name, ajv.compile(strictly(one.stream.json_schema))]));
@@ -177,7 +177,7 @@ export function readProblems(output: Output, catalog: Json): string[] {
     if (last === 'COMPLETE' && states === 0) out.push(`${name}: no state`);
     if (last === 'COMPLETE' && statuses.length < 3) out.push(`${name}: only ${statuses.join()}`);
   }
-  const failed = [...told.values()].some((one) => one.statuses.includes('INCOMPLETE'));
+  const failed = [...reported.values()].some((one) => one.statuses.includes('INCOMPLETE'));
   if (failed === (output.code === 0))
     out.push(`exit ${output.code}, though streams ${failed ? 'failed' : 'are complete'}`);
   if (failed === (output.errors().length === 0)) out.push('errors and INCOMPLETE do not go together');

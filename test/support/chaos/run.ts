@@ -51,16 +51,16 @@ export class Chaos {
   readonly spool = join(this.dir, 'spool');
   readonly random: SeededRandom;
   readonly clock = new ChaosClock(Date.parse(`${START}T00:00:00Z`) + 7 * 24 * HOUR);
-  readonly world: ChaosService;
+  readonly service: ChaosService;
   readonly runs: RunResult[] = [];
   readonly sim: Simulator;
   /** Once the clock, or the service's word on what is left, was wrong, so is the quota's count: refusals are heard. */
   #wasMisled = false;
   readonly counts: ChaosCounts = { exports: 0, faults: 0, ends: 0, refused429: 0, rows: 0, commits: 0 };
 
-  private constructor(random: SeededRandom, world: ChaosService, sim: Simulator, clock: ChaosClock) {
+  private constructor(random: SeededRandom, service: ChaosService, sim: Simulator, clock: ChaosClock) {
     this.random = random;
-    this.world = world;
+    this.service = service;
     this.sim = sim;
     this.clock = clock;
   }
@@ -68,23 +68,23 @@ export class Chaos {
   static async start(seed: number): Promise<Chaos> {
     const random = new SeededRandom(seed);
     const clock = new ChaosClock(Date.parse(`${START}T00:00:00Z`) + (random.int(4, 9) * 24 + random.int(0, 23)) * HOUR);
-    const world = drawSettings(random);
+    const service = drawSettings(random);
     const sim = await startSimulator({
       seed,
       clock,
       tokens: TOKENS,
       serviceId: SERVICE_ID,
-      rowsPerDay: world.rowsPerDay,
-      scenario: parseScenario(world.scenario),
+      rowsPerDay: service.rowsPerDay,
+      scenario: parseScenario(service.scenario),
     });
-    return new Chaos(random, world, sim, clock);
+    return new Chaos(random, service, sim, clock);
   }
 
   /** Runs under faults and ends for about three weeks, then in peace until all that was read is final. */
   async live(steps: number): Promise<void> {
     writeFileSync(
       join(this.dir, 'config.json'),
-      JSON.stringify({ ...this.world.config, base_url: this.sim.url, spool_dir: this.spool }),
+      JSON.stringify({ ...this.service.config, base_url: this.sim.url, spool_dir: this.spool }),
     );
     for (let i = 0; i < steps; i++)
       await this.step(drawStep(this.random, this.random.int(1, Math.floor((17 * 24) / steps))));
@@ -132,7 +132,7 @@ export class Chaos {
       if (well) seen.set(JSON.stringify(body), (seen.get(JSON.stringify(body)) ?? 0) + 1);
     }
     const again = [...seen].filter(([, count]) => count > 1);
-    const most = (this.world.scenario.format as Json).final_newline === false ? 1 : 0;
+    const most = (this.service.scenario.format as Json).final_newline === false ? 1 : 0;
     const gzip = log.some((line) => line.includes('gzip') || line.includes('no byte for'));
     if (again.length > most && !gzip) throw new Error(`asked again: ${JSON.stringify(again)}\n${log.join('\n')}`);
   }
@@ -234,8 +234,8 @@ export class Chaos {
 
   /** The last day whose rows can no longer change, and the cursor there should be. */
   wanted(): { readonly cursor: Day; readonly finalThrough: Day } {
-    const cursor = dayAt(this.clock.now() - (this.world.settled ? 3 * HOUR : 0), -12);
-    return { cursor, finalThrough: addDays(cursor, this.world.settled ? -1 : -2) };
+    const cursor = dayAt(this.clock.now() - (this.service.settled ? 3 * HOUR : 0), -12);
+    return { cursor, finalThrough: addDays(cursor, this.service.settled ? -1 : -2) };
   }
 
   async differences(): Promise<Differences> {
@@ -243,7 +243,7 @@ export class Chaos {
     const stored = await storedIn(this.file);
     const truth = this.sim.truth({ from: START, to: finalThrough });
     const maybe = this.sim.truth({ from: addDays(finalThrough, 1), to: addDays(finalThrough, 5) });
-    return compareRows(stored, truth, maybe, this.world.config.timezone === undefined ? undefined : 9);
+    return compareRows(stored, truth, maybe, this.service.config.timezone === undefined ? undefined : 9);
   }
 
   verify() {

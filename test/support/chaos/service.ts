@@ -162,7 +162,7 @@ export function drawSettings(random: SeededRandom): ChaosService {
   };
   // Where nothing is said in time, only the configuration can know.
   const { headers, headers_on, reset } = scenario.limits as Json;
-  const told = headers !== 'none' && headers_on === 'all' && (reset === 'ms' || reset === 's');
+  const reported = headers !== 'none' && headers_on === 'all' && (reset === 'ms' || reset === 's');
   const config: Json = {
     service_id: SERVICE_ID,
     export_token: TOKENS.export,
@@ -170,7 +170,7 @@ export function drawSettings(random: SeededRandom): ChaosService {
     window_days: random.pick([1, 1, 2, 5]),
     delivery: settled ? 'settled' : 'auto',
     to_date_inclusive: random.chance(0.2) ? String(inclusive) : 'auto',
-    exports_per_hour: told ? random.pick([100, quota]) : quota,
+    exports_per_hour: reported ? random.pick([100, quota]) : quota,
     max_concurrent_exports: random.pick([1, 3, 5]),
     stall_minutes: STALL_MS / 60_000,
     memory_limit: '300MB',

@@ -209,7 +209,7 @@ export async function write(options: WriteOptions): Promise<Output> {
   return run(words, { input, clock, signal, onText, env });
 }
 
-interface World {
+interface RunOptions {
   readonly input?: Iterable<string | Uint8Array> | AsyncIterable<string> | undefined;
   readonly clock?: Clock | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -218,8 +218,8 @@ interface World {
 }
 
 /** Runs any verb of the destination in this process. */
-export async function run(words: readonly string[], world: World = {}): Promise<Output> {
-  const { input = [], clock = quickClock(), signal, onText, env = {} } = world;
+export async function run(words: readonly string[], options: RunOptions = {}): Promise<Output> {
+  const { input = [], clock = quickClock(), signal, onText, env = {} } = options;
   let text = '';
   const out = new Writable({
     write(chunk: Buffer, _encoding, done) {

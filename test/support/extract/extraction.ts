@@ -88,9 +88,9 @@ export class Fixture {
   options: Partial<ExtractOptions> = {};
   tally: Tally = newTally();
 
-  constructor(now: string, world: Partial<FakeServiceSettings>) {
+  constructor(now: string, serviceSettings: Partial<FakeServiceSettings>) {
     this.clock = new FakeClock(at(now));
-    this.service = new FakeService(this.clock, world);
+    this.service = new FakeService(this.clock, serviceSettings);
   }
 
   deps(): ExtractDeps {

@@ -60,7 +60,7 @@ export type Fault =
   /** What the body throws behind its first bytes. */
   | { readonly breaks: unknown };
 
-export const WORLD: FakeServiceSettings = {
+export const DEFAULTS: FakeServiceSettings = {
   rows: [],
   inclusive: true,
   singleDays: 'as_ranges',
@@ -80,16 +80,16 @@ const HEADER =
   'df_api_version,df_correction_datetime,df_event_detail_log_id,df_event_log_id,df_server_datetime,df_unified_id,event_name';
 
 export class FakeService implements ExportService {
-  world: FakeServiceSettings;
+  settings: FakeServiceSettings;
   readonly asked: ExportRequest[] = [];
   readonly #clock: Clock;
   /** Exports under way now, and the most there ever were. */
   busy = 0;
   busiest = 0;
 
-  constructor(clock: Clock, world: Partial<FakeServiceSettings>) {
+  constructor(clock: Clock, settings: Partial<FakeServiceSettings>) {
     this.#clock = clock;
-    this.world = { ...WORLD, ...world };
+    this.settings = { ...DEFAULTS, ...settings };
   }
 
   get sent(): number {
@@ -104,7 +104,7 @@ export class FakeService implements ExportService {
   async exportEvents(question: ExportRequest, signal: AbortSignal): Promise<ExportAnswer> {
     signal.throwIfAborted();
     this.asked.push(question);
-    const fault = this.world.fault(question, this.asked.length);
+    const fault = this.settings.fault(question, this.asked.length);
     await Promise.resolve();
     const kind = fault !== undefined && 'refuse' in fault ? fault.refuse : this.#refusal(question);
     const common = { limits: { remaining: undefined, resetAt: undefined }, serverTime: this.#now() };
@@ -116,42 +116,42 @@ export class FakeService implements ExportService {
 
   selected(question: Pick<ExportRequest, 'from' | 'to'> & Partial<ExportRequest>): FakeRow[] {
     const { from, to } = question;
-    const { singleDays } = this.world;
+    const { singleDays } = this.settings;
     const form = from === to ? singleDays : 'as_ranges';
-    const inclusive = form === 'as_ranges' ? this.world.inclusive : form === 'whole';
-    return this.world.rows.filter((row) => {
+    const inclusive = form === 'as_ranges' ? this.settings.inclusive : form === 'whole';
+    return this.settings.rows.filter((row) => {
       const day = this.dayOf(row);
       const inside = day >= from && (inclusive ? day <= to : day < to);
-      if (this.world.daysAreInstants && !(inside && (day < to || this.#isMidnight(row)))) return false;
+      if (this.settings.daysAreInstants && !(inside && (day < to || this.#isMidnight(row)))) return false;
       return inside && row.arrived <= this.#now() && matches(row, question);
     });
   }
 
   dayOf(row: FakeRow): Day {
-    return dayAt(row[this.world.selects], this.world.zoneHours);
+    return dayAt(row[this.settings.selects], this.settings.zoneHours);
   }
 
   #isMidnight(row: FakeRow): boolean {
-    return (row[this.world.selects] + this.world.zoneHours * HOUR) % (24 * HOUR) === 0;
+    return (row[this.settings.selects] + this.settings.zoneHours * HOUR) % (24 * HOUR) === 0;
   }
 
   #now(): number {
-    return this.#clock.now() + this.world.clockAhead;
+    return this.#clock.now() + this.settings.clockAhead;
   }
 
   #refusal(question: ExportRequest) {
-    const today = dayAt(this.#now(), this.world.zoneHours);
-    if (question.from < addDays(today, -this.world.historyDays)) return 'gone' as const;
-    if (this.world.future === 'error' && question.to > today) return 'invalid' as const;
-    if (question.from === question.to && this.world.singleDays === 'refused') return 'invalid' as const;
-    if (this.selected(question).length > this.world.most) return 'retry_or_split' as const;
+    const today = dayAt(this.#now(), this.settings.zoneHours);
+    if (question.from < addDays(today, -this.settings.historyDays)) return 'gone' as const;
+    if (this.settings.future === 'error' && question.to > today) return 'invalid' as const;
+    if (question.from === question.to && this.settings.singleDays === 'refused') return 'invalid' as const;
+    if (this.selected(question).length > this.settings.most) return 'retry_or_split' as const;
     return undefined;
   }
 
   #csv(question: ExportRequest): string {
     const lines = this.selected(question).map(csvOf);
     const text = [HEADER, ...lines].join('\n');
-    return this.world.finalNewline ? `${text}\n` : text;
+    return this.settings.finalNewline ? `${text}\n` : text;
   }
 
   #body(text: string | Uint8Array, end: { readonly breaks: unknown } | undefined) {
@@ -162,7 +162,7 @@ export class FakeService implements ExportService {
       if (open) this.busy--;
       open = false;
     };
-    return { kind: 'data' as const, endDeclared: this.world.endDeclared, close, bytes: chunks(text, close, end) };
+    return { kind: 'data' as const, endDeclared: this.settings.endDeclared, close, bytes: chunks(text, close, end) };
   }
 }
 

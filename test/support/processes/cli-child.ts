@@ -66,7 +66,7 @@ export class CliChild {
   }
 }
 
-/** A folder with a configuration, a database, a spool; and a simulator by the clock of the world. */
+/** A folder with a configuration, a database, a spool; and a simulator by the system's clock. */
 export class CliFixture {
   readonly dir = mkdtempSync(join(tmpdir(), 'dfinery-cli-'));
   readonly file = join(this.dir, 'events.duckdb');

@@ -23,7 +23,7 @@ const service = createExportService({
   env: () => undefined,
   quota,
 });
-const told = { data: 0, refused: 0, later: 0 };
+const reported = { data: 0, refused: 0, later: 0 };
 
 async function once(): Promise<void> {
   const day = addDays(dayAt(systemClock.now()), -3);
@@ -38,16 +38,16 @@ async function once(): Promise<void> {
   try {
     const answer = await service.exportEvents(question, new AbortController().signal);
     if (answer.kind !== 'data') {
-      told.refused++;
+      reported.refused++;
       return;
     }
     for await (const _chunk of answer.bytes);
-    told.data++;
+    reported.data++;
   } catch {
-    told.later++;
+    reported.later++;
   }
 }
 
 await Promise.all(Array.from({ length: Number(count) }, once));
 await service.close();
-process.stdout.write(JSON.stringify(told));
+process.stdout.write(JSON.stringify(reported));

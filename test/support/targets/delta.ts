@@ -1,6 +1,5 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Day } from '../../../src/base/days.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { type LogPlace, writeCheckpoint } from '../../../src/sinks/delta/protocol/checkpoint.ts';
 import { readSnapshot } from '../../../src/sinks/delta/protocol/read.ts';
@@ -13,7 +12,7 @@ import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import type { Storage } from '../../../src/sinks/storage/storage.ts';
 import type { TableName } from '../../../src/table/columns.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { type Cells, csvOf, DuckDbFixture, on } from './duckdb.ts';
+import { DuckDbFixture } from './duckdb.ts';
 import { openDeltaSink } from './files.ts';
 import { query } from './query.ts';
 
@@ -33,6 +32,7 @@ const DUCKDB: Readonly<Record<string, string>> = {
 /** A folder of Delta tables and the spool files of the windows made here. */
 export class DeltaFixture extends DuckDbFixture {
   readonly root = join(this.dir, 'lake');
+  override readonly place = this.root;
 
   get lakeOptions() {
     const { clock, logger, memoryLimit } = this.targetOptions;
@@ -50,11 +50,6 @@ export class DeltaFixture extends DuckDbFixture {
   openLake(options: Partial<FilesSinkOptions> = {}): Promise<Sink> {
     const more = { tables: ['events' as const], retentionMs: 86_400_000 };
     return openDeltaSink({ ...this.targetOptions, ...this.lakeOptions, ...more, ...options });
-  }
-
-  /** A window of one day with these rows, at ten o'clock of it where a row says nothing else. */
-  windowOf(day: Day, ...rows: Cells[]): Window {
-    return this.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))));
   }
 
   /** Opens, commits these windows, closes. */
@@ -169,7 +164,7 @@ export class DeltaFixture extends DuckDbFixture {
   }
 
   /** A query over `events`, `event_items` or `event_logs` as a reader of the protocol sees them. */
-  async read(sql: string, version?: number): Promise<Record<string, unknown>[]> {
+  override async read(sql: string, version?: number): Promise<Record<string, unknown>[]> {
     const withs = ['events', 'event_items', 'event_logs'].filter((name) => existsSync(join(this.root, name)));
     const views: string[] = [];
     for (const name of withs) {

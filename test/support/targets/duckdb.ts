@@ -19,6 +19,8 @@ export type Cells = Readonly<Record<string, string>>;
 export class DuckDbFixture {
   readonly dir = mkdtempSync(join(tmpdir(), 'dfinery-duckdb-'));
   readonly file = join(this.dir, 'events.duckdb');
+  /** What a command is given: here the file. */
+  readonly place: string = this.file;
   readonly log: LogEvent[] = [];
   readonly signal: AbortSignal = new AbortController().signal;
   #files = 0;
@@ -48,6 +50,11 @@ export class DuckDbFixture {
       },
       state: { version: 1, from_date: addDays(day, days) },
     };
+  }
+
+  /** A window of one day with these rows, at ten o'clock of it unless a row says otherwise. */
+  windowOf(day: Day, ...rows: readonly Cells[]): Window {
+    return this.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))));
   }
 
   spool(csv: string, timezone?: string): SpoolFile {
@@ -93,6 +100,11 @@ export class DuckDbFixture {
     } finally {
       await sink.close();
     }
+  }
+
+  /** A query over `events`, `event_items` or `event_logs` as a reader of the place sees them. */
+  read(sql: string): Promise<Record<string, unknown>[]> {
+    return query(this.file, sql);
   }
 
   query(sql: string, file = this.file): Promise<Record<string, unknown>[]> {

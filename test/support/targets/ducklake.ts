@@ -1,13 +1,12 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Day } from '../../../src/base/days.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { DUCKLAKE } from '../../../src/sinks/ducklake/log.ts';
 import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
 import { identifier } from '../../../src/sinks/sql/engine/quote.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { type Cells, csvOf, DuckDbFixture, on } from './duckdb.ts';
+import { DuckDbFixture } from './duckdb.ts';
 import { placeOf } from './files.ts';
 import { inDatabase, query } from './query.ts';
 
@@ -35,7 +34,7 @@ const DUCKDB: Readonly<Record<string, string>> = {
 /** A catalog of DuckLake and the spool files of the windows made here. */
 export class DuckLakeFixture extends DuckDbFixture {
   readonly root = join(this.dir, 'lake');
-  readonly place = join(this.root, 'catalog.ducklake');
+  override readonly place = join(this.root, 'catalog.ducklake');
   readonly data = `${this.place}.files`;
 
   get lakeOptions() {
@@ -47,11 +46,6 @@ export class DuckLakeFixture extends DuckDbFixture {
   openLake(options: Partial<FilesSinkOptions> = {}): Promise<Sink> {
     const more = { tables: ['events' as const], retentionMs: 86_400_000 };
     return openLakeSink({ ...this.targetOptions, ...this.lakeOptions, ...more, ...options });
-  }
-
-  /** A window of one day with these rows, at ten o'clock of it where a row says nothing else. */
-  windowOf(day: Day, ...rows: Cells[]): Window {
-    return this.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))));
   }
 
   /** Opens, commits these windows, closes. */
@@ -87,7 +81,7 @@ export class DuckLakeFixture extends DuckDbFixture {
   }
 
   /** A query over the tables as a reader of the format sees them at a snapshot, by nothing of the program. */
-  async read(sql: string, snapshot?: number): Promise<Record<string, unknown>[]> {
+  override async read(sql: string, snapshot?: number): Promise<Record<string, unknown>[]> {
     const at = snapshot ?? Number((await this.catalog('SELECT max(snapshot_id) AS id FROM ducklake_snapshot'))[0]?.id);
     const live = `begin_snapshot <= ${at} AND (end_snapshot IS NULL OR end_snapshot > ${at})`;
     const views: string[] = [];

@@ -37,7 +37,6 @@ export const {
   verify: verifyDelta,
   compact: compactDelta,
   report: reportDelta,
-  people: peopleInDelta,
   checkPurge: checkPurgeDelta,
   purge: purgeDelta,
 } = placeOf(DELTA);

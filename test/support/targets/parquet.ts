@@ -13,6 +13,7 @@ import { query } from './query.ts';
 /** A folder of datasets and the spool files of the windows made here. */
 export class ParquetFixture extends DuckDbFixture {
   readonly root = join(this.dir, 'lake');
+  override readonly place: string = this.root;
 
   /** What verify, compact, purge and readers of the folder are told. */
   get folderOptions() {
@@ -43,7 +44,7 @@ export class ParquetFixture extends DuckDbFixture {
   }
 
   /** A query over `events`, `event_items` or `event_logs` as a reader that globs sees them. */
-  read(sql: string): Promise<Record<string, unknown>[]> {
+  override read(sql: string): Promise<Record<string, unknown>[]> {
     const withs = ['events', 'event_items', 'event_logs'].filter((name) => existsSync(join(this.root, name)));
     const views = withs.map(
       (name) => `${name} AS (SELECT * FROM read_parquet(${literal(`${this.root}/${name}/*/*.parquet`)}))`,

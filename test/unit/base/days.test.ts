@@ -16,7 +16,7 @@ describe('days', () => {
     expect(daysOf('2026-02-02', '2026-02-01')).toEqual([]);
   });
 
-  it('knows the day at the edges of the world', () => {
+  it('gives the day at the edges of the zones', () => {
     const noon = Date.UTC(2026, 0, 2, 11);
     expect([dayAt(noon, -12), dayAt(noon), dayAt(noon, 14)]).toEqual(['2026-01-01', '2026-01-02', '2026-01-03']);
   });

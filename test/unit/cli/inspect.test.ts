@@ -31,7 +31,7 @@ async function json(path: string, ...more: string[]) {
   return { result, column: (name: string) => columns.get(name) };
 }
 
-const WORLD = csvOf([
+const EXPORT = csvOf([
   { id: 'e:1', day: '2026-01-03', n: '10', x: '1.50', ok: 'TRUE', tags: '["a","b"]', memo: 'null', zip: '007' },
   { id: 'e:2', day: '2026-01-01', n: '9', x: '-2', ok: 'FALSE', tags: 'null', memo: '안녕, "너"', zip: '010' },
   { id: 'f', n: '9', df_discount: '2.5', df_items_k: 'v', df_items_df_price: 'free' },
@@ -40,8 +40,8 @@ const WORLD = csvOf([
 
 describe('inspect', () => {
   it('tells group, type, values and fill of every column [R38]', async () => {
-    const { result, column } = await json(fileOf(WORLD));
-    expect(result).toMatchObject({ v: 1, rows: 4, bytes: Buffer.byteLength(WORLD), missing_columns: [] });
+    const { result, column } = await json(fileOf(EXPORT));
+    expect(result).toMatchObject({ v: 1, rows: 4, bytes: Buffer.byteLength(EXPORT), missing_columns: [] });
     expect(column('n')).toMatchObject({
       group: 'custom',
       type: 'long',
@@ -87,7 +87,7 @@ describe('inspect', () => {
   );
 
   it('counts what a declared type and a pinned schema would rescue [R64]', async () => {
-    const path = fileOf(WORLD);
+    const path = fileOf(EXPORT);
     const declared = await json(path);
     expect(declared.result.rescued_cells).toBe(1);
     expect(declared.column('df_items_df_price')).toMatchObject({
@@ -196,7 +196,7 @@ describe('inspect', () => {
     vi.stubEnv('TMPDIR', own);
     try {
       expect(tmpdir()).toBe(own);
-      await run([fileOf(WORLD)]);
+      await run([fileOf(EXPORT)]);
       await run([fileOf('a,b\n1\n')]);
       expect(readdirSync(own)).toEqual([]);
     } finally {

@@ -11,7 +11,7 @@ import { notificationOf, notify } from '../../../src/cli/sync/notify.ts';
 import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/sync/summary.ts';
 
 /** Notifies of a run a receiver that gives these answers in turn; what it got and what was warned of. */
-async function told(more: Partial<Summary>, { historyDays = 30, answers = [200] } = {}) {
+async function reported(more: Partial<Summary>, { historyDays = 30, answers = [200] } = {}) {
   const posts: { text: string; reasons: string[] }[] = [];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -77,14 +77,14 @@ describe('a notification', () => {
       [`${back(22)}, the first day not yet complete in parquet lake, can no longer be exported in 7 days.`],
     ],
   ])('tells of %s [R549]', async (_what, summary, reasons) => {
-    const found = await told(summary);
+    const found = await reported(summary);
     expect(found.reasons).toEqual(reasons);
     expect(found.posts).toHaveLength(reasons.length);
   });
 
   it('counts the days that the service keeps, as they are configured [R549]', async () => {
-    expect((await told({ next_from_date: back(22) }, { historyDays: 60 })).posts).toEqual([]);
-    expect((await told({ next_from_date: back(52) }, { historyDays: 60 })).posts).toHaveLength(1);
+    expect((await reported({ next_from_date: back(22) }, { historyDays: 60 })).posts).toEqual([]);
+    expect((await reported({ next_from_date: back(52) }, { historyDays: 60 })).posts).toHaveLength(1);
   });
 
   it.each([
@@ -93,7 +93,7 @@ describe('a notification', () => {
     [404, 1],
     [301, 1],
   ])('that is answered with %i is sent %i times, and then there is a warning [R549]', async (status, times) => {
-    const { posts, warnings } = await told({ rescued_cells: 1 }, { answers: [status] });
+    const { posts, warnings } = await reported({ rescued_cells: 1 }, { answers: [status] });
     expect(posts).toHaveLength(times);
     expect(warnings).toEqual([expect.stringContaining(`answered ${status}.`)]);
   });

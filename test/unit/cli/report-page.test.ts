@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { reportPage } from '../../../src/cli/report/page.ts';
+import { runHere } from '../../support/processes/command-line.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { exampleReport, HOSTILE } from '../../support/targets/report.ts';
 
 const OPTIONS = {
@@ -56,12 +59,12 @@ describe('the page of a target', () => {
     const runs = Array.from({ length: 150 }, (_, i) => ({ ...report.runs[0], began: began(i) }));
     const shown = section(await reportPage({ ...report, runs }, OPTIONS), 'Runs');
     const times = [...shown.matchAll(/<tr><td class="text">([^<]*)</g)].map(([, time]) => time);
-    const told = Array.from({ length: 100 }, (_, i) =>
+    const reported = Array.from({ length: 100 }, (_, i) =>
       began(149 - i)
         .slice(0, 19)
         .replace('T', ' '),
     );
-    expect(times).toEqual(told);
+    expect(times).toEqual(reported);
   });
 
   it('counts events by name, the most frequent apart, and the hours of the day', async () => {
@@ -105,4 +108,20 @@ describe('the page of a target', () => {
     expect(page).toContain('Nothing was loaded yet.');
     expect(page).not.toMatch(/NaN|undefined|null/);
   });
+});
+
+it('a report takes a day for lost if the service no longer has it, by the days that are given [R559]', async () => {
+  const fixture = new DuckDbFixture();
+  try {
+    await fixture.load([fixture.windowOf('2026-01-06')]);
+    const page = `${fixture.dir}/page.html`;
+    const isLost = async (...more: string[]) => {
+      const done = await runHere(['report', 'duckdb', fixture.file, '-o', page, ...more]);
+      expect(done.code, done.stderr).toBe(0);
+      return readFileSync(page, 'utf8').includes('class="lost-soon" title="2026-01-07: lost in 0 days"');
+    };
+    expect([await isLost(), await isLost('--history-days', '3650')]).toEqual([true, false]);
+  } finally {
+    fixture.close();
+  }
 });

@@ -186,12 +186,12 @@ describe('the files of a ledger', () => {
 
   it.runIf(process.platform === 'linux')('have a key whose bytes are on disk before its name is', async () => {
     const order: string[] = [];
-    const told = (what: string) => (real: (...all: unknown[]) => unknown, first: unknown, second: unknown) => {
+    const reported = (what: string) => (real: (...all: unknown[]) => unknown, first: unknown, second: unknown) => {
       order.push(what);
       return real(first, second);
     };
-    await withCall(fs, 'fsyncSync', told('sync'), () =>
-      withCall(fs, 'linkSync', told('name'), () => keyInFolder(folders.ledger)),
+    await withCall(fs, 'fsyncSync', reported('sync'), () =>
+      withCall(fs, 'linkSync', reported('name'), () => keyInFolder(folders.ledger)),
     );
     expect(order).toEqual(['sync', 'name']);
     expect(openBelow(folders.ledger)).toEqual([]);

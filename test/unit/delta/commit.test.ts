@@ -55,34 +55,6 @@ describe('a window', () => {
     });
   });
 
-  it('that is read again replaces its rows, and older versions stay readable', async () => {
-    const window = (n: string) =>
-      fixture.window(
-        first,
-        csvOf([
-          { id: 'a', n, ...on(first) },
-          { id: 'b', n, ...on(first) },
-        ]),
-      );
-    await fixture.store([window('1'), window('2')]);
-    expect(await fixture.read('SELECT _key, n FROM events ORDER BY 1')).toEqual([
-      { _key: 'a', n: '2' },
-      { _key: 'b', n: '2' },
-    ]);
-    expect(await fixture.read('SELECT sum(n)::INT AS n FROM events', 0)).toEqual([{ n: 2 }]);
-    expect(fixture.replay('events').files.size).toBe(1);
-    expect(await verify()).toEqual([]);
-  });
-
-  it('without rows moves the cursor alone', async () => {
-    await fixture.store([fixture.window(first, csvOf([]))]);
-    expect(fixture.replay('events').files.size).toBe(0);
-    const sink = await fixture.openLake();
-    expect((await sink.readPriorLoads()).state).toMatchObject({ from_date: second });
-    await sink.close();
-    expect(await verify()).toEqual([]);
-  });
-
   it('leaves one receipt a day, however often the day is read again', async () => {
     const window = () => fixture.window(first, csvOf([{ id: 'a', ...on(first) }]));
     await fixture.store([window(), window(), window()]);
@@ -90,15 +62,35 @@ describe('a window', () => {
     expect(last.filter(({ removed }) => removed === true).map(({ domain }) => domain)).toEqual(['dfinery.window.2']);
   });
 
-  it('keeps the receipt by which a day is complete, when the day is read again before a clock says it is over [R493]', async () => {
-    const whole = fixture.window(first, csvOf([{ id: 'a', ...on(first) }]));
-    const again = fixture.window(first, csvOf([{ id: 'a', ...on(first) }]));
-    const open = { ...again, receipt: { ...again.receipt, covers_to: null } };
-    await fixture.store([whole, open]);
-    const sink = await fixture.openLake();
-    expect([...(await sink.readPriorLoads()).covered]).toEqual([first]);
-    await sink.close();
-    expect(await verify()).toEqual([]);
+  it('lie in a file whose partition has no value, and are replaced there', async () => {
+    const undated = (n: string) =>
+      csvOf([
+        { id: 'a', n, df_server_datetime: '', df_correction_datetime: '' },
+        { id: 'b', n, ...on(first) },
+      ]);
+    await fixture.store([fixture.window(first, undated('1')), fixture.window(first, undated('2'))], { tables: TABLES });
+    const dates = [...fixture.replay('events').files.values()].map(({ partitionValues }) => partitionValues);
+    expect(dates).toEqual(expect.arrayContaining([{ event_date: null }, { event_date: first }]));
+    expect(dates).toHaveLength(2);
+    expect(await fixture.read('SELECT _key, n, event_date::VARCHAR AS d FROM events ORDER BY 1')).toEqual([
+      { _key: 'a', n: '2', d: null },
+      { _key: 'b', n: '2', d: first },
+    ]);
+    expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
+  });
+
+  it('has its receipt in the state of events alone, and nothing of it in the commit', async () => {
+    const window = fixture.window(first, csvOf([{ id: 'a', ...on(first) }]));
+    await fixture.store([window], { tables: TABLES });
+    const receipts = (table: string) =>
+      fixture
+        .actions(table, 0, 'domainMetadata')
+        .filter(({ domain }) => domain === 'dfinery.window.1')
+        .map(({ configuration }) => JSON.parse(String(configuration)));
+    const { id, sha256, rows } = window.receipt;
+    expect(receipts('events')).toMatchObject([{ id, sha256, rows, from: first, window: 1 }]);
+    expect(receipts('event_logs')).toEqual([]);
+    for (const table of TABLES) expect(JSON.stringify(fixture.actions(table, 0, 'commitInfo'))).not.toContain(sha256);
   });
 });
 
@@ -116,34 +108,6 @@ describe('columns', () => {
       { _key: 'a', n: '1', m: null },
       { _key: 'b', n: null, m: '1' },
       { _key: 'c', n: 'text', m: null },
-    ]);
-    expect(await verify()).toEqual([]);
-  });
-
-  it('are found again by their whole name, also one that begins with a byte order mark [R433]', async () => {
-    const name = '\ufeffn';
-    await fixture.store([fixture.window(first, csvOf([{ id: 'a', [name]: '1', ...on(first) }]))]);
-    await fixture.store([fixture.window(second, csvOf([{ id: 'b', [name]: 'text', ...on(second) }]))]);
-    expect(fixture.actions('events', 1, 'remove').map(({ partitionValues }) => partitionValues)).toEqual([
-      { event_date: first },
-    ]);
-    expect(await verify()).toEqual([]);
-  });
-
-  it('that freeze does not take are in _rescued, with every value [R436]', async () => {
-    await fixture.store([fixture.window(first, csvOf([{ id: 'a', n: '1', ...on(first) }]))]);
-    const rows = [
-      { id: 'b', n: '2', new: 'v', df_items_x: '7', ...on(second) },
-      { id: 'c', n: 'text', new: 'null', ...on(second) },
-    ];
-    const [{ rescued }] = await fixture.store([fixture.window(second, csvOf(rows))], { schemaMode: 'freeze' });
-    expect(Object.fromEntries(rescued)).toEqual({ n: 1, new: 2, df_items_x: 1 });
-    const stored = await fixture.read('SELECT _key, n, _rescued FROM events ORDER BY 1');
-    expect(stored.map(({ _key, n, _rescued: r }) => [_key, n, r && JSON.parse(String(r))])).toEqual([
-      ['a', '1', null],
-      ['b', '2', { new: 'v', df_items_x: '7' }],
-      // Beside a text the text `null` is one, too.
-      ['c', null, { n: 'text', new: 'null' }],
     ]);
     expect(await verify()).toEqual([]);
   });
@@ -186,52 +150,6 @@ describe('statistics', () => {
       const log = JSON.stringify(fixture.entry(table, 0));
       expect(log).not.toMatch(/erna-4711|geheim|9007199254740993/);
     }
-  });
-});
-
-describe('the other tables', () => {
-  it('follow from the events, through re-reads, and are made when they are first asked for [R300]', async () => {
-    const rows = (n: string) => [
-      { id: 'a:1', df_items_x: n, ...on(first) },
-      { id: 'a:2', df_items_x: '2', ...on(first) },
-      { id: 'b', df_items_x: '', ...on(first) },
-    ];
-    await fixture.store([fixture.window(first, csvOf(rows('1')))]);
-    expect(fixture.files('event_items')).toEqual([]);
-    await fixture.store([fixture.window(second, csvOf([{ id: 'c', df_items_x: '7', ...on(second) }]))], {
-      tables: TABLES,
-    });
-    await fixture.store([fixture.window(first, csvOf(rows('9')))]);
-    expect(await fixture.read('SELECT _key, x, item_position AS p FROM event_items ORDER BY 1')).toEqual([
-      { _key: 'a:1', x: '9', p: '1' },
-      { _key: 'a:2', x: '2', p: '2' },
-      { _key: 'c', x: '7', p: null },
-    ]);
-    expect(await fixture.read('SELECT df_event_log_id AS id FROM event_logs ORDER BY 1')).toEqual([
-      { id: 'a' },
-      { id: 'b' },
-      { id: 'c' },
-    ]);
-    expect(await verify()).toEqual([]);
-  });
-
-  it('have an event once, although its rows lie on two dates, whichever is read again [R300]', async () => {
-    const one = fixture.window(
-      first,
-      csvOf([
-        { id: 'a:1', ...on(first) },
-        { id: 'x', ...on(first) },
-      ]),
-    );
-    const two = fixture.window(second, csvOf([{ id: 'a:2', ...on(second) }]));
-    await fixture.store([two, one, two, one], { tables: TABLES });
-    expect(
-      await fixture.read('SELECT df_event_log_id AS id, event_date::VARCHAR AS d FROM event_logs ORDER BY 1'),
-    ).toEqual([
-      { id: 'a', d: first },
-      { id: 'x', d: first },
-    ]);
-    expect(await verify()).toEqual([]);
   });
 });
 
@@ -278,5 +196,21 @@ describe('a target that is not ours, or not as it was', () => {
     await fixture.store([fixture.window(second, csvOf([{ id: 'b', ...on(second) }]))]);
     expect(fixture.versions()).toBe(3);
     expect(await verify()).toEqual([]);
+  });
+});
+
+describe('every table', () => {
+  it.each([
+    ['times of the wall clock', undefined, ['timestampNtz']],
+    ['instants', 'Asia/Seoul', []],
+  ])('says whether its times are %s', async (_name, timezone, features) => {
+    const rows = csvOf([{ id: 'a:0', df_items_x: '1', ...on(first) }]);
+    await fixture.store([fixture.window(first, rows, timezone)], { tables: TABLES, timezone });
+    for (const table of TABLES) {
+      const [protocol] = fixture.actions(table, 0, 'protocol');
+      expect(protocol.readerFeatures, table).toEqual(features);
+      const types = fixture.replay(table).schema.map(({ type }) => type);
+      expect(types.includes('timestamp_ntz'), table).toBe(timezone === undefined);
+    }
   });
 });

@@ -1,11 +1,11 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import type { Storage } from '../../../src/sinks/storage/storage.ts';
 import { literal } from '../../../src/types/sql.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
-import { type Cells, csvOf, on } from '../../support/targets/duckdb.ts';
+import type { Cells } from '../../support/targets/duckdb.ts';
 import { compactDelta, purgeDelta, verifyDelta } from '../../support/targets/files.ts';
 import { query } from '../../support/targets/query.ts';
 
@@ -25,7 +25,7 @@ const adds = (table = 'events') => [...fixture.replay(table).files.values()];
 const tagsOf = (add: Readonly<Record<string, unknown>>) => add.tags as Record<string, string>;
 
 /** As if the log had always said so of its files. */
-function told(more: (add: { stats: string; size: number }) => object): void {
+function reported(more: (add: { stats: string; size: number }) => object): void {
   const version = fixture.versions();
   const lines = adds().map((add) => ({ add: { ...add, ...more(add as never) } }));
   const name = `${String(version).padStart(20, '0')}.json`;
@@ -42,7 +42,7 @@ function bucketAt(root: string): Storage {
   });
 }
 const withRows = (rows: number) =>
-  told(({ stats }) => ({ stats: JSON.stringify({ ...JSON.parse(stats), numRecords: rows }) }));
+  reported(({ stats }) => ({ stats: JSON.stringify({ ...JSON.parse(stats), numRecords: rows }) }));
 
 describe('compact', () => {
   it('joins files of different columns, dates apart, and tells what it did in all tables', async () => {
@@ -109,7 +109,7 @@ describe('compact', () => {
         fixture.windowOf(second, { id: 'c' }),
         fixture.windowOf(second, { id: 'd' }),
       ]);
-      told(() => ({ size: 256 * MIB + extra }));
+      reported(() => ({ size: 256 * MIB + extra }));
       const version = fixture.versions();
       await compactDelta({ ...fixture.lakeOptions, storage: bucketAt(fixture.root) });
       expect(fixture.versions()).toBe(version + commits);
@@ -148,34 +148,6 @@ describe('compact', () => {
     expect((await compact()).files).toEqual([`events/${path}`]);
     expect(adds()).toHaveLength(1);
     expect(await verify()).toEqual([]);
-  });
-
-  it('keeps the zone and the tables of the last load', async () => {
-    const timezone = 'Asia/Seoul';
-    const zoned = (row: Cells) => fixture.window(first, csvOf([{ ...on(first), ...row }]), timezone);
-    await fixture.store(
-      [zoned({ id: 'a', when: '2026-01-01 01:00:00' }), zoned({ id: 'b', n: '1', df_items_x: '1' })],
-      {
-        timezone,
-        tables: ALL,
-      },
-    );
-    await compact();
-    expect(adds()).toHaveLength(1);
-    expect(fixture.files(join('_dfinery', 'tmp'))).toEqual([]);
-    await fixture.store([zoned({ id: 'c', df_items_x: '2', when: '2026-01-01 02:00:00' })], { timezone });
-    expect(await fixture.read('SELECT x FROM event_items ORDER BY 1')).toEqual([{ x: '1' }, { x: '2' }]);
-    expect(await fixture.read('SELECT count("when")::INT AS n FROM events')).toEqual([{ n: 2 }]);
-    expect(await verify()).toEqual([]);
-  });
-
-  it('is refused where there is no table, and does nothing after a stop', async () => {
-    await expect(compact()).rejects.toMatchObject({ kind: 'config' });
-    expect(readdirSync(join(fixture.root, '_dfinery/tmp'))).toEqual([]);
-    await fixture.store([fixture.windowOf(first, { id: 'a' }), fixture.windowOf(first, { id: 'b' })]);
-    const signal = AbortSignal.abort(new Error('stopped'));
-    await expect(compactDelta({ ...fixture.lakeOptions, signal })).rejects.toThrow('stopped');
-    expect(adds()).toHaveLength(2);
   });
 });
 

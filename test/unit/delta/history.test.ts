@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { delta } from '../../../src/sinks/delta/target.ts';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
-import type { ColumnChange } from '../../../src/table/changes.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
 import { purgeDelta, reportDelta, verifyDelta } from '../../support/targets/files.ts';
@@ -39,14 +38,6 @@ async function reported() {
   if (report === undefined) throw new Error('no report');
   return report;
 }
-
-const told = ({ sourceName, change, fromType, toType, shape }: ColumnChange) => [
-  sourceName,
-  change,
-  fromType,
-  toType,
-  shape,
-];
 
 describe('the runs of Delta tables', () => {
   it('are one object each beside the tables; a killed one is told of by the next, and no text of the data is in them [R380]', async () => {
@@ -131,35 +122,5 @@ describe('a run', () => {
     expect((await reported()).runs.map(({ exitCode }) => exitCode)).toEqual([3]);
     await (await fixture.openLake()).close();
     expect(runFiles()).toEqual([ended]);
-  });
-});
-
-describe('the changes of columns of Delta tables', () => {
-  it('are in the commit of the window that makes them, and in no object of a run [R380]', async () => {
-    const made = [
-      window(1, { level: '1', color: 'red' }),
-      window(2, { level: 'high', size: '7' }),
-      window(3, { level: 'low' }),
-    ];
-    await run(0, made.slice(0, 2));
-    await run(10, made.slice(2), true);
-    const { changes } = await reported();
-    const ours = changes.filter(({ sourceName }) => ['level', 'color', 'size'].includes(sourceName));
-    const wanted = [
-      ['level', 'added', null, 'long', '9'],
-      ['color', 'added', null, 'string', 'aaa'],
-      ['level', 'widened', 'long', 'string', 'aaaa'],
-      ['size', 'added', null, 'long', '9'],
-      ['color', 'missing', 'string', null, null],
-      ['size', 'missing', 'long', null, null],
-    ];
-    expect(ours).toHaveLength(wanted.length);
-    expect(ours.map(told)).toEqual(expect.arrayContaining(wanted));
-    expect(ours.find(({ change }) => change === 'widened')?.window).toBe(made[1].receipt.id);
-    const [first] = runFiles();
-    const written = JSON.parse(readFileSync(join(fixture.root, '_dfinery/runs', first), 'utf8'));
-    expect(Object.keys(written)).toEqual(['v', 'run']);
-    await fixture.store([window(4, {})]);
-    expect((await reported()).changes).toHaveLength(changes.length + 1);
   });
 });

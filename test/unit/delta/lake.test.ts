@@ -17,8 +17,6 @@ afterEach(() => fixture.close());
 
 const first = '2026-01-01';
 const second = '2026-01-02';
-const third = '2026-01-03';
-const verify = () => verifyDelta(fixture.lakeOptions);
 
 /** Counts what is not given back. */
 class CountedStorage extends DiskStorage {
@@ -83,16 +81,6 @@ describe('the tables of a place', () => {
     fixture.append('events', 1, 'no object');
     await expect(loads()).rejects.toMatchObject({ kind: 'config' });
     await expect(loads({ signal: AbortSignal.abort(new Error('stopped')) })).rejects.toThrow('stopped');
-  });
-
-  it('that were asked for once stay, whatever is asked for later', async () => {
-    await fixture.store([fixture.windowOf(first, { id: 'a', df_items_x: '1' })], { tables: ['event_items'] });
-    await fixture.store([fixture.windowOf(second, { id: 'b', df_items_x: '2' })], { tables: ['event_logs'] });
-    await fixture.store([fixture.windowOf(third, { id: 'c', df_items_x: '3' })], { tables: [] });
-    for (const table of ['event_items', 'event_logs']) {
-      expect(await fixture.read(`SELECT count(*)::INT AS n FROM ${table}`)).toEqual([{ n: 3 }]);
-    }
-    expect(await verify()).toEqual([]);
   });
 
   it('hold the receipts of their windows by number, in whatever order the log has them', async () => {

@@ -1,10 +1,10 @@
-import { readFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DeltaFixture } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { FaultyStorage } from '../../support/targets/faulty-storage.ts';
-import { compactDelta, peopleInDelta, purgeDelta, verifyDelta } from '../../support/targets/files.ts';
+import { purgeDelta, verifyDelta } from '../../support/targets/files.ts';
 
 let fixture: DeltaFixture;
 beforeEach(() => {
@@ -42,28 +42,6 @@ const load = () =>
   );
 
 describe('purge', () => {
-  it('leaves no byte of a person in any object, not even one of an older version [R306]', async () => {
-    await load();
-    const found = await peopleInDelta(fixture.lakeOptions, { column: 'mail', ids: ['erna@example.com', 'nobody'] });
-    expect(found).toMatchObject({ unifiedIds: [{ text: PERSON }], ids: ['erna@example.com'], rows: 2, shared: 0 });
-    const done = await purgeDelta(fixture.lakeOptions, { column: 'mail', ids: ['erna@example.com'] });
-    expect(done).toMatchObject({ rows: 2, rowsRemoved: 2 });
-    for (const path of fixture.files()) {
-      expect(readFileSync(join(fixture.root, path)).includes('erna'), path).toBe(false);
-      expect(path).not.toContain('erna');
-    }
-    for (const [table, keys] of [
-      ['events', 2],
-      ['event_logs', 2],
-      ['event_items', 0],
-    ] as const) {
-      expect(await fixture.read(`SELECT count(*)::INT AS n FROM ${table}`)).toEqual([{ n: keys }]);
-    }
-    expect(await verify()).toEqual([]);
-    await fixture.store([fixture.window('2026-01-03', csvOf([{ id: 'e', ...on('2026-01-03') }]))]);
-    expect(await verify()).toEqual([]);
-  });
-
   it('takes from a run that began before it the means to commit, and its files too [R306]', async () => {
     await load();
     const sink = await fixture.openLake();
@@ -77,15 +55,6 @@ describe('purge', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('by a column that only some of the files have leaves the others alone [R548]', async () => {
-    await load();
-    await fixture.store([fixture.window('2026-01-03', csvOf([{ id: 'e', ...on('2026-01-03') }]))]);
-    const removal = { column: 'mail', ids: ['erna@example.com'] };
-    expect(await purgeDelta(fixture.lakeOptions, removal)).toMatchObject({ rows: 3, rowsRemoved: 2 });
-    expect(await verify()).toEqual([]);
-    expect(await fixture.read('SELECT _key FROM events ORDER BY 1')).toEqual(['b', 'd', 'e'].map((_key) => ({ _key })));
-  });
-
   it('of somebody who is in no row removes old files all the same, and of an unknown column nothing', async () => {
     await load();
     const purge = (column: string) => purgeDelta(fixture.lakeOptions, { column, ids: ['x'] });
@@ -97,23 +66,6 @@ describe('purge', () => {
     expect(stored).toEqual([...(await fixture.current('events')).files.keys()].sort());
     const log = fixture.files('events/_delta_log').map((name) => Number.parseInt(name, 10));
     expect(log).toEqual([versions, versions, Number.NaN]);
-  });
-});
-
-describe('compact', () => {
-  it('makes the files of a date one, in a commit that changes no rows [R306]', async () => {
-    await load();
-    const rows = await fixture.read('SELECT * FROM events ORDER BY _key');
-    expect(fixture.replay('events').files.size).toBeGreaterThan(2);
-    const version = fixture.versions();
-    await compactDelta(fixture.lakeOptions);
-    expect(fixture.versions()).toBe(version + 1);
-    expect(fixture.actions('events', version, 'add').map(({ dataChange }) => dataChange)).toEqual([false]);
-    expect(fixture.replay('events').files.size).toBe(2);
-    expect(await fixture.read('SELECT * FROM events ORDER BY _key')).toEqual(rows);
-    expect(await verify()).toEqual([]);
-    await compactDelta(fixture.lakeOptions);
-    expect(fixture.versions()).toBe(version + 1);
   });
 });
 

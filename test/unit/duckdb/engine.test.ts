@@ -231,7 +231,7 @@ describe('a transaction', () => {
 
 describe('an error of DuckDB', () => {
   const file = '/data/x.duckdb';
-  const told = (text: string) => engineError(new Error(text), file);
+  const reported = (text: string) => engineError(new Error(text), file);
 
   it.each([
     [
@@ -254,20 +254,22 @@ describe('an error of DuckDB', () => {
     ],
     ['Permission Error: not allowed', 'config', /cannot be opened or written: not allowed\.$/],
   ])('%s is told as what it is', (text, kind, message) => {
-    expect(told(text)).toMatchObject({ kind, message: expect.stringMatching(message) });
+    expect(reported(text)).toMatchObject({ kind, message: expect.stringMatching(message) });
   });
 
   it('that is about cells never repeats one', () => {
-    const failure = told("Conversion Error: Could not convert string 'canary' to INT32\nCSV Error on Line: 17\ncanary");
+    const failure = reported(
+      "Conversion Error: Could not convert string 'canary' to INT32\nCSV Error on Line: 17\ncanary",
+    );
     expect(failure).toMatchObject({ kind: 'system', message: expect.stringContaining('(Conversion Error, line 17)') });
     expect(JSON.stringify(failure) + failure.message + failure.internal).not.toContain('canary');
-    expect(told('canary').message).toContain('(error)');
-    expect(told('Invalid Input Error: canary').message).toContain('(Invalid Input Error)');
+    expect(reported('canary').message).toContain('(error)');
+    expect(reported('Invalid Input Error: canary').message).toContain('(Invalid Input Error)');
   });
 
   it('that is about a statement keeps its first line for the log', () => {
-    expect(told('Binder Error: no column x\nLINE 1: canary').internal).toBe('Binder Error: no column x');
-    expect(told('Constraint Error: canary').internal).toBe('Constraint Error');
+    expect(reported('Binder Error: no column x\nLINE 1: canary').internal).toBe('Binder Error: no column x');
+    expect(reported('Constraint Error: canary').internal).toBe('Constraint Error');
   });
 
   it('is memory or an index where it says so', () => {
@@ -281,7 +283,7 @@ describe('an error of DuckDB', () => {
   });
 
   it('is left as it is where it has been told already', async () => {
-    const failure = told('IO Error: x');
+    const failure = reported('IO Error: x');
     expect(engineError(failure, 'other')).toBe(failure);
     await expect(verifyDuckDb({ ...fixture.targetOptions, file: fixture.file })).rejects.toThrow('does not exist');
   });

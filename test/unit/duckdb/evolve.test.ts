@@ -89,6 +89,44 @@ describe('types', () => {
     ]);
     expect(fixture.log.filter((event) => event.event === 'cells.rescued')).toHaveLength(2);
   });
+
+  it.each([undefined, 'Asia/Seoul'])(
+    'of many rows gets new and wider columns beside them: zone %s',
+    async (timezone) => {
+      const rows = Array.from({ length: 400 }, (_, i) => ({ id: `a${i}`, n: `${i}`, day: '2026-01-05' }));
+      const more = { id: 'b', n: '1.5', day: '2026-01-05 10:00:00', late: '2026-01-05 11:00:00', word: 'x' };
+      const zoned = { timezone };
+      await fixture.load([fixture.window('2026-01-01', csvOf(rows), timezone)], zoned);
+      await fixture.load([fixture.window('2026-01-02', csvOf([more]), timezone)], zoned);
+      const instant = timezone === undefined ? 'TIMESTAMP' : 'TIMESTAMP WITH TIME ZONE';
+      const [types] = await fixture.query(
+        'SELECT typeof(n) AS n, typeof(day) AS day, typeof(late) AS late FROM events LIMIT 1',
+      );
+      expect(types).toEqual({ n: 'DOUBLE', day: instant, late: instant });
+      const shown = timezone === undefined ? 'day' : `timezone('${timezone}', day)`;
+      expect(
+        await fixture.query(
+          `SELECT n, CAST(${shown} AS VARCHAR) AS day, word FROM events WHERE _key IN ('a399', 'b') ORDER BY _key`,
+        ),
+      ).toEqual([
+        { n: 399, day: '2026-01-05 00:00:00', word: null },
+        { n: 1.5, day: '2026-01-05 10:00:00', word: 'x' },
+      ]);
+      // What no longer fits is kept, and the rest of the row.
+      const columnTypes = new Map([['n', 'long' as const]]);
+      await fixture.load([fixture.window('2026-01-03', csvOf([{ id: 'c', n: '2' }]), timezone)], {
+        ...zoned,
+        columnTypes,
+      });
+      expect(
+        await fixture.query(`SELECT n, word, _rescued AS r FROM events WHERE _key IN ('a399', 'b', 'c') ORDER BY _key`),
+      ).toEqual([
+        { n: '399', word: null, r: null },
+        { n: null, word: 'x', r: '{"n":"1.5"}' },
+        { n: '2', word: null, r: null },
+      ]);
+    },
+  );
 });
 
 describe('column_types', () => {

@@ -1,6 +1,8 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { purgeDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
+import { duckdb } from '../../../src/sinks/duckdb/target.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
@@ -67,5 +69,28 @@ describe('a table that gets many columns at once', () => {
     } finally {
       zoned.close();
     }
+  });
+});
+
+describe('a DuckDB file', () => {
+  const all = () => ({ ...fixture.targetOptions, spoolDir: fixture.dir, env: () => undefined });
+
+  it('is not changed by readers: what a purge under way has beside it stays', async () => {
+    writeFileSync(`${fixture.file}.rewriting`, 'half');
+    await duckdb.report?.(fixture.file, all());
+    await duckdb.readPriorLoads?.(fixture.file, all());
+    await duckdb.verify?.(fixture.file, all());
+    await duckdb.people?.(fixture.file, { column: 'df_unified_id', ids: ['u'] }, all());
+    expect(readFileSync(`${fixture.file}.rewriting`, 'utf8')).toBe('half');
+  });
+
+  it('with tables of somebody else alone has no prior loads, and its report is refused', async () => {
+    const file = `${fixture.dir}/theirs.duckdb`;
+    await query(file, 'CREATE TABLE mine AS SELECT 1 AS x');
+    expect((await duckdb.readPriorLoads?.(file, all()))?.state).toBeUndefined();
+    await expect(duckdb.report?.(file, all())).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringContaining('holds no events loaded by this program'),
+    });
   });
 });

@@ -97,6 +97,14 @@ describe('opening', () => {
     expect(existsSync(`${fixture.file}.tmp`)).toBe(false);
     expect(existsSync(`${fixture.file}.rewriting`)).toBe(false);
   });
+
+  it('makes event_logs and event_items before any window', async () => {
+    await (await fixture.open()).close();
+    expect(await fixture.query('SELECT count(*) AS n FROM event_logs')).toEqual([{ n: '0' }]);
+    expect((await fixture.query('DESCRIBE event_items')).map(({ column_name }) => column_name)).toContain(
+      'item_position',
+    );
+  });
 });
 
 describe('a locked file', () => {

@@ -67,6 +67,34 @@ describe('a window for which memory is short', () => {
     );
     expect(await verifyDuckDb(options())).toEqual([]);
   });
+
+  it('leaves nothing when memory is short for it, and the second try with less fails at its end [R498]', async () => {
+    const sink = await fixture.open();
+    await sink.commit([fixture.window('2026-01-01', csvOf([{ id: 'a', n: '1' }]))], fixture.signal);
+    const run = Engine.prototype.run;
+    let isShort = true;
+    const failing = vi.spyOn(Engine.prototype, 'run').mockImplementation(function (this: Engine, sql, values) {
+      if (isShort && sql.startsWith('INSERT INTO events')) {
+        isShort = false;
+        return Promise.reject(new Error('Out of Memory Error: could not allocate block'));
+      }
+      if (!isShort && sql.includes('SET state')) return Promise.reject(new Error('IO Error: no answer of the disk'));
+      return run.call(this, sql, values);
+    });
+    try {
+      await expect(
+        sink.commit([fixture.window('2026-01-01', csvOf([{ id: 'a', n: '2' }, { id: 'b' }]))], fixture.signal),
+      ).rejects.toThrow();
+    } finally {
+      failing.mockRestore();
+    }
+    expect(isShort).toBe(false);
+    await sink.close();
+    expect(await fixture.query('SELECT _key, n FROM events')).toEqual([{ _key: 'a', n: '1' }]);
+    expect(await fixture.query('SELECT rows, rows_live FROM _dfinery_windows')).toEqual([
+      { rows: '1', rows_live: '1' },
+    ]);
+  });
 });
 
 describe('a window that fails for another reason', () => {

@@ -19,11 +19,14 @@ const SETTLED = { delivery: 'settled', appends: true } as const;
 
 /** A run every few hours for some days, each of which appends what it is given. */
 async function append(
-  world: Partial<FakeServiceSettings>,
+  serviceSettings: Partial<FakeServiceSettings>,
   settings: Partial<PlanSettings> = {},
   runs = 12,
 ): Promise<void> {
-  fixture = new Fixture('2026-03-10T13:00:00Z', { rows: steadyRows('2026-02-25', '2026-03-16', 6), ...world });
+  fixture = new Fixture('2026-03-10T13:00:00Z', {
+    rows: steadyRows('2026-02-25', '2026-03-16', 6),
+    ...serviceSettings,
+  });
   for (let run = 0; run < runs; run++) {
     await fixture.run({ startDate: FIRST, ...settings }, SETTLED);
     fixture.clock.time += 7 * HOUR;
@@ -32,7 +35,7 @@ async function append(
 
 /** Every row of the days before `end` that were wanted, by the service's own count of days. */
 const truth = (end: string): string[] =>
-  fixture.service.world.rows
+  fixture.service.settings.rows
     .filter((row) => fixture.service.dayOf(row) >= FIRST && fixture.service.dayOf(row) < end)
     .map((row) => row.id)
     .sort();

@@ -15,8 +15,11 @@ const WAIT_MS = 9_876;
 let ring = () => {};
 let waits = 0;
 
-function open(world: Partial<FakeServiceSettings> = {}): Fixture {
-  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6), ...world });
+function open(serviceSettings: Partial<FakeServiceSettings> = {}): Fixture {
+  fixture = new Fixture('2026-03-10T16:00:00Z', {
+    rows: steadyRows('2026-03-01', '2026-03-11', 6),
+    ...serviceSettings,
+  });
   waits = 0;
   fixture.clock.after = (ms?: number, callback?: () => void) => {
     if (ms === WAIT_MS) {

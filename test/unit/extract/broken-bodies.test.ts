@@ -8,8 +8,8 @@ import { systemError, withCall } from '../../support/system-calls.ts';
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
 const DAYS = { startDate: '2026-03-05', endDate: '2026-03-07', toDateInclusive: 'true' } as const;
 let fixture: Fixture;
-const open = (world: Partial<FakeServiceSettings> = {}) => {
-  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
+const open = (settings: Partial<FakeServiceSettings> = {}) => {
+  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: ROWS, ...settings });
   fixture.options = { maxConcurrentExports: 1 };
   return fixture;
 };
@@ -85,8 +85,8 @@ describe('a body that breaks off', () => {
 
   it('by a stop is no fault: it ends with the reason, and is not told as one', async () => {
     open();
-    fixture.service.world = {
-      ...fixture.service.world,
+    fixture.service.settings = {
+      ...fixture.service.settings,
       fault: () => {
         fixture.controller.abort(new Error('stop'));
         return { breaks: body('reset: x') };
@@ -102,7 +102,7 @@ describe('a body that breaks off', () => {
       fixture.controller.abort(new Error('stop'));
       return csv + csv.slice(csv.indexOf('\n') + 1).repeat(5_000);
     };
-    fixture.service.world = { ...fixture.service.world, fault: () => ({ body: all }) };
+    fixture.service.settings = { ...fixture.service.settings, fault: () => ({ body: all }) };
     await expect(fixture.run(DAYS)).rejects.toThrow('stop');
     expect(fixture.tally.bytes).toBe(0);
     expect(fixture.service.sent).toBe(1);
@@ -153,7 +153,7 @@ describe('a body that would fill the disk', () => {
     let looks = 0;
     const filling = async () => ({ bsize: 1, blocks: 1e10, bavail: looks++ === 0 ? 9e9 : 1e8 });
     const endless = (csv: string) => csv + csv.slice(csv.indexOf('\n') + 1).repeat(20_000);
-    fixture.service.world = { ...fixture.service.world, fault: () => ({ body: endless }) };
+    fixture.service.settings = { ...fixture.service.settings, fault: () => ({ body: endless }) };
     const failure = await withCall(fs.promises, 'statfs', filling, () => failureOf(fixture.run(DAYS)));
     expect([failure.exitCode, looks]).toEqual([3, 2]);
     expect(readdirSync(fixture.spoolDir)).toEqual([]);

@@ -15,8 +15,8 @@ import {
 
 const NOW = '2026-03-10T16:00:00Z';
 let fixture: Fixture;
-const open = (world: Partial<FakeServiceSettings>, now = NOW) => {
-  fixture = new Fixture(now, world);
+const open = (serviceSettings: Partial<FakeServiceSettings>, now = NOW) => {
+  fixture = new Fixture(now, serviceSettings);
   return fixture;
 };
 afterEach(() => fixture?.close());

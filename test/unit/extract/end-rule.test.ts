@@ -59,11 +59,11 @@ describe('each case of the table', () => {
   const row = (id: string, time: string): FakeRow => ({ id, event: 'df_login', occurred: at(time), arrived: at(time) });
   const busy = (day: string) => steadyRows(day, day, 4);
   const run = async (
-    world: Partial<FakeServiceSettings>,
+    settings: Partial<FakeServiceSettings>,
     delivery: 'fresh' | 'settled' = 'fresh',
     endDate = '2026-03-06',
   ) => {
-    fixture = new Fixture('2026-03-10T16:00:00Z', world);
+    fixture = new Fixture('2026-03-10T16:00:00Z', settings);
     await fixture.run({ startDate: '2026-03-05', endDate }, { delivery });
     return fixture.service.ranges.map((r) => r.replaceAll('2026-03-', ''));
   };
@@ -101,9 +101,9 @@ describe('each case of the table', () => {
   });
 
   it('a service that refuses single days: unproved, since a refusal is no observation', async () => {
-    const world = { inclusive: false, rows: busy('2026-03-05') };
+    const settings = { inclusive: false, rows: busy('2026-03-05') };
     const fault: FakeServiceSettings['fault'] = (q) => (q.from === q.to ? { refuse: 'invalid' } : undefined);
-    expect(await run({ ...world, fault })).toEqual(['05..05', '05..06', '06..06', '06..07']);
+    expect(await run({ ...settings, fault })).toEqual(['05..05', '05..06', '06..06', '06..07']);
     expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
     expect(fixture.target.ids()).toHaveLength(4);
   });
@@ -146,7 +146,7 @@ describe('each case of the table', () => {
       if (count === 2) fixture.clock.time += 2_000;
       return undefined;
     };
-    fixture.service.world = { ...fixture.service.world, fault: tick };
+    fixture.service.settings = { ...fixture.service.settings, fault: tick };
     await fixture.run({ startDate: '2026-03-10' });
     expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
     expect(fixture.target.ids()).toEqual(['late']);
@@ -163,7 +163,7 @@ describe('each case of the table', () => {
       if (count === 2) fixture.clock.time += 2_000;
       return undefined;
     };
-    fixture.service.world = { ...fixture.service.world, fault };
+    fixture.service.settings = { ...fixture.service.settings, fault };
     await fixture.run({ startDate: '2026-03-10', endDate: '2026-03-11' }, { fullRefresh: true });
     expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
     expect(fixture.target.ids()).toEqual(['late']);

@@ -6,8 +6,8 @@ import { type FakeServiceSettings, type Fault, Fixture, HOUR, steadyRows } from 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
 const DAYS = { startDate: '2026-03-05', endDate: '2026-03-07' };
 let fixture: Fixture;
-const open = (world: Partial<FakeServiceSettings> = {}) => {
-  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
+const open = (serviceSettings: Partial<FakeServiceSettings> = {}) => {
+  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: ROWS, ...serviceSettings });
   return fixture;
 };
 afterEach(() => fixture.close());
@@ -149,7 +149,7 @@ describe('a body without a final line end', () => {
       const cut: FakeServiceSettings['fault'] = (q) =>
         q.to === '2026-03-08' && asked++ % 2 === 0 ? { body: (csv) => csv.slice(0, -3) } : undefined;
       fixture.service.asked.length = 0;
-      fixture.service.world = { ...fixture.service.world, endDeclared: false, fault: cut };
+      fixture.service.settings = { ...fixture.service.settings, endDeclared: false, fault: cut };
       await fixture.run({ ...DAYS, endDate: '2026-03-08' }).catch(() => {});
       expect([...fixture.target.rows.values()].every((line) => line.endsWith('df_login'))).toBe(true);
     }
@@ -160,7 +160,7 @@ describe('a body without a final line end', () => {
     const cut: FakeServiceSettings['fault'] = (q, count) =>
       q.to === '2026-03-08' && count === 2 ? { body: (csv) => `${rowsOf(csv, 3)}\n` } : undefined;
     fixture.service.asked.length = 0;
-    fixture.service.world = { ...fixture.service.world, fault: cut };
+    fixture.service.settings = { ...fixture.service.settings, fault: cut };
     await fixture.run({ ...DAYS, endDate: '2026-03-08' });
     expect(fixture.service.sent).toBe(3);
     expect(fixture.target.ids()).toHaveLength(24);

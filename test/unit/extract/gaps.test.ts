@@ -11,9 +11,9 @@ const ROWS = steadyRows('2026-01-25', '2026-03-20', 4);
 
 let fixture: Fixture;
 /** A service that is right about the time, and a machine whose clock is so many days ahead of it. */
-function open(daysAhead: number, world: Partial<FakeServiceSettings> = {}): Fixture {
+function open(daysAhead: number, serviceSettings: Partial<FakeServiceSettings> = {}): Fixture {
   const clockAhead = -daysAhead * 24 * HOUR;
-  fixture = new Fixture(new Date(at(RIGHT) - clockAhead).toISOString(), { rows: ROWS, clockAhead, ...world });
+  fixture = new Fixture(new Date(at(RIGHT) - clockAhead).toISOString(), { rows: ROWS, clockAhead, ...serviceSettings });
   return fixture;
 }
 afterEach(() => fixture.close());
@@ -87,7 +87,7 @@ describe('a default start', () => {
     await fixture.run();
     expect(fixture.target.state).toMatchObject({ start_date: OLDEST, from_date: OLDEST });
     fixture.clock.time = at(RIGHT);
-    fixture.service.world = { ...fixture.service.world, clockAhead: 0 };
+    fixture.service.settings = { ...fixture.service.settings, clockAhead: 0 };
     await fixture.run();
     expect(fixture.target.ids()).toEqual(idsOf(OLDEST, '2026-03-20').filter((id) => fixture.target.rows.has(id)));
     expect(fixture.target.ids()).toEqual(expect.arrayContaining(idsOf(OLDEST, '2026-03-19')));

@@ -7,8 +7,8 @@ import { type FakeServiceSettings, FakeTarget, Fixture, HOUR, steadyRows } from 
 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 4);
 let fixture: Fixture;
-const open = (world: Partial<FakeServiceSettings> = {}) => {
-  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
+const open = (serviceSettings: Partial<FakeServiceSettings> = {}) => {
+  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: ROWS, ...serviceSettings });
   return fixture;
 };
 afterEach(() => fixture.close());
@@ -111,9 +111,9 @@ describe('a start that moves', () => {
 });
 
 describe('a state', () => {
-  const keysOf = async (settings: object, world: Partial<FakeServiceSettings> = {}): Promise<string[]> => {
+  const keysOf = async (settings: object, serviceSettings: Partial<FakeServiceSettings> = {}): Promise<string[]> => {
     const windows: Window[] = [];
-    open(world);
+    open(serviceSettings);
     for await (const window of fixture.windows({ startDate: '2026-03-08', endDate: '2026-03-08', ...settings })) {
       windows.push(window);
       await fixture.target.commit(window);

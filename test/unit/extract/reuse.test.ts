@@ -31,8 +31,8 @@ const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
 const DAYS = { startDate: '2026-03-03', endDate: '2026-03-08', toDateInclusive: 'true' } as const;
 const DEAD = 'r0123456789abcdef';
 let fixture: Fixture;
-const open = (world: Partial<FakeServiceSettings> = {}) => {
-  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
+const open = (serviceSettings: Partial<FakeServiceSettings> = {}) => {
+  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: ROWS, ...serviceSettings });
   return fixture;
 };
 afterEach(() => fixture.close());

@@ -8,8 +8,8 @@ import { type FakeServiceSettings, FakeTarget, Fixture, HOUR, steadyRows } from 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 4);
 const DAYS = { startDate: '2026-03-04', endDate: '2026-03-07', toDateInclusive: 'true' } as const;
 let fixture: Fixture;
-const open = (world: Partial<FakeServiceSettings> = {}) => {
-  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
+const open = (settings: Partial<FakeServiceSettings> = {}) => {
+  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: ROWS, ...settings });
   return fixture;
 };
 afterEach(() => fixture.close());
@@ -197,7 +197,7 @@ describe('listed columns that no export had', () => {
     await fixture.run(DAYS);
     fixture.target = new FakeTarget();
     fixture.options = { edits: columnEdits(['phone'], [], undefined), emptyBody: 'no_rows' };
-    fixture.service.world = { ...fixture.service.world, fault: () => ({ body: () => '' }) };
+    fixture.service.settings = { ...fixture.service.settings, fault: () => ({ body: () => '' }) };
     await fixture.run(DAYS);
     expect(fixture.events('columns.unseen')).toEqual([]);
   });

@@ -10,8 +10,8 @@ const ROWS = NAMES.flatMap((name) => steadyRows('2026-03-01', '2026-03-11', 2, n
 const BIG = '2026-03-06';
 const DAYS = { startDate: '2026-03-05', endDate: '2026-03-07', toDateInclusive: 'true' } as const;
 let fixture: Fixture;
-const open = (world: Partial<FakeServiceSettings> = {}) => {
-  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
+const open = (settings: Partial<FakeServiceSettings> = {}) => {
+  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: ROWS, ...settings });
   fixture.options = { maxConcurrentExports: 1 };
   return fixture;
 };

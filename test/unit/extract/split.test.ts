@@ -11,8 +11,8 @@ const ROWS: FakeRow[] = NAMES.flatMap((name) => steadyRows('2026-03-01', '2026-0
 const BIG = '2026-03-06';
 const DAYS = { startDate: '2026-03-05', endDate: '2026-03-07', toDateInclusive: 'true' } as const;
 let fixture: Fixture;
-const open = (world: Partial<FakeServiceSettings> = {}) => {
-  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: ROWS, ...world });
+const open = (settings: Partial<FakeServiceSettings> = {}) => {
+  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: ROWS, ...settings });
   fixture.options = { maxConcurrentExports: 1 };
   return fixture;
 };
@@ -110,8 +110,8 @@ describe('one day too big for one export', () => {
     open();
     // Noon in UTC ends the day before in UTC-12.
     fixture.clock.time = Date.parse('2026-03-07T11:59:50Z');
-    fixture.service.world = {
-      ...fixture.service.world,
+    fixture.service.settings = {
+      ...fixture.service.settings,
       fault: (q) => {
         const refused = big.fault(q);
         if (q.eventsCondition === 'include' && refused === undefined)

@@ -5,8 +5,8 @@ import { type FakeServiceSettings, Fixture, HOUR, steadyRows } from '../../suppo
 const NOW = '2026-03-10T16:00:00Z';
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
 let fixture: Fixture;
-const open = (world: Partial<FakeServiceSettings> = {}, now = NOW) => {
-  fixture = new Fixture(now, { rows: ROWS, ...world });
+const open = (settings: Partial<FakeServiceSettings> = {}, now = NOW) => {
+  fixture = new Fixture(now, { rows: ROWS, ...settings });
   return fixture;
 };
 afterEach(() => fixture.close());

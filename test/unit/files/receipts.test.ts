@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Window } from '../../../src/extract/window.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
-import { FILE_TARGETS, FilesFixture } from '../../support/targets/files-fixture.ts';
+import { FILE_TARGETS, FilesFixture } from '../../support/targets/target-fixture.ts';
 
 let fixture: FilesFixture;
 afterEach(() => fixture.close());
@@ -40,7 +40,7 @@ describe.each(FILE_TARGETS)('the receipts of %s', (target) => {
       fixture.fixture.window(day, rows(...ids), undefined, days);
     const stored = [window(ONE, ['a', 'b']), window(TWO, []), window(ONE, ['a']), window(ONE, ['a', 'b', 'c'], 2)];
     await fixture.store(stored.map((one) => [one]));
-    const { covered, rowsOf } = await fixture.place.priorLoads(fixture.options);
+    const { covered, rowsOf } = await fixture.priorLoads();
     expect([...covered].sort()).toEqual([ONE, TWO]);
     expect([rowsOf?.(ONE, ONE), rowsOf?.(TWO, TWO), rowsOf?.(ONE, TWO)]).toEqual([1, 0, 3]);
     expect([rowsOf?.(TWO, '2026-01-03'), rowsOf?.('2025-12-31', ONE)]).toEqual([undefined, undefined]);

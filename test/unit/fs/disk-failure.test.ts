@@ -52,7 +52,7 @@ describe('what a disk says', () => {
     const other = new Error('other');
     expect(diskError(other, place)).toBe(other);
     expect(isDiskFull(other)).toBe(false);
-    const told = Object.assign(configError('told'), { code: 'ENOSPC' });
-    expect(diskError(told, place)).toBe(told);
+    const reported = Object.assign(configError('told'), { code: 'ENOSPC' });
+    expect(diskError(reported, place)).toBe(reported);
   });
 });

@@ -74,7 +74,7 @@ describe.runIf(space !== '' && started !== '')('whether a process lives', () => 
   });
 
   it('is as the system tells: on its way out is over, and what it does not show is unknown', async () => {
-    const told = (of: (text: string) => string) => {
+    const reported = (of: (text: string) => string) => {
       const read = (real: (...all: unknown[]) => unknown, path: unknown, ...rest: unknown[]) => {
         const text = String(real(path, ...rest));
         return String(path).startsWith('/proc/') ? of(text) : text;
@@ -86,10 +86,10 @@ describe.runIf(space !== '' && started !== '')('whether a process lives', () => 
       ['Z', 'dead'],
       ['X', 'dead'],
     ])
-      expect(await told((text) => text.replace(/\) . /, `) ${state} `))).toBe(liveness);
+      expect(await reported((text) => text.replace(/\) . /, `) ${state} `))).toBe(liveness);
     const hidden = () => {
       throw systemError('EACCES');
     };
-    expect(await told(hidden)).toBe('unknown');
+    expect(await reported(hidden)).toBe('unknown');
   });
 });

@@ -125,6 +125,14 @@ const CASES: readonly (readonly [string, string | undefined, readonly Timed[]])[
     ],
   ],
   [
+    'of one day of the zone, and of two of their own',
+    'Asia/Seoul',
+    [
+      ['2026-03-08T20:00:00Z', '', '2026-03-08'],
+      ['2026-03-09T01:00:00Z', '', '2026-03-09'],
+    ],
+  ],
+  [
     'that the clock has twice',
     NEW_YORK,
     [
@@ -134,7 +142,7 @@ const CASES: readonly (readonly [string, string | undefined, readonly Timed[]])[
   ],
 ];
 
-describe('rows are filed under the date that their times have as they are written', () => {
+describe('rows are filed under the date that their times have as they are written [R45]', () => {
   const load = async (rows: readonly Timed[], timezone: string | undefined, idOf: (i: number) => string, parts = 1) => {
     const cells = rows.map(([df_server_datetime, df_correction_datetime], i) => ({
       id: idOf(i),

@@ -74,27 +74,6 @@ describe('a folder', () => {
     expect(await fixture.read('SELECT _key FROM events ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'b' }]);
   });
 
-  it('keeps nothing of a window whose rows are not those of its receipt', async () => {
-    const window = fixture.window('2026-01-01', CSV);
-    const sink = await fixture.openFolder();
-    const failure = await failureOf(
-      sink.commit([{ ...window, receipt: { ...window.receipt, rows: 2 } }], fixture.signal),
-    );
-    expect(failure).toMatchObject({
-      kind: 'system',
-      message: expect.stringContaining('a window of 2 rows came to 1 in Parquet'),
-      where: { window: '2026-01-01..2026-01-01', file: fixture.root },
-    });
-    await sink.close();
-    expect(fixture.files().filter((file) => file.endsWith('.parquet'))).toEqual([]);
-  });
-
-  it('keeps its time zone', async () => {
-    await fixture.store([fixture.window('2026-01-01', CSV, 'Asia/Seoul')], { timezone: 'Asia/Seoul' });
-    const failure = await failureOf(fixture.openFolder({ timezone: 'UTC' }));
-    expect(failure.message).toMatch(/timezone is UTC, but .*lake was loaded with Asia\/Seoul/);
-  });
-
   it('refuses a manifest that is damaged or newer', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     const path = join(fixture.root, '_dfinery/manifest.json');
@@ -115,19 +94,6 @@ describe('a folder', () => {
     expect(statSync(join(fixture.root, 'events')).mode & 0o077).toBe(0);
   });
 
-  it('remembers state, days, event names and rows', async () => {
-    await fixture.store([fixture.window('2026-01-01', CSV), fixture.window('2026-01-02', csvOf([]))]);
-    const sink = await fixture.openFolder();
-    const prior = await sink.readPriorLoads();
-    await sink.close();
-    expect(prior.state).toEqual({ version: 1, from_date: '2026-01-03' });
-    expect([...prior.covered]).toEqual(['2026-01-01', '2026-01-02']);
-    expect(prior.eventNames).toEqual(['df_login']);
-    expect(prior.rowsOf?.('2026-01-01', '2026-01-01')).toBe(1);
-    expect(prior.rowsOf?.('2026-01-02', '2026-01-02')).toBe(0);
-    expect(prior.rowsOf?.('2026-01-03', '2026-01-03')).toBeUndefined();
-  });
-
   it('may have any name', async () => {
     const place = join(fixture.dir, "la[k]e's *?{1} %20 안녕");
     const rows = (day: string, other: string) =>
@@ -142,15 +108,6 @@ describe('a folder', () => {
       tables,
     });
     expect(await verifyParquet({ ...fixture.folderOptions, place })).toEqual([]);
-  });
-
-  it('has one file and one receipt a day after a day of hourly runs', async () => {
-    for (let hour = 0; hour < 6; hour++) {
-      const rows = Array.from({ length: hour + 1 }, (_, i) => ({ id: `r${i}`, ...at(`2026-01-01 0${i}:00:00.000`) }));
-      await fixture.store([fixture.window('2026-01-01', csvOf(rows))]);
-    }
-    expect(fixture.files().filter((file) => file.startsWith('events/'))).toHaveLength(1);
-    expect(fixture.manifest.receipts).toMatchObject([{ window: 6, rows: 6, rows_live: 6 }]);
   });
 
   it('tells of the changes of its columns with the window that makes them: neither of one that failed, nor a window without [R553]', async () => {
@@ -185,40 +142,49 @@ describe('a folder', () => {
     expect(own.map(({ sourceName, change }) => [sourceName, change])).toEqual([['later', 'added']]);
   });
 
-  it('keeps every table that it was once asked for [R554]', async () => {
-    const tables = (...names: ('event_items' | 'event_logs')[]) => ({ tables: ['events', ...names] as const });
-    const items = (n: string) => csvOf([{ id: `p:${n}`, df_items_x: n, ...at('2026-01-01 10:00:00.000') }]);
-    await fixture.store([fixture.window('2026-01-01', items('1'))], tables('event_items'));
-    await fixture.store([fixture.window('2026-01-01', items('2'))], tables('event_logs'));
-    await fixture.store([fixture.window('2026-01-01', items('3'))], tables());
-    expect(await fixture.read('SELECT count(*)::INT AS n FROM event_items')).toEqual([{ n: 3 }]);
-    expect(await fixture.read('SELECT count(*)::INT AS n FROM event_logs')).toEqual([{ n: 1 }]);
-  });
-
-  it('keeps the receipt by which a day is complete, when the day is read again before a clock says it is over [R493]', async () => {
-    const again = fixture.window('2026-01-01', CSV);
-    await fixture.store([
-      fixture.window('2026-01-01', CSV),
-      { ...again, receipt: { ...again.receipt, covers_to: null } },
+  it('becomes a file a date, with its manifest', async () => {
+    const csv = csvOf([
+      { id: 'a', n: '1', flag: 'TRUE', tags: 'null', memo: 'x,"y"\n안녕', ...at('2026-01-01 10:00:00.000') },
+      { id: 'b:1', n: '9007199254740993', df_items_df_price: '1.5', tags: '["p"]', ...at('2026.1.2 3:04') },
     ]);
-    const sink = await fixture.openFolder();
-    expect([...(await sink.readPriorLoads()).covered]).toEqual(['2026-01-01']);
-    await sink.close();
+    const [commit] = await fixture.store([fixture.window('2026-01-01', csv)]);
+    expect(commit).toMatchObject({ rows: 2, rescued: new Map() });
+    expect(fixture.files()).toEqual([
+      '_dfinery/lock',
+      '_dfinery/manifest.json',
+      'events/event_date=2026-01-01/data_0.parquet',
+      'events/event_date=2026-01-02/data_0.parquet',
+    ]);
+    expect(
+      await fixture.read(
+        'SELECT _key, n, flag, tags, memo, df_items_df_price AS p, event_date AS d FROM events ORDER BY _key',
+      ),
+    ).toEqual([
+      { _key: 'a', n: '1', flag: true, tags: null, memo: 'x,"y"\n안녕', p: null, d: '2026-01-01' },
+      { _key: 'b:1', n: '9007199254740993', flag: null, tags: ['p'], memo: null, p: 1.5, d: '2026-01-02' },
+    ]);
+    const { files, receipts, cursor } = fixture.manifest;
+    expect(files.map(({ path, rows, windows }) => ({ path, rows, windows }))).toEqual([
+      { path: 'events/event_date=2026-01-01/data_0.parquet', rows: 1, windows: { 1: 1 } },
+      { path: 'events/event_date=2026-01-02/data_0.parquet', rows: 1, windows: { 1: 1 } },
+    ]);
+    expect(receipts).toMatchObject([{ window: 1, rows: 2, rows_live: 2, from: '2026-01-01' }]);
+    expect(cursor).toEqual({ version: 1, from_date: '2026-01-02' });
   });
 
-  it('keeps what it had when a window is stopped or fails', async () => {
-    await fixture.store([fixture.window('2026-01-01', CSV)]);
-    const before = fixture.files();
-    const sink = await fixture.openFolder();
-    const window = fixture.window('2026-01-01', csvOf([{ id: 'b', ...at('2026-01-02 10:00:00.000') }]));
-    const stop = new AbortController();
-    stop.abort(new Error('stopped'));
-    await expect(sink.commit([window], stop.signal)).rejects.toThrow('stopped');
-    const [header] = readFileSync(window.files[0].path, 'utf8').split('\n');
-    writeFileSync(window.files[0].path, `${header}\n`);
-    expect((await failureOf(sink.commit([window], fixture.signal))).message).toContain('came to 0 in Parquet');
-    await sink.close();
-    expect(fixture.files()).toEqual(before);
-    expect(await fixture.read('SELECT _key FROM events')).toEqual([{ _key: 'a' }]);
+  it('has a receipt without the header and the shapes of cells', async () => {
+    const window = fixture.window('2026-01-01', csvOf([{ id: 'a', memo: 'Erna', ...at('2026-01-01 10:00:00.000') }]));
+    await fixture.store([window]);
+    const { header: _header, columns: _columns, ...kept } = window.receipt;
+    const [{ window: number, rows_live: live, ...receipt }] = fixture.manifest.receipts;
+    expect({ number, live, ...receipt }).toMatchObject({
+      number: 1,
+      live: 1,
+      id: kept.id,
+      rows: 1,
+      sha256: kept.sha256,
+    });
+    expect(Object.keys(receipt).filter((key) => key === 'header' || key === 'columns')).toEqual([]);
+    expect(JSON.stringify(fixture.manifest)).not.toContain('Erna');
   });
 });

@@ -16,7 +16,7 @@ import { type FileTable, readingTable } from '../../../src/sinks/files/open.ts';
 import { PARQUET } from '../../../src/sinks/parquet/log.ts';
 import { eventLogs, sortedEventLogs } from '../../../src/sinks/sql/views.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
-import { checkPurgeParquet, compactParquet, purgeParquet, verifyParquet } from '../../support/targets/files.ts';
+import { checkPurgeParquet, compactParquet, verifyParquet } from '../../support/targets/files.ts';
 import { ParquetFixture } from '../../support/targets/parquet.ts';
 
 let fixture: ParquetFixture;
@@ -38,16 +38,6 @@ const CSV = csvOf([
 ]);
 
 describe('verify', () => {
-  it('finds nothing in what was just written, with every dataset', async () => {
-    await fixture.store([fixture.window('2026-01-01', CSV), fixture.window('2026-01-01', CSV)], { tables: TABLES });
-    expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
-    expect(await fixture.read('SELECT count(*)::INT AS n FROM event_logs')).toEqual([{ n: 3 }]);
-    expect(await fixture.read('SELECT _key, x, item_position AS p FROM event_items ORDER BY 1')).toEqual([
-      { _key: 'a:1', x: '1', p: '1' },
-      { _key: 'a:2', x: '2', p: '2' },
-    ]);
-  });
-
   it('only reads while somebody else writes, and waits for a change to be finished', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     const times = () => fixture.files().map((file) => [file, statSync(join(fixture.root, file)).mtimeMs]);
@@ -121,51 +111,9 @@ describe('verify', () => {
     const again = await verifyParquet(fixture.folderOptions);
     expect(again.map(({ check }) => check)).toContain('rows');
   });
-
-  it('finds a key that two partitions have', async () => {
-    await fixture.store([fixture.window('2026-01-01', CSV)]);
-    const { files, receipts } = fixture.manifest;
-    const [one] = files;
-    const twice = join(fixture.root, 'events/event_date=2026-01-03/data_0.parquet');
-    const { mkdirSync } = await import('node:fs');
-    mkdirSync(join(twice, '..'));
-    writeFileSync(twice, readFileSync(join(fixture.root, one.path)));
-    const copy = { ...one, path: 'events/event_date=2026-01-03/data_0.parquet' };
-    writeFileSync(
-      join(fixture.root, '_dfinery/manifest.json'),
-      JSON.stringify({
-        ...fixture.manifest,
-        files: [...files, copy],
-        receipts: [{ ...receipts[0], rows: 7, rows_live: 7 }],
-      }),
-    );
-    expect(await verifyParquet(fixture.folderOptions)).toEqual([
-      { check: 'keys', message: '3 keys occur more than once' },
-    ]);
-  });
-
-  it('refuses a folder that holds no dataset', async () => {
-    await expect(verifyParquet(fixture.folderOptions)).rejects.toThrow(/holds no table of this program/);
-    expect(fixture.files()).toEqual([]);
-  });
 });
 
 describe('purge', () => {
-  it('leaves no byte of the person in any file, and the receipts agree [R53]', async () => {
-    await fixture.store([fixture.window('2026-01-01', CSV)], { tables: TABLES });
-    const holding = () => fixture.files().filter((file) => readFileSync(join(fixture.root, file)).includes('4711'));
-    expect(holding().length).toBeGreaterThan(2);
-    const removal = { column: 'df_unified_id', ids: ['erna-4711'] };
-    const found = await purgeParquet(fixture.folderOptions, removal);
-    expect(found).toMatchObject({ rows: 1, rowsRemoved: 3 });
-    expect(holding()).toEqual([]);
-    expect(await fixture.read('SELECT _key FROM events')).toEqual([{ _key: 'b' }]);
-    expect(await fixture.read('SELECT df_unified_id AS u FROM event_logs')).toEqual([{ u: 'hans-0815' }]);
-    expect(fixture.manifest.receipts[0]).toMatchObject({ rows: 4, rows_live: 1 });
-    expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
-    expect(await purgeParquet(fixture.folderOptions, removal)).toMatchObject({ rowsRemoved: 0 });
-  });
-
   it.runIf(hasOtherDisk)('is refused beforehand where a partition lies on another disk [R385]', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     const folder = join(fixture.root, 'events', 'event_date=2026-01-02');

@@ -24,13 +24,6 @@ describe('opening a folder', () => {
     expect(readFileSync(manifest(), 'utf8')).toBe(older);
   });
 
-  it('keeps the events whichever tables are wanted', async () => {
-    await fixture.store([fixture.window('2026-01-01', CSV)], { tables: ['event_logs'] });
-    expect(fixture.manifest.tables).toEqual(['events', 'event_logs']);
-    expect(await fixture.read('SELECT _key FROM events')).toEqual([{ _key: 'a:0' }]);
-    expect(fixture.files().some((file) => file.startsWith('event_items/'))).toBe(false);
-  });
-
   it('makes a table of the days that are there when it is first wanted, and says so in the manifest', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     await (await fixture.openFolder({ tables: ['event_items'] })).close();

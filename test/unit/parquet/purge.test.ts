@@ -58,32 +58,6 @@ describe('a purge of Parquet files', () => {
     expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
   });
 
-  it('tells an event by the row that is left of it, on whatever date', async () => {
-    await store();
-    const logs = () => fixture.read(`SELECT event_date AS d FROM event_logs WHERE df_event_log_id = 'e'`);
-    expect(await logs()).toEqual([{ d: TWO }]);
-    await purge();
-    expect(await logs()).toEqual([{ d: '2026-01-04' }]);
-  });
-
-  it('changes nothing when it is only tried, or stopped', async () => {
-    await store();
-    const before = contents();
-    expect(await checkPurgeParquet(fixture.folderOptions, removal)).toMatchObject({
-      found: { rows: 3 },
-      foreignTables: [],
-    });
-    expect(contents()).toEqual(before);
-    await expect(checkPurgeParquet(fixture.folderOptions, { column: 'no', ids: [] })).rejects.toMatchObject({
-      kind: 'config',
-      message: expect.stringContaining('has no column no'),
-    });
-    await expect(purge({ signal: AbortSignal.abort(new Error('stop')) })).rejects.toThrow('stop');
-    expect(contents()).toEqual(before);
-    // It does not keep the folder from others.
-    await (await fixture.openFolder({ tables: TABLES })).close();
-  });
-
   it('is refused, also when it is only tried, where a file would outlive it under another name', async () => {
     await store();
     for (const table of ['events', 'event_logs']) {
@@ -120,14 +94,6 @@ describe('a purge of Parquet files', () => {
       await sink.close();
     }
     expect(await purge()).toMatchObject({ rowsRemoved: 3 });
-  });
-
-  it('is nothing in a folder without rows, and refused in one that is not ours', async () => {
-    await expect(purge()).rejects.toMatchObject({ kind: 'config' });
-    await expect(checkPurgeParquet(fixture.folderOptions, removal)).rejects.toMatchObject({ kind: 'config' });
-    expect(fixture.files().filter((file) => file.endsWith('.json'))).toEqual([]);
-    await fixture.store([fixture.window(ONE, csvOf([]))]);
-    expect(await purge()).toMatchObject({ rows: 0, rowsRemoved: 0, files: [], bytesBefore: 0, bytesAfter: 0 });
   });
 });
 

@@ -198,14 +198,14 @@ describe('a cell that does not fit', () => {
 
 describe('datetimes', () => {
   const csv = 'df_event_detail_log_id,t\nx,2026.1.2 3:04\ny,2026-01-02T03:04:05+09:00\nz,2026-03-29 02:30:00\n';
-  const told = async (kind: 'datetime' | 'instant', timezone?: string) =>
+  const reported = async (kind: 'datetime' | 'instant', timezone?: string) =>
     (await fixture.write(csv, events({ _key: 'string', t: kind }), timezone === undefined ? {} : { timezone }))
       .data('events')
       .map((d) => d.t);
 
   it('stay wall-clock times where the catalog says so, whatever the zone', async () => {
-    expect(await told('datetime')).toEqual(['2026-01-02T03:04:00.000', null, '2026-03-29T02:30:00.000']);
-    expect(await told('datetime', 'Europe/Berlin')).toEqual([
+    expect(await reported('datetime')).toEqual(['2026-01-02T03:04:00.000', null, '2026-03-29T02:30:00.000']);
+    expect(await reported('datetime', 'Europe/Berlin')).toEqual([
       '2026-01-02T03:04:00.000',
       null,
       '2026-03-29T02:30:00.000',
@@ -213,7 +213,7 @@ describe('datetimes', () => {
   });
 
   it('are instants with a zone, and those that the zone skips are rescued', async () => {
-    expect(await told('instant', 'Europe/Berlin')).toEqual([
+    expect(await reported('instant', 'Europe/Berlin')).toEqual([
       '2026-01-02T02:04:00.000Z',
       '2026-01-01T18:04:05.000Z',
       null,
@@ -221,7 +221,7 @@ describe('datetimes', () => {
   });
 
   it('are instants without a zone only where the cell has one', async () => {
-    expect(await told('instant')).toEqual([null, '2026-01-01T18:04:05.000Z', null]);
+    expect(await reported('instant')).toEqual([null, '2026-01-01T18:04:05.000Z', null]);
   });
 });
 

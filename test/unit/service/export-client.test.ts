@@ -34,9 +34,9 @@ describe('what the quota hears of an answer', () => {
   ])('is its status, its limits, and whether it is one: %s', async (_what, steps, heard) => {
     const { answer, quota } = await ask(steps);
     if (answer.kind === 'data') await bodyOf(answer);
-    const told = { remaining: 7, resetAt: reset };
-    expect(quota.heads).toEqual([{ ...heard, limits: { ...told, retryAt: undefined } }]);
-    expect(answer.limits).toMatchObject(told);
+    const reported = { remaining: 7, resetAt: reset };
+    expect(quota.heads).toEqual([{ ...heard, limits: { ...reported, retryAt: undefined } }]);
+    expect(answer.limits).toMatchObject(reported);
     expect(quota.released).toBe(1);
   });
 });

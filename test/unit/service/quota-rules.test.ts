@@ -99,17 +99,17 @@ describe('whether an export may be sent', () => {
   });
 
   it('what was said without a reset is current for an hour', () => {
-    const told = state({ sent: sent(100), report: report(3, undefined) });
-    expect(budgetOf(told, LIMITS, NOW)).toMatchObject({ left: 3, known: true });
-    expect(budgetOf({ ...told, sent: [] }, LIMITS, NOW + HOUR_MS)).toMatchObject({ left: 100 });
+    const reported = state({ sent: sent(100), report: report(3, undefined) });
+    expect(budgetOf(reported, LIMITS, NOW)).toMatchObject({ left: 3, known: true });
+    expect(budgetOf({ ...reported, sent: [] }, LIMITS, NOW + HOUR_MS)).toMatchObject({ left: 100 });
   });
 });
 
 describe('what an answer changes', () => {
   it('nothing left and no reset: it is assumed an hour behind our oldest export, and said to be [R432]', () => {
     const before = state({ sent: sent(3, NOW - MINUTE), slots: [slot(3, { answered: false })] });
-    const { report: told } = afterHead(before, 3, head(200, 0), now);
-    expect(told).toMatchObject({ remaining: 0, resetAt: NOW - MINUTE + HOUR_MS, isResetAssumed: true });
+    const { report: reported } = afterHead(before, 3, head(200, 0), now);
+    expect(reported).toMatchObject({ remaining: 0, resetAt: NOW - MINUTE + HOUR_MS, isResetAssumed: true });
   });
 
   const running = (count: number) =>
@@ -249,25 +249,25 @@ describe('what is left of the hour', () => {
   const left = (given: QuotaState, now = NOW, limits = LIMITS) => budgetOf(given, limits, now);
 
   it('is what the service said until a second behind its reset, then one question, and then our own count', () => {
-    const told = state({ sent: sent(40), report: report(3, NOW, { upTo: 40 }) });
-    expect(left(told, NOW + 999)).toEqual({ left: 3, nextAt: NOW + 1_000, known: true });
-    expect(left(told, NOW + 1_000)).toMatchObject({ left: 60, known: false });
-    expect(left({ ...told, sent: sent(140) }, NOW + 1_000)).toMatchObject({ left: 1, known: false });
-    expect(left({ ...told, sent: sent(140, NOW) }, NOW + 1_000)).toMatchObject({ left: -40, known: true });
-    expect(left({ ...told, sent: sent(140, NOW - 1) }, NOW + 1_000)).toMatchObject({ left: 1, known: false });
+    const reported = state({ sent: sent(40), report: report(3, NOW, { upTo: 40 }) });
+    expect(left(reported, NOW + 999)).toEqual({ left: 3, nextAt: NOW + 1_000, known: true });
+    expect(left(reported, NOW + 1_000)).toMatchObject({ left: 60, known: false });
+    expect(left({ ...reported, sent: sent(140) }, NOW + 1_000)).toMatchObject({ left: 1, known: false });
+    expect(left({ ...reported, sent: sent(140, NOW) }, NOW + 1_000)).toMatchObject({ left: -40, known: true });
+    expect(left({ ...reported, sent: sent(140, NOW - 1) }, NOW + 1_000)).toMatchObject({ left: 1, known: false });
     const across = [...sent(139, NOW - 1), { n: 140, at: NOW }];
-    expect(left({ ...told, sent: across }, NOW + 1_000)).toMatchObject({ left: -40, known: true });
+    expect(left({ ...reported, sent: across }, NOW + 1_000)).toMatchObject({ left: -40, known: true });
   });
 
   it('is what the service said for an hour where it named no reset', () => {
-    const told = state({ sent: sent(9), report: report(3, undefined, { at: NOW, upTo: 7 }) });
-    expect(left(told, NOW + HOUR_MS - 1)).toEqual({ left: 1, nextAt: NOW + HOUR_MS, known: true });
-    expect(left(told, NOW + HOUR_MS)).toMatchObject({ left: 91 });
+    const reported = state({ sent: sent(9), report: report(3, undefined, { at: NOW, upTo: 7 }) });
+    expect(left(reported, NOW + HOUR_MS - 1)).toEqual({ left: 1, nextAt: NOW + HOUR_MS, known: true });
+    expect(left(reported, NOW + HOUR_MS)).toMatchObject({ left: 91 });
   });
 
   it('is less by those under way when it was said, and by those sent since', () => {
-    const told = state({ sent: sent(9), report: report(9, NOW + MINUTE, { upTo: 7, unanswered: 3 }) });
-    expect(left(told).left).toBe(9 - 3 - 2);
+    const reported = state({ sent: sent(9), report: report(9, NOW + MINUTE, { upTo: 7, unanswered: 3 }) });
+    expect(left(reported).left).toBe(9 - 3 - 2);
   });
 
   it('is our own count, known as long as the service answers without saying more', () => {
@@ -380,8 +380,8 @@ describe('what is left, as an answer says', () => {
       slot(2, { answered: false, freeAt: NOW }),
       slot(3, { answered: false }),
     ];
-    const { report: told } = answeredBy({ ...before, slots: [...slots, slot(4)] }, 3, head(200, 7));
-    expect(told).toEqual({ remaining: 7, at: NOW, by: 3, upTo: 4, unanswered: 1 });
+    const { report: reported } = answeredBy({ ...before, slots: [...slots, slot(4)] }, 3, head(200, 7));
+    expect(reported).toEqual({ remaining: 7, at: NOW, by: 3, upTo: 4, unanswered: 1 });
   });
 
   it('is believed of an older export only where it is less, or where what was said before is over', () => {
@@ -417,20 +417,20 @@ describe('what is left, as an answer says', () => {
 describe('the forecast', () => {
   it('is as many as are left, free and wanted, and when the last of the others may start', () => {
     const of = (given: QuotaState, count: number, limits = LIMITS) => forecastOf(given, limits, count, NOW);
-    const told = state({ report: report(2, NOW + MINUTE) });
+    const reported = state({ report: report(2, NOW + MINUTE) });
     const nextAt = NOW + MINUTE + 1_000;
-    expect(of(told, 2)).toEqual({ startableNow: 2, left: 2, earliestEnd: NOW });
-    expect(of(told, 3)).toEqual({ startableNow: 2, left: 2, earliestEnd: nextAt });
-    expect(of(told, 102).earliestEnd).toBe(nextAt);
-    expect(of(told, 103).earliestEnd).toBe(nextAt + HOUR_MS);
-    expect(of({ ...told, report: report(-3, NOW + MINUTE) }, 100)).toEqual({
+    expect(of(reported, 2)).toEqual({ startableNow: 2, left: 2, earliestEnd: NOW });
+    expect(of(reported, 3)).toEqual({ startableNow: 2, left: 2, earliestEnd: nextAt });
+    expect(of(reported, 102).earliestEnd).toBe(nextAt);
+    expect(of(reported, 103).earliestEnd).toBe(nextAt + HOUR_MS);
+    expect(of({ ...reported, report: report(-3, NOW + MINUTE) }, 100)).toEqual({
       startableNow: 0,
       left: 0,
       earliestEnd: nextAt,
     });
     const blocked = { at: NOW, until: NOW + 2 * MINUTE };
-    expect(of({ ...told, blocked }, 3)).toEqual({ startableNow: 0, left: 0, earliestEnd: blocked.until });
-    expect(of({ ...told, blocked: { at: NOW - 5, until: NOW } }, 1)).toEqual({
+    expect(of({ ...reported, blocked }, 3)).toEqual({ startableNow: 0, left: 0, earliestEnd: blocked.until });
+    expect(of({ ...reported, blocked: { at: NOW - 5, until: NOW } }, 1)).toEqual({
       startableNow: 1,
       left: 2,
       earliestEnd: NOW,

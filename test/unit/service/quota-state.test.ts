@@ -193,8 +193,8 @@ describe('what still matters of a state', () => {
   });
 
   it('is a reset within an hour of when it was said', () => {
-    const { report: told } = kept({ report: report(0, NOW + 5 * HOUR_MS, { at: NOW - MINUTE }) });
-    expect(told?.resetAt).toBe(NOW - MINUTE + HOUR_MS);
+    const { report: reported } = kept({ report: report(0, NOW + 5 * HOUR_MS, { at: NOW - MINUTE }) });
+    expect(reported?.resetAt).toBe(NOW - MINUTE + HOUR_MS);
   });
 
   it('is a stop until its end, an hour and a second from when it was said at most', () => {

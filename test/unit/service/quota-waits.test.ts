@@ -150,17 +150,17 @@ describe('a wait for the limit', () => {
   it.each([
     [3_999, 0],
     [4_000, 1],
-  ])('is told from five seconds on: a reset in %i ms', async (ms, told) => {
+  ])('is told from five seconds on: a reset in %i ms', async (ms, reported) => {
     const quota = await endedWith(head(429, 0, clock.now() + ms + 60));
     const waits: (number | undefined)[] = [];
     quota.onWait((until) => waits.push(until));
     const next = entering(quota);
     await settle(40);
-    expect([events('quota.wait').length, waits.length, waitsOf(clock)]).toEqual([told, told, [ms + 1_000]]);
+    expect([events('quota.wait').length, waits.length, waitsOf(clock)]).toEqual([reported, reported, [ms + 1_000]]);
     clock.pass(ms + 1_000);
     await settle(40);
     expect(next.permit).toBeDefined();
-    expect(waits).toHaveLength(2 * told);
+    expect(waits).toHaveLength(2 * reported);
   });
 
   it.each([

@@ -31,18 +31,18 @@ const stream = (name: string, more: Partial<PlanInput> = {}) => ({
 const at = (from_date: string, more = {}) => ({
   prior: { ...NO_PRIOR_LOADS, state: { version: 1, from_date, ...more } },
 });
-const told = (streams: Parameters<typeof segmentsOf<ReturnType<typeof stream>>>[0]) =>
+const reported = (streams: Parameters<typeof segmentsOf<ReturnType<typeof stream>>>[0]) =>
   segmentsOf(streams).map(({ days, streams: of }) => `${days[0]}..${days.at(-1)} ${of.map((s) => s.name).join('+')}`);
 
 describe('the days of several streams', () => {
   it('are one segment when all want the same', () => {
-    expect(told([stream('a'), stream('b')])).toEqual(['2026-01-10..2026-01-20 a+b']);
+    expect(reported([stream('a'), stream('b')])).toEqual(['2026-01-10..2026-01-20 a+b']);
     expect(segmentsOf([])).toEqual([]);
   });
 
   it('are cut where one joins in or leaves', () => {
     const settled = stream('settled', { delivery: 'settled' });
-    expect(told([stream('late', at('2026-01-16')), settled, stream('all')])).toEqual([
+    expect(reported([stream('late', at('2026-01-16')), settled, stream('all')])).toEqual([
       '2026-01-10..2026-01-14 settled+all',
       '2026-01-15..2026-01-18 late+settled+all',
       '2026-01-19..2026-01-20 late+all',
@@ -77,7 +77,7 @@ describe('the days of several streams', () => {
       ...at('2026-01-13'),
     });
     expect(done.plan.days).toEqual([]);
-    expect(told([done, stream('all')])).toEqual(['2026-01-10..2026-01-20 all']);
+    expect(reported([done, stream('all')])).toEqual(['2026-01-10..2026-01-20 all']);
     expect(daysOf('2026-01-10', '2026-01-20')).toHaveLength(11);
   });
 });

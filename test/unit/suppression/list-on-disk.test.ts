@@ -53,10 +53,12 @@ describe('what is no list', () => {
 
 describe('a place whose list cannot be read', () => {
   it('is named to whoever asks for it, as is one of another key', async () => {
-    const told = { kind: 'config', where: { file: path } };
-    expect(() => loadSuppression(path, KEY)).toThrow(expect.objectContaining({ ...told, cause: expect.any(Error) }));
+    const reported = { kind: 'config', where: { file: path } };
+    expect(() => loadSuppression(path, KEY)).toThrow(
+      expect.objectContaining({ ...reported, cause: expect.any(Error) }),
+    );
     await add('a');
-    expect(() => loadSuppression(path, new Secret('o'.repeat(32)))).toThrow(expect.objectContaining(told));
+    expect(() => loadSuppression(path, new Secret('o'.repeat(32)))).toThrow(expect.objectContaining(reported));
   });
 });
 

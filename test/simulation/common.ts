@@ -4,14 +4,14 @@ import type { Day } from '../../src/base/days.ts';
 /** The first day of every simulation. */
 export const START: Day = '2026-03-02';
 
-/** What the simulations' secrets are. */
+/** Secrets of all simulations. */
 export const KEYS = { suppression: 's'.repeat(40), ledger: 'l'.repeat(40), hash: 'h'.repeat(40) };
 
 export type Json = Readonly<Record<string, unknown>>;
 
 export const pick = <const T>(...values: T[]) => fc.constantFrom(...values);
 
-/** Once in so many. */
+/** A value in one of so many cases, else undefined. */
 export const once = <T>(inMany: number, value: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
   fc.oneof({ weight: inMany - 1, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: value });
 

@@ -1,10 +1,10 @@
-import type { Step } from './acts.ts';
-import { START } from './drawn.ts';
+import type { Step } from './actions.ts';
+import { START } from './common.ts';
 import type { TargetName, TestCase } from './test-case.ts';
 
-/** cases that are told, not drawn. */
+// Fixed test cases: these are not generated.
 
-/** A service without peculiarities, three days old. */
+/** A test case of these steps, with a plain service that is three days old. */
 export const caseOf = (target: TargetName, steps: readonly Step[], more: Partial<TestCase> = {}): TestCase => ({
   target,
   steps,

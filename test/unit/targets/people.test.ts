@@ -1,65 +1,44 @@
+import { existsSync, readdirSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { configError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import type { HashedColumns } from '../../../src/extract/export-request.ts';
 import { HashKey } from '../../../src/schema/hash-key.ts';
-import { duckdb } from '../../../src/sinks/duckdb/target.ts';
-import { parquet } from '../../../src/sinks/parquet/target.ts';
-import type { PeopleQuery, PurgeTarget } from '../../../src/sinks/target.ts';
+import type { PeopleQuery } from '../../../src/sinks/target.ts';
 import type { ColumnType } from '../../../src/types/type.ts';
-import { type Cells, csvOf, on } from '../../support/targets/duckdb.ts';
-import { ParquetFixture } from '../../support/targets/parquet.ts';
+import type { Cells } from '../../support/targets/duckdb.ts';
+import { TARGETS, TargetFixture } from '../../support/targets/target-fixture.ts';
 
-let fixture: ParquetFixture;
-beforeEach(() => {
-  fixture = new ParquetFixture();
-});
-afterEach(() => fixture.close());
-
-const TARGETS = [
-  ['DuckDB', duckdb as PurgeTarget],
-  ['Parquet', parquet as PurgeTarget],
-] as const;
-
-describe.each(TARGETS)('people in %s', (name, target) => {
-  const isFile = name === 'DuckDB';
-  const place = () => (isFile ? fixture.file : fixture.root);
-  const options = () => ({
-    ...fixture.targetOptions,
-    spoolDir: fixture.dir,
-    env: () => undefined,
-    onFound: async () => {},
+describe.each(TARGETS)('people in %s', (name) => {
+  let fixture: TargetFixture;
+  beforeEach(() => {
+    fixture = TargetFixture.of(name);
   });
+  afterEach(() => fixture.close());
+
   const load = (
     rows: readonly Cells[],
     types: Readonly<Record<string, ColumnType>> = {},
     day = '2026-01-01',
     hashed?: readonly HashedColumns[],
   ) => {
-    const plain = fixture.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))));
+    const plain = fixture.fixture.windowOf(day, ...rows);
     const window = hashed === undefined ? plain : { ...plain, state: { ...plain.state, hashed } };
-    const columnTypes = new Map(Object.entries(types));
-    return isFile ? fixture.load([window], { columnTypes }) : fixture.store([window], { columnTypes });
+    return fixture.store([window], { columnTypes: new Map(Object.entries(types)) });
   };
-  const lookUp = (query: PeopleQuery) => target.people(place(), query, options());
   const find = async (column: string, ...ids: string[]) => {
-    const found = await lookUp({ column, ids });
+    const found = await fixture.people({ column, ids });
     const people = found.unifiedIds.map(({ text }) => text).sort();
     return { people, ids: [...found.ids].sort(), idsWithoutUnifiedId: [...found.idsWithoutUnifiedId].sort() };
   };
   const purgeOf = async (query: PeopleQuery) => {
-    const { rows, rowsRemoved, found } = await target.purge(place(), query, options());
+    const { rows, rowsRemoved, found } = await fixture.purge(query);
     expect(found.rows).toBe(rowsRemoved);
-    const left = await (isFile ? fixture.query('SELECT _key FROM events ORDER BY 1') : readKeys());
+    const left = await fixture.keys();
     expect(left).toHaveLength(rows);
-    return { rowsRemoved, left: left.map(({ _key }) => _key) };
+    return { rowsRemoved, left };
   };
   const purge = (column: string, ...ids: string[]) => purgeOf({ column, ids });
-  /** Empty where no file is left to read. */
-  const readKeys = () =>
-    fixture.files().some((file) => file.startsWith('events/'))
-      ? fixture.read('SELECT _key FROM events ORDER BY 1')
-      : [];
   const NOBODY = { people: [], ids: [], idsWithoutUnifiedId: [] };
 
   it('are those of the rows with one of the texts, each once, and rows of nobody are told apart', async () => {
@@ -153,7 +132,7 @@ describe.each(TARGETS)('people in %s', (name, target) => {
     );
     await load([{ id: 'e5', df_unified_id: 'u1' }], {}, '2026-01-03');
     expect(await purge('df_unified_id', 'u1', 'u9')).toEqual({ rowsRemoved: 3, left: ['e2', 'e4'] });
-    expect(await target.verify?.(place(), options())).toEqual([]);
+    expect(await fixture.verify()).toEqual([]);
     expect(await purge('df_unified_id', 'u3')).toEqual({ rowsRemoved: 1, left: ['e2'] });
   });
 
@@ -190,8 +169,7 @@ describe.each(TARGETS)('people in %s', (name, target) => {
     const header = 'df_unified_id,df_event_detail_log_id,df_server_datetime,member,member';
     const at = '2026-01-01 10:00:00.000';
     const csv = [header, `u1,e1,${at},a,`, `u2,e2,${at},,a`, `u3,e3,${at},b,c`, ''].join('\n');
-    const window = fixture.window('2026-01-01', csv);
-    await (isFile ? fixture.load([window]) : fixture.store([window]));
+    await fixture.store([fixture.fixture.window('2026-01-01', csv)]);
     expect(await find('member', 'a')).toMatchObject({ people: ['u1', 'u2'] });
     expect(await find('member', 'c')).toMatchObject({ people: ['u3'] });
     expect(await purge('member', 'a')).toEqual({ rowsRemoved: 2, left: ['e3'] });
@@ -208,8 +186,8 @@ describe.each(TARGETS)('people in %s', (name, target) => {
       { id: 'e7', df_unified_id: ' ', member: 'a' },
       { id: 'e8', df_unified_id: ' ', member: 'c' },
     ]);
-    expect(await lookUp({ column: 'member', ids: ['a'] })).toMatchObject({ people: 1, rows: 5, shared: 0 });
-    expect(await lookUp({ ids: ['x'], mapping: new Map([['x', ['null', ' ']]]) })).toMatchObject({
+    expect(await fixture.people({ column: 'member', ids: ['a'] })).toMatchObject({ people: 1, rows: 5, shared: 0 });
+    expect(await fixture.people({ ids: ['x'], mapping: new Map([['x', ['null', ' ']]]) })).toMatchObject({
       people: 0,
       rows: 0,
     });
@@ -224,8 +202,8 @@ describe.each(TARGETS)('people in %s', (name, target) => {
       { id: 'e4', df_unified_id: 'u2', member: 'null' },
       { id: 'e5', df_unified_id: 'u3', member: 'c' },
     ]);
-    expect(await lookUp({ column: 'member', ids: ['a'] })).toMatchObject({ people: 2, rows: 4, shared: 1 });
-    expect(await lookUp({ column: 'member', ids: ['a', 'b'] })).toMatchObject({ people: 2, shared: 0 });
+    expect(await fixture.people({ column: 'member', ids: ['a'] })).toMatchObject({ people: 2, rows: 4, shared: 1 });
+    expect(await fixture.people({ column: 'member', ids: ['a', 'b'] })).toMatchObject({ people: 2, shared: 0 });
   });
 
   it('are found by a mapping in the rows of each of its unified ids', async () => {
@@ -239,7 +217,7 @@ describe.each(TARGETS)('people in %s', (name, target) => {
       ['y', ['u8']],
       ['z', ['u3']],
     ]);
-    expect(await lookUp({ ids: ['x', 'y'], mapping })).toMatchObject({ people: 2, ids: ['x'], rows: 2 });
+    expect(await fixture.people({ ids: ['x', 'y'], mapping })).toMatchObject({ people: 2, ids: ['x'], rows: 2 });
     expect(await purgeOf({ ids: ['x', 'y'], mapping })).toEqual({ rowsRemoved: 2, left: ['e3'] });
   });
 
@@ -266,25 +244,25 @@ describe.each(TARGETS)('people in %s', (name, target) => {
       hashed,
     );
     const query = { column: 'member', ids: ['a'], hashKey };
-    const found = await lookUp(query);
+    const found = await fixture.people(query);
     expect(found).toMatchObject({ people: 2, rows: 4, shared: 0, ids: ['a'] });
     expect(found.unifiedIds).toContainEqual({ text: person, hashKey: hashKey.check });
     expect(found.unifiedIds).toContainEqual({ text: 'u1', hashKey: undefined });
-    expect(await lookUp({ ids: ['x'], mapping: new Map([['x', ['u2']]]), hashKey })).toMatchObject({
+    expect(await fixture.people({ ids: ['x'], mapping: new Map([['x', ['u2']]]), hashKey })).toMatchObject({
       people: 1,
       rows: 2,
     });
-    await expect(lookUp({ column: 'member', ids: ['a'] })).rejects.toMatchObject({ exitCode: 2 });
+    await expect(fixture.people({ column: 'member', ids: ['a'] })).rejects.toMatchObject({ exitCode: 2 });
     expect(await purgeOf(query)).toEqual({ rowsRemoved: 4, left: ['e2', 'e6'] });
   });
 
   it('are told to who asks before anything is changed, and stay if that fails', async () => {
     await load([{ id: 'e1', df_unified_id: 'u1' }]);
-    const refused = target.purge(
-      place(),
+    const refused = fixture.target.purge(
+      fixture.place,
       { column: 'df_unified_id', ids: ['u1'] },
       {
-        ...options(),
+        ...fixture.options,
         async onFound({ rows }) {
           throw configError(`${rows} row`);
         },
@@ -292,5 +270,48 @@ describe.each(TARGETS)('people in %s', (name, target) => {
     );
     await expect(refused).rejects.toThrow('1 row');
     expect(await find('df_unified_id', 'u1')).toMatchObject({ people: ['u1'] });
+  });
+
+  it('are found by cells that did not fit in files without the column, too', async () => {
+    await load([
+      { id: 'a', df_unified_id: 'erna', level: '1' },
+      { id: 'b', df_unified_id: 'hans', df_items_df_price: 'free' },
+      { id: 'c', df_unified_id: '', df_items_df_price: '1.5' },
+    ]);
+    await load([{ id: 'd', df_unified_id: 'erna', df_items_df_price: 'free' }], {}, '2026-01-02');
+    const late = fixture.fixture.windowOf('2026-01-03', { id: 'e', df_unified_id: 'frieda', level: 'x' });
+    await fixture.store([late], { schemaMode: 'freeze' });
+    expect(await find('df_items_df_price', 'free', '1.50')).toEqual({
+      people: ['erna', 'hans'],
+      ids: ['1.50', 'free'],
+      idsWithoutUnifiedId: ['1.50'],
+    });
+    expect(await find('level', 'x', '1')).toMatchObject({ people: ['erna', 'frieda'] });
+    expect(await purge('level', 'x')).toEqual({ rowsRemoved: 1, left: ['a', 'b', 'c', 'd'] });
+    expect(await fixture.verify()).toEqual([]);
+  });
+
+  it('are shown row by row, whatever is in them, and nothing of them stays anywhere [S58]', async () => {
+    const memo = 'a line\n\u2028another';
+    await load([
+      { id: 'a', df_unified_id: 'erna' },
+      { id: 'b', df_unified_id: 'hans' },
+      { id: 'c', df_unified_id: 'erna', memo },
+    ]);
+    const shown = () =>
+      fixture.target.rowsOfPeople(fixture.place, { column: 'df_unified_id', ids: ['erna'] }, fixture.options);
+    const rows: { readonly _key: string; readonly memo?: string }[] = [];
+    for await (const { table, row } of shown()) {
+      expect(table).toBe('events');
+      rows.push(JSON.parse(row));
+    }
+    expect(rows.map(({ _key }) => _key).sort()).toEqual(['a', 'c']);
+    expect(rows.find(({ _key }) => _key === 'c')?.memo).toBe(memo);
+    for await (const { row } of shown()) {
+      expect(row).not.toBe('');
+      break;
+    }
+    const { spoolDir } = fixture.options;
+    expect(existsSync(spoolDir) ? readdirSync(spoolDir) : []).toEqual([]);
   });
 });

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 import type { Day } from '../../src/base/days.ts';
 import type { Simulator } from '../../src/simulator/index.ts';
-import { type Act, actOf, isDeletion, type Step } from './acts.ts';
-import { HOUR } from './drawn.ts';
+import { type Action, actionOf, isDeletion, type Step } from './actions.ts';
+import { HOUR } from './common.ts';
 import { finalProblems, otherProblems, problemsOf } from './invariants.ts';
 import { isCapped, People, type Planned } from './people.ts';
 import { type Held, NOTHING } from './places.ts';
@@ -12,27 +12,27 @@ import { type Ended, Simulation, type SpawnOptions } from './simulation.ts';
 import type { TestCase } from './test-case.ts';
 import { tracesOf } from './traces.ts';
 
-/** What a simulation came to. */
-export interface Lived {
+/** The result of executing a test case. */
+export interface Outcome {
   readonly problems: readonly string[];
-  /** Each run and how it ended, oldest first, and where the testCase came to its end. */
+  /** Each run and how it ended, oldest first. */
   readonly history: readonly string[];
-  /** Events of the simulation: the same for the same testCase. */
+  /** Number of events of the simulation: the same for the same test case. */
   readonly events: number;
   readonly requests: number;
   readonly kills: number;
 }
 
-const PEACE = actOf('sync');
-const DAYS_OF_PEACE = 2;
+const UNDISTURBED = actionOf('sync');
+const UNDISTURBED_DAYS = 2;
 
-/** Lives through a testCase and stops at the first step after which something does not hold. */
-export async function live(testCase: TestCase): Promise<Lived> {
+/** Executes a test case and stops at the first step after which an invariant is violated. */
+export async function execute(testCase: TestCase): Promise<Outcome> {
   const simulation = await Simulation.start(testCase);
-  const life = new Life(simulation);
+  const execution = new Execution(simulation);
   let problems: readonly string[] = [];
   try {
-    problems = await life.live();
+    problems = await execution.run();
   } catch (error) {
     problems = [`broke off: ${error instanceof Error ? error.stack : String(error)}`];
   } finally {
@@ -44,23 +44,23 @@ export async function live(testCase: TestCase): Promise<Lived> {
     history,
     events: scheduler.events,
     requests: simulation.service.requests().length,
-    kills: life.kills,
+    kills: execution.kills,
   };
 }
 
-class Life {
+class Execution {
   readonly #simulation: Simulation;
   readonly #people: People;
   readonly #reads: Reads;
   #held: Held = NOTHING;
-  /** Once a clock was wrong, a disk full, or the service's word on what is left a lie, so is the quota's count. */
+  /** True once a clock was wrong, a disk full, or the service gave a wrong number of remaining exports: the quota may be wrong then. */
   #isMisled = false;
-  /** Once a clock was wrong. */
+  /** True once a clock was wrong. */
   #isMistimed = false;
   kills = 0;
-  /** Some run since the last load that ended well was killed or failed. */
+  /** True if a run was killed or failed since the last successful load. */
   #isBrokenOff = false;
-  /** When the last run in peace began. */
+  /** When the last undisturbed run began, ms. */
   #began = 0;
 
   constructor(simulation: Simulation) {
@@ -69,13 +69,13 @@ class Life {
     this.#reads = new Reads(simulation.testCase);
   }
 
-  async live(): Promise<readonly string[]> {
+  async run(): Promise<readonly string[]> {
     for (const step of this.#simulation.testCase.steps) {
       const problems = await this.#step(step);
       if (problems.length > 0) return problems;
     }
-    for (let day = 0; day < DAYS_OF_PEACE; day++) {
-      const problems = await this.#peace();
+    for (let day = 0; day < UNDISTURBED_DAYS; day++) {
+      const problems = await this.#undisturbedDay();
       if (problems.length > 0) return problems;
     }
     return [...finalProblems(this.#held, this.#simulation, this.#people, this.#began), ...this.#leftovers()];
@@ -84,38 +84,38 @@ class Life {
   async #step(step: Step): Promise<readonly string[]> {
     const simulation = this.#simulation;
     simulation.pass(step.hours, step.beforeNoonMs);
-    configure(simulation, Math.max(...step.acts.map(({ cap }) => cap)));
+    configure(simulation, Math.max(...step.actions.map(({ cap }) => cap)));
     simulation.history.push(`-- ${new Date(simulation.scheduler.now).toISOString()}`);
     if (isMistimed(step)) this.#isMistimed = true;
     if (this.#isMistimed) this.#isMisled = true;
     if (step.faults.some((fault) => 'remaining' in fault)) this.#isMisled = true;
-    if (step.acts.some(({ disk, end }) => disk !== undefined || end?.how === 'power')) this.#isMisled = true;
+    if (step.actions.some(({ disk, end }) => disk !== undefined || end?.how === 'power')) this.#isMisled = true;
     const clock = this.#skewed(step);
     simulation.service.setScenario({ faults: [] });
     const planned: (Planned | undefined)[] = [];
-    for (const act of step.acts)
-      planned.push(isDeletion(act) ? await this.#people.plan(act, this.#held, {}) : undefined);
-    this.#people.isConcurrent = step.acts.filter(isDeletion).length > 1;
+    for (const action of step.actions)
+      planned.push(isDeletion(action) ? await this.#people.plan(action, this.#held, {}) : undefined);
+    this.#people.isConcurrent = step.actions.filter(isDeletion).length > 1;
     if (step.isReissued) this.#reissue();
     simulation.service.setScenario({ faults: step.faults });
     const before = this.#people.counts();
     const requests = simulation.service.requests().length;
-    const lines = step.acts.map((act, i) => ({
-      line: planned[i]?.line ?? lineOf(simulation, act),
-      how: { ...act, clock },
+    const lines = step.actions.map((action, i) => ({
+      line: planned[i]?.line ?? lineOf(simulation, action),
+      how: { ...action, clock },
     }));
     const began = simulation.scheduler.now;
     const ended = await simulation.run(lines);
     simulation.service.setScenario({ faults: [] });
     configure(simulation);
-    if (!isMistimed(step)) for (const [i, act] of step.acts.entries()) this.#noteRead(act, ended[i], began);
+    if (!isMistimed(step)) for (const [i, action] of step.actions.entries()) this.#noteRead(action, ended[i], began);
     const problems = [
-      ...step.acts.flatMap((act, i) => codeProblems(act, ended[i], step, planned[i])),
-      ...step.acts.flatMap((_, i) => this.#deletionProblems(planned[i], ended[i], before)),
+      ...step.actions.flatMap((action, i) => codeProblems(action, ended[i], step, planned[i])),
+      ...step.actions.flatMap((_, i) => this.#deletionProblems(planned[i], ended[i], before)),
       ...this.#quotaProblems(simulation.service.requests().slice(requests)),
       ...this.#falseAlarms(ended),
     ];
-    const alone = step.acts.length === 1 && ended[0].code === 0 ? planned[0] : undefined;
+    const alone = step.actions.length === 1 && ended[0].code === 0 ? planned[0] : undefined;
     if (alone !== undefined) problems.push(...(await tracesOf(simulation, alone)));
     return problems.length > 0 ? problems : this.#check(ended);
   }
@@ -124,24 +124,25 @@ class Life {
     return what.startsWith(`sync ${this.#simulation.testCase.target}`) || what === 'read';
   }
 
-  #noteRead(act: Act, { code }: Ended, began: number): void {
-    const reads = this.#simulation.testCase.target === 'airbyte' && !isDeletion(act);
-    const loads = reads || act.what === 'sync' || act.what === 'refresh' || act.what === 'part';
-    if (loads && code === 0) this.#reads.note(reads ? PEACE : act, this.#held.cursor as Day | undefined, began);
+  #noteRead(action: Action, { code }: Ended, began: number): void {
+    const reads = this.#simulation.testCase.target === 'airbyte' && !isDeletion(action);
+    const loads = reads || action.what === 'sync' || action.what === 'refresh' || action.what === 'part';
+    if (loads && code === 0)
+      this.#reads.note(reads ? UNDISTURBED : action, this.#held.cursor as Day | undefined, began);
   }
 
   #deletionProblems(planned: Planned | undefined, ended: Ended, before: ReadonlyMap<string, number>): string[] {
     return planned === undefined ? [] : this.#people.ended(planned, ended, before, !this.#isMistimed);
   }
 
-  async #peace(): Promise<readonly string[]> {
+  async #undisturbedDay(): Promise<readonly string[]> {
     const simulation = this.#simulation;
     simulation.pass(25);
     const requests = simulation.service.requests().length;
     this.#began = simulation.scheduler.now;
-    const ended = await simulation.runOne(lineOf(simulation, PEACE));
-    if (ended.code !== 0) return [`in peace a run ended with ${ended.code}: ${ended.log.slice(-4).join('\n')}`];
-    this.#noteRead(PEACE, ended, this.#began);
+    const ended = await simulation.runOne(lineOf(simulation, UNDISTURBED));
+    if (ended.code !== 0) return [`an undisturbed run ended with ${ended.code}: ${ended.log.slice(-4).join('\n')}`];
+    this.#noteRead(UNDISTURBED, ended, this.#began);
     const problems = [
       ...this.#quotaProblems(simulation.service.requests().slice(requests)),
       ...this.#falseAlarms([ended]),
@@ -149,7 +150,7 @@ class Life {
     return problems.length > 0 ? problems : this.#check([ended]);
   }
 
-  /** What the next writer finds half done it finishes first: readers see it whole again after that. */
+  /** After a kill another writer runs first, since it finishes a change that was left half-way; then the invariants are checked. */
   async #check(ended: readonly Ended[]): Promise<readonly string[]> {
     const simulation = this.#simulation;
     const killed = ended.filter(({ code }) => code === undefined).length;
@@ -167,7 +168,7 @@ class Life {
     return [...problems, ...(await this.#checkOther(killed > 0))];
   }
 
-  /** The same for what somebody else has loaded. */
+  /** Checks the place of the other user. */
   async #checkOther(isKilled: boolean): Promise<readonly string[]> {
     const simulation = this.#simulation;
     if (!existsSync(simulation.other)) return [];
@@ -180,7 +181,7 @@ class Life {
 
   #skewed({ skewHours, jumpHours }: Step): Required<SpawnOptions>['clock'] {
     let asked = 0;
-    // The clock jumps while the run is under way.
+    // The clock jumps during the run.
     return { skewMs: () => (skewHours + (++asked > 20 ? jumpHours : 0)) * HOUR };
   }
 
@@ -191,14 +192,14 @@ class Life {
     simulation.service.setTokens(simulation.tokens);
   }
 
-  /** The service refuses nothing for its limits, and answers nothing well twice within a step of one process. */
+  /** The service never has to refuse a request for its limits. */
   #quotaProblems(seen: ReturnType<Simulator['requests']>): string[] {
     if (this.#isMisled) return [];
     const refused = seen.filter(({ status, fault }) => status === 429 && fault === undefined);
     return refused.map(({ outcome, operation }) => `the quota was exceeded: ${operation} ${outcome}`);
   }
 
-  /** Rows are said to be gone at the service, and there none ever goes. */
+  /** Warnings that rows are gone at the service, if no row ever goes there. */
   #falseAlarms(ended: readonly Ended[]): string[] {
     if (!this.#simulation.testCase.keepsRows) return [];
     const lines = ended.flatMap(({ log }) => log);
@@ -211,8 +212,8 @@ class Life {
    */
   #leftovers(): string[] {
     const { spool, testCase, history } = this.#simulation;
-    // A cut of the power takes back removals, too.
-    const isCut = testCase.steps.some(({ acts }) => acts.some(({ end }) => end?.how === 'power'));
+    // A power cut takes back removals, too.
+    const isCut = testCase.steps.some(({ actions }) => actions.some(({ end }) => end?.how === 'power'));
     if (testCase.target === 'airbyte' && (isCut || history.some((line) => /^read: (?!0$)/.test(line)))) return [];
     const names = existsSync(spool) ? readdirSync(spool, { recursive: true }).map(String) : [];
     const left = names.filter((name) => /\.(csv|json|part|tmp|lease)$/.test(name));
@@ -222,31 +223,31 @@ class Life {
   }
 }
 
-/** There is nothing yet that could be compacted. */
+/** True if nothing was loaded yet, so that nothing can be compacted. */
 const isNothing = ({ log }: Ended): boolean => /holds no |no dataset|nothing was loaded/i.test(log.join(' '));
 
 const isMistimed = ({ skewHours, jumpHours }: Step): boolean => skewHours !== 0 || jumpHours !== 0;
 
-/** Nothing happens that could keep a single run from its end: the service at most has it wait. */
+/** True if nothing can make the run of a step fail: it waits for the service's limit at most. */
 function isCalm(step: Step): boolean {
-  const { acts, hours, faults } = step;
-  const isUndisturbed = acts.every(({ end, disk }) => end === undefined && disk === undefined);
+  const { actions, hours, faults } = step;
+  const isUndisturbed = actions.every(({ end, disk }) => end === undefined && disk === undefined);
   const isLimit = ({ kind, when }: Step['faults'][number]) =>
     kind === 'rate_limit' && (when as { operation?: string }).operation === 'delete';
-  // A lock that a cut of the power has torn is believed for a minute.
-  const isAlone = acts.length === 1 && hours > 0;
+  // A lock file that a power cut has truncated is respected for a minute.
+  const isAlone = actions.length === 1 && hours > 0;
   return isUndisturbed && isAlone && !step.isReissued && !isMistimed(step) && faults.every(isLimit);
 }
 
-/** A run ends well, or says why it did not: never with a defect of its own. */
-function codeProblems(act: Act, { code, log, what }: Ended, step: Step, planned: Planned | undefined): string[] {
+/** A run succeeds or fails with an expected exit code, never by a defect. */
+function codeProblems(action: Action, { code, log, what }: Ended, step: Step, planned: Planned | undefined): string[] {
   const allowed = new Set<number | undefined>(isCalm(step) ? [0] : [undefined, 0, 3]);
   if (step.isReissued) allowed.add(2);
-  // A cap is a matter of the configuration for a platform.
-  if (planned !== undefined && (isCapped(planned) || isMistimed(step))) allowed.add(act.what === 'write' ? 2 : 5);
-  if (act.what === 'compact') allowed.add(2);
+  // A platform gets 2 for an exceeded cap.
+  if (planned !== undefined && (isCapped(planned) || isMistimed(step))) allowed.add(action.what === 'write' ? 2 : 5);
+  if (action.what === 'compact') allowed.add(2);
   // Days were named that the service does not have yet.
-  if (act.what === 'part' && /not over everywhere yet/.test(log.join(' '))) allowed.add(2);
+  if (action.what === 'part' && /not over everywhere yet/.test(log.join(' '))) allowed.add(2);
   if (isMistimed(step)) allowed.add(2);
   return allowed.has(code) ? [] : [`${what} ended with ${code}: ${log.slice(-4).join('\n')}`];
 }

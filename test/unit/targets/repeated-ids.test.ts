@@ -1,22 +1,18 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, type Day } from '../../../src/base/days.ts';
-import { silentLogger } from '../../../src/base/log.ts';
 import type { Window } from '../../../src/extract/window.ts';
-import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import type { Commit } from '../../../src/sinks/sink.ts';
 import { ArrowFixture, plainRows } from '../../support/targets/arrow.ts';
-import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
-import { verifyParquet } from '../../support/targets/files.ts';
-import { ParquetFixture } from '../../support/targets/parquet.ts';
+import { type Cells, csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { TARGETS, TargetFixture } from '../../support/targets/target-fixture.ts';
 
-const TARGETS = ['DuckDB', 'Parquet'] as const;
 const FIRST = '2026-01-01';
 const IDS = 20;
 
-let fixture: ParquetFixture;
+/** Makes the windows, whatever the target. */
+let fixture: DuckDbFixture;
 beforeEach(() => {
-  fixture = new ParquetFixture();
+  fixture = new DuckDbFixture();
 });
 afterEach(() => fixture.close());
 
@@ -44,26 +40,16 @@ const inZone = (day: Day, hours: readonly number[]): Cells[] =>
   hours.map((hour) => ({ id: 'e', memo: `${day}/${hour}`, ...at(timeOf(day, hour)) }));
 const ZONES = ['Asia/Seoul', 'America/New_York'] as const;
 
-describe.each(TARGETS)('ids that start again in %s [R260]', (target) => {
+describe.each(TARGETS)('ids that start again in %s [R260]', (name) => {
+  let target: TargetFixture;
+  beforeEach(() => {
+    target = TargetFixture.of(name);
+  });
+  afterEach(() => target.close());
   const store = (windows: readonly Window[], timezone?: string): Promise<Commit[]> =>
-    target === 'DuckDB'
-      ? fixture.load(windows, { timezone })
-      : fixture.store(windows, { tables: ['events', 'event_items', 'event_logs'], timezone });
-  const read = (sql: string) => (target === 'DuckDB' ? fixture.query(sql) : fixture.read(sql));
-  const rows = () => read('SELECT _key, memo FROM events ORDER BY memo, _key');
+    target.store(windows, { timezone });
+  const rows = () => target.read('SELECT _key, memo FROM events ORDER BY memo, _key');
   const memos = async () => (await rows()).map(({ memo }) => String(memo));
-  const differences = () => {
-    const options = {
-      env: () => undefined,
-      spoolDir: fixture.dir,
-      lockWaitMs: 0,
-      clock: systemClock,
-      logger: silentLogger,
-    };
-    return target === 'DuckDB'
-      ? verifyDuckDb({ ...options, file: fixture.file })
-      : verifyParquet({ ...options, place: fixture.root });
-  };
   const all = (days: readonly number[]) =>
     days.flatMap((n) => restarted(addDays(FIRST, n)).map(({ memo }) => memo)).sort();
 
@@ -73,9 +59,9 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (target) => {
       const commits = await store(order.map((n) => windowOf(addDays(FIRST, n))));
       expect((await memos()).sort()).toEqual(all([0, 1, 2, 3]));
       expect(commits.map(({ idRepeats }) => idRepeats)).toEqual([0, IDS, IDS, IDS]);
-      const keys = await read(`SELECT _key FROM events WHERE df_event_detail_log_id = 'e7' ORDER BY 1`);
+      const keys = await target.read(`SELECT _key FROM events WHERE df_event_detail_log_id = 'e7' ORDER BY 1`);
       expect(keys.map(({ _key }) => _key)).toEqual(['e7', 'e7#2', 'e7#3', 'e7#4']);
-      expect(await differences()).toEqual([]);
+      expect(await target.verify()).toEqual([]);
     },
   );
 
@@ -88,7 +74,7 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (target) => {
       expect(commit.idRepeats).toBe(n === 0 ? 0 : IDS);
       expect(await rows()).toEqual(before);
     }
-    expect(await differences()).toEqual([]);
+    expect(await target.verify()).toEqual([]);
   });
 
   it('keep every row of windows that share a day [R260]', async () => {
@@ -96,14 +82,14 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (target) => {
     expect((await memos()).sort()).toEqual(all([0, 1, 2, 3]));
     await store([windowOf(addDays(FIRST, 1), 2)]);
     expect((await memos()).sort()).toEqual(all([0, 1, 2, 3]));
-    expect(await differences()).toEqual([]);
+    expect(await target.verify()).toEqual([]);
   });
 
   it('keep a row of the same date whose day at the service is not read again [R260]', async () => {
     await store([windowOf(FIRST, 3, inZone(FIRST, [10, 20]))]);
     await store([windowOf(addDays(FIRST, 1), 3, inZone(FIRST, [20]))]);
     expect((await memos()).sort()).toEqual([`${FIRST}/10`, `${FIRST}/20`]);
-    expect(await differences()).toEqual([]);
+    expect(await target.verify()).toEqual([]);
     await store([windowOf(addDays(FIRST, 2), 3, inZone(FIRST, [21]))]);
     expect(await memos()).toContain(`${FIRST}/21`);
     expect(await memos()).not.toContain(`${FIRST}/20`);
@@ -115,7 +101,7 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (target) => {
     await store([0, 1, 2].map(exclusive));
     await store([exclusive(1)]);
     expect((await memos()).sort()).toEqual(all([0, 1, 2]));
-    expect(await differences()).toEqual([]);
+    expect(await target.verify()).toEqual([]);
   });
 
   it('keep the other days of a longer window when one of its days is read again', async () => {
@@ -124,7 +110,7 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (target) => {
     expect((await memos()).sort()).toEqual(all([0, 1, 2]));
     await store([windowOf(FIRST, 3)]);
     expect((await memos()).sort()).toEqual(all([0, 1, 2]));
-    expect(await differences()).toEqual([]);
+    expect(await target.verify()).toEqual([]);
   });
 
   it.each(ZONES)(
@@ -135,7 +121,7 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (target) => {
       await store([windowOf(FIRST, 2, [...one, ...two], {}, zone)], zone);
       await store([windowOf(addDays(FIRST, 1), 1, [...two, ...late], {}, zone)], zone);
       expect((await memos()).sort()).toEqual([...one, ...two, ...late].map(({ memo }) => memo).sort());
-      expect(await differences()).toEqual([]);
+      expect(await target.verify()).toEqual([]);
     },
   );
 
@@ -155,7 +141,7 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (target) => {
     const later = { ...row('same date', day(6), day(6)), df_server_datetime: `${day(6)} 11:30:00.000` };
     await store([windowOf(day(6), 2, [later])]);
     expect(await memos()).toEqual(['same date']);
-    expect((await differences()).filter(({ check }) => check !== 'days')).toEqual([]);
+    expect((await target.verify()).filter(({ check }) => check !== 'days')).toEqual([]);
   });
 
   it('are one row where a correction moves it within its window, whose last day is left out [R491]', async () => {
@@ -164,7 +150,7 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (target) => {
     await store([exclusive(row('before', addDays(FIRST, 1)))]);
     await store([exclusive(row('after', addDays(FIRST, 2)))]);
     expect(await rows()).toEqual([{ _key: 'a', memo: 'after' }]);
-    expect(await differences()).toEqual([]);
+    expect(await target.verify()).toEqual([]);
   });
 
   it('are no matter to a row without id and server time: the same cells are the same row, whenever they come [R491]', async () => {
@@ -189,7 +175,7 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (target) => {
       ['a', 'b#2', 'a#2', 'b', 'b#3', 'a#2#2', 'a#3'].map((_key, i) => ({ _key, memo: `${i + 1}` })),
     );
     expect(commits.map(({ idRepeats }) => idRepeats)).toEqual([0, 2, 2]);
-    expect(await differences()).toEqual([]);
+    expect(await target.verify()).toEqual([]);
   });
 
   it('never take a key that another id of their own window has [R491]', async () => {
@@ -204,7 +190,7 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (target) => {
       { _key: 'a#3', memo: 'a 1' },
       { _key: 'a#2', memo: 'a#2 1' },
     ]);
-    expect(await differences()).toEqual([]);
+    expect(await target.verify()).toEqual([]);
   });
 });
 

@@ -1,22 +1,22 @@
-import type { Json } from './drawn.ts';
+import type { Json } from './common.ts';
 import type { Kill } from './machine/process.ts';
 
 /*
- * What is done in a simulation: by one process, and in one step of its testCase.
+ * The actions of a simulation: what one process does, and what happens in one step of a test case.
  */
 
 /** The most that one list may delete. */
 export const CAP = 3;
 
-/** How a process may come to its end before its work does. */
+/** How a process is ended before its work is done. */
 export interface End extends Kill {
-  /** `stop`: by SIGTERM; `kill`: by SIGKILL, so that it does nothing any more; `power`: with all others, by a cut of it. */
+  /** `stop`: by SIGTERM; `kill`: by SIGKILL; `power`: a power cut ends it and all others. */
   readonly how: 'stop' | 'kill' | 'power';
 }
 
 /** One process of the machine. */
-export interface Act {
-  /** `other`: somebody else's load of the same, into another place; `stream`: an Arrow stream of it. */
+export interface Action {
+  /** `other`: a load of the same days by another user into another place; `stream`: an Arrow stream of them. */
   readonly what: 'sync' | 'other' | 'stream' | 'refresh' | 'part' | 'compact' | 'forget' | 'purge' | 'write';
   /** What a part loads: `--from` and `--to`, as days after the first of the simulation. */
   readonly from: number | undefined;
@@ -26,14 +26,14 @@ export interface Act {
   /** How many of them may be deleted. */
   readonly cap: number;
   readonly end: End | undefined;
-  /** Bytes that its disk still takes. */
+  /** Bytes that fit on its disk; undefined: any number. */
   readonly disk: number | undefined;
 }
 
 /** Some hours pass, then one or two processes run at once. */
 export interface Step {
   readonly hours: number;
-  /** It begins so long before the next noon in UTC, when a day is over in every zone; undefined: whenever it is. */
+  /** The step begins this many ms before the next noon in UTC, when a day is over in every zone; undefined: at any time. */
   readonly beforeNoonMs: number | undefined;
   /** How far the machine's clock is ahead of the service's, and by how much that changes on the way. */
   readonly skewHours: number;
@@ -41,11 +41,10 @@ export interface Step {
   readonly faults: readonly Json[];
   /** The tokens are reissued before; the configuration learns of it only after. */
   readonly isReissued: boolean;
-  readonly acts: readonly Act[];
+  readonly actions: readonly Action[];
 }
 
-/** Nothing out of the ordinary. */
-export const actOf = (what: Act['what'], more: Partial<Act> = {}): Act => ({
+export const actionOf = (what: Action['what'], more: Partial<Action> = {}): Action => ({
   what,
   users: [1],
   cap: CAP,
@@ -56,15 +55,15 @@ export const actOf = (what: Act['what'], more: Partial<Act> = {}): Act => ({
   ...more,
 });
 
-export const stepOf = (acts: readonly Act[], more: Partial<Step> = {}): Step => ({
+export const stepOf = (actions: readonly Action[], more: Partial<Step> = {}): Step => ({
   hours: 0,
   beforeNoonMs: undefined,
   skewHours: 0,
   jumpHours: 0,
   faults: [],
   isReissued: false,
-  acts,
+  actions,
   ...more,
 });
 
-export const isDeletion = ({ what }: Act): boolean => what === 'forget' || what === 'purge' || what === 'write';
+export const isDeletion = ({ what }: Action): boolean => what === 'forget' || what === 'purge' || what === 'write';

@@ -1,0 +1,183 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Window } from '../../../src/extract/window.ts';
+import { DELTA } from '../../../src/sinks/delta/log.ts';
+import { duckdb } from '../../../src/sinks/duckdb/target.ts';
+import { DUCKLAKE } from '../../../src/sinks/ducklake/log.ts';
+import { type FilesSinkOptions, openFilesSink } from '../../../src/sinks/files/load.ts';
+import type { Snapshot } from '../../../src/sinks/files/log.ts';
+import type { FilesFormat } from '../../../src/sinks/files/open.ts';
+import { filesTarget } from '../../../src/sinks/files/target.ts';
+import { PARQUET } from '../../../src/sinks/parquet/log.ts';
+import type { Commit, Sink } from '../../../src/sinks/sink.ts';
+import type { PeopleQuery, Target } from '../../../src/sinks/target.ts';
+import { TABLES } from '../../../src/table/columns.ts';
+import { DeltaFixture } from './delta.ts';
+import { DuckDbFixture } from './duckdb.ts';
+import { DuckLakeFixture } from './ducklake.ts';
+import { ParquetFixture } from './parquet.ts';
+
+/** The targets that keep a table of files, and with them DuckDB: what is promised of one is promised of all. */
+export const FILE_TARGETS = ['parquet', 'delta', 'ducklake'] as const;
+export const TARGETS = ['duckdb', ...FILE_TARGETS] as const;
+export type FileTargetName = (typeof FILE_TARGETS)[number];
+export type TargetName = (typeof TARGETS)[number];
+
+type Commands = Required<Omit<Target, 'isStdout' | 'hasData' | 'publishes'>>;
+
+/** A place of a target, and the commands that the target has for it. All tables are written. */
+export class TargetFixture<F extends DuckDbFixture = DuckDbFixture> {
+  readonly name: TargetName;
+  readonly fixture: F;
+  readonly target: Commands;
+
+  constructor(name: TargetName, fixture: F, target: Target) {
+    this.name = name;
+    this.fixture = fixture;
+    this.target = target as Commands;
+  }
+
+  /** A place of any target. */
+  static of(name: TargetName): TargetFixture {
+    return name === 'duckdb' ? new TargetFixture(name, new DuckDbFixture(), duckdb) : new FilesFixture(name);
+  }
+
+  get place(): string {
+    return this.fixture.place;
+  }
+
+  get options(): FilesSinkOptions {
+    const { targetOptions, place, dir } = this.fixture;
+    const more = { place, spoolDir: join(dir, 'spool'), env: () => undefined, retentionMs: 86_400_000 };
+    return { ...targetOptions, ...more, tables: TABLES };
+  }
+
+  /** Opens the place for loading. */
+  open(options: Partial<FilesSinkOptions> = {}): Promise<Sink> {
+    return this.fixture.open(options);
+  }
+
+  /** Opens, commits each of these, a window alone or a batch, and closes. */
+  async store(
+    batches: readonly (Window | readonly Window[])[],
+    options: Partial<FilesSinkOptions> = {},
+  ): Promise<Commit[]> {
+    const sink = await this.open(options);
+    try {
+      const done: Commit[] = [];
+      for (const batch of batches) {
+        for (let rest = [batch].flat(); rest.length > 0; ) {
+          const commit = await sink.commit(rest, this.fixture.signal);
+          done.push(commit);
+          rest = rest.slice(commit.windows);
+        }
+      }
+      return done;
+    } finally {
+      await sink.close();
+    }
+  }
+
+  read(sql: string): Promise<Record<string, unknown>[]> {
+    return this.fixture.read(sql);
+  }
+
+  /** The keys of all rows, in their order; none if no file is left. */
+  async keys(): Promise<unknown[]> {
+    if (!this.files().some((path) => /\.(duckdb|parquet)$/.test(path))) return [];
+    return (await this.read('SELECT _key FROM events ORDER BY 1')).map(({ _key }) => _key);
+  }
+
+  verify(options: { readonly signal?: AbortSignal } = {}) {
+    return this.target.verify(this.place, { ...this.options, ...options });
+  }
+
+  report() {
+    return this.target.report(this.place, this.options);
+  }
+
+  compact() {
+    return this.target.compact(this.place, this.options);
+  }
+
+  priorLoads() {
+    return this.target.readPriorLoads(this.place, this.options);
+  }
+
+  people(query: PeopleQuery) {
+    return this.target.people(this.place, query, this.options);
+  }
+
+  checkPurge(query: PeopleQuery) {
+    return this.target.checkPurge(this.place, query, this.options);
+  }
+
+  purge(query: PeopleQuery) {
+    return this.target.purge(this.place, query, { ...this.options, onFound: async () => {} });
+  }
+
+  /** Every file of the place, by its whole path. */
+  files(): string[] {
+    const root = this.name === 'parquet' || this.name === 'delta' ? this.place : dirname(this.place);
+    if (!existsSync(root)) return [];
+    return readdirSync(root, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name))
+      .filter((path) => this.name !== 'duckdb' || path.startsWith(this.place));
+  }
+
+  /** Those that hold a text. */
+  filesWith(text: string): string[] {
+    return this.files().filter((path) => readFileSync(path).includes(text));
+  }
+
+  close(): void {
+    this.fixture.close();
+  }
+}
+
+const FORMATS = {
+  parquet: () => ({ fixture: new ParquetFixture(), format: PARQUET }),
+  delta: () => ({ fixture: new DeltaFixture(), format: DELTA }),
+  ducklake: () => ({ fixture: new DuckLakeFixture(), format: DUCKLAKE }),
+} as const satisfies Record<FileTargetName, () => unknown>;
+
+/** A place of a target that keeps a table of files, whose commits are counted. */
+export class FilesFixture extends TargetFixture<ParquetFixture | DeltaFixture | DuckLakeFixture> {
+  readonly format: FilesFormat;
+  /** Changes that were committed. */
+  commits = 0;
+
+  constructor(name: FileTargetName) {
+    const { fixture, format } = FORMATS[name]();
+    const counting: FilesFormat = { ...format, open: (...of) => this.#opened(format.open(...of)) };
+    const described = { name, place: { name: 'dir', describe: '' }, summaries: { sync: '' } } as const;
+    super(
+      name,
+      fixture,
+      filesTarget(described, async () => counting),
+    );
+    this.format = counting;
+  }
+
+  override open(options: Partial<FilesSinkOptions> = {}): Promise<Sink> {
+    return openFilesSink(this.format, { ...this.options, ...options });
+  }
+
+  /** What the log says now; undefined if nothing was committed. */
+  async snapshot(): Promise<Snapshot | undefined> {
+    const { log, close } = await this.format.open(this.options, 'read');
+    await close();
+    return log.snapshot;
+  }
+
+  async #opened(opening: ReturnType<FilesFormat['open']>) {
+    const place = await opening;
+    const commit = place.log.commit.bind(place.log);
+    place.log.commit = async (change) => {
+      await commit(change);
+      this.commits++;
+    };
+    return place;
+  }
+}
