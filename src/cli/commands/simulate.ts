@@ -1,4 +1,4 @@
-import { configError, EXIT } from '../../base/errors.ts';
+import { codeOf, configError, EXIT } from '../../base/errors.ts';
 import { startSimulator } from '../../simulator/index.ts';
 import { parseScenario } from '../../simulator/scenario.ts';
 import { type Command, text } from '../command.ts';
@@ -12,6 +12,8 @@ export const SIMULATED = {
 } as const;
 
 const DEFAULT_PORT = '8585';
+const MAX_PORT = 65_535;
+const MAX_ROWS = 999_999_999;
 
 export const simulate: Command = {
   options: (yargs) =>
@@ -22,13 +24,21 @@ export const simulate: Command = {
   async run(options, { clock, logger, signal, terminal }) {
     const file = text(options, 'scenario');
     const scenario = file === undefined ? undefined : parseScenario(readJsonFile(file, 'the scenario'));
-    const rows = numberOption('rows-per-day', text(options, 'rowsPerDay'));
-    const simulator = await startSimulator({
+    const rows = numberOption('rows-per-day', text(options, 'rowsPerDay'), MAX_ROWS);
+    const port = numberOption('port', text(options, 'port'), MAX_PORT) ?? 0;
+    const started = {
       ...SIMULATED,
       clock,
-      port: numberOption('port', text(options, 'port')) ?? 0,
+      port,
       ...(scenario && { scenario }),
       ...(rows !== undefined && { rowsPerDay: rows }),
+    };
+    const simulator = await startSimulator(started).catch((error: unknown) => {
+      throw codeOf(error) === undefined
+        ? error
+        : configError(`--port ${port} cannot be used (${codeOf(error)}): give another, or 0 for a free one.`, {
+            cause: error,
+          });
     });
     try {
       const { serviceId, tokens } = SIMULATED;
@@ -46,8 +56,8 @@ export const simulate: Command = {
   },
 };
 
-function numberOption(name: string, value: string | undefined): number | undefined {
+function numberOption(name: string, value: string | undefined, max: number): number | undefined {
   if (value === undefined) return undefined;
-  if (!/^\d{1,9}$/.test(value)) throw configError(`--${name} is ${JSON.stringify(value)}, wanted a whole number.`);
-  return Number(value);
+  if (/^\d{1,9}$/.test(value) && Number(value) <= max) return Number(value);
+  throw configError(`--${name} is ${JSON.stringify(value)}, wanted a whole number of ${max} at most.`);
 }

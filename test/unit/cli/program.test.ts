@@ -1,3 +1,4 @@
+import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { dayOption, durationOption, text } from '../../../src/cli/command.ts';
@@ -51,6 +52,26 @@ describe('the command line', () => {
   ])('says in one line which word is wrong, and which there are: %j [R890]', async (argv, sentence) => {
     const { code, text: said } = await run(...argv);
     expect([code, said.split('\n')[0].slice(0, sentence.length)]).toEqual([2, sentence]);
+  });
+});
+
+describe('the port of simulate', () => {
+  it('that cannot be used is refused by name [R205]', async () => {
+    const holder = createServer();
+    await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
+    try {
+      const { port } = holder.address() as AddressInfo;
+      for (const [given, sentence] of [
+        [String(port), `--port ${port} cannot be used (EADDRINUSE): give another, or 0 for a free one.`],
+        ['70000', '--port is "70000", wanted a whole number of 65535 at most.'],
+        ['-1', '--port is "-1"'],
+      ]) {
+        const refused = { code: 2, text: expect.stringContaining(sentence) };
+        expect(await run('simulate', '--port', given)).toEqual(refused);
+      }
+    } finally {
+      holder.close();
+    }
   });
 });
 
