@@ -1,12 +1,14 @@
 import { type Clock, systemClock } from '../base/clock.ts';
 import { type Env, requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../base/env.ts';
 import { configError, EXIT, UserError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import { createLogger } from '../base/log.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { Redactor, Secret } from '../base/secrets.ts';
 import { endNow, runUntilStopped, Stopped } from '../base/signals.ts';
+import { readJsonFile } from '../fs/json-file.ts';
 import { type Connector, type Verb, type VerbContext, verbsOf } from './connector.ts';
-import { isObject, parseConfiguredCatalog, parseStateInput, readJsonInput } from './input.ts';
+import { parseConfiguredCatalog, parseStateInput } from './input.ts';
 import { failed, type Message, traceOf } from './messages.ts';
 import { isClosedPipe, MessageWriter, openStdout } from './writer.ts';
 
@@ -64,9 +66,9 @@ async function dispatch(connector: Connector, given: Arguments, io: ConnectorIo,
   if (given.verb === 'check') return writer.write(await checked(connector, given, context));
   const config = configOf(given, context.redactor);
   if (given.verb === 'discover') return writer.write(await (await connector.discover())(config, context));
-  const catalog = parseConfiguredCatalog(readJsonInput(given.catalog ?? '', 'catalog'));
+  const catalog = parseConfiguredCatalog(readJsonFile(given.catalog ?? '', 'The catalog file'));
   if (given.verb === 'write') return (await connector.write?.())?.(config, catalog, io.input, context);
-  const state = parseStateInput(given.state ? readJsonInput(given.state, 'state') : undefined);
+  const state = parseStateInput(given.state ? readJsonFile(given.state, 'The state file') : undefined);
   return (await connector.read?.())?.(config, catalog, state, context);
 }
 
@@ -81,7 +83,7 @@ async function checked(connector: Connector, given: Arguments, context: VerbCont
 }
 
 function configOf(given: Arguments, redactor: Redactor): unknown {
-  const config = readJsonInput(given.config ?? '', 'configuration');
+  const config = readJsonFile(given.config ?? '', 'The configuration file');
   maskLikelySecrets(config, redactor);
   return config;
 }

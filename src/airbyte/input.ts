@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
-import { configError, messageOf } from '../base/errors.ts';
+import { configError } from '../base/errors.ts';
+import { isObject, type JsonObject } from '../base/json.ts';
 import type { DestinationSyncMode, JsonSchema, StreamDescriptor, SyncMode } from './messages.ts';
 
 /** One stream as the user configured it. Modes are text: a mode nobody knows must be named, not lost. */
@@ -135,29 +135,7 @@ const notEmpty = (value: JsonObject): JsonObject | undefined => (Object.keys(val
 const unusableState = (index: number, why: string) =>
   configError(`The saved state is not usable: item ${index + 1}: ${why}. Reset the connection's state to start anew.`);
 
-export type JsonObject = Readonly<Record<string, unknown>>;
-
-export const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** The platform and PyAirbyte write what is not set as an explicit null: read as absent. */
 const present = <T>(value: T | null | undefined): T | undefined => value ?? undefined;
 
 export const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
-
-/** Reads an input file of any extension; an empty file is undefined. The file is never written. */
-export function readJsonInput(path: string, what: string): unknown {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
-  } catch (error) {
-    throw configError(`The ${what} file ${path} cannot be read: ${messageOf(error)}.`, { cause: error });
-  }
-  if (text.trim() === '') return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    // The parser's own message quotes the text around the fault, which may be a token.
-    throw configError(`The ${what} file ${path} is not valid JSON.`);
-  }
-}

@@ -8,6 +8,7 @@ import { type DestinationConfig, parseDestinationConfig } from '../config/destin
 import {
   type ConfigSchema,
   type EnvironmentValues,
+  FORMS,
   type Property,
   readEnvironment,
   variableOf,
@@ -15,7 +16,8 @@ import {
 } from '../config/environment.ts';
 import { objectOf, type Parsed } from '../config/parse.ts';
 import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
-import { type Context, readJsonFile } from './context.ts';
+import { readJsonFile } from '../fs/json-file.ts';
+import type { Context } from './context.ts';
 import { tableLines } from './table.ts';
 
 export const SOURCE_FILE = 'dfinery.json';
@@ -134,18 +136,9 @@ function settingsOf({ properties }: ConfigSchema, { file, environment }: Layers)
   return Object.fromEntries(settings);
 }
 
-const SHORT: Readonly<Record<string, string>> = {
-  boolean: 'true | false',
-  integer: 'whole number',
-  number: 'number',
-  array: 'a,b or JSON',
-  object: 'JSON object',
-  string: 'text',
-};
-
 function formOf({ type, enum: choices, airbyte_secret }: Property): string {
   if (airbyte_secret) return 'secret; also …_FILE';
-  return choices === undefined ? (SHORT[type ?? 'string'] ?? 'text') : choices.join(' | ');
+  return choices === undefined ? FORMS[type ?? 'string'] : choices.join(' | ');
 }
 
 const defaultOf = (value: unknown): string => {

@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs';
 import type { Clock } from '../base/clock.ts';
 import { type Env, secretFrom } from '../base/env.ts';
-import { configError, messageOf } from '../base/errors.ts';
 import { createLogger, type Logger, type LogLevel, type LogSink } from '../base/log.ts';
 import { type Random, systemRandom } from '../base/random.ts';
 import { Redactor, Secret } from '../base/secrets.ts';
@@ -45,23 +43,4 @@ export function secretOf(name: string, { env, redactor }: Context): Secret | und
   const secret = found === undefined ? undefined : new Secret(found);
   redactor.add(secret);
   return secret;
-}
-
-/** Reads and parses a JSON file that the user named. Throws a configuration failure that names `what` and the path. */
-export function readJsonFile(path: string, what: string): unknown {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    throw configError(`${what} ${path} cannot be read: ${messageOf(error)}.`, {
-      cause: error,
-      where: { file: path },
-    });
-  }
-  try {
-    return JSON.parse(text.replace(/^\uFEFF/, ''));
-  } catch {
-    // The parser's own message quotes the text around the fault, which may be a token.
-    throw configError(`${what} ${path} is not valid JSON.`, { where: { file: path } });
-  }
 }

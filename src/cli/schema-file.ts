@@ -1,6 +1,6 @@
 import { configError } from '../base/errors.ts';
+import { readJsonFile } from '../fs/json-file.ts';
 import { type ColumnType, isColumnType } from '../types/type.ts';
-import { readJsonFile } from './context.ts';
 
 /** A schema as `discover` prints it. */
 export interface SchemaFile {

@@ -2,6 +2,7 @@ import destination from '../../schemas/destination-config.json' with { type: 'js
 import source from '../../schemas/source-config.json' with { type: 'json' };
 import { type Env, secretInFile } from '../base/env.ts';
 import { configError, messageOf } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import { nearest } from './nearest.ts';
 import { type Problem, refuse, shown } from './problems.ts';
 
@@ -116,8 +117,7 @@ function typedValue(text: string, type: string | undefined): unknown {
   if (type === 'integer') return /^-?\d{1,15}$/.test(text) ? Number(text) : undefined;
   if (type === 'number') return /^-?\d{1,15}(\.\d{1,15})?$/.test(text) ? Number(text) : undefined;
   if (type === 'array') return text.trimStart().startsWith('[') ? json(text, Array.isArray) : separated(text);
-  if (type === 'object')
-    return json(text, (value) => typeof value === 'object' && value !== null && !Array.isArray(value));
+  if (type === 'object') return json(text, isObject);
   return text;
 }
 
@@ -137,7 +137,7 @@ export const FORMS: Readonly<Record<string, string>> = {
   boolean: 'true or false',
   integer: 'a whole number',
   number: 'a number',
-  array: 'names with commas between them, or a JSON array',
+  array: 'names with commas, or a JSON array',
   object: 'a JSON object',
   string: 'a text',
 };

@@ -3,6 +3,7 @@
 
 import { type Env, secretFrom } from '../base/env.ts';
 import { configError, messageOf } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import { baseUrlProblem } from './base-url.ts';
 import { type ConfigSchema, variablesOf } from './environment.ts';
@@ -96,7 +97,7 @@ export function parseConfig<K extends Keys>(
 }
 
 export function objectOf(value: unknown): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  if (isObject(value)) return value;
   throw configError('the configuration is not a JSON object: wanted { "base_url": …, "service_id": …, … }.');
 }
 

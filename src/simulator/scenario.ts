@@ -2,6 +2,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import schema from '../../schemas/scenario.json' with { type: 'json' };
 import { isDay } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import type { Fault } from './fault.ts';
 
 /** Which share of the rows, and how many hours after their arrival. */
@@ -193,6 +194,3 @@ function shown(value: unknown): string {
 }
 
 const join = (at: string, key: unknown): string => (at === '' ? String(key) : `${at}.${String(key)}`);
-
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -10,6 +10,7 @@ import { type Proof, proveErasure } from '../../deletion/ledger/proof.ts';
 import { verifyLedger } from '../../deletion/ledger/verify.ts';
 import type { PurgePlace, PurgeRequest } from '../../deletion/purge.ts';
 import { type DeletionReport, reportTable } from '../../deletion/report.ts';
+import { readJsonFile } from '../../fs/json-file.ts';
 import { HashKey } from '../../schema/hash-key.ts';
 import { createDeletionService } from '../../service/delete/client.ts';
 import { queryDuckDb } from '../../sinks/duckdb/query.ts';
@@ -33,7 +34,7 @@ import {
   loadDestinationConfig,
   SOURCE_FILE,
 } from '../configuration.ts';
-import { type Context, readJsonFile, secretOf } from '../context.ts';
+import { type Context, secretOf } from '../context.ts';
 import { outcomeOf } from '../outcome.ts';
 
 export const forget: Command = {

@@ -1,8 +1,8 @@
 import { codeOf, configError, EXIT } from '../../base/errors.ts';
+import { readJsonFile } from '../../fs/json-file.ts';
 import { startSimulator } from '../../simulator/index.ts';
 import { parseScenario } from '../../simulator/scenario.ts';
 import { type Command, text } from '../command.ts';
-import { readJsonFile } from '../context.ts';
 
 /** What the embedded service accepts; no secrets: they open nothing but a simulation. */
 export const SIMULATED = {

@@ -1,7 +1,8 @@
 import type { DiscoverVerb } from '../../airbyte/connector.ts';
-import { type ConfiguredCatalog, type ConfiguredStream, isObject, keyOf } from '../../airbyte/input.ts';
+import { type ConfiguredCatalog, type ConfiguredStream, keyOf } from '../../airbyte/input.ts';
 import { destinationCatalog, type StreamDescriptor } from '../../airbyte/messages.ts';
 import { configError } from '../../base/errors.ts';
+import { isObject } from '../../base/json.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { configured } from './configured.ts';
 

@@ -1,9 +1,9 @@
 import type { VerbContext, WriteVerb } from '../../airbyte/connector.ts';
-import type { JsonObject } from '../../airbyte/input.ts';
 import { log, type StateStats, type StreamDescriptor } from '../../airbyte/messages.ts';
 import type { MessageWriter } from '../../airbyte/writer.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { configError, type UserError } from '../../base/errors.ts';
+import type { JsonObject } from '../../base/json.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { createDeletionService } from '../../service/delete/client.ts';
 import { runDeletionCase } from '../case.ts';

@@ -3,8 +3,8 @@ import { createReadStream } from 'node:fs';
 import { extname } from 'node:path';
 import { Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
-import { isObject } from '../../airbyte/input.ts';
 import { configError, messageOf } from '../../base/errors.ts';
+import { isObject } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
 
 export interface ListOptions {

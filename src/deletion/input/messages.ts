@@ -1,9 +1,10 @@
 // This folder: what a deletion reads: a platform's messages, or lists of ids; and which ids are refused.
 
 import { isUtf8 } from 'node:buffer';
-import { isObject, type JsonObject, textOf } from '../../airbyte/input.ts';
+import { textOf } from '../../airbyte/input.ts';
 import type { StreamDescriptor } from '../../airbyte/messages.ts';
 import { internalError } from '../../base/errors.ts';
+import { isObject, type JsonObject } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
 import { membersOf } from './json-member.ts';
 

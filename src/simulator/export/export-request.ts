@@ -1,7 +1,8 @@
 import { addDays, type Day, dayAt, daysBetween, isDay } from '../../base/days.ts';
+import { isObject } from '../../base/json.ts';
 import { EVENT_KINDS } from '../data/event.ts';
 import type { NameFilter, RowQuery } from '../data/row-query.ts';
-import { isObject, type Scenario } from '../scenario.ts';
+import type { Scenario } from '../scenario.ts';
 
 /** An export body, checked: the days as asked, and the query they come to. */
 export interface ExportRequest {

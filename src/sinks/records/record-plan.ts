@@ -1,3 +1,4 @@
+import { isObject } from '../../base/json.ts';
 import type { SpoolFile } from '../../extract/window.ts';
 import { headerColumns } from '../../schema/groups.ts';
 import type { PlainJson } from '../../types/codec.ts';
@@ -154,8 +155,4 @@ function kindOf({ type, format, airbyte_type, items }: PropertySchema): string {
   if (kind === 'string') return format !== undefined && FORMATS.has(format) ? `string ${format}` : kind;
   if (kind === 'number') return airbyte_type === 'integer' ? 'integer' : kind;
   return kind === 'array' ? `array of ${isObject(items) ? kindOf({ ...items, format: undefined }) : 'string'}` : kind;
-}
-
-function isObject(value: unknown): value is PropertySchema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

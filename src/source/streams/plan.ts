@@ -1,6 +1,7 @@
-import { type ConfiguredStream, type JsonObject, textOf } from '../../airbyte/input.ts';
+import { type ConfiguredStream, textOf } from '../../airbyte/input.ts';
 import { addDays, type Day, earlierOf, laterOf } from '../../base/days.ts';
 import { configError, UserError } from '../../base/errors.ts';
+import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { hashesOf } from '../../extract/export-request.ts';
 import { missesLateRows, oldestDays, planWindows } from '../../extract/plan/days.ts';

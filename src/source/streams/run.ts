@@ -1,16 +1,10 @@
-import {
-  type ConfiguredCatalog,
-  type ConfiguredStream,
-  isObject,
-  type JsonObject,
-  type StateInput,
-  stateOf,
-} from '../../airbyte/input.ts';
+import { type ConfiguredCatalog, type ConfiguredStream, type StateInput, stateOf } from '../../airbyte/input.ts';
 import { type StreamStatus, streamState, streamStatus, traceOf } from '../../airbyte/messages.ts';
 import type { MessageWriter } from '../../airbyte/writer.ts';
 import type { Clock } from '../../base/clock.ts';
 import { addDays, type Day, laterOf } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
+import { isObject, type JsonObject } from '../../base/json.ts';
 import type { Logger } from '../../base/log.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { Cursor, foundIn } from '../../extract/cursor.ts';

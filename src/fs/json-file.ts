@@ -1,0 +1,23 @@
+import { readFileSync } from 'node:fs';
+import { configError, messageOf } from '../base/errors.ts';
+
+/**
+ * Reads and parses a JSON file that the user named; an empty file is undefined. Throws a configuration failure that names
+ * `what` (`the configuration file`) and the path.
+ */
+export function readJsonFile(path: string, what: string): unknown {
+  const where = { file: path };
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
+  } catch (cause) {
+    throw configError(`${what} ${path} cannot be read: ${messageOf(cause)}.`, { cause, where });
+  }
+  if (text.trim() === '') return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The parser's own message quotes the text around the fault, which may be a token.
+    throw configError(`${what} ${path} is not valid JSON.`, { where });
+  }
+}
