@@ -1,8 +1,8 @@
-import { addDays, type Day } from '../base/days.ts';
+import { addDays } from '../base/days.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { exportRequest, filtersOf } from '../extract/export-request.ts';
 import { extractWindows } from '../extract/extract.ts';
-import { lastDayOver, oldestDays, todayUtc } from '../extract/plan/days.ts';
+import { type DayRange, lastDayOver, lengthOf, oldestDays, todayUtc } from '../extract/plan/days.ts';
 import { planRun } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import { editsOf } from '../extract/session.ts';
@@ -31,7 +31,9 @@ export interface DiscoveredColumn {
 export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): Promise<DiscoveredColumn[]> {
   const now = deps.clock.now();
   const last = lastDayOver(now);
-  const first = addDays(last, 1 - config.discoverDays);
+  // Whether the last day is in an export is not known, and a service may refuse a single day: one day more is asked for.
+  const count = config.discoverDays + (config.toDateInclusive === 'auto' ? 1 : 0);
+  const first = addDays(last, 1 - count);
   const from = oldestDays(now, config.historyDays).probably;
   deps.logger.info(
     'discover.cost',
@@ -42,19 +44,27 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
     const why = `The service does not export the whole of ${from} to ${todayUtc(now)} (history_days) at once: columns that are missing from ${first} to ${last} are not known.`;
     deps.logger.warn('discover.partial', why);
   }
-  return joined(whole ?? [], await sample(config, deps, first, last), config);
+  return joined(whole ?? [], await sample(config, deps, { first, last }), config);
 }
 
-/** The columns of some days, each with the type of all its cells. */
-async function sample(config: SourceConfig, deps: ExtractDeps, from: Day, to: Day): Promise<readonly ColumnScan[]> {
-  const days = config.toDateInclusive === 'false' ? config.discoverDays + 1 : config.discoverDays;
+/** The columns of the days of `wanted`, each with the type of all its cells. */
+async function sample(config: SourceConfig, deps: ExtractDeps, wanted: DayRange): Promise<readonly ColumnScan[]> {
+  const { first, last } = wanted;
   // One request, whichever way its last day is meant: nothing is proved here.
-  const settings = { ...config, windowDays: days, toDateInclusive: 'true', onGap: 'warn' } as const;
+  const to = config.toDateInclusive === 'false' ? addDays(last, 1) : last;
+  const windowDays = lengthOf({ first, last: to });
   const plan = planRun({
-    settings: { ...settings, endDate: undefined, startDate: undefined },
+    settings: {
+      ...config,
+      windowDays,
+      toDateInclusive: 'true',
+      onGap: 'warn',
+      endDate: undefined,
+      startDate: undefined,
+    },
     delivery: 'fresh',
-    from,
-    to: config.toDateInclusive === 'false' ? addDays(to, 1) : to,
+    from: first,
+    to,
     prior: NO_PRIOR_LOADS,
     now: deps.clock.now(),
   });

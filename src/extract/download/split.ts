@@ -106,8 +106,8 @@ async function fetchGroup(
   // A service that checks the names of a filter has no event of that name.
   if (found.kind === 'invalid') return 'unknown';
   throw transientError(
-    `The events named ${group[0]} of ${nameOf(request)} are too many for one export (${found.message}): nothing of the day ` +
-      'was stored; ask the provider, or leave them out with the events filter.',
+    `The events named ${group[0]} of ${nameOf(request)} cannot be exported, even without any others (${found.message}): nothing ` +
+      'of the day was stored. Run again later; if that does not help, ask the provider, or leave them out with the events filter.',
     { where: { window: nameOf(request) } },
   );
 }

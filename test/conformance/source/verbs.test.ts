@@ -59,7 +59,7 @@ describe('discover', () => {
     fixture = await SourceFixture.start({}, { rowsPerDay: 2000 });
     const first = await discover();
     expect(first.logs('discover.cost')[0]).toMatch(/two exports/);
-    expect(fixture.asked()).toEqual(['2025-12-21..2026-01-20', '2026-01-16..2026-01-18']);
+    expect(fixture.asked()).toEqual(['2025-12-21..2026-01-20', '2026-01-15..2026-01-18']);
     expect(fixture.sim.requests()[0].outcome).toBe('closed');
     expect((await discover()).text.split('\n').at(-2)).toBe(first.text.split('\n').at(-2));
   });
@@ -111,6 +111,18 @@ describe('discover', () => {
     expect(output.logs('discover.partial')).toHaveLength(1);
     expect(output.catalog().streams[0].json_schema.properties).toHaveProperty('df_unified_id');
   });
+
+  it.each(['error', 'empty'] as const)(
+    'has the types of one day, too, where the service gives no single days: %s [R37]',
+    async (single_days) => {
+      fixture = await SourceFixture.start({
+        days: { to_date_inclusive: false, single_days },
+        columns: { own: [{ name: 'n', values: ['1'] }] },
+      });
+      const { streams } = (await discover({ discover_days: 1 })).catalog();
+      expect(streams[0].json_schema.properties.n).toMatchObject({ type: ['integer', 'null'] });
+    },
+  );
 
   it('leaves out a day that has not begun at the service', async () => {
     fixture = await SourceFixture.start({ days: { zone_hours: -12, future: 'error' } });
