@@ -183,11 +183,17 @@ export class Purge {
   async try(): Promise<void> {
     const { options, places, spoolDirs, suppression } = this.#request;
     for (const { target, path } of places) {
-      const { foreignTables } = await target.checkPurge(path, this.#query, options);
-      if (foreignTables.length === 0) continue;
-      this.#outOfReach(
-        `${path} also has tables that are not ours (${foreignTables.join(', ')}): they stay as they are, and may name the people.`,
-      );
+      const { foreignTables, copiesOfOriginal = [] } = await target.checkPurge(path, this.#query, options);
+      if (foreignTables.length > 0) {
+        this.#outOfReach(
+          `${path} also has tables that are not ours (${foreignTables.join(', ')}): they stay as they are, and may name the people.`,
+        );
+      }
+      if (copiesOfOriginal.length > 0) {
+        this.#outOfReach(
+          `${path} is a plain copy of a database, or was put back from one: the copies for readers of that database (${copiesOfOriginal.join(', ')}) stay as they are, and may name the people. Purge the database itself, or remove them if this file is in its place.`,
+        );
+      }
     }
     const foreign = (await Promise.all(spoolDirs.map(foreignSpoolFolders))).flat();
     if (foreign.length > 0) {

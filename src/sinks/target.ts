@@ -160,6 +160,8 @@ export interface PurgeTrial {
   readonly found: PeopleFound;
   /** Tables in the place that are not ours: they stay, and may name the people. */
   readonly foreignTables: readonly string[];
+  /** Of a place that is a plain copy: the copies for readers of what it was copied from, which it cannot replace (S52). */
+  readonly copiesOfOriginal?: readonly string[];
 }
 
 interface PurgeOptions extends PlaceOptions {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 import { configError, EXIT, type ExitCode, type UserError } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
+import { refuseUnknownNames } from '../../config/environment.ts';
 import { runDeletionCase } from '../../deletion/case.ts';
 import { idsFrom, idsFromFile, type ListOptions } from '../../deletion/input/id-list.ts';
 import type { LedgerOutput } from '../../deletion/ledger/ledger.ts';
@@ -38,6 +39,7 @@ import { type Context, secretOf } from '../context.ts';
 import { outcomeOf } from '../outcome.ts';
 
 export const forget: Command = {
+  refusesUnknownNames: true,
   options: (yargs) =>
     maintenanceOptions(yargs)
       .option('id', { type: 'string', describe: 'An external ID' })
@@ -94,6 +96,7 @@ export const forget: Command = {
       .epilogue(destinationEnvironmentHelp()),
   async run(options, context) {
     try {
+      refuseUnknownNames(context.env);
       refuseEmpty(options);
       const ledger = text(options, 'verifyLedger');
       if (ledger !== undefined) return await printLedgerVerdict(ledger, options, context);
@@ -127,8 +130,7 @@ async function forgetPeople(options: Options, context: Context): Promise<ExitCod
     }
     const config = loadDestinationConfig(text(options, 'config'), context);
     const purge = purgeRequest(options, context);
-    const list = { header: config.externalIdField };
-    const ids = idsOf(options, list, context);
+    const ids = idsOf(options, ['id', 'file', 'query'], { header: config.externalIdField }, context);
     const deleter = createDeletionService({ ...config, clock, logger, env });
     try {
       const { report, hash, failure } = await runDeletionCase({
@@ -199,7 +201,7 @@ export function idsOf(
     return file === '-' ? idsFrom(process.stdin, 'standard input', of) : idsFromFile(file, of);
   }
   if (query !== undefined) return fromQuery(query, text(options, 'duckdb'), options, context);
-  return fromList([id].flat());
+  return fromList([options.id].flat());
 }
 
 async function* fromList(ids: readonly unknown[]): AsyncGenerator<unknown> {
@@ -266,6 +268,12 @@ function purgeRequest(options: Options, context: Context): PurgeRequest | undefi
   }
   const spoolDirs = spoolDirsOf(options, context);
   const forgetCopies = [options.forgetCopy ?? []].flat().map(String);
+  const there = forgetCopies.find((copy) => existsSync(copy));
+  if (there !== undefined) {
+    throw configError(
+      `--forget-copy ${there} is still there: remove it first, since it may hold people who were purged.`,
+    );
+  }
   if (forgetCopies.length > 0 && places.filter(({ target }) => target.publishes).length !== 1) {
     throw configError('--forget-copy needs exactly one --purge duckdb FILE: the file that the copy is of.');
   }

@@ -1,5 +1,6 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { codeOf, configError, EXIT, messageOf } from '../../base/errors.ts';
+import { refuseUnknownNames } from '../../config/environment.ts';
 import { accessPeople } from '../../deletion/access.ts';
 import { type Command, flag, maintenanceOptions, type Options, placeOptions, text } from '../command.ts';
 import { findDestinationConfig } from '../configuration.ts';
@@ -7,6 +8,7 @@ import type { Context } from '../context.ts';
 import { hashKeyFrom, idsOf, placesOf, printFailure } from './forget.ts';
 
 export const person: Command = {
+  refusesUnknownNames: true,
   options: (yargs) =>
     maintenanceOptions(yargs)
       .option('id', { type: 'string', describe: 'An external ID' })
@@ -22,6 +24,7 @@ export const person: Command = {
       }),
   async run(options, context) {
     try {
+      refuseUnknownNames(context.env);
       const places = placesOf('in', options.in);
       if (places.length === 0) throw configError('person needs --in TARGET PLACE: where to look.');
       const [column, mapping] = [text(options, 'byColumn'), text(options, 'mapping')];

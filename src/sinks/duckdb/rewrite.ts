@@ -4,7 +4,7 @@ import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import { literal } from '../../types/sql.ts';
 import { secondNameError } from '../files/failures.ts';
-import { identityOf, moveIdentity, refuseCopy } from '../sql/copies.ts';
+import { copiesOfOriginal, identityOf, moveIdentity, refuseCopy } from '../sql/copies.ts';
 import { copyOwner, fileExists, sweep } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine, REWRITING } from '../sql/engine/engine.ts';
 import { newFile } from '../sql/engine/new-file.ts';
@@ -53,7 +53,11 @@ export async function purgeDuckDb(
 export function checkPurgeDuckDb(options: RewriteOptions, query: PeopleQuery): Promise<PurgeTrial> {
   const find = (engine: Engine) => findInDatabase(engine, query);
   return withCopy(options, find, async (engine, _copied, { found }) => {
-    return { found, foreignTables: await foreignTables(engine) };
+    return {
+      found,
+      foreignTables: await foreignTables(engine),
+      copiesOfOriginal: await copiesOfOriginal(COPIED, engine),
+    };
   });
 }
 

@@ -278,15 +278,17 @@ export async function unreachedCopies(format: CopiedFormat, options: RepublishOp
   }
 }
 
-/** Takes copies off the list. Throws a configuration failure for one that is not on it, or is still there. */
+/** Takes copies off the list that are gone, and removes what a run that was killed left beside them. */
 async function forgetCopies(engine: Engine, copies: readonly string[]): Promise<void> {
-  for (const copy of copies) {
-    const path = resolve(copy);
-    if (existsSync(path)) {
-      throw configError(
-        `--forget-copy ${copy} is still there: remove it first, since it may hold people who were purged.`,
-      );
-    }
+  for (const path of copies.map((copy) => resolve(copy)).filter((one) => !existsSync(one))) {
+    removeUnfinishedCopy(path);
     await engine.run(`DELETE FROM ${COPIES_TABLE} WHERE path = $1`, [path]);
   }
+}
+
+/** The copies for readers of the database that an open file is a plain copy of; none for that database itself. */
+export async function copiesOfOriginal(format: CopiedFormat, engine: Engine): Promise<string[]> {
+  if (databaseOf(await readMark(format, engine), engine.file) !== undefined) return [];
+  const rows = await engine.rows(`SELECT path FROM ${COPIES_TABLE} ORDER BY path`);
+  return rows.map(({ path }) => String(path)).filter((path) => existsSync(path));
 }

@@ -126,10 +126,13 @@ export function peopleColumns(columns: readonly StoredColumn[], { column }: Peop
   return columns.filter(isTyped).filter(({ source }) => source === UNIFIED_ID || source === column);
 }
 
-/** A cell of a row: its stored text and the keys that it is found by, as expressions that are NULL where there is none. */
+/** A cell of a row, as expressions that are NULL where there is none: its stored text, and the keys that it is found by. */
 interface Cell {
   readonly text: string;
+  /** The ways in which it is written. */
   readonly keys: readonly string[];
+  /** The values of a text that may be a number, a boolean or a datetime: other texts may have the same. */
+  readonly values: readonly string[];
 }
 
 /** A column of the export in a place: the cells of all table columns with its name, and of `_rescued`. */
@@ -166,7 +169,7 @@ class Cells {
   }
 
   get keys(): string[] {
-    return this.cells.flatMap(({ keys }) => keys);
+    return this.cells.flatMap(({ keys, values }) => [...keys, ...values]);
   }
 
   /** TRUE when a cell of the row has a key of the table, else FALSE. */
@@ -228,13 +231,13 @@ function cellsOf(column: Typed, zone: Zone | undefined): Cell[] {
   const text = TYPES[column.type].sqlText(name, zone);
   const pointer = `/${rescueKey(column).replaceAll('~', '~0').replaceAll('/', '~1')}`;
   const rescued = `json_extract_string(_rescued, ${textLiteral(pointer)})`;
-  const keys =
+  const own =
     column.type === 'string'
-      ? [name, ...typesOf(column, zone).map((type) => valueText(type, name, zone))]
-      : [text, `CAST(${name} AS VARCHAR)`];
+      ? { keys: [name], values: typesOf(column, zone).map((type) => valueText(type, name, zone)) }
+      : { keys: [text, `CAST(${name} AS VARCHAR)`], values: [] };
   return [
-    { text, keys },
-    { text: rescued, keys: [rescued] },
+    { text, ...own },
+    { text: rescued, keys: [rescued], values: [] },
   ];
 }
 
@@ -315,7 +318,7 @@ async function matches(
   return rows.map(({ n, text }) => [Number(n), typeof text === 'string' && !isPlaceholder(text) ? text : undefined]);
 }
 
-/** How many of the people are in rows with another id in the column (S55). */
+/** How many of the people are in rows with another id in the column (S55), or with an id of the same value written otherwise. */
 async function countShared(engine: Engine, from: string, column: Cells, unified: Cells): Promise<number> {
   const others = column.cells.map(({ text, keys }) => `CASE WHEN NOT ${isAnyAmong(keys, IDS)} THEN ${text} END`);
   const rows = await engine.rows(

@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
@@ -38,12 +47,12 @@ function configure(more: object = {}): void {
   writeFileSync(at('config.json'), JSON.stringify(config));
 }
 
-async function load(name: string, rows: readonly Cells[], day = DAY): Promise<void> {
+async function load(name: string, rows: readonly Cells[], day = DAY, copy?: string): Promise<void> {
   const options = { ...fixture.targetOptions, tables: [], lockWaitMs: 0, spoolDir: at('spool'), env: () => undefined };
-  const sink = name.endsWith('.duckdb')
-    ? await openDuckDbSink({ ...options, file: at(name) })
-    : await openParquetSink({ ...options, place: at(name) });
+  const file = name.endsWith('.duckdb') ? await openDuckDbSink({ ...options, file: at(name) }) : undefined;
+  const sink = file ?? (await openParquetSink({ ...options, place: at(name) }));
   await sink.commit([fixture.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))))], fixture.signal);
+  if (copy !== undefined) await file?.publish(copy);
   await sink.close();
 }
 
@@ -287,6 +296,14 @@ describe('a purge', () => {
     expect(existsSync(folder) ? readdirSync(folder) : []).toEqual([]);
   });
 
+  it('tells whoever asked for JSON also that an environment variable means nothing [R618]', async () => {
+    const env = { ...ENV, DFINERY_NONSENSE: '1' };
+    for (const command of ['forget', 'person']) {
+      const { code, stdout } = await runHere([command, '--id', 'm1', '--json'], { env });
+      expect([code, JSON.parse(stdout)]).toMatchObject([2, { exit: 2, error: expect.stringContaining('NONSENSE') }]);
+    }
+  });
+
   it('tells whoever asked for JSON also what failed before there was a report [R618]', async () => {
     const { code, stdout } = await run(['--id', 'm1', '--purge', 'duckdb', at('none.duckdb'), ...BY_MEMBER]);
     expect(code).toBe(2);
@@ -306,10 +323,22 @@ it('--query tells a refusal of the engine without any cell [R265]', async () => 
   expect(stderr).toContain('Conversion Error');
 });
 
-it('--forget-copy names a copy of the one DuckDB file that is purged', async () => {
+it('--forget-copy names a copy of the one DuckDB file that is purged, and is gone [R881]', async () => {
   await load('lake', [person('e1', 'u1', 'm1')]);
   const { code, stderr } = await run(['--id', 'm1', ...placeWords('lake'), ...BY_MEMBER, '--forget-copy', at('copy')]);
   expect([code, stderr]).toEqual([2, expect.stringContaining('needs exactly one --purge duckdb FILE')]);
+  await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, at('copy'));
+  const done = await run(['--id', 'm1', ...placeWords('a.duckdb'), ...BY_MEMBER, '--forget-copy', at('copy')]);
+  expect([done.code, done.stderr]).toEqual([2, expect.stringContaining('is still there')]);
+});
+
+it('a file that was put back from a plain copy names the copies for readers of then, which it cannot replace [R880]', async () => {
+  await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, at('copy'));
+  copyFileSync(at('a.duckdb'), at('backup'));
+  rmSync(at('a.duckdb'));
+  copyFileSync(at('backup'), at('a.duckdb'));
+  const { code, report } = await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER);
+  expect([code, report.unreached]).toEqual([0, [expect.stringContaining(at('copy'))]]);
 });
 
 describe('person', () => {

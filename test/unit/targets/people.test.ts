@@ -145,7 +145,7 @@ describe.each(TARGETS)('people in %s', (name) => {
     expect(await purge('since', '2026-01-03')).toEqual({ rowsRemoved: 1, left: ['e1'] });
   });
 
-  it('are found by a number in a column that became text after it, however either is written', async () => {
+  it('are found by a number in a column that became text after it, however either is written [R610]', async () => {
     await load([
       { id: 'e1', df_unified_id: 'u1', member: '1.0' },
       { id: 'e2', df_unified_id: 'u2', member: '10.50' },
@@ -161,6 +161,9 @@ describe.each(TARGETS)('people in %s', (name) => {
     expect(await find('member', '1')).toMatchObject({ people: ['u1'] });
     expect(await find('member', '10.50')).toMatchObject({ people: ['u2', 'u4'] });
     expect(await find('member', '10.5')).toMatchObject({ people: ['u2', 'u4'] });
+    // Text is kept as it is written, so `10.50` there may be somebody else.
+    expect(await lookUp({ column: 'member', ids: ['10.5'] })).toMatchObject({ people: 2, shared: 1 });
+    expect(await lookUp({ column: 'member', ids: ['10.50'] })).toMatchObject({ people: 2, shared: 0 });
     expect(await find('member', 'A-7', '7')).toMatchObject({ people: ['u3'], ids: ['A-7'] });
     expect(await purge('member', '1.0', '10.5')).toEqual({ rowsRemoved: 3, left: ['e3'] });
   });
