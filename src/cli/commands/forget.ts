@@ -36,7 +36,7 @@ import {
   SOURCE_FILE,
 } from '../configuration.ts';
 import { type Context, secretOf } from '../context.ts';
-import { outcomeOf } from '../outcome.ts';
+import { failureLine, outcomeOf } from '../outcome.ts';
 
 export const forget: Command = {
   refusesUnknownNames: true,
@@ -114,7 +114,7 @@ export const forget: Command = {
 export function printFailure(error: unknown, options: Options, { terminal, signal, redactor }: Context): void {
   if (!flag(options, 'json')) return;
   const { exit, message } = outcomeOf(error, signal);
-  terminal.result(JSON.stringify({ v: 1, kind: 'failure', exit, error: redactor.mask(message) }));
+  terminal.result(failureLine(exit, redactor.mask(message)));
 }
 
 /** Plans a deletion, or with `--execute --confirm HASH` carries it out and purges what was loaded. */
@@ -130,7 +130,7 @@ async function forgetPeople(options: Options, context: Context): Promise<ExitCod
     }
     const config = loadDestinationConfig(text(options, 'config'), context);
     const purge = purgeRequest(options, context);
-    const ids = idsOf(options, ['id', 'file', 'query'], { header: config.externalIdField }, context);
+    const ids = idsOf(options, { header: config.externalIdField }, context);
     const deleter = createDeletionService({ ...config, clock, logger, env });
     try {
       const { report, hash, failure } = await runDeletionCase({

@@ -7,7 +7,7 @@ import { replaceSmallFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import type { WidenedColumn } from '../../table/changes.ts';
 import type { Context, Io } from '../context.ts';
-import { type Outcome, outcomeOf } from '../outcome.ts';
+import { failureLine, type Outcome, outcomeOf } from '../outcome.ts';
 import { holdResults } from '../terminal.ts';
 
 /** What a run did, as scripts read it (`--json`, `--xcom`); every key is always there. Schema: schemas/summary.json. */
@@ -201,6 +201,8 @@ export async function printRefusal(argv: readonly string[], reason: string, io: 
     }
     const isStdoutData = argv.includes('-');
     if (argv.includes('--json')) terminal.result(JSON.stringify(summary), isStdoutData ? 'stderr' : undefined);
+  } else if ((argv[0] === 'forget' || argv[0] === 'person') && argv.includes('--json')) {
+    terminal.result(failureLine(EXIT.usage, reason));
   }
   await release();
 }

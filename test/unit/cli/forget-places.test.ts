@@ -296,9 +296,11 @@ describe('a purge', () => {
     expect(existsSync(folder) ? readdirSync(folder) : []).toEqual([]);
   });
 
-  it('tells whoever asked for JSON also that an environment variable means nothing [R618]', async () => {
+  it('tells whoever asked for JSON also that an option or an environment variable means nothing [R618]', async () => {
     const env = { ...ENV, DFINERY_NONSENSE: '1' };
     for (const command of ['forget', 'person']) {
+      const wrong = await runHere([command, '--id', 'm1', '--jsno', '--json'], { env: ENV });
+      expect(JSON.parse(wrong.stdout)).toMatchObject({ exit: 2, error: expect.stringContaining('jsno') });
       const { code, stdout } = await runHere([command, '--id', 'm1', '--json'], { env });
       expect([code, JSON.parse(stdout)]).toMatchObject([2, { exit: 2, error: expect.stringContaining('NONSENSE') }]);
     }
