@@ -162,8 +162,8 @@ describe.each(TARGETS)('people in %s', (name) => {
     expect(await find('member', '10.50')).toMatchObject({ people: ['u2', 'u4'] });
     expect(await find('member', '10.5')).toMatchObject({ people: ['u2', 'u4'] });
     // Text is kept as it is written, so `10.50` there may be somebody else.
-    expect(await lookUp({ column: 'member', ids: ['10.5'] })).toMatchObject({ people: 2, shared: 1 });
-    expect(await lookUp({ column: 'member', ids: ['10.50'] })).toMatchObject({ people: 2, shared: 0 });
+    expect(await fixture.people({ column: 'member', ids: ['10.5'] })).toMatchObject({ people: 2, shared: 1 });
+    expect(await fixture.people({ column: 'member', ids: ['10.50'] })).toMatchObject({ people: 2, shared: 0 });
     expect(await find('member', 'A-7', '7')).toMatchObject({ people: ['u3'], ids: ['A-7'] });
     expect(await purge('member', '1.0', '10.5')).toEqual({ rowsRemoved: 3, left: ['e3'] });
   });
