@@ -5,9 +5,15 @@
 import { byteAt, isDigit } from './bytes';
 import { DASH_FORM, DAY_FORM, DOT_FORM, knownOffset, micros, NO_TIME, parseTime } from './times';
 
+const SPACE: i32 = 32;
+const QUOTE: i32 = 34;
+const COMMA: i32 = 44;
 const MINUS: i32 = 45;
 const DOT: i32 = 46;
 const ZERO: i32 = 48;
+const OPEN_BRACKET: i32 = 91;
+const BACKSLASH: i32 = 92;
+const CLOSE_BRACKET: i32 = 93;
 
 const DOUBLED: i32 = 2;
 const COLUMN_SHIFT: i32 = 3;
@@ -22,6 +28,10 @@ const DOUBLE: i32 = 1 << 5;
 const DATE: i32 = 1 << 6;
 const DATETIME_DOT: i32 = 1 << 7;
 const DATETIME_DASH: i32 = 1 << 8;
+const LIST_EMPTY: i32 = 1 << 12;
+const LIST_LONG: i32 = 1 << 13;
+const LIST_DOUBLE: i32 = 1 << 15;
+const LIST_STRING: i32 = 1 << 16;
 const TIMES: i32 = DATE | DATETIME_DOT | DATETIME_DASH;
 
 /** Words as four bytes read from memory are a number. */
@@ -64,9 +74,11 @@ export function observeCells(base: usize, cells: usize, k: i32, used: i32, colum
     const column = columns + ((<usize>(head >> COLUMN_SHIFT)) << COLUMN_BITS);
     const mode = load<i32>(column, MODE);
     if (mode === OPEN) {
-      if ((head & DOUBLED) !== 0) break;
       const from = base + <usize>load<i32>(cell, 4);
-      const bits = classify(from, load<i32>(cell, 8) - load<i32>(cell, 4));
+      const length = load<i32>(cell, 8) - load<i32>(cell, 4);
+      const isList = byteAt(from) === OPEN_BRACKET;
+      if ((head & DOUBLED) !== 0 && !isList) break;
+      const bits = isList ? listClass(from, length) : classify(from, length);
       if (bits === 0 || (bits & ~load<i32>(column, KNOWN)) !== 0) break;
       if ((bits & TIMES) !== 0) {
         if (hours !== 0 && knownOffset(hours) === 0) break;
@@ -124,4 +136,49 @@ function wordClass(from: usize, length: i32): i32 {
   const last = byteAt(from + 4);
   if (word === FALS_UPPER && last === UPPER_E) return BOOL_UPPER;
   return word === FALS_LOWER && last === LOWER_E ? BOOL_LOWER : 0;
+}
+
+/** The bits of a JSON list without white space between its items and without escapes, its quotes doubled as in the cell. */
+function listClass(from: usize, length: i32): i32 {
+  const last = length - 1;
+  if (byteAt(from + <usize>last) !== CLOSE_BRACKET) return 0;
+  if (last === 1) return LIST_EMPTY;
+  let seen = 0;
+  let start = 1;
+  for (;;) {
+    const isString = byteAt(from + <usize>start) === QUOTE;
+    const end = isString ? stringEnd(from, start + 2, last) : commaFrom(from, start, last);
+    const bits = isString ? LIST_STRING : itemClass(from + <usize>start, end - start);
+    if (bits === 0 || end > last) return 0;
+    seen |= bits;
+    if (end === last) break;
+    if (byteAt(from + <usize>end) !== COMMA) return 0;
+    start = end + 1;
+  }
+  const isMixed = (seen & LIST_STRING) !== 0 && (seen & (LIST_LONG | LIST_DOUBLE)) !== 0;
+  if (isMixed) return 0;
+  return seen === LIST_EMPTY ? seen : seen & ~LIST_EMPTY;
+}
+
+function commaFrom(from: usize, start: i32, last: i32): i32 {
+  let i = start;
+  while (i < last && byteAt(from + <usize>i) !== COMMA) i++;
+  return i;
+}
+
+/** Behind the string whose text begins at `start`; more than `last` where it has an escape or a control, or does not end. */
+function stringEnd(from: usize, start: i32, last: i32): i32 {
+  for (let i = start; i < last; i++) {
+    const c = byteAt(from + <usize>i);
+    if (c === QUOTE) return i + 2;
+    if (c === BACKSLASH || c < SPACE) break;
+  }
+  return last + 1;
+}
+
+function itemClass(from: usize, length: i32): i32 {
+  if (length === 4 && load<u32>(from) === NULL) return LIST_EMPTY;
+  const bits = numberClass(from, length, byteAt(from) === MINUS);
+  if (bits === LONG) return LIST_LONG;
+  return bits === DOUBLE ? LIST_DOUBLE : 0;
 }

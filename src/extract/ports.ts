@@ -57,6 +57,8 @@ export interface ExtractDeps {
   readonly scannerFactory?: (() => WindowScanner) | undefined;
   /** Set if several targets load the same exports one after the other (S54). */
   readonly sharing?: Sharing | undefined;
+  /** Called while a body arrives, with its bytes so far: whoever is to read it can get ready. */
+  readonly onReceived?: ((bytes: number) => void) | undefined;
   /** Filled while the extraction runs; what `summaryOf` and a progress bar read. */
   readonly tally?: Tally | undefined;
 }

@@ -42,7 +42,7 @@ async function readAll(
   const { timezone } = config;
   const writer = new RecordWriter({ timezone, clock: context.clock, threads });
   try {
-    const deps = extractDeps(config, session.service, context);
+    const deps = { ...extractDeps(config, session.service, context), onReceived: writer.prepare };
     await readSegments(streams, new Reader({ context, config, extract: deps, heartbeat, writer }), context.signal);
   } catch (error) {
     // Stopped, or stdout was closed: the streams are INCOMPLETE.

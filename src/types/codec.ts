@@ -24,9 +24,10 @@ export type DuckDbType = DuckDbScalar | `${DuckDbScalar}[]`;
 
 /**
  * How the JSON of a cell that fits and is not `null` follows from its bytes: `text`, as a JSON string; `copy`, as they stand;
- * `boolean` and `datetime`, as assembly/csv.ts writes them; `other`, only as `writeJson` does.
+ * `list`, without white space between its items; `boolean` and `datetime`, as assembly/csv.ts writes them; `other`, only as
+ * `writeJson` does.
  */
-export type PlainJson = 'text' | 'copy' | 'boolean' | 'datetime' | 'other';
+export type PlainJson = 'text' | 'copy' | 'list' | 'boolean' | 'datetime' | 'other';
 
 /** SQL that turns a typed expression into one of another type. */
 type Conversion = (expr: string, zone: Zone | undefined) => string;
@@ -39,7 +40,8 @@ interface Facts {
   /** False if a column is inferred to be of this type only while all its cells have one form. */
   readonly mixesForms: boolean;
   duckdb(zoned: boolean): DuckDbType;
-  plainJson(zoned: boolean): PlainJson;
+  /** `evidence`: that of all cells of the column. */
+  plainJson(zoned: boolean, evidence: Evidence): PlainJson;
   /** The canonical text of a typed expression. */
   sqlText(expr: string, zone?: Zone): string;
   /** The types other than string that a stored column may become, the nearest first, and how. No lambdas: `ALTER … USING` fails on them (DuckDB 1.5.6). */

@@ -250,7 +250,7 @@ function listCodec({ cells, item, sqlItem, write, ...definition }: ListDefinitio
     cells: () => cells,
     mixesForms: true,
     duckdb: () => `${sqlItem}[]`,
-    plainJson: () => 'other',
+    plainJson: (_, evidence) => (write === writeAsString && (evidence & NUMBERS) !== 0 ? 'other' : 'list'),
     writeValue: (b, start, end, out, at) => writeList(b, start, end, out, at, write),
     nativeCells: () => 0,
     sqlText: jsonText,

@@ -85,6 +85,7 @@ async function scanBody(
     run.signal.throwIfAborted();
     bytes += chunk.length;
     run.tally.bytes += chunk.length;
+    run.deps.onReceived?.(bytes);
     hash.update(chunk);
     if (raw !== undefined) await writeAll(raw, [chunk]);
     await writeAll(file, scanner.push(chunk));

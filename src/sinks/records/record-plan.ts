@@ -16,7 +16,7 @@ export interface RecordStream {
   readonly keys: readonly string[];
 }
 
-/** How a column's cells are written; decided once a file, by the evidence of its every cell. assembly/csv.ts knows the first five. */
+/** How a column's cells are written; decided once a file, by the evidence of its every cell. assembly/csv.ts knows the first six. */
 export const SKIP = 0;
 /** Any text. */
 export const TEXT = 1;
@@ -26,12 +26,14 @@ export const COPY = 2;
 const DATETIME = 3;
 /** Booleans that all fit. */
 const BOOLEAN = 4;
+/** Lists that all fit, their items as they stand. */
+const LIST = 5;
 /** Other cells that all fit, or are absent. */
-const CLEAN = 5;
+const CLEAN = 6;
 /** Cells that must be looked at one by one. */
-export const CHECKED = 6;
+export const CHECKED = 7;
 /** Instants are wanted and no zone is configured: only cells with a zone of their own fit. */
-export const ZONED_ONLY = 7;
+export const ZONED_ONLY = 8;
 
 /** How the rows of one file become the records of one stream; plain data, so that it may go to a worker. */
 export interface RecordPlan {
@@ -92,6 +94,7 @@ const PLAIN_ENCODINGS: Readonly<Record<PlainJson, number>> = {
   copy: COPY,
   datetime: DATETIME,
   boolean: BOOLEAN,
+  list: LIST,
   other: CLEAN,
 };
 
@@ -101,7 +104,7 @@ function encodingOf({ type, zoned }: PropertyType, evidence: Evidence, hasZone: 
   // Only a datetime is zoned.
   if (zoned && !hasZone) return ZONED_ONLY;
   if (!fitsWholly(evidence, type, zoned)) return CHECKED;
-  return (evidence & NULL_TEXT) === 0 ? PLAIN_ENCODINGS[TYPES[type].plainJson(zoned)] : CLEAN;
+  return (evidence & NULL_TEXT) === 0 ? PLAIN_ENCODINGS[TYPES[type].plainJson(zoned, evidence)] : CLEAN;
 }
 
 function isWanted(stream: RecordStream, name: string): boolean {

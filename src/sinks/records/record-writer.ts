@@ -41,6 +41,11 @@ export class RecordWriter {
     this.#pool = new WorkerPool(options.threads);
   }
 
+  /** Starts the threads if a window of so many bytes of CSV needs them: they are ready when it has been verified. */
+  readonly prepare = (bytes: number): void => {
+    this.#pool.prepare(bytes);
+  };
+
   /** Ends the threads; safe at any time. */
   close(): Promise<void> {
     return this.#pool.close();

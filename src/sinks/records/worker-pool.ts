@@ -56,6 +56,11 @@ export class WorkerPool {
     }
   }
 
+  /** Starts the threads that so many bytes of CSV need. */
+  prepare(bytes: number): void {
+    if (this.#workers.length === 0) this.#runnersFor(bytes);
+  }
+
   /** Ends the threads; safe at any time. */
   async close(): Promise<void> {
     await Promise.all(this.#workers.splice(0).map((worker) => worker.end()));

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { RowTokenizer, SENTINEL, STRIDE } from '../../../src/csv/tokenizer.ts';
 import { CsvMemory } from '../../../src/csv/wasm/csv-memory.ts';
+import { TYPES } from '../../../src/types/index.ts';
 import { writeString } from '../../../src/types/json-text.ts';
 import fc from '../../support/property.ts';
 
@@ -111,6 +112,47 @@ describe('text written by SIMD', () => {
         const found = Buffer.from(memory.bytes.subarray(out, memory.written)).toString();
         expect(found).toBe(`,"n":${Buffer.from(wanted.subarray(0, length))}`);
         expect(JSON.parse(found.slice(5))).toBe(text);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+const gap = fc.constantFrom('', '', '', '', ' ', '\n');
+const item = fc.oneof(
+  fc.constant('null'),
+  fc.string({
+    unit: fc.constantFrom('a', ' ', ',', ']', '[', '"', '\\', '\t', '한', 'plain text, long'),
+    maxLength: 12,
+  }),
+);
+const list = fc
+  .array(fc.tuple(gap, item, gap), { maxLength: 8 })
+  .map(
+    (items) => `[${items.map(([a, text, b]) => a + (text === 'null' ? text : JSON.stringify(text)) + b).join(',')}]`,
+  );
+
+describe('lists written by SIMD', () => {
+  it('are what TypeScript writes; those with escapes or white space between items are left to it', () => {
+    const memory = open();
+    fc.assert(
+      fc.property(list, fc.nat(40), (text, shift) => {
+        const cell = Buffer.from(text.replaceAll('"', '""'));
+        memory.bytes.set(cell, shift);
+        const [modes, offsets, labels, out] = [1_000, 1_100, 1_200, 2_000];
+        memory.bytes.set([5], modes);
+        memory.bytes.set(new Uint8Array(Int32Array.of(0, 5).buffer), offsets);
+        memory.bytes.set(Buffer.from(',"n":'), labels);
+        memory.cells.set([3, shift, shift + cell.length]);
+        const isPlain = JSON.stringify(JSON.parse(text)) === text && !text.includes('\\');
+        expect(memory.writeCells(0, STRIDE, modes, labels, offsets, out)).toBe(isPlain ? STRIDE : 0);
+        expect(memory.written).toBe(out + (isPlain ? 5 + Buffer.byteLength(text) : 0));
+        if (!isPlain) return;
+        const bytes = Buffer.from(text);
+        const wanted = new Uint8Array(bytes.length * 8 + 40);
+        const length = TYPES['string[]'].writeJson(bytes, 0, bytes.length, wanted, 0);
+        const found = Buffer.from(memory.bytes.subarray(out, memory.written)).toString();
+        expect(found).toBe(`,"n":${Buffer.from(wanted.subarray(0, length))}`);
       }),
       { numRuns: 2_000 },
     );
