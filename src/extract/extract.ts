@@ -9,7 +9,7 @@ import { discard, type Run, type ServiceCache } from './download/run.ts';
 import { Scheduler } from './download/schedule.ts';
 import { sha256 } from './export-request.ts';
 import type { Plan } from './plan/plan.ts';
-import type { ExtractDeps, WindowScanner } from './ports.ts';
+import type { ExtractDeps } from './ports.ts';
 import { Spool } from './spool/spool.ts';
 import { countCommitted, newTally } from './summary.ts';
 import type { Window } from './window.ts';
@@ -139,11 +139,11 @@ async function openRun(plan: Plan, deps: ExtractDeps, signal: AbortSignal): Prom
     limit: pLimit(options.maxConcurrentExports),
     known: cacheOf(plan),
     sentBefore: deps.service.sent,
-    scanner: deps.scannerFactory ?? (() => scannerOf(deps)),
+    newScanner: () => newScanner(deps),
   };
 }
 
-function scannerOf({ options }: ExtractDeps): WindowScanner {
+function newScanner({ options }: ExtractDeps): Scanner {
   const { timezone, suppression, edits, requireSystem } = options;
   return new Scanner({ timezone, requireSystem: requireSystem ?? true, dropRow: suppression?.isSuppressed, edits });
 }
@@ -152,7 +152,6 @@ const cacheOf = (plan: Plan): ServiceCache => ({
   inclusive: plan.inclusive,
   rangesInclusive: plan.rangesInclusive,
   finalNewline: plan.state.final_newline,
-  confirming: undefined,
   maxWindowDays: plan.state.max_window_days,
   nameGroups: plan.state.name_groups,
   askLimit: undefined,

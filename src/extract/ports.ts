@@ -3,18 +3,10 @@ import type { UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import type { ColumnEdits } from '../schema/column-edits.ts';
-import type { ScanResult } from '../schema/scanner.ts';
 import type { ExportService } from '../service/export/answer.ts';
 import type { ExportRetryPolicy } from '../service/export/retry.ts';
 import type { Suppression } from '../suppression/list.ts';
 import type { Tally } from './summary.ts';
-
-/** Scans an export while it arrives: `Scanner` of src/schema, or a fake. */
-export interface WindowScanner {
-  /** Bytes to write, valid until the next call. Throws MalformedCsv. */
-  push(chunk: Uint8Array): readonly Uint8Array[];
-  finish(): ScanResult;
-}
 
 export interface ExtractOptions {
   readonly maxConcurrentExports: number;
@@ -54,7 +46,6 @@ export interface ExtractDeps {
   /** Folder under which the spool folder of these filters is made. */
   readonly spoolDir: string;
   readonly options: ExtractOptions;
-  readonly scannerFactory?: (() => WindowScanner) | undefined;
   /** Set if several targets load the same exports one after the other (S54). */
   readonly sharing?: Sharing | undefined;
   /** Called while a body arrives, with its bytes so far: whoever is to read it can get ready. */

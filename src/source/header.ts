@@ -89,19 +89,22 @@ async function requestHeader(request: ExportRequest, deps: HeaderDeps): Promise<
 export async function readHeader(bytes: AsyncIterable<Uint8Array>): Promise<HeaderLine> {
   const taker = new HeaderTaker();
   const source = new RowSource(taker);
-  for await (const chunk of bytes) {
-    try {
-      source.push(chunk);
-    } catch (error) {
-      // What is wrong behind the header does not matter here.
-      if (taker.names === undefined) throw error;
+  try {
+    for await (const chunk of bytes) {
+      try {
+        source.push(chunk);
+      } catch (error) {
+        // What is wrong behind the header does not matter here.
+        if (taker.names === undefined) throw error;
+      }
+      if (taker.names !== undefined) return { header: taker.names, isWhole: true };
     }
-    if (taker.names !== undefined) return { header: taker.names, isWhole: true };
+    source.finish();
+    if (taker.names === undefined) throw transientError('The export ended before its first line did.');
+    return { header: taker.names, isWhole: source.finalNewline };
+  } finally {
+    source.release();
   }
-  source.finish();
-  source.release();
-  if (taker.names === undefined) throw transientError('The export ended before its first line did.');
-  return { header: taker.names, isWhole: source.finalNewline };
 }
 
 class HeaderTaker implements RowHandler {

@@ -78,7 +78,7 @@ async function scanBody(
   file: SpoolWriter,
   raw: SpoolWriter | undefined,
 ): Promise<Pick<ReadBody, 'bytes' | 'sha256' | 'scan'>> {
-  const scanner = run.scanner();
+  const scanner = run.newScanner();
   const hash = createHash('sha256');
   let bytes = 0;
   for await (const chunk of answer.bytes) {

@@ -85,8 +85,6 @@ class ExportFetch {
   readonly #retries: ExportRetries;
   /** The latest download that may have been cut. */
   #unconfirmed: ExportFile | undefined;
-  /** Set while other fetches wait for this one to confirm how bodies end. */
-  #endConfirming: (() => void) | undefined;
 
   constructor(run: Run, request: ExportRequest, options: FetchOptions) {
     this.#run = run;
@@ -107,7 +105,6 @@ class ExportFetch {
         if (download !== undefined) return download;
       }
     } finally {
-      this.#endConfirming?.();
       if (this.#unconfirmed !== undefined) await run.spool.discard(this.#unconfirmed);
     }
   }
@@ -154,14 +151,9 @@ class ExportFetch {
     const { finalNewline } = file.scan;
     const before = this.#unconfirmed;
     this.#unconfirmed = file;
-    if (file.endDeclared) await this.#waitForConfirmation();
     if (before !== undefined) await spool.discard(before);
     if (before?.sha256 === file.sha256) {
       if (finalNewline || known.finalNewline === undefined) known.finalNewline = finalNewline;
-      this.#unconfirmed = undefined;
-      return this.#accept(file);
-    }
-    if (this.#endsAsExpected(file)) {
       this.#unconfirmed = undefined;
       return this.#accept(file);
     }
@@ -174,20 +166,6 @@ class ExportFetch {
       ? 'the body ends with a line end, unlike others, and'
       : 'the last row has no line end and';
     return this.#refused({ kind: 'retry', code: 'no_final_newline', message: `${what} may have been cut` });
-  }
-
-  /** Only one fetch at a time spends a second export to confirm how bodies end; the others wait for its result. */
-  async #waitForConfirmation(): Promise<void> {
-    const { known } = this.#run;
-    if (this.#endConfirming !== undefined) return;
-    while (known.confirming !== undefined) await known.confirming;
-    if (known.finalNewline === false) return;
-    known.confirming = new Promise((resolve) => {
-      this.#endConfirming = () => {
-        known.confirming = undefined;
-        resolve();
-      };
-    });
   }
 
   #malformedAlways(message: string, path: string | undefined) {

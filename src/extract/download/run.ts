@@ -1,10 +1,11 @@
 import type pLimit from 'p-limit';
 import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
+import type { Scanner } from '../../schema/scanner.ts';
 import type { ExportRetryPolicy } from '../../service/export/retry.ts';
 import { CLOCK_TOLERANCE_MS, oldestDays } from '../plan/days.ts';
 import type { Plan } from '../plan/plan.ts';
-import type { ExtractDeps, WindowScanner } from '../ports.ts';
+import type { ExtractDeps } from '../ports.ts';
 import type { Spool } from '../spool/spool.ts';
 import type { Tally } from '../summary.ts';
 import type { Download } from './download.ts';
@@ -16,8 +17,6 @@ export interface ServiceCache {
   rangesInclusive: boolean | undefined;
   /** false: bodies of this service end without a line end, as two identical downloads have shown; true: some end with one. */
   finalNewline: boolean | undefined;
-  /** Pending while one window confirms `finalNewline`. */
-  confirming: Promise<void> | undefined;
   maxWindowDays: number | undefined;
   nameGroups: number | undefined;
   /** Last day to request, after the service refused a later one. */
@@ -43,7 +42,7 @@ export interface Run {
   readonly known: ServiceCache;
   /** Requests that the service object had sent before. */
   readonly sentBefore: number;
-  readonly scanner: () => WindowScanner;
+  readonly newScanner: () => Scanner;
 }
 
 /** Records a `Date` header (ms since 1970). Warns once a run if the clocks differ too much (S3). */

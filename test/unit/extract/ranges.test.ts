@@ -151,16 +151,7 @@ describe('a state', () => {
 });
 
 describe('how bodies end', () => {
-  it('is confirmed by one of several that are downloaded at once, the others wait for it', async () => {
-    open({ finalNewline: false, endDeclared: true });
-    await fixture.run({ startDate: '2026-03-04', endDate: '2026-03-09', ...PROVED });
-    expect(fixture.service.sent).toBe(7);
-    expect(fixture.target.ids()).toHaveLength(24);
-    expect(fixture.target.receipts.map(({ exports }) => exports).sort()).toEqual([1, 1, 1, 1, 1, 2]);
-    expect(readdirSync(fixture.spoolDir)).toEqual([]);
-  });
-
-  it('is confirmed by another where the day of the first one goes away meanwhile', async () => {
+  it('is confirmed by the days that are left where one goes away meanwhile', async () => {
     const asked = new Set<string>();
     let gone: string | undefined;
     const fault: FakeServiceSettings['fault'] = ({ from }) => {
