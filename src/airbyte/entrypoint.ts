@@ -45,7 +45,7 @@ export async function runConnector(connector: Connector, io: ConnectorIo): Promi
     signal.throwIfAborted();
   } catch (error) {
     code = EXIT.failed;
-    await tell(signal.aborted ? signal.reason : error, io, redactor);
+    await report(signal.aborted ? signal.reason : error, io, redactor);
   } finally {
     stopListening();
   }
@@ -111,7 +111,7 @@ async function untilAborted(signal: AbortSignal, clock: Clock, work: Promise<voi
   }
 }
 
-async function tell(error: unknown, io: ConnectorIo, redactor: Redactor): Promise<void> {
+async function report(error: unknown, io: ConnectorIo, redactor: Redactor): Promise<void> {
   if (isClosedPipe(error)) return;
   if (error instanceof Stopped) {
     io.writer.sink({ level: 'warn', event: 'run.stopped', message: `Stopped by ${error.signal} before the end.` });
@@ -180,7 +180,7 @@ function valueAfter(words: readonly string[], index: number): string {
 export async function runConnectorProcess(connector: Connector): Promise<void> {
   let code = 1;
   const writer = new MessageWriter(openStdout(systemClock));
-  tellWarnings(writer);
+  logWarnings(writer);
   if (requireTrustedCertificates()) writer.sink({ level: 'warn', event: 'tls.strict', message: TRUST_MESSAGE });
   await runUntilStopped(async (signal) => {
     code = await runConnector(connector, {
@@ -204,7 +204,7 @@ function stdinUntil(signal: AbortSignal): AsyncIterator<Uint8Array> {
 }
 
 /** Node prints its warnings on stderr, which a platform shows as errors. */
-function tellWarnings(writer: MessageWriter): void {
+function logWarnings(writer: MessageWriter): void {
   process.removeAllListeners('warning');
   process.on('warning', ({ name, message }) => {
     writer.sink({ level: 'debug', event: 'node.warning', message: `${name}: ${message}` });

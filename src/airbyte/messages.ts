@@ -201,8 +201,8 @@ export function traceOf(thrown: unknown, emittedAt: number, mask: (text: string)
 }
 
 function internalOf({ internal, where }: UserError): string {
-  const places = Object.entries(where).map(([key, value]) => `${key} ${value}`);
-  return places.length === 0 ? internal : `${internal} (${places.join(', ')})`;
+  const parts = Object.entries(where).map(([key, value]) => `${key} ${value}`);
+  return parts.length === 0 ? internal : `${internal} (${parts.join(', ')})`;
 }
 
 /** A parser's message quotes the text it choked on, which may be anybody's data. */

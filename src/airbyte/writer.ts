@@ -9,7 +9,7 @@ import { openOutputStream } from '../fs/output-stream.ts';
 import { type Level, log, type Message } from './messages.ts';
 
 /** Bytes queued before `write` makes its caller wait. */
-const MOST_QUEUED_BYTES = 1024 * 1024;
+const MAX_QUEUED_BYTES = 1024 * 1024;
 /** How often it is checked whether a pipe still has a reader. */
 const READER_MS = 2_000;
 
@@ -20,7 +20,7 @@ export class ClosedPipe extends UserError {
   override readonly name = 'ClosedPipe';
 
   constructor(cause: unknown) {
-    super('transient', 'The reader of our output has closed it; nothing more can be said.', { cause });
+    super('transient', 'The reader of our output has closed it; nothing more can be written.', { cause });
   }
 }
 
@@ -33,7 +33,7 @@ export class MessageWriter {
   #closed: ClosedPipe | undefined;
 
   constructor(out: Writable) {
-    this.#queue = new OutputQueue(out, leftOut);
+    this.#queue = new OutputQueue(out, droppedLine);
   }
 
   onClosed(listener: (error: ClosedPipe) => void): void {
@@ -48,7 +48,7 @@ export class MessageWriter {
   /** Queues one message that is text already, without its line end. */
   writeLine(text: string): Promise<void> {
     this.#queue.add(`${text}\n`, 'kept');
-    return this.#orClosed(this.#queue.below(MOST_QUEUED_BYTES));
+    return this.#orClosed(this.#queue.below(MAX_QUEUED_BYTES));
   }
 
   /** Writes whole lines that are bytes already. Resolves when the system has taken them: the buffer may be used again. */
@@ -82,7 +82,7 @@ export class MessageWriter {
   }
 }
 
-const leftOut = (count: number): string =>
+const droppedLine = (count: number): string =>
   `${JSON.stringify(log('WARN', `${count} messages of the log were dropped: their reader was too slow.`))}\n`;
 
 /** True for the errors of a pipe whose reader has closed it. */

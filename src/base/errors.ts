@@ -4,7 +4,7 @@
 /** Who must act on a failure: the user (`config`), nobody but time (`transient`), or us (`system`). */
 export type ErrorKind = 'config' | 'transient' | 'system';
 
-/** The command line's exit codes (0 is success). Connectors use them only to tell a success from a failure. */
+/** The command line's exit codes (0 is success). Connectors use them only to distinguish a success from a failure. */
 export const EXIT = { done: 0, failed: 1, usage: 2, later: 3, lost: 4, guard: 5 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
@@ -27,7 +27,7 @@ export interface ErrorDetails {
   readonly cause?: unknown;
 }
 
-/** Every expected failure: `message` is one sentence for the user that says what is wrong, where, and what to do. */
+/** Every expected failure: `message` is one sentence for the user with what is wrong, where, and what to do. */
 export class UserError extends Error {
   override readonly name: string = 'UserError';
   readonly kind: ErrorKind;

@@ -5,9 +5,9 @@ export type Importance = 'debug' | 'log' | 'kept';
 
 /** Bytes gathered before they are handed to the stream in one call. */
 const CHUNK_BYTES = 64 * 1024;
-/** Bytes handed to the stream and not yet taken by the system: more would only wait where nothing can be left out. */
+/** Bytes handed to the stream and not yet taken by the system: more would only wait where nothing can be dropped. */
 const MAX_IN_FLIGHT_BYTES = 256 * 1024;
-/** Bytes of lines that wait and may be left out. */
+/** Bytes of lines that wait and may be dropped. */
 const MAX_LOG_BYTES = 1024 * 1024;
 
 interface Entry {
@@ -18,32 +18,32 @@ interface Entry {
 }
 
 interface Waiter {
-  readonly most: number;
+  readonly limit: number;
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
 }
 
 /**
  * The output of a process on one stream, in the order of the calls, without blocking it. Log lines wait within a bound:
- * beyond it the oldest debug lines are dropped, then the oldest others, and `leftOut` makes the line that says how many.
+ * beyond it the oldest debug lines are dropped, then the oldest others, and `droppedLine` makes the line with their number.
  * After a failure of the stream every call rejects with it.
  */
 export class OutputQueue {
   readonly #out: Writable;
-  readonly #leftOutLine: (count: number) => string;
+  readonly #droppedLine: (count: number) => string;
   readonly #onFailed: ((error: Error) => void)[] = [];
   #entries: Entry[] = [];
   #queuedBytes = 0;
   #logBytes = 0;
   #inFlightBytes = 0;
-  #leftOut = 0;
+  #dropped = 0;
   #isScheduled = false;
   #failed: Error | undefined;
   #waiting: Waiter[] = [];
 
-  constructor(out: Writable, leftOut: (count: number) => string) {
+  constructor(out: Writable, droppedLine: (count: number) => string) {
     this.#out = out;
-    this.#leftOutLine = leftOut;
+    this.#droppedLine = droppedLine;
     out.on('error', (error) => this.#fail(error));
     out.on('close', () => this.#fail(new Error('closed')));
   }
@@ -64,15 +64,15 @@ export class OutputQueue {
     this.#entries.push({ data, bytes, importance, done });
     this.#queuedBytes += bytes;
     if (importance !== 'kept') this.#logBytes += bytes;
-    this.#leaveOut();
+    this.#dropOldest();
     this.#schedule();
   }
 
-  /** Queues whole lines that are never left out; resolves when the system has taken them all. */
+  /** Queues whole lines that are never dropped; resolves when the system has taken them all. */
   write(data: string | Uint8Array): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#failed) return reject(this.#failed);
-      this.#waiting.push({ most: Number.NEGATIVE_INFINITY, resolve, reject });
+      this.#waiting.push({ limit: Number.NEGATIVE_INFINITY, resolve, reject });
       const waiter = this.#waiting.at(-1);
       this.add(data, 'kept', () => {
         this.#waiting = this.#waiting.filter((one) => one !== waiter);
@@ -83,10 +83,10 @@ export class OutputQueue {
   }
 
   /** Resolves when no more than so many bytes wait to be taken by the system. */
-  below(most: number): Promise<void> {
+  below(limit: number): Promise<void> {
     if (this.#failed) return Promise.reject(this.#failed);
-    if (this.#queuedBytes <= most) return Promise.resolve();
-    return new Promise((resolve, reject) => this.#waiting.push({ most, resolve, reject }));
+    if (this.#queuedBytes <= limit) return Promise.resolve();
+    return new Promise((resolve, reject) => this.#waiting.push({ limit, resolve, reject }));
   }
 
   /** Resolves when everything so far has been taken by the system. */
@@ -95,7 +95,7 @@ export class OutputQueue {
     return this.below(0);
   }
 
-  #leaveOut(): void {
+  #dropOldest(): void {
     while (this.#logBytes > MAX_LOG_BYTES) {
       const debug = this.#entries.findIndex(({ importance }) => importance === 'debug');
       const at = debug === -1 ? this.#entries.findIndex(({ importance }) => importance === 'log') : debug;
@@ -103,7 +103,7 @@ export class OutputQueue {
       const [{ bytes }] = this.#entries.splice(at, 1);
       this.#queuedBytes -= bytes;
       this.#logBytes -= bytes;
-      this.#leftOut++;
+      this.#dropped++;
     }
   }
 
@@ -132,7 +132,7 @@ export class OutputQueue {
 
   /** The oldest entries, as many texts as make a chunk, or bytes alone. */
   #nextChunk(): Entry[] {
-    if (this.#leftOut > 0) this.#entries.unshift(this.#leftOutEntry());
+    if (this.#dropped > 0) this.#entries.unshift(this.#droppedEntry());
     let [count, bytes] = [0, 0];
     while (count < this.#entries.length && bytes < CHUNK_BYTES && typeof this.#entries[count]?.data === 'string') {
       bytes += this.#entries[count]?.bytes ?? 0;
@@ -143,10 +143,10 @@ export class OutputQueue {
     return chunk;
   }
 
-  #leftOutEntry(): Entry {
-    const data = this.#leftOutLine(this.#leftOut);
+  #droppedEntry(): Entry {
+    const data = this.#droppedLine(this.#dropped);
     const bytes = Buffer.byteLength(data);
-    this.#leftOut = 0;
+    this.#dropped = 0;
     this.#queuedBytes += bytes;
     return { data, bytes, importance: 'kept' };
   }
@@ -155,8 +155,8 @@ export class OutputQueue {
     this.#inFlightBytes -= bytes;
     this.#queuedBytes -= bytes;
     for (const { done } of chunk) done?.();
-    const over = this.#waiting.filter(({ most }) => this.#queuedBytes <= most);
-    this.#waiting = this.#waiting.filter(({ most }) => this.#queuedBytes > most);
+    const over = this.#waiting.filter(({ limit }) => this.#queuedBytes <= limit);
+    this.#waiting = this.#waiting.filter(({ limit }) => this.#queuedBytes > limit);
     for (const { resolve } of over) resolve();
     this.#send();
   }

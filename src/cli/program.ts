@@ -129,7 +129,7 @@ function repeated(argv: readonly string[]): string | undefined {
 
 function define(showsHelp: boolean, choose: Choose): Argv {
   const parser = yargs()
-    // Everything else here is said in English, whatever the locale.
+    // Everything else here is in English, whatever the locale.
     .detectLocale(false)
     .scriptName('dfinery-elt')
     .usage('$0 <command>')

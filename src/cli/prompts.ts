@@ -7,7 +7,7 @@ export interface Prompts {
   text(question: string, given: string | undefined, problem: (answer: string) => string | undefined): Promise<string>;
   /** A secret, which is not shown. */
   secret(question: string): Promise<string>;
-  /** Yes or no; no unless said otherwise. */
+  /** Yes or no; no by default. */
   confirm(question: string): Promise<boolean>;
 }
 

@@ -36,10 +36,10 @@ const STOPPING_WAIT_MS = 1_000;
 
 /** Opens both streams of this process. A result is written after the notes before it, in case both are the same stream. */
 export function openTerminal(clock: Clock): ProcessTerminal {
-  const leftOut = (count: number) => `${count} lines of the log were dropped: their reader was too slow.\n`;
+  const droppedLine = (count: number) => `${count} lines of the log were dropped: their reader was too slow.\n`;
   const stdout = openOutputStream(1);
-  const results = new OutputQueue(stdout, leftOut);
-  const notes = new OutputQueue(openOutputStream(2), leftOut);
+  const results = new OutputQueue(stdout, droppedLine);
+  const notes = new OutputQueue(openOutputStream(2), droppedLine);
   const within = (ms: number, work: Promise<void>) => Promise.race([work, clock.sleep(ms)]);
   let isNoteReaderBlocked = false;
   const afterNotes = async (ms: number) => {

@@ -29,7 +29,7 @@ export function key(name: string, read: (value: never) => unknown = (value) => v
   return { name, read };
 }
 
-/** For keys without a default: an empty text is as good as none. */
+/** For keys without a default: an empty text counts as not given. */
 export const filledText = (value: string | undefined): string | undefined => value || undefined;
 export const optionalSecret = (value: string | undefined): Secret | undefined =>
   value ? new Secret(value) : undefined;
@@ -71,8 +71,8 @@ interface Definition<K extends Keys> {
 }
 
 /**
- * Parses an untrusted configuration. Secrets missing from it are looked for in the environment; `names` tells which
- * variables gave the keys that came from there already. Throws one configuration failure that lists every problem.
+ * Parses an untrusted configuration. Secrets missing from it are looked for in the environment; `names` holds the
+ * variables that gave the keys that came from there already. Throws one configuration failure that lists every problem.
  */
 export function parseConfig<K extends Keys>(
   { schema, keys, problems, misspelt = () => [] }: Definition<K>,

@@ -10,7 +10,7 @@ import { columnListProblems } from './column-lists.ts';
 import { type ConfigOf, filledText, key, optionalSecret, type Parsed, parseConfig, serviceProblems } from './parse.ts';
 import type { Problem } from './problems.ts';
 
-/** How many days back the service exports, where no configuration says otherwise. */
+/** How many days back the service exports, by default. */
 export const DEFAULT_HISTORY_DAYS: number = schema.properties.history_days.default;
 
 export type Condition = 'all' | 'include' | 'exclude';

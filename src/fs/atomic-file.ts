@@ -125,7 +125,7 @@ export async function moveFile(from: string, to: string): Promise<void> {
 
 /**
  * Writes all of these bytes, at `position` or where the file is. A disk that is nearly full takes a part of a write and
- * says nothing: only the write after it fails. Throws the system's error.
+ * reports no error: only the write after it fails. Throws the system's error.
  */
 export function writeWhole(file: number, bytes: Uint8Array, position?: number): void {
   for (let done = 0; done < bytes.length; ) {
@@ -181,7 +181,7 @@ export function syncFolderAtOnce(path: string): void {
 
 const WITHOUT_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
-/** True for what a file system without hard links says to a second name. */
+/** True for the error of a file system without hard links for a second name. */
 export const hasNoLinks = (error: unknown): boolean => WITHOUT_LINKS.has(codeOf(error) ?? '');
 
 const CANNOT_SYNC = new Set(['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP', 'ENOENT']);

@@ -29,7 +29,7 @@ export interface DiskPlace {
 
 export const isDiskFull = (error: unknown): boolean => FULL.has(codeOf(error) ?? '');
 
-/** What the system said about a place on disk, as a failure that names it; anything without a code unchanged. */
+/** A system error about a path on disk, as a UserError that names it; anything without a code unchanged. */
 export function diskError(error: unknown, place: DiskPlace): unknown {
   const code = codeOf(error);
   if (code === undefined || error instanceof UserError) return error;

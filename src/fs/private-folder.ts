@@ -51,7 +51,7 @@ export function makePrivateFolder(path: string, what: string, remedy: string): v
 export function makeFolders(path: string, mode: number): void {
   if (isFolder(path)) return;
   const parent = dirname(path);
-  // Below a file it is the system that says so, with ENOTDIR.
+  // Below a file the system reports ENOTDIR.
   if (parent !== path && statsOf(parent) === undefined) makeFolders(parent, mode);
   try {
     mkdirSync(path, { mode });

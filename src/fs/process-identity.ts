@@ -2,14 +2,14 @@ import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { codeOf } from '../base/errors.ts';
 
-/** What tells one process from every other that may share a folder with it, in other containers and on other machines. */
+/** What distinguishes a process from every other that may share a folder with it, in other containers and on other machines. */
 export interface ProcessIdentity {
   readonly pid: number;
   /** For people. Two containers may share a host name. */
   readonly host: string;
-  /** Boot and namespaces in which `pid` means this process; empty where the system does not tell. */
+  /** Boot and namespaces in which `pid` means this process; empty if the system does not provide it. */
   readonly space: string;
-  /** Start time in the system's own ticks: process ids are given again. Empty where the system does not tell. */
+  /** Start time in the system's own ticks: process ids are given again. Empty if the system does not provide it. */
   readonly started: string;
 }
 
@@ -32,7 +32,7 @@ export function livenessOf({ pid, host, space, started }: ProcessIdentity): Live
   return found.isOver || found.started !== started ? 'dead' : 'alive';
 }
 
-/** What somebody wrote, as an identity; undefined for anything that is none. */
+/** A parsed identity; undefined if the value is not one. */
 export function identityFrom(value: unknown): ProcessIdentity | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const { pid, host, space, started }: Partial<Record<keyof ProcessIdentity, unknown>> = value;

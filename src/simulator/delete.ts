@@ -81,7 +81,7 @@ async function failInstead(exchange: Exchange, fault: Fault): Promise<boolean> {
   return failByFault(exchange, fault, limitsOf(exchange));
 }
 
-/** The deletion itself; with `cut_after` it is carried out and no answer is sent. */
+/** The deletion itself; with `cut_after` it is executed and no answer is sent. */
 function erase(exchange: Exchange, id: string, fault: Fault | undefined): void {
   const { service } = exchange;
   const { known_ids, unmatched, codes } = service.scenario.deletions;

@@ -22,7 +22,7 @@ interface Cut {
   readonly after_rows: number;
 }
 
-/** What each kind of fault is told; keys as in schemas/scenario.json. */
+/** The parameters of each kind of fault; keys as in schemas/scenario.json. */
 interface Kinds {
   readonly status: { readonly status: number; readonly body?: string; readonly content_type?: string };
   readonly rate_limit: {
@@ -82,7 +82,7 @@ export class FaultRules {
     this.#done = faults.map(() => 0);
   }
 
-  /** Counts the request, and says which fault it meets. */
+  /** Counts the request; returns the fault that it meets, if any. */
   next(request: RequestFacts): Fault | undefined {
     const nth = ++this.#count[request.operation];
     const index = this.#faults.findIndex((fault, i) => {

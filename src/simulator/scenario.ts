@@ -104,7 +104,7 @@ export interface Scenario {
   readonly faults: readonly Fault[];
 }
 
-const LONGEST_SHOWN = 60;
+const MAX_SHOWN_LENGTH = 60;
 
 /** Some sections of a scenario, each with some of its keys. */
 export type ScenarioPatch = { readonly [K in keyof Scenario]?: unknown };
@@ -156,7 +156,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** A sentence with the path and what is wrong there; none for an error that only repeats another. */
+/** A sentence with the path and what is wrong there; empty for an error that only repeats another. */
 function problemOf(error: ErrorObject): string[] {
   const { keyword, params, schemaPath, data } = error;
   const at = error.instancePath
@@ -190,7 +190,7 @@ function wanted({ keyword, parentSchema = {}, params, message }: ErrorObject): s
 
 function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value);
-  return text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN - 3)}…` : text;
+  return text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH - 3)}…` : text;
 }
 
 const join = (at: string, key: unknown): string => (at === '' ? String(key) : `${at}.${String(key)}`);

@@ -84,7 +84,7 @@ function refuseMissing(found: Readonly<Record<string, string | undefined>>): voi
   throw configError(`init --yes asks nothing, and lacks ${named.join(', ')}.`);
 }
 
-/** The check that `dfinery-elt check` makes, with everything else that the environment says. */
+/** The check that `dfinery-elt check` makes, with all other keys of the environment. */
 async function checkAnswers(answers: Answers, context: Context): Promise<ExitCode> {
   const { values, names } = readEnvironment(schema, context.env);
   const { config } = parseSourceConfig({ ...values, ...answers }, () => undefined, names);

@@ -16,7 +16,7 @@ export const inspect: Command = {
       .positional('file', { type: 'string', demandOption: true, describe: 'The CSV file' })
       .option('schema', {
         type: 'string',
-        describe: 'Pinned schema, as discover prints it: tells what would be rescued',
+        describe: 'Pinned schema, as discover prints it: shows what would be rescued',
       })
       .option('timezone', { type: 'string', describe: 'IANA zone of the datetimes without one' })
       .option('config', {

@@ -117,7 +117,7 @@ function syncOptions({ place, publishes, hasData }: Target, yargs: Argv): Argv {
       describe:
         'Address to notify of failures, new or changed columns, rescued cells and days soon lost; or DFINERY_NOTIFY_URL',
     })
-    .option('notify-always', { type: 'boolean', default: false, describe: 'Tell of every run' })
+    .option('notify-always', { type: 'boolean', default: false, describe: 'Notify of every run' })
     .epilogue(sourceEnvironmentHelp());
   if (publishes !== true) return all;
   return all.option('publish', {

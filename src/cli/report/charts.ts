@@ -1,39 +1,37 @@
 import { type Html, html } from './html.ts';
 
-/** Bars along a row of equal places, of one series or stacked of several: one number a place, 0 for none. */
+/** Bars along a row of equal slots, of one series or stacked of several: one number a slot. */
 export interface Chart {
   /** What the chart shows, for people who do not see it. */
   readonly description: string;
   /** What the numbers count. */
   readonly unit: string;
   readonly series: readonly { readonly name: string; readonly values: readonly number[] }[];
-  /** A text below some of the places. */
+  /** A text below some of the slots. */
   readonly labels: readonly { readonly at: number; readonly text: string }[];
 }
 
 /** Steps of the scale, about. */
 const STEPS = 4;
-/** Part of a place that its bar fills. */
+/** Part of a slot that its bar fills. */
 const FILLED = 0.86;
 
 /**
- * A chart as wide as its place on the page: the bars are an image that is stretched, all text is text of the page. Colours are
+ * A chart as wide as its container on the page: the bars are an image that is stretched, all text is text of the page. Colours are
  * classes of the style sheet, so that they follow the reader's theme.
  */
 export function draw({ description, unit, series, labels }: Chart): Html {
-  const places = Math.max(...series.map(({ values }) => values.length));
-  const totals = Array.from({ length: places }, (_, i) =>
-    series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0),
-  );
+  const slots = Math.max(...series.map(({ values }) => values.length));
+  const totals = Array.from({ length: slots }, (_, i) => series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0));
   const step = stepOf(Math.max(...totals));
   const steps = Math.max(1, Math.ceil(Math.max(...totals) / step - 1e-9));
   const ticks = Array.from({ length: steps + 1 }, (_, i) => (steps - i) * step);
-  const paths = stacked(series, places, step * steps).map(
+  const paths = stacked(series, slots, step * steps).map(
     (path, i) => html`<path class="series-${i + 1}" d="${path}"/>`,
   );
-  const texts = labels.map(({ at, text }) => html`<span style="--at:${percent((at + 0.5) / places)}">${text}</span>`);
+  const texts = labels.map(({ at, text }) => html`<span style="--at:${percent((at + 0.5) / slots)}">${text}</span>`);
   return html`<figure class="chart"><p class="unit">${unit}</p><div class="scale">${ticks.map((tick) => html`<span>${numberOf(tick)}</span>`)}</div>
-<div class="plot" role="img" aria-label="${description}">${ticks.map(() => html`<hr>`)}<svg viewBox="0 0 ${places} 1" preserveAspectRatio="none" aria-hidden="true">${paths}</svg></div>
+<div class="plot" role="img" aria-label="${description}">${ticks.map(() => html`<hr>`)}<svg viewBox="0 0 ${slots} 1" preserveAspectRatio="none" aria-hidden="true">${paths}</svg></div>
 <div class="labels">${texts}</div>${legend(series)}</figure>`;
 }
 
@@ -44,8 +42,8 @@ function legend(series: Chart['series']): Html {
 }
 
 /** A path a series, each on top of those before it. */
-function stacked(series: Chart['series'], places: number, top: number): string[] {
-  const below = new Array<number>(places).fill(0);
+function stacked(series: Chart['series'], slots: number, top: number): string[] {
+  const below = new Array<number>(slots).fill(0);
   return series.map(({ values }) =>
     values
       .map((value, i) => {

@@ -64,7 +64,7 @@ function isUsable(text: string): boolean {
   return username === '' && password === '' && baseUrlProblem(origin) === undefined;
 }
 
-/** The reasons to notify of a run, in sentences; none for a run without anything unusual. */
+/** The reasons to notify of a run, in sentences; empty for a run without anything unusual. */
 function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] {
   const { error, exit, also, columns_added, columns_widened, rescued_cells, next_from_date } = summary;
   const reasons: string[] = [];

@@ -14,7 +14,7 @@ export interface Column {
   readonly text: Generator;
   /** Whether the text may need CSV quotes. */
   readonly needsQuotes: boolean;
-  /** System columns are in every export, whatever `properties` says. */
+  /** System columns are in every export, whatever `properties` has. */
   readonly isSystem: boolean;
   /** In the header even where no row has a value. */
   readonly isListed: boolean;
@@ -244,7 +244,7 @@ const CUSTOM: readonly Definition[] = [
   ['df_items_labels', orNull(...LISTS), { ...ITEM, fill: 40, needsQuotes: true }],
 ];
 
-/** Names that are keys of every object, ours, an empty key's, or need quoting everywhere. */
+/** Names that are keys of every object, that this program uses itself, that lack an item key, or that need quoting everywhere. */
 const HOSTILE_NAMES = [
   '__proto__',
   'constructor',

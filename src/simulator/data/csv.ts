@@ -83,7 +83,7 @@ function line(dataset: Dataset, layout: Layout, row: Row): string {
 
 /** The last cell of a line holds no comma of its own where it is empty; a quoted one goes as a whole. */
 function edited(line: string, number: number, form: CsvForm): string {
-  if (number === form.longRow) return `${line},surplus`;
+  if (number === form.longRow) return `${line},extra`;
   return number === form.shortRow ? withoutLastCell(line) : line;
 }
 

@@ -55,7 +55,7 @@ export function* rowsOf(dataset: Dataset, query: RowQuery): Generator<Row, void,
   }
 }
 
-/** The days that may hold rows of a query; none where the query has no day at all. */
+/** The days that may hold rows of a query; empty if the query has no day. */
 function plansOf(dataset: Dataset, query: RowQuery): DayPlan[] {
   if (query.last < query.from) return [];
   const [first, last] = daysTouching(dataset.scenario, query.from, query.last);

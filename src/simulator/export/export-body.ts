@@ -136,7 +136,7 @@ interface BodyPlan {
   readonly stallMs?: number;
 }
 
-/** Sends a body, never faster than the other side reads it, and ends it as planned. */
+/** Sends a body, never faster than the client reads it, and ends it as planned. */
 async function sendBody(exchange: Exchange, plan: BodyPlan): Promise<void> {
   const { res, closed } = exchange;
   for await (const chunk of paced(exchange, plan)) {
@@ -168,7 +168,7 @@ async function end(exchange: Exchange, plan: BodyPlan): Promise<void> {
 
 const TURNS_TO_READ = 50;
 
-/** Resolves when what was written has left for the socket, or the other side is gone. */
+/** Resolves when what was written has left for the socket, or the client has closed the connection. */
 async function flushed({ res }: Exchange): Promise<void> {
   res.flushHeaders();
   await turns(1);
@@ -199,7 +199,7 @@ async function* paced(exchange: Exchange, plan: BodyPlan): AsyncGenerator<Buffer
 type GzipVariant = 'good' | 'cut' | 'corrupt_trailer' | 'not_gzip';
 const TRAILER_BYTES = 8;
 
-/** The same body compressed; cut in its last third, with a trailer that does not fit, or only said to be compressed. */
+/** The same body compressed; cut in its last third, with a trailer that does not fit, or only declared as compressed. */
 async function* gzipped(chunks: Chunks, variant: GzipVariant): AsyncGenerator<Buffer, void, undefined> {
   if (variant === 'not_gzip') return yield* chunks;
   const source = Readable.from(chunks, { objectMode: false });

@@ -15,7 +15,7 @@ export type ExportError = 'invalid_parameter' | 'exceed_date_range_limit';
 
 const CONDITIONS = ['all', 'include', 'exclude'] as const;
 
-/** Reads an export body as the service would, or says why it is refused. */
+/** Reads an export body as the service would, or the reason for which it is refused. */
 export function readExportRequest(body: unknown, scenario: Scenario, now: number): ExportRequest | ExportError {
   if (!isObject(body)) return 'invalid_parameter';
   const events = readFilter(body.events, body.events_condition_type, true);

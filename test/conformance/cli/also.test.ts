@@ -106,7 +106,7 @@ describe('one export for several targets', () => {
     expect(asked[1]).toBe(asked[0]);
   });
 
-  it('says the failure of the first target where that of another is worse [R781]', async () => {
+  it('names the failure of the first target where that of another is worse [R781]', async () => {
     fixture.sim.setScenario({ days: { history_days: 5 } });
     mkdirSync(join(at('foreign'), 'events'), { recursive: true });
     writeFileSync(join(at('foreign'), 'events', 'x.parquet'), 'not ours');
@@ -117,7 +117,7 @@ describe('one export for several targets', () => {
     expect(ended.stderr).toContain(`Nothing was committed to ${fixture.file}.`);
   });
 
-  it('goes on with the other targets when the first fails, and says its failure', async () => {
+  it('goes on with the other targets when the first fails, and reports its failure', async () => {
     writeFileSync(fixture.file, 'no database');
     const ended = await fixture.sync({}, ['--also', 'parquet', at('lake')]);
     expect(ended.code, ended.stderr).toBe(2);

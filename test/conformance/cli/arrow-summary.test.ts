@@ -59,7 +59,7 @@ it('a stream into a file that was not finished counts for nothing, whatever was 
   expect(summary.bytes).toBeGreaterThan(0);
 });
 
-it('a stream tells how many rows of forgotten people it was to leave out [R558]', async () => {
+it('a stream reports how many rows of forgotten people it left out [R558]', async () => {
   await start([]);
   const whole = await sync({});
   expect([whole.code, whole.summary.suppressed_rows]).toEqual([0, 0]);

@@ -27,7 +27,7 @@ async function killedRun(target: readonly string[]) {
 }
 
 describe('the runs of a target', () => {
-  it('are kept in a DuckDB file, each way out of them, and a killed one is told of by the next [R123]', async () => {
+  it('are kept in a DuckDB file, each way out of them, and the next run reports a killed one [R123]', async () => {
     expect((await fixture.sync()).code).toBe(0);
     expect((await fixture.sync({ export_token: 'wrong', end_date: daysBack(1) })).code).toBe(2);
     await killedRun(['duckdb', fixture.file]);

@@ -58,7 +58,7 @@ describe('a notification', () => {
     expect(failed.stdout.trimEnd().split('\n').at(-1)).toBe(JSON.stringify(summaryIn(failed)));
   });
 
-  it('tells of days that leave the service within seven [R125]', async () => {
+  it('reports days that leave the service within seven [R125]', async () => {
     await sync({ start_date: daysBack(26), end_date: daysBack(25) });
     expect(posts[0].text).toMatch(/can no longer be exported in \d days?/);
     await sync({ start_date: daysBack(26), end_date: daysBack(25), history_days: 60 }, ['--notify-always']);

@@ -91,7 +91,7 @@ describe.concurrent('how a run ends', () => {
     expect(JSON.parse(ended.stderr.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ windows: 6, exit: 0 });
   });
 
-  it('2: a wrong token, an unknown key, a bad date, an unknown option; every way out tells how far it got [R261][R42]', async () => {
+  it('2: a wrong token, an unknown key, a bad date, an unknown option; every outcome reports how far it got [R261][R42]', async () => {
     await fails(2, /token.*reissued/i, { export_token: 'wrong' });
     await fails(2, /unknown keys: colour/, { colour: 'red' });
     await fails(2, /start_date.*2026-02-30/, { start_date: '2026-02-30' });

@@ -55,7 +55,7 @@ describe('a copy for readers', () => {
     expect([await rowsIn(copy), statSync(copy).ino]).toEqual([before, ino]);
   });
 
-  it('is refused over the file itself and over what is no copy of ours, which stays [R124]', async () => {
+  it('is refused over the file itself and over a file that is not a copy of it, which stays [R124]', async () => {
     const other = join(fixture.dir, 'notes.txt');
     writeFileSync(other, 'mine');
     expect((await fixture.sync()).code).toBe(0);

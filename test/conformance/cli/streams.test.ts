@@ -70,7 +70,7 @@ describe('a ledger that goes to stderr', () => {
   };
   const deletions = () => fixture.sim.requests().filter(({ path }) => !path.includes('export')).length;
 
-  it('nobody reads stops the run before its first request [R185]', async () => {
+  it('without a reader stops the run before its first request [R185]', async () => {
     fixture = await CliFixture.start();
     const child = fixture.start(await confirmed(), SECRETS);
     child.process.stderr?.destroy();

@@ -62,7 +62,7 @@ describe('the process of a connector', () => {
     expect(machine).toMatchObject({ code: 1, messages: [{ trace: { error: { failure_type: 'system_error' } } }] });
   });
 
-  it('fails where an error was caught by nobody, however its work ended [R557]', async () => {
+  it('fails where an error was not caught, however its work ended [R557]', async () => {
     let tell: (error: unknown) => void = () => {};
     const ended = await check(
       async () => {
@@ -98,7 +98,7 @@ describe('the process of a connector', () => {
     expect([ended.code, isClosed]).toEqual([1, true]);
   });
 
-  it('fails where nobody took its answer [R557]', async () => {
+  it('fails where its answer could not be written [R557]', async () => {
     expect(await check(async () => succeeded(), undefined, true)).toMatchObject({ code: 1, text: '' });
   });
 });

@@ -69,7 +69,7 @@ describe('the writer', () => {
     await take(20);
   });
 
-  it('rejects everything after the reader has gone, and says so once', async () => {
+  it('rejects everything after the reader has closed the pipe, and reports it once', async () => {
     const out = new Writable({
       write(_chunk, _encoding, done) {
         done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
@@ -88,7 +88,7 @@ describe('the writer', () => {
 describe('a trace', () => {
   const mask = (text: string) => text.replaceAll('hush', '******');
 
-  it('tells a failure to its user and to its maker, masked', () => {
+  it('has a message for the user and one for maintainers, masked', () => {
     const cause = new Error('not taken: hush');
     const where = { stream: 'events', row: 3 };
     const error = configError('Wrong token hush.', { internal: 'got hush', where, cause });

@@ -28,7 +28,7 @@ function stillReader() {
   return { out, goOn, lines: () => text.split('\n').slice(0, -1) };
 }
 
-describe('what is said to a reader that stands still', () => {
+describe('a log whose reader stands still', () => {
   it('waits within a bound: the oldest debug lines give way, then the oldest of the log, what is kept never [R184]', async () => {
     const { out, goOn, lines } = stillReader();
     const queue = new OutputQueue(out, leftOut);

@@ -23,7 +23,7 @@ const REQUIRED = {
 const run = (env: Readonly<Record<string, string>>, ...argv: string[]) => runHere(argv, { env });
 
 describe('the configuration of the command line', () => {
-  it('comes from the environment alone, and over the file; plan --json says which [R160][R544]', async () => {
+  it('comes from the environment alone, and over the file; plan --json shows which [R160][R544]', async () => {
     process.chdir(folder);
     const alone = await run(REQUIRED, 'plan', '--json');
     expect(alone).toMatchObject({ code: 0 });
@@ -84,7 +84,7 @@ describe('the configuration of the command line', () => {
     },
   );
 
-  it('that sync refuses is told to the script that runs it, and so are words it does not take [R435]', async () => {
+  it('that sync refuses is reported to the script that runs it, and so are unknown arguments [R435]', async () => {
     const xcom = join(folder, 'xcom.json');
     const argv = ['sync', 'duckdb', join(folder, 'x.duckdb'), '--json', '--xcom', xcom];
     const misspelt = await run({ ...REQUIRED, DFINERY_SERVICEID: 'x' }, ...argv);

@@ -86,7 +86,7 @@ describe('init', () => {
     expect(existsSync(written())).toBe(false);
   });
 
-  it('replaces a file only when told to [R263]', async () => {
+  it('replaces a file only with --overwrite [R263]', async () => {
     const env = given({ DFINERY_EXPORT_TOKEN: TOKENS.export });
     writeFileSync(written(), '{"mine": true}');
     expect(await run(env, whole())).toMatchObject({ code: 2, text: expect.stringContaining('--overwrite') });

@@ -39,7 +39,7 @@ const EXPORT = csvOf([
 ]);
 
 describe('inspect', () => {
-  it('tells group, type, values and fill of every column [R38]', async () => {
+  it('prints group, type, values and fill of every column [R38]', async () => {
     const { result, column } = await json(fileOf(EXPORT));
     expect(result).toMatchObject({ v: 1, rows: 4, bytes: Buffer.byteLength(EXPORT), missing_columns: [] });
     expect(column('n')).toMatchObject({
@@ -161,7 +161,7 @@ describe('inspect', () => {
     expect(await run([path, '--timezone', 'Mars/Base'])).toMatchObject({ code: 2, out: [] });
   });
 
-  it('says which ids repeat or are missing, what was no UTF-8, and what no export lacks [R39]', async () => {
+  it('reports ids that repeat or are missing, bytes that are not UTF-8, and missing system columns [R39]', async () => {
     const body = Buffer.from('df_event_detail_log_id,v\na,1\na,\xff2\n,\n', 'latin1');
     const path = fileOf(body);
     const { result } = await json(path);

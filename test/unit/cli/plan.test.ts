@@ -42,7 +42,7 @@ describe('plan with a target', () => {
     },
   );
 
-  it('refuses a table of ours that is somebody else’s', async () => {
+  it('refuses a table with one of our names that this program did not write', async () => {
     const file = join(dir, 'theirs.duckdb');
     await query(file, 'CREATE TABLE events AS SELECT 1 AS x');
     expect(await plan(file)).toMatchObject({ code: 2, text: expect.stringContaining('that is not ours') });

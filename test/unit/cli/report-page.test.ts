@@ -26,7 +26,7 @@ describe('the page of a target', () => {
     expect(page).toContain('\\u202e');
   });
 
-  it('tells what became of each day [R121]', async () => {
+  it('shows what became of each day [R121]', async () => {
     const days = section(await reportPage(exampleReport(), OPTIONS), 'Days');
     const stateOf = (day: string) => new RegExp(`class="([a-z-]+)" title="${day}: ([^"]*)"`).exec(days)?.slice(1, 3);
     expect(stateOf('2026-01-15')).toEqual(['lost-soon', 'lost in 4 days']);
@@ -36,7 +36,7 @@ describe('the page of a target', () => {
     expect(stateOf('2026-02-09')).toEqual(['not-there-yet', 'not there yet']);
   });
 
-  it('says of a day that was asked for and is not over that it was read so far, and puts each under its weekday [R550]', async () => {
+  it('shows a requested day that is not over as read so far, and each day under its weekday [R550]', async () => {
     const report = exampleReport();
     const [window] = report.windows;
     const today = { ...window, from: '2026-02-08', to: '2026-02-10', coversFrom: '2026-02-08', coversTo: '2026-02-09' };

@@ -36,7 +36,7 @@ it('the record of a run holds why it failed, without its secrets [R545]', async 
   expect(error).toBeInstanceOf(Error);
 });
 
-it('the record of a run is closed before its copy is published, and says so where that fails', async () => {
+it('the record of a run is closed before its copy is published, and names the failure where that fails', async () => {
   const { ends } = await recorded(nothing, async () => {
     throw transientError('the disk is full.');
   });

@@ -5,7 +5,7 @@ const MINIMAL = { base_url: 'https://example.com', service_id: 'svc', import_tok
 const NONE = () => undefined;
 
 describe('the destination configuration', () => {
-  it('deletes nothing and caps everything unless told otherwise [R61]', () => {
+  it('deletes nothing and caps everything by default [R61]', () => {
     expect(parseDestinationConfig(MINIMAL, NONE).config).toMatchObject({
       dryRun: true,
       externalIdField: 'external_id',

@@ -46,7 +46,7 @@ describe.runIf(process.platform === 'linux')('before a file has its lasting name
     return order;
   }
 
-  it('its bytes are on disk, and when it is said to be there, its name is too', async () => {
+  it('its bytes are on disk before its name, and its name before the call returns', async () => {
     expect(await orderOf(() => createFile(path, 'made'))).toEqual(['sync draft', 'link file', 'sync folder']);
     expect(await orderOf(() => replaceFile(path, 'new'))).toEqual(['sync draft', 'rename file', 'sync folder']);
     const finished = join(dir, 'finished');
@@ -58,7 +58,7 @@ describe.runIf(process.platform === 'linux')('before a file has its lasting name
 });
 
 describe('a draft', () => {
-  it('of another file whose name begins like this one’s is left alone', async () => {
+  it('of another file whose name has the same beginning is left alone', async () => {
     const others = [basename(temporaryPathOf(`${path}.old`)), '.state.json.x0123456789ab.tmp'];
     for (const name of others) writeFileSync(join(dir, name), '');
     await removeTemporaries(path, Date.now(), 0);
@@ -131,7 +131,7 @@ describe('where a draft gets its name', () => {
     expect(fs.readlinkSync(path)).toBe('nowhere');
   });
 
-  it('on a file system without hard links the first is told so, the second too, and no draft stays', async () => {
+  it('fails alike on a file system without hard links, and no temporary file stays', async () => {
     const draft = temporaryPathOf(path);
     const name = (content: string) => {
       writeFileSync(draft, content);

@@ -58,7 +58,7 @@ describe('replacing a file', () => {
 });
 
 describe('making a file', () => {
-  it('is done once: the second maker is told and changes nothing', async () => {
+  it('is done once: the second caller gets false and changes nothing', async () => {
     expect(await createFile(path, 'first')).toBe(true);
     expect(await createFile(path, 'second')).toBe(false);
     expect([text(), mode(), readdirSync(dir)]).toEqual(['first', 0o600, ['state.json']]);

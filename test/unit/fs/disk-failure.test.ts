@@ -6,7 +6,7 @@ const errorOf = (code: string) => Object.assign(new Error(`${code}: it said`), {
 const place = { what: 'the ledger /l', path: '/l' };
 const failure = (code: string, more: object = {}) => diskError(errorOf(code), { ...place, ...more }) as UserError;
 
-describe('what a disk says', () => {
+describe('an error of a disk', () => {
   it.each(['ENOSPC', 'EDQUOT', 'EFBIG'])('%s: it is full, and the run is tried again when there is room', (code) => {
     expect(isDiskFull(errorOf(code))).toBe(true);
     const full = failure(code);
@@ -34,7 +34,7 @@ describe('what a disk says', () => {
     });
   });
 
-  it('is said with what to do and what has become of the work', () => {
+  it('names what to do and what has become of the work', () => {
     const more = { remedy: 'set x', consequence: 'nothing was kept' };
     expect(failure('ENOSPC', more).message).toBe(
       'The disk of the ledger /l is full (ENOSPC): make room or set x; nothing was kept.',
@@ -48,7 +48,7 @@ describe('what a disk says', () => {
     expect(failure('EIO', { what: 'the folder /l/' }).message).toBe('The folder /l/ failed (EIO): try again later.');
   });
 
-  it('is nothing where the error has no code, or has been told already', () => {
+  it('stays as it is if it has no code, or is a UserError already', () => {
     const other = new Error('other');
     expect(diskError(other, place)).toBe(other);
     expect(isDiskFull(other)).toBe(false);

@@ -135,7 +135,7 @@ describe('a lock', () => {
     expect(names()).toEqual(['the.lock']);
   });
 
-  it('whose owner is unknown is in use, and nobody is named', async () => {
+  it('whose owner is unknown is in use, and no process is named', async () => {
     writeFileSync(path, 'held');
     await expect(take()).rejects.toMatchObject({ message: IN_USE, where: { file: path } });
   });

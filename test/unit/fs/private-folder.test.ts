@@ -61,7 +61,7 @@ describe('what belongs to a user', () => {
     expect([own ?? 1000, 0, 1001].map(isTrustedOwner)).toEqual(trusted);
   });
 
-  it('is theirs on a system that has no users', () => {
+  it('belongs to this user on a system that has no users', () => {
     mkdirSync(path);
     chmodSync(path, 0o777);
     Object.assign(process, { getuid: undefined });

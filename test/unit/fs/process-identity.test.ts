@@ -50,7 +50,7 @@ describe.runIf(space !== '' && started !== '')('whether a process lives', () => 
     expect(livenessOf({ ...OWN_IDENTITY, pid: DEAD_PID, host: `${host}2` })).toBe('unknown');
   });
 
-  it('is over for one that has ended and whose parent has not asked how', async () => {
+  it('is dead for a process that has ended and was not collected by its parent', async () => {
     // The shell is replaced by one that asks for no child of its own.
     const parent = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
     try {
@@ -73,7 +73,7 @@ describe.runIf(space !== '' && started !== '')('whether a process lives', () => 
     expect([await of('EPERM'), await of('ESRCH')]).toEqual(['alive', 'dead']);
   });
 
-  it('is as the system tells: on its way out is over, and what it does not show is unknown', async () => {
+  it('follows /proc: a zombie is dead, and what is not readable is unknown', async () => {
     const reported = (of: (text: string) => string) => {
       const read = (real: (...all: unknown[]) => unknown, path: unknown, ...rest: unknown[]) => {
         const text = String(real(path, ...rest));

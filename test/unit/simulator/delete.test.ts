@@ -54,7 +54,7 @@ describe('deletions', () => {
     expect(sim.deletions()).toEqual([]);
   });
 
-  it('take the events of the profile with them, where the scenario says so', async () => {
+  it('take the events of the profile with them, if the scenario has it so', async () => {
     sim = await startTestSimulator({ rows: { of_deleted_profiles: 'removed', users: 3 } });
     const before = [...sim.truth(DAY)];
     const id = before.find((row) => row.has('member_no'))?.get('member_no') ?? '';

@@ -132,7 +132,7 @@ describe('where an export ends', () => {
   });
 });
 
-describe('what an export says', () => {
+describe('the body of an export', () => {
   const textOf = async (fault: object, more: object = {}) =>
     (await exportRequest(await withFault(fault, more), dayBody(DAY))).text();
 
