@@ -1,11 +1,14 @@
 import { defineConfig } from 'vitest/config';
 
-/** What would reach into a test from the shell that started it: proxies, tokens, a Node that trusts anybody. */
+/** Variables of the shell that would change a test: proxies, tokens, object stores, a Node that trusts any certificate. */
 const FOREIGN =
-  /^(https?|no|all)_proxy$|^node_(use_env_proxy|tls_reject_unauthorized|extra_ca_certs)$|^dfinery_(?!cli$)/i;
+  /^(https?|no|all)_proxy$|^node_(use_env_proxy|tls_reject_unauthorized|extra_ca_certs)$|^aws_|^dfinery_(?!cli$)/i;
 for (const name of Object.keys(process.env)) if (FOREIGN.test(name)) delete process.env[name];
 
-/** What takes long for its many runs; what starts, kills and starves processes (a compiler among them), or changes its own: its file system, its folders, its clock. */
+/**
+ * Tests that take long since they run much, that start, kill or starve processes (a compiler among them), or that change what the
+ * process has: its file system, its folders, its clock.
+ */
 const FAULTS = [
   'test/simulation/**/*.test.ts',
   'test/soak/**/*.test.ts',

@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { Chaos } from '../support/chaos/run.ts';
+import { Chaos } from './chaos.ts';
 
 const SEEDS = Number(process.env.SOAK_SEEDS ?? 1);
 const FIRST = Number(process.env.SOAK_FIRST ?? 1);
@@ -10,7 +10,7 @@ describe('a month of faults, kills and restarts', () => {
   it.each(Array.from({ length: SEEDS }, (_, i) => FIRST + i))('seed %i: the table is the truth', async (seed) => {
     const chaos = await Chaos.start(seed);
     try {
-      await chaos.live(STEPS);
+      await chaos.runSteps(STEPS);
       const found = await chaos.differences();
       const { missing, doubled, wrong, strange, examples } = found;
       if (process.env.SOAK_LOG !== undefined) {

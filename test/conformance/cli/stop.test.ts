@@ -50,7 +50,7 @@ describe.concurrent('a stop', () => {
       }),
   );
 
-  it('by SIGKILL leaves a spool that the next run removes; that of a living run it does not', () =>
+  it('by SIGKILL leaves a spool folder, which the next run removes; it leaves that of a running process alone', () =>
     withFixture({ faults: [stallAt(2)] }, async (fixture) => {
       const config = { max_concurrent_exports: 2 };
       const dead = fixture.start(fixture.syncArgs(config, ['--log-level', 'debug']));

@@ -53,7 +53,7 @@ describe('a read that fails', () => {
     expect(await days(3 * 86_400_000)).toBe('2026-01-17');
   });
 
-  it('whose last days have not begun ends the read all the same: the next one looks back [R487]', async () => {
+  it('leaves the next read to look back if its last days have not begun [R487]', async () => {
     fixture = await SourceFixture.start({ days: { future: 'error' } });
     const catalog = await fixture.catalog({}, ['events']);
     // 14:00 UTC: it is tomorrow in UTC+14, which the service does not take.
@@ -64,7 +64,7 @@ describe('a read that fails', () => {
     expect(output.states('events').at(-1)).not.toHaveProperty('reading_since');
   });
 
-  it('of a full refresh that is resumed loses no day by a shorter history: it goes on from what there is [R488]', async () => {
+  it('resumes a full refresh from the oldest day that is left if the history has become shorter [R488]', async () => {
     fixture = await SourceFixture.start({ days: { history_days: 3 } });
     const mode = { sync_mode: 'full_refresh', destination_sync_mode: 'overwrite', sync_id: 41 };
     const catalog = await fixture.catalog(mode, ['events']);

@@ -27,7 +27,7 @@ describe('a saved state', () => {
     ['a state without content', saved({}, 'events')],
     ['a marker of another kit', saved({ __ab_full_refresh_state_message: true }, 'events')],
     ['a state of another stream', saved({ version: 1, from_date: '2026-01-18' }, 'event_logs')],
-  ])('that is %s starts from the first day', async (_, value) => {
+  ])('starts from the first day if it is %s', async (_, value) => {
     const output = await fixture.read(events, value);
     expect(readProblems(output, events)).toEqual([]);
     expect(output.records('events')).toEqual(whole.records('events'));
@@ -57,7 +57,7 @@ describe('a saved state', () => {
         },
       ],
     ],
-  ])('in the form of %s is gone on from', async (_, value) => {
+  ])('is used in the form of %s', async (_, value) => {
     const before = fixture.sim.requests().length;
     const output = await fixture.read(events, value);
     expect(readProblems(output, events)).toEqual([]);
@@ -70,7 +70,7 @@ describe('a saved state', () => {
     expect(output.states('events').at(-1)).toMatchObject({ new_key: { a: [1] }, from_date: '2026-01-19' });
   });
 
-  it('of the future gives no record, and stays [R9]', async () => {
+  it('gives no record and stays if it is in the future [R9]', async () => {
     const future = { ...last, from_date: '2099-01-01' };
     const output = await fixture.read(events, saved(future, 'events'));
     expect(readProblems(output, events)).toEqual([]);
@@ -85,14 +85,14 @@ describe('a saved state', () => {
     expect(new Set(output.states('events').map((one) => one.from_date))).toEqual(new Set(['2026-01-20']));
   });
 
-  it('of a read that a clock since set back began is no read to resume: it looks back [R487]', async () => {
+  it('makes the read look back, not resume, if the clock was set back since [R487]', async () => {
     const before = fixture.sim.requests().length;
     const since = { version: 1, from_date: '2026-01-19', reading_since: '2026-02-01T00:00:00.000Z' };
     await fixture.read(events, saved(since, 'events'));
     expect(fixture.asked(before)[0]).toMatch(/^2026-01-18/);
   });
 
-  it('of other filters is left behind with a warning [R9]', async () => {
+  it('is dropped with a warning if it is of other filters [R9]', async () => {
     const output = await fixture.read(events, saved(last, 'events'), {
       events_condition_type: 'include',
       events: ['df_purchase'],
@@ -108,7 +108,7 @@ describe('a saved state', () => {
     ['a later version', () => ({ ...last, version: 2 })],
     ['no form we know', () => ({ cursor: 'yesterday' })],
     ['an impossible day', () => ({ version: 1, from_date: '2026-02-30' })],
-  ])('of %s is refused, and no export is sent', async (_, value) => {
+  ])('is refused if it is of %s, and no export is requested', async (_, value) => {
     const before = fixture.sim.requests().length;
     const output = await fixture.read(events, saved(value(), 'events'));
     expect(readProblems(output, events)).toEqual([]);
@@ -118,7 +118,7 @@ describe('a saved state', () => {
     expect(fixture.asked(before)).toEqual([]);
   });
 
-  it('of a full refresh is resumed within its job alone, without a look back [R488][R41]', async () => {
+  it('resumes a full refresh within its job alone, without a lookback [R488][R41]', async () => {
     const refresh = async (syncId: number, state?: unknown, more: Json = {}) => {
       const before = fixture.sim.requests().length;
       const catalog = await fixture.catalog(

@@ -3,18 +3,214 @@ import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Clock } from '../../../src/base/clock.ts';
-import { type Day, daysOf } from '../../../src/base/days.ts';
+import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { extractWindows } from '../../../src/extract/extract.ts';
 import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/plan.ts';
 import type { ExtractDeps, ExtractOptions } from '../../../src/extract/ports.ts';
 import { newTally, type Tally } from '../../../src/extract/summary.ts';
 import type { PriorLoads, Receipt, State, Window } from '../../../src/extract/window.ts';
-import { copyLiving } from '../chaos/copy.ts';
+import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/answer.ts';
+import { copyLiving } from '../copy-living.ts';
 import { DEAD_PID, holderText } from '../processes/holder.ts';
-import { at, FakeClock, FakeService, type FakeServiceSettings } from './fake-service.ts';
 
-export * from './fake-service.ts';
+export const HOUR = 3_600_000;
+export const at = (text: string): number => Date.parse(text);
+
+/** A clock that only sleeping moves. */
+export class FakeClock implements Clock {
+  time: number;
+  slept = 0;
+  constructor(time: number) {
+    this.time = time;
+  }
+  now(): number {
+    return this.time;
+  }
+  async sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted();
+    this.time += ms;
+    this.slept += ms;
+  }
+  after(): () => void {
+    return () => {};
+  }
+}
+
+/** An event as the service has it; instants in ms, UTC. */
+export interface FakeRow {
+  readonly id: string;
+  readonly event: string;
+  readonly occurred: number;
+  readonly arrived: number;
+}
+
+export interface FakeServiceSettings {
+  readonly rows: readonly FakeRow[];
+  readonly inclusive: boolean;
+  /** What a single day, `from_date` = `to_date`, is answered with: as ranges are, with all its rows, with none, or with a 400. */
+  readonly singleDays: 'as_ranges' | 'whole' | 'empty' | 'refused';
+  /** Both ends of a range mean midnight, and rows of that very instant are in it. */
+  readonly daysAreInstants: boolean;
+  readonly selects: 'occurred' | 'arrived';
+  readonly zoneHours: number;
+  readonly future: 'empty' | 'error';
+  readonly historyDays: number;
+  /** More rows than this are too many for one export. */
+  readonly most: number;
+  readonly finalNewline: boolean;
+  readonly endDeclared: boolean;
+  /** Milliseconds that the service's clock is ahead of ours. */
+  readonly clockAhead: number;
+  /** Replaces an answer; `undefined` leaves it. The number counts the requests, from 1. */
+  readonly fault: (question: ExportRequest, count: number) => Fault | undefined;
+}
+
+export type Fault =
+  | { readonly refuse: 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' }
+  | { readonly body: (csv: string) => string | Uint8Array }
+  /** What the body throws behind its first bytes. */
+  | { readonly breaks: unknown };
+
+export const DEFAULTS: FakeServiceSettings = {
+  rows: [],
+  inclusive: true,
+  singleDays: 'as_ranges',
+  daysAreInstants: false,
+  selects: 'arrived',
+  zoneHours: 0,
+  future: 'empty',
+  historyDays: 30,
+  most: Number.POSITIVE_INFINITY,
+  finalNewline: true,
+  endDeclared: false,
+  clockAhead: 0,
+  fault: () => undefined,
+};
+
+const HEADER =
+  'df_api_version,df_correction_datetime,df_event_detail_log_id,df_event_log_id,df_server_datetime,df_unified_id,event_name';
+
+export class FakeService implements ExportService {
+  settings: FakeServiceSettings;
+  readonly asked: ExportRequest[] = [];
+  readonly #clock: Clock;
+  /** Exports under way now, and the most there ever were. */
+  busy = 0;
+  busiest = 0;
+
+  constructor(clock: Clock, settings: Partial<FakeServiceSettings>) {
+    this.#clock = clock;
+    this.settings = { ...DEFAULTS, ...settings };
+  }
+
+  get sent(): number {
+    return this.asked.length;
+  }
+
+  /** `2026-01-01..2026-01-02` of every request so far. */
+  get ranges(): string[] {
+    return this.asked.map(({ from, to }) => `${from}..${to}`);
+  }
+
+  async exportEvents(question: ExportRequest, signal: AbortSignal): Promise<ExportAnswer> {
+    signal.throwIfAborted();
+    this.asked.push(question);
+    const fault = this.settings.fault(question, this.asked.length);
+    await Promise.resolve();
+    const kind = fault !== undefined && 'refuse' in fault ? fault.refuse : this.#refusal(question);
+    const common = { limits: { remaining: undefined, resetAt: undefined }, serverTime: this.#now() };
+    if (kind !== undefined) return { ...common, kind, code: kind, message: `the fake says ${kind}.`, status: 400 };
+    const csv = this.#csv(question);
+    const text = fault !== undefined && 'body' in fault ? fault.body(csv) : csv;
+    return { ...common, ...this.#body(text, fault !== undefined && 'breaks' in fault ? fault : undefined) };
+  }
+
+  selected(question: Pick<ExportRequest, 'from' | 'to'> & Partial<ExportRequest>): FakeRow[] {
+    const { from, to } = question;
+    const { singleDays } = this.settings;
+    const form = from === to ? singleDays : 'as_ranges';
+    const inclusive = form === 'as_ranges' ? this.settings.inclusive : form === 'whole';
+    return this.settings.rows.filter((row) => {
+      const day = this.dayOf(row);
+      const inside = day >= from && (inclusive ? day <= to : day < to);
+      if (this.settings.daysAreInstants && !(inside && (day < to || this.#isMidnight(row)))) return false;
+      return inside && row.arrived <= this.#now() && matches(row, question);
+    });
+  }
+
+  dayOf(row: FakeRow): Day {
+    return dayAt(row[this.settings.selects], this.settings.zoneHours);
+  }
+
+  #isMidnight(row: FakeRow): boolean {
+    return (row[this.settings.selects] + this.settings.zoneHours * HOUR) % (24 * HOUR) === 0;
+  }
+
+  #now(): number {
+    return this.#clock.now() + this.settings.clockAhead;
+  }
+
+  #refusal(question: ExportRequest) {
+    const today = dayAt(this.#now(), this.settings.zoneHours);
+    if (question.from < addDays(today, -this.settings.historyDays)) return 'gone' as const;
+    if (this.settings.future === 'error' && question.to > today) return 'invalid' as const;
+    if (question.from === question.to && this.settings.singleDays === 'refused') return 'invalid' as const;
+    if (this.selected(question).length > this.settings.most) return 'retry_or_split' as const;
+    return undefined;
+  }
+
+  #csv(question: ExportRequest): string {
+    const lines = this.selected(question).map(csvOf);
+    const text = [HEADER, ...lines].join('\n');
+    return this.settings.finalNewline ? `${text}\n` : text;
+  }
+
+  #body(text: string | Uint8Array, end: { readonly breaks: unknown } | undefined) {
+    this.busy++;
+    this.busiest = Math.max(this.busiest, this.busy);
+    let open = true;
+    const close = async () => {
+      if (open) this.busy--;
+      open = false;
+    };
+    return { kind: 'data' as const, endDeclared: this.settings.endDeclared, close, bytes: chunks(text, close, end) };
+  }
+}
+
+async function* chunks(
+  text: string | Uint8Array,
+  close: () => Promise<void>,
+  end: { readonly breaks: unknown } | undefined,
+): AsyncGenerator<Uint8Array> {
+  const bytes = typeof text === 'string' ? Buffer.from(text) : text;
+  for (let i = 0; i < bytes.length; i += 97) {
+    await Promise.resolve();
+    yield bytes.subarray(i, i + 97);
+    if (end !== undefined) throw end.breaks;
+  }
+  await close();
+}
+
+function matches(row: FakeRow, question: Partial<ExportRequest>): boolean {
+  const names = question.events ?? [];
+  if (names.length === 0 || question.eventsCondition === 'all') return true;
+  return names.includes(row.event) === (question.eventsCondition === 'include');
+}
+
+const stamp = (ms: number): string => new Date(ms).toISOString().replace('T', ' ').replace('Z', '');
+const csvOf = ({ id, event, occurred, arrived }: FakeRow): string =>
+  `1,${stamp(occurred)},${id},${id},${stamp(arrived)},u-${id},${event}`;
+
+/** `perDay` events a day, spread over it, that arrive as they occur. */
+export function steadyRows(first: Day, last: Day, perDay: number, event = 'df_login'): FakeRow[] {
+  return daysOf(first, last).flatMap((day) =>
+    Array.from({ length: perDay }, (_, i) => {
+      const occurred = at(`${day}T00:00:00Z`) + Math.floor(((i + 0.5) * 24 * HOUR) / perDay);
+      return { id: `${event}-${day}-${i}`, event, occurred, arrived: occurred };
+    }),
+  );
+}
 
 /** A target that keeps rows by id, receipts, and the state, as every sink does. */
 export class FakeTarget {

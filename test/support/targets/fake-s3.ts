@@ -1,20 +1,8 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { dirname, join } from 'node:path';
-import {
-  type Answer,
-  type Asked,
-  cut,
-  escaped,
-  etag,
-  ok,
-  operationOf,
-  partsIn,
-  refusal,
-  unescaped,
-} from './s3-messages.ts';
 
 /** What becomes of one request: carried out and answered, refused, cut half-way, or carried out with its answer lost. */
 export type S3Fate = 'as it should' | 'cut' | 'answer lost' | { readonly status: number; readonly code: string };
@@ -278,3 +266,64 @@ export class FakeS3 {
     return ok('<CompleteMultipartUploadResult></CompleteMultipartUploadResult>');
   }
 }
+
+// What the bucket of the tests is asked and answers, in the words of the protocol of S3.
+
+interface Asked {
+  readonly what: string;
+  readonly bucket: string;
+  readonly key: string;
+  readonly query: URLSearchParams;
+  readonly body: Buffer;
+  /** Of a part, as the client counted it. */
+  readonly checksum: string | undefined;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Record<string, string>;
+  readonly body: Buffer;
+}
+
+function operationOf({ method, key, query }: { method: string; key: string; query: URLSearchParams }): string {
+  const isPart = query.has('uploadId');
+  if (method === 'HEAD') return key === '' ? 'HeadBucket' : 'HeadObject';
+  if (method === 'PUT') return isPart ? 'UploadPart' : 'PutObject';
+  if (method === 'DELETE') return isPart ? 'AbortMultipartUpload' : 'DeleteObject';
+  if (method === 'POST') {
+    if (query.has('delete')) return 'DeleteObjects';
+    return query.has('uploads') ? 'CreateMultipartUpload' : 'CompleteMultipartUpload';
+  }
+  if (key !== '') return 'GetObject';
+  if (query.has('versions')) return 'ListObjectVersions';
+  return query.has('uploads') ? 'ListMultipartUploads' : 'ListObjectsV2';
+}
+
+/** The parts that the end of an upload names. */
+function partsIn(xml: string) {
+  return [...xml.matchAll(/<Part>(.*?)<\/Part>/gs)].map(([, part]) => {
+    const of = (name: string) => unescaped(new RegExp(`<${name}>([^<]*)</${name}>`).exec(part)?.[1] ?? '');
+    return { number: Number(of('PartNumber')), etag: of('ETag'), checksum: of('ChecksumCRC32') };
+  });
+}
+
+/** Takes some of the body, or gives half a head, and hangs up. */
+function cut(request: IncomingMessage, response: ServerResponse): void {
+  if (request.method === 'GET' || request.method === 'HEAD') {
+    response.writeHead(200, { 'content-length': 1_000 });
+    response.write('half');
+  }
+  setTimeout(() => request.socket.destroy(), 5);
+}
+
+const XML = { 'content-type': 'application/xml' };
+const ok = (xml = ''): Answer => ({ status: 200, headers: XML, body: Buffer.from(xml) });
+const refusal = (status: number, code: string): Answer => ({
+  status,
+  headers: XML,
+  body: Buffer.from(`<Error><Code>${code}</Code><Message>as the test wants it</Message></Error>`),
+});
+const etag = (bytes: Buffer) => `"${createHash('md5').update(bytes).digest('hex')}"`;
+const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+const unescaped = (text: string) =>
+  text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"').replaceAll('&amp;', '&');

@@ -1,6 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
 import type { Clock } from '../../../src/base/clock.ts';
 import type { SpoolFile, Window } from '../../../src/extract/window.ts';
 import { Scanner } from '../../../src/schema/scanner.ts';
@@ -8,7 +10,6 @@ import type { StreamName } from '../../../src/sinks/records/property-names.ts';
 import type { RecordStream } from '../../../src/sinks/records/record-plan.ts';
 import { RecordWriter, type WrittenWindow } from '../../../src/sinks/records/record-writer.ts';
 import { scanIn } from '../scan.ts';
-import { bundledWorker } from './worker-entry.ts';
 
 export const EMITTED_AT = 1_760_000_000_000;
 const clock: Clock = { now: () => EMITTED_AT, sleep: async () => {}, after: () => () => {} };
@@ -151,3 +152,19 @@ export const streamOf = (
 
 /** Bundles an entry for workers into one file in `dir`, as the image has it. */
 export const workerEntry = (dir: string): Promise<URL> => bundledWorker(dir, 'src/sinks/records/worker.ts');
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+
+/** Bundles the entry of a thread, a path below the root of the repository, into one file in `dir`. */
+async function bundledWorker(dir: string, entry: string): Promise<URL> {
+  const outfile = join(dir, 'worker.mjs');
+  await build({
+    entryPoints: [join(ROOT, entry)],
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    outfile,
+    logLevel: 'error',
+  });
+  return pathToFileURL(outfile);
+}

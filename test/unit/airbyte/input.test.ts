@@ -46,7 +46,7 @@ describe('a saved state', () => {
     });
   });
 
-  it('of the oldest form is that of all streams, or a map by their names', () => {
+  it('may have the oldest form: one state for all streams, or one by stream name', () => {
     const one = parseStateInput({ version: 1, from_date: '2026-01-02', future: { n: 1 } });
     expect(stateOf(one, { name: 'a' })).toMatchObject({ from_date: '2026-01-02' });
     for (const map of [{ a: { n: 1 }, b: { n: 2 } }, [{ type: 'LEGACY', data: { a: { n: 1 }, b: { n: 2 } } }]]) {
@@ -55,7 +55,7 @@ describe('a saved state', () => {
     }
   });
 
-  it.each([[1], ['x'], [[1]], [true]])('of a stream is an object or absent: %j [R440]', (state) => {
+  it.each([[1], ['x'], [[1]], [true]])('must be an object or absent for each stream: %j is refused [R440]', (state) => {
     const message = { type: 'STREAM', stream: { stream_descriptor: { name: 'events' }, stream_state: state } };
     expect(() => parseStateInput([message])).toThrow(/item 1: the state of its stream events is not an object/);
     const unset = { type: 'STREAM', stream: { stream_descriptor: { name: 'events' }, stream_state: null } };

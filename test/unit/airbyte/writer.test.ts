@@ -48,7 +48,7 @@ describe('the writer', () => {
     expect(text()).toBe('{"type":"LOG","log":{"level":"INFO","message":"one"}}\ntwo\nthree\n');
   });
 
-  it('gives a buffer back only when it was taken', async () => {
+  it('gives a buffer back only when it was taken [R44]', async () => {
     const { out, take } = slowReader();
     const written = new MessageWriter(out).writeBytes(Buffer.from('x\n'));
     expect(await settled(written)).toBe(false);
@@ -56,7 +56,7 @@ describe('the writer', () => {
     expect(await settled(written)).toBe(true);
   });
 
-  it('makes its callers wait once a megabyte is queued', async () => {
+  it('makes its callers wait once a megabyte is queued [R44]', async () => {
     const { out, take } = slowReader();
     const writer = new MessageWriter(out);
     const line = 'x'.repeat(100_000);

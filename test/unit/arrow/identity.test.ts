@@ -47,7 +47,7 @@ describe('a row that two windows hold', () => {
     expect(await sent(at(first), at(second))).toBe(2);
   });
 
-  it('has its day by the second time where it has no first one, and none where it has neither', async () => {
+  it('has its day by the second datetime if it lacks the first, and none if it lacks both', async () => {
     expect(await sent(at('', '2026-01-02 10:00:00'), at('2026-01-02 11:00:00', '2026-01-09 00:00:00'))).toBe(1);
     expect(await sent(at('null', '2026-01-02 10:00:00'), at('', '2026-01-02 11:00:00'))).toBe(1);
     expect(await sent(at('no time', '2026-01-02 10:00:00'), at('', '2026-01-02 11:00:00'))).toBe(1);

@@ -116,7 +116,7 @@ describe('a value of an Arrow stream', () => {
     });
   });
 
-  it('that does not fit is rescued with escapes as DuckDB writes them', async () => {
+  it('is rescued, with the escapes of DuckDB, if it does not fit its column', async () => {
     const pinned = new Map([['n', 'long' as const]]);
     const window = fixture.window('2026-01-01', csvOfColumns({ n: ['1', 'a"\\\u001f\n안녕'], other: ['', '2'] }));
     const { rescued } = await fixture.write([window], { pinned });

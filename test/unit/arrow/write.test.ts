@@ -130,7 +130,7 @@ describe('an Arrow stream', () => {
     expect(fixture.table().getChild('_key')?.get(69_999)).toBe('r69999');
   });
 
-  it('tells its schema even without a row', async () => {
+  it('has its schema even without rows', async () => {
     expect(await fixture.write([])).toMatchObject({ rows: 0 });
     expect(fixture.table().schema.fields.map(({ name }) => name)).toContain('df_event_name');
   });
@@ -182,7 +182,7 @@ describe('the reader of a stream', () => {
     expect(out.writableEnded).toBe(false);
   });
 
-  it('may leave', async () => {
+  it('may close the stream early', async () => {
     const out = new Writable({
       write(_part, _encoding, done) {
         done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));

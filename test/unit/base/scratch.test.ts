@@ -13,7 +13,7 @@ describe('memory for a while', () => {
     expect(numbers).toHaveLength(0);
   });
 
-  it('may be given back twice', () => {
+  it('may be released twice', () => {
     const scratch = new Scratch(8);
     scratch.free();
     scratch.free();

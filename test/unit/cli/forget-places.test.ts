@@ -182,7 +182,7 @@ describe('a purge', () => {
     expect(await keysIn('a.duckdb')).toEqual(['e2']);
   });
 
-  it('of nobody whom the service has deleted removes nothing [R613]', async () => {
+  it('removes nobody whom the service has not deleted [R613]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     answerTo = () => REJECTED;
     const { report, code, stderr } = await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER);

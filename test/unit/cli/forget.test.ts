@@ -94,7 +94,7 @@ describe('forget, with a query that is no SELECT', () => {
 });
 
 describe('forget, from a file', () => {
-  it('with a column is a CSV whatever it is called [R54]', async () => {
+  it('reads a CSV, whatever its name, if a column is given [R54]', async () => {
     writeFileSync(at('people.txt'), 'n,external_id\n1,a\n2,b\n');
     const words = ['--file', at('people.txt'), '--column', 'external_id', '--json'];
     const plan = JSON.parse((await forget(...words)).result);

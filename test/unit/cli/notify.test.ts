@@ -92,7 +92,7 @@ describe('a notification', () => {
     [500, 2],
     [404, 1],
     [301, 1],
-  ])('that is answered with %i is sent %i times, and then there is a warning [R549]', async (status, times) => {
+  ])('is sent, for the answer %i, %i times, and then logs a warning [R549]', async (status, times) => {
     const { posts, warnings } = await reported({ rescued_cells: 1 }, { answers: [status] });
     expect(posts).toHaveLength(times);
     expect(warnings).toEqual([expect.stringContaining(`answered ${status}.`)]);

@@ -47,7 +47,7 @@ describe('a long header', () => {
     expect(bytesRead(`${header}\n`, 1_024)).toBeLessThan(4 * header.length);
   });
 
-  it('that begins like JSON is looked through a few times, not once a chunk [R201]', () => {
+  it('is scanned a few times, not once a chunk, if it begins like JSON [R201]', () => {
     const comparisons = vi.spyOn(Uint8Array.prototype, 'every');
     const source = new RowSource(new Rows());
     const chunk = Buffer.from('{a,'.repeat(100));

@@ -32,7 +32,7 @@ describe('the memory of a module', () => {
     expect(CsvMemory.open(10)).not.toBe(memory);
   });
 
-  it('that was hashed in tells its next user nothing of the key, nor which value has which hash [R542]', () => {
+  it('holds nothing of a hash key, and no hash of a value, for its next user [R542]', () => {
     const left = ['a', 'b'].map((letter) => {
       const edits = columnEdits([], ['mail'], new HashKey(new Secret(letter.repeat(32))));
       const rows = 'x,erna@example.com\n'.repeat(20);

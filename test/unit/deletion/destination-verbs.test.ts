@@ -68,13 +68,13 @@ describe('check', () => {
     }
   });
 
-  it('says that a proxy is none', async () => {
+  it('says that the address of the proxy is invalid', async () => {
     const config = setup.files.write(setup.config({ base_url: 'https://service.invalid' }));
     const output = await run(['check', '--config', config], { env: { HTTPS_PROXY: 'socks5://127.0.0.1:1' } });
     expect(output.of('CONNECTION_STATUS')[0].connectionStatus?.message).toMatch(/^HTTPS_PROXY is not the address/);
   });
 
-  it('of a host whose certificate is not trusted is a mistake of the configuration, with its cause', async () => {
+  it('fails as a configuration error, with its cause, if the certificate is not trusted', async () => {
     const server = createSecureServer(selfSigned());
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     try {
@@ -87,7 +87,7 @@ describe('check', () => {
     }
   });
 
-  it('of a host that does not answer may be tried again, and names its cause', async () => {
+  it('fails as a transient error, with its cause, if the host does not answer', async () => {
     await setup.server.close();
     const cause = expect.objectContaining({ code: 'ECONNREFUSED' });
     await expect(checkHost(setup.server.url, () => undefined, signal)).rejects.toMatchObject({
@@ -96,7 +96,7 @@ describe('check', () => {
     });
   });
 
-  it('that is stopped ends for that reason', async () => {
+  it('ends with the reason of a stop', async () => {
     const reason = new Error('stopped');
     await expect(checkHost(setup.server.url, () => undefined, AbortSignal.abort(reason))).rejects.toBe(reason);
   });
@@ -124,7 +124,7 @@ describe('write', () => {
     expect(setup.server.ids()).toEqual(['a', 'b', 'c', 'c']);
   });
 
-  it('tells the head of the ledger, and of refused rows only where there are some', async () => {
+  it('reports the head of the ledger, and refused rows if there are any', async () => {
     const output = await setup.write([record('a'), state(1)]);
     const head = setup.folders.ledgerLines().at(-1)?.mac;
     expect(output.of('LOG').filter(({ log }) => log?.event === 'ledger.head')).toMatchObject([
@@ -141,7 +141,7 @@ describe('write', () => {
     expect((await setup.write([state(1)])).logs('ledger.head')).toEqual([]);
   });
 
-  it('says of a dry run alone that it is one, first of all, and gives its whole report', async () => {
+  it('says first of a dry run that it is one, and gives its whole report', async () => {
     const input = [record('a'), record('a')];
     expect((await setup.write(input)).logs('erase.dry_run')).toEqual([]);
     const output = await setup.write([...input, record(null)], { dry_run: true });

@@ -139,7 +139,7 @@ describe('write', () => {
     expect(setup.server.ids()).toEqual([]);
   });
 
-  it('says what it passes over, and how long it will take', async () => {
+  it('logs what it ignores, and how long it will take', async () => {
     const ids = [...Array(30).keys()].map((n) => record(`u${n}`));
     const output = await setup.write(['{"type":"NEWS"}', ...ids, state(1)], { requests_per_minute: 60 });
     expect(output.text).toContain('Line 1 of the input is a message of an unknown type');
@@ -164,7 +164,7 @@ describe('write', () => {
     await expect.poll(() => setup.server.connections()).toBe(0);
   });
 
-  it('that is stopped while it reads begins no run', async () => {
+  it('begins no run if it is stopped while it reads', async () => {
     const stop = new AbortController();
     const words = ['write', '--config', setup.files.write(setup.config())];
     const catalog = ['--catalog', setup.files.write(people(), 'txt')];

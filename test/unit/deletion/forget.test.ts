@@ -75,7 +75,7 @@ describe('a confirmed deletion', () => {
     return (await plan(ids, more)).hash;
   }
 
-  it('that is stopped after its last request fails, and the next one does what was to follow it [R402]', async () => {
+  it('fails if it is stopped after its last request, and the next one does the rest [R402]', async () => {
     const hash = await hashOf(['a', 'b']);
     const stop = new AbortController();
     const last: ProfileDeleter = {
@@ -166,7 +166,7 @@ describe('a confirmed deletion', () => {
     expect(logged).toContain(`Head of the ledger: ${String(lines[3].mac)}`);
   });
 
-  it('that is stopped when all is done is closed as any other', async () => {
+  it('is closed as usual if it is stopped when all is done', async () => {
     const stop = new AbortController();
     const real = await plan(['a'], {}, stop.signal);
     const { failure, report } = await real.execute(real.hash, deleter, async () => stop.abort(new Error('SIGTERM')));
@@ -174,7 +174,7 @@ describe('a confirmed deletion', () => {
     expect(folders.ledgerLines().at(-1)?.kind).toBe('close');
   });
 
-  it('whose purge fails half-way claims no number of removed rows, and the next run names the place it leaves out', async () => {
+  it('reports no number of removed rows if its purge fails half-way, and the next run names the place that it leaves out', async () => {
     const real = await plan(['a']);
     const { report, failure } = await real.execute(real.hash, deleter, async () => {
       throw transientError('The disk is full.');
@@ -196,7 +196,7 @@ describe('a confirmed deletion', () => {
     );
   });
 
-  it('that the service ends early says that the purge of those whom it has deleted is not done', async () => {
+  it('says that nobody was purged yet if the service ends it early', async () => {
     const limits = { remaining: undefined, resetAt: undefined };
     const real = await plan(['a', 'b']);
     const refusing: ProfileDeleter = {

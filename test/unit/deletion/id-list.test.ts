@@ -169,7 +169,7 @@ describe('a list of ids', () => {
     expect(await read('\ufeff\ufeffid\na\n', { column: '\ufeffid' })).toEqual(['a']);
   });
 
-  it('at fault is told by one message, from its file too', async () => {
+  it('is refused with one message for all its faults, also from a file', async () => {
     const path = join(folders.root, 'people.csv');
     writeFileSync(path, 'id\na\n');
     await expect(all(idsFromFile(path, { column: 'no' }))).rejects.toThrow(/^The list \S* has no column "no"/);

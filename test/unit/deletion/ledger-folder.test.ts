@@ -33,7 +33,7 @@ describe('the folder of a ledger', () => {
     expect(readdirSync(folder())).toEqual([expect.stringMatching(/^ledger-000001-[0-9a-f]{16}\.jsonl$/)]);
   });
 
-  it('that other users may write to is refused', async () => {
+  it('is refused if other users may write to it', async () => {
     mkdirSync(folder(), { recursive: true });
     chmodSync(folder(), 0o777);
     const refused = { exitCode: 2, message: expect.stringMatching(/Other users may write to .* set its mode to 0700/) };
@@ -41,7 +41,7 @@ describe('the folder of a ledger', () => {
     await expect(setup.plans.plan(['a'])).rejects.toMatchObject(refused);
   });
 
-  it('that cannot be made is told before anything is sent', async () => {
+  it('fails the run before any request if it cannot be made', async () => {
     writeFileSync(join(setup.plans.folders.root, 'file'), '');
     const broken = setup.plans.run(['a'], { ledger_dir: join(setup.plans.folders.root, 'file', 'ledger') });
     await expect(broken).rejects.toMatchObject({ kind: 'config', message: expect.stringContaining('cannot be made') });
@@ -95,7 +95,7 @@ describe('the folder of a ledger', () => {
     await plans.run(['b']);
   });
 
-  it('that another run has taken over gets no further line, and no request goes out', async () => {
+  it('gets no further line, and no request is sent, once another run has taken it over', async () => {
     const { plans } = setup;
     const asked: string[] = [];
     const taken = plans.execute(['a', 'b', 'c'], (id) => {

@@ -47,7 +47,7 @@ describe('the lock', () => {
     (await take()).close();
   });
 
-  it('that another run has taken over stops the one that was silent for long, before its next request [R181]', async () => {
+  it('stops a run that was suspended for long before its next request, once another run has taken the lock [R181]', async () => {
     await runs.go(['a']);
     const ledger = await (await take()).start({ list: 'l', ids: 1 });
     await ledger.write({ kind: 'purge_only', id: 'a' });

@@ -36,7 +36,7 @@ describe('the proof of an erasure', () => {
     expect(there).toMatchObject({ erased: false, answers: [], base_url: elsewhere.baseUrl });
   });
 
-  it('of a ledger of several services wants one to be named', async () => {
+  it('needs the name of a service if the ledger has several', async () => {
     const { plans } = setup;
     await plans.execute(['a'], done);
     await plans.execute(['b'], done, { service_id: 'other' });
@@ -46,7 +46,7 @@ describe('the proof of an erasure', () => {
     expect(await prove('b', 'other')).toMatchObject({ erased: true });
   });
 
-  it('of an empty ledger names no service', async () => {
+  it('names no service if the ledger is empty', async () => {
     mkdirSync(folder());
     const key = new Secret('k'.repeat(32));
     expect(await proveErasure('a', { folder: folder(), key, service: undefined })).toMatchObject({

@@ -46,7 +46,7 @@ async function signed(...lines: object[]) {
 }
 
 describe('the verification of a ledger', () => {
-  it('tells each file, each line to whoever asks, and the head', async () => {
+  it('lists each file, each line if asked, and the head', async () => {
     const heads = await runs(['a'], ['b', 'c']);
     const seen: unknown[] = [];
     const verdict = await verify({ see: ({ kind }, file, number) => seen.push([file, number, kind]) });
@@ -82,7 +82,7 @@ describe('the verification of a ledger', () => {
     expect(gone).toMatchObject({ ok: false, notes: [], problems: [expect.stringContaining('code of no line')] });
   });
 
-  it('of one file covers those before it and none after it', async () => {
+  it('covers the files before a given one, and none after it', async () => {
     const heads = await runs(['a'], ['b'], ['c']);
     const last = pathOf(2);
     appendFileSync(last, 'x\n');
@@ -92,7 +92,7 @@ describe('the verification of a ledger', () => {
     expect(await verify({}, pathOf(1))).toMatchObject({ ok: false });
   });
 
-  it('of a file under another name takes it for the first of a ledger', async () => {
+  it('takes a file of another name for the first of a ledger', async () => {
     await runs(['a'], ['b']);
     const copies = ['one', 'two'].map((name) => join(folder(), `${name}.jsonl`));
     for (const [n, copy] of copies.entries()) cpSync(pathOf(n === 0 ? 0 : 1), copy);

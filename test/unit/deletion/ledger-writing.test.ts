@@ -102,7 +102,7 @@ describe('the ledger of a run', () => {
     expect(output.kinds()).toEqual([['after']]);
   });
 
-  it('tells as its head the last line that is on disk', async () => {
+  it('has the last line on disk as its head', async () => {
     expect(ledger.head).toBe(GENESIS);
     const first = ledger.write(asking(1));
     ledger.add(answered('done', '20000', 200));
@@ -112,7 +112,7 @@ describe('the ledger of a run', () => {
     expect(ledger.head).toBe(JSON.parse(output.writes[0][0]).mac);
   });
 
-  it('that could not be written takes in nothing more, and is closed all the same', async () => {
+  it('takes no more lines once it could not be written, and is closed nevertheless', async () => {
     const first = ledger.write(asking(1));
     const second = ledger.write(asking(2));
     first.catch(() => {});
@@ -239,7 +239,7 @@ describe('the files of a ledger', () => {
     expect(existsSync(path)).toBe(true);
   });
 
-  it('whose key cannot be looked for say so', () => {
+  it('fail with a message if their key cannot be looked for', () => {
     writeFileSync(join(folders.root, 'file'), '');
     expect(() => storedKey(join(folders.root, 'file'))).toThrow(/cannot be read: .*ENOTDIR/);
   });

@@ -160,7 +160,7 @@ describe('a ledger', () => {
     }
   });
 
-  it('of the former format is not believed, and says so [R52]', async () => {
+  it('is refused in the former format [R52]', async () => {
     const old = {
       v: 1,
       run: '0123456789abcdef',

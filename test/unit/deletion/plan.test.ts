@@ -6,7 +6,7 @@ const setup = setUpPlans();
 const without = { ledger_dir: undefined };
 
 describe('a plan', () => {
-  it('that is real wants a ledger before it reads one id', async () => {
+  it('needs a ledger before it reads an id, unless it is a dry run', async () => {
     let isRead = false;
     const ids = (function* () {
       isRead = true;
@@ -24,7 +24,7 @@ describe('a plan', () => {
     expect(report.done).toBe(1);
   });
 
-  it('with no id among its rows says so, and begins no run', async () => {
+  it('is refused without any id in its rows, and begins no run', async () => {
     const { plans } = setup;
     await expect(plans.execute(['', null, ' '], done)).rejects.toThrow(
       /3 of 3 rows are refused .* Check that the ID field is the right one/,
@@ -34,7 +34,7 @@ describe('a plan', () => {
     expect(plans.folders.ledgerFiles()).toEqual([]);
   });
 
-  it('that is stopped while its list is read takes in no more, and leaves the ledger to the next one', async () => {
+  it('reads no further once it is stopped, and unlocks the ledger', async () => {
     const { plans } = setup;
     const taken: string[] = [];
     const ids = (function* () {
@@ -51,7 +51,7 @@ describe('a plan', () => {
 });
 
 describe('a deletion', () => {
-  it('that the service did not answer leaves its ledger open, purges nothing, and is gone on with', async () => {
+  it('leaves its run open and purges nothing if the service does not answer, and is resumed', async () => {
     const { plans } = setup;
     let purges = 0;
     const purge = async () => void purges++;
@@ -84,7 +84,7 @@ describe('a deletion', () => {
     });
   });
 
-  it('whose purge fails reports what it deleted, and leaves its ledger open for the purge', async () => {
+  it('reports what it deleted if its purge fails, and leaves its run open', async () => {
     const { plans } = setup;
     const purge = async () => {
       throw configError('The table is locked.');
@@ -96,7 +96,7 @@ describe('a deletion', () => {
     expect(plans.folders.ledgerLines().at(-1)).toMatchObject({ outcome: 'open', unreached: ['The table is locked.'] });
   });
 
-  it('that breaks off tells the head of its ledger in a field of its own', async () => {
+  it('reports the head of its ledger in a field of its own if it fails', async () => {
     const { plans } = setup;
     const purge = () => Promise.reject(new Error('the disk is gone'));
     await expect(plans.execute(['a'], done, {}, purge)).rejects.toThrow('the disk is gone');

@@ -79,7 +79,7 @@ describe('an id', () => {
     expect(refusalOf('x'.repeat(32), 32)).toBeUndefined();
   });
 
-  it('of ten megabytes is judged at once', () => {
+  it('is checked at once even with ten megabytes', () => {
     expect(refusalOf(' '.repeat(10_000_000), 1_024)).toBe('too_long');
     expect(refusalOf('<'.repeat(1_000_000), 1_048_576)).toBeUndefined();
   });

@@ -43,7 +43,7 @@ const executed = (counts: Partial<ListCounts>, more: Partial<DeletionCounts>) =>
 const none = new Map<Refusal, number>();
 
 describe('a report', () => {
-  it('of a run counts as undecided also those who were never asked for', () => {
+  it('counts as undecided those who were never requested', () => {
     expect(executed({}, {})).toEqual({
       v: 1,
       kind: 'deletion',
@@ -72,7 +72,7 @@ describe('a report', () => {
     expect(executed({}, { stoppedBy: answerOf('stop', '40201') }).stopped_by).toBe('40201');
   });
 
-  it('of a plan has nothing sent, and the reason for which a run would stop', () => {
+  it('has, for a plan, no requests and the reason for which a run would stop', () => {
     const plan = reportOf({
       ...part,
       counts: staged(),
@@ -92,7 +92,7 @@ describe('a report', () => {
     });
   });
 
-  it('of a run is a table with a line for every code', () => {
+  it('has, for a run, a table with a line for every code', () => {
     expect(
       reportTable(executed({}, {}))
         .split('\n')
@@ -114,7 +114,7 @@ describe('a report', () => {
     ]);
   });
 
-  it('of a plan is a table of what would be deleted, with its numbers in one column', () => {
+  it('has, for a plan, a table of what would be deleted, with its numbers in one column', () => {
     const plan = (done: number) =>
       reportTable(
         reportOf({
@@ -154,7 +154,7 @@ describe('the failure of a run', () => {
     stopped?: UserError,
   ) => failureOf(executed(counts, more), { onRejected, ledgerDir: '/ledger' }, stopped);
 
-  it('is none where everybody was deleted', () => {
+  it('is absent if everybody was deleted', () => {
     expect(failure(clean, all)).toBeUndefined();
     expect(failure(clean, all, 'fail')).toBeUndefined();
   });
@@ -210,7 +210,7 @@ describe('the failure of a run', () => {
 describe('an input', () => {
   const problem = (more: Partial<ListCounts>) => nothingAccepted(executed(more, {}));
 
-  it('of refused rows alone is a mistake', () => {
+  it('is a configuration error if all its rows are refused', () => {
     expect(problem({ unique: 0, received: 3 })).toMatchObject({
       kind: 'config',
       message:
@@ -219,7 +219,7 @@ describe('an input', () => {
     });
   });
 
-  it('of no row, or with one id, is none', () => {
+  it('is valid without rows, or with one id', () => {
     expect(problem({ unique: 0, received: 0, refused: none })).toBeUndefined();
     expect(problem({ unique: 1 })).toBeUndefined();
   });

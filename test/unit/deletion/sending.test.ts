@@ -35,7 +35,7 @@ describe('a run that cannot begin', () => {
 });
 
 describe('an answer', () => {
-  it('of unknown meaning is asked for once more, and counted by its code [R456]', async () => {
+  it('is requested once more if its meaning is unknown, and counted by its code [R456]', async () => {
     const { report, asked } = await setup.plans.execute(['a', 'b', 'c'], (id) =>
       id === 'b' ? answerOf('undecided', '40402') : answerOf('done', '20000'),
     );
@@ -43,7 +43,7 @@ describe('an answer', () => {
     expect(report).toMatchObject({ done: 2, undecided: 1, undecided_codes: { 40402: 1 }, requests: 4 });
   });
 
-  it('of a fault is asked for six times; after ten ids of it the run stops [R456]', async () => {
+  it('is requested six times if it is a fault; after ten such ids the run stops [R456]', async () => {
     const { report, failure, asked } = await setup.plans.execute(names(12), () => answerOf('retry', '50000'));
     expect(asked).toEqual(names(10).flatMap((id) => Array.from({ length: 6 }, () => id)));
     expect(report).toMatchObject({ done: 0, undecided: 12, undecided_codes: { 50000: 10 } });
@@ -51,14 +51,14 @@ describe('an answer', () => {
     expect(setup.plans.logged).toContain('Nothing more is sent: the answer');
   });
 
-  it('that comes in between begins the ten anew [R456]', async () => {
+  it('resets that count if it is clear [R456]', async () => {
     const answer = (id: string) => (id === 'p5' ? answerOf('rejected', '40001') : answerOf('retry', '50000'));
     const { report, asked } = await setup.plans.execute(names(14), answer);
     expect(new Set(asked)).toEqual(new Set(names(14)));
     expect(report).toMatchObject({ rejected: 1, rejected_codes: { 40001: 1 }, undecided: 13 });
   });
 
-  it('that cannot be asked for at all ends the run, and stands in the ledger as unknown [R456]', async () => {
+  it('ends the run, and is unknown in the ledger, if the request cannot be sent at all [R456]', async () => {
     const answer = (id: string) => {
       if (id === 'b') throw configError('The proxy is no address.');
       return answerOf('done', '20000');

@@ -94,7 +94,7 @@ describe('waits for the limit', () => {
     expect(report).toMatchObject({ done: 5, requests: 255 });
   });
 
-  it('that are 120 in a row end it, with a message', async () => {
+  it('end it after 120 in a row, with a message', async () => {
     const { plans } = setup;
     const { report, asked } = await plans.execute(['a', 'b'], () => answerOf('wait', '40401'));
     expect(asked).toHaveLength(120);
@@ -115,7 +115,7 @@ describe('a service that is down', () => {
     expect(plans.events.filter(({ event }) => event === 'erase.given_up')).toHaveLength(1);
   });
 
-  it('that refuses the token is told by the first answer that says so', async () => {
+  it('ends the run with the first answer that refuses the token', async () => {
     const codes = ['40201', '40202', '40203', '40204'];
     const answer = (id: string) => (id === 'p0' ? done() : answerOf('stop', codes.shift() ?? '40209'));
     const { report } = await setup.plans.execute(names(12), answer, { max_concurrent_requests: 4 });
@@ -169,7 +169,7 @@ describe('requests', () => {
     ]);
   });
 
-  it('that have to be repeated are spaced by ever longer pauses, up to half a minute', async () => {
+  it('are retried after ever longer pauses, up to half a minute', async () => {
     const { plans } = setup;
     await plans.execute(['a'], () => answerOf('retry', '50000'), { requests_per_minute: 1_000_000 });
     expect(plans.clock.slept.filter((ms) => ms >= 200)).toEqual([250, 500, 1_000, 2_000, 4_000]);

@@ -158,7 +158,7 @@ describe('a run that deletes', () => {
     expect(failure(output)).toMatchObject({ failure_type: 'config_error' });
   });
 
-  it('under on_rejected "fail" deletes what it can and ends as failed', async () => {
+  it('deletes what it can and fails under on_rejected "fail"', async () => {
     const output = await setup.write([record('a'), record(''), state(1)], { on_rejected: 'fail' });
     expect(setup.server.ids()).toEqual(['a']);
     expect(statsOf(output)).toEqual([{ recordCount: 1, rejectedRecordCount: 1 }]);

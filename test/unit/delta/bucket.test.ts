@@ -129,7 +129,7 @@ describe('an object of a bucket', () => {
     });
   });
 
-  it('that is gone is told of by its address', async () => {
+  it('is named by its address if it is gone', async () => {
     const storage = await open();
     const gone = { kind: 'transient', message: 's3://bucket/lake/x is gone: another run removed it. Try again.' };
     await expect(storage.readRange('x', 0, 1)).rejects.toMatchObject(gone);
@@ -137,7 +137,7 @@ describe('an object of a bucket', () => {
     expect(asked('GetObject')).toBe(2);
   });
 
-  it('that is too large for an entry of a log is not taken', async () => {
+  it('is refused if it is too large for an entry of a log', async () => {
     const closed: Promise<void>[] = [];
     const server = createServer((request, response) => {
       response.writeHead(200, { 'content-length': 512 * 1024 * 1024 + 1 });
@@ -191,7 +191,7 @@ describe('the objects below a folder of a bucket', () => {
     expect(asked('DeleteObjects')).toBe(3);
   });
 
-  it('that the store does not remove, inside a success, are told of', async () => {
+  it('are reported if the store refuses their removal inside a successful answer', async () => {
     const storage = await open();
     put('lake/x', 'x');
     s3.isLocked = () => true;
@@ -235,7 +235,7 @@ describe('the end of a large upload', () => {
     expect([s3.objects.size, s3.uploads.size]).toEqual([0, 0]);
   });
 
-  it('that the store does not know is no success where something else is there', async () => {
+  it('fails for an upload that the store does not know, if another object is there', async () => {
     const storage = await open();
     put('lake/x', 'shorter');
     fate('CompleteMultipartUpload', GONE);

@@ -42,7 +42,7 @@ describe('a window', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('with a zone has instants, and asks no feature of readers [R300]', async () => {
+  it('has instants, and needs no reader feature, if a zone is configured [R300]', async () => {
     const csv = csvOf([{ id: 'a', ...on(first) }]);
     await fixture.store([fixture.window(first, csv, 'Asia/Seoul')], { timezone: 'Asia/Seoul' });
     const [protocol] = fixture.actions('events', 0, 'protocol');
@@ -95,7 +95,7 @@ describe('a window', () => {
 });
 
 describe('columns', () => {
-  it('that are new change metadata alone; a widened one rewrites the files that hold values of it [R302]', async () => {
+  it('change metadata alone if they are new; a widened one rewrites the files that hold values of it [R302]', async () => {
     await fixture.store([
       fixture.window(first, csvOf([{ id: 'a', n: '1', ...on(first) }])),
       fixture.window(second, csvOf([{ id: 'b', m: '1', ...on(second) }])),

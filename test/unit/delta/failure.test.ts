@@ -150,7 +150,7 @@ describe('a run that dies', () => {
 });
 
 describe('a commit', () => {
-  it('whose answer is lost is known for our own: by this run when it asks again, by the next when this one gave up [R301]', async () => {
+  it('whose answer is lost is recognised as ours: by this run on its retry, or by the next run [R301]', async () => {
     await fixture.store([older()]);
     const isCommit = (change: string) => /create events\/_delta_log/.test(change);
     const asked = await run((change) => (isCommit(change) ? 'seems taken' : 'as it should'));
@@ -165,7 +165,7 @@ describe('a commit', () => {
     await sink.close();
   });
 
-  it('that lost the race for events alone leaves other tables that are known not to follow from it; the next one mends them [R570]', async () => {
+  it('that loses the race for events alone leaves other tables marked as stale, which the next commit mends [R570]', async () => {
     await fixture.store([older()], { tables: TABLES });
     const of = (id: string) => fixture.window(next, csvOf([{ id, n: '3', df_items_x: '1', ...on(next) }]));
     const [ready, won] = [deferred(), deferred()];
@@ -190,7 +190,7 @@ describe('a commit', () => {
     expect(await fixture.read('SELECT _key FROM event_items ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'quick' }]);
   });
 
-  it('of the loser of a race changes nothing and ends with 3; the winner stays [R301]', async () => {
+  it('that loses a race changes nothing and ends with 3 [R301]', async () => {
     await fixture.store([older()]);
     const [one, two] = [await fixture.openLake(), await fixture.openLake()];
     try {

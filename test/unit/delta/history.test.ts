@@ -59,7 +59,7 @@ describe('the runs of Delta tables', () => {
     expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 
-  it('of writers at the same time lose nothing of each other [R380]', async () => {
+  it('of concurrent writers are all kept [R380]', async () => {
     await run(0);
     const [one, two] = [await fixture.openLake(), await fixture.openLake()];
     expect(await one.runs?.begin(at(5), '1')).toEqual([]);
@@ -94,7 +94,7 @@ describe('the runs of Delta tables', () => {
 });
 
 describe('a run', () => {
-  it('that never began has nothing to end, and one that goes while it is read of is passed over', async () => {
+  it('has nothing to end if it never began, and is ignored if its file is removed while it is read', async () => {
     const sink = await fixture.openLake();
     await sink.runs?.end(at(1), outcome);
     await sink.close();
@@ -108,7 +108,7 @@ describe('a run', () => {
     expect(runs.map(({ began }) => began)).toEqual([at(10)]);
   });
 
-  it('that fails after it was said to have ended is told of by its failure', async () => {
+  it('has the outcome of its failure if it fails after it was recorded as ended', async () => {
     const sink = await fixture.openLake();
     await sink.runs?.begin(at(0), '1');
     await sink.runs?.end(at(1), outcome);

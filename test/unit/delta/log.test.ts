@@ -186,7 +186,7 @@ describe('a checkpoint', () => {
     expect(await paths()).toEqual(before);
   });
 
-  it('that the pointer does not know yet is used all the same', async () => {
+  it('is used although the pointer does not name it yet', async () => {
     await load();
     await checkpoint();
     const old = pointer();
@@ -198,7 +198,7 @@ describe('a checkpoint', () => {
     expect(await paths()).toHaveLength(2);
   });
 
-  it('of another writer is read that lacks columns, and has others', async () => {
+  it('is read if another writer made it with fewer or other columns', async () => {
     await load();
     await checkpoint();
     const before = await paths();

@@ -55,7 +55,7 @@ describe('purge', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('of somebody who is in no row removes old files all the same, and of an unknown column nothing', async () => {
+  it('removes old files even if it finds no row, and nothing if the column is unknown', async () => {
     await load();
     const purge = (column: string) => purgeDelta(fixture.lakeOptions, { column, ids: ['x'] });
     await expect(purge('nothing')).rejects.toMatchObject({ kind: 'config' });

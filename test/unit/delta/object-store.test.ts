@@ -78,7 +78,7 @@ describe('a bucket that answers badly for a while', () => {
     60_000,
   );
 
-  it('and loses every answer after it did what it was asked, is not taken for a lost race nor for a bad store [R382]', async () => {
+  it('causes no lost race and no refusal if every answer is lost after the request was executed [R382]', async () => {
     s3.fateOf = (request) => (request.attempt === 1 && isChange(request) ? 'answer lost' : 'as it should');
     await store();
     s3.reset();
@@ -152,7 +152,7 @@ describe('a large file', () => {
     60_000,
   );
 
-  it('of which a part never arrives is given up, and what was sent of it is taken back [R382]', async () => {
+  it('is given up if a part never arrives, and its upload is aborted [R382]', async () => {
     const { path } = file();
     s3.fateOf = ({ what }) => (what === 'UploadPart' ? { status: 500, code: 'InternalError' } : 'as it should');
     const storage = await open();

@@ -84,7 +84,7 @@ describe('a copy of some columns', () => {
     expect(statSync(copy).mode & 0o777).toBe(0o600);
   });
 
-  it('of a small file is the file itself', async () => {
+  it('is a copy of the whole file if that is small', async () => {
     const root = join(fixture.dir, 'store');
     mkdirSync(root);
     const bytes = 2 * 1024 * 1024;

@@ -16,7 +16,7 @@ const KEYS: Readonly<Record<string, string>> = {
 const views = MODELS.filter(({ parameters }) => parameters === undefined);
 const macros = MODELS.filter(({ parameters }) => parameters !== undefined);
 
-describe('the dbt project', () => {
+describe('the dbt project [R122]', () => {
   it.each(views)('has the SQL of $name', async (model) => {
     await expect(model.sql).toMatchFileSnapshot(`${PROJECT}/models/${model.name}.sql`);
   });
@@ -27,7 +27,7 @@ describe('the dbt project', () => {
     await expect(file).toMatchFileSnapshot(`${PROJECT}/macros/${model.name}.sql`);
   });
 
-  it('describes every model and column [R122]', async () => {
+  it('describes every model and column', async () => {
     const models = views.map(({ name, grain, columns }) => ({
       name,
       description: grain,

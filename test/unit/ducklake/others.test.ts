@@ -245,7 +245,7 @@ describe('two writers of one catalog [R863]', () => {
     expect(await verifyLake(fixture.lakeOptions)).toEqual([]);
   });
 
-  it('that both make it: the second loses', async () => {
+  it('that both create it end with one winner', async () => {
     const [one, two] = [await fixture.openLake(), await fixture.openLake()];
     await one.commit([fixture.windowOf('2026-01-01', { id: 'a' })], fixture.signal);
     await expect(two.commit([fixture.windowOf('2026-01-01', { id: 'b' })], fixture.signal)).rejects.toMatchObject({
@@ -311,7 +311,7 @@ describe('a purge of a catalog [R864]', () => {
     expect(await keys()).toEqual(['a']);
   });
 
-  it('of a plain copy is refused while the catalog is there, whose newer files it would remove; not once it is gone', async () => {
+  it('refuses a plain copy while the catalog exists, whose newer files it would remove', async () => {
     await fixture.store([fixture.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' })]);
     const backup = { ...fixture.lakeOptions, place: join(fixture.dir, 'backup.ducklake') };
     copyFileSync(fixture.place, backup.place);

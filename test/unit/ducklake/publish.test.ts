@@ -76,7 +76,7 @@ describe('a copy of a catalog for readers [R865]', () => {
     expect(await query(copy, 'SELECT count(*) AS n FROM ducklake_data_file')).toEqual([{ n: '2' }]);
   });
 
-  it('of the original is not replaced by a plain copy of the catalog, which may have copies of its own', async () => {
+  it('is not replaced from a plain copy of the catalog, which may have copies of its own', async () => {
     await publishFrom(fixture.place);
     const backup = join(fixture.dir, 'backup.ducklake');
     copyFileSync(fixture.place, backup);
@@ -97,7 +97,7 @@ describe('a copy of a catalog for readers [R865]', () => {
     expect(existsSync(join(fixture.data, 'main', 'events', String(path)))).toBe(true);
   });
 
-  it('that is not there any more is told by a purge until it is forgotten', async () => {
+  it('is named by a purge if it is missing, until it is forgotten', async () => {
     await publishFrom(fixture.place);
     rmSync(copy);
     expect(await purge()).toMatchObject({ unreached: [expect.stringContaining('--forget-copy')] });

@@ -102,7 +102,7 @@ describe('what is appended comes once, and nothing is missing', () => {
     },
   );
 
-  it('with a machine that is ahead of a service that refuses days in the future', async () => {
+  it('if the machine is ahead of a service that refuses days in the future', async () => {
     await append({ clockAhead: -72 * HOUR, future: 'error' }, { windowDays: 2 });
     expect([...fixture.target.appended].sort()).toEqual(truth(fixture.target.state?.from_date ?? ''));
     expect(fixture.target.appended.length).toBeGreaterThan(0);

@@ -234,27 +234,27 @@ describe('the body that is kept for inspection', () => {
 });
 
 describe('what a run tells', () => {
-  it('of exports is its own alone, whatever was sent before it', async () => {
+  it('counts its own exports alone', async () => {
     await open().run(DAYS);
     expect(fixture.tally.exports).toBe(3);
     await fixture.run(DAYS);
     expect(fixture.tally.exports).toBe(1);
   });
 
-  it('of a failed attempt is which days, which attempt, why, and when it is tried again', async () => {
+  it('names for a failed attempt the days, its number, the reason, and the next try', async () => {
     await open({ fault: on(1, { refuse: 'retry' }) }).run(DAYS);
     expect(fixture.events('window.retry')).toMatchObject([
       { level: 'warn', fields: { window: '2026-03-05', attempt: 1, cause: 'retry', pause_ms: 500 } },
     ]);
   });
 
-  it('of a refusal that ends it is which days, and the code', async () => {
+  it('names for a final refusal the days and the code', async () => {
     open({ fault: on(2, { refuse: 'config' }) });
     const failure = await failureOf(fixture.run(DAYS));
     expect(failure).toMatchObject({ exitCode: 2, internal: 'config', where: { window: '2026-03-06', attempt: 1 } });
   });
 
-  it('of waits for the quota is each, and after fifty of them it ends', async () => {
+  it('names each wait for the quota, and ends after fifty of them', async () => {
     open({ fault: (q) => (q.from === '2026-03-06' ? { refuse: 'wait' } : undefined) });
     const failure = await failureOf(fixture.run(DAYS));
     expect([failure.exitCode, fixture.service.sent]).toEqual([3, 51]);

@@ -45,7 +45,7 @@ describe('a day that has not begun', () => {
     expect(fixture.target.state?.from_date).toBe('2026-03-10');
   });
 
-  it('whose day before is not over is no part of that: it is handed on, and covers nothing', async () => {
+  it('does not hold back the day before, which is delivered and covers nothing', async () => {
     await open({ future: 'error', rows: sparse('2026-03-10', '2026-03-10') }).run({ startDate: '2026-03-10' });
     expect(fixture.target.receipts.map(({ from, to, covers_to }) => [from, to, covers_to])).toEqual([
       ['2026-03-10', '2026-03-10', null],
@@ -93,7 +93,7 @@ describe('what was asked for ahead', () => {
     expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 
-  it('and is not wanted after all is removed with the day that comes next', async () => {
+  it('is removed with the next day if it is not needed', async () => {
     open({ rows: sparse('2026-03-05', '2026-03-09') });
     fixture.target.covered.add('2026-03-06').add('2026-03-07');
     fixture.target.state = { version: 1, from_date: '2026-03-05', start_date: '2026-03-05' };

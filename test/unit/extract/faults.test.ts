@@ -128,7 +128,7 @@ describe('a body without a final line end', () => {
     expect(fixture.target.state).not.toHaveProperty('final_newline');
   });
 
-  it('that is cut elsewhere each time is never stored: exit 3 [R203]', async () => {
+  it('is never stored if each download is cut elsewhere: exit 3 [R203]', async () => {
     open({ fault: (_q, count) => ({ body: (csv) => rowsOf(csv, count) }) });
     const failure = await failureOf(fixture.run(DAYS));
     expect([failure.exitCode, failure.where.attempt]).toEqual([3, 5]);
@@ -141,7 +141,7 @@ describe('a body without a final line end', () => {
     expect(fixture.events('window.retry')).toHaveLength(1);
   });
 
-  it('that is cut by a service known to end its bodies so is not stored, whether a length is declared or not [R722]', async () => {
+  it('is not stored if it is cut, though the service is known to end its bodies so [R722]', async () => {
     for (const endDeclared of [true, false]) {
       fixture?.close();
       await open({ finalNewline: false, endDeclared }).run(DAYS);
@@ -155,7 +155,7 @@ describe('a body without a final line end', () => {
     }
   });
 
-  it('of a service that never ends its bodies with a line end: one that does was cut between two rows [R722]', async () => {
+  it('is usual for a service that never sends one: a body with a final line end was cut between two rows [R722]', async () => {
     await open({ finalNewline: false, endDeclared: true }).run(DAYS);
     const cut: FakeServiceSettings['fault'] = (q, count) =>
       q.to === '2026-03-08' && count === 2 ? { body: (csv) => `${rowsOf(csv, 3)}\n` } : undefined;

@@ -51,7 +51,7 @@ describe('a gap', () => {
     expect(summaryOf(plan, fixture.tally).gaps).toEqual(daysOf('2026-02-01', '2026-02-17'));
   });
 
-  it('under on_gap: fail ends the run with 4 and names every day, nothing stored [R7]', async () => {
+  it('ends the run under on_gap: fail with 4 and the name of every day, nothing stored [R7]', async () => {
     open(0);
     const failure = await fixture.run({ startDate: '2026-02-10', endDate: '2026-02-20' }).catch((e: unknown) => e);
     if (!(failure instanceof UserError)) throw failure;
@@ -82,7 +82,7 @@ describe('a gap', () => {
 });
 
 describe('a default start', () => {
-  it('that a clock ahead put too late goes back to the oldest day there is [R7]', async () => {
+  it('moves back to the oldest day at the service if a clock that is ahead put it too late [R7]', async () => {
     open(10);
     await fixture.run();
     expect(fixture.target.state).toMatchObject({ start_date: OLDEST, from_date: OLDEST });

@@ -180,7 +180,7 @@ describe('a stored state', () => {
     }
   };
 
-  it('of other columns is refused as such, and used under a full refresh with a warning', () => {
+  it('is refused if it is of other columns, and used under a full refresh with a warning', () => {
     const other = hashesOf({ ...SETTINGS, columnsDrop: ['phone'] });
     expect(problem(() => checkState(state, other, { now }))).toBe('columns');
     expect(checkState(state, other, { now, fullRefresh: true })).toMatchObject({ startsOver: true });

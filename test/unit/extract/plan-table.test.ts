@@ -200,7 +200,7 @@ describe('the plan', () => {
     expect(days({ lookbackDays: 0 }, { delivery: 'settled' })).toEqual(['11', '12', '14']);
   });
 
-  it('of days from one behind the other to it is impossible, of one day is not', () => {
+  it('is impossible if the first day is after the last', () => {
     const of = (from: string, to: string) => () => planFor(clock, MARCH, {}, { from, to });
     expect(of('2026-03-09', '2026-03-08')).toThrow('--from 2026-03-09 is after --to 2026-03-08');
     expect(of('2026-03-08', '2026-03-08')().days).toEqual(['2026-03-08']);

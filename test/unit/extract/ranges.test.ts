@@ -192,7 +192,7 @@ describe('a download of a run that died', () => {
     expect(fixture.service.sent).toBe(1);
   });
 
-  it('of other filters is none of its', async () => {
+  it('is not used if it is of other filters', async () => {
     open();
     const days = { startDate: '2026-03-04', endDate: '2026-03-04', ...PROVED };
     await fixture.run(days, {}, 0);

@@ -47,7 +47,7 @@ const download = (...parts: ExportFile[]): Download => ({
 const COVERS = { first: '2026-03-05', last: null };
 
 describe('a receipt', () => {
-  it('of one download is as that is', () => {
+  it('has the numbers of its one download', () => {
     expect(receiptOf(download(part('x')), COVERS, false)).toEqual({
       v: 1,
       id: 'x',
@@ -68,7 +68,7 @@ describe('a receipt', () => {
     });
   });
 
-  it('of several counts them together, as of the last, under the first one’s id', () => {
+  it('adds up several downloads, as of the last, under the id of the first', () => {
     const later = part('y', { verifiedAt: '2026-03-07T13:00:09.000Z', exports: 1, bytes: 5 }, ['a', 'c']);
     const earlier = part('z', { verifiedAt: '2026-03-07T13:00:00.000Z' });
     const receipt = receiptOf(download(part('x'), later, earlier), COVERS, false);

@@ -204,7 +204,7 @@ describe('what other runs left', () => {
     expect([...living, ...young].every(existsSync)).toBe(true);
   });
 
-  it('of verified files goes after seven days, and by purge at once [R57]', async () => {
+  it('is removed after seven days, and by a purge at once [R57]', async () => {
     await open().run(DAYS, {}, 0);
     expect(filesIn().length).toBeGreaterThan(0);
     expect(await purgeSpools(await spoolFolders(fixture.spoolDir), fixture.clock.now())).toBeGreaterThan(0);

@@ -58,13 +58,13 @@ describe('the folder of a run', () => {
     }
   });
 
-  it('that cannot be made is a failure that names where', async () => {
+  it('fails with its path if it cannot be made', async () => {
     writeFileSync(join(root, 'file'), '');
     const opening = RunFolder.open(join(root, 'file'), new ManualClock(NOW), 'arrow');
     await expect(opening).rejects.toMatchObject({ kind: 'config', where: { file: join(root, 'file') } });
   });
 
-  it('of a run that died is removed by the next, and that of one that may live is not', async () => {
+  it('is removed by the next run if its process is dead, and not if it may be alive', async () => {
     const gone = [
       leave('dfinery-arrow-000001', holderText({ pid: DEAD_PID })),
       leave('dfinery-files-000002', undefined, 61),

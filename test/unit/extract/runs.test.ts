@@ -68,7 +68,7 @@ describe('a run', () => {
     await windows.return(undefined);
   });
 
-  it('of all days removes what runs before it left unused; one of named days leaves it to them', async () => {
+  it('removes unused downloads of earlier runs if it reads all days, and not if days are named', async () => {
     open();
     await fixture.run(DAYS, {}, 0);
     const left = () =>
@@ -89,7 +89,7 @@ describe('a run', () => {
     expect(fixture.target.state?.from_date).toBe('2026-03-08');
   });
 
-  it('whose every question is refused is wrong, unless one was answered before', async () => {
+  it('is a configuration error if every request is refused, unless one was answered before', async () => {
     const fault: FakeServiceSettings['fault'] = () => ({ refuse: 'invalid' });
     const today = { startDate: '2026-03-11', toDateInclusive: 'true' } as const;
     open({ fault });
@@ -135,7 +135,7 @@ describe('a range that reaches into the future', () => {
     expect(ranges()).toEqual(['08..11', '08..10']);
   });
 
-  it('in a morning of UTC is asked for through yesterday too', async () => {
+  it('is requested through yesterday, too, in a morning of UTC', async () => {
     const fault: FakeServiceSettings['fault'] = ({ to }) => (to > '2026-03-09' ? { refuse: 'invalid' } : undefined);
     open({ fault });
     fixture.clock.time = Date.parse('2026-03-10T11:00:00Z');
@@ -145,14 +145,14 @@ describe('a range that reaches into the future', () => {
     expect(fixture.target.state?.from_date).toBe('2026-03-09');
   });
 
-  it('that is refused though it is over is the question’s fault', async () => {
+  it('is a configuration error if it is refused although it is over', async () => {
     open({ fault: () => ({ refuse: 'invalid' }) });
     const work = fixture.run({ ...DAYS, endDate: '2026-03-04' });
     await expect(work).rejects.toMatchObject({ exitCode: 2, where: { window: '2026-03-04' } });
     expect(ranges()).toEqual(['04..04']);
   });
 
-  it('with an end that is not included covers what lies before it', async () => {
+  it('covers the days before its end if that is not included', async () => {
     const fault: FakeServiceSettings['fault'] = ({ to }) => (to > '2026-03-11' ? { refuse: 'invalid' } : undefined);
     open({ inclusive: false, fault });
     await fixture.run({ startDate: '2026-03-08', windowDays: 9, toDateInclusive: 'false' });
@@ -160,7 +160,7 @@ describe('a range that reaches into the future', () => {
     expect(fixture.target.receipts).toMatchObject([{ covers_from: '2026-03-08', covers_to: '2026-03-09' }]);
   });
 
-  it('of today alone is left to a later run where today cannot be asked for', async () => {
+  it('is left to a later run if it is today alone and today is refused', async () => {
     const fault: FakeServiceSettings['fault'] = ({ to }) => (to > '2026-03-10' ? { refuse: 'invalid' } : undefined);
     open({ inclusive: false, fault });
     await fixture.run({ startDate: '2026-03-09', toDateInclusive: 'false' });

@@ -151,7 +151,7 @@ describe('a day that is asked for by event names', () => {
     expect(fixture.tally.exports).toBe(fixture.service.sent);
   });
 
-  it('may have been too many days at first', async () => {
+  it('may be the result of halving a range', async () => {
     await open({ fault: tooMany(daysOf('2026-03-05', '2026-03-08')) }).run({ ...DAYS, windowDays: 3 });
     expect(fixture.target.receipts.map(({ split }) => split)).toEqual(['names', 'names', 'names']);
     expect(fixture.target.state).toMatchObject({ max_window_days: 1 });

@@ -125,7 +125,7 @@ describe('one day too big for one export', () => {
     expect(fixture.target.state?.from_date).toBe(BIG);
   });
 
-  it('with a single name still too big ends with exit 3 and names it [R13]', async () => {
+  it('ends with exit 3 and the name if a single name is still too big [R13]', async () => {
     open({
       fault: (q) =>
         q.from === BIG && (q.eventsCondition === 'all' || q.events.includes('df_purchase'))

@@ -173,7 +173,7 @@ describe('what a dead run left', () => {
     const sidecar = path.replace('.csv', '.json');
     writeFileSync(sidecar, JSON.stringify({ ...JSON.parse(readFileSync(sidecar, 'utf8')), ...more }));
   };
-  it.each(damages)('with %s is not used, and nothing of it stays', async (_what, damage) => {
+  it.each(damages)('is removed unused with %s', async (_what, damage) => {
     const dead = await open();
     const { path } = await saved(dead, 'k');
     kill(dead);
@@ -184,19 +184,22 @@ describe('what a dead run left', () => {
     expect(readdirSync(root)).toEqual([]);
   });
 
-  it.each(['export', 'print'])('and was changed between two looks to that of another %s is not used', async (what) => {
-    const dead = await open();
-    const part = await saved(dead, 'k');
-    kill(dead);
-    const next = await open();
-    const { path: _path, ...rest } = part;
-    edit(part.path ?? '', what === 'print' ? { fingerprint: 'other' } : { part: { ...rest, key: 'other' } });
-    expect(await next.reuse('k', undefined)).toBeUndefined();
-    await next.close();
-    expect(readdirSync(root)).toEqual([]);
-  });
+  it.each(['export', 'print'])(
+    'is not used if it was replaced by that of another %s between two looks',
+    async (what) => {
+      const dead = await open();
+      const part = await saved(dead, 'k');
+      kill(dead);
+      const next = await open();
+      const { path: _path, ...rest } = part;
+      edit(part.path ?? '', what === 'print' ? { fingerprint: 'other' } : { part: { ...rest, key: 'other' } });
+      expect(await next.reuse('k', undefined)).toBeUndefined();
+      await next.close();
+      expect(readdirSync(root)).toEqual([]);
+    },
+  );
 
-  it('and somebody else took meanwhile stays theirs', async () => {
+  it('is left to the process that was quicker to take it', async () => {
     const dead = await open();
     const { path } = await saved(dead, 'k');
     kill(dead);

@@ -96,7 +96,7 @@ describe('a spool file', () => {
     });
   });
 
-  it('that was renamed stays where it is dropped', async () => {
+  it('stays if it was renamed before it is dropped', async () => {
     const writer = await SpoolWriter.create(path, dir);
     await writer.finish();
     fs.renameSync(path, join(dir, 'rows.csv'));

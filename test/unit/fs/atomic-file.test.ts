@@ -48,7 +48,7 @@ describe('replacing a file', () => {
     }
   });
 
-  it('that fails leaves what was there, and no draft', async () => {
+  it('leaves the former file, and no temporary one, if it fails', async () => {
     mkdirSync(path);
     await expect(replaceFile(path, 'new')).rejects.toThrow(/EISDIR|ENOTEMPTY|EEXIST/);
     expect(() => replaceSmallFile(path, 'new')).toThrow(/EISDIR|ENOTEMPTY|EEXIST/);
@@ -64,7 +64,7 @@ describe('making a file', () => {
     expect([text(), mode(), readdirSync(dir)]).toEqual(['first', 0o600, ['state.json']]);
   });
 
-  it('of a draft gives it its name, unless somebody was first; the draft is gone in any case', () => {
+  it('renames a temporary file unless the name is taken; the temporary file is gone in any case', () => {
     const draft = temporaryPathOf(path);
     for (const [content, isFirst] of [
       ['first', true],
@@ -78,7 +78,7 @@ describe('making a file', () => {
     expect(() => nameTemporary(draft, join(dir, 'other'))).toThrow(/ENOENT/);
   });
 
-  it('by moving a finished one replaces what is there', async () => {
+  it('replaces the former file by moving a finished one', async () => {
     writeFileSync(path, 'old');
     writeFileSync(join(dir, 'finished'), 'new');
     await moveFile(join(dir, 'finished'), path);
@@ -96,7 +96,7 @@ describe('drafts', () => {
     expect(basename(one)).toMatch(/^\.state\.json\.[0-9a-f]{12}\.tmp$/);
   });
 
-  it('that a killed writer left are removed when they are old, and nothing else is', async () => {
+  it('of a killed writer are removed when they are old, and nothing else is', async () => {
     const now = Date.now();
     const drafts = { old: temporaryPathOf(path), young: temporaryPathOf(path) };
     const others = ['.state.json.0123456789ab.tmp2', '.state.json.short.tmp', '.state.jsonx', 'state.json'];

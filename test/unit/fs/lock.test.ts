@@ -135,12 +135,12 @@ describe('a lock', () => {
     expect(names()).toEqual(['the.lock']);
   });
 
-  it('whose owner is unknown is in use, and no process is named', async () => {
+  it('is in use, and names no process, if its owner is unknown', async () => {
     writeFileSync(path, 'held');
     await expect(take()).rejects.toMatchObject({ message: IN_USE, where: { file: path } });
   });
 
-  it('that is released between two looks is taken', async () => {
+  it('is taken if it is released between two looks', async () => {
     writeFileSync(path, holderText());
     const look = (real: Real, of: unknown, ...rest: unknown[]) => {
       const found = real(of, ...rest);
@@ -363,7 +363,7 @@ describe('a lease', () => {
     }
   });
 
-  it('of another machine ends with its silence', () => {
+  it('ends, on another machine, once it is no longer renewed', () => {
     const lease = leave(holderText({ host: 'elsewhere', pid: DEAD_PID }));
     expect(isLeased(dir, RUN)).toBe(true);
     utimesSync(lease, LONG_AGO, LONG_AGO);

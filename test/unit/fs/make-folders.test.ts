@@ -54,7 +54,7 @@ describe('folders', () => {
       expect(() => makeFolders(join(root, 'file', below), 0o700)).toThrow('ENOTDIR');
   });
 
-  it('that somebody else makes at the same moment are there as well', async () => {
+  it('may be made by another process at the same moment', async () => {
     const quicker = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
       real(...all);
       return real(...all);

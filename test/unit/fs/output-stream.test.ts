@@ -19,7 +19,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 const streamOn = (fd: number) => openOutputStream(fd as 2);
 
 describe('the stream on a descriptor', () => {
-  it('of a file writes to it and leaves it open', async () => {
+  it('writes to a file and leaves it open', async () => {
     const fd = openSync(join(dir, 'file'), 'w');
     const out = streamOn(fd);
     out.end('all of it');
@@ -50,7 +50,7 @@ describe('the stream on a descriptor', () => {
     },
   );
 
-  it('of a terminal, and of nothing that can be opened a second time, is Node’s own', async () => {
+  it('is that of Node for a terminal, and for what cannot be opened a second time', async () => {
     const fd = openSync(join(dir, 'file'), 'w');
     await withCall(
       tty,

@@ -79,7 +79,7 @@ describe('a purge by a hashed column', () => {
     expect(server.ids()).toEqual([]);
   });
 
-  it('by a mapping of real ids finds what is stored [R355]', async () => {
+  it('finds hashed rows by a mapping of plain ids [R355]', async () => {
     fixture.serve(PEOPLE);
     expect((await fixture.sync()).code).toBe(0);
     writeFileSync(fixture.at('mapping.csv'), 'external_id,df_unified_id\nme,marked-person-3\n');

@@ -78,7 +78,7 @@ describe('columns that are dropped or hashed', () => {
     expect(items).toEqual([{ _key: hmac('log-1:3'), item_position: null, size: 'XL' }]);
   });
 
-  it('that no export has are named once [R352]', async () => {
+  it('are named once if no export has them [R352]', async () => {
     fixture.serve(PEOPLE);
     fixture.serve(
       PEOPLE.map((row) => ({ ...row, id: `${row.id}-next` })),

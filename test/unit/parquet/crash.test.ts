@@ -179,30 +179,33 @@ describe('a writer that dies', () => {
     });
   });
 
-  it.each(['manifest.json', 'journal.json'])('may also be a disk that refuses %s', async (name) => {
-    await fixture.store([fixture.window('2026-01-01', FIRST)], { tables: TABLES });
-    const refused = join(fixture.root, '_dfinery', name);
-    for (const isClosed of [false, true]) {
-      const sink = await fixture.openFolder({ tables: TABLES });
-      if (existsSync(refused)) await rename(refused, `${refused}.aside`);
-      mkdirSync(join(refused, 'full'), { recursive: true });
-      await expect(sink.commit([fixture.window('2026-01-01', SECOND)], fixture.signal)).rejects.toThrow();
-      rmSync(refused, { recursive: true });
-      if (existsSync(`${refused}.aside`)) await rename(`${refused}.aside`, refused);
-      if (isClosed) await sink.close();
-      const next = isClosed ? await fixture.openFolder({ tables: TABLES }) : sink;
-      await next.commit([fixture.window('2026-01-01', SECOND)], fixture.signal);
-      await next.close();
-      expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
-      expect(await fixture.read('SELECT _key, n FROM events ORDER BY _key')).toEqual([
-        { _key: 'a:1', n: 2.5 },
-        { _key: 'b', n: 2 },
-        { _key: 'c', n: 2 },
-        { _key: 'd', n: 1 },
-        { _key: 'e', n: 1 },
-      ]);
-    }
-  });
+  it.each(['manifest.json', 'journal.json'])(
+    'leaves the old table or the new one if the disk refuses %s',
+    async (name) => {
+      await fixture.store([fixture.window('2026-01-01', FIRST)], { tables: TABLES });
+      const refused = join(fixture.root, '_dfinery', name);
+      for (const isClosed of [false, true]) {
+        const sink = await fixture.openFolder({ tables: TABLES });
+        if (existsSync(refused)) await rename(refused, `${refused}.aside`);
+        mkdirSync(join(refused, 'full'), { recursive: true });
+        await expect(sink.commit([fixture.window('2026-01-01', SECOND)], fixture.signal)).rejects.toThrow();
+        rmSync(refused, { recursive: true });
+        if (existsSync(`${refused}.aside`)) await rename(`${refused}.aside`, refused);
+        if (isClosed) await sink.close();
+        const next = isClosed ? await fixture.openFolder({ tables: TABLES }) : sink;
+        await next.commit([fixture.window('2026-01-01', SECOND)], fixture.signal);
+        await next.close();
+        expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
+        expect(await fixture.read('SELECT _key, n FROM events ORDER BY _key')).toEqual([
+          { _key: 'a:1', n: 2.5 },
+          { _key: 'b', n: 2 },
+          { _key: 'c', n: 2 },
+          { _key: 'd', n: 1 },
+          { _key: 'e', n: 1 },
+        ]);
+      }
+    },
+  );
 
   it.each([
     ['goes on', false],
@@ -260,7 +263,7 @@ describe('a writer that dies', () => {
     ['removes a file well and another outside', () => ({ steps: [{ remove: PARTITION }, { remove: '../victim' }] })],
     ['says nothing of the manifest', () => ({ manifest: undefined })],
     ['is of a later version', () => ({ v: 2 })],
-  ])('of somebody who %s is refused, and nothing is touched [R186]', async (_name, forged) => {
+  ])('leaves no journal that %s: a forged one is refused, and nothing is touched [R186]', async (_name, forged) => {
     await fixture.store([fixture.window('2026-01-01', FIRST)]);
     const journal = await prepared();
     const outside = `${fixture.root}-outside`;
@@ -304,7 +307,7 @@ describe('a writer that dies', () => {
     expect(times()).toEqual(settled);
   });
 
-  it('whose waiting files somebody took is not believed', async () => {
+  it('cannot be recovered if somebody removed its waiting files', async () => {
     await fixture.store([fixture.window('2026-01-01', FIRST)]);
     const journal = await prepared();
     writeFileSync(join(fixture.root, '_dfinery/journal.json'), JSON.stringify(journal));

@@ -59,7 +59,7 @@ describe('a folder', () => {
     expect(await failureOf(fixture.openFolder())).toMatchObject({ kind: 'config' });
   });
 
-  it('says what the disk refused where a folder has the name of a file, and goes on once that is gone', async () => {
+  it('fails with the word of the system if a folder has the name of a file, and is loaded once that is gone', async () => {
     const path = join(fixture.root, 'events/event_date=2026-01-01/data_0.parquet');
     const sink = await fixture.openFolder();
     mkdirSync(join(path, 'theirs'), { recursive: true });

@@ -79,7 +79,7 @@ describe('opening a folder', () => {
     expect(readFileSync(join(folder, 'theirs.parquet'), 'utf8')).toBe('x');
   });
 
-  it('says so where a file has the name of a table', async () => {
+  it('is refused if a file has the name of a table', async () => {
     mkdirSync(fixture.root);
     writeFileSync(join(fixture.root, 'events'), 'x');
     await expect(fixture.openFolder()).rejects.toMatchObject({

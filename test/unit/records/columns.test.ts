@@ -20,14 +20,14 @@ describe('a column of records', () => {
     expect(data('events')).toEqual([{ _key: 'x', a: value }, { _key: 'y' }, { _key: 'z' }]);
   });
 
-  it('that the catalog lacks is named, in whichever part of the export it is [R555]', async () => {
+  it('is named if the catalog lacks it, whichever part of the export has it [R555]', async () => {
     const parts = [`${KEYS},a\nx,x,1\n`, `${KEYS},a,b\ny,y,1,2\n`, `c,${KEYS}\n3,z,z\n`];
     const wanted = streamOf('events', { df_event_detail_log_id: 'string', df_event_log_id: 'string' });
     const { unsent } = await fixture.write(parts, [wanted]);
     expect(unsent.get('events')).toEqual(['a', 'b', 'c']);
   });
 
-  it('of items that would take the name of the position keeps its prefix [R555]', async () => {
+  it('keeps its prefix if an item column would take the name of the position [R555]', async () => {
     const { data } = await fixture.write(`${KEYS},df_items_item_position\nx:4,x,first\n`, [
       streamOf('event_items', { item_position: 'long', df_items_item_position: 'string' }),
     ]);
@@ -53,13 +53,13 @@ describe('a column of records', () => {
     ]);
   });
 
-  it('of instants rescues a time of its own zone that lies outside the years which texts can say', async () => {
+  it('rescues an instant outside the years that texts can express', async () => {
     const csv = `${KEYS},t\nx,x,9999-12-31T23:00:00+00:00\ny,y,9999-12-31T23:00:00-05:00\n`;
     const { data } = await fixture.write(csv, [streamOf('events', { t: 'instant' })]);
     expect(data('events')).toEqual([{ t: '9999-12-31T23:00:00.000Z' }, { t: null }]);
   });
 
-  it('whose cells all fit in one part of the export is looked at cell by cell in the next, and the other way round', async () => {
+  it('is checked cell by cell only in those parts of an export in which a cell does not fit', async () => {
     const [fits, misfits] = [`${KEYS},a\nx,x,1\ny,y,2\n`, `${KEYS},a\nv,v,5x\nw,w,3\n`];
     const { data } = await fixture.write(
       [fits, misfits, fits.replace('1', 'null')],

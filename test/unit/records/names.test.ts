@@ -92,7 +92,7 @@ describe('a record', () => {
     expect(unsent).toEqual([...KEYS, 'color']);
   });
 
-  it('of an item has its person and a property of the same name apart', async () => {
+  it('of an item keeps its person apart from a property of the same name', async () => {
     const { data } = await fixture.write(`${KEYS},df_unified_id,df_items_df_unified_id\nx:0,x,person,item\n`, [
       streamOf('event_items', { df_unified_id: 'string', df_items_df_unified_id: 'string' }),
     ]);
@@ -130,7 +130,7 @@ describe('a record', () => {
     ]);
   });
 
-  it('of a stream for which nothing is configured says so by its key', async () => {
+  it('of a stream without configured properties has its key alone', async () => {
     const { data } = await fixture.write(row('a'), [streamOf('events', {}), streamOf('event_logs', {}, ['absent'])]);
     expect(data('events')).toEqual([{ _key: null }]);
     expect(data('event_logs')).toEqual([{ absent: null }]);

@@ -39,7 +39,7 @@ describe('the first and the last datetime of a column', () => {
     }
   });
 
-  it('may have a zone of their own where one is configured', () => {
+  it('may name their own zone if one is configured', () => {
     const csv = 'df_server_datetime\n2026-01-02T03:04:05Z\n';
     const [misfit] = scan(csv).result.columns;
     expect(misfit).toMatchObject({ type: 'datetime', misfits: 1 });
@@ -168,7 +168,7 @@ describe('rows of people who are to be left out', () => {
     });
   });
 
-  it('are none where nobody is to be left out', () => {
+  it('are absent if nobody is suppressed', () => {
     const { result } = scan('a,df_unified_id\n1,gone\n2,\n');
     expect(result).toMatchObject({ rows: 2, suppressed: 0 });
   });

@@ -31,7 +31,7 @@ describe('what the quota hears of an answer', () => {
     ['a refusal for the limit', json(429, {}, limits), { status: 429, limited: true }],
     ['one under another status', json(400, { message: 'too_many_requests' }, limits), { status: 400, limited: true }],
     ['another refusal', json(500, {}, limits), { status: 500, limited: false }],
-  ])('is its status, its limits, and whether it is one: %s', async (_what, steps, heard) => {
+  ])('is its status, its limits, and whether it succeeded: %s', async (_what, steps, heard) => {
     const { answer, quota } = await ask(steps);
     if (answer.kind === 'data') await bodyOf(answer);
     const reported = { remaining: 7, resetAt: reset };
@@ -42,7 +42,7 @@ describe('what the quota hears of an answer', () => {
 });
 
 describe('an answer that is no data', () => {
-  it('is told by its content', async () => {
+  it('is classified by its content', async () => {
     const code = async (steps: readonly Step[]) => (await refusalOf(steps)).code;
     expect(await code(whole(200, '<html>'))).toBe('html_200');
     expect(await code(whole(200, '[1]'))).toBe('json_200');
@@ -56,7 +56,7 @@ describe('an answer that is no data', () => {
     expect(await code(whole(404, ''))).toBe('not_here');
   });
 
-  it('of a redirect names its origin alone', async () => {
+  it('names the origin alone of a redirect', async () => {
     const steps = whole(302, '', { Location: 'https://login.example/path?secret=1' });
     const { message, code } = await refusalOf(steps);
     expect(code).toBe('redirect');
@@ -64,7 +64,7 @@ describe('an answer that is no data', () => {
     expect(message).not.toContain('secret');
   });
 
-  it('and is cut is asked for again, with its status', async () => {
+  it('is retried, with its status, if it is cut', async () => {
     const steps = [{ send: head(200, { 'Content-Length': 60 }) }, { send: '{"mess' }, { end: true }] as const;
     expect(await refusalOf([...steps])).toMatchObject({ kind: 'retry', status: 200 });
   });
@@ -78,7 +78,7 @@ describe('an export', () => {
     expect(quota).toMatchObject({ entered: 1, released: 1 });
   });
 
-  it('that is stopped before its answer, in the answer of a failure, or in its data rejects with the reason', async () => {
+  it('rejects with the reason of a stop before its answer, in a failure, or in its data', async () => {
     for (const steps of [
       [{ hold: true }],
       [{ send: head(500, CHUNKED) }, { send: chunks('{"mess') }, { hold: true }],
@@ -98,7 +98,7 @@ describe('an export', () => {
     }
   });
 
-  it('whose data stops coming while it is read is told as that, and gives its place back', async () => {
+  it('fails as a stall, and releases its permit, if its data stops coming', async () => {
     const server = await serve(() => [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { hold: true }]);
     const clock = new ManualClock();
     const quota = new OpenQuota();
@@ -114,7 +114,7 @@ describe('an export', () => {
     expect([quota.released, clock.pending]).toEqual([1, 0]);
   });
 
-  it('that is closed unread gives its place back once', async () => {
+  it('releases its permit once if it is closed unread', async () => {
     const { answer, quota } = await ask([{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { hold: true }]);
     if (answer.kind !== 'data') return expect.unreachable('no data');
     expect(quota.released).toBe(0);

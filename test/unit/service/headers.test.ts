@@ -151,7 +151,7 @@ describe('Retry-After', () => {
   });
 });
 
-it('of a header that came several times the first counts', () => {
+it('takes the first of several headers', () => {
   expect([oneOf('a'), oneOf(['a', 'b']), oneOf([]), oneOf(undefined)]).toEqual(['a', 'a', undefined, undefined]);
   expect([readDate({ date: [dated(NOW), 'x'] }), readDate({ date: [] })]).toEqual([NOW, undefined]);
 });

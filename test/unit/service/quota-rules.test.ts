@@ -335,7 +335,7 @@ describe('how many may run at once', () => {
 });
 
 describe('a refusal', () => {
-  it('beside others that run lowers to as many as these, and to fewer where fewer were allowed already', () => {
+  it('beside other exports lowers the concurrency to their number, or keeps a lower one', () => {
     const slots = [1, 2, 3, 4].map((n) => slot(n, n === 4 ? { freeAt: NOW + 20 } : {}));
     const before = state({ sent: sent(4), slots });
     expect(answeredBy(before, 1, head(429)).lowered).toEqual({ to: 2, at: NOW, times: 1 });

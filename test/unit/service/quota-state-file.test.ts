@@ -135,7 +135,7 @@ describe('a shared state that fails', () => {
     expect(warnings()).toEqual(['warn quota.state']);
   });
 
-  it('by a defect of ours is no matter of the disk: nothing is written, and it is thrown', async () => {
+  it('by a defect of the program throws it, and writes nothing', async () => {
     const file = stateFile();
     await count(file);
     const work = file.update(() => {

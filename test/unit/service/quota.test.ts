@@ -233,7 +233,7 @@ describe('the shared state', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('that is damaged is started anew, with a warning', async () => {
+  it('is replaced with a warning if it is damaged', async () => {
     await (await openQuota().enter(NEVER)).release();
     writeFileSync(stateFile(), '{"v":1,"sent":');
     const heard = log();
@@ -242,7 +242,7 @@ describe('the shared state', () => {
     expect(heard.events.map(({ event }) => event)).toEqual(['quota.state']);
   });
 
-  it('that cannot be written leaves a run that counts alone, with a warning', async () => {
+  it('is not used, with a warning, if it cannot be written', async () => {
     const file = join(folder, 'file');
     writeFileSync(file, '');
     const heard = log();

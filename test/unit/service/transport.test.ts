@@ -68,7 +68,7 @@ const errorOf = (work: Promise<unknown>): Promise<unknown> =>
   );
 
 describe('a connection', () => {
-  it('that does not come about is given up after thirty seconds, one that stands is not', async () => {
+  it('is given up after thirty seconds if it is not established', async () => {
     const { port, sockets } = await silent();
     const clock = new ManualClock();
     let connects = 0;
@@ -211,7 +211,7 @@ describe('a deletion', () => {
     return service;
   };
 
-  it('is nothing that can be done through a proxy that is none: nothing is sent, and it is thrown', async () => {
+  it('throws, without a request, if the address of the proxy is invalid', async () => {
     const env = (name: string) => (name === 'HTTPS_PROXY' ? 'socks5://proxy' : undefined);
     const deleting = serviceAt('https://api.example', { env }).deleteProfile('a', signalOf());
     await expect(deleting).rejects.toMatchObject({ kind: 'config', exitCode: 2 });
@@ -235,7 +235,7 @@ describe('a deletion', () => {
     expect([clock.pending, clock.set.includes(5_000)]).toEqual([0, true]);
   });
 
-  it('under way ends with its service, and may have been done', async () => {
+  it('fails as undecided if the service is closed while it is sent', async () => {
     const { port, events } = await silent();
     const service = serviceAt(`http://127.0.0.1:${port}`);
     const deleting = service.deleteProfile('a', signalOf());
@@ -259,7 +259,7 @@ describe('a deletion', () => {
     expect([await of(65_536), await of(65_537)]).toEqual(['done', 'retry']);
   });
 
-  it('that nobody answered says that it is not sure, and what to mend where that is known', async () => {
+  it('that is not answered is undecided, and says what to mend if that is known', async () => {
     const refused = await serviceAt('http://127.0.0.1:1').deleteProfile('a', signalOf());
     expect(refused.message).toMatch(/^Not sure whether it is deleted: .* \(ECONNREFUSED\)\.$/);
     const server = await startFaultyServer(() => [], { tls: selfSigned() });

@@ -71,7 +71,7 @@ describe('the days of several streams', () => {
     expect(later).toMatchObject({ inclusive: true, windowDays: 1, state: { to_date_inclusive: true } });
   });
 
-  it('of a stream with nothing to read are none', () => {
+  it('are empty for a stream with nothing to read', () => {
     const done = stream('done', {
       settings: { ...settings, endDate: '2026-01-12', lookbackDays: 0 },
       ...at('2026-01-13'),

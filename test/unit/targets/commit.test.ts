@@ -107,7 +107,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('that fails by a cell never repeats it [R38]', async () => {
+  it('never repeats a cell in a failure [R38]', async () => {
     const window = windowOf(ONE, { id: 'a', n: '5' });
     writeFileSync(window.files[0].path, csvOf([{ id: 'a', n: 'canary-7', ...on(ONE) }]));
     const failure = await fixture.store([window]).catch((error: Error) => error);
@@ -116,7 +116,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     expect(`${JSON.stringify(failure)}${stack}${cause}`).not.toContain('canary');
   });
 
-  it('that is read again before a clock says that its day is over keeps the receipt by which it is complete [R493]', async () => {
+  it('keeps a day complete that is read again before a clock says that it is over [R493]', async () => {
     const [whole, again] = [windowOf(ONE, { id: 'a' }), windowOf(ONE, { id: 'a' })];
     await fixture.store([whole, { ...again, receipt: { ...again.receipt, covers_to: null } }]);
     expect([...(await fixture.priorLoads()).covered]).toEqual([ONE]);
@@ -164,7 +164,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('under freeze keeps the cells of new columns in _rescued, with every value [R35][R436]', async () => {
+  it('keeps the cells of new columns in _rescued under freeze, with every value [R35][R436]', async () => {
     await fixture.store([windowOf(ONE, { id: 'a', n: '1' })]);
     const late = windowOf(TWO, { id: 'b', n: '2', new: 'v', df_items_x: '7' }, { id: 'c', n: 'text', new: 'null' });
     const [{ rescued }] = await fixture.store([late], { schemaMode: 'freeze' });

@@ -61,7 +61,7 @@ describe.each(TARGETS)('people in %s', (name) => {
     expect(await find('member')).toEqual(NOBODY);
   });
 
-  it('are nobody where no row is', async () => {
+  it('are absent from a place without rows', async () => {
     await load([]);
     expect(await find('df_unified_id', 'u1')).toEqual(NOBODY);
     expect(await purge('df_unified_id', 'u1')).toEqual({ rowsRemoved: 0, left: [] });
@@ -259,7 +259,7 @@ describe.each(TARGETS)('people in %s', (name) => {
     expect(await purgeOf(query)).toEqual({ rowsRemoved: 4, left: ['e2', 'e6'] });
   });
 
-  it('are told to who asks before anything is changed, and stay if that fails', async () => {
+  it('are reported before anything is changed, and stay if that fails', async () => {
     await load([{ id: 'e1', df_unified_id: 'u1' }]);
     const refused = fixture.target.purge(
       fixture.place,

@@ -52,7 +52,7 @@ describe.each(TARGETS)('a purge of %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('of everybody leaves no row and no event name', async () => {
+  it('leaves no row and no event name if it removes everybody', async () => {
     await load();
     const all = { column: 'df_unified_id', ids: ['erna', 'hans'] };
     expect(await fixture.purge(all)).toMatchObject({ rows: 0, rowsRemoved: 7 });
@@ -62,7 +62,7 @@ describe.each(TARGETS)('a purge of %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('by a column that only some days have leaves the others alone [R548]', async () => {
+  it('leaves days alone that lack the column [R548]', async () => {
     await fixture.store([
       fixture.fixture.windowOf(ONE, { id: 'a', df_unified_id: 'erna', mail: 'x@example.com' }, { id: 'b' }),
       fixture.fixture.windowOf(TWO, { id: 'c', df_unified_id: 'hans' }),
@@ -73,7 +73,7 @@ describe.each(TARGETS)('a purge of %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('that is only tried, is stopped, or names a column that is not there, changes nothing', async () => {
+  it('changes nothing if it is only tried, is stopped, or names an unknown column', async () => {
     await load();
     const before = await tables();
     expect(await fixture.checkPurge(ERNA)).toMatchObject({ found: { rows: 3 }, foreignTables: [] });
@@ -89,7 +89,7 @@ describe.each(TARGETS)('a purge of %s', (name) => {
     await (await fixture.open()).close();
   });
 
-  it('of a place that holds nothing is refused, and of one without rows removes none', async () => {
+  it('is refused if nothing was loaded, and removes nothing from a place without rows', async () => {
     await expect(fixture.purge(ERNA)).rejects.toMatchObject({ exitCode: 2 });
     await expect(fixture.checkPurge(ERNA)).rejects.toMatchObject({ exitCode: 2 });
     await fixture.store([fixture.fixture.windowOf(ONE)]);

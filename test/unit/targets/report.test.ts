@@ -147,7 +147,7 @@ describe.each(TARGETS)('the report of %s', (name) => {
     expect(columns.get('df_discount')).toMatchObject({ type: 'double', filled: 0, rescued: 1 });
   });
 
-  it('of a place without rows has its columns, and nothing else', async () => {
+  it('has the columns alone of a place without rows', async () => {
     await fixture.store([windowOf(ONE)]);
     const report = await fixture.report();
     expect(report).toMatchObject({ rows: 0, lastEventAt: null, events: [], windows: [{ rows: 0 }] });
@@ -174,7 +174,7 @@ describe.each(TARGETS)('a place of %s', (name) => {
     expect(fixture.files()).toEqual([]);
   });
 
-  it('is read to no end by a run that is stopped', async () => {
+  it('stops its readers at a stop', async () => {
     await fixture.store([fixture.fixture.windowOf(ONE, { id: 'a' })]);
     const options = { ...fixture.options, signal: AbortSignal.abort(new Error('stopped')) };
     const { target, place } = fixture;

@@ -59,7 +59,7 @@ describe('a cell', () => {
     });
   }
 
-  it('that is empty is absent in every type [R29]', () => {
+  it('is absent in every type if it is empty [R29]', () => {
     for (const type of COLUMN_TYPES) {
       const out = new Uint8Array(8);
       expect(cellFits(type, out, 3, 3)).toBe(true);
