@@ -148,9 +148,7 @@ function lookup(listed: ReadonlySet<string>, key: Secret, hashKey: HashKey | und
     const known = answers.get(text);
     if (known !== undefined) return known;
     if (answers.size >= MAX_ANSWERS) answers.clear();
-    // A list of an earlier version may hold "null", which stands for everybody without an id.
-    const answer =
-      !isPlaceholder(id.toString()) && (has(id) || (hashKey !== undefined && has(Buffer.from(hashKey.hashOf(id)))));
+    const answer = has(id) || (hashKey !== undefined && has(Buffer.from(hashKey.hashOf(id))));
     answers.set(text, answer);
     return answer;
   };

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { configError, EXIT } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { syncFolder } from '../../fs/atomic-file.ts';
-import { KEY_VERSION, type LedgerKey } from './key.ts';
+import type { LedgerKey } from './key.ts';
 import type { LedgerOutput } from './ledger.ts';
 import { type Chained, type OpenLine, verifyLine } from './line.ts';
 
@@ -121,11 +121,6 @@ class LastByte {
 /** Reads a file whose contents the run relies on. Throws a config failure for a wrong key and for any other problem. */
 export async function readSoundFile(file: LedgerFile, key: LedgerKey, see?: See): Promise<FileFacts> {
   const open = openLineOf(file.path);
-  if (open && isOldFormat(open)) {
-    throw configError(
-      `The ledger ${file.name} ${OLD_FORMAT}: keep its folder as it is, and set ledger_dir to a new one.`,
-    );
-  }
   if (open?.key_check !== undefined && open.key_check !== key.check) {
     throw configError(`The ledger ${file.name} was written under another key: give that one as ledger_key.`);
   }
@@ -137,12 +132,6 @@ export async function readSoundFile(file: LedgerFile, key: LedgerKey, see?: See)
     { exitCode: EXIT.failed },
   );
 }
-
-/** Part of a message about a file with an older key derivation. */
-export const OLD_FORMAT = 'is of a former format, whose codes could be forged and are not believed';
-
-export const isOldFormat = (open: Partial<OpenLine>): boolean =>
-  open.kind === 'open' && open.key_version !== KEY_VERSION;
 
 /** Bytes. */
 const MAX_LINE = 64 * 1024;

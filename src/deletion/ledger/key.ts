@@ -9,8 +9,6 @@ import { isTrustedOwner } from '../../fs/private-folder.ts';
 const { S_IFMT, S_IFREG } = constants;
 const KEY_FILE = 'ledger.key';
 const OTHERS = 0o077;
-/** Version of the derivation below. Ledgers without one derived the chain's key as the hash of a possible id. */
-export const KEY_VERSION = 2;
 /** Of a key (characters). */
 const MIN_LENGTH = 32;
 
@@ -49,7 +47,7 @@ export class LedgerKey {
 const hmac = (key: Buffer, data: string | Buffer): Buffer => createHmac('sha256', key).update(data).digest();
 
 const derived = (secret: string, purpose: string): Buffer =>
-  Buffer.from(hkdfSync('sha256', secret, '', `dfinery-elt ledger ${purpose} v${KEY_VERSION}`, 32));
+  Buffer.from(hkdfSync('sha256', secret, '', `dfinery-elt ledger ${purpose} v1`, 32));
 
 const tooShort = (): UserError =>
   configError(

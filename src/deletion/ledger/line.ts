@@ -17,8 +17,6 @@ export interface OpenLine extends Common {
   readonly kind: 'open';
   readonly base_url: string;
   readonly service_id: string;
-  /** Version of the key derivation; absent in an older format, which is not accepted. */
-  readonly key_version: number;
   /** Distinguishes a wrong key from an edited line. */
   readonly key_check: string;
   /** Keyed hash of the list: only a run of the same list is resumed. */
@@ -62,8 +60,8 @@ interface PurgingLine extends Common {
 export interface PurgeLine extends Common {
   readonly kind: 'purge';
   readonly target: string;
-  /** `open`: the people are still there, or in something that belongs to the place. Lines of older versions do not say. */
-  readonly outcome?: 'done' | 'open';
+  /** `open`: the people are still there, or in something that belongs to the place. */
+  readonly outcome: 'done' | 'open';
   readonly counts: Readonly<Record<string, number>>;
   /** Sentences, which name no person. */
   readonly unreached?: readonly string[];

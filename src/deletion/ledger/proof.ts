@@ -100,7 +100,7 @@ const isOf = ({ baseUrl, serviceId }: ServiceName, open: OpenLine): boolean =>
   open.base_url === baseUrl && open.service_id === serviceId;
 
 function purgeOf(purge: PurgeLine, place: LinePlace): ProvedPurge {
-  const { at, target, outcome = 'done', counts, unreached = [], run } = purge;
+  const { at, target, outcome, counts, unreached = [], run } = purge;
   return { at, target, outcome, counts, unreached, run, ...place };
 }
 

@@ -8,7 +8,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { LockFile } from '../../fs/lock.ts';
 import { isTrustedOwner, makeFolders } from '../../fs/private-folder.ts';
 import { createLedgerFile, fileName, ledgerFiles, readSoundFile } from './file.ts';
-import { KEY_VERSION, keyInFolder, LedgerKey, storedKey, temporaryKey } from './key.ts';
+import { keyInFolder, LedgerKey, storedKey, temporaryKey } from './key.ts';
 import { Ledger, type LedgerOutput } from './ledger.ts';
 import { Chain, GENESIS, type OpenLine } from './line.ts';
 import { findUnfinishedRuns, NO_UNFINISHED_RUNS, type UnfinishedRuns } from './unfinished.ts';
@@ -98,7 +98,6 @@ export class LedgerStore {
         kind: 'open',
         base_url: config.baseUrl,
         service_id: config.serviceId,
-        key_version: KEY_VERSION,
         key_check: this.key.check,
         ...content,
       });

@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { configError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
-import { fileOf, isOldFormat, type LedgerFile, ledgerFiles, OLD_FORMAT, openLineOf, readLedgerFile } from './file.ts';
+import { fileOf, type LedgerFile, ledgerFiles, readLedgerFile } from './file.ts';
 import { LedgerKey, storedKey } from './key.ts';
 import { type AfterLine, type Chained, GENESIS, type OpenLine } from './line.ts';
 
@@ -130,11 +130,6 @@ class Verification {
   }
 
   async add({ path, name, number, run }: LedgerFile): Promise<void> {
-    if (isOldFormat(openLineOf(path) ?? {})) {
-      this.#files.push({ file: name, run, lines: 0, closed: false, torn_bytes: 0 });
-      this.#problems.push(`${name} ${OLD_FORMAT}.`);
-      return;
-    }
     const facts = await readLedgerFile(path, this.#key, (line, lineNumber) => {
       if (line.mac === this.#wanted) this.#isFound = true;
       if (run !== '' && line.run !== run)

@@ -31,8 +31,8 @@ export const duckdb: Target = {
   async purge(file, query, options) {
     const { purgeDuckDb } = await import('./rewrite.ts');
     const done = await purgeDuckDb({ ...options, file }, query, options.onFound);
-    const [{ COPIED }, { unreachedCopies }] = await Promise.all([import('./store.ts'), import('../sql/copies.ts')]);
-    return { ...done, unreached: await unreachedCopies(COPIED, { ...options, file }) };
+    const [{ COPIED }, { republish }] = await Promise.all([import('./store.ts'), import('../sql/copies.ts')]);
+    return { ...done, unreached: await republish(COPIED, { ...options, file }) };
   },
   async *rowsOfPeople(file, query, options) {
     yield* (await import('./people.ts')).rowsInDuckDb({ ...options, file }, query);

@@ -40,7 +40,7 @@ export const ducklake: Target = {
   async purge(place, query, options) {
     const { purgeFiles } = await import('../files/purge.ts');
     const done = await purgeFiles(await format(), { ...options, place }, query, options.onFound);
-    const [{ COPIED }, { unreachedCopies }] = await Promise.all([import('./catalog.ts'), import('../sql/copies.ts')]);
-    return { ...done, unreached: await unreachedCopies(COPIED, { ...options, file: place }) };
+    const [{ COPIED }, { republish }] = await Promise.all([import('./catalog.ts'), import('../sql/copies.ts')]);
+    return { ...done, unreached: await republish(COPIED, { ...options, file: place }) };
   },
 };

@@ -1,7 +1,7 @@
 import { constants, existsSync, rmSync, statSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { configError, messageOf, transientError, UserError } from '../../base/errors.ts';
+import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { moveFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { copyMode, fileExists, realFile } from './engine/database-file.ts';
@@ -233,49 +233,40 @@ export interface RepublishOptions extends Omit<EngineOptions, 'readOnly'> {
 }
 
 /**
- * Publishes every copy of a file again: after a purge no copy may hold the removed rows. Throws a UserError that names every copy
- * that could not be replaced or is not there, and may still hold them; it stays on the list. A plain copy of a database has no copies.
+ * Publishes every copy of a file again: after a purge no copy may hold the removed rows. Returns a sentence that names every copy
+ * which could not be replaced or is not there, and may still hold them; it stays on the list. A plain copy of a database has no copies.
  */
-export async function republish(format: CopiedFormat, options: RepublishOptions): Promise<number> {
+export async function republish(format: CopiedFormat, options: RepublishOptions): Promise<string[]> {
   const failed: string[] = [];
-  const published = await format.withFile(options, async (engine) => {
-    if (databaseOf(await readMark(format, engine), engine.file) === undefined) return 0;
-    await forgetCopies(engine, options.forgetCopies ?? []);
-    let count = 0;
-    for (const { path } of await engine.rows(`SELECT path FROM ${COPIES_TABLE} ORDER BY path`)) {
-      const copy = String(path);
-      try {
-        if (!existsSync(copy)) {
-          removeUnfinishedCopy(copy);
-          throw configError(
-            'it is not there: if it was moved, or lies on a share that is not mounted now, it still holds them',
-          );
-        }
-        await publish(format, engine, copy, options);
-        count++;
-      } catch (error) {
-        options.signal?.throwIfAborted();
-        failed.push(`${copy} (${messageOf(error)})`);
+  const replace = async (engine: Engine, copy: string) => {
+    try {
+      if (!existsSync(copy)) {
+        removeUnfinishedCopy(copy);
+        throw configError(
+          'it is not there: if it was moved, or lies on a share that is not mounted now, it still holds them',
+        );
       }
+      await publish(format, engine, copy, options);
+    } catch (error) {
+      options.signal?.throwIfAborted();
+      failed.push(`${copy} (${messageOf(error)})`);
     }
-    return count;
-  });
-  if (failed.length === 0) return published;
-  throw transientError(
-    `${options.file} is purged, but these copies for readers may still hold the people: ${failed.join('; ')}. Run the purge again when ` +
-      'they can be replaced; for one that is gone for good, with --forget-copy FILE.',
-  );
-}
-
-/** The same after a purge that is done: sentences about what the copies still hold. */
-export async function unreachedCopies(format: CopiedFormat, options: RepublishOptions): Promise<string[]> {
+  };
   try {
-    await republish(format, options);
-    return [];
+    await format.withFile(options, async (engine) => {
+      if (databaseOf(await readMark(format, engine), engine.file) === undefined) return;
+      await forgetCopies(engine, options.forgetCopies ?? []);
+      for (const copy of await copiesIn(engine)) await replace(engine, copy);
+    });
   } catch (error) {
     if (error instanceof UserError) return [error.message];
     throw error;
   }
+  if (failed.length === 0) return [];
+  return [
+    `${options.file} is purged, but these copies for readers may still hold the people: ${failed.join('; ')}. Run the purge again when ` +
+      'they can be replaced; for one that is gone for good, with --forget-copy FILE.',
+  ];
 }
 
 /** Takes copies off the list that are gone, and removes what a run that was killed left beside them. */
@@ -289,6 +280,8 @@ async function forgetCopies(engine: Engine, copies: readonly string[]): Promise<
 /** The copies for readers of the database that an open file is a plain copy of; none for that database itself. */
 export async function copiesOfOriginal(format: CopiedFormat, engine: Engine): Promise<string[]> {
   if (databaseOf(await readMark(format, engine), engine.file) !== undefined) return [];
-  const rows = await engine.rows(`SELECT path FROM ${COPIES_TABLE} ORDER BY path`);
-  return rows.map(({ path }) => String(path)).filter((path) => existsSync(path));
+  return (await copiesIn(engine)).filter((path) => existsSync(path));
 }
+
+const copiesIn = async (engine: Engine): Promise<string[]> =>
+  (await engine.rows(`SELECT path FROM ${COPIES_TABLE} ORDER BY path`)).map(({ path }) => String(path));

@@ -31,7 +31,7 @@ async function runs(...lists: (readonly string[])[]): Promise<string[]> {
 }
 
 const common = { v: 1, run: 'r1', at: '2026-01-02T03:04:05.000Z' } as const;
-const open = { ...common, kind: 'open', base_url: 'u', service_id: 's', key_version: 2, list: 'l', ids: 1 } as const;
+const open = { ...common, kind: 'open', base_url: 'u', service_id: 's', list: 'l', ids: 1 } as const;
 const before = { ...common, kind: 'before', id: 'a'.repeat(64), attempt: 1 } as const;
 const close = { ...common, kind: 'close', counts: {} } as const;
 

@@ -143,7 +143,7 @@ describe('a ledger', () => {
     const key = 'a-ledger-key-of-32-characters-or-so';
     const ids = [
       'dfinery-elt ledger chain v1',
-      ...['id', 'chain', 'list', 'key check'].map((name) => `dfinery-elt ledger ${name} v2`),
+      ...['id', 'chain', 'list', 'key check'].map((name) => `dfinery-elt ledger ${name} v1`),
     ];
     await runs.go([...ids, ...ids.map((id) => `${id}\u00a0`)], { ledger_key: key });
     const text = readFileSync(runs.pathOf(0), 'utf8');
@@ -158,40 +158,6 @@ describe('a ledger', () => {
         expect(createHmac('sha256', secret).update(covered).digest('hex')).not.toBe(mac);
       }
     }
-  });
-
-  it('is refused in the former format [R52]', async () => {
-    const old = {
-      v: 1,
-      run: '0123456789abcdef',
-      at: '2026-01-01T00:00:00.000Z',
-      kind: 'open',
-      base_url: runs.server.url,
-    };
-    const secret = 'k'.repeat(64);
-    const sign = (name: string) => createHmac('sha256', secret).update(name).digest();
-    const open = {
-      ...old,
-      service_id: 's',
-      key_check: sign('dfinery-elt ledger key check v1').toString('hex').slice(0, 16),
-      ids: 1,
-    };
-    const covered = JSON.stringify({ ...open, prev: '0'.repeat(64) }).slice(0, -1);
-    const mac = createHmac('sha256', sign('dfinery-elt ledger chain v1')).update(covered).digest('hex');
-    mkdirSync(runs.folders.ledger);
-    writeFileSync(join(runs.folders.ledger, 'ledger.key'), secret, { mode: 0o600 });
-    writeFileSync(join(runs.folders.ledger, 'ledger-000001-0123456789abcdef.jsonl'), `${covered},"mac":"${mac}"}\n`);
-    expect(await runs.verify()).toMatchObject({ ok: false, problems: [expect.stringContaining('former format')] });
-    expect(await runs.prove('a')).toMatchObject({
-      erased: false,
-      problems: [expect.stringContaining('former format')],
-    });
-    const output = await runs.go(['a']);
-    expect(output.errors()[0]).toMatchObject({
-      failure_type: 'config_error',
-      message: expect.stringContaining('former format'),
-    });
-    expect(runs.server.ids()).toEqual([]);
   });
 
   it('is refused where its key is open to others, is gone, or where a link has its name [R52]', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { refusalOf } from '../../../src/deletion/input/refusal.ts';
+import { refusalOf } from '../../../src/deletion/input/deletion-list.ts';
 
 const accepted = [
   '../x',

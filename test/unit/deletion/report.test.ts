@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { configError, type UserError } from '../../../src/base/errors.ts';
-import type { ListCounts } from '../../../src/deletion/input/deletion-list.ts';
-import type { Refusal } from '../../../src/deletion/input/refusal.ts';
+import type { ListCounts, Refusal } from '../../../src/deletion/input/deletion-list.ts';
 import { failureOf, nothingAccepted, reportOf, reportTable } from '../../../src/deletion/report.ts';
 import type { DeletionCounts } from '../../../src/deletion/send-requests.ts';
 import { answerOf } from '../../support/deletion/plans.ts';

@@ -225,13 +225,13 @@ describe('publishing again after a purge', () => {
 
   it('replaces every copy, and none where the file has none', async () => {
     await with1('a', async () => {});
-    expect(await again()).toBe(0);
+    expect(await again()).toEqual([]);
     const second = join(fixture.dir, 'second.duckdb');
     await with1('a', async (sink) => {
       for (const path of [copy, second]) await sink.publish(path);
     });
     await with1('b', async () => {});
-    expect(await again()).toBe(2);
+    expect(await again()).toEqual([]);
     for (const file of [copy, second]) expect(await keysIn(file), file).toEqual(['a', 'b']);
   });
 
@@ -241,16 +241,16 @@ describe('publishing again after a purge', () => {
     copyFileSync(fixture.file, backup);
     await with1('b', (sink) => sink.publish(copy));
     const options = { ...fixture.targetOptions, file: backup };
-    expect(await republish(COPIED, options)).toBe(0);
+    expect(await republish(COPIED, options)).toEqual([]);
     expect(await keysIn(copy)).toEqual(['a', 'b']);
     const sink = await openDuckDbSink(options);
     await expect(sink.publish(copy)).rejects.toMatchObject(refused(/it is a copy of another database/));
     const own = join(fixture.dir, 'own.duckdb');
     await sink.publish(own);
     await sink.close();
-    expect(await republish(COPIED, options)).toBe(1);
+    expect(await republish(COPIED, options)).toEqual([]);
     expect([await keysIn(copy), await keysIn(own)]).toEqual([['a', 'b'], ['a']]);
-    expect(await again()).toBe(1);
+    expect(await again()).toEqual([]);
   });
 
   it('goes on after the file was compacted and moved [R715]', async () => {
@@ -259,7 +259,7 @@ describe('publishing again after a purge', () => {
     await with1('b', (sink) => sink.publish(copy));
     const moved = join(fixture.dir, 'moved.duckdb');
     renameSync(fixture.file, moved);
-    expect(await republish(COPIED, { ...fixture.targetOptions, file: moved })).toBe(1);
+    expect(await republish(COPIED, { ...fixture.targetOptions, file: moved })).toEqual([]);
     expect(await keysIn(copy)).toEqual(['a', 'b']);
   });
 
@@ -280,15 +280,14 @@ describe('publishing again after a purge', () => {
     writeFileSync(text, 'mine');
     mkdirSync(folder);
     await with1('b', async () => {});
-    const failure = await again().catch((error: Error) => error);
-    expect(failure).toMatchObject({ exitCode: 3 });
-    for (const path of [text, folder]) expect((failure as Error).message).toContain(`${path} (`);
-    expect((failure as Error).message).not.toContain(`${copy} (`);
+    const [sentence] = await again();
+    for (const path of [text, folder]) expect(sentence).toContain(`${path} (`);
+    expect(sentence).not.toContain(`${copy} (`);
     expect(await keysIn(copy)).toEqual(['a', 'b']);
     expect(readFileSync(text, 'utf8')).toBe('mine');
     // The file is closed: it can be opened again.
     copyFileSync(copy, text);
-    await expect(again()).rejects.toMatchObject({ message: expect.not.stringContaining(text) });
+    expect(await again()).toEqual([expect.not.stringContaining(text)]);
     expect(await keysIn(text)).toEqual(['a', 'b']);
   });
 });
