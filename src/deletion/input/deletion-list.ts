@@ -4,7 +4,7 @@ import { configError, EXIT } from '../../base/errors.ts';
 import { isBlank, isPlaceholder } from '../../base/placeholder.ts';
 
 /** Why a row is refused before anything is sent. The order is that of reports. */
-export const REFUSALS = [
+const REFUSALS = [
   'missing',
   'not_a_string',
   'empty',
