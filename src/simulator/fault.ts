@@ -8,8 +8,6 @@ interface When {
   readonly nth?: number | readonly number[];
   readonly after?: number;
   readonly day?: string | readonly string[];
-  readonly least_days?: number;
-  readonly unfiltered: boolean;
   readonly external_id?: string | readonly string[];
   readonly probability: number;
   readonly times?: number;
@@ -40,7 +38,6 @@ interface Kinds {
   readonly json_200: { readonly message: string; readonly content_type: string };
   readonly json_tail: { readonly message: string; readonly after_rows?: number };
   readonly empty_body: object;
-  readonly header_only: object;
   readonly gzip: { readonly variant: 'good' | 'cut' | 'corrupt_trailer' | 'not_gzip' };
   readonly wrong_length: { readonly by: number };
   readonly endless: object;
@@ -64,8 +61,6 @@ export interface RequestFacts {
   readonly operation: Operation;
   readonly from?: string;
   readonly to?: string;
-  readonly days?: number;
-  readonly isFiltered?: boolean;
   readonly externalId?: string;
 }
 
@@ -99,7 +94,6 @@ const EXPORT_ONLY: ReadonlySet<string> = new Set([
   'json_200',
   'json_tail',
   'empty_body',
-  'header_only',
   'gzip',
   'endless',
   'bom',
@@ -125,7 +119,5 @@ function applies(fault: Fault, request: RequestFacts, nth: number, chance: numbe
 function concerns(when: When, request: RequestFacts): boolean {
   const { from = '', to = '' } = request;
   if (when.day !== undefined && ![when.day].flat().some((day) => day >= from && day <= to)) return false;
-  if (when.least_days !== undefined && (request.days ?? 0) < when.least_days) return false;
-  if (when.unfiltered && request.isFiltered) return false;
   return when.external_id === undefined || [when.external_id].flat().includes(request.externalId ?? '');
 }

@@ -55,7 +55,7 @@ function csvForm(format: Scenario['format'], { fault, isEmpty }: ExportParts): C
     bom: format.bom || fault?.kind === 'bom',
     crlf: format.crlf || fault?.kind === 'crlf',
     finalNewline: format.final_newline,
-    headerOnly: isEmpty || fault?.kind === 'header_only',
+    headerOnly: isEmpty,
     ...(fault?.kind === 'row_short' && { shortRow: fault.row }),
     ...(fault?.kind === 'row_long' && { longRow: fault.row }),
   };
