@@ -92,17 +92,6 @@ describe('rewrite', () => {
     }
   });
 
-  it('leaves out the names of events that the people alone had [R53]', async () => {
-    const rows = [
-      { id: 'a', df_unified_id: 'erna', df_event_name: 'erna_was_here' },
-      { id: 'b', df_unified_id: 'hans', df_event_name: 'login' },
-    ];
-    await fixture.load([fixture.window('2026-01-01', csvOf(rows))]);
-    await purgeDuckDb(options(), { column: 'df_unified_id', ids: ['erna'] });
-    expect(await fixture.query('SELECT name FROM _dfinery_event_names')).toEqual([{ name: 'login' }]);
-    expect(readFileSync(fixture.file).includes('erna')).toBe(false);
-  });
-
   it('leaves people out whom a killed writer left in the write-ahead log, and the log with them [R499]', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     const sink = await fixture.open();
@@ -134,28 +123,6 @@ describe('rewrite', () => {
     copyFileSync(fixture.file, temporaryPathOf(fixture.file));
     await purgeDuckDb(options(), { column: 'df_unified_id', ids: ['person-7'] });
     expect(readdirSync(fixture.dir).filter((name) => name.endsWith('.tmp'))).toEqual([]);
-  });
-
-  it('finds a rescued cell too, and refuses a column that is not there', async () => {
-    await fixture.load(
-      [
-        fixture.window(
-          '2026-01-01',
-          csvOf([
-            { id: 'a', 'x/~': 'me' },
-            { id: 'b', df_unified_id: 'u-2', 'x/~': '1' },
-          ]),
-        ),
-      ],
-      {
-        columnTypes: new Map([['x/~', 'long' as const]]),
-      },
-    );
-    await expect(purgeDuckDb(options(), { column: 'y', ids: ['me'] })).rejects.toMatchObject({
-      exitCode: 2,
-    });
-    await purgeDuckDb(options(), { column: 'x/~', ids: ['me'] });
-    expect(await fixture.query('SELECT _key FROM events')).toEqual([{ _key: 'b' }]);
   });
 
   it('leaves the file whole when it is stopped', async () => {
