@@ -98,6 +98,7 @@ export const forget: Command = {
     try {
       refuseUnknownNames(context.env);
       refuseEmpty(options);
+      lockWait(options);
       const ledger = text(options, 'verifyLedger');
       if (ledger !== undefined) return await printLedgerVerdict(ledger, options, context);
       const proof = text(options, 'proof');

@@ -1,5 +1,6 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { codeOf, configError, EXIT, messageOf } from '../../base/errors.ts';
+import { plainCount } from '../../base/quantities.ts';
 import { refuseUnknownNames } from '../../config/environment.ts';
 import { accessPeople } from '../../deletion/access.ts';
 import { type Command, flag, maintenanceOptions, type Options, placeOptions, text } from '../command.ts';
@@ -46,7 +47,7 @@ export const person: Command = {
         });
         if (flag(options, 'json'))
           context.terminal.result(JSON.stringify({ v: 1, kind: 'access', ids, rows, exit: 0, error: null }));
-        else context.logger.info('person.done', `${rows} rows about ${ids} ids.`);
+        else context.logger.info('person.done', `${plainCount(rows, 'row')} about ${plainCount(ids, 'id')}.`);
         await output.close();
         return EXIT.done;
       } catch (error) {

@@ -38,6 +38,7 @@ describe('the command line', () => {
     [['forget', '--id'], '--id is empty.'],
     [['forget', '--id', '--execute'], '--id is empty.'],
     [['forget', '--proof', '-x'], '--proof needs --ledger-dir DIR.'],
+    [['forget', '--id', 'x', '--lock-wait', 'long'], '--lock-wait is "long", wanted a time such as 30s'],
     [['forget', '--id', '-x', '--config', '/none'], '/none cannot be read'],
     [['forget', '--file', '-', '--config', '/none'], '/none cannot be read'],
   ])('leaves out nothing that was meant: %j', async (argv, sentence) => {
