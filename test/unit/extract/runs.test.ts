@@ -171,13 +171,14 @@ describe('a range that reaches into the future', () => {
 });
 
 describe('days too many for one export', () => {
-  it('are halved, the larger half first, down to where they fit, and the least is remembered', async () => {
-    open({ most: 9, rows: steadyRows('2026-03-01', '2026-03-09', 4) });
+  it('are halved, the larger half first, down to where they fit, and the least is remembered [R482]', async () => {
+    open({ most: 9, rows: steadyRows('2026-02-28', '2026-03-09', 4) });
     fixture.options = { maxConcurrentExports: 1 };
-    await fixture.run({ startDate: '2026-03-02', endDate: '2026-03-08', windowDays: 5, toDateInclusive: 'true' });
-    expect([...new Set(ranges())]).toEqual(['02..06', '02..04', '02..03', '04..04', '05..06', '07..08']);
-    expect(fixture.target.state).toMatchObject({ max_window_days: 2, from_date: '2026-03-09' });
-    expect(fixture.target.ids()).toHaveLength(28);
+    await fixture.run({ startDate: '2026-03-01', endDate: '2026-03-09', windowDays: 5, toDateInclusive: 'true' });
+    // The later days of the same run are asked for in no more days at once.
+    expect([...new Set(ranges())]).toEqual(['01..05', '01..03', '01..02', '03..03', '04..05', '06..07', '08..09']);
+    expect(fixture.target.state).toMatchObject({ max_window_days: 2, from_date: '2026-03-10' });
+    expect(fixture.target.ids()).toHaveLength(36);
   });
 });
 
