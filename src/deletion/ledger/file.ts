@@ -11,6 +11,12 @@ import { type Chained, type OpenLine, verifyLine } from './line.ts';
 
 const NAME = /^ledger-(\d{6,})-([0-9A-Za-z]+)\.jsonl$/;
 
+const OTHERS_MAY_WRITE = 0o022;
+
+/** Whether a folder of this mode lets other users take files away. */
+export const isOpenToOthers = (mode: number): boolean =>
+  process.getuid !== undefined && (mode & OTHERS_MAY_WRITE) !== 0;
+
 /** One run's file in a ledger's folder. */
 export interface LedgerFile {
   readonly path: string;

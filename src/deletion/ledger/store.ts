@@ -7,7 +7,7 @@ import type { DestinationConfig } from '../../config/destination.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { LockFile } from '../../fs/lock.ts';
 import { isTrustedOwner, makeFolders } from '../../fs/private-folder.ts';
-import { createLedgerFile, fileName, ledgerFiles, readSoundFile } from './file.ts';
+import { createLedgerFile, fileName, isOpenToOthers, ledgerFiles, readSoundFile } from './file.ts';
 import { keyInFolder, LedgerKey, storedKey, temporaryKey } from './key.ts';
 import { Ledger, type LedgerOutput } from './ledger.ts';
 import { Chain, GENESIS, type OpenLine } from './line.ts';
@@ -24,8 +24,6 @@ export interface StoreOptions {
 
 /** What a run adds to the first line of its ledger; the store adds the rest. */
 export type OpenContent = Pick<OpenLine, 'list' | 'resumes' | 'requested_by' | 'reason' | 'ids'>;
-
-const OTHERS_MAY_WRITE = 0o022;
 
 /** Where a run leaves its proof must be known before anything is read. */
 export function requireLedger(config: DestinationConfig): void {
@@ -159,7 +157,7 @@ function refuseForeignFolder(folder: string): void {
       { where: { file: folder } },
     );
   }
-  if (process.getuid === undefined || (mode & OTHERS_MAY_WRITE) === 0) return;
+  if (!isOpenToOthers(mode)) return;
   throw configError(
     `Other users may write to the ledger's folder ${folder}, and so take away its files: set its mode to 0700.`,
     { where: { file: folder } },

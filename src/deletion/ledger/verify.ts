@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { configError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
-import { fileOf, type LedgerFile, ledgerFiles, readLedgerFile } from './file.ts';
+import { fileOf, isOpenToOthers, type LedgerFile, ledgerFiles, readLedgerFile } from './file.ts';
 import { LedgerKey, storedKey } from './key.ts';
 import { type AfterLine, type Chained, GENESIS, type OpenLine } from './line.ts';
 
@@ -59,7 +59,10 @@ export async function verifyLedger(
   const { folder, files } = filesToVerify(path);
   const verification = new Verification(keyOfLedger(folder, key), head?.trim().toLowerCase(), see);
   for (const file of files) await verification.add(file);
-  return verification.verdict();
+  const verdict = verification.verdict();
+  if (!isOpenToOthers(statSync(folder).mode)) return verdict;
+  const note = `Other users may write to ${folder} and may have taken its last files away: only a head that was kept elsewhere shows that.`;
+  return { ...verdict, notes: [...verdict.notes, note] };
 }
 
 function filesToVerify(path: string): { folder: string; files: readonly LedgerFile[] } {

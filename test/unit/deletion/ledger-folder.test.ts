@@ -10,6 +10,7 @@ import fs, {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { verifyLedger } from '../../../src/deletion/ledger/verify.ts';
 import { done, openFilesIn, setUpPlans } from '../../support/deletion/plans.ts';
 import { holderText } from '../../support/processes/holder.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
@@ -39,6 +40,14 @@ describe('the folder of a ledger', () => {
     const refused = { exitCode: 2, message: expect.stringMatching(/Other users may write to .* set its mode to 0700/) };
     await expect(setup.plans.run(['a'])).rejects.toMatchObject(refused);
     await expect(setup.plans.plan(['a'])).rejects.toMatchObject(refused);
+  });
+
+  it('is verified with a note if other users may have taken files away [R52]', async () => {
+    await setup.plans.execute(['a'], done);
+    expect(await verifyLedger(folder(), undefined)).toMatchObject({ ok: true, notes: [] });
+    chmodSync(folder(), 0o777);
+    const verdict = await verifyLedger(folder(), undefined);
+    expect(verdict).toMatchObject({ ok: true, notes: [expect.stringContaining('Other users may write to')] });
   });
 
   it('fails the run before any request if it cannot be made', async () => {
