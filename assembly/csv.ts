@@ -143,9 +143,9 @@ const FALS: u32 = 0x736c6166;
 const LETTER_E: i32 = 101;
 
 /**
- * Writes cells [k, used) of a row as `,"name":value` to `out` while they are plain: text, numbers without quotes, columns
- * that are left out, booleans, datetimes of 23 bytes, and lists without escapes or white space between items. Returns the first cell that is not, or `used`; OUT_END is behind
- * what was written. Up to fifteen bytes more may be overwritten.
+ * Writes cells [k, used) of a row as `,"name":value` to `out` while they are plain: text, numbers, columns that are left
+ * out, booleans, datetimes of 23 bytes, and lists without escapes or white space between items. Returns the first cell that
+ * is not, or `used`; OUT_END is behind what was written. Up to fifteen bytes more may be overwritten.
  */
 export function writeCells(
   base: usize,
@@ -169,7 +169,7 @@ export function writeCells(
     }
     const from = base + <usize>load<i32>(cell, 4);
     const length = load<i32>(cell, 8) - load<i32>(cell, 4);
-    if (!isPlain(mode, head, from, length)) break;
+    if (!isPlain(mode, from, length)) break;
     const label = load<i32>(offsets + (column << 2));
     const before = to;
     to = copy(labels + <usize>label, load<i32>(offsets + (column << 2), 4) - label, to);
@@ -190,10 +190,9 @@ export function writeCells(
   return k;
 }
 
-function isPlain(mode: i32, head: i32, from: usize, length: i32): bool {
-  if (mode === TEXT || mode === BOOLEAN || mode === LIST) return true;
-  if (mode === COPY) return (head & QUOTED) === 0;
-  if (mode !== DATETIME || length !== DATETIME_BYTES) return false;
+function isPlain(mode: i32, from: usize, length: i32): bool {
+  if (mode !== DATETIME) return mode <= LIST;
+  if (length !== DATETIME_BYTES) return false;
   return <i32>load<u8>(from, 4) === DASH && <i32>load<u8>(from, 19) === DOT;
 }
 

@@ -1,4 +1,4 @@
-import { COLUMN_SHIFT, DOUBLED, QUOTED, type RowTokenizer, STRIDE, Unquoter } from '../../csv/tokenizer.ts';
+import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE, Unquoter } from '../../csv/tokenizer.ts';
 import type { CsvMemory } from '../../csv/wasm/csv-memory.ts';
 import { classify } from '../../types/classify.ts';
 import type { ColumnCodec } from '../../types/codec.ts';
@@ -152,7 +152,7 @@ export class RecordEncoder {
       if ((head & DOUBLED) !== 0) return this.#writeDoubled(b, cells, k, to, at);
       return writeString(b, cells[k + 1], cells[k + 2], to, at);
     }
-    if (encoding === COPY && (head & QUOTED) === 0) return copyBytes(b, cells[k + 1], cells[k + 2], to, at);
+    if (encoding === COPY) return copyBytes(b, cells[k + 1], cells[k + 2], to, at);
     return this.#writeTyped(b, cells, k, to, start, at);
   }
 

@@ -20,6 +20,19 @@ describe('a column of records', () => {
     expect(data('events')).toEqual([{ _key: 'x', a: value }, { _key: 'y' }, { _key: 'z' }]);
   });
 
+  it('has the same values where its cells are in quotes', async () => {
+    const columns = { n: 'long', x: 'double', b: 'boolean', d: 'date', l: 'long[]', s: 'string[]' } as const;
+    const csv = [
+      `${KEYS},${Object.keys(columns).join(',')}`,
+      'x,x,-7,1.50,TRUE,2026-01-02,[7],[]',
+      'y,y,"-7","1.50","TRUE","2026-01-02","[7]","[]"',
+      'z,z,"-7","1.50","TRUE","2026-01-02","[7, null]","[""a b"", ""c\\n""]"',
+    ];
+    const { data } = await fixture.write(`${csv.join('\n')}\n`, [streamOf('events', columns)]);
+    const row = { n: -7, x: 1.5, b: true, d: '2026-01-02', l: [7], s: [] };
+    expect(data('events')).toEqual([row, row, { ...row, l: [7, null], s: ['a b', 'c\n'] }]);
+  });
+
   it('is named if the catalog lacks it, whichever part of the export has it [R555]', async () => {
     const parts = [`${KEYS},a\nx,x,1\n`, `${KEYS},a,b\ny,y,1,2\n`, `c,${KEYS}\n3,z,z\n`];
     const wanted = streamOf('events', { df_event_detail_log_id: 'string', df_event_log_id: 'string' });
