@@ -1,23 +1,30 @@
 const BOM = [0xef, 0xbb, 0xbf];
 /** White space looked through for the first other byte. */
-const MAX_SPACE = 256;
+const MAX_SPACE = 64 * 1024;
 
-const OTHER_FORMATS: ReadonlyMap<number, string> = new Map([
-  [0x7b, 'text that starts with {, as a JSON message does'],
-  [0x5b, 'text that starts with [, as a JSON message does'],
-  [0x3c, 'text that starts with <, as an HTML page does'],
-  [0x00, 'binary data'],
-  [0x1f, 'binary data, perhaps still compressed'],
-  [0xfe, 'binary data or UTF-16 text'],
-  [0xff, 'binary data or UTF-16 text'],
+/** What a body is instead of CSV; `found` in words. */
+export interface OtherFormat {
+  readonly kind: 'json' | 'html' | 'binary';
+  readonly found: string;
+}
+
+/** By the first byte. */
+const OTHER_FORMATS: ReadonlyMap<number, OtherFormat> = new Map([
+  [0x7b, { kind: 'json', found: 'text that starts with {, as a JSON message does' }],
+  [0x5b, { kind: 'json', found: 'text that starts with [, as a JSON message does' }],
+  [0x3c, { kind: 'html', found: 'text that starts with <, as an HTML page does' }],
+  [0x00, { kind: 'binary', found: 'binary data' }],
+  [0x1f, { kind: 'binary', found: 'binary data, perhaps still compressed' }],
+  [0xfe, { kind: 'binary', found: 'binary data or UTF-16 text' }],
+  [0xff, { kind: 'binary', found: 'binary data or UTF-16 text' }],
 ]);
 
 /**
- * Where the text of [start, end) begins, behind a BOM; what it is instead of CSV, in words; or undefined while there are
- * too few bytes to tell.
+ * Where the text of [start, end) begins, behind a BOM; what it is instead of CSV; or undefined while there are too few
+ * bytes to tell.
  */
-export function bodyStart(b: Uint8Array, start: number, end: number, last: boolean): number | string | undefined {
-  if (end - start < BOM.length && !last) return undefined;
+export function bodyStart(b: Uint8Array, start: number, end: number, last: boolean): number | OtherFormat | undefined {
+  if (end - start < BOM.length && !last && (start === end || b[start] === BOM[0])) return undefined;
   const hasBom = end - start >= BOM.length && BOM.every((byte, i) => b[start + i] === byte);
   const begin = hasBom ? start + BOM.length : start;
   let i = begin;
@@ -41,7 +48,7 @@ const LONGEST_HEADER = 1024 * 1024;
  * Whether the first line is a header all the same: a customer's own key may begin with a bracket. Undefined while the
  * line is not all there.
  */
-export function holdsHeader(b: Uint8Array, start: number, end: number, last: boolean): boolean | undefined {
+function holdsHeader(b: Uint8Array, start: number, end: number, last: boolean): boolean | undefined {
   for (let i = start; i < end; i++) {
     if (b[i] === LINE_END) return false;
     if (b[i] === COMMA && UNIFIED_ID.every((byte, k) => b[i + 1 + k] === byte)) return true;

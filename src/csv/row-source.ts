@@ -165,7 +165,7 @@ export class RowSource {
     const { bytes, start, end } = this.#buffer;
     const begin = bodyStart(bytes, start, end, last);
     if (begin === undefined) return false;
-    if (typeof begin === 'string') throw this.malformed('not_csv', start, 'a header line', begin);
+    if (typeof begin === 'object') throw this.malformed('not_csv', start, 'a header line', begin.found);
     this.#buffer.start = begin;
     this.#started = true;
     return true;

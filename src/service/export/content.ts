@@ -1,28 +1,12 @@
-import { holdsHeader } from '../../csv/body-start.ts';
+import { bodyStart } from '../../csv/body-start.ts';
 import type { Content } from './outcomes.ts';
-
-const SPACE = new Set([9, 10, 13, 32]);
-const BOM = [0xef, 0xbb, 0xbf];
-
-/** What a body is that begins so, unless its first line is a header of CSV. */
-const CONTENTS: ReadonlyMap<number, Content> = new Map([
-  [0x7b, 'json'],
-  [0x5b, 'json'],
-  [0x3c, 'html'],
-]);
 
 /** What the first bytes are; undefined while there are too few of them. */
 export function contentOf(bytes: Uint8Array, isAll: boolean): Content | undefined {
   if (bytes.length === 0) return isAll ? 'empty' : undefined;
-  if (bytes.length < BOM.length && !isAll && bytes[0] === BOM[0]) return undefined;
-  let at = BOM.every((byte, i) => bytes[i] === byte) ? BOM.length : 0;
-  while (at < bytes.length && SPACE.has(bytes[at])) at++;
-  if (at === bytes.length) return isAll ? 'other' : undefined;
-  const content = CONTENTS.get(bytes[at]);
-  if (content === undefined) return 'other';
-  const isHeader = holdsHeader(bytes, at, bytes.length, isAll);
-  if (isHeader === undefined) return undefined;
-  return isHeader ? 'other' : content;
+  const begin = bodyStart(bytes, 0, bytes.length, isAll);
+  if (begin === undefined) return undefined;
+  return typeof begin === 'object' && begin.kind !== 'binary' ? begin.kind : 'other';
 }
 
 const WORDS = /^[a-z]+(_[a-z]+)*$/;
