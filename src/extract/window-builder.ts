@@ -73,8 +73,8 @@ export class WindowBuilder {
       logger.warn('window.clamped', `The service no longer exports ${nameDays(clamped)}: reading goes on after that.`);
     }
     if (lost.length === 0) return;
-    if (this.#run.plan.onGap === 'fail') throw gapError(lost, this.#run.tally.windows > 0);
     this.#run.tally.gaps.push(...lost);
+    if (this.#run.plan.onGap === 'fail') throw gapError(lost, this.#run.tally.windows > 0);
     logger.warn('window.gap', `The service no longer exports ${nameDays(lost)}: recorded as a gap.`);
   }
 

@@ -57,6 +57,7 @@ describe('a gap', () => {
     if (!(failure instanceof UserError)) throw failure;
     expect([failure.exitCode, failure.kind, fixture.target.receipts]).toEqual([4, 'config', []]);
     expect(failure.message).toContain('2026-02-10 to 2026-02-17');
+    expect(fixture.tally.gaps).toEqual(daysOf('2026-02-10', '2026-02-17'));
   });
 
   it('is no day that is complete already, also where the caller names it [R437]', async () => {
