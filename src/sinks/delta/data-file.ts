@@ -1,17 +1,12 @@
 import type { TableName } from '../../table/columns.ts';
+import { type FileNote, notedOf, noteOf } from '../files/file-note.ts';
 import type { DataFile, NewFile } from '../files/log.ts';
 import { PARTITION } from '../files/stored-files.ts';
 import type { Action, Add } from './protocol/actions.ts';
-import { damaged } from './protocol/parse.ts';
+import { damaged, parseJson } from './protocol/parse.ts';
 
-/** The id of a data file: that in its name, or the path of one that somebody else named. */
-const idOf = (path: string): string => /\/part-([0-9a-f-]{36})\.parquet$/.exec(path)?.[1] ?? path;
-
-/** Tags of our own on the files of the log. */
-const WINDOWS = 'dfinery.windows';
-const SOURCE = 'dfinery.events';
-const HASH = 'dfinery.sha256';
-const SORTED = 'dfinery.sorted';
+/** The tag of our own on the files of the log. */
+const NOTE = 'dfinery';
 
 /**
  * A file of a table's log. `path`: from the table's folder; `place`: for messages. Throws a configuration failure for one
@@ -19,44 +14,30 @@ const SORTED = 'dfinery.sorted';
  */
 export function dataFileOf(table: TableName, path: string, add: Add, place: string): DataFile {
   const where = `${place}/${path}`;
-  const statistics = jsonOf(add.stats, where);
-  const tags = add.tags ?? {};
+  const json = (text: string | null | undefined) =>
+    (parseJson(text ?? '{}', where) ?? {}) as Readonly<Record<string, unknown>>;
+  const { numRecords: rows, nullCount } = json(add.stats);
+  const note = json(add.tags?.[NOTE]);
   const date = add.partitionValues[PARTITION];
-  const rows = statistics?.numRecords;
-  const nulls = statistics?.nullCount;
   const isOurs =
-    typeof rows === 'number' && typeof nulls === 'object' && nulls !== null && (WINDOWS in tags || SOURCE in tags);
+    typeof rows === 'number' && typeof nullCount === 'object' && nullCount !== null && typeof note.id === 'string';
   if (!isOurs || date === undefined) {
     throw damaged(
       where,
       'another program wrote it into the table, and this one cannot tell which windows its rows are of',
     );
   }
-  const windows = jsonOf(tags[WINDOWS], where) ?? {};
-  const source = tags[SOURCE];
+  const nulls = new Map(Object.entries(nullCount).map(([name, n]) => [name, Number(n)]));
   return {
     table,
     path: `${table}/${path}`,
-    id: idOf(path),
     date: date === '' ? null : date,
     rows,
     bytes: add.size,
-    sha256: tags[HASH] ?? undefined,
-    columns: new Set(Object.keys(nulls)),
-    nulls: new Map(Object.entries(nulls).map(([name, n]) => [name, Number(n)])),
-    windows: new Map(Object.entries(windows).map(([window, n]) => [Number(window), Number(n)])),
-    ...(typeof source === 'string' && { source }),
-    isSorted: tags[SORTED] === 'true',
+    columns: new Set(nulls.keys()),
+    nulls,
+    ...notedOf(note as unknown as FileNote),
   };
-}
-
-function jsonOf(text: string | null | undefined, where: string): Record<string, unknown> | undefined {
-  if (text === null || text === undefined) return undefined;
-  try {
-    return JSON.parse(text) as Record<string, unknown>;
-  } catch {
-    throw damaged(where, 'what the log says of it is not JSON');
-  }
 }
 
 const pathInTable = ({ table, path }: DataFile): string => path.slice(table.length + 1);
@@ -69,21 +50,15 @@ export interface Noted {
 
 /** The entry that makes a file part of a table. `stats`: JSON. */
 export function addOf(file: NewFile, stats: string | undefined, { now, isDataChange }: Noted): Action {
-  const { date, bytes, sha256, source, windows, isSorted } = file;
-  const tags: Record<string, string> = {};
-  if (sha256 !== undefined) tags[HASH] = sha256;
-  if (isSorted) tags[SORTED] = 'true';
-  if (source === undefined) tags[WINDOWS] = JSON.stringify(Object.fromEntries(windows));
-  else tags[SOURCE] = source;
   return {
     add: {
       path: pathInTable(file),
-      partitionValues: { [PARTITION]: date },
-      size: bytes,
+      partitionValues: { [PARTITION]: file.date },
+      size: file.bytes,
       modificationTime: Math.floor(now),
       dataChange: isDataChange,
       stats: stats ?? null,
-      tags,
+      tags: { [NOTE]: JSON.stringify(noteOf(file)) },
     },
   };
 }

@@ -8,7 +8,7 @@ import type { FileStatistics } from '../files/statistics.ts';
 import { PARTITION } from '../files/stored-files.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { insertRows, type Lake, type LakeColumn, type Value } from './catalog.ts';
-import { noteOf } from './state.ts';
+import { lakeNoteOf } from './state.ts';
 
 /** A column that a table should have. */
 export interface Field {
@@ -171,7 +171,7 @@ export class SnapshotWriter {
         columns.push([id, table.id, ids.element ?? ids.id, own.bytes, own.values, own.nulls, ...range, null, null]);
       }
       partitions.push([id, table.id, 0, file.date]);
-      notes.push([1, id, noteOf(file, found.nulls)]);
+      notes.push([1, id, lakeNoteOf(file, found.nulls)]);
     }
     await insertRows(this.#engine, 'ducklake_data_file', files);
     await insertRows(this.#engine, 'ducklake_file_column_stats', columns);

@@ -3,6 +3,7 @@ import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
+import { type FileNote, notedOf, noteOf } from '../files/file-note.ts';
 import { liveRows } from '../files/load.ts';
 import type { DataFile, NewFile, Snapshot } from '../files/log.ts';
 import { jsonOf, stateEntries, stateFrom } from '../files/state-entries.ts';
@@ -16,28 +17,14 @@ interface TableInfo {
 }
 
 /** What the catalog has no place for of a file. */
-interface FileNote {
-  readonly id: string;
-  readonly sha256: string;
-  /** Of `events`: rows by the number of the window that last wrote them. */
-  readonly windows?: Readonly<Record<string, number>>;
-  /** Of the others: the id of the file of `events` that its rows come from. */
-  readonly source?: string;
-  readonly sorted?: boolean;
+interface LakeNote extends FileNote {
   /** Rows without a value by column: every column that the file has but its date. */
   readonly nulls: Readonly<Record<string, number>>;
 }
 
-export function noteOf(file: NewFile, nulls: ReadonlyMap<string, number>): string {
-  const { id, sha256 = '', windows, source, isSorted, table, columns } = file;
-  const note: FileNote = {
-    id,
-    sha256,
-    ...(table === 'events' && { windows: Object.fromEntries(windows) }),
-    ...(source !== undefined && { source }),
-    ...(isSorted && { sorted: true }),
-    nulls: Object.fromEntries([...columns].map((name) => [name, nulls.get(name) ?? file.rows])),
-  };
+export function lakeNoteOf(file: NewFile, nulls: ReadonlyMap<string, number>): string {
+  const counts = [...file.columns].map((name) => [name, nulls.get(name) ?? file.rows]);
+  const note: LakeNote = { ...noteOf(file), nulls: Object.fromEntries(counts) };
   return JSON.stringify(note);
 }
 
@@ -100,32 +87,18 @@ export const insertedError = (file: string, table: TableName, rows: number) =>
 export const notedNames = (notes: readonly string[], catalog: string): string[] =>
   notes.map((note) => `part-${readNote(note, catalog).id}.parquet`);
 
-const readNote = (note: string | undefined, catalog: string): FileNote =>
-  jsonOf(note ?? '', () => damaged(catalog, 'what this program stored in it is not JSON')) as FileNote;
+const readNote = (note: string | undefined, catalog: string): LakeNote =>
+  jsonOf(note ?? '', () => damaged(catalog, 'what this program stored in it is not JSON')) as LakeNote;
 
 const damaged = (file: string, why: string) =>
   configError(`${file} cannot be used: ${why}. Restore it, or load the days again into another catalog.`, {
     where: { file },
   });
 
-function dataFileOf(file: LakeFile, catalog: string): DataFile {
-  const { table, path, rows, bytes, date = null } = file;
-  const note = readNote(file.note, catalog);
-  const nulls = Object.entries(note.nulls);
-  return {
-    table,
-    path,
-    id: note.id,
-    date,
-    rows,
-    bytes,
-    sha256: note.sha256,
-    columns: new Set(nulls.map(([name]) => name)),
-    nulls: new Map(nulls),
-    windows: new Map(Object.entries(note.windows ?? {}).map(([window, n]) => [Number(window), n])),
-    ...(note.source !== undefined && { source: note.source }),
-    isSorted: note.sorted === true,
-  };
+function dataFileOf({ table, path, rows, bytes, date = null, note: text }: LakeFile, catalog: string): DataFile {
+  const note = readNote(text, catalog);
+  const nulls = new Map(Object.entries(note.nulls));
+  return { table, path, date, rows, bytes, columns: new Set(nulls.keys()), nulls, ...notedOf(note) };
 }
 
 /** A file that another program changed, as one that leaves. */

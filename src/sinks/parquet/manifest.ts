@@ -9,6 +9,7 @@ import type { ColumnChange } from '../../table/changes.ts';
 import { isTableName, type StoredColumn, type TableName } from '../../table/columns.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { namesOf } from '../files/columns.ts';
+import { type FileNote, notedOf, noteOf } from '../files/file-note.ts';
 import type { DataFile, Snapshot } from '../files/log.ts';
 import { NO_DATE } from '../files/parquet-file.ts';
 
@@ -25,17 +26,11 @@ export interface FolderPaths {
 }
 
 /** A file that belongs to a dataset. */
-interface ManifestFile {
+interface ManifestFile extends FileNote {
   /** From the folder, with `/`: `events/event_date=2026-01-02/data_0.parquet`. */
   readonly path: string;
-  readonly id: string;
   readonly rows: number;
   readonly bytes: number;
-  readonly sha256: string;
-  /** Of `events`: rows by the number of the window that last wrote them, as text. */
-  readonly windows?: Readonly<Record<string, number>>;
-  readonly source?: string;
-  readonly is_sorted?: boolean;
 }
 
 /** What a folder of datasets is: the only truth about it, replaced as one. Schema: schemas/manifest.json. */
@@ -70,16 +65,7 @@ export function manifestOf({ state, files }: Snapshot): Manifest {
     writer: VERSION,
     ...rest,
     event_names: eventNames,
-    files: files.map(({ path, id, rows, bytes, sha256 = '', windows, source, isSorted, table }) => ({
-      path,
-      id,
-      rows,
-      bytes,
-      sha256,
-      ...(table === 'events' && { windows: Object.fromEntries(windows) }),
-      ...(source !== undefined && { source }),
-      ...(isSorted && { is_sorted: true }),
-    })),
+    files: files.map((file) => ({ path: file.path, rows: file.rows, bytes: file.bytes, ...noteOf(file) })),
   };
 }
 
@@ -94,22 +80,11 @@ export function snapshotOf(manifest: Manifest): Snapshot {
 }
 
 function dataFileOf(file: ManifestFile, names: ReadonlySet<string>): DataFile {
-  const { path, id, rows, bytes, sha256, windows = {}, source, is_sorted: isSorted = false } = file;
+  const { path, rows, bytes } = file;
   const [, table, date] = PARTITION.exec(path) ?? [];
   if (!isTableName(table)) throw internalError('The manifest names a file outside its datasets.');
-  return {
-    table,
-    path,
-    id,
-    date: date === NO_DATE ? null : date,
-    rows,
-    bytes,
-    sha256,
-    columns: table === 'events' ? names : new Set(),
-    windows: new Map(Object.entries(windows).map(([window, n]) => [Number(window), n])),
-    ...(source !== undefined && { source }),
-    isSorted,
-  };
+  const columns = table === 'events' ? names : new Set<string>();
+  return { table, path, rows, bytes, date: date === NO_DATE ? null : date, columns, ...notedOf(file) };
 }
 
 const valid = compileSchema(schema);

@@ -22,7 +22,7 @@ const MIB = 1024 * 1024;
 const compact = () => compactDelta(fixture.lakeOptions);
 const verify = () => verifyDelta(fixture.lakeOptions);
 const adds = (table = 'events') => [...fixture.replay(table).files.values()];
-const tagsOf = (add: Readonly<Record<string, unknown>>) => add.tags as Record<string, string>;
+const noteOf = ({ tags }: Readonly<Record<string, unknown>>) => JSON.parse((tags as { dfinery: string }).dfinery);
 
 /** As if the log had always said so of its files. */
 function reported(more: (add: { stats: string; size: number }) => object): void {
@@ -78,11 +78,11 @@ describe('compact', () => {
     const dates = adds().map(({ partitionValues }) => (partitionValues as Cells).event_date);
     expect(dates.sort()).toEqual([first, second, null].sort());
     for (const add of adds().filter(({ path }) => !lone.includes(String(path)))) {
-      expect(tagsOf(add)).toMatchObject({ 'dfinery.sorted': 'true' });
+      expect(noteOf(add)).toMatchObject({ is_sorted: true });
     }
     expect(
       adds()
-        .map((add) => tagsOf(add)['dfinery.windows'])
+        .map((add) => JSON.stringify(noteOf(add).windows))
         .sort(),
     ).toEqual(['{"1":1,"2":1}', '{"1":1,"3":1}', '{"4":1}']);
     const [{ operation }] = fixture.actions('events', fixture.versions() - 1, 'commitInfo');
@@ -142,7 +142,7 @@ describe('compact', () => {
     const [add] = adds();
     const stats = JSON.stringify({ ...JSON.parse(String(add.stats)), numRecords: 0 });
     fixture.append('events', 2, {
-      add: { ...add, size: statSync(file).size, stats, tags: { 'dfinery.windows': '{}' } },
+      add: { ...add, size: statSync(file).size, stats, tags: { dfinery: '{"id":"none","windows":{}}' } },
     });
     expect(await verify()).toEqual([]);
     expect((await compact()).files).toEqual([`events/${path}`]);
@@ -175,11 +175,8 @@ describe('purge', () => {
     expect(await purge('n', 'x', '5')).toMatchObject({ rows: 3, rowsRemoved: 3 });
     expect(await fixture.read('SELECT _key FROM events ORDER BY 1')).toEqual(['a', 'd', 'f'].map((_key) => ({ _key })));
     const current = async () => [...(await fixture.current('events')).files.values()];
-    const sorted = (await current()).map((add) => [
-      (add.partitionValues as Cells).event_date,
-      tagsOf(add)['dfinery.sorted'],
-    ]);
-    expect(Object.fromEntries(sorted)).toEqual({ [first]: 'true', [second]: undefined, '2026-01-03': undefined });
+    const sorted = (await current()).map((add) => [(add.partitionValues as Cells).event_date, noteOf(add).is_sorted]);
+    expect(Object.fromEntries(sorted)).toEqual({ [first]: true, [second]: undefined, '2026-01-03': undefined });
     expect(await verify()).toEqual([]);
     expect(await purge('n', '6')).toMatchObject({ rows: 2, rowsRemoved: 1 });
     expect(await current()).toHaveLength(2);

@@ -80,7 +80,7 @@ describe('a file of the log', () => {
     ['counts of nulls, but nothing', { stats: '{"numRecords":1,"nullCount":null}' }],
     ['tags', { tags: null }],
     ['tags of this program', { tags: { theirs: 'x' } }],
-    ['readable tags', { tags: { 'dfinery.windows': '{' } }],
+    ['readable tags', { tags: { dfinery: '{' } }],
     ['a date', { partitionValues: {} }],
   ])('is refused that has no %s', async (_, more) => {
     await fixture.store([fixture.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
