@@ -21,16 +21,15 @@ import { rangedColumns, statisticsOf } from '../files/statistics.ts';
 import {
   checkErasable,
   cleanFiles,
-  isDraft,
-  isOwnFile,
-  newFilePath,
+  eraseFiles,
+  expiredFiles,
+  type KnownFiles,
   storeFiles,
-  UNCOMMITTED_MS,
 } from '../files/stored-files.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { openStorage } from '../storage/open.ts';
 import { checkConditionalWrites } from '../storage/probe.ts';
-import type { Storage, Stored } from '../storage/storage.ts';
+import type { Storage } from '../storage/storage.ts';
 import { addOf, removeOf } from './data-file.ts';
 import type { Action } from './protocol/actions.ts';
 import { LOG_FOLDER } from './protocol/paths.ts';
@@ -39,7 +38,6 @@ import { derivedAction, stateActions, stateOf } from './state.ts';
 import { statsText } from './statistics.ts';
 import { DeltaTable } from './table.ts';
 
-const PROBE = /^_dfinery\/probe\/[0-9a-f-]{36}(\/trial)?$/;
 const OPERATIONS = { load: 'WRITE', rewrite: 'OPTIMIZE', purge: 'DELETE' } as const satisfies Record<
   FileChange['kind'],
   string
@@ -89,21 +87,12 @@ class DeltaLog implements TableLog {
     return this.#options.retentionMs ?? this.#table('events').retentionMs;
   }
 
-  pathOf(table: TableName, date: string | null, id: string): string {
-    return newFilePath(table, date, id);
-  }
-
   async refresh(): Promise<void> {
     for (const name of TABLES) {
       const place = { storage: this.#storage, folder: name, engine: this.#engine, work: this.#folder };
       this.#tables.set(name, await DeltaTable.open(name, place, this.#options.logger));
     }
     this.snapshot = this.#read();
-  }
-
-  /** A version never changes. */
-  async isUnchanged(): Promise<boolean> {
-    return true;
   }
 
   /**
@@ -154,37 +143,32 @@ class DeltaLog implements TableLog {
   async clean(): Promise<void> {
     const { clock, logger } = this.#options;
     const storage = this.#storage;
-    const now = clock.now();
-    const until = { left: now - this.retentionMs, uncommitted: now - Math.max(this.retentionMs, UNCOMMITTED_MS) };
-    await cleanFiles({ name: 'delta', place: storage.address, storage, logger }, async () => {
-      const paths: string[] = [];
-      for (const table of this.#tables.values()) paths.push(...(await this.#expired(table, until)));
-      for await (const { path, modified } of storage.list('_dfinery')) {
-        if ((PROBE.test(path) || isDraft(path)) && modified < until.uncommitted) paths.push(path);
-      }
-      return paths;
-    });
+    const { retentionMs } = this;
+    await cleanFiles({ name: 'delta', place: storage.address, storage, logger }, () =>
+      expiredFiles(storage, this.#known, { now: clock.now(), retentionMs }),
+    );
   }
 
   async checkErase(removed: readonly DataFile[]): Promise<void> {
-    const tables = [...this.#tables.values()];
-    await checkErasable(this.#storage, removed, (path) => tables.some((table) => table.owns(path)));
+    await checkErasable(this.#storage, removed, this.#known);
   }
 
-  /**
-   * A file that no table has and that is younger than the purge's commit may belong to a writer that began after it and will
-   * commit it; an older one belongs to no writer that can still commit.
-   */
+  /** An uncommitted file that is older than the purge's commit belongs to no writer that can still commit. */
   async erase(): Promise<void> {
     const now = this.#options.clock.now();
     for (const table of this.#tables.values()) {
       if (!table.exists) continue;
-      const since = await table.committedAt();
-      const isKept = ({ path, modified }: Pick<Stored, 'path' | 'modified'>) =>
-        table.owns(path) || (modified >= since && table.leftAt(path) === undefined);
-      await this.#storage.eraseAllBut(table.name, isKept, since);
+      await eraseFiles(this.#storage, table.name, this.#known, await table.committedAt());
       await table.eraseHistory(now);
     }
+  }
+
+  get #known(): KnownFiles {
+    const tableOf = (path: string) => [...this.#tables.values()].find(({ name }) => path.startsWith(`${name}/`));
+    return {
+      isLive: (path) => tableOf(path)?.owns(path) === true,
+      leftAt: (path) => tableOf(path)?.leftAt(path),
+    };
   }
 
   #table(name: TableName): DeltaTable {
@@ -245,18 +229,5 @@ class DeltaLog implements TableLog {
       if (actions.length > 0) await table.commit({ ...this.#entry(change), actions });
     }
     await this.#storage.erase(change.added.map(({ path }) => path));
-  }
-
-  async #expired(table: DeltaTable, until: { readonly left: number; readonly uncommitted: number }): Promise<string[]> {
-    const found: string[] = [];
-    for await (const { path, modified } of this.#storage.list(table.name)) {
-      if (isDraft(path) && modified < until.uncommitted) found.push(path);
-      if (table.owns(path)) continue;
-      const since = table.leftAt(path);
-      const isOwn = isOwnFile(path.slice(table.name.length + 1));
-      const isOver = since === undefined ? isOwn && modified < until.uncommitted : since < until.left;
-      if (isOver) found.push(path);
-    }
-    return found;
   }
 }

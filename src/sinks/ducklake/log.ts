@@ -30,19 +30,18 @@ import {
   checkErasable,
   cleanFiles,
   DEFAULT_RETENTION_MS,
-  isDraft,
-  isOwnFile,
-  newFilePath,
+  eraseFiles,
+  expiredFiles,
+  type KnownFiles,
   PARTITION,
   storeFiles,
-  UNCOMMITTED_MS,
 } from '../files/stored-files.ts';
 import { type Described, scalarOf } from '../sql/columns.ts';
 import { copyError, isPlainCopy } from '../sql/copies.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
 import { openStorage } from '../storage/open.ts';
-import type { Storage, Stored } from '../storage/storage.ts';
+import type { Storage } from '../storage/storage.ts';
 import {
   Catalog,
   COPIED,
@@ -161,8 +160,10 @@ class LakeLog implements TableLog {
   #changed: readonly LakeFile[] = [];
   /** By table, the ids of its columns: those that the catalog has, and those that it gets with the next commit. */
   readonly #given = new Map<TableName, GivenIds>();
-  /** Paths of files that a purge took out of the catalog, and the store's time before it. */
-  #erased: { readonly paths: ReadonlySet<string>; readonly since: number } = { paths: new Set(), since: 0 };
+  /** Paths of files that were taken out of the catalog, with the snapshots that had them. */
+  #expired: ReadonlySet<string> = new Set();
+  /** The store's time before the purge that was committed. */
+  #purgedAt = 0;
 
   constructor(parts: Parts, options: OpenFilesOptions) {
     this.#parts = parts;
@@ -174,17 +175,8 @@ class LakeLog implements TableLog {
     return this.#options.retentionMs ?? (Number.isFinite(stored) ? stored : DEFAULT_RETENTION_MS);
   }
 
-  pathOf(table: TableName, date: string | null, id: string): string {
-    return newFilePath(table, date, id);
-  }
-
   async refresh(): Promise<void> {
     await this.take(await this.#parts.catalog.read());
-  }
-
-  /** A snapshot never changes. */
-  async isUnchanged(): Promise<boolean> {
-    return true;
   }
 
   /** Takes what a catalog says for the latest version. Throws UserError for changes of others that cannot be followed. */
@@ -282,7 +274,8 @@ class LakeLog implements TableLog {
       await storeFiles(storage, change.added);
       lake = await catalog.write(async (open) => {
         const made = await this.#write(open, change, statistics);
-        this.#erased = { paths: new Set(made.paths), since };
+        this.#expired = new Set(made.paths);
+        this.#purgedAt = since;
         isDecided = true;
         return made.lake;
       });
@@ -397,18 +390,10 @@ class LakeLog implements TableLog {
     const { storage, catalog } = this.#parts;
     const { clock, logger } = this.#options;
     const now = clock.now();
+    const { retentionMs } = this;
     await cleanFiles({ name: 'ducklake', place: catalog.file, storage, logger }, async () => {
-      const paths = await this.#expire(now - this.retentionMs);
-      const lake = this.#lake;
-      const until = now - Math.max(this.retentionMs, UNCOMMITTED_MS);
-      const known = new Set([...paths, ...(lake?.keptPaths ?? []), ...(lake?.files ?? []).map(({ path }) => path)]);
-      for (const name of TABLES) {
-        for await (const { path, modified } of storage.list(name)) {
-          if (known.has(path) || modified >= until) continue;
-          if (isOwnFile(path.slice(name.length + 1)) || isDraft(path)) paths.push(path);
-        }
-      }
-      return paths;
+      this.#expired = new Set(await this.#expire(now - retentionMs));
+      return expiredFiles(storage, this.#known, { now, retentionMs });
     });
   }
 
@@ -433,23 +418,26 @@ class LakeLog implements TableLog {
   async checkErase(removed: readonly DataFile[]): Promise<void> {
     const { storage, catalog } = this.#parts;
     await catalog.checkRewrite();
-    const live = new Set(this.#lake?.files.map(({ path }) => path));
-    await checkErasable(storage, removed, (path) => live.has(path));
+    await checkErasable(storage, removed, this.#known);
   }
 
-  /**
-   * The catalog is written anew; then every file goes that it does not name. One that is younger than the purge's commit may
-   * belong to a writer that began after it and will commit it.
-   */
+  /** The catalog is written anew; then every file goes that it does not name, also of a table that another program dropped. */
   async erase(): Promise<void> {
     const { storage, catalog } = this.#parts;
     await catalog.rewrite();
-    const { paths, since } = this.#erased;
+    for (const table of TABLES) await eraseFiles(storage, table, this.#known, this.#purgedAt);
+  }
+
+  get #known(): KnownFiles {
     const live = new Set(this.#lake?.files.map(({ path }) => path));
-    const isKept = ({ path, modified }: Pick<Stored, 'path' | 'modified'>) =>
-      live.has(path) || (modified >= since && !paths.has(path));
-    // Also of a table that another program has dropped.
-    for (const table of TABLES) await storage.eraseAllBut(table, isKept, since);
+    const kept = this.#lake?.keptPaths;
+    return {
+      isLive: (path) => live.has(path),
+      leftAt: (path) => {
+        if (this.#expired.has(path)) return 0;
+        return kept?.has(path) === true ? Number.POSITIVE_INFINITY : undefined;
+      },
+    };
   }
 
   #fieldIds(table: TableName, fields: readonly Field[]): string {

@@ -86,10 +86,6 @@ export interface TableLog {
   readonly layout: Layout;
   /** The latest version that this process has read or committed; undefined before the first commit. */
   readonly snapshot: Snapshot | undefined;
-  /** How long files that left the table stay for readers, ms; undefined if they do not stay. */
-  readonly retentionMs: number | undefined;
-  /** The path of a new file. */
-  pathOf(table: TableName, date: string | null, id: string): string;
   /**
    * Makes the change visible. Done, whatever happens to this process afterwards; or a transient failure if another writer
    * was first, and then nothing of it is left anywhere.
@@ -97,8 +93,8 @@ export interface TableLog {
   commit(change: FileChange): Promise<void>;
   /** Reads the latest version; of a change that the disk stopped half-way the rest is done first. */
   refresh(): Promise<void>;
-  /** False if the files that a reader looked at may have changed meanwhile. */
-  isUnchanged(): Promise<boolean>;
+  /** False if the files that a reader looked at may have changed meanwhile; absent if no file ever changes. */
+  isUnchanged?(): Promise<boolean>;
   /** What the log itself says that does not fit the state or the files, for `verify`. Read-only. */
   check(): Promise<Difference[]>;
   /** What lies among the tables and is none of theirs, so that a purge leaves it: names or paths. */

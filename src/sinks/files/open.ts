@@ -17,6 +17,7 @@ import type { Storage } from '../storage/storage.ts';
 import { failureOf, folderError, noTableError } from './failures.ts';
 import type { DataFile, FileChange, NewFile, Snapshot, TableLog } from './log.ts';
 import { countRows, readFiles, type SizedQuery, withDate, writeFile } from './parquet-file.ts';
+import { dataFilePath } from './stored-files.ts';
 
 /** What opening a place needs. */
 export interface OpenFilesOptions {
@@ -186,7 +187,7 @@ export class FileTable {
     const windows = table === 'events' ? (file.windows ?? (await windowsIn(this.engine, local))) : new Map();
     const rows = table === 'events' ? sum(windows.values()) : ((await countRows(this.engine, [local])).get(local) ?? 0);
     const id = randomUUID();
-    const path = this.log.pathOf(table, date, id);
+    const path = dataFilePath(table, date, this.log.layout.isUniform ? undefined : id);
     const more = source === undefined ? {} : { source };
     return { table, path, id, date, rows, columns, windows, isSorted, local, ...more, ...(await fingerprint(local)) };
   }
@@ -308,7 +309,7 @@ export async function readingTable<T>(
         const found = await outcomeOf(() => work(table));
         signal?.throwIfAborted();
         if ('value' in found && isCertain(found.value)) return found.value;
-        if (await table.log.isUnchanged()) {
+        if ((await table.log.isUnchanged?.()) !== false) {
           if ('value' in found) return found.value;
           throw found.error;
         }

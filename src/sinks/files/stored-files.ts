@@ -3,7 +3,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
-import type { Storage } from '../storage/storage.ts';
+import type { Storage, Stored } from '../storage/storage.ts';
 import { linkError, secondNameError } from './failures.ts';
 import type { DataFile, NewFile } from './log.ts';
 import { NO_DATE } from './parquet-file.ts';
@@ -16,15 +16,16 @@ export const PARTITION = 'event_date';
 /** How long files that left a table stay for its readers, if nobody says so; ms. */
 export const DEFAULT_RETENTION_MS = 86_400_000;
 /** A younger file that no commit names may belong to another run that is about to commit it; ms. */
-export const UNCOMMITTED_MS = 3_600_000;
+const UNCOMMITTED_MS = 3_600_000;
 /** Files stored at the same time. */
 const CONCURRENCY = 4;
 const OWN_FILE = /^event_date=(\d{4,}-\d{2}-\d{2}|__HIVE_DEFAULT_PARTITION__)\/part-[0-9a-f-]{36}\.parquet$/;
 const DRAFT = /(^|\/)\.[^/]+\.tmp$/;
+const PROBE = /^_dfinery\/probe\/[0-9a-f-]{36}(\/trial)?$/;
 
-/** The path of a new data file, from the root of the storage. It needs no encoding. */
-export const newFilePath = (table: TableName, date: string | null, id: string): string =>
-  `${table}/${PARTITION}=${date ?? NO_DATE}/part-${id}.parquet`;
+/** The path of a data file, from the root of the storage. It needs no encoding. `id`: undefined for the one file of its date. */
+export const dataFilePath = (table: TableName, date: string | null, id: string | undefined): string =>
+  `${table}/${PARTITION}=${date ?? NO_DATE}/${id === undefined ? 'data_0' : `part-${id}`}.parquet`;
 
 /** True for a path, from its table's folder, that only a data file of this program has. */
 export const isOwnFile = (path: string): boolean => OWN_FILE.test(path);
@@ -44,24 +45,70 @@ export async function storeFiles(storage: Storage, files: readonly NewFile[]): P
   if (failures.length > 0) throw failures[0];
 }
 
+/** What a log says of paths in the folders of its tables. */
+export interface KnownFiles {
+  /** True for a file that is part of a table, or of the log. */
+  isLive(path: string): boolean;
+  /** When a file left its table, ms since 1970; infinite if older versions need it; undefined if it was part of none. */
+  leftAt(path: string): number | undefined;
+}
+
 /**
- * Throws unless these files can be erased: each must be the only name of its bytes, and the store must let earlier versions be
- * removed. `isKept`: false for a path that a purge removes as well.
+ * Throws unless these files can be erased, with all that are not live: each must be the only name of its bytes, and the store
+ * must let earlier versions be removed.
  */
 export async function checkErasable(
   storage: Storage,
   removed: readonly DataFile[],
-  isKept: (path: string) => boolean,
+  { isLive }: Pick<KnownFiles, 'isLive'>,
 ): Promise<void> {
   const leaving = new Set(removed.map(({ path }) => path));
   for (const table of TABLES) {
     for await (const { path, names } of storage.list(table)) {
-      const goes = leaving.delete(path) || !isKept(path);
+      const goes = leaving.delete(path) || !isLive(path);
       if (goes && names > 1) throw secondNameError(`${storage.address}/${path}`, names);
     }
   }
   for (const path of leaving) throw linkError(`${storage.address}/${path}`);
   await storage.tryErase(removed.map(({ path }) => path));
+}
+
+/**
+ * Erases what is not live in a table's folder. `since`: when the purge committed, by the store's clock; a younger file that was
+ * part of no table may belong to a writer that began after it and will commit it.
+ */
+export async function eraseFiles(
+  storage: Storage,
+  table: TableName,
+  { isLive, leftAt }: KnownFiles,
+  since: number,
+): Promise<void> {
+  const isKept = ({ path, modified }: Pick<Stored, 'path' | 'modified'>) =>
+    isLive(path) || (modified >= since && leftAt(path) === undefined);
+  await storage.eraseAllBut(table, isKept, since);
+}
+
+/** Paths of files that left before their retention, ms, ended (S45), and of what dead runs left (S46). */
+export async function expiredFiles(
+  storage: Storage,
+  { isLive, leftAt }: KnownFiles,
+  { now, retentionMs }: { readonly now: number; readonly retentionMs: number },
+): Promise<string[]> {
+  const uncommitted = now - Math.max(retentionMs, UNCOMMITTED_MS);
+  const expired: string[] = [];
+  for (const table of TABLES) {
+    for await (const { path, modified } of storage.list(table)) {
+      const isDead = modified < uncommitted && (isDraft(path) || isOwnFile(path.slice(table.length + 1)));
+      const left = leftAt(path);
+      if (isDraft(path) ? isDead : !isLive(path) && (left === undefined ? isDead : left < now - retentionMs)) {
+        expired.push(path);
+      }
+    }
+  }
+  for await (const { path, modified } of storage.list('_dfinery')) {
+    if ((PROBE.test(path) || isDraft(path)) && modified < uncommitted) expired.push(path);
+  }
+  return expired;
 }
 
 /** A place that is cleaned. */

@@ -8,7 +8,7 @@ import { codeOf, configError, EXIT, transientError, UserError } from '../../base
 import { removeTemporaries, syncFile } from '../../fs/atomic-file.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
 import { LOG_ID } from '../../schema/groups.ts';
-import { type StoredColumn, TABLES, type TableName } from '../../table/columns.ts';
+import { type StoredColumn, TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { folderError, linkError, secondNameError } from '../files/failures.ts';
 import { filesAfter } from '../files/load.ts';
@@ -26,7 +26,7 @@ import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { nameOf } from '../sql/views.ts';
 import { DiskStorage } from '../storage/disk.ts';
 import { execute, recover, type Step } from './journal.ts';
-import { type FolderPaths, livePath, manifestOf, parseManifest, readIfThere, snapshotOf } from './manifest.ts';
+import { type FolderPaths, manifestOf, parseManifest, readIfThere, snapshotOf } from './manifest.ts';
 
 function pathsIn(root: string): FolderPaths {
   const own = join(root, '_dfinery');
@@ -111,7 +111,6 @@ async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Pr
 
 class FolderLog implements TableLog {
   readonly layout: Layout = { isUniform: true };
-  readonly retentionMs = undefined;
   snapshot: Snapshot | undefined;
   readonly #paths: FolderPaths;
   readonly #engine: Engine;
@@ -126,10 +125,6 @@ class FolderLog implements TableLog {
     this.#engine = engine;
     this.#storage = storage;
     this.#options = options;
-  }
-
-  pathOf(table: TableName, date: string | null): string {
-    return livePath(table, date);
   }
 
   async commit({ removed, added, state }: FileChange): Promise<void> {

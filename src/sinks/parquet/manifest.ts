@@ -51,10 +51,6 @@ export interface Manifest {
 const PARTITION =
   /^(events|event_items|event_logs)\/event_date=(\d{4}-\d{2}-\d{2}|__HIVE_DEFAULT_PARTITION__)\/data_0\.parquet$/;
 
-/** The one file of a partition, from the folder: its name never changes. */
-export const livePath = (table: TableName, date: string | null): string =>
-  `${table}/event_date=${date ?? NO_DATE}/data_0.parquet`;
-
 /** True for the path of a file that a dataset of ours may have. */
 export const isLivePath = (path: unknown): path is string => typeof path === 'string' && PARTITION.test(path);
 

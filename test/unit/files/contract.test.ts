@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { filesAfter } from '../../../src/sinks/files/load.ts';
 import { type FileChange, LostRace, type Snapshot, type TableLog } from '../../../src/sinks/files/log.ts';
 import { type FilesFormat, openWithoutLock } from '../../../src/sinks/files/open.ts';
-import { newFilePath, storeFiles } from '../../../src/sinks/files/stored-files.ts';
+import { storeFiles } from '../../../src/sinks/files/stored-files.ts';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import type { Storage } from '../../../src/sinks/storage/storage.ts';
 import { TABLES } from '../../../src/table/columns.ts';
@@ -15,8 +15,6 @@ import { placeOf } from '../../support/targets/files.ts';
 
 class MemoryLog implements TableLog {
   readonly layout = { isUniform: false };
-  readonly retentionMs = undefined;
-  readonly pathOf = newFilePath;
   snapshot: Snapshot | undefined;
   readonly #storage: Storage;
   readonly #latest: { snapshot?: Snapshot };
@@ -42,7 +40,6 @@ class MemoryLog implements TableLog {
     this.snapshot = this.#latest.snapshot;
   }
 
-  isUnchanged = async () => true;
   check = async () => [];
   clean = async () => {};
   checkErase = async () => {};
