@@ -4,6 +4,7 @@ import { access } from 'node:fs/promises';
 import { dirname, isAbsolute } from 'node:path';
 import pLimit, { type LimitFunction } from 'p-limit';
 import { configError, messageOf } from '../../base/errors.ts';
+import { groupBy } from '../../base/group.ts';
 import { VERSION } from '../../base/version.ts';
 import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
@@ -434,8 +435,8 @@ async function readFiles(
       `${engine.file}: another program added ${String(row.path)} to ${nameOf(row.tid)}, which this one cannot read: remove it there.`,
     );
   };
-  const deletes = grouped(files, (row) => Number(row.id));
-  const inlined = grouped(positions, (row) => Number(row.id));
+  const deletes = groupBy(files, (row) => Number(row.id));
+  const inlined = groupBy(positions, (row) => Number(row.id));
   return rows.map((row) => {
     const id = Number(row.id);
     return {
@@ -452,16 +453,6 @@ async function readFiles(
       },
     };
   });
-}
-
-function grouped<T>(rows: readonly T[], keyOf: (row: T) => number): Map<number, T[]> {
-  const groups = new Map<number, T[]>();
-  for (const row of rows) {
-    const group = groups.get(keyOf(row));
-    if (group === undefined) groups.set(keyOf(row), [row]);
-    else group.push(row);
-  }
-  return groups;
 }
 
 async function readKept(

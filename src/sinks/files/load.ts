@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
+import { groupBy } from '../../base/group.ts';
 import type { Logger } from '../../base/log.ts';
 import { NO_PRIOR_LOADS, type PriorLoads, type Window } from '../../extract/window.ts';
 import { changeRecords, columnChanges, logChanges, missedIn } from '../../table/changes.ts';
@@ -231,12 +232,10 @@ class FilesSink implements Sink {
     const names = namesOf(columns);
     const removed: DataFile[] = [];
     const added: NewFile[] = [];
-    const groups = new Map<string, IncomingFile[]>();
-    const groupOf = (date: string) => groups.get(date) ?? [];
-    for (const file of superseded.files) groups.set(file.date, [...groupOf(file.date), file]);
+    const groups = groupBy(superseded.files, ({ date }) => date);
     for (const file of table.filesOf('events')) {
       const lost = superseded.counts.get(pathIn(locals, file)) ?? 0;
-      const fresh = layout.isUniform ? groupOf(file.date ?? NO_DATE) : [];
+      const fresh = layout.isUniform ? (groups.get(file.date ?? NO_DATE) ?? []) : [];
       if (lost === 0 && fresh.length === 0 && !isChangedBy(plan, file.columns, layout)) continue;
       removed.push(file);
       if (lost === file.rows) continue;

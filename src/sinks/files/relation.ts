@@ -1,3 +1,4 @@
+import { groupBy } from '../../base/group.ts';
 import type { StoredColumn } from '../../table/columns.ts';
 import type { Zone } from '../../types/zone.ts';
 import { columnsIn, selectOf } from './columns.ts';
@@ -16,11 +17,7 @@ export function eventRows(
   zone: Zone | undefined,
   own?: readonly string[],
 ): string | undefined {
-  const groups = new Map<string, DataFile[]>();
-  for (const file of files) {
-    const key = JSON.stringify(columnsIn(columns, file.columns).map(({ name }) => name));
-    groups.set(key, [...(groups.get(key) ?? []), file]);
-  }
+  const groups = groupBy(files, (file) => JSON.stringify(columnsIn(columns, file.columns).map(({ name }) => name)));
   const parts = [...groups.values()].map((group) => {
     const paths = group.map((file) => pathIn(locals, file));
     return `SELECT ${selectOf(columns, group[0].columns, zone, own)}, ${FILE} FROM ${readFiles(paths, true)}`;

@@ -1,3 +1,4 @@
+import { groupBy } from '../../base/group.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { Rewritten } from '../target.ts';
 import { columnsIn, namesOf, selectOf, sortedBy } from './columns.ts';
@@ -29,11 +30,9 @@ export function compactFiles(format: FilesFormat, options: OpenFilesOptions): Pr
 /** The files that one commit compacts: all of a date, or none. */
 function batchesOf(table: FileTable): DataFile[][] {
   const maxBytes = table.storage.workFolder === undefined ? BATCH_BYTES : Number.POSITIVE_INFINITY;
-  const dates = new Map<string | null, DataFile[]>();
-  for (const file of table.filesOf('events')) dates.set(file.date, [...(dates.get(file.date) ?? []), file]);
   const batches: DataFile[][] = [];
   let bytes = 0;
-  for (const group of dates.values()) {
+  for (const group of groupBy(table.filesOf('events'), ({ date }) => date).values()) {
     if (!shrinks(group)) continue;
     const own = group.reduce((sum, file) => sum + file.bytes, 0);
     if (batches.length === 0 || bytes + own > maxBytes) {

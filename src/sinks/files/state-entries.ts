@@ -1,5 +1,6 @@
 import schema from '../../../schemas/delta-table.json' with { type: 'json' };
 import type { UserError } from '../../base/errors.ts';
+import { groupBy } from '../../base/group.ts';
 import { compileSchema } from '../../config/validate.ts';
 import type { State } from '../../extract/window.ts';
 import type { ColumnChange } from '../../table/changes.ts';
@@ -22,8 +23,7 @@ export const isReceiptEntry = (name: string): boolean => name.startsWith(WINDOW)
 
 /** Columns, receipts, cursor and changes of a state; JSON by name. Without the rows that a window still has: files tell them. */
 export function stateEntries({ columns, receipts, cursor, changes }: TableState): Map<string, string> {
-  const byWindow = new Map<string, ColumnChange[]>();
-  for (const change of changes) byWindow.set(change.window, [...(byWindow.get(change.window) ?? []), change]);
+  const byWindow = groupBy(changes, ({ window }) => window);
   const entries: [string, unknown][] = [
     ['columns', columns],
     ['cursor', cursor],

@@ -1,3 +1,4 @@
+import { groupBy } from '../../base/group.ts';
 import type { TableState } from '../../table/state.ts';
 import type { Engine, Row } from '../sql/engine/engine.ts';
 import { identifier, pathLiteral } from '../sql/engine/quote.ts';
@@ -46,12 +47,12 @@ export async function statisticsOf(
     `SELECT file_name AS path, path_in_schema AS name, type, num_values AS n, stats_null_count AS nulls,
     total_compressed_size AS bytes, stats_min_value AS lo, stats_max_value AS hi FROM parquet_metadata([${list}])`,
   );
-  const byPath = grouped(chunks, ({ path }) => String(path));
+  const byPath = groupBy(chunks, ({ path }) => String(path));
   const footers = await engine.rows(
     `SELECT file_name AS path, footer_size AS bytes FROM parquet_file_metadata([${list}])`,
   );
   for (const { path, bytes } of footers) {
-    const byName = grouped(byPath.get(String(path)) ?? [], ({ name }) => String(name));
+    const byName = groupBy(byPath.get(String(path)) ?? [], ({ name }) => String(name));
     const columns = new Map<string, ColumnStatistics>();
     for (const [name, own] of byName) columns.set(columnOf(name), summed(own, ranged.has(name)));
     const nulls = new Map([...columns].map(([name, { nulls: absent }]) => [name, absent]));
@@ -64,17 +65,6 @@ export async function statisticsOf(
     found.set(String(path), { footerBytes: Number(bytes), columns, nulls });
   }
   return found;
-}
-
-function grouped(rows: readonly Row[], keyOf: (row: Row) => string): Map<string, Row[]> {
-  const groups = new Map<string, Row[]>();
-  for (const row of rows) {
-    const key = keyOf(row);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [row]);
-    else group.push(row);
-  }
-  return groups;
 }
 
 const columnOf = (path: string): string => (path.endsWith(ELEMENT) ? path.slice(0, -ELEMENT.length) : path);

@@ -1,5 +1,6 @@
 // This folder: from the CSV of a window to typed rows with keys, as SQL.
 
+import { groupBy } from '../../../base/group.ts';
 import type { SpoolFile, Window } from '../../../extract/window.ts';
 import { DETAIL_LOG_ID } from '../../../schema/groups.ts';
 import { columnKey } from '../../../table/columns.ts';
@@ -84,12 +85,8 @@ function columnsOf(parts: readonly WindowFilePart[]): FileColumn[] {
 
 /** The files of windows whose ids are their keys, by their headers: those of one header are read in one pass. */
 export function filesByHeader(loads: readonly WindowLoad[]): WindowFilePart[][] {
-  const groups = new Map<string, WindowFilePart[]>();
-  for (const load of loads) {
-    const key = JSON.stringify(load.window.files[0].header);
-    groups.set(key, [...(groups.get(key) ?? []), { load, index: 0 }]);
-  }
-  return [...groups.values()];
+  const parts = loads.map((load): WindowFilePart => ({ load, index: 0 }));
+  return [...groupBy(parts, ({ load }) => JSON.stringify(load.window.files[0].header)).values()];
 }
 
 /** True when the ids of a window are its keys as they stand: the order of its rows then does not matter. */
