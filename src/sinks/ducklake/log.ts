@@ -314,9 +314,8 @@ class LakeLog implements TableLog {
     const at = new Date(Math.max(clock.now(), last + 1)).toISOString();
     await writer.finish(at, `${change.kind}, window ${lastWindow(change.state.receipts)}`);
     await this.#writeState(open, change.state, lake);
-    const after = await readLake(open);
-    const isPurge = change.kind === 'purge' && after !== undefined;
-    const paths = isPurge ? await expireSnapshots(open, after, after.snapshotId, at) : [];
+    const after = change.kind === 'purge' ? await readLake(open) : undefined;
+    const paths = after === undefined ? [] : await expireSnapshots(open, after, after.snapshotId, at);
     await writer.summarize(rangedColumns(change.state));
     return { lake: await readLake(open), paths };
   }
