@@ -14,13 +14,12 @@ const NOTE = 'dfinery';
  */
 export function dataFileOf(table: TableName, path: string, add: Add, place: string): DataFile {
   const where = `${place}/${path}`;
-  const json = (text: string | null | undefined) =>
-    (parseJson(text ?? '{}', where) ?? {}) as Readonly<Record<string, unknown>>;
-  const { numRecords: rows, nullCount } = json(add.stats);
-  const note = json(add.tags?.[NOTE]);
+  const read = (text: string | null | undefined) => parseJson(text ?? '{}', where) ?? {};
+  const { numRecords: rows, nullCount } = read(add.stats) as Readonly<Record<string, unknown>>;
+  const { id, ...note } = read(add.tags?.[NOTE]) as Partial<FileNote>;
   const date = add.partitionValues[PARTITION];
   const isOurs =
-    typeof rows === 'number' && typeof nullCount === 'object' && nullCount !== null && typeof note.id === 'string';
+    typeof rows === 'number' && typeof nullCount === 'object' && nullCount !== null && typeof id === 'string';
   if (!isOurs || date === undefined) {
     throw damaged(
       where,
@@ -36,7 +35,7 @@ export function dataFileOf(table: TableName, path: string, add: Add, place: stri
     bytes: add.size,
     columns: new Set(nulls.keys()),
     nulls,
-    ...notedOf(note as unknown as FileNote),
+    ...notedOf({ id, ...note }),
   };
 }
 
