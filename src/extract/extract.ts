@@ -37,6 +37,7 @@ export async function* extractBatches(
   plan: Plan,
   deps: ExtractDeps,
   limits: BatchLimits,
+  onWaiting: (window: Window) => void = () => {},
 ): AsyncGenerator<readonly Window[], void, undefined> {
   for (const { event, message } of plan.warnings) deps.logger.warn(event, message);
   if (plan.days.length === 0) return;
@@ -45,7 +46,7 @@ export async function* extractBatches(
   const scheduler = new Scheduler(run);
   const batch = new Batch(limits, deps.clock);
   try {
-    yield* inOrder(run, scheduler, batch);
+    yield* inOrder(run, scheduler, batch, onWaiting);
     // Every wanted day is committed: reusable files of dead runs are of no more use.
     if (!plan.isPartial && deps.sharing?.keep !== true) await run.spool.discardUnused();
   } finally {
@@ -56,7 +57,12 @@ export async function* extractBatches(
   }
 }
 
-async function* inOrder(run: Run, scheduler: Scheduler, batch: Batch): AsyncGenerator<readonly Window[]> {
+async function* inOrder(
+  run: Run,
+  scheduler: Scheduler,
+  batch: Batch,
+  onWaiting: (window: Window) => void,
+): AsyncGenerator<readonly Window[]> {
   const builder = new WindowBuilder(run);
   const most = run.deps.options.maxConcurrentExports;
   try {
@@ -74,6 +80,7 @@ async function* inOrder(run: Run, scheduler: Scheduler, batch: Batch): AsyncGene
         if (window === undefined || result.kind !== 'rows') continue;
         if (batch.sharesDay(window, run.known.rangesInclusive === false)) yield* handOn();
         batch.add(window, result);
+        onWaiting(window);
         if (batch.isFull) yield* handOn();
       }
     }

@@ -4,12 +4,12 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { PriorLoads, Window } from '../../extract/window.ts';
-import { changeRecords, columnChanges, logChanges, missedIn } from '../../table/changes.ts';
+import { logChanges } from '../../table/changes.ts';
 import { incomingColumns } from '../../table/incoming.ts';
-import { type PlannedColumn, planColumns, plannedTogether, type Rules } from '../../table/plan.ts';
-import { incomingWindow, lastWindow, liveWindows, storedReceipt } from '../../table/receipts.ts';
+import { type PlannedColumn, plannedTogether, type Rules } from '../../table/plan.ts';
+import { incomingWindow, lastWindow, liveWindows } from '../../table/receipts.ts';
 import type { RunHistory } from '../../table/runs.ts';
-import { applyBatch, priorLoadsOf, type TableState } from '../../table/state.ts';
+import { priorLoadsOf, type TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { identityOf, moveIdentity, publish } from '../sql/copies.ts';
@@ -17,9 +17,8 @@ import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { isOutOfMemory, isRefusedByIndex, MisreadFile } from '../sql/engine/faults.ts';
 import { isWide } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
-import { eventNamesOf } from '../sql/rows/event-names.ts';
+import { planBatch, settleBatch } from '../sql/rows/batch.ts';
 import { filesByHeader, filesQuery, hasRowsWithoutId, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
-import { rescuedOfBatch } from '../sql/rows/rescued.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 import type { TargetOptions } from '../target.ts';
 import { alterEvents, indexError, indexNames } from './alter.ts';
@@ -160,68 +159,43 @@ export class DuckDbSink implements Sink {
   async #write(windows: readonly Window[]) {
     const engine = this.#engine;
     const before = this.#state;
-    const first = lastWindow(before.receipts) + 1;
-    const isFirst = before.receipts.length === 0;
+    const batch = planBatch(before, windows, this.#rules, this.#zone);
+    const { isFirst, plan, loads } = batch;
     const counted = this.#counted ?? (isFirst ? new Map<number, number>() : await countRows(engine));
-    const incoming = windows.map(({ files }) => incomingColumns(files));
-    const all = incomingColumns(windows.flatMap(({ files }) => files));
-    const columns = planColumns(before.columns, all.columns, this.#rules, isFirst);
-    const plan = new Map(columns.map((column) => [column.key, column]));
-    const zone = this.#zone;
-    const loads = windows.map(
-      (window, i): WindowLoad => ({ window, number: first + i, incoming: incoming[i], plan, zone }),
-    );
-    await alterEvents(engine, columns, zone);
+    await alterEvents(engine, plan, this.#zone);
     await loadRows(engine, loads);
-    const rows = `(SELECT * FROM events WHERE _dfinery_window >= ${first})`;
-    const rescued = await rescuedOfBatch(engine, rows, columns);
     const { removed, idRepeats } = await supersede(engine, {
-      columns,
-      zone,
+      columns: plan,
+      zone: this.#zone,
       live: liveWindows(before.receipts),
-      windows: loads.map(({ window, number }, i) => ({
-        ...incomingWindow(window, number),
-        hasRowsWithoutId: hasRowsWithoutId(loads[i]),
-        idsAreKeys: idsAreKeys(window),
+      windows: loads.map((load) => ({
+        ...incomingWindow(load.window, load.number),
+        hasRowsWithoutId: hasRowsWithoutId(load),
+        idsAreKeys: idsAreKeys(load.window),
       })),
     });
-    const receipts = loads.map(({ window: { receipt }, number }) =>
-      storedReceipt(receipt, number, idRepeats.get(number) ?? 0),
-    );
-    const brought = new Map(receipts.flatMap(({ window, rows }) => (rows > 0 ? [[window, rows]] : [])));
-    const after = removed > 0 ? await countRows(engine) : new Map([...counted, ...brought]);
+    const brought = loads.map(({ number, window }): [number, number] => [number, window.receipt.rows]);
+    const after =
+      removed > 0 ? await countRows(engine) : new Map([...counted, ...brought.filter(([, rows]) => rows > 0)]);
     // What is gone is subtracted, so that a receipt that was wrong before stays wrong and `verify` sees it.
-    const live = [...before.receipts, ...receipts].map(({ window, rows_live }): [number, number] => [
+    const stored = before.receipts.map(({ window, rows_live: live }): [number, number] => [
       window,
-      rows_live - (counted.get(window) ?? brought.get(window) ?? 0) + (after.get(window) ?? 0),
+      live - (counted.get(window) ?? 0) + (after.get(window) ?? 0),
     ]);
-    const changes = changeRecords(columns, {
-      windows: windows.map(({ receipt }, i) => ({ id: receipt.id, columns: incoming[i].columns })),
-      changedAt: new Date(this.#clock.now()).toISOString(),
-      isFirst,
-      missed: missedIn(before.changes),
-    });
-    const state = applyBatch(before, {
-      columns,
-      receipts,
-      eventNames: await eventNamesOf(engine, windows, rows, columns),
-      cursor: windows[windows.length - 1].state,
-      changes,
-      live: new Map(live),
+    const live = new Map([...stored, ...brought.map(([window]): [number, number] => [window, after.get(window) ?? 0])]);
+    const rows = `(SELECT * FROM events WHERE _dfinery_window >= ${loads[0].number})`;
+    const { state, commit } = await settleBatch(engine, before, batch, {
+      rows,
+      idRepeats,
+      live,
+      now: this.#clock.now(),
     });
     await writeState(engine, before, state);
-    if (columns.some((column) => column.type !== column.before)) {
-      await createViews(engine, columns);
+    if (plan.some((column) => column.type !== column.before)) {
+      await createViews(engine, plan);
       await refreshModels(engine, state);
     }
-    const commit = {
-      windows: windows.length,
-      rows: receipts.reduce((sum, receipt) => sum + receipt.rows, 0),
-      ...columnChanges(columns, isFirst),
-      rescued,
-      idRepeats: [...idRepeats.values()].reduce((sum, n) => sum + n, 0),
-    };
-    return { commit, state, counted: after, removed, columns };
+    return { commit, state, counted: after, removed, columns: plan };
   }
 }
 

@@ -5,7 +5,7 @@ import type { Engine } from '../sql/engine/engine.ts';
 import {
   countNumbered,
   findSupersededRows,
-  haveSharedIds,
+  mayShareIds,
   RENUMBERED,
   type Reread,
   renumber,
@@ -42,7 +42,7 @@ interface Superseded {
 export async function supersede(engine: Engine, batch: LoadedBatch): Promise<Superseded> {
   const { windows, columns, live } = batch;
   const from = `(SELECT * FROM events WHERE _dfinery_window >= ${windows[0].number})`;
-  const isOneByOne = windows.length > 1 && (await haveSharedIds(engine, from));
+  const isOneByOne = windows.length > 1 && (await mayShareIds(engine, from));
   let [removed, renumbered] = [0, 0];
   for (const step of isOneByOne ? windows.map((window) => [window]) : [windows]) {
     const older = [...live, ...windows.slice(0, windows.indexOf(step[0]))];

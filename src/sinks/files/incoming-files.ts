@@ -1,5 +1,6 @@
 import pLimit from 'p-limit';
 import { daysBetween } from '../../base/days.ts';
+import type { Window } from '../../extract/window.ts';
 import { typedColumns } from '../../table/columns.ts';
 import type { PlannedColumn } from '../../table/plan.ts';
 import { castTo, typedNull } from '../sql/columns.ts';
@@ -23,16 +24,75 @@ export interface IncomingFile {
 /** Statements that run at the same time, each of one thread's work. */
 const CONCURRENCY = 2;
 
+/** Files that were written before the batch of their window was complete. */
+export interface EarlyFiles {
+  /** What the rows of the files are written as. */
+  readonly form: string;
+  readonly files: readonly IncomingFile[];
+}
+
+/**
+ * Writes the files of windows that wait while others are still downloaded. They serve a batch if its plan gives the same columns
+ * the same types; then their values are the same, too, since one plan stores the windows of a batch as a plan each would.
+ */
+export class EarlyWriter {
+  readonly #table: FileTable;
+  readonly #limit = pLimit(CONCURRENCY);
+  readonly #files = new Map<Window, Promise<EarlyFiles | undefined>>();
+  #isClosed = false;
+
+  constructor(table: FileTable) {
+    this.#table = table;
+  }
+
+  /** Begins to write the rows of a window. A failure shows when they are written again for its batch. */
+  begin(load: WindowLoad): void {
+    if (load.window.receipt.rows === 0 || !idsAreKeys(load.window)) return;
+    const write = async () => {
+      if (this.#isClosed || this.#table.isLowOnMemory) return undefined;
+      return { form: formOf(load), files: await writePlain(this.#table, load) };
+    };
+    this.#files.set(
+      load.window,
+      this.#limit(write).catch(() => undefined),
+    );
+  }
+
+  /** Waits for the files that were begun, and hands them over. */
+  async take(): Promise<Map<Window, EarlyFiles | undefined>> {
+    const begun = [...this.#files];
+    this.#files.clear();
+    return new Map(await Promise.all(begun.map(async ([window, files]) => [window, await files] as const)));
+  }
+
+  /** Stops what is being written, and waits for its end. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#files.size > 0) this.#table.engine.interrupt();
+    await this.take();
+  }
+}
+
+/** Two files of a window with this in common have the same rows. */
+const formOf = ({ number, plan }: WindowLoad): string =>
+  JSON.stringify([number, ...typedColumns([...plan.values()]).map(({ name, type }) => [name, type])]);
+
 /**
  * Writes all rows of the windows, typed and keyed, one file a window and date. Inside a transaction. Windows whose ids are
- * their keys are written beside each other. Throws UserError if a count differs.
+ * their keys are written beside each other; of those in `early` files that fit are taken. Throws UserError if a count differs.
  */
-export async function writeIncoming(table: FileTable, loads: readonly WindowLoad[]): Promise<IncomingFile[]> {
+export async function writeIncoming(
+  table: FileTable,
+  loads: readonly WindowLoad[],
+  early: ReadonlyMap<Window, EarlyFiles | undefined>,
+): Promise<IncomingFile[]> {
   const filled = loads.filter(({ window }) => window.receipt.rows > 0);
   const limit = pLimit(table.isLowOnMemory ? 1 : CONCURRENCY);
-  const beside = filled.map((load) =>
-    idsAreKeys(load.window) ? limit(() => writePlain(table, load)) : Promise.resolve(undefined),
-  );
+  const beside = filled.map((load) => {
+    const written = early.get(load.window);
+    if (written?.form === formOf(load)) return written.files;
+    return idsAreKeys(load.window) ? limit(() => writePlain(table, load)) : undefined;
+  });
   const plain = await Promise.all(beside);
   const files: IncomingFile[] = [];
   for (const [i, load] of filled.entries()) files.push(...(plain[i] ?? (await writeStaged(table, load))));

@@ -2,22 +2,21 @@ import type { Clock } from '../../base/clock.ts';
 import { groupBy } from '../../base/group.ts';
 import type { Logger } from '../../base/log.ts';
 import { NO_PRIOR_LOADS, type PriorLoads, type Window } from '../../extract/window.ts';
-import { changeRecords, columnChanges, logChanges, missedIn } from '../../table/changes.ts';
+import { logChanges } from '../../table/changes.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { incomingColumns } from '../../table/incoming.ts';
-import { type PlannedColumn, planColumns, plannedTogether, type Rules } from '../../table/plan.ts';
-import { incomingWindow, lastWindow, liveWindows, storedReceipt } from '../../table/receipts.ts';
-import { applyBatch, newState, priorLoadsOf, type TableState } from '../../table/state.ts';
+import { type PlannedColumn, plannedTogether, type Rules } from '../../table/plan.ts';
+import { incomingWindow, liveWindows } from '../../table/receipts.ts';
+import { newState, priorLoadsOf, type TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
 import type { Commit, Sink } from '../sink.ts';
-import { eventNamesOf } from '../sql/rows/event-names.ts';
-import { hasRowsWithoutId, type WindowLoad } from '../sql/rows/file-query.ts';
-import { rescuedOfBatch } from '../sql/rows/rescued.ts';
+import { type PlannedBatch, planBatch, settleBatch } from '../sql/rows/batch.ts';
+import { hasRowsWithoutId, idsAreKeys } from '../sql/rows/file-query.ts';
 import type { TargetOptions } from '../target.ts';
 import { columnsIn, columnsOfBatch, isChangedBy, namesOf, selectAfter } from './columns.ts';
 import { derive } from './derive.ts';
 import { failureOf, otherTimezone } from './failures.ts';
-import { type IncomingFile, writeIncoming } from './incoming-files.ts';
+import { type EarlyFiles, EarlyWriter, type IncomingFile, writeIncoming } from './incoming-files.ts';
 import type { DataFile, FileChange, NewFile } from './log.ts';
 import { type FilesFormat, FileTable, type OpenFilesOptions, pathIn, readingTable } from './open.ts';
 import { NO_DATE, readFiles } from './parquet-file.ts';
@@ -80,6 +79,9 @@ class FilesSink implements Sink {
   #hasFailed = false;
   /** Windows that are stored one by one, since some of them share ids. */
   #alone = 0;
+  readonly #early: EarlyWriter;
+  /** Windows of the next batch. */
+  #waiting: Window[] = [];
   readonly runs: RunObjects;
 
   constructor(table: FileTable, initial: TableState, options: FilesSinkOptions & Pick<FilesFormat, 'hasOneWriter'>) {
@@ -92,6 +94,7 @@ class FilesSink implements Sink {
     this.#clock = clock;
     const named = columnName === undefined ? {} : { nameOf: columnName };
     this.#rules = { zoned: timezone !== undefined, columnTypes, pinned, mode, ...named };
+    this.#early = new EarlyWriter(table);
     this.runs = new RunObjects(table.storage, !options.hasOneWriter);
   }
 
@@ -100,14 +103,24 @@ class FilesSink implements Sink {
     return snapshot === undefined ? NO_PRIOR_LOADS : priorLoadsOf(snapshot.state);
   }
 
+  prepare(window: Window): void {
+    // A mode that holds a window to the columns of those before it plans each by itself.
+    if (this.#hasFailed || this.#rules.mode !== 'evolve') return;
+    this.#waiting.push(window);
+    const { loads } = this.#planned(this.#waiting);
+    this.#early.begin(loads[loads.length - 1]);
+  }
+
   async commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit> {
     const table = this.#table;
+    this.#waiting = [];
     try {
+      const early = await table.engine.heeding(signal, () => this.#early.take());
       if (this.#hasFailed) await table.log.refresh();
       this.#hasFailed = false;
       const windows = batch.slice(0, this.#alone > 0 ? 1 : this.#together(batch));
       this.#alone = Math.max(0, this.#alone - 1);
-      return await this.#store(windows, signal);
+      return await this.#store(windows, early, signal);
     } catch (error) {
       this.#hasFailed = true;
       signal.throwIfAborted();
@@ -126,8 +139,9 @@ class FilesSink implements Sink {
     await table.commit({ kind: 'rewrite', ...files, state: { ...state, tables } });
   }
 
-  close(): Promise<void> {
-    return this.#table.close();
+  async close(): Promise<void> {
+    await this.#early.close();
+    await this.#table.close();
   }
 
   get #state(): TableState {
@@ -141,13 +155,22 @@ class FilesSink implements Sink {
     return plannedTogether(this.#state.columns, incoming, this.#rules);
   }
 
-  async #store(windows: readonly Window[], signal: AbortSignal): Promise<Commit> {
+  #planned(windows: readonly Window[]): PlannedBatch {
+    const { layout } = this.#table.log;
+    return planBatch(this.#state, windows, this.#rules, this.#zone, (plan) => columnsOfBatch(plan, layout));
+  }
+
+  async #store(
+    windows: readonly Window[],
+    early: ReadonlyMap<Window, EarlyFiles | undefined>,
+    signal: AbortSignal,
+  ): Promise<Commit> {
     const table = this.#table;
-    const prepared = await table.prepare(() => this.#prepare(windows), signal);
+    const prepared = await table.prepare(() => this.#prepare(windows, early), signal);
     // Rows of two windows have one id: the later window is to supersede rows that are committed.
     if (prepared === undefined) {
       this.#alone = windows.length - 1;
-      return this.#store(windows.slice(0, 1), signal);
+      return this.#store(windows.slice(0, 1), early, signal);
     }
     const { change, commit, plan } = prepared;
     await table.commit(change);
@@ -156,19 +179,15 @@ class FilesSink implements Sink {
   }
 
   /** Writes every file that the windows add or change, beside the tables; undefined if some of them share ids. */
-  async #prepare(windows: readonly Window[]): Promise<PreparedBatch | undefined> {
+  async #prepare(
+    windows: readonly Window[],
+    early: ReadonlyMap<Window, EarlyFiles | undefined>,
+  ): Promise<PreparedBatch | undefined> {
     const table = this.#table;
-    const { layout } = table.log;
     const state = this.#state;
-    const first = lastWindow(state.receipts) + 1;
-    const own = windows.map(({ files }) => incomingColumns(files));
-    const all = incomingColumns(windows.flatMap(({ files }) => files));
-    const plan = planColumns(state.columns, all.columns, this.#rules, first === 1);
-    const columns = columnsOfBatch(plan, layout);
-    const loads = windows.map(
-      (window, i): WindowLoad => ({ window, number: first + i, incoming: own[i], plan: columns, zone: this.#zone }),
-    );
-    const incoming = await writeIncoming(table, loads);
+    const batch = this.#planned(windows);
+    const { plan, loads } = batch;
+    const incoming = await writeIncoming(table, loads, early);
     const stored = table.filesOf('events');
     const locals = await table.fetchColumns(stored, keyColumns(plan));
     const paths = stored.map((file) => pathIn(locals, file));
@@ -176,47 +195,24 @@ class FilesSink implements Sink {
       files: incoming,
       columns: plan,
       hasRowsWithoutId: loads.some(hasRowsWithoutId),
+      idsAreKeys: windows.every(idsAreKeys),
       windows: loads.map(({ window, number }) => incomingWindow(window, number)),
       live: liveWindows(state.receipts),
       zone: this.#zone,
     });
     if (superseded === undefined) return undefined;
-    const events = await this.#eventsAfter({ plan, columns: [...columns.values()], locals, superseded });
+    const events = await this.#eventsAfter({ plan, columns: [...loads[0].plan.values()], locals, superseded });
     const derived = await derive(table, { ...events, columns: plan, tables: state.tables });
     const removed = [...events.removed, ...derived.removed];
     const added = [...events.added, ...derived.added];
-    const { idRepeats } = superseded;
-    const receipts = loads.map(({ window: { receipt }, number }) =>
-      storedReceipt(receipt, number, idRepeats.get(number) ?? 0),
-    );
-    const changes = changeRecords(plan, {
-      windows: windows.map(({ receipt }, i) => ({ id: receipt.id, columns: own[i].columns })),
-      changedAt: new Date(this.#clock.now()).toISOString(),
-      isFirst: first === 1,
-      missed: missedIn(state.changes),
-    });
     const files = superseded.files.map(({ local }) => local);
-    const rows = files.length === 0 ? undefined : readFiles(files);
-    const rescued = await rescuedOfBatch(table.engine, rows, plan);
-    const after = applyBatch(state, {
-      columns: plan,
-      receipts,
-      eventNames: await eventNamesOf(table.engine, windows, rows, plan),
-      cursor: windows[windows.length - 1].state,
-      changes,
+    const { state: after, commit } = await settleBatch(table.engine, state, batch, {
+      rows: files.length === 0 ? undefined : readFiles(files),
+      idRepeats: superseded.idRepeats,
       live: liveRows(filesAfter(table.log.snapshot?.files ?? [], { removed, added })),
+      now: this.#clock.now(),
     });
-    return {
-      change: { kind: 'load', removed, added, state: after },
-      commit: {
-        windows: windows.length,
-        rows: receipts.reduce((sum, { rows }) => sum + rows, 0),
-        ...columnChanges(plan, first === 1),
-        rescued,
-        idRepeats: [...idRepeats.values()].reduce((sum, n) => sum + n, 0),
-      },
-      plan,
-    };
+    return { change: { kind: 'load', removed, added, state: after }, commit, plan };
   }
 
   /** The files of `events` that go and come: of a uniform layout one file a date, else the files of the batch as they are. */

@@ -3,7 +3,7 @@ import type { StoredColumn } from '../../table/columns.ts';
 import {
   countNumbered,
   findSupersededRows,
-  haveSharedIds,
+  mayShareIds,
   RENUMBERED,
   type Reread,
   renumber,
@@ -15,6 +15,8 @@ import { FILE, readFiles, writeFile } from './parquet-file.ts';
 /** The rows of a batch, in files, and the windows that they are of. */
 export interface Incoming extends Pick<Reread, 'columns' | 'hasRowsWithoutId' | 'windows' | 'live' | 'zone'> {
   readonly files: readonly IncomingFile[];
+  /** True if the ids of all rows are their keys as they stand. */
+  readonly idsAreKeys: boolean;
 }
 
 /** What a batch does to the rows of stored files. */
@@ -44,15 +46,16 @@ export function keyColumns(columns: readonly StoredColumn[]): Set<string> {
 export async function findSuperseded(
   table: FileTable,
   stored: readonly string[],
-  { files, ...batch }: Incoming,
+  { files, idsAreKeys, ...batch }: Incoming,
 ): Promise<Superseded | undefined> {
   const { engine } = table;
   const { columns, windows } = batch;
   if (files.length === 0) return { counts: new Map(), isKept: 'true', files, idRepeats: new Map() };
   const incoming = relationOf(files);
-  if (windows.length > 1 && (await haveSharedIds(engine, incoming))) return undefined;
+  if (windows.length > 1 && (await mayShareIds(engine, incoming))) return undefined;
   if (stored.length === 0) {
-    return { counts: new Map(), isKept: 'true', files, idRepeats: await countNumbered(engine, incoming, columns) };
+    const idRepeats = idsAreKeys ? new Map() : await countNumbered(engine, incoming, columns);
+    return { counts: new Map(), isKept: 'true', files, idRepeats };
   }
   const reread: Reread = { ...batch, stored: readFiles(stored), incoming };
   const found = await findSupersededRows(engine, reread);
@@ -67,7 +70,9 @@ export async function findSuperseded(
   const kept = `(SELECT _key FROM ${readFiles(stored)} WHERE ${isKept})`;
   const changed = await renumber(engine, reread, found, kept);
   const renumbered = changed === 0 ? files : await withNewKeys(table, files);
-  return { counts, isKept, files: renumbered, idRepeats: await countNumbered(engine, relationOf(renumbered), columns) };
+  const idRepeats =
+    changed === 0 && idsAreKeys ? new Map() : await countNumbered(engine, relationOf(renumbered), columns);
+  return { counts, isKept, files: renumbered, idRepeats };
 }
 
 /** The files of a batch with the keys of RENUMBERED. */

@@ -57,7 +57,7 @@ export class TargetFixture<F extends DuckDbFixture = DuckDbFixture> {
     return this.fixture.open(options);
   }
 
-  /** Opens, commits each of these, a window alone or a batch, and closes. */
+  /** Opens, commits each of these, a window alone or a batch whose windows are announced first as in a run, and closes. */
   async store(
     batches: readonly (Window | readonly Window[])[],
     options: Partial<FilesSinkOptions> = {},
@@ -65,8 +65,9 @@ export class TargetFixture<F extends DuckDbFixture = DuckDbFixture> {
     const sink = await this.open(options);
     try {
       const done: Commit[] = [];
-      for (const batch of batches) {
-        for (let rest = [batch].flat(); rest.length > 0; ) {
+      for (const batch of batches.map((one) => [one].flat())) {
+        if (batch.length > 1) for (const window of batch) sink.prepare?.(window);
+        for (let rest: readonly Window[] = batch; rest.length > 0; ) {
           const commit = await sink.commit(rest, this.fixture.signal);
           done.push(commit);
           rest = rest.slice(commit.windows);

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
 import type { SchemaMode } from '../../../src/config/source.ts';
@@ -230,5 +231,16 @@ describe.each(FILE_TARGETS)('a batch of windows in %s', (name) => {
       ...[0, 1, 2].map((i) => ({ _key: `k${i}`, n: '2', w: i + 4 })),
     ]);
     expect(await fixture.verify()).toEqual([]);
+  });
+
+  it('leaves nothing if it is given up while its first rows are written', async () => {
+    const fixture = made(new FilesFixture(name));
+    const sink = await fixture.open();
+    const ids = Array.from({ length: 50 }, (_, i) => ({ id: `k${i}` }));
+    for (const one of [0, 1, 2].map(day)) sink.prepare?.(fixture.fixture.windowOf(one, ...ids));
+    await sink.close();
+    expect(await fixture.snapshot()).toBeUndefined();
+    const left = readdirSync(fixture.fixture.dir, { recursive: true, encoding: 'utf8' });
+    expect([...left, ...fixture.files()].filter((path) => path.includes('incoming'))).toEqual([]);
   });
 });

