@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
+import { plainCount } from '../base/quantities.ts';
 import type { Random } from '../base/random.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import type { DeletionService } from '../service/delete/answer.ts';
@@ -322,11 +323,11 @@ const ROUNDING = 1 + 2 ** -40;
 export function guardProblem(count: number, limits: GuardLimits): string | undefined {
   const { maxDeletionsPerSync: most, maxDeletionsPercent: percent, knownProfiles: known } = limits;
   if (count > most) {
-    return `${count} profiles are to be deleted, more than max_deletions_per_sync allows (${most}). If that is meant, raise max_deletions_per_sync to ${count} or more and run again.`;
+    return `${plainCount(count, 'profile')} would be deleted, more than max_deletions_per_sync allows (${most}). If that is meant, raise max_deletions_per_sync to ${count} or more and run again.`;
   }
   if (percent === undefined || known === undefined || count * 100 <= percent * known * ROUNDING) return undefined;
   const share = ((count * 100) / known).toFixed(2);
-  return `${count} profiles are to be deleted, ${share} % of known_profiles (${known}), more than max_deletions_percent allows (${percent} %). If that is meant, raise max_deletions_percent and run again.`;
+  return `${plainCount(count, 'profile')} would be deleted, ${share} % of known_profiles (${known}), more than max_deletions_percent allows (${percent} %). If that is meant, raise max_deletions_percent and run again.`;
 }
 
 const guardError = ({ guard }: DeletionReport): UserError | undefined =>

@@ -1,3 +1,4 @@
+import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
@@ -70,10 +71,13 @@ const MAX_NAMED = 100;
 const PEOPLE_PER_ID = 3;
 const MIN_PEOPLE = 10;
 
-/** The name of a place in the ledger, in hashes and in messages: the same from whichever folder it is given. */
+/** The name of a place in the ledger, in hashes and in messages: the same from whichever folder, and by whichever link, it is given. */
 export const placeName = ({ target, path }: PurgePlace): string => `${target.name} ${addressOf(path)}`;
 
-const addressOf = (path: string): string => (path.includes('://') ? path : resolve(path));
+function addressOf(path: string): string {
+  if (path.includes('://')) return path.replace(/\/+$/, '');
+  return existsSync(path) ? realpathSync(path) : resolve(path);
+}
 
 export type Mapping = ReadonlyMap<string, readonly string[]>;
 

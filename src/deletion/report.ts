@@ -1,5 +1,5 @@
 import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
-import { count } from '../base/quantities.ts';
+import { count, plainCount } from '../base/quantities.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import type { ListCounts } from './input/deletion-list.ts';
 import { REFUSAL_TEXT } from './input/deletion-list.ts';
@@ -105,8 +105,7 @@ export function reportTable(report: DeletionReport): string {
   ];
   const width = Math.max(...rows.map(([label]) => label.length));
   const lines = rows.map(([label, n]) => `${label.padEnd(width)}  ${String(n).padStart(9)}`);
-  lines.push(...report.places.map(placeLine), ...report.unreached);
-  return [...lines, ...(report.head === null ? [] : [`ledger head: ${report.head}`])].join('\n');
+  return [...lines, ...report.places.map(placeLine), ...report.unreached].join('\n');
 }
 
 /** The ids that a run asks the service for, or would. */
@@ -154,7 +153,7 @@ export function failureOf(
 ): UserError | undefined {
   const { done, undecided, rejected, done_before } = report;
   if (stopped !== undefined && report.purge_only) return stopped;
-  const decided = `${done} of ${wantedOf(report)} ids were deleted, ${undecided} are undecided`;
+  const decided = `This run deleted ${done} of ${plainCount(wantedOf(report), 'id')} and left ${undecided} undecided`;
   if (stopped !== undefined) {
     const { kind, exitCode, message } = stopped;
     return new UserError(kind, `${message} ${decided}.`, { exitCode, cause: stopped });

@@ -9,7 +9,7 @@ import { idsFrom, idsFromFile, type ListOptions } from '../../deletion/input/id-
 import type { LedgerOutput } from '../../deletion/ledger/ledger.ts';
 import { type Proof, proveErasure } from '../../deletion/ledger/proof.ts';
 import { verifyLedger } from '../../deletion/ledger/verify.ts';
-import type { PurgePlace, PurgeRequest } from '../../deletion/purge.ts';
+import { type PurgePlace, type PurgeRequest, placeName } from '../../deletion/purge.ts';
 import { type DeletionReport, reportTable } from '../../deletion/report.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
 import { HashKey } from '../../schema/hash-key.ts';
@@ -179,6 +179,7 @@ function printReport(
     terminal.result(JSON.stringify({ ...report, hash, exit: failure?.exitCode ?? EXIT.done, error }));
   } else {
     for (const line of reportTable(report).split('\n')) terminal.result(line);
+    if (report.head !== null) terminal.result(`ledger head: ${report.head}`);
     if (isPlan) terminal.result(`hash: ${hash}`);
   }
   if (!isPlan || failure !== undefined) return;
@@ -251,8 +252,8 @@ export function placesOf(name: string, value: unknown): PurgePlace[] {
     const target = TARGETS.filter(isPurgeTarget).find((one) => one.name === words[at]);
     const path = words[at + 1];
     if (target === undefined || path === undefined) throw configError(`--${name} needs ${purgePlaces('"')}.`);
-    if (places.some((place) => place.target === target && resolve(place.path) === resolve(path))) {
-      throw configError(`--${name} names ${target.name} ${path} twice.`);
+    if (places.some((place) => placeName(place) === placeName({ target, path }))) {
+      throw configError(`--${name} names ${target.name} ${path} twice: a link and what it leads to are one place.`);
     }
     places.push({ target, path });
   }

@@ -4,6 +4,7 @@ import type { MessageWriter } from '../../airbyte/writer.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { configError, type UserError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
+import { plainCount } from '../../base/quantities.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { createDeletionService } from '../../service/delete/client.ts';
 import { runDeletionCase } from '../case.ts';
@@ -132,7 +133,7 @@ function logDryRun(plan: DeletionReport, config: DestinationConfig, context: Ver
   }
   logger.warn(
     'erase.dry_run',
-    `DRY RUN: nothing was deleted. ${wantedOf(plan)} profiles would be; the platform may show their rows as synced all the same. Set dry_run to false to delete.`,
+    `DRY RUN: nothing was deleted. ${plainCount(wantedOf(plan), 'profile')} would be; the platform may show their rows as synced all the same. Set dry_run to false to delete.`,
   );
 }
 
@@ -141,5 +142,8 @@ function logStart(plan: DeletionReport, { requestsPerMinute }: DestinationConfig
   const count = wantedOf(plan);
   const resumed = plan.done_before > 0 ? ` (${plan.done_before} were done by the unfinished run before)` : '';
   const about = formatDuration((count * 60_000) / requestsPerMinute);
-  logger.info('erase.begin', `Deleting ${count} profiles${resumed}: about ${about} at ${requestsPerMinute} a minute.`);
+  logger.info(
+    'erase.begin',
+    `Deleting ${plainCount(count, 'profile')}${resumed}: about ${about} at ${requestsPerMinute} a minute.`,
+  );
 }

@@ -115,8 +115,33 @@ async function* plainLines(
   name: string,
   header: string | undefined,
 ): AsyncGenerator<string> {
-  for await (const [text, line] of textLines(input, name)) if (line !== 1 || text.trim() !== header) yield text;
+  let isFirst = true;
+  for await (const [text, line] of textLines(input, name)) {
+    const isHeader = isFirst && text.trim() === header;
+    if (isFirst && !isHeader) refuseHeader(text, name, line, header);
+    isFirst &&= text.trim() === '';
+    if (!isHeader) yield text;
+  }
 }
+
+/** What separates the cells of a CSV, whichever kind it is. */
+const SEPARATORS = /[,;\t|]/;
+/** What a column of ids is called where the id field has another name. */
+const USUAL_HEADERS = ['external_id', 'id'];
+
+/** Nobody is deleted for being called as the column of ids is: a first line that means the header is one, or a mistake. */
+function refuseHeader(text: string, name: string, line: number, header: string | undefined): void {
+  const wanted = new Set([...USUAL_HEADERS, header ?? ''].map(lettersOf));
+  const cells = text.split(SEPARATORS);
+  const found = cells.find((cell) => lettersOf(cell) !== '' && wanted.has(lettersOf(cell)));
+  if (found === undefined) return;
+  const what = cells.length === 1 ? 'looks like the header of a column' : 'looks like the header of several columns';
+  const remedy = 'name the column with --column, or remove this line';
+  throw configError(`Line ${line} of the list ${name} ${what}: ${remedy}. Nothing was deleted.`);
+}
+
+/** A name as people tell it from another: without case, quotes and what stands between its words. */
+const lettersOf = (text: string): string => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
 
 async function* jsonMembers(
   input: AsyncIterable<Uint8Array>,

@@ -109,13 +109,13 @@ export async function checkCopy(format: CopiedFormat, copy: string, file: string
         return databaseOf(await readMark(format, engine), file);
       })
     : undefined;
-  await checkPlace(format, { copy, path, file, database }, options);
+  await checkPlace(format, { name: `--publish ${copy}`, path, file, database }, options);
 }
 
 /** The place of a copy that is taken. `database`: the id of the database; undefined if no copy of it can be there. */
 interface TakenPlace {
-  /** As it was given. */
-  readonly copy: string;
+  /** What messages call it. */
+  readonly name: string;
   readonly path: string;
   readonly file: string;
   readonly database: string | undefined;
@@ -123,22 +123,22 @@ interface TakenPlace {
 
 async function checkPlace(
   format: CopiedFormat,
-  { copy, path, file, database }: TakenPlace,
+  { name, path, file, database }: TakenPlace,
   options: Options,
 ): Promise<void> {
   const found = statSync(path);
-  if (!found.isFile()) throw configError(`--publish ${copy} is no file.`);
+  if (!found.isFile()) throw configError(`${name} is no file.`);
   if (fileExists(file) && identityOf(path) === identityOf(realFile(file)) && found.dev === statSync(file).dev) {
-    throw configError(`--publish ${copy} is the file that is loaded: give another path.`);
+    throw configError(`${name} is the file that is loaded: give another path.`);
   }
   if (found.nlink > 1) {
     throw configError(
-      `--publish ${copy} has another name (a hard link), under which the old copy would stay: remove that first. It was not changed.`,
+      `${name} has another name (a hard link), under which the old copy would stay: remove that first. It was not changed.`,
     );
   }
   const refused = (why: string, cause?: unknown) =>
     configError(
-      `--publish ${copy} exists and is not a copy that this program made of this ${format.noun}; it was not changed: ${why} Give another path, or remove it.`,
+      `${name} exists and is not a copy that this program made of this ${format.noun}; it was not changed: ${why} Give another path, or remove it.`,
       { cause },
     );
   let mark: Mark;
@@ -162,12 +162,19 @@ function checkWhole(format: CopiedFormat, path: string, options: Options): Promi
 
 /**
  * Puts a whole, checked copy of an open file beside `copy` and renames it into place: who has the former copy open keeps
- * it. The file remembers the copy first, so that a purge knows of it whatever happens. Throws UserError.
+ * it. The file remembers the copy first, so that a purge knows of it whatever happens. `name`: what messages call the copy.
+ * Throws UserError.
  */
-export async function publish(format: CopiedFormat, engine: Engine, copy: string, options: Options): Promise<void> {
+export async function publish(
+  format: CopiedFormat,
+  engine: Engine,
+  copy: string,
+  options: Options,
+  name = `--publish ${copy}`,
+): Promise<void> {
   const path = realFile(copy);
   const known = databaseOf(await readMark(format, engine), engine.file);
-  if (existsSync(path)) await checkPlace(format, { copy, path, file: engine.file, database: known }, options);
+  if (existsSync(path)) await checkPlace(format, { name, path, file: engine.file, database: known }, options);
   const database = await engine.transaction(() => remember(format, engine, { path, known }, options));
   await engine.run('CHECKPOINT target');
   await copyWhole(format, { file: engine.file, path, database }, options);
@@ -246,7 +253,7 @@ export async function republish(format: CopiedFormat, options: RepublishOptions)
           'it is not there: if it was moved, or lies on a share that is not mounted now, it still holds them',
         );
       }
-      await publish(format, engine, copy, options);
+      await publish(format, engine, copy, options, 'it');
     } catch (error) {
       options.signal?.throwIfAborted();
       failed.push(`${copy} (${messageOf(error)})`);

@@ -6,6 +6,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -127,6 +128,22 @@ describe('a purge', () => {
     });
     const cut = await runHere([...words, '--head', 'f'.repeat(64)]);
     expect([cut.code, JSON.parse(cut.stdout).erased]).toEqual([1, false]);
+  });
+
+  it('takes no place twice, also not by a link, and knows a place by what a link leads to [R931]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1')]);
+    await load('lake', [person('e1', 'u1', 'm1')]);
+    for (const name of ['a.duckdb', 'lake']) {
+      const link = name.replace(/^\w+/, 'link');
+      symlinkSync(at(name), at(link));
+      const both = await run(['--id', 'm1', ...placeWords(name, link), ...BY_MEMBER]);
+      expect([both.code, both.stderr]).toEqual([2, expect.stringMatching(/--purge names \w+ \S+ twice: a link/)]);
+      const [plan, other] = [
+        await run(['--id', 'm1', ...placeWords(name), ...BY_MEMBER]),
+        await run(['--id', 'm1', ...placeWords(link), ...BY_MEMBER]),
+      ];
+      expect(JSON.parse(other.stdout).hash).toBe(JSON.parse(plan.stdout).hash);
+    }
   });
 
   it('goes on with the other places where one fails, and the same list again finishes it [R611]', async () => {

@@ -108,7 +108,8 @@ describe('forget, from a file', () => {
 describe('forget, asked for a proof', () => {
   it('speaks of the configured service alone, and names it [R52]', async () => {
     const plan = JSON.parse((await forget('--id', 'a', '--json')).result);
-    await forget('--id', 'a', '--execute', '--confirm', plan.hash);
+    const done = await forget('--id', 'a', '--execute', '--confirm', plan.hash);
+    expect(done.result).toMatch(/^ledger head: [0-9a-f]{64}$/m);
     const proof = ['--proof', 'a', '--ledger-dir', at('ledger')];
     expect(await forget(...proof)).toMatchObject({
       code: 0,

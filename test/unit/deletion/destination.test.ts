@@ -154,9 +154,9 @@ describe('write', () => {
     await setup.write(input);
     setup.answer = (_d, response) => json(response, SUCCESS);
     const dry = await setup.write(input, { dry_run: true });
-    expect(dry.text).toContain('DRY RUN: nothing was deleted. 1 profiles would be');
+    expect(dry.text).toContain('DRY RUN: nothing was deleted. 1 profile would be');
     const output = await setup.write(input);
-    expect(output.text).toContain('Deleting 1 profiles (2 were done by the unfinished run before): about');
+    expect(output.text).toContain('Deleting 1 profile (2 were done by the unfinished run before): about');
   });
 
   it('leaves no connection open', async () => {
@@ -184,7 +184,7 @@ describe('a dry run', () => {
 
   it('says that a real run would stop at a cap, and deletes nothing', async () => {
     const output = await dry([record('a'), record('b')], { max_deletions_per_sync: 1 });
-    expect(output.text).toContain('A real run would stop before its first deletion: 2 profiles are to be deleted');
+    expect(output.text).toContain('A real run would stop before its first deletion: 2 profiles would be deleted');
     expect(output.code).toBe(0);
     expect((await dry([record('a')], { max_deletions_per_sync: 1 })).text).not.toContain('would stop');
   });

@@ -27,6 +27,30 @@ describe('a list of ids', () => {
     expect(await read('')).toEqual([]);
   });
 
+  it('may begin with the name of the id field, which is no id [R930]', async () => {
+    expect(await read('member\nexternal_id\n', { header: 'member' })).toEqual(['external_id']);
+    expect(await read('\n external_id \r\na\nexternal_id\n', { header: 'external_id' })).toEqual([
+      '',
+      'a',
+      'external_id',
+    ]);
+  });
+
+  it.each([
+    ['"external_id"', 'a column'],
+    ['External ID', 'a column'],
+    ['externalId', 'a column'],
+    ['\n\nID', 'a column'],
+    ['Member-No.', 'a column'],
+    ['external_id,name', 'several columns'],
+    ['name\tmember_no', 'several columns'],
+    ['nr;"id";name', 'several columns'],
+  ])('is refused where its first line is a header in another spelling, not an id: %j [R930]', async (text, what) => {
+    const refused = read(`${text}\nkim\n`, { header: 'member_no' });
+    await expect(refused).rejects.toThrow(`looks like the header of ${what}: name the column with --column`);
+    expect(await read(`kim\n${text.trim()}\n`, { header: 'member_no' })).toEqual(['kim', text.trim()]);
+  });
+
   it('is a column of a CSV, whatever stands in it', async () => {
     const csv = 'n,id\r\n1,"a,""b"""\r\n2,\r\n3,"x\ny"\r\n';
     expect(await read(csv, { column: 'id' })).toEqual(['a,"b"', '', 'x\ny']);
@@ -177,10 +201,10 @@ describe('a list of ids', () => {
 
   it('breaks off where its source does', async () => {
     const broken = async function* () {
-      yield Buffer.from('id\na\n');
+      yield Buffer.from('key\na\n');
       throw new Error('the pipe is gone');
     };
-    for (const options of [{}, { column: 'id' }]) {
+    for (const options of [{}, { column: 'key' }]) {
       await expect(all(idsFrom(broken(), 'list', options))).rejects.toThrow('the pipe is gone');
     }
   });

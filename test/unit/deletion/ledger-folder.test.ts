@@ -116,7 +116,7 @@ describe('the folder of a ledger', () => {
     expect(failure).toMatchObject({
       kind: 'transient',
       message: expect.stringMatching(
-        /Another run has taken over the ledger .* 1 of 3 ids were deleted, 2 are undecided/,
+        /Another run has taken over the ledger .* This run deleted 1 of 3 ids and left 2 undecided/,
       ),
     });
     expect(report.done).toBe(1);

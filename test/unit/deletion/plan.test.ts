@@ -59,7 +59,7 @@ describe('a deletion', () => {
     const first = await plans.execute(names(13), down, {}, purge);
     expect(first.failure).toMatchObject({
       kind: 'transient',
-      message: expect.stringContaining('1 of 13 ids were deleted, 12 are undecided'),
+      message: expect.stringContaining('This run deleted 1 of 13 ids and left 12 undecided'),
     });
     expect(plans.kinds().at(-1)).toBe('after');
     expect(purges).toBe(0);
@@ -117,7 +117,7 @@ describe('a deletion', () => {
     expect(report).toMatchObject({ done: 2, undecided: 1, stopped_by: '40201' });
     expect(failure).toMatchObject({
       kind: 'config',
-      message: 'the answer 2 of 3 ids were deleted, 1 are undecided.',
+      message: 'the answer This run deleted 2 of 3 ids and left 1 undecided.',
     });
     await plans.execute(['a', 'b', 'c'], () => {
       plans.timers.at(-1)?.call();

@@ -109,7 +109,6 @@ describe('a report', () => {
       'undecided = 2',
       '  50000 = 1',
       'requests sent = 9',
-      'ledger head: h1',
     ]);
   });
 
@@ -161,14 +160,16 @@ describe('the failure of a run', () => {
   it('is the answer that stopped it, before anything else', () => {
     expect(failure({}, {}, 'fail', configError('The token is refused.'))).toMatchObject({
       kind: 'config',
-      message: 'The token is refused. 2 of 5 ids were deleted, 2 are undecided.',
+      message: 'The token is refused. This run deleted 2 of 5 ids and left 2 undecided.',
     });
   });
 
   it('is that ids are undecided, with the codes of their answers where there were any', () => {
     expect(failure({}, {}, 'fail')).toMatchObject({
       kind: 'transient',
-      message: expect.stringMatching(/^2 of 5 ids were deleted, 2 are undecided: .* answer \(50000: 1\)\. Run again/),
+      message: expect.stringMatching(
+        /^This run deleted 2 of 5 ids and left 2 undecided: .* answer \(50000: 1\)\. Run again/,
+      ),
     });
     expect(failure({}, { unclear: new Map() })?.message).toContain('gave no clear answer. Run again');
     const two = new Map([

@@ -125,7 +125,7 @@ describe('a run that deletes', () => {
     expect(failure(output)).toMatchObject({
       failure_type: 'transient_error',
       message: expect.stringContaining(
-        '3 of 4 ids were deleted, 1 are undecided: the service was not reached or gave no clear answer (odd_body: 1)',
+        'This run deleted 3 of 4 ids and left 1 undecided: the service was not reached or gave no clear answer (odd_body: 1)',
       ),
     });
     expect(output.code).not.toBe(0);
