@@ -54,9 +54,7 @@ interface Stream {
  */
 export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowOptions): Promise<ArrowResult> {
   const { out, columnTypes, pinned, schemaMode, timezone } = options;
-  // A stream that has begun cannot change: what a pinned schema does not know is rescued, unless it is to fail.
-  const mode = pinned !== undefined && schemaMode === 'evolve' ? 'freeze' : schemaMode;
-  const rules: Rules = { zoned: timezone !== undefined, columnTypes, pinned, mode };
+  const rules: Rules = { zoned: timezone !== undefined, columnTypes, pinned, mode: schemaMode };
   const folder = await RunFolder.open(options.spoolDir, options.clock, 'arrow');
   const output = typeof out === 'string' ? fileOutput(out, options.clock.now()) : streamOutput(out);
   try {
