@@ -63,12 +63,6 @@ describe('whether an export may be sent', () => {
       { kind: 'change' },
     ],
     [
-      'a refusal holds everybody back',
-      state({ blocked: { at: NOW, until: NOW + MINUTE } }),
-      { kind: 'until', at: NOW + MINUTE },
-    ],
-    ['until it is over', state({ blocked: { at: NOW - MINUTE, until: NOW } }), { kind: 'go' }],
-    [
       'behind a reset one asks for all, whatever we counted',
       state({ sent: sent(100, NOW - 2 * MINUTE), report: report(0, NOW - MINUTE) }),
       { kind: 'go' },
@@ -97,21 +91,9 @@ describe('whether an export may be sent', () => {
   it.each(rows)('%s', (_name, given, decision) => {
     expect(decide(given, LIMITS, NOW)).toMatchObject(decision as object);
   });
-
-  it('what was said without a reset is current for an hour', () => {
-    const reported = state({ sent: sent(100), report: report(3, undefined) });
-    expect(budgetOf(reported, LIMITS, NOW)).toMatchObject({ left: 3, known: true });
-    expect(budgetOf({ ...reported, sent: [] }, LIMITS, NOW + HOUR_MS)).toMatchObject({ left: 100 });
-  });
 });
 
 describe('what an answer changes', () => {
-  it('nothing left and no reset: it is assumed an hour behind our oldest export, and said to be [R432]', () => {
-    const before = state({ sent: sent(3, NOW - MINUTE), slots: [slot(3, { answered: false })] });
-    const { report: reported } = afterHead(before, 3, head(200, 0), now);
-    expect(reported).toMatchObject({ remaining: 0, resetAt: NOW - MINUTE + HOUR_MS, isResetAssumed: true });
-  });
-
   const running = (count: number) =>
     state({ sent: sent(count), slots: sent(count).map(({ n }) => slot(n, { answered: n !== 1 })) });
 
@@ -147,11 +129,6 @@ describe('what an answer changes', () => {
     expect(afterHead(at, 5, head(200, 99, NOW + 2 * MINUTE), now).report?.remaining).toBe(99);
   });
 
-  it('none left and no reset: an hour behind our oldest', () => {
-    const after = afterHead(running(3), 1, head(200, 0), now);
-    expect(decide({ ...after, slots: [] }, LIMITS, NOW)).toMatchObject({ at: NOW - MINUTE + HOUR_MS + 1_000 });
-  });
-
   it('a 503 without headers says nothing', () => {
     const before: QuotaState = { ...EMPTY_STATE, sent: sent(1), next: 2 };
     expect(afterHead(before, 1, head(503), now)).toEqual(before);
@@ -177,25 +154,6 @@ describe('what an answer changes', () => {
   it('what is left is believed of a long export too, once what was said before is over [R489]', () => {
     const before = { ...running(3), report: report(0, NOW - MINUTE, { at: NOW - 50 * MINUTE }) };
     expect(afterHead(before, 1, head(200, 80, NOW + 59 * MINUTE), now).report?.remaining).toBe(80);
-  });
-
-  it('refused again and again goes down to one at a time', () => {
-    let at = running(5);
-    for (let left = 5; left > 1; left--) {
-      at = afterHead(at, left, head(429, 9, NOW + MINUTE), now);
-      at = { ...at, slots: at.slots.filter(({ n }) => n !== left) };
-    }
-    expect(concurrencyOf(at, LIMITS, NOW)).toBe(1);
-  });
-
-  it('refused alone with some left: asked again after short pauses, and only then the hourly limit [R12]', () => {
-    let at = running(1);
-    const waits: number[] = [];
-    for (let i = 0; i < 4; i++) {
-      at = afterHead(at, 1, head(429, 9, NOW + 30 * MINUTE), now);
-      waits.push((at.blocked?.until ?? 0) - NOW);
-    }
-    expect(waits).toEqual([2_000, 4_000, 8_000, 30 * MINUTE + 1_000]);
   });
 
   it('refused alone with none left: everybody waits for the reset, and the first asks alone', () => {
@@ -226,19 +184,9 @@ describe('what an answer changes', () => {
     expect(afterHead(at, 1, head(200, 50, NOW + MINUTE), now).refusals).toBe(0);
   });
 
-  it('the later of reset and Retry-After, and jitter only where neither is told', () => {
+  it('the later of reset and Retry-After, without jitter', () => {
     const limits = { remaining: 0, resetAt: NOW + 5 * MINUTE, retryAt: NOW + 9 * MINUTE };
     expect(refusedUntil(limits, 0, NOW, () => 1)).toBe(NOW + 9 * MINUTE + 1_000);
-    expect(refusedUntil({ ...limits, resetAt: undefined, retryAt: undefined }, 0, NOW, () => 1)).toBe(
-      NOW + 1.25 * MINUTE,
-    );
-  });
-
-  it('fewer at once becomes more again, later each time it was wrong', () => {
-    const lowered = (times: number) => state({ lowered: { to: 1, at: NOW, times } });
-    const within = (minutes: number, times: number) => concurrencyOf(lowered(times), LIMITS, NOW + minutes * MINUTE);
-    expect([0, 14, 15, 30, 600].map((minutes) => within(minutes, 1))).toEqual([1, 1, 2, 3, 5]);
-    expect([15, 30, 60].map((minutes) => within(minutes, 2))).toEqual([1, 2, 3]);
   });
 });
 
@@ -313,8 +261,6 @@ describe('the moment at which an export may be sent', () => {
   it('the last place and the last export of the hour are taken', () => {
     const slots = [1, 2, 3, 4].map((n) => slot(n));
     expect(decide(state({ sent: sent(99), slots }), LIMITS, NOW)).toEqual({ kind: 'go' });
-    expect(decide(state({ sent: sent(5), slots: [...slots, slot(5)] }), LIMITS, NOW)).toMatchObject({ kind: 'change' });
-    expect(decide(state({ sent: sent(100) }), LIMITS, NOW)).toMatchObject({ kind: 'until' });
   });
 });
 
@@ -323,7 +269,9 @@ describe('how many may run at once', () => {
     concurrencyOf(state({ lowered: { to, at: NOW, times } }), LIMITS, NOW + ms);
 
   it('becomes more at the end of each quarter of an hour, twice as late each time it was wrong, 32 times at most', () => {
-    expect([15 * MINUTE - 1, 15 * MINUTE].map((ms) => within(ms, 1))).toEqual([1, 2]);
+    const minutes = [15 * MINUTE - 1, 15 * MINUTE, 30 * MINUTE, 600 * MINUTE];
+    expect(minutes.map((ms) => within(ms, 1))).toEqual([1, 2, 3, 5]);
+    expect([30 * MINUTE, 60 * MINUTE].map((ms) => within(ms, 2))).toEqual([2, 3]);
     expect([60 * MINUTE - 1, 60 * MINUTE].map((ms) => within(ms, 3))).toEqual([1, 2]);
     for (const times of [6, 7, 50])
       expect([480 * MINUTE - 1, 480 * MINUTE].map((ms) => within(ms, times))).toEqual([1, 2]);
@@ -345,13 +293,15 @@ describe('a refusal', () => {
     expect(answeredBy(before, 1, head(429)).blocked).toEqual({ at: NOW, until: NOW + 1_000 });
   });
 
-  it('alone with some left is asked again after a pause that is spread and twice as long each time', () => {
+  it('alone with some left is asked again after three short pauses, and only then after the hourly limit [R12]', () => {
     const before = state({ sent: sent(1), slots: [slot(1)] });
     const first = answeredBy(before, 1, head(429, 9), 0.25);
     expect(first).toMatchObject({ exclusiveRefusals: 1, refusals: 0, lowered: { to: 1, at: NOW, times: 1 } });
     expect(first.blocked).toEqual({ at: NOW, until: NOW + 2_500 });
     const second = answeredBy(first, 1, head(429, 9), 0.5);
     expect(second).toMatchObject({ exclusiveRefusals: 2, lowered: { times: 2 }, blocked: { until: NOW + 6_000 } });
+    const third = answeredBy(second, 1, head(429, 9));
+    expect(third).toMatchObject({ exclusiveRefusals: 3, blocked: { until: NOW + 8_000 } });
     expect(answeredBy({ ...before, exclusiveRefusals: 3 }, 1, head(429, 9, NOW + MINUTE))).toMatchObject({
       refusals: 1,
       exclusiveRefusals: 3,
@@ -391,7 +341,7 @@ describe('what is left, as an answer says', () => {
     expect(answeredBy(current, 4, head(200, 9)).report).toMatchObject({ remaining: 9, by: 4 });
   });
 
-  it('none, and no reset, is an hour behind the oldest that counts, or behind now', () => {
+  it('none, and no reset, is an hour behind the oldest that counts, or behind now, and said to be assumed [R432]', () => {
     expect(answeredBy(before, 1, head(200, 0)).report).toMatchObject({
       resetAt: NOW - MINUTE + HOUR_MS,
       isResetAssumed: true,
@@ -415,27 +365,29 @@ describe('what is left, as an answer says', () => {
 });
 
 describe('the forecast', () => {
-  it('is as many as are left, free and wanted, and when the last of the others may start', () => {
-    const of = (given: QuotaState, count: number, limits = LIMITS) => forecastOf(given, limits, count, NOW);
-    const reported = state({ report: report(2, NOW + MINUTE) });
-    const nextAt = NOW + MINUTE + 1_000;
-    expect(of(reported, 2)).toEqual({ startableNow: 2, left: 2, earliestEnd: NOW });
-    expect(of(reported, 3)).toEqual({ startableNow: 2, left: 2, earliestEnd: nextAt });
-    expect(of(reported, 102).earliestEnd).toBe(nextAt);
-    expect(of(reported, 103).earliestEnd).toBe(nextAt + HOUR_MS);
-    expect(of({ ...reported, report: report(-3, NOW + MINUTE) }, 100)).toEqual({
-      startableNow: 0,
-      left: 0,
-      earliestEnd: nextAt,
-    });
-    const blocked = { at: NOW, until: NOW + 2 * MINUTE };
-    expect(of({ ...reported, blocked }, 3)).toEqual({ startableNow: 0, left: 0, earliestEnd: blocked.until });
-    expect(of({ ...reported, blocked: { at: NOW - 5, until: NOW } }, 1)).toEqual({
-      startableNow: 1,
-      left: 2,
-      earliestEnd: NOW,
-    });
-    expect(of(state({ slots: [1, 2, 3, 4, 5, 6].map((n) => slot(n)) }), 1).startableNow).toBe(0);
-    expect(of(EMPTY_STATE, 3, { ...LIMITS, exportsPerHour: 0 }).earliestEnd).toBe(NOW + 3 * HOUR_MS);
+  const reported = state({ report: report(2, NOW + MINUTE) });
+  const nextAt = NOW + MINUTE + 1_000;
+  const blocked = { at: NOW, until: NOW + 2 * MINUTE };
+  const slots = (count: number) => Array.from({ length: count }, (_, i) => slot(i + 1));
+  it.each<[string, QuotaState, number, number, number, number]>([
+    ['nothing sent', EMPTY_STATE, 3, 3, 100, NOW],
+    ['no exports', EMPTY_STATE, 0, 0, 100, NOW],
+    ['more than may run at once', EMPTY_STATE, 30, 5, 100, NOW],
+    ['two that are running', state({ slots: slots(2) }), 9, 3, 100, NOW],
+    ['more running than may be', state({ slots: slots(6) }), 1, 0, 100, NOW],
+    ['more than our own count leaves', state({ sent: sent(98) }), 3, 2, 2, NOW - MINUTE + HOUR_MS + 1],
+    ['as many as the service leaves', reported, 2, 2, 2, NOW],
+    ['one more than it leaves', reported, 3, 2, 2, nextAt],
+    ['the hundred behind its reset', reported, 102, 2, 2, nextAt],
+    ['one more than these', reported, 103, 2, 2, nextAt + HOUR_MS],
+    ['less than none left', state({ report: report(-3, NOW + MINUTE) }), 100, 0, 0, nextAt],
+    ['a stop', { ...reported, blocked }, 3, 0, 0, blocked.until],
+    ['a stop that is over', { ...reported, blocked: { at: NOW - 5, until: NOW } }, 1, 1, 2, NOW],
+  ])('of %s', (_title, given, count, startableNow, left, earliestEnd) => {
+    expect(forecastOf(given, LIMITS, count, NOW)).toEqual({ startableNow, left, earliestEnd });
+  });
+
+  it('of a service that allows none is still an end', () => {
+    expect(forecastOf(EMPTY_STATE, { ...LIMITS, exportsPerHour: 0 }, 3, NOW).earliestEnd).toBe(NOW + 3 * HOUR_MS);
   });
 });
